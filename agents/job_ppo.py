@@ -18,7 +18,7 @@ is added to the score of a known order, and is 0 at first: learning goes on from
 >>> make = maker("lublin:jobs=600,processors=32,load=1.0", "hpcgym/JobSelection-v1", {"jobs": 20})
 >>> agent = JobPpo(n_envs=2, n_steps=32, batch_size=32).train(make, seed=0, steps=128)
 >>> agent.kind
-'selection'
+'select'
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from hpcgym.envs.core.observation import CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE
 from hpcgym.errors import HpcgymError, check_choice
 
 NAME = "job-ppo"
-KINDS = ("selection", "ordering")
+KINDS = ("select", "order")
 
 Floats = NDArray[np.float32]
 
@@ -142,7 +142,7 @@ def batch_of(look: Seen, order: str) -> Batch:
 
 def in_environment(kind: str, scores: NDArray[Any], window: int) -> NDArray[Any]:
     """Return actions by scores (B, most): places (B,), or scores (B, window)."""
-    if kind == "selection":
+    if kind == "select":
         return np.asarray(scores.argmax(axis=1))
     actions = np.zeros((len(scores), window), np.float32)
     actions[:, : scores.shape[1]] = scores
@@ -164,7 +164,7 @@ class JobPpo:
     ----------
     network : its network, after training.
     order : of :data:`hpcgym.agents.job_view.ORDERS`, the one to begin with.
-    kind : "selection" or "ordering", what its actions are.
+    kind : "select" or "order", what its actions are.
     env_id, env_options : the environment that it was trained for.
     """
 
@@ -287,7 +287,7 @@ class JobPpo:
             noisy = scores.numpy() + rng.gumbel(size=scores.shape)
             orders = np.argsort(-noisy, axis=1)
             counts = np.minimum(look.mask.sum(axis=1), 1)
-            if self.kind == "ordering":
+            if self.kind == "order":
                 counts = job_view.prefix(look, orders)
             given = torch.from_numpy(orders), torch.from_numpy(counts)
             log_probs = log_probabilities(scores, *given)[0].numpy()
@@ -346,7 +346,7 @@ class JobPpo:
     def act(self, observation: Mapping[str, Any], info: Mapping[str, Any] | None = None) -> Any:
         """Return the action: the place of a job, or a score for each place."""
         action = self.actions(job_view.one(observation))[0]
-        return int(action) if self.kind == "selection" else action
+        return int(action) if self.kind == "select" else action
 
     def keep_best(self) -> bool:
         """Be what a training that was interrupted had chosen; tell whether there was anything."""
@@ -371,7 +371,9 @@ class JobPpo:
 def load(contents: Mapping[str, Any]) -> JobPpo:
     """Return the agent of a file's contents; it takes no more memory than its weights do."""
     agent = JobPpo()
-    agent.kind = check_choice("kind", contents["kind"], KINDS)
+    older = {"selection": "select", "ordering": "order"}
+    kind = contents["kind"]
+    agent.kind = check_choice("kind", older.get(kind, kind), KINDS)
     agent.order = check_choice("order", contents["order"], ORDERS)
     agent.env_id, agent.env_options = contents["env_id"], contents["env_options"]
     with torch.device("meta"):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.agents.practice import acting
 from hpcgym.envs.core.observation import HORIZONS, HOUR, USUAL_FEATURES
 from hpcgym.errors import HpcgymError
 
@@ -72,9 +73,7 @@ def check_sees(env: Any, name: str, *kinds: str) -> Any:
     ------
     HpcgymError : an agent of this name does not know its actions or observations.
     """
-    env = getattr(env, "unwrapped", env)
-    if getattr(env, "action_kind", "") not in kinds:
-        raise HpcgymError(f"{name} acts in environments of {' or '.join(kinds)}, not in this one")
+    env = acting(env, name, *kinds)
     if env.options.flat or tuple(env.options.names) != USUAL_FEATURES:
         raise HpcgymError(f"{name} needs observation='dict', with the usual features of jobs")
     return env

@@ -337,7 +337,7 @@ class MaskablePpo:
 
     def check(self, env: Any) -> Any:
         """Return an environment itself; raise an HpcgymError if no such agent can act there."""
-        world = acting(env, self.name, "selection")
+        world = acting(env, self.name, "select")
         if world.options.flat or world.action_space.n != world.options.window:
             raise HpcgymError(
                 f"{self.name} scores jobs of observation='dict', and knows no shutdown_action"

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.envs.core.base import kind_of
 from hpcgym.errors import HpcgymError, check_choice, installing
 from hpcgym.files.writing import whole_text
 from hpcgym.scheduler.rules import Scheduler
@@ -25,17 +26,6 @@ from hpcgym.workload import Workload
 from hpcgym.workload.load import load_workload
 
 # --- Environments and episodes --------------------------------------------------------------------
-
-#: Environment -> what an agent decides there.
-KINDS = {
-    "QueueOrdering": "order",
-    "JobSelection": "select",
-    "MixedPolicy": "weights",
-    "Backfill": "backfill",
-    "Inspector": "inspect",
-    "EnergyBudget": "power",
-    "CoSchedule": "pairs",
-}
 
 #: Observations of a vector environment -> its actions.
 Act = Callable[[Any], Any]
@@ -62,7 +52,7 @@ class Make:
     Attributes
     ----------
     logs : as given.
-    kind : what an agent decides, a value of :data:`KINDS`.
+    kind : what an agent decides, the ``action_kind`` of the environment.
     """
 
     def __init__(
@@ -109,11 +99,6 @@ class Make:
         return rules
 
 
-def kind_of(env_id: str) -> str:
-    """Return what an agent decides in an environment; "" of one that is not known."""
-    return KINDS.get(env_id.rpartition("/")[2].rpartition("-v")[0], "")
-
-
 def maker(workload: Any, env_id: str, options: Mapping[str, Any], train_share: float = 0.5) -> Make:
     """Return what makes the environments of the parts of a workload that an agent may learn from.
 
@@ -142,11 +127,12 @@ def maker(workload: Any, env_id: str, options: Mapping[str, Any], train_share: f
     return Make(logs, env_id, options)
 
 
-def acting(env: Any, name: str, kind: str) -> Any:
-    """Return an environment itself; raise an HpcgymError unless it has actions of a kind."""
+def acting(env: Any, name: str, *kinds: str) -> Any:
+    """Return an environment itself; raise an HpcgymError unless its ``action_kind`` is of these."""
     world = getattr(env, "unwrapped", env)
-    if getattr(world, "action_kind", "") != kind:
-        raise HpcgymError(f"{name} acts in environments of {kind}, not in this one")
+    if getattr(world, "action_kind", "") not in kinds:
+        told = " or ".join(kinds)
+        raise HpcgymError(f"{name} acts in environments of the kind {told}, not in this one")
     return world
 
 
@@ -225,12 +211,12 @@ Log = Callable[[int, Mapping[str, float]], None]
 Rows = Sequence[Mapping[str, str]]
 
 
-def csv_log(path: str | Path) -> Log:
+def csv_log(path: str | Path, past: Rows = ()) -> Log:
     """Return a log that is a table: a row a call, a column "steps" and one for each key.
 
-    The file is written anew at each call, whole.
+    The file is written anew at each call, whole, with the rows ``past`` first.
     """
-    rows: list[dict[str, float]] = []
+    rows: list[Mapping[str, Any]] = [*past]
 
     def log(steps: int, values: Mapping[str, float]) -> None:
         rows.append({"steps": steps, **values})

@@ -216,7 +216,7 @@ class RLScheduler:
             they fit, as the first of its features.
         """
         env = getattr(env, "unwrapped", env)
-        if env.action_kind != "selection" or env.options.names[:1] != ("fits",) or env.options.flat:
+        if env.action_kind != "select" or env.options.names[:1] != ("fits",) or env.options.flat:
             raise HpcgymError(f"{self.name} acts in JobSelection with {self.env_options}")
         jobs = env.episode_workload
         self._sight = Sight(jobs, env.options.workload)

@@ -30,11 +30,11 @@ import numpy as np
 from cmaes import CMA
 from numpy.typing import NDArray
 
-from hpcgym.agents.practice import Log, Make, Rows, Spending, kind_of
+from hpcgym.agents.practice import Log, Make, Rows, Spending
 from hpcgym.agents.settings import RuleEsSettings, takes
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.gains import FLOOR_H, MOST, Felt, felt, gain
+from hpcgym.schedule.gains import Felt, felt, gain, used
 from hpcgym.scheduler.files import write_scheduler
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
@@ -132,7 +132,7 @@ class RuleEs:
             last by ``generations`` is the last anyway.
         log : is told how the search goes.
         past : what ``log`` was told by a training with the same arguments that was interrupted: it
-            goes on behind that.
+            goes on behind that, and ``log`` is not told it again.
 
         Raises
         ------
@@ -150,7 +150,8 @@ class RuleEs:
         while spent.left > 0 and len(means) < plan.generations:
             factors = np.exp(rng.uniform(-plan.stretch, plan.stretch, len(logs)))
             asked = [search.ask() for _ in range(plan.population)]
-            if len(means) < len(past):
+            known = len(means) < len(past)
+            if known:
                 values = [float(past[len(means)][f"gain/{k}"]) for k in range(plan.population)]
             else:
                 met = [_meet(_stretched(*one)) for one in zip(logs, factors, strict=True)]
@@ -160,7 +161,7 @@ class RuleEs:
             spent.done += (1 + plan.population) * sum(map(len, logs))
             means.append(search.mean.copy())
             self.weights = np.mean(means[len(means) // 2 :], axis=0)
-            if log is not None:
+            if log is not None and not known:
                 told = {f"gain/{k}": value for k, value in enumerate(values)}
                 mean = float(np.mean(values))
                 log(spent.done, {"train/gain": mean, "train/best": max(values), **told})
@@ -173,7 +174,7 @@ class RuleEs:
         ------
         HpcgymError : an agent decides something else there than which job comes first.
         """
-        return _rule_of(kind_of(env.spec.id))
+        return _rule_of(env.unwrapped.action_kind)
 
     def save(self, path: str | Path) -> None:
         """Write the scheduler, see :mod:`hpcgym.scheduler.files`; the path ends in .toml."""
@@ -246,12 +247,9 @@ def _meet(jobs: Workload) -> _Met:
 
 def _value(met: _Met, rule: Scheduler) -> float:
     """Return what a rule gains on EASY, less what it exceeds of the gate."""
-    ours, easy = _felt(met.jobs, rule), met.easy
-    used = [ours.longest_wait_h / max(MOST * easy.longest_wait_h, FLOOR_H)]
-    if easy.area_weighted_wait_h > 0:
-        used.append(ours.area_weighted_wait_h / (MOST * easy.area_weighted_wait_h))
-    over = np.log(np.maximum(np.array(used) / _MARGIN, 1.0)).sum()
-    return float(gain(easy, ours).weeks.mean() - _PRICE * over)
+    ours = _felt(met.jobs, rule)
+    over = np.log(np.maximum(np.array(used(met.easy, ours)) / _MARGIN, 1.0)).sum()
+    return float(gain(met.easy, ours).weeks.mean() - _PRICE * over)
 
 
 def _felt(jobs: Workload, rule: Scheduler) -> Felt:

@@ -90,7 +90,7 @@ def spec_path(model: str | Path) -> Path:
 def read_spec(model: str | Path) -> dict[str, Any]:
     """Return ``env_id``, ``env_options`` and ``trained_on`` of a model; {} if it has no such file.
 
-    Files of older versions have no ``trained_on``; where several logs were played, it is a list.
+    ``trained_on`` is a list of logs, see :data:`_SEEN`. Older files have one by itself, or none.
 
     Raises
     ------
@@ -100,20 +100,32 @@ def read_spec(model: str | Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     told = json_file(path)
-    kinds: dict[str, Any] = {"format": int, "env_id": str, "env_options": dict}
-    kinds["trained_on"] = dict | list
+    kinds = {"format": int, "env_id": str, "env_options": dict, "trained_on": list}
     if isinstance(told, dict):
-        told.setdefault("trained_on", {})
+        seen = told.setdefault("trained_on", {})
+        told["trained_on"] = [seen] * bool(seen) if isinstance(seen, dict) else seen
     if not isinstance(told, dict) or told.get("format") != FORMAT or told.keys() != kinds.keys():
         raise HpcgymError(f"{path} is no environment that hpcgym.agents.save_spec has written")
     for key, kind in kinds.items():
         if not isinstance(told[key], kind):
             raise HpcgymError(f"{path}: {key!r} is of another kind")
-    seen = told.pop("trained_on")
-    for one in seen if isinstance(seen, list) else [seen] if seen else []:
-        if not isinstance(one, dict) or {key: type(value) for key, value in one.items()} != _SEEN:
-            raise HpcgymError(f"{path}: 'trained_on' is of another kind")
-    return {"env_id": told["env_id"], "env_options": told["env_options"], "trained_on": seen}
+    if not _are_seen(told["trained_on"]):
+        raise HpcgymError(f"{path}: 'trained_on' is of another kind")
+    del told["format"]
+    return told
+
+
+def seen_by(policy: Any) -> list[dict[str, Any]]:
+    """Return which jobs a saved model was trained on, see :data:`_SEEN`; [] of other policies."""
+    told = getattr(policy, "trained_on", [])
+    return told if isinstance(told, list) and _are_seen(told) else []
+
+
+def _are_seen(logs: list[Any]) -> bool:
+    return all(
+        isinstance(one, dict) and {key: type(value) for key, value in one.items()} == _SEEN
+        for one in logs
+    )
 
 
 def plain_options(options: Mapping[str, Any], but: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -169,14 +181,13 @@ def settled_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     return plain_options({**{n: one for n, one in found.items() if n in takes}, **given})
 
 
-def _seen_in(env: Any) -> Any:
+def _seen_in(env: Any) -> list[dict[str, Any]]:
     """Return which jobs are learned from in an environment, as :data:`_SEEN` has it of each log."""
     found = []
     for world in env.simulations.worlds:
         name, episodes = world.definition.options.workload.name, world.episodes
-        seen = dict(zip(_SEEN, (name, episodes.part, *episodes.submitted), strict=True))
-        found.append(seen)
-    return found if len(found) > 1 else found[0]
+        found.append(dict(zip(_SEEN, (name, episodes.part, *episodes.submitted), strict=True)))
+    return found
 
 
 def _bare(env: Any) -> Any:

@@ -17,7 +17,7 @@ RANDOM = "random"
 
 #: Kinds of actions that :class:`RandomActions` knows: of JobSelection, Backfill, QueueOrdering and
 #: MixedPolicy.
-KINDS = ("selection", "candidates", "ordering", "weights")
+KINDS = ("select", "backfill", "order", "weights")
 
 
 class RandomOrder(Scheduler):

@@ -95,7 +95,7 @@ class Expert:
         HpcgymError : it backfills, its actions are weights, or it keeps selected jobs selected.
         """
         env = getattr(env, "unwrapped", env)
-        if env.action_kind not in ("selection", "ordering"):
+        if env.action_kind not in ("select", "order"):
             raise HpcgymError(f"expert {self.name!r} says what starts, and this action is weights")
         if env.scheduler_rules["backfill"] != "none":
             raise HpcgymError(f"expert {self.name!r} needs an environment with backfill='none'")
@@ -128,7 +128,7 @@ class Expert:
             raise HpcgymError(f"expert {self.name!r}: call begin(env) after the reset, then act")
         visible = info["window"][info["window"] >= 0]
         self.order = self._ranked(self._env.pass_view(visible))
-        if self._env.action_kind == "selection":
+        if self._env.action_kind == "select":
             return int(self.order[0])
         size = int(self._env.action_space.shape[0])
         action = np.full(size, -1.0, np.float32)
@@ -264,18 +264,18 @@ class Baseline:
         self._env, self._expressed, self._pass, self._within = None, None, None, False
         if expression is not None and expression.state:
             self._check_state(env, expression.state, rules)
-            self._within = bool(env.action_kind == "selection")
+            self._within = bool(env.action_kind == "select")
         if expression is not None and (expression.state or looked_at != "requested"):
             self._env, self._expressed = env, expression.program(columns)
         elif expression is not None and expression.general:
             self._expressed = expression.program(columns)
         self._submit = columns.submit
         self._moving = env if rules.moves_submissions else None
-        if env.action_kind == "selection":
+        if env.action_kind == "select":
             self._answer = self._select
-        elif env.action_kind == "candidates":
+        elif env.action_kind == "backfill":
             self._answer = self._pick
-        elif env.action_kind == "ordering":
+        elif env.action_kind == "order":
             self._size = int(env.action_space.shape[0])
             self._answer = self._order
         else:
@@ -297,9 +297,9 @@ class Baseline:
     def _check_state(self, env: Any, state: frozenset[str], rules: Scheduler) -> None:
         """Raise unless the state can be read as simulations do: as a pass begins."""
         why = ""
-        if env.action_kind == "candidates":
+        if env.action_kind == "backfill":
             why = "which Backfill asks for after others have started: have it as backfill_order"
-        elif env.action_kind == "selection" and (
+        elif env.action_kind == "select" and (
             rules.passes != "per-timestamp" or rules.threshold is not None
         ):
             why = "as a pass begins; with passes='per-event' or a threshold act in QueueOrdering"

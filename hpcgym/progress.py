@@ -120,6 +120,20 @@ def _measuring_in_lines(title: str) -> Callable[[int, int], None]:
     return show
 
 
+class Pace:
+    """How fast work goes on; what was done before it was first asked counts for nothing."""
+
+    def __init__(self) -> None:
+        self._begin, self._before = 0.0, float("inf")
+
+    def rate(self, done: float) -> float:
+        """Return how much is done a second; if less is done than at first, work began anew."""
+        now = time.monotonic()
+        if done < self._before:
+            self._begin, self._before = now, done
+        return (done - self._before) / max(now - self._begin, 1e-9)
+
+
 @contextmanager
 def measuring(title: str) -> Iterator[Callable[[int, int], None]]:
     """Show a bar with the rate and the time that remains, or lines in a log.
@@ -143,15 +157,14 @@ def measuring(title: str) -> Iterator[Callable[[int, int], None]]:
     )
     with Progress(*columns, Remaining(), console=console, transient=True) as progress:
         task: Any = None
-        begin = before = 0.0
+        pace = Pace()
 
         def show(done: int, total: int) -> None:
-            nonlocal task, begin, before
+            nonlocal task
+            rate = pace.rate(done)
             if task is None:
                 task = progress.add_task(title, total=total, completed=done, rate="")
-                begin, before = time.monotonic(), done
                 return
-            rate = (done - before) / max(time.monotonic() - begin, 1e-9)
             text = f"{rate:,.0f} a second" if rate >= 10 else f"{rate * 60:,.1f} a minute"
             progress.update(task, completed=done, rate=text)
 

@@ -118,8 +118,8 @@ def report_submissions(
 
     The score is the mean over logs of the mean over weeks of log(EASY / agent) of mean bounded
     slowdowns; a log counts 0 if somebody waits over twice as long as under EASY, or wide jobs do.
-    The gain is that of log(reference / agent), week by week. An agent wins a task if its interval
-    is above 0 for the mean of its seeds, and for three of five by themselves.
+    Above the reference is what log(reference / agent) is, week by week. An agent wins a task if the
+    interval of that is above 0 for the mean of its seeds, and for three of five by themselves.
 
     A submission whose proof fails on some log has no score in that task; the exit code is then 1.
 

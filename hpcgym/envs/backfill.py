@@ -162,7 +162,7 @@ where a pass follows each submission unless this is `"fcfs"` |
     - v1: the first.
     """
 
-    action_kind: ClassVar[str] = "candidates"
+    action_kind: ClassVar[str] = "backfill"
     usual: ClassVar[Mapping[str, Any]] = FOLLOWING
     read_arguments = staticmethod(read_backfill)
 

@@ -119,7 +119,7 @@ policy; `None`: as `hpcgym.simulate`, `"fcfs"` under first come, first served, e
     - v1: the first.
     """
 
-    action_kind: ClassVar[str] = "proposals"
+    action_kind: ClassVar[str] = "inspect"
     usual: ClassVar[Mapping[str, Any]] = FOLLOWING
     read_arguments = staticmethod(read_inspector)
     put_offs: int

@@ -145,7 +145,7 @@ choice: no step is asked for it, except the first of an episode |
     {Vectorized environment} Its `action_masks()` are (num_envs, n_actions) bool.
     """
 
-    action_kind: ClassVar[str] = "selection"
+    action_kind: ClassVar[str] = "select"
     read_arguments = staticmethod(read_job_selection)
     usual: ClassVar[Mapping[str, Any]] = {**PLAYED_ON, "skip_forced": True}
     reservation: str

@@ -70,7 +70,7 @@ def _with_values(text: str) -> str:
 def _whole(text: str, cls: type, name: str) -> str:
     """Return a docstring with all headings of a page, and chapters where it has none itself."""
     own = _titled(text)
-    limited = getattr(cls, "action_kind", "") == "controls"
+    limited = getattr(cls, "action_kind", "") == "power"
     mores = [f" of {name}", *[" of v1"] * id_of(name).endswith("-v1")]
     mores += [*[" under limits"] * limited, ""]
     parts = [re.split("^## ", text, flags=re.MULTILINE)[0].strip()]

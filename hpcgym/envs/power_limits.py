@@ -195,7 +195,7 @@ def read_steering(
 class SteeringEnv(SchedulingEnv):
     """What the environments under limits share: controls, and weights of features."""
 
-    action_kind: ClassVar[str] = "controls"
+    action_kind: ClassVar[str] = "power"
     passes_on = (read_steering, read_options)
     controls: tuple[str, ...]
     policy_features: tuple[str, ...]

@@ -89,7 +89,7 @@ class QueueOrdering(SchedulingEnv):
 of an episode |
     """
 
-    action_kind: ClassVar[str] = "ordering"
+    action_kind: ClassVar[str] = "order"
     read_arguments = staticmethod(read_queue_ordering)
     usual: ClassVar[Mapping[str, Any]] = {**PLAYED_ON, "skip_forced": True}
 

@@ -107,7 +107,7 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
         "render_modes": ["ansi", "rgb_array"] if has_matplotlib() else ["ansi"],
         "render_fps": 5,
     }
-    #: "selection", "ordering", "weights", "candidates", "proposals", "controls" or "pairs".
+    #: What agents decide: "select", "order", "weights", "backfill", "inspect", "power" or "pairs".
     action_kind: ClassVar[str] = ""
     #: What reads the arguments that :meth:`__init__` does not name itself.
     read_arguments: ClassVar[Callable[..., Definition]]

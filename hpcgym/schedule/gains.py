@@ -85,12 +85,29 @@ def felt(result: Result, jobs: NDArray[np.bool_]) -> Felt:
     return Felt(number.astype(np.int64), means, waits["max_wait_h"], waits["area_weighted_wait_h"])
 
 
+def times(ours: float, theirs: float) -> float:
+    """Return how many times another wait ours is: where that is 0, 0 if ours is, and else inf."""
+    return ours / theirs if theirs > 0 else float("inf") if ours > 0 else 0.0
+
+
+def used(easy: Felt, ours: Felt) -> tuple[float, float]:
+    """Return what share of the gate the longest and the area-weighted wait use, see :func:`times`.
+
+    The gate is kept by up to 1 of both: by a longest wait of twice EASY's, or :data:`FLOOR_H`, and
+    an area-weighted wait of twice EASY's.
+    """
+    return times(ours[2], _most(easy)[0]), times(ours[3], _most(easy)[1])
+
+
+def _most(easy: Felt) -> tuple[float, float]:
+    """Return the longest and the area-weighted wait [h] that keep the gate."""
+    return max(MOST * easy.longest_wait_h, FLOOR_H), MOST * easy.area_weighted_wait_h
+
+
 def gain(easy: Felt, ours: Felt) -> Gain:
     """Return what a schedule gains on EASY's of the same jobs.
 
-    A week counts if :data:`FEWEST_JOBS` jobs were submitted in it. The gate is kept if the longest
-    wait is at most twice EASY's, or :data:`FLOOR_H`, and the area-weighted wait at most twice
-    EASY's.
+    A week counts if :data:`FEWEST_JOBS` jobs were submitted in it. The gate is of :func:`used`.
 
     Raises
     ------
@@ -100,13 +117,12 @@ def gain(easy: Felt, ours: Felt) -> Gain:
         raise HpcgymError("two schedules are compared week by week only if they have the same jobs")
     counts = easy.jobs >= FEWEST_JOBS
     weeks = np.log(easy.bsld[counts] / ours.bsld[counts])
-    waits = {
-        "longest wait": (ours.longest_wait_h, max(MOST * easy.longest_wait_h, FLOOR_H)),
-        "area-weighted wait": (ours.area_weighted_wait_h, MOST * easy.area_weighted_wait_h),
-    }
+    names = "longest wait", "area-weighted wait"
     broken = [
         f"{name} {value:,.1f} h, at most {most:,.1f} h"
-        for name, (value, most) in waits.items()
-        if value > most
+        for name, value, most, share in zip(
+            names, ours[2:], _most(easy), used(easy, ours), strict=True
+        )
+        if share > 1
     ]
     return Gain(weeks, tuple(broken))

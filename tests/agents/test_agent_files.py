@@ -18,6 +18,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 
 from hpcgym.agents import contents_of, load, network_files
 from hpcgym.agents.job_ppo import JobPpo
+from hpcgym.agents.job_ppo import load as job_ppo_of
 from hpcgym.agents.maskable_ppo import JobNetwork, MaskablePpo, both_scales
 from hpcgym.agents.ppo import in_own_units
 from hpcgym.agents.xnes import Xnes
@@ -53,7 +54,7 @@ def clone(path: Path) -> None:
 
 def job_ppo(path: Path) -> None:
     agent = JobPpo()
-    agent.kind, agent.env_id, agent.env_options = "selection", "hpcgym/JobSelection-v1", {}
+    agent.kind, agent.env_id, agent.env_options = "select", "hpcgym/JobSelection-v1", {}
     agent.save(path)
 
 
@@ -202,6 +203,14 @@ def test_an_evaluation_names_the_file_of_wrong_rules(
         evaluate([str(bad)], WORKLOAD, jobs=20, n=1, budget=0)
 
 
+def test_older_files_say_what_is_decided_in_other_words(files: dict[str, Path]) -> None:
+    contents = contents_of(files["job-ppo"])
+    for word, kind in (("selection", "select"), ("ordering", "order")):
+        assert job_ppo_of({**contents, "kind": word}).kind == kind
+    with pytest.raises(HpcgymError, match="unknown kind 'weights'"):
+        job_ppo_of({**contents, "kind": "weights"})
+
+
 # --- What PPO of Stable-Baselines3 has learned in the suite ---------------------------------------
 
 
@@ -233,7 +242,7 @@ def test_weights_keep_their_proportions() -> None:
 @pytest.mark.parametrize(
     ("env_id", "options", "message"),
     [
-        ("hpcgym/QueueOrdering-v1", {}, "ppo acts in environments of weights"),
+        ("hpcgym/QueueOrdering-v1", {}, "ppo acts in environments of the kind weights"),
         ("hpcgym/MixedPolicy-v1", {"observation": "flat"}, "observation='dict'"),
         ("hpcgym/MixedPolicy-v1", {"policy_features": ["area"]}, "weighs processors, requested"),
         ("hpcgym/MixedPolicy-v1", {"features": ["wait"]}, "knows 14 features"),

@@ -132,7 +132,7 @@ def test_what_cannot_be_is_said(agents, name: str, place: str) -> None:
     with pytest.raises(hpcgym.HpcgymError, match="steps must be at least 1"):
         kind().train(make_of(place), 0, 0)
     other = "QueueOrdering" if place == "JobSelection" else "JobSelection"
-    with pytest.raises(hpcgym.HpcgymError, match=f"{name} acts in environments of"):
+    with pytest.raises(hpcgym.HpcgymError, match=f"{name} acts in environments of the kind"):
         agents[name, place].begin(make_of(other)())
 
 
@@ -254,7 +254,7 @@ def test_a_tiny_task_is_learned(monkeypatch) -> None:
     agent = JobPpo(n_envs=8, n_steps=64, batch_size=128, learning_rate=0.02)
     module = import_agent(TRAINED[agent.name][0])
     told: list[dict] = []
-    monkeypatch.setattr(agent, "look_at", lambda env: setattr(agent, "kind", "selection"))
+    monkeypatch.setattr(agent, "look_at", lambda env: setattr(agent, "kind", "select"))
 
     def judge(act) -> float:
         env = Bandit()

@@ -141,6 +141,6 @@ def test_numbers_are_those_of_the_jobs() -> None:
 def test_other_observations_are_refused(options) -> None:
     env = plain_envs.make("hpcgym/JobSelection-v1", workload=WORKLOAD, jobs=40, **options)
     with pytest.raises(hpcgym.HpcgymError, match="usual features of jobs"):
-        job_view.check_sees(env, "it", "selection")
-    with pytest.raises(hpcgym.HpcgymError, match="it acts in environments of weights, not"):
+        job_view.check_sees(env, "it", "select")
+    with pytest.raises(hpcgym.HpcgymError, match="it acts in environments of the kind weights"):
         job_view.check_sees(env, "it", "weights")

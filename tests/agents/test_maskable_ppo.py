@@ -198,7 +198,7 @@ def test_what_a_training_cannot_go_on_from_is_said(agent: MaskablePpo, tmp_path:
 
 def test_other_environments_are_refused(agent: MaskablePpo) -> None:
     for env_id, options, message in (
-        ("QueueOrdering", {}, "maskable-ppo acts in environments of selection, not in this one"),
+        ("QueueOrdering", {}, "maskable-ppo acts in environments of the kind select"),
         ("JobSelection", {"observation": "flat"}, "scores jobs of observation='dict'"),
         ("JobSelection", {"shutdown_action": True}, "knows no shutdown_action"),
         ("JobSelection", {"features": ["wait"]}, "knows 14 features of jobs, not 1"),

@@ -55,6 +55,10 @@ def test_a_table_has_a_column_for_each_key(tmp_path: Path) -> None:
     log(128, {"train/loss": 0.25, "validation/mean_bsld": 3.0})
     text = (tmp_path / "new" / "log.csv").read_text()
     assert text == "steps,train/loss,validation/mean_bsld\n64,0.5,\n128,0.25,3.0\n"
+    csv_log(tmp_path / "log.csv", [{"steps": "64", "train/loss": "0.50"}])(
+        128, {"train/loss": 0.25}
+    )
+    assert (tmp_path / "log.csv").read_text() == "steps,train/loss\n64,0.50\n128,0.25\n"
 
 
 def test_tensorboard_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

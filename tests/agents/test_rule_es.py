@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from few_jobs import few_jobs
 
 from hpcgym import Scheduler, load_workload, simulate
 from hpcgym.agents import TRAINED, ending_of, import_agent, rule_es
@@ -135,6 +136,12 @@ def test_easy_is_worth_nothing_and_what_starves_costs() -> None:
     cost = 2 * np.log(np.maximum(used / 0.9, 1)).sum()
     assert cost > 0
     assert rule_es._value(met, lazy) == pytest.approx(np.mean(logs) - cost)
+
+
+def test_where_nothing_waits_under_easy_waiting_breaks_the_gate() -> None:
+    met = rule_es._meet(few_jobs(64, range(0, 1000, 50), [100] * 20, [1] * 20))
+    assert rule_es._value(met, Scheduler("saf")) == met.easy.area_weighted_wait_h == 0
+    assert rule_es._value(met, Scheduler("saf", quota="user:jobs=1")) == -np.inf
 
 
 def test_logs_are_more_or_less_crowded() -> None:

@@ -17,6 +17,7 @@ from plain_envs import USUAL, plain
 
 from hpcgym.agents import load, save_spec
 from hpcgym.agents.maskable_ppo import RelativeRewards
+from hpcgym.agents.saved import read_spec
 from hpcgym.errors import HpcgymError, TrainingWarning
 from hpcgym.study import evaluate
 from hpcgym.workload import load_workload
@@ -125,10 +126,11 @@ def test_the_environment_is_that_of_the_training(tmp_path: Path) -> None:
     assert told.keys() == {"format", "env_id", "env_options", "trained_on"}
     jobs = load_workload(WORKLOAD)
     submit = jobs.submit_time[: jobs.row_at(0.5)]
-    assert told["trained_on"] == {
+    seen = {
         "workload": "lublin-64 seed 0 load 3", "part": "train",
         "first_s": submit[0], "last_s": submit[-1],
     }  # fmt: skip
+    assert told["trained_on"] == [seen]
     assert told["env_options"] == {
         "backfill": "easy", "backfill_order": "spf", "estimate": "requested",
         "correction": "requested", "passes": "per-timestamp", "window": 8,
@@ -233,6 +235,14 @@ def test_a_damaged_environment_is_said(content: str, tmp_path: Path) -> None:
     (tmp_path / "model.env.json").write_text(content)
     with pytest.raises(HpcgymError, match=r"model\.env\.json"):
         load(tmp_path / "model.zip")
+
+
+def test_older_files_say_one_log_or_none(tmp_path: Path) -> None:
+    path, told = tmp_path / "model.zip", {"format": 1, "env_id": "x", "env_options": {}}
+    seen = {"workload": "pool", "part": "train", "first_s": 0, "last_s": 90}
+    for older, logs in (({}, []), ({"trained_on": {}}, []), ({"trained_on": seen}, [seen])):
+        (tmp_path / "model.env.json").write_text(json.dumps(told | older))
+        assert read_spec(path)["trained_on"] == logs
 
 
 @pytest.mark.parametrize("member", ["data", "policy.pth"])

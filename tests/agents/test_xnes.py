@@ -122,7 +122,7 @@ def test_it_is_trained_as_the_suite_does() -> None:
     assert found(agent) == found(same)
     assert agent.scheduler() == same.scheduler()
     assert told[-1] == (12 * hours, {"train/least_mean_bsld": agent.best_})
-    with pytest.raises(HpcgymError, match="xnes acts in environments of weights, not in this one"):
+    with pytest.raises(HpcgymError, match="xnes acts in environments of the kind weights, not"):
         Xnes().train(maker(TRACE, "hpcgym/JobSelection-v1", {"jobs": 40}), 0, 10)
 
 

@@ -38,7 +38,7 @@ def test_a_random_order_keeps_the_other_rules() -> None:
 
 def test_every_visible_job_is_selected_alike_and_no_other() -> None:
     one = RandomActions(5)
-    one.begin(world("selection", spaces.Discrete(8)))
+    one.begin(world("select", spaces.Discrete(8)))
     mask = np.array([1, 1, 0, 1, 0, 0, 0, 0], np.int8)
     taken = [one.act(None, {"action_mask": mask}) for _ in range(3000)]
     counts = np.bincount(taken, minlength=8)
@@ -47,7 +47,7 @@ def test_every_visible_job_is_selected_alike_and_no_other() -> None:
     assert all(type(action) is int for action in taken)
 
 
-@pytest.mark.parametrize("kind", ["ordering", "weights"])
+@pytest.mark.parametrize("kind", ["order", "weights"])
 def test_numbers_are_in_their_space(kind: str) -> None:
     space = spaces.Box(-1, 1, (6,), np.float32)
     one = RandomActions(5)

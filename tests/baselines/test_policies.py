@@ -63,15 +63,15 @@ def test_the_order_is_that_of_the_specification(data: st.DataObject) -> None:
     jobs, score = jobs_of(workload), score_of(policy)
     expected = sorted(range(len(rows)), key=lambda k: (-score(jobs[rows[k]], time), rows[k]))
     baseline = find_baseline(policy)
-    assert act(baseline, environment("selection", workload), rows, time) == expected[0]
-    action = act(baseline, environment("ordering", workload, window=50), rows, time)
+    assert act(baseline, environment("select", workload), rows, time) == expected[0]
+    action = act(baseline, environment("order", workload, window=50), rows, time)
     assert np.argsort(-action[: len(rows)], kind="stable").tolist() == expected
 
 
 @pytest.mark.parametrize("window", [1, 5, 128, 4096])
 def test_ranks_are_distinct_numbers_from_1_to_minus_1(window: int) -> None:
     rows = np.arange(min(window, len(JOBS)))
-    action = act(find_baseline("saf"), environment("ordering", window=window), rows, 10**6)
+    action = act(find_baseline("saf"), environment("order", window=window), rows, 10**6)
     assert action.shape == (window,)
     assert action.dtype == np.float32
     assert np.abs(action).max() == 1
@@ -84,12 +84,12 @@ def test_an_answer_is_for_the_jobs_of_this_episode() -> None:
     baseline = find_baseline("saf")
     for part in (first, second, first):
         area = part.requested_time * part.requested_processors
-        assert act(baseline, environment("selection", part), range(30)) == np.argmin(area)
+        assert act(baseline, environment("select", part), range(30)) == np.argmin(area)
 
 
 def test_an_action_does_not_hang_on_earlier_ones() -> None:
     baseline = find_baseline("lexp")
-    baseline.begin(environment("selection"))
+    baseline.begin(environment("select"))
     ask = {"window": np.arange(20), "time": int(JOBS.submit_time[20])}
     before = baseline.act(None, ask)
     baseline.act(None, {"window": np.arange(3), "time": 10**7})
@@ -154,27 +154,27 @@ def test_there_are_all_policies_and_easy_variants() -> None:
 
 def test_the_rules_of_a_name_are_demanded_of_the_environment() -> None:
     variant = find_baseline("easy++")
-    variant.begin(environment("selection", **variant.rules))
-    variant.begin(environment("selection", **variant.rules, passes="per-event"))
+    variant.begin(environment("select", **variant.rules))
+    variant.begin(environment("select", **variant.rules, passes="per-event"))
     with pytest.raises(HpcgymError) as caught:
-        variant.begin(environment("selection", backfill_order="sjbf"))
+        variant.begin(environment("select", backfill_order="sjbf"))
     text = str(caught.value)
     assert "'easy++' needs an environment with backfill='easy', backfill_order='sjbf'" in text
     assert text.endswith("this one has estimate='requested', correction='requested'")
     with pytest.raises(HpcgymError, match="this one has backfill='none'"):
-        find_baseline("easy").begin(environment("ordering", backfill="none"))
+        find_baseline("easy").begin(environment("order", backfill="none"))
 
 
-@pytest.mark.parametrize("kind", ["selection", "ordering", "weights"])
+@pytest.mark.parametrize("kind", ["select", "order", "weights"])
 def test_a_policy_takes_the_rules_of_the_environment(kind: str) -> None:
     """It demands none, and acts in the same way under all."""
     area = JOBS.requested_time[:9] * JOBS.requested_processors[:9]
-    first = {"selection": area.argmin(), "ordering": area.argmin(), "weights": 5}[kind]
+    first = {"select": area.argmin(), "order": area.argmin(), "weights": 5}[kind]
     for rules in ({"backfill": "none"}, {"backfill_order": "sjbf"}, {"estimate": "ave2"}):
         saf = find_baseline("saf")
         assert saf.rules == {}
         action = act(saf, environment(kind, **rules), range(9))
-        assert (action if kind == "selection" else np.abs(action).argmax()) == first
+        assert (action if kind == "select" else np.abs(action).argmax()) == first
         with pytest.raises(HpcgymError, match="'easy-e-loss' needs an environment with"):
             find_baseline("easy-e-loss").begin(environment(kind, **rules))
 
@@ -203,7 +203,7 @@ def test_the_order_of_calls_is_said() -> None:
     with pytest.raises(
         HpcgymError, match=r"'free \* wait' looks at the state .* as backfill_order"
     ):
-        find_baseline("free * wait").begin(environment("candidates"))
+        find_baseline("free * wait").begin(environment("backfill"))
     with pytest.raises(HpcgymError, match="actions of the kind 'power'"):
         find_baseline("saf").begin(environment("power"))
     with pytest.raises(HpcgymError, match="unknown rule 'backfil'"):
@@ -216,7 +216,7 @@ def test_names_of_weights() -> None:
     assert Baseline("saf", "mine").name == "mine"
 
 
-@pytest.mark.parametrize("kind", ["selection", "ordering", "weights"])
+@pytest.mark.parametrize("kind", ["select", "order", "weights"])
 def test_baselines_can_be_sent_to_other_processes(kind: str) -> None:
     baseline = find_baseline("saf")
     before = act(baseline, environment(kind), [4, 9, 30], 10**6)

@@ -470,7 +470,7 @@ def random_acts(space: Any, seed: int) -> Act:
 
 def visible_acts(env: Any, seed: int) -> Act:
     """Return random actions; of indices only those that stand for a job."""
-    if env.unwrapped.action_kind not in ("selection", "candidates"):
+    if env.unwrapped.action_kind not in ("select", "backfill"):
         return random_acts(env.action_space, seed)
 
     def act(number: int, observation: Any, info: dict[str, Any]) -> int:

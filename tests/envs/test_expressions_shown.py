@@ -164,9 +164,9 @@ def by_ranks(env: Any) -> Callable[..., Any]:
     def act(observation: Any, info: Any) -> Any:
         ranks = observation["jobs"][:, 0].copy()
         ranks[info["window"] < 0] = -1
-        if env.action_kind == "candidates":
+        if env.action_kind == "backfill":
             return 1 + int(np.argmax(ranks[1:])) if (info["window"] >= 0).sum() > 1 else 0
-        return int(np.argmax(ranks)) if env.action_kind == "selection" else ranks
+        return int(np.argmax(ranks)) if env.action_kind == "select" else ranks
 
     return act
 

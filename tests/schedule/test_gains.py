@@ -11,7 +11,7 @@ from few_jobs import few_jobs
 from hpcgym import Workload, simulate
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import WEEK_S
-from hpcgym.schedule.gains import Felt, Gain, felt, gain
+from hpcgym.schedule.gains import Felt, Gain, felt, gain, used
 from hpcgym.study.intervals import mean_of
 
 
@@ -72,6 +72,7 @@ def test_weeks_with_few_jobs_do_not_count() -> None:
         ((37.0, 5.0), (74.0, 5.0), []),  # the floor is of the bound, and not of EASY's wait
         ((37.0, 5.0), (75.0, 5.0), ["longest wait 75.0 h, at most 74.0 h"]),
         ((0.0, 0.0), (72.0, 0.0), []),
+        ((0.0, 0.0), (1.0, 0.1), ["area-weighted wait 0.1 h, at most 0.0 h"]),
     ],
 )
 def test_the_gate(easy: tuple[float, ...], ours: tuple[float, ...], broken: list[str]) -> None:
@@ -80,6 +81,16 @@ def test_the_gate(easy: tuple[float, ...], ours: tuple[float, ...], broken: list
     assert all(told.startswith(said) for told, said in zip(found.broken, broken, strict=True))
     assert found.weeks.tolist() == [math.log(2)]
     assert found.score == (0 if broken else math.log(2))
+
+
+def test_the_share_of_the_gate_that_is_used() -> None:
+    """By hand; where nothing waits under EASY, whatever waits uses all of it."""
+    easy, idle = felt_by_hand([4.0], [20], 50.0, 5.0), felt_by_hand([4.0], [20], 0.0, 0.0)
+    assert used(easy, felt_by_hand([2.0], [20], 80.0, 15.0)) == (0.8, 1.5)
+    assert used(idle, felt_by_hand([2.0], [20], 36.0, 0.1)) == (0.5, math.inf)
+    assert used(idle, idle) == used(easy, idle) == (0.0, 0.0)
+    no_area = felt_by_hand([4.0], [20], 0.0, math.nan)  # of jobs that run for no time
+    assert used(no_area, no_area) == (0.0, 0.0)
 
 
 def test_easy_gains_nothing_on_itself() -> None:

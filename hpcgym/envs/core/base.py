@@ -337,7 +337,7 @@ class Corun:
 
 
 #: Kinds of actions of environments that begin with an empty machine -> what they simulate.
-_EMPTY_AT_FIRST = {"controls": "environments under limits", "pairs": "shared nodes"}
+_EMPTY_AT_FIRST = {"power": "environments under limits", "pairs": "shared nodes"}
 
 
 #: Arguments of an environment that say what its episodes are.
@@ -511,6 +511,11 @@ def usual_of(env_id: str | None) -> dict[str, Any]:
     """Return what an environment by its id has unless others are given, but for its jobs."""
     usual = getattr(_class_of(env_id), "usual", {})
     return {name: value for name, value in usual.items() if name not in ("workload", "part")}
+
+
+def kind_of(env_id: str | None) -> str:
+    """Return what an agent decides in an environment, its ``action_kind``; "" of one not known."""
+    return getattr(_class_of(env_id), "action_kind", "")
 
 
 def _class_of(env_id: str | None) -> Any:

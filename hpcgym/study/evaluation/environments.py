@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hpcgym.agents.saved import seen_by
 from hpcgym.baselines.chance import KINDS
 from hpcgym.envs.core.base import usual_of
 from hpcgym.envs.core.episodes import Episodes
@@ -48,7 +49,7 @@ _WINDOW = 64
 _OF_EVALUATIONS = ("cluster", "processors", "workload", "episodes", "jobs", "part", "train_share")
 
 #: Kinds of actions that are about the jobs of a window alone.
-_ABOUT_A_WINDOW = ("selection", "ordering")
+_ABOUT_A_WINDOW = ("select", "order")
 
 _BACKFILLING = ("backfill", "backfill_order")
 
@@ -405,7 +406,7 @@ class Environments:
         for all.
         """
         own = dict(theirs, policy=env.scheduler_rules["policy"])
-        if env.action_kind == "candidates":
+        if env.action_kind == "backfill":
             own["backfill_order"] = self.rules.get("backfill_order")
         rule = Scheduler(**own)
         if all(rule.describe() != one.describe() for one in self.followed):
@@ -510,9 +511,7 @@ def warn_of_seen(acting: Mapping[str, Any], whole: Workload, part: Episodes) -> 
     TrainingWarning : for each of them.
     """
     first, last = part.submitted
-    told = {name: getattr(policy, "trained_on", None) or [] for name, policy in acting.items()}
-    several = ((name, one if isinstance(one, list) else [one]) for name, one in told.items())
-    for name, seen in ((name, one) for name, logs in several for one in logs):
+    for name, seen in ((name, one) for name, policy in acting.items() for one in seen_by(policy)):
         if part.part == "train" or seen["workload"] != whole.name:
             continue
         span = seen["first_s"], seen["last_s"]

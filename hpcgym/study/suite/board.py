@@ -11,7 +11,7 @@ from hpcgym.errors import HpcgymError, check_each_once
 from hpcgym.naming import printable
 from hpcgym.progress import Progress, silent
 from hpcgym.report.tables import shown
-from hpcgym.schedule.gains import Felt
+from hpcgym.schedule.gains import Felt, times
 from hpcgym.study.intervals import BLOCK, Floats, Mean, mean_of
 from hpcgym.study.suite.evaluation import Evaluation
 from hpcgym.study.suite.proofs import PROVED, Proof, prove
@@ -28,7 +28,7 @@ WINS = 0.6
 #: Headings of the tables for people -> what stands there, of a row.
 _SHOWN: Mapping[str, Callable[[Mapping[Any, Any]], str]] = {
     "score": lambda row: _interval(row, "score"),
-    "log(reference / agent)": lambda row: _interval(row, "gain"),
+    "log(reference / agent)": lambda row: _interval(row, "above"),
     "seeds that win": lambda row: f"{row['seeds_winning']} of {row['seeds']}",
     "wins": lambda row: "yes" if row["wins"] else "no",
     "longest wait / EASY": lambda row: shown(row["longest_wait"]),
@@ -73,20 +73,20 @@ class Scored(NamedTuple):
     Attributes
     ----------
     score : the mean over logs of the mean over weeks of log(EASY / agent), a mean over seeds.
-    paired : the same of log(reference / agent).
+    above : the same of log(reference / agent), how much it gains above the reference.
     seeds, winning : how many seeds there are, and with how many the interval of log(reference /
         agent) is above 0.
     """
 
     score: Mean
-    paired: Mean
+    above: Mean
     seeds: int
     winning: int
 
     @property
     def wins(self) -> bool:
         """Whether the agent is better than the reference: with the mean and three of five seeds."""
-        return self.paired.low > 0 and self.winning >= WINS * self.seeds
+        return self.above.low > 0 and self.winning >= WINS * self.seeds
 
 
 def scored(logs: Sequence[tuple[Floats, Floats]], block: int = BLOCK) -> Scored:
@@ -99,12 +99,12 @@ def scored(logs: Sequence[tuple[Floats, Floats]], block: int = BLOCK) -> Scored:
     block : weeks that are drawn together, see :func:`hpcgym.study.intervals.mean_of`.
     """
     ours = [weeks for weeks, _ in logs]
-    above = [weeks - reference for weeks, reference in logs]
-    each = [mean_of([one[seed] for one in above], block=block) for seed in range(len(ours[0]))]
-    score, paired = (
-        mean_of([one.mean(axis=0) for one in every], block=block) for every in (ours, above)
+    more = [weeks - reference for weeks, reference in logs]
+    each = [mean_of([one[seed] for one in more], block=block) for seed in range(len(ours[0]))]
+    score, above = (
+        mean_of([one.mean(axis=0) for one in every], block=block) for every in (ours, more)
     )
-    return Scored(score, paired, len(each), sum(one.low > 0 for one in each))
+    return Scored(score, above, len(each), sum(one.low > 0 for one in each))
 
 
 class Board(NamedTuple):
@@ -133,7 +133,7 @@ class Board(NamedTuple):
         """One row a task and agent, the best of a task first.
 
         - ``score``, ``score_low``, ``score_high``: see :class:`Scored`.
-        - ``gain``, ``gain_low``, ``gain_high``: of log(reference / agent).
+        - ``above``, ``above_low``, ``above_high``: of log(reference / agent).
         - ``wins``, ``seeds_winning``, ``seeds``; a task is won on all its logs alone.
         - ``longest_wait``, ``area_weighted_wait``: over EASY's, the greatest of all logs and seeds.
         - ``gate``: logs on which the gate is broken, which count 0.
@@ -206,13 +206,13 @@ def row_of(task: str, agent: str, logs: Mapping[str, OnLog]) -> dict[str, Any]:
         )
         waits = [
             max(
-                getattr(felt, name) / getattr(one.easy, name)
+                times(getattr(felt, name), getattr(one.easy, name))
                 for one in logs.values()
                 for felt in one.felt
             )
             for name in ("longest_wait_h", "area_weighted_wait_h")
         ]
-    for name, mean in (("score", found.score), ("gain", found.paired)):
+    for name, mean in (("score", found.score), ("above", found.above)):
         row |= dict(zip((name, f"{name}_low", f"{name}_high"), mean, strict=True))
     return row | {
         "wins": found.wins,

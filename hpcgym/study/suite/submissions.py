@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,14 @@ import numpy as np
 
 from hpcgym.agents import TRAINED, ending_of, import_agent
 from hpcgym.agents.practice import csv_log
+from hpcgym.agents.saved import seen_by
 from hpcgym.baselines.chance import RANDOM
 from hpcgym.errors import HpcgymError, is_number
 from hpcgym.files import bytes_of, json_file, shaped
 from hpcgym.files.tables import arrays_of, csv_rows
 from hpcgym.files.writing import check_writable, json_text, whole, whole_text
 from hpcgym.naming import name_problem
-from hpcgym.progress import Progress, repeating, silent
+from hpcgym.progress import Pace, Progress, repeating, silent
 from hpcgym.schedule.gains import Felt
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.study.evaluation.policies import find_policy, of_shared_nodes, scheduler_of
@@ -297,7 +297,9 @@ def run(
             "trained": trained,
             "training": source.name if trained else None,
             "steps": task.steps if trained else None,
-            "trained_on": [log.name for log in task.training] if trained else _trained_on(found),
+            "trained_on": [log.name for log in task.training]
+            if trained
+            else [one["workload"] for one in seen_by(found)],
             "about": str(getattr(found, "about", "")),
         }
         told = done.tasks.setdefault(task.name, {**of_agent, "logs": {}})
@@ -357,7 +359,7 @@ class _Work:
     play: _Play
     on: tuple[Task, Log] | None = None
     policy: Any = None
-    begun: float = 0.0  # by the clock of files
+    pace: Pace = field(default_factory=Pace)  # of steps
 
     def text(self, folder: Path) -> str:
         """Return what is done, and how far a training is, for people."""
@@ -366,12 +368,13 @@ class _Work:
         on = f" on {self.play.on[0][1].name}" if self.play.alone else ""
         text = f"training for {self.play.task.name}{on}, seed {self.play.seed}"
         table = self.play.place(folder) / f"{self.play.seed}.csv"
-        if not table.is_file() or table.stat().st_mtime < self.begun:
-            return text  # that of a training which was interrupted, perhaps
-        *_, last = table.read_text().splitlines()
-        share = min(float(last.partition(",")[0]) / self.play.task.steps, 1.0)
-        left = (time.time() - self.begun) * (1.0 / max(share, 1e-9) - 1.0)
-        return f"{text}: {share:.0%} of its steps, about {left / 60.0:.0f} min left"
+        *_, last = table.read_text().splitlines() if table.is_file() else ["0"]
+        done, all_steps = float(last.partition(",")[0]), self.play.task.steps
+        rate = self.pace.rate(done)
+        if not rate:  # what is there is of a training which was interrupted, perhaps
+            return text
+        left = max(all_steps - done, 0.0) / rate / 60.0
+        return f"{text}: {min(done / all_steps, 1.0):.0%} of its steps, about {left:.0f} min left"
 
 
 def _play_all(
@@ -391,7 +394,6 @@ def _play_all(
         while waiting or running:
             while waiting and len(running) < workers:
                 doing.append(work := waiting.pop(0))
-                work.begun = time.time()
                 tell()
                 running[executor.submit(_worked, work, done.folder)] = work
             for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -423,10 +425,12 @@ def _trained(play: _Play, folder: Path) -> Any:
         make = practice(task, [log] if play.alone else None)
         takes = inspect.signature(policy.train).parameters
         table = place / f"{seed}.csv"
-        more: dict[str, Any] = {"log": csv_log(table)} if "log" in takes else {}
+        more: dict[str, Any] = {}
         if "past" in takes and table.is_file():  # of a training that was interrupted
             (_, names), *rows = csv_rows(table, "the numbers of a training")
             more["past"] = [dict(zip(names, row, strict=True)) for _, row in rows]
+        if "log" in takes:
+            more["log"] = csv_log(table, more.get("past", ()))
         policy.train(make, seed, task.steps, **more)
         if callable(getattr(policy, "save", None)):
             place.mkdir(parents=True, exist_ok=True)
@@ -477,15 +481,6 @@ def _here(task: Task, names: Sequence[str] | None, note: Callable[[str], None]) 
     if not found:
         raise why
     return found
-
-
-def _trained_on(found: Any) -> list[str]:
-    """Return what a saved agent says that it was trained on."""
-    told = getattr(found, "trained_on", None) or []
-    several = told if isinstance(told, list) else [told]
-    return [
-        str(one["workload"]) for one in several if isinstance(one, Mapping) and "workload" in one
-    ]
 
 
 def _begun(folder: Path, agent: str) -> Submission:

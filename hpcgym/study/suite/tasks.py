@@ -19,8 +19,9 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.agents.practice import Make, kind_of
+from hpcgym.agents.practice import Make
 from hpcgym.baselines.schedulers import find_scheduler
+from hpcgym.envs.core.base import kind_of
 from hpcgym.errors import HpcgymError, WorkloadWarning, unknown
 from hpcgym.files import toml_file
 from hpcgym.files.writing import plain
@@ -99,7 +100,7 @@ class Task:
 
     @property
     def kind(self) -> str:
-        """What an agent decides: a value of :data:`hpcgym.agents.practice.KINDS`."""
+        """What an agent decides: the ``action_kind`` of its environment."""
         return kind_of(self.env_id)
 
     @property

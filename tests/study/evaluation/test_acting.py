@@ -484,7 +484,7 @@ def test_it_is_said_where_training_saw_the_jobs_of_the_evaluation(
     agent, part = Saved(), Episodes(LONG, jobs=60, part=evaluated)
     first, last = Episodes(LONG, jobs=60, part=trained).submitted
     seen = {"workload": LONG.name, "part": trained, "first_s": first, "last_s": last}
-    agent.trained_on = seen
+    agent.trained_on = [seen]
     warn_of_seen({"mine": agent, "other": First()}, LONG, part)
     said = [str(one.message) for one in recwarn.list if one.category is TrainingWarning]
     assert len(said) == bool(told)
@@ -496,7 +496,7 @@ def test_it_is_said_where_training_saw_the_jobs_of_the_evaluation(
     recwarn.clear()
     assert first + 1 not in LONG.submit_time
     for other in ({"workload": "another"}, {"first_s": first + 1}):  # other jobs of that name
-        agent.trained_on = {**seen, **other}
+        agent.trained_on = [{**seen, **other}]
         warn_of_seen({"mine": agent}, LONG, part)
     assert not recwarn.list
 

@@ -54,9 +54,9 @@ class Typical:
         self.go_on(info["time"])
         rows = np.asarray(info["window"])
         keys = np.array([self.areas[row] for row in rows[rows >= 0].tolist()])
-        if self.env.action_kind == "selection":
+        if self.env.action_kind == "select":
             return int(np.argmin(keys))
-        if self.env.action_kind == "candidates":
+        if self.env.action_kind == "backfill":
             return 1 + int(np.argmin(keys[1:])) if len(keys) > 1 else 0
         window = self.env.options.window
         action = np.full(window, -1.0, np.float32)

@@ -17,7 +17,8 @@ from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.gains import Felt, gain
 from hpcgym.simulation.run import simulate
-from hpcgym.study.suite.board import board_of, scored
+from hpcgym.study.suite.board import OnLog, board_of, row_of, scored
+from hpcgym.study.suite.proofs import Proof
 from hpcgym.study.suite.submissions import read
 from hpcgym.study.suite.tasks import jobs_of, late, practice, tasks
 
@@ -29,8 +30,8 @@ def test_a_tiny_case_by_hand() -> None:
     found = scored([(first, np.full(2, 0.5)), (second, np.zeros(3))])
     # of seed 0: (2 + 0) / 2 = 1; of seed 1: (2 + 2) / 2 = 2
     assert found.score.value == pytest.approx(1.5)
-    assert found.paired.value == pytest.approx(1.25)
-    assert np.isnan([found.score.low, found.paired.low]).all()  # too few weeks
+    assert found.above.value == pytest.approx(1.25)
+    assert np.isnan([found.score.low, found.above.low]).all()  # too few weeks
     assert (found.seeds, found.winning, found.wins) == (2, 0, False)
 
 
@@ -58,6 +59,16 @@ def test_a_log_that_breaks_the_gate_counts_nothing_with_that_seed_alone() -> Non
     broken = gain(easy, Felt(weeks, np.full(8, 2.0), 201.0, 20.0))
     ours = np.array([kept.counted, broken.counted])
     assert scored([(ours, np.zeros(8))]).score.value == pytest.approx(np.log(4) / 2)
+
+
+@pytest.mark.usefixtures("small")
+def test_where_nothing_waits_under_easy_a_row_says_so() -> None:
+    weeks, zeros = np.full(8, 40), np.zeros(8)
+    idle, waits = (Felt(weeks, np.ones(8), *both) for both in ((0.0, 0.0), (3.0, 1.0)))
+    proof = Proof("order", "pool", equal=True, text="")
+    for ours, times in ((idle, 0.0), (waits, np.inf)):
+        row = row_of("order", "saf", {"pool": OnLog(zeros[None], zeros, [ours], idle, "", proof)})
+        assert row["longest_wait"] == row["area_weighted_wait"] == times
 
 
 @pytest.mark.usefixtures("small")
@@ -94,7 +105,7 @@ def test_scores_are_those_of_the_schedules_that_were_written(tmp_path: Path) -> 
         above.append(np.mean(seeds) - counted(saf).mean())
     row = board.table.set_index("agent").loc["random"]
     assert row.score == pytest.approx(np.mean(scores))
-    assert row.gain == pytest.approx(np.mean(above))
+    assert row.above == pytest.approx(np.mean(above))
     by_log = board.by_log.set_index(["agent", "log"]).loc["random"]
     assert by_log.score.tolist() == pytest.approx(scores)
     assert json.dumps(board.facts(), default=float)

@@ -467,7 +467,7 @@ def test_a_forged_submission_has_no_score(played: Callable[[str, str], Path]) ->
     changed(folder, lie("mean_bsld", 0.9))
     board = board_of([read(folder)])
     (row,) = board.table.to_dict("records")
-    assert np.isnan([row["score"], row["gain"], row["longest_wait"]]).all()
+    assert np.isnan([row["score"], row["above"], row["longest_wait"]]).all()
     assert not row["verified"]
     assert not row["wins"]
     by_log = board.by_log.set_index("log")
@@ -480,7 +480,7 @@ def test_a_forged_submission_has_no_score(played: Callable[[str, str], Path]) ->
 def test_the_reference_is_as_good_as_itself(tmp_path: Path) -> None:
     done = play("reference", None, tmp_path)
     table = board_of([done]).table
-    assert (table.gain == 0).all()
+    assert (table.above == 0).all()
     assert not table.wins.any()
     task = tasks()["weights"]
     jobs = jobs_of(task.logs[0])

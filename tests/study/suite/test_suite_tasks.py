@@ -108,9 +108,7 @@ def test_an_agent_is_shown_no_job_of_the_test(small: object) -> None:
 
 
 def test_environments_of_a_task_are_those_of_its_id(small: object) -> None:
-    kinds = {"order": "ordering", "select": "selection", "weights": "weights",
-             "backfill": "candidates", "nodes-power": "power", "codes-pairs": "pairs"}  # fmt: skip
-    for name in kinds:
+    for name in ("order", "select", "weights", "backfill", "nodes-power", "codes-pairs"):
         task = tasks()[name]
         make = practice(task)
         assert make.kind == name.rpartition("-")[2]

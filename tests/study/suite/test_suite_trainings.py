@@ -16,11 +16,12 @@ from bringing import Logs, play
 
 from hpcgym import progress
 from hpcgym.agents import load, rule_es
-from hpcgym.agents.practice import Log
+from hpcgym.agents.practice import Log, csv_log
 from hpcgym.agents.rule_es import RuleEs
 from hpcgym.agents.xnes import Xnes
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.files import read_scheduler
+from hpcgym.study.suite import submissions
 from hpcgym.study.suite.board import board_of
 from hpcgym.study.suite.submissions import SCHEDULES, run
 from hpcgym.study.suite.tasks import find_tasks, practice
@@ -153,6 +154,28 @@ def test_it_is_told_how_far_a_training_is(tmp_path: Path, monkeypatch: pytest.Mo
     ]
     assert sum(steps for _, steps in told) == 4
     assert told[-1] == ("done", 1)
+
+
+def test_the_time_that_is_left_is_told_of_what_was_done_since_a_training_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = find_tasks("order")[0]
+    work = submissions._Work(submissions._Play("mine", task, 0, True, False, []))
+    clock = 0.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock)
+
+    def told(steps: int, minutes: int) -> str:
+        nonlocal clock
+        clock += 60.0 * minutes
+        csv_log(work.play.place(tmp_path) / "0.csv")(steps, {})
+        return work.text(tmp_path).removeprefix("training for order, seed 0")
+
+    assert task.steps == 30
+    assert told(15, 0) == told(15, 5) == ""  # of what was there before, nothing is known
+    assert told(18, 1) == ": 60% of its steps, about 24 min left"  # 3 of 12 in 6 min
+    assert told(30, 6) == ": 100% of its steps, about 0 min left"
+    assert told(3, 100) == ""  # an agent that begins anew
+    assert told(6, 2) == ": 20% of its steps, about 16 min left"
 
 
 @pytest.mark.slow
