@@ -161,7 +161,7 @@ _NO_ENVIRONMENT = Ranking(None, None)
 _VARIANTS = {
     name: scheduler
     for name, scheduler in SCHEDULERS.items()
-    if name not in POLICIES and scheduler.reserve.kind == "easy" and scheduler.policy == "fcfs"
+    if name not in POLICIES and scheduler.reserve.kind == "easy"
 }
 
 #: Names of all baselines: the orders of :data:`hpcgym.scheduler.policies.POLICIES`, but for those
@@ -479,18 +479,18 @@ def find_baseline(name: PolicyLike | Dispatcher) -> Baseline | Expert:
         demanded = of.rules | demanded
         return Baseline(demanded.pop("policy", of.policy), str(name), demanded)
     if isinstance(name, str) and name in _VARIANTS:
-        scheduler, plain = _VARIANTS[name], Scheduler()
-        rules = ("backfill", "backfill_order", "estimate", "correction")
-        needed: dict[str, str] = {rule: getattr(scheduler, rule) for rule in rules}
-        for rule in ("estimate", "correction"):
-            if needed[rule] == getattr(plain, rule):
-                del needed[rule]
-        return Baseline(scheduler.policy, name, needed)
+        scheduler, plain = _VARIANTS[name].given(), Scheduler().given()
+        policy = scheduler.pop("policy")
+        needed = {
+            rule: value
+            for rule, value in scheduler.items()
+            if rule in ("backfill", "backfill_order") or value != plain[rule]
+        }
+        return Baseline(policy, name, needed)
     if isinstance(name, str) and name in SCHEDULERS and name not in POLICIES:
-        why = "which has one reservation at most"
-        if SCHEDULERS[name].policy_estimate != Scheduler().policy_estimate:
-            why = "to which it would have to tell its predictions"
-        raise HpcgymError(f"{name!r} cannot drive an environment, {why}; simulate it")
+        raise HpcgymError(
+            f"{name!r} cannot drive an environment, which has one reservation at most; simulate it"
+        )
     if isinstance(name, str) and not (name in POLICIES or "," in name or is_expression(name)):
         weights = "six weights, or an expression such as '20 * wait - requested * processors'"
         raise HpcgymError(unknown("baseline", name, [*BASELINES, *DISPATCHERS], weights))

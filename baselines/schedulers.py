@@ -101,6 +101,8 @@ def find_scheduler(name: str) -> Scheduler:
 
     A variant is such as ``saf:threshold=18000,hold=0.1``. Behind the colon stand rules by the names
     of :class:`Scheduler`'s attributes; entries of hold, such as ``from_s=600``, stand beside it.
+    ``backfill_order`` may be a scheduler's name, too, as in ``evolved:backfill_order=evolved``: its
+    policy.
     Files end in ``.toml``, see :mod:`hpcgym.scheduler.files`, or in ``.conf``: of Slurm, see
     :func:`hpcgym.scheduler.slurm_conf.scheduler_of_slurm`. ``slurm.conf:qos=qos.txt`` takes what
     ``sacctmgr -P show qos`` printed, too.
@@ -199,7 +201,28 @@ def read_variant(name: str) -> tuple[str, dict[str, Any]]:
         raise HpcgymError(f"scheduler {name!r}: {of_share[0]} is of hold, such as hold=0.1")
     if of_share:
         found["hold"] = ",".join([found["hold"], *of_share])
-    return begin.strip(), found
+    base = {**SCHEDULERS, **COSCHEDULERS}.get(begin.strip(), Scheduler())
+    return begin.strip(), _with_named_order(found, base)
+
+
+def _with_named_order(rules: Mapping[str, Any], changed: Scheduler) -> dict[str, Any]:
+    """Return rules that change a scheduler; a ``backfill_order`` that names one is its policy.
+
+    Raises
+    ------
+    HpcgymError : that policy looks at other run times than the scheduler will.
+    """
+    name = rules.get("backfill_order")
+    own = SCHEDULERS.get(name) if isinstance(name, str) and name not in POLICIES else None
+    if own is None or own.policy == "fcfs":
+        return dict(rules)
+    estimate = rules.get("policy_estimate", changed.policy_estimate)
+    if not (isinstance(estimate, str) and estimate == own.policy_estimate):  # it may be an array
+        raise HpcgymError(
+            f"backfill_order {name!r}: its policy looks at run times by"
+            f" policy_estimate={own.policy_estimate!r}, which must be given, too"
+        )
+    return {**rules, "backfill_order": own.policy}
 
 
 #: Rules that are numbers, and those that a scheduler can be without.
@@ -263,7 +286,7 @@ def scheduler_of(
     if rules.get("fair_share") is not None and chosen.fair_share is not None:
         shares = FairShare.parse(rules["fair_share"], usual=chosen.fair_share)
         rules = {**rules, "fair_share": shares}
-    chosen = chosen.but(**rules) if rules else chosen
+    chosen = chosen.but(**_with_named_order(rules, chosen)) if rules else chosen
     asked_itself = "" if chosen.dispatcher is None else str(chosen.describe()["dispatcher"])
     check_fair_share(rules.get("fair_share"), any(chosen.usage_orders), asked_itself)
     if chosen.dispatcher is not None:

@@ -34,6 +34,10 @@ class WorkloadError(HpcgymError):
     """A workload that cannot be read, or cannot be simulated."""
 
 
+class NoJobError(WorkloadError):
+    """A file in which no job stands, or none that is looked for."""
+
+
 class ApartError(HpcgymError):
     """Two things that do not go together: a rule and a machine, or two rules."""
 

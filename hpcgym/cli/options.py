@@ -169,8 +169,8 @@ class SimulatedRules(_AllRules, _Order):
         every 30 s (slurm:bf_interval=60). With --speedups also fill: any job that finds room
         starts.
     backfill_order fcfs|sjbf|NAME : Order in which jobs are tried for backfilling: submission,
-        shortest predicted run time first, or a policy. [default: as goes with the policy: fcfs with
-        fcfs, fair share its own, else spf]
+        shortest predicted run time first, a policy, or that of a scheduler, such as evolved.
+        [default: as goes with the policy: fcfs with fcfs, fair share its own, else spf]
     dispatch_time SECONDS|measured : How long each call of a dispatcher takes: the jobs that it
         names start so much later. measured: the time on the clock, so no two runs are the same.
     """

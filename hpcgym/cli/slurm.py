@@ -16,7 +16,7 @@ from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import rules_of
 from hpcgym.cli.running import note
 from hpcgym.cli.tables import Format, Sheet, Table, of_rows, rows_of, show
-from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.errors import HpcgymError, HpcgymWarning, NoJobError, check_choice, warn_caller
 from hpcgym.files.recorded import KEY, write_beside
 from hpcgym.files.writing import is_stream
 from hpcgym.naming import seconds_of
@@ -25,6 +25,7 @@ from hpcgym.progress import counting
 if TYPE_CHECKING:
     from hpcgym.drive import Asked
     from hpcgym.replay import Replay
+    from hpcgym.workload import Workload
 
 # --- ``hpcgym replay`` ----------------------------------------------------------------------------
 
@@ -200,11 +201,13 @@ def drive(
 
     Options
     -------
-    policy NAME|EXPRESSION|FILE : What orders the queue: a policy, an expression, a scheduler, or an
-        agent that has learned weights, such as agent.json of hpcgym train xnes.
+    policy NAME|EXPRESSION|FILE : What orders the queue: a policy, an expression, a scheduler, of
+        which its policy counts, and no backfill_order, or an agent that has learned weights, such
+        as agent.json of hpcgym train xnes.
     every TIME : How often to look at the queue: 60s, 5min, 1h.
     past FILE : Jobs that have ended, such as what sacct -P printed: a policy that learns how long
-        jobs run begins with these. Else it knows those that end while it looks.
+        jobs run begins with these. Else it knows those that end while it looks. Dates without a
+        zone are read as UTC: with SLURM_TIME_FORMAT=%s sacct prints seconds.
     dry_run : Print the order that would be set, set nothing, and end.
 
     Output
@@ -222,23 +225,38 @@ def drive(
 
     from hpcgym.drive import drive as drive_slurm
     from hpcgym.drive import look
-    from hpcgym.machine.pool import MOST_PROCESSORS
     from hpcgym.study.evaluation.policies import queue_order
-    from hpcgym.workload import load_workload
 
     scheduler = queue_order(policy)
-    ended = None
-    if past is not None:  # of any machine, and jobs without a limit are as those of the queue
-        ended = load_workload(past, processors=MOST_PROCESSORS, clean="none")
-        note(f"{past}: {len(ended):,} jobs, to learn how long those of each user run")
+    ended = None if past is None else _ended(past)
     if dry_run:
-        _show_queue(look(scheduler, ended), format)
+        asked = look(scheduler, ended)
+        _tell_misread(asked, set())
+        _show_queue(asked, format)
         return
     if log is None:
         drive_slurm(scheduler, every_s, _telling(None), ended)
         return
     with log.open("w", buffering=1) as file:
         drive_slurm(scheduler, every_s, _telling(file), ended)
+
+
+def _ended(past: Path) -> Workload | None:
+    """Return the jobs of a file, to learn from those that have ended; None if none has."""
+    from hpcgym.drive.driving import jobs_told
+    from hpcgym.machine.pool import MOST_PROCESSORS
+    from hpcgym.workload import load_workload
+
+    why = f"{past} holds no job that has ended"
+    try:  # of any machine, and jobs without a limit are as those of the queue
+        jobs = load_workload(past, processors=MOST_PROCESSORS, clean="none")
+        if number := len(jobs_told(jobs)):
+            note(f"{past}: {number:,} jobs, to learn how long those of each user run")
+            return jobs
+    except NoJobError as error:
+        why = str(error)
+    warn_caller(f"{why}: nothing is learned from it", HpcgymWarning)
+    return None
 
 
 def _seconds(text: str) -> int:
@@ -251,15 +269,27 @@ def _seconds(text: str) -> int:
 
 def _telling(file: IO[str] | None) -> Callable[[Asked], None]:
     """Return what tells people, and a log, what was done."""
+    known: set[str] = set()
 
     def tell(asked: Asked) -> None:
+        _tell_misread(asked, known)
         at, waiting = time.strftime("%H:%M:%S", time.localtime(asked.time)), len(asked.order)
         note(f"{at}: {waiting:,} jobs wait; priorities set: {len(asked.changed):,}")
         if file is not None:
             row = {"time": asked.time, "waiting": waiting, "set": asked.changed}
+            row["misread"] = len(asked.misread)
             file.write(f"{json.dumps(row)}\n")
 
     return tell
+
+
+def _tell_misread(asked: Asked, known: set[str]) -> None:
+    """Tell people of jobs that are left alone, of each once: ``known``, by their ids, are told."""
+    lines = {line.partition("|")[0]: line for line in asked.misread}
+    if more := [job for job in lines if job not in known]:
+        known.update(more)
+        jobs = "1 job" if len(more) == 1 else f"{len(more):,} jobs"
+        note(f"hpcgym: squeue is not understood of {jobs}, left alone: {lines[more[0]]!r}")
 
 
 def _queue(asked: Asked) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.drive import giving_back
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.files import header_number
 from hpcgym.naming import DAY_S, seconds_in
 from hpcgym.scheduler.estimates.by_name import learns, predictor_of
@@ -154,18 +154,16 @@ class Queue(NamedTuple):
     past: Workload
 
 
-def read_jobs(text: str) -> dict[str, Told]:
+def read_jobs(text: str) -> tuple[dict[str, Told], list[str]]:
     """Return the jobs that squeue printed, by their ids, without those that never ran.
+
+    And the lines that are not understood.
 
     Parameters
     ----------
     text : a line a job, in :data:`FORMAT` or :data:`WITH_OTHERS`.
-
-    Raises
-    ------
-    HpcgymError : a line that is not understood.
     """
-    found = {}
+    found, misread = {}, []
     for line in text.splitlines():
         parts = line.split("|")
         try:
@@ -181,8 +179,8 @@ def read_jobs(text: str) -> dict[str, Told]:
             one = one._replace(began=-1 if waits else int(began))
             found[parts[0]] = one._replace(ended=-1 if waits or runs else int(ended))
         except ValueError:
-            raise HpcgymError(f"squeue told a job that is not understood: {line!r}") from None
-    return found
+            misread.append(line)
+    return found, misread
 
 
 _RUN = ("R", "S", "ST", "SO", "CF")  # states of jobs that have their nodes
@@ -333,12 +331,14 @@ class Asked(NamedTuple):
     queue : the jobs that wait.
     order : their rows in the order that the policy wants.
     changed : job -> the priority that it is to have; without those that stay as they are.
+    misread : lines of squeue that are not understood; their jobs are left alone.
     """
 
     time: int
     queue: Queue
     order: list[int]
     changed: dict[str, int]
+    misread: list[str]
 
 
 class Driver:
@@ -356,6 +356,11 @@ class Driver:
     Raises
     ------
     HpcgymError : an order that is not known of a queue alone.
+
+    Warns
+    -----
+    HpcgymWarning : the scheduler has its jobs in the order of submission, and others to backfill:
+        Slurm has one order, in which they stay as they came.
     """
 
     def __init__(
@@ -369,6 +374,13 @@ class Driver:
         user: str = "%u",
     ) -> None:
         self._rules = order_rules(scheduler)
+        if scheduler.reserve.sweeps and scheduler.order.given == "fcfs" != scheduler.backfill_order:
+            order = scheduler.said("backfill_order")
+            warn_caller(
+                f"Slurm's queue stays first come, first served, as the policy is fcfs: {order} is"
+                " not followed, since Slurm backfills in the order of its queue",
+                HpcgymWarning,
+            )
         self._run, self._squeue, self._scontrol, self._noted = run, squeue, scontrol, noted
         self._first: int | None = None
         self._nice: dict[str, int] = {}
@@ -392,7 +404,7 @@ class Driver:
         size = 0
         if self._rules.state:
             size = processors_of(self._said([self._scontrol, "-o", "show", "node"]))
-        told = read_jobs(self._said(self._look))
+        told, misread = read_jobs(self._said(self._look))
         # Slurm soon forgets jobs that have ended
         self._past |= _ended(told.values())
         for job in [*self._past][:-MOST_ENDED]:
@@ -410,7 +422,7 @@ class Driver:
         if changed and sets:
             self._noted({job: self._nice.get(job, 0) for job in changed})
             self._set(changed)
-        return Asked(now, queue, order, changed)
+        return Asked(now, queue, order, changed, misread)
 
     def _with_nice(self, queue: Queue) -> Queue:
         """Return a queue whose jobs have their nice, which Slurm forgets when a priority is set."""

@@ -287,7 +287,8 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
     def result(self) -> Result:
         """Return the schedule of the episode so far; jobs that have not started have start -1.
 
-        Its metrics mean something once all have started.
+        Up to its end, or while any has not started, its metrics are of the jobs that have ended
+        (``result().ended``), and those of the machine are nan.
         """
         return schedule_of(state_of(self.simulations, 0))
 
@@ -295,7 +296,9 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
         """Return sums over the jobs that count of each week of the log, (n_weeks, 3) float64.
 
         They are the number of the jobs, their bounded slowdowns, and their waits [h]; see
-        :func:`hpcgym.schedule.measures.weekly_sums`. The weeks before the episode have none.
+        :func:`hpcgym.schedule.measures.weekly_sums`. The weeks before the episode have none. Before
+        the episode is over they are of the jobs that have ended; then who waits counts as in
+        ``info["metrics"]``.
         """
         return weekly_of(state_of(self.simulations, 0))
 

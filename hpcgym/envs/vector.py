@@ -278,7 +278,8 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
 
         After a step that has ended its episode it is that of this episode, in each autoreset mode,
         up to the next step or reset. Its metrics are of all its jobs, also of those around the
-        slice that do not count in ``info["metrics"]``, and mean something once all have started.
+        slice that do not count in ``info["metrics"]``; while any has not started, of those that
+        have ended.
 
         Parameters
         ----------

@@ -217,7 +217,7 @@ def _submit(
     driver : is asked, while the clock stands still, after each time at which jobs have been
         submitted, and before and after each at which they end; or None.
     """
-    ask = None if driver is None else lambda: driver.ask(slurm.now_s)
+    ask = None if driver is None else lambda: _ask(driver, slurm.now_s)
     slurm.asked = ask
     run_time = np.minimum(jobs.run_time, jobs.requested_time).tolist()
     rows = zip(
@@ -238,6 +238,12 @@ def _submit(
             ask()
     step("waiting for the last jobs")
     slurm.finish()
+
+
+def _ask(driver: Driver, now_s: int) -> None:
+    """Let a policy order the queue, all of it."""
+    if misread := driver.ask(now_s).misread:
+        raise HpcgymError(f"squeue told a job that is not understood: {misread[0]!r}")
 
 
 def _name(row: int) -> str:

@@ -598,7 +598,14 @@ class Books:
 
 @kept
 def books(schedule: Schedule) -> Books:
-    """Return what the machine draws in a schedule, and who is charged."""
+    """Return what the machine draws in a schedule, and who is charged.
+
+    Raises
+    ------
+    HpcgymError : jobs are still to start.
+    """
+    if schedule.ended is not None:
+        raise HpcgymError("energy is known of a whole schedule: some jobs are still to start")
     result, owner = schedule.runs.from_begin, schedule.job_of_runs
     # of a copy: who has books that have it back is freed late, with arrays of any size
     return Books(replace(result), owner)

@@ -18,6 +18,7 @@ from hpcgym.schedule.metrics import (
     Metric,
     compute_metrics,
     in_class,
+    is_of_jobs,
     known_metrics,
     weighted_wait,
 )
@@ -90,18 +91,18 @@ def classes_in_words() -> str:
 
 def _groups(result: Result, by: str) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     """Yield the name of each group, and which jobs are of it, (n_jobs,) bool."""
-    decided, workload = result.decided, result.workload
+    counted, workload = result.counted, result.workload
     if by == "class":
         for name in LENGTH_CLASSES:
-            yield name, decided & in_class(result.run_time, name)
+            yield name, counted & in_class(result.run_time, name)
         return
     column = NAMED[by]
     names, users = names_of(workload, column), workload.user_id
-    numbers = np.unique(users[decided]).tolist()
+    numbers = np.unique(users[counted]).tolist()
     texts = [called(names, by, number) for number in numbers]
     times = Counter(texts)  # two may have one name
     for text, number in zip(texts, numbers, strict=True):
-        yield text if times[text] == 1 else f"{text} ({number})", decided & (users == number)
+        yield text if times[text] == 1 else f"{text} ({number})", counted & (users == number)
 
 
 # --- What a site would feel of a schedule ---------------------------------------------------------
@@ -171,13 +172,6 @@ def mean_by_user(
 
 # --- Metrics of a part of a schedule: some of its jobs, up to a time ------------------------------
 
-#: What is said of a machine, and needs all of its time.
-_OF_THE_MACHINE = ("utilization", "makespan_s", "mean_queue_length", "max_queue_length")
-
-
-def _is_of_jobs(name: str) -> bool:
-    return name not in _OF_THE_MACHINE and not name.startswith("energy")
-
 
 def over_at(start: NDArray[np.int64], first: int, stop: int, end: int | None) -> int:
     """Return when the last job of some rows has started, or ``end`` if that is not before it [s].
@@ -218,7 +212,7 @@ def metrics_within(
     begin, last = _interval(result, first, stop, end)
     begun = (start >= 0) & (start <= last)
     unserved = int(np.count_nonzero(~begun[:stop] & (submit[:stop] <= last)))
-    metrics = compute_metrics(result_within(result, first, stop, end), _is_of_jobs)
+    metrics = compute_metrics(result_within(result, first, stop, end), is_of_jobs)
     metrics["utilization"] = _utilization(result.runs, begin, last)
     metrics["unserved_jobs"] = unserved
     waits = np.where(begun, start, last)[:stop] - submit[:stop]

@@ -228,8 +228,8 @@ class Facts:
     Attributes
     ----------
     result : the schedule.
-    jobs : (n_jobs,) bool, of which jobs metrics of jobs are: those that it started, not those that
-        ran at the beginning; or a group of them.
+    jobs : (n_jobs,) bool, of which jobs metrics of jobs are: ``Schedule.counted``, or a group of
+        them.
     n : their number.
     wait, run : (n,) [s].
     bsld : (n,) bounded slowdowns; one nan without jobs.
@@ -240,7 +240,7 @@ class Facts:
     """
 
     def __init__(self, result: Schedule, jobs: NDArray[np.bool_] | None = None) -> None:
-        jobs = result.decided if jobs is None else jobs
+        jobs = result.counted if jobs is None else jobs
         self.result, self.jobs = result, jobs
         self.n = int(np.count_nonzero(jobs))
         self.wait, self.run = result.wait[jobs], result.run_time[jobs]
@@ -458,15 +458,15 @@ METRICS = (
     # run time of compact jobs over that which it took (ELiSE); below 1, slowed down
     _shared(
         "mean_job_speedup", "mean job speedup", "", MORE, 1,
-        lambda f: float(f.result.job_speedup.mean()),
+        lambda f: float(f.result.job_speedup[f.jobs].mean()),
     ),
     _shared(
         "slowed_share", "slowed down", "%", LESS, 100,
-        lambda f: float((f.result.job_speedup < 1 - _ROUNDING_OF_TICKS).mean()),
+        lambda f: float((f.result.job_speedup[f.jobs] < 1 - _ROUNDING_OF_TICKS).mean()),
     ),
     _shared(  # as the rules say, or because they are too wide
         "compact_share", "compact jobs", "%", NEITHER, 100,
-        lambda f: float((f.result.coschedule.shape == 0).mean()),  # type: ignore[union-attr]
+        lambda f: float((f.result.coschedule.shape[f.jobs] == 0).mean()),  # type: ignore[union-attr]
     ),
     Metric(  # where the machine has a bandwidth: how many times as long files take
         "io_congestion", "I/O congestion", "", LESS, 1,
@@ -477,6 +477,18 @@ METRICS = (
         lambda f: len(f.result.start) / float(f.span) * HOUR_S,
     ),
 )  # fmt: skip
+
+
+#: What is said of a machine, and needs all of its time; energies, too.
+_OF_THE_MACHINE = (
+    *("utilization", "makespan_s", "mean_queue_length", "max_queue_length", "io_congestion"),
+    *("throughput_per_h", "cap_exceeded_s", "budget_exceeded_j"),
+)
+
+
+def is_of_jobs(name: str) -> bool:
+    """Tell whether a metric is of jobs, and not of the machine."""
+    return name not in _OF_THE_MACHINE and not name.startswith("energy")
 
 
 def known_metrics() -> dict[str, Metric]:
@@ -554,11 +566,14 @@ def compute_metrics(
     submission. Where jobs run or wait at its beginning, C begins there; machine and queue are what
     they are from then on, with the jobs that run.
 
-    Without jobs counts, shares of jobs, makespan and energies are 0, and all else is nan.
+    Without jobs counts, shares of jobs, makespan and energies are 0, and all else is nan. Of a
+    schedule that has jobs to start (``ended``) n are the jobs that have ended, and metrics of the
+    machine are nan.
     """
     facts = Facts(result)
+    whole = result.ended is None
     return {
-        metric.name: metric.formula(facts)
+        metric.name: metric.formula(facts) if whole or is_of_jobs(metric.name) else np.nan
         for metric in METRICS
         if metric.formula is not None and wanted(metric.name) and HAVE[metric.of](facts)
     }

@@ -84,6 +84,9 @@ class Schedule:
         it, ``backfilled`` is False.
     given : the jobs as they were given, where the schedule says when they were submitted, so that
         ``workload`` has them as they came (``dependencies``, quotas of submitted jobs); else None.
+    ended : (n_jobs,) bool, which jobs have ended, where others are still to start, as amid an
+        episode of an environment: these have start -1. Metrics are of those that have ended, and
+        those of the machine are nan. None: the schedule is whole.
     """
 
     workload: Workload
@@ -110,6 +113,7 @@ class Schedule:
     suspended: NDArray[np.int64] | None = None
     replayed_on: str = ""
     given: Workload | None = None
+    ended: NDArray[np.bool_] | None = None
 
     @classmethod
     def of(
@@ -147,6 +151,11 @@ class Schedule:
     def decided(self) -> NDArray[np.bool_]:
         """Which jobs the schedule started, (n_jobs,) bool: not those that ran at the beginning."""
         return read_only(decided(self.workload))
+
+    @property
+    def counted(self) -> NDArray[np.bool_]:
+        """Which jobs metrics are of, (n_jobs,) bool: ``decided``, and of a part ``ended``."""
+        return self.decided if self.ended is None else self.decided & self.ended
 
     @property
     def from_begin(self) -> Self:
@@ -427,4 +436,5 @@ def runs_of(result: S) -> tuple[S, Ints]:
         lost=None,
         pieces=None,
         suspended=None,
+        ended=None,
     ), job

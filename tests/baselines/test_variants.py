@@ -13,6 +13,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.backfilling import Hold
 from hpcgym.study import evaluate
 
+OF_TYPICAL = {"backfill": "easy", "backfill_order": "spf", "policy_estimate": "typical-ratio"}
 JOBS = "lublin:jobs=200,processors=32,seed=1,load=1.5"
 
 
@@ -29,6 +30,11 @@ JOBS = "lublin:jobs=200,processors=32,seed=1,load=1.5"
         ("saf:allocation=random:7", {"allocation": "random:7"}),
         ("saf-typical-80h:threshold=none", {"threshold": None}),
         ("saf:policy=20 * wait - area", {"policy": "20 * wait - area"}),
+        ("evolved:backfill_order=evolved", {"backfill_order": SCHEDULERS["evolved"].policy}),
+        (
+            "easy:backfill_order=saf-typical,policy_estimate=typical-ratio",
+            {"backfill_order": "saf", "policy_estimate": "typical-ratio"},
+        ),
     ],
 )
 def test_a_variant_is_the_scheduler_with_rules_changed(name: str, rules: dict[str, Any]) -> None:
@@ -48,6 +54,8 @@ def test_a_variant_is_the_scheduler_with_rules_changed(name: str, rules: dict[st
         ("saf:from_s=600", "from_s=600 is of hold, such as hold=0.1"),
         ("prb:hold=0.1", "dispatchers have no variants"),
         ("saf:hold=2", "hold: share must be a number from 0 to 1"),
+        ("easy:backfill_order=aged", "'aged': .* policy_estimate='typical-ratio', which must be"),
+        ("easy:backfill_order=easy++", r"unknown backfill_order .* find_scheduler\(NAME\).policy"),
         ("sav:threshold=5", "unknown scheduler 'sav'; did you mean"),
         ("mine.toml:threshold=5", "no rules can stand behind a file"),
         ("slurm.conf:threshold=5", "behind a slurm.conf stands qos=FILE, .* no rules can"),
@@ -67,6 +75,11 @@ def test_simulate_and_evaluate_take_variants() -> None:
     jobs = hpcgym.load_workload(JOBS)
     result = hpcgym.simulate(jobs, "saf:threshold=600")
     assert result.start.tolist() == hpcgym.simulate(jobs, "saf", threshold=600).start.tolist()
+    name = SCHEDULERS["evolved"].policy
+    one, other = (
+        hpcgym.simulate(jobs, "evolved", backfill_order=order) for order in ("evolved", name)
+    )
+    assert one.start.tolist() == other.start.tolist()
     board = evaluate(["saf", "saf:threshold=600"], JOBS, slices="all", episodes="whole")
     means = board.by_slice.mean()
     assert means["saf:threshold=600"] == pytest.approx(result.metrics["mean_bsld"])
@@ -79,6 +92,12 @@ def test_simulate_and_evaluate_take_variants() -> None:
         ("easy:backfill=none", {"backfill": "none", "backfill_order": "fcfs"}),
         ("saf:threshold=600", {"threshold": 600}),
         ("easy-sjbf:policy=wfp3", {"backfill": "easy", "backfill_order": "sjbf"}),
+        ("aged:threshold=600", OF_TYPICAL | {"threshold": 600}),
+        ("evolved:hold=0.1", OF_TYPICAL | {"threshold": 288_000, "hold": "0.1"}),
+        (
+            "evolved:backfill_order=evolved",
+            OF_TYPICAL | {"threshold": 288_000, "backfill_order": SCHEDULERS["evolved"].policy},
+        ),
     ],
 )
 def test_a_variant_drives_an_environment_that_has_its_rules(

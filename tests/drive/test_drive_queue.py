@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
+import time
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from hpcgym.drive import giving_back
+import hpcgym
+from hpcgym.baselines import find_scheduler
+from hpcgym.cli import app
+from hpcgym.drive import giving_back, look
 from hpcgym.drive.driving import (
     LOWEST,
     NO_LIMIT_S,
@@ -19,7 +27,7 @@ from hpcgym.drive.driving import (
     queue_of,
     read_jobs,
 )
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymWarning
 from hpcgym.workload.io.swf_header import names_of
 
 TOLD = """\
@@ -31,7 +39,9 @@ TOLD = """\
 
 
 def read_queue(text: str) -> Queue:
-    return queue_of(read_jobs(text))
+    told, misread = read_jobs(text)
+    assert misread == []
+    return queue_of(told)
 
 
 def test_jobs_in_order_of_submission() -> None:
@@ -73,11 +83,11 @@ def test_jobs_that_run_or_have_ended_where_they_are_asked_for() -> None:
     assert len(alone.running) == len(alone.past) == 0
     # the same as a log, which has also jobs that never ran
     log = past.with_columns(run_time=np.array([90, 0]))
-    same = [read_jobs(told)[job]._replace(priority=0) for job in ("2", "4")]
+    same = [read_jobs(told)[0][job]._replace(priority=0) for job in ("2", "4")]
     assert [*jobs_told(past).values()] == same
     assert [*jobs_told(log).values()] == same[:1]
     # what has ended says nothing of the size of the machine
-    assert queue_of(read_jobs(told.replace("2|3|", "2|999|"))).jobs.processors == 8
+    assert read_queue(told.replace("2|3|", "2|999|")).jobs.processors == 8
 
 
 def test_nodes_that_are_down_have_no_processors() -> None:
@@ -97,9 +107,78 @@ def test_nodes_that_are_down_have_no_processors() -> None:
         "7" * 20,
     ],
 )
-def test_what_is_not_understood(line: str) -> None:
-    with pytest.raises(HpcgymError, match="squeue told a job that is not understood"):
-        read_jobs(line)
+def test_a_line_that_is_not_understood_costs_its_job_alone(line: str) -> None:
+    first, rest = TOLD.split("\n", 1)
+    jobs, misread = read_jobs(f"{first}\n{line}\n{rest}")
+    assert misread == [line]
+    assert jobs == read_jobs(TOLD)[0]
+
+
+@pytest.fixture
+def fake_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Commands of Slurm: squeue prints what stands in a file, the last of them."""
+    told = tmp_path / "told"
+    told.write_text(TOLD)
+    for name, script in (("squeue", f"cat {told}"), ("scontrol", f"cat >> {tmp_path}/said")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    return told
+
+
+def test_such_a_job_is_told_of_once_and_the_others_are_driven(
+    fake_slurm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_slurm.write_text(f"13|4|soon|1767225720|5|0|a|b|c|d\n{TOLD}")
+    looks = iter([None, KeyboardInterrupt])
+
+    def sleep(seconds: float) -> None:
+        if (error := next(looks)) is not None:
+            raise error
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    log = tmp_path / "drive.jsonl"
+    command = ["drive", "--policy", "laf", "--every", "1s", "--log", str(log)]
+    shown = CliRunner().invoke(app, command)
+    assert shown.exit_code == 130
+    assert shown.stderr.count("squeue is not understood of 1 job, left alone: '13|4|soon|") == 1
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [(row["waiting"], row["misread"]) for row in rows] == [(3, 1)] * 2
+    assert "5" in rows[0]["set"]  # it comes first
+    assert "13" not in (tmp_path / "said").read_text()
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ("", "holds no job that ran and ended"),
+        ("1|bob|PENDING|2026-01-01T00:00:00|Unknown|Unknown|60|4", "no job that ran and ended"),
+        ("1|bob|COMPLETED|2026-01-01T00:00:00|2026-01-01T00:00:05|2026-01-01T00:00:10|60|4", ""),
+    ],
+)
+def test_a_past_without_ended_jobs_teaches_nothing(
+    fake_slurm: Path, tmp_path: Path, row: str, why: str
+) -> None:
+    past = tmp_path / "past.txt"
+    past.write_text(f"JobIDRaw|User|State|Submit|Start|End|TimelimitRaw|NCPUS\n{row}\n")
+    command = ["drive", "--policy", "aged", "--dry-run", "--past", str(past)]
+    shown = CliRunner().invoke(app, command)
+    assert shown.exit_code == 0, shown.output
+    assert "3 jobs wait" in shown.stdout
+    assert ("nothing is learned from it" in shown.stderr) == bool(why)
+    assert why in shown.stderr
+    assert ("1 jobs, to learn how long" in shown.stderr) == (not why)
+
+
+def test_orders_of_backfilling_alone_are_not_followed_without_a_word(fake_slurm: Path) -> None:
+    for rules in (hpcgym.Scheduler(backfill_order="saf"), hpcgym.Scheduler(backfill_order="sjbf")):
+        with pytest.warns(HpcgymWarning, match="backfill_order='s.*' is not followed"):
+            found = look(rules)
+        assert [found.queue.ids[row] for row in found.order] == ["3", "5", "12"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for name in ("fcfs", "easy", "saf", "wfp3"):
+            look(find_scheduler(name))
 
 
 def test_jobs_are_given_back_whatever_else_squeue_says(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ from driving import (
     drive,
     given,
     go_on,
+    jobs_of,
     label,
     many,
     mode_of,
@@ -45,6 +46,7 @@ from driving import (
     rows_of,
     single,
     visible_acts,
+    whole,
 )
 from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import FlattenObservation, RecordEpisodeStatistics, TimeLimit
@@ -244,6 +246,60 @@ def test_the_state_in_plain_terms(name: str, place: str) -> None:
         return acts(number, observation, info)
 
     play(env, look, seed=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "place"), [case for case in CASES if case[1] not in (*AROUND, *STOPS, "per event")]
+)
+def test_amid_an_episode_metrics_are_of_jobs_that_have_ended(name: str, place: str) -> None:
+    """They are those of the same jobs in the whole schedule, which is known afterwards."""
+    env = single(name, place, **{"interval": "pass"} if name == "MixedPolicy" else {})
+    acts, seen = visible_acts(env, 3), []
+
+    def look(number: int, observation: Any, info: dict[str, Any]) -> Any:
+        seen.append((env.time, env.result(), env.weekly()))
+        return acts(number, observation, info)
+
+    play(env, look, seed=2)
+    last = env.result()
+    assert last.ended is None
+    rows = dict(zip(last.workload.job_number.tolist(), range(len(last.start)), strict=True))
+    for now, result, weekly in seen:
+        if place in MOVED:  # jobs stand in the order in which they have come so far
+            order = [rows[job] for job in result.workload.job_number.tolist()]
+        else:
+            order = list(range(len(last.start)))
+        ended = last.end[order] <= now
+        assert result.ended.tolist() == ended.tolist()
+        counted = ended & last.decided[order]
+        assert result.metrics["jobs"] == counted.sum() == weekly[:, 0].sum()
+        bslds, waits = (x[order][counted] for x in (last.bsld, last.wait))
+        mean = bslds.mean() if len(bslds) else np.nan
+        assert result.metrics["mean_bsld"] == pytest.approx(mean, nan_ok=True)
+        assert weekly[:, 1:].sum(axis=0) == pytest.approx([bslds.sum(), waits.sum() / 3600])
+        assert np.isnan(result.metrics["utilization"])
+        assert np.isnan(result.metrics["energy_j"])
+        with pytest.raises(HpcgymError, match="some jobs are still to start"):
+            _ = result.energy
+
+
+@pytest.mark.parametrize("mode", ["requeue", "suspend"])
+def test_who_is_stopped_has_not_ended(mode: str) -> None:
+    """By hand: job 0, of 11 s, gives way at 10 s, when it has not ended."""
+    jobs = jobs_of([(0, 2, 11), (5, 1, 30), (10, 1, 5), (12, 1, 1)], 2, queue=[1, 1, 2, 2])
+    env = SINGLE["QueueOrdering"](**whole(jobs), preemption=f"queue:2>1,{mode}", window=3)
+    _, info = env.reset(seed=0)
+    found = {}
+    while len(found) < 4:
+        found[info["time"]] = env.result()
+        info = env.step(np.array([3, 2, 1], np.float32))[4]
+    ended = {time: np.flatnonzero(result.ended).tolist() for time, result in found.items()}
+    assert ended[12] == []
+    assert found[12].metrics["jobs"] == 0
+    later = {"requeue": (13, [3]), "suspend": (16, [0, 2, 3])}
+    time, expected = later[mode]
+    assert ended[time] == expected
+    assert found[time].metrics["max_wait_s"] == {"requeue": 0, "suspend": 5}[mode]
 
 
 @pytest.mark.parametrize("policy", ["saf", "fcfs"])

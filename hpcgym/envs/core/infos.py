@@ -6,6 +6,7 @@ What a vector environment says at a step is made when it is read: most of it is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from hpcgym.envs.core.reward import BSLD, ELAPSED, ENERGY, WAIT
 from hpcgym.envs.core.simulations import Simulations
 from hpcgym.schedule.measures import metrics_within, result_within, weekly_sums
 from hpcgym.schedule.result import Result
+from hpcgym.schedule.schedule import read_only
 
 # --- The schedule of a simulation, of which little is copied --------------------------------------
 
@@ -74,11 +76,15 @@ def metrics_of(told: State) -> dict[str, float | int]:
 
 
 def weekly_of(told: State) -> NDArray[np.float64]:
-    """Return the weekly sums of the jobs of an episode that count and have started.
+    """Return the weekly sums of the jobs of an episode that count; amid it, of those that ended.
 
     As :func:`hpcgym.schedule.measures.weekly_sums`; who waits when it is over counts as in metrics.
     """
-    result, counts = schedule_of(told), _counted(told)
+    result, counts, now = schedule_of(told), _counted(told), told.episode_state
+    if now.ended == 0:
+        rows = np.arange(len(result.start))
+        counts_here = (rows >= now.counts_first) & (rows < now.counting)
+        return weekly_sums(result, result.counted & counts_here)
     if counts is not None:
         result = result_within(result, *counts)
     return weekly_sums(result, result.decided & (result.start >= 0))
@@ -101,7 +107,15 @@ def schedule_of(told: State) -> Result:
     workload = told.workload
     if workload is None:
         workload = told.episodes.workload_of(told.episode)
-    return told.machines.schedule(told, workload)
+    result, native = told.machines.schedule(told, workload), told.simulation
+    if told.episode_state.ended == 1 and (result.start >= 0).all():
+        return result
+    ended = told.schedule["start"] >= 0
+    ended[native.view()["running"]] = False
+    ended[native.moment().get("given_up", np.zeros(0, np.int64))] = False
+    if result.given is not None:  # its jobs stand as they came
+        ended = ended[np.argsort(told.schedule["submit"], kind="stable")]
+    return replace(result, ended=read_only(ended))
 
 
 # --- The infos of environments --------------------------------------------------------------------

@@ -170,6 +170,7 @@ def parse_policy(
             return IndexPolicy(policy, expression.usage, expression=expression, given=name)
         if "," not in policy:
             such = f"six weights over {', '.join(WEIGHTED_FEATURES)}, {_SUCH_AS}"
+            such += "; the policy of a named scheduler is find_scheduler(NAME).policy"
             raise HpcgymError(unknown(argument, policy, [*others, *POLICIES], such))
     if isinstance(policy, Mapping):
         mixed = _mixed(policy, argument)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hpcgym.errors import WorkloadError
+from hpcgym.errors import NoJobError, WorkloadError
 from hpcgym.files import lines_of
 from hpcgym.files import sha256_of as sha256_of
 from hpcgym.files.tables import csv_frame, csv_records
@@ -62,10 +62,10 @@ def stem(path: Path) -> str:
     return printable(name) or path.name
 
 
-def no_job(where: object, counts: Mapping[str, int], what: str = "no job") -> WorkloadError:
+def no_job(where: object, counts: Mapping[str, int], what: str = "no job") -> NoJobError:
     """Return the error that a file holds no job, and why: what was counted of its lines."""
     why = ", ".join(f"{n:,} {reason.removeprefix('dropped: ')}" for reason, n in counts.items())
-    return WorkloadError(f"{where} holds {what}{why and f': {why}'}")
+    return NoJobError(f"{where} holds {what}{why and f': {why}'}")
 
 
 def check_once(columns: Iterable[str], name: object) -> None:

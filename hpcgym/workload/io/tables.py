@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hpcgym.naming as naming
-from hpcgym.errors import WorkloadError, unknown
+from hpcgym.errors import NoJobError, WorkloadError, unknown
 from hpcgym.files import bytes_of, json_of
 from hpcgym.files.tables import MOST_COLUMNS, need_parquet, parquet_frame
 from hpcgym.files.writing import whole, whole_text
@@ -90,7 +90,7 @@ def read_json(path: Path) -> tuple[pd.DataFrame, int | None]:
     frame = pd.DataFrame(top["jobs"], columns=columns)
     frame.index = pd.RangeIndex(1, len(frame) + 1, name="job")
     if not top["jobs"]:
-        raise WorkloadError(f"{path} holds no job")
+        raise NoJobError(f"{path} holds no job")
     return frame, told_processors(top.get("processors"), str(path))
 
 
