@@ -42,6 +42,8 @@ class WrittenFolder:
 
 
 SCHEDULE = Written("schedule", (".swf", ".swf.gz", ".csv", ".csv.gz", ".json", ".parquet"))
+#: The name by which a schedule is printed.
+PRINTED = Path("-")
 PICTURE = Written("picture", (".png", ".svg", ".pdf"), drawn=True)
 PAGE = Written("page", (".html",), drawn=True)
 
@@ -62,7 +64,9 @@ def check_files(command: Callable[..., Any] | None, values: Mapping[str, Any]) -
         or a folder with files in it, without --force. No file is changed.
     """
     marks = marks_of(command)
-    named = [(Path(values[name]), mark) for name, mark in marks.items() if values[name] is not None]
+    given = {name: mark for name, mark in marks.items() if values[name] is not None}
+    named = [(Path(values[name]), mark) for name, mark in given.items()]
+    named = [pair for pair in named if pair != (PRINTED, SCHEDULE)]
     outputs = [(path, mark) for path, mark in named if isinstance(mark, Written)]
     for path, mark in outputs:
         _check_name(path, mark)

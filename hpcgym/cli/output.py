@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +22,8 @@ from hpcgym.progress import working
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from hpcgym.machine import Cluster
     from hpcgym.schedule.result import Result
     from hpcgym.schedule.runs import Allocation
@@ -150,20 +153,34 @@ def write_jobs(result: Result, path: Path, record: Mapping[str, Any]) -> None:
     """
     from hpcgym.files.tables import need_parquet, write_parquet
 
-    table = result.jobs
-    if result.allocation is not None:
-        table = table.assign(nodes=nodes_of_jobs(result.allocation))
+    table = _jobs_of(result)
     if path.suffix.casefold() == ".parquet":
         need_parquet()
         with whole(path) as part:
             write_parquet(table, part, {NAME: record_text(record)})
         return
     with whole_text(path) as file:
-        if path.suffix.casefold() == ".json":
-            json.dump(plain(table.to_dict("records")), file, indent=1, allow_nan=False)
-            file.write("\n")
-        else:
-            table.to_csv(file, index=False, lineterminator="\n")
+        _write_table(table, file, as_json=path.suffix.casefold() == ".json")
+
+
+def print_schedule(result: Result, *, as_json: bool) -> None:
+    """Print the columns of a schedule as :func:`write_jobs` writes them."""
+    _write_table(_jobs_of(result), sys.stdout, as_json)
+
+
+def _jobs_of(result: Result) -> pd.DataFrame:
+    """Return the columns of a schedule, with the nodes of jobs if it has any."""
+    if result.allocation is None:
+        return result.jobs
+    return result.jobs.assign(nodes=nodes_of_jobs(result.allocation))
+
+
+def _write_table(table: pd.DataFrame, file: IO[str], as_json: bool) -> None:
+    if as_json:
+        json.dump(plain(table.to_dict("records")), file, indent=1, allow_nan=False)
+        file.write("\n")
+    else:
+        table.to_csv(file, index=False, lineterminator="\n")
 
 
 def nodes_of_jobs(allocation: Allocation) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from hpcgym.cli import loading, names, options, output
-from hpcgym.cli.files import SCHEDULE
+from hpcgym.cli.files import PRINTED, SCHEDULE
 from hpcgym.cli.groups import Several, grouped
 from hpcgym.cli.lineup import (
     choices_of,
@@ -166,6 +166,7 @@ def simulate(
     ------
     output_file FILE : Write the schedule: .swf, .swf.gz, .csv, .json or .parquet. The last three
         have the nodes of jobs on a machine with nodes: 3:2 4:1 are two units on node 3, one on 4.
+        - prints it in place of the metrics: as CSV, or with --format json as JSON.
 
     Examples
     --------
@@ -176,6 +177,7 @@ def simulate(
     hpcgym simulate KTH-SP2 --scheduler saf --policy-estimate user-ratio
     hpcgym simulate KTH-SP2 --scheduler fairshare --fair-share half_life_s=86400
     hpcgym simulate KTH-SP2 --week 12 --html week12.html --output schedule.swf
+    hpcgym simulate KTH-SP2 --week 12 --output - | head
     hpcgym simulate KTH-SP2 --from 7257600 --to 7862400 --scheduler fairshare
     hpcgym simulate eurora:days=7 --cluster eurora --allocation best-fit --output jobs.csv
     hpcgym simulate eurora:jobs=200 --cluster eurora --scheduler pcp20 --estimate ave2
@@ -192,8 +194,11 @@ def simulate(
 
     row = simulation.row()
     name, where, result = row
-    output.save_schedule(name, result, output_file)
     drawn.draw({name: result})
+    if output_file == PRINTED:
+        output.print_schedule(result, as_json=format is Format.json)
+        return
+    output.save_schedule(name, result, output_file)
     show(
         format,
         lambda: _sheet(name, result),

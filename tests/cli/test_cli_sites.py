@@ -1,0 +1,71 @@
+"""What-ifs of a site: a dump of sacct on the machine of a slurm.conf, as its Slurm places jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from commands import as_csv, as_json
+
+HEAD = (
+    "JobID|JobIDRaw|User|Account|Partition|QOS|State|Submit|Start|ElapsedRaw|TimelimitRaw|AllocCPUS"
+    "|NNodes"
+)
+DAY = "2024-03-01T10:0"
+CONF = """ClusterName=h
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+NodeName={nodes}
+PartitionName=p Nodes=ALL Default=YES MaxTime=UNLIMITED
+"""
+
+
+def dump(*jobs: tuple[int, int, str, int, int]) -> str:
+    """Jobs of (minute of submission and start, seconds, minutes of the limit, cores, nodes)."""
+    rows = [
+        f"{job}|{job}|u|a|p|n|COMPLETED|{DAY}{at}:00|{DAY}{at}:00|{ran}|{limit}|{cores}|{nodes}"
+        for job, (at, ran, limit, cores, nodes) in enumerate(jobs, 1)
+    ]
+    return "\n".join([HEAD, *rows, ""])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "jobs", "starts", "places"),
+    [
+        # job 3 asks for 4 cores of one node, and each has 2 free
+        (
+            "n[1-2] CPUs=8",
+            [(0, 100, "10", 6, 1), (0, 100, "10", 6, 1), (0, 100, "10", 4, 1)],
+            ["0", "0", "100"],
+            ["0:1", "1:1", "0:1"],
+        ),
+        # job 2 asks for 4 cores on two nodes, of which one is full
+        (
+            "n[1-2] CPUs=8",
+            [(0, 100, "10", 8, 1), (0, 100, "10", 4, 2)],
+            ["0", "100"],
+            ["0:1", "0:1 1:1"],
+        ),
+        # nobody expects job 1 to end, so job 2 has no reservation that keeps job 3 back
+        (
+            "n1 CPUs=4",
+            [(0, 1200, "UNLIMITED", 2, 1), (1, 600, "60", 4, 1), (2, 600, "60", 2, 1)],
+            ["0", "1200", "120"],
+            ["0:1", "0:1", "0:1"],
+        ),
+    ],
+)
+def test_jobs_lie_where_slurm_places_them(
+    here: Path,
+    nodes: str,
+    jobs: list[tuple[int, int, str, int, int]],
+    starts: list[str],
+    places: list[str],
+) -> None:
+    Path("jobs.txt").write_text(dump(*jobs))
+    Path("slurm.conf").write_text(CONF.format(nodes=nodes))
+    asked = ("simulate", "jobs.txt", "--cluster", "slurm.conf", "--scheduler", "slurm.conf")
+    found = as_csv(*asked, "--output", "-")
+    assert [job["start_time"] for job in found] == starts
+    assert [job["nodes"] for job in found] == places
+    assert [str(job["start_time"]) for job in as_json(*asked, "--output", "-")] == starts
