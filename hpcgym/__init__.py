@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hpcgym.explore import show
     from hpcgym.machine.pool import Cluster
     from hpcgym.machine.speedups import Heatmap, generate_speedups, read_speedups
-    from hpcgym.schedule.result import Result
+    from hpcgym.schedule.result import Result, recorded
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.simulation.continued import continued
     from hpcgym.simulation.run import simulate
@@ -49,6 +49,7 @@ __all__ = [
     "generate_speedups",
     "load_workload",
     "read_speedups",
+    "recorded",
     "show",
     "simulate",
     "validate_schedule",
@@ -67,6 +68,7 @@ _HOMES = {
     "generate_speedups": "hpcgym.machine.speedups",
     "load_workload": "hpcgym.workload.load",
     "read_speedups": "hpcgym.machine.speedups",
+    "recorded": "hpcgym.schedule.result",
     "show": "hpcgym.explore",
     "simulate": "hpcgym.simulation.run",
     "validate_schedule": "hpcgym.validation.validate",

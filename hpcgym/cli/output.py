@@ -66,8 +66,10 @@ def result_facts(name: str, result: Result) -> dict[str, Any]:
     from hpcgym.baselines.schedulers import described
     from hpcgym.report.tables import dispatches
     from hpcgym.schedule.metrics import told_metrics
+    from hpcgym.schedule.schedule import RECORDED
 
-    facts = {"scheduler": {"name": name, **described(result.scheduler)}, **told_metrics(result)}
+    rules = {} if result.replayed_on == RECORDED else described(result.scheduler)
+    facts = {"scheduler": {"name": name, **rules}, **told_metrics(result)}
     solved = dispatches(result)
     return facts if solved is None else {**facts, "dispatches": solved}
 
@@ -99,6 +101,7 @@ def csv_row(
     from hpcgym.baselines.schedulers import described
     from hpcgym.schedule.metrics import told_metrics
     from hpcgym.schedule.provenance import provenance_of
+    from hpcgym.schedule.schedule import RECORDED
 
     record, shared = provenance_of({name: result}), result.coschedule
     return {
@@ -106,7 +109,7 @@ def csv_row(
         **machine_columns(workload, cluster),
         **({} if shared is None else {"speedups": shared.speedups.source}),
         "scheduler": name,
-        **described(result.scheduler),
+        **({} if result.replayed_on == RECORDED else described(result.scheduler)),
         **told_metrics(result),
         **origin_columns(record),
     }

@@ -23,6 +23,7 @@ from hpcgym.cli.lineup import (
 from hpcgym.cli.tables import Format, Sheet, Table, show
 from hpcgym.errors import ApartError, HpcgymError, reworded
 from hpcgym.files.recorded import KEY
+from hpcgym.naming import duration
 from hpcgym.progress import counting, working
 
 if TYPE_CHECKING:
@@ -96,6 +97,40 @@ class Row(NamedTuple):
     def columns(self) -> dict[str, Any]:
         """Return it as a line of a table."""
         return output.csv_row(self.result.workload, self.setting.machine, self.name, self.result)
+
+
+# --- The past beside simulations ------------------------------------------------------------------
+
+#: From which share on mean waits differ, and it is said.
+_DIFFERS = 0.1
+
+
+def past_of(row: Row) -> Row | None:
+    """Return what the log recorded of the jobs of a schedule, or None where it does not tell."""
+    from hpcgym.schedule.result import recorded, tells_past
+
+    result = row.result
+    jobs = result.workload if result.given is None else result.given
+    if result.coschedule is not None or not tells_past(jobs):
+        return None
+    past = recorded(jobs)
+    return Row(past.replayed_on, row.setting, past)
+
+
+def told_apart(source: str, row: Row, past: Row | None) -> list[str]:
+    """Return how far the rules of a site's own slurm.conf are from its past, in lines.
+
+    ``source`` : the scheduler as it was given.
+    """
+    if past is None or not source.partition(":")[0].endswith(".conf"):
+        return []
+    ours, theirs = (one.result.metrics["mean_wait_s"] for one in (row, past))
+    if abs(ours - theirs) <= _DIFFERS * max(ours, theirs):
+        return []
+    return [
+        f"{row.label}: mean wait {duration(ours)} simulated, {duration(theirs)} recorded; before"
+        " you believe a what-if, hpcgym calibrate says what may explain that"
+    ]
 
 
 # --- ``hpcgym simulate``: one workload, one scheduler ---------------------------------------------
@@ -199,31 +234,37 @@ def simulate(
         output.print_schedule(result, as_json=format is Format.json)
         return
     output.save_schedule(name, result, output_file)
+    past = past_of(row)
+    told = {} if past is None else {past.name: output.result_facts(*past[::2])}
     show(
         format,
-        lambda: _sheet(name, result),
-        lambda: [row.columns()],
+        lambda: _sheet(row, past, told_apart(simulation.scheduler, row, past)),
+        lambda: [one.columns() for one in (row, past) if one is not None],
         lambda: {
             **where.facts(result.workload),
             **output.result_facts(name, result),
+            **told,
             KEY: provenance_of({name: result}),
         },
     )
 
 
-def _sheet(name: str, result: Result) -> Sheet:
-    """Return a result for people."""
+def _sheet(row: Row, past: Row | None, below: Sequence[str]) -> Sheet:
+    """Return a result for people, beside the past where the log tells it."""
     from hpcgym.baselines.labels import describe
     from hpcgym.report.tables import comparison, limits_in_words, rich_metrics, subtitle
 
+    name, _, result = row
     results = {name: result}
     rules, kept = describe(result.scheduler), limits_in_words(result)
     above = [subtitle(results), *([rules] if rules != name else [])]
     above += [f"limits: {kept}"] if kept else []
     above += output.cleaning_of(result.workload)
-    heading, *rows = comparison(results)
+    before = None if past is None else past.result
+    heading, *rows = comparison(results if past is None else {**results, past.name: past.result})
     table = Table([text for text, _ in heading], rows)
-    return Sheet(above, [table], output.remarks(results), rich_metrics(result))
+    remarks = [*output.remarks(results), *below]
+    return Sheet(above, [table], remarks, rich_metrics(result, before))
 
 
 # --- ``hpcgym compare`` ---------------------------------------------------------------------------
@@ -337,17 +378,18 @@ def compare(
     hpcgym compare codes:jobs=500,processes=256 --cluster 100x2x24 --speedups generated
     """
     rows = comparison.rows()
-    results = {row.label: row.result for row in rows}
-    drawn.draw(results)
+    drawn.draw({row.label: row.result for row in rows})
+    past = past_of(rows[0])
+    told = rows if past is None else [*rows, past]
     show(
         format,
-        lambda: _compared(rows, results),
-        lambda: [row.columns() for row in rows],
-        lambda: _facts(rows),
+        lambda: _compared(rows, past),
+        lambda: [row.columns() for row in told],
+        lambda: _facts(rows, past),
     )
 
 
-def _facts(rows: Sequence[Row]) -> dict[str, Any]:
+def _facts(rows: Sequence[Row], past: Row | None) -> dict[str, Any]:
     """Return all there is to be told, of several machines what each is and what cleaning did."""
     from hpcgym.schedule.provenance import provenance_of
 
@@ -364,17 +406,18 @@ def _facts(rows: Sequence[Row]) -> dict[str, Any]:
     facts["results"] = [
         output.machine_columns(row.result.workload, row.setting.machine)
         | output.result_facts(row.name, row.result)
-        for row in rows
+        for row in (rows if past is None else [*rows, past])
     ]
     facts[KEY] = provenance_of({row.label: row.result for row in rows})
     return facts
 
 
-def _compared(rows: Sequence[Row], results: Mapping[str, Result]) -> Sheet:
-    """Return a comparison for people."""
+def _compared(rows: Sequence[Row], past: Row | None) -> Sheet:
+    """Return a comparison for people, beside the past where the log tells it."""
     from hpcgym.baselines.labels import describe
     from hpcgym.report.tables import comparison, limits_in_words, rich_comparison, subtitle
 
+    results = {row.label: row.result for row in rows}
     above = [subtitle(results)]
     if len(rows) == 1 and (rules := describe(rows[0].result.scheduler)) != rows[0].name:
         above.append(rules)
@@ -388,6 +431,10 @@ def _compared(rows: Sequence[Row], results: Mapping[str, Result]) -> Sheet:
     else:
         for one, result in schedules.items():
             above += output.cleaning_of(result.workload, one.labelled("cleaning"))
-    heading, *cells = comparison(results)
+    remarks = output.remarks(results)
+    for row in rows:
+        remarks += told_apart(row.name.partition(",")[0], row, past)
+    shown = results if past is None else {**results, past.name: past.result}
+    heading, *cells = comparison(shown)
     table = Table([text for text, _ in heading], cells)
-    return Sheet(above, [table], output.remarks(results), rich_comparison(results))
+    return Sheet(above, [table], remarks, rich_comparison(shown))

@@ -16,6 +16,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.files.writing import whole_text
 from hpcgym.naming import HOUR_S, counted, duration
 from hpcgym.schedule.metrics import MORE, NEITHER, Metric, known_metrics, told_metrics
+from hpcgym.schedule.schedule import RECORDED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -488,7 +489,8 @@ def rich_comparison(results: Results) -> Table:
     heading, *rows = comparison(parts)
     machines = by_machine(parts)
     broken = [two_lines(text) for text, _ in heading[1:]]
-    of_whom = "its column and machine" if len(machines) > 1 else "its column"
+    simulated = [group for group in machines if any(not r.replayed_on for r in group.values())]
+    of_whom = "its column and machine" if len(simulated) > 1 else "its column"
     table = rich_table([heading[0][0], *broken], rows, caption=f"* best of {of_whom}")
     last = {list(group)[-1] for group in machines}
     for line, name in zip(table.rows, parts, strict=True):
@@ -496,18 +498,25 @@ def rich_comparison(results: Results) -> Table:
     return table
 
 
-def rich_metrics(result: Result) -> Table:
-    """Return all metrics of one result as a table of two columns, for rich."""
+def rich_metrics(result: Result, past: Result | None = None) -> Table:
+    """Return all metrics of one result as a table of two columns, for rich; and of the past."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("metric")
-    table.add_column("value", justify="right")
+    table.add_column("value" if past is None else "simulated", justify="right")
+    if past is not None:
+        table.add_column(RECORDED, justify="right")
     table.add_column("unit")
+    before = {} if past is None else told_metrics(past)
     for metric in in_order(told_metrics(result)):
         value = result.metrics[metric.name]
-        table.add_row(metric.title, text_of(metric, value), _unit_of(metric, value))
+        cells = [text_of(metric, value)]
+        if past is not None:
+            there = metric.name in before
+            cells.append(text_of(metric, before[metric.name]) if there else "")
+        table.add_row(metric.title, *cells, _unit_of(metric, value))
     return table
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError, is_number
 from hpcgym.naming import HOUR_S
 from hpcgym.schedule.books import books
-from hpcgym.schedule.schedule import Schedule, kept
+from hpcgym.schedule.schedule import RECORDED, Schedule, kept
 
 if TYPE_CHECKING:
     from hpcgym.machine.pool import Cluster
@@ -480,6 +480,8 @@ METRICS = (
 
 
 #: What is said of a machine, and needs all of its time; energies, too.
+#: By what only a simulation knows of its rules.
+_BY_RULES = ("backfilled_share", "starved_share")
 _OF_THE_MACHINE = (
     *("utilization", "makespan_s", "mean_queue_length", "max_queue_length", "io_congestion"),
     *("throughput_per_h", "cap_exceeded_s", "budget_exceeded_j"),
@@ -586,9 +588,18 @@ def metrics(result: Schedule) -> dict[str, float | int]:
 
 
 def told_metrics(result: Schedule) -> dict[str, float | int]:
-    """Return the metrics that tables, pages and files have: no energies unless watts were given."""
+    """Return the metrics that tables, pages and files have: no energies unless watts were given.
+
+    Of a past that a log recorded, none by what it does not tell.
+    """
     told = watts_given(result.cluster, result.workload)
-    return {name: value for name, value in metrics(result).items() if told or not needs_watts(name)}
+    past = result.replayed_on == RECORDED
+    return {
+        name: value
+        for name, value in metrics(result).items()
+        if (told and not past) or not needs_watts(name)
+        if not (past and name in _BY_RULES)
+    }
 
 
 def _sum_of_products(processors: NDArray[np.int64], run: NDArray[Any]) -> float:

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.errors import WorkloadError
 from hpcgym.files.recorded import note_of
+from hpcgym.machine.pool import Cluster
 from hpcgym.naming import NAMED
 from hpcgym.progress import silence
 from hpcgym.schedule.books import Books, books
 from hpcgym.schedule.energy import Energy, power_table
 from hpcgym.schedule.metrics import bsld_of, metrics
 from hpcgym.schedule.provenance import provenance_of, workload_of
-from hpcgym.schedule.schedule import Schedule, read_only
+from hpcgym.schedule.schedule import RECORDED, Schedule, read_only
+from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload.io.swf_header import name_all
 from hpcgym.workload.model import Workload
 
@@ -190,3 +193,50 @@ class Result(Schedule):
         note = note_of(provenance_of({name: self}))
         header = {**workload.header, "Note": [note, *workload.header["Note"]]}
         write_swf(replace(workload, header=header), path)
+
+
+# --- What a log says of its own past --------------------------------------------------------------
+
+
+def tells_past(workload: Workload) -> bool:
+    """Tell whether the log has the waiting time of each job."""
+    return len(workload) > 0 and bool((workload.wait_time >= 0).all())
+
+
+def recorded(workload: Workload) -> Result:
+    """Return the past as a log recorded it, to set beside simulations of the same jobs.
+
+    Jobs start when they did, on a pool of the log's processors, and run as long as in the workload.
+    Which nodes they had, and which of them were backfilled, is not told; ``replayed_on`` is
+    "recorded".
+
+    Parameters
+    ----------
+    workload : jobs whose waiting times the log tells.
+
+    Raises
+    ------
+    WorkloadError : it does not tell those of all.
+
+    Examples
+    --------
+    >>> import hpcgym
+    >>> jobs = {"submit_time": [0, 5], "run_time": [10, 10], "wait_time": [0, 30]}
+    >>> jobs |= {"requested_processors": [1, 1], "requested_time": [60, 60]}
+    >>> hpcgym.recorded(Workload.from_columns(jobs, processors=2)).metrics["mean_wait_s"]
+    15.0
+    """
+    if not tells_past(workload):
+        raise WorkloadError(f"{workload.name}: it does not tell the waiting time of each job")
+    start = workload.submit_time + workload.wait_time
+    return Result(
+        replace(workload, initial=None),
+        Cluster(workload.processors, name=RECORDED),
+        Scheduler(),
+        start=read_only(start),
+        run_time=workload.run_time,
+        predicted_run_time=workload.requested_time,
+        reserved_start=read_only(np.full(len(start), -1)),
+        backfilled=read_only(np.zeros(len(start), np.bool_)),
+        replayed_on=RECORDED,
+    )

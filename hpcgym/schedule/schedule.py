@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from hpcgym.scheduler.limits import Limit
 
 Ints = NDArray[np.int64]
+
+#: What made the schedule of a log's own past.
+RECORDED = "recorded"
 T = TypeVar("T")
 S = TypeVar("S", bound="Schedule")
 

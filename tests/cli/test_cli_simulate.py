@@ -331,7 +331,8 @@ def test_a_job_stops_another() -> None:
     assert (stop["how"], stop["began"], stop["stopped"]) == ("requeued", 0, 600)
     assert (stop["jobs"], stop["nodes"]) == ([2], [])
     several = [x for one in ("none", given[1], f"{given[1]},cancel") for x in ("--preemption", one)]
-    metrics = as_json("compare", *words, "--scheduler", "easy", *several)["results"]
+    *metrics, past = as_json("compare", *words, "--scheduler", "easy", *several)["results"]
+    assert past["scheduler"] == {"name": "recorded"}  # the log tells waits
     assert [one["max_wait_s"] for one in metrics] == [3000, 1800, 0]
     assert [one.get("lost_runs") for one in metrics] == [None, 1, 0]
     assert [one.get("cancelled_jobs") for one in metrics] == [None, None, 1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from commands import as_csv, as_json
+from commands import as_csv, as_json, succeed
 
 HEAD = (
     "JobID|JobIDRaw|User|Account|Partition|QOS|State|Submit|Start|ElapsedRaw|TimelimitRaw|AllocCPUS"
@@ -69,3 +69,22 @@ def test_jobs_lie_where_slurm_places_them(
     assert [job["start_time"] for job in found] == starts
     assert [job["nodes"] for job in found] == places
     assert [str(job["start_time"]) for job in as_json(*asked, "--output", "-")] == starts
+
+
+def test_the_recorded_past_stands_beside_simulations(here: Path) -> None:
+    """Job 1 waited 1,000 s though the machine was free: so says the log, and no rule."""
+    text = dump((0, 100, "10", 8, 1), (0, 100, "10", 8, 1))
+    Path("jobs.txt").write_text(
+        text.replace("|2024-03-01T10:00:00|100|", "|2024-03-01T10:16:40|100|", 1)
+    )
+    Path("slurm.conf").write_text(CONF.format(nodes="n[1-2] CPUs=8"))
+    given = ("jobs.txt", "--cluster", "slurm.conf", "--scheduler", "slurm.conf")
+    simulated, past = as_csv("simulate", *given)
+    assert (simulated["mean_wait_s"], past["mean_wait_s"]) == ("0.0", "500.0")
+    assert (past["scheduler"], past["policy"], past["backfilled_share"]) == ("recorded", "", "")
+    shown = succeed("simulate", *given).stdout
+    assert [*map(str.strip, shown.splitlines()[3].split()[1:3])] == ["simulated", "recorded"]
+    assert "mean wait 0 s simulated, 8 min 20 s recorded; before you believe a what-if" in shown
+    *_, last = as_csv("compare", "jobs.txt", "--processors", "16")
+    assert (last["scheduler"], last["max_wait_s"]) == ("recorded", "1000")
+    assert "recorded" not in succeed("simulate", "lublin:jobs=20").stdout  # which has no past

@@ -26,7 +26,9 @@ USUAL = [metric for metric in METRICS if metric.formula is not None and not metr
 
 
 def with_metrics(processors=8, limits=None, **metrics):
-    return SimpleNamespace(metrics=metrics, cluster=Cluster(processors), limits=limits)
+    return SimpleNamespace(
+        metrics=metrics, cluster=Cluster(processors), limits=limits, replayed_on=""
+    )
 
 
 def printed(table):

@@ -229,8 +229,9 @@ class Evaluation:
         blank: Result = self.env.unwrapped.result()
         n = len(blank.workload)
         return replace(
-            blank, reserved_start=np.full(n, -1), backfilled=np.zeros(n, np.bool_), outside=True
-        )
+            blank, reserved_start=np.full(n, -1), backfilled=np.zeros(n, np.bool_), outside=True,
+            ended=None,
+        )  # fmt: skip
 
     # -- what they gain ----------------------------------------------------------------------------
 
