@@ -31,9 +31,17 @@ from hpcgym.study.evaluation.policies import find_policy, of_shared_nodes, sched
 from hpcgym.study.evaluation.user_policies import acts
 from hpcgym.study.executors import open_executor
 from hpcgym.study.suite.evaluation import Evaluation, Kept
-from hpcgym.study.suite.tasks import Log, Task, jobs_of, practice, reference_of, suite, tasks
+from hpcgym.study.suite.tasks import (
+    Log,
+    Task,
+    digest_of,
+    jobs_of,
+    practice,
+    reference_of,
+    suite,
+    tasks,
+)
 from hpcgym.version import __version__
-from hpcgym.workload.fingerprint import fingerprint
 
 # --- Agents ---------------------------------------------------------------------------------------
 
@@ -179,8 +187,7 @@ class Submission:
             np.savez_compressed(file, **kept)  # type: ignore[arg-type]
         logs = self.tasks[task]["logs"]
         seeds = {**logs.get(log.name, {"seeds": {}})["seeds"], str(seed): metrics}
-        jobs = log.digest or fingerprint([jobs_of(log)])
-        logs |= {log.name: {"jobs": jobs, "seeds": dict(sorted(seeds.items()))}}
+        logs |= {log.name: {"jobs": digest_of(log), "seeds": dict(sorted(seeds.items()))}}
         self.tasks[task]["logs"] = dict(sorted(logs.items()))  # whichever came first
         facts = {
             "suite": suite(),
