@@ -35,9 +35,9 @@ from hpcgym.schedule.gains import Gain
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.study.intervals import Mean, mean_of
+from hpcgym.study.suite.agents import found_agent, is_trained
 from hpcgym.study.suite.board import block_of
 from hpcgym.study.suite.evaluation import Evaluation
-from hpcgym.study.suite.submissions import found_agent, is_trained
 from hpcgym.study.suite.tasks import Task, digest_of, find_tasks, jobs_of, practice, read_reference
 
 BUDGET = 200
