@@ -33,7 +33,7 @@ from torch import nn
 
 from hpcgym.agents import load as load_agent
 from hpcgym.agents.network_files import DIVERGED, are_finite, weights_for, write
-from hpcgym.agents.practice import Log, Make, acting
+from hpcgym.agents.practice import Logger, Make, acting
 from hpcgym.agents.saved import settled_options
 from hpcgym.agents.settings import MaskablePpoSettings, takes
 from hpcgym.envs.core.episodes import Episodes
@@ -56,7 +56,7 @@ class Telling(BaseCallback):
     In these the agent explored. Losses are those of the rollout before.
     """
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Logger) -> None:
         super().__init__()
         self.log = log
         self.recent: deque[float] = deque(maxlen=200)
@@ -266,7 +266,7 @@ class MaskablePpo:
     def __repr__(self) -> str:
         return f"MaskablePpo({self.name!r})"
 
-    def train(self, make: Make, seed: int, steps: int, log: Log | None = None) -> MaskablePpo:
+    def train(self, make: Make, seed: int, steps: int, log: Logger | None = None) -> MaskablePpo:
         """Train; the same arguments give the same agent.
 
         Parameters

@@ -16,7 +16,7 @@ from bringing import Logs, play
 
 from hpcgym import progress
 from hpcgym.agents import load, rule_es
-from hpcgym.agents.practice import Log, csv_log
+from hpcgym.agents.practice import Logger, csv_log
 from hpcgym.agents.rule_es import RuleEs
 from hpcgym.agents.xnes import Xnes
 from hpcgym.errors import HpcgymError
@@ -133,7 +133,7 @@ def test_it_is_told_how_far_a_training_is(tmp_path: Path, monkeypatch: pytest.Mo
         assert (title, total) == ("bringing:Logs", 4)
         return nullcontext(step)
 
-    def train(self: Logs, make: object, seed: int, steps: int, log: Log) -> None:
+    def train(self: Logs, make: object, seed: int, steps: int, log: Logger) -> None:
         self.seed = seed
         log(3, {"mine": seed})
         assert seed or seen.wait(30)
