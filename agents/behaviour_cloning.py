@@ -22,7 +22,7 @@ from torch.nn.functional import cross_entropy
 
 from hpcgym.agents.maskable_ppo import JobNetwork, MaskablePpo
 from hpcgym.agents.network_files import DIVERGED
-from hpcgym.agents.practice import Log
+from hpcgym.agents.practice import Logger
 from hpcgym.agents.recordings import Recording, load_selections
 from hpcgym.agents.settings import CloneSettings, takes
 from hpcgym.errors import HpcgymError
@@ -34,7 +34,7 @@ _LOGGED = 20  # batches between two that are logged
 
 @takes(CloneSettings)
 def train(
-    recording: str | Path | Recording, *, log: Log | None = None, **settings: Any
+    recording: str | Path | Recording, *, log: Logger | None = None, **settings: Any
 ) -> MaskablePpo:
     """Train a network to select the jobs that a policy has selected in JobSelection.
 

@@ -38,7 +38,7 @@ from torch import nn
 from hpcgym.agents import job_view
 from hpcgym.agents.job_view import JOB, ORDERS, Seen
 from hpcgym.agents.network_files import DIVERGED, weights_for, write
-from hpcgym.agents.practice import Log, Make, Spending, judging
+from hpcgym.agents.practice import Logger, Make, Spending, judging
 from hpcgym.agents.saved import settled_options
 from hpcgym.agents.settings import JobPpoSettings, takes
 from hpcgym.envs.core.observation import CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE
@@ -177,7 +177,7 @@ class JobPpo:
         self.network = JobNetwork(1)
         self.best: JobNetwork | None = None  # what a training has chosen so far
 
-    def train(self, make: Make, seed: int, steps: int, log: Log | None = None) -> JobPpo:
+    def train(self, make: Make, seed: int, steps: int, log: Logger | None = None) -> JobPpo:
         """Train; the same arguments give the same agent.
 
         Parameters

@@ -33,9 +33,10 @@ from torch import nn
 
 from hpcgym.agents import load as load_agent
 from hpcgym.agents.network_files import DIVERGED, are_finite, weights_for, write
-from hpcgym.agents.practice import Log, Make, acting
+from hpcgym.agents.practice import Logger, Make, acting
 from hpcgym.agents.saved import settled_options
 from hpcgym.agents.settings import MaskablePpoSettings, takes
+from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.sb3 import HpcVecEnv
 from hpcgym.errors import HpcgymError, check_whole
 from hpcgym.simulation.run import simulate
@@ -55,7 +56,7 @@ class Telling(BaseCallback):
     In these the agent explored. Losses are those of the rollout before.
     """
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Logger) -> None:
         super().__init__()
         self.log = log
         self.recent: deque[float] = deque(maxlen=200)
@@ -92,7 +93,7 @@ class RelativeRewards(VecEnvWrapper):
         super().__init__(venv)
         self.reference, self.power = reference, power
         self._env = venv.unwrapped.env
-        self._known: dict[tuple[int, str], float] = {}
+        self._known: dict[tuple[Episodes, str], float] = {}
         self._divisors = np.ones(self.num_envs, np.float32)
 
     def reset(self) -> Any:
@@ -111,13 +112,12 @@ class RelativeRewards(VecEnvWrapper):
     def _look(self, begun: Any) -> None:
         simulations = self._env.simulations
         for e in begun:
-            key = e % len(simulations.worlds), simulations.names[e]  # of its log
+            key = simulations.world(e).episodes, simulations.names[e]
             if key not in self._known:
                 self._known[key] = self._reach(*key)
             self._divisors[e] = self._known[key]
 
-    def _reach(self, e: int, name: str) -> float:
-        episodes = self._env.simulations.world(e).episodes
+    def _reach(self, episodes: Episodes, name: str) -> float:
         jobs = episodes.workload_of(episodes.find({"slice": name}))
         rules = self._env.options.scheduler.but(policy=self.reference)
         bsld = float(simulate(jobs, rules).metrics["mean_bsld"])
@@ -266,7 +266,7 @@ class MaskablePpo:
     def __repr__(self) -> str:
         return f"MaskablePpo({self.name!r})"
 
-    def train(self, make: Make, seed: int, steps: int, log: Log | None = None) -> MaskablePpo:
+    def train(self, make: Make, seed: int, steps: int, log: Logger | None = None) -> MaskablePpo:
         """Train; the same arguments give the same agent.
 
         Parameters

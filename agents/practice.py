@@ -205,13 +205,13 @@ def _played(
 
 # --- Where the numbers of a training go -----------------------------------------------------------
 
-Log = Callable[[int, Mapping[str, float]], None]
+Logger = Callable[[int, Mapping[str, float]], None]
 
 #: What a table has of it, row by row.
 Rows = Sequence[Mapping[str, str]]
 
 
-def csv_log(path: str | Path, past: Rows = ()) -> Log:
+def csv_log(path: str | Path, past: Rows = ()) -> Logger:
     """Return a log that is a table: a row a call, a column "steps" and one for each key.
 
     The file is written anew at each call, whole, with the rows ``past`` first.
@@ -229,7 +229,7 @@ def csv_log(path: str | Path, past: Rows = ()) -> Log:
     return log
 
 
-def tensorboard_log(folder: str | Path) -> Log:
+def tensorboard_log(folder: str | Path) -> Logger:
     """Return a log for TensorBoard.
 
     Raises

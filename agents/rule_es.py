@@ -30,7 +30,7 @@ import numpy as np
 from cmaes import CMA
 from numpy.typing import NDArray
 
-from hpcgym.agents.practice import Log, Make, Rows, Spending
+from hpcgym.agents.practice import Logger, Make, Rows, Spending
 from hpcgym.agents.settings import RuleEsSettings, takes
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError
@@ -120,7 +120,7 @@ class RuleEs:
         return self._with(self.weights)
 
     def train(
-        self, make: Make, seed: int, steps: int, log: Log | None = None, past: Rows = ()
+        self, make: Make, seed: int, steps: int, log: Logger | None = None, past: Rows = ()
     ) -> RuleEs:
         """Search; the same arguments find the same rule.
 

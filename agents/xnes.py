@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.agents.practice import Log, Make, acting
+from hpcgym.agents.practice import Logger, Make, acting
 from hpcgym.agents.search import (
     Checkpoint,
     Objective,
@@ -143,7 +143,7 @@ class Xnes:
 
     # -- learning ----------------------------------------------------------------------------------
 
-    def train(self, make: Make, seed: int, steps: int, log: Log | None = None) -> Xnes:
+    def train(self, make: Make, seed: int, steps: int, log: Logger | None = None) -> Xnes:
         """Search as the suite trains agents, on the train part: with its features and rules.
 
         Each vector is simulated on the whole part. That counts as so many steps as the part has

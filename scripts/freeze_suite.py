@@ -35,11 +35,10 @@ from hpcgym.schedule.gains import Gain
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.study.intervals import Mean, mean_of
+from hpcgym.study.suite.agents import found_agent, is_trained
 from hpcgym.study.suite.board import block_of
 from hpcgym.study.suite.evaluation import Evaluation
-from hpcgym.study.suite.submissions import found_agent, is_trained
-from hpcgym.study.suite.tasks import Task, find_tasks, jobs_of, practice, read_reference
-from hpcgym.workload.fingerprint import fingerprint
+from hpcgym.study.suite.tasks import Task, digest_of, find_tasks, jobs_of, practice, read_reference
 
 BUDGET = 200
 
@@ -68,13 +67,13 @@ def gains(logs: Sequence[Evaluation], text: str, weights: Sequence[float] = ()) 
     ]
 
 
-def chosen(task: Task, budget: int = BUDGET) -> tuple[str, list[float], dict[str, float]]:
+def chosen(task: Task) -> tuple[str, list[float], dict[str, float]]:
     """Return the reference of a task, its weights, and the scores of all on the training part."""
     logs = evaluations(task, "train")
     scores: dict[str, float] = {}
     weights: dict[str, list[float]] = {}
     rng = np.random.default_rng(0)
-    vectors = search.normalised(search.candidates(rng, len(WEIGHTED_FEATURES), budget)).tolist()
+    vectors = search.normalised(search.candidates(rng, len(WEIGHTED_FEATURES), BUDGET)).tolist()
     for text in task.references:
         tried = vectors if text.partition(":")[0] == "static" else [[]]
         values = [np.mean([one.score for one in gains(logs, text, vector)]) for vector in tried]
@@ -84,16 +83,16 @@ def chosen(task: Task, budget: int = BUDGET) -> tuple[str, list[float], dict[str
     return reference, weights[reference], scores
 
 
-def lines_of(task: Task, budget: int = BUDGET) -> str:
+def lines_of(task: Task) -> str:
     """Return what is to stand in ``tasks.toml``."""
     further = [log for log in task.further if os.path.isfile(log.workload)]  # to be sealed
     every = {log.name: log for log in (*task.logs, *task.training, *further)}.values()
     lines = [
-        f'[logs.{log.name}]\nprocessors = {jobs_of(log).processors}\ndigest = "{digest}"\n'
+        f'[logs.{log.name}]\nprocessors = {jobs_of(log).processors}\ndigest = "{digest_of(log)}"\n'
         for log in every
-        if (digest := fingerprint([jobs_of(log)])) != log.digest
+        if not log.digest
     ]
-    reference, weights, scores = chosen(task, budget)
+    reference, weights, scores = chosen(task)
     told = [f'[tasks.{task.name}]\nreference = "{reference}"']
     told += [f"weights = {weights}"] if weights else []
     ranked = sorted(scores.items(), key=lambda one: -one[1])

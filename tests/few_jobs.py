@@ -43,3 +43,35 @@ def tiny(**columns: Any) -> Workload:
         "requested_processors": [1, 2, 4],
     }
     return Workload.from_columns(table | columns, processors=4, name="tiny")
+
+
+def four(**columns: Any) -> Workload:
+    """Return four jobs of 10 s on 2 of 8 processors each, all submitted at once by one user."""
+    given = {"submit": [0] * 4, "run": [10] * 4, "wide": [2] * 4, "user_id": [1] * 4}
+    return few_jobs(8, **{**given, "requested": [10] * 4, **columns})
+
+
+def five(**columns: Any) -> Workload:
+    """Return five jobs, of three users in two queues, on a machine with room for all of them."""
+    given: dict[str, Any] = {
+        **{"submit": [0, 0, 1, 2, 3], "run": [10, 20, 10, 5, 5], "wide": [1] * 5},
+        **{"requested": [20] * 5, "job_number": [1, 2, 3, 4, 5]},
+        **{"user_id": [1, 2, 1, 1, 3], "queue": [1, 2, 2, 1, 2]},
+    }
+    return few_jobs(8, **{**given, **columns})
+
+
+def three(**columns: Any) -> Workload:
+    """Return three jobs of 10 s on 2 of 4 processors each, submitted at 0 s, 1 s and 2 s."""
+    given: dict[str, Any] = {"submit": [0, 1, 2], "run": [10] * 3, "wide": [2] * 3}
+    header = {"UnixStartTime": ["1772352000"], "TimeZoneString": ["Europe/Berlin"]}
+    return few_jobs(4, **{**given, **columns}, header=header)
+
+
+def chain(**columns: Any) -> Workload:
+    """Return three jobs of 10 s on 2 of 4 processors, each of which follows the one before it."""
+    given: dict[str, Any] = {
+        **{"submit": [0, 1, 40], "run": [10] * 3, "wide": [2] * 3, "requested": [20] * 3},
+        **{"job_number": [5, 7, 9], "preceding_job": [-1, 5, 7], "think_time": [-1, 3, -1]},
+    }
+    return few_jobs(4, **{**given, **columns})

@@ -88,7 +88,7 @@ def run_agent(
     """
     from hpcgym.errors import check_whole
     from hpcgym.scheduler.own_code import look_here
-    from hpcgym.study.suite.submissions import run
+    from hpcgym.study.suite.runs import run
     from hpcgym.study.suite.tasks import find_tasks
 
     look_here()

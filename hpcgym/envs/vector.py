@@ -155,11 +155,6 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
         defined = [define(type(self), log, arguments) for log in logs]
         self._definition, self.episodes = defined[0]
         self.options = self._definition.options
-        if len(logs) > 1 and self._definition.units is not None:
-            units = np.stack([defined[e % len(logs)][0].units for e in range(num_envs)])
-            told = {**self._definition.attributes, "units": units}
-            self._definition = self._definition._replace(units=units, attributes=told)
-        vars(self).update(self._definition.attributes)
         if self.options.rewards.function is not None or len(self.options.rewards.weights) > 1:
             raise HpcgymError(
                 "reward: vector environments take names and weights; functions need "
@@ -168,6 +163,12 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
         self.simulations = Simulations(
             defined, num_envs, autoreset=mode == AutoresetMode.NEXT_STEP, copy=copy
         )
+        if len(logs) > 1 and self._definition.units is not None:
+            worlds = map(self.simulations.world, range(num_envs))
+            units = np.stack([world.definition.units for world in worlds])
+            told = {**self._definition.attributes, "units": units}
+            self._definition = self._definition._replace(units=units, attributes=told)
+        vars(self).update(self._definition.attributes)
         self.single_observation_space = self.simulations.layout.space
         self.single_action_space = self._definition.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from few_jobs import few_jobs
+from few_jobs import chain, few_jobs, five, four, three
 from preemption_strategies import urgent
 from same_results import agreed
 
@@ -229,18 +229,6 @@ add(
 
 # --- Quotas ---------------------------------------------------------------------------------------
 
-
-def four(**columns: Any) -> Workload:
-    """Return four jobs of 10 s on 2 of 8 processors each, all submitted at once by one user."""
-    given: dict[str, Any] = {
-        "submit": [0] * 4,
-        "run": [10] * 4,
-        "wide": [2] * 4,
-        "user_id": [1] * 4,
-    }
-    return few_jobs(8, **{**given, "requested": [10] * 4, **columns})
-
-
 QUEUES = four(queue=[1, 2, 2, 1], array=[-1, 7, -1, 7])
 for quota, starts in (
     ("user:jobs=2", [0, 0, 10, 10]),
@@ -252,7 +240,6 @@ for quota, starts in (
     ("array:jobs=1", [0, 0, 0, 10]),
     ("array=7:processors=2", [0, 0, 0, 10]),
     ("array/queue:jobs=1", [0, 0, 0, 0]),
-    (None, [0, 0, 0, 0]),
 ):
     add(f"quota {quota}", QUEUES, starts, quota=quota)
 CALLED = replace(QUEUES, header={"Queue": ["1 day", "2 night"]})
@@ -282,17 +269,6 @@ TOO_WIDE = four(**PAST, wide=[4, 2, 2, 2]).extract(5)
 add("who runs is too wide", TOO_WIDE, [0, 0, 10, 20], quota="user:processors=3", slow=False)
 
 # --- Quotas of submitted jobs ---------------------------------------------------------------------
-
-
-def five(**columns: Any) -> Workload:
-    """Return five jobs, of three users in two queues, on a machine with room for all of them."""
-    given: dict[str, Any] = {
-        **{"submit": [0, 0, 1, 2, 3], "run": [10, 20, 10, 5, 5], "wide": [1] * 5},
-        **{"requested": [20] * 5, "job_number": [1, 2, 3, 4, 5]},
-        **{"user_id": [1, 2, 1, 1, 3], "queue": [1, 2, 2, 1, 2]},
-    }
-    return few_jobs(8, **{**given, **columns})
-
 
 for quota, starts in (  # who is submitted starts at once
     ("user:submitted=9", [0, 0, 1, 2, 3]),
@@ -342,14 +318,6 @@ add("most of a log waits outside", CROWD, quota="user:submitted=1", expected=com
 
 # --- Windows --------------------------------------------------------------------------------------
 
-
-def three(**columns: Any) -> Workload:
-    """Return three jobs of 10 s on 2 of 4 processors each, submitted at 0 s, 1 s and 2 s."""
-    given: dict[str, Any] = {"submit": [0, 1, 2], "run": [10] * 3, "wide": [2] * 3}
-    header = {"UnixStartTime": ["1772352000"], "TimeZoneString": ["Europe/Berlin"]}
-    return few_jobs(4, **{**given, **columns}, header=header)
-
-
 for window, starts in (
     ("12/20", [0, 1, 20]),  # the third would run until 20 s, and two run until 10 s and 11 s
     ("10/11", [0, 11, 11]),  # a job may end as the window begins, and start as it ends
@@ -360,7 +328,6 @@ for window, starts in (
     # 9:00 in Berlin is the log's beginning
     ("2026-03-01T09:00:10/2026-03-01T08:00:11+00:00", [0, 11, 11]),
     ("2020-01-01/2026-03-01T09:00:05", [5, 5, 15]),  # it began before the log
-    (None, [0, 1, 10]),
 ):
     add(f"window {window}", three(), starts, maintenance=window, backfills=NO_PLAN)
 NODES = Cluster(
@@ -386,6 +353,10 @@ for window, starts in (
     ("12/30", [0, 6, 7]),
 ):
     add(f"window {window} in an extract", RUNS, starts, maintenance=window, slow=False)
+# Slurm looks at 0, 30, 70 and 100 s: nothing happens from 30 s to 70 s
+NOBODY = few_jobs(2, [0, 70, 70, 80], [10, 1000, 5, 20], [1, 1, 2, 1])
+looks = {"backfill": "slurm:bf_interval=30+bf_resolution=1", "maintenance": "35/36"}
+add("a window ends where nobody waits", NOBODY, [0, 70, 1070, 100], **looks)
 # by 1000 s what user 1 has used is forgotten, and job 1 has waited for longer
 FORGETS = few_jobs(1, [0, 5, 9], [10, 100, 100], [1, 1, 1], user_id=[1, 1, 2])
 USAGE = {"policy": {"fairshare": 1, "wait": 0.01}, "fair_share": {"half_life_s": 20}, "slow": False}
@@ -398,16 +369,6 @@ DOWN = {
 add("those at a repair", FORGETS, [0, 1000, 1100], **DOWN, **USAGE)
 
 # --- Jobs that follow others ----------------------------------------------------------------------
-
-
-def chain(**columns: Any) -> Workload:
-    """Return three jobs of 10 s on 2 of 4 processors, each of which follows the one before it."""
-    given: dict[str, Any] = {
-        **{"submit": [0, 1, 40], "run": [10] * 3, "wide": [2] * 3, "requested": [20] * 3},
-        **{"job_number": [5, 7, 9], "preceding_job": [-1, 5, 7], "think_time": [-1, 3, -1]},
-    }
-    return few_jobs(4, **{**given, **columns})
-
 
 WAITED = {"wait_time": [0, 15, 0]}
 for dependencies, starts, columns in (
@@ -616,6 +577,28 @@ for name, jobs, rules, together, apart in (
         numbered = jobs.with_columns(job_number=list(range(1, len(jobs) + 1)))
         expected = {"start of job": starts}
         add(f"{name} {passes}", numbered, **rules, passes=passes, expected=expected)
+
+# at 10 s the last job comes first, and does not fit; the third comes by the end of the first
+STANDS = few_jobs(
+    *(2, [0, 0, 1, 10], [10, 100, 5, 5], [1, 1, 1, 2]),
+    **{"job_number": [1, 2, 3, 4], "preceding_job": [-1, -1, 1, -1]},
+    think_time=[-1, -1, 0, -1],
+)
+each = {"backfill": "none", "passes": "per-event", "dependencies": "after"}
+add("who comes by an end stands behind who is submitted then", STANDS, [0, 0, 105, 100], **each)
+# the first job's prediction expires: all reservations are made anew as the next job comes. A pass
+# comes at the next end alone, at 85 s. The reservation of then, which has passed, still stands in
+# the way of all others: nobody starts until the next job comes, at 110 s
+EXPIRES = few_jobs(
+    *(5, [35, 47, 54, 65, 78, 110], [50, 6, 8, 13, 24, 42], [3, 2, 5, 2, 3, 2], [100] * 6)
+)
+add(
+    "the time of a kept reservation passes before the next pass",
+    *(EXPIRES, [35, 47, 152, 160, 160, 110]),
+    **{"policy": "lqf", "backfill": "conservative", "passes": "per-event"},
+    estimate=[18, 7, 10, 10, 18, 9],
+    correction="recursive-doubling",
+)
 
 # --- The tests ------------------------------------------------------------------------------------
 

@@ -23,7 +23,8 @@ from hpcgym.machine.speedups import find_speedups, read_speedups, write_speedups
 from hpcgym.schedule.signals import read_signal
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.study.suite.board import Board, board_of
-from hpcgym.study.suite.submissions import FACTS, SCHEDULES, read, run
+from hpcgym.study.suite.runs import run
+from hpcgym.study.suite.submissions import FACTS, SCHEDULES, read
 from hpcgym.study.suite.tasks import find_tasks
 from hpcgym.study.sweep import run as sweeps
 from hpcgym.study.sweep.experiment import load_experiment

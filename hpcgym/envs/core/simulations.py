@@ -19,7 +19,6 @@ from hpcgym.envs.core.observation import MOST_SETS, Lent, Outputs
 from hpcgym.envs.core.reward import PAID_AT_END
 from hpcgym.envs.core.slices import Episode
 from hpcgym.errors import HpcgymError
-from hpcgym.processors import threads_here
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.dispatchers.asking import Facts, facts_of, on_one_node, view_at
 from hpcgym.scheduler.limits import Limit
@@ -125,7 +124,7 @@ class Simulations:
         self.names = [""] * number
         self.limits: list[tuple[Limit, ...]] = [()] * number
         self._coming = [Coming()] * number
-        self._scales: dict[tuple[int, Episode], list[float]] = {}
+        self._scales: dict[tuple[Episodes, Episode], list[float]] = {}
         self.shown: dict[int, Any] = {}  # what pass_view keeps of present episodes
         self.batch, self.out = world.batch(number, self.worlds), world.outputs(number)
         self.chosen = np.zeros(number, np.int64)
@@ -222,7 +221,8 @@ class Simulations:
 
         Episodes that begin anywhere are too many to be kept.
         """
-        world, key = self.world(e), (e % len(self.worlds), episode)
+        world = self.world(e)
+        key = world.episodes, episode
         found = self._scales.get(key)
         if found is None:
             found = scales_of(world.definition.options, world.episodes, episode)
@@ -335,15 +335,11 @@ class Simulations:
         lent.begin()
         self._which, self.lent, self.out = which, lent, out
 
-    def step_all(self, threads: int | None = None) -> bool:
-        """Do the actions of all simulations; return whether an episode has ended.
-
-        ``threads``: how many; None: one a core.
-        """
+    def step_all(self, threads: int) -> bool:
+        """Do the actions of all simulations by so many threads; return whether an episode ended."""
         self.tell_anew()
         n = len(self.chosen)
-        workers = min(n, threads_here() if threads is None else threads)
-        return self._stepper.go_on(STEP, 0, n, workers, self._which)
+        return self._stepper.go_on(STEP, 0, n, min(n, threads), self._which)
 
     def episode(self, e: int) -> Workload:
         """Return the jobs of the present episode of simulation ``e``.

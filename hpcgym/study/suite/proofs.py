@@ -14,8 +14,8 @@ from hpcgym.errors import HpcgymError
 from hpcgym.schedule.gains import Felt
 from hpcgym.study.suite.evaluation import Evaluation
 from hpcgym.study.suite.submissions import METRICS, Submission, metrics_of
+from hpcgym.study.suite.tasks import digest_of
 from hpcgym.validation.validate import validate_schedule
-from hpcgym.workload.fingerprint import fingerprint
 
 #: Metrics are equal that differ by no more than this share: sums may be rounded in other ways.
 _ALIKE = 1e-9
@@ -71,8 +71,8 @@ def _check(submission: Submission, evaluation: Evaluation) -> None:
     """Raise an HpcgymError for a task of other rules, other jobs or other seeds."""
     task, log = evaluation.task, evaluation.log
     told = submission.tasks[task.name]
-    jobs = log.digest or fingerprint([evaluation.jobs])
-    if told.get("task") != task.fingerprint or told["logs"][log.name].get("jobs") != jobs:
+    jobs = told["logs"][log.name].get("jobs")
+    if told.get("task") != task.fingerprint or jobs != digest_of(log):
         raise HpcgymError("it was run with other jobs or rules than the suite has")
     seeds = list(submission.told(task.name, log.name))
     if seeds not in ([0], list(task.seeds)) or (told.get("trained") and len(seeds) == 1):

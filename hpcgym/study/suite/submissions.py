@@ -1,117 +1,23 @@
-"""Submissions: agents on tasks of the suite, and what is kept of that in a folder."""
+"""Submissions: folders with what agents did on tasks of the suite."""
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import product
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hpcgym.agents import TRAINED, ending_of, import_agent
-from hpcgym.agents.practice import csv_log
-from hpcgym.agents.saved import seen_by
-from hpcgym.baselines.chance import RANDOM
 from hpcgym.errors import HpcgymError, is_number
-from hpcgym.files import bytes_of, json_file, shaped
-from hpcgym.files.tables import arrays_of, csv_rows
-from hpcgym.files.writing import check_writable, json_text, whole, whole_text
+from hpcgym.files import json_file, shaped
+from hpcgym.files.tables import arrays_of
+from hpcgym.files.writing import json_text, whole, whole_text
 from hpcgym.naming import name_problem
-from hpcgym.progress import Pace, Progress, repeating, silent
 from hpcgym.schedule.gains import Felt
-from hpcgym.scheduler.rules import Scheduler
-from hpcgym.study.evaluation.policies import find_policy, of_shared_nodes, scheduler_of
-from hpcgym.study.evaluation.user_policies import acts
-from hpcgym.study.executors import open_executor
-from hpcgym.study.suite.evaluation import Evaluation, Kept
-from hpcgym.study.suite.tasks import Log, Task, jobs_of, practice, reference_of, suite, tasks
+from hpcgym.study.suite.evaluation import Kept
+from hpcgym.study.suite.tasks import Log, digest_of, suite, tasks
 from hpcgym.version import __version__
-from hpcgym.workload.fingerprint import fingerprint
-
-# --- Agents ---------------------------------------------------------------------------------------
-
-#: What they are where jobs share nodes; others do not know it.
-_OF_PAIRS = {"easy": "easy-co", "sjf": "sjf-co"}
-
-#: The scheduler that is to be beaten in a task.
-REFERENCE = "reference"
-
-_MOST_AGENT = 1 << 32  # bytes of a file
-
-
-def found_agent(agent: str, task: Task, log: Log) -> Any:
-    """Return the scheduler or the policy of a name, for a log of a task; nothing is trained.
-
-    Parameters
-    ----------
-    agent : ``reference``; ``random``, which is None here; a name of :data:`hpcgym.agents.TRAINED`
-        or of a scheduler, a file of a saved agent, or ``package.module:Class``; see
-        :func:`hpcgym.study.evaluate`.
-
-    Raises
-    ------
-    HpcgymError : it is none of these, or cannot act in this task.
-    """
-    if agent == REFERENCE:
-        return reference_of(task, log)
-    if agent == RANDOM:
-        return None  # where it acts, it is made
-    if agent in TRAINED:
-        module, kind = TRAINED[agent]
-        return getattr(import_agent(module), kind)()
-    pairs = task.kind == "pairs"
-    found = find_policy(_OF_PAIRS.get(agent, agent) if pairs else agent)
-    if of_shared_nodes(found) and not pairs:
-        raise HpcgymError(f"{agent} is for jobs that share nodes, and in {task.name} none do")
-    if acts(found) or of_shared_nodes(found):
-        return found
-    if pairs:
-        raise HpcgymError(f"{agent} does not know nodes that jobs share, as in {task.name}")
-    return scheduler_of(found, {})
-
-
-def is_trained(agent: str, found: Any) -> bool:
-    """Tell whether an agent is trained here: it has ``train``, and is no file."""
-    saved = digest_of_agent(agent) is not None
-    return not (saved or isinstance(found, Scheduler)) and callable(getattr(found, "train", None))
-
-
-def training_of(task: Task, found: Any) -> Task:
-    """Return the task whose training serves an agent in a task: the first that has the same.
-
-    An agent may say that what it learns is the same where it decides something else: with
-    ``trains_as = {"select": "order"}`` it is trained for "order" only, if logs, options, steps and
-    seeds are the same.
-    """
-    kind = getattr(found, "trains_as", {}).get(task.kind, task.kind)
-
-    def learned(one: Task) -> Any:
-        logs = [(log, log in one.logs) for log in one.training]  # of those that are played a part
-        return logs, dict(one.options), one.window, one.share, one.steps, one.seeds
-
-    alike = (one for one in tasks().values() if one.kind == kind and learned(one) == learned(task))
-    return next(alike, task)
-
-
-def digest_of_agent(agent: str) -> str | None:
-    """Return the SHA-256 of the file that an agent is; None if it is none."""
-    if not os.path.isfile(agent):
-        return None
-    return hashlib.sha256(bytes_of(agent, _MOST_AGENT, HpcgymError)).hexdigest()
-
-
-def _seeds(agent: str, task: Task, trained: bool) -> list[int]:
-    return list(task.seeds) if trained or agent == RANDOM else [0]
-
-
-# --- Submissions ----------------------------------------------------------------------------------
 
 FACTS, SCHEDULES, TRAININGS = "submission.json", "schedules", "trainings"
 
@@ -136,9 +42,9 @@ class Submission:
     folder : where it is.
     agent : what it was called.
     tasks : task -> what is said of it: ``task`` (its fingerprint), ``trained``, ``training`` (of
-        which task it was, see :func:`training_of`), ``steps``, ``trained_on`` (names of logs),
-        ``about``, and ``logs``: log -> its ``jobs`` (their fingerprint) and ``seeds``: seed ->
-        :data:`METRICS`.
+        which task it was, see :func:`hpcgym.study.suite.agents.training_of`), ``steps``,
+        ``trained_on`` (names of logs), ``about``, and ``logs``: log -> its ``jobs`` (their
+        fingerprint) and ``seeds``: seed -> :data:`METRICS`.
     sha256 : of the agent's file, or None.
     """
 
@@ -179,8 +85,7 @@ class Submission:
             np.savez_compressed(file, **kept)  # type: ignore[arg-type]
         logs = self.tasks[task]["logs"]
         seeds = {**logs.get(log.name, {"seeds": {}})["seeds"], str(seed): metrics}
-        jobs = log.digest or fingerprint([jobs_of(log)])
-        logs |= {log.name: {"jobs": jobs, "seeds": dict(sorted(seeds.items()))}}
+        logs |= {log.name: {"jobs": digest_of(log), "seeds": dict(sorted(seeds.items()))}}
         self.tasks[task]["logs"] = dict(sorted(logs.items()))  # whichever came first
         facts = {
             "suite": suite(),
@@ -229,281 +134,3 @@ def _check(path: Path, name: str, told: Mapping[str, Any]) -> None:
                 raise HpcgymError(f"{path}: {name} on {log} has no seed {seed!r}")
             if not all(is_number(metrics[metric]) for metric in METRICS):
                 raise HpcgymError(f"{path}: {name} on {log}, seed {seed}: metrics must be numbers")
-
-
-# --- Runs -----------------------------------------------------------------------------------------
-
-
-def run(
-    agent: str,
-    chosen: Sequence[Task],
-    folder: str | Path,
-    *,
-    logs: Sequence[str] | None = None,
-    named: bool = False,
-    workers: int = 1,
-    progress: Progress | None = None,
-    note: Callable[[str], None] = lambda text: None,
-) -> Submission:
-    """Evaluate an agent on tasks, and write down what it did; go on with what is there.
-
-    Logs and seeds that the folder has already, and can be read, are not played again.
-
-    Parameters
-    ----------
-    agent : as of :func:`found_agent`. If it is no file and has a method
-        ``train(make, seed, steps)``, this is called once for each seed of the task, of an object of
-        its own, before it acts; if its class has ``each_log = True``, for each log, too. ``make``
-        is a :class:`hpcgym.agents.practice.Make`. A ``train`` that has an argument ``log`` is given
-        one, see :mod:`hpcgym.agents.practice`. If it then has a ``scheduler``, which is a
-        ``Scheduler``, that is simulated; else it acts, from the first job of a log to its last.
-        A training serves all tasks for which it is the same, see :func:`training_of`.
-    chosen : the tasks.
-    folder : of the submission; it is made.
-    logs : names of those that are played; None: all of a task that are on this machine, and
-        ``note`` is told of the others.
-    named : whether all of these tasks must be run; else those in which the agent cannot act are
-        left out, and ``note`` is told.
-    workers : how many processes train and play at a time; what takes longest begins first.
-    progress : as of :func:`hpcgym.study.evaluate`.
-
-    Raises
-    ------
-    HpcgymError : an agent that is none, a task in which it cannot act, what it did wrong there, a
-        folder with another submission, or that cannot be written, or a process that died.
-    """
-    done = _begun(Path(folder), agent)
-    plays: dict[tuple[str, ...], _Play] = {}
-    held: list[str] = []
-    for task in chosen:
-        try:
-            here = _here(task, logs, note)
-            for log in here:
-                found = found_agent(agent, task, log)
-                _check_agent(agent, found, task, log)
-            trained = is_trained(agent, found)
-            each = getattr(found, "each_log", False) and task.training == task.logs
-            alone = not trained or each
-            for log in () if alone else task.training:
-                jobs_of(log)  # all must be here
-        except HpcgymError as error:
-            if named:
-                raise HpcgymError(f"{task.name}: {error}") from None
-            held.append(f"left out: {task.name}: {error}")
-            continue
-        source = training_of(task, found) if trained else task
-        of_agent = {
-            "task": task.fingerprint,
-            "trained": trained,
-            "training": source.name if trained else None,
-            "steps": task.steps if trained else None,
-            "trained_on": [log.name for log in task.training]
-            if trained
-            else [one["workload"] for one in seen_by(found)],
-            "about": str(getattr(found, "about", "")),
-        }
-        told = done.tasks.setdefault(task.name, {**of_agent, "logs": {}})
-        if told["task"] != task.fingerprint:
-            raise HpcgymError(f"{folder}: {task.name} was run with other jobs or rules")
-        for seed, log in product(_seeds(agent, task, trained), here):
-            if not done.has(task.name, log.name, seed):
-                key = (source.name, str(seed), log.name if alone else "")
-                play = plays.setdefault(key, _Play(agent, source, seed, trained, alone, []))
-                play.on.append((task, log))
-    if not done.tasks:
-        first = held[0].removeprefix("left out: ") if held else "there are none"
-        raise HpcgymError(f"{agent} plays none of these tasks: {first}")
-    for text in held:
-        note(text)
-    check_writable(done.folder / FACTS, folders=True)  # before hours of training
-    total = sum(len(one.on) for one in plays.values())
-    if not total:
-        note(f"{folder} has all of this already")
-    try:
-        with (progress or silent)(agent, total) as step:
-            _play_all(done, [*plays.values()], workers, step)
-    except BrokenExecutor:
-        raise HpcgymError(
-            "a process died, for want of memory perhaps: run this again with fewer workers, and it"
-            " goes on"
-        ) from None
-    return done
-
-
-@dataclass(frozen=True)
-class _Play:
-    """A seed of an agent on logs of tasks, which share a training: that of ``task``."""
-
-    agent: str
-    task: Task
-    seed: int
-    trained: bool
-    alone: bool  # whether its training is for one log
-    on: list[tuple[Task, Log]]
-
-    @property
-    def jobs(self) -> int:
-        """Of how many jobs it has to do with, which says how long it takes, about."""
-        logs = [log for _, log in self.on] if self.alone else self.task.training
-        return sum(len(jobs_of(log)) for log in logs)
-
-    def place(self, folder: Path) -> Path:
-        """Return the folder of what its training leaves."""
-        return folder / TRAININGS / self.task.name / (self.on[0][1].name if self.alone else "")
-
-
-@dataclass(eq=False)
-class _Work:
-    """What a process does: the training of a play; or a log that it is on, with its policy."""
-
-    play: _Play
-    on: tuple[Task, Log] | None = None
-    policy: Any = None
-    pace: Pace = field(default_factory=Pace)  # of steps
-
-    def text(self, folder: Path) -> str:
-        """Return what is done, and how far a training is, for people."""
-        if self.on is not None:
-            return f"{self.on[0].name} on {self.on[1].name}, seed {self.play.seed}"
-        on = f" on {self.play.on[0][1].name}" if self.play.alone else ""
-        text = f"training for {self.play.task.name}{on}, seed {self.play.seed}"
-        table = self.play.place(folder) / f"{self.play.seed}.csv"
-        *_, last = table.read_text().splitlines() if table.is_file() else ["0"]
-        done, all_steps = float(last.partition(",")[0]), self.play.task.steps
-        rate = self.pace.rate(done)
-        if not rate:  # what is there is of a training which was interrupted, perhaps
-            return text
-        left = max(all_steps - done, 0.0) / rate / 60.0
-        return f"{text}: {min(done / all_steps, 1.0):.0%} of its steps, about {left:.0f} min left"
-
-
-def _play_all(
-    done: Submission, plays: Sequence[_Play], workers: int, step: Callable[..., None]
-) -> None:
-    """Train and play all, by so many processes, and write what has been done log by log."""
-    made = ("serial", None) if workers == 1 else ("processes", workers)
-    longest_first = sorted(plays, key=lambda play: -play.jobs)
-    waiting = [_Work(play, None if play.trained else play.on[0]) for play in longest_first]
-    running: dict[Future[Any], _Work] = {}
-    doing: list[_Work] = []
-
-    def tell(steps: int = 0) -> None:
-        step("; ".join(work.text(done.folder) for work in [*doing]) or "done", steps)
-
-    with open_executor(*made) as executor, repeating(tell):
-        while waiting or running:
-            while waiting and len(running) < workers:
-                doing.append(work := waiting.pop(0))
-                tell()
-                running[executor.submit(_worked, work, done.folder)] = work
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                doing.remove(work := running.pop(future))
-                play, result = work.play, future.result()
-                if work.on is None:
-                    logs = sorted(play.on, key=lambda on: -len(jobs_of(on[1])))
-                    waiting[:0] = [_Work(play, on, result) for on in logs]  # before more trainings
-                else:
-                    task, log = work.on
-                    done.add(task.name, log, play.seed, *result)
-                    tell(1)
-
-
-def _worked(work: _Work, folder: Path) -> Any:
-    """Return a policy that was trained, or what :func:`_played` does."""
-    return _trained(work.play, folder) if work.on is None else _played(work, *work.on)
-
-
-def _trained(play: _Play, folder: Path) -> Any:
-    """Return the policy of a seed, trained; what its training leaves is kept in a folder."""
-    agent, task, seed, log = play.agent, play.task, play.seed, play.on[0][1]
-    place = play.place(folder)
-    kept = place / f"{seed}{ending_of(agent) if agent in TRAINED else ''}"
-    if agent in TRAINED and kept.is_file():  # of a run that was interrupted
-        return found_agent(str(kept), task, log)
-    policy = found_agent(agent, task, log)
-    with _blaming(f"{agent} on {task.name}, training with seed {seed}"):
-        make = practice(task, [log] if play.alone else None)
-        takes = inspect.signature(policy.train).parameters
-        table = place / f"{seed}.csv"
-        more: dict[str, Any] = {}
-        if "past" in takes and table.is_file():  # of a training that was interrupted
-            (_, names), *rows = csv_rows(table, "the numbers of a training")
-            more["past"] = [dict(zip(names, row, strict=True)) for _, row in rows]
-        if "log" in takes:
-            more["log"] = csv_log(table, more.get("past", ()))
-        policy.train(make, seed, task.steps, **more)
-        if callable(getattr(policy, "save", None)):
-            place.mkdir(parents=True, exist_ok=True)
-            policy.save(kept)
-    return policy
-
-
-def _played(work: _Work, task: Task, log: Log) -> tuple[Kept, dict[str, float]]:
-    """Return the schedules of a log, and their metrics."""
-    evaluation, play = Evaluation(task, log), work.play
-    policy = work.policy if play.trained else found_agent(play.agent, task, log)
-    if play.agent == RANDOM:
-        policy = evaluation.chance(play.seed)
-    learned = getattr(policy, "scheduler", None)
-    policy = learned if isinstance(learned, Scheduler) else policy
-    with _blaming(f"{play.agent} on {task.name}, {log.name}"):
-        results = evaluation.run(policy)
-        return evaluation.kept(results), metrics_of(evaluation.felt(results))
-
-
-def _check_agent(agent: str, found: Any, task: Task, log: Log) -> None:
-    """Raise an HpcgymError if an agent cannot play a log."""
-    evaluation = Evaluation(task, log)
-    if agent == RANDOM:
-        evaluation.chance(0)
-    elif agent in TRAINED:  # which know what they can do before they have learned it
-        found.check(evaluation.env)
-    else:
-        evaluation.check(agent, found)
-
-
-def _here(task: Task, names: Sequence[str] | None, note: Callable[[str], None]) -> list[Log]:
-    """Return the logs of a task that are played."""
-    if names is not None:
-        named = [task.log(name) for name in names]
-        for log in named:
-            jobs_of(log)
-        return named
-    found, why = [], HpcgymError("it has no logs")
-    for log in task.logs:
-        try:
-            jobs_of(log)
-        except HpcgymError as error:
-            why = error
-            note(f"{task.name}: left out: {log.name}: {error}")
-        else:
-            found.append(log)
-    if not found:
-        raise why
-    return found
-
-
-def _begun(folder: Path, agent: str) -> Submission:
-    """Return the submission that a folder holds, or a new one."""
-    sha256 = digest_of_agent(agent)
-    if problem := name_problem(agent):
-        raise HpcgymError(f"the name of an agent must be {problem}")
-    if not (folder / FACTS).exists():
-        return Submission(folder, agent, {}, sha256)
-    found = read(folder)
-    if (found.agent, found.sha256) != (agent, sha256):
-        same = "an older file of " if found.agent == agent else ""
-        raise HpcgymError(f"{folder} holds the submission of {same}{found.agent}: choose another")
-    return found
-
-
-@contextmanager
-def _blaming(where: str) -> Iterator[None]:
-    """Turn what a user's code does wrong into an HpcgymError that says where."""
-    try:
-        yield
-    except Exception as error:  # whatever a user's code does
-        known = isinstance(error, HpcgymError)
-        raise HpcgymError(
-            f"{where}: {error if known else f'{type(error).__name__}: {error}'}"
-        ) from None

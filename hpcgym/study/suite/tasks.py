@@ -217,6 +217,11 @@ def jobs_of(log: Log) -> Workload:
     return jobs
 
 
+def digest_of(log: Log) -> str:
+    """Return the fingerprint of the jobs of a log; of a frozen one they need not be here."""
+    return log.digest or fingerprint([jobs_of(log)])
+
+
 def late(task: Task, jobs: Workload) -> NDArray[np.bool_]:
     """Return which jobs of a log count: those that no agent may learn from, (n_jobs,) bool."""
     return np.arange(len(jobs)) >= jobs.row_at(task.share)

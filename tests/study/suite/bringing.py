@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hpcgym.baselines import find_scheduler
-from hpcgym.study.suite.submissions import SCHEDULES, Submission, run
+from hpcgym.study.suite.runs import run
+from hpcgym.study.suite.submissions import SCHEDULES, Submission
 from hpcgym.study.suite.tasks import find_tasks
 
 

@@ -18,10 +18,12 @@ from bringing import Stops, arrays_in, calls, play, put_arrays
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation.run import simulate
+from hpcgym.study.suite.agents import training_of
 from hpcgym.study.suite.board import board_of
 from hpcgym.study.suite.evaluation import Evaluation
 from hpcgym.study.suite.proofs import Proof, prove
-from hpcgym.study.suite.submissions import FACTS, METRICS, Submission, read, run, training_of
+from hpcgym.study.suite.runs import run
+from hpcgym.study.suite.submissions import FACTS, METRICS, Submission, read
 from hpcgym.study.suite.tasks import (
     environment,
     find_tasks,

@@ -16,14 +16,15 @@ from bringing import Logs, play
 
 from hpcgym import progress
 from hpcgym.agents import load, rule_es
-from hpcgym.agents.practice import Log, csv_log
+from hpcgym.agents.practice import Logger, csv_log
 from hpcgym.agents.rule_es import RuleEs
 from hpcgym.agents.xnes import Xnes
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.files import read_scheduler
-from hpcgym.study.suite import submissions
+from hpcgym.study.suite import runs
 from hpcgym.study.suite.board import board_of
-from hpcgym.study.suite.submissions import SCHEDULES, run
+from hpcgym.study.suite.runs import run
+from hpcgym.study.suite.submissions import SCHEDULES
 from hpcgym.study.suite.tasks import find_tasks, practice
 
 pytestmark = pytest.mark.usefixtures("small")
@@ -132,7 +133,7 @@ def test_it_is_told_how_far_a_training_is(tmp_path: Path, monkeypatch: pytest.Mo
         assert (title, total) == ("bringing:Logs", 4)
         return nullcontext(step)
 
-    def train(self: Logs, make: object, seed: int, steps: int, log: Log) -> None:
+    def train(self: Logs, make: object, seed: int, steps: int, log: Logger) -> None:
         self.seed = seed
         log(3, {"mine": seed})
         assert seed or seen.wait(30)
@@ -160,7 +161,7 @@ def test_the_time_that_is_left_is_told_of_what_was_done_since_a_training_goes_on
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = find_tasks("order")[0]
-    work = submissions._Work(submissions._Play("mine", task, 0, True, False, []))
+    work = runs._Work(runs._Play("mine", task, 0, True, False, []))
     clock = 0.0
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock)
 

@@ -1,0 +1,81 @@
+"""What the name of an agent stands for in a task, and whose training serves it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from hpcgym.agents import TRAINED, import_agent
+from hpcgym.baselines.chance import RANDOM
+from hpcgym.errors import HpcgymError
+from hpcgym.files import sha256_of
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.study.evaluation.policies import find_policy, of_shared_nodes, scheduler_of
+from hpcgym.study.evaluation.user_policies import acts
+from hpcgym.study.suite.tasks import Log, Task, reference_of, tasks
+
+#: What they are where jobs share nodes; others do not know it.
+_OF_PAIRS = {"easy": "easy-co", "sjf": "sjf-co"}
+
+#: The scheduler that is to be beaten in a task.
+REFERENCE = "reference"
+
+
+def found_agent(agent: str, task: Task, log: Log) -> Any:
+    """Return the scheduler or the policy of a name, for a log of a task; nothing is trained.
+
+    Parameters
+    ----------
+    agent : ``reference``; ``random``, which is None here; a name of :data:`hpcgym.agents.TRAINED`
+        or of a scheduler, a file of a saved agent, or ``package.module:Class``; see
+        :func:`hpcgym.study.evaluate`.
+
+    Raises
+    ------
+    HpcgymError : it is none of these, or cannot act in this task.
+    """
+    if agent == REFERENCE:
+        return reference_of(task, log)
+    if agent == RANDOM:
+        return None  # where it acts, it is made
+    if agent in TRAINED:
+        module, kind = TRAINED[agent]
+        return getattr(import_agent(module), kind)()
+    pairs = task.kind == "pairs"
+    found = find_policy(_OF_PAIRS.get(agent, agent) if pairs else agent)
+    if of_shared_nodes(found) and not pairs:
+        raise HpcgymError(f"{agent} is for jobs that share nodes, and in {task.name} none do")
+    if acts(found) or of_shared_nodes(found):
+        return found
+    if pairs:
+        raise HpcgymError(f"{agent} does not know nodes that jobs share, as in {task.name}")
+    return scheduler_of(found, {})
+
+
+def is_trained(agent: str, found: Any) -> bool:
+    """Tell whether an agent is trained here: it has ``train``, and is no file."""
+    saved = digest_of_agent(agent) is not None
+    return not (saved or isinstance(found, Scheduler)) and callable(getattr(found, "train", None))
+
+
+def training_of(task: Task, found: Any) -> Task:
+    """Return the task whose training serves an agent in a task: the first that has the same.
+
+    An agent may say that what it learns is the same where it decides something else: with
+    ``trains_as = {"select": "order"}`` it is trained for "order" only, if logs, options, steps and
+    seeds are the same.
+    """
+    kind = getattr(found, "trains_as", {}).get(task.kind, task.kind)
+
+    def learned(one: Task) -> Any:
+        logs = [(log, log in one.logs) for log in one.training]  # of those that are played a part
+        return logs, dict(one.options), one.window, one.share, one.steps, one.seeds
+
+    alike = (one for one in tasks().values() if one.kind == kind and learned(one) == learned(task))
+    return next(alike, task)
+
+
+def digest_of_agent(agent: str) -> str | None:
+    """Return the SHA-256 of the file that an agent is; None if it is none."""
+    return sha256_of(Path(agent)) if os.path.isfile(agent) else None
