@@ -222,6 +222,8 @@ def drive(
     hpcgym drive --policy rule-es.toml --past sacct.txt
     """
     every_s = _seconds(every)
+    if dry_run and log is not None:
+        raise HpcgymError("--log is of what is set, and --dry-run sets nothing: give one of them")
 
     from hpcgym.drive import drive as drive_slurm
     from hpcgym.drive import look

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,8 @@ from hpcgym.cli.files import Written
 from hpcgym.cli.groups import Lists, grouped
 from hpcgym.cli.loading import MachineReading, PoolReading, WorkloadOption
 from hpcgym.cli.running import ExplainedCommand, note
-from hpcgym.errors import check_choice
+from hpcgym.errors import HpcgymWarning, check_choice, warn_caller
+from hpcgym.naming import counted, duration
 from hpcgym.progress import measuring, say
 
 train = typer.Typer(name="train", no_args_is_help=True, rich_markup_mode=None)
@@ -222,12 +224,22 @@ def train_rule_es(
     """
     from hpcgym.agents.practice import maker
     from hpcgym.agents.rule_es import RuleEs
+    from hpcgym.schedule.gains import felt, gain
+    from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.simulation.run import simulate
 
     env = env.removeprefix("hpcgym/").removesuffix("-v1")
     check_choice("--env", env, ("QueueOrdering", "Backfill"))
     agent = RuleEs(**vars(settings))
     jobs = [reading.load(workload) for workload in workloads]
     make = maker(jobs, f"hpcgym/{env}-v1", {}, replay.train_share)
+    learned_from = [log.take(slice(-settings.most_jobs, None)) for log in make.logs.values()]
+    begun = time.monotonic()
+    for log in learned_from:
+        simulate(log, agent.scheduler)
+    times = settings.generations * settings.population
+    what = f"{times:,} replays of {counted(len(jobs), 'log')}"
+    note(f"{what}: about {duration(max(times * (time.monotonic() - begun), 1))}")
     try:
         agent.train(make, replay.seed, sys.maxsize, logs.opened())
     except KeyboardInterrupt:
@@ -236,6 +248,11 @@ def train_rule_es(
         raise
     agent.save(output)
     _told_where(output)
+    for log in learned_from:
+        easy, ours = (simulate(log, rule) for rule in (Scheduler(), agent.scheduler))
+        for broken in gain(felt(easy, easy.decided), felt(ours, ours.decided)).broken:
+            text = f"over the gate on the jobs of {log.name} that it has learned from: {broken}"
+            warn_caller(f"{output}: {text}; others may wait longer still", HpcgymWarning)
 
 
 # --- Agents that practise -------------------------------------------------------------------------

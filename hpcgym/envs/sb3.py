@@ -37,7 +37,9 @@ class HpcVecEnv(VecEnv):
       have started, and where jobs share nodes ``makespan_s``.
 
     ``info["episode"]`` is that of SB3's ``VecMonitor``, if this is wrapped in one. MaskablePPO of
-    sb3-contrib finds the masks of ``JobSelection`` by itself.
+    sb3-contrib finds the masks of ``JobSelection`` by itself. ``unwrapped.env`` is the vector
+    environment itself: its ``result(i)`` is the schedule of environment i, and after a step that
+    has ended an episode there, the whole one of this episode.
 
     Parameters
     ----------
@@ -54,6 +56,8 @@ class HpcVecEnv(VecEnv):
     >>> envs = VecMonitor(HpcVecEnv("hpcgym/JobSelection-v1", num_envs=8, jobs=64))
     >>> envs.reset()["jobs"].shape
     (8, 1024, 14)
+    >>> envs.unwrapped.env.result(7).cluster.processors
+    256
     """
 
     def __init__(self, env: Any, num_envs: int | None = None, **arguments: Any) -> None:

@@ -88,7 +88,7 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
 
     Attributes
     ----------
-    options, episodes : those of the first log; of environment e ``simulations.world(e)`` has its
+    options, episodes : those of the first log; of environment i ``simulations.world(i)`` has its
         own, ``.definition.options`` and ``.episodes``.
     ends : what is kept of the episodes that ended in the last step; None where none did.
 
@@ -148,9 +148,16 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
         self.metadata = {**self.metadata, "autoreset_mode": mode}
         self.num_envs, self.copy, self.max_episode_steps = num_envs, copy, max_episode_steps
         logs = workload if isinstance(workload, list | tuple) else [workload]
-        if not 1 <= len(logs) <= num_envs:
+        if not logs:
+            raise HpcgymError("workload: the list has no log")
+        if len(logs) > num_envs:
             raise HpcgymError(
-                f"workload: {len(logs)} logs for {num_envs} environments, which play one each"
+                f"num_envs must be at least {len(logs)}, as many as workload has logs, not"
+                f" {num_envs}: each environment plays one"
+            )
+        if len(logs) > 1 and any(log is None for log in logs):
+            raise HpcgymError(
+                "workload: None, which stands for the usual one, is not for lists: name each log"
             )
         defined = [define(type(self), log, arguments) for log in logs]
         self._definition, self.episodes = defined[0]
@@ -274,8 +281,8 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
 
     # -- what they did -----------------------------------------------------------------------------
 
-    def result(self, e: int) -> Result:
-        """Return the schedule of an environment, as that of a single one does.
+    def result(self, i: int) -> Result:
+        """Return the schedule of environment i, as that of a single one does.
 
         After a step that has ended its episode it is that of this episode, in each autoreset mode,
         up to the next step or reset. Its metrics are of all its jobs, also of those around the
@@ -284,32 +291,32 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
 
         Parameters
         ----------
-        e : its number, from 0.
+        i : its number, from 0.
 
         Raises
         ------
         HpcgymError : there is no such environment.
         ResetNeeded : it has no episode.
         """
-        return schedule_of(self._state(e))
+        return schedule_of(self._state(i))
 
-    def weekly(self, e: int) -> NDArray[np.float64]:
-        """Return the weekly sums of an environment, of the same episode as :meth:`result`.
+    def weekly(self, i: int) -> NDArray[np.float64]:
+        """Return the weekly sums of environment i, of the same episode as :meth:`result`.
 
         See :meth:`hpcgym.envs.SchedulingEnv.weekly`.
         """
-        return weekly_of(self._state(e))
+        return weekly_of(self._state(i))
 
-    def _state(self, e: int) -> State:
-        """Return what the schedule is made of that environment ``e`` tells of."""
-        if check_whole("e", e, 0) >= self.num_envs:
-            raise HpcgymError(f"e must be below {self.num_envs}, the number of environments: {e}")
-        if self.simulations.batch.episode_state["jobs"][e] == 0:
-            raise gymnasium.error.ResetNeeded(f"environment {e} has no episode: call reset()")
-        if self.ends is not None and e in self.ends.those:
-            place: int = self.ends.those.tolist().index(e)
+    def _state(self, i: int) -> State:
+        """Return what the schedule is made of that environment i tells of."""
+        if check_whole("i", i, 0) >= self.num_envs:
+            raise HpcgymError(f"i must be below {self.num_envs}, the number of environments: {i}")
+        if self.simulations.batch.episode_state["jobs"][i] == 0:
+            raise gymnasium.error.ResetNeeded(f"environment {i} has no episode: call reset()")
+        if self.ends is not None and i in self.ends.those:
+            place: int = self.ends.those.tolist().index(i)
             return self.ends.states[place]
-        return state_of(self.simulations, e)
+        return state_of(self.simulations, i)
 
     # -- look-ahead --------------------------------------------------------------------------------
 

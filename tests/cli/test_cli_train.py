@@ -98,6 +98,14 @@ def test_a_rule_is_found_in_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     small = ("--generations", "2", "--population", "4")
     done = succeed("train", "rule-es", *logs, *small, "--log", "log.csv")
     assert "wrote rule-es.toml" in done.stderr
+    assert "8 replays of 2 logs: about " in done.stderr
+    assert "over the gate" not in done.stderr
+    with monkeypatch.context() as strict:
+        strict.setattr("hpcgym.schedule.gains.FLOOR_H", 0)
+        strict.setattr("hpcgym.schedule.gains.MOST", 0.01)
+        done = succeed("train", "rule-es", *logs, *small, "--output", "strict.toml")
+    for name in ("lublin-64", "lublin-32"):
+        assert f"strict.toml: over the gate on the jobs of {name}" in done.stderr
     assert len(Path("log.csv").read_text().splitlines()) == 3
     rows = as_json("compare", logs[0], "--scheduler", "easy", "--scheduler", "rule-es.toml")
     assert len(rows) >= 2

@@ -170,6 +170,13 @@ def test_a_past_without_ended_jobs_teaches_nothing(
     assert ("1 jobs, to learn how long" in shown.stderr) == (not why)
 
 
+def test_a_dry_run_writes_no_log(fake_slurm: Path, tmp_path: Path) -> None:
+    command = ["drive", "--policy", "saf", "--dry-run", "--log", str(tmp_path / "drive.jsonl")]
+    shown = CliRunner().invoke(app, command)
+    assert shown.exit_code == 1
+    assert "--log is of what is set, and --dry-run sets nothing" in shown.stderr
+
+
 def test_orders_of_backfilling_alone_are_not_followed_without_a_word(fake_slurm: Path) -> None:
     for rules in (hpcgym.Scheduler(backfill_order="saf"), hpcgym.Scheduler(backfill_order="sjbf")):
         with pytest.warns(HpcgymWarning, match="backfill_order='s.*' is not followed"):

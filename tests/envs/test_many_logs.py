@@ -172,9 +172,13 @@ def test_what_does_not_go() -> None:
     logs = logs_of({"workload": BUSY})
     with pytest.raises(HpcgymError, match="one environment plays one log; several are for"):
         plain_envs.make("hpcgym/JobSelection-v1", workload=logs)
-    for few in ([], logs):
-        with pytest.raises(HpcgymError, match=f"workload: {len(few)} logs for 2 environments"):
-            plain_envs.make_vec("hpcgym/JobSelection-v1", 2, workload=few)
+    for wrong, message in (
+        ([], "workload: the list has no log"),
+        (logs, "num_envs must be at least 3, as many as workload has logs, not 2"),
+        ([logs[0], None], "workload: None, .* is not for lists: name each log"),
+    ):
+        with pytest.raises(HpcgymError, match=message):
+            plain_envs.make_vec("hpcgym/JobSelection-v1", 2, workload=wrong)
     one, other = (
         VECTOR["JobSelection"](3, workload=jobs, jobs=12)
         for jobs in (logs, [logs[0], *logs[:0:-1]])

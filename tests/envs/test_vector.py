@@ -89,7 +89,7 @@ def test_they_tell_the_schedules_of_single_ones(mode: AutoresetMode, around: Any
             assert number == metrics["jobs"]
             assert bsld / number == pytest.approx(metrics["mean_bsld"])
             assert wait_h * 3600 / number == pytest.approx(metrics["mean_wait_s"])
-    with pytest.raises(HpcgymError, match="e must be below 3, the number of environments: 3"):
+    with pytest.raises(HpcgymError, match="i must be below 3, the number of environments: 3"):
         envs.result(3)
 
 
