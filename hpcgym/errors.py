@@ -103,9 +103,9 @@ def warn_of_file(path: object, remarks: Remarks, category: type[HpcgymWarning]) 
         rest = [f"{kind}: {one}" for kind, found in kinds[_MOST_KINDS - 1 :] for one in found]
         kinds = [*kinds[: _MOST_KINDS - 1], ("other remarks", rest)]
     for kind, found in kinds:
+        such = ", such as" if len(found) > 1 else ";"
         first = found[0].removeprefix(f"{path}, ")
-        more = ", and others" if len(found) > 1 else ""
-        warn_caller(f"{path}: {len(found):,} {kind}: {first}{more}", category, found)
+        warn_caller(f"{path}: {kind}: {len(found):,}{such} {first}", category, found)
 
 
 def _is_ours(module: str) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
@@ -23,31 +23,31 @@ from hpcgym.naming import CORE, MEMORY, alike
 # --- Which settings there are ---------------------------------------------------------------------
 
 
+#: What is done with a key: lists of ``settings.toml``.
+MACHINE, SCHEDULER, NAMED, IRRELEVANT = "machine", "scheduler", "named", "irrelevant"
+GENERAL = "general"
+_USUAL = "usual"
+
+
 @cache
-def known() -> dict[str, Any]:
-    """Return what ``settings.toml`` says of all settings."""
+def _tables() -> dict[str, dict[str, Any]]:
+    """Return ``settings.toml``: kind of line in lower case -> its lists."""
     text = files("hpcgym.machine").joinpath("slurm", "settings.toml").read_text("utf-8")
-    return toml_of(text, "settings.toml")
+    return {kind.casefold(): lists for kind, lists in toml_of(text, "settings.toml").items()}
 
 
 @cache
-def _folded(*path: str) -> tuple[str, ...]:
-    """Return a list of names there, in lower case."""
-    found: Any = known()
-    for key in path:
-        found = found[key]
-    return tuple(map(str.casefold, found))
-
-
-def _scheduling() -> tuple[str, ...]:
-    """Return the general settings that say how jobs are scheduled, in lower case."""
-    return _folded("general", "scheduling")
+def known(kind: str) -> dict[str, str]:
+    """Return what is done with each key of a kind of line, all in lower case: one of the lists."""
+    lists = {what: keys for what, keys in _tables().get(kind, {}).items() if what != _USUAL}
+    return {key.casefold(): what for what, keys in lists.items() for key in keys}
 
 
 @cache
-def _usual(table: str) -> dict[str, list[str]]:
-    """Return the values with which settings change nothing, by lower case name."""
-    return {name.casefold(): values for name, values in known()[table]["usual"].items()}
+def _usual(kind: str) -> dict[str, list[str]]:
+    """Return the values with which keys change nothing, or are followed, by lower case key."""
+    given = _tables().get(kind, {}).get(_USUAL, {})
+    return {key.casefold(): values for key, values in given.items()}
 
 
 # --- Nodes of a slurm.conf as groups of a machine -------------------------------------------------
@@ -358,34 +358,34 @@ class OtherSetting(NamedTuple):
         return self.key.casefold() in keys
 
 
-def other_settings(settings: Iterable[Setting]) -> list[OtherSetting]:
+def other_settings(settings: Iterable[Setting], remarks: Remarks) -> list[OtherSetting]:
     """Return the settings that say, or may say, how jobs are scheduled, beside the machine's own.
 
-    Settings that say nothing of schedules, such as ports and log files, are left out.
+    Settings that say nothing of schedules, such as ports and log files, are left out; ``remarks``
+    is told of those that Slurm does not have.
     """
-    silent = re.compile(known()["general"]["silent"], re.VERBOSE)
     found: list[OtherSetting] = []
-    for setting in settings:
-        name = setting.name.casefold()
-        if name in ("nodename", "partitionname"):
-            found += _of_keys(setting)
-        elif name in _scheduling():
-            if setting.value.casefold() not in _usual("general").get(name, ()):
-                found.append(OtherSetting(setting.where, "", setting.name, setting.value))
-        elif name not in _folded("general", "machine") and not silent.fullmatch(name):
-            found.append(OtherSetting(setting.where, "", setting.name, setting.value))
+    for line in settings:
+        kind = line.name.casefold()
+        here = [(GENERAL, "", line.name, line.value)]
+        if known(kind):
+            here += [(kind, line.value, key, value) for key, value in line.others.values()]
+        for of_kind, of, key, value in here:
+            one = OtherSetting(line.where, of, key, value)
+            what = known(of_kind).get(key.casefold())
+            if what is None:
+                near = get_close_matches(key.casefold(), known(of_kind), n=1, cutoff=0.8)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                remarks[_UNKNOWN].append(f"{line.where}: {one.name}{hint}")
+            usual = _usual(of_kind).get(key.casefold(), ())
+            followed = what == IRRELEVANT or (what == MACHINE and not usual)
+            if not followed and value.casefold() not in usual:
+                found.append(one)
     return found
 
 
-def _of_keys(line: Setting) -> list[OtherSetting]:
-    """Return what the line of a node or partition says that is not followed."""
-    kind = "NodeName" if line.name.casefold() == "nodename" else "PartitionName"
-    passed = (*_folded("keys", "read", kind), *_folded("keys", "silent"))
-    return [
-        OtherSetting(line.where, line.value, name, value)
-        for key, (name, value) in line.others.items()
-        if key not in passed and value.casefold() not in _usual("keys").get(key, ())
-    ]
+#: A kind of remark.
+_UNKNOWN = "keys that Slurm 22.05 to 25.05 does not have"
 
 
 # --- A slurm.conf as a machine, its partitions, and how it schedules ------------------------------
@@ -435,6 +435,7 @@ class SlurmConf:
 _KINDS = (
     _DOWN,
     slurm_lines.NOT_READ,
+    _UNKNOWN,
     slurm_lines.OTHER_RESOURCES,
     slurm_lines.ELSEWHERE,
     slurm_lines.UNLIMITED,
@@ -479,17 +480,19 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
         name=general.get("clustername") or Path(path).name,
         partitions=tuple(_partitions(parts, numbers, _sets(settings, lines, remarks), remarks)),
     )
+    others = other_settings(settings, remarks)
     warn_of_file(path, remarks, HpcgymWarning)
+    said = [name for name, what in known(GENERAL).items() if what in (SCHEDULER, NAMED)]
     return SlurmConf(
         cluster=cluster,
         node_names=tuple(node_names),
-        scheduling={name: value for name, value in general.items() if name in _scheduling()},
+        scheduling={name: value for name, value in general.items() if name in said},
         where={s.name.casefold(): s.where for s in settings if not s.others},
         parameters=_parameters(general.get("schedulerparameters", "")),
         preempt_modes={
             line.name: line.told["preemptmode"][1] for line in parts if line.text("preemptmode")
         },
-        others=tuple(other_settings(settings)),
+        others=tuple(others),
     )
 
 
