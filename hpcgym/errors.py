@@ -7,7 +7,8 @@ import numbers
 import operator
 import sys
 import warnings
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeGuard, TypeVar
 
@@ -51,10 +52,16 @@ def reworded(error: E, message: str) -> E:
 
 
 class HpcgymWarning(UserWarning):
-    """Work goes on, but a user should know something, which is told in one line."""
+    """Work goes on, but a user should know something, which is told in one line.
 
-    def __init__(self, message: object = "") -> None:
+    Attributes
+    ----------
+    details : what the line sums up, each in a line of its own; none of most warnings.
+    """
+
+    def __init__(self, message: object = "", details: Sequence[str] = ()) -> None:
         super().__init__(one_line(message))
+        self.details = tuple(map(one_line, details))
 
 
 class WorkloadWarning(HpcgymWarning):
@@ -73,15 +80,36 @@ class TrainingWarning(HpcgymWarning):
     """An agent that is evaluated on jobs that it has learned from."""
 
 
-def warn_caller(message: str, category: type[HpcgymWarning]) -> None:
+def warn_caller(message: str, category: type[HpcgymWarning], details: Sequence[str] = ()) -> None:
     """Warn, at the line from which hpcgym was called, however deep in it this is.
 
-    Gymnasium, through which environments are made and reset, counts as hpcgym.
+    Gymnasium, through which environments are made and reset, counts as hpcgym. ``details`` are what
+    the message sums up.
     """
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(category(message, details), stacklevel=level)
+
+
+#: What is to be said of a file: a kind, in the plural, as messages call it -> each of that kind.
+Remarks = defaultdict[str, list[str]]
+_MOST_KINDS = 5
+
+
+def warn_of_file(path: object, remarks: Remarks, category: type[HpcgymWarning]) -> None:
+    """Warn of what was found in a file: a line for each kind, with their number; at most five.
+
+    Those that come first are told on their own, and their ``details`` are all of the kind.
+    """
+    kinds = [(kind, found) for kind, found in remarks.items() if found]
+    if len(kinds) > _MOST_KINDS:
+        rest = [f"{kind}: {one}" for kind, found in kinds[_MOST_KINDS - 1 :] for one in found]
+        kinds = [*kinds[: _MOST_KINDS - 1], ("other remarks", rest)]
+    for kind, found in kinds:
+        such = ", such as" if len(found) > 1 else ";"
+        first = found[0].removeprefix(f"{path}, ")
+        warn_caller(f"{path}: {kind}: {len(found):,}{such} {first}", category, found)
 
 
 def _is_ours(module: str) -> bool:

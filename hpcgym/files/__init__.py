@@ -166,11 +166,15 @@ def lines_of(
                 raise error(f"{path} has a line of over {size_text(MEGABYTE)}: it is not {kind}")
             if b"\0" in line:
                 raise error(f"{path} is not {kind}: it is binary")
-            try:
-                text = line.decode()
-            except UnicodeDecodeError:
-                text = line.decode("latin-1")
-            yield text.rstrip("\r\n"), line.endswith(b"\n")
+            yield line_text(line).rstrip("\r\n"), line.endswith(b"\n")
+
+
+def line_text(line: bytes) -> str:
+    """Return a line in UTF-8, or else in Latin-1, in which all bytes are characters."""
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return line.decode("latin-1")
 
 
 def head_of(path: Path, error: type[HpcgymError] = HpcgymError) -> bytes:

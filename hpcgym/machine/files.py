@@ -10,7 +10,7 @@
     core = 16
     sockets = 2        # that share the cores; 1 unless told
     mem = "16 GB"      # or whole MB; 1 GB is 1,000 MB
-    gpu = 2            # any other resource, a whole number
+    gpu = 2            # any other resource, a whole number, or "any": it limits nobody
 
     [group.power]      # of each node; the attributes of a NodePower
     idle_w = 117
@@ -57,7 +57,7 @@ import numpy as np
 from hpcgym.errors import HpcgymError, HpcgymWarning, unknown, warn_caller
 from hpcgym.files import toml_file, toml_of
 from hpcgym.machine.partitions import Partition, nodes_of_text, text_of_nodes
-from hpcgym.machine.pool import Cluster, NodeGroup, Usual
+from hpcgym.machine.pool import ANY_NUMBER, Cluster, NodeGroup, Usual
 from hpcgym.machine.power import Level, NodePower
 from hpcgym.machine.slurm import ENDING as SLURM
 from hpcgym.machine.slurm import read_slurm_conf
@@ -67,6 +67,7 @@ from hpcgym.naming import CORE, MEGABYTES, MEMORY, megabytes, near_name
 _TABLES = {"group": "groups", "level": "levels", "partition": "partitions", "queue": "queues"}
 _POWER = "power"
 _SOCKETS = "sockets"
+_ANY = "any"  # of a resource that limits nobody
 # nodes, sockets of each, cores of each: a number may be missing, to be told so
 _EQUAL_NODES = re.compile(r"-?\d*(x-?\d*)+", re.IGNORECASE)
 _Made = TypeVar("_Made", "_Queue", NodePower, Level, Partition)
@@ -268,6 +269,7 @@ def _group(where: str, given: dict[str, Any]) -> NodeGroup:
         raise HpcgymError(f"{where}: {_POWER!r} must be a table, [group.{_POWER}]")
     if power is not None:
         power = _made(NodePower, f"{where}, {_POWER}", power)
+    amounts |= {name: ANY_NUMBER for name, amount in amounts.items() if amount == _ANY}
     memory = amounts.get(MEMORY)
     if isinstance(memory, str):
         amounts[MEMORY] = megabytes(memory)
@@ -345,6 +347,8 @@ def _toml(value: Any) -> str:
 
 def _amount(name: str, amount: int) -> str:
     """Return an amount of a resource as TOML, memory in the largest unit that divides it."""
+    if amount == ANY_NUMBER:
+        return f'"{_ANY}"'
     if name != MEMORY or amount == 0:
         return str(amount)
     unit, size = next((u, s) for u, s in reversed(MEGABYTES.items()) if amount % s == 0)

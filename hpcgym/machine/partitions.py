@@ -37,7 +37,7 @@ class Partition:
     Attributes
     ----------
     name : what jobs call it.
-    nodes : numbers of its nodes in the machine, ascending.
+    nodes : numbers of its nodes in the machine, ascending; without any no job can run in it.
     default : whether jobs that name no partition are in it.
     max_time_s, default_time_s : the longest that a job may ask for, and what one asks for that does
         not say [s]; None: no limit, or the longest.
@@ -54,7 +54,7 @@ class Partition:
 
     Raises
     ------
-    HpcgymError : no name, no nodes, an unknown state, or a MinNodes above MaxNodes.
+    HpcgymError : no name, nodes that are no numbers, an unknown state, a MinNodes above MaxNodes.
     """
 
     name: str
@@ -78,10 +78,9 @@ class Partition:
         if problem := name_problem(self.name):
             raise HpcgymError(f"the name of a partition must be {problem}")
         where = f"partition {self.name!r}"
-        numbers = sorted({*self.nodes}) if _whole_numbers(self.nodes) else []
-        if not numbers or numbers[0] < 0:
-            raise HpcgymError(f"{where}: nodes must be numbers of nodes from 0, at least one")
-        object.__setattr__(self, "nodes", tuple(numbers))
+        if not _whole_numbers(self.nodes) or min(self.nodes, default=0) < 0:
+            raise HpcgymError(f"{where}: nodes must be numbers of nodes from 0")
+        object.__setattr__(self, "nodes", tuple(sorted({*self.nodes})))
         if self.state not in STATES:
             raise HpcgymError(f"{where}: {unknown('state', self.state, STATES)}")
         if self.max_nodes is not None and self.min_nodes > self.max_nodes:
@@ -95,7 +94,7 @@ def listed(partitions: Any, n_nodes: int) -> tuple[Partition, ...]:
     """Return partitions of a machine as a tuple, or say what is wrong with them."""
     found = named_once(partitions, Partition, "partitions", "Partition after Partition")
     for one in found:
-        check_node(f"partition {one.name!r}", one.nodes[-1], n_nodes)
+        check_node(f"partition {one.name!r}", max(one.nodes, default=0), n_nodes)
     return found
 
 
@@ -171,14 +170,14 @@ def _by_name(part: str, ranges: Mapping[str, range], where: str) -> list[int]:
 def names_of_nodes(groups: Sequence[tuple[str, int]]) -> list[int | str]:
     """Return the name of each node, or its number if it has none.
 
-    Nodes have names where a group is called by a list of Slurm such as ``n[01-64]``, as the groups
-    of a slurm.conf are; groups of one node beside it are called by its name.
+    Nodes have names where a group is called by a list of Slurm such as ``n[01-64]`` or ``a,b``, as
+    the groups of a slurm.conf are; groups of one node beside it are called by its name.
 
     Parameters
     ----------
     groups : name and number of nodes of each group, in order.
     """
-    listed = any("[" in name for name, _ in groups)
+    listed = any({"[", ","} & {*name} for name, _ in groups)
     found: list[int | str] = []
     for name, number in groups:
         try:
@@ -237,6 +236,39 @@ def hosts(text: str, where: str) -> list[str]:
             raise HpcgymError(f"{where}: {text[:40]!r} names more than {MOST_NODES:,} nodes")
         names += map("".join, product(*parts))
     return names
+
+
+_LAST_NUMBER = re.compile(r"(.*?)(\d{1,9})(\D*)")
+
+
+def text_of_hosts(names: Iterable[str]) -> str:
+    """Return names as such a list, in their order; those that differ in their last number as one.
+
+    >>> text_of_hosts(["n08", "n09", "n10", "n12", "login"])
+    'n[08-10,12],login'
+    """
+    found: list[tuple[tuple[str, str], list[str]]] = []  # what stands around brackets, and in them
+    first, last, width = 0, 0, 0
+    for name in names:
+        parts = _LAST_NUMBER.fullmatch(name)
+        if parts is None:
+            found.append(((name, ""), []))
+            continue
+        around, text = (parts[1], parts[3]), parts[2]
+        if not found or not found[-1][1] or found[-1][0] != around:
+            found.append((around, []))
+        ranges = found[-1][1]
+        if ranges and text == str(last + 1).zfill(width):
+            ranges[-1] = f"{str(first).zfill(width)}-{text}"
+        else:
+            first, width = int(text), len(text)
+            ranges.append(text)
+        last = int(text)
+    shown = [
+        f"{before}[{inside}]{after}" if set("-,") & {*inside} else f"{before}{inside}{after}"
+        for (before, after), inside in ((around, ",".join(ranges)) for around, ranges in found)
+    ]
+    return ",".join(shown)
 
 
 def _apart(text: str, where: str) -> list[str]:

@@ -17,6 +17,10 @@ from hpcgym.machine.power import Level, NodePower
 
 # --- Groups of equal nodes, and what a node has of each resource ----------------------------------
 
+#: As much of a resource on a node as no jobs there ask for together. Nodes have it of what nobody
+#: uses up, and of their partitions.
+ANY_NUMBER = 2**40
+
 
 @dataclass(frozen=True)
 class NodeGroup:
@@ -27,7 +31,8 @@ class NodeGroup:
     name : what the group is called.
     nodes : number of nodes, at least 1.
     resources : resource -> whole amount on each node. ``core`` is at least 1 and comes first;
-        ``mem`` is in MB; others, such as ``gpu``, are whatever the jobs call them.
+        ``mem`` is in MB; others, such as ``gpu``, are whatever the jobs call them, and
+        :data:`ANY_NUMBER` of one limits nobody.
     power : of each node; None: the flat powers of the machine's processors.
     sockets : processors in the sense of chips on each node, at least 1, that share its cores
         equally. Only jobs that share nodes go by them (ELiSE).
@@ -72,6 +77,8 @@ class NodeGroup:
 
 def _amount(where: str, name: Any, amount: Any) -> int:
     """Return how much of a resource a node has, or say that it cannot be so much."""
+    if amount == ANY_NUMBER and name not in (naming.CORE, naming.MEMORY):
+        return ANY_NUMBER
     what = "a whole number of MB" if name == naming.MEMORY else "a whole number"
     return whole(f"{where}: {name}", amount, 0, naming.MOST_AMOUNT, what)
 
@@ -79,9 +86,6 @@ def _amount(where: str, name: Any, amount: Any) -> int:
 # --- The machine ----------------------------------------------------------------------------------
 
 MOST_PROCESSORS = 2**31  # so that no sum of processors overflows
-
-#: How much of a partition's resource each of its nodes has: more than any jobs there ask for.
-ANY_NUMBER = 2**40
 
 
 class Usual(float):

@@ -221,7 +221,7 @@ def _partitions(machine: Machine) -> list[str]:
 
 
 def _names(nodes: Sequence[int]) -> str:
-    return f"n[{text_of_nodes(node + 1 for node in nodes)}]"
+    return f"n[{text_of_nodes(node + 1 for node in nodes)}]" if nodes else '""'
 
 
 # --- A slurm.conf of the user as settings of a private Slurm --------------------------------------

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.machine import Cluster, Partition
+from hpcgym.machine.pool import ANY_NUMBER
 from hpcgym.naming import CORE, MEMORY, so_many
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.model import Workload, read_only
@@ -277,7 +278,7 @@ def _asked(workload: Workload, cluster: Cluster) -> dict[str, Ints]:
 def _are_alike(cluster: Cluster, one: Partition) -> bool:
     """Tell whether all nodes of a partition have as much of each resource."""
     nodes = _nodes(cluster, one)
-    return bool((nodes == nodes[0]).all())
+    return bool((nodes == nodes[:1]).all())
 
 
 def _nodes(cluster: Cluster, one: Partition) -> Ints:
@@ -297,6 +298,6 @@ def _give(
     if MEMORY in given:
         given[MEMORY][rows] *= -(-given[_UNITS][rows] // nodes)  # the most units on one node
     for name, amount in zip(cluster.node_resources, _nodes(cluster, one)[0], strict=True):
-        if name != MEMORY:
+        if name != MEMORY and amount != ANY_NUMBER:
             given[name][rows] = amount
     given[_UNITS][rows] = nodes

@@ -107,11 +107,6 @@ def test_machines_and_codes_are_called_by_what_can_be_shown(make: Callable[[str]
 @pytest.mark.parametrize(
     ("read", "text", "message"),
     [
-        (
-            read_slurm_conf,
-            f"NodeName=n1 CPUs=4\nPartitionName={RED} Nodes=n1\n",
-            r", line 2: .* be pr",
-        ),
         (read_qos, f"Name|Priority\n{RED}|1\n", r", line 2: .* cannot be printed"),
         (
             load_experiment,
@@ -127,6 +122,12 @@ def test_files_of_rules_have_no_escape_codes(
     path.write_text(text)
     with pytest.raises(HpcgymError, match=rf"rules.toml.*{message}"):
         read(path)
+
+
+def test_names_of_slurm_have_no_escape_codes(tmp_path: Path) -> None:
+    path = tmp_path / "slurm.conf"
+    path.write_text(f"NodeName=n1 CPUs=4\nPartitionName={RED} Nodes=n1\n")
+    assert read_slurm_conf(path).cluster.partitions[0].name == "?[31msaf?[0m"
 
 
 UNITS = st.sampled_from(["s", "m", "min", "h", "d"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from hpcgym.cli import app
-from hpcgym.errors import HpcgymWarning
+from hpcgym.errors import HpcgymWarning, Remarks
 from hpcgym.machine import find_cluster
 from hpcgym.machine.partitions import hosts
 from hpcgym.machine.slurm import read_slurm_conf
@@ -44,9 +44,9 @@ PriorityWeightAge=1000
 PriorityWeightFairshare = 10000
 PriorityMaxAge=14-0
 NodeName=DEFAULT RealMemory=192000 Sockets=2 CoresPerSocket=24 State=UNKNOWN
-NodeName=n[001-100] Feature=ib,thin Weight=10
+NodeName=n[001-100] Feature=ib,thin
 NodeName=gpu[1-4] Gres=gpu:a100:4(S:0-1),nvme MemSpecLimit=2000  # the new ones
-NodeName=mixed Sockets=1 ThreadsPerCore=2 State=DRAIN Gres=gpu:v100:2,gpu:t4:1
+NodeName=mixed Sockets=1 ThreadsPerCore=2 Gres=gpu:v100:2,gpu:t4:1
 NodeName=cloud[1-10] State=FUTURE
 PartitionName=DEFAULT MaxTime=2-00:00:00 State=UP
 PartitionName=batch Nodes=n[001-100],mixed Default=YES DefaultTime=60
@@ -112,12 +112,11 @@ def test_gpus_and_partitions(tmp_path: Path) -> None:
 
 
 def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
-    path = conf(tmp_path, GPUS + "Strange=1\nCompleteWait=30\nSlurmctldPort=6817\nDownNodes=gpu1\n")
+    path = conf(tmp_path, GPUS + "Strange=1\nCompleteWait=30\nSlurmctldPort=6817\n")
     named = {one.name: one for one in read_slurm_conf(path).others}
     assert {
         "SchedulerParameters", "PriorityType", "PriorityWeightAge", "PriorityMaxAge",
-        "n[001-100]: Weight", "mixed: State", "debug: PriorityTier",
-        "gpu: QOS", "Strange", "CompleteWait", "DownNodes",
+        "debug: PriorityTier", "gpu: QOS", "Strange", "CompleteWait",
     } <= named.keys()  # fmt: skip
     assert named["Strange"].where == f"{path}, line 24"
     assert named["debug: PriorityTier"].of == "debug"
@@ -191,9 +190,11 @@ def test_times(days: int, hours: int, minutes: int, seconds: int) -> None:
 
 
 def test_generic_resources() -> None:
-    assert gres("gpu:a100:4(S:0-1),nvme,gpu:t4:1,shard:2K", "") == {
+    remarks = Remarks(list)
+    assert gres("gpu:a100:4(S:0-1),nvme,gpu:t4:1,shard:2K", "", remarks) == {
         "gpu": 5, "nvme": 1, "shard": 2048,
     }  # fmt: skip
+    assert not remarks
 
 
 def test_the_command_shows_it(tmp_path: Path) -> None:

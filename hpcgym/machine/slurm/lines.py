@@ -2,33 +2,47 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hpcgym.errors import HpcgymError
-from hpcgym.files import text_of
-from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S
+from hpcgym.errors import HpcgymError, Remarks
+from hpcgym.files import bytes_of, line_text
+from hpcgym.machine.pool import ANY_NUMBER
+from hpcgym.naming import (
+    CORE,
+    DAY_S,
+    HOUR_S,
+    MEMORY,
+    MINUTE_S,
+    MOST_AMOUNT,
+    resource_problem,
+)
 
 # --- The lines of a slurm.conf --------------------------------------------------------------------
 #
 # A line is ``Name=value`` once or several times, with blanks between. ``#`` begins a comment, a
-# backslash at the end joins the next line, quotes keep blanks, ``Include FILE`` reads another
-# file, and names are the same in any case (man page slurm.conf, "DESCRIPTION").
+# backslash at the end joins the next line, one before a character keeps that as it is, quotes keep
+# blanks, ``Include FILE`` reads another file, and names are the same in any case (man page
+# slurm.conf, "DESCRIPTION"). A line that is none of this costs itself, not the file.
 
 #: How the names of these files end.
 ENDING = ".conf"
 _MOST = 1 << 24  # bytes of a file
 _MOST_INCLUDES = 8  # files within files
-_KIND = "a slurm.conf"
+#: Kinds of remarks: what is not followed, and files that lie elsewhere than their line says.
+NOT_READ, ELSEWHERE = "lines or parts of lines not read", "included files found beside this file"
 
 #: Settings that begin a line about one thing; all that follows on it belongs to that.
 OBJECTS = ("nodename", "partitionname", "nodeset", "downnodes", "frontendname", "switchname")
 
-_COMMENT = re.compile(r"(?<!\\)#.*")
-_PAIR = re.compile(r'\s*([A-Za-z_][\w./]*)\s*(?:[+-]?=)\s*("[^"]*"|\S*)')
-_INCLUDE = re.compile(r"\s*include\s+(\S+)\s*$", re.IGNORECASE)
+_COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)#.*")
+_GOES_ON = re.compile(r"(?<!\\)((?:\\\\)*)\\\s*$")
+_ESCAPE = re.compile(r"\\(.)")
+_PAIR = re.compile(r'\s*([A-Za-z_][\w./]*)\s*(?:[-+*/]?=)\s*("[^"]*"|\S*)')
+_INCLUDE = re.compile(r'\s*include\s+"?([^\s"]+)"?\s*$', re.IGNORECASE)
 
 
 class Setting(NamedTuple):
@@ -91,31 +105,73 @@ def things(settings: Iterable[Setting], kind: str, called: str) -> Iterator[Thin
             yield Thing(line.where, name, line.value, usual | line.others)
 
 
-def settings_of(path: str | Path) -> list[Setting]:
+def settings_of(path: str | Path, remarks: Remarks) -> list[Setting]:
     """Return all settings of a slurm.conf in order, those of included files in their places.
+
+    ``remarks`` is told of lines that are none, and of included files that are not where they should
+    be: a file that was copied from its site has them beside it.
 
     Raises
     ------
-    HpcgymError : a file that cannot be read, a line that is no setting, files that include one
-        another more than 8 deep; the message names file and line.
+    HpcgymError : a file that cannot be read or is binary, or files that include one another more
+        than 8 deep; the message names the file, and the line.
     """
-    return list(_settings(Path(path), 0))
+    found: list[Setting] = []
+    _read(Path(path), (Path(path),), found, remarks)
+    return found
 
 
-def _settings(path: Path, depth: int) -> Iterator[Setting]:
-    """Yield the settings of a file and of those that it includes."""
-    for number, line in _joined(text_of(path, _MOST, _KIND)):
+def _read(path: Path, within: tuple[Path, ...], found: list[Setting], remarks: Remarks) -> None:
+    """Add the settings of a file, and of those that it includes.
+
+    ``within`` : the first file, and those that include one another down to this.
+    """
+    for number, line in _joined(_text(path)):
         where = f"{path}, line {number}"
-        found = _INCLUDE.match(line)
-        if not found:
-            yield from _of_line(where, line)
+        include = _INCLUDE.match(line)
+        if not include:
+            found += _of_line(where, line, remarks)
             continue
-        if depth == _MOST_INCLUDES:
-            raise HpcgymError(f"{where}: files include one another more than {depth} deep")
-        try:
-            yield from _settings(path.parent / found[1], depth + 1)
-        except HpcgymError as error:
-            raise HpcgymError(f"{where}, included: {error}") from None
+        if len(within) > _MOST_INCLUDES:
+            raise HpcgymError(f"{where}: files include one another more than {_MOST_INCLUDES} deep")
+        name = include[1].replace("%c", _cluster(found))
+        places = _places(name, within[0], path)
+        place = next((one for one in places if os.path.isfile(one)), None)
+        if place is None:
+            remarks[NOT_READ].append(f"{where}: Include {name}: no such file")
+            continue
+        if place != places[0]:
+            remarks[ELSEWHERE].append(f"{where}: {name} is {place}")
+        _read(place, (*within, place), found, remarks)
+
+
+def _cluster(settings: Iterable[Setting]) -> str:
+    """Return the name of the cluster in lower case, which ``%c`` in the name of a file stands for.
+
+    It is that which stands before.
+    """
+    names = [one.value for one in settings if one.name.casefold() == "clustername"]
+    return names[-1].lower() if names else "%c"
+
+
+def _places(name: str, first: Path, path: Path) -> list[Path]:
+    """Return where an included file may be: where Slurm looks, then beside the first file.
+
+    Slurm takes a name for one in the folder of the first file, also within other files. After that
+    come, in the folders of both, what is left of the name without its first folders.
+    """
+    parts = [part for part in Path(name).parts if part != os.sep]
+    folders = dict.fromkeys((first.parent, path.parent))
+    shorter = [Path(folder, *parts[k:]) for folder in folders for k in range(len(parts))]
+    return [first.parent / name, *shorter]
+
+
+def _text(path: Path) -> str:
+    """Return the text of a file; lines that are not in UTF-8 are taken for Latin-1."""
+    content = bytes_of(path, _MOST, HpcgymError)
+    if b"\0" in content:
+        raise HpcgymError(f"{path} is not a slurm.conf: it is binary")
+    return "\n".join(map(line_text, content.removeprefix(b"\xef\xbb\xbf").split(b"\n")))
 
 
 def check_printable(where: str, line: str) -> None:
@@ -125,35 +181,39 @@ def check_printable(where: str, line: str) -> None:
 
 
 def _joined(text: str) -> Iterator[tuple[int, str]]:
-    """Yield lines without comments that are not blank, each with the number of its first."""
+    """Yield lines without comments that are not blank, each with the number of its first.
+
+    What cannot be printed is a question mark: names and values are told on terminals.
+    """
     begun, first = "", 0
-    for number, raw in enumerate(text.splitlines(), 1):
-        line = _COMMENT.sub("", raw).rstrip()
+    lines = text.split("\n")  # splitlines() breaks at more than that
+    for number, raw in enumerate([*lines, ""], 1):  # a blank one ends what goes on
+        line = _COMMENT.sub(r"\1", raw).rstrip()
         first = first or number
-        if line.endswith("\\"):
-            begun += line[:-1]
+        if _GOES_ON.search(line):
+            begun += _GOES_ON.sub(r"\1", line)
             continue
-        if (begun + line).strip():
-            yield first, begun + line
+        if whole := _ESCAPE.sub(r"\1", begun + line).strip():
+            yield first, "".join(c if c.isprintable() or c == "\t" else "?" for c in whole)
         begun, first = "", 0
-    if begun.strip():
-        yield first, begun
 
 
-def _of_line(where: str, line: str) -> Iterator[Setting]:
-    """Yield the settings of one line."""
-    check_printable(where, line)
-    pairs, place = [], 0
-    while place < len(line.rstrip()):
-        found = _PAIR.match(line, place)
-        if not found:
-            rest = line[place:].strip()
-            raise HpcgymError(f"{where}: {rest[:40]!r} is no setting such as Name=value")
-        pairs.append((found[1], found[2].strip('"')))
-        place = found.end()
-    name, value = pairs[0]
-    if name.casefold() in OBJECTS:
-        yield Setting(where, name, value, {n.casefold(): (n, v) for n, v in pairs[1:]})
+def _of_line(where: str, line: str, remarks: Remarks) -> Iterator[Setting]:
+    """Yield the settings of one line; words among them that are none cost themselves."""
+    pairs, words, place = [], [], 0
+    while place < len(line):
+        if found := _PAIR.match(line, place):
+            pairs.append((found[1], found[2].strip('"')))
+            place = found.end()
+        else:
+            words.append(line[place:].split()[0])
+            place = line.index(words[-1], place) + len(words[-1])
+    if words:
+        text = " ".join(words)
+        remarks[NOT_READ].append(f"{where}: {text[:40]!r} is no setting such as Name=value")
+    if pairs and pairs[0][0].casefold() in OBJECTS:
+        others = {name.casefold(): (name, value) for name, value in pairs[1:]}
+        yield Setting(where, *pairs[0], others)
         return
     for name, value in pairs:
         yield Setting(where, name, value, {})
@@ -165,8 +225,6 @@ _ENDLESS = ("infinite", "unlimited", "-1", "none", "")
 _DAYS = re.compile(r"(\d+)-(\d+)(?::(\d+))?(?::(\d+))?")
 _MINUTES = re.compile(r"(\d+)(?::(\d+))?")
 _HOURS = re.compile(r"(\d+):(\d+):(\d+)")
-_GRES = re.compile(r"([A-Za-z][\w-]*)((?::[\w.-]+)*?)(?::(\d+)([KMG]?))?(?:\([^)]*\))?")
-_FACTORS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 
 def minutes_text(text: str, where: str) -> int | None:
@@ -206,23 +264,74 @@ def count(text: str, where: str) -> int | None:
     return int(text)
 
 
-def gres(text: str, where: str) -> dict[str, int]:
+# --- Generic resources ----------------------------------------------------------------------------
+
+#: Kinds of remarks about them.
+OTHER_RESOURCES, UNLIMITED = "resources of nodes left out", "resources of nodes that limit nobody"
+
+_GRES = re.compile(r"([A-Za-z][\w-]*)((?::[^:()\s]+)*)(?:\([^)]*\))?")
+_COUNT = re.compile(r"(\d+)([kmgtp]?)(i?b)?", re.IGNORECASE)
+_POWERS = ("", "k", "m", "g", "t", "p")
+
+
+def gres(text: str, where: str, remarks: Remarks) -> dict[str, int]:
     """Return generic resources of ``gpu:a100:4,ssd``: name -> how many, all types together.
 
-    Raises
-    ------
-    HpcgymError : another text; ``where`` begins the message.
+    Those that nobody uses up (``no_consume``) are :data:`ANY_NUMBER`, and so are more than the 2^31
+    that jobs can ask for. What cannot be followed is left out. ``remarks`` is told of both.
     """
     amounts: dict[str, int] = {}
-    for part in re.split(r",(?![^(]*\))", text):
-        found = _GRES.fullmatch(part.strip())
-        if not found:
-            raise HpcgymError(f"{where}: {part[:40]!r} is no resource such as gpu:a100:4")
-        number = int(found[3] or 1) * _FACTORS[found[4] or ""]
-        amounts[found[1]] = amounts.get(found[1], 0) + number
+    for part in filter(None, (one.strip() for one in re.split(r",(?![^(]*\))", text))):
+        found = _GRES.fullmatch(part)
+        words = found[2].split(":")[1:] if found else []
+        number = _counted(words.pop()) if words and words[-1][0].isdigit() else 1
+        if found is None or number is None:
+            told = f"{part[:40]!r} is no resource such as gpu:a100:4"
+            remarks[OTHER_RESOURCES].append(f"{where}: {told}")
+        elif problem := _generic_problem(found[1]):
+            remarks[OTHER_RESOURCES].append(f"{where}: {problem}")
+        elif "no_consume" in map(str.casefold, words):
+            amounts[found[1]] = ANY_NUMBER
+        else:
+            amounts[found[1]] = amounts.get(found[1], 0) + number
+    for name, number in amounts.items():
+        if number > MOST_AMOUNT:
+            amounts[name] = ANY_NUMBER
+            if number != ANY_NUMBER:
+                told = f"{name}: {number:,} are more than a job can ask for, {MOST_AMOUNT:,}"
+                remarks[UNLIMITED].append(f"{where}: {told}")
     return amounts
+
+
+def _generic_problem(name: str) -> str:
+    """Return why no generic resource can have this name; nothing if one can."""
+    if name in (CORE, MEMORY):
+        return f"{CORE} and {MEMORY} are no generic resources"
+    return resource_problem(name)
+
+
+def _counted(text: str) -> int | None:
+    """Return the number of ``4``, ``4K``, ``4KiB``, 1024 times as many, or ``4KB``, 1000 times."""
+    found = _COUNT.fullmatch(text)
+    if not found or (found[3] and not found[2]):
+        return None
+    factor = 1000 if (found[3] or "").casefold() == "b" else 1024
+    number: int = int(found[1]) * factor ** _POWERS.index(found[2].casefold())
+    return number
+
+
+# --- Lists of names -------------------------------------------------------------------------------
 
 
 def several(text: str) -> tuple[str, ...]:
     """Return names between commas; none of ``ALL``."""
-    return () if text.casefold() in ("all", "") else tuple(text.split(","))
+    names = tuple(filter(None, (name.strip() for name in text.split(","))))
+    return () if text.casefold() == "all" else names
+
+
+def node_list(text: str) -> str:
+    """Return a list of nodes as :func:`hpcgym.machine.partitions.hosts` reads it.
+
+    Slurm takes blanks for commas, and does not mind more commas than are needed.
+    """
+    return re.sub(r"[\s,]+", ",", text).strip(",")

@@ -1,0 +1,114 @@
+"""The table of the keys of slurm.conf: each once, all of Slurm's own page, and done as it says."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import tomllib
+import warnings
+from collections import Counter
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from hpcgym.errors import HpcgymWarning
+from hpcgym.machine.slurm import read_slurm_conf
+from hpcgym.machine.slurm.conf import GENERAL, IRRELEVANT, MACHINE, NAMED, SCHEDULER, known
+from hpcgym.scheduler.slurm_conf import scheduler_of_slurm
+
+PAGE = Path("/usr/share/man/man5/slurm.conf.5.gz")  # of Debian's package slurm-client
+TABLE = tomllib.loads(files("hpcgym.machine").joinpath("slurm", "settings.toml").read_text("utf-8"))
+LISTS = {MACHINE, SCHEDULER, NAMED, IRRELEVANT}
+#: Kinds of lines by the headings of the page.
+HEADINGS = {
+    "PARAMETERS": GENERAL, "NODE CONFIGURATION": "nodename", "NODESET CONFIGURATION": "nodeset",
+    "PARTITION CONFIGURATION": "partitionname", "DOWN NODE CONFIGURATION": "downnodes",
+    "FRONTEND NODE CONFIGURATION": "frontendname",
+}  # fmt: skip
+#: Values of what a scheduler follows, beside PriorityType=priority/multifactor.
+FOLLOWED = {
+    "fairsharedampeningfactor": "2", "preemptexempttime": "60", "preemptmode": "REQUEUE",
+    "preemptparameters": "youngest_first", "preempttype": "preempt/partition_prio",
+    "prioritydecayhalflife": "7-0", "priorityfavorsmall": "YES", "priorityflags": "NO_FAIR_TREE",
+    "prioritymaxage": "1-0", "priorityweightage": "10", "priorityweightfairshare": "10",
+    "priorityweightjobsize": "10", "priorityweightpartition": "10", "priorityweightqos": "10",
+    "schedulerparameters": "bf_interval=60", "schedulertype": "sched/builtin",
+    "prioritytype": "priority/multifactor",
+}  # fmt: skip
+
+
+def keys_of_page(text: str) -> list[tuple[str, str]]:
+    """Return the keys that the man page explains, each with its kind of line, in lower case."""
+    found, kind, depth, before = [], "", 0, ""
+    for line in text.splitlines():
+        if line.startswith(".SH"):
+            kind, depth = HEADINGS.get(line[3:].strip(' "'), ""), 0
+        elif line.startswith((".RS", ".RE")):  # values of keys are set in
+            depth = max(depth + (1 if line.startswith(".RS") else -1), 0)
+        elif kind and not depth and before.startswith(".TP"):
+            name = re.fullmatch(r"\\fB(\w+)\\f[RP]\s*", line)
+            found += [(kind, name[1].casefold())] if name else []
+        before = line
+    return found
+
+
+def test_all_keys_of_the_man_page_are_in_the_table() -> None:
+    if not PAGE.exists():
+        pytest.skip("the man page of slurm.conf is not installed")
+    found = keys_of_page(gzip.decompress(PAGE.read_bytes()).decode())
+    assert len(found) > 250
+    lines = set(known(GENERAL))  # NodeName and its like are explained below their own headings
+    assert [one for one in found if one[1] not in {*known(one[0])} | lines] == []
+
+
+def test_each_key_is_in_one_list() -> None:
+    for kind, lists in TABLE.items():
+        assert {*lists} - {"usual"} == LISTS, kind
+        keys = Counter(key.casefold() for what in LISTS for key in lists[what])
+        assert {*keys.values()} == {1}, kind
+        assert {key.casefold() for key in lists.get("usual", {})} <= {*keys}
+    assert [key for key in TABLE if key != GENERAL and key.casefold() not in known(GENERAL)] == []
+
+
+def not_followed(path: Path) -> str:
+    """Return what a scheduler of the file does not follow, as it is told."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        scheduler_of_slurm(path)
+    told = [str(one.message) for one in caught if ": not followed: " in str(one.message)]
+    return told[0].partition(": not followed: ")[2].partition(". ")[0] if told else ""
+
+
+@pytest.mark.parametrize("kind", [kind.casefold() for kind in TABLE])
+def test_what_the_table_says_is_done(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "slurm.conf"
+    objects = {"nodename": "n2", "partitionname": "p", "nodeset": "s", "downnodes": "n2"}
+    for key, what in known(kind).items():
+        if kind == GENERAL and key in known_lines():
+            continue
+        value = FOLLOWED.get(key, "1" if kind == "nodename" and what == MACHINE else "7")
+        of_thing = f"{kind}={objects.get(kind, 'x')} "
+        lines = ["NodeName=n1", "PriorityType=priority/multifactor", "PriorityWeightAge=1"]
+        if key.startswith("preempt"):
+            lines += ["PreemptType=preempt/partition_prio", "PreemptMode=REQUEUE"]
+            lines += ["PartitionName=a Nodes=n1", "PartitionName=b Nodes=n1 PriorityTier=2"]
+        lines += [f"{'' if kind == GENERAL else of_thing}{key}={value}"]
+        path.write_text("\n".join([*lines, ""]))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HpcgymWarning)
+            others = {one.key for one in read_slurm_conf(path).others}
+        assert (key in others) == (what in (SCHEDULER, NAMED) or key in SOMETIMES), key
+        if what == NAMED:
+            assert key in not_followed(path), key
+        if what == SCHEDULER and key != "priorityweightqos" and kind == GENERAL:
+            assert key not in not_followed(path), key
+
+
+#: Of the machine, but not with any value.
+SOMETIMES = ("selecttypeparameters", "oversubscribe", "shared")
+
+
+def known_lines() -> set[str]:
+    """Return the keys that begin lines about things."""
+    return {kind.casefold() for kind in TABLE} - {GENERAL}
