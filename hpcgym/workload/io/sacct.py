@@ -12,59 +12,22 @@ where it had a whole one. Names of users, accounts, partitions and QOS become ``
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hpcgym.errors import WorkloadError
 from hpcgym.naming import Clock
 from hpcgym.workload.io import sacct_fields
 from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import Ints, Log, lasted, workload_of
 from hpcgym.workload.io.sacct_fields import NO_ID, JobId, job_id
+from hpcgym.workload.io.sacct_lines import UNUSED, records_of
 from hpcgym.workload.model import MISSING, Workload
 
-_HEADER = re.compile(r"[A-Za-z]+([^A-Za-z]+)[A-Za-z].*")
-
-#: Fields that a dump must have one of, in words of sacct.
-_NEEDED = (
-    ("JobID", "JobIDRaw"),
-    ("Submit",),
-    ("Start",),
-    ("ElapsedRaw", "Elapsed", "End"),
-    ("AllocCPUS", "NCPUS", "ReqCPUS", "AllocTRES", "ReqTRES"),
-)
-#: Others that tell that a line has the names of fields.
-_TELLING = {
-    *(name.casefold() for names in _NEEDED for name in names),
-    *("jobname", "partition", "account", "state", "exitcode", "user", "qos", "timelimit"),
-}
-#: Fields that say something of the scheduling which no simulation goes by.
-_UNUSED = ("Priority", "Reason", "Reservation", "Constraints")
-#: All that are read.
-_READ = {
-    *(name.casefold() for names in (*_NEEDED, _UNUSED) for name in names),
-    *("state", "eligible", "timelimit", "timelimitraw", "reqmem", "nnodes", "allocnodes"),
-    *("dependency", "nice", "submitline", "user", "uid", "account", "group", "gid"),
-    *("qos", "partition"),
-}
 _NOTHING = ("", "None", "(null)", "N/A")
 
-_FIELDS = "JobID,JobIDRaw,User,Account,Partition,QOS,State,Submit,Eligible,Start,ElapsedRaw"
-_ADVICE = f"sacct -a -P -o {_FIELDS},TimelimitRaw,AllocCPUS,NNodes,ReqMem,AllocTRES prints them"
 _MISSING_TIMES = ("", "Unknown", "None", "N/A")
-_MANY = "; is the separator in a name? leave JobName and Comment out of -o, or put SubmitLine last"
-_OTHER_SEPARATOR = "; is {!r} in a field, as in AllocTRES? sacct -P puts | between fields"
-
-
-def is_sacct(head: bytes) -> bool:
-    """Tell whether the first bytes of a file are those of a dump, with separators or without."""
-    first = head.split(b"\n", 1)[0].decode("utf-8-sig", "replace").strip()
-    separator = _separator(first)
-    names = {name.strip().casefold() for name in first.split(separator)}
-    return bool({"jobid", "jobidraw"} & names) and len(_TELLING & names) > 2
 
 
 def read_sacct(path: Path, how: Reading) -> Workload:
@@ -83,11 +46,11 @@ def read_sacct(path: Path, how: Reading) -> Workload:
         with fewer or more fields, or a wrong one, unless such lines are skipped; no job that ended.
     """
     clock = Clock(how.tz)
-    log = _read(path, how)
+    log = records_of(path, how)
     _drop_no_jobs(log)
     log.drop_copies()
     columns = log.settled(_columns(log, clock))
-    for name in _UNUSED:
+    for name in UNUSED:
         log.count(f"not used: {name}", [text not in _NOTHING for text in log.texts(name)])
     return workload_of(log, columns, clock, log.texts(_id(log)))
 
@@ -101,74 +64,8 @@ def throttles(path: Path) -> dict[int, int]:
     ------
     WorkloadError : as :func:`read_sacct`, of the lines and ids alone.
     """
-    ids = _read(path, Reading()).parsed("JobID", job_id, NO_ID)
+    ids = records_of(path, Reading()).parsed("JobID", job_id, NO_ID)
     return {one.number: one.at_once for one in ids if one.at_once}
-
-
-def _separator(first: str) -> str:
-    """Return what stands between the names of fields in line 1."""
-    found = _HEADER.fullmatch(first)
-    return "|" if found is None else found[1][:1]
-
-
-def _read(path: Path, how: Reading) -> Log:
-    """Return the records of a dump; steps are counted, lines that are no records refused."""
-    log = Log(path, how)
-    lines = log.texts_of_lines("a dump of sacct")
-    _, first, _ = next(lines, (1, "", ""))
-    if not first.strip():
-        raise WorkloadError(f"{path} is empty, or its line 1 is: it must have the names of fields")
-    separator = _separator(first.strip())
-    if separator.isspace() and separator != "\t":
-        raise WorkloadError(
-            f"{path}, line 1: fields are separated by blanks, which cut names: print them with"
-            " sacct -P (--parsable2)"
-        )
-    names = [name.strip().casefold() for name in first.split(separator)]
-    closed = names[-1] == ""  # --parsable, with a separator behind the last field too
-    if closed:
-        names.pop()
-    # what a user typed may have separators: as the last field it has all that is left
-    splits = len(names) - 1 if names[-1] == "submitline" else -1
-    _check_fields(path, names)
-    columns: dict[str, list[str]] = {name: [] for name in names if name in _READ}
-    read = [(names.index(name), column) for name, column in columns.items()]
-    named = names.index("jobid" if "jobid" in names else "jobidraw")
-    for line, text, hint in lines:
-        fields = text.removesuffix(separator if closed else "").split(separator, splits)
-        if len(fields) == len(names) + 1 and fields[-1] == "":
-            fields.pop()
-        if text == first:
-            log.counts["dropped: line with the names of fields again"] += 1
-        elif len(fields) == len(names):
-            if sacct_fields.is_step(fields[named]):  # most lines
-                log.counts[f"dropped: {sacct_fields.STEP}"] += 1
-                continue
-            for place, column in read:
-                column.append(fields[place].strip())
-            log.lines.append(line)
-        elif text.strip():
-            if len(fields) > len(names):
-                hint = _MANY if separator == "|" else _OTHER_SEPARATOR.format(separator)
-            problem = f"{len(fields)} fields, and line 1, their names, {len(names)}{hint}"
-            few = "many" if len(fields) > len(names) else "few"
-            log.refuse(line, problem, f"line with too {few} fields")
-    log.fields = columns
-    return log
-
-
-def _check_fields(path: Path, names: list[str]) -> None:
-    """Say which fields are lacking, or there twice."""
-    lacking = [
-        "one of " + ", ".join(some) if len(some) > 1 else some[0]
-        for some in _NEEDED
-        if not {name.casefold() for name in some} & {*names}
-    ]
-    if lacking:
-        raise WorkloadError(f"{path}, line 1: fields lack {'; '.join(lacking)}. {_ADVICE}")
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice:
-        raise WorkloadError(f"{path}, line 1: the field {twice!r} stands there twice")
 
 
 def _drop_no_jobs(log: Log) -> None:
