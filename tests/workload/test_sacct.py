@@ -292,6 +292,27 @@ def test_durations_memory_and_resources(tmp_path: Path) -> None:
     assert workload.cleaning[reason] == 2
 
 
+@pytest.mark.parametrize(
+    ("told", "megabytes"),
+    [  # of a job of 4 cores on 2 nodes
+        ("4000Mn", 8000), ("4Gc", 16_384), ("0n", None), ("0Mc", None), ("", None),
+        ("1.50Gn", 3072), ("512K", 1), ("2T", 2 << 20), ("1P", 1 << 30), ("2Pc", None),
+        ("2147487648Mn", 16_000), ("2147487648Mc", 16_000), ("2147487648M", 16_000),
+        ("2097156Gn", 16_384), ("2049Tn", 4 << 20), ("2147483648Kn", 4 << 20),
+        ("2Pn", None), ("4294967294Mn", None), ("2147483646Mc", None), ("1048576M", 1 << 20),
+        ("9223372036854779808", 16_000), ("9223372036854779808M", 16_000),
+        ("9223372036854779808Mn", 16_000), ("9007199254740996G", 16_384),
+        ("18446744073709551614", None), ("18446744073709551615M", None),
+    ],
+)  # fmt: skip
+def test_memory_as_any_slurm_prints_it(tmp_path: Path, told: str, megabytes: int | None) -> None:
+    """The highest bit of 32 or 64 marks memory of each core, where no node has so much."""
+    row = f"{JOB}|{told}|2"
+    workload = read(tmp_path, text(row, head=f"{HEAD}|ReqMem|NNodes"))
+    kilobytes = -1 if megabytes is None else -(-megabytes * 1000 // 4)
+    assert workload.requested_memory.tolist() == [kilobytes]
+
+
 def test_generic_resources_are_what_jobs_hold(tmp_path: Path) -> None:
     head = "JobID|Submit|Start|Elapsed|AllocCPUS|ReqTRES|AllocTRES"
     times = "2024-03-01T12:00:00|2024-03-01T12:00:00|00:10:00"

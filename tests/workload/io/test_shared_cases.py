@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcgym import load_workload
+from hpcgym import load_workload, simulate
 
 CASES = Path(__file__).parents[4] / "shared" / "cases"
 
@@ -22,3 +22,11 @@ def test_a_delimiter_of_several_characters() -> None:
     assert workload.run_time.tolist() == [36_000]
     assert workload.requested_time.tolist() == [43_200]
     assert workload.wait_time.tolist() == [0]
+
+
+def test_memory_of_a_core_is_marked_by_a_bit() -> None:
+    folder = CASES / "reqmem-flag-bit"
+    workload = load_workload(folder / "jobs.txt", cluster=folder / "slurm.conf")
+    assert workload.job_number.tolist() == [200, 201]
+    assert (workload.requested_memory * workload.requested_processors).tolist() == [16_000_000, -4]
+    assert simulate(workload, "easy", cluster=folder / "slurm.conf").start.tolist() == [0, 0]
