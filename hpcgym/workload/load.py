@@ -187,7 +187,13 @@ def load_with_raw(
         machine = find_cluster(cluster)
         processors, partitions = machine.processors, machine.partitions
     named = fields.split(",") if isinstance(fields, str) else fields
-    how = Reading(processors, errors, tz, None if named is None else tuple(named))
+    how = Reading(
+        processors,
+        errors,
+        tz,
+        None if named is None else tuple(named),
+        machine.name if machine is not None and machine.groups else None,
+    )
     for option, value in (("format", format), ("fields", fields)):
         if value is not None and not _is_file(source):
             raise WorkloadError(f"{option} is of files, and {source!r} is none")

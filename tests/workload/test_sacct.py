@@ -292,6 +292,30 @@ def test_durations_memory_and_resources(tmp_path: Path) -> None:
     assert workload.cleaning[reason] == 2
 
 
+def test_jobs_of_several_clusters(tmp_path: Path) -> None:
+    """Each has its own ids, arrays and followers; a machine takes those of its name."""
+    head = HEAD + "|Cluster|Dependency"
+    rows = [f"{JOB}|alpha|", f"{JOB}|beta|", f"8{JOB[1:]}|beta|afterok:7", f"9_1{JOB[1:]}|beta|"]
+    workload = read(tmp_path, text(*rows, head=head))
+    assert workload.job_number.tolist() == [7, 17, 18, 20]
+    assert workload.preceding_job.tolist() == [-1, -1, 17, -1]
+    reason = "repaired: job numbered anew, for one of another cluster has its number"
+    assert workload.cleaning[reason] == 3
+    for name, numbers in (("alpha", [7]), ("Beta", [7, 8, 10]), ("gamma", [7, 8, 10])):
+        (tmp_path / "slurm.conf").write_text(
+            f"ClusterName={name}\nNodeName=n1 CPUs=8\nPartitionName=batch Nodes=n1\n"
+        )
+        mine = read(tmp_path, text(*rows, head=head), cluster=tmp_path / "slurm.conf")
+        assert mine.job_number.tolist() == numbers
+        other = {"alpha": "beta"}.get(name, "alpha")
+        assert mine.cleaning[f"dropped: job of another cluster, {other}"] == 4 - len(numbers)
+    elsewhere = [row.replace("7|", "17|").replace("|beta", "|") for row in rows[1:]]
+    alone = read(tmp_path, text(*elsewhere, head=head), cluster=tmp_path / "slurm.conf")
+    assert len(alone) == 3
+    apart = read(tmp_path, text(rows[0], rows[2], head=head))  # no id is there twice
+    assert apart.job_number.tolist() == [7, 8]
+
+
 @pytest.mark.parametrize(
     ("told", "megabytes"),
     [  # of a job of 4 cores on 2 nodes

@@ -12,12 +12,14 @@ where it had a whole one. Names of users, accounts, partitions and QOS become ``
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hpcgym.naming import Clock
+from hpcgym.errors import WorkloadWarning, warn_caller
+from hpcgym.naming import Clock, printable
 from hpcgym.workload.io import sacct_fields
 from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import Ints, Log, lasted, workload_of
@@ -25,6 +27,7 @@ from hpcgym.workload.io.sacct_fields import NO_ID, JobId, job_id
 from hpcgym.workload.io.sacct_lines import UNUSED, records_of
 from hpcgym.workload.model import MISSING, Workload
 
+_SHIFTED = "repaired: job numbered anew, for one of another cluster has its number"
 _NOTHING = ("", "None", "(null)", "N/A")
 
 _MISSING_TIMES = ("", "Unknown", "None", "N/A")
@@ -49,10 +52,12 @@ def read_sacct(path: Path, how: Reading) -> Workload:
     log = records_of(path, how)
     _drop_no_jobs(log)
     log.drop_copies()
+    _take_cluster(log)
     columns = log.settled(_columns(log, clock))
     for name in UNUSED:
         log.count(f"not used: {name}", [text not in _NOTHING for text in log.texts(name)])
-    return workload_of(log, columns, clock, log.texts(_id(log)))
+    keys = map("/".join, zip(log.texts("Cluster"), log.texts(_id(log)), strict=True))
+    return workload_of(log, columns, clock, list(keys))
 
 
 def throttles(path: Path) -> dict[int, int]:
@@ -92,6 +97,33 @@ def _drop_no_jobs(log: Log) -> None:
     log.drop(reasons)
 
 
+def _take_cluster(log: Log) -> None:
+    """Keep the jobs of one cluster, if the log has several: of the machine's, else of the largest.
+
+    Without a machine with nodes they all stay.
+
+    Warns
+    -----
+    WorkloadWarning : there are several; how many jobs each has, and which are taken.
+    """
+    clusters = log.texts("Cluster")
+    jobs = Counter(filter(None, clusters))
+    if len(jobs) < 2:
+        return
+    known = {name.casefold(): name for name in jobs}
+    wanted = log.how.cluster
+    if wanted is None:
+        taken = "One machine stands for all: sacct -M NAME prints one, --cluster slurm.conf its own"
+    else:
+        own = known.get(wanted.casefold())
+        chosen = own or jobs.most_common(1)[0][0]
+        why = "as the machine is called" if own else "which has most: no ClusterName says otherwise"
+        taken = f"Those of {printable(chosen)} are taken, {why}"
+        log.drop(["" if one == chosen else f"job of another cluster, {one}" for one in clusters])
+    told = ", ".join(f"{printable(name)} ({number:,})" for name, number in jobs.most_common())
+    warn_caller(f"{log.path} has jobs of {len(jobs)} clusters: {told}. {taken}", WorkloadWarning)
+
+
 def _id(log: Log) -> str:
     """Return the field by which runs are those of one job."""
     return "JobID" if "jobid" in log.fields else "JobIDRaw"
@@ -99,8 +131,8 @@ def _id(log: Log) -> str:
 
 def _columns(log: Log, clock: Clock) -> dict[str, Any]:
     """Return the columns of jobs, (n,) each; times in seconds since 1970; -1 is unknown."""
-    tasks: list[JobId] = log.parsed("JobID", job_id, NO_ID)
-    number = _job_numbers(log, tasks)
+    tasks, raw, shift = _ids(log)
+    number = _job_numbers(log, tasks, raw)
     submit = log.numbers(("Submit", _since_1970(clock)))
     log.refuse_at(submit < 0, "Submit is blank", "line with a wrong Submit")
     start = _after(log, "Start", submit, clock)
@@ -117,7 +149,7 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
         "run_time": _run_times(log, clock, start),
         "requested_time": _requested(log),
         "status": status,
-        "preceding_job": sacct_fields.preceding(log, tasks, number, status),
+        "preceding_job": sacct_fields.preceding(log, tasks, number, status, shift),
         **sacct_fields.resources_of(log),
         "user": log.names("user", "uid"),
         "group": log.names("account", "group", "gid"),
@@ -126,13 +158,39 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
     }
 
 
-def _job_numbers(log: Log, tasks: list[JobId]) -> Ints:
-    """Return the numbers of jobs, (n,): JobIDRaw, else JobID, ``tasks``.
+def _ids(log: Log) -> tuple[list[JobId], list[JobId], list[int]]:
+    """Return the ids in JobID and JobIDRaw, and what was added to the numbers of each job, (n,).
+
+    Ids are unique in a cluster. If jobs of several clusters stay and have the same, those of all
+    but the first get numbers behind all others.
+    """
+    tasks, raw = (log.parsed(name, job_id, NO_ID) for name in ("JobID", "JobIDRaw"))
+    of: dict[str, set[int]] = {}
+    for cluster, *ids in zip(log.texts("Cluster"), tasks, raw, strict=True):
+        of.setdefault(cluster, set()).update(one.number for one in ids if one.number >= 0)
+    together = set().union(*of.values())
+    step = max(together, default=0) + 1
+    if sum(map(len, of.values())) == len(together):
+        step = 0
+    by = {cluster: step * place for place, cluster in enumerate(of)}
+    shift = [by[cluster] for cluster in log.texts("Cluster")]
+    log.count(_SHIFTED, shift)
+
+    def shifted(ids: list[JobId]) -> list[JobId]:
+        moved = zip(ids, shift, strict=True)
+        return [
+            one._replace(number=one.number + by) if one.number >= 0 else one for one, by in moved
+        ]
+
+    return shifted(tasks), shifted(raw), shift
+
+
+def _job_numbers(log: Log, tasks: list[JobId], raw: list[JobId]) -> Ints:
+    """Return the numbers of jobs, (n,): JobIDRaw, ``raw``, else JobID, ``tasks``.
 
     Tasks of arrays have one JobID, that of the array. Without JobIDRaw they are numbered anew,
     array by array, from the number behind the greatest of the dump on.
     """
-    raw: list[JobId] = log.parsed("JobIDRaw", job_id, NO_ID)
     known = [own if own.number >= 0 else one for own, one in zip(raw, tasks, strict=True)]
     log.count(
         f"repaired: {sacct_fields.PART} taken for a job of its own",

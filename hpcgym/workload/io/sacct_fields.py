@@ -388,13 +388,16 @@ class _Condition(NamedTuple):
     ids: tuple[str, ...]
 
 
-def preceding(log: Log, tasks: Sequence[JobId], number: Ints, status: Ints) -> NDArray[Any]:
+def preceding(
+    log: Log, tasks: Sequence[JobId], number: Ints, status: Ints, shift: Sequence[int]
+) -> NDArray[Any]:
     """Return the jobs that each job follows, (n,): numbers, or texts such as ``7 9``, -1 of none.
 
     Parameters
     ----------
     log : counts what is not used, and what the log itself did not keep.
     tasks, number, status : of each job, (n,).
+    shift : what was added to the numbers of each job, and is to those that it names, (n,).
     """
     if "dependency" in log.fields:
         texts = log.texts("dependency")
@@ -403,7 +406,7 @@ def preceding(log: Log, tasks: Sequence[JobId], number: Ints, status: Ints) -> N
     if not any(texts):
         return np.full(len(number), MISSING)
     known = {text: _conditions(text) for text in set(texts)}
-    jobs = _Jobs(tasks, number, status)
+    jobs = _Jobs(tasks, number, status, shift)
     found: list[list[int]] = []
     for place, text in enumerate(texts):
         others: list[int] = []
@@ -458,8 +461,10 @@ def _condition(part: str) -> _Condition | str:
 class _Jobs:
     """The jobs of a log by their ids: how they ended, tasks of arrays."""
 
-    def __init__(self, own: Sequence[JobId], number: Ints, status: Ints) -> None:
-        self.own = own
+    def __init__(
+        self, own: Sequence[JobId], number: Ints, status: Ints, shift: Sequence[int]
+    ) -> None:
+        self.own, self.shift = own, shift
         self.status = dict(zip(number.tolist(), status.tolist(), strict=True))  # the last counts
         self.tasks: dict[int, dict[int, int]] = {}
         for job, one in zip(own, number.tolist(), strict=True):
@@ -474,8 +479,9 @@ class _Jobs:
         found = []
         own = self.own[place].task
         for text in one.ids:
-            job, _, task = text.partition("_")
-            tasks = self.tasks.get(int(job), {})
+            told, _, task = text.partition("_")
+            job = int(told) + self.shift[place]
+            tasks = self.tasks.get(job, {})
             if one.kind == "aftercorr" and own is not None and not task:
                 task = str(own)
             if task.isdigit() and int(task) not in tasks:
@@ -483,7 +489,7 @@ class _Jobs:
             elif task.isdigit():
                 found.append(tasks[int(task)])
             else:
-                found += tasks.values() if tasks else [int(job)]
+                found += tasks.values() if tasks else [job]
         completed = _ENDS[one.kind]
         ends = [self.status[job] == 1 for job in found if self.status.get(job, MISSING) != MISSING]
         if completed is not None and any(end != completed for end in ends):

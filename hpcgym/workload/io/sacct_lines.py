@@ -40,7 +40,7 @@ READ = {
     *(name.casefold() for names in (*_NEEDED, UNUSED) for name in names),
     *("state", "eligible", "timelimit", "timelimitraw", "reqmem", "nnodes", "allocnodes"),
     *("dependency", "nice", "submitline", "user", "uid", "account", "group", "gid"),
-    *("qos", "partition"),
+    *("qos", "partition", "cluster"),
 }
 
 _FIELDS = "JobID,JobIDRaw,User,Account,Partition,QOS,State,Submit,Eligible,Start,ElapsedRaw"

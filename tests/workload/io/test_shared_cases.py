@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpcgym import load_workload, simulate
+from hpcgym.errors import WorkloadWarning
 
 CASES = Path(__file__).parents[4] / "shared" / "cases"
 
@@ -30,3 +31,15 @@ def test_memory_of_a_core_is_marked_by_a_bit() -> None:
     assert workload.job_number.tolist() == [200, 201]
     assert (workload.requested_memory * workload.requested_processors).tolist() == [16_000_000, -4]
     assert simulate(workload, "easy", cluster=folder / "slurm.conf").start.tolist() == [0, 0]
+
+
+def test_a_dump_of_two_clusters() -> None:
+    path = CASES / "two-clusters" / "jobs.txt"
+    with pytest.warns(
+        WorkloadWarning, match=r"has jobs of 2 clusters: alpha \(1\), beta \(1\)\. One"
+    ):
+        workload = load_workload(path, "none", processors=8)
+    assert workload.submit_time.tolist() == [0, 1800]
+    assert workload.wait_time.tolist() == [0, 5400]
+    assert workload.job_number.tolist() == [100, 201]
+    assert not any("run" in reason for reason in workload.cleaning)
