@@ -208,6 +208,26 @@ def first_known(*columns: Ints) -> Ints:
 # --- Jobs of records ------------------------------------------------------------------------------
 
 
+def numbered(ids: Sequence[tuple[int, Any]]) -> dict[str, Ints]:
+    """Return the columns ``job_number`` and, if there are any, ``array`` of jobs.
+
+    Tasks of an array have its number. They get numbers of their own, array by array, from the one
+    behind the greatest on.
+
+    Parameters
+    ----------
+    ids : of each job its number, and the task of an array; None of a job that is none.
+    """
+    tasks = {one for one in ids if one[1] is not None}
+    first = max((number for number, _ in ids), default=0) + 1
+    new = {one: number for number, one in enumerate(sorted(tasks), first)}
+    columns = {"job_number": np.array([new.get(one, one[0]) for one in ids], np.int64)}
+    if tasks:
+        arrays = [MISSING if task is None else number for number, task in ids]
+        columns["array"] = np.array(arrays, np.int64)
+    return columns
+
+
 def processors(log: Log, given: Ints, asked: Ints, told: str, problem: str) -> dict[str, Ints]:
     """Return the columns of processors: those that a job was given, else those it asked for.
 

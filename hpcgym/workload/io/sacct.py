@@ -22,7 +22,7 @@ from hpcgym.errors import WorkloadWarning, warn_caller
 from hpcgym.naming import Clock, printable
 from hpcgym.workload.io import sacct_fields
 from hpcgym.workload.io.files import Reading
-from hpcgym.workload.io.log_lines import Ints, Log, lasted, workload_of
+from hpcgym.workload.io.log_lines import Ints, Log, lasted, numbered, workload_of
 from hpcgym.workload.io.sacct_fields import NO_ID, JobId, job_id
 from hpcgym.workload.io.sacct_lines import UNUSED, records_of
 from hpcgym.workload.model import MISSING, Workload
@@ -197,10 +197,8 @@ def _job_numbers(log: Log, tasks: list[JobId], raw: list[JobId]) -> Ints:
         [one.part for one in (tasks if "jobid" in log.fields else raw)],
     )
     log.count(sacct_fields.ANEW, [one.task is not None for one in known])
-    alike = {one for one in known if one.task is not None}
-    first = max((one.number for one in known), default=0) + 1
-    new = {one: number for number, one in enumerate(sorted(alike), first)}
-    return np.array([new.get(one, one.number) for one in known], dtype=np.int64)
+    ids = [(one.number, None if one.task is None else (one.task, one.part)) for one in known]
+    return numbered(ids)["job_number"]
 
 
 def _since_1970(clock: Clock) -> Any:

@@ -43,3 +43,12 @@ def test_a_dump_of_two_clusters() -> None:
     assert workload.wait_time.tolist() == [0, 5400]
     assert workload.job_number.tolist() == [100, 201]
     assert not any("run" in reason for reason in workload.cleaning)
+
+
+def test_a_log_of_pbs_that_tells_times_by_records_alone() -> None:
+    workload = load_workload(CASES / "pbs-without-ctime" / "pbs.txt", "none", processors=160)
+    assert workload.job_number.tolist() == [10]
+    assert workload.requested_processors.tolist() == [160]
+    assert workload.wait_time.tolist() == [11]
+    assert workload.run_time.tolist() == [1563]
+    assert workload.requested_time.tolist() == [3540]
