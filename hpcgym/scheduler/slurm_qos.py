@@ -14,8 +14,7 @@ from hpcgym.files import head_of, text_of
 from hpcgym.machine.slurm.lines import check_printable, count, minutes_text
 from hpcgym.naming import ARRAY
 from hpcgym.scheduler.restrictions import MODES, Preemption, Quota, by_tier
-from hpcgym.workload.io.sacct import throttles
-from hpcgym.workload.io.sacct_lines import is_sacct
+from hpcgym.workload.io.sacct import is_sacct, throttles
 
 if TYPE_CHECKING:
     from hpcgym.machine.slurm import SlurmConf

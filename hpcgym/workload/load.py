@@ -19,8 +19,7 @@ from hpcgym.workload.cleaning import fills_times, filter_names, warn_of_ignored
 from hpcgym.workload.io.batsim import is_batsim, read_batsim
 from hpcgym.workload.io.files import Errors, Reading, check_errors, is_table
 from hpcgym.workload.io.pbs import is_pbs, read_pbs
-from hpcgym.workload.io.sacct import read_sacct
-from hpcgym.workload.io.sacct_lines import is_sacct
+from hpcgym.workload.io.sacct import is_sacct, read_sacct
 from hpcgym.workload.io.swf import read_swf
 from hpcgym.workload.io.tables import from_pandas, read_table
 from hpcgym.workload.model import Workload

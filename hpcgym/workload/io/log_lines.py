@@ -72,6 +72,7 @@ class Log:
     fields : name, in lower case -> a text for each record.
     counts : reason -> number of records, as :attr:`hpcgym.workload.Workload.cleaning`.
     refused : lines that were wrong, and are skipped.
+    called : what messages call a record: ``line``, or ``job`` of a file that has no lines.
     """
 
     path: Path
@@ -80,6 +81,7 @@ class Log:
     fields: dict[str, list[str]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     refused: set[int] = field(default_factory=set)
+    called: str = "line"
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -111,7 +113,7 @@ class Log:
         WorkloadError : it names the file, the line and the problem.
         """
         if self.how.errors == "raise":
-            raise WorkloadError(f"{self.path}, line {line}: {problem}")
+            raise WorkloadError(f"{self.path}, {self.called} {line}: {problem}")
         if line not in self.refused:
             self.refused.add(line)
             self.counts[f"dropped: {reason}"] += 1
@@ -265,7 +267,7 @@ def workload_of(log: Log, columns: dict[str, Any], clock: Clock, key: Sequence[s
     _set_submissions(log, columns, key)
     _set_units(log, columns)
     kept = {name: v for name, v in columns.items() if name not in NAME_COLUMNS or any(v)}
-    frame = pd.DataFrame(kept, index=pd.Index(log.lines, name="line"))
+    frame = pd.DataFrame(kept, index=pd.Index(log.lines, name=log.called))
     first = int(frame["submit_time"].min())
     frame = frame.assign(submit_time=frame["submit_time"] - first)
     frame = frame.sort_values("submit_time", kind="stable")  # logs are in any order

@@ -1,4 +1,4 @@
-"""Slurm's accounting: what ``sacct -P`` and ``sacct --parsable`` print.
+"""Slurm's accounting: what ``sacct -P``, ``sacct --parsable`` and ``sacct --json`` print.
 
 Line 1 has the names of fields, any of them in any order; each other line is a job, a step of one,
 or tasks of an array that have not started. The fields, and what they hold:
@@ -18,19 +18,24 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.errors import WorkloadWarning, warn_caller
+from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
+from hpcgym.files import head_of
 from hpcgym.naming import Clock, printable
-from hpcgym.workload.io import sacct_fields
+from hpcgym.workload.io import sacct_fields, sacct_json, sacct_lines
 from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import Ints, Log, lasted, numbered, workload_of
 from hpcgym.workload.io.sacct_fields import NO_ID, JobId, job_id
-from hpcgym.workload.io.sacct_lines import UNUSED, records_of
 from hpcgym.workload.model import MISSING, Workload
 
 _SHIFTED = "repaired: job numbered anew, for one of another cluster has its number"
 _NOTHING = ("", "None", "(null)", "N/A")
 
 _MISSING_TIMES = ("", "Unknown", "None", "N/A")
+
+
+def is_sacct(head: bytes) -> bool:
+    """Tell whether the first bytes of a file are those of a dump, with separators or without."""
+    return sacct_json.is_json(head) or sacct_lines.is_dump(head)
 
 
 def read_sacct(path: Path, how: Reading) -> Workload:
@@ -49,12 +54,12 @@ def read_sacct(path: Path, how: Reading) -> Workload:
         with fewer or more fields, or a wrong one, unless such lines are skipped; no job that ended.
     """
     clock = Clock(how.tz)
-    log = records_of(path, how)
+    log = _records(path, how)
     _drop_no_jobs(log)
     log.drop_copies()
     _take_cluster(log)
     columns = log.settled(_columns(log, clock))
-    for name in UNUSED:
+    for name in sacct_lines.UNUSED:
         log.count(f"not used: {name}", [text not in _NOTHING for text in log.texts(name)])
     keys = map("/".join, zip(log.texts("Cluster"), log.texts(_id(log)), strict=True))
     return workload_of(log, columns, clock, list(keys))
@@ -69,8 +74,15 @@ def throttles(path: Path) -> dict[int, int]:
     ------
     WorkloadError : as :func:`read_sacct`, of the lines and ids alone.
     """
-    ids = records_of(path, Reading()).parsed("JobID", job_id, NO_ID)
+    ids = _records(path, Reading()).parsed("JobID", job_id, NO_ID)
     return {one.number: one.at_once for one in ids if one.at_once}
+
+
+def _records(path: Path, how: Reading) -> Log:
+    """Return the records of a dump, of lines or in JSON."""
+    if how.fields is None and sacct_json.is_json(head_of(path, WorkloadError)):
+        return sacct_json.records_of(path, how)
+    return sacct_lines.records_of(path, how)
 
 
 def _drop_no_jobs(log: Log) -> None:

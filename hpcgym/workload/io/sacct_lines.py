@@ -75,7 +75,7 @@ _FREE = {
 }
 
 
-def is_sacct(head: bytes) -> bool:
+def is_dump(head: bytes) -> bool:
     """Tell whether the first bytes of a file are those of a dump, with separators or without."""
     names = {*_names(head.split(b"\n", 1)[0].decode("utf-8-sig", "replace"))}
     return bool({"jobid", "jobidraw"} & names) and len(_TELLING & names) > 2
