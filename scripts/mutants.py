@@ -249,8 +249,8 @@ MUTANTS = (
     Mutant(
         "memory for each core is memory for each node",
         "hpcgym/workload/io/sacct_fields.py",
-        'np.array(per) == "c"',
-        'np.array(per) == "n"',
+        'of_a_core = (per == "c")',
+        'of_a_core = (per == "n")',
         tests="tests/workload/test_sacct.py",
     ),
     Mutant(

@@ -242,11 +242,14 @@ class Reading:
     errors raise|skip : What to do with a line of the file that is not a job: stop, or drop and
         count it.
     tz ZONE : Time zone of dates in the file that have none, such as Europe/Berlin. [default: UTC]
+    fields NAMES : Fields of a dump of sacct -n, which has no line of their names, as its -o was
+        given them: JobID,User,Submit.
     """
 
     clean: str = "default"
     errors: str = "raise"
     tz: str | None = None
+    fields: str | None = None
 
     def load(self, source: str) -> Workload:
         """Return the workload that a command is about."""
@@ -260,7 +263,9 @@ class Reading:
         from hpcgym.workload.load import load_with_raw
 
         errors = cast("Errors", self.errors)
-        return load_with_raw(source, self.clean, errors=errors, tz=self.tz, **where)
+        return load_with_raw(
+            source, self.clean, errors=errors, tz=self.tz, fields=self.fields, **where
+        )
 
     def _read(self, source: str, **where: Any) -> Workload:
         from hpcgym.workload.load import GENERATORS

@@ -79,7 +79,9 @@ def read_jobs(path: Path, how: Reading, format: str | None = None) -> Workload:
     """
     if format is not None:
         check_choice("format", format, FORMATS)
-    read, _ = FORMATS[format or format_of(path)]
+    if how.fields is not None and format not in (None, "sacct"):
+        raise WorkloadError(f"fields are of a dump of sacct, and the format is {format}")
+    read, _ = FORMATS[format or ("sacct" if how.fields else format_of(path))]
     return read(path, how)
 
 
@@ -107,6 +109,7 @@ def load_workload(
     errors: Errors = "raise",
     format: str | None = None,
     tz: str | None = None,
+    fields: str | Sequence[str] | None = None,
 ) -> Workload:
     """Return the workload that ``source`` names, cleaned and ready to be simulated.
 
@@ -130,6 +133,8 @@ def load_workload(
     errors : "raise" stops at a line of a file that is no job; "skip" drops and counts such lines.
     format : of a file, a name of :data:`hpcgym.workload.load.FORMATS`; None: as it looks.
     tz : the time zone of dates that tell no offset, such as ``Europe/Berlin``; None: UTC.
+    fields : of a dump of ``sacct -n``, which has no line with their names: as ``-o`` was given
+        them, ``"JobID,User,Submit"``, or a sequence of names.
 
     Raises
     ------
@@ -144,7 +149,14 @@ def load_workload(
         jobs that follow others or partitions, which are not simulated.
     """
     return load_with_raw(
-        source, clean, processors=processors, cluster=cluster, errors=errors, format=format, tz=tz
+        source,
+        clean,
+        processors=processors,
+        cluster=cluster,
+        errors=errors,
+        format=format,
+        tz=tz,
+        fields=fields,
     )[0]
 
 
@@ -157,6 +169,7 @@ def load_with_raw(
     errors: Errors = "raise",
     format: str | None = None,
     tz: str | None = None,
+    fields: str | Sequence[str] | None = None,
     follows: bool = False,
 ) -> tuple[Workload, Workload]:
     """Return the jobs of :func:`load_workload`, and all that the source has, before cleaning.
@@ -172,9 +185,17 @@ def load_with_raw(
             raise WorkloadError("give either cluster or processors, not both")
         machine = find_cluster(cluster)
         processors, partitions = machine.processors, machine.partitions
-    how = Reading(processors, errors, tz)
-    if format is not None and not _is_file(source):
-        raise WorkloadError(f"format is of files, and {source!r} is none")
+    named = fields.split(",") if isinstance(fields, str) else fields
+    how = Reading(
+        processors,
+        errors,
+        tz,
+        None if named is None else tuple(named),
+        machine.name if machine is not None and machine.groups else None,
+    )
+    for option, value in (("format", format), ("fields", fields)):
+        if value is not None and not _is_file(source):
+            raise WorkloadError(f"{option} is of files, and {source!r} is none")
     loaded = _load(source, how, format)
     timed = with_default_times(loaded, partitions) if fills_times(clean) else loaded
     workload = clean_workload(timed, clean, processors)

@@ -64,7 +64,8 @@ def test_logs_of_pbs(tmp_path: Path) -> None:
     path.write_text("\n".join([*OTHERS, TORQUE, PRO]) + "\n")
     assert format_of(path) == "pbs"
     workload = load_workload(path, "none", tz="America/Chicago")
-    assert workload.job_number.tolist() == [407, 408]
+    assert workload.job_number.tolist() == [407, 409]
+    assert workload.array.tolist() == [-1, 408]
     assert workload.submit_time.tolist() == [0, 1118088600 - 1118087915]
     assert workload.wait_time.tolist() == [1118088366 - 1118087915, 100]
     assert workload.run_time.tolist() == [71, 300]
@@ -131,7 +132,7 @@ def test_what_jobs_asked_for(tmp_path: Path, nodes: str, processors: int) -> Non
         (TORQUE[:300], "line 2: neither end nor resources_used.walltime is there"),
         (TORQUE[:30], "line 2: no record such as .*; it is the last line: is the file truncated"),
         (TORQUE.replace("end=1118088437", "end=1"), "line 2: end is before start"),
-        (TORQUE.replace("ctime=1118087915", "ctime=abc"), "ctime is 'abc', no whole number"),
+        (TORQUE.replace("ctime=1118087915", "ctime=abc"), "ctime is 'abc', no seconds since 1970"),
         (TORQUE.replace("00:16:40", "long"), "Resource_List.walltime is 'long', no duration such"),
         (TORQUE.replace("n1/0+", "n1+"), r"line 2: exec_host is 'n1\+n1/1.*', no hosts such as"),
         (TORQUE.replace("ctime", "c").replace("qtime", "q"), "neither ctime nor qtime tells when"),
@@ -145,6 +146,72 @@ def test_logs_of_pbs_that_are_wrong(tmp_path: Path, line: str, problem: str) -> 
     skipped = load_workload(path, "none", errors="skip")
     assert len(skipped) == 1
     assert sum(n for reason, n in skipped.cleaning.items() if reason.startswith("dropped")) == 1
+
+
+QUEUED = [  # of a log without ctime, start and end in records E
+    "01/01/2019 00:01:33;Q;10.eadm;queue=route",
+    "01/01/2019 00:01:33;Q;10.eadm;queue=devel",
+    "01/01/2019 00:01:40;S;10.eadm;user=ann Resource_List.nodes=4:ppn=40",
+    "01/01/2019 00:01:44;S;10.eadm;user=ann Resource_List.nodes=4:ppn=40",
+    "01/01/2019 00:28:07;E;10.eadm;Resource_List.nodes=4:ppn=40 resources_used.walltime=00:26:03",
+]
+
+
+def test_records_q_and_s_tell_what_e_does_not(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    more = [
+        "01/01/2019 00:30:00;E;7.eadm;Resource_List.ncpus=2 resources_used.walltime=00:10:00",
+        "01/01/2019 00:31:00;Q;11.eadm;queue=devel",
+        "01/01/2019 00:51:00;E;11.eadm;Resource_List.ncpus=2 resources_used.walltime=00:10:00",
+        "01/01/2019 00:32:00;Q;10.eadm;queue=devel",  # a number that is used again
+        "01/01/2019 00:33:00;S;10.eadm;queue=devel",
+        "01/01/2019 00:33:30;E;10.eadm;Resource_List.ncpus=1 resources_used.walltime=30",
+        "01/01/2019 00:34:00;E;12.eadm;Resource_List.ncpus=1",
+    ]
+    for lines in ([*QUEUED, *more], [*more, *QUEUED]):  # of days that are joined in any order
+        path.write_text("\n".join(lines) + "\n")
+        workload = load_workload(path, "none", tz="Europe/Berlin")
+        assert workload.job_number.tolist() == [10, 11, 10]
+        assert workload.requested_processors.tolist() == [160, 2, 1]
+        assert workload.submit_time.tolist() == [0, 1767, 1827]
+        assert workload.wait_time.tolist() == [11, 600, 60]
+        assert workload.run_time.tolist() == [1563, 600, 30]
+        assert called(workload, "queue") == ["devel"] * 3
+        assert called(workload, "user_id") == ["ann", None, None]
+        assert workload.header["UnixStartTime"] == ["1546297293"]  # 00:01:33 in Berlin
+        assert {
+            reason: n for reason, n in workload.cleaning.items() if "missing" not in reason
+        } == {
+            "dropped: record Q, not of the end of a job": 4,
+            "dropped: record S, not of the end of a job": 3,
+            "dropped: queued before the log begins": 1,  # 7
+            "dropped: ended before it started": 1,  # 12
+            "repaired: start taken from the end and the walltime": 1,  # 11
+            "repaired: run that was not the last of its job taken for a job of its own": 1,
+        }
+
+
+def test_subjobs_are_jobs_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    names = ("408[3].srv", "408[11].srv", "410.srv", "409-2.srv")
+    path.write_text("\n".join(TORQUE.replace("407.ign1.org", name) for name in names) + "\n")
+    workload = load_workload(path, "none")
+    assert sorted(zip(workload.array.tolist(), workload.job_number.tolist(), strict=True)) == [
+        (-1, 410), (408, 411), (408, 412), (409, 413)
+    ]  # fmt: skip
+    assert workload.cleaning == {}
+
+
+def test_times_may_have_decimals_and_entries_no_value(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    text = TORQUE.replace("ctime=1118087915 ", "ctime=1118087915.4 ")
+    text = text.replace("start=1118088366", "start=1118088366.5")
+    text = text.replace("end=1118088437", "end=1118088437.49").replace("group=phys", "group=None")
+    path.write_text(text.replace("00:01:11", "71.0"))
+    workload = load_workload(path, "none")
+    assert workload.wait_time.tolist() == [452]
+    assert workload.run_time.tolist() == [70]
+    assert called(workload, "group_id") == [None]
 
 
 # --- Batsim ---------------------------------------------------------------------------------------

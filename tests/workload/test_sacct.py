@@ -234,7 +234,7 @@ def test_separators_of_all_kinds(tmp_path: Path) -> None:
     with pytest.raises(HpcgymError, match="format is of files, and 'lublin:jobs=5' is none"):
         load_workload("lublin:jobs=5", format="sacct")
     nameless = text(JOB).partition("\n")[2]
-    with pytest.raises(HpcgymError, match=r"line 1: .* sacct begins with a line of names"):
+    with pytest.raises(HpcgymError, match=r"line 1: .* sacct begins with names of fields; or"):
         read(tmp_path, nameless)
 
 
@@ -327,6 +327,51 @@ def test_nodes_are_what_the_log_tells(tmp_path: Path) -> None:
     assert result.start.tolist() == [0, 0, 0, 600]
     assert cells == [{0: 1}, {1: 1, 2: 1}, {0: 2, 1: 4, 2: 1}, {0: 5}]
     validate_schedule(result)
+
+
+def test_jobs_of_several_clusters(tmp_path: Path) -> None:
+    """Each has its own ids, arrays and followers; a machine takes those of its name."""
+    head = HEAD + "|Cluster|Dependency"
+    rows = [f"{JOB}|alpha|", f"{JOB}|beta|", f"8{JOB[1:]}|beta|afterok:7", f"9_1{JOB[1:]}|beta|"]
+    workload = read(tmp_path, text(*rows, head=head))
+    assert workload.job_number.tolist() == [7, 17, 18, 20]
+    assert workload.preceding_job.tolist() == [-1, -1, 17, -1]
+    reason = "repaired: job numbered anew, for one of another cluster has its number"
+    assert workload.cleaning[reason] == 3
+    for name, numbers in (("alpha", [7]), ("Beta", [7, 8, 10]), ("gamma", [7, 8, 10])):
+        (tmp_path / "slurm.conf").write_text(
+            f"ClusterName={name}\nNodeName=n1 CPUs=8\nPartitionName=batch Nodes=n1\n"
+        )
+        mine = read(tmp_path, text(*rows, head=head), cluster=tmp_path / "slurm.conf")
+        assert mine.job_number.tolist() == numbers
+        other = {"alpha": "beta"}.get(name, "alpha")
+        assert mine.cleaning[f"dropped: job of another cluster, {other}"] == 4 - len(numbers)
+    elsewhere = [row.replace("7|", "17|").replace("|beta", "|") for row in rows[1:]]
+    alone = read(tmp_path, text(*elsewhere, head=head), cluster=tmp_path / "slurm.conf")
+    assert len(alone) == 3
+    apart = read(tmp_path, text(rows[0], rows[2], head=head))  # no id is there twice
+    assert apart.job_number.tolist() == [7, 8]
+
+
+@pytest.mark.parametrize(
+    ("told", "megabytes"),
+    [  # of a job of 4 cores on 2 nodes
+        ("4000Mn", 8000), ("4Gc", 16_384), ("0n", None), ("0Mc", None), ("", None),
+        ("1.50Gn", 3072), ("512K", 1), ("2T", 2 << 20), ("1P", 1 << 30), ("2Pc", None),
+        ("2147487648Mn", 16_000), ("2147487648Mc", 16_000), ("2147487648M", 16_000),
+        ("2097156Gn", 16_384), ("2049Tn", 4 << 20), ("2147483648Kn", 4 << 20),
+        ("2Pn", None), ("4294967294Mn", None), ("2147483646Mc", None), ("1048576M", 1 << 20),
+        ("9223372036854779808", 16_000), ("9223372036854779808M", 16_000),
+        ("9223372036854779808Mn", 16_000), ("9007199254740996G", 16_384),
+        ("18446744073709551614", None), ("18446744073709551615M", None),
+    ],
+)  # fmt: skip
+def test_memory_as_any_slurm_prints_it(tmp_path: Path, told: str, megabytes: int | None) -> None:
+    """The highest bit of 32 or 64 marks memory of each core, where no node has so much."""
+    row = f"{JOB}|{told}|2"
+    workload = read(tmp_path, text(row, head=f"{HEAD}|ReqMem|NNodes"))
+    kilobytes = -1 if megabytes is None else -(-megabytes * 1000 // 4)
+    assert workload.requested_memory.tolist() == [kilobytes]
 
 
 def test_generic_resources_are_what_jobs_hold(tmp_path: Path) -> None:

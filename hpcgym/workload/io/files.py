@@ -36,11 +36,15 @@ class Reading:
     processors : size of the machine, instead of what the file tells.
     errors : what to do with a line that is no job.
     tz : the time zone of dates without an offset, such as ``Europe/Berlin``; None: nobody said.
+    fields : names of the fields of a dump of ``sacct -n``, which has no line of them; None: it has.
+    cluster : name of the machine with nodes for which the jobs are read; None: there is none.
     """
 
     processors: int | None = None
     errors: Errors = "raise"
     tz: str | None = None
+    fields: tuple[str, ...] | None = None
+    cluster: str | None = None
 
 
 def check_errors(errors: str) -> None:

@@ -73,6 +73,7 @@ class Log:
     fields : name, in lower case -> a text for each record.
     counts : reason -> number of records, as :attr:`hpcgym.workload.Workload.cleaning`.
     refused : lines that were wrong, and are skipped.
+    called : what messages call a record: ``line``, or ``job`` of a file that has no lines.
     """
 
     path: Path
@@ -81,6 +82,7 @@ class Log:
     fields: dict[str, list[str]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     refused: set[int] = field(default_factory=set)
+    called: str = "line"
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -112,7 +114,7 @@ class Log:
         WorkloadError : it names the file, the line and the problem.
         """
         if self.how.errors == "raise":
-            raise WorkloadError(f"{self.path}, line {line}: {problem}")
+            raise WorkloadError(f"{self.path}, {self.called} {line}: {problem}")
         if line not in self.refused:
             self.refused.add(line)
             self.counts[f"dropped: {reason}"] += 1
@@ -209,6 +211,26 @@ def first_known(*columns: Ints) -> Ints:
 # --- Jobs of records ------------------------------------------------------------------------------
 
 
+def numbered(ids: Sequence[tuple[int, Any]]) -> dict[str, Ints]:
+    """Return the columns ``job_number`` and, if there are any, ``array`` of jobs.
+
+    Tasks of an array have its number. They get numbers of their own, array by array, from the one
+    behind the greatest on.
+
+    Parameters
+    ----------
+    ids : of each job its number, and the task of an array; None of a job that is none.
+    """
+    tasks = {one for one in ids if one[1] is not None}
+    first = max((number for number, _ in ids), default=0) + 1
+    new = {one: number for number, one in enumerate(sorted(tasks), first)}
+    columns = {"job_number": np.array([new.get(one, one[0]) for one in ids], np.int64)}
+    if tasks:
+        arrays = [MISSING if task is None else number for number, task in ids]
+        columns["array"] = np.array(arrays, np.int64)
+    return columns
+
+
 def processors(log: Log, given: Ints, asked: Ints, told: str, problem: str) -> dict[str, Ints]:
     """Return the columns of processors: those that a job was given, else those it asked for.
 
@@ -246,7 +268,7 @@ def workload_of(log: Log, columns: dict[str, Any], clock: Clock, key: Sequence[s
     _set_submissions(log, columns, key)
     _set_units(log, columns)
     kept = {name: v for name, v in columns.items() if name not in NAME_COLUMNS or any(v)}
-    frame = pd.DataFrame(kept, index=pd.Index(log.lines, name="line"))
+    frame = pd.DataFrame(kept, index=pd.Index(log.lines, name=log.called))
     first = int(frame["submit_time"].min())
     frame = frame.assign(submit_time=frame["submit_time"] - first)
     frame = frame.sort_values("submit_time", kind="stable")  # logs are in any order

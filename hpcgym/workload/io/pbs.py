@@ -1,11 +1,15 @@
 """Accounting logs of PBS and Torque: ``MM/DD/YYYY HH:MM:SS;E;id;user=... queue=... ...``.
 
-Records E are of the ends of jobs, and tell all of them; those of other types are counted. Times are
-seconds since 1970. The records: chapter "Accounting" of the guides of PBS Professional, and
+Records E are of the ends of jobs; those of other types are counted. What a record E does not tell
+is taken from the records Q and S of the job before it: of old servers, and where a log was made
+anonymous, they alone tell when it was queued and started. Times are seconds since 1970, perhaps
+with decimals; those of records are dates of the site. The records: chapter "Accounting" of the
+guides of PBS Professional, and
 https://docs.adaptivecomputing.com/torque/3-0-5/9.1accounting.php
 
 As of Slurm's accounting, ``submit_time`` is when a job became eligible (``etime``) where that is
-later than its creation, and processors are those that it was given (``exec_host``).
+later than its creation, processors are those that it was given (``exec_host``), and a subjob of an
+array, ``123[4]``, is a job with a number of its own.
 """
 
 from __future__ import annotations
@@ -13,19 +17,32 @@ from __future__ import annotations
 import math
 import re
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hpcgym.naming import Clock
+from hpcgym.naming import Clock, nearest
 from hpcgym.workload.io.files import Reading
-from hpcgym.workload.io.log_lines import Log, Told, lasted, processors, workload_of
+from hpcgym.workload.io.log_lines import (
+    Log,
+    Told,
+    first_known,
+    lasted,
+    numbered,
+    processors,
+    workload_of,
+)
 from hpcgym.workload.model import MISSING, Workload
 
-_RECORD = re.compile(r"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d(?:\.\d+)?;([A-Za-z]);([^;]*);(.*)")
+_RECORD = re.compile(
+    r"(?P<month>\d\d)/(?P<day>\d\d)/(?P<year>\d{4}) (?P<time>\d\d:\d\d:\d\d)(?:\.\d+)?"
+    r";(?P<type>[A-Za-z]);(?P<id>[^;]*);(?P<entries>.*)"
+)
 _ENTRY = re.compile(r"""([^\s=]+)=("[^"]*"|'[^']*'|\S*)""")
-_ID = re.compile(r"(\d{1,18})(?:\[(\d*)\]|-\d+)?(?:\..*)?")
+_ID = re.compile(r"(\d{1,18})(?:\[(\d*)\]|-(\d+))?(?:\..*)?")
+_NOTHING = ("", "None", "N/A", "unknown")
 _SLOTS = re.compile(r"[^/]+/([\d,-]+)(?:\*(\d+))?")
 _MEMORY = re.compile(r"(\d{1,15})(b|kb|mb|gb|tb|w|kw|mw|gw)", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
@@ -51,46 +68,71 @@ def read_pbs(path: Path, how: Reading) -> Workload:
         such lines are skipped; no job that ended.
     """
     log = _read(path, how)
-    log.drop(list(map(_no_job, log.texts("id"), log.texts("start"))))
+    log.drop(list(map(_no_job, *map(log.texts, ("id", "start", _BEGAN, _WALLTIME)))))
+    if any(log.texts(_QUEUED)):
+        unknown = zip(*map(log.texts, ("ctime", "qtime", _QUEUED)), strict=True)
+        log.drop(["" if any(job) else "queued before the log begins" for job in unknown])
     log.drop_copies()
-    columns = log.settled(_columns(log))
-    return workload_of(log, columns, Clock(how.tz), log.texts("id"))
+    clock = Clock(how.tz)
+    columns = log.settled(_columns(log, clock))
+    return workload_of(log, columns, clock, log.texts("id"))
 
 
 def _read(path: Path, how: Reading) -> Log:
-    """Return the records of ends of jobs."""
+    """Return the records of ends of jobs, with what those of their beginnings tell."""
     log = Log(path, how)
-    rows: list[dict[str, str]] = []
+    records: list[tuple[str, int, re.Match[str]]] = []
     for line, text, hint in log.texts_of_lines("an accounting log of PBS"):
         found = _RECORD.fullmatch(text.strip())
         if found is None:
             if text.strip():
                 problem = f"no record such as 06/06/2005 14:07:17;E;407.server;user=...{hint}"
                 log.refuse(line, problem, "line that is no record")
-        elif found[1] != "E":
-            log.counts[f"dropped: record {found[1]}, not of the end of a job"] += 1
-        else:
-            entries = {key: value.strip("\"'") for key, value in _ENTRY.findall(found[3])}
-            rows.append(entries | {"id": found[2]})
+            continue
+        if found["type"] != "E":
+            log.counts[f"dropped: record {found['type']}, not of the end of a job"] += 1
+        if found["type"] in "QSE":
+            date = f"{found['year']}-{found['month']}-{found['day']}T{found['time']}"
+            records.append((date, line, found))
+    rows: list[dict[str, str]] = []
+    before: dict[str, dict[str, str]] = {}  # what records Q and S tell of jobs that run or wait
+    for date, line, found in sorted(records, key=itemgetter(0)):  # logs are joined in any order
+        told = {key: value.strip("\"'") for key, value in _ENTRY.findall(found["entries"])}
+        told = {key: value for key, value in told.items() if value not in _NOTHING}
+        if found["type"] == "E":
+            row = {**before.pop(found["id"], {}), **told, "id": found["id"], _ENDED: date}
+            for name, others in _DATES.items():  # which need a time zone
+                if any(row.get(other, "0") != "0" for other in others):
+                    row[name] = ""
+            rows.append(row)
             log.lines.append(line)
-    read = {name for told in _TOLD.values() for name, _ in told} | {*_NAMES}
+        elif found["type"] == "Q":  # a job goes through several queues
+            before[found["id"]] = {_QUEUED: date, **before.get(found["id"], {}), **told}
+        else:  # one that is run again has several starts
+            before[found["id"]] = {**before.get(found["id"], {}), **told, _BEGAN: date}
+    read = {name for told in _TOLD.values() for name, _ in told} | {*_NAMES, "id", *_DATES}
     log.fields = {name.casefold(): [row.get(name, "") for row in rows] for name in sorted(read)}
     return log
 
 
-def _no_job(name: str, start: str) -> str:
+def _no_job(name: str, start: str, began: str, ran: str) -> str:
     """Return why a record is of no job: of an array as a whole, or of one that never started."""
     if "[]" in name:
         return "array as a whole, beside its subjobs"
-    return "ended before it started" if start in ("", "0") else ""
+    return "ended before it started" if start in ("", "0") and not began and not ran else ""
 
 
-def _columns(log: Log) -> dict[str, Any]:
+def _columns(log: Log, clock: Clock) -> dict[str, Any]:
     """Return the columns of jobs, (n,) each; times in seconds since 1970; -1 is unknown."""
     columns: dict[str, Any] = {name: log.numbers(*told) for name, told in _TOLD.items()}
-    start, end, ran = columns["start"], columns.pop("end"), columns.pop("ran")
-    untold = "neither ctime nor qtime tells when it was submitted"
+    queued, began, ended = (log.numbers((name, clock.seconds)) for name in _DATES)
+    end, ran = columns.pop("end"), columns.pop("ran")
+    columns["submit_time"] = first_known(columns["submit_time"], queued)
+    untold = "neither ctime nor qtime tells when it was submitted, nor a record Q"
     log.refuse_at(columns["submit_time"] < 0, untold, "no submission")
+    start = first_known(columns["start"], began)
+    log.count(_BY_END, (start < 0) & (ran >= 0))
+    start = np.where((start < 0) & (ran >= 0), first_known(end, ended) - ran, start)
     early = (end >= 0) & (end < start)
     log.refuse_at(early, "end is before start", "line that ends before it starts")
     untold = "neither end nor resources_used.walltime is there"
@@ -106,7 +148,9 @@ def _columns(log: Log) -> dict[str, Any]:
     size = np.maximum(cores["requested_processors"], 1)
     return {
         **columns,
+        **numbered(log.parsed("id", _id, (MISSING, None))),
         **cores,
+        "start": start,
         "run_time": np.where(end < 0, ran, end - start),
         "used_memory": np.where(used >= 0, -(-used // size), MISSING),
         "user": log.names("user"),
@@ -118,19 +162,27 @@ def _columns(log: Log) -> dict[str, Any]:
 # --- What entries say -----------------------------------------------------------------------------
 
 
-def _number(text: str) -> int:
-    """Return the number of a job such as ``407.server`` or ``123[4].server``."""
+def _id(text: str) -> tuple[int, int | None]:
+    """Return the number of a job such as ``407.server``, and of its array's subjob ``407[4]``."""
     found = _ID.fullmatch(text)
     if found is None:
         raise ValueError("no id such as 407.server")
-    return int(found[1])
+    task = found[2] or found[3]
+    return int(found[1]), int(task) if task else None
 
 
 def _whole(text: str) -> int:
-    """Return a whole number, of seconds or amounts; 0, and below, is unknown."""
+    """Return a whole number of amounts; 0, and below, is unknown."""
     if not re.fullmatch(r"-?\d{1,12}", text):
         raise ValueError("no whole number")
     return max(int(text), 0) or MISSING
+
+
+def _time(text: str) -> int:
+    """Return the nearest second since 1970; 0, and below, is unknown."""
+    if not re.fullmatch(r"-?\d{1,12}(\.\d*)?", text):
+        raise ValueError("no seconds since 1970")
+    return max(nearest(float(text)), 0) or MISSING
 
 
 def _status(text: str) -> int:
@@ -185,15 +237,19 @@ def _megabytes(text: str) -> int:
 
 
 _LIST = "Resource_List."
+_WALLTIME = "resources_used.walltime"
+_QUEUED, _BEGAN, _ENDED = "date of Q", "date of S", "date of E"
+#: Dates of records, and the entries in whose place they stand.
+_DATES = {_QUEUED: ("ctime", "qtime"), _BEGAN: ("start",), _ENDED: ("end", "start")}
+_BY_END = "repaired: start taken from the end and the walltime"
 
 #: Column of jobs -> the entries that tell it, of which the first known one counts.
 _TOLD: dict[str, tuple[Told, ...]] = {
-    "job_number": (("id", _number),),
-    "submit_time": (("ctime", _whole), ("qtime", _whole)),
-    "eligible": (("etime", _whole),),
-    "start": (("start", _whole),),
-    "end": (("end", _whole),),
-    "ran": (("resources_used.walltime", lasted),),
+    "submit_time": (("ctime", _time), ("qtime", _time)),
+    "eligible": (("etime", _time),),
+    "start": (("start", _time),),
+    "end": (("end", _time),),
+    "ran": ((_WALLTIME, lasted),),
     "requested_time": ((f"{_LIST}walltime", lambda text: lasted(text) or MISSING),),
     "used_memory": (("resources_used.mem", _kilobytes),),
     "status": (("Exit_status", _status),),
@@ -203,6 +259,9 @@ _TOLD: dict[str, tuple[Told, ...]] = {
         (f"{_LIST}nodes", partial(_chunks, "ppn", 1)),
         (f"{_LIST}ncpus", _whole),
         (f"{_LIST}procs", _whole),
+        (f"{_LIST}mppwidth", _whole),
+        ("resources_used.ncpus", _whole),
+        (f"{_LIST}nodect", _whole),
     ),
     "gpus": (
         (f"{_LIST}select", partial(_chunks, "ngpus", 0)),

@@ -1,4 +1,4 @@
-"""Slurm's accounting: what ``sacct -P`` and ``sacct --parsable`` print.
+"""Slurm's accounting: what ``sacct -P``, ``sacct --parsable`` and ``sacct --json`` print.
 
 Line 1 has the names of fields, any of them in any order; each other line is a job, a step of one,
 or tasks of an array that have not started. The fields, and what they hold:
@@ -12,60 +12,30 @@ where it had a whole one. Names of users, accounts, partitions and QOS become ``
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hpcgym.errors import WorkloadError
-from hpcgym.naming import Clock
-from hpcgym.workload.io import sacct_fields
+from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
+from hpcgym.files import head_of
+from hpcgym.naming import Clock, printable
+from hpcgym.workload.io import sacct_fields, sacct_json, sacct_lines
 from hpcgym.workload.io.files import Reading
-from hpcgym.workload.io.log_lines import Ints, Log, lasted, workload_of
+from hpcgym.workload.io.log_lines import Ints, Log, lasted, numbered, workload_of
 from hpcgym.workload.io.sacct_fields import NO_ID, JobId, job_id
 from hpcgym.workload.model import MISSING, Workload
 
-_HEADER = re.compile(r"[A-Za-z]+([^A-Za-z]+)[A-Za-z].*")
-
-#: Fields that a dump must have one of, in words of sacct.
-_NEEDED = (
-    ("JobID", "JobIDRaw"),
-    ("Submit",),
-    ("Start",),
-    ("ElapsedRaw", "Elapsed", "End"),
-    ("AllocCPUS", "NCPUS", "ReqCPUS", "AllocTRES", "ReqTRES"),
-)
-#: Others that tell that a line has the names of fields.
-_TELLING = {
-    *(name.casefold() for names in _NEEDED for name in names),
-    *("jobname", "partition", "account", "state", "exitcode", "user", "qos", "timelimit"),
-}
-#: Fields that say something of the scheduling which no simulation goes by.
-_UNUSED = ("Priority", "Reason", "Reservation", "Constraints")
-#: All that are read.
-_READ = {
-    *(name.casefold() for names in (*_NEEDED, _UNUSED) for name in names),
-    *("state", "eligible", "timelimit", "timelimitraw", "reqmem"),
-    *("nnodes", "allocnodes", "nodelist", "reqnodes"),
-    *("dependency", "nice", "submitline", "user", "uid", "account", "group", "gid"),
-    *("qos", "partition"),
-}
+_SHIFTED = "repaired: job numbered anew, for one of another cluster has its number"
 _NOTHING = ("", "None", "(null)", "N/A")
 
-_FIELDS = "JobID,JobIDRaw,User,Account,Partition,QOS,State,Submit,Eligible,Start,ElapsedRaw"
-_ADVICE = f"sacct -a -P -o {_FIELDS},TimelimitRaw,AllocCPUS,NNodes,ReqMem,AllocTRES prints them"
 _MISSING_TIMES = ("", "Unknown", "None", "N/A")
-_MANY = "; is the separator in a name? leave JobName and Comment out of -o, or put SubmitLine last"
-_OTHER_SEPARATOR = "; is {!r} in a field, as in AllocTRES? sacct -P puts | between fields"
 
 
 def is_sacct(head: bytes) -> bool:
     """Tell whether the first bytes of a file are those of a dump, with separators or without."""
-    first = head.split(b"\n", 1)[0].decode("utf-8-sig", "replace").strip()
-    separator = _separator(first)
-    names = {name.strip().casefold() for name in first.split(separator)}
-    return bool({"jobid", "jobidraw"} & names) and len(_TELLING & names) > 2
+    return sacct_json.is_json(head) or sacct_lines.is_dump(head)
 
 
 def read_sacct(path: Path, how: Reading) -> Workload:
@@ -84,13 +54,15 @@ def read_sacct(path: Path, how: Reading) -> Workload:
         with fewer or more fields, or a wrong one, unless such lines are skipped; no job that ended.
     """
     clock = Clock(how.tz)
-    log = _read(path, how)
+    log = _records(path, how)
     _drop_no_jobs(log)
     log.drop_copies()
+    _take_cluster(log)
     columns = log.settled(_columns(log, clock))
-    for name in _UNUSED:
+    for name in sacct_lines.UNUSED:
         log.count(f"not used: {name}", [text not in _NOTHING for text in log.texts(name)])
-    return workload_of(log, columns, clock, log.texts(_id(log)))
+    keys = map("/".join, zip(log.texts("Cluster"), log.texts(_id(log)), strict=True))
+    return workload_of(log, columns, clock, list(keys))
 
 
 def throttles(path: Path) -> dict[int, int]:
@@ -102,74 +74,15 @@ def throttles(path: Path) -> dict[int, int]:
     ------
     WorkloadError : as :func:`read_sacct`, of the lines and ids alone.
     """
-    ids = _read(path, Reading()).parsed("JobID", job_id, NO_ID)
+    ids = _records(path, Reading()).parsed("JobID", job_id, NO_ID)
     return {one.number: one.at_once for one in ids if one.at_once}
 
 
-def _separator(first: str) -> str:
-    """Return what stands between the names of fields in line 1."""
-    found = _HEADER.fullmatch(first)
-    return "|" if found is None else found[1][:1]
-
-
-def _read(path: Path, how: Reading) -> Log:
-    """Return the records of a dump; steps are counted, lines that are no records refused."""
-    log = Log(path, how)
-    lines = log.texts_of_lines("a dump of sacct")
-    _, first, _ = next(lines, (1, "", ""))
-    if not first.strip():
-        raise WorkloadError(f"{path} is empty, or its line 1 is: it must have the names of fields")
-    separator = _separator(first.strip())
-    if separator.isspace() and separator != "\t":
-        raise WorkloadError(
-            f"{path}, line 1: fields are separated by blanks, which cut names: print them with"
-            " sacct -P (--parsable2)"
-        )
-    names = [name.strip().casefold() for name in first.split(separator)]
-    closed = names[-1] == ""  # --parsable, with a separator behind the last field too
-    if closed:
-        names.pop()
-    # what a user typed may have separators: as the last field it has all that is left
-    splits = len(names) - 1 if names[-1] == "submitline" else -1
-    _check_fields(path, names)
-    columns: dict[str, list[str]] = {name: [] for name in names if name in _READ}
-    read = [(names.index(name), column) for name, column in columns.items()]
-    named = names.index("jobid" if "jobid" in names else "jobidraw")
-    for line, text, hint in lines:
-        fields = text.removesuffix(separator if closed else "").split(separator, splits)
-        if len(fields) == len(names) + 1 and fields[-1] == "":
-            fields.pop()
-        if text == first:
-            log.counts["dropped: line with the names of fields again"] += 1
-        elif len(fields) == len(names):
-            if sacct_fields.is_step(fields[named]):  # most lines
-                log.counts[f"dropped: {sacct_fields.STEP}"] += 1
-                continue
-            for place, column in read:
-                column.append(fields[place].strip())
-            log.lines.append(line)
-        elif text.strip():
-            if len(fields) > len(names):
-                hint = _MANY if separator == "|" else _OTHER_SEPARATOR.format(separator)
-            problem = f"{len(fields)} fields, and line 1, their names, {len(names)}{hint}"
-            few = "many" if len(fields) > len(names) else "few"
-            log.refuse(line, problem, f"line with too {few} fields")
-    log.fields = columns
-    return log
-
-
-def _check_fields(path: Path, names: list[str]) -> None:
-    """Say which fields are lacking, or there twice."""
-    lacking = [
-        "one of " + ", ".join(some) if len(some) > 1 else some[0]
-        for some in _NEEDED
-        if not {name.casefold() for name in some} & {*names}
-    ]
-    if lacking:
-        raise WorkloadError(f"{path}, line 1: fields lack {'; '.join(lacking)}. {_ADVICE}")
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice:
-        raise WorkloadError(f"{path}, line 1: the field {twice!r} stands there twice")
+def _records(path: Path, how: Reading) -> Log:
+    """Return the records of a dump, of lines or in JSON."""
+    if how.fields is None and sacct_json.is_json(head_of(path, WorkloadError)):
+        return sacct_json.records_of(path, how)
+    return sacct_lines.records_of(path, how)
 
 
 def _drop_no_jobs(log: Log) -> None:
@@ -196,6 +109,33 @@ def _drop_no_jobs(log: Log) -> None:
     log.drop(reasons)
 
 
+def _take_cluster(log: Log) -> None:
+    """Keep the jobs of one cluster, if the log has several: of the machine's, else of the largest.
+
+    Without a machine with nodes they all stay.
+
+    Warns
+    -----
+    WorkloadWarning : there are several; how many jobs each has, and which are taken.
+    """
+    clusters = log.texts("Cluster")
+    jobs = Counter(filter(None, clusters))
+    if len(jobs) < 2:
+        return
+    known = {name.casefold(): name for name in jobs}
+    wanted = log.how.cluster
+    if wanted is None:
+        taken = "One machine stands for all: sacct -M NAME prints one, --cluster slurm.conf its own"
+    else:
+        own = known.get(wanted.casefold())
+        chosen = own or jobs.most_common(1)[0][0]
+        why = "as the machine is called" if own else "which has most: no ClusterName says otherwise"
+        taken = f"Those of {printable(chosen)} are taken, {why}"
+        log.drop(["" if one == chosen else f"job of another cluster, {one}" for one in clusters])
+    told = ", ".join(f"{printable(name)} ({number:,})" for name, number in jobs.most_common())
+    warn_caller(f"{log.path} has jobs of {len(jobs)} clusters: {told}. {taken}", WorkloadWarning)
+
+
 def _id(log: Log) -> str:
     """Return the field by which runs are those of one job."""
     return "JobID" if "jobid" in log.fields else "JobIDRaw"
@@ -203,8 +143,8 @@ def _id(log: Log) -> str:
 
 def _columns(log: Log, clock: Clock) -> dict[str, Any]:
     """Return the columns of jobs, (n,) each; times in seconds since 1970; -1 is unknown."""
-    tasks: list[JobId] = log.parsed("JobID", job_id, NO_ID)
-    number = _job_numbers(log, tasks)
+    tasks, raw, shift = _ids(log)
+    number = _job_numbers(log, tasks, raw)
     submit = log.numbers(("Submit", _since_1970(clock)))
     log.refuse_at(submit < 0, "Submit is blank", "line with a wrong Submit")
     start = _after(log, "Start", submit, clock)
@@ -221,7 +161,7 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
         "run_time": _run_times(log, clock, start),
         "requested_time": _requested(log),
         "status": status,
-        "preceding_job": sacct_fields.preceding(log, tasks, number, status),
+        "preceding_job": sacct_fields.preceding(log, tasks, number, status, shift),
         **sacct_fields.resources_of(log),
         "user": log.names("user", "uid"),
         "group": log.names("account", "group", "gid"),
@@ -230,23 +170,47 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
     }
 
 
-def _job_numbers(log: Log, tasks: list[JobId]) -> Ints:
-    """Return the numbers of jobs, (n,): JobIDRaw, else JobID, ``tasks``.
+def _ids(log: Log) -> tuple[list[JobId], list[JobId], list[int]]:
+    """Return the ids in JobID and JobIDRaw, and what was added to the numbers of each job, (n,).
+
+    Ids are unique in a cluster. If jobs of several clusters stay and have the same, those of all
+    but the first get numbers behind all others.
+    """
+    tasks, raw = (log.parsed(name, job_id, NO_ID) for name in ("JobID", "JobIDRaw"))
+    of: dict[str, set[int]] = {}
+    for cluster, *ids in zip(log.texts("Cluster"), tasks, raw, strict=True):
+        of.setdefault(cluster, set()).update(one.number for one in ids if one.number >= 0)
+    together = set().union(*of.values())
+    step = max(together, default=0) + 1
+    if sum(map(len, of.values())) == len(together):
+        step = 0
+    by = {cluster: step * place for place, cluster in enumerate(of)}
+    shift = [by[cluster] for cluster in log.texts("Cluster")]
+    log.count(_SHIFTED, shift)
+
+    def shifted(ids: list[JobId]) -> list[JobId]:
+        moved = zip(ids, shift, strict=True)
+        return [
+            one._replace(number=one.number + by) if one.number >= 0 else one for one, by in moved
+        ]
+
+    return shifted(tasks), shifted(raw), shift
+
+
+def _job_numbers(log: Log, tasks: list[JobId], raw: list[JobId]) -> Ints:
+    """Return the numbers of jobs, (n,): JobIDRaw, ``raw``, else JobID, ``tasks``.
 
     Tasks of arrays have one JobID, that of the array. Without JobIDRaw they are numbered anew,
     array by array, from the number behind the greatest of the dump on.
     """
-    raw: list[JobId] = log.parsed("JobIDRaw", job_id, NO_ID)
     known = [own if own.number >= 0 else one for own, one in zip(raw, tasks, strict=True)]
     log.count(
         f"repaired: {sacct_fields.PART} taken for a job of its own",
         [one.part for one in (tasks if "jobid" in log.fields else raw)],
     )
     log.count(sacct_fields.ANEW, [one.task is not None for one in known])
-    alike = {one for one in known if one.task is not None}
-    first = max((one.number for one in known), default=0) + 1
-    new = {one: number for number, one in enumerate(sorted(alike), first)}
-    return np.array([new.get(one, one.number) for one in known], dtype=np.int64)
+    ids = [(one.number, None if one.task is None else (one.task, one.part)) for one in known]
+    return numbered(ids)["job_number"]
 
 
 def _since_1970(clock: Clock) -> Any:

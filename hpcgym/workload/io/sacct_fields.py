@@ -11,6 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,9 +80,13 @@ UNLIMITED, NO_LIMIT_S = "UNLIMITED", 365 * DAY_S
 #: A time limit that is not told.
 UNSAID = "Partition_Limit"
 
-_MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([KMGTP]?)([cn]?)", re.IGNORECASE)
+_MEMORY = re.compile(r"(\d{1,20}(?:\.\d{1,6})?)([KMGTPE]?)([cn]?)", re.IGNORECASE)
 #: Megabytes, as Slurm counts them, of a unit of memory.
-_UNITS = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
+_UNITS = {"": Fraction(1), **{unit: Fraction(1024) ** k for k, unit in enumerate("KMGTPE", -1)}}
+_MOST_MEMORY = 1 << 40  # megabytes
+_UNSET = ((1 << 63) - 2, (1 << 63) - 1)  # without the mark of 64 bits
+_OF_A_CORE = 1 << 31  # the mark of 32 bits
+_OF_A_NODE = 1 << 27  # megabytes that no node has
 
 #: Amounts under the name of a generic resource that no job holds: what it used of its GPUs.
 _OF_GPUS = ("gres/gpumem", "gres/gpuutil")
@@ -177,8 +182,11 @@ def _limit_in_words(text: str) -> int:
     return words.get(text.casefold(), 0)
 
 
-def memory_mb(text: str) -> int:
-    """Return the megabytes of ``4Gc``, ``2000Mn`` or ``8G``, rounded up, per whatever it is.
+def requested_mb(text: str) -> tuple[int, str]:
+    """Return the megabytes of ReqMem, and of what: a core ``c``, a node ``n``, else the job.
+
+    Slurm marks memory of a core by the highest bit of the number, which some versions print: of 64
+    bits, or of 32 in jobs of older ones. 0 is none, and so is what stands for an unset number.
 
     Raises
     ------
@@ -187,12 +195,14 @@ def memory_mb(text: str) -> int:
     found = _MEMORY.fullmatch(text)
     if found is None:
         raise ValueError("no memory such as 4G, 2000Mc or 16Gn")
-    return math.ceil(float(found[1]) * _UNITS[found[2].upper()])
-
-
-def per_what(text: str) -> str:
-    """Return ``c`` of memory for each core, ``n`` of memory for each node, else nothing."""
-    return text[-1].casefold() if text[-1:].casefold() in ("c", "n") else ""
+    amount, per = math.ceil(Fraction(found[1]) * _UNITS[found[2].upper()]), found[3].casefold()
+    if amount >= 1 << 63:
+        amount, per = amount - (1 << 63), "c"
+    if amount in _UNSET:
+        return 0, per
+    if amount > _MOST_MEMORY:
+        raise ValueError("more than any machine has")
+    return amount, per
 
 
 def tres(text: str) -> dict[str, int]:
@@ -216,7 +226,9 @@ def tres(text: str) -> dict[str, int]:
         generic = "gpu" if generic.casefold() == "gpu" else generic
         try:
             if kind == "mem":
-                amounts[kind] = memory_mb(amount)
+                memory, per = requested_mb(amount)
+                if not per:
+                    amounts[kind] = memory
             elif kind in ("cpu", "node"):
                 amounts[kind] = whole(amount)
             elif kind.startswith(GENERIC) and not kind.startswith(_OF_GPUS):
@@ -303,6 +315,7 @@ def _number(text: str) -> int:
 # --- What jobs of a dump of ``sacct`` held --------------------------------------------------------
 
 _BESIDE_RESOURCES = "not used: licenses or burst buffers"
+_MARKED = "repaired: ReqMem with the mark of memory of each core, 2^31"
 _TRES = ("AllocTRES", "ReqTRES")
 _OF_NODES = ("cpu", "mem", "node", "gpu")
 
@@ -354,10 +367,18 @@ def resources_of(log: Log) -> dict[str, Ints]:
 
 def _requested_memory(log: Log, cores: Ints, nodes: Ints) -> Ints:
     """Return the memory of jobs by ReqMem [MB], of which some is told for each core or node."""
-    amount = log.numbers(("ReqMem", memory_mb))
-    per = log.parsed("ReqMem", per_what, "")
-    times = np.select([np.array(per) == "c", np.array(per) == "n"], [cores, nodes], 1)
-    return np.where(amount > 0, amount * np.maximum(times, 1), MISSING)
+    told = log.parsed("ReqMem", requested_mb, (MISSING, ""))
+    amount = np.array([one for one, _ in told], np.int64)
+    per = np.array([what for _, what in told], str)
+    nodes = np.maximum(nodes, 1)
+    of_a_node = np.where(per == "", amount // nodes, amount)
+    marked = (amount >= _OF_A_CORE) & (of_a_node >= _OF_A_NODE)
+    log.count(_MARKED, marked)
+    amount = amount - np.where(marked, _OF_A_CORE, 0)
+    of_a_core = (per == "c") | marked
+    amount = np.where(of_a_core & (amount >= _OF_A_CORE - 2), 0, amount)  # an unset number
+    times = np.select([of_a_core, per == "n"], [np.maximum(cores, 1), nodes], 1)
+    return np.where(amount > 0, amount * times, MISSING)
 
 
 # --- Which jobs a job of Slurm follows, as by ``afterok:12:13,afterany:14`` -----------------------
@@ -398,13 +419,16 @@ class _Condition(NamedTuple):
     ids: tuple[str, ...]
 
 
-def preceding(log: Log, tasks: Sequence[JobId], number: Ints, status: Ints) -> NDArray[Any]:
+def preceding(
+    log: Log, tasks: Sequence[JobId], number: Ints, status: Ints, shift: Sequence[int]
+) -> NDArray[Any]:
     """Return the jobs that each job follows, (n,): numbers, or texts such as ``7 9``, -1 of none.
 
     Parameters
     ----------
     log : counts what is not used, and what the log itself did not keep.
     tasks, number, status : of each job, (n,).
+    shift : what was added to the numbers of each job, and is to those that it names, (n,).
     """
     if "dependency" in log.fields:
         texts = log.texts("dependency")
@@ -413,7 +437,7 @@ def preceding(log: Log, tasks: Sequence[JobId], number: Ints, status: Ints) -> N
     if not any(texts):
         return np.full(len(number), MISSING)
     known = {text: _conditions(text) for text in set(texts)}
-    jobs = _Jobs(tasks, number, status)
+    jobs = _Jobs(tasks, number, status, shift)
     found: list[list[int]] = []
     for place, text in enumerate(texts):
         others: list[int] = []
@@ -468,8 +492,10 @@ def _condition(part: str) -> _Condition | str:
 class _Jobs:
     """The jobs of a log by their ids: how they ended, tasks of arrays."""
 
-    def __init__(self, own: Sequence[JobId], number: Ints, status: Ints) -> None:
-        self.own = own
+    def __init__(
+        self, own: Sequence[JobId], number: Ints, status: Ints, shift: Sequence[int]
+    ) -> None:
+        self.own, self.shift = own, shift
         self.status = dict(zip(number.tolist(), status.tolist(), strict=True))  # the last counts
         self.tasks: dict[int, dict[int, int]] = {}
         for job, one in zip(own, number.tolist(), strict=True):
@@ -484,8 +510,9 @@ class _Jobs:
         found = []
         own = self.own[place].task
         for text in one.ids:
-            job, _, task = text.partition("_")
-            tasks = self.tasks.get(int(job), {})
+            told, _, task = text.partition("_")
+            job = int(told) + self.shift[place]
+            tasks = self.tasks.get(job, {})
             if one.kind == "aftercorr" and own is not None and not task:
                 task = str(own)
             if task.isdigit() and int(task) not in tasks:
@@ -493,7 +520,7 @@ class _Jobs:
             elif task.isdigit():
                 found.append(tasks[int(task)])
             else:
-                found += tasks.values() if tasks else [int(job)]
+                found += tasks.values() if tasks else [job]
         completed = _ENDS[one.kind]
         ends = [self.status[job] == 1 for job in found if self.status.get(job, MISSING) != MISSING]
         if completed is not None and any(end != completed for end in ends):

@@ -91,7 +91,7 @@ def parse_line(line: bytes) -> tuple[list[int | float], int, bool]:
             shown = token[:24].decode("utf-8", "backslashreplace")
             problem = f"field {k + 1} ({column}) is {shown!r}, {error}"
             if line.count(b"|") > 1:
-                problem += "; a dump of sacct begins with a line of names: sacct -P, without -n"
+                problem += "; a dump of sacct begins with names of fields; or --fields tells them"
             raise BadLineError(problem, error.reason) from None
         values.append(value)
         rounded |= changed << k

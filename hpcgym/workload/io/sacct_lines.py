@@ -1,0 +1,235 @@
+"""The lines of a dump of ``sacct -P``: the names of its fields, and the texts between separators.
+
+What stands between the names in line 1 separates the fields, one character or several
+(``--delimiter='^|^'``); a dump printed without that line (``-n``) is read by names that are given.
+Names of jobs, comments and commands may hold the separator: then what the other fields look like
+tells where each begins.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from hpcgym.errors import WorkloadError
+from hpcgym.workload.io.files import Reading
+from hpcgym.workload.io.log_lines import Log
+from hpcgym.workload.io.sacct_fields import OPEN_STATES, STATES, STEP, is_step
+
+#: Fields that a dump must have one of, in words of sacct.
+_NEEDED = (
+    ("JobID", "JobIDRaw"),
+    ("Submit",),
+    ("Start",),
+    ("ElapsedRaw", "Elapsed", "End"),
+    ("AllocCPUS", "NCPUS", "ReqCPUS", "AllocTRES", "ReqTRES"),
+)
+#: Others that tell that a line has the names of fields.
+_TELLING = {
+    *(name.casefold() for names in _NEEDED for name in names),
+    *("jobname", "partition", "account", "state", "exitcode", "user", "qos", "timelimit"),
+}
+#: Fields that say something of the scheduling which no simulation goes by.
+UNUSED = ("Priority", "Reason", "Reservation", "Constraints")
+#: All that are read.
+READ = {
+    *(name.casefold() for names in (*_NEEDED, UNUSED) for name in names),
+    *("state", "eligible", "timelimit", "timelimitraw", "reqmem"),
+    *("nnodes", "allocnodes", "nodelist", "reqnodes"),
+    *("dependency", "nice", "submitline", "user", "uid", "account", "group", "gid"),
+    *("qos", "partition", "cluster"),
+}
+
+_FIELDS = "JobID,JobIDRaw,User,Account,Partition,QOS,State,Submit,Eligible,Start,ElapsedRaw"
+_ADVICE = f"sacct -a -P -o {_FIELDS},TimelimitRaw,AllocCPUS,NNodes,ReqMem,AllocTRES prints them"
+_MANY = "; is the separator in a name? leave JobName and Comment out of -o, or put SubmitLine last"
+_OTHER_SEPARATOR = "; is {!r} in a field, as in AllocTRES? sacct -P puts | between fields"
+_IN_FIELD = "repaired: separator in a name or a list, told by the fields beside it"
+
+_BETWEEN = re.compile(r"(?<=[A-Za-z])[^A-Za-z]+(?=[A-Za-z])")  # names of fields are of letters
+_NAME = re.compile(r"[A-Za-z]+")
+
+# --- What fields look like ------------------------------------------------------------------------
+
+_TIMES = re.compile(r"\d{4}-\d\d-\d\dT.*|\d{9,11}|Unknown|None|N/A|")
+_NUMBERS = re.compile(r"\d*|UNLIMITED|Partition_Limit", re.IGNORECASE)
+_DURATIONS = re.compile(r"[\d:.-]*|UNLIMITED|Partition_Limit", re.IGNORECASE)
+_LISTS = re.compile(r"[\w/:.-]+=.*|")
+_LOOKS = {
+    **dict.fromkeys(("jobid", "jobidraw"), re.compile(r"\d+(?:[_+].*)?(?:\..*)?")),
+    **dict.fromkeys(("submit", "eligible", "start", "end"), _TIMES),
+    **dict.fromkeys(("elapsedraw", "timelimitraw", "alloccpus", "ncpus", "reqcpus"), _NUMBERS),
+    **dict.fromkeys(("nnodes", "allocnodes", "uid", "gid", "priority"), _NUMBERS),
+    **dict.fromkeys(("elapsed", "timelimit", "totalcpu", "cputimeraw"), _DURATIONS),
+    **dict.fromkeys(("alloctres", "reqtres"), _LISTS),
+    "state": re.compile(rf"(?:{'|'.join((*STATES, *OPEN_STATES))})(?:\+| .*)?"),
+    "exitcode": re.compile(r"\d+:\d+|"),
+}
+#: Fields that may hold any separator.
+_FREE = {
+    *("jobname", "comment", "admincomment", "systemcomment", "extra", "submitline", "workdir"),
+    *("container", "constraints", "wckey", "stdin", "stdout", "stderr", "alloctres", "reqtres"),
+}
+
+
+def is_dump(head: bytes) -> bool:
+    """Tell whether the first bytes of a file are those of a dump, with separators or without."""
+    names = {*_names(head.split(b"\n", 1)[0].decode("utf-8-sig", "replace"))}
+    return bool({"jobid", "jobidraw"} & names) and len(_TELLING & names) > 2
+
+
+def records_of(path: Path, how: Reading) -> Log:
+    """Return the records of a dump; steps are counted, lines that are no records refused.
+
+    Raises
+    ------
+    WorkloadError : a file that cannot be read; fields that are lacking, all of them named; a line
+        with fewer or more fields, unless such lines are skipped.
+    """
+    log = Log(path, how)
+    lines = log.texts_of_lines("a dump of sacct")
+    first = ""
+    if how.fields is None:
+        first = next(lines, (1, "", ""))[1]
+        if not first.strip():
+            raise WorkloadError(
+                f"{path} is empty, or its line 1 is: it must have the names of fields"
+            )
+        separator, names = _separator(first), _names(first)
+        where = "line 1"
+        if separator == " ":
+            raise WorkloadError(
+                f"{path}, line 1: fields are separated by blanks, which cut names: print them with"
+                " sacct -P (--parsable2)"
+            )
+    else:
+        separator, names = "", _names(",".join(how.fields))
+        where = "the fields that are given"
+    closed = names[-1] == ""  # --parsable, with a separator behind the last field too
+    if closed:
+        names.pop()
+    _check_fields(f"{path}, {where}" if how.fields is None else f"{path}: {where}", names)
+    log.fields = {name: [] for name in names if name in READ}
+    read = [(names.index(name), column) for name, column in log.fields.items()]
+    named = names.index("jobid" if "jobid" in names else "jobidraw")
+    for line, text, hint in lines:
+        if text == first:
+            if first:
+                log.counts["dropped: line with the names of fields again"] += 1
+            continue
+        separator = separator or _separator_of(text, len(names))
+        text = text.removesuffix(separator) if closed else text
+        fields = _split(text, separator, names, log)
+        if len(fields) == len(names):
+            if is_step(fields[named]):  # most lines
+                log.counts[f"dropped: {STEP}"] += 1
+                continue
+            for place, column in read:
+                column.append(fields[place].strip())
+            log.lines.append(line)
+        elif text.strip():
+            if len(fields) > len(names):
+                hint = _MANY if separator == "|" else _OTHER_SEPARATOR.format(separator)
+            problem = f"{len(fields)} fields, and {where}, their names, {len(names)}{hint}"
+            few = "many" if len(fields) > len(names) else "few"
+            log.refuse(line, problem, f"line with too {few} fields")
+    return log
+
+
+def _separator(first: str) -> str:
+    """Return what stands between the names of fields in line 1, of a blank and more the latter."""
+    between = Counter(run.strip(' "') or " " for run in _BETWEEN.findall(first))
+    return between.most_common(1)[0][0] if between else "|"
+
+
+def _separator_of(text: str, number: int) -> str:
+    """Return what stands between so many fields in a line, or more texts, ``|`` if nothing does."""
+    found: set[str] = {"|", *re.findall(r"[^\w\s:./+=-]+|\t", text)}
+    surplus = {one: text.count(one) + 1 - number for one in sorted(found)}
+    fit = [one for one in surplus if surplus[one] >= 0]
+    return min(fit, key=lambda one: (surplus[one] > 1, -len(one)), default="|")
+
+
+def _names(first: str) -> list[str]:
+    """Return the names of fields in a line, in lower case, without widths such as ``%30``."""
+    names = first.rstrip("\r\n").split(_separator(first))
+    return [name.strip(' \t"').partition("%")[0].casefold() for name in names]
+
+
+def _split(text: str, separator: str, names: Sequence[str], log: Log) -> list[str]:
+    """Return the fields of a line; as many as there are separators where that is not clear."""
+    fields = text.split(separator)
+    if '"' in text and len(separator) == 1 and (fields[0][:1] == '"' or len(fields) > len(names)):
+        quoted = next(csv.reader([text], delimiter=separator), [])
+        if len(quoted) == len(names):  # as tables are written
+            return quoted
+    if len(fields) <= len(names):
+        return fields
+    last = len(names) - 1
+    closed = [] if fields[-1].strip() else [fields[:-1]]
+    for texts in (*closed, fields):
+        if len(texts) == len(names) and all(map(_looks, names, texts)):
+            return texts
+        if names[last] == "submitline" and all(map(_looks, names[:last], texts)):
+            return [*texts[:last], separator.join(texts[last:])]  # it has all that is left
+        if starts := _starts(texts, names):
+            log.counts[_IN_FIELD] += 1
+            return [separator.join(texts[a:b]) for a, b in pairwise(starts)]
+    return fields
+
+
+def _starts(texts: Sequence[str], names: Sequence[str]) -> list[int]:
+    """Return at which text each field begins, and where the last one ends; nothing if unclear.
+
+    Of fields that nobody reads the bounds may be unclear.
+    """
+    surplus = len(texts) - len(names)
+
+    def ends(place: int, start: int) -> list[int]:
+        """Return where a field may end that begins at a text."""
+        found = []
+        most = start + 1 + (surplus if names[place] in _FREE else 0)
+        for end in range(start + 1, min(most, len(texts)) + 1):
+            if not _looks(names[place], texts[end - 1]):
+                break
+            found.append(end)
+        return found
+
+    starts = [{0}]
+    for place in range(len(names)):
+        starts.append({end for start in starts[place] for end in ends(place, start)})
+    starts[-1] &= {len(texts)}
+    for place in reversed(range(len(names))):
+        kept = {one for one in starts[place] if starts[place + 1] & {*ends(place, one)}}
+        starts[place] = kept
+    needed = [k for place, name in enumerate(names) if name in READ for k in (place, place + 1)]
+    if not starts[0] or any(len(starts[k]) > 1 for k in needed):
+        return []
+    chosen = [0]  # where it is unclear, of fields that are not read, the first that will do
+    for place in range(len(names)):
+        chosen.append(min(starts[place + 1] & {*ends(place, chosen[-1])}))
+    return chosen
+
+
+def _looks(name: str, text: str) -> bool:
+    """Tell whether a text may be that of a field, or a part of it."""
+    shape = _LOOKS.get(name)
+    return shape is None or shape.fullmatch(text.strip()) is not None
+
+
+def _check_fields(where: str, names: list[str]) -> None:
+    """Say which fields are lacking, or there twice."""
+    lacking = [
+        "one of " + ", ".join(some) if len(some) > 1 else some[0]
+        for some in _NEEDED
+        if not {name.casefold() for name in some} & {*names}
+    ]
+    if lacking:
+        raise WorkloadError(f"{where}: fields lack {'; '.join(lacking)}. {_ADVICE}")
+    twice = next((name for name in names if names.count(name) > 1 and _NAME.fullmatch(name)), None)
+    if twice:
+        raise WorkloadError(f"{where}: the field {twice!r} stands there twice")

@@ -1,0 +1,116 @@
+"""Lines of dumps of sacct with any separator, also where names hold it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpcgym import load_workload
+from hpcgym.errors import WorkloadError
+from hpcgym.workload import Workload
+from hpcgym.workload.io.swf_header import names_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::hpcgym.errors.WorkloadWarning")
+
+HEAD = ["JobID", "JobName", "User", "State", "Submit", "Start", "ElapsedRaw", "Comment", "ReqMem",
+        "AllocCPUS", "AllocTRES"]  # fmt: skip
+JOB = ["7", "run.sh", "ann", "CANCELLED by 12", "2024-03-01T12:00:00", "2024-03-01T12:00:10", "50",
+       "none", "4G", "4", "cpu=4,mem=4G,node=1"]  # fmt: skip
+IN_FIELD = "repaired: separator in a name or a list, told by the fields beside it"
+
+
+def read(folder: Path, text: str, **options: object) -> Workload:
+    path = folder / "jobs.txt"
+    path.write_text(text)
+    return load_workload(path, "none", **options)  # type: ignore[arg-type]
+
+
+def changed(**values: str) -> list[str]:
+    return [values.get(name, text) for name, text in zip(HEAD, JOB, strict=True)]
+
+
+def check_job(workload: Workload) -> None:
+    """All that JOB tells."""
+    assert workload.job_number.tolist() == [7]
+    assert workload.wait_time.tolist() == [10]
+    assert workload.run_time.tolist() == [50]
+    assert workload.requested_processors.tolist() == [4]
+    assert workload.requested_memory.tolist() == [1_024_000]
+    assert workload.status.tolist() == [5]
+    assert names_of(workload, "user_id") == {1: "ann"}
+
+
+@pytest.mark.parametrize("separator", ["^|^", "||", "@@", "~", "\x1f", "::::", "|;|", "%", "\t|"])
+def test_separators_of_any_length(tmp_path: Path, separator: str) -> None:
+    for closed in ("", separator):  # as by --parsable2 and --parsable
+        lines = [separator.join(fields) + closed for fields in (HEAD, JOB)]
+        workload = read(tmp_path, "\n".join(lines) + "\n")
+        check_job(workload)
+        assert workload.cleaning == {}
+
+
+@given(
+    name=st.text("ab| ", max_size=9),
+    comment=st.text("7:|=", max_size=9),
+)
+def test_names_may_hold_the_separator(
+    tmp_path_factory: pytest.TempPathFactory, name: str, comment: str
+) -> None:
+    lines = ["|".join(HEAD), "|".join(changed(JobName=name, Comment=comment))]
+    workload = read(tmp_path_factory.mktemp("dump"), "\n".join(lines))
+    check_job(workload)
+    assert workload.cleaning == ({IN_FIELD: 1} if "|" in name + comment else {})
+
+
+def test_lists_may_hold_the_separator(tmp_path: Path) -> None:
+    workload = read(tmp_path, f"{','.join(HEAD)}\n{','.join(JOB)}\n")
+    check_job(workload)
+    assert workload.cleaning == {IN_FIELD: 1}
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_NONNUMERIC, csv.QUOTE_ALL])
+def test_tables_with_quotes(tmp_path: Path, separator: str, quoting: int) -> None:
+    """As a program writes them that has read a dump, with numbers of rows before."""
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=separator, quoting=quoting, lineterminator="\n")  # type: ignore[arg-type]
+    writer.writerow(["", *HEAD])
+    writer.writerow(["0", *changed(JobName=f'a{separator}"b"', Comment=separator)])
+    workload = read(tmp_path, text.getvalue(), format="sacct")
+    check_job(workload)
+    assert workload.cleaning == {}
+
+
+def test_where_a_field_begins_may_be_unclear(tmp_path: Path) -> None:
+    """Nobody can tell which of the texts between two names is the user's."""
+    head = [*HEAD[:3], "WorkDir", *HEAD[3:]]
+    job = ["7", "a", "b|ann", "c", *JOB[3:]]
+    with pytest.raises(WorkloadError, match=r"line 2: 13 fields, and line 1, their names, 12; is"):
+        read(tmp_path, "|".join(head) + "\n" + "|".join(job))
+    beside = [*HEAD[:2], "WorkDir", *HEAD[2:]]
+    workload = read(tmp_path, "|".join(beside) + "\n" + "|".join(["7", "a", "b|c", *JOB[2:]]))
+    check_job(workload)
+
+
+@pytest.mark.parametrize("separator", ["|", "^|^", "\t", ","])
+def test_dumps_without_names_of_fields(tmp_path: Path, separator: str) -> None:
+    lines = [separator.join(JOB), separator.join(changed(JobID="7.batch"))]
+    for closed in ("", separator):
+        text = "".join(line + closed + "\n" for line in lines)
+        workload = read(tmp_path, text, fields=",".join(HEAD).replace("JobName", "JobName%30"))
+        check_job(workload)
+        assert workload.cleaning["dropped: step of a job"] == 1
+    check_job(read(tmp_path, text, fields=HEAD))
+    with pytest.raises(WorkloadError, match=r"\.txt: the fields that are given: fields lack"):
+        read(tmp_path, text, fields="JobID,State,Start,End,NCPUS")
+    with pytest.raises(WorkloadError, match="and the fields that are given, their names, 5"):
+        read(tmp_path, text, fields="JobID,Submit,Start,End,NCPUS")
+    with pytest.raises(WorkloadError, match="fields is of files, and 'lublin:jobs=5' is none"):
+        load_workload("lublin:jobs=5", fields="JobID")
+    with pytest.raises(WorkloadError, match="fields are of a dump of sacct, and the format is swf"):
+        read(tmp_path, text, fields="JobID", format="swf")
