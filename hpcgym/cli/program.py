@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from hpcgym.cli.calibrate import calibrate
 from hpcgym.cli.evaluate import evaluate
 from hpcgym.cli.explore import explain, explore
 from hpcgym.cli.generate import generate
@@ -36,7 +37,7 @@ app = typer.Typer(
     },
 )
 for command in (
-    *(simulate, compare, explain, explore, replay, drive, verify, evaluate, tune),
+    *(simulate, compare, explain, explore, replay, drive, verify, evaluate, tune, calibrate),
     *(machines, generate),
 ):
     app.command(cls=ExplainedCommand)(command)

@@ -46,7 +46,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
@@ -57,7 +57,7 @@ import numpy as np
 from hpcgym.errors import HpcgymError, HpcgymWarning, unknown, warn_caller
 from hpcgym.files import toml_file, toml_of
 from hpcgym.machine.partitions import Partition, nodes_of_text, text_of_nodes
-from hpcgym.machine.pool import ANY_NUMBER, Cluster, NodeGroup, Usual
+from hpcgym.machine.pool import ANY_NUMBER, Cluster, NodeGroup, Usual, with_counts
 from hpcgym.machine.power import Level, NodePower
 from hpcgym.machine.slurm import ENDING as SLURM
 from hpcgym.machine.slurm import read_slurm_conf
@@ -70,6 +70,7 @@ _SOCKETS = "sockets"
 _ANY = "any"  # of a resource that limits nobody
 # nodes, sockets of each, cores of each: a number may be missing, to be told so
 _EQUAL_NODES = re.compile(r"-?\d*(x-?\d*)+", re.IGNORECASE)
+_MORE_NODES = re.compile(r"(.*[^+-])([+-]\d{1,7})", re.DOTALL)  # behind the name of a machine
 _Made = TypeVar("_Made", "_Queue", NodePower, Level, Partition)
 
 
@@ -174,7 +175,9 @@ def find_cluster(source: str | os.PathLike[str] | int | Cluster) -> Cluster:
         TOML file or of a slurm.conf (any file that ends in ``.conf``), equal nodes as
         ``NODESxSOCKETSxCORES``, of which the last are the cores of a socket (``100x2x24``: 100
         nodes of 48 cores), a number of processors, also as a text, which is a pool of them, or a
-        machine. A slurm.conf with settings that are not of the machine gives a warning.
+        machine. A slurm.conf with settings that are not of the machine gives a warning. Behind a
+        machine of nodes ``+2`` adds two to its largest group, and ``-2`` takes two away:
+        ``slurm.conf+2``.
 
     Raises
     ------
@@ -192,6 +195,8 @@ def find_cluster(source: str | os.PathLike[str] | int | Cluster) -> Cluster:
         )
     path, name = Path(os.path.expanduser(source)), str(source).casefold()
     is_file = os.path.isfile(path)  # pathlib raises for names that no file can have
+    if not is_file and (more := _MORE_NODES.fullmatch(str(source))):
+        return _with_more(find_cluster(more[1]), int(more[2]), str(source))
     if path.suffix == SLURM:
         return _of_slurm(path)
     if is_file or path.suffix == ".toml" or len(path.parts) > 1:
@@ -205,6 +210,18 @@ def find_cluster(source: str | os.PathLike[str] | int | Cluster) -> Cluster:
         return _equal_nodes(name)
     such = "a TOML file, a number of processors, or such as 100x2x24"
     raise HpcgymError(unknown("machine", str(source), machine_names(), such))
+
+
+def _with_more(cluster: Cluster, nodes: int, text: str) -> Cluster:
+    """Return a machine with so many more nodes in its largest group, or fewer."""
+    if not cluster.groups:
+        raise HpcgymError(f"{text}: a pool of processors has no nodes to add to, or to take away")
+    counts = [group.nodes for group in cluster.groups]
+    largest = counts.index(max(counts))
+    if counts[largest] + nodes < 0:
+        raise HpcgymError(f"{text}: its largest group has {counts[largest]} nodes")
+    counts[largest] += nodes
+    return replace(with_counts(cluster, counts), name=f"{cluster.name}{nodes:+d}")
 
 
 def _of_slurm(path: Path) -> Cluster:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -266,6 +266,39 @@ class Cluster:
         groups = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
         groups.flags.writeable = False
         return groups
+
+
+def with_counts(cluster: Cluster, counts: Sequence[int]) -> Cluster:
+    """Return a machine with other numbers of nodes in its groups.
+
+    Of a group that becomes smaller, the last nodes go. Those that a group gains are in the
+    partitions that have its last node.
+
+    Parameters
+    ----------
+    counts : of each group, from 0; the number of nodes that it has then.
+
+    Raises
+    ------
+    HpcgymError : no node is left.
+    """
+    groups, place, new = [], {}, []  # new: numbers of the nodes that a last one brings along
+    begin = number = 0
+    for group, count in zip(cluster.groups, counts, strict=True):
+        for node in range(min(group.nodes, count)):
+            place[begin + node] = number + node
+        new.append((begin + group.nodes - 1, range(number + group.nodes, number + count)))
+        begin, number = begin + group.nodes, number + count
+        groups += [replace(group, nodes=count)] if count else []
+    if not groups:
+        raise HpcgymError(f"no node is left of {cluster.name or 'the machine'}")
+    partitions = []
+    for one in cluster.partitions:
+        nodes = [place[node] for node in one.nodes if node in place]
+        nodes += [node for last, more in new if last in one.nodes for node in more]
+        partitions.append(replace(one, nodes=tuple(nodes)))
+    made = {"groups": tuple(groups), "partitions": tuple(partitions), "processors": None}
+    return replace(cluster, **made)  # type: ignore[arg-type]
 
 
 _DERIVED_POWERS = ("shutdown_power_w", "boot_power_w")  # None: as another one

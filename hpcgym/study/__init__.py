@@ -2,8 +2,8 @@
 
 ``sweep`` simulates many schedulers on any executor, ``evaluation`` compares policies on the same
 unseen slices of a workload, ``suite`` is a benchmark of frozen tasks whose submissions others can
-prove, ``tuning`` searches a scheduler for one's own log. Sweeps and
-tuning share ``executors``, all share ``intervals``.
+prove, ``tuning`` searches a scheduler for one's own log, ``calibration`` settings that explain
+that log's past. Sweeps and tuning share ``executors``, all share ``intervals``.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hpcgym.study.calibration import calibrate as calibrate
     from hpcgym.study.evaluation.figures import draw_profiles as draw_profiles
     from hpcgym.study.evaluation.leaderboard import Leaderboard as Leaderboard
     from hpcgym.study.evaluation.online import Prequential as Prequential
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 # imported when first used: workers that run other tasks need no simulator
 _MODULES = {
+    "calibration": ("calibrate",),
     "evaluation.figures": ("draw_profiles",),
     "evaluation.leaderboard": ("Leaderboard",),
     "evaluation.online": ("Prequential", "prequential"),

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from commands import as_csv, as_json, succeed
 
+from hpcgym import load_workload, simulate
+
 HEAD = (
     "JobID|JobIDRaw|User|Account|Partition|QOS|State|Submit|Start|ElapsedRaw|TimelimitRaw|AllocCPUS"
     "|NNodes"
@@ -88,3 +90,15 @@ def test_the_recorded_past_stands_beside_simulations(here: Path) -> None:
     *_, last = as_csv("compare", "jobs.txt", "--processors", "16")
     assert (last["scheduler"], last["max_wait_s"]) == ("recorded", "1000")
     assert "recorded" not in succeed("simulate", "lublin:jobs=20").stdout  # which has no past
+
+
+def test_what_explains_a_past(here: Path) -> None:
+    jobs = load_workload("lublin:jobs=1500,processors=64,load=1.0,users=5,seed=1")
+    jobs = jobs.with_columns(requested_processors=jobs.requested_processors.clip(max=32))
+    simulate(jobs, "easy", processors=51, quota="user:processors=32").to_swf("log.swf")
+    given = ("calibrate", "log.swf", "--processors", "64")
+    chosen = [row["settings"] for row in as_csv(*given) if row["chosen"] == "True"]
+    assert "at most 32 processors of each user run at once" in chosen[-1].split("; ")
+    text = succeed(*given).stdout
+    assert "explains 100% of the difference in the first half" in text
+    assert "does not bear it out" not in text

@@ -1,0 +1,102 @@
+"""``hpcgym calibrate``: what may explain that a log's past is not what a site's rules simulate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hpcgym.cli import loading, names
+from hpcgym.cli.groups import grouped
+from hpcgym.cli.lineup import rules_of
+from hpcgym.cli.tables import Format, Sheet, of_frame, rows_of, show
+from hpcgym.naming import duration
+from hpcgym.progress import counting
+
+#: How many settings people see, of the first step and of each other, the best first.
+_SHOWN = (10, 3)
+
+
+@grouped(
+    {
+        "Schedulers (--scheduler), the names of bundles of the other options": names.schedulers,
+        "Machines (--cluster)": names.machines,
+    }
+)
+def calibrate(
+    *,
+    workload: str,
+    scheduler: str | None = None,
+    most: int = 3,
+    reading: loading.PeriodReading,
+    format: Format = Format.table,
+) -> None:
+    """Say which settings may explain that a log's past differs from what today's rules simulate.
+
+    It tries nodes that were out of service, limits of users, accounts, QOS and partitions as tight
+    as the log keeps them, no partitions, other backfilling and depths of it, and other orders; then
+    further ones on top of the best. They are chosen on the first half of the time. How much they
+    explain of the second half says how far to trust them.
+
+    Scheduler
+    ---------
+    scheduler NAME : The site's own, as far as you know it: a name, or a file. [default: that of
+        --cluster, if it is a slurm.conf; else easy]
+    most N : How many settings are combined at most.
+
+    Examples
+    --------
+    hpcgym calibrate jobs.txt --cluster slurm.conf
+    hpcgym calibrate jobs.txt --cluster slurm.conf --scheduler slurm.conf:qos=qos.txt
+    hpcgym calibrate KTH-SP2 --scheduler easy --most 2 --format csv
+    """
+    from hpcgym.machine import Cluster
+    from hpcgym.schedule.result import recorded
+    from hpcgym.study.calibration import calibrate as run
+
+    of_file = reading.cluster if reading.cluster and reading.cluster.endswith(".conf") else "easy"
+    rules = rules_of(of_file if scheduler is None else scheduler, reading.given())
+    jobs = reading.load(workload, schedulers=[rules])
+    machine = reading.machine or Cluster(jobs.processors)
+    past = float(recorded(jobs).wait.mean())
+    table = run(jobs, rules, machine, most=most, progress=counting)
+    show(format, lambda: _sheet(jobs.name, table, past), lambda: rows_of(table))
+
+
+def _sheet(name: str, table: Any, past: float) -> Sheet:
+    """Return what people see: the best settings of each step."""
+    own, best = table.iloc[0], table[table.chosen].iloc[-1]
+    parts = [table.iloc[:1]]
+    for step in range(1, int(table.step.max()) + 1):
+        tried = table[(table.step == step) & (table.problem == "")]
+        parts.append(tried.sort_values("explained", ascending=False).head(_SHOWN[step > 1]))
+    shown = _joined(parts)
+    text = f"mean wait {duration(past)} recorded, {duration(own.mean_wait_s)} simulated"
+    if best.step == 0:
+        said = "nothing that was tried explains the difference"
+    else:
+        said = (
+            f"{best.settings}: explains {best.explained:.0%} of the difference in the first half of"
+            f" the time, on which it was chosen, and {best.explained_later:.0%} in the second; mean"
+            f" wait {duration(best.mean_wait_s)}"
+        )
+        if best.explained_later < best.explained / 2:
+            said += ". So the second half does not bear it out: something else is behind it"
+    left = len(table) - len(shown)
+    more = [f"{left:,} other settings explain less, or cannot be: --format csv has all"]
+    return Sheet([f"{name}: {text}"], [of_frame(shown)], [said, *(more if left else [])])
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Return the rows as people read them."""
+    import pandas as pd
+
+    rows = pd.concat(parts)
+    share = {name: rows[name].map("{:.0%}".format) for name in ("explained", "explained_later")}
+    return pd.DataFrame(
+        {
+            "settings": rows["settings"].replace("", "as given"),
+            "chosen": rows["chosen"].map({True: "*", False: ""}),
+            "mean wait": rows["mean_wait_s"].map(duration),
+            "explains, first half": share["explained"],
+            "second half": share["explained_later"],
+        }
+    )

@@ -1,0 +1,94 @@
+"""Which settings explain a log's past: those that made it are found, and what is tried is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from drawing import given
+from drawing import strategies as st
+
+import hpcgym
+from hpcgym.errors import WorkloadError
+from hpcgym.machine import Cluster, NodeGroup, Partition
+from hpcgym.machine.pool import with_counts
+from hpcgym.study.calibration import calibrate, limits_of, most_at_once
+from hpcgym.workload.model import Workload
+
+JOBS = hpcgym.load_workload("lublin:jobs=1500,processors=64,load=1.0,users=5,seed=1")
+NARROW = JOBS.with_columns(requested_processors=JOBS.requested_processors.clip(max=32))
+
+
+def test_the_settings_that_made_a_log_are_found() -> None:
+    """Of a machine of which a fifth was away, and on which users had a limit."""
+    made = hpcgym.simulate(NARROW, "easy", cluster=Cluster(51), quota="user:processors=32")
+    table = calibrate(made.as_workload(), "easy", Cluster(64))
+    chosen = table[table.chosen]
+    assert {*chosen.settings.iloc[-1].split("; ")} == {
+        "20 % of the processors out of service",
+        "at most 32 processors of each user run at once",
+    }
+    assert chosen.explained.iloc[-1] == chosen.explained_later.iloc[-1] == 1.0
+    assert chosen.mean_wait_s.iloc[-1] == made.wait.mean()
+
+
+def test_what_cannot_be_tried_is_told() -> None:
+    jobs = JOBS.with_columns(requested_processors=np.full(len(JOBS), 60))
+    log = hpcgym.simulate(jobs, "easy").as_workload()
+    table = calibrate(log, "fcfs", Cluster(64), most=1)
+    away = table[table.settings.str.contains("out of service")]
+    assert away.problem.tolist()[1:] == ["1,500 jobs do not fit on this machine"] * 4
+    assert away.explained.isna().tolist() == [False, True, True, True, True]
+    with pytest.raises(WorkloadError, match="does not tell the waiting time of each job"):
+        calibrate(jobs, "easy", Cluster(64))
+
+
+def _most(workload: Workload, rows: Iterator[int]) -> int:
+    """The most processors of some jobs at once, second by second of all starts."""
+    jobs = list(rows)
+    start = (workload.submit_time + workload.wait_time).tolist()
+    end = [start[row] + int(workload.run_time[row]) for row in range(len(workload))]
+    width = workload.requested_processors.tolist()
+    return max(
+        sum(width[row] for row in jobs if start[row] <= second < end[row])
+        for second in (start[row] for row in jobs)
+    )
+
+
+@given(st.integers(0, 2**32), st.integers(1, 30))
+def test_the_most_at_once(seed: int, n: int) -> None:
+    random = np.random.default_rng(seed)
+    columns = {
+        name: random.integers(low, high, n)
+        for name, low, high in (
+            ("submit_time", 0, 30), ("wait_time", 0, 9), ("run_time", 1, 9),
+            ("requested_processors", 1, 5), ("user_id", 1, 4),
+        )
+    }  # fmt: skip
+    jobs = Workload.from_columns(columns, processors=200)
+    users = np.unique(jobs.user_id).tolist()
+    told = most_at_once(jobs, jobs.user_id, jobs.requested_processors).tolist()
+    assert told == [_most(jobs, (r for r in range(n) if jobs.user_id[r] == u)) for u in users]
+
+
+def test_limits_are_of_what_tells_jobs_apart() -> None:
+    made = hpcgym.simulate(NARROW, "easy", cluster=Cluster(64)).as_workload()
+    assert next(str(*quotas) for _, quotas in limits_of(made)).startswith("user:processors=")
+    same = made.with_columns(group_id=made.user_id * 7)
+    assert len(list(limits_of(same))) == len(list(limits_of(made))) == 4  # users, QOS
+    assert len(list(limits_of(made.with_columns(partition=made.user_id % 2)))) == 5
+
+
+def test_machines_with_other_numbers_of_nodes() -> None:
+    groups = (NodeGroup("a", 3, {"core": 2}), NodeGroup("b", 2, {"core": 8}))
+    parts = (Partition("all", (0, 1, 2, 3, 4)), Partition("last", (2, 4)), Partition("first", (0,)))
+    machine = Cluster(groups=groups, partitions=parts)
+    fewer = with_counts(machine, [1, 2])
+    assert [one.nodes for one in fewer.partitions] == [(0, 1, 2), (2,), (0,)]
+    more = with_counts(machine, [4, 0])
+    assert [one.nodes for one in more.partitions] == [(0, 1, 2, 3), (2, 3), (0,)]
+    assert more.processors == 8
+    for before, after in pairwise([machine, with_counts(machine, [3, 2])]):
+        assert before == after
