@@ -88,8 +88,8 @@ def lines_of(task: Task) -> str:
     further = [log for log in task.further if os.path.isfile(log.workload)]  # to be sealed
     every = {log.name: log for log in (*task.logs, *task.training, *further)}.values()
     lines = [
-        f'[logs.{log.name}]\nprocessors = {jobs_of(log).processors}\ndigest = "{digest_of(log)}"\n'
-        for log in every
+        f'[logs.{log.name}]\nprocessors = {jobs.processors}\ndigest = "{digest_of(log)}"\n'
+        for log, jobs in ((log, jobs_of(log)) for log in every)  # all are as they were frozen
         if not log.digest
     ]
     reference, weights, scores = chosen(task)
