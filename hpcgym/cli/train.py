@@ -236,7 +236,7 @@ def train_rule_es(
     learned_from = [log.take(slice(-settings.most_jobs, None)) for log in make.logs.values()]
     begun = time.monotonic()
     for log in learned_from:
-        simulate(log, agent.scheduler)
+        simulate(log, "evolved")  # by a formula that knows the state, as most that are tried
     times = settings.generations * settings.population
     what = f"{times:,} replays of {counted(len(jobs), 'log')}"
     note(f"{what}: about {duration(max(times * (time.monotonic() - begun), 1))}")
