@@ -25,6 +25,7 @@ from hpcgym.progress import counting
 if TYPE_CHECKING:
     from hpcgym.drive import Asked
     from hpcgym.replay import Replay
+    from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload import Workload
 
 # --- ``hpcgym replay`` ----------------------------------------------------------------------------
@@ -230,7 +231,7 @@ def drive(
     from hpcgym.study.evaluation.policies import queue_order
 
     scheduler = queue_order(policy)
-    ended = None if past is None else _ended(past)
+    ended = None if past is None else _ended(past, scheduler)
     if dry_run:
         asked = look(scheduler, ended)
         _tell_misread(asked, set())
@@ -243,12 +244,15 @@ def drive(
         drive_slurm(scheduler, every_s, _telling(file), ended)
 
 
-def _ended(past: Path) -> Workload | None:
-    """Return the jobs of a file, to learn from those that have ended; None if none has."""
-    from hpcgym.drive.driving import jobs_told
+def _ended(past: Path, scheduler: Scheduler) -> Workload | None:
+    """Return the jobs of a file, to learn from those that have ended; None: nothing to learn."""
+    from hpcgym.drive.driving import jobs_told, looks_at, order_rules
     from hpcgym.machine.pool import MOST_PROCESSORS
     from hpcgym.workload import load_workload
 
+    if looks_at(order_rules(scheduler)) != "all":
+        warn_caller(f"--past {past}: the policy looks at no job that has ended", HpcgymWarning)
+        return None
     why = f"{past} holds no job that has ended"
     try:  # of any machine, and jobs without a limit are as those of the queue
         jobs = load_workload(past, processors=MOST_PROCESSORS, clean="none")

@@ -168,6 +168,10 @@ def test_a_past_without_ended_jobs_teaches_nothing(
     assert ("nothing is learned from it" in shown.stderr) == bool(why)
     assert why in shown.stderr
     assert ("1 jobs, to learn how long" in shown.stderr) == (not why)
+    command[command.index("aged")] = "saf"
+    told = CliRunner().invoke(app, command).stderr
+    assert "the policy looks at no job that has ended" in told
+    assert "to learn" not in told
 
 
 def test_a_dry_run_writes_no_log(fake_slurm: Path, tmp_path: Path) -> None:
