@@ -146,6 +146,7 @@ def _of_line(line: Thing, counts_memory: bool, remarks: Remarks) -> Nodes:
         amounts[MEMORY] = memory - (less if less < memory else 0)
     written, value = line.told.get("gres", ("", ""))
     amounts |= slurm_lines.gres(value, f"{line.called}: {written}", remarks)
+    _, features = line.told.get("feature", line.told.get("features", ("", "")))
     state = line.text("state", "unknown").partition("*")[0].upper()
     return Nodes(
         where=line.where,
@@ -156,11 +157,7 @@ def _of_line(line: Thing, counts_memory: bool, remarks: Remarks) -> Nodes:
         sockets=told if amounts[CORE] % told == 0 else 1,
         weight=number("weight", 1),
         state=state if state.startswith(_UNUSABLE) else "",
-        features={
-            one.strip()
-            for key in ("feature", "features")
-            for one in line.told.get(key, ("", ""))[1].split(",")
-        },
+        features={one.strip() for one in features.split(",")},
     )
 
 
