@@ -204,6 +204,30 @@ def test_cores_and_memory_of_the_system_are_not_for_jobs(tmp_path: Path) -> None
         }, line  # fmt: skip
 
 
+def test_nodes_without_memory_are_told_where_memory_counts(tmp_path: Path) -> None:
+    lines = "SelectTypeParameters=CR_CPU_Memory\nNodeName=a[1-2]\nNodeName=b RealMemory=500\n"
+    found, (warning,) = told(tmp_path, f"{lines}NodeName=c State=FUTURE\n")
+    assert [dict(one.resources) for one in found.cluster.groups] == [
+        {"core": 1, "mem": 1}, {"core": 1, "mem": 500},
+    ]  # fmt: skip
+    assert warning == "nodes without RealMemory, which have 1 MB then: 2, such as line 2: a1"
+
+
+def test_jobs_have_whole_nodes_of_select_linear(tmp_path: Path) -> None:
+    parts = "PartitionName=p Nodes=ALL\nPartitionName=q Nodes=ALL OverSubscribe=FORCE\n"
+    text = f"SelectType=select/LINEAR\nNodeName=n[1-2] CPUs=4\n{parts}"
+    found = read(tmp_path, text)
+    assert [one.exclusive for one in found.cluster.partitions] == [True, False]
+    assert [one.name for one in found.others] == ["q: OverSubscribe"]
+    (tmp_path / "jobs.csv").write_text(
+        "submit_time,run_time,requested_processors,partition\n0,10,1,p\n0,10,1,p\n0,10,1,p\n"
+    )
+    jobs = hpcgym.load_workload(tmp_path / "jobs.csv", cluster=found.cluster)
+    assert hpcgym.simulate(jobs, "fcfs", cluster=found.cluster).start.tolist() == [0, 0, 10]
+    consumed = read(tmp_path, text.replace("LINEAR", "cons_tres")).cluster.partitions
+    assert not any(one.exclusive for one in consumed)
+
+
 def test_nodes_on_which_no_job_may_start_are_left_out_and_told(tmp_path: Path) -> None:
     text = (
         "NodeName=DEFAULT CPUs=2\nNodeName=a[1-3] State=UNKNOWN\nNodeName=b[1-2] State=DRAINED\n"
