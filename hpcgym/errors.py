@@ -8,7 +8,7 @@ import operator
 import sys
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeGuard, TypeVar
 
@@ -94,22 +94,39 @@ def warn_caller(message: str, category: type[HpcgymWarning], details: Sequence[s
 
 #: What is to be said of a file: a kind, in the plural, as messages call it -> each of that kind.
 Remarks = defaultdict[str, list[str]]
-_MOST_KINDS = 5
+_MOST_LINES = 5
 
 
 def warn_of_file(path: object, remarks: Remarks, category: type[HpcgymWarning]) -> None:
-    """Warn of what was found in a file: a line for each kind, with their number; at most five.
+    """Warn of what was found in a file: a line for each kind, with their number and the first."""
+    lines = {}
+    for kind, found in remarks.items():
+        if found:
+            such = ", such as" if len(found) > 1 else ";"
+            first = found[0].removeprefix(f"{path}, ")
+            lines[f"{kind}: {len(found):,}{such} {first}"] = found
+    warn_in_few(path, lines, category)
 
-    Those that come first are told on their own, and their ``details`` are all of the kind.
+
+def warn_in_few(
+    where: object, lines: Mapping[str, Sequence[str]], category: type[HpcgymWarning]
+) -> None:
+    """Warn in five lines at most: of more the last sums up the rest.
+
+    Parameters
+    ----------
+    where : what all are about, which stands before each.
+    lines : those that matter most first -> the ``details`` of each.
     """
-    kinds = [(kind, found) for kind, found in remarks.items() if found]
-    if len(kinds) > _MOST_KINDS:
-        rest = [f"{kind}: {one}" for kind, found in kinds[_MOST_KINDS - 1 :] for one in found]
-        kinds = [*kinds[: _MOST_KINDS - 1], ("other remarks", rest)]
-    for kind, found in kinds:
-        such = ", such as" if len(found) > 1 else ";"
-        first = found[0].removeprefix(f"{path}, ")
-        warn_caller(f"{path}: {kind}: {len(found):,}{such} {first}", category, found)
+    told = list(lines)
+    if len(told) > _MOST_LINES:
+        told, rest = told[: _MOST_LINES - 1], told[_MOST_LINES - 1 :]
+        each = [f"{line}: {one}" for line in rest for one in lines[line][1:]]
+        last = f"other remarks: {len(rest)}, such as {rest[0]}"
+        lines = {**lines, last: [*rest, *each]}
+        told.append(last)
+    for line in told:
+        warn_caller(f"{where}: {line}", category, lines[line])
 
 
 def _is_ours(module: str) -> bool:

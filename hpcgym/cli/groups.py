@@ -143,6 +143,8 @@ def _grouped(command: Callable[..., None], lists: Lists) -> Any:
             raise TypeError(f"{command.__name__} has the option {option.name!r} twice")
         shown[option.name] = option
 
+    shown.setdefault(_EXPLAINING.name, _EXPLAINING)
+
     def arguments(values: Mapping[str, Any]) -> dict[str, Any]:
         return {name: part.made(values) for name, part in parts.items()}
 
@@ -158,6 +160,33 @@ def _grouped(command: Callable[..., None], lists: Lists) -> Any:
     seen.__signature__ = Signature(list(shown.values()))
     seen.__annotations__ = {name: option.annotation for name, option in shown.items()}
     return run
+
+
+#: Whether ``--explain-warnings`` was typed, in what contexts keep.
+EXPLAINS = "hpcgym.explains"
+
+
+def _explains(ctx: typer.Context, value: bool) -> None:
+    ctx.meta[EXPLAINS] = value
+
+
+#: The option that all commands have.
+_EXPLAINING = Parameter(
+    "explain_warnings",
+    Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[
+        bool,
+        typer.Option(
+            "--explain-warnings",
+            callback=_explains,
+            is_eager=True,  # files are read while other options are
+            expose_value=False,
+            help="List all that warnings sum up.",
+            rich_help_panel="Running",
+        ),
+    ],
+)
 
 
 def _options(parts: Mapping[str, _Part]) -> list[Parameter]:

@@ -133,8 +133,17 @@ def _slurm_text(path: str) -> str:
         lines.append("")
     if conf.others:
         lines.append("# Not of the machine; --scheduler names those that it does not follow:")
-        lines += [f"# {one.where}: {one.name}={one.value}" for one in conf.others] + [""]
+        alike: dict[tuple[bool, str, str], list[str]] = {}
+        for one in conf.others:
+            told = f"# {one.where}: {one.name}={one.value}"
+            alike.setdefault((bool(one.of), one.key, one.value), []).append(told)
+        lines += [f"{first}{_and_more(rest)}" for first, *rest in alike.values()] + [""]
     return "\n".join(lines)
+
+
+def _and_more(lines: list[str]) -> str:
+    """Return how many more lines say the same."""
+    return f" (and {len(lines):,} more such line{'s' * (len(lines) > 1)})" if lines else ""
 
 
 def _told(partition: Partition) -> str:

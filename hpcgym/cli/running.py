@@ -6,7 +6,7 @@ import inspect
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NoReturn
@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from hpcgym.cli.files import as_given, check_files, digests_of_read, streamed
-from hpcgym.cli.groups import PANELS
+from hpcgym.cli.groups import EXPLAINS, PANELS
 from hpcgym.cli.interrupts import interruptible
 from hpcgym.errors import HpcgymError, HpcgymWarning, reworded
 from hpcgym.files.recorded import Command, commanded, date_text
@@ -36,7 +36,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run a command; 1 after an error, 130 after Ctrl-C."""
         try:
-            with interruptible(), _warnings_in_a_line():
+            with interruptible(), _warnings_in_a_line(ctx.meta):
                 value = super().invoke(ctx)
             sys.stdout.flush()  # an output that has been closed is noticed here, not at exit
         except BrokenPipeError:
@@ -54,23 +54,37 @@ class Commands(TyperGroup):
 
 
 @contextmanager
-def _warnings_in_a_line() -> Iterator[None]:
-    """Show hpcgym's own warnings once each, without the place in the code that gave them."""
+def _warnings_in_a_line(told: Mapping[str, Any]) -> Iterator[None]:
+    """Show hpcgym's own warnings once each, without the place in the code that gave them.
+
+    Those that sum something up are followed by all of it if ``--explain-warnings`` was told.
+    """
     with warnings.catch_warnings():
         usual = warnings.showwarning
         said: set[str] = set()
+        shortened = False
 
         def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
-            if issubclass(category, HpcgymWarning):
-                if str(message) in said:  # by another part of the library
-                    return
-                said.add(str(message))
-                note(f"hpcgym: {as_given(str(message))}")
-            else:
+            nonlocal shortened
+            if not issubclass(category, HpcgymWarning):
                 usual(message, category, *where, **more)
+                return
+            if str(message) in said:  # by another part of the library
+                return
+            said.add(str(message))
+            note(f"hpcgym: {as_given(str(message))}")
+            if told.get(EXPLAINS):
+                for one in message.details:
+                    note(f"    {as_given(one)}")
+            elif len(message.details) > 1:
+                shortened = True
 
         warnings.showwarning = show
-        yield
+        try:
+            yield
+        finally:
+            if shortened:
+                note("hpcgym: --explain-warnings lists all of each kind")
 
 
 def _by_options(ctx: Any, message: str) -> str:

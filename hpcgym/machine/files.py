@@ -233,6 +233,7 @@ def _of_slurm(path: Path) -> Cluster:
             f" machines {path} lists them; --scheduler {path} warns of those that it does not"
             " follow",
             HpcgymWarning,
+            [f"{one.where}: {one.name}={one.value}" for one in conf.others],
         )
     return conf.cluster
 

@@ -38,7 +38,8 @@ class Partition:
     ----------
     name : what jobs call it.
     nodes : numbers of its nodes in the machine, ascending; without any no job can run in it.
-    default : whether jobs that name no partition are in it.
+    default : whether jobs that name no partition are in it, where they are loaded with the machine
+        (:func:`hpcgym.workload.partition_limits.in_default_partition`).
     max_time_s, default_time_s : the longest that a job may ask for, and what one asks for that does
         not say [s]; None: no limit, or the longest.
     min_nodes, max_nodes : of a job: on the most, and the fewest, that hold it; no most if None.

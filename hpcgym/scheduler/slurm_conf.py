@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -80,7 +80,8 @@ def scheduler_of_slurm(path: str | Path, qos: str | Path | None = None) -> Sched
         places = (*(f"{place}: " for place in conf.where.values()), *([str(qos)] if qos else []))
         named = str(error).startswith(places)
         raise HpcgymError(str(error) if named else f"{path}: {error}") from None
-    left = _not_followed(conf, scheduler, bool(known))
+    parameters, settings = _not_followed(conf, scheduler, bool(known))
+    left = parameters + _in_short(settings)
     if left_of_qos := _left_of_qos(known, scheduler):
         stops = any(one.preempts for one in known) and not _stops_by_qos(conf)
         lacks = f"; {path} has no PreemptType=preempt/qos, so no job stops another by its QOS"
@@ -89,9 +90,21 @@ def scheduler_of_slurm(path: str | Path, qos: str | Path | None = None) -> Sched
     if left:
         more = qos is None and (_stops_by_qos(conf) or "PriorityWeightQOS" in left)
         hint = f". {path}:qos=FILE takes what sacctmgr -P show qos printed" if more else ""
-        text = f"{path}: not followed: {', '.join(dict.fromkeys(left))}{hint}"
-        warn_caller(text, HpcgymWarning)
+        text = f"{path}: not followed: {', '.join(left)}{hint}"
+        each = [f"{one.where}: {one.name}={one.value}" for one in settings]
+        warn_caller(text, HpcgymWarning, [*parameters, *each])
     return scheduler
+
+
+def _in_short(settings: Iterable[OtherSetting]) -> list[str]:
+    """Return what messages call settings; a key of several nodes or partitions once."""
+    named: dict[tuple[bool, str], set[str]] = {}
+    for one in settings:
+        named.setdefault((bool(one.of), one.key), set()).add(one.name)
+    return sorted(
+        names.pop() if len(names) == 1 else f"{key} of {len(names):,} nodes or partitions"
+        for (_, key), names in named.items()
+    )
 
 
 def _rules(conf: SlurmConf, known: Sequence[Qos] = (), of: str | Path | None = None) -> Scheduler:
@@ -120,8 +133,10 @@ def _left_of_qos(known: Sequence[Qos], scheduler: Scheduler) -> list[str]:
     return [str(one) for one in slurm_qos.limits_as_quotas(known)[1] if one.column not in followed]
 
 
-def _not_followed(conf: SlurmConf, scheduler: Scheduler, has_qos: bool = False) -> list[str]:
-    """Return the settings that say how jobs are scheduled, and are not followed."""
+def _not_followed(
+    conf: SlurmConf, scheduler: Scheduler, has_qos: bool = False
+) -> tuple[list[str], list[OtherSetting]]:
+    """Return what says how jobs are scheduled, and is not followed: parameters, and settings."""
     strict, stops = scheduler.reserve.kind == "none", scheduler.preemption is not None
     left = [
         f"SchedulerParameters {name}"
@@ -137,7 +152,7 @@ def _not_followed(conf: SlurmConf, scheduler: Scheduler, has_qos: bool = False) 
     said = [one for one in conf.others if not _is_followed(one, followed)]
     if stops:
         said = [one for one in said if not _of_preemption(one, conf)]
-    return left + sorted(one.name for one in said)
+    return left, said
 
 
 def _is_followed(one: OtherSetting, followed: tuple[str, ...]) -> bool:

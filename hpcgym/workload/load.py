@@ -23,7 +23,11 @@ from hpcgym.workload.io.sacct import is_sacct, read_sacct
 from hpcgym.workload.io.swf import read_swf
 from hpcgym.workload.io.tables import from_pandas, read_table
 from hpcgym.workload.model import Workload
-from hpcgym.workload.partition_limits import with_default_times, with_whole_nodes
+from hpcgym.workload.partition_limits import (
+    in_default_partition,
+    with_default_times,
+    with_whole_nodes,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -197,7 +201,8 @@ def load_with_raw(
         if value is not None and not _is_file(source):
             raise WorkloadError(f"{option} is of files, and {source!r} is none")
     loaded = _load(source, how, format)
-    timed = with_default_times(loaded, partitions) if fills_times(clean) else loaded
+    placed = in_default_partition(loaded, partitions)
+    timed = with_default_times(placed, partitions) if fills_times(clean) else placed
     workload = clean_workload(timed, clean, processors)
     if machine is not None:
         workload = with_whole_nodes(workload, machine)

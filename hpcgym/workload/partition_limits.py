@@ -18,7 +18,8 @@ from hpcgym.machine import Cluster, Partition
 from hpcgym.machine.pool import ANY_NUMBER
 from hpcgym.naming import CORE, MEMORY, so_many
 from hpcgym.workload.extracts import decided
-from hpcgym.workload.model import Workload, read_only
+from hpcgym.workload.io.swf_header import HEADER_KEYS, name_lines, names_of
+from hpcgym.workload.model import MISSING, Workload, read_only
 from hpcgym.workload.needs import (
     called_in,
     demands_of,
@@ -35,6 +36,7 @@ from hpcgym.workload.needs import (
 
 #: The reason by which :func:`within_limits` counts the jobs that it drops.
 OVER_LIMITS = "dropped: its partition does not let it run"
+_IN_DEFAULT = "repaired: partition taken to be the default of the machine"
 _BY_DEFAULT = "repaired: requested_time taken from the DefaultTime or MaxTime of its partition"
 
 Mask = NDArray[np.bool_]
@@ -75,6 +77,28 @@ def within_limits(workload: Workload, cluster: Cluster) -> Workload:
     if over.all():
         raise WorkloadError(f"{workload.name}: no job is within the limits of its partition")
     return workload.take(~over, cleaning={OVER_LIMITS: int(np.count_nonzero(over))})
+
+
+def in_default_partition(workload: Workload, partitions: Sequence[Partition]) -> Workload:
+    """Return jobs with the machine's default partition where they name none, as Slurm has it.
+
+    Not where others name partitions, none of which is of the machine.
+    """
+    default = next((one.name for one in partitions if one.default), None)
+    unnamed = workload.partition == MISSING
+    if default is None or not unnamed.any():
+        return workload
+    named = partitions_of(workload)
+    if not unnamed.all() and not np.isin(named, [one.name for one in partitions]).any():
+        return workload
+    names = names_of(workload, "partition")
+    others = np.unique(workload.partition[~unnamed]).tolist()
+    numbers = {names.get(number, str(number)): number for number in others}
+    number = numbers.get(default, max([0, *names, *others]) + 1)
+    header = {**workload.header, HEADER_KEYS["partition"]: name_lines({**names, number: default})}
+    changed = workload.with_columns(partition=np.where(unnamed, number, workload.partition))
+    named_so = replace(changed, header=header)
+    return named_so.counted({_IN_DEFAULT: int(np.count_nonzero(unnamed))})
 
 
 def with_default_times(workload: Workload, partitions: Sequence[Partition]) -> Workload:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadWarning, warn_caller
+from hpcgym.errors import WorkloadWarning, warn_in_few
 from hpcgym.files import header_number
 from hpcgym.naming import DAY_S, HOUR_S, counted, zone_of
 from hpcgym.workload.cleaning import most_busy
@@ -108,8 +108,7 @@ def oddities(workload: Workload, raw: Workload) -> list[str]:
 
 def warn_of_doubts(workload: Workload, raw: Workload) -> None:
     """Warn of each of the :func:`doubts` about a log."""
-    for text in doubts(workload, raw):
-        warn_caller(f"{workload.name}: {text}", WorkloadWarning)
+    warn_in_few(workload.name, dict.fromkeys(doubts(workload, raw), ()), WorkloadWarning)
 
 
 def doubts(workload: Workload, raw: Workload) -> list[str]:

@@ -27,7 +27,7 @@ from hpcgym.machine import (
 from hpcgym.machine.partitions import names_of_nodes, nodes_of_text, text_of_nodes
 from hpcgym.validation.validate import ScheduleError
 from hpcgym.workload.model import Workload
-from hpcgym.workload.needs import fitting, machine_of_partitions, needs_of
+from hpcgym.workload.needs import fitting, machine_of_partitions, needs_of, partitions_of
 
 GROUPS = (NodeGroup("thin", 3, {"core": 4}), NodeGroup("gpu", 2, {"core": 2, "gpu": 1}))
 BATCH, DEBUG = Partition("batch", (0, 1, 2)), Partition("debug", (2, 3), priority_tier=10)
@@ -121,6 +121,35 @@ def test_partitions_that_the_machine_lacks() -> None:
     assert result.start.tolist() == [0, 0]
     with pytest.raises(WorkloadError, match=r"units of 1 core, in partition debug; the empty mach"):
         hpcgym.simulate(jobs_in(2, requested_processors=[7]), cluster=CLUSTER)
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        (["", "", ""], ["batch", "batch", "batch"]),
+        (["", "debug", ""], ["batch", "debug", "batch"]),
+        (["batch", "", "debug"], ["batch", "batch", "debug"]),
+        (["", "elsewhere", ""], ["", "elsewhere", ""]),  # none is of the machine
+        (["debug", "elsewhere", ""], ["debug", "elsewhere", "batch"]),
+    ],
+)
+def test_jobs_without_a_partition_are_in_the_default(
+    named: list[str], expected: list[str], tmp_path: Path
+) -> None:
+    rows = [f"{10 * n},60,2,{name}" for n, name in enumerate(named)]
+    head = "submit_time,run_time,requested_processors,partition"
+    (tmp_path / "jobs.csv").write_text("\n".join([head, *rows, ""]))
+    groups = (NodeGroup("n", 4, {"core": 4}),)
+    parts = (Partition("debug", (0,)), Partition("batch", (1, 2, 3), default=True))
+    machine = Cluster(groups=groups, partitions=parts)
+    jobs = hpcgym.load_workload(tmp_path / "jobs.csv", cluster=machine)
+    assert partitions_of(jobs).tolist() == expected
+    reason = "repaired: partition taken to be the default of the machine"
+    changed = sum(a != b for a, b in zip(named, expected, strict=True))
+    assert jobs.cleaning.get(reason, 0) == changed
+    none = Cluster(groups=groups, partitions=(Partition("batch", (1, 2, 3)),))
+    same = hpcgym.load_workload(tmp_path / "jobs.csv", cluster=none)
+    assert partitions_of(same).tolist() == named
 
 
 def test_a_machine_of_a_log() -> None:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.cli import app
-from hpcgym.errors import HpcgymWarning, WorkloadError
+from hpcgym.errors import HpcgymWarning, WorkloadError, warn_in_few
 from hpcgym.machine import Cluster, NodeGroup, Partition, cluster_toml, read_cluster
 from hpcgym.machine.partitions import hosts, text_of_hosts
 from hpcgym.machine.pool import ANY_NUMBER
@@ -79,6 +79,14 @@ def test_lines_go_on_and_characters_are_escaped(tmp_path: Path) -> None:
     assert found.node_names == ("n1", "n2", "m", "o")
     assert found.cluster.partitions[0].nodes == (0,)
     assert warned == []
+
+
+def test_what_of_two_counts_and_quotes_within_values(tmp_path: Path) -> None:
+    text = (
+        'AuthInfo="cred_expire=1","ttl=2"\nNodeName=a Feature=x Features=y\nNodeName=b Features=y\n'
+        "NodeSet=s Feature=y\nPartitionName=p Nodes=s\n"
+    )
+    assert read(tmp_path, text).cluster.partitions[0].nodes == (1,)
 
 
 def test_unknown_keys_and_words_cost_themselves(tmp_path: Path) -> None:
@@ -194,6 +202,30 @@ def test_cores_and_memory_of_the_system_are_not_for_jobs(tmp_path: Path) -> None
         assert dict(read(tmp_path, text).cluster.groups[0].resources) == {
             "core": cpus, "mem": memory,
         }, line  # fmt: skip
+
+
+def test_nodes_without_memory_are_told_where_memory_counts(tmp_path: Path) -> None:
+    lines = "SelectTypeParameters=CR_CPU_Memory\nNodeName=a[1-2]\nNodeName=b RealMemory=500\n"
+    found, (warning,) = told(tmp_path, f"{lines}NodeName=c State=FUTURE\n")
+    assert [dict(one.resources) for one in found.cluster.groups] == [
+        {"core": 1, "mem": 1}, {"core": 1, "mem": 500},
+    ]  # fmt: skip
+    assert warning == "nodes without RealMemory, which have 1 MB then: 2, such as line 2: a1"
+
+
+def test_jobs_have_whole_nodes_of_select_linear(tmp_path: Path) -> None:
+    parts = "PartitionName=p Nodes=ALL\nPartitionName=q Nodes=ALL OverSubscribe=FORCE\n"
+    text = f"SelectType=select/LINEAR\nNodeName=n[1-2] CPUs=4\n{parts}"
+    found = read(tmp_path, text)
+    assert [one.exclusive for one in found.cluster.partitions] == [True, False]
+    assert [one.name for one in found.others] == ["q: OverSubscribe"]
+    (tmp_path / "jobs.csv").write_text(
+        "submit_time,run_time,requested_processors,partition\n0,10,1,p\n0,10,1,p\n0,10,1,p\n"
+    )
+    jobs = hpcgym.load_workload(tmp_path / "jobs.csv", cluster=found.cluster)
+    assert hpcgym.simulate(jobs, "fcfs", cluster=found.cluster).start.tolist() == [0, 0, 10]
+    consumed = read(tmp_path, text.replace("LINEAR", "cons_tres")).cluster.partitions
+    assert not any(one.exclusive for one in consumed)
 
 
 def test_nodes_on_which_no_job_may_start_are_left_out_and_told(tmp_path: Path) -> None:
@@ -349,7 +381,7 @@ def test_a_file_is_told_in_five_lines_at_most(tmp_path: Path) -> None:
     assert any(one.startswith("other remarks: 2, ") for one in warned)
     shown = CliRunner().invoke(app, ["machines", str(tmp_path / "slurm.conf")])
     assert shown.exit_code == 0
-    assert shown.stderr.count("hpcgym: ") == 5
+    assert shown.stderr.count(f"hpcgym: {tmp_path}") == 5
 
 
 def test_details_are_all_of_a_kind(tmp_path: Path) -> None:
@@ -366,3 +398,36 @@ def test_groups_have_any_number_of_a_resource_but_not_of_cores(tmp_path: Path) -
     for name in ("core", "mem"):
         with pytest.raises(ValueError, match="must be a whole number"):
             NodeGroup("a", 1, {"core": 1, name: ANY_NUMBER})
+
+
+def test_all_of_a_kind_are_told_on_demand(tmp_path: Path) -> None:
+    path = tmp_path / "slurm.conf"
+    path.write_text(f"{MAIN}one\ntwo\nPartitionName=b LLN=YES\nPartitionName=c LLN=YES\n")
+    short = CliRunner().invoke(app, ["machines", str(path)])
+    assert short.stderr.splitlines() == [
+        f"hpcgym: {path}: lines or parts of lines not read: 2, such as line 3: 'one' is no setting"
+        " such as Name=value",
+        "hpcgym: --explain-warnings lists all of each kind",
+    ]
+    assert short.stdout.endswith(f"# {path}, line 5: b: LLN=YES (and 1 more such line)\n")
+    long = CliRunner().invoke(app, ["machines", str(path), "--explain-warnings"])
+    assert long.stdout == short.stdout
+    assert long.stderr.splitlines()[1:] == [
+        f"    {path}, line {line}: {word!r} is no setting such as Name=value"
+        for line, word in ((3, "one"), (4, "two"))
+    ]
+
+
+def test_warnings_of_a_file_are_five_lines_at_most() -> None:
+    with pytest.warns(HpcgymWarning) as caught:
+        warn_in_few("log", {f"kind {n}": [f"{n}a", f"{n}b"] for n in range(7)}, HpcgymWarning)
+    messages = [one.message for one in caught]
+    assert [str(one) for one in messages] == [
+        *(f"log: kind {n}" for n in range(4)),
+        "log: other remarks: 3, such as kind 4",
+    ]
+    last = messages[-1]
+    assert isinstance(last, HpcgymWarning)
+    assert last.details == (
+        "kind 4", "kind 5", "kind 6", "kind 4: 4b", "kind 5: 5b", "kind 6: 6b",
+    )  # fmt: skip

@@ -54,6 +54,7 @@ def _usual(kind: str) -> dict[str, list[str]]:
 
 #: Kinds of remarks about nodes.
 _DOWN = "nodes left out, since the file says that no job may start on them"
+_NO_MEMORY = "nodes without RealMemory, which have 1 MB then"
 _RESET = "lines of nodes with numbers that do not go together, which Slurm sets otherwise"
 
 
@@ -128,6 +129,7 @@ def _of_line(line: Thing, counts_memory: bool, remarks: Remarks) -> Nodes:
         return given if given is None else max(given, 1)
 
     names = hosts(slurm_lines.node_list(line.name), line.called)
+    state = _unusable(line.text("state"))
     cores, threads = positive("corespersocket", 1), positive("threadspercore", 1)
     boards, on_board = positive("boards", 1), positive("socketsperboard", None)
     cpus = positive("cpus", positive("procs", None))
@@ -144,9 +146,11 @@ def _of_line(line: Thing, counts_memory: bool, remarks: Remarks) -> Nodes:
     if counts_memory:
         memory, less = number("realmemory", 1), number("memspeclimit", 0)
         amounts[MEMORY] = memory - (less if less < memory else 0)
+        if "realmemory" not in line.told and not state:
+            remarks[_NO_MEMORY] += [f"{line.where}: {name}" for name in names]
     written, value = line.told.get("gres", ("", ""))
     amounts |= slurm_lines.gres(value, f"{line.called}: {written}", remarks)
-    state = line.text("state", "unknown").partition("*")[0].upper()
+    _, features = line.told.get("feature", line.told.get("features", ("", "")))
     return Nodes(
         where=line.where,
         called=line.name,
@@ -155,17 +159,18 @@ def _of_line(line: Thing, counts_memory: bool, remarks: Remarks) -> Nodes:
         # only jobs that share nodes go by sockets, and these must divide the cores
         sockets=told if amounts[CORE] % told == 0 else 1,
         weight=number("weight", 1),
-        state=state if state.startswith(_UNUSABLE) else "",
-        features={
-            one.strip()
-            for key in ("feature", "features")
-            for one in line.told.get(key, ("", ""))[1].split(",")
-        },
+        state=state,
+        features={one.strip() for one in features.split(",")},
     )
 
 
 #: How states of nodes begin in which no job starts there; those that are FUTURE are not there yet.
 _UNUSABLE = ("DOWN", "DRAIN", "ERROR", "FAIL", "FUTURE")
+
+
+def _unusable(state: str) -> str:
+    """Return a state in which no job starts on nodes, in capitals; "" for others."""
+    return state.upper() if state.upper().startswith(_UNUSABLE) else ""
 
 
 def _reserved(line: Thing, cores: int, each: int) -> int:
@@ -195,7 +200,7 @@ def _kept(
                 told = f"{line.where}: DownNodes: there is no node {name!r}"
                 remarks[slurm_lines.NOT_READ].append(told)
             elif state != "UNKNOWN":
-                states[name] = state if state.startswith(_UNUSABLE) else ""
+                states[name] = _unusable(state)
                 places[name] = line.where
     for name, state in states.items():
         if state and state != "FUTURE":
@@ -258,6 +263,7 @@ def _partitions(
     lines: Iterable[Thing],
     nodes: Mapping[str, int],
     sets: Mapping[str, Sequence[str]],
+    whole: bool,
     remarks: Remarks,
 ) -> list[Partition]:
     """Return the partitions of lines ``PartitionName=...``; those that cannot be are left out.
@@ -266,21 +272,22 @@ def _partitions(
     ----------
     nodes : name -> number of each node of the machine, -1 of those that are left out.
     sets : name -> nodes of each ``NodeSet``.
+    whole : whether jobs have whole nodes unless their partition lets nodes be shared.
     """
     found: dict[str, Partition] = {}
     for line in lines:
         try:
             if line.name in found:
                 raise HpcgymError(f"{line.where}: partition {line.name!r} stands there twice")
-            found[line.name] = _partition(line, _members(line, nodes, sets, remarks))
+            found[line.name] = _partition(line, _members(line, nodes, sets, remarks), whole)
         except HpcgymError as error:
             _not_read(line, error, remarks)
     defaults = [one.name for one in found.values() if one.default]
     return [replace(one, default=defaults[-1:] == [one.name]) for one in found.values()]
 
 
-def _partition(line: Thing, members: Sequence[int]) -> Partition:
-    """Return the partition of a line ``PartitionName=...`` with these nodes.
+def _partition(line: Thing, members: Sequence[int], whole: bool) -> Partition:
+    """Return the partition of a line ``PartitionName=...`` with these nodes, perhaps ``whole``.
 
     Raises
     ------
@@ -305,7 +312,8 @@ def _partition(line: Thing, members: Sequence[int]) -> Partition:
         priority_tier=both if "priority" in values else line.number("prioritytier", 1),
         priority_factor=both if "priority" in values else line.number("priorityjobfactor", 1),
         qos=values.get("qos") or None,
-        exclusive=line.text("oversubscribe", line.text("shared")) == "exclusive",
+        exclusive=line.text("oversubscribe", line.text("shared", "no"))
+        in ("exclusive", *(["no"] if whole else [])),
         state=known,
         **{name: slurm_lines.several(text) for name, text in lists.items()},
     )
@@ -434,6 +442,7 @@ class SlurmConf:
 #: Kinds of remarks, those first that matter most.
 _KINDS = (
     _DOWN,
+    _NO_MEMORY,
     slurm_lines.NOT_READ,
     _UNKNOWN,
     slurm_lines.OTHER_RESOURCES,
@@ -449,7 +458,8 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
     Nodes that are FUTURE, down, drained or failing are not there, those of the least ``Weight``
     come first, and lines of nodes that are alike are one group. Memory is a resource where
     ``SelectTypeParameters`` has it (``CR_Core_Memory``); all ``Gres`` of nodes are, types of one
-    together, and ``no_consume`` limits nobody. What cannot be followed costs its line or partition.
+    together, and ``no_consume`` limits nobody. With ``select/linear`` jobs have whole nodes. What
+    cannot be followed costs its line or partition.
 
     Raises
     ------
@@ -458,12 +468,14 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
 
     Warns
     -----
-    HpcgymWarning : lines that are not read, files that are not where they should be, nodes on which
-        no job may start, and resources that cannot be counted: a line for each kind.
+    HpcgymWarning : lines that are not read, keys that Slurm does not have, files that are not where
+        they should be, nodes on which no job may start or without memory, and resources that cannot
+        be counted: a line for each kind.
     """
     remarks = Remarks(list, {kind: [] for kind in _KINDS})
     settings = slurm_lines.settings_of(Path(path), remarks)
     general = {one.name.casefold(): one.value for one in settings if not one.others}
+    whole = general.get("selecttype", "").casefold() == "select/linear"
     counts_memory = "memory" in general.get("selecttypeparameters", "").casefold()
     lines = _nodes(settings, counts_memory, remarks)
     kept = _kept(lines, settings, remarks)
@@ -475,10 +487,11 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
     numbers = {name: -1 for nodes in lines for name in nodes.names}
     numbers |= {name: number for number, name in enumerate(node_names)}
     parts = list(slurm_lines.things(settings, "partitionname", "partition"))
+    sets = _sets(settings, lines, remarks)
     cluster = Cluster(
         groups=tuple(groups),
         name=general.get("clustername") or Path(path).name,
-        partitions=tuple(_partitions(parts, numbers, _sets(settings, lines, remarks), remarks)),
+        partitions=tuple(_partitions(parts, numbers, sets, whole, remarks)),
     )
     others = other_settings(settings, remarks)
     warn_of_file(path, remarks, HpcgymWarning)

@@ -41,7 +41,7 @@ OBJECTS = ("nodename", "partitionname", "nodeset", "downnodes", "frontendname", 
 _COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)#.*")
 _GOES_ON = re.compile(r"(?<!\\)((?:\\\\)*)\\\s*$")
 _ESCAPE = re.compile(r"\\(.)")
-_PAIR = re.compile(r'\s*([A-Za-z_][\w./]*)\s*(?:[-+*/]?=)\s*("[^"]*"|\S*)')
+_PAIR = re.compile(r'\s*([A-Za-z_][\w./]*)\s*(?:[-+*/]?=)\s*("[^"]*"(?!\S)|\S*)')
 _INCLUDE = re.compile(r'\s*include\s+"?([^\s"]+)"?\s*$', re.IGNORECASE)
 
 
