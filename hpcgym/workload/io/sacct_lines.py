@@ -80,8 +80,8 @@ def is_dump(head: bytes) -> bool:
     lines = head.decode("utf-8-sig", "replace").split("\n")
     first = next((line for line in lines if not line.startswith(_MESSAGE)), "")
     names = {*_names(first)}
-    told = len(_TELLING & names) > (1 if "|" in first else 2)
-    return bool({"jobid", "jobidraw"} & names) and told
+    known = len(_TELLING & names) + ("|" in first)
+    return known > 3 or (known > 2 and bool({"jobid", "jobidraw"} & names))
 
 
 def records_of(path: Path, how: Reading) -> Log:
