@@ -80,9 +80,9 @@ class _Common:
     Arguments
     ---------
     workload WORKLOAD : A file (.swf, .swf.gz, .csv, .parquet, .json, or a site's own log: what
-        sacct -P prints, accounting of PBS; - is standard input), a trace (see hpcgym traces list)
-        or a generator (lublin:jobs=10000,seed=1; eurora:days=30; kit:days=7;
-        light-esp:processors=180; codes:jobs=500,processes=256).
+        sacct -P or --json prints, accounting of PBS, LSF or Grid Engine; - is standard input), a
+        trace (see hpcgym traces list) or a generator (lublin:jobs=10000,seed=1; eurora:days=30;
+        kit:days=7; light-esp:processors=180; codes:jobs=500,processes=256).
 
     Machine
     -------

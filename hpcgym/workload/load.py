@@ -18,6 +18,8 @@ from hpcgym.workload.cleaning import clean as clean_workload
 from hpcgym.workload.cleaning import fills_times, filter_names, warn_of_ignored
 from hpcgym.workload.io.batsim import is_batsim, read_batsim
 from hpcgym.workload.io.files import Errors, Reading, check_errors, is_table
+from hpcgym.workload.io.grid_engine import is_grid_engine, read_grid_engine
+from hpcgym.workload.io.lsf import is_lsf, read_lsf
 from hpcgym.workload.io.pbs import is_pbs, read_pbs
 from hpcgym.workload.io.sacct import is_sacct, read_sacct
 from hpcgym.workload.io.swf import read_swf
@@ -57,6 +59,8 @@ def _table(path: Path, how: Reading) -> Workload:
 FORMATS: dict[str, Format] = {
     "sacct": (read_sacct, lambda path, head: is_sacct(head)),
     "pbs": (read_pbs, lambda path, head: is_pbs(head)),
+    "lsf": (read_lsf, lambda path, head: is_lsf(head)),
+    "grid-engine": (read_grid_engine, lambda path, head: is_grid_engine(head)),
     "batsim": (read_batsim, is_batsim),
     "table": (_table, lambda path, head: is_table(path)),
     "swf": (_swf, lambda path, head: True),

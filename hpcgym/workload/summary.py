@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadWarning, warn_in_few
 from hpcgym.files import header_number
-from hpcgym.naming import DAY_S, HOUR_S, counted, zone_of
+from hpcgym.naming import DAY_S, HOUR_S, counted, duration, zone_of
 from hpcgym.workload.cleaning import most_busy
 from hpcgym.workload.io.swf_header import called, names_of
 from hpcgym.workload.model import MISSING, REORDERED, Workload
@@ -37,6 +37,9 @@ SHOWN = 10  # of each of them, those with most processor seconds
 # what makes a warning: shares of jobs
 _TOUCHED = 0.03
 _EXACT = 0.95
+# of a log's head: how many jobs it should have, and which share of them makes it thin
+_LEAST_HEAD = 30
+_THIN = 0.5
 
 
 def summary(workload: Workload) -> dict[str, Any]:
@@ -101,9 +104,32 @@ def oddities(workload: Workload, raw: Workload) -> list[str]:
     untold = float((workload.wait_time < 0).mean())
     if untold > _TOUCHED:
         found.append(f"{_percent(untold)} of the jobs have no start in the log")
+    if head := _thin_head(workload):
+        found.append(head)
     if _began(workload.header) is None:
         found.append("it has no date of its beginning: hours and weekdays are unknown")
     return found
+
+
+def _thin_head(workload: Workload) -> str:
+    """Return that a log begins with a few jobs of a time before it, if so, and how to leave it out.
+
+    ``sacct -S`` prints the jobs that had not ended at a time: of what was submitted before it only
+    what waited or ran for long. So nothing ends before that time, and few jobs are submitted.
+    """
+    at = workload.submit_time
+    ends = at + workload.wait_time + workload.run_time
+    first_end = int(ends[workload.wait_time >= 0].min(initial=at[-1]))
+    early = int(np.searchsorted(at, first_end))
+    rest, span = len(at) - early, int(at[-1]) - first_end
+    usual = rest / span * (first_end - at[0]) if span > 0 else 0.0
+    if usual < _LEAST_HEAD or early > _THIN * usual:
+        return ""
+    return (
+        f"its first {duration(first_end - at[0])} have {counted(early, 'job')}, none of which ended"
+        f" in that time, and not {usual:,.0f} as the rest has: the log begins with what had not"
+        f" ended, as sacct -S selects; simulate --from {first_end} begins behind it"
+    )
 
 
 def warn_of_doubts(workload: Workload, raw: Workload) -> None:

@@ -146,7 +146,9 @@ def text(*lines: str, head: str = HEAD) -> str:
          " separated by blanks, .* sacct -P"),
         ("       JobID       State  Submit  Start\n------ ----- ----- ----\n", "line 1: fields are"
          " separated by blanks, .* sacct -P"),
-        (text(JOB, head=HEAD.replace("User", "State")), "line 1: the field 'state' stands there"),
+        (text(JOB, head=HEAD.replace("User", "State")), "line 2: state, a field that stands"),
+        ("JobID|State\n7|COMPLETED\n", "line 1: fields lack Submit; Start; one of Ela"),
+        ("ReqCPUS|Submit|State\n1||FAILED\n", "line 1: fields lack one of JobID, JobIDRaw; Start;"),
         (text(JOB.replace("alice", "al\0ice")), "is not a dump of sacct: it is binary"),
     ],
 )  # fmt: skip

@@ -110,3 +110,32 @@ def test_hours_are_those_of_the_zone_on_each_day() -> None:
     one = workload(submit_time=[0, 0, summer, summer])
     hours = summary(one)["arrivals"]["hours"]
     assert np.flatnonzero(hours).tolist() == [0, 23]
+
+
+def test_a_thin_head_is_told(tmp_path: Path) -> None:
+    """Of the first week the log has only what had not ended at its end, as sacct -S selects."""
+    week = 604_800
+    rng = np.random.default_rng(0)
+    submit = np.sort(rng.integers(0, 4 * week, 4000))
+    wait, run = rng.integers(0, 3600, 4000), rng.exponential(20_000, 4000).astype(np.int64)
+    whole = {
+        "submit_time": submit,
+        "wait_time": wait,
+        "run_time": run,
+        "requested_time": run + 1,
+        "requested_processors": np.ones(4000, np.int64),
+    }
+    selected = {name: column[submit + wait + run >= week] for name, column in whole.items()}
+    full, cut = (
+        Workload.from_columns(columns, processors=4000, name="log", header=HEADER)
+        for columns in (whole, selected)
+    )
+    assert oddities(full, full) == []
+    (told,) = oddities(cut, cut)
+    early = np.count_nonzero(cut.submit_time < week)
+    begin = int(told.partition("--from ")[2].partition(" ")[0])
+    assert week <= begin < week + 3600  # one ends every ten minutes
+    assert f" have {np.count_nonzero(cut.submit_time < begin)} jobs, none of which ended" in told
+    assert early < 50
+    assert cut.extract(begin).initial is not None
+    assert oddities(cut.take(slice(early, None)), cut) == []

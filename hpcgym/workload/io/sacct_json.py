@@ -143,7 +143,8 @@ def _memory(needed: dict[str, Any]) -> str:
     core, node = _number(needed, "memory_per_cpu"), _number(needed, "memory_per_node")
     if core not in ("", "0"):
         return f"{core}Mc"
-    node = node or _number(needed, "memory")  # which is marked if it is of each core
+    if not node and (node := _number(needed, "memory")).startswith("-"):  # its highest bit is set
+        node = str(int(node) + (1 << 64))
     return f"{node}Mn" if node else ""
 
 

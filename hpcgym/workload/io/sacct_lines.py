@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -51,7 +51,7 @@ _OTHER_SEPARATOR = "; is {!r} in a field, as in AllocTRES? sacct -P puts | betwe
 _IN_FIELD = "repaired: separator in a name or a list, told by the fields beside it"
 
 _BETWEEN = re.compile(r"(?<=[A-Za-z])[^A-Za-z]+(?=[A-Za-z])")  # names of fields are of letters
-_NAME = re.compile(r"[A-Za-z]+")
+_MESSAGE = "sacct: "  # of errors, which a shell may print into the dump
 
 # --- What fields look like ------------------------------------------------------------------------
 
@@ -78,8 +78,11 @@ _FREE = {
 
 def is_dump(head: bytes) -> bool:
     """Tell whether the first bytes of a file are those of a dump, with separators or without."""
-    names = {*_names(head.split(b"\n", 1)[0].decode("utf-8-sig", "replace"))}
-    return bool({"jobid", "jobidraw"} & names) and len(_TELLING & names) > 2
+    lines = head.decode("utf-8-sig", "replace").split("\n")
+    first = next((line for line in lines if not line.startswith(_MESSAGE)), "")
+    names = {*_names(first)}
+    known = len(_TELLING & names) + ("|" in first)
+    return known > 3 or (known > 2 and bool({"jobid", "jobidraw"} & names))
 
 
 def records_of(path: Path, how: Reading) -> Log:
@@ -91,19 +94,19 @@ def records_of(path: Path, how: Reading) -> Log:
         with fewer or more fields, unless such lines are skipped.
     """
     log = Log(path, how)
-    lines = log.texts_of_lines("a dump of sacct")
-    first = ""
+    lines = _without_messages(log)
+    first, at = "", 1
     if how.fields is None:
-        first = next(lines, (1, "", ""))[1]
+        at, first, _ = next(lines, (1, "", ""))
         if not first.strip():
             raise WorkloadError(
                 f"{path} is empty, or its line 1 is: it must have the names of fields"
             )
         separator, names = _separator(first), _names(first)
-        where = "line 1"
+        where = f"line {at}"
         if separator == " ":
             raise WorkloadError(
-                f"{path}, line 1: fields are separated by blanks, which cut names: print them with"
+                f"{path}, {where}: fields are separated by blanks, which cut names: print them with"
                 " sacct -P (--parsable2)"
             )
     else:
@@ -115,6 +118,7 @@ def records_of(path: Path, how: Reading) -> Log:
     _check_fields(f"{path}, {where}" if how.fields is None else f"{path}: {where}", names)
     log.fields = {name: [] for name in names if name in READ}
     read = [(names.index(name), column) for name, column in log.fields.items()]
+    again = [(names.index(name), k) for k, name in enumerate(names) if name in names[:k]]
     named = names.index("jobid" if "jobid" in names else "jobidraw")
     for line, text, hint in lines:
         if text == first:
@@ -128,6 +132,10 @@ def records_of(path: Path, how: Reading) -> Log:
             if is_step(fields[named]):  # most lines
                 log.counts[f"dropped: {STEP}"] += 1
                 continue
+            for one, other in again:
+                if fields[one] != fields[other]:
+                    problem = f"{names[one]}, a field that stands there twice, has two values"
+                    log.refuse(line, problem, f"line with two values of {names[one]}")
             for place, column in read:
                 column.append(fields[place].strip())
             log.lines.append(line)
@@ -138,6 +146,15 @@ def records_of(path: Path, how: Reading) -> Log:
             few = "many" if len(fields) > len(names) else "few"
             log.refuse(line, problem, f"line with too {few} fields")
     return log
+
+
+def _without_messages(log: Log) -> Iterator[tuple[int, str, str]]:
+    """Go through the lines of a dump but for what sacct said of errors, which are counted."""
+    for line, text, hint in log.texts_of_lines("a dump of sacct"):
+        if text.startswith(_MESSAGE):
+            log.counts["dropped: message of sacct"] += 1
+        else:
+            yield line, text, hint
 
 
 def _separator(first: str) -> str:
@@ -222,7 +239,7 @@ def _looks(name: str, text: str) -> bool:
 
 
 def _check_fields(where: str, names: list[str]) -> None:
-    """Say which fields are lacking, or there twice."""
+    """Say which fields are lacking."""
     lacking = [
         "one of " + ", ".join(some) if len(some) > 1 else some[0]
         for some in _NEEDED
@@ -230,6 +247,3 @@ def _check_fields(where: str, names: list[str]) -> None:
     ]
     if lacking:
         raise WorkloadError(f"{where}: fields lack {'; '.join(lacking)}. {_ADVICE}")
-    twice = next((name for name in names if names.count(name) > 1 and _NAME.fullmatch(name)), None)
-    if twice:
-        raise WorkloadError(f"{where}: the field {twice!r} stands there twice")

@@ -25,6 +25,7 @@ PER_CORE = 1 << 63
 JOBS: list[dict[str, Any]] = [
     {"id": 10, "limit": 60, "cores": 4, "memory": 4000, "per_core": True},
     {"id": 11, "limit": "infinite", "cores": 8, "nodes": 2, "memory": 16_000, "gpus": 2},
+    {"id": 13, "cores": 2, "memory": 500, "per_core": True},
     {"id": 12, "array": 12, "task": 0, "limit": None, "cores": 1, "memory": 0},
     {"id": 15, "array": 12, "task": 3, "state": "TIMEOUT", "limit": 1, "cores": 1, "memory": 500},
     {"id": 16, "array": 12, "waiting": "4-9", "at_once": 2, "state": "PENDING", "start": 0},
@@ -90,7 +91,8 @@ def in_json(job: dict[str, Any], newer: bool) -> dict[str, Any]:
         required["memory_per_cpu"] = number(memory if per_core else None)
         required["memory_per_node"] = number(None if per_core else memory)
     else:
-        required["memory"] = memory + (PER_CORE if per_core else 0)
+        required["memory"] = memory - (PER_CORE if per_core and job["id"] % 2 else 0)
+        required["memory"] += PER_CORE if per_core and not job["id"] % 2 else 0
     held = [("cpu", "", job["cores"]), ("mem", "", 1024 * job["nodes"]), ("energy", "", -2),
             ("node", "", job["nodes"]), ("gres", "gpu", job["gpus"])]  # fmt: skip
     elapsed = at(job, "end") - at(job, "start") if at(job, "start") and at(job, "end") else 0
@@ -148,14 +150,14 @@ def test_both_schemas_are_read_as_the_lines(tmp_path: Path, newer: bool) -> None
     workload, expected = load_workload(path, "none"), load_workload(lines, "none")
     assert same(workload, expected)
     assert workload.cleaning == expected.cleaning
-    assert workload.job_number.tolist() == [10, 11, 12, 15, 18]
-    assert workload.requested_time.tolist() == [3600, 31_536_000, -1, 60, 36_000]
-    assert workload.wait_time.tolist() == [90, 89, 88, 85, 82]
-    assert workload.run_time.tolist() == [300] * 5
-    assert workload.nice.tolist() == [10, 11, 12, 15, 18]
-    assert workload.array.tolist() == [-1, -1, 12, 12, -1]
-    assert workload.per_unit["mem"].tolist() == [16_000, 1024, 0, 500, 1000]
-    assert workload.per_unit["gpu"].tolist() == [0, 1, 0, 0, 0]
+    assert workload.job_number.tolist() == [10, 11, 12, 13, 15, 18]
+    assert workload.requested_time.tolist() == [3600, 31_536_000, -1, 600, 60, 36_000]
+    assert workload.wait_time.tolist() == [90, 89, 88, 87, 85, 82]
+    assert workload.run_time.tolist() == [300] * 6
+    assert workload.nice.tolist() == [10, 11, 12, 13, 15, 18]
+    assert workload.array.tolist() == [-1, -1, 12, -1, 12, -1]
+    assert workload.per_unit["mem"].tolist() == [16_000, 1024, 0, 1000, 500, 1000]
+    assert workload.per_unit["gpu"].tolist() == [0, 1, 0, 0, 0, 0]
     packed = tmp_path / "dump"
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert same(load_workload(packed, "none"), expected)

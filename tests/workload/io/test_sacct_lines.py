@@ -114,3 +114,11 @@ def test_dumps_without_names_of_fields(tmp_path: Path, separator: str) -> None:
         load_workload("lublin:jobs=5", fields="JobID")
     with pytest.raises(WorkloadError, match="fields are of a dump of sacct, and the format is swf"):
         read(tmp_path, text, fields="JobID", format="swf")
+
+
+def test_messages_and_fields_that_stand_there_twice(tmp_path: Path) -> None:
+    lines = [[*HEAD, "JobID"], [*JOB, "7"]]
+    dump = "\n".join(map("|".join, lines)) + "\n"
+    workload = read(tmp_path, f"sacct: error: no connection: Retrying\n{dump}sacct: error: again\n")
+    check_job(workload)
+    assert workload.cleaning == {"dropped: message of sacct": 2}

@@ -1,0 +1,189 @@
+"""The file ``accounting`` of Grid Engine: of Sun, Univa (Altair) and its other editions.
+
+Each line is a job that ended, or a task of an array: fields with colons between, in an order that
+all editions share up to ``maxvmem``. Times are seconds since 1970, in newer ones milliseconds. The
+fields: accounting(5), https://gridscheduler.sourceforge.net/htmlman/htmlman5/accounting.html
+
+Requested times and memory stand in ``category``, as options of ``qsub``: ``-l h_rt=600,h_vmem=2G``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpcgym.naming import Clock
+from hpcgym.workload.io.files import Reading
+from hpcgym.workload.io.log_lines import (
+    Log,
+    Told,
+    lasted,
+    numbered,
+    processors,
+    whole,
+    workload_of,
+)
+from hpcgym.workload.model import MISSING, Workload
+
+#: Fields before ``category`` that are read, by their places; names as in accounting(5).
+_PLACES = {
+    **{"qname": 0, "group": 2, "owner": 3, "job_number": 5},
+    **{"submission_time": 8, "start_time": 9, "end_time": 10, "failed": 11, "exit_status": 12},
+    **{"project": 31, "slots": 34, "task_number": 35},
+}
+_CATEGORY = 39
+# its options may hold colons; behind it are iow, pe_taskid and maxvmem
+_REST = re.compile(r"(?P<category>.*?):\d+\.\d+:(?P<pe_taskid>[^:]*):(?P<maxvmem>[\d.e+]+)(?::.*)?")
+_MEMORY = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT]?)")
+_BYTES = {"": 1, **{unit: 1000 ** (k + 1) for k, unit in enumerate("kmgt")}} | {
+    unit: 1024 ** (k + 1) for k, unit in enumerate("KMGT")
+}
+_MILLISECONDS = 100_000_000_000  # as seconds it would be in the year 5138
+_NONE = (None, "", "NONE", "none")
+
+
+def is_grid_engine(head: bytes) -> bool:
+    """Tell whether the first bytes of a file are those of such a log; comments may come first."""
+    for line in head.splitlines():
+        fields = line.split(b":")
+        if line.strip() and not line.startswith(b"#"):
+            times = [fields[place] for place in (5, 8, 9, 10)] if len(fields) > _CATEGORY else [b""]
+            return all(map(bytes.isdigit, times))
+    return False
+
+
+def read_grid_engine(path: Path, how: Reading) -> Workload:
+    """Read the accounting of Grid Engine; see this module.
+
+    Processors are slots. Memory is h_vmem, else mem_free, of each slot.
+
+    Parameters
+    ----------
+    path : of the file, plain or gzip.
+    how : as it is read; ``tz`` only says in which zone the site's clocks ran.
+
+    Raises
+    ------
+    WorkloadError : a file that cannot be read; a line that is no record, or a wrong one, unless
+        such lines are skipped; no job that ended.
+    """
+    log = _read(path, how)
+    log.drop(list(map(_no_job, log.texts("pe_taskid"), log.texts("start_time"))))
+    log.drop_copies()
+    columns = log.settled(_columns(log))
+    keys = zip(log.texts("job_number"), log.texts("task_number"), strict=True)
+    return workload_of(log, columns, Clock(how.tz), list(map(".".join, keys)))
+
+
+def _read(path: Path, how: Reading) -> Log:
+    """Return the records of a log."""
+    log = Log(path, how)
+    names = (*_PLACES, "category", "pe_taskid", "maxvmem")
+    log.fields = {name: [] for name in names}
+    for line, text, hint in log.texts_of_lines("an accounting file of Grid Engine"):
+        if len(text.strip()) < 2 or text.startswith("#"):
+            continue
+        fields = text.split(":", _CATEGORY)
+        rest = _REST.fullmatch(fields[-1]) if len(fields) > _CATEGORY else None
+        if rest is None:
+            problem = f"no record of 43 fields such as queue:host:group:owner:...{hint}"
+            log.refuse(line, problem, "line that is no record")
+            continue
+        values = [*(fields[place] for place in _PLACES.values()), *rest.groups()]
+        for name, value in zip(names, values, strict=True):
+            log.fields[name].append(value.strip())
+        log.lines.append(line)
+    return log
+
+
+def _no_job(slave: str, start: str) -> str:
+    """Return why a record is of no job: of a part of one, or of one that never started."""
+    if slave not in _NONE:
+        return "task of a parallel job, beside the record of the job"
+    return "failed before it started" if start in ("", "0") else ""
+
+
+def _columns(log: Log) -> dict[str, Any]:
+    """Return the columns of jobs, (n,) each; times in seconds since 1970; -1 is unknown."""
+    columns: dict[str, Any] = {name: log.numbers(*told) for name, told in _TOLD.items()}
+    start, end = columns["start"], columns.pop("end")
+    log.refuse_at(columns["submit_time"] < 0, "submission_time is 0", "no submission")
+    log.refuse_at(end < start, "end_time is before start_time", "line that ends before it starts")
+    unknown = np.full(len(log), MISSING)
+    slots = processors(log, columns.pop("slots"), unknown, "slots", "slots tells no processors")
+    size = np.maximum(slots["requested_processors"], 1)
+    failed = log.numbers(("failed", whole)) != 0
+    used, asked = columns["used_memory"], columns.pop("memory_of_slot")
+    projects = [None if name in _NONE else name for name in log.names("project")]
+    number = log.numbers(("job_number", whole)).tolist()
+    ids = zip(number, log.parsed("task_number", _task), strict=True)
+    return {
+        **columns,
+        **numbered(list(ids)),
+        **slots,
+        "eligible": unknown,
+        "run_time": end - start,
+        "used_memory": np.where(used >= 0, -(-used // (1024 * size)), MISSING),  # of all slots
+        "status": np.where((columns["status"] == 0) & ~failed, 1, 0),
+        "gpus": unknown,
+        "nodes": unknown,
+        "memory_mb": np.where(asked > 0, asked * size, MISSING),
+        "user": log.names("owner"),
+        "group": projects if any(projects) else log.names("group"),
+        "queue_name": log.names("qname"),
+    }
+
+
+# --- What fields say ------------------------------------------------------------------------------
+
+
+def _time(text: str) -> int:
+    """Return seconds since 1970, -1 of 0."""
+    if not text.isdecimal() or len(text) > 15:
+        raise ValueError("no seconds since 1970")
+    return int(text) // (1000 if int(text) >= _MILLISECONDS else 1) or MISSING
+
+
+def _task(text: str) -> int | None:
+    """Return the number of a task, None of 0: of a job that is no array."""
+    return whole(text) or None
+
+
+def _option(names: tuple[str, ...], read: Callable[[str], int], category: str) -> int:
+    """Return what the first of some resources in ``-l`` is, -1 if none is there."""
+    for name in names:
+        if found := re.search(rf"(?:^|[ ,]){name}=([^ ,]*)", category):
+            return read(found[1])
+    return MISSING
+
+
+def _megabytes(text: str) -> int:
+    """Return the megabytes of ``2G``, ``1.5g`` or bytes, rounded up; -1 of what is none."""
+    found = _MEMORY.fullmatch(text)
+    return math.ceil(float(found[1]) * _BYTES[found[2]] / 2**20) if found else MISSING
+
+
+def _seconds(text: str) -> int:
+    """Return the seconds of ``600`` or ``24:00:00``; -1 of INFINITY."""
+    return MISSING if text.casefold() == "infinity" else lasted(text) or MISSING
+
+
+#: Column of jobs -> the field that tells it.
+_TOLD: dict[str, tuple[Told, ...]] = {
+    "submit_time": (("submission_time", _time),),
+    "start": (("start_time", _time),),
+    "end": (("end_time", _time),),
+    "slots": (("slots", whole),),
+    "status": (("exit_status", whole),),
+    "used_memory": (("maxvmem", lambda text: int(float(text))),),
+    "requested_time": (("category", partial(_option, ("h_rt",), _seconds)),),
+    "memory_of_slot": (
+        ("category", partial(_option, ("h_vmem", "mem_free", "m_mem_free"), _megabytes)),
+    ),
+}

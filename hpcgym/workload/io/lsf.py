@@ -1,0 +1,191 @@
+"""The file ``lsb.acct`` of LSF: ``"JOB_FINISH" "10.1" 1527327585 7610 1000 ...``.
+
+Records JOB_FINISH are of jobs that ended; those of other types are counted. Their fields stand
+between blanks, texts in quotes, some behind lists of hosts and the like. Times are seconds since
+1970. The fields: https://www.ibm.com/docs/en/spectrum-lsf/10.1.0?topic=files-lsbacct
+
+Processors are the slots on which a job ran. Memory that a job asked for, ``rusage[mem=...]``, is
+not read: the site says elsewhere of which unit it is, and whether of each slot.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpcgym.naming import Clock
+from hpcgym.workload.io.files import Reading
+from hpcgym.workload.io.log_lines import Log, Told, numbered, processors, whole, workload_of
+from hpcgym.workload.model import MISSING, Workload
+
+_RECORD = re.compile(r'"[A-Z_0-9]+" "[\d.]+" \d{9,11} .*')
+_FIELD = re.compile(r'"((?:[^"]|"")*)"(?!\S)|(\S+)')
+_HOST = re.compile(r"(?:(\d+)\*)?.+")
+_DEPENDENCY = "not used: conditions on other jobs, dependCond"
+_MEMORY = "not used: memory of rusage[mem=...], of a unit that the log does not tell"
+
+#: Fields of a record up to the first list, by their places; names as in lsb.acct(5).
+_FIRST = {
+    **{"eventTime": 2, "jobId": 3, "numProcessors": 6, "submitTime": 7, "beginTime": 8},
+    **{"startTime": 10, "userName": 11, "queue": 12, "resReq": 13, "dependCond": 14},
+}
+_ASKED_HOSTS = 22
+#: The same behind the lists of hosts; what a job used has 19 fields from the fifth on.
+_AFTER_HOSTS = {"jStatus": 0, "projectName": 24, "exitStatus": 25, "idx": 29, "maxRMem": 30}
+_SUBMIT_EXT = 53  # behind the lists of hosts: how many pairs follow
+_DONE = 64  # jStatus
+
+
+def is_lsf(head: bytes) -> bool:
+    """Tell whether the first bytes of a file are those of such a log."""
+    first = head.lstrip(b"\xef\xbb\xbf\r\n ").split(b"\n", 1)[0].decode("utf-8", "replace")
+    return _RECORD.fullmatch(first.rstrip()) is not None
+
+
+def read_lsf(path: Path, how: Reading) -> Workload:
+    """Read the accounting of LSF; see this module.
+
+    Parameters
+    ----------
+    path : of the file, plain or gzip.
+    how : as it is read; ``tz`` only says in which zone the site's clocks ran.
+
+    Raises
+    ------
+    WorkloadError : a file that cannot be read; a line that is no record, or a wrong one, unless
+        such lines are skipped; no job that ended.
+    """
+    log = _read(path, how)
+    log.drop(["" if one != "0" else "ended before it started" for one in log.texts("startTime")])
+    log.drop_copies()
+    columns = log.settled(_columns(log))
+    log.count(_DEPENDENCY, [bool(text) for text in log.texts("dependCond")])
+    log.count(_MEMORY, ["mem=" in text for text in log.texts("resReq")])
+    keys = zip(log.texts("jobId"), log.texts("idx"), strict=True)
+    return workload_of(log, columns, Clock(how.tz), list(map(".".join, keys)))
+
+
+def _read(path: Path, how: Reading) -> Log:
+    """Return the records of ends of jobs."""
+    log = Log(path, how)
+    rows = []
+    for line, text, hint in log.texts_of_lines("an lsb.acct of LSF"):
+        kind = text.strip().partition(" ")[0].strip('"')
+        if not text.strip() or text.startswith("#"):
+            continue
+        if _RECORD.fullmatch(text.strip()) is None:
+            problem = f'no record such as "JOB_FINISH" "10.1" 1527327585 7610 ...{hint}'
+            log.refuse(line, problem, "line that is no record")
+        elif kind != "JOB_FINISH":
+            log.counts[f"dropped: record {kind}, not of the end of a job"] += 1
+        else:
+            row = _row([a.replace('""', '"') or b for a, b in _FIELD.findall(text)])
+            if row is None:
+                log.refuse(line, f"a record with too few fields{hint}", "line with too few fields")
+                continue
+            rows.append(row)
+            log.lines.append(line)
+    names = (*_FIRST, *_AFTER_HOSTS, "execHosts", "runLimit")
+    log.fields = {name.casefold(): [row[name] for row in rows] for name in names}
+    return log
+
+
+def _row(fields: list[str]) -> dict[str, str] | None:
+    """Return the fields of a record that are read; None if it lacks some that all versions have."""
+    at = _ASKED_HOSTS
+    hosts: list[str] = []
+    for _ in ("asked", "used"):
+        number = fields[at] if at < len(fields) else ""
+        if not number.isdecimal():
+            return None
+        hosts = fields[at + 1 : at + 1 + int(number)]
+        at += 1 + int(number)
+    if at + max(_AFTER_HOSTS.values()) >= len(fields):
+        return None
+    return {
+        **{name: fields[place] for name, place in _FIRST.items()},
+        **{name: fields[at + place] for name, place in _AFTER_HOSTS.items()},
+        "execHosts": " ".join(hosts),
+        "runLimit": _run_limit(fields[at + _SUBMIT_EXT :]),
+    }
+
+
+def _run_limit(fields: list[str]) -> str:
+    """Return the run limit, which newer versions tell behind two lists of any lengths; else -1."""
+    try:
+        pairs = int(fields[0])  # a key and a value each
+        behind = fields[1 + 2 * pairs :]
+        hosts = int(behind[0])  # six fields each
+        return behind[1 + 6 * hosts]
+    except (IndexError, ValueError):
+        return "-1"
+
+
+def _columns(log: Log) -> dict[str, Any]:
+    """Return the columns of jobs, (n,) each; times in seconds since 1970; -1 is unknown."""
+    columns: dict[str, Any] = {name: log.numbers(*told) for name, told in _TOLD.items()}
+    start, end = columns["start"], columns.pop("end")
+    log.refuse_at(columns["submit_time"] < 0, "submitTime is 0", "no submission")
+    log.refuse_at(end < start, "eventTime is before startTime", "line that ends before it starts")
+    given, asked = columns.pop("given"), columns.pop("asked")
+    told = "execHosts, not numProcessors"
+    slots = processors(log, given, asked, told, "neither execHosts nor numProcessors tells slots")
+    used, size = columns["used_memory"], np.maximum(slots["requested_processors"], 1)
+    ids = zip(columns.pop("number").tolist(), log.parsed("idx", _task), strict=True)
+    unknown = np.full(len(log), MISSING)
+    return {
+        **columns,
+        **numbered(list(ids)),
+        **slots,
+        "run_time": end - start,
+        "used_memory": np.where(used > 0, -(-used // size), MISSING),  # of all slots
+        "gpus": unknown,
+        "nodes": unknown,
+        "memory_mb": unknown,
+        "user": log.names("userName"),
+        "group": log.names("projectName"),
+        "queue_name": log.names("queue"),
+    }
+
+
+# --- What fields say ------------------------------------------------------------------------------
+
+
+def _known(text: str) -> int:
+    """Return a whole number, -1 of 0 and of what is below it."""
+    if not re.fullmatch(r"-?\d{1,12}", text):
+        raise ValueError("no whole number")
+    return max(int(text), 0) or MISSING
+
+
+def _status(text: str) -> int:
+    """Return 1 of a job that is done, else 0."""
+    return int(whole(text) == _DONE)
+
+
+def _slots(text: str) -> int:
+    """Return the slots on hosts such as ``16*host1 host2 host2``."""
+    return sum(int(found[1] or 1) for found in map(_HOST.fullmatch, text.split()) if found)
+
+
+def _task(text: str) -> int | None:
+    """Return the index in an array, None of 0: of a job that is none."""
+    return whole(text) or None
+
+
+#: Column of jobs -> the field that tells it.
+_TOLD: dict[str, tuple[Told, ...]] = {
+    "number": (("jobId", whole),),
+    "submit_time": (("submitTime", _known),),
+    "eligible": (("beginTime", _known),),
+    "start": (("startTime", _known),),
+    "end": (("eventTime", _known),),
+    "requested_time": (("runLimit", _known),),
+    "used_memory": (("maxRMem", _known),),
+    "status": (("jStatus", _status),),
+    "given": (("execHosts", _slots),),
+    "asked": (("numProcessors", _known),),
+}
