@@ -307,12 +307,11 @@ def _set_units(log: Log, columns: dict[str, Any]) -> None:
 
     A unit is a job's share of a node: its processors and GPUs over its nodes, of which each has one
     unit. Where the nodes do not share the processors alike, the units are single cores, and no
-    node has more than the largest share. Jobs of which no nodes are told have single cores,
-    wherever these are.
+    node has more than the largest share. Jobs of which no nodes are told have single cores, or as
+    many units with equal parts of all that they hold, wherever these are.
 
-    Jobs with GPUs or the like have one node where none is told. Where nodes do not share the GPUs
-    alike, the units are as many as can; where units do not share the processors alike, each has as
-    many as the largest. Both are counted.
+    Where nodes do not share GPUs or the like alike, the units are as many as can; where units do
+    not share the processors alike then, each has as many as the largest. Both are counted.
     """
     cores, memory_mb = columns["requested_processors"], columns.pop("memory_mb")
     nodes, known = columns.pop("nodes"), memory_mb > 0
@@ -322,14 +321,14 @@ def _set_units(log: Log, columns: dict[str, Any]) -> None:
         amounts[name.removeprefix(GENERIC)] = columns.pop(name)
     held = {name: np.maximum(amount, 0) for name, amount in amounts.items() if amount.max() > 0}
     generic = np.any([amount > 0 for amount in held.values()], axis=0) if held else nodes < -1
-    told = (nodes > 0) | generic
-    if not told.any():
+    told = nodes > 0
+    if not (told | generic).any():
         return
     log.count(ANYWHERE, ~told & (cores > 1))
-    on = np.where(told, np.maximum(nodes, 1), cores)
+    on = np.where(told, nodes, cores)
     shares = np.gcd.reduce([on, *held.values()])
     units = np.where(generic, shares, np.where(cores % on > 0, cores, on))
-    log.count(UNEVEN, generic & ((units < on) | (cores % units > 0)))
+    log.count(UNEVEN, told & generic & ((units < on) | (cores % units > 0)))
     columns["units"], columns["core"] = units, -(-cores // units)
     columns["requested_processors"] = columns["core"] * units
     apart = told & (on > 1)
