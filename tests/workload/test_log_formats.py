@@ -148,6 +148,16 @@ def test_logs_of_pbs_that_are_wrong(tmp_path: Path, line: str, problem: str) -> 
     assert sum(n for reason, n in skipped.cleaning.items() if reason.startswith("dropped")) == 1
 
 
+@pytest.mark.parametrize(
+    ("memory", "kilobytes"),
+    [("3068kb", 767), ("3mb", 768), ("12.27M", 3142), ("4096b", 1), ("1gw", 2 << 20), ("8", 1)],
+)
+def test_memory_in_any_unit(tmp_path: Path, memory: str, kilobytes: int) -> None:
+    path = tmp_path / "log"
+    path.write_text(TORQUE.replace("3068kb", memory))  # of four processors
+    assert load_workload(path, "none").used_memory.tolist() == [kilobytes]
+
+
 QUEUED = [  # of a log without ctime, start and end in records E
     "01/01/2019 00:01:33;Q;10.eadm;queue=route",
     "01/01/2019 00:01:33;Q;10.eadm;queue=devel",

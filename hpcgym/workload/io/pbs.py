@@ -44,7 +44,7 @@ _ENTRY = re.compile(r"""([^\s=]+)=("[^"]*"|'[^']*'|\S*)""")
 _ID = re.compile(r"(\d{1,18})(?:\[(\d*)\]|-(\d+))?(?:\..*)?")
 _NOTHING = ("", "None", "N/A", "unknown")
 _SLOTS = re.compile(r"[^/]+/([\d,-]+)(?:\*(\d+))?")
-_MEMORY = re.compile(r"(\d{1,15})(b|kb|mb|gb|tb|w|kw|mw|gw)", re.IGNORECASE)
+_MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([kmgt]?)([bw]?)", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
@@ -226,9 +226,8 @@ def _kilobytes(text: str) -> int:
     found = _MEMORY.fullmatch(text)
     if found is None:
         raise ValueError("no memory such as 600mb")
-    unit = found[2].casefold()
-    size = int(found[1]) * (8 if unit.endswith("w") else 1) << 10 * _POWERS[unit[:-1]]
-    return math.ceil(size / 1024)
+    size = float(found[1]) * (8 if found[3] in ("w", "W") else 1)
+    return math.ceil(size * 1024 ** (_POWERS[found[2].casefold()] - 1))
 
 
 def _megabytes(text: str) -> int:
@@ -261,14 +260,14 @@ _TOLD: dict[str, tuple[Told, ...]] = {
         (f"{_LIST}procs", _whole),
         (f"{_LIST}mppwidth", _whole),
         ("resources_used.ncpus", _whole),
-        (f"{_LIST}nodect", _whole),
+        (f"{_LIST}nodect", partial(_chunks, "ppn", 1)),
     ),
     "gpus": (
         (f"{_LIST}select", partial(_chunks, "ngpus", 0)),
         (f"{_LIST}nodes", partial(_chunks, "gpus", 0)),
         (f"{_LIST}ngpus", _whole),
     ),
-    "nodes": ((f"{_LIST}nodect", _whole),),
+    "nodes": ((f"{_LIST}nodect", lambda text: _whole(text.partition(":")[0])),),
     "memory_mb": ((f"{_LIST}mem", _megabytes),),
 }
 _NAMES = ("user", "group", "account", "queue")
