@@ -201,6 +201,15 @@ def test_records_q_and_s_tell_what_e_does_not(tmp_path: Path) -> None:
         }
 
 
+def test_the_date_of_a_record_is_an_end_where_a_log_tells_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    lines = [line.replace(" resources_used.walltime=00:26:03", "") for line in QUEUED]
+    path.write_text("\n".join(lines) + "\n")
+    workload = load_workload(path, "none")
+    assert workload.wait_time.tolist() == [11]
+    assert workload.run_time.tolist() == [26 * 60 + 23]
+
+
 def test_subjobs_are_jobs_of_their_own(tmp_path: Path) -> None:
     path = tmp_path / "log"
     names = ("408[3].srv", "408[11].srv", "410.srv", "409-2.srv")

@@ -101,7 +101,7 @@ def _read(path: Path, how: Reading) -> Log:
         told = {key: value for key, value in told.items() if value not in _NOTHING}
         if found["type"] == "E":
             row = {**before.pop(found["id"], {}), **told, "id": found["id"], _ENDED: date}
-            for name, others in _DATES.items():  # which need a time zone
+            for name, others in _DATES.items():  # dates need a time zone
                 if any(row.get(other, "0") != "0" for other in others):
                     row[name] = ""
             rows.append(row)
@@ -127,6 +127,8 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
     columns: dict[str, Any] = {name: log.numbers(*told) for name, told in _TOLD.items()}
     queued, began, ended = (log.numbers((name, clock.seconds)) for name in _DATES)
     end, ran = columns.pop("end"), columns.pop("ran")
+    if (end < 0).all():  # a log that never tells it; else it is a record that was cut
+        end = np.where(ran < 0, ended, end)
     columns["submit_time"] = first_known(columns["submit_time"], queued)
     untold = "neither ctime nor qtime tells when it was submitted, nor a record Q"
     log.refuse_at(columns["submit_time"] < 0, untold, "no submission")
@@ -239,7 +241,7 @@ _LIST = "Resource_List."
 _WALLTIME = "resources_used.walltime"
 _QUEUED, _BEGAN, _ENDED = "date of Q", "date of S", "date of E"
 #: Dates of records, and the entries in whose place they stand.
-_DATES = {_QUEUED: ("ctime", "qtime"), _BEGAN: ("start",), _ENDED: ("end", "start")}
+_DATES = {_QUEUED: ("ctime", "qtime"), _BEGAN: ("start",), _ENDED: ("end",)}
 _BY_END = "repaired: start taken from the end and the walltime"
 
 #: Column of jobs -> the entries that tell it, of which the first known one counts.
