@@ -148,6 +148,16 @@ def test_logs_of_pbs_that_are_wrong(tmp_path: Path, line: str, problem: str) -> 
     assert sum(n for reason, n in skipped.cleaning.items() if reason.startswith("dropped")) == 1
 
 
+@pytest.mark.parametrize(
+    ("memory", "kilobytes"),
+    [("3068kb", 767), ("3mb", 768), ("12.27M", 3142), ("4096b", 1), ("1gw", 2 << 20), ("8", 1)],
+)
+def test_memory_in_any_unit(tmp_path: Path, memory: str, kilobytes: int) -> None:
+    path = tmp_path / "log"
+    path.write_text(TORQUE.replace("3068kb", memory))  # of four processors
+    assert load_workload(path, "none").used_memory.tolist() == [kilobytes]
+
+
 QUEUED = [  # of a log without ctime, start and end in records E
     "01/01/2019 00:01:33;Q;10.eadm;queue=route",
     "01/01/2019 00:01:33;Q;10.eadm;queue=devel",
@@ -189,6 +199,15 @@ def test_records_q_and_s_tell_what_e_does_not(tmp_path: Path) -> None:
             "repaired: start taken from the end and the walltime": 1,  # 11
             "repaired: run that was not the last of its job taken for a job of its own": 1,
         }
+
+
+def test_the_date_of_a_record_is_an_end_where_a_log_tells_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    lines = [line.replace(" resources_used.walltime=00:26:03", "") for line in QUEUED]
+    path.write_text("\n".join(lines) + "\n")
+    workload = load_workload(path, "none")
+    assert workload.wait_time.tolist() == [11]
+    assert workload.run_time.tolist() == [26 * 60 + 23]
 
 
 def test_subjobs_are_jobs_of_their_own(tmp_path: Path) -> None:

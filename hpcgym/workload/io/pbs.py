@@ -44,7 +44,7 @@ _ENTRY = re.compile(r"""([^\s=]+)=("[^"]*"|'[^']*'|\S*)""")
 _ID = re.compile(r"(\d{1,18})(?:\[(\d*)\]|-(\d+))?(?:\..*)?")
 _NOTHING = ("", "None", "N/A", "unknown")
 _SLOTS = re.compile(r"[^/]+/([\d,-]+)(?:\*(\d+))?")
-_MEMORY = re.compile(r"(\d{1,15})(b|kb|mb|gb|tb|w|kw|mw|gw)", re.IGNORECASE)
+_MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([kmgt]?)([bw]?)", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
@@ -101,7 +101,7 @@ def _read(path: Path, how: Reading) -> Log:
         told = {key: value for key, value in told.items() if value not in _NOTHING}
         if found["type"] == "E":
             row = {**before.pop(found["id"], {}), **told, "id": found["id"], _ENDED: date}
-            for name, others in _DATES.items():  # which need a time zone
+            for name, others in _DATES.items():  # dates need a time zone
                 if any(row.get(other, "0") != "0" for other in others):
                     row[name] = ""
             rows.append(row)
@@ -127,6 +127,8 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
     columns: dict[str, Any] = {name: log.numbers(*told) for name, told in _TOLD.items()}
     queued, began, ended = (log.numbers((name, clock.seconds)) for name in _DATES)
     end, ran = columns.pop("end"), columns.pop("ran")
+    if (end < 0).all():  # a log that never tells it; else it is a record that was cut
+        end = np.where(ran < 0, ended, end)
     columns["submit_time"] = first_known(columns["submit_time"], queued)
     untold = "neither ctime nor qtime tells when it was submitted, nor a record Q"
     log.refuse_at(columns["submit_time"] < 0, untold, "no submission")
@@ -226,9 +228,8 @@ def _kilobytes(text: str) -> int:
     found = _MEMORY.fullmatch(text)
     if found is None:
         raise ValueError("no memory such as 600mb")
-    unit = found[2].casefold()
-    size = int(found[1]) * (8 if unit.endswith("w") else 1) << 10 * _POWERS[unit[:-1]]
-    return math.ceil(size / 1024)
+    size = float(found[1]) * (8 if found[3] in ("w", "W") else 1)
+    return math.ceil(size * 1024 ** (_POWERS[found[2].casefold()] - 1))
 
 
 def _megabytes(text: str) -> int:
@@ -240,7 +241,7 @@ _LIST = "Resource_List."
 _WALLTIME = "resources_used.walltime"
 _QUEUED, _BEGAN, _ENDED = "date of Q", "date of S", "date of E"
 #: Dates of records, and the entries in whose place they stand.
-_DATES = {_QUEUED: ("ctime", "qtime"), _BEGAN: ("start",), _ENDED: ("end", "start")}
+_DATES = {_QUEUED: ("ctime", "qtime"), _BEGAN: ("start",), _ENDED: ("end",)}
 _BY_END = "repaired: start taken from the end and the walltime"
 
 #: Column of jobs -> the entries that tell it, of which the first known one counts.
@@ -261,14 +262,14 @@ _TOLD: dict[str, tuple[Told, ...]] = {
         (f"{_LIST}procs", _whole),
         (f"{_LIST}mppwidth", _whole),
         ("resources_used.ncpus", _whole),
-        (f"{_LIST}nodect", _whole),
+        (f"{_LIST}nodect", partial(_chunks, "ppn", 1)),
     ),
     "gpus": (
         (f"{_LIST}select", partial(_chunks, "ngpus", 0)),
         (f"{_LIST}nodes", partial(_chunks, "gpus", 0)),
         (f"{_LIST}ngpus", _whole),
     ),
-    "nodes": ((f"{_LIST}nodect", _whole),),
+    "nodes": ((f"{_LIST}nodect", lambda text: _whole(text.partition(":")[0])),),
     "memory_mb": ((f"{_LIST}mem", _megabytes),),
 }
 _NAMES = ("user", "group", "account", "queue")

@@ -76,6 +76,12 @@ _FREE = {
 }
 
 
+_KNOWN = "|".join(sorted({*READ, *_TELLING, *_FREE, *_LOOKS}, key=len, reverse=True))
+_REPEATED = re.compile(
+    rf"(?:{_KNOWN})(?P<separator>.{{1,9}}?)(?:{_KNOWN})(?P=separator)", re.IGNORECASE
+)
+
+
 def is_dump(head: bytes) -> bool:
     """Tell whether the first bytes of a file are those of a dump, with separators or without."""
     lines = head.decode("utf-8-sig", "replace").split("\n")
@@ -159,6 +165,8 @@ def _without_messages(log: Log) -> Iterator[tuple[int, str, str]]:
 
 def _separator(first: str) -> str:
     """Return what stands between the names of fields in line 1, of a blank and more the latter."""
+    if found := _REPEATED.search(first):  # also of letters, as by --delimiter='\\t'
+        return found["separator"].strip(' "') or " "
     between = Counter(run.strip(' "') or " " for run in _BETWEEN.findall(first))
     return between.most_common(1)[0][0] if between else "|"
 

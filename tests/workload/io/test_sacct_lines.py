@@ -45,7 +45,9 @@ def check_job(workload: Workload) -> None:
     assert names_of(workload, "user_id") == {1: "ann"}
 
 
-@pytest.mark.parametrize("separator", ["^|^", "||", "@@", "~", "\x1f", "::::", "|;|", "%", "\t|"])
+@pytest.mark.parametrize(
+    "separator", ["^|^", "||", "@@", "~", "\x1f", "::::", "|;|", "%", "\t|", r"\t", "<SEP>"]
+)
 def test_separators_of_any_length(tmp_path: Path, separator: str) -> None:
     for closed in ("", separator):  # as by --parsable2 and --parsable
         lines = [separator.join(fields) + closed for fields in (HEAD, JOB)]
