@@ -59,6 +59,35 @@ OTHERS = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("entries", "units", "cores", "per_node"),
+    [
+        ("exec_host=n1/0*4+n2/0*4 Resource_List.select=2:ncpus=4", 2, 4, 1),
+        ("exec_host=n1/0*4+n1/1*4 Resource_List.select=2:ncpus=4 Resource_List.nodect=2", 1, 8, -1),
+        ("exec_host=n1/0+n1/1+n2/0", 3, 1, 2),  # two on one, one on the other
+        ("Resource_List.nodes=2:ppn=4+n9:ppn=4", 3, 4, 1),
+        ("Resource_List.nodes=1:ppn=8", 1, 8, -1),
+        ("Resource_List.mppwidth=48 Resource_List.mppnppn=24", 2, 24, 1),
+        ("Resource_List.ncpus=6", 6, 1, -1),  # which may lie anywhere
+    ],
+)
+def test_nodes_of_jobs_of_pbs(
+    tmp_path: Path, entries: str, units: int, cores: int, per_node: int
+) -> None:
+    times = "ctime=1118087915 start=1118088366 end=1118088437 Resource_List.walltime=00:16:40"
+    with_nodes = f"{times} exec_host=n3/0*2"  # so that the log tells of nodes
+    lines = [f"06/06/2005 14:07:17;E;{job}.s;user=ann {told}" for job, told in enumerate(
+        [f"{times} {entries}", with_nodes], 1)]  # fmt: skip
+    path = tmp_path / "20050606"
+    path.write_text("\n".join(lines) + "\n")
+    workload = load_workload(path, "none", processors=64)
+    assert workload.units is not None
+    assert (workload.units[0], workload.per_unit["core"][0]) == (units, cores)
+    assert (workload.units_per_node[0], workload.requested_processors[0]) == (
+        per_node, units * cores,
+    )  # fmt: skip
+
+
 def test_logs_of_pbs(tmp_path: Path) -> None:
     path = tmp_path / "20050606"
     path.write_text("\n".join([*OTHERS, TORQUE, PRO]) + "\n")
@@ -197,6 +226,7 @@ def test_records_q_and_s_tell_what_e_does_not(tmp_path: Path) -> None:
             "dropped: queued before the log begins": 1,  # 7
             "dropped: ended before it started": 1,  # 12
             "repaired: start taken from the end and the walltime": 1,  # 11
+            "repaired: nodes are not told, so its cores may lie on any": 1,
             "repaired: run that was not the last of its job taken for a job of its own": 1,
         }
 

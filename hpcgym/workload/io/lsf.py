@@ -143,7 +143,6 @@ def _columns(log: Log) -> dict[str, Any]:
         "run_time": end - start,
         "used_memory": np.where(used > 0, -(-used // size), MISSING),  # of all slots
         "gpus": unknown,
-        "nodes": unknown,
         "memory_mb": unknown,
         "user": log.names("userName"),
         "group": log.names("projectName"),
@@ -171,6 +170,11 @@ def _slots(text: str) -> int:
     return sum(int(found[1] or 1) for found in map(_HOST.fullmatch, text.split()) if found)
 
 
+def _hosts(text: str) -> int:
+    """Return how many hosts ``16*host1 host2 host2`` names."""
+    return len({host.rpartition("*")[2] for host in text.split()}) or MISSING
+
+
 def _task(text: str) -> int | None:
     """Return the index in an array, None of 0: of a job that is none."""
     return whole(text) or None
@@ -187,5 +191,6 @@ _TOLD: dict[str, tuple[Told, ...]] = {
     "used_memory": (("maxRMem", _known),),
     "status": (("jStatus", _status),),
     "given": (("execHosts", _slots),),
+    "nodes": (("execHosts", _hosts),),
     "asked": (("numProcessors", _known),),
 }

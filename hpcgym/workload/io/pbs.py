@@ -146,6 +146,9 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
         "exec_host, not Resource_List",
         "neither exec_host nor Resource_List tells its processors",
     )
+    size, a_node = cores["requested_processors"], columns.pop("a_node")
+    spread = -(-size // np.maximum(a_node, 1))  # as Cray's ALPS places them
+    columns["nodes"] = np.where((columns["nodes"] < 0) & (a_node > 0), spread, columns["nodes"])
     used = columns["used_memory"]  # of all processors
     size = np.maximum(cores["requested_processors"], 1)
     return {
@@ -205,6 +208,17 @@ def _slots(text: str) -> int:
             low, _, high = part.partition("-")
             total += (int(high or low) - int(low) + 1) * int(found[2] or 1)
     return total
+
+
+def _hosts(text: str) -> int:
+    """Return how many hosts ``n1/0*13+n2/0*13`` names."""
+    return len({host.partition("/")[0] for host in text.split("+")})
+
+
+def _nodes(text: str) -> int:
+    """Return the nodes of ``2:ppn=4+n7:ppn=1``, which are three."""
+    heads = (part.partition(":")[0] for part in text.split("+"))
+    return sum(int(head) if head.isdecimal() else 1 for head in heads) or MISSING
 
 
 def _chunks(resource: str, least: int, text: str) -> int:
@@ -269,7 +283,12 @@ _TOLD: dict[str, tuple[Told, ...]] = {
         (f"{_LIST}nodes", partial(_chunks, "gpus", 0)),
         (f"{_LIST}ngpus", _whole),
     ),
-    "nodes": ((f"{_LIST}nodect", lambda text: _whole(text.partition(":")[0])),),
+    "nodes": (
+        ("exec_host", _hosts),
+        (f"{_LIST}nodes", _nodes),
+        (f"{_LIST}nodect", lambda text: _whole(text.partition(":")[0])),
+    ),
+    "a_node": ((f"{_LIST}mppnppn", _whole),),
     "memory_mb": ((f"{_LIST}mem", _megabytes),),
 }
 _NAMES = ("user", "group", "account", "queue")
