@@ -133,9 +133,9 @@ def _of_line(line: Thing, counts_memory: bool, remarks: Remarks) -> Nodes:
     cores, threads = positive("corespersocket", 1), positive("threadspercore", 1)
     boards, on_board = positive("boards", 1), positive("socketsperboard", None)
     cpus = positive("cpus", positive("procs", None))
-    told = positive("sockets", boards) if on_board is None else boards * on_board
-    sockets = told
-    if cpus and on_board is None and not number("sockets", 0) and cpus % (cores * threads) == 0:
+    given = positive("sockets", None) if on_board is None else boards * on_board
+    told = sockets = boards if given is None else given
+    if cpus and given is None and cpus % (cores * threads) == 0:
         sockets = cpus // (cores * threads)
     made = sockets * cores * threads
     if cpus not in (None, sockets, sockets * cores, made):

@@ -89,9 +89,10 @@ class Thing(NamedTuple):
         return usual if found is None else found
 
     def time(self, key: str) -> int | None:
-        """Return a time limit [s]; None where there is none."""
+        """Return a time limit [s], in Slurm whole minutes, rounded up; None where there is none."""
         written, value = self.told.get(key, (key, ""))
-        return minutes_text(value, f"{self.called}: {written}")
+        found = minutes_text(value, f"{self.called}: {written}")
+        return None if found is None else -(-found // MINUTE_S) * MINUTE_S
 
 
 def things(settings: Iterable[Setting], kind: str, called: str) -> Iterator[Thing]:
