@@ -14,7 +14,7 @@ import pytest
 
 from hpcgym.errors import HpcgymWarning
 from hpcgym.machine.slurm import read_slurm_conf
-from hpcgym.machine.slurm.conf import GENERAL, IRRELEVANT, MACHINE, NAMED, SCHEDULER, known
+from hpcgym.machine.slurm.keys import GENERAL, IRRELEVANT, MACHINE, NAMED, SCHEDULER, known
 from hpcgym.scheduler.slurm_conf import scheduler_of_slurm
 
 PAGE = Path("/usr/share/man/man5/slurm.conf.5.gz")  # of Debian's package slurm-client
