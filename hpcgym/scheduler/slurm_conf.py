@@ -157,7 +157,8 @@ def _not_followed(
 
 def _is_followed(one: OtherSetting, followed: tuple[str, ...]) -> bool:
     """Tell whether a setting is one of some that are followed, or of partitions and followed."""
-    return one.is_called(*(("prioritytier", "priorityjobfactor") if one.of else followed))
+    of_partitions = ("priority", "prioritytier", "priorityjobfactor")
+    return one.is_called(*(of_partitions if one.of else followed))
 
 
 def _of_preemption(one: OtherSetting, conf: SlurmConf) -> bool:

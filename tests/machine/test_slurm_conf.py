@@ -104,7 +104,7 @@ def test_gpus_and_partitions(tmp_path: Path) -> None:
     assert debug.nodes == (0, 1, 2, 3, 100)
     assert gpu.nodes == (100, 101, 102, 103, 104)
     assert (batch.max_time_s, batch.default_time_s, debug.max_time_s) == (172_800, 3_600, 1_800)
-    assert (old.max_time_s, old.state) == (90 * 60 + 30, "down")
+    assert (old.max_time_s, old.state) == (91 * 60, "down")
     assert (debug.priority_tier, debug.max_nodes, debug.allow_accounts) == (10, 2, ("a", "b"))
     assert (gpu.qos, gpu.exclusive, gpu.priority_factor) == ("gpuq", True, 5)
     assert found.scheduling["priorityweightfairshare"] == "10000"

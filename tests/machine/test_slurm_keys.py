@@ -14,7 +14,7 @@ import pytest
 
 from hpcgym.errors import HpcgymWarning
 from hpcgym.machine.slurm import read_slurm_conf
-from hpcgym.machine.slurm.conf import GENERAL, IRRELEVANT, MACHINE, NAMED, SCHEDULER, known
+from hpcgym.machine.slurm.keys import GENERAL, IRRELEVANT, MACHINE, NAMED, SCHEDULER, known
 from hpcgym.scheduler.slurm_conf import scheduler_of_slurm
 
 PAGE = Path("/usr/share/man/man5/slurm.conf.5.gz")  # of Debian's package slurm-client
@@ -101,7 +101,8 @@ def test_what_the_table_says_is_done(kind: str, tmp_path: Path) -> None:
         assert (key in others) == (what in (SCHEDULER, NAMED) or key in SOMETIMES), key
         if what == NAMED:
             assert key in not_followed(path), key
-        if what == SCHEDULER and key != "priorityweightqos" and kind == GENERAL:
+        elsewhere = key == "priorityweightqos" or (kind != GENERAL and key == "preemptmode")
+        if what == SCHEDULER and not elsewhere:  # these need QOS, or other partitions
             assert key not in not_followed(path), key
 
 

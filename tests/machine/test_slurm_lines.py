@@ -195,7 +195,8 @@ def test_cores_and_memory_of_the_system_are_not_for_jobs(tmp_path: Path) -> None
         "CPUs=8 CoreSpecCount=3": (5, 1000),
         "CoreSpecCount=8 MemSpecLimit=1000": (14, 1000),  # too many: one core, and no memory
         "CpuSpecList=0,1,5-6": (10, 1000),  # of cores 0, 2 and 3
-        "CPUs=8 CpuSpecList=0,7,99": (6, 1000),
+        "CPUs=8 CpuSpecList=0,7": (6, 1000),
+        "CPUs=8 CpuSpecList=0,7,8 CoreSpecCount=1": (7, 1000),  # there is no CPU 8
     }
     for line, (cpus, memory) in cases.items():
         text = f"SelectTypeParameters=CR_Core_Memory\nNodeName=a {shape} {line}\n"

@@ -1,6 +1,7 @@
 """What files of Slurm say: machines, partitions and scheduling of a slurm.conf."""
 
-from hpcgym.machine.slurm.conf import OtherSetting, SlurmConf, read_slurm_conf
+from hpcgym.machine.slurm.conf import SlurmConf, read_slurm_conf
+from hpcgym.machine.slurm.keys import OtherSetting
 from hpcgym.machine.slurm.lines import ENDING
 
 __all__ = ["ENDING", "OtherSetting", "SlurmConf", "read_slurm_conf"]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from hpcgym.errors import HpcgymError, Remarks
 from hpcgym.files import bytes_of, line_text
+from hpcgym.machine.partitions import hosts
 from hpcgym.machine.pool import ANY_NUMBER
 from hpcgym.naming import (
     CORE,
@@ -89,9 +90,10 @@ class Thing(NamedTuple):
         return usual if found is None else found
 
     def time(self, key: str) -> int | None:
-        """Return a time limit [s]; None where there is none."""
+        """Return a time limit [s], in Slurm whole minutes, rounded up; None where there is none."""
         written, value = self.told.get(key, (key, ""))
-        return minutes_text(value, f"{self.called}: {written}")
+        found = minutes_text(value, f"{self.called}: {written}")
+        return None if found is None else -(-found // MINUTE_S) * MINUTE_S
 
 
 def things(settings: Iterable[Setting], kind: str, called: str) -> Iterator[Thing]:
@@ -103,6 +105,13 @@ def things(settings: Iterable[Setting], kind: str, called: str) -> Iterator[Thin
         elif line.name.casefold() == kind:
             name = f"{line.where}, {called} {line.value!r}"
             yield Thing(line.where, name, line.value, usual | line.others)
+
+
+def not_read(line: Thing, error: HpcgymError, remarks: Remarks) -> None:
+    """Tell that a line is left out, and why."""
+    told = str(error)
+    where = "" if told.startswith(line.where) else f"{line.called}: "
+    remarks[NOT_READ].append(where + told)
 
 
 def settings_of(path: str | Path, remarks: Remarks) -> list[Setting]:
@@ -335,3 +344,13 @@ def node_list(text: str) -> str:
     Slurm takes blanks for commas, and does not mind more commas than are needed.
     """
     return re.sub(r"[\s,]+", ",", text).strip(",")
+
+
+def hosts_of(line: Thing, text: str, remarks: Remarks) -> list[str]:
+    """Return the names of a list of nodes; none of one that cannot be read, which is told."""
+    try:
+        listed = node_list(text)
+        return hosts(listed, line.called) if listed else []
+    except HpcgymError as error:
+        not_read(line, error, remarks)
+        return []

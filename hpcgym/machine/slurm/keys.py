@@ -1,0 +1,100 @@
+"""The keys of slurm.conf: what is done with each, and settings that are not of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from hpcgym.errors import Remarks
+from hpcgym.files import toml_of
+from hpcgym.machine.slurm.lines import Setting
+
+# --- Which settings there are ---------------------------------------------------------------------
+
+
+#: What is done with a key: lists of ``settings.toml``.
+MACHINE, SCHEDULER, NAMED, IRRELEVANT = "machine", "scheduler", "named", "irrelevant"
+GENERAL = "general"
+_USUAL = "usual"
+
+
+@cache
+def _tables() -> dict[str, dict[str, Any]]:
+    """Return ``settings.toml``: kind of line in lower case -> its lists."""
+    text = files("hpcgym.machine").joinpath("slurm", "settings.toml").read_text("utf-8")
+    return {kind.casefold(): lists for kind, lists in toml_of(text, "settings.toml").items()}
+
+
+@cache
+def known(kind: str) -> dict[str, str]:
+    """Return what is done with each key of a kind of line, all in lower case: one of the lists."""
+    lists = {what: keys for what, keys in _tables().get(kind, {}).items() if what != _USUAL}
+    return {key.casefold(): what for what, keys in lists.items() for key in keys}
+
+
+@cache
+def _usual(kind: str) -> dict[str, list[str]]:
+    """Return the values with which keys change nothing, or are followed, by lower case key."""
+    given = _tables().get(kind, {}).get(_USUAL, {})
+    return {key.casefold(): values for key, values in given.items()}
+
+
+# --- Settings that are not of the machine ---------------------------------------------------------
+
+
+class OtherSetting(NamedTuple):
+    """A setting that is not of the machine; the scheduler of the file may go by it.
+
+    Attributes
+    ----------
+    where : file and line.
+    of : the node or partition that it is of, "" of a general setting.
+    key, value : as they are written.
+    """
+
+    where: str
+    of: str
+    key: str
+    value: str
+
+    @property
+    def name(self) -> str:
+        """What messages call it: ``debug: LLN``."""
+        return f"{self.of}: {self.key}" if self.of else self.key
+
+    def is_called(self, *keys: str) -> bool:
+        """Tell whether its key is one of some in lower case."""
+        return self.key.casefold() in keys
+
+
+def other_settings(settings: Iterable[Setting], remarks: Remarks) -> list[OtherSetting]:
+    """Return the settings that say, or may say, how jobs are scheduled, beside the machine's own.
+
+    Settings that say nothing of schedules, such as ports and log files, are left out; ``remarks``
+    is told of those that Slurm does not have.
+    """
+    found: list[OtherSetting] = []
+    for line in settings:
+        kind = line.name.casefold()
+        here = [(GENERAL, "", line.name, line.value)]
+        if known(kind):
+            here += [(kind, line.value, key, value) for key, value in line.others.values()]
+        for of_kind, of, key, value in here:
+            one = OtherSetting(line.where, of, key, value)
+            what = known(of_kind).get(key.casefold())
+            if what is None:
+                near = get_close_matches(key.casefold(), known(of_kind), n=1, cutoff=0.8)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                remarks[UNKNOWN].append(f"{line.where}: {one.name}{hint}")
+            usual = _usual(of_kind).get(key.casefold(), ())
+            followed = what == IRRELEVANT or (what == MACHINE and not usual)
+            if not followed and value.casefold() not in usual:
+                found.append(one)
+    return found
+
+
+#: A kind of remark.
+UNKNOWN = "keys that Slurm 22.05 to 25.05 does not have"

@@ -1,0 +1,207 @@
+"""The nodes of a slurm.conf as groups of a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from hpcgym.errors import HpcgymError, Remarks
+from hpcgym.machine.partitions import hosts, text_of_hosts
+from hpcgym.machine.pool import NodeGroup
+from hpcgym.machine.slurm.lines import (
+    NOT_READ,
+    OTHER_RESOURCES,
+    Setting,
+    Thing,
+    gres,
+    hosts_of,
+    node_list,
+    not_read,
+    things,
+)
+from hpcgym.naming import CORE, MEMORY, alike
+
+#: Kinds of remarks about nodes.
+DOWN = "nodes left out, since the file says that no job may start on them"
+NO_MEMORY = "nodes without RealMemory, which have 1 MB then"
+RESET = "lines of nodes with numbers that do not go together, which Slurm sets otherwise"
+
+
+class Nodes(NamedTuple):
+    """Nodes of one line, all alike.
+
+    Attributes
+    ----------
+    where : file and line.
+    called : the list of their names.
+    names : of each, in order.
+    amounts : what each has of each resource, cores first.
+    sockets : that share the cores equally.
+    weight : nodes of the least are taken first.
+    state : FUTURE, DOWN, ...; "" where jobs may start.
+    features : for sets of nodes.
+    """
+
+    where: str
+    called: str
+    names: list[str]
+    amounts: dict[str, int]
+    sockets: int
+    weight: int
+    state: str
+    features: set[str]
+
+
+def nodes_of(settings: Iterable[Setting], counts_memory: bool, remarks: Remarks) -> list[Nodes]:
+    """Return the nodes of each line ``NodeName=...``; lines that cannot be are left out.
+
+    Memory counts only where jobs are given memory at all.
+    """
+    found: list[Nodes] = []
+    seen: set[str] = set()
+    for line in things(settings, "nodename", "nodes"):
+        try:
+            nodes = _of_line(line, counts_memory, remarks)
+            if twice := next((name for name in nodes.names if name in seen), None):
+                raise HpcgymError(f"{line.where}: node {twice!r} stands there twice")
+            NodeGroup(line.name, len(nodes.names), nodes.amounts, sockets=nodes.sockets)
+        except HpcgymError as error:
+            not_read(line, error, remarks)
+            continue
+        seen.update(nodes.names)
+        found.append(nodes)
+    return found
+
+
+def _of_line(line: Thing, counts_memory: bool, remarks: Remarks) -> Nodes:
+    """Return the nodes of a line.
+
+    Processors are CPUs, as Slurm counts them: ``CPUs``, or sockets x cores x threads, less those of
+    ``CoreSpecCount`` or ``CpuSpecList``. Memory is ``RealMemory`` less ``MemSpecLimit`` [MB]. Zeros
+    and numbers that do not go together are set as Slurm sets them.
+
+    Raises
+    ------
+    HpcgymError : a value that cannot be; the message names file, line and nodes.
+    """
+    number = line.number
+
+    def positive(key: str, usual: int | None) -> Any:
+        given = number(key, usual)
+        return given if given is None else max(given, 1)
+
+    names = hosts(node_list(line.name), line.called)
+    state = _unusable(line.text("state"))
+    cores, threads = positive("corespersocket", 1), positive("threadspercore", 1)
+    boards, on_board = positive("boards", 1), positive("socketsperboard", None)
+    cpus = positive("cpus", positive("procs", None))
+    given = positive("sockets", None) if on_board is None else boards * on_board
+    told = sockets = boards if given is None else given
+    if cpus and given is None and cpus % (cores * threads) == 0:
+        sockets = cpus // (cores * threads)
+    made = sockets * cores * threads
+    if cpus not in (None, sockets, sockets * cores, made):
+        remarks[RESET].append(f"{line.called}: CPUs={cpus} counts as {made}")
+    cpus = cpus if cpus in (sockets, sockets * cores) else made
+    each = 1 if sockets * cores >= cpus else threads  # CPUs of a core
+    amounts = {CORE: cpus - each * _reserved(line, cpus, sockets * cores, each)}
+    if counts_memory:
+        memory, less = number("realmemory", 1), number("memspeclimit", 0)
+        amounts[MEMORY] = memory - (less if less < memory else 0)
+        if "realmemory" not in line.told and not state:
+            remarks[NO_MEMORY] += [f"{line.where}: {name}" for name in names]
+    written, value = line.told.get("gres", ("", ""))
+    amounts |= gres(value, f"{line.called}: {written}", remarks)
+    _, features = line.told.get("feature", line.told.get("features", ("", "")))
+    return Nodes(
+        where=line.where,
+        called=line.name,
+        names=names,
+        amounts=amounts,
+        # only jobs that share nodes go by sockets, and these must divide the cores
+        sockets=told if amounts[CORE] % told == 0 else 1,
+        weight=number("weight", 1),
+        state=state,
+        features={one.strip() for one in features.split(",")},
+    )
+
+
+#: How states of nodes begin in which no job starts there; those that are FUTURE are not there yet.
+_UNUSABLE = ("DOWN", "DRAIN", "ERROR", "FAIL", "FUTURE")
+
+
+def _unusable(state: str) -> str:
+    """Return a state in which no job starts on nodes, in capitals; "" for others."""
+    return state.upper() if state.upper().startswith(_UNUSABLE) else ""
+
+
+def _reserved(line: Thing, cpus: int, cores: int, each: int) -> int:
+    """Return how many of the cores of a node are kept from jobs; each has so many CPUs."""
+    text = line.told.get("cpuspeclist", ("", ""))[1]
+    listed = [int(cpu) for cpu in hosts(f"[{text}]", f"{line.called}: CpuSpecList")] if text else []
+    if not listed or max(listed) >= cpus:  # Slurm does not go by such a list
+        reserved: int = line.number("corespeccount", 0)
+        return reserved if reserved < cores else 1
+    return len({cpu // each for cpu in listed})
+
+
+def kept_of(
+    lines: Sequence[Nodes], settings: Iterable[Setting], remarks: Remarks
+) -> list[tuple[Nodes, list[str]]]:
+    """Return the lines, each with those of its nodes on which jobs may start, by their weights.
+
+    ``DownNodes`` counts for more than the lines. Slurm takes the nodes of the least weight first,
+    and simulations those that come first.
+    """
+    states = {name: nodes.state for nodes in lines for name in nodes.names}
+    places = {name: nodes.where for nodes in lines for name in nodes.names}
+    for line in things(settings, "downnodes", "nodes"):
+        state = line.text("state", "down").upper()
+        for name in hosts_of(line, line.name, remarks):
+            if name not in states:
+                told = f"{line.where}: DownNodes: there is no node {name!r}"
+                remarks[NOT_READ].append(told)
+            elif state != "UNKNOWN":
+                states[name] = _unusable(state)
+                places[name] = line.where
+    for name, state in states.items():
+        if state and state != "FUTURE":
+            remarks[DOWN].append(f"{places[name]}: {name} is {state}")
+    kept = [(nodes, [name for name in nodes.names if not states[name]]) for nodes in lines]
+    return sorted((one for one in kept if one[1]), key=lambda one: one[0].weight)
+
+
+def groups_of(kept: Sequence[tuple[Nodes, list[str]]], remarks: Remarks) -> list[NodeGroup]:
+    """Return nodes as groups of a machine: lines that come after one another and are alike as one.
+
+    Of two resources of almost the same name one is left out.
+    """
+    names = dict.fromkeys(name for nodes, _ in kept for name in nodes.amounts)
+    while near := alike(names):
+        told = f"{near[1]!r} is almost the name of another, {near[0]!r}"
+        remarks[OTHER_RESOURCES].append(told)
+        del names[near[1]]
+    found: list[NodeGroup] = []
+    for (amounts, sockets), alikes in groupby(kept, lambda one: (one[0].amounts, one[0].sockets)):
+        lines = list(alikes)
+        called_so = [name for _, some in lines for name in some]
+        whole = len(lines) == 1 and len(called_so) == len(lines[0][0].names)
+        called = node_list(lines[0][0].called) if whole else text_of_hosts(called_so)
+        has = {name: amount for name, amount in amounts.items() if name in names}
+        found.append(NodeGroup(called, len(called_so), has, sockets=sockets))
+    return found
+
+
+def sets_of(
+    settings: Iterable[Setting], lines: Sequence[Nodes], remarks: Remarks
+) -> dict[str, list[str]]:
+    """Return the nodes of each line ``NodeSet=...``: those it names, and those with its feature."""
+    found: dict[str, list[str]] = {}
+    for line in things(settings, "nodeset", "set"):
+        given = {key: value for key, (_, value) in line.told.items()}
+        names = hosts_of(line, given.get("nodes", ""), remarks)
+        feature = given.get("feature")
+        names += [name for one in lines if feature in one.features for name in one.names]
+        found[line.name] = names
+    return found
