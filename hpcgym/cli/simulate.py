@@ -122,13 +122,13 @@ def told_apart(source: str, row: Row, past: Row | None) -> list[str]:
 
     ``source`` : the scheduler as it was given.
     """
-    if past is None or not source.partition(":")[0].endswith(".conf"):
+    if past is None or not source.partition(",")[0].partition(":")[0].endswith(".conf"):
         return []
     ours, theirs = (one.result.metrics["mean_wait_s"] for one in (row, past))
     if abs(ours - theirs) <= _DIFFERS * max(ours, theirs):
         return []
     return [
-        f"{row.label}: mean wait {duration(ours)} simulated, {duration(theirs)} recorded; before"
+        f"{row.setting.labelled(source)}: mean wait {duration(ours)} simulated, {duration(theirs)} recorded; before"
         " you believe a what-if, hpcgym calibrate says what may explain that"
     ]
 
@@ -432,8 +432,7 @@ def _compared(rows: Sequence[Row], past: Row | None) -> Sheet:
         for one, result in schedules.items():
             above += output.cleaning_of(result.workload, one.labelled("cleaning"))
     remarks = output.remarks(results)
-    for row in rows:
-        remarks += told_apart(row.name.partition(",")[0], row, past)
+    remarks += next((said for row in rows if (said := told_apart(row.name, row, past))), [])
     shown = results if past is None else {**results, past.name: past.result}
     heading, *cells = comparison(shown)
     table = Table([text for text, _ in heading], cells)

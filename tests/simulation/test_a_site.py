@@ -45,7 +45,7 @@ def dump(jobs: int, seed: int) -> list[dict[str, Any]]:
     """Draw jobs of all shapes, in order of submission."""
     random, at, rows = Random(seed), 0, []
     for number in range(1, jobs + 1):
-        at += random.choice([0, 0, 5, 60, 300, 900])
+        at += random.choice([0, 0, 0, 5, 30, 90, 200])
         partition = random.choice(["batch", "batch", "batch", "", "fat", "gpu"])
         most = min(CORES[kind] for kind in PLACES[partition])
         nodes = random.choice([1, 1, 1, 1, 2, 3, 4, 8])
