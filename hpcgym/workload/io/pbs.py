@@ -229,7 +229,7 @@ def _kilobytes(text: str) -> int:
     if found is None:
         raise ValueError("no memory such as 600mb")
     size = float(found[1]) * (8 if found[3] in ("w", "W") else 1)
-    return math.ceil(size * 1024 ** (_POWERS[found[2].casefold()] - 1))
+    return math.ceil(size * 1024.0 ** (_POWERS[found[2].casefold()] - 1))
 
 
 def _megabytes(text: str) -> int:
