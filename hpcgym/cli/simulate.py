@@ -127,9 +127,10 @@ def told_apart(source: str, row: Row, past: Row | None) -> list[str]:
     ours, theirs = (one.result.metrics["mean_wait_s"] for one in (row, past))
     if abs(ours - theirs) <= _DIFFERS * max(ours, theirs):
         return []
+    name = row.setting.labelled(source)
     return [
-        f"{row.setting.labelled(source)}: mean wait {duration(ours)} simulated, {duration(theirs)} recorded; before"
-        " you believe a what-if, hpcgym calibrate says what may explain that"
+        f"{name}: mean wait {duration(ours)} simulated, {duration(theirs)} recorded; before you"
+        " believe a what-if, hpcgym calibrate says what may explain that"
     ]
 
 

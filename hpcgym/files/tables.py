@@ -51,7 +51,10 @@ def csv_rows_of(
 
 
 def csv_records(
-    lines: Iterable[str], where: str, error: type[HpcgymError] = HpcgymError
+    lines: Iterable[str],
+    where: str,
+    error: type[HpcgymError] = HpcgymError,
+    separator: str = ",",
 ) -> Iterator[tuple[int, list[str]]]:
     """Go through the rows of CSV of any size, each with the number of its (last) line.
 
@@ -59,7 +62,7 @@ def csv_records(
     ------
     HpcgymError : it is no CSV, or has over 2,048 columns; ``where`` is what the message calls it.
     """
-    reader = csv.reader(lines, skipinitialspace=True)
+    reader = csv.reader(lines, skipinitialspace=True, delimiter=separator)
     try:
         for row in reader:
             if len(row) > MOST_COLUMNS:

@@ -26,6 +26,7 @@ from hpcgym.workload.io.log_lines import (
     lasted,
     numbered,
     processors,
+    task_of,
     whole,
     workload_of,
 )
@@ -122,7 +123,7 @@ def _columns(log: Log) -> dict[str, Any]:
     used, asked = columns["used_memory"], columns.pop("memory_of_slot")
     projects = [None if name in _NONE else name for name in log.names("project")]
     number = log.numbers(("job_number", whole)).tolist()
-    ids = zip(number, log.parsed("task_number", _task), strict=True)
+    ids = zip(number, log.parsed("task_number", task_of), strict=True)
     return {
         **columns,
         **numbered(list(ids)),
@@ -148,11 +149,6 @@ def _time(text: str) -> int:
     if not text.isdecimal() or len(text) > 15:
         raise ValueError("no seconds since 1970")
     return int(text) // (1000 if int(text) >= _MILLISECONDS else 1) or MISSING
-
-
-def _task(text: str) -> int | None:
-    """Return the number of a task, None of 0: of a job that is no array."""
-    return whole(text) or None
 
 
 def _option(names: tuple[str, ...], read: Callable[[str], int], category: str) -> int:

@@ -53,6 +53,11 @@ def whole(text: str) -> int:
     return int(text)
 
 
+def task_of(text: str) -> int | None:
+    """Return the number of a task of an array, None of 0: of a job that is none."""
+    return whole(text) or None
+
+
 def lasted(text: str) -> int:
     """Return the whole seconds of a duration such as ``1-02:03:04``."""
     return nearest(seconds_in(text))

@@ -18,7 +18,15 @@ import numpy as np
 
 from hpcgym.naming import Clock
 from hpcgym.workload.io.files import Reading
-from hpcgym.workload.io.log_lines import Log, Told, numbered, processors, whole, workload_of
+from hpcgym.workload.io.log_lines import (
+    Log,
+    Told,
+    numbered,
+    processors,
+    task_of,
+    whole,
+    workload_of,
+)
 from hpcgym.workload.model import MISSING, Workload
 
 _RECORD = re.compile(r'"[A-Z_0-9]+" "[\d.]+" \d{9,11} .*')
@@ -134,7 +142,7 @@ def _columns(log: Log) -> dict[str, Any]:
     told = "execHosts, not numProcessors"
     slots = processors(log, given, asked, told, "neither execHosts nor numProcessors tells slots")
     used, size = columns["used_memory"], np.maximum(slots["requested_processors"], 1)
-    ids = zip(columns.pop("number").tolist(), log.parsed("idx", _task), strict=True)
+    ids = zip(columns.pop("number").tolist(), log.parsed("idx", task_of), strict=True)
     unknown = np.full(len(log), MISSING)
     return {
         **columns,
@@ -173,11 +181,6 @@ def _slots(text: str) -> int:
 def _hosts(text: str) -> int:
     """Return how many hosts ``16*host1 host2 host2`` names."""
     return len({host.rpartition("*")[2] for host in text.split()}) or MISSING
-
-
-def _task(text: str) -> int | None:
-    """Return the index in an array, None of 0: of a job that is none."""
-    return whole(text) or None
 
 
 #: Column of jobs -> the field that tells it.

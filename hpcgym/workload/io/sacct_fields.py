@@ -334,11 +334,15 @@ def resources_of(log: Log) -> dict[str, Ints]:
         return allocated, requested
 
     (cpus, asked_cpus), (nodes, asked_nodes) = amounts("cpu"), amounts("node")
+    told, untold = (
+        next((name for name in names if name.casefold() in log.fields), names[0])
+        for names in (("AllocCPUS", "NCPUS", "AllocTRES"), ("ReqCPUS", "ReqTRES"))
+    )
     cores = processors(
         log,
         first_known(log.numbers(("AllocCPUS", whole), ("NCPUS", whole)), cpus),
         first_known(log.numbers(("ReqCPUS", whole)), asked_cpus),
-        "AllocCPUS, not ReqCPUS",
+        f"{told}, not {untold}",
         "no field tells its processors",
     )
     counted = log.numbers(("NNodes", whole), ("AllocNodes", whole), ("NodeList", listed))

@@ -8,7 +8,6 @@ tells where each begins.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from hpcgym.errors import WorkloadError
+from hpcgym.files.tables import csv_records
 from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import Log
 from hpcgym.workload.io.sacct_fields import OPEN_STATES, STATES, STEP, is_step
@@ -127,11 +127,12 @@ def records_of(path: Path, how: Reading) -> Log:
     again = [(names.index(name), k) for k, name in enumerate(names) if name in names[:k]]
     named = names.index("jobid" if "jobid" in names else "jobidraw")
     for line, text, hint in lines:
-        if text == first:
-            if first:
-                log.counts["dropped: line with the names of fields again"] += 1
+        if not text.strip():
             continue
         separator = separator or _separator_of(text, len(names))
+        if text == first or (not first and text.casefold().startswith(separator.join(names))):
+            log.counts["dropped: line with the names of fields again"] += 1
+            continue
         text = text.removesuffix(separator) if closed else text
         fields = _split(text, separator, names, log)
         if len(fields) == len(names):
@@ -145,7 +146,7 @@ def records_of(path: Path, how: Reading) -> Log:
             for place, column in read:
                 column.append(fields[place].strip())
             log.lines.append(line)
-        elif text.strip():
+        else:
             if len(fields) > len(names):
                 hint = _MANY if separator == "|" else _OTHER_SEPARATOR.format(separator)
             problem = f"{len(fields)} fields, and {where}, their names, {len(names)}{hint}"
@@ -189,9 +190,9 @@ def _split(text: str, separator: str, names: Sequence[str], log: Log) -> list[st
     """Return the fields of a line; as many as there are separators where that is not clear."""
     fields = text.split(separator)
     if '"' in text and len(separator) == 1 and (fields[0][:1] == '"' or len(fields) > len(names)):
-        quoted = next(csv.reader([text], delimiter=separator), [])
-        if len(quoted) == len(names):  # as tables are written
-            return quoted
+        for _, quoted in csv_records([text], str(log.path), WorkloadError, separator):
+            if len(quoted) == len(names):  # as tables are written
+                return quoted
     if len(fields) <= len(names):
         return fields
     last = len(names) - 1
