@@ -45,6 +45,30 @@ def example(word: str) -> str:
     return str(found)
 
 
+# --- RLlib ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["JobSelection", "QueueOrdering"])
+def test_rllib(name: str) -> None:
+    """It pins Gymnasium 1.2.2, so that it is in no extra: ``pip install 'ray[rllib]'``."""
+    ppo = pytest.importorskip("ray.rllib.algorithms.ppo")
+    ray = pytest.importorskip("ray")
+    more = {"observation": "flat"}
+    ray.tune.registry.register_env(
+        "jobs", lambda _: gymnasium.make(id_of(name), **plain(name, arguments_of(name) | more))
+    )
+    config = ppo.PPOConfig().environment("jobs").env_runners(num_env_runners=0)
+    learner = config.training(train_batch_size=200, minibatch_size=50, num_epochs=1).build_algo()
+    try:
+        found = [learner.train() for _ in range(2)][-1]
+        assert found["num_env_steps_sampled_lifetime"] >= 400
+        returns = found["env_runners"]["episode_return_mean"]
+        assert -1e6 < returns < 0  # each is minus a mean bounded slowdown
+    finally:
+        learner.stop()
+        ray.shutdown()
+
+
 # --- TorchRL --------------------------------------------------------------------------------------
 
 
