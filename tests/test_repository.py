@@ -313,7 +313,6 @@ MAY_PARSE = {
     "agents/network_files.py torch.load(",  # bounded, and no code of the file is run
     "benchmarks/cp/instances.py pickle.loads(",  # what it has pickled itself, in memory
     "benchmarks/studies/items.py csv.reader(",  # files that stand beside it in the repository
-    "hpcgym/workload/io/sacct_lines.py csv.reader(",  # a line that has been read
 }
 
 
