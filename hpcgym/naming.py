@@ -98,6 +98,11 @@ MEGABYTES = {"MB": 1, "GB": 1_000, "TB": 1_000_000}
 #: Whole numbers of seconds; a month is of 30 days.
 MINUTE_S, HOUR_S, DAY_S, WEEK_S, MONTH_S = 60, 3_600, 86_400, 7 * 86_400, 30 * 86_400
 
+#: What stands for a time limit of jobs that have none [s]: the year with which Slurm plans.
+NO_LIMIT_S = 365 * DAY_S
+#: How it is said, in small letters.
+NO_LIMIT = ("unlimited", "infinite", "inf", "infinity")
+
 #: Units of time -> seconds.
 SECONDS = {"s": 1, "m": MINUTE_S, "min": MINUTE_S, "h": HOUR_S, "d": DAY_S, "w": WEEK_S}
 _SECONDS = re.compile(r"\d{1,15}(?:\.\d{1,9})?")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hpcgym.drive import giving_back
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.files import header_number
-from hpcgym.naming import DAY_S, seconds_in
+from hpcgym.naming import NO_LIMIT_S, seconds_in
 from hpcgym.scheduler.estimates.by_name import learns, predictor_of
 from hpcgym.scheduler.policies.features import RUNS_LOOKED_AT
 from hpcgym.scheduler.policies.index import refuse_usage
@@ -107,8 +107,6 @@ FORMAT = "%A|%C|%l|%V|%Q|%y|{user}|%a|%q|%P"
 _FIELDS = FORMAT.count("|") + 1
 #: The same of jobs that run or have ended, too, where a policy looks at these.
 WITH_OTHERS = FORMAT + "|%t|%S|%e"
-#: What stands for a time limit where a job has none [s]: a year.
-NO_LIMIT_S = 365 * DAY_S
 _NONE = ("UNLIMITED", "NOT_SET", "INVALID")
 _NAMED = ("user_id", "group_id", "queue", "partition")  # of the last four fields
 

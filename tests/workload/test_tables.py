@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import re
 import sys
 from pathlib import Path
@@ -473,3 +474,13 @@ def test_json_that_holds_no_workload(tmp_path: Path, content: Any, problem: str)
     with pytest.raises(WorkloadError, match=problem) as caught:
         read(tmp_path, content, name="jobs.json")
     assert "\n" not in str(caught.value)
+
+
+def test_a_job_without_a_limit(tmp_path: Path) -> None:
+    """It is never expected to end, and so is not known to end when it does."""
+    year = 365 * 86_400
+    path = tmp_path / "jobs.csv"
+    path.write_text("submit_time,run_time,requested_time\n0,9,UNLIMITED\n1,9,inf\n2,9,1-00:00:00\n")
+    assert load_workload(path, "none", processors=1).requested_time.tolist() == [year, year, 86_400]
+    frame = pd.DataFrame({"submit_time": [0, 1], "requested_time": [math.inf, 60.0]})
+    assert from_pandas(frame, processors=1).requested_time.tolist() == [year, 60]

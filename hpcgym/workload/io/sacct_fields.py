@@ -21,9 +21,9 @@ from hpcgym.errors import HpcgymError
 from hpcgym.machine.partitions import hosts
 from hpcgym.naming import (
     CORE,
-    DAY_S,
     MEMORY,
     MOST_NICE,
+    NO_LIMIT_S,
     near_name,
     printable,
     resource_problem,
@@ -75,8 +75,8 @@ OPEN_STATES = (
     *("SIGNALING", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD"),
 )
 
-#: A time limit that is none, and the seconds with which Slurm plans then: a year.
-UNLIMITED, NO_LIMIT_S = "UNLIMITED", 365 * DAY_S
+#: A time limit that is none.
+UNLIMITED = "UNLIMITED"
 #: A time limit that is not told.
 UNSAID = "Partition_Limit"
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 # reasons by which rows are counted are those of lines of the Standard Workload Format
 # (:mod:`hpcgym.workload.io.swf`).
 
+_LIMIT = "requested_time"  # which may be none at all: infinite
+
 #: Reasons by which rows are dropped.
 TEXT = "line with text in a numeric field"
 _LARGE = "line with a number too large"
@@ -48,7 +50,7 @@ def numbers_in(series: pd.Series[Any], column: str, name: str) -> pd.Series[Any]
     dtype = series.dtype
     truths = pd.api.types.is_bool_dtype(dtype)
     if pd.api.types.is_numeric_dtype(dtype) and not truths:
-        return series
+        return series.replace(np.inf, naming.NO_LIMIT_S) if column == _LIMIT else series
     if not (truths or pd.api.types.is_string_dtype(dtype) or pd.api.types.is_object_dtype(dtype)):
         raise WorkloadError(f"{name}: column {column} holds {dtype}, not numbers{_how(column)}")
     if read := _TEXTS.get(column):
@@ -127,12 +129,19 @@ def _seconds(text: str) -> float | str:
         return text
 
 
+def _limit(text: str) -> Any:
+    """Return the seconds of a time limit, also of none, such as ``UNLIMITED``."""
+    endless = text.strip().casefold() in naming.NO_LIMIT
+    return naming.NO_LIMIT_S if endless else _seconds(text)
+
+
 #: Columns -> what reads their texts.
 _TEXTS: dict[str, Callable[[str], Any]] = {
     naming.MEMORY: _megabytes,
     **dict.fromkeys(
         ("wait_time", "run_time", "requested_time", "think_time", "average_cpu_time"), _seconds
     ),
+    _LIMIT: _limit,
 }
 
 
