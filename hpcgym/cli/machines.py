@@ -162,12 +162,12 @@ def _facts(cluster: Cluster, name: str) -> dict[str, Any]:
 
     Of a node the least and greatest power by state, where groups of nodes tell it [W].
     """
-    total = cluster.capacity.sum(axis=0).tolist()
+    total = dict(zip(cluster.node_resources, cluster.capacity.sum(axis=0).tolist(), strict=False))
     powers = [group.power for group in cluster.groups if group.power is not None]
     return {
         "name": cluster.name or name,
         "nodes": cluster.nodes,
-        "resources": dict(zip(cluster.node_resources, total, strict=False)),
+        "resources": {name: _or_any(amount) for name, amount in total.items()},
         "partitions": {one.name: len(one.nodes) for one in cluster.partitions},
         "queues": dict(cluster.queues),
         "node_w": {
@@ -181,6 +181,14 @@ def _facts(cluster: Cluster, name: str) -> dict[str, Any]:
     }
 
 
+def _or_any(amount: int) -> int | str:
+    """Return an amount of a resource; "any" of what limits nobody, as files of machines have it."""
+    from hpcgym.machine.files import ANY
+    from hpcgym.machine.pool import ANY_NUMBER
+
+    return ANY if amount >= ANY_NUMBER else amount
+
+
 def _groups(cluster: Cluster) -> list[dict[str, Any]]:
     """Return the groups of nodes, with what one node has of each resource; none of a pool."""
     return [
@@ -188,7 +196,7 @@ def _groups(cluster: Cluster) -> list[dict[str, Any]]:
             "name": group.name,
             "nodes": group.nodes,
             "sockets": group.sockets,
-            "per_node": dict(group.resources),
+            "per_node": {name: _or_any(amount) for name, amount in group.resources.items()},
         }
         for group in cluster.groups
     ]
@@ -198,7 +206,10 @@ def _text(value: Any) -> Any:
     """Return amounts by name as one text, other values as they are."""
     if not isinstance(value, dict):
         return value
-    return ", ".join(f"{amount:.15g} {name}" for name, amount in value.items())
+    return ", ".join(
+        f"{amount if isinstance(amount, str) else f'{amount:.15g}'} {name}"
+        for name, amount in value.items()
+    )
 
 
 # --- ``hpcgym machines --speedups`` ---------------------------------------------------------------

@@ -67,7 +67,8 @@ from hpcgym.naming import CORE, MEGABYTES, MEMORY, megabytes, near_name
 _TABLES = {"group": "groups", "level": "levels", "partition": "partitions", "queue": "queues"}
 _POWER = "power"
 _SOCKETS = "sockets"
-_ANY = "any"  # of a resource that limits nobody
+#: An amount of a resource that limits nobody.
+ANY = "any"
 # nodes, sockets of each, cores of each: a number may be missing, to be told so
 _EQUAL_NODES = re.compile(r"-?\d*(x-?\d*)+", re.IGNORECASE)
 _MORE_NODES = re.compile(r"(.*[^+-])([+-]\d{1,7})", re.DOTALL)  # behind the name of a machine
@@ -287,7 +288,7 @@ def _group(where: str, given: dict[str, Any]) -> NodeGroup:
         raise HpcgymError(f"{where}: {_POWER!r} must be a table, [group.{_POWER}]")
     if power is not None:
         power = _made(NodePower, f"{where}, {_POWER}", power)
-    amounts |= {name: ANY_NUMBER for name, amount in amounts.items() if amount == _ANY}
+    amounts |= {name: ANY_NUMBER for name, amount in amounts.items() if amount == ANY}
     memory = amounts.get(MEMORY)
     if isinstance(memory, str):
         amounts[MEMORY] = megabytes(memory)
@@ -366,7 +367,7 @@ def _toml(value: Any) -> str:
 def _amount(name: str, amount: int) -> str:
     """Return an amount of a resource as TOML, memory in the largest unit that divides it."""
     if amount == ANY_NUMBER:
-        return f'"{_ANY}"'
+        return f'"{ANY}"'
     if name != MEMORY or amount == 0:
         return str(amount)
     unit, size = next((u, s) for u, s in reversed(MEGABYTES.items()) if amount % s == 0)

@@ -270,6 +270,9 @@ def test_resources_that_nobody_uses_up_and_counts_with_suffixes(tmp_path: Path) 
     assert dict(second.resources) == {"core": 1, "gpu": 0, "tmp": 2048}
     (tmp_path / "same.toml").write_text(cluster_toml(found.cluster))
     assert read_cluster(tmp_path / "same.toml") == found.cluster
+    for form, text in (("json", '"b": "any"'), ("csv", "any b")):
+        command = ["machines", str(tmp_path / "slurm.conf"), "--format", form]
+        assert text in CliRunner().invoke(app, command).stdout
 
 
 def test_resources_that_cannot_be_counted_cost_themselves(tmp_path: Path) -> None:
