@@ -318,7 +318,7 @@ def story(told: Facts) -> list[str]:
             f" it follows: it was submitted {duration(told.later)} later than in the log."
         )
     if told.runs > 1:
-        lines.append(f"The log has {told.runs} runs with this number; this is the last.")
+        lines.append(f"The log has {told.runs} jobs or runs with this number; this is the last.")
     if job["suspended"] > 0:
         lines.append(
             f"Of that it was suspended for {duration(job['suspended'])}, after its first start."

@@ -175,7 +175,7 @@ def test_wrong_jobs() -> None:
             hpcgym.explain(asked, job)  # type: ignore[arg-type]
     twice = hpcgym.simulate(workload.with_columns(job_number=np.array([1, 2, 2, 3])))
     told = hpcgym.explain(twice, 2).sentences[1]
-    assert told == "The log has 2 runs with this number; this is the last."
+    assert told == "The log has 2 jobs or runs with this number; this is the last."
 
 
 # --- Proved ---------------------------------------------------------------------------------------

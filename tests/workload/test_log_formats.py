@@ -227,7 +227,6 @@ def test_records_q_and_s_tell_what_e_does_not(tmp_path: Path) -> None:
             "dropped: ended before it started": 1,  # 12
             "repaired: start taken from the end and the walltime": 1,  # 11
             "repaired: nodes are not told, so its cores may lie on any": 1,
-            "repaired: run that was not the last of its job taken for a job of its own": 1,
         }
 
 

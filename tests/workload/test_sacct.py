@@ -113,6 +113,7 @@ def test_dumps_of_any_fields(
 
 # --- Single dumps ---------------------------------------------------------------------------------
 
+AGAIN = "run that was not the last of its job taken for a job of its own"
 HEAD = "JobID|User|State|Submit|Start|End|AllocCPUS"
 JOB = "7|alice|COMPLETED|2024-03-01T12:00:00|2024-03-01T12:00:10|2024-03-01T12:01:00|4"
 
@@ -353,6 +354,19 @@ def test_jobs_of_several_clusters(tmp_path: Path) -> None:
     assert len(alone) == 3
     apart = read(tmp_path, text(rows[0], rows[2], head=head))  # no id is there twice
     assert apart.job_number.tolist() == [7, 8]
+
+
+def test_a_number_that_is_used_again_is_no_run_of_the_job_before(tmp_path: Path) -> None:
+    """As sacct --duplicates prints them: the second was requeued, the third came a day later."""
+    rows = [
+        JOB.replace("COMPLETED", "NODE_FAIL"),
+        JOB.replace("12:01:00", "12:03:00").replace("12:00:10", "12:02:00"),
+        JOB.replace("2024-03-01", "2024-03-02"),
+    ]
+    workload = read(tmp_path, text(*rows))
+    assert workload.submit_time.tolist() == [0, 60, 86_400]
+    assert workload.wait_time.tolist() == [10, 60, 10]
+    assert workload.cleaning["repaired: " + AGAIN] == 1
 
 
 @pytest.mark.parametrize(

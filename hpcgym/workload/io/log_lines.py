@@ -31,6 +31,8 @@ Told = tuple[str, Callable[[str], Any]]
 #: What stands before the names of columns of generic resources.
 GENERIC = "gres/"
 
+_REQUEUED_S = 60  # within which a job is submitted again when a run of it has ended
+
 MOVED = "repaired: submit_time moved to the start, which the log has before it"
 HELD = "repaired: submit_time moved to when the job became eligible"
 AGAIN = "repaired: run that was not the last of its job taken for a job of its own"
@@ -296,8 +298,9 @@ def _set_submissions(log: Log, columns: dict[str, Any], key: Sequence[str]) -> N
     for place in np.argsort(start, kind="stable").tolist():
         before[place] = end.get(key[place], MISSING)
         end[key[place]] = int(start[place] + columns["run_time"][place])
-    log.count(AGAIN, before >= 0)  # of n runs n - 1 have another one behind them
     submit = columns["submit_time"]
+    # of n runs n - 1 have another one behind them; what came later only has a number used again
+    log.count(AGAIN, (before >= 0) & (submit <= before + _REQUEUED_S))
     for reason, time in ((HELD, eligible), (RESUBMITTED, before)):
         later = (time > submit) & (time <= start)
         log.count(reason, later)

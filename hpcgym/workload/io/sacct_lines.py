@@ -84,7 +84,7 @@ _REPEATED = re.compile(
 
 def is_dump(head: bytes) -> bool:
     """Tell whether the first bytes of a file are those of a dump, with separators or without."""
-    lines = head.decode("utf-8-sig", "replace").split("\n")
+    lines = head[: 1 << 14].decode("utf-8-sig", "replace").split("\n")
     first = next((line for line in lines if not line.startswith(_MESSAGE)), "")
     names = {*_names(first)}
     known = len(_TELLING & names) + ("|" in first)
