@@ -314,12 +314,10 @@ def _set_units(log: Log, columns: dict[str, Any]) -> None:
     """Set the memory of jobs, and units and what each asks for, where the log tells of nodes.
 
     A unit is a job's share of a node: its processors and GPUs over its nodes, of which each has one
-    unit. Where the nodes do not share the processors alike, the units are single cores, and no
-    node has more than the largest share. Jobs of which no nodes are told have single cores, or as
-    many units with equal parts of all that they hold, wherever these are.
-
-    Where nodes do not share GPUs or the like alike, the units are as many as can; where units do
-    not share the processors alike then, each has as many as the largest. Both are counted.
+    unit. Where nodes do not share them alike, there are as many equal units as can be, such as
+    single cores, and no node has more than the largest share; of fewer than the nodes, each has as
+    many processors as the largest needs, which is counted. Jobs of which no nodes are told have as
+    many equal units as can be, wherever these are.
     """
     cores, memory_mb = columns["requested_processors"], columns.pop("memory_mb")
     nodes, known = columns.pop("nodes"), memory_mb > 0
@@ -328,15 +326,17 @@ def _set_units(log: Log, columns: dict[str, Any]) -> None:
     for name in [name for name in columns if name.startswith(GENERIC)]:
         amounts[name.removeprefix(GENERIC)] = columns.pop(name)
     held = {name: np.maximum(amount, 0) for name, amount in amounts.items() if amount.max() > 0}
-    generic = np.any([amount > 0 for amount in held.values()], axis=0) if held else nodes < -1
     told = nodes > 0
-    if not (told | generic).any():
+    if not (told.any() or held):
         return
     log.count(ANYWHERE, ~told & (cores > 1))
-    on = np.where(told, nodes, cores)
-    shares = np.gcd.reduce([on, *held.values()])
-    units = np.where(generic, shares, np.where(cores % on > 0, cores, on))
-    log.count(UNEVEN, told & generic & ((units < on) | (cores % units > 0)))
+    on = np.maximum(nodes, 1)
+    even = np.all([amount % on == 0 for amount in (cores, *held.values())], axis=0)
+    common = np.gcd.reduce([cores, *held.values()])
+    larger = told & ~even & (common < on)
+    log.count(UNEVEN, larger)
+    units = np.where(told & even, on, common)
+    units = np.where(larger, np.gcd.reduce([on, *held.values()]), units)
     columns["units"], columns["core"] = units, -(-cores // units)
     columns["requested_processors"] = columns["core"] * units
     apart = told & (on > 1)
