@@ -47,12 +47,24 @@ def _summary(workload: Workload, facts: Mapping[str, Any], warnings: Iterable[st
             f"{facts['name']} · {jobs} · {processors} · {facts['days']:.4g} days{load}",
             *([] if facts["begin"] is None else [f"first submission {facts['begin']}"]),
             f"SHA-256 of the jobs {facts['sha256_of_jobs']}",
+            *_nodes(workload),
             "status: " + ", ".join(f"{jobs:,} {name}" for name, jobs in facts["status"].items()),
             *output.cleaning_of(workload),
             *(f"warning: {line}" for line in warnings),
         ],
         [*_tables(facts)],
     )
+
+
+def _nodes(workload: Workload) -> list[str]:
+    """Return of how many jobs a site's log tells the nodes, and what holds for the others."""
+    from hpcgym.workload.io.log_lines import ANYWHERE
+
+    guessed = workload.cleaning.get(ANYWHERE, 0)
+    if not guessed:
+        return []
+    others = f"the cores of the {guessed:,} others may lie on any"
+    return [f"nodes: told of {len(workload) - guessed:,} jobs; {others}"]
 
 
 def _tables(facts: Mapping[str, Any]) -> Iterator[Table]:

@@ -102,3 +102,10 @@ def test_what_explains_a_past(here: Path) -> None:
     text = succeed(*given).stdout
     assert "explains 100% of the difference in the first half" in text
     assert "does not bear it out" not in text
+
+
+def test_of_how_many_jobs_nodes_are_told(here: Path) -> None:
+    text = dump((0, 100, "10", 8, 1), (0, 100, "10", 8, 1), (0, 100, "10", 8, 1))
+    Path("jobs.txt").write_text(text.replace("|8|1\n", "|8|\n", 1))
+    shown = succeed("traces", "show", "jobs.txt", "--processors", "16").stdout
+    assert "nodes: told of 2 jobs; the cores of the 1 others may lie on any" in shown
