@@ -36,8 +36,8 @@ HELD = "repaired: submit_time moved to when the job became eligible"
 AGAIN = "repaired: run that was not the last of its job taken for a job of its own"
 RESUBMITTED = "repaired: submit_time moved to the end of the run before, of the same job"
 UNEVEN = (
-    "repaired: cores, GPUs or the like that its nodes cannot share alike: fewer units, or larger"
-    " ones"
+    "repaired: cores, GPUs or the like that its nodes cannot share alike: as many on each as on"
+    " the largest"
 )
 ANYWHERE = "repaired: nodes are not told, so its cores may lie on any"
 CUT = "; it is the last line: is the file truncated?"
@@ -260,7 +260,8 @@ def workload_of(log: Log, columns: dict[str, Any], clock: Clock, key: Sequence[s
     log : its records are jobs.
     columns : as in tables, (n,) each, of :meth:`Log.settled`; ``submit_time`` in seconds since
         1970. In place of waits they have ``start`` and ``eligible``, and in place of units
-        ``nodes``, ``memory_mb``, ``gpus`` and, behind ``GENERIC``, other resources of jobs.
+        ``nodes``, ``memory_mb``, ``gpus`` and, behind ``GENERIC``, other resources of jobs; where
+        a log tells it, ``most_on_node``, the processors of a job on the node with most of them.
     clock : by which dates were read.
     key : what runs of one job have alike, (n,).
 
@@ -315,11 +316,13 @@ def _set_units(log: Log, columns: dict[str, Any]) -> None:
     node has more than the largest share. Jobs of which no nodes are told have single cores, or as
     many units with equal parts of all that they hold, wherever these are.
 
-    Where nodes do not share GPUs or the like alike, the units are as many as can; where units do
-    not share the processors alike then, each has as many as the largest. Both are counted.
+    Where nodes do not share GPUs or the like alike, the units are single ones with equal parts of
+    the processors, and no node has more than the largest share. Where there are no such parts, each
+    node has as many of all as the largest share, which is counted.
     """
     cores, memory_mb = columns["requested_processors"], columns.pop("memory_mb")
     nodes, known = columns.pop("nodes"), memory_mb > 0
+    most = columns.pop("most_on_node", np.full(len(cores), MISSING))
     columns["requested_memory"] = np.where(known, -(-memory_mb * 1000 // cores), MISSING)
     amounts = {"gpu": columns.pop("gpus")}
     for name in [name for name in columns if name.startswith(GENERIC)]:
@@ -331,14 +334,20 @@ def _set_units(log: Log, columns: dict[str, Any]) -> None:
         return
     log.count(ANYWHERE, ~told & (cores > 1))
     on = np.where(told, nodes, cores)
-    shares = np.gcd.reduce([on, *held.values()])
-    units = np.where(generic, shares, np.where(cores % on > 0, cores, on))
-    log.count(UNEVEN, told & generic & ((units < on) | (cores % units > 0)))
+    most = np.maximum(most, -(-cores // on))
+    units = np.where(most * on > cores, cores, on)
+    if held:
+        shares, parts = np.gcd.reduce([on, *held.values()]), np.gcd.reduce([*held.values()])
+        exact = (shares < on) & (parts > on) & (cores % np.maximum(parts, 1) == 0)
+        units = np.where(generic, np.where(told, np.where(exact, parts, on), shares), units)
+        over = [amount % units > 0 for amount in (cores, *held.values())]
+        log.count(UNEVEN, told & generic & np.any(over, axis=0))
     columns["units"], columns["core"] = units, -(-cores // units)
     columns["requested_processors"] = columns["core"] * units
     apart = told & (on > 1)
     if apart.any():
-        columns[UNITS_PER_NODE] = np.where(apart, -(-units // on), MISSING)
-    columns |= {name: amount // units for name, amount in held.items()}
+        at_most = np.where(units == cores, most, -(-units // on))
+        columns[UNITS_PER_NODE] = np.where(apart, at_most, MISSING)
+    columns |= {name: -(-amount // units) for name, amount in held.items()}
     if known.any():
         columns["mem"] = np.where(known, -(-memory_mb // units), 0)
