@@ -118,19 +118,29 @@ def past_of(row: Row) -> Row | None:
 
 
 def told_apart(source: str, row: Row, past: Row | None) -> list[str]:
-    """Return how far the rules of a site's own slurm.conf are from its past, in lines.
+    """Return how far the rules and the machine of a site's own slurm.conf are from its past.
+
+    These are lines: the log shows more busy at once than the machine has; mean waits differ.
 
     ``source`` : the scheduler as it was given.
     """
+    from hpcgym.workload.cleaning import most_busy
+
     if past is None or not source.partition(",")[0].partition(":")[0].endswith(".conf"):
         return []
+    name, told = row.setting.labelled(source), []
+    busy, has = most_busy(past.result.workload.columns), row.result.cluster.processors
+    if busy > has:
+        told.append(
+            f"{name}: the log shows {busy:,} processors busy at once, the machine has {has:,}"
+        )
     ours, theirs = (one.result.metrics["mean_wait_s"] for one in (row, past))
     if abs(ours - theirs) <= _DIFFERS * max(ours, theirs):
-        return []
-    name = row.setting.labelled(source)
+        return told
     return [
+        *told,
         f"{name}: mean wait {duration(ours)} simulated, {duration(theirs)} recorded; before you"
-        " believe a what-if, hpcgym calibrate says what may explain that"
+        " believe a what-if, hpcgym calibrate says what may explain that",
     ]
 
 

@@ -272,7 +272,7 @@ def with_counts(cluster: Cluster, counts: Sequence[int]) -> Cluster:
     """Return a machine with other numbers of nodes in its groups.
 
     Of a group that becomes smaller, the last nodes go. Those that a group gains are in the
-    partitions that have its last node.
+    partitions that have its last node, of those that are in any.
 
     Parameters
     ----------
@@ -284,10 +284,12 @@ def with_counts(cluster: Cluster, counts: Sequence[int]) -> Cluster:
     """
     groups, place, new = [], {}, []  # new: numbers of the nodes that a last one brings along
     begin = number = 0
+    used = {node for one in cluster.partitions for node in one.nodes}
     for group, count in zip(cluster.groups, counts, strict=True):
         for node in range(min(group.nodes, count)):
             place[begin + node] = number + node
-        new.append((begin + group.nodes - 1, range(number + group.nodes, number + count)))
+        last = max(used.intersection(range(begin, begin + group.nodes)), default=-1)
+        new.append((last, range(number + group.nodes, number + count)))
         begin, number = begin + group.nodes, number + count
         groups += [replace(group, nodes=count)] if count else []
     if not groups:

@@ -208,7 +208,7 @@ def recorded(workload: Workload) -> Result:
 
     Jobs start when they did, on a pool of the log's processors, and run as long as in the workload.
     Which nodes they had, and which of them were backfilled, is not told; ``replayed_on`` is
-    "recorded".
+    "recorded". Metrics of an extract are of the same jobs and times as those of its simulations.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def recorded(workload: Workload) -> Result:
         raise WorkloadError(f"{workload.name}: it does not tell the waiting time of each job")
     start = workload.submit_time + workload.wait_time
     return Result(
-        replace(workload, initial=None),
+        workload,
         Cluster(workload.processors, name=RECORDED),
         Scheduler(),
         start=read_only(start),

@@ -130,8 +130,9 @@ def machine_of_partitions(workload: Workload) -> Cluster:
 
 # --- What jobs need of a machine with nodes -------------------------------------------------------
 
-#: The reason by which :func:`fitting` counts the jobs that it drops.
+#: The reasons by which :func:`fitting` counts the jobs that it drops.
 FITS_NOWHERE = "dropped: fits no empty machine"
+_ELSEWHERE = "dropped: its partition is none of the machine's"
 
 
 def needs_of(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
@@ -166,10 +167,11 @@ def needs_of(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
             needs[:, 1 + resources.index(resource)] = demand
         elif resource != MEMORY and (demand > 0).any():
             job = int((demand > 0).argmax())
-            near = near_name(resource, resources)
+            had = [name for name in resources if not name.startswith(PARTITION)]
+            near = near_name(resource, had)
             raise WorkloadError(
                 f"{workload.name}: {workload.called(job)} asks for {demand[job]} {resource!r} a"
-                f" unit, which the machine lacks; it has {', '.join(resources)}"
+                f" unit, which the machine lacks; it has {', '.join(had)}"
                 f"{f', of which {near!r} may be meant' if near else ''}"
             )
     parts = [place for place, name in enumerate(resources) if name.startswith(PARTITION)]
@@ -267,15 +269,18 @@ def fitting(
     ------
     WorkloadError : no job is left, or one asks for no processors.
     """
-    fits = ~lacking(workload, resources)
+    here = np.full(len(workload), True)
     if partitions:
-        fits &= ~in_others(partitions_of(workload), partitions)
+        here = ~in_others(partitions_of(workload), partitions)
+    fits = here & ~lacking(workload, resources)
     kept = workload.take(fits)
     needs = needs_of(kept, resources)
     fits[fits] = units_held(needs, capacity) >= needs[:, 0]
     if not fits.any():
         raise WorkloadError(f"{workload.name}: no job fits on the empty machine")
-    return workload.take(fits, cleaning={FITS_NOWHERE: int(np.count_nonzero(~fits))})
+    reasons = {_ELSEWHERE: ~here, FITS_NOWHERE: here & ~fits}
+    counts = {reason: int(np.count_nonzero(dropped)) for reason, dropped in reasons.items()}
+    return workload.take(fits, cleaning=counts)
 
 
 def units_held(needs: NDArray[np.int64], capacity: NDArray[np.int64]) -> NDArray[np.int64]:

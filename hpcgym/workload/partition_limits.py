@@ -242,7 +242,11 @@ def with_whole_nodes(workload: Workload, cluster: Cluster) -> Workload:
 
 
 def _with_whole_nodes(workload: Workload, cluster: Cluster) -> Workload:
-    exclusive = [one for one in cluster.partitions if one.exclusive and _are_alike(cluster, one)]
+    exclusive = [
+        one
+        for one in cluster.partitions
+        if one.exclusive and one.nodes and _are_alike(cluster, one)
+    ]
     known = workload.units is not None or bool((workload.requested_processors > 0).all())
     if not exclusive or not known:
         return workload

@@ -89,6 +89,12 @@ def test_the_recorded_past_stands_beside_simulations(here: Path) -> None:
     assert "mean wait 0 s simulated, 8 min 20 s recorded; before you believe a what-if" in shown
     *_, last = as_csv("compare", "jobs.txt", "--processors", "16")
     assert (last["scheduler"], last["max_wait_s"]) == ("recorded", "1000")
+    assert "busy at once" not in shown
+    Path("slurm.conf").write_text(CONF.format(nodes="n1 CPUs=8"))  # the jobs overlap with both
+    Path("jobs.txt").write_text(text)
+    more = "slurm.conf: the log shows 16 processors busy at once, the machine has 8"
+    assert more in succeed("simulate", *given).stdout
+    assert more in succeed("compare", *given).stdout
     assert "recorded" not in succeed("simulate", "lublin:jobs=20").stdout  # which has no past
 
 

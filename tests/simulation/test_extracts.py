@@ -46,6 +46,21 @@ def test_nobody_can_change_a_state() -> None:
             values[:] = 0
 
 
+def test_the_recorded_past_of_an_extract_is_of_the_same_jobs() -> None:
+    """What a scheduler made as a log is the past that it makes again, number by number.
+
+    So neither counts the jobs that ran at the beginning, nor the time before it.
+    """
+    long = hpcgym.simulate(hpcgym.load_workload("lublin:jobs=300,processors=64,load=1.2"), "easy")
+    part = long.as_workload().extract(int(np.median(long.start)))
+    assert part.initial is not None
+    assert part.initial.running.any()
+    ours, past = hpcgym.simulate(part, "easy"), hpcgym.recorded(part)
+    assert past.start.tolist() == ours.start.tolist()
+    untold = {"backfilled_share": 0.0}  # which a log does not tell
+    assert past.metrics == pytest.approx(ours.metrics | untold, rel=0, abs=0, nan_ok=True)
+
+
 @settings(max_examples=300)
 @given(st.data(), cases())
 def test_any_scheduler_goes_on_from_any_state(

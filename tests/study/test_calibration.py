@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -92,3 +93,5 @@ def test_machines_with_other_numbers_of_nodes() -> None:
     assert more.processors == 8
     for before, after in pairwise([machine, with_counts(machine, [3, 2])]):
         assert before == after
+    spare = replace(machine, partitions=(Partition("q", (0,)), Partition("p", (1,))))  # node 2
+    assert [one.nodes for one in with_counts(spare, [5, 3]).partitions] == [(0,), (1, 3, 4)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -232,6 +233,18 @@ def test_jobs_that_get_no_whole_nodes(tmp_path: Path) -> None:
         asked = make(requested_processors=[3], partition=[1], requested_memory=memory)
         per_unit = with_whole_nodes(asked, larger).per_unit
         assert {name: amount.tolist() for name, amount in per_unit.items()} == {"core": [4]}
+
+
+def test_an_exclusive_partition_may_have_lost_all_its_nodes() -> None:
+    """By ``slurm.conf-2``, or as they are down; its jobs fit nowhere, and others are as before."""
+    parts = (Partition("1", (), exclusive=True), Partition("2", (0,)))
+    cluster = Cluster(groups=(NodeGroup("n", 1, {"core": 2}),), partitions=parts)
+    jobs = make(requested_processors=[1, 1], partition=[1, 2])
+    assert with_whole_nodes(jobs, cluster) is jobs
+    assert fitting(jobs, cluster.resources, cluster.capacity).partition.tolist() == [2]
+    asking = replace(jobs, units=jobs.requested_processors, per_unit={"gpu": np.array([0, 1])})
+    with pytest.raises(WorkloadError, match="1 'gpu' a unit, which the machine lacks; it has core"):
+        needs_of(asking, cluster.resources)
 
 
 @settings(max_examples=100)

@@ -285,23 +285,25 @@ def test_durations_memory_and_resources(tmp_path: Path) -> None:
         f"3|{times}|00:00:09|UNLIMITED|4|0n||2",
         f"4|{times}|00:00:09||6||cpu=6,mem=1.5T,node=3,gres/gpu:a=3,gres/gpu:b=6,gres/gpumem=9G|3",
         f"5|{times}|00:00:09||7||cpu=7,mem=700M,node=2|2",
-        f"6|{times}|00:00:09||4||cpu=4,node=2,gres/gpu=3|2",  # one unit, that no GPU is lost
+        f"6|{times}|00:00:09||4||cpu=4,node=2,gres/gpu=3|2",  # two GPUs on each, as on the first
+        f"7|{times}|00:00:09||9||cpu=9,node=2,gres/gpu=3|2",  # two of three thirds on one node
+        f"8|{times}|00:00:09||9||cpu=9,node=4,gres/gpu=6,gres/fpga=3|4",
     ]
     workload = read(tmp_path, text(*rows, head=head), processors=8)
-    assert workload.run_time.tolist() == [86_401, 606, 9, 9, 9, 9]
-    assert workload.requested_time.tolist() == [172_800, 600, 31_536_000, -1, -1, -1]
+    assert workload.run_time.tolist() == [86_401, 606, *[9] * 6]
+    assert workload.requested_time.tolist() == [172_800, 600, 31_536_000, *[-1] * 5]
     assert workload.units is not None
-    assert workload.units.tolist() == [1, 2, 2, 3, 7, 1]
-    assert workload.units_per_node.tolist() == [-1, 1, 1, 1, 4, 1]  # 7 cores: 4 and 3
-    assert workload.per_unit["core"].tolist() == [4, 2, 2, 2, 1, 4]
-    assert workload.per_unit["gpu"].tolist() == [0, 0, 0, 3, 0, 3]
-    assert workload.per_unit["mem"].tolist() == [16_384, 2000, 0, 512 * 1024, 100, 0]
+    assert workload.units.tolist() == [1, 2, 2, 3, 7, 2, 3, 4]
+    assert workload.units_per_node.tolist() == [-1, 1, 1, 1, 4, 1, 2, 1]  # 7 cores: 4 and 3
+    assert workload.per_unit["core"].tolist() == [4, 2, 2, 2, 1, 2, 3, 3]
+    assert workload.per_unit["gpu"].tolist() == [0, 0, 0, 3, 0, 2, 1, 2]
+    assert workload.per_unit["mem"].tolist() == [16_384, 2000, 0, 512 * 1024, 100, 0, 0, 0]
     assert workload.requested_memory.tolist()[:3] == [4_096_000, 1_000_000, -1]
     reason = (
-        "repaired: cores, GPUs or the like that its nodes cannot share alike: fewer units, or"
-        " larger ones"
+        "repaired: cores, GPUs or the like that its nodes cannot share alike: as many on each as on"
+        " the largest"
     )
-    assert workload.cleaning[reason] == 1
+    assert workload.cleaning[reason] == 2
 
 
 def test_nodes_are_what_the_log_tells(tmp_path: Path) -> None:

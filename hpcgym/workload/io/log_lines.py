@@ -38,8 +38,8 @@ HELD = "repaired: submit_time moved to when the job became eligible"
 AGAIN = "repaired: run that was not the last of its job taken for a job of its own"
 RESUBMITTED = "repaired: submit_time moved to the end of the run before, of the same job"
 UNEVEN = (
-    "repaired: cores, GPUs or the like that its nodes cannot share alike: fewer units, or larger"
-    " ones"
+    "repaired: cores, GPUs or the like that its nodes cannot share alike: as many on each as on"
+    " the largest"
 )
 ANYWHERE = "repaired: nodes are not told, so its cores may lie on any"
 CUT = "; it is the last line: is the file truncated?"
@@ -262,7 +262,8 @@ def workload_of(log: Log, columns: dict[str, Any], clock: Clock, key: Sequence[s
     log : its records are jobs.
     columns : as in tables, (n,) each, of :meth:`Log.settled`; ``submit_time`` in seconds since
         1970. In place of waits they have ``start`` and ``eligible``, and in place of units
-        ``nodes``, ``memory_mb``, ``gpus`` and, behind ``GENERIC``, other resources of jobs.
+        ``nodes``, ``memory_mb``, ``gpus`` and, behind ``GENERIC``, other resources of jobs; where
+        a log tells it, ``most_on_node``, the processors of a job on the node with most of them.
     clock : by which dates were read.
     key : what runs of one job have alike, (n,).
 
@@ -315,33 +316,34 @@ def _set_units(log: Log, columns: dict[str, Any]) -> None:
 
     A unit is a job's share of a node: its processors and GPUs over its nodes, of which each has one
     unit. Where nodes do not share them alike, there are as many equal units as can be, such as
-    single cores, and no node has more than the largest share; of fewer than the nodes, each has as
-    many processors as the largest needs, which is counted. Jobs of which no nodes are told have as
-    many equal units as can be, wherever these are.
+    single cores, and no node has more than the largest share. Where these would be fewer than the
+    nodes, each node has as many of all as the largest share, which is counted. Jobs of which no
+    nodes are told have as many equal units as can be, wherever these are.
     """
     cores, memory_mb = columns["requested_processors"], columns.pop("memory_mb")
     nodes, known = columns.pop("nodes"), memory_mb > 0
+    most = columns.pop("most_on_node", np.full(len(cores), MISSING))
     columns["requested_memory"] = np.where(known, -(-memory_mb * 1000 // cores), MISSING)
     amounts = {"gpu": columns.pop("gpus")}
     for name in [name for name in columns if name.startswith(GENERIC)]:
         amounts[name.removeprefix(GENERIC)] = columns.pop(name)
     held = {name: np.maximum(amount, 0) for name, amount in amounts.items() if amount.max() > 0}
-    told = nodes > 0
+    told, on = nodes > 0, np.maximum(nodes, 1)
     if not (told.any() or held):
         return
     log.count(ANYWHERE, ~told & (cores > 1))
-    on = np.maximum(nodes, 1)
-    even = np.all([amount % on == 0 for amount in (cores, *held.values())], axis=0)
-    common = np.gcd.reduce([cores, *held.values()])
-    larger = told & ~even & (common < on)
+    every = [cores, *held.values()]
+    largest, parts = np.maximum(most, -(-cores // on)), np.gcd.reduce(every)
+    even = np.all([amount % on == 0 for amount in every], axis=0) & (largest * on <= cores)
+    larger = told & ~even & (parts < on)
     log.count(UNEVEN, larger)
-    units = np.where(told & even, on, common)
-    units = np.where(larger, np.gcd.reduce([on, *held.values()]), units)
+    units = np.where(told & (even | larger), on, parts)
     columns["units"], columns["core"] = units, -(-cores // units)
     columns["requested_processors"] = columns["core"] * units
     apart = told & (on > 1)
     if apart.any():
-        columns[UNITS_PER_NODE] = np.where(apart, -(-units // on), MISSING)
-    columns |= {name: amount // units for name, amount in held.items()}
+        at_most = np.where(units == on, 1, -(-largest // columns["core"]))
+        columns[UNITS_PER_NODE] = np.where(apart, at_most, MISSING)
+    columns |= {name: -(-amount // units) for name, amount in held.items()}
     if known.any():
         columns["mem"] = np.where(known, -(-memory_mb // units), 0)

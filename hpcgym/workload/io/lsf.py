@@ -11,6 +11,7 @@ not read: the site says elsewhere of which unit it is, and whether of each slot.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from hpcgym.workload.model import MISSING, Workload
 
 _RECORD = re.compile(r'"[A-Z_0-9]+" "[\d.]+" \d{9,11} .*')
 _FIELD = re.compile(r'"((?:[^"]|"")*)"(?!\S)|(\S+)')
-_HOST = re.compile(r"(?:(\d+)\*)?.+")
+_HOST = re.compile(r"(?:(\d+)\*)?(\S+)")
 _DEPENDENCY = "not used: conditions on other jobs, dependCond"
 _MEMORY = "not used: memory of rusage[mem=...], of a unit that the log does not tell"
 
@@ -173,14 +174,12 @@ def _status(text: str) -> int:
     return int(whole(text) == _DONE)
 
 
-def _slots(text: str) -> int:
-    """Return the slots on hosts such as ``16*host1 host2 host2``."""
-    return sum(int(found[1] or 1) for found in map(_HOST.fullmatch, text.split()) if found)
-
-
-def _hosts(text: str) -> int:
-    """Return how many hosts ``16*host1 host2 host2`` names."""
-    return len({host.rpartition("*")[2] for host in text.split()}) or MISSING
+def _slots(text: str) -> list[int]:
+    """Return the slots on each host of ``16*host1 host2 host2``."""
+    slots: dict[str, int] = defaultdict(int)
+    for number, host in _HOST.findall(text):
+        slots[host] += int(number or 1)
+    return list(slots.values())
 
 
 #: Column of jobs -> the field that tells it.
@@ -193,7 +192,8 @@ _TOLD: dict[str, tuple[Told, ...]] = {
     "requested_time": (("runLimit", _known),),
     "used_memory": (("maxRMem", _known),),
     "status": (("jStatus", _status),),
-    "given": (("execHosts", _slots),),
-    "nodes": (("execHosts", _hosts),),
+    "given": (("execHosts", lambda text: sum(_slots(text))),),
+    "most_on_node": (("execHosts", lambda text: max(_slots(text))),),
+    "nodes": (("execHosts", lambda text: len(_slots(text))),),
     "asked": (("numProcessors", _known),),
 }

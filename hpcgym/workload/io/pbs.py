@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -197,22 +198,17 @@ def _status(text: str) -> int:
     return int(int(text) == 0)
 
 
-def _slots(text: str) -> int:
-    """Return the processors of ``n1/0*13+n2/0*13``, ``n1/0+n1/1`` or ``n1/0-11,14``."""
-    total = 0
+def _slots(text: str) -> list[int]:
+    """Return the processors on each host of ``n1/0*13+n2/0*13`` or ``n1/0-11,14+n1/12``."""
+    slots: dict[str, int] = defaultdict(int)
     for host in text.split("+"):
         found = _SLOTS.fullmatch(host)
         if found is None:
             raise ValueError("no hosts such as n1/0*4+n2/0*4")
         for part in found[1].split(","):
             low, _, high = part.partition("-")
-            total += (int(high or low) - int(low) + 1) * int(found[2] or 1)
-    return total
-
-
-def _hosts(text: str) -> int:
-    """Return how many hosts ``n1/0*13+n2/0*13`` names."""
-    return len({host.partition("/")[0] for host in text.split("+")})
+            slots[host.partition("/")[0]] += (int(high or low) - int(low) + 1) * int(found[2] or 1)
+    return list(slots.values())
 
 
 def _nodes(text: str) -> int:
@@ -268,7 +264,8 @@ _TOLD: dict[str, tuple[Told, ...]] = {
     "requested_time": ((f"{_LIST}walltime", lambda text: lasted(text) or MISSING),),
     "used_memory": (("resources_used.mem", _kilobytes),),
     "status": (("Exit_status", _status),),
-    "given": (("exec_host", _slots),),
+    "given": (("exec_host", lambda text: sum(_slots(text))),),
+    "most_on_node": (("exec_host", lambda text: max(_slots(text))),),
     "asked": (
         (f"{_LIST}select", partial(_chunks, "ncpus", 1)),
         (f"{_LIST}nodes", partial(_chunks, "ppn", 1)),
@@ -284,7 +281,7 @@ _TOLD: dict[str, tuple[Told, ...]] = {
         (f"{_LIST}ngpus", _whole),
     ),
     "nodes": (
-        ("exec_host", _hosts),
+        ("exec_host", lambda text: len(_slots(text))),
         (f"{_LIST}nodes", _nodes),
         (f"{_LIST}nodect", lambda text: _whole(text.partition(":")[0])),
     ),
