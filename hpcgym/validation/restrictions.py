@@ -287,7 +287,8 @@ def check_submitted(result: Result) -> list[str]:
     quotas = [quota for quota in result.scheduler.quota if quota.submitted is not None]
     most = [quota.submitted or 0 for quota in quotas]
     groups = [groups_of(result.workload, quota) for quota in quotas]
-    submit, end = result.workload.submit_time, ended_by(result)
+    submit = result.workload.submit_time
+    end = ended_by(result) + result.cancelled  # who is cancelled counts up to the next second
     ones, found = np.ones_like(submit), []
     for quota, group in zip(quotas, groups, strict=True):
         found += _exceeded(result, quota, "submitted", group, (submit, end), ones)

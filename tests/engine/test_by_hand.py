@@ -534,6 +534,23 @@ add(
     backfill="none",
     expected={"restarts": [0, 1, 0]},
 )
+# at 2 s job 3 cancels jobs 1 and 2 of users 1 and 2. So at 3 s users 1 and 3 submit again, and
+# user 2 does not, for whom job 4 has waited outside of queue 1
+GONE = few_jobs(
+    *(4, [0, 0, 1, 2, 2, 2], [10, 10, 10, 5, 5, 5], [1, 2, 1, 3, 1, 1]),
+    **{"queue": [1, 1, 1, 2, 3, 1], "user_id": [1, 1, 2, 3, 1, 4]},
+    job_number=[1, 2, 3, 4, 5, 6],
+)
+for passes in ("per-event", "per-timestamp"):
+    add(
+        f"who is cancelled makes room a second later, {passes}",
+        GONE,
+        preemption="queue:2>1,cancel",
+        quota="user:submitted=2; queue=1:submitted=3",
+        passes=passes,
+        expected={"number": [1, 2, 3, 4, 5, 6], "submit": [0, 0, 1, 2, 3, 3]}
+        | {"start": [0, 0, 1, 2, 7, 7], "end": [10, 2, 2, 7, 12, 12]},
+    )
 # its nodes are many times more than there are jobs
 for mode, ends in (("requeue", [17, 7]), ("suspend", [14, 7]), ("cancel", [3, 7])):
     many = few_jobs(500, [0, 3], [10, 4], [500, 500], queue=[1, 2])
