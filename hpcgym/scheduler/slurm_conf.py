@@ -86,7 +86,8 @@ def scheduler_of_slurm(path: str | Path, qos: str | Path | None = None) -> Sched
         stops = any(one.preempts for one in known) and not _stops_by_qos(conf)
         lacks = f"; {path} has no PreemptType=preempt/qos, so no job stops another by its QOS"
         why = lacks if stops else ""
-        warn_caller(f"{qos}: not followed: {', '.join(left_of_qos)}{why}", HpcgymWarning)
+        text = f"{qos}: not followed: {', '.join(slurm_qos.in_short(left_of_qos))}{why}"
+        warn_caller(text, HpcgymWarning, [str(one) for one in left_of_qos])
     if left:
         more = qos is None and (_stops_by_qos(conf) or "PriorityWeightQOS" in left)
         hint = f". {path}:qos=FILE takes what sacctmgr -P show qos printed" if more else ""
@@ -126,11 +127,11 @@ def _stops_by_qos(conf: SlurmConf) -> bool:
     return conf.said("preempttype") == "preempt/qos"
 
 
-def _left_of_qos(known: Sequence[Qos], scheduler: Scheduler) -> list[str]:
+def _left_of_qos(known: Sequence[Qos], scheduler: Scheduler) -> list[slurm_qos.Left]:
     """Return what QOS say that is not followed."""
     stops = scheduler.preemption is not None and scheduler.preemption.column == "qos"
     followed = _STOPPING if stops else ()
-    return [str(one) for one in slurm_qos.limits_as_quotas(known)[1] if one.column not in followed]
+    return [one for one in slurm_qos.limits_as_quotas(known)[1] if one.column not in followed]
 
 
 def _not_followed(

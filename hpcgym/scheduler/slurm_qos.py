@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,12 +30,15 @@ _MEMORY = re.compile(r"(\d{1,12}(?:\.\d+)?)([MGTP])", re.IGNORECASE)
 _COLUMNS = {
     "maxjobspu": "max_jobs_per_user",
     "maxsubmitpu": "max_submitted_per_user",
+    "maxjobspa": "max_jobs_per_account",
+    "maxsubmitpa": "max_submitted_per_account",
     "grpjobs": "group_jobs",
     "grpsubmit": "group_submitted",
 }
 _COLUMNS_TRES = {
     "maxtres": "max_tres",
     "maxtrespu": "max_tres_per_user",
+    "maxtrespa": "max_tres_per_account",
     "grptres": "group_tres",
 }
 _TEXTS = {
@@ -51,10 +55,11 @@ class Qos:
     Attributes
     ----------
     name, priority : what jobs call it; what it adds to their priority, before the weight.
-    max_jobs_per_user, max_submitted_per_user, group_jobs, group_submitted : jobs that run, or that
-        run and wait, of each user and of all; None: no limit.
-    max_tres, max_tres_per_user, group_tres : of a job, of a user, of all: resource -> most, such as
-        ``{"cpu": 256, "gres/gpu": 4}``.
+    max_jobs_per_user, max_submitted_per_user, max_jobs_per_account, max_submitted_per_account,
+    group_jobs, group_submitted : jobs that run, or that run and wait, of each user, of each account
+        and of all; None: no limit.
+    max_tres, max_tres_per_user, max_tres_per_account, group_tres : of a job, of a user, of an
+        account, of all: resource -> most, such as ``{"cpu": 256, "gres/gpu": 4}``.
     max_wall_s : the longest that a job may ask for [s]; None: no limit.
     preempts : names of the QOS whose jobs it may preempt.
     preempt_mode, preempt_exempt_time, grace_time : how its jobs are stopped, for how long they are
@@ -66,10 +71,13 @@ class Qos:
     priority: int
     max_jobs_per_user: int | None
     max_submitted_per_user: int | None
+    max_jobs_per_account: int | None
+    max_submitted_per_account: int | None
     group_jobs: int | None
     group_submitted: int | None
     max_tres: dict[str, int]
     max_tres_per_user: dict[str, int]
+    max_tres_per_account: dict[str, int]
     group_tres: dict[str, int]
     max_wall_s: int | None
     preempts: tuple[str, ...]
@@ -163,10 +171,16 @@ _LEFT = {
 _OF_JOBS = {
     "max_jobs_per_user": "MaxJobsPU",
     "max_submitted_per_user": "MaxSubmitPU",
+    "max_jobs_per_account": "MaxJobsPA",
+    "max_submitted_per_account": "MaxSubmitPA",
     "group_jobs": "GrpJobs",
     "group_submitted": "GrpSubmit",
 }
-_TRES = {"max_tres_per_user": "MaxTRESPU", "group_tres": "GrpTRES"}
+_TRES = {
+    "max_tres_per_user": "MaxTRESPU",
+    "max_tres_per_account": "MaxTRESPA",
+    "group_tres": "GrpTRES",
+}
 #: What says how jobs are stopped, and what it says unless somebody sets it.
 _STOPPING = {
     "grace_time": ("GraceTime", ("", "00:00:00")),
@@ -174,7 +188,10 @@ _STOPPING = {
     "preempt_exempt_time": ("PreemptExemptTime", ("",)),
 }
 #: What other columns have unless somebody sets them.
-_UNLESS_SET = {"usagefactor": "1.000000"}
+_UNLESS_SET = {"usagefactor": "1.000000", "limitfactor": "1.000000"}
+#: Columns that say nothing about when jobs run.
+_OF_NO_USE = ("id", "descr")
+_FEW = 3  # so many QOS are named with what is not followed of them, else how many they are
 
 
 class Left(NamedTuple):
@@ -190,9 +207,10 @@ class Left(NamedTuple):
 def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
     """Return the limits of jobs together in a file that ``sacctmgr -P show qos`` printed.
 
-    MaxJobsPU, MaxTRESPU and MaxSubmitPU are of each user of a QOS, GrpJobs, GrpTRES and GrpSubmit
-    of all of it; of TRES processors count (``cpu=256``). Logs have QOS as queues. A warning names
-    what is not followed.
+    MaxJobsPU, MaxTRESPU and MaxSubmitPU are of each user of a QOS, MaxJobsPA, MaxTRESPA and
+    MaxSubmitPA of each account, GrpJobs, GrpTRES and GrpSubmit of all of it; of TRES processors
+    count (``cpu=256``). Logs have QOS as queues, and accounts as groups. A warning names what is
+    not followed.
     A dump of ``sacct`` stands for the throttles of its arrays, such as ``7_[5-9%2]``.
 
     Raises
@@ -208,7 +226,8 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
         return [Quota((), ((ARRAY, str(array)),), jobs=jobs) for array, jobs in most.items()]
     found, left = limits_as_quotas(read_qos(path))
     if left:
-        warn_caller(f"{path}: not followed by quotas: {', '.join(map(str, left))}", HpcgymWarning)
+        text = f"{path}: not followed by quotas: {', '.join(in_short(left))}"
+        warn_caller(text, HpcgymWarning, [str(one) for one in left])
     return found
 
 
@@ -219,13 +238,27 @@ def limits_as_quotas(known: Iterable[Qos]) -> tuple[list[Quota], list[Left]]:
     for qos in known:
         where = (("queue", qos.name),)
         of_users = (qos.max_jobs_per_user, qos.max_tres_per_user, qos.max_submitted_per_user)
+        of_accounts = (
+            qos.max_jobs_per_account, qos.max_tres_per_account, qos.max_submitted_per_account,
+        )  # fmt: skip
         of_all = (qos.group_jobs, qos.group_tres, qos.group_submitted)
-        for each, (jobs, tres, submitted) in ((("user",), of_users), ((), of_all)):
+        apart = ((("user",), of_users), (("group",), of_accounts), ((), of_all))
+        for each, (jobs, tres, submitted) in apart:
             bounds = [most or None for most in (jobs, tres.get("cpu"), submitted)]
             if any(bounds):
                 found.append(Quota(each, where, *bounds))
         left += _not_followed(qos)
     return found, left
+
+
+def in_short(left: Sequence[Left]) -> list[str]:
+    """Return what is not followed, in words; a column of many QOS once."""
+    times = Counter(one.column for one in left)
+    words = [
+        str(one) if times[one.column] <= _FEW else f"{one.column} of {times[one.column]:,} QOS"
+        for one in left
+    ]
+    return list(dict.fromkeys(words))
 
 
 def _not_followed(qos: Qos) -> list[Left]:
@@ -240,7 +273,11 @@ def _not_followed(qos: Qos) -> list[Left]:
     # a limit of 0 lets nothing run: no simulation of jobs that ran can follow it
     left += [f"{name}=0" for field, name in _OF_JOBS.items() if getattr(qos, field) == 0]
     left += [name for field, (name, usual) in _STOPPING.items() if getattr(qos, field) not in usual]
-    left += [name for name, text in qos.others.items() if _UNLESS_SET.get(name.casefold()) != text]
+    left += [
+        name
+        for name, text in qos.others.items()
+        if name.casefold() not in _OF_NO_USE and _UNLESS_SET.get(name.casefold()) != text
+    ]
     return [Left(qos.name, name) for name in left]
 
 
