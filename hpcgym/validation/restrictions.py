@@ -78,13 +78,14 @@ def groups_of(workload: Workload, quota: Quota) -> Ints:
     needed = {*quota.each, *(word for word, _ in quota.where)}
     columns = {word: workload.columns[COLUMNS.get(word, word)].tolist() for word in needed}
     names = {word: names_of(workload, COLUMNS.get(word, word)) for word in needed}
+    allowed = [(word, {*name.split("|")}) for word, name in quota.where]
     numbers: dict[tuple[int, ...], int] = {}
     found = np.full(len(workload), -1, np.int64)
     for row in range(len(workload)):
         of = {word: columns[word][row] for word in needed}
         if "array" in quota.each and of["array"] < 0:  # those in none are not an array of their own
             continue
-        if all(names[word].get(of[word], str(of[word])) == name for word, name in quota.where):
+        if all(names[word].get(of[word], str(of[word])) in named for word, named in allowed):
             key = tuple(of[word] for word in quota.each)
             found[row] = numbers.setdefault(key, len(numbers))
     return found

@@ -268,6 +268,11 @@ add("a quota in an extract", MANY, [0, 0, 20, 25], quota="user:jobs=1", slow=Fal
 TOO_WIDE = four(**PAST, wide=[4, 2, 2, 2]).extract(5)
 add("who runs is too wide", TOO_WIDE, [0, 0, 10, 20], quota="user:processors=3", slow=False)
 
+# users 1 and 2 may have one job together, and user 3 as many as she likes
+EITHER = few_jobs(4, [0] * 5, [10] * 5, [1] * 5, user_id=[1, 2, 3, 1, 3])
+add("of one of several users", EITHER, [0, 10, 0, 20, 0], quota="user=1|2:jobs=1", backfills=ANY)
+add("of each of several", EITHER, [0, 0, 0, 10, 0], quota="user=1|2/user:jobs=1", backfills=ANY)
+
 # --- Quotas of submitted jobs ---------------------------------------------------------------------
 
 for quota, starts in (  # who is submitted starts at once
