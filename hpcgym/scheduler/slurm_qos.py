@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, nearest, warn_caller
-from hpcgym.files import head_of, text_of
-from hpcgym.machine.slurm.lines import check_printable, count, minutes_text
+from hpcgym.files import head_of
+from hpcgym.machine.slurm.lines import minutes_text
 from hpcgym.naming import ARRAY
 from hpcgym.scheduler.restrictions import MODES, Preemption, Quota, by_tier
+from hpcgym.scheduler.slurm_assoc import associations_as_quotas, is_associations
+from hpcgym.scheduler.slurm_tables import Left, Row, in_short, rows_of
 from hpcgym.workload.io.sacct import is_sacct, throttles
 
 if TYPE_CHECKING:
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 
 # --- QOS as ``sacctmgr -P show qos`` prints them --------------------------------------------------
-
-_MOST_BYTES = 1 << 24
-_MEMORY = re.compile(r"(\d{1,12}(?:\.\d+)?)([MGTP])", re.IGNORECASE)
 
 #: Columns that are read, in lower case; others are named in :attr:`Qos.others`.
 _COLUMNS = {
@@ -96,67 +93,24 @@ def read_qos(path: str | os.PathLike[str]) -> list[Qos]:
         another length, a QOS that stands twice, or a value that cannot be; the message names file,
         line and column.
     """
-    lines = text_of(path, _MOST_BYTES, "a table of QOS").splitlines()
-    header = lines[0].split("|") if lines else []
-    columns = [name.strip().casefold() for name in header]
-    if "name" not in columns or len(columns) < 2:
-        raise HpcgymError(f"{path}: it must begin with a header such as Name|Priority|MaxJobsPU")
     found = []
-    for number, line in enumerate(lines[1:], 2):
-        check_printable(f"{path}, line {number}", line)
-        values = line.split("|")
-        if not line.strip():
-            continue
-        if len(values) != len(columns):
-            raise HpcgymError(
-                f"{path}, line {number}: {len(values)} columns; the header has {len(columns)}"
-            )
-        row = dict(zip(columns, values, strict=True))
-        found.append(_qos(f"{path}, line {number}", row, header))
-        check_each_once(f"{path}, line {number}: QOS", [one.name for one in found])
+    for row in rows_of(path, "QOS", ["name"], "Name|Priority|MaxJobsPU"):
+        found.append(_qos(row))
+        check_each_once(f"{row.where}: QOS", [one.name for one in found])
     return found
 
 
-def _qos(where: str, row: dict[str, str], header: list[str]) -> Qos:
+def _qos(row: Row) -> Qos:
     """Return the QOS of a row."""
-    written = {name.strip().casefold(): name.strip() for name in header}
-
-    def take(column: str) -> str:
-        return row.pop(column, "").strip()
-
-    def tres(column: str) -> dict[str, int]:
-        return _amounts(take(column), f"{where}: {written.get(column, column)}")
-
-    name, priority = take("name"), count(take("priority"), f"{where}: Priority")
+    name, priority = row.take("name"), row.count("priority")
     if not name:
-        raise HpcgymError(f"{where}: a QOS without a name")
-    limits: dict[str, Any] = {
-        field: count(take(column), f"{where}: {written.get(column, column)}")
-        for column, field in _COLUMNS.items()
-    }
-    limits |= {field: tres(column) for column, field in _COLUMNS_TRES.items()}
-    limits["max_wall_s"] = minutes_text(take("maxwall"), f"{where}: MaxWall")
-    preempts = tuple(one for one in take("preempt").split(",") if one)
-    limits |= {field: take(column) for column, field in _TEXTS.items()}
-    others = {written[column]: text.strip() for column, text in row.items() if text.strip()}
-    return Qos(name, priority or 0, **limits, preempts=preempts, others=others)
-
-
-def _amounts(text: str, where: str) -> dict[str, int]:
-    """Return trackable resources of ``cpu=256,gres/gpu=4,mem=2T``, memory in MB."""
-    amounts = {}
-    for part in filter(None, text.split(",")):
-        name, equals, amount = part.partition("=")
-        if not equals:
-            raise HpcgymError(f"{where}: {part[:40]!r} is no resource such as cpu=256")
-        memory = _MEMORY.fullmatch(amount) if name == "mem" else None
-        if memory:
-            most: int | None = round(float(memory[1]) * 1024 ** "MGTP".index(memory[2].upper()))
-        else:
-            most = count(amount, f"{where}: {name}")
-        if most is not None:
-            amounts[name] = most
-    return amounts
+        raise HpcgymError(f"{row.where}: a QOS without a name")
+    limits: dict[str, Any] = {field: row.count(column) for column, field in _COLUMNS.items()}
+    limits |= {field: row.amounts(column) for column, field in _COLUMNS_TRES.items()}
+    limits["max_wall_s"] = minutes_text(row.take("maxwall"), f"{row.where}: MaxWall")
+    preempts = tuple(one for one in row.take("preempt").split(",") if one)
+    limits |= {field: row.take(column) for column, field in _TEXTS.items()}
+    return Qos(name, priority or 0, **limits, preempts=preempts, others=row.left())
 
 
 # --- Limits of Slurm's QOS, and throttles of its arrays, as quotas --------------------------------
@@ -191,17 +145,6 @@ _STOPPING = {
 _UNLESS_SET = {"usagefactor": "1.000000", "limitfactor": "1.000000"}
 #: Columns that say nothing about when jobs run.
 _OF_NO_USE = ("id", "descr")
-_FEW = 3  # so many QOS are named with what is not followed of them, else how many they are
-
-
-class Left(NamedTuple):
-    """Something that a QOS says and no quota follows: its name, and which column, in words."""
-
-    qos: str
-    column: str
-
-    def __str__(self) -> str:
-        return f"{self.qos}: {self.column}"
 
 
 def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
@@ -211,13 +154,18 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
     MaxSubmitPA of each account, GrpJobs, GrpTRES and GrpSubmit of all of it; of TRES processors
     count (``cpu=256``). Logs have QOS as queues, and accounts as groups. A warning names what is
     not followed.
-    A dump of ``sacct`` stands for the throttles of its arrays, such as ``7_[5-9%2]``.
+    What ``sacctmgr -P show assoc`` printed stands for the limits of accounts and their users. A
+    dump of ``sacct`` stands for the throttles of its arrays, such as ``7_[5-9%2]``.
 
     Raises
     ------
-    HpcgymError : what :func:`read_qos` raises; a dump without throttles.
+    HpcgymError : what :func:`read_qos` or :func:`associations_as_quotas` raises; a dump without
+        throttles.
     """
-    if is_sacct(head_of(Path(path))):
+    head = head_of(Path(path))
+    if is_associations(head.decode(errors="replace")):
+        return associations_as_quotas(path)
+    if is_sacct(head):
         most = throttles(Path(path))
         if not most:
             raise HpcgymError(
@@ -226,7 +174,7 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
         return [Quota((), ((ARRAY, str(array)),), jobs=jobs) for array, jobs in most.items()]
     found, left = limits_as_quotas(read_qos(path))
     if left:
-        text = f"{path}: not followed by quotas: {', '.join(in_short(left))}"
+        text = f"{path}: not followed by quotas: {', '.join(in_short(left, 'QOS'))}"
         warn_caller(text, HpcgymWarning, [str(one) for one in left])
     return found
 
@@ -249,16 +197,6 @@ def limits_as_quotas(known: Iterable[Qos]) -> tuple[list[Quota], list[Left]]:
                 found.append(Quota(each, where, *bounds))
         left += _not_followed(qos)
     return found, left
-
-
-def in_short(left: Sequence[Left]) -> list[str]:
-    """Return what is not followed, in words; a column of many QOS once."""
-    times = Counter(one.column for one in left)
-    words = [
-        str(one) if times[one.column] <= _FEW else f"{one.column} of {times[one.column]:,} QOS"
-        for one in left
-    ]
-    return list(dict.fromkeys(words))
 
 
 def _not_followed(qos: Qos) -> list[Left]:
