@@ -104,8 +104,9 @@ def find_scheduler(name: str) -> Scheduler:
     ``backfill_order`` may be a scheduler's name, too, as in ``evolved:backfill_order=evolved``: its
     policy.
     Files end in ``.toml``, see :mod:`hpcgym.scheduler.files`, or in ``.conf``: of Slurm, see
-    :func:`hpcgym.scheduler.slurm_conf.scheduler_of_slurm`. ``slurm.conf:qos=qos.txt`` takes what
-    ``sacctmgr -P show qos`` printed, too.
+    :func:`hpcgym.scheduler.slurm_conf.scheduler_of_slurm`;
+    ``slurm.conf:qos=qos.txt+assoc=assoc.txt`` takes what ``sacctmgr -P show qos`` and ``show
+    assoc`` printed, too.
 
     Raises
     ------
@@ -140,8 +141,8 @@ def no_scheduler(name: Any, known: Iterable[str], kind: str = "scheduler") -> Hp
         return HpcgymError(f"{name!r}: dispatchers have no variants; give rules by themselves")
     if colon and files_of(begin):
         return HpcgymError(
-            f"{name!r}: behind a slurm.conf stands qos=FILE, what sacctmgr -P show qos printed, and"
-            " no rules can; give them by themselves"
+            f"{name!r}: behind a slurm.conf stand qos=FILE and assoc=FILE, what sacctmgr -P show"
+            " qos and show assoc printed, and no rules can; give them by themselves"
         )
     if colon and is_file(begin):
         return HpcgymError(f"{name!r}: no rules can stand behind a file; give them by themselves")

@@ -119,10 +119,14 @@ def record(made: Dump, random: Random, number: int, at: int, style: str) -> list
         [70, 10, 2, 3, 6, 3, 2, 2],
     )[0]
     job = some_job(random, number, at)
-    if kind == "parts":
-        made.notes["component of a heterogeneous job"] += 2
+    if kind == "parts":  # of the same share of a node
         components = [{**job, "id": f"{number}+{k}", "raw": number + k} for k in (0, 1)]
-        return [row for one in components for row in ended(made, random, one, style)]
+        rows = [row for one in components for row in ended(made, random, one, style)]
+        made.jobs.pop()
+        made.jobs[-1].update({name: 2 * job[name] for name in ("cores", "gpus", "nodes", "mem")})
+        made.dropped["component of a heterogeneous job, which is one job with the first"] += 1
+        made.notes[job["limit"]] += 1
+        return rows
     if kind == "requeued":
         job["state"] = random.choice(["REQUEUED", "NODE_FAIL", "PREEMPTED"])
         second = {**job, "state": "COMPLETED", "run": random.randrange(1, 5000)}

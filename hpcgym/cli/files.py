@@ -168,7 +168,7 @@ def _files_of(value: Any) -> Iterator[Path]:
     if not isinstance(value, str | Path):
         return
     text = str(value)
-    pieces = [*text.split(","), *text.partition(":")[2].split(",")]
+    pieces = [*text.split(","), *re.split("[,+]", text.partition(":")[2])]
     names = (text, *pieces, *(piece.partition("=")[2] for piece in (text, *pieces)))
     for name in {*names, *(name.strip() for name in names)}:  # arguments may have blanks around
         path = Path(os.path.expanduser(name))  # which leaves a user that there is not as it is

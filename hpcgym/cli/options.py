@@ -117,8 +117,8 @@ class _AllRules(WeighedRules):
         (queue=normal:processors=512), of each user of one
         (queue=normal/user:jobs=10+processors=64), or of all (all:jobs=100). How many may run or
         wait: user:submitted=50; other jobs are submitted later. Put ';' between several quotas. Or
-        a file that sacctmgr -P show qos printed, or a dump of sacct, for the throttles of its
-        arrays.
+        a file that sacctmgr -P show qos or show assoc printed, or a dump of sacct, for the
+        throttles of its arrays.
     maintenance BEGIN/END|...|FILE|none : When the machine is closed to jobs, as is known from the
         beginning: dates or seconds of the log (2026-03-01T08:00/2026-03-02T08:00). Add
         :processors=32 or :nodes=gpu,0-3 to close a part of it. Put ';' between several. Or a file

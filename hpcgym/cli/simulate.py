@@ -154,7 +154,7 @@ class Simulation:
     Scheduler
     ---------
     scheduler NAME : Scheduler to begin with, or a dispatcher; see the lists below. Or a file: TOML,
-        or a slurm.conf, with QOS as slurm.conf:qos=qos.txt.
+        or a slurm.conf, with QOS and accounts as slurm.conf:qos=qos.txt+assoc=assoc.txt.
     """
 
     workload: str

@@ -141,9 +141,10 @@ Backfilling
     too many, with those that have just come, is submitted. Its submit is then this time, as in
     rule 26, and what is said there of orders, and of what is excluded, holds here too. But jobs
     that come in at one time do so in the order in which they were gone through. Suspended jobs
-    count, and jobs are not cancelled. Per-event, they are gone through after each pass of a time,
-    and before its first termination; who is submitted has a pass of its own. Jobs that run or are
-    queued at the beginning of an extract have been submitted, also where they are too many.
+    count. A job that rule 27 cancels counts up to the next second, in which those outside are gone
+    through again. Per-event, they are gone through after each pass of a time, and before its first
+    termination; who is submitted has a pass of its own. Jobs that run or are queued at the
+    beginning of an extract have been submitted, also where they are too many.
 29. Suspension, rule 27 with another end: who is stopped has neither ended nor is it queued. It is
     suspended, and goes on later with what is left of its run and of its prediction; start is its
     first. Who has run longer, all its pieces together, goes on where rule 27 says: the earlier

@@ -77,6 +77,7 @@ class Events:
         self.preempts = False  # whether it is asked for whom others are stopped
         self.lost: list[Any] = []  # job, start and end of runs, and nodes
         self.cancelled: list[Any] = []  # likewise, under cancel
+        self.leaving: list[Job] = []  # those that were last, of one time
         self.suspended: list[Job] = []
         self.kept: list[Job] = []  # those of them whose processors are taken for who is looked at
         self.expected: tuple[Any, dict[int, int]] = (None, {})  # a state, and ends expected in it
@@ -251,6 +252,8 @@ class Events:
         times += [due for due in (self.plan_due, self.all_due) if due is not None]
         if self.coming:
             times.append(self.coming[-1].submit)
+        if self.outside:  # rule 28
+            times += [job.end + 1 for job in self.leaving if job.end == self.reopened]
         return min(times + self.reopenings() + self.exempt_until())
 
     def reopenings(self) -> list[int]:
@@ -283,6 +286,7 @@ class Events:
         submitted: list[Job] = []
         for job in list(self.outside):
             there = [*self.queue, *self.running, *self.suspended, *submitted]
+            there += [other for other in self.leaving if other.end == now]
             if len(submitted) < most and not self.one_too_many(job, there):
                 self.outside.remove(job)
                 job.submit = now

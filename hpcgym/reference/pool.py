@@ -119,6 +119,7 @@ class Preemption(SlurmPasses):
         if self.preemption[2] == "cancel":
             job.end = now
             self.cancelled.append((job.number, job.since, now, {}))
+            self.leaving = [other for other in self.leaving if other.end == now] + [job]
             return
         self.lost.append((job.number, job.since, now, dict(getattr(job, "nodes", ()))))
         if self.preemption[2] == "suspend":

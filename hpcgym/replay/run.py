@@ -125,12 +125,13 @@ def _is_conf(scheduler: Scheduler | str) -> TypeGuard[str]:
 
     Raises
     ------
-    HpcgymError : a file of QOS stands behind it.
+    HpcgymError : a file of QOS or of associations stands behind it.
     """
     files = files_of(scheduler)
-    if files is not None and files[1] is not None:
+    if files is not None and any(files[1:]):
         raise HpcgymError(
-            "a replay on Slurm has no database of QOS: leave :qos= and the file behind it out"
+            "a replay on Slurm has no database of QOS: leave :qos= and the file behind it out,"
+            " and :assoc="
         )
     return files is not None
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 BOUNDS = ("jobs", "processors", "submitted")
 #: What jobs are counted apart by -> columns of their numbers. In logs of Slurm, queues are QOS.
 COLUMNS = {**WITH_QOS, ARRAY: ARRAY}
+#: Between names of which a job has one.
+OR = "|"
 _MOST = 2**31
 
 
@@ -44,7 +46,7 @@ class Quota:
     each : columns by which jobs are counted apart, of :data:`COLUMNS`: of ("user",) each user by
         itself; of () all together. Of ("array",) jobs that are in none do not count.
     where : pairs of such a column and a name of the log, or a number that has none: only jobs that
-        are called so count.
+        are called so count. ``physics|chemistry`` are those that are called either.
     jobs, processors : how many may run, and how many processors they may have; None: any number.
     submitted : how many may run or wait in the queue, together; None: any number.
 
@@ -125,7 +127,10 @@ class Quota:
         within = np.ones(n, np.bool_)
         columns = JobColumns(workload)
         for column, name in self.where:
-            within &= columns.is_called(COLUMNS[column], name)
+            if OR in name:
+                within &= columns.are_called(COLUMNS[column], name.split(OR))
+            else:
+                within &= columns.is_called(COLUMNS[column], name)
         keys = np.zeros((n, 0), np.int64)
         if self.each:
             keys = np.column_stack([workload.columns[COLUMNS[column]] for column in self.each])

@@ -254,9 +254,10 @@ class Scheduler:
     quota : how many jobs, or processors, may run at once: of each user (``"user:jobs=10"``), of a
         queue (``"queue=normal:processors=512"``), of each user in it
         (``"queue=normal/user:jobs=10"``), several between ``;``. A text, a file that ``sacctmgr -P
-        show qos`` or ``sacct`` printed, a :class:`hpcgym.scheduler.restrictions.Quota` or several;
-        kept as a tuple. Jobs that would exceed one are passed over. ``submitted=50`` bounds the
-        jobs that run or wait: others are submitted later. None: any number.
+        show qos``, ``show assoc`` or ``sacct`` printed, a
+        :class:`hpcgym.scheduler.restrictions.Quota` or several; kept as a tuple.
+        Jobs that would exceed one are passed over. ``submitted=50`` bounds the jobs that run or
+        wait: others are submitted later. None: any number.
     maintenance : windows in which the machine is closed to jobs, known from the beginning
         (``"2026-03-01T08:00/2026-03-02T08:00"``), or a part of it (``"0/60:processors=32"``,
         ``"0/60:nodes=gpu,0-3"``), several between ``;``. A text, a CSV file as of failures, a

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
+from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, warn_caller
 from hpcgym.machine.slurm import ENDING, OtherSetting, SlurmConf, read_slurm_conf
 from hpcgym.machine.slurm.lines import minutes_text
 from hpcgym.naming import MOST_NICE, WEEK_S
-from hpcgym.scheduler import slurm_qos
+from hpcgym.scheduler import slurm_assoc, slurm_qos
 from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
-from hpcgym.scheduler.restrictions import MODES
+from hpcgym.scheduler.restrictions import BOUNDS, MODES
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.slurm_assoc import Association, read_associations
 from hpcgym.scheduler.slurm_qos import Qos, read_qos
+from hpcgym.scheduler.slurm_tables import Left, in_short
 
-_WITH_QOS = f"{ENDING}:qos="
+#: What may stand behind the name of a slurm.conf, each with a file: the tables of sacctmgr.
+_BESIDE = re.compile(rf"(?P<conf>.*{re.escape(ENDING)}):(?P<files>(?:qos|assoc)=.*)", re.DOTALL)
+_NEXT = re.compile(r"\+(?=(?:qos|assoc)=)")
 _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
 _CLASSIC = "no_fair_tree"  # the flag of the formula that was the usual one before Slurm 19.05
 #: General settings that a scheduler follows, in lower case.
@@ -35,26 +40,43 @@ _BASIC = "priority/basic"
 _STOPPING = ("Preempt", "PreemptMode", "PreemptExemptTime")
 
 
-def files_of(name: Any) -> tuple[str, str | None] | None:
-    """Return the slurm.conf that a text names, and the file of QOS behind it; None: it names none.
+class SlurmFiles(NamedTuple):
+    """A slurm.conf, and beside it files of QOS and of associations."""
 
-    >>> files_of("slurm.conf:qos=qos.txt"), files_of("slurm.conf"), files_of("easy")
-    (('slurm.conf', 'qos.txt'), ('slurm.conf', None), None)
+    conf: str
+    qos: str | None = None
+    assoc: str | None = None
+
+
+def files_of(name: Any) -> SlurmFiles | None:
+    """Return the slurm.conf that a text names, and the files behind it; None: it names none.
+
+    Raises
+    ------
+    HpcgymError : a kind of file that stands there twice.
+
+    >>> files_of("slurm.conf:qos=qos.txt+assoc=assoc.txt"), files_of("easy")
+    (SlurmFiles(conf='slurm.conf', qos='qos.txt', assoc='assoc.txt'), None)
     """
     if not isinstance(name, str):
         return None
-    begin, has_qos, qos = name.partition(_WITH_QOS)
-    if has_qos:
-        return begin + ENDING, qos
-    return (name, None) if name.endswith(ENDING) else None
+    if beside := _BESIDE.fullmatch(name):
+        pairs = [part.partition("=") for part in _NEXT.split(beside["files"])]
+        check_each_once(f"{name!r}", [kind for kind, _, _ in pairs])
+        return SlurmFiles(beside["conf"], **{kind: file for kind, _, file in pairs})
+    return SlurmFiles(name) if name.endswith(ENDING) else None
 
 
-def scheduler_of_slurm(path: str | Path, qos: str | Path | None = None) -> Scheduler:
+def scheduler_of_slurm(
+    path: str | Path, qos: str | Path | None = None, assoc: str | Path | None = None
+) -> Scheduler:
     """Return the scheduler of a slurm.conf, and warn of what it says that is not followed.
 
     ``qos`` is a file that ``sacctmgr -P show qos`` printed. It adds their part of the priority,
     PriorityWeightQOS times Priority / the greatest; their limits, as quotas; and with
-    ``PreemptType=preempt/qos`` who stops whom. Logs have QOS as queues.
+    ``PreemptType=preempt/qos`` who stops whom. Logs have QOS as queues. ``assoc`` is a file that
+    ``sacctmgr -P show assoc`` printed, of the accounts of the cluster and their users: it tells
+    their shares, and their limits, as quotas.
 
     ``SchedulerType=sched/builtin``, or ``bf_interval=-1``, is strict order; else jobs are
     back-filled as :class:`SlurmBackfill` says. ``PriorityType=priority/basic`` is by submission.
@@ -64,8 +86,8 @@ def scheduler_of_slurm(path: str | Path, qos: str | Path | None = None) -> Sched
     a partition of a higher PriorityTier come before all others. Age: min(wait / PriorityMaxAge, 1).
     Job size: processors / those of the machine, or 1 less that with PriorityFavorSmall; Slurm's is
     the mean of this and the same of nodes. Fair share: Fair Tree as :class:`FairShare` has it, or
-    with ``PriorityFlags=NO_FAIR_TREE`` 2^(-U / S / FairShareDampeningFactor). The file tells no
-    accounts and no shares: users are alike. Who stops whom is as
+    with ``PriorityFlags=NO_FAIR_TREE`` 2^(-U / S / FairShareDampeningFactor). Without
+    ``assoc`` there are no accounts, and users are alike. Who stops whom is as
     :func:`hpcgym.scheduler.slurm_qos.preemption_of_slurm` says.
 
     Raises
@@ -75,9 +97,11 @@ def scheduler_of_slurm(path: str | Path, qos: str | Path | None = None) -> Sched
     conf = read_slurm_conf(path)
     try:
         known = [] if qos is None else read_qos(qos)
-        scheduler = _rules(conf, known, qos)
+        members = [] if assoc is None else read_associations(assoc, conf.cluster.name)
+        scheduler = _rules(conf, known, qos, members)
     except HpcgymError as error:
-        places = (*(f"{place}: " for place in conf.where.values()), *([str(qos)] if qos else []))
+        beside = (str(file) for file in (qos, assoc) if file)
+        places = (*(f"{place}: " for place in conf.where.values()), *beside)
         named = str(error).startswith(places)
         raise HpcgymError(str(error) if named else f"{path}: {error}") from None
     parameters, settings = _not_followed(conf, scheduler, bool(known))
@@ -86,7 +110,9 @@ def scheduler_of_slurm(path: str | Path, qos: str | Path | None = None) -> Sched
         stops = any(one.preempts for one in known) and not _stops_by_qos(conf)
         lacks = f"; {path} has no PreemptType=preempt/qos, so no job stops another by its QOS"
         why = lacks if stops else ""
-        warn_caller(f"{qos}: not followed: {', '.join(left_of_qos)}{why}", HpcgymWarning)
+        text = f"{qos}: not followed: {', '.join(in_short(left_of_qos, 'QOS'))}{why}"
+        warn_caller(text, HpcgymWarning, [str(one) for one in left_of_qos])
+    _warn_of_associations(assoc, members, known)
     if left:
         more = qos is None and (_stops_by_qos(conf) or "PriorityWeightQOS" in left)
         hint = f". {path}:qos=FILE takes what sacctmgr -P show qos printed" if more else ""
@@ -107,17 +133,47 @@ def _in_short(settings: Iterable[OtherSetting]) -> list[str]:
     )
 
 
-def _rules(conf: SlurmConf, known: Sequence[Qos] = (), of: str | Path | None = None) -> Scheduler:
-    """Return the scheduler; with the QOS ``known``, ``of`` a file."""
+def _warn_of_associations(
+    path: str | Path | None, members: Sequence[Association], known: Sequence[Qos]
+) -> None:
+    """Warn of what associations say that is not followed, or not as Slurm does beside QOS."""
+    quotas, left = slurm_assoc.limits_as_quotas(members)
+    if left:
+        text = f"{path}: not followed: {', '.join(in_short(left, slurm_assoc.KIND))}"
+        warn_caller(text, HpcgymWarning, [str(one) for one in left])
+    of_qos = slurm_qos.limits_as_quotas(known)[0]
+    both = [
+        name
+        for name in BOUNDS
+        if all(any(getattr(quota, name) for quota in each) for each in (quotas, of_qos))
+    ]
+    if both:
+        text = (
+            f"{path}: bounds of {', '.join(both)} hold beside those of QOS, which in Slurm take the"
+            " place of the same ones of associations"
+        )
+        warn_caller(text, HpcgymWarning)
+
+
+def _rules(
+    conf: SlurmConf,
+    known: Sequence[Qos] = (),
+    of: str | Path | None = None,
+    members: Sequence[Association] = (),
+) -> Scheduler:
+    """Return the scheduler; with the QOS ``known``, ``of`` a file, and with associations."""
     policy, fair_share = _order(conf, known)
+    if fair_share is not None and members:
+        fair_share = slurm_assoc.with_shares(fair_share, members)
     preemption = slurm_qos.preemption_of_slurm(conf)
     mode = slurm_qos.mode_of_slurm(conf)
     if _stops_by_qos(conf) and mode in MODES and any(one.preempts for one in known):
         assert of is not None
         preemption = slurm_qos.stopping_of(known, of, mode, slurm_qos.exempt_of_slurm(conf))
+    quotas = slurm_qos.limits_as_quotas(known)[0] + slurm_assoc.limits_as_quotas(members)[0]
     return Scheduler(
         policy=policy, backfill=_backfill(conf), fair_share=fair_share,
-        preemption=preemption, quota=slurm_qos.limits_as_quotas(known)[0] or None,
+        preemption=preemption, quota=quotas or None,
     )  # fmt: skip
 
 
@@ -126,11 +182,11 @@ def _stops_by_qos(conf: SlurmConf) -> bool:
     return conf.said("preempttype") == "preempt/qos"
 
 
-def _left_of_qos(known: Sequence[Qos], scheduler: Scheduler) -> list[str]:
+def _left_of_qos(known: Sequence[Qos], scheduler: Scheduler) -> list[Left]:
     """Return what QOS say that is not followed."""
     stops = scheduler.preemption is not None and scheduler.preemption.column == "qos"
     followed = _STOPPING if stops else ()
-    return [str(one) for one in slurm_qos.limits_as_quotas(known)[1] if one.column not in followed]
+    return [one for one in slurm_qos.limits_as_quotas(known)[1] if one.column not in followed]
 
 
 def _not_followed(

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, nearest, warn_caller
-from hpcgym.files import head_of, text_of
-from hpcgym.machine.slurm.lines import check_printable, count, minutes_text
+from hpcgym.files import head_of
+from hpcgym.machine.slurm.lines import minutes_text
 from hpcgym.naming import ARRAY
 from hpcgym.scheduler.restrictions import MODES, Preemption, Quota, by_tier
+from hpcgym.scheduler.slurm_assoc import associations_as_quotas, is_associations
+from hpcgym.scheduler.slurm_tables import Left, Row, in_short, rows_of
 from hpcgym.workload.io.sacct import is_sacct, throttles
 
 if TYPE_CHECKING:
@@ -22,19 +23,19 @@ if TYPE_CHECKING:
 
 # --- QOS as ``sacctmgr -P show qos`` prints them --------------------------------------------------
 
-_MOST_BYTES = 1 << 24
-_MEMORY = re.compile(r"(\d{1,12}(?:\.\d+)?)([MGTP])", re.IGNORECASE)
-
 #: Columns that are read, in lower case; others are named in :attr:`Qos.others`.
 _COLUMNS = {
     "maxjobspu": "max_jobs_per_user",
     "maxsubmitpu": "max_submitted_per_user",
+    "maxjobspa": "max_jobs_per_account",
+    "maxsubmitpa": "max_submitted_per_account",
     "grpjobs": "group_jobs",
     "grpsubmit": "group_submitted",
 }
 _COLUMNS_TRES = {
     "maxtres": "max_tres",
     "maxtrespu": "max_tres_per_user",
+    "maxtrespa": "max_tres_per_account",
     "grptres": "group_tres",
 }
 _TEXTS = {
@@ -51,10 +52,11 @@ class Qos:
     Attributes
     ----------
     name, priority : what jobs call it; what it adds to their priority, before the weight.
-    max_jobs_per_user, max_submitted_per_user, group_jobs, group_submitted : jobs that run, or that
-        run and wait, of each user and of all; None: no limit.
-    max_tres, max_tres_per_user, group_tres : of a job, of a user, of all: resource -> most, such as
-        ``{"cpu": 256, "gres/gpu": 4}``.
+    max_jobs_per_user, max_submitted_per_user, max_jobs_per_account, max_submitted_per_account,
+    group_jobs, group_submitted : jobs that run, or that run and wait, of each user, of each account
+        and of all; None: no limit.
+    max_tres, max_tres_per_user, max_tres_per_account, group_tres : of a job, of a user, of an
+        account, of all: resource -> most, such as ``{"cpu": 256, "gres/gpu": 4}``.
     max_wall_s : the longest that a job may ask for [s]; None: no limit.
     preempts : names of the QOS whose jobs it may preempt.
     preempt_mode, preempt_exempt_time, grace_time : how its jobs are stopped, for how long they are
@@ -66,10 +68,13 @@ class Qos:
     priority: int
     max_jobs_per_user: int | None
     max_submitted_per_user: int | None
+    max_jobs_per_account: int | None
+    max_submitted_per_account: int | None
     group_jobs: int | None
     group_submitted: int | None
     max_tres: dict[str, int]
     max_tres_per_user: dict[str, int]
+    max_tres_per_account: dict[str, int]
     group_tres: dict[str, int]
     max_wall_s: int | None
     preempts: tuple[str, ...]
@@ -88,67 +93,24 @@ def read_qos(path: str | os.PathLike[str]) -> list[Qos]:
         another length, a QOS that stands twice, or a value that cannot be; the message names file,
         line and column.
     """
-    lines = text_of(path, _MOST_BYTES, "a table of QOS").splitlines()
-    header = lines[0].split("|") if lines else []
-    columns = [name.strip().casefold() for name in header]
-    if "name" not in columns or len(columns) < 2:
-        raise HpcgymError(f"{path}: it must begin with a header such as Name|Priority|MaxJobsPU")
     found = []
-    for number, line in enumerate(lines[1:], 2):
-        check_printable(f"{path}, line {number}", line)
-        values = line.split("|")
-        if not line.strip():
-            continue
-        if len(values) != len(columns):
-            raise HpcgymError(
-                f"{path}, line {number}: {len(values)} columns; the header has {len(columns)}"
-            )
-        row = dict(zip(columns, values, strict=True))
-        found.append(_qos(f"{path}, line {number}", row, header))
-        check_each_once(f"{path}, line {number}: QOS", [one.name for one in found])
+    for row in rows_of(path, "QOS", ["name"], "Name|Priority|MaxJobsPU"):
+        found.append(_qos(row))
+        check_each_once(f"{row.where}: QOS", [one.name for one in found])
     return found
 
 
-def _qos(where: str, row: dict[str, str], header: list[str]) -> Qos:
+def _qos(row: Row) -> Qos:
     """Return the QOS of a row."""
-    written = {name.strip().casefold(): name.strip() for name in header}
-
-    def take(column: str) -> str:
-        return row.pop(column, "").strip()
-
-    def tres(column: str) -> dict[str, int]:
-        return _amounts(take(column), f"{where}: {written.get(column, column)}")
-
-    name, priority = take("name"), count(take("priority"), f"{where}: Priority")
+    name, priority = row.take("name"), row.count("priority")
     if not name:
-        raise HpcgymError(f"{where}: a QOS without a name")
-    limits: dict[str, Any] = {
-        field: count(take(column), f"{where}: {written.get(column, column)}")
-        for column, field in _COLUMNS.items()
-    }
-    limits |= {field: tres(column) for column, field in _COLUMNS_TRES.items()}
-    limits["max_wall_s"] = minutes_text(take("maxwall"), f"{where}: MaxWall")
-    preempts = tuple(one for one in take("preempt").split(",") if one)
-    limits |= {field: take(column) for column, field in _TEXTS.items()}
-    others = {written[column]: text.strip() for column, text in row.items() if text.strip()}
-    return Qos(name, priority or 0, **limits, preempts=preempts, others=others)
-
-
-def _amounts(text: str, where: str) -> dict[str, int]:
-    """Return trackable resources of ``cpu=256,gres/gpu=4,mem=2T``, memory in MB."""
-    amounts = {}
-    for part in filter(None, text.split(",")):
-        name, equals, amount = part.partition("=")
-        if not equals:
-            raise HpcgymError(f"{where}: {part[:40]!r} is no resource such as cpu=256")
-        memory = _MEMORY.fullmatch(amount) if name == "mem" else None
-        if memory:
-            most: int | None = round(float(memory[1]) * 1024 ** "MGTP".index(memory[2].upper()))
-        else:
-            most = count(amount, f"{where}: {name}")
-        if most is not None:
-            amounts[name] = most
-    return amounts
+        raise HpcgymError(f"{row.where}: a QOS without a name")
+    limits: dict[str, Any] = {field: row.count(column) for column, field in _COLUMNS.items()}
+    limits |= {field: row.amounts(column) for column, field in _COLUMNS_TRES.items()}
+    limits["max_wall_s"] = minutes_text(row.take("maxwall"), f"{row.where}: MaxWall")
+    preempts = tuple(one for one in row.take("preempt").split(",") if one)
+    limits |= {field: row.take(column) for column, field in _TEXTS.items()}
+    return Qos(name, priority or 0, **limits, preempts=preempts, others=row.left())
 
 
 # --- Limits of Slurm's QOS, and throttles of its arrays, as quotas --------------------------------
@@ -163,10 +125,16 @@ _LEFT = {
 _OF_JOBS = {
     "max_jobs_per_user": "MaxJobsPU",
     "max_submitted_per_user": "MaxSubmitPU",
+    "max_jobs_per_account": "MaxJobsPA",
+    "max_submitted_per_account": "MaxSubmitPA",
     "group_jobs": "GrpJobs",
     "group_submitted": "GrpSubmit",
 }
-_TRES = {"max_tres_per_user": "MaxTRESPU", "group_tres": "GrpTRES"}
+_TRES = {
+    "max_tres_per_user": "MaxTRESPU",
+    "max_tres_per_account": "MaxTRESPA",
+    "group_tres": "GrpTRES",
+}
 #: What says how jobs are stopped, and what it says unless somebody sets it.
 _STOPPING = {
     "grace_time": ("GraceTime", ("", "00:00:00")),
@@ -174,32 +142,30 @@ _STOPPING = {
     "preempt_exempt_time": ("PreemptExemptTime", ("",)),
 }
 #: What other columns have unless somebody sets them.
-_UNLESS_SET = {"usagefactor": "1.000000"}
-
-
-class Left(NamedTuple):
-    """Something that a QOS says and no quota follows: its name, and which column, in words."""
-
-    qos: str
-    column: str
-
-    def __str__(self) -> str:
-        return f"{self.qos}: {self.column}"
+_UNLESS_SET = {"usagefactor": "1.000000", "limitfactor": "1.000000"}
+#: Columns that say nothing about when jobs run.
+_OF_NO_USE = ("id", "descr")
 
 
 def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
     """Return the limits of jobs together in a file that ``sacctmgr -P show qos`` printed.
 
-    MaxJobsPU, MaxTRESPU and MaxSubmitPU are of each user of a QOS, GrpJobs, GrpTRES and GrpSubmit
-    of all of it; of TRES processors count (``cpu=256``). Logs have QOS as queues. A warning names
-    what is not followed.
-    A dump of ``sacct`` stands for the throttles of its arrays, such as ``7_[5-9%2]``.
+    MaxJobsPU, MaxTRESPU and MaxSubmitPU are of each user of a QOS, MaxJobsPA, MaxTRESPA and
+    MaxSubmitPA of each account, GrpJobs, GrpTRES and GrpSubmit of all of it; of TRES processors
+    count (``cpu=256``). Logs have QOS as queues, and accounts as groups. A warning names what is
+    not followed.
+    What ``sacctmgr -P show assoc`` printed stands for the limits of accounts and their users. A
+    dump of ``sacct`` stands for the throttles of its arrays, such as ``7_[5-9%2]``.
 
     Raises
     ------
-    HpcgymError : what :func:`read_qos` raises; a dump without throttles.
+    HpcgymError : what :func:`read_qos` or :func:`associations_as_quotas` raises; a dump without
+        throttles.
     """
-    if is_sacct(head_of(Path(path))):
+    head = head_of(Path(path))
+    if is_associations(head.decode(errors="replace")):
+        return associations_as_quotas(path)
+    if is_sacct(head):
         most = throttles(Path(path))
         if not most:
             raise HpcgymError(
@@ -208,7 +174,8 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
         return [Quota((), ((ARRAY, str(array)),), jobs=jobs) for array, jobs in most.items()]
     found, left = limits_as_quotas(read_qos(path))
     if left:
-        warn_caller(f"{path}: not followed by quotas: {', '.join(map(str, left))}", HpcgymWarning)
+        text = f"{path}: not followed by quotas: {', '.join(in_short(left, 'QOS'))}"
+        warn_caller(text, HpcgymWarning, [str(one) for one in left])
     return found
 
 
@@ -219,8 +186,12 @@ def limits_as_quotas(known: Iterable[Qos]) -> tuple[list[Quota], list[Left]]:
     for qos in known:
         where = (("queue", qos.name),)
         of_users = (qos.max_jobs_per_user, qos.max_tres_per_user, qos.max_submitted_per_user)
+        of_accounts = (
+            qos.max_jobs_per_account, qos.max_tres_per_account, qos.max_submitted_per_account,
+        )  # fmt: skip
         of_all = (qos.group_jobs, qos.group_tres, qos.group_submitted)
-        for each, (jobs, tres, submitted) in ((("user",), of_users), ((), of_all)):
+        apart = ((("user",), of_users), (("group",), of_accounts), ((), of_all))
+        for each, (jobs, tres, submitted) in apart:
             bounds = [most or None for most in (jobs, tres.get("cpu"), submitted)]
             if any(bounds):
                 found.append(Quota(each, where, *bounds))
@@ -240,7 +211,11 @@ def _not_followed(qos: Qos) -> list[Left]:
     # a limit of 0 lets nothing run: no simulation of jobs that ran can follow it
     left += [f"{name}=0" for field, name in _OF_JOBS.items() if getattr(qos, field) == 0]
     left += [name for field, (name, usual) in _STOPPING.items() if getattr(qos, field) not in usual]
-    left += [name for name, text in qos.others.items() if _UNLESS_SET.get(name.casefold()) != text]
+    left += [
+        name
+        for name, text in qos.others.items()
+        if name.casefold() not in _OF_NO_USE and _UNLESS_SET.get(name.casefold()) != text
+    ]
     return [Left(qos.name, name) for name in left]
 
 

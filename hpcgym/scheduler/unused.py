@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import RuleWarning, warn_caller
 from hpcgym.scheduler.policies.fair_share import BY_GROUP, FairShare
-from hpcgym.scheduler.policies.features import USER_FEATURES
+from hpcgym.scheduler.policies.features import USER_FEATURES, names_of_jobs
 from hpcgym.workload.followers import followed
 from hpcgym.workload.model import MISSING
 
@@ -106,9 +106,15 @@ def _unused_shares(workload: Workload, rules: FairShare) -> Iterator[tuple[str, 
         {number for one in parts for number in one.columns[name].tolist()}
         for name in ("user_id", "group_id")
     )
-    by_group = rules.accounts == BY_GROUP
+    by_group = rules.accounts == BY_GROUP or rules.by_name
     told = {"user_id": users, **({"group_id": groups} if by_group else {})}
     yield "fair share: no job tells its", [name for name, of in told.items() if of == {MISSING}]
+    if rules.by_name:
+        leaves = {rules.leaf_of(*job) for one in parts for job in names_of_jobs(one)}
+        strange = sorted(leaf for leaf in leaves if leaf not in rules.shares)
+        text = ", ".join(strange[:3]) + (f" and {len(strange) - 3:,} more" * (len(strange) > 3))
+        yield "fair share: these users have no share of their own, and 1 each", [text] * bool(text)
+        return
     busy: set[Any] = {*users, *(f"{BY_GROUP}:{one}" for one in groups if by_group)}
     above = rules.accounts if isinstance(rules.accounts, Mapping) else {}
     for name in users:

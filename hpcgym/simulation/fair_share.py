@@ -14,7 +14,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.naming import CORE
 from hpcgym.scheduler.asked_for import places_of_usage
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
-from hpcgym.scheduler.policies.features import USER_FEATURES
+from hpcgym.scheduler.policies.features import USER_FEATURES, names_of_jobs
 from hpcgym.scheduler.policies.index import IndexPolicy
 from hpcgym.workload.extracts import past_jobs, recorded_run_time
 from hpcgym.workload.model import MISSING
@@ -69,7 +69,10 @@ def accounts_of(
     user, group, width, power = (
         np.concatenate([part.columns[name] for part in every]) for name in _CHARGED
     )
-    tree = rules.tree(user, group)
+    if rules.by_name:
+        tree = rules.tree_of_names([job for part in every for job in names_of_jobs(part)])
+    else:
+        tree = rules.tree(user, group)
     energy = energy or any(weights[ENERGY] for _, weights in orders)
     watts, energy_capacity = _energy(power, width, cluster, energy)
     rate = np.stack([width.astype(np.float64), watts])

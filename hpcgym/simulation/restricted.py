@@ -422,12 +422,6 @@ def check_restricted(workload: Workload, scheduler: Scheduler, correction: int, 
             f"{scheduler.said('preemption')} and {scheduler.said('dependencies')} do"
             " not go together: jobs would follow jobs that are cancelled; take requeue or suspend"
         )
-    if scheduler.moves_submissions and mode == "cancel":
-        raise HpcgymError(
-            f"{scheduler.said('preemption')} and {scheduler.said('quota')} do not go together:"
-            " a job that is cancelled would let others come in the very pass; take requeue or"
-            " suspend"
-        )
     if scheduler.moves_submissions and scheduler.hold is not None and callable(scheduler.policy):
         raise HpcgymError(
             f"hold, policy={plain(scheduler.policy)} and {what_moves(scheduler)} do not go"

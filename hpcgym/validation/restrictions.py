@@ -78,13 +78,14 @@ def groups_of(workload: Workload, quota: Quota) -> Ints:
     needed = {*quota.each, *(word for word, _ in quota.where)}
     columns = {word: workload.columns[COLUMNS.get(word, word)].tolist() for word in needed}
     names = {word: names_of(workload, COLUMNS.get(word, word)) for word in needed}
+    allowed = [(word, {*name.split("|")}) for word, name in quota.where]
     numbers: dict[tuple[int, ...], int] = {}
     found = np.full(len(workload), -1, np.int64)
     for row in range(len(workload)):
         of = {word: columns[word][row] for word in needed}
         if "array" in quota.each and of["array"] < 0:  # those in none are not an array of their own
             continue
-        if all(names[word].get(of[word], str(of[word])) == name for word, name in quota.where):
+        if all(names[word].get(of[word], str(of[word])) in named for word, named in allowed):
             key = tuple(of[word] for word in quota.each)
             found[row] = numbers.setdefault(key, len(numbers))
     return found
@@ -287,7 +288,8 @@ def check_submitted(result: Result) -> list[str]:
     quotas = [quota for quota in result.scheduler.quota if quota.submitted is not None]
     most = [quota.submitted or 0 for quota in quotas]
     groups = [groups_of(result.workload, quota) for quota in quotas]
-    submit, end = result.workload.submit_time, ended_by(result)
+    submit = result.workload.submit_time
+    end = ended_by(result) + result.cancelled  # who is cancelled counts up to the next second
     ones, found = np.ones_like(submit), []
     for quota, group in zip(quotas, groups, strict=True):
         found += _exceeded(result, quota, "submitted", group, (submit, end), ones)

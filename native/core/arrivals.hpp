@@ -80,9 +80,19 @@ class Arrivals {
   }
 
   void keep(Archive& a) {
-    a(alone, left_, coming_, outside_, places_, one_, lined_up_, followed_, ended_, again_);
+    a(alone, left_, coming_, outside_, places_, one_, lined_up_, followed_, ended_, again_, leaving_,
+      left_at_, made_room_);
   }
-  i64 next() const { return std::min(again_, next_due()); }  // [s]
+  i64 next() const {  // [s]
+    const i64 at = std::min(again_, next_due());
+    return leaving_.empty() || outside_.empty() ? at : std::min(at, left_at_);
+  }
+  // A job has been cancelled: it makes room for others a second later, in no pass of this one.
+  void cancelled(i64 j, i64 now) {
+    leave(now);
+    leaving_.push_back(j);
+    left_at_ = now + 1;
+  }
 
   // Begin with the first jobs of the log in the queue or running: they count, also where they are
   // more than a quota lets be submitted.
@@ -99,6 +109,7 @@ class Arrivals {
   }
   // The jobs that may come now; others wait outside the queue.
   const std::vector<i64>& line_up(i64 now, const std::vector<i64>& log) {
+    leave(now);
     for (; !rules_->first.empty() && followed_ < log.size(); ++followed_) follow(log[followed_], now);
     for (; next_due() <= now; ++lined_up_) {
       outside_.push_back(coming_.front().job);
@@ -112,13 +123,13 @@ class Arrivals {
   template <class F>
   bool come(i64 now, const std::vector<i64>& log, F f) {
     line_up(now, log);
-    again_ = outside_.empty() || ended_ == log.size() ? forever : whole(now);
+    again_ = outside_.empty() || !has_room(log) ? forever : whole(now);
     if (now < again_ && again_ < forever) return !alone;
     again_ = forever;
     // who has waited outside goes on waiting unless a job has ended
-    std::size_t k = ended_ == log.size() ? outside_.size() - lined_up_ : 0;
+    std::size_t k = has_room(log) ? 0 : outside_.size() - lined_up_;
     lined_up_ = 0;
-    for (; ended_ < log.size(); ++ended_) places_.ended(log[ended_]);
+    make_room(log);
     const std::size_t before = outside_.size();
     std::size_t left = k;
     for (; k < before; ++k) {
@@ -141,7 +152,7 @@ class Arrivals {
     Quotas places = places_;
     for (std::size_t k = ended_; k < log.size(); ++k) places.ended(log[k]);
     std::vector<i64> found;
-    for (std::size_t k = ended_ == log.size() ? outside_.size() - lined_up_ : 0; k < outside_.size(); ++k) {
+    for (std::size_t k = has_room(log) ? 0 : outside_.size() - lined_up_; k < outside_.size(); ++k) {
       if (places.bar(outside_[k])) continue;
       places.begun(outside_[k]);
       found.push_back(outside_[k]);
@@ -151,8 +162,8 @@ class Arrivals {
   // Where each has a pass of its own: whether one may come now, in the pass that follows.
   bool one_comes(i64 now, const std::vector<i64>& log) {
     line_up(now, log);
-    if (ended_ < log.size()) lined_up_ = outside_.size();
-    for (; ended_ < log.size(); ++ended_) places_.ended(log[ended_]);
+    if (has_room(log)) lined_up_ = outside_.size();
+    make_room(log);
     for (; lined_up_ > 0; --lined_up_)
       if (!places_.bar(outside_[outside_.size() - lined_up_])) return one_ = true;
     return false;
@@ -179,8 +190,23 @@ class Arrivals {
   std::size_t followed_ = 0;  // jobs whose ends have let those come that follow them
   std::size_t ended_ = 0;     // jobs that have made room for others
   i64 again_ = forever;       // [s] when those outside are looked at, since jobs have ended
+  std::vector<i64> leaving_;  // cancelled jobs, which count up to `left_at_`
+  i64 left_at_ = 0;           // [s]
+  bool made_room_ = false;    // some of these have, since those outside were looked at
 
   i64 next_due() const { return coming_.empty() ? forever : coming_.front().time; }
+  // Whether jobs have made room for others since those outside were looked at.
+  bool has_room(const std::vector<i64>& log) const { return made_room_ || ended_ < log.size(); }
+  void make_room(const std::vector<i64>& log) {
+    for (; ended_ < log.size(); ++ended_) places_.ended(log[ended_]);
+    made_room_ = false;
+  }
+  void leave(i64 now) {
+    if (leaving_.empty() || now < left_at_) return;
+    for (const i64 j : leaving_) places_.ended(j);
+    leaving_.clear();
+    made_room_ = true;
+  }
   // The same time, or the next whole second.
   i64 whole(i64 time) const {
     const i64 over = time % rules_->second;

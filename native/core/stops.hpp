@@ -294,6 +294,7 @@ class Stops {
       s.note_lost(j);
       if (!suspends && s.quotas) s.quotas->ended(j);
       if (cancels()) s.queue.known.at(j).run = v.ran;
+      if (cancels() && s.arrivals) s.arrivals->cancelled(j, s.time);
       if (rules_->become == Stopped::requeued) s.wait_again(j);
     }
   }

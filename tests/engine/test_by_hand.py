@@ -268,6 +268,11 @@ add("a quota in an extract", MANY, [0, 0, 20, 25], quota="user:jobs=1", slow=Fal
 TOO_WIDE = four(**PAST, wide=[4, 2, 2, 2]).extract(5)
 add("who runs is too wide", TOO_WIDE, [0, 0, 10, 20], quota="user:processors=3", slow=False)
 
+# users 1 and 2 may have one job together, and user 3 as many as she likes
+EITHER = few_jobs(4, [0] * 5, [10] * 5, [1] * 5, user_id=[1, 2, 3, 1, 3])
+add("of one of several users", EITHER, [0, 10, 0, 20, 0], quota="user=1|2:jobs=1", backfills=ANY)
+add("of each of several", EITHER, [0, 0, 0, 10, 0], quota="user=1|2/user:jobs=1", backfills=ANY)
+
 # --- Quotas of submitted jobs ---------------------------------------------------------------------
 
 for quota, starts in (  # who is submitted starts at once
@@ -534,6 +539,23 @@ add(
     backfill="none",
     expected={"restarts": [0, 1, 0]},
 )
+# at 2 s job 3 cancels jobs 1 and 2 of users 1 and 2. So at 3 s users 1 and 3 submit again, and
+# user 2 does not, for whom job 4 has waited outside of queue 1
+GONE = few_jobs(
+    *(4, [0, 0, 1, 2, 2, 2], [10, 10, 10, 5, 5, 5], [1, 2, 1, 3, 1, 1]),
+    **{"queue": [1, 1, 1, 2, 3, 1], "user_id": [1, 1, 2, 3, 1, 4]},
+    job_number=[1, 2, 3, 4, 5, 6],
+)
+for passes in ("per-event", "per-timestamp"):
+    add(
+        f"who is cancelled makes room a second later, {passes}",
+        GONE,
+        preemption="queue:2>1,cancel",
+        quota="user:submitted=2; queue=1:submitted=3",
+        passes=passes,
+        expected={"number": [1, 2, 3, 4, 5, 6], "submit": [0, 0, 1, 2, 3, 3]}
+        | {"start": [0, 0, 1, 2, 7, 7], "end": [10, 2, 2, 7, 12, 12]},
+    )
 # its nodes are many times more than there are jobs
 for mode, ends in (("requeue", [17, 7]), ("suspend", [14, 7]), ("cancel", [3, 7])):
     many = few_jobs(500, [0, 3], [10, 4], [500, 500], queue=[1, 2])

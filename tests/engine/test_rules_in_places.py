@@ -72,6 +72,7 @@ RULES = {
         ),
         *("places", "places follow", "places windows", "stop", "stop learned", "stop anew"),
         *("stop quota windows", "stop follow", "stop usage", "follow anew", "places anew"),
+        *("stop places", "slurm stop places", "extract stop places", "stop places anew"),
         *("follow usage", "places usage", "follow places usage"),
         *("function", "function quota", "function windows", "function follow places"),
         *("extract", "extract quota", "extract windows", "extract places", "extract stop"),
@@ -81,7 +82,7 @@ RULES = {
         *("", "slurm", "anew", "usage", "quota", "windows", "windows quota", "follow", "places"),
         *("places follow", "stop", "stop quota windows", "stop follow", "stop usage"),
         *("state", "windows state", "stop state", "extract state"),
-        *("quota state", "places state", "slurm state", "extract learned state"),
+        *("quota state", "places state", "slurm state", "extract learned state", "stop places"),
         *(
             "follow usage",
             "places usage",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from share_strategies import SlowOrder
 
 import hpcgym
 from hpcgym import Cluster, Scheduler, simulate
+from hpcgym.errors import HpcgymError, RuleWarning
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.reference.shares import Accounts
@@ -183,3 +186,107 @@ def test_clocks_may_count_billions_of_half_lives(begin: int, gap: int) -> None:
     expected = usual.start - usual.workload.submit_time
     assert waits.tolist() == expected.tolist()
     assert expected.max() > 0
+
+
+# --- Users and accounts by names of the log -------------------------------------------------------
+
+
+def by_names(fair: FairShare) -> FairShare:
+    """Return the same shares where user 3 is called u3, in the account above her, or in top."""
+    above = fair.accounts if isinstance(fair.accounts, dict) else {}
+
+    def named(one: Any) -> str:
+        return f"@{one}" if isinstance(one, str) else f"u{one}@{above.get(one, 'root')}"
+
+    accounts = {f"@{a}": f"@{b}" for a, b in above.items() if isinstance(a, str)}
+    shares = {named(user): 1.0 for user in range(5)}
+    shares |= {named(one): share for one, share in fair.shares.items()}
+    return replace(fair, shares=shares, accounts=accounts)
+
+
+@pytest.mark.parametrize("formula", ["classic", "fair-tree"])
+def test_names_mean_what_numbers_mean(formula: str) -> None:
+    """The same tree of users and accounts, whose groups are the accounts right above users."""
+    above = {0: "a", 1: "a", 2: "b", 3: "c", "a": "top", "c": "top"}
+    fair = FairShare(3600, shares={"a": 3, 1: 2, "b": 5, 3: 7}, accounts=above, formula=formula)
+    jobs = LUBLIN.with_columns(user_id=LUBLIN.user_id % 5)
+    groups = {"root": 0, "a": 1, "b": 2, "c": 3}
+    of = [groups[above.get(user, "root")] for user in jobs.user_id.tolist()]
+    header = {"User": [f"{user} u{user}" for user in range(5)]}
+    header["Group"] = [f"{number} {name}" for name, number in groups.items()]
+    jobs = replace(jobs.with_columns(group_id=of), header=header)
+    usual, named = (simulate(jobs, "fairshare", fair_share=one) for one in (fair, by_names(fair)))
+    assert np.array_equal(named.start, usual.start)
+    assert not np.array_equal(usual.start, simulate(jobs, "fairshare").start)
+    again = FairShare.parse(by_names(fair).table())
+    assert again == by_names(fair)
+
+
+def test_a_user_of_two_accounts_and_partitions_is_charged_apart() -> None:
+    fair = FairShare(shares={"@a": 1, "@b": 3, "x@a": 1, "y@a": 3, "x@b:gpu": 1, "x@b": 1})
+    jobs = [("x", "a", "p"), ("x", "b", "gpu"), ("x", "b", "p"), ("y", "a", "p"), ("z", "a", "p")]
+    tree = fair.tree_of_names(jobs)
+    assert tree.owner.tolist() == [0, 1, 2, 3, 4]
+    # a has a quarter, of which z, who is not named, has one of five parts
+    expected = [1 / 4 / 5, 3 / 4 / 2, 3 / 4 / 2, 3 / 4 / 5, 1 / 4 / 5]
+    assert tree.share[tree.owner] == pytest.approx(expected)
+    assert tree.part[tree.owner] == pytest.approx([1 / 5, 1 / 2, 1 / 2, 3 / 5, 1 / 5])
+
+
+def charged_jobs(*rows: tuple[str, str, int]) -> Any:
+    """Jobs of users and accounts on 4 processors, each for so long; all come at 0 s."""
+    users, accounts, run = zip(*rows, strict=True)
+    ids = [sorted({*names}) for names in (users, accounts)]
+    jobs = few_jobs(
+        *(4, [0] * len(rows), list(run), [4] * len(rows)),
+        user_id=[ids[0].index(one) for one in users],
+        group_id=[ids[1].index(one) for one in accounts],
+    )
+    header = {
+        key: [f"{number} {name}" for number, name in enumerate(names)]
+        for key, names in zip(("User", "Group"), ids, strict=True)
+    }
+    return replace(jobs, header=header)
+
+
+def test_users_who_stand_for_their_account() -> None:
+    """By hand; y and z are "parent" in a. Job 0 is first, as nobody has used anything.
+
+    Then job 5 comes, since b has used nothing; then the jobs of y and z, who are first in a and
+    have one place whatever they have used, in the order of the log; and x is last.
+    """
+    rows = [("x", "a", 10), ("y", "a", 10), ("x", "a", 1), ("y", "a", 1), ("z", "a", 1)]
+    jobs = charged_jobs(*rows, ("z", "b", 1))
+    shares = {"x@a": 1, "y@a": "parent", "z@a": "parent", "z@b": 1}
+    fair = FairShare(math.inf, shares=shares, formula="fair-tree")
+    rules = {"backfill": "none", "fair_share": fair}
+    result = simulate(jobs, policy={"fairshare": 1.0, "wait": 1e-9}, **rules)
+    assert result.start.tolist() == [0, 11, 23, 21, 22, 10]
+    # by the classic formula both have the usage and the share of the account
+    classic = replace(fair, formula="classic")
+    tree = classic.tree_of_names([("x", "a", ""), ("y", "a", ""), ("z", "b", "")])
+    assert tree.part[tree.owner].tolist() == [1, 1, 1]
+    assert tree.share[tree.owner].tolist() == [1 / 2, 1 / 2, 1 / 2]
+
+
+@pytest.mark.parametrize(
+    ("shares", "accounts", "message"),
+    [
+        ({"x@a": 1, 7: 2}, None, "7 beside names such as '@physics' and 'alice@physics'"),
+        ({"x@a": 1, "b": 2}, None, "'b' beside names such as"),
+        ({"x@a": 1}, {"@a": "b"}, "'b' beside names such as"),
+        ({"x@a": 1}, "group", "accounts='group' and names such as '@physics': one of them"),
+        ({"@a": "parent"}, None, "only users of accounts have 'parent'"),
+        ({1: "parent"}, None, "only users of accounts have 'parent'"),
+        ({"x@a": "much"}, None, "the share of 'x@a' must be a number above 0"),
+    ],
+)
+def test_names_that_do_not_go_together(shares: Any, accounts: Any, message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        FairShare(shares=shares, accounts=accounts)
+
+
+def test_who_has_no_share_is_told() -> None:
+    jobs = charged_jobs(("x", "a", 1), ("y", "a", 1), ("y", "b", 1))
+    with pytest.warns(RuleWarning, match="no share of their own, and 1 each: y@a, y@b$"):
+        simulate(jobs, "fairshare", fair_share=FairShare(shares={"x@a": 2}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import warnings
 from collections import Counter
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
@@ -615,6 +616,71 @@ def test_limits_of_qos_are_quotas(tmp_path: Path) -> None:
         " queue=night/user:submitted=9; queue=night:jobs=3+processors=4"
     )
     assert Scheduler(quota=scheduler.quota) == scheduler
+
+
+#: As Slurm 22.05 to 25.05 print QOS; the last ones have to be asked for.
+HEAD = (
+    "Name|Priority|GraceTime|Preempt|PreemptExemptTime|PreemptMode|Flags|UsageThres|UsageFactor|"
+    "GrpTRES|GrpTRESMins|GrpTRESRunMins|GrpJobs|GrpSubmit|GrpWall|MaxTRES|MaxTRESPerNode|"
+    "MaxTRESMins|MaxWall|MaxTRESPU|MaxJobsPU|MaxSubmitPU|MaxTRESPA|MaxTRESRunMinsPA|"
+    "MaxTRESRunMinsPU|MaxJobsPA|MaxSubmitPA|MinTRES|"
+    "ID|Descr|LimitFactor|MinPrioThres|GrpJobsAccrue|MaxJobsAccruePA|MaxJobsAccruePU"
+)
+OF_QOS = HEAD.split("|")
+FOLLOWED = {
+    "GrpTRES": ("cpu=9", "queue=q:processors=9"),
+    "GrpJobs": ("9", "queue=q:jobs=9"),
+    "GrpSubmit": ("9", "queue=q:submitted=9"),
+    "MaxTRESPU": ("cpu=9", "queue=q/user:processors=9"),
+    "MaxJobsPU": ("9", "queue=q/user:jobs=9"),
+    "MaxSubmitPU": ("9", "queue=q/user:submitted=9"),
+    "MaxTRESPA": ("cpu=9", "queue=q/group:processors=9"),
+    "MaxJobsPA": ("9", "queue=q/group:jobs=9"),
+    "MaxSubmitPA": ("9", "queue=q/group:submitted=9"),
+}
+NO_LIMIT = ("", "-1", "UNLIMITED", "infinite", "cpu=-1")
+
+
+@pytest.mark.parametrize("column", OF_QOS)
+def test_each_column_of_qos_is_followed_or_named(tmp_path: Path, column: str) -> None:
+    """One line of warnings names what is not followed; what is endless is no limit."""
+    path = tmp_path / "qos.txt"
+
+    def quotas_of(value: str) -> str | None:
+        row = dict.fromkeys(OF_QOS, "") | {"Name": "q"} | {column: value}
+        path.write_text("|".join(OF_QOS) + "|\n" + "|".join(row.values()) + "|\n")
+        quota = Scheduler(quota=str(path)).describe()["quota"] if value else None
+        assert quota is None or isinstance(quota, str)
+        return quota
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        if column in FOLLOWED:
+            value, quota = FOLLOWED[column]
+            assert quotas_of(value) == quota
+            of_tres = [one for one in NO_LIMIT if ("=" in one) == ("TRES" in column)]
+            assert {quotas_of(one) for one in of_tres} == {None}
+            return
+        if column in ("Name", "Priority", "ID", "Descr"):
+            assert quotas_of("7") is None
+            return
+    values = {"MaxWall": "1-00:00:00", "MaxTRES": "cpu=4", "GraceTime": "00:01:00"}
+    with pytest.warns(HpcgymWarning, match=f"not followed by quotas: q: {column}$") as told:
+        assert quotas_of(values.get(column, "5")) is None
+    assert len(told) == 1
+
+
+def test_a_column_of_many_qos_is_named_once(tmp_path: Path) -> None:
+    path = tmp_path / "qos.txt"
+    rows = [f"q{number}|1-0|{'DenyOnLimit' * (number == 2)}" for number in range(4)]
+    path.write_text("\n".join(["Name|MaxWall|Flags", *rows]))
+    with pytest.warns(HpcgymWarning, match="quotas: MaxWall of 4 QOS, q2: Flags$") as told:
+        Scheduler(quota=str(path))
+    details = told[0].message
+    assert isinstance(details, HpcgymWarning)
+    assert [*details.details] == [
+        "q0: MaxWall", "q1: MaxWall", "q2: MaxWall", "q2: Flags", "q3: MaxWall"
+    ]  # fmt: skip
 
 
 PLAIN = "regression:over=squared,under=squared,weight=1"

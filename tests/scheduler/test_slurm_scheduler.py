@@ -302,6 +302,25 @@ def test_a_file_of_qos_beside_the_slurm_conf(tmp_path: Path) -> None:
     assert "no PreemptType=preempt/qos, so no job stops another" in str(told[0].message)
 
 
+def test_a_qos_that_cancels_others_beside_one_that_bounds_submissions(tmp_path: Path) -> None:
+    """By hand: at 5 s job 3 cancels jobs 1 and 2, and job 4 comes at 6 s, since user 1 has room."""
+    text = "PreemptType=preempt/qos\nPreemptMode=CANCEL\nSchedulerType=sched/builtin\n"
+    file, qos = conf(tmp_path, text), tmp_path / "qos.txt"
+    qos.write_text("Name|Preempt|MaxSubmitPU|MaxJobsPA\nhigh|low||1\nlow||2|\n")
+    jobs = few_jobs(
+        *(64, [0, 1, 2, 5, 5], [100, 100, 10, 10, 10], [32, 32, 8, 64, 8]),
+        **{"queue": [2, 2, 2, 1, 1], "user_id": [1, 1, 1, 2, 2], "job_number": [1, 2, 4, 3, 5]},
+    )
+    jobs = replace(jobs, header={"Queue": ["1 high", "2 low"]})
+    result = hpcgym.simulate(jobs, f"{file}:qos={qos}", processors=64)
+    begun = dict(zip(result.workload.job_number.tolist(), result.start.tolist(), strict=True))
+    assert begun == {1: 0, 2: 1, 3: 5, 4: 15, 5: 15}
+    came = dict(zip(result.workload.job_number.tolist(), result.workload.submit_time, strict=True))
+    assert came[4] == 6
+    assert result.cancelled.sum() == 2
+    hpcgym.validate_schedule(result)
+
+
 @pytest.mark.slow
 def test_a_job_of_a_higher_qos_comes_first(tmp_path: Path) -> None:
     """By hand: job 0 has all nodes; of those that wait job 3 has the highest QOS, then job 2."""

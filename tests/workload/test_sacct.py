@@ -85,9 +85,6 @@ def check_dump(folder: Path, seed: int, records: int) -> Workload:
         assert (kilobytes >= asked).all()
         assert (kilobytes - asked < workload.requested_processors).all()
     for reason, number in {
-        "repaired: component of a heterogeneous job taken for a job of its own": made.notes[
-            "component of a heterogeneous job"
-        ],
         "repaired: run that was not the last of its job taken for a job of its own": made.notes[
             "requeued"
         ],
@@ -99,7 +96,7 @@ def check_dump(folder: Path, seed: int, records: int) -> Workload:
         ("UNLIMITED", "365 days, as Slurm plans with"),
         ("Partition_Limit", "unknown"),
     ):
-        number = sum(job["limit"] == limit for job in made.jobs)
+        number = sum(job["limit"] == limit for job in made.jobs) + made.notes[limit]
         assert cleaning.get(f"repaired: time limit {limit} taken for {taken}", 0) == number
     return workload
 
@@ -109,6 +106,102 @@ def test_dumps_of_any_fields(
     tmp_path_factory: pytest.TempPathFactory, seed: int, records: int
 ) -> None:
     check_dump(tmp_path_factory.mktemp("dump"), seed, records)
+
+
+# --- Heterogeneous jobs ---------------------------------------------------------------------------
+
+PARTS = (
+    "JobID|JobIDRaw|User|Account|Partition|QOS|State|Submit|Start|ElapsedRaw|TimelimitRaw|NNodes|"
+    "AllocTRES"
+)
+APART = "repaired: component of a heterogeneous job taken for a job of its own"
+JOINED = "dropped: component of a heterogeneous job, which is one job with the first"
+
+
+def parts(*told: str, **changes: dict[int, str]) -> str:
+    """A dump of job 7 of one component for each text: its nodes and its TRES."""
+    rows = []
+    for k, one in enumerate(told):
+        nodes, _, tres = one.partition(" ")
+        row = {
+            "JobID": f"7+{k}", "JobIDRaw": str(7 + k), "User": "a", "Account": "x",
+            "Partition": "p", "QOS": "q", "State": "COMPLETED", "Submit": "2024-03-01T12:00:00",
+            "Start": "2024-03-01T12:00:10", "ElapsedRaw": "60", "TimelimitRaw": "10",
+            "NNodes": nodes, "AllocTRES": tres,
+        }  # fmt: skip
+        row |= {name: texts[k] for name, texts in changes.items() if k in texts}
+        rows.append("|".join(row.values()))
+    return "\n".join([PARTS, *reversed(rows)]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("told", "units", "core"),
+    [
+        (["1 cpu=4,mem=8G", "3 cpu=12,mem=24G"], 4, 4),
+        (["1 cpu=4,gres/gpu=2", "2 cpu=8,gres/gpu=4", "1 cpu=4,gres/gpu=2"], 4, 4),
+        ([" cpu=4,gres/gpu=2", " cpu=6,gres/gpu=3"], 5, 2),  # nodes are not told
+        (["2 cpu=7", "2 cpu=7"], 14, 1),  # cores, four at most on a node
+    ],
+)
+def test_components_with_the_same_share_of_a_node_are_one_job(
+    tmp_path: Path, told: list[str], units: int, core: int
+) -> None:
+    workload = read(tmp_path, parts(*told, ElapsedRaw={1: "50"}))
+    assert workload.job_number.tolist() == [7]
+    assert workload.units is not None
+    assert (workload.units.tolist(), workload.per_unit["core"].tolist()) == ([units], [core])
+    assert workload.requested_processors.tolist() == [units * core]
+    assert (workload.run_time.tolist(), workload.requested_time.tolist()) == ([60], [600])
+    cleaning = dict(workload.cleaning)
+    assert cleaning[JOINED] == len(told) - 1
+    assert cleaning["repaired: component of a heterogeneous job that ended before the longest"] == 1
+    assert APART not in cleaning
+
+
+UNLIKE = ["1 cpu=4,mem=8G,gres/gpu=4", "3 cpu=48,mem=24G"]
+
+
+@pytest.mark.parametrize(
+    ("told", "changes"),
+    [
+        (UNLIKE, {}),
+        (["1 cpu=4,mem=8G", "1 cpu=4,mem=9G"], {}),
+        (["1 cpu=4", "1 cpu=8"], {}),
+        (["1 cpu=4", " cpu=4"], {}),
+        (["1 cpu=4", "1 cpu=4"], {"Partition": {1: "other"}}),
+        (["1 cpu=4", "1 cpu=4"], {"Account": {1: "other"}}),
+        (["1 cpu=4", "1 cpu=4"], {"TimelimitRaw": {1: "20"}}),
+        (["1 cpu=4", "1 cpu=4"], {"Start": {1: "2024-03-01T12:00:11"}}),
+    ],
+)
+def test_components_that_no_equal_units_can_say_stay_apart(
+    tmp_path: Path, told: list[str], changes: dict[str, dict[int, str]]
+) -> None:
+    workload = read(tmp_path, parts(*told, **changes))
+    assert sorted(workload.job_number.tolist()) == [7, 8]
+    assert dict(workload.cleaning)[APART] == 2
+
+
+def test_on_a_pool_components_are_one_job_of_all_their_processors(tmp_path: Path) -> None:
+    text = parts(*UNLIKE, Partition={1: "gpu"})
+    workload = read(tmp_path, text, processors=100)
+    assert workload.requested_processors.tolist() == [52]
+    assert called(workload, "partition") == ["p"]
+    assert dict(workload.cleaning)[JOINED] == 1
+    # by hand: 20 processors are free at 10 s, for the second component alone, and 52 at 40 s
+    other = "3||b|x|p|q|COMPLETED|2024-03-01T11:59:50|2024-03-01T11:59:50|50|10|5|cpu=80\n"
+    both = simulate(read(tmp_path, text + other, processors=100), "fcfs")
+    assert both.start.tolist() == [0, 50]
+
+
+def test_runs_of_a_heterogeneous_job_are_runs_of_one_job(tmp_path: Path) -> None:
+    first = parts("1 cpu=4", "1 cpu=4", State=dict.fromkeys((0, 1), "NODE_FAIL"))
+    again = parts("1 cpu=4", "1 cpu=4", Start=dict.fromkeys((0, 1), "2024-03-01T12:05:00"))
+    workload = read(tmp_path, first + again.partition("\n")[2])
+    assert workload.job_number.tolist() == [7, 7]
+    assert workload.requested_processors.tolist() == [8, 8]
+    # the second run was submitted as the first had ended, at 70 s
+    assert workload.submit_time.tolist() == [0, 70]
 
 
 # --- Single dumps ---------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ fair-share algorithm of Slurm (https://slurm.schedmd.com/classic_fair_share.html
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +23,10 @@ from hpcgym.naming import WEEK_S
 MOST_SECONDS = 2**53
 
 BY_GROUP = "group"
+AT = "@"  #: between a user and an account, and before an account, of names of the log
+PARENT = "parent"  #: in place of a share: the user stands for the account above
+_MACHINE = f"{AT}root"  # in Slurm the account above all
+_FEW = 12  # so many shares stand in a text, else how many they are
 CLASSIC, FAIR_TREE = FORMULAS = ("classic", "fair-tree")
 Account = int | str  # a user's number, or the name of an account above users
 #: What a text may say -> whether it is a number.
@@ -45,10 +49,14 @@ class FairShare:
     half_life_s : whole seconds in which usage loses half its weight; ``math.inf``: never.
     damping : above 0; the larger, the less priorities differ. Of the classic formula.
     shares : user number, or name of an account -> share, above 0; 1 for all others. They count
-        among those who have the same account above them.
+        among those who have the same account above them. Or all by names of the log, whose groups
+        are accounts: ``@physics`` is an account, ``alice@physics`` what its user ``alice`` runs
+        there, ``alice@physics:gpu`` in the partition ``gpu``. Users of accounts may have "parent"
+        in place of a share: they stand for their account; by Fair Tree they come first in it.
     accounts : who stands above whom: a mapping of user numbers, and names of accounts, to names of
         accounts; or "group", where a user's jobs of one ``group_id`` of the workload are charged to
-        the account ``group:NUMBER``. None: there are only users.
+        the account ``group:NUMBER``. None: there are only users. By names users stand below their
+        accounts, and ``@root`` is the machine.
     formula : "classic" or "fair-tree".
 
     Raises
@@ -65,7 +73,7 @@ class FairShare:
 
     half_life_s: float = WEEK_S
     damping: float = 1.0
-    shares: Mapping[Account, float] = field(default_factory=dict, hash=False)
+    shares: Mapping[Account, float | str] = field(default_factory=dict, hash=False)
     accounts: str | Mapping[Account, str] | None = field(default=None, hash=False)
     formula: str = CLASSIC
 
@@ -76,6 +84,7 @@ class FairShare:
         settle(self, "accounts", _accounts(self.accounts))
         settle(self, "shares", _shares(self.shares))
         check_choice("formula", self.formula, FORMULAS)
+        self._check_names()
         if self.formula == FAIR_TREE and self.damping != 1:
             raise HpcgymError("damping is of the classic formula, and not of fair-tree")
         for name in self.shares:
@@ -88,12 +97,19 @@ class FairShare:
         parts = [f"half_life_s={self.half_life_s:g}", f"damping={self.damping:g}"]
         if self.formula != CLASSIC:
             parts[1] = f"formula={self.formula}"
-        if self.shares:
-            parts.append("shares " + " ".join(f"{name}={s:g}" for name, s in self.shares.items()))
-        if isinstance(self.accounts, Mapping):
+        few = not self.by_name or len(self.shares) <= _FEW
+        if not few:
+            parts.append(f"{len(self.shares):,} shares of accounts and their users")
+        elif self.shares:
+            listed = " ".join(
+                f"{name}={share}" if isinstance(share, str) else f"{name}={share:g}"
+                for name, share in self.shares.items()
+            )
+            parts.append(f"shares {listed}")
+        if isinstance(self.accounts, Mapping) and few:
             listed = " ".join(f"{below}<{above}" for below, above in self.accounts.items())
             parts.append(f"accounts {listed}")
-        elif self.accounts:
+        elif self.accounts == BY_GROUP:
             parts.append(f"accounts={self.accounts}")
         return ", ".join(parts)
 
@@ -180,6 +196,11 @@ class FairShare:
             "accounts": accounts,
         } | ({} if self.formula == CLASSIC else {"formula": self.formula})
 
+    @property
+    def by_name(self) -> bool:
+        """Whether users and accounts are known by names of the log."""
+        return any(isinstance(name, str) and AT in name for name in (*self.shares, *self._listed))
+
     def tree(self, user_id: NDArray[np.int64], group_id: NDArray[np.int64]) -> Tree:
         """Return the accounts of jobs with these users and groups, both (n_jobs,)."""
         columns = [user_id, group_id] if self.accounts == BY_GROUP else [user_id]
@@ -192,6 +213,26 @@ class FairShare:
         if self.accounts != BY_GROUP:
             leaves += [(user,) for user in sorted(named - have_jobs)]
         above = [self._above(*leaf) for leaf in leaves]
+        return self._tree(owner.reshape(-1), above, [user for user, *_ in leaves])
+
+    def tree_of_names(self, jobs: Sequence[tuple[str, str, str]]) -> Tree:
+        """Return the accounts of jobs, of each the names of user, account and partition."""
+        of_jobs = [self.leaf_of(*job) for job in jobs]
+        named = [name for name in self.shares if isinstance(name, str) and name[0] != AT]
+        places = {name: place for place, name in enumerate(dict.fromkeys((*of_jobs, *named)))}
+        owner = np.array([places[name] for name in of_jobs], np.int64)
+        return self._tree(owner, [self._above(name) for name in places], [*places])
+
+    def leaf_of(self, user: str, account: str, partition: str) -> str:
+        """Return what a job is charged to: a user of an account, maybe in a partition."""
+        name = f"{user}{AT}{account}"
+        within = f"{name}:{partition}"
+        return within if within in self.shares else name
+
+    def _tree(
+        self, owner: NDArray[np.int64], above: list[str | None], leaves: Sequence[Account]
+    ) -> Tree:
+        """Return the accounts: those that jobs are charged to, and all above these."""
         names: list[str] = []
         for account in above:
             while account is not None and account not in names:
@@ -204,22 +245,47 @@ class FairShare:
         places = {name: len(leaves) + k for k, name in enumerate(names)} | {None: -1}
         parent = [places[account] for account in above]
         parent += [places[self._above(name)] for name in names]
-        given = [self.shares.get(user, 1.0) for user, *_ in leaves]
-        given += [self.shares.get(name, 1.0) for name in names]
-        return Tree.of(owner.reshape(-1), parent, given, len(leaves))
+        given = [self.shares.get(name, 1.0) for name in (*leaves, *names)]
+        in_place = math.inf if self.formula == FAIR_TREE else 1.0
+        return Tree.of(owner, parent, given, len(leaves), in_place)
+
+    @property
+    def _listed(self) -> Mapping[Account, str]:
+        """Who stands above whom, as far as it is listed."""
+        return self.accounts if isinstance(self.accounts, Mapping) else {}
+
+    def _check_names(self) -> None:
+        """Raise an HpcgymError if some users or accounts are known by names, and not all."""
+        if self.by_name:
+            for name in (*self.shares, *self._listed, *self._listed.values()):
+                if not isinstance(name, str) or AT not in name:
+                    raise HpcgymError(
+                        f"shares: {name!r} beside names such as '@physics' and 'alice@physics', by"
+                        " which then all are to be called"
+                    )
+            if self.accounts == BY_GROUP:
+                raise HpcgymError("accounts='group' and names such as '@physics': one of them")
+        for name, share in self.shares.items():
+            if share == PARENT and (not isinstance(name, str) or name.rpartition(AT)[0] == ""):
+                raise HpcgymError(f"the share of {name!r}: only users of accounts have 'parent'")
 
     def _above(self, name: Account, group: int | None = None) -> str | None:
         """Return the account above a user, of a group, or above an account; None: the machine."""
         if group is not None:
             return f"{BY_GROUP}:{group}"
-        return self.accounts.get(name) if isinstance(self.accounts, Mapping) else None
+        above = self._listed.get(name)
+        if above is None and isinstance(name, str) and name.rpartition(AT)[0]:
+            above = AT + name.rpartition(AT)[2].partition(":")[0]
+        return None if above == _MACHINE else above
 
     def _named(self) -> list[str]:
         """Return the accounts above users that are named here."""
-        listed = self.accounts if isinstance(self.accounts, Mapping) else {}
+        listed = self._listed
         names = [
             name for name in (*listed, *listed.values(), *self.shares) if isinstance(name, str)
         ]
+        if self.by_name:
+            names = [name for name in names if name[0] == AT and name != _MACHINE]
         return list(dict.fromkeys(names))
 
     def _may_be(self, name: str) -> bool:
@@ -227,8 +293,7 @@ class FairShare:
         if self.accounts == BY_GROUP:
             kind, _, number = name.partition(":")
             return kind == BY_GROUP and number.removeprefix("-").isdigit()
-        listed = self.accounts or {}
-        return isinstance(listed, Mapping) and (name in listed or name in listed.values())
+        return AT in name or name in self._listed or name in self._listed.values()
 
 
 class Tree(NamedTuple):
@@ -241,12 +306,22 @@ class Tree(NamedTuple):
     leaves: int
 
     @classmethod
-    def of(cls, owner: NDArray[Any], parent: list[int], shares: list[float], leaves: int) -> Tree:
-        """Return the accounts with their shares normalised."""
-        above, given = np.array(parent, np.int64), np.array(shares, np.float64)
+    def of(
+        cls,
+        owner: NDArray[Any],
+        parent: list[int],
+        shares: Sequence[float | str],
+        leaves: int,
+        in_place: float,
+    ) -> Tree:
+        """Return the accounts with their shares normalised; ``in_place``: the part of PARENT."""
+        above = np.array(parent, np.int64)
+        stand_in = np.array([share == PARENT for share in shares], np.bool_)
+        given = np.array([0.0 if share == PARENT else share for share in shares], np.float64)
         sums = np.zeros(len(above) + 1)
         np.add.at(sums, above, given)  # -1 is the last place
-        part = given / sums[above]
+        part = np.full(len(above), in_place)
+        np.divide(given, sums[above], out=part, where=~stand_in)
         share, account = part.copy(), above.copy()
         while (account >= 0).any():
             below = account >= 0
@@ -291,12 +366,15 @@ def _account(name: Any) -> Account:
     raise HpcgymError(f"an account must be a user's number or a name, not {name!r}")
 
 
-def _shares(given: Any) -> dict[Account, float]:
+def _shares(given: Any) -> dict[Account, float | str]:
     """Return shares by account, checked."""
     if not isinstance(given, Mapping):
         raise HpcgymError(f"shares must be a mapping of accounts to shares, not {given!r}")
     _check_once("shares", given)
-    return {_account(name): _above_zero(f"the share of {name!r}", s) for name, s in given.items()}
+    return {
+        _account(name): s if s == PARENT else _above_zero(f"the share of {name!r}", s)
+        for name, s in given.items()
+    }
 
 
 def _check_once(what: str, given: Mapping[Any, Any]) -> None:

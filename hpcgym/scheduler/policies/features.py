@@ -109,9 +109,14 @@ class JobColumns:
         if near and name not in names.values():
             text = f"nothing is called {name!r} in {column}; did you mean {near[0]!r}?"
             warn_caller(text, WorkloadWarning)  # of a log, in the same words for all its slices
-        numbers = [number for number, called in names.items() if called == name]
-        if name.isdecimal() and int(name) not in names and len(name) < 10:
-            numbers.append(int(name))
+        return self.are_called(column, (name,))
+
+    def are_called(self, column: str, called: Iterable[str]) -> NDArray[np.bool_]:
+        """Return the same of several names, without a warning."""
+        names, called = names_of(self._workload, column), {*called}
+        numbers = [number for number, name in names.items() if name in called]
+        digits = [int(name) for name in called if name.isdecimal() and len(name) < 10]
+        numbers += [number for number in digits if number not in names]
         return np.isin(self._workload.columns[column], numbers)
 
     def check_called(self, column: str, texts: Sequence[str]) -> None:
@@ -275,6 +280,16 @@ def weighed(columns: JobColumns, features: tuple[str, ...], n_jobs: int) -> Weig
         places=np.array([features.index(name) for name in names], np.int64),
         serial=patience(columns) if "unicef" in names else np.zeros(0),
     )
+
+
+def names_of_jobs(workload: Workload) -> list[tuple[str, str, str]]:
+    """Return what user, group and partition of each job are called in the log; digits without."""
+    found = []
+    for column in ("user_id", "group_id", "partition"):
+        names = names_of(workload, column)
+        numbers = workload.columns[column].tolist()
+        found.append([names.get(number, str(number)) for number in numbers])
+    return list(zip(*found, strict=True))
 
 
 # --- How much features differ between jobs --------------------------------------------------------

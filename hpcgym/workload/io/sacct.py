@@ -12,7 +12,9 @@ where it had a whole one. Names of users, accounts, partitions and QOS become ``
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from hpcgym.files import head_of
 from hpcgym.naming import Clock, printable
 from hpcgym.workload.io import sacct_fields, sacct_json, sacct_lines
 from hpcgym.workload.io.files import Reading
-from hpcgym.workload.io.log_lines import Ints, Log, lasted, numbered, workload_of
+from hpcgym.workload.io.log_lines import GENERIC, Ints, Log, lasted, numbered, workload_of
 from hpcgym.workload.io.sacct_fields import NO_ID, JobId, job_id
 from hpcgym.workload.model import MISSING, Workload
 
@@ -58,7 +60,7 @@ def read_sacct(path: Path, how: Reading) -> Workload:
     _drop_no_jobs(log)
     log.drop_copies()
     _take_cluster(log)
-    columns = log.settled(_columns(log, clock))
+    columns = _with_parts(log, log.settled(_columns(log, clock)))
     for name in sacct_lines.UNUSED:
         log.count(f"not used: {name}", [text not in _NOTHING for text in log.texts(name)])
     keys = map("/".join, zip(log.texts("Cluster"), log.texts(_id(log)), strict=True))
@@ -204,13 +206,62 @@ def _job_numbers(log: Log, tasks: list[JobId], raw: list[JobId]) -> Ints:
     array by array, from the number behind the greatest of the dump on.
     """
     known = [own if own.number >= 0 else one for own, one in zip(raw, tasks, strict=True)]
-    log.count(
-        f"repaired: {sacct_fields.PART} taken for a job of its own",
-        [one.part for one in (tasks if "jobid" in log.fields else raw)],
-    )
     log.count(sacct_fields.ANEW, [one.task is not None for one in known])
     ids = [(one.number, None if one.task is None else (one.task, one.part)) for one in known]
     return numbered(ids)["job_number"]
+
+
+# What the components of a heterogeneous job must have alike to be one job.
+_ALIKE = ("submit_time", "requested_time", "user", "group", "queue_name", "partition_name")
+_CORES = ("requested_processors", "allocated_processors", "memory_mb")  # of any machine
+
+
+def _with_parts(log: Log, columns: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns with one job in place of the components of a heterogeneous job.
+
+    They start together. So they are one job where equal units say what they hold: where all have
+    the same share of a node, or where the machine is a pool, on which all units are processors.
+    Such a job runs for as long as the longest of them. Others stay jobs of their own.
+    """
+    runs: dict[tuple[str, int, int], list[int]] = {}
+    ids = log.parsed(_id(log), job_id, NO_ID)
+    told = zip(log.texts("Cluster"), ids, columns["start"].tolist(), strict=True)
+    for place, (cluster, one, start) in enumerate(told):
+        if one.part:
+            runs.setdefault((cluster, one.number, start), []).append(place)
+    pool = log.how.cluster is None and log.how.processors is not None
+    resources = ["nodes", "gpus", *(name for name in columns if name.startswith(GENERIC))]
+    reasons, apart, longer = [""] * len(log), 0, 0
+    for places in runs.values():
+        shares = {_share_of_a_node(columns, resources, place) for place in places}
+        alike = [len({columns[name][place] for place in places}) == 1 for name in _ALIKE]
+        if len(places) < 2 or not (all(alike[:-1]) and (pool or (alike[-1] and len(shares) == 1))):
+            apart += len(places)
+            continue
+        first, *others = sorted(places, key=lambda place: columns["job_number"][place])
+        longest = columns["run_time"][places].max()
+        longer += int((columns["run_time"][places] < longest).sum())
+        columns["run_time"][first] = longest
+        for name in (*_CORES, *resources):
+            held = columns[name][places]
+            is_known = (held >= 0).all() and (len(shares) == 1 or name in _CORES)
+            columns[name][first] = held.sum() if is_known else MISSING
+        for place in others:
+            reasons[place] = f"{sacct_fields.PART}, which is one job with the first"
+    log.count(f"repaired: {sacct_fields.PART} taken for a job of its own", np.ones(apart))
+    log.count(f"repaired: {sacct_fields.PART} that ended before the longest", np.ones(longer))
+    kept = [place for place, reason in enumerate(reasons) if not reason]
+    log.drop(reasons)
+    return {name: values[kept] for name, values in columns.items()}
+
+
+def _share_of_a_node(columns: dict[str, Any], resources: list[str], place: int) -> tuple[Any, ...]:
+    """Return what a job has of each of its nodes; where none are told, what a unit of it has."""
+    names = [name for name in (*resources, "memory_mb") if name != "nodes"]
+    cores, *held = (int(columns[name][place]) for name in ("requested_processors", *names))
+    nodes = int(columns["nodes"][place])
+    units = nodes if nodes > 0 else math.gcd(cores, *(n for n in held[:-1] if n > 0))
+    return (nodes > 0, *(Fraction(max(amount, 0), units) for amount in (cores, *held)))
 
 
 def _since_1970(clock: Clock) -> Any:

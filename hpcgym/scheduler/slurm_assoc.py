@@ -1,0 +1,325 @@
+"""Associations of Slurm, accounts and their users: shares, and limits as quotas."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, number_in, warn_caller
+from hpcgym.scheduler.policies.fair_share import AT, PARENT, Account, FairShare
+from hpcgym.scheduler.restrictions import OR, Quota
+from hpcgym.scheduler.slurm_tables import Left, Row, header_of, in_short, rows_of
+
+KIND = "associations"  # in messages
+_ROOT = "root"  # the account above all
+#: Columns that name the account above, where they were asked for.
+_ABOVE = ("par name", "parentname", "parent name", "parent")
+_COLUMNS = {
+    "grpjobs": "group_jobs",
+    "grpsubmit": "group_submitted",
+    "maxjobs": "max_jobs",
+    "maxsubmit": "max_submitted",
+}
+#: Columns that say nothing about when jobs run, or what the log tells of each job.
+_OF_NO_USE = (
+    "qos", "qos_raw", "def qos", "id", "lft", "rgt", "par id", "parentid", "lineage", "comment",
+    "flags", "is def", *_ABOVE,
+)  # fmt: skip
+#: In place of a share of 0, which no share can be: whoever has it comes last.
+_NO_SHARE = 1e-99
+
+
+@dataclass(frozen=True)
+class Association:
+    """An account, or a user of one, with shares and limits (man page sacctmgr, "ASSOCIATIONS").
+
+    Attributes
+    ----------
+    where : file and line.
+    cluster, account : their names.
+    user, partition : of a user, and of her jobs in one partition; "": an account, any partition.
+    above : the account above an account, "" of the first.
+    share : among those that have the same account above them; "parent": none of its own.
+    group_jobs, group_submitted : jobs that run, or that run and wait, of all below it; None: no
+        limit.
+    max_jobs, max_submitted : the same of each user below, unless she has limits of her own.
+    group_tres : of all below it: resource -> most, such as ``{"cpu": 256}``.
+    others : other columns that hold something: name -> text; no simulation follows them.
+    """
+
+    where: str
+    cluster: str
+    account: str
+    user: str
+    partition: str
+    above: str
+    share: float | str
+    group_jobs: int | None
+    group_submitted: int | None
+    max_jobs: int | None
+    max_submitted: int | None
+    group_tres: dict[str, int]
+    others: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        """What a :class:`~hpcgym.scheduler.policies.FairShare` calls it."""
+        within = f":{self.partition}" if self.partition else ""
+        return f"{self.user}{AT}{self.account}{within}"
+
+
+def is_associations(text: str) -> bool:
+    """Return whether a text begins as ``sacctmgr -P show assoc`` prints it."""
+    columns = header_of(text)
+    return {"account", "user"} <= {*columns} and not {"jobid", "jobidraw"} & {*columns}
+
+
+def read_associations(path: str | os.PathLike[str], cluster: str = "") -> list[Association]:
+    """Return the associations of a cluster in a file that ``sacctmgr -P show assoc`` printed.
+
+    Who stands above an account is told by the column of ``format=...,ParentName``, or by the blanks
+    before its name (``sacctmgr -P show assoc tree``); else ``root`` does.
+
+    Raises
+    ------
+    HpcgymError : a file that cannot be read, without such a header, a row of another length, an
+        association that stands twice, a value that cannot be, accounts in a circle, several
+        clusters of which none is called so, or no user; the message names file, line and column.
+
+    Warns
+    -----
+    HpcgymWarning : the file does not tell who stands above whom.
+    """
+    such = "Cluster|Account|User|Partition|Share"
+    line: list[tuple[int, str]] = []  # accounts above the present row: blanks before, and names
+    found, tells = [], False
+    for row in rows_of(path, KIND, ("account", "user"), such):
+        tells |= row.others["account"].startswith(" ") or not row.others.keys().isdisjoint(_ABOVE)
+        found.append(_association(row, line))
+    found = _of_cluster(found, cluster, path)
+    check_each_once(f"{path}: association", [one.name for one in found])
+    if not any(one.user for one in found):
+        raise HpcgymError(f"{path}: it holds no user of an account")
+    _check_circles(found)
+    if not tells and sum(not one.user for one in found) > 2:
+        text = (
+            f"{path}: it does not tell which accounts stand above others, so all stand below root;"
+            " sacctmgr -P show assoc tree tells it"
+        )
+        warn_caller(text, HpcgymWarning)
+    return found
+
+
+def _of_cluster(
+    found: list[Association], cluster: str, path: str | os.PathLike[str]
+) -> list[Association]:
+    """Return the associations of a cluster, or of the only one."""
+    own = [one for one in found if one.cluster.casefold() == cluster.casefold()]
+    names = sorted({one.cluster for one in found})
+    if not own and len(names) > 1:
+        which = f", none of {cluster!r}" if cluster else ""
+        raise HpcgymError(
+            f"{path}: it has the clusters {', '.join(names)}{which}: take one, as"
+            f" sacctmgr -P show assoc cluster={names[0]} does"
+        )
+    return own or found
+
+
+def _check_circles(found: Sequence[Association]) -> None:
+    """Raise an HpcgymError if an account stands above itself."""
+    above = {one.account: one.above for one in found if not one.user}
+    for one in found:
+        account, steps = one.account, 0
+        while account := above.get(account, ""):
+            steps += 1
+            if steps > len(above):
+                raise HpcgymError(f"{one.where}: account {one.account!r} stands above itself")
+
+
+def _association(row: Row, line: list[tuple[int, str]]) -> Association:
+    """Return the association of a row; ``line`` are the accounts above the rows so far."""
+    written = row.others["account"]
+    account, user = row.take("account"), row.take("user")
+    if not account:
+        raise HpcgymError(f"{row.where}: an association without an account")
+    told = [row.take(column) for column in _ABOVE]
+    above = "" if account == _ROOT else next(filter(None, told), "")
+    if not user:
+        blanks = len(written) - len(written.lstrip())
+        while line and line[-1][0] >= blanks:
+            line.pop()
+        if not above and account != _ROOT:
+            above = line[-1][1] if line else _ROOT
+        line.append((blanks, account))
+    share = row.take("share").casefold() or "1"
+    return Association(
+        where=row.where,
+        cluster=row.take("cluster"),
+        account=account,
+        user=user,
+        partition=row.take("partition"),
+        above="" if user else above,
+        share=PARENT if share == PARENT else number_in(f"{row.where}: Share", share),
+        **{field: row.count(column) for column, field in _COLUMNS.items()},
+        group_tres=row.amounts("grptres"),
+        others={
+            name: text for name, text in row.left().items() if name.casefold() not in _OF_NO_USE
+        },
+    )
+
+
+# --- Shares and limits ----------------------------------------------------------------------------
+
+
+def with_shares(fair_share: FairShare, found: Sequence[Association]) -> FairShare:
+    """Return fair share with the shares of associations, and who stands above whom.
+
+    Those below an account whose
+    share is "parent" have their shares among those below the account above that (man page sacctmgr,
+    "Fairshare"). A share of 0 is the least that there can be.
+    """
+    accounts = {one.account: one for one in found if not one.user}
+
+    def with_own(account: str) -> str:
+        while account in accounts and accounts[account].share == PARENT:
+            account = accounts[account].above or _ROOT
+        return account
+
+    shares: dict[Account, float | str] = {}
+    above: dict[Account, str] = {}
+    for one in found:
+        if not one.user and (one.account == _ROOT or one.share == PARENT):
+            continue
+        shares[one.name] = one.share or _NO_SHARE
+        upper = with_own(one.account if one.user else one.above)
+        if upper != (one.account if one.user else _ROOT):
+            above[one.name] = AT + upper
+    return replace(fair_share, shares=shares, accounts=above)
+
+
+class _Bounds(NamedTuple):
+    """Of jobs, of their processors, and of jobs that are submitted; None: no limit, nor is 0."""
+
+    jobs: int | None
+    processors: int | None
+    submitted: int | None
+
+
+def limits_as_quotas(found: Sequence[Association]) -> tuple[list[Quota], list[Left]]:
+    """Return the limits of associations as quotas, and what is not followed.
+
+    GrpJobs, GrpTRES (``cpu=256``) and GrpSubmit of an account hold for all jobs of it and of the
+    accounts below it together; of a user for hers. MaxJobs and MaxSubmit hold for each user of an
+    account, and an account below that has its own goes by that. What is alike is one quota.
+    """
+    quotas = [*_of_accounts(found), *_of_users(found)]
+    return quotas, [Left(one.name, what) for one in found for what in _not_followed(one)]
+
+
+def _of_accounts(found: Sequence[Association]) -> Iterator[Quota]:
+    """Yield the quotas of accounts; what is alike of accounts that have none below is one."""
+    accounts = {one.account: one for one in found if not one.user}
+    below = defaultdict(list)  # each account: itself, and all below it
+    for name in accounts:
+        upper = name
+        while upper:
+            below[upper].append(name)
+            upper = accounts[upper].above if upper in accounts else ""
+    alike = defaultdict(list)
+    for name, one in accounts.items():
+        bounds = _bounds(one.group_jobs, one.group_tres, one.group_submitted)
+        if name == _ROOT and any(bounds):
+            yield Quota((), (), *bounds)
+        elif len(below[name]) > 1 and any(bounds):
+            yield Quota((), (("group", OR.join(below[name])),), *bounds)
+        elif any(bounds):
+            alike[bounds].append(name)
+    for bounds, names in alike.items():
+        yield Quota(("group",), (("group", OR.join(names)),), *bounds)
+
+
+def _of_users(found: Sequence[Association]) -> Iterator[Quota]:
+    """Yield the quotas of users of accounts: few, for each pass asks all of them.
+
+    Accounts all of whose users have the same are one; so are users who have the same in all of
+    their accounts; others stand alone.
+    """
+    accounts = {one.account: one for one in found if not one.user}
+
+    def inherited(one: Association, of: Callable[[Association], int | None]) -> int | None:
+        most, upper = of(one), one.account
+        while most is None and upper in accounts:
+            most, upper = of(accounts[upper]), accounts[upper].above
+        return most
+
+    of_accounts: dict[tuple[str, str], dict[str, _Bounds]] = defaultdict(dict)
+    of_users: dict[tuple[str, str], set[_Bounds]] = defaultdict(set)
+    for one in found:
+        if one.user:
+            jobs = _least(one.group_jobs, inherited(one, lambda one: one.max_jobs))
+            submitted = _least(one.group_submitted, inherited(one, lambda one: one.max_submitted))
+            bounds = _bounds(jobs, one.group_tres, submitted)
+            of_accounts[one.account, one.partition][one.user] = bounds
+            of_users[one.user, one.partition].add(bounds)
+    groups: dict[tuple[_Bounds, str], list[str]] = defaultdict(list)
+    users: dict[tuple[_Bounds, str], dict[str, None]] = defaultdict(dict)
+    for (account, partition), each in of_accounts.items():
+        if len({*each.values()}) == 1:
+            groups[next(iter(each.values())), partition].append(account)
+            continue
+        for user, bounds in each.items():
+            if len(of_users[user, partition]) == 1:
+                users[bounds, partition][user] = None
+            elif any(bounds):
+                where = (("group", account), ("user", user), *_within(partition))
+                yield Quota((), where, *bounds)
+    for column, alike in (("group", groups), ("user", users)):
+        for (bounds, partition), names in alike.items():
+            if any(bounds):
+                where = ((column, OR.join(names)), *_within(partition))
+                yield Quota(("group", "user"), where, *bounds)
+
+
+def _within(partition: str) -> tuple[tuple[str, str], ...]:
+    """Return the condition that jobs are of a partition, where one is named."""
+    return (("partition", partition),) if partition else ()
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    """Return the lesser of two limits, of which each may be none."""
+    return min((most for most in (one, other) if most is not None), default=None)
+
+
+def _bounds(jobs: int | None, tres: dict[str, int], submitted: int | None) -> _Bounds:
+    """Return limits as bounds of a quota; what is 0 is not followed."""
+    return _Bounds(jobs or None, tres.get("cpu") or None, submitted or None)
+
+
+def _not_followed(one: Association) -> list[str]:
+    """Return what of an association no simulation follows."""
+    left = [name for name in one.others if name]
+    left += [
+        f"GrpTRES {name}" for name, most in one.group_tres.items() if name != "cpu" or not most
+    ]
+    # a limit of 0 lets nothing run: no simulation of jobs that ran can follow it
+    zero = {"group_jobs": "GrpJobs", "group_submitted": "GrpSubmit"}
+    zero |= {"max_jobs": "MaxJobs", "max_submitted": "MaxSubmit"}
+    left += [f"{name}=0" for field, name in zero.items() if getattr(one, field) == 0]
+    return left + ["Share=0, taken for the least"] * (one.share == 0)
+
+
+def associations_as_quotas(path: str | os.PathLike[str]) -> list[Quota]:
+    """Return the limits in a file of associations, and warn of what is not followed.
+
+    Raises
+    ------
+    HpcgymError : what :func:`read_associations` raises.
+    """
+    quotas, left = limits_as_quotas(read_associations(path))
+    if left:
+        text = f"{path}: not followed by quotas: {', '.join(in_short(left, KIND))}"
+        warn_caller(text, HpcgymWarning, [str(one) for one in left])
+    return quotas

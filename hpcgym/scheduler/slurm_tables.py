@@ -1,0 +1,125 @@
+"""Tables that Slurm's sacctmgr prints with ``-P`` or ``-p``, and what stands in them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from hpcgym.errors import HpcgymError
+from hpcgym.files import text_of
+from hpcgym.machine.slurm.lines import check_printable, count
+
+_MOST_BYTES = 1 << 26
+_MEMORY = re.compile(r"(\d{1,12}(?:\.\d+)?)([MGTP])", re.IGNORECASE)
+_FEW = 3  # so many are named with what is not followed of them, else how many they are
+
+
+class Row:
+    """A row of a table.
+
+    Attributes
+    ----------
+    where : file and line, for messages.
+    others : columns that nobody has taken yet, in lower case -> text.
+    """
+
+    def __init__(self, where: str, header: Sequence[str], values: Sequence[str]):
+        self.where = where
+        self._written = {name.strip().casefold(): name.strip() for name in header}
+        self.others = dict(zip(self._written, values, strict=True))
+
+    def take(self, column: str) -> str:
+        """Return what stands in a column, "" where there is none."""
+        return self.others.pop(column, "").strip()
+
+    def count(self, column: str) -> int | None:
+        """Return the whole number in a column; None: no limit."""
+        return count(self.take(column), self.at(column))
+
+    def amounts(self, column: str) -> dict[str, int]:
+        """Return trackable resources of ``cpu=256,gres/gpu=4,mem=2T``, memory in MB."""
+        amounts = {}
+        for part in filter(None, self.take(column).split(",")):
+            name, equals, amount = part.partition("=")
+            if not equals:
+                raise HpcgymError(
+                    f"{self.at(column)}: {part[:40]!r} is no resource such as cpu=256"
+                )
+            memory = _MEMORY.fullmatch(amount) if name == "mem" else None
+            if memory:
+                most: int | None = round(float(memory[1]) * 1024 ** "MGTP".index(memory[2].upper()))
+            else:
+                most = count(amount, f"{self.at(column)}: {name}")
+            if most is not None:
+                amounts[name] = most
+        return amounts
+
+    def at(self, column: str) -> str:
+        """Return what messages call a column."""
+        return f"{self.where}: {self._written.get(column, column)}"
+
+    def left(self) -> dict[str, str]:
+        """Return what stands in columns that nobody has taken, by their names in the file."""
+        return {
+            self._written[name]: text.strip() for name, text in self.others.items() if text.strip()
+        }
+
+
+def header_of(text: str) -> list[str]:
+    """Return the names of the columns of a table, in lower case."""
+    return [name.strip().casefold() for name in text.partition("\n")[0].split("|")]
+
+
+def rows_of(
+    path: str | os.PathLike[str], what: str, needed: Sequence[str], such: str
+) -> Iterator[Row]:
+    """Yield the rows of a table.
+
+    Parameters
+    ----------
+    what : of which it is a table, for messages.
+    needed : columns that it must have, in lower case.
+    such : how its header begins, for messages.
+
+    Raises
+    ------
+    HpcgymError : a file that cannot be read, without a header of columns between ``|``, or a row of
+        another length.
+    """
+    text = text_of(path, _MOST_BYTES, f"a table of {what}")
+    columns = header_of(text)
+    lines = text.splitlines()
+    if not {*needed} <= {*columns} or len(columns) < 2:
+        raise HpcgymError(f"{path}: it must begin with a header such as {such}")
+    for number, line in enumerate(lines[1:], 2):
+        where = f"{path}, line {number}"
+        check_printable(where, line)
+        values = line.split("|")
+        if not line.strip():
+            continue
+        if len(values) != len(columns):
+            raise HpcgymError(f"{where}: {len(values)} columns; the header has {len(columns)}")
+        yield Row(where, lines[0].split("|"), values)
+
+
+class Left(NamedTuple):
+    """Something that a row says and nothing follows: what it is of, and which column, in words."""
+
+    of: str
+    column: str
+
+    def __str__(self) -> str:
+        return f"{self.of}: {self.column}"
+
+
+def in_short(left: Sequence[Left], kind: str) -> list[str]:
+    """Return what is not followed, in words; a column of many rows, which are a kind, once."""
+    times = Counter(one.column for one in left)
+    words = [
+        str(one) if times[one.column] <= _FEW else f"{one.column} of {times[one.column]:,} {kind}"
+        for one in left
+    ]
+    return list(dict.fromkeys(words))

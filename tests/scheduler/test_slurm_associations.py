@@ -1,0 +1,297 @@
+"""Associations of Slurm, accounts and their users: shares and limits of a scheduler."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from few_jobs import few_jobs
+
+import hpcgym
+from hpcgym import Scheduler
+from hpcgym.baselines.schedulers import find_scheduler, is_scheduler
+from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.scheduler.policies import FairShare
+from hpcgym.scheduler.slurm_assoc import limits_as_quotas, read_associations, with_shares
+from hpcgym.scheduler.slurm_conf import files_of
+from hpcgym.workload.model import Workload
+
+#: As Slurm 22.05 to 25.05 print associations.
+HEAD = (
+    "Cluster|Account|User|Partition|Share|Priority|GrpJobs|GrpTRES|GrpSubmit|GrpWall|GrpTRESMins|"
+    "MaxJobs|MaxTRES|MaxTRESPerNode|MaxSubmit|MaxWall|MaxTRESMins|QOS|Def QOS|GrpTRESRunMins"
+)
+COLUMNS = HEAD.split("|")
+#: root above science and other, science above physics and biology, as ``tree`` prints them.
+TREE = (
+    ("root", "", {}),
+    (" root", "root", {}),
+    (" other", "", {"Share": "10"}),
+    ("  other", "dora", {}),
+    (" science", "", {"Share": "30"}),
+    ("  biology", "", {}),
+    ("   biology", "carol", {}),
+    ("  physics", "", {"Share": "3"}),
+    ("   physics", "alice", {"Share": "2"}),
+    ("   physics", "bob", {"Share": "parent"}),
+)
+ABOVE = {"other": "root", "science": "root", "biology": "science", "physics": "science"}
+
+
+def written(folder: Path, rows: Any = TREE, head: str = HEAD, **changes: dict[str, str]) -> str:
+    """Write a file of rows (account, user, columns), some with other columns; return its path."""
+    lines = [head]
+    for account, user, columns in rows:
+        name = f"{user}@{account.strip()}" if user else account.strip()
+        row = dict.fromkeys(head.split("|"), "") | {"Cluster": "mine", "Share": "1"}
+        row |= {"Account": account, "User": user} | columns | changes.get(name, {})
+        lines.append("|".join(row.values()))
+    path = folder / "assoc.txt"
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def shares_of(found: Any) -> dict[str, Any]:
+    fair = with_shares(FairShare(), found)
+    return {"shares": fair.shares, "accounts": fair.accounts}
+
+
+def quotas_of(path: str) -> list[str]:
+    return [str(quota) for quota in limits_as_quotas(read_associations(path))[0]]
+
+
+SHARES = {
+    "root@root": 1, "@other": 10, "dora@other": 1, "@science": 30, "@biology": 1,
+    "carol@biology": 1, "@physics": 3, "alice@physics": 2, "bob@physics": "parent",
+}  # fmt: skip
+
+
+def test_shares_of_a_tree(tmp_path: Path) -> None:
+    """The tree is told by blanks, or by the column ParentName."""
+    told = {"shares": SHARES, "accounts": {"@biology": "@science", "@physics": "@science"}}
+    assert shares_of(read_associations(written(tmp_path))) == told
+    rows = [
+        (
+            account.strip(),
+            user,
+            more | ({} if user else {"Par Name": ABOVE.get(account.strip(), "")}),
+        )
+        for account, user, more in TREE
+    ]
+    assert shares_of(read_associations(written(tmp_path, rows, f"{HEAD}|Par Name"))) == told
+    fair = FairShare(**told)
+    tree = fair.tree_of_names([("alice", "physics", ""), ("carol", "biology", "")])
+    # science has 30 of 41 shares beside other's 10 and root's 1, and physics 3 of its 4
+    expected = [30 / 41 * 3 / 4, 30 / 41 * 1 / 4]
+    assert tree.share[tree.owner] == pytest.approx(expected)
+
+
+def test_without_a_tree_all_accounts_stand_below_root(tmp_path: Path) -> None:
+    rows = [(account.strip(), user, more) for account, user, more in TREE]
+    with pytest.warns(HpcgymWarning, match="all stand below root; sacctmgr -P show assoc tree"):
+        found = read_associations(written(tmp_path, rows))
+    assert shares_of(found) == {"shares": SHARES, "accounts": {}}
+
+
+def test_those_below_an_account_without_shares_of_its_own(tmp_path: Path) -> None:
+    """They count among those below the account above that."""
+    path = written(tmp_path, physics={"Share": "parent"}, **{"carol@biology": {"Share": "0"}})
+    found = shares_of(read_associations(path))
+    shares = {name: share for name, share in SHARES.items() if name != "@physics"}
+    assert found["shares"] == shares | {"carol@biology": 1e-99}
+    assert found["accounts"] == {
+        "@biology": "@science", "alice@physics": "@science", "bob@physics": "@science"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "quotas"),
+    [
+        ({}, []),
+        ({"root": {"GrpJobs": "9"}}, ["all:jobs=9"]),
+        (  # of science and of all below it; what is alike of accounts without others is one
+            {name: {"GrpTRES": "cpu=64,mem=1T"} for name in ("science", "other", "physics")},
+            [
+                "group=science|biology|physics:processors=64",
+                "group=other|physics/group:processors=64",
+            ],
+        ),
+        (
+            {"physics": {"GrpSubmit": "7", "GrpJobs": "2"}},
+            ["group=physics/group:jobs=2+submitted=7"],
+        ),
+        # of each user of an account, and of the accounts below it
+        (
+            {"science": {"MaxJobs": "5"}},
+            ["group=biology|physics/group/user:jobs=5"],
+        ),
+        (
+            {"science": {"MaxJobs": "5"}, "physics": {"MaxJobs": "3"}},
+            ["group=biology/group/user:jobs=5", "group=physics/group/user:jobs=3"],
+        ),
+        # a user's own limit, and of her limits the lesser
+        (
+            {
+                "science": {"MaxSubmit": "5"},
+                "alice@physics": {"MaxSubmit": "9", "GrpSubmit": "8", "GrpTRES": "cpu=4"},
+            },
+            [
+                "group=biology/group/user:submitted=5",
+                "user=alice/group/user:processors=4+submitted=8",
+                "user=bob/group/user:submitted=5",
+            ],
+        ),
+        ({"science": {"MaxJobs": "-1", "GrpJobs": "UNLIMITED", "GrpTRES": "cpu=-1"}}, []),
+        (
+            {"alice@physics": {"Partition": "gpu", "MaxJobs": "1"}},
+            ["group=physics/partition=gpu/group/user:jobs=1"],
+        ),
+    ],
+)
+def test_limits_are_quotas(tmp_path: Path, changes: Any, quotas: list[str]) -> None:
+    path = written(tmp_path, **changes)
+    assert quotas_of(path) == quotas
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        read = Scheduler(quota=path).quota if quotas else ()
+    assert [str(one) for one in read] == quotas
+    assert not quotas or Scheduler(quota="; ".join(quotas)).quota == read
+
+
+def test_a_user_with_other_limits_in_another_account(tmp_path: Path) -> None:
+    rows = (*TREE, ("  other", "alice", {"MaxJobs": "1"}))
+    changes = {name: {"MaxJobs": "2"} for name in ("alice@physics", "dora@other")}
+    assert quotas_of(written(tmp_path, rows, **changes)) == [
+        "group=other/user=alice:jobs=1",
+        "group=physics/user=alice:jobs=2",
+        "user=dora/group/user:jobs=2",
+    ]
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_each_column_is_followed_or_named(tmp_path: Path, column: str) -> None:
+    used = ("Cluster", "Account", "User", "Partition", "Share", "QOS", "Def QOS")
+    if column in used:
+        return
+    value = "cpu=7" if "TRES" in column else "7"
+    path = written(tmp_path, **{"alice@physics": {column: value}})
+    quotas, left = limits_as_quotas(read_associations(path))
+    followed = column in ("GrpJobs", "GrpTRES", "GrpSubmit", "MaxJobs", "MaxSubmit")
+    assert len(quotas) == followed
+    assert [str(one) for one in left] == ([] if followed else [f"alice@physics: {column}"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Cluster|User\nmine|x\n", "it must begin with a header such as Cluster"),
+        ("Account|User\na|x|1\n", "line 2: 3 columns; the header has 2"),
+        ("Account|User\n|x\n", "line 2: an association without an account"),
+        ("Account|User|Share\na|x|many\n", "line 2: Share must be a number, not 'many'"),
+        ("Account|User|GrpTRES\na|x|cpu\n", "line 2: GrpTRES: 'cpu' is no resource such as cpu"),
+        ("Account|User|MaxJobs\na|x|-2\n", "line 2: MaxJobs: '-2' is no whole number"),
+        ("Account|User\na|x\na|x\n", "association: 'x@a' is there twice"),
+        ("Account|User\na|\n", "it holds no user of an account"),
+        ("Account|User|Par Name\na||b\nb||a\na|x|\n", "line 2: account 'a' stands above itself"),
+        (
+            "Cluster|Account|User\none|a|x\ntwo|a|x\n",
+            "the clusters one, two: take one, as sacctmgr",
+        ),
+    ],
+)
+def test_files_that_are_none(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "assoc.txt"
+    path.write_text(text)
+    with pytest.raises(HpcgymError, match=f"assoc.txt.*{message}"):
+        read_associations(path)
+
+
+def test_a_machine_takes_those_of_its_cluster(tmp_path: Path) -> None:
+    path = tmp_path / "assoc.txt"
+    path.write_text("Cluster|Account|User|MaxJobs\none|a|x|1\ntwo|a|x|2\n")
+    assert [one.max_jobs for one in read_associations(path, "Two")] == [2]
+
+
+# --- Beside a slurm.conf --------------------------------------------------------------------------
+
+CONF = (
+    "ClusterName=mine\nNodeName=n[1-4] CPUs=2\nSchedulerType=sched/builtin\n"
+    "PriorityType=priority/multifactor\nPriorityWeightFairshare=1000\nPriorityDecayHalfLife=0\n"
+)
+
+
+def named(jobs: Workload, users: list[str], accounts: list[str]) -> Workload:
+    """Call the users and groups of jobs so."""
+    ids = {"User": sorted({*users}), "Group": sorted({*accounts})}
+    changed = jobs.with_columns(
+        user_id=[ids["User"].index(one) for one in users],
+        group_id=[ids["Group"].index(one) for one in accounts],
+    )
+    header = {key: [f"{k} {name}" for k, name in enumerate(names)] for key, names in ids.items()}
+    return replace(changed, header=header)
+
+
+def test_shares_and_limits_beside_a_slurm_conf(tmp_path: Path) -> None:
+    """By hand, on 8 processors; physics and biology have at most 4 together.
+
+    Jobs 0 and 1 take them, job 2 of biology is passed over, and job 3 of other starts. At 10 s
+    alice and carol have used 20 processor s each and dora none: her job 5 is first, and takes the
+    rest. At 11 s science has used 40 processor s for 30 shares, and other 40 for 10. In science
+    physics has used as much for 3 shares as biology for 1. So alice's job 4 is first, and takes all
+    that the limit lets; carol's job 2 starts when that has ended.
+    """
+    file, path = tmp_path / "slurm.conf", written(tmp_path, science={"GrpTRES": "cpu=4"})
+    file.write_text(CONF)
+    name = f"{file}:assoc={path}"
+    assert is_scheduler(name)
+    users = ["alice", "carol", "carol", "dora", "alice", "dora"]
+    accounts = ["physics", "biology", "biology", "other", "physics", "other"]
+    jobs = few_jobs(8, [0, 0, 0, 1, 2, 3], [10] * 6, [2, 2, 2, 4, 4, 4])
+    jobs = named(jobs, users, accounts)
+    result = hpcgym.simulate(jobs, name, processors=8)
+    assert result.start.tolist() == [0, 0, 21, 1, 11, 10]
+    hpcgym.validate_schedule(result)
+    scheduler = find_scheduler(name)
+    assert isinstance(scheduler.fair_share, FairShare)
+    assert scheduler.fair_share.half_life_s == math.inf
+    assert scheduler.fair_share.shares == SHARES
+    assert scheduler.describe()["quota"] == "group=science|biology|physics:processors=4"
+    # without shares users are alike, and without the limit job 2 starts at once
+    assert hpcgym.simulate(jobs, str(file), processors=8).start.tolist()[2] == 0
+
+
+def test_limits_of_qos_and_of_associations(tmp_path: Path) -> None:
+    file, path = tmp_path / "slurm.conf", written(tmp_path, science={"GrpJobs": "4"})
+    file.write_text(CONF)
+    qos = tmp_path / "qos+1.txt"
+    qos.write_text("Name|GrpJobs|MaxSubmitPU\nnormal|2|9\n")
+    name = f"{file}:assoc={path}+qos={qos}"
+    assert files_of(name) == (str(file), str(qos), path)
+    with pytest.warns(HpcgymWarning, match="bounds of jobs hold beside those of QOS") as told:
+        scheduler = find_scheduler(name)
+    assert len(told) == 1
+    assert scheduler.describe()["quota"] == (
+        "queue=normal/user:submitted=9; queue=normal:jobs=2; group=science|biology|physics:jobs=4"
+    )
+    with pytest.raises(HpcgymError, match="'assoc' is there twice"):
+        find_scheduler(f"{file}:assoc={path}+assoc={path}")
+
+
+def test_what_is_not_followed_is_one_line(tmp_path: Path) -> None:
+    changes = {
+        f"{user}@{account}": {"MaxWall": "1-00:00:00"}
+        for user, account in (("alice", "physics"), ("bob", "physics"), ("carol", "biology"))
+    }
+    changes |= {"dora@other": {"MaxWall": "1:00:00", "GrpTRES": "gres/gpu=4"}}
+    path = written(tmp_path, **changes, other={"MaxJobs": "0"})
+    text = "by quotas: dora@other: MaxWall|MaxWall of 4 associations"
+    with pytest.warns(HpcgymWarning, match=text) as told:
+        assert Scheduler(quota=path).quota == ()
+    assert str(told[0].message).endswith(
+        "not followed by quotas: @other: MaxJobs=0, MaxWall of 4 associations,"
+        " dora@other: GrpTRES gres/gpu"
+    )
