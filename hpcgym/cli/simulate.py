@@ -122,7 +122,9 @@ def told_apart(source: str, row: Row, past: Row | None) -> list[str]:
 
     ``source`` : the scheduler as it was given.
     """
-    if past is None or not source.partition(",")[0].partition(":")[0].endswith(".conf"):
+    from hpcgym.machine.slurm import conf_in
+
+    if past is None or not conf_in(source):
         return []
     ours, theirs = (one.result.metrics["mean_wait_s"] for one in (row, past))
     if abs(ours - theirs) <= _DIFFERS * max(ours, theirs):
@@ -303,9 +305,10 @@ class Comparison:
     def rows(self) -> list[Row]:
         """Return the schedules."""
         choices = choices_of(self.rules, self.reading.only("allocation"), self.under, self.shared)
+        schedulers = scheduler_names(self.scheduler)  # first, for what is said of machines
         settings = self._settings()
         sharing = settings[0].sharing
-        named = scheduler_names(self.scheduler) or (
+        named = schedulers or (
             [] if "policy" in choices[0].rules else [*(SHARED_DEFAULT if sharing else DEFAULT)]
         )
         chosen = lineup(named, choices, sharing=sharing is not None)

@@ -31,6 +31,8 @@ from hpcgym.naming import (
 
 #: How the names of these files end.
 ENDING = ".conf"
+# one in the name of a scheduler, with rules behind it, or of a machine, with more nodes
+_FILE = re.compile(rf"(.+?{re.escape(ENDING)})(?=$|[:,]|[+-]\d+$)", re.DOTALL)
 _MOST = 1 << 24  # bytes of a file
 _MOST_INCLUDES = 8  # files within files
 #: Kinds of remarks: what is not followed, and files that lie elsewhere than their line says.
@@ -44,6 +46,16 @@ _GOES_ON = re.compile(r"(?<!\\)((?:\\\\)*)\\\s*$")
 _ESCAPE = re.compile(r"\\(.)")
 _PAIR = re.compile(r'\s*([A-Za-z_][\w./]*)\s*(?:[-+*/]?=)\s*("[^"]*"(?!\S)|\S*)')
 _INCLUDE = re.compile(r'\s*include\s+"?([^\s"]+)"?\s*$', re.IGNORECASE)
+
+
+def conf_in(name: str) -> str:
+    """Return the slurm.conf of which a scheduler or a machine is named; blank if it is none.
+
+    >>> conf_in("slurm.conf:qos=qos.txt"), conf_in("slurm.conf+2"), conf_in("easy")
+    ('slurm.conf', 'slurm.conf', '')
+    """
+    found = _FILE.match(name)
+    return found[1] if found else ""
 
 
 class Setting(NamedTuple):
