@@ -238,7 +238,7 @@ def simulate(
         return
     output.save_schedule(name, result, output_file)
     past = past_of(row)
-    told = {} if past is None else {past.name: output.result_facts(*past[::2])}
+    told = {} if past is None else {past.name: output.result_facts(past.name, past.result)}
     show(
         format,
         lambda: _sheet(row, past, told_apart(simulation.scheduler, row, past)),

@@ -29,12 +29,11 @@ from hpcgym.workload.model import MISSING, Workload
 
 _SHIFTED = "repaired: job numbered anew, for one of another cluster has its number"
 _NOTHING = ("", "None", "(null)", "N/A")
-
 _MISSING_TIMES = ("", "Unknown", "None", "N/A")
 
 
 def is_sacct(head: bytes) -> bool:
-    """Tell whether the first bytes of a file are those of a dump, with separators or without."""
+    """Tell whether the first bytes of a file are those of a dump, of lines or in JSON."""
     return sacct_json.is_json(head) or sacct_lines.is_dump(head)
 
 
