@@ -21,7 +21,7 @@ import numpy as np
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import head_of
 from hpcgym.naming import Clock, printable
-from hpcgym.workload.io import sacct_fields, sacct_json, sacct_lines
+from hpcgym.workload.io import sacct_dependencies, sacct_fields, sacct_json, sacct_lines
 from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import Ints, Log, lasted, numbered, workload_of
 from hpcgym.workload.io.sacct_fields import NO_ID, JobId, job_id
@@ -160,7 +160,7 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
         "run_time": _run_times(log, clock, start),
         "requested_time": _requested(log),
         "status": status,
-        "preceding_job": sacct_fields.preceding(log, tasks, number, status, shift),
+        "preceding_job": sacct_dependencies.preceding(log, tasks, number, status, shift),
         **sacct_fields.resources_of(log),
         "user": log.names("user", "uid"),
         "group": log.names("account", "group", "gid"),
