@@ -8,7 +8,7 @@ import operator
 import sys
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeGuard, TypeVar
 
@@ -64,6 +64,10 @@ class HpcgymWarning(UserWarning):
         self.details = tuple(map(one_line, details))
 
 
+class MachineOnlyWarning(HpcgymWarning):
+    """A file that says more than what the machine is, of which nothing else is taken."""
+
+
 class WorkloadWarning(HpcgymWarning):
     """A workload that can be simulated, but perhaps not as it was meant."""
 
@@ -94,39 +98,28 @@ def warn_caller(message: str, category: type[HpcgymWarning], details: Sequence[s
 
 #: What is to be said of a file: a kind, in the plural, as messages call it -> each of that kind.
 Remarks = defaultdict[str, list[str]]
-_MOST_LINES = 5
+_MOST_LINES = 4  # a fifth is for whoever reads the file, and does not follow all of it
 
 
 def warn_of_file(path: object, remarks: Remarks, category: type[HpcgymWarning]) -> None:
-    """Warn of what was found in a file: a line for each kind, with their number and the first."""
-    lines = {}
-    for kind, found in remarks.items():
-        if found:
-            such = ", such as" if len(found) > 1 else ";"
-            first = found[0].removeprefix(f"{path}, ")
-            lines[f"{kind}: {len(found):,}{such} {first}"] = found
-    warn_in_few(path, lines, category)
+    """Warn of what was found in a file, in four lines at most: of more the last sums up the rest.
 
-
-def warn_in_few(
-    where: object, lines: Mapping[str, Sequence[str]], category: type[HpcgymWarning]
-) -> None:
-    """Warn in five lines at most: of more the last sums up the rest.
-
-    Parameters
-    ----------
-    where : what all are about, which stands before each.
-    lines : those that matter most first -> the ``details`` of each.
+    There is a line for each kind, with their number and the first; those that matter most come
+    first.
     """
-    told = list(lines)
-    if len(told) > _MOST_LINES:
-        told, rest = told[: _MOST_LINES - 1], told[_MOST_LINES - 1 :]
-        each = [f"{line}: {one}" for line in rest for one in lines[line][1:]]
-        last = f"other remarks: {len(rest)}, such as {rest[0]}"
-        lines = {**lines, last: [*rest, *each]}
-        told.append(last)
-    for line in told:
-        warn_caller(f"{where}: {line}", category, lines[line])
+    told = [(kind, found) for kind, found in remarks.items() if found]
+    lines = []
+    for kind, found in told:
+        such = ", such as" if len(found) > 1 else ";"
+        first = found[0].removeprefix(f"{path}, ")
+        lines.append((f"{kind}: {len(found):,}{such} {first}", found))
+    if len(lines) > _MOST_LINES:
+        rest = told[_MOST_LINES - 1 :]
+        last = f"other remarks: {len(rest)}, such as {lines[_MOST_LINES - 1][0]}"
+        each = [f"{kind}: {one}" for kind, found in rest for one in found]
+        lines[_MOST_LINES - 1 :] = [(last, each)]
+    for line, details in lines:
+        warn_caller(f"{path}: {line}", category, details)
 
 
 def _is_ours(module: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hpcgym.cli import loading, names
 from hpcgym.cli.groups import grouped
@@ -10,6 +10,11 @@ from hpcgym.cli.lineup import rules_of
 from hpcgym.cli.tables import Format, Sheet, of_frame, rows_of, show
 from hpcgym.naming import duration
 from hpcgym.progress import counting
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hpcgym.workload import Workload
 
 #: How many settings people see, of the first step and of each other, the best first.
 _SHOWN = (10, 3)
@@ -49,20 +54,20 @@ def calibrate(
     hpcgym calibrate KTH-SP2 --scheduler easy --most 2 --format csv
     """
     from hpcgym.machine import Cluster
-    from hpcgym.schedule.result import recorded
+    from hpcgym.machine.slurm import conf_in
     from hpcgym.study.calibration import calibrate as run
 
-    of_file = reading.cluster if reading.cluster and reading.cluster.endswith(".conf") else "easy"
-    rules = rules_of(of_file if scheduler is None else scheduler, reading.given())
+    usual = conf_in(reading.cluster or "") or "easy"
+    rules = rules_of(usual if scheduler is None else scheduler, reading.given())
     jobs = reading.load(workload, schedulers=[rules])
     machine = reading.machine or Cluster(jobs.processors)
-    past = float(recorded(jobs).wait.mean())
     table = run(jobs, rules, machine, most=most, progress=counting)
-    show(format, lambda: _sheet(jobs.name, table, past), lambda: rows_of(table))
+    show(format, lambda: _sheet(jobs, table), lambda: rows_of(table))
 
 
-def _sheet(name: str, table: Any, past: float) -> Sheet:
+def _sheet(jobs: Workload, table: pd.DataFrame) -> Sheet:
     """Return what people see: the best settings of each step."""
+    past = float(jobs.wait_time.mean())
     own, best = table.iloc[0], table[table.chosen].iloc[-1]
     parts = [table.iloc[:1]]
     for step in range(1, int(table.step.max()) + 1):
@@ -82,10 +87,10 @@ def _sheet(name: str, table: Any, past: float) -> Sheet:
             said += ". So the second half does not bear it out: something else is behind it"
     left = len(table) - len(shown)
     more = [f"{left:,} other settings explain less, or cannot be: --format csv has all"]
-    return Sheet([f"{name}: {text}"], [of_frame(shown)], [said, *(more if left else [])])
+    return Sheet([f"{jobs.name}: {text}"], [of_frame(shown)], [said, *(more if left else [])])
 
 
-def _joined(parts: list[Any]) -> Any:
+def _joined(parts: list[pd.DataFrame]) -> pd.DataFrame:
     """Return the rows as people read them."""
     import pandas as pd
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcgym.cli.running import note
-from hpcgym.errors import ApartError, HpcgymError, check_each_once, reworded
+from hpcgym.errors import (
+    ApartError,
+    HpcgymError,
+    MachineOnlyWarning,
+    check_each_once,
+    reworded,
+)
 from hpcgym.progress import working
 
 if TYPE_CHECKING:
@@ -48,7 +55,19 @@ def rules_of(name: str, overrides: Mapping[str, Any]) -> Scheduler:
         if "," in name and {one.strip() for one in name.split(",")} <= set(known):
             raise HpcgymError(f"{name} are several schedulers: hpcgym compare --scheduler {name}")
         raise no_scheduler(name, known, "scheduler or dispatcher")
+    _not_machine_only(name)
     return scheduler_of(name, overrides)
+
+
+def _not_machine_only(name: str) -> None:
+    """Let nobody say of a slurm.conf that its rules are not taken, if it is the scheduler, too.
+
+    What the scheduler does not follow is named. It holds until the command ends.
+    """
+    from hpcgym.machine.slurm import conf_in
+
+    if conf_in(name):
+        warnings.simplefilter("ignore", MachineOnlyWarning)
 
 
 # --- Who is compared ------------------------------------------------------------------------------
@@ -92,6 +111,8 @@ def scheduler_names(given: list[str] | None) -> list[str]:
     if not chosen:
         raise HpcgymError("--scheduler names no scheduler")
     check_each_once("--scheduler", chosen)
+    for name in chosen:
+        _not_machine_only(name)
     return chosen
 
 

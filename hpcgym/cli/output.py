@@ -63,15 +63,20 @@ def machine_columns(workload: Workload, cluster: Cluster | None) -> dict[str, An
 
 def result_facts(name: str, result: Result) -> dict[str, Any]:
     """Return the scheduler with its settings, all metrics, and of solved models a summary."""
-    from hpcgym.baselines.schedulers import described
     from hpcgym.report.tables import dispatches
     from hpcgym.schedule.metrics import told_metrics
-    from hpcgym.schedule.schedule import RECORDED
 
-    rules = {} if result.replayed_on == RECORDED else described(result.scheduler)
-    facts = {"scheduler": {"name": name, **rules}, **told_metrics(result)}
+    facts = {"scheduler": {"name": name, **_rules(result)}, **told_metrics(result)}
     solved = dispatches(result)
     return facts if solved is None else {**facts, "dispatches": solved}
+
+
+def _rules(result: Result) -> dict[str, Any]:
+    """Return the rules of the scheduler; none of a past that a log recorded."""
+    from hpcgym.baselines.schedulers import described
+    from hpcgym.schedule.schedule import RECORDED
+
+    return {} if result.replayed_on == RECORDED else described(result.scheduler)
 
 
 def remarks(results: Mapping[str, Result]) -> list[str]:
@@ -98,10 +103,8 @@ def csv_row(
     workload: Workload, cluster: Cluster | None, name: str, result: Result
 ) -> dict[str, Any]:
     """Return a result as one line of a table; its last columns say where it is from."""
-    from hpcgym.baselines.schedulers import described
     from hpcgym.schedule.metrics import told_metrics
     from hpcgym.schedule.provenance import provenance_of
-    from hpcgym.schedule.schedule import RECORDED
 
     record, shared = provenance_of({name: result}), result.coschedule
     return {
@@ -109,7 +112,7 @@ def csv_row(
         **machine_columns(workload, cluster),
         **({} if shared is None else {"speedups": shared.speedups.source}),
         "scheduler": name,
-        **({} if result.replayed_on == RECORDED else described(result.scheduler)),
+        **_rules(result),
         **told_metrics(result),
         **origin_columns(record),
     }

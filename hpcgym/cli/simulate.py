@@ -124,9 +124,10 @@ def told_apart(source: str, row: Row, past: Row | None) -> list[str]:
 
     ``source`` : the scheduler as it was given.
     """
+    from hpcgym.machine.slurm import conf_in
     from hpcgym.workload.cleaning import most_busy
 
-    if past is None or not source.partition(",")[0].partition(":")[0].endswith(".conf"):
+    if past is None or not conf_in(source):
         return []
     name, told = row.setting.labelled(source), []
     busy, has = most_busy(past.result.workload.columns), row.result.cluster.processors
@@ -246,7 +247,7 @@ def simulate(
         return
     output.save_schedule(name, result, output_file)
     past = past_of(row)
-    told = {} if past is None else {past.name: output.result_facts(*past[::2])}
+    told = {} if past is None else {past.name: output.result_facts(past.name, past.result)}
     show(
         format,
         lambda: _sheet(row, past, told_apart(simulation.scheduler, row, past)),
@@ -313,9 +314,10 @@ class Comparison:
     def rows(self) -> list[Row]:
         """Return the schedules."""
         choices = choices_of(self.rules, self.reading.only("allocation"), self.under, self.shared)
+        schedulers = scheduler_names(self.scheduler)  # first, for what is said of machines
         settings = self._settings()
         sharing = settings[0].sharing
-        named = scheduler_names(self.scheduler) or (
+        named = schedulers or (
             [] if "policy" in choices[0].rules else [*(SHARED_DEFAULT if sharing else DEFAULT)]
         )
         chosen = lineup(named, choices, sharing=sharing is not None)

@@ -54,7 +54,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from hpcgym.errors import HpcgymError, HpcgymWarning, unknown, warn_caller
+from hpcgym.errors import HpcgymError, MachineOnlyWarning, unknown, warn_caller
 from hpcgym.files import toml_file, toml_of
 from hpcgym.machine.partitions import Partition, nodes_of_text, text_of_nodes
 from hpcgym.machine.pool import ANY_NUMBER, Cluster, NodeGroup, Usual, with_counts
@@ -233,7 +233,7 @@ def _of_slurm(path: Path) -> Cluster:
             f"{path}: settings that do not describe the machine: {len(conf.others)}; hpcgym"
             f" machines {path} lists them; --scheduler {path} warns of those that it does not"
             " follow",
-            HpcgymWarning,
+            MachineOnlyWarning,
             [f"{one.where}: {one.name}={one.value}" for one in conf.others],
         )
     return conf.cluster

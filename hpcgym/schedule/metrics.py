@@ -479,9 +479,9 @@ METRICS = (
 )  # fmt: skip
 
 
-#: What is said of a machine, and needs all of its time; energies, too.
-#: By what only a simulation knows of its rules.
+#: What only a simulation can tell, by its rules.
 _BY_RULES = ("backfilled_share", "starved_share")
+#: What is said of a machine, and needs all of its time; energies, too.
 _OF_THE_MACHINE = (
     *("utilization", "makespan_s", "mean_queue_length", "max_queue_length", "io_congestion"),
     *("throughput_per_h", "cap_exceeded_s", "budget_exceeded_j"),

@@ -25,7 +25,7 @@ from hpcgym.progress import Progress, silent
 from hpcgym.schedule.result import recorded
 from hpcgym.scheduler.restrictions import COLUMNS, Quota
 from hpcgym.simulation.run import simulate
-from hpcgym.workload.needs import called_in, needs_of, units_held
+from hpcgym.workload.needs import needs_of, partitions_of, units_held
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,30 +75,25 @@ class Setting(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """What came of a setting; see :func:`calibrate`."""
+    """What came of a setting, as :func:`calibrate` tells it."""
 
     setting: Setting
-    problem: str = ""
     mean_wait_s: float = math.nan
     difference: float = math.nan
-    explained: float = -math.inf
-    explained_later: float = -math.inf
-    chosen: bool = False
+    explained: float = math.nan
+    explained_later: float = math.nan
+    problem: str = ""
 
-    @property
-    def row(self) -> dict[str, Any]:
-        """It as a row of the table."""
-        known = not self.problem
+    def row(self, chosen: bool) -> dict[str, Any]:
+        """Return it as a row of the table."""
+        changes = self.setting.changes
+        told = self._asdict()
+        del told["setting"]
         return {
-            "step": len(self.setting.changes),
-            "settings": "; ".join(self.setting.changes.values()),
-            "chosen": self.chosen,
-            "mean_wait_s": self.mean_wait_s,
-            "difference": self.difference,
-            "explained": self.explained if known else math.nan,
-            "explained_later": self.explained_later if known else math.nan,
-            "problem": self.problem,
-        }
+            "step": len(changes),
+            "settings": "; ".join(changes.values()),
+            "chosen": chosen,
+        } | told
 
 
 class Change(NamedTuple):
@@ -150,7 +145,8 @@ def calibrate(
     """
     import pandas as pd
 
-    past, middle = recorded(workload).wait, workload.row_at(0.5)
+    past = recorded(workload).wait
+    early = np.arange(len(workload)) < workload.row_at(0.5)
     own = Setting(scheduler_of(scheduler, {}), cluster, {})
     wait = simulate(workload, own.scheduler, cluster=cluster).wait
     at_first = _apart(wait, past)
@@ -159,31 +155,28 @@ def calibrate(
         try:
             fits, found = _waits(workload, setting)
         except HpcgymError as error:
-            return Tried(setting, str(error))
+            return Tried(setting, problem=str(error))
         now, before = _apart(found, past[fits]), at_first[fits]
-        early = np.arange(len(workload))[fits] < middle
-        sums = [(now[half].sum(), before[half].sum()) for half in (early, ~early)]
-        early_share, late_share = (1 - after / first if first > 0 else 0.0 for after, first in sums)
-        means = float(found.mean()), float(now.mean())
-        return Tried(setting, "", *means, early_share, late_share)
+        sums = [(now[half].sum(), before[half].sum()) for half in (early[fits], ~early[fits])]
+        shares = [1 - after / first if first > 0 else 0.0 for after, first in sums]
+        return Tried(setting, float(found.mean()), float(now.mean()), shares[0], shares[1])
 
-    rows = [Tried(own, "", float(wait.mean()), float(at_first.mean()), 0.0, 0.0, True)]
-    changes = changes_for(workload, own)
-    best = rows[0]
+    rows = [Tried(own, float(wait.mean()), float(at_first.mean()), 0.0, 0.0)]
+    changes, chosen = changes_for(workload, own), [0]
     for _ in range(most):
+        best, first = rows[chosen[-1]], len(rows)
         kinds = best.setting.changes
         asked = [one.of(best.setting) for one in changes if one.kind not in kinds]
         with progress("trying", len(asked)) as tell, ThreadPoolExecutor(processors_here()) as pool:
             for one in pool.map(answer, asked):
                 tell("; ".join(one.setting.changes.values()))
                 rows.append(one)
-        tried = rows[len(rows) - len(asked) :]
-        place = int(np.argmax([one.explained for one in tried])) if tried else 0
-        if not tried or tried[place].explained < best.explained + _LEAST:
+        simulated = [place for place in range(first, len(rows)) if not rows[place].problem]
+        place = max(simulated, key=lambda place: rows[place].explained, default=chosen[-1])
+        if rows[place].explained < best.explained + _LEAST:
             break
-        best = tried[place]._replace(chosen=True)
-        rows[len(rows) - len(tried) + place] = best
-    return pd.DataFrame([one.row for one in rows])
+        chosen.append(place)
+    return pd.DataFrame([one.row(place in chosen) for place, one in enumerate(rows)])
 
 
 def _waits(workload: Workload, setting: Setting) -> tuple[NDArray[np.bool_], Ints]:
@@ -193,11 +186,13 @@ def _waits(workload: Workload, setting: Setting) -> tuple[NDArray[np.bool_], Int
     ------
     HpcgymError : it does not hold :data:`_MOST_LEFT_OUT` of them, or what the simulation raises.
     """
-    fits, machine = np.ones(len(workload), np.bool_), setting.cluster
-    if "machine" in setting.changes and machine.groups:
+    machine = setting.cluster
+    if "machine" not in setting.changes:
+        fits = np.ones(len(workload), np.bool_)
+    elif machine.groups:
         needs = needs_of(workload, machine.resources)
         fits = units_held(needs, machine.capacity) >= needs[:, 0]
-    elif "machine" in setting.changes:
+    else:
         fits = workload.requested_processors <= machine.processors
     if (~fits).mean() > _MOST_LEFT_OUT:
         raise HpcgymError(f"{np.count_nonzero(~fits):,} jobs do not fit on this machine")
@@ -234,16 +229,15 @@ def changes_for(workload: Workload, own: Setting) -> list[Change]:
 def _of_machine(cluster: Cluster) -> Iterator[Change]:
     """Return smaller machines, and the same without partitions."""
     for share in _AWAY:
-        words = f"{100 * share:.0f} % of the nodes out of service"
-        if not cluster.groups:
-            words = words.replace("nodes", "processors")
-            yield Change(
-                "machine", words, {}, Cluster(round(cluster.processors * (1 - share)) or 1)
-            )
-            continue
+        words = f"{100 * share:.0f} % of the {'nodes' if cluster.groups else 'processors'}"
         counts = [round(group.nodes * (1 - share)) for group in cluster.groups]
-        if sum(counts) not in (0, cluster.nodes):
-            yield Change("machine", words, {}, with_counts(cluster, counts))
+        if not cluster.groups:
+            smaller = replace(cluster, processors=round(cluster.processors * (1 - share)) or 1)
+        elif sum(counts) in (0, cluster.nodes):
+            continue
+        else:
+            smaller = with_counts(cluster, counts)
+        yield Change("machine", f"{words} out of service", {}, smaller)
     if cluster.partitions:
         yield Change("machine", "any nodes for each job", {}, replace(cluster, partitions=()))
 
@@ -254,8 +248,7 @@ def limits_of(workload: Workload) -> Iterator[tuple[str, tuple[Quota, ...]]]:
 
     one, seen = np.ones(len(workload), np.int64), list[Ints]()
     for column, name in (("user", "user"), ("group", "account"), ("queue", "QOS")):
-        keys = workload.columns[COLUMNS[column]]
-        keys = pd.factorize(keys)[0]
+        keys = pd.factorize(workload.columns[COLUMNS[column]])[0]
         if keys.max() == 0 or any(np.array_equal(keys, other) for other in seen):
             continue
         seen.append(keys)
@@ -263,13 +256,11 @@ def limits_of(workload: Workload) -> Iterator[tuple[str, tuple[Quota, ...]]]:
             most = int(most_at_once(workload, keys, amount).max())
             words = f"at most {most:,} {bound} of each {name} run at once"
             yield words, (Quota.parse(f"{column}:{bound}={most}"),)
-    names = called_in(workload, "partition")
-    there = sorted({*names.tolist()} - {""})
-    if len(there) > 1:
-        _, keys = np.unique(names, return_inverse=True)
-        most_of = most_at_once(workload, keys.reshape(-1), workload.requested_processors)
-        each = dict(zip(np.unique(names).tolist(), most_of.tolist(), strict=True))
-        quotas = (Quota((), (("partition", one),), processors=each[one]) for one in there)
+    names, keys = np.unique(partitions_of(workload), return_inverse=True)
+    most_of = most_at_once(workload, keys.reshape(-1), workload.requested_processors)
+    each = {name: most for name, most in zip(names, most_of.tolist(), strict=True) if name}
+    if len(each) > 1:
+        quotas = (Quota((), (("partition", name),), processors=n) for name, n in each.items())
         yield "no partition has more busy than the log shows at once", tuple(quotas)
 
 

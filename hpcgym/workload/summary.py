@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadWarning, warn_in_few
+from hpcgym.errors import WorkloadWarning, warn_caller
 from hpcgym.files import header_number
 from hpcgym.naming import DAY_S, HOUR_S, counted, duration, zone_of
 from hpcgym.workload.cleaning import most_busy
@@ -133,8 +133,14 @@ def _thin_head(workload: Workload) -> str:
 
 
 def warn_of_doubts(workload: Workload, raw: Workload) -> None:
-    """Warn of each of the :func:`doubts` about a log."""
-    warn_in_few(workload.name, dict.fromkeys(doubts(workload, raw), ()), WorkloadWarning)
+    """Warn of the :func:`doubts` about a log, in a line of what cleaning did, and one of others."""
+    touched = _touched(workload, raw)
+    if touched:
+        more = f"; {len(touched) - 1} more such remarks" if len(touched) > 1 else ""
+        details = touched if more else ()
+        warn_caller(f"{workload.name}: {touched[0]}{more}", WorkloadWarning, details)
+    for line in _known_future(workload):
+        warn_caller(f"{workload.name}: {line}", WorkloadWarning)
 
 
 def doubts(workload: Workload, raw: Workload) -> list[str]:
@@ -143,8 +149,13 @@ def doubts(workload: Workload, raw: Workload) -> list[str]:
     They are cleaning that touches many jobs, and requested times that are the run times. Parameters
     are those of that function.
     """
+    return [*_touched(workload, raw), *_known_future(workload)]
+
+
+def _touched(workload: Workload, raw: Workload) -> list[str]:
+    """Return what was done to many of the jobs as they were read and cleaned, to most first."""
     found = []
-    for reason, number in workload.cleaning.items():
+    for reason, number in sorted(workload.cleaning.items(), key=lambda one: -one[1]):
         of_reader = raw.cleaning.get(reason, 0)
         if reason == REORDERED or (reason.startswith("dropped: ") and of_reader == number):
             continue  # no harm; lines that are no jobs
@@ -152,14 +163,18 @@ def doubts(workload: Workload, raw: Workload) -> list[str]:
         untold = reason.startswith(("not used: ", "repaired: missing "))
         if not untold and number > _TOUCHED * len(raw):
             found.append(f"{_percent(number / len(raw))} of the jobs were {reason}")
-    requested, run = workload.requested_time, workload.run_time
-    exact = float((requested == run).mean())
-    if exact >= _EXACT:
-        found.append(
-            f"{_percent(exact)} of the requested times are the run times: schedulers know the"
-            " future, and predictions are worth nothing"
-        )
     return found
+
+
+def _known_future(workload: Workload) -> list[str]:
+    """Return that requested times are the run times, if so."""
+    exact = float((workload.requested_time == workload.run_time).mean())
+    if exact < _EXACT:
+        return []
+    return [
+        f"{_percent(exact)} of the requested times are the run times: schedulers know the future,"
+        " and predictions are worth nothing"
+    ]
 
 
 def shares(workload: Workload, column: str, kind: str, area: Floats) -> dict[str, Any]:

@@ -62,12 +62,35 @@ def test_settings_that_are_not_of_the_machine_are_told() -> None:
     assert "PriorityWieghtAge=4" in others
     assert "# c: 1 node, state=down\n" in succeed("machines", "slurm.conf").stdout
     Path("slurm.conf").write_text(CONF)
-    said = succeed(*OF_JOBS, "--cluster", "slurm.conf", "--scheduler", "slurm.conf").stderr
-    seven = "slurm.conf: settings that do not describe the machine: 7; hpcgym machines slurm.conf"
-    assert seven in said
-    (line,) = (line for line in said.splitlines() if "not followed: " in line)
-    assert "bf_continue, b: LLN" in line
-    assert all(name not in line for name in ("PriorityWeightAge", "bf_interval", "PriorityTier"))
+    (line,) = of_conf("simulate", OF_JOBS[1], "--cluster", "slurm.conf")
+    assert line.startswith("settings that do not describe the machine: 7; hpcgym machines slurm")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("simulate", OF_JOBS[1], "--scheduler", "slurm.conf"),
+        ("compare", OF_JOBS[1], "--scheduler", "easy,slurm.conf"),
+        ("calibrate", "log.swf", "--most", "1"),  # whose scheduler is that of the machine
+    ],
+    ids=lambda words: words[0],
+)
+def test_of_a_slurm_conf_that_is_both_it_is_said_what_is_not_followed(
+    command: tuple[str, ...],
+) -> None:
+    Path("slurm.conf").write_text(CONF)
+    succeed(*OF_JOBS, "--output", "log.swf")
+    (line,) = of_conf(*command, "--cluster", "slurm.conf+2")
+    assert line.startswith("not followed: SchedulerParameters bf_continue, b: LLN")
+    for name in ("PriorityWeightAge", "bf_interval", "PriorityTier"):
+        assert name not in line
+
+
+def of_conf(*command: str) -> list[str]:
+    """What a command says of slurm.conf."""
+    begin = "hpcgym: slurm.conf: "
+    lines = succeed(*command).stderr.splitlines()
+    return [line.removeprefix(begin) for line in lines if line.startswith(begin)]
 
 
 def test_a_slurm_conf_that_slurm_refuses() -> None:

@@ -16,7 +16,8 @@ from hpcgym.errors import HpcgymWarning, Remarks
 from hpcgym.machine import find_cluster
 from hpcgym.machine.partitions import hosts
 from hpcgym.machine.slurm import read_slurm_conf
-from hpcgym.machine.slurm.lines import gres, minutes_text
+from hpcgym.machine.slurm.lines import minutes_text
+from hpcgym.machine.slurm.nodes import gres
 
 # as the configurator of Slurm's documentation writes one
 SIMPLE = """\

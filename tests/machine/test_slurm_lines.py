@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.cli import app
-from hpcgym.errors import HpcgymWarning, WorkloadError, warn_in_few
+from hpcgym.errors import HpcgymWarning, Remarks, WorkloadError, warn_of_file
 from hpcgym.machine import Cluster, NodeGroup, Partition, cluster_toml, read_cluster
 from hpcgym.machine.partitions import hosts, text_of_hosts
 from hpcgym.machine.pool import ANY_NUMBER
@@ -374,18 +374,18 @@ def test_states_and_priorities_of_partitions(tmp_path: Path) -> None:
     assert (b.state, b.allow_accounts) == ("up", ("x",))
 
 
-def test_a_file_is_told_in_five_lines_at_most(tmp_path: Path) -> None:
+def test_a_file_is_told_in_four_lines_at_most(tmp_path: Path) -> None:
     (tmp_path / "beside.conf").write_text("")
     text = (
         f"{MAIN}what\nInclude /etc/none/beside.conf\nNodeName=a CPUs=3 Sockets=2 Gres=user:1,t:9G\n"
         "NodeName=d[1-3] State=DOWN\n"
     )
     _, warned = told(tmp_path, text)
-    assert len(warned) == 5
-    assert any(one.startswith("other remarks: 2, ") for one in warned)
+    assert len(warned) == 4
+    assert warned[-1].startswith("other remarks: 3, ")
     shown = CliRunner().invoke(app, ["machines", str(tmp_path / "slurm.conf")])
     assert shown.exit_code == 0
-    assert shown.stderr.count(f"hpcgym: {tmp_path}") == 5
+    assert shown.stderr.count(f"hpcgym: {tmp_path}") == 4
 
 
 def test_details_are_all_of_a_kind(tmp_path: Path) -> None:
@@ -422,16 +422,17 @@ def test_all_of_a_kind_are_told_on_demand(tmp_path: Path) -> None:
     ]
 
 
-def test_warnings_of_a_file_are_five_lines_at_most() -> None:
+def test_the_last_line_of_a_file_sums_up_the_rest() -> None:
+    kinds = {f"kind {n}": [f"log, line {n}", f"log, line {n + 7}"] for n in range(6)}
     with pytest.warns(HpcgymWarning) as caught:
-        warn_in_few("log", {f"kind {n}": [f"{n}a", f"{n}b"] for n in range(7)}, HpcgymWarning)
+        warn_of_file("log", Remarks(list, {**kinds, "none": []}), HpcgymWarning)
     messages = [one.message for one in caught]
     assert [str(one) for one in messages] == [
-        *(f"log: kind {n}" for n in range(4)),
-        "log: other remarks: 3, such as kind 4",
+        *(f"log: kind {n}: 2, such as line {n}" for n in range(3)),
+        "log: other remarks: 3, such as kind 3: 2, such as line 3",
     ]
     last = messages[-1]
     assert isinstance(last, HpcgymWarning)
-    assert last.details == (
-        "kind 4", "kind 5", "kind 6", "kind 4: 4b", "kind 5: 5b", "kind 6: 6b",
-    )  # fmt: skip
+    assert last.details == tuple(
+        f"{kind}: {one}" for kind, found in list(kinds.items())[3:] for one in found
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,7 +14,8 @@ import hpcgym
 from hpcgym.errors import WorkloadError
 from hpcgym.machine import Cluster, NodeGroup, Partition
 from hpcgym.machine.pool import with_counts
-from hpcgym.study.calibration import calibrate, limits_of, most_at_once
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.study.calibration import Setting, calibrate, changes_for, limits_of, most_at_once
 from hpcgym.workload.model import Workload
 
 JOBS = hpcgym.load_workload("lublin:jobs=1500,processors=64,load=1.0,users=5,seed=1")
@@ -74,6 +74,13 @@ def test_the_most_at_once(seed: int, n: int) -> None:
     assert told == [_most(jobs, (r for r in range(n) if jobs.user_id[r] == u)) for u in users]
 
 
+def test_smaller_machines_are_switched_off_as_the_site_s_own() -> None:
+    own = Setting(Scheduler(), Cluster(64, shutdown_after_s=600), {})
+    smaller = [one.cluster for one in changes_for(NARROW, own) if one.kind == "machine"]
+    sizes = [(61, 600), (58, 600), (51, 600), (45, 600), (38, 600)]
+    assert [(one.processors, one.shutdown_after_s) for one in smaller if one] == sizes
+
+
 def test_limits_are_of_what_tells_jobs_apart() -> None:
     made = hpcgym.simulate(NARROW, "easy", cluster=Cluster(64)).as_workload()
     assert next(str(*quotas) for _, quotas in limits_of(made)).startswith("user:processors=")
@@ -91,7 +98,6 @@ def test_machines_with_other_numbers_of_nodes() -> None:
     more = with_counts(machine, [4, 0])
     assert [one.nodes for one in more.partitions] == [(0, 1, 2, 3), (2, 3), (0,)]
     assert more.processors == 8
-    for before, after in pairwise([machine, with_counts(machine, [3, 2])]):
-        assert before == after
+    assert with_counts(machine, [3, 2]) == machine
     spare = replace(machine, partitions=(Partition("q", (0,)), Partition("p", (1,))))  # node 2
     assert [one.nodes for one in with_counts(spare, [5, 3]).partitions] == [(0,), (1, 3, 4)]

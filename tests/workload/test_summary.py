@@ -11,9 +11,10 @@ import pytest
 
 from hpcgym import load_workload, simulate
 from hpcgym.cli.output import write_jobs
+from hpcgym.errors import WorkloadWarning
 from hpcgym.report.canvas import palette_of
 from hpcgym.workload import Workload, write_swf
-from hpcgym.workload.summary import oddities, summary
+from hpcgym.workload.summary import oddities, summary, warn_of_doubts
 
 JOBS = {
     "job_number": [1, 2, 3, 4],
@@ -86,6 +87,24 @@ def test_what_is_odd_of_a_log() -> None:
         assert part in lines
     busy = workload(wait_time=[0, 0, 0, 0], submit_time=[0, 5, 5, 5])
     assert "its jobs had 14 processors at once, more than the 8" in oddities(busy, busy)[0]
+
+
+def test_what_was_done_to_many_jobs_is_one_warning() -> None:
+    raw = workload()
+    cleaned = raw.counted({"dropped: no run time": 1, "repaired: a": 3, "repaired: b": 2})
+    with pytest.warns(WorkloadWarning) as caught:
+        warn_of_doubts(cleaned, raw)
+    (message,) = [one.message for one in caught]
+    assert isinstance(message, WorkloadWarning)
+    assert str(message) == "log: 75 % of the jobs were repaired: a; 2 more such remarks"
+    assert message.details == tuple(
+        f"{share} % of the jobs were {reason}"
+        for share, reason in (
+            (75, "repaired: a"),
+            (50, "repaired: b"),
+            (25, "dropped: no run time"),
+        )
+    )
 
 
 def test_names_are_in_tables_and_schedules(tmp_path: Path) -> None:

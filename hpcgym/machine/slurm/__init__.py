@@ -2,6 +2,6 @@
 
 from hpcgym.machine.slurm.conf import SlurmConf, read_slurm_conf
 from hpcgym.machine.slurm.keys import OtherSetting
-from hpcgym.machine.slurm.lines import ENDING
+from hpcgym.machine.slurm.lines import ENDING, conf_in
 
-__all__ = ["ENDING", "OtherSetting", "SlurmConf", "read_slurm_conf"]
+__all__ = ["ENDING", "OtherSetting", "SlurmConf", "conf_in", "read_slurm_conf"]

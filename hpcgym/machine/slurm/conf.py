@@ -53,14 +53,12 @@ def _partition(line: Thing, members: Sequence[int], whole: bool) -> Partition:
     ------
     HpcgymError : a value that cannot be; the message names the partition, or file and line, too.
     """
-    written, state = line.told.get("state", ("State", "up"))
+    state = line.value("state", "up")
     known = next((one for one in STATES if state.casefold().startswith(one)), "")
     if not known:
-        raise HpcgymError(f"{line.called}: {written}: {unknown('state', state, STATES)}")
-    values = {key: value for key, (_, value) in line.told.items()}
+        raise HpcgymError(f"{line.place('state')}: {unknown('state', state, STATES)}")
     names = ("allow_accounts", "deny_accounts", "allow_qos", "deny_qos")
-    lists = {name: values.get(name.replace("_", ""), "").lower() for name in names}
-    both = line.number("priority", 1)
+    both = line.number("priority", None)
     return Partition(
         name=line.name,
         nodes=tuple(members),
@@ -69,13 +67,13 @@ def _partition(line: Thing, members: Sequence[int], whole: bool) -> Partition:
         default_time_s=line.time("defaulttime"),
         min_nodes=line.number("minnodes", 0),
         max_nodes=line.number("maxnodes", None),
-        priority_tier=both if "priority" in values else line.number("prioritytier", 1),
-        priority_factor=both if "priority" in values else line.number("priorityjobfactor", 1),
-        qos=values.get("qos") or None,
+        priority_tier=line.number("prioritytier", 1) if both is None else both,
+        priority_factor=line.number("priorityjobfactor", 1) if both is None else both,
+        qos=line.value("qos") or None,
         exclusive=line.text("oversubscribe", line.text("shared", "no"))
         in ("exclusive", *(["no"] if whole else [])),
         state=known,
-        **{name: several(text) for name, text in lists.items()},
+        **{name: several(line.value(name.replace("_", "")).lower()) for name in names},
     )
 
 
@@ -86,7 +84,7 @@ def _members(
     remarks: Remarks,
 ) -> list[int]:
     """Return the numbers of the nodes that a partition names; it may have none."""
-    text = line.told.get("nodes", ("", ""))[1]
+    text = line.value("nodes")
     if text.casefold() == "all":
         return [number for number in numbers.values() if number >= 0]
     listed = hosts_of(line, text, remarks)
@@ -147,9 +145,9 @@ _KINDS = (
     nodes.NO_MEMORY,
     NOT_READ,
     keys.UNKNOWN,
-    lines.OTHER_RESOURCES,
+    nodes.OTHER_RESOURCES,
     lines.ELSEWHERE,
-    lines.UNLIMITED,
+    nodes.UNLIMITED,
     nodes.RESET,
 )
 
@@ -176,7 +174,7 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
     """
     remarks = Remarks(list, {kind: [] for kind in _KINDS})
     settings = lines.settings_of(Path(path), remarks)
-    general = {one.name.casefold(): one.value for one in settings if not one.others}
+    general = {one.name.casefold(): one.value for one in settings if not one.told}
     whole = general.get("selecttype", "").casefold() == "select/linear"
     counts_memory = "memory" in general.get("selecttypeparameters", "").casefold()
     told = nodes.nodes_of(settings, counts_memory, remarks)
@@ -203,11 +201,9 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
         cluster=cluster,
         node_names=tuple(node_names),
         scheduling={name: value for name, value in general.items() if name in said},
-        where={s.name.casefold(): s.where for s in settings if not s.others},
+        where={s.name.casefold(): s.where for s in settings if not s.told},
         parameters=_parameters(general.get("schedulerparameters", "")),
-        preempt_modes={
-            line.name: line.told["preemptmode"][1] for line in parts if line.text("preemptmode")
-        },
+        preempt_modes={line.name: mode for line in parts if (mode := line.value("preemptmode"))},
         others=tuple(others),
     )
 

@@ -18,6 +18,8 @@ from hpcgym.machine.slurm.lines import Setting
 #: What is done with a key: lists of ``settings.toml``.
 MACHINE, SCHEDULER, NAMED, IRRELEVANT = "machine", "scheduler", "named", "irrelevant"
 GENERAL = "general"
+#: A kind of remark.
+UNKNOWN = "keys that Slurm 22.05 to 25.05 does not have"
 _USUAL = "usual"
 
 
@@ -81,7 +83,7 @@ def other_settings(settings: Iterable[Setting], remarks: Remarks) -> list[OtherS
         kind = line.name.casefold()
         here = [(GENERAL, "", line.name, line.value)]
         if known(kind):
-            here += [(kind, line.value, key, value) for key, value in line.others.values()]
+            here += [(kind, line.value, key, value) for key, value in line.told.values()]
         for of_kind, of, key, value in here:
             one = OtherSetting(line.where, of, key, value)
             what = known(of_kind).get(key.casefold())
@@ -94,7 +96,3 @@ def other_settings(settings: Iterable[Setting], remarks: Remarks) -> list[OtherS
             if not followed and value.casefold() not in usual:
                 found.append(one)
     return found
-
-
-#: A kind of remark.
-UNKNOWN = "keys that Slurm 22.05 to 25.05 does not have"

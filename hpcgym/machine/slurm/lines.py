@@ -1,4 +1,4 @@
-"""The lines of a slurm.conf, and what stands in them: amounts, and lists of hosts."""
+"""The lines of a slurm.conf, and what stands in them: numbers, times and lists of names."""
 
 from __future__ import annotations
 
@@ -11,16 +11,7 @@ from typing import Any, NamedTuple
 from hpcgym.errors import HpcgymError, Remarks
 from hpcgym.files import bytes_of, line_text
 from hpcgym.machine.partitions import hosts
-from hpcgym.machine.pool import ANY_NUMBER
-from hpcgym.naming import (
-    CORE,
-    DAY_S,
-    HOUR_S,
-    MEMORY,
-    MINUTE_S,
-    MOST_AMOUNT,
-    resource_problem,
-)
+from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S
 
 # --- The lines of a slurm.conf --------------------------------------------------------------------
 #
@@ -31,6 +22,8 @@ from hpcgym.naming import (
 
 #: How the names of these files end.
 ENDING = ".conf"
+# one in the name of a scheduler, with rules behind it, or of a machine, with more nodes
+_FILE = re.compile(rf"(.+?{re.escape(ENDING)})(?=$|[:,]|[+-]\d+$)", re.DOTALL)
 _MOST = 1 << 24  # bytes of a file
 _MOST_INCLUDES = 8  # files within files
 #: Kinds of remarks: what is not followed, and files that lie elsewhere than their line says.
@@ -46,6 +39,16 @@ _PAIR = re.compile(r'\s*([A-Za-z_][\w./]*)\s*(?:[-+*/]?=)\s*("[^"]*"(?!\S)|\S*)'
 _INCLUDE = re.compile(r'\s*include\s+"?([^\s"]+)"?\s*$', re.IGNORECASE)
 
 
+def conf_in(name: str) -> str:
+    """Return the slurm.conf of which a scheduler or a machine is named; blank if it is none.
+
+    >>> conf_in("slurm.conf:qos=qos.txt"), conf_in("slurm.conf+2"), conf_in("easy")
+    ('slurm.conf', 'slurm.conf', '')
+    """
+    found = _FILE.match(name)
+    return found[1] if found else ""
+
+
 class Setting(NamedTuple):
     """What stands at one place of a file.
 
@@ -54,14 +57,14 @@ class Setting(NamedTuple):
     where : file and line, for messages.
     name : as it is written.
     value : without quotes.
-    others : what else the line says of a thing: lower case name -> (name, value); empty for
-        settings of the whole machine.
+    told : what else the line says of a thing: lower case name -> (name, value); empty for settings
+        of the whole machine.
     """
 
     where: str
     name: str
     value: str
-    others: dict[str, tuple[str, str]]
+    told: dict[str, tuple[str, str]]
 
 
 class Thing(NamedTuple):
@@ -79,20 +82,26 @@ class Thing(NamedTuple):
     name: str
     told: dict[str, tuple[str, str]]
 
+    def value(self, key: str, usual: str = "") -> str:
+        """Return a value as it is written."""
+        return self.told.get(key, ("", usual))[1]
+
     def text(self, key: str, usual: str = "") -> str:
         """Return a value in lower case."""
-        return self.told.get(key, ("", usual))[1].casefold()
+        return self.value(key, usual).casefold()
+
+    def place(self, key: str) -> str:
+        """Return what messages call a value: file, line, thing, and the key as it is written."""
+        return f"{self.called}: {self.told.get(key, (key, ''))[0]}"
 
     def number(self, key: str, usual: int | None) -> Any:
         """Return a whole number; ``usual`` where there is none."""
-        written, value = self.told.get(key, (key, ""))
-        found = count(value, f"{self.called}: {written}")
+        found = count(self.value(key), self.place(key))
         return usual if found is None else found
 
     def time(self, key: str) -> int | None:
         """Return a time limit [s], in Slurm whole minutes, rounded up; None where there is none."""
-        written, value = self.told.get(key, (key, ""))
-        found = minutes_text(value, f"{self.called}: {written}")
+        found = minutes_text(self.value(key), self.place(key))
         return None if found is None else -(-found // MINUTE_S) * MINUTE_S
 
 
@@ -101,10 +110,10 @@ def things(settings: Iterable[Setting], kind: str, called: str) -> Iterator[Thin
     usual: dict[str, tuple[str, str]] = {}
     for line in settings:
         if line.name.casefold() == kind and line.value.casefold() == "default":
-            usual = usual | line.others
+            usual = usual | line.told
         elif line.name.casefold() == kind:
             name = f"{line.where}, {called} {line.value!r}"
-            yield Thing(line.where, name, line.value, usual | line.others)
+            yield Thing(line.where, name, line.value, usual | line.told)
 
 
 def not_read(line: Thing, error: HpcgymError, remarks: Remarks) -> None:
@@ -221,8 +230,8 @@ def _of_line(where: str, line: str, remarks: Remarks) -> Iterator[Setting]:
         text = " ".join(words)
         remarks[NOT_READ].append(f"{where}: {text[:40]!r} is no setting such as Name=value")
     if pairs and pairs[0][0].casefold() in OBJECTS:
-        others = {name.casefold(): (name, value) for name, value in pairs[1:]}
-        yield Setting(where, *pairs[0], others)
+        told = {name.casefold(): (name, value) for name, value in pairs[1:]}
+        yield Setting(where, *pairs[0], told)
         return
     for name, value in pairs:
         yield Setting(where, name, value, {})
@@ -271,62 +280,6 @@ def count(text: str, where: str) -> int | None:
     if not text.isascii() or not text.isdigit() or len(text) > 12:
         raise HpcgymError(f"{where}: {text[:40]!r} is no whole number")
     return int(text)
-
-
-# --- Generic resources ----------------------------------------------------------------------------
-
-#: Kinds of remarks about them.
-OTHER_RESOURCES, UNLIMITED = "resources of nodes left out", "resources of nodes that limit nobody"
-
-_GRES = re.compile(r"([A-Za-z][\w-]*)((?::[^:()\s]+)*)(?:\([^)]*\))?")
-_COUNT = re.compile(r"(\d+)([kmgtp]?)(i?b)?", re.IGNORECASE)
-_POWERS = ("", "k", "m", "g", "t", "p")
-
-
-def gres(text: str, where: str, remarks: Remarks) -> dict[str, int]:
-    """Return generic resources of ``gpu:a100:4,ssd``: name -> how many, all types together.
-
-    Those that nobody uses up (``no_consume``) are :data:`ANY_NUMBER`, and so are more than the 2^31
-    that jobs can ask for. What cannot be followed is left out. ``remarks`` is told of both.
-    """
-    amounts: dict[str, int] = {}
-    for part in filter(None, (one.strip() for one in re.split(r",(?![^(]*\))", text))):
-        found = _GRES.fullmatch(part)
-        words = found[2].split(":")[1:] if found else []
-        number = _counted(words.pop()) if words and words[-1][0].isdigit() else 1
-        if found is None or number is None:
-            told = f"{part[:40]!r} is no resource such as gpu:a100:4"
-            remarks[OTHER_RESOURCES].append(f"{where}: {told}")
-        elif problem := _generic_problem(found[1]):
-            remarks[OTHER_RESOURCES].append(f"{where}: {problem}")
-        elif "no_consume" in map(str.casefold, words):
-            amounts[found[1]] = ANY_NUMBER
-        else:
-            amounts[found[1]] = amounts.get(found[1], 0) + number
-    for name, number in amounts.items():
-        if number > MOST_AMOUNT:
-            amounts[name] = ANY_NUMBER
-            if number != ANY_NUMBER:
-                told = f"{name}: {number:,} are more than a job can ask for, {MOST_AMOUNT:,}"
-                remarks[UNLIMITED].append(f"{where}: {told}")
-    return amounts
-
-
-def _generic_problem(name: str) -> str:
-    """Return why no generic resource can have this name; nothing if one can."""
-    if name in (CORE, MEMORY):
-        return f"{CORE} and {MEMORY} are no generic resources"
-    return resource_problem(name)
-
-
-def _counted(text: str) -> int | None:
-    """Return the number of ``4``, ``4K``, ``4KiB``, 1024 times as many, or ``4KB``, 1000 times."""
-    found = _COUNT.fullmatch(text)
-    if not found or (found[3] and not found[2]):
-        return None
-    factor = 1000 if (found[3] or "").casefold() == "b" else 1024
-    number: int = int(found[1]) * factor ** _POWERS.index(found[2].casefold())
-    return number
 
 
 # --- Lists of names -------------------------------------------------------------------------------

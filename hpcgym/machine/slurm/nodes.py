@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from hpcgym.errors import HpcgymError, Remarks
 from hpcgym.machine.partitions import hosts, text_of_hosts
-from hpcgym.machine.pool import NodeGroup
+from hpcgym.machine.pool import ANY_NUMBER, NodeGroup
 from hpcgym.machine.slurm.lines import (
     NOT_READ,
-    OTHER_RESOURCES,
     Setting,
     Thing,
-    gres,
     hosts_of,
     node_list,
     not_read,
     things,
 )
-from hpcgym.naming import CORE, MEMORY, alike
+from hpcgym.naming import CORE, MEMORY, MOST_AMOUNT, alike, resource_problem
 
 #: Kinds of remarks about nodes.
 DOWN = "nodes left out, since the file says that no job may start on them"
 NO_MEMORY = "nodes without RealMemory, which have 1 MB then"
+OTHER_RESOURCES, UNLIMITED = "resources of nodes left out", "resources of nodes that limit nobody"
 RESET = "lines of nodes with numbers that do not go together, which Slurm sets otherwise"
 
 
@@ -111,9 +111,8 @@ def _of_line(line: Thing, counts_memory: bool, remarks: Remarks) -> Nodes:
         amounts[MEMORY] = memory - (less if less < memory else 0)
         if "realmemory" not in line.told and not state:
             remarks[NO_MEMORY] += [f"{line.where}: {name}" for name in names]
-    written, value = line.told.get("gres", ("", ""))
-    amounts |= gres(value, f"{line.called}: {written}", remarks)
-    _, features = line.told.get("feature", line.told.get("features", ("", "")))
+    amounts |= gres(line.value("gres"), line.place("gres"), remarks)
+    features = line.value("feature", line.value("features"))
     return Nodes(
         where=line.where,
         called=line.name,
@@ -123,7 +122,7 @@ def _of_line(line: Thing, counts_memory: bool, remarks: Remarks) -> Nodes:
         sockets=told if amounts[CORE] % told == 0 else 1,
         weight=number("weight", 1),
         state=state,
-        features={one.strip() for one in features.split(",")},
+        features={one.strip() for one in features.split(",")} - {""},
     )
 
 
@@ -138,7 +137,7 @@ def _unusable(state: str) -> str:
 
 def _reserved(line: Thing, cpus: int, cores: int, each: int) -> int:
     """Return how many of the cores of a node are kept from jobs; each has so many CPUs."""
-    text = line.told.get("cpuspeclist", ("", ""))[1]
+    text = line.value("cpuspeclist")
     listed = [int(cpu) for cpu in hosts(f"[{text}]", f"{line.called}: CpuSpecList")] if text else []
     if not listed or max(listed) >= cpus:  # Slurm does not go by such a list
         reserved: int = line.number("corespeccount", 0)
@@ -199,9 +198,60 @@ def sets_of(
     """Return the nodes of each line ``NodeSet=...``: those it names, and those with its feature."""
     found: dict[str, list[str]] = {}
     for line in things(settings, "nodeset", "set"):
-        given = {key: value for key, (_, value) in line.told.items()}
-        names = hosts_of(line, given.get("nodes", ""), remarks)
-        feature = given.get("feature")
-        names += [name for one in lines if feature in one.features for name in one.names]
-        found[line.name] = names
+        feature = line.value("feature")
+        with_it = [name for one in lines if feature in one.features for name in one.names]
+        found[line.name] = hosts_of(line, line.value("nodes"), remarks) + with_it
     return found
+
+
+# --- Generic resources ----------------------------------------------------------------------------
+
+_GRES = re.compile(r"([A-Za-z][\w-]*)((?::[^:()\s]+)*)(?:\([^)]*\))?")
+_COUNT = re.compile(r"(\d+)([kmgtp]?)(i?b)?", re.IGNORECASE)
+_POWERS = ("", "k", "m", "g", "t", "p")
+
+
+def gres(text: str, where: str, remarks: Remarks) -> dict[str, int]:
+    """Return generic resources of ``gpu:a100:4,ssd``: name -> how many, all types together.
+
+    Those that nobody uses up (``no_consume``) are :data:`ANY_NUMBER`, and so are more than the 2^31
+    that jobs can ask for. What cannot be followed is left out. ``remarks`` is told of both.
+    """
+    amounts: dict[str, int] = {}
+    for part in filter(None, (one.strip() for one in re.split(r",(?![^(]*\))", text))):
+        found = _GRES.fullmatch(part)
+        words = found[2].split(":")[1:] if found else []
+        number = _counted(words.pop()) if words and words[-1][0].isdigit() else 1
+        if found is None or number is None:
+            told = f"{part[:40]!r} is no resource such as gpu:a100:4"
+            remarks[OTHER_RESOURCES].append(f"{where}: {told}")
+        elif problem := _generic_problem(found[1]):
+            remarks[OTHER_RESOURCES].append(f"{where}: {problem}")
+        elif "no_consume" in map(str.casefold, words):
+            amounts[found[1]] = ANY_NUMBER
+        else:
+            amounts[found[1]] = amounts.get(found[1], 0) + number
+    for name, number in amounts.items():
+        if number > MOST_AMOUNT:
+            amounts[name] = ANY_NUMBER
+            if number != ANY_NUMBER:
+                told = f"{name}: {number:,} are more than a job can ask for, {MOST_AMOUNT:,}"
+                remarks[UNLIMITED].append(f"{where}: {told}")
+    return amounts
+
+
+def _generic_problem(name: str) -> str:
+    """Return why no generic resource can have this name; nothing if one can."""
+    if name in (CORE, MEMORY):
+        return f"{CORE} and {MEMORY} are no generic resources"
+    return resource_problem(name)
+
+
+def _counted(text: str) -> int | None:
+    """Return the number of ``4``, ``4K``, ``4KiB``, 1024 times as many, or ``4KB``, 1000 times."""
+    found = _COUNT.fullmatch(text)
+    if not found or (found[3] and not found[2]):
+        return None
+    factor = 1000 if (found[3] or "").casefold() == "b" else 1024
+    number: int = int(found[1]) * factor ** _POWERS.index(found[2].casefold())
+    return number

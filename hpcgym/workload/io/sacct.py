@@ -23,7 +23,7 @@ import numpy as np
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import head_of
 from hpcgym.naming import Clock, printable
-from hpcgym.workload.io import sacct_fields, sacct_json, sacct_lines
+from hpcgym.workload.io import sacct_dependencies, sacct_fields, sacct_json, sacct_lines
 from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import GENERIC, Ints, Log, lasted, numbered, workload_of
 from hpcgym.workload.io.sacct_fields import NO_ID, JobId, job_id
@@ -31,12 +31,11 @@ from hpcgym.workload.model import MISSING, Workload
 
 _SHIFTED = "repaired: job numbered anew, for one of another cluster has its number"
 _NOTHING = ("", "None", "(null)", "N/A")
-
 _MISSING_TIMES = ("", "Unknown", "None", "N/A")
 
 
 def is_sacct(head: bytes) -> bool:
-    """Tell whether the first bytes of a file are those of a dump, with separators or without."""
+    """Tell whether the first bytes of a file are those of a dump, of lines or in JSON."""
     return sacct_json.is_json(head) or sacct_lines.is_dump(head)
 
 
@@ -163,7 +162,7 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
         "run_time": _run_times(log, clock, start),
         "requested_time": _requested(log),
         "status": status,
-        "preceding_job": sacct_fields.preceding(log, tasks, number, status, shift),
+        "preceding_job": sacct_dependencies.preceding(log, tasks, number, status, shift),
         **sacct_fields.resources_of(log),
         "user": log.names("user", "uid"),
         "group": log.names("account", "group", "gid"),

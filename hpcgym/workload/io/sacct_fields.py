@@ -1,21 +1,14 @@
-"""What the fields of sacct say: columns, nice, resources, and which jobs a job follows.
-
-It stands in a field ``Dependency``, which squeue has and sacct has not, or in ``SubmitLine`` of
-sacct, the command by which a job was submitted. What it may hold:
-https://slurm.schedmd.com/sbatch.html#OPT_dependency
-"""
+"""What the fields of sacct say: ids, states, time limits, how nice jobs are, and what they hold."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.partitions import hosts
@@ -52,7 +45,6 @@ UNUSED_THROTTLE = "not used: how many tasks of an array may run at once, %"
 ANEW = "repaired: task of an array numbered anew, for the dump has no JobIDRaw"
 
 _ID = re.compile(r"(?P<number>\d{1,18})(?:_(?:(?P<task>\d+)|(?P<tasks>\[.*\]?)))?(?P<part>\+\d+)?")
-
 _MOST_TASKS = re.compile(r"%([1-9]\d{0,8})\]")
 
 #: State of a job that ended -> status of the Standard Workload Format: 1 completed, 5 cancelled, 0
@@ -383,150 +375,3 @@ def _requested_memory(log: Log, cores: Ints, nodes: Ints) -> Ints:
     amount = np.where(of_a_core & (amount >= _OF_A_CORE - 2), 0, amount)  # an unset number
     times = np.select([of_a_core, per == "n"], [np.maximum(cores, 1), nodes], 1)
     return np.where(amount > 0, amount * times, MISSING)
-
-
-# --- Which jobs a job of Slurm follows, as by ``afterok:12:13,afterany:14`` -----------------------
-
-_STARTS = "not used: Dependency after, which is on the start of a job"
-_ANY = "not used: Dependency on any one of several jobs"
-_OTHER = "not used: Dependency that is no list such as afterok:12:13,afterany:14"
-_SINGLETON = "not used: Dependency singleton, on all earlier jobs of a user and name"
-_UNKNOWN_TASK = "not used: Dependency on a task of an array that is not there"
-_ITSELF = "not used: Dependency of a job on itself"
-_BROKEN = "repaired: Dependency that the other's end did not meet taken for afterany"
-
-#: Kind of a dependency on the end of a job -> whether the other must have completed.
-_ENDS = {
-    "afterany": None,
-    "afterburstbuffer": None,
-    "afterok": True,
-    "aftercorr": True,
-    "afternotok": False,
-}
-_REMARK = re.compile(r"\(\w*\)")  # how far it is, as squeue tells
-_PART = re.compile(r"(?P<kind>[a-z]+)(?P<jobs>(?::\d{1,18}(?:_(?:\d{1,9}|\*))?(?:\+\d+)?)+)")
-
-# the option of sbatch, salloc and srun: as getopt takes it, shortened too. What a script is given
-# behind its name may have the same letter, so behind -d stands a kind of dependency
-_DEPENDENCY_OPTION = re.compile(
-    r"(?:^|\s)(?:--dep(?:e(?:n(?:d(?:e(?:n(?:cy?)?)?)?)?)?)?(?:=|\s+)"
-    r"""["']?(?P<value>(?:after[a-z]*[:+]|expand:|singleton|\d)[\w:,?+*]*)"""
-    r"""|-d\s*["']?(?P<short>(?:after[a-z]*[:+]|expand:|singleton)[\w:,?+*]*))""",
-    re.IGNORECASE,
-)
-
-
-class _Condition(NamedTuple):
-    """One part of a dependency: its kind, and ids of jobs such as ``12``, ``12_3`` or ``12_*``."""
-
-    kind: str
-    ids: tuple[str, ...]
-
-
-def preceding(
-    log: Log, tasks: Sequence[JobId], number: Ints, status: Ints, shift: Sequence[int]
-) -> NDArray[Any]:
-    """Return the jobs that each job follows, (n,): numbers, or texts such as ``7 9``, -1 of none.
-
-    Parameters
-    ----------
-    log : counts what is not used, and what the log itself did not keep.
-    tasks, number, status : of each job, (n,).
-    shift : what was added to the numbers of each job, and is to those that it names, (n,).
-    """
-    if "dependency" in log.fields:
-        texts = log.texts("dependency")
-    else:
-        texts = log.parsed("SubmitLine", dependency_of_line, blank="")
-    if not any(texts):
-        return np.full(len(number), MISSING)
-    known = {text: _conditions(text) for text in set(texts)}
-    jobs = _Jobs(tasks, number, status, shift)
-    found: list[list[int]] = []
-    for place, text in enumerate(texts):
-        others: list[int] = []
-        odd: set[str] = set()
-        for one in known[text]:
-            if isinstance(one, str):
-                odd.add(one)
-            else:
-                others += jobs.meant(place, one, odd)
-        odd |= {_ITSELF} if number[place] in others else set()
-        found.append([other for other in dict.fromkeys(others) if other != number[place]])
-        log.counts.update(odd)
-    if all(len(others) < 2 for others in found):
-        return np.array([others[0] if others else MISSING for others in found], np.int64)
-    return np.array([" ".join(map(str, others or [MISSING])) for others in found], dtype=object)
-
-
-def dependency_of_line(line: str) -> str:
-    """Return the dependency in a command such as ``sbatch -d afterok:12 run.sh``; blank if none."""
-    found = [match["value"] or match["short"] for match in _DEPENDENCY_OPTION.finditer(line)]
-    return found[-1] if found else ""
-
-
-def _conditions(text: str) -> tuple[_Condition | str, ...]:
-    """Return the parts of a dependency, or in place of one the reason why it is not used."""
-    plain = _REMARK.sub("", text)
-    if plain in ("", "None", "null"):
-        return ()
-    if "?" in plain:
-        return (_ANY,)
-    return tuple(map(_condition, plain.split(",")))
-
-
-def _condition(part: str) -> _Condition | str:
-    """Return a part of a dependency, or the reason why it is not used.
-
-    Slurm takes both cases, and ids alone for ``afterany``.
-    """
-    part = part.casefold()
-    if part[:1].isdigit():
-        part = f"afterany:{part}"
-    if part == "singleton":
-        return _SINGLETON
-    found = _PART.fullmatch(part)
-    if found is not None and found["kind"] == "after":
-        return _STARTS
-    if found is None or found["kind"] not in _ENDS or "+" in found["jobs"]:
-        return _OTHER
-    return _Condition(found["kind"], tuple(found["jobs"][1:].split(":")))
-
-
-class _Jobs:
-    """The jobs of a log by their ids: how they ended, tasks of arrays."""
-
-    def __init__(
-        self, own: Sequence[JobId], number: Ints, status: Ints, shift: Sequence[int]
-    ) -> None:
-        self.own, self.shift = own, shift
-        self.status = dict(zip(number.tolist(), status.tolist(), strict=True))  # the last counts
-        self.tasks: dict[int, dict[int, int]] = {}
-        for job, one in zip(own, number.tolist(), strict=True):
-            if job.task is not None:
-                self.tasks.setdefault(job.number, {})[job.task] = one
-
-    def meant(self, place: int, one: _Condition, odd: set[str]) -> list[int]:
-        """Return the numbers of the jobs that a part of a job's dependency names.
-
-        ``odd`` gets reasons to count the job by.
-        """
-        found = []
-        own = self.own[place].task
-        for text in one.ids:
-            told, _, task = text.partition("_")
-            job = int(told) + self.shift[place]
-            tasks = self.tasks.get(job, {})
-            if one.kind == "aftercorr" and own is not None and not task:
-                task = str(own)
-            if task.isdigit() and int(task) not in tasks:
-                odd.add(_UNKNOWN_TASK)
-            elif task.isdigit():
-                found.append(tasks[int(task)])
-            else:
-                found += tasks.values() if tasks else [job]
-        completed = _ENDS[one.kind]
-        ends = [self.status[job] == 1 for job in found if self.status.get(job, MISSING) != MISSING]
-        if completed is not None and any(end != completed for end in ends):
-            odd.add(_BROKEN)
-        return found

@@ -16,11 +16,11 @@ from hpcgym.errors import WorkloadError
 from hpcgym.files import bytes_of, json_of
 from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import Log
+from hpcgym.workload.io.sacct_fields import UNLIMITED
 
 _MOST_BYTES = 1 << 30
 _TELLING = (b'"submission"', b'"allocation_nodes"', b'"data_parser"', b'"plugin"')
 _UNSET, _INFINITE = (0xFFFFFFFE, (1 << 64) - 2), (0xFFFFFFFF, (1 << 64) - 1)  # of plain numbers
-_ENDLESS = "UNLIMITED"
 
 
 def is_json(head: bytes) -> bool:
@@ -103,17 +103,17 @@ def _number(given: dict[str, Any], name: str) -> str:
     found = given.get(name)
     if isinstance(found, dict):
         if found.get("infinite"):
-            return _ENDLESS
+            return UNLIMITED
         found = found.get("number") if found.get("set") else None
     if found is None or found in _UNSET:
         return ""
-    return _ENDLESS if found in _INFINITE else str(found)
+    return UNLIMITED if found in _INFINITE else str(found)
 
 
 def _time(times: dict[str, Any], name: str) -> str:
     """Return seconds since 1970, ``Unknown`` where there is no such time."""
     found = _number(times, name)
-    return "Unknown" if found in ("", "0", _ENDLESS) else found
+    return "Unknown" if found in ("", "0", UNLIMITED) else found
 
 
 def _id(job: dict[str, Any]) -> str:
