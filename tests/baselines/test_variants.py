@@ -58,8 +58,8 @@ def test_a_variant_is_the_scheduler_with_rules_changed(name: str, rules: dict[st
         ("easy:backfill_order=easy++", r"unknown backfill_order .* find_scheduler\(NAME\).policy"),
         ("sav:threshold=5", "unknown scheduler 'sav'; did you mean"),
         ("mine.toml:threshold=5", "no rules can stand behind a file"),
-        ("slurm.conf:threshold=5", "behind a slurm.conf stands qos=FILE, .* no rules can"),
-        ("slurm.conf:qso=qos.txt", "behind a slurm.conf stands qos=FILE"),
+        ("slurm.conf:threshold=5", "behind a slurm.conf stand qos=FILE and assoc=FILE, .*no rules"),
+        ("slurm.conf:qso=qos.txt", "behind a slurm.conf stand qos=FILE and assoc=FILE"),
     ],
 )
 def test_a_wrong_variant_is_one_line(name: str, told: str) -> None:
