@@ -14,6 +14,7 @@ from hpcgym.cli import loading, names, output
 from hpcgym.cli.files import SCHEDULE, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import rules_of
+from hpcgym.cli.options import given_rules
 from hpcgym.cli.running import note
 from hpcgym.cli.tables import Format, Sheet, Table, of_rows, rows_of, show
 from hpcgym.errors import HpcgymError, HpcgymWarning, NoJobError, check_choice, warn_caller
@@ -41,6 +42,8 @@ def replay(
     *,
     on: Annotated[str, typer.Option()],
     scheduler: str = "fcfs",
+    quota: str | None = None,
+    maintenance: str | None = None,
     reading: loading.PeriodReading,
     format: Format = Format.table,
     output_file: Annotated[Path | None, typer.Option("--output"), SCHEDULE] = None,
@@ -66,7 +69,11 @@ def replay(
     scheduler NAME : What Slurm is set to: fcfs, or easy with backfill until-shadow or slurm, as in
         easy:backfill=slurm:bf_interval=60. Another policy drives it, as in saf:backfill=none: it
         sets the priorities at each event. Or a slurm.conf, which has the partitions too; it is then
-        the --cluster as well.
+        the --cluster as well. slurm.conf:qos=qos.txt also has what sacctmgr -P show qos printed.
+    quota user:jobs=10|...|FILE|none : How many jobs or processors may run at once, of all, of each
+        user, of a queue, or of each user of one: limits of accounts and QOS in Slurm.
+    maintenance BEGIN/END|...|FILE|none : When the machine, or :nodes=0-3 of it, is closed to jobs:
+        reservations for maintenance in Slurm.
 
     Output
     ------
@@ -84,7 +91,8 @@ def replay(
     """
     check_choice("--on", on, _SYSTEMS)
     given = reading.given()
-    chosen = rules_of(scheduler, given)
+    more = given_rules(quota=quota, maintenance=maintenance)
+    chosen = rules_of(scheduler, given | more)
     loaded = reading.load(workload)
 
     from hpcgym.replay import facts_of, replay_on_slurm, table_of
@@ -93,7 +101,8 @@ def replay(
     with counting("replaying", len(loaded) + 1) as step:
         # a file of Slurm is given to it as it is
         rules: Any = scheduler if files_of(scheduler) and not given else chosen
-        found = replay_on_slurm(loaded, rules, cluster=reading.machine, step=step)
+        machine = reading.machine
+        found = replay_on_slurm(loaded, rules, cluster=machine, restrictions=more, step=step)
     output.save_schedule(on, found.replayed, output_file)
     if jobs is not None:
         _write_jobs(found, jobs)

@@ -65,6 +65,9 @@ Rules
     whole nodes. A job is tried after now, and perhaps again after later times s. It may have the
     nodes that hold a unit of it when empty, and that nothing in the table closes in
     [s, s + predicted], both ends included.
+    In a pass at an event a job that does not fit, and has a partition of not all nodes, does not
+    end the pass while other nodes are left: no later job of this pass may have nodes of that
+    partition, and who starts behind it is backfilled.
     It fits on these now, or when some running jobs have ended. These are gone through by their
     predicted ends, ties by number. Let F be as in rule 23, of the first that has any of them;
     the span is 30 at first. The next that has any of them goes, and as long as the one behind it,
@@ -293,6 +296,7 @@ class NodeRooms(Simulation):
         self.arrived: list[Job] = []  # submitted now, in the queue or not yet
         self.looks_back = False  # at who ran before an extract
         self.idle_planned = False  # rule 14: whether the last look reserved nodes without a job
+        self.shut: frozenset[int] = frozenset()  # rule 14: nodes of partitions that are stopped
         self.put_off = False  # whether a job's time was before that from which it was tried
         single = all(sum(job.demand) == job.demand[0] == 1 for job in self.jobs)
         single = single and all(job.most == ANY for job in self.jobs)
@@ -339,7 +343,20 @@ class NodeRooms(Simulation):
             take(nodes, job.nodes, (0, *job.demand[1:]))
         for job in self.kept:
             take_cores(nodes, job)
+        for node in self.shut:
+            nodes[node] = [0] * len(nodes[node])
         return nodes
+
+    def stops_partition(self, job: Job) -> bool:
+        """Rule 14."""
+        if self.slurm is None or job.allowed is None:
+            return False
+        self.shut |= job.allowed
+        return len(self.shut) < len(self.capacity)
+
+    def open_partitions(self) -> None:
+        """Rule 14."""
+        self.shut = frozenset()
 
     def fits_again(self, job: Job, now: int) -> bool:
         """Rule 13."""

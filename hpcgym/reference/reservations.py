@@ -20,15 +20,23 @@ class Reservations(Events):
 
     def start_in_order(self, now: int, most: int | None = None) -> Job | str | None:
         """Start jobs in primary order; return the first that does not fit, or TOO_MANY."""
+        head = None
         for looked, job in enumerate(self.primary_order(now)):
             if looked == most:
                 return TOO_MANY
             if self.barred(job):
                 continue
-            if not self.fits(job, now):
-                return job
-            self.start(job, now, backfilled=False)
-        return None
+            if self.fits(job, now):
+                self.start(job, now, backfilled=head is not None)
+                continue
+            head = head or job
+            if not self.stops_partition(job):
+                break
+        return head
+
+    def stops_partition(self, job: Job) -> bool:
+        """Stop the partition of a job that does not fit; return whether others may still start."""
+        return False
 
     def barred(self, job: Job) -> bool:
         """Rule 24."""
@@ -258,7 +266,9 @@ class SlurmPasses(Reservations):
         interval, self.all_due, most = self.slurm["sched_interval"], None, None
         if now % interval:
             most = self.slurm["default_queue_depth"] + 1
-        if self.start_in_order(now, most) is TOO_MANY:
+        found = self.start_in_order(now, most)
+        self.open_partitions()
+        if found is TOO_MANY:
             self.all_due = (now // interval + 1) * interval
         if self.plan_due is None:
             last = self.last_planned
@@ -297,6 +307,9 @@ class SlurmPasses(Reservations):
             self.goes_on(waited, started) or self.happened or (self.queued_before and not waited)
         )
         self.plan_due = now + every if again else None
+
+    def open_partitions(self) -> None:
+        """Let jobs have the nodes of all partitions again."""
 
     def goes_on(self, waited: bool, started: bool) -> bool:
         """Whether there is another pass of the second kind, though nothing else happens."""

@@ -6,14 +6,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from hpcgym.errors import HpcgymError
+import numpy as np
+
+from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.machine import Cluster, Partition
 from hpcgym.machine.partitions import text_of_nodes
 from hpcgym.machine.slurm import SlurmConf
-from hpcgym.naming import CORE, HOUR_S
+from hpcgym.naming import CORE, HOUR_S, MEMORY, UNITS_PER_NODE
 from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.workload import Workload
+from hpcgym.workload.needs import demands_of
 
 # --- The slurm.conf of a replay -------------------------------------------------------------------
 
@@ -36,33 +41,47 @@ NO_BACKFILL = "bf_interval=-1"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
+class Node(NamedTuple):
+    """A node: its cores, and its memory [MB], None where jobs do not share it out."""
+
+    cores: int
+    memory_mb: int | None = None
+
+
 @dataclass(frozen=True)
 class Machine:
     """The nodes of a private Slurm, called n1, n2, ...
 
     Attributes
     ----------
-    cores : of each node.
-    controller : port of slurmctld; that of node K is this plus K.
+    nodes : all of them.
+    controller : port of slurmctld; that of node K is this plus K. The one behind those of the nodes
+        is that of a database which does not answer.
     partitions : beside that of all nodes, which is the default.
     """
 
-    cores: tuple[int, ...]
+    nodes: tuple[Node, ...]
     controller: int
     partitions: tuple[Partition, ...] = ()
 
     @property
     def names(self) -> list[str]:
         """The names of the nodes."""
-        return [f"n{number}" for number in range(1, len(self.cores) + 1)]
+        return [f"n{number}" for number in range(1, len(self.nodes) + 1)]
+
+    @property
+    def database(self) -> int:
+        """The port of the database."""
+        return self.controller + len(self.nodes) + 1
 
 
-def cores_of(cluster: Cluster) -> tuple[int, ...]:
-    """Return the cores of each node of a machine; a pool is one node.
+def nodes_of(cluster: Cluster) -> tuple[Node, ...]:
+    """Return the nodes of a machine; a pool is one node.
 
     Raises
     ------
-    HpcgymError : nodes that have more than one core, or a partition whose name Slurm cannot have.
+    HpcgymError : nodes that have more than cores and memory, or a partition whose name Slurm cannot
+        have.
     """
     for one in cluster.partitions:
         if not _NAME.fullmatch(one.name) or one.name.casefold() in (PARTITION, "default"):
@@ -71,15 +90,56 @@ def cores_of(cluster: Cluster) -> tuple[int, ...]:
                 f" - are possible, but not {PARTITION!r} and 'default'"
             )
     if not cluster.groups:
-        return (cluster.processors,)
+        return (Node(cluster.processors),)
     for group in cluster.groups:
-        if dict(group.resources) != {CORE: 1}:
-            has = ", ".join(f"{amount} {name}" for name, amount in group.resources.items())
+        if others := sorted({*group.resources} - {CORE, MEMORY}):
             raise HpcgymError(
-                f"a replay on Slurm has a pool of processors or nodes of 1 core, such as 100x1x1,"
-                f" and nodes of group {group.name!r} have {has}"
+                f"a replay on Slurm has nodes with cores and memory, and those of group"
+                f" {group.name!r} also have {', '.join(others)}"
             )
-    return (1,) * cluster.nodes
+    shared = MEMORY in cluster.resources
+    return tuple(
+        Node(group.resources[CORE], group.resources.get(MEMORY, 0) if shared else None)
+        for group in cluster.groups
+        for _ in range(group.nodes)
+    )
+
+
+def asks_of(jobs: Workload, cluster: Cluster) -> list[list[str]]:
+    """Return what ``sbatch`` is told of what each job needs, beside times.
+
+    Units are tasks; a unit that has a node of its own is told by the memory of a node, others by
+    that of a core.
+
+    Raises
+    ------
+    WorkloadError : on nodes with memory, a job of none, which in Slurm would have all of a node, or
+        of units on which cores have no whole number of MB each.
+    """
+    if not cluster.groups:
+        return [["-n", str(processors)] for processors in jobs.requested_processors.tolist()]
+    units, demands = demands_of(jobs)
+    most = jobs.columns[UNITS_PER_NODE].tolist()
+    core = demands[CORE].tolist()
+    memory = demands.get(MEMORY, np.zeros(len(jobs), np.int64)).tolist()
+    shared = MEMORY in cluster.resources
+    asks = []
+    for row, number in enumerate(units.tolist()):
+        words, alone = ["-n", str(number), "-c", str(core[row])], number == 1 or most[row] == 1
+        if alone:
+            words += ["-N", str(number)]
+        elif most[row] > 0:
+            words += [f"--ntasks-per-node={most[row]}"]
+        if shared:
+            each, left = divmod(memory[row], core[row])
+            if not memory[row] or (left and not alone):
+                raise WorkloadError(
+                    f"{jobs.called(row)} asks for {memory[row]} MB for {core[row]} cores, and Slurm"
+                    " for a whole number of MB, at least 1, for each"
+                )
+            words += [f"--mem={memory[row]}M" if alone else f"--mem-per-cpu={each}M"]
+        asks.append(words)
+    return asks
 
 
 def scheduling_of(scheduler: Scheduler) -> dict[str, str]:
@@ -90,7 +150,12 @@ def scheduling_of(scheduler: Scheduler) -> dict[str, str]:
     HpcgymError : rules that Slurm has no settings for.
     """
     others = scheduler.but(
-        policy="fcfs", threshold=None, policy_estimate="requested", backfill_order="fcfs"
+        policy="fcfs",
+        threshold=None,
+        policy_estimate="requested",
+        backfill_order="fcfs",
+        quota=(),
+        maintenance=(),
     )
     told = scheduler.describe()
     # Slurm back-fills in the order of its priorities
@@ -98,8 +163,9 @@ def scheduling_of(scheduler: Scheduler) -> dict[str, str]:
     if two or others.describe() != Scheduler(backfill=scheduler.backfill).describe():
         raise HpcgymError(
             "a replay on Slurm plans jobs by their requested times, and has all other rules as"
-            " usual: of rules only policy, policy_estimate, threshold and backfill may be others,"
-            " and for until-shadow backfill_order, which must be the policy: Slurm has one order"
+            " usual: of rules only policy, policy_estimate, threshold, backfill, quota and"
+            " maintenance may be others, and for until-shadow backfill_order, which must be the"
+            " policy: Slurm has one order"
         )
     settings = {"PriorityType": "priority/basic", **_ways(scheduler)}
     if is_driven(scheduler):  # no job starts before it has its place in the queue
@@ -142,7 +208,9 @@ def _of_slurm(rules: SlurmBackfill) -> str:
     return ",".join([*given, SOON])
 
 
-def slurm_conf(folder: Path, machine: Machine, user: str, scheduling: dict[str, str]) -> str:
+def slurm_conf(
+    folder: Path, machine: Machine, user: str, scheduling: dict[str, str], limited: bool = False
+) -> str:
     """Return the text of the slurm.conf of a replay.
 
     Parameters
@@ -151,7 +219,9 @@ def slurm_conf(folder: Path, machine: Machine, user: str, scheduling: dict[str, 
     machine : its nodes and ports.
     user : who runs it, and all jobs.
     scheduling : as :func:`scheduling_of` returns it.
+    limited : whether QOS and accounts have limits, which lie among the states.
     """
+    has_memory = any(node.memory_mb is not None for node in machine.nodes)
     settings = {
         "ClusterName": "replay",
         "SlurmctldHost": "localhost(127.0.0.1)",
@@ -185,32 +255,48 @@ def slurm_conf(folder: Path, machine: Machine, user: str, scheduling: dict[str, 
         "SlurmdParameters": "config_overrides",
         # a job that runs as long as it asked for ends by itself
         "OverTimeLimit": 1,
-        # records of jobs are kept: forgetting one makes Slurm look at the queue, as an event does
-        "MinJobAge": 0,
+        # records of jobs are kept: forgetting one makes Slurm look at the queue, as an event does.
+        # 0 would do so by its page "slurm.conf"; slurmctld takes 2 s for it
+        "MinJobAge": 1_000_000_000,
         "MaxJobCount": 1_000_000,
         "JobCompType": "jobcomp/filetxt",
         "JobCompLoc": folder / RECORDS,
         "AccountingStorageType": "accounting_storage/none",
         "SelectType": "select/cons_tres",
-        "SelectTypeParameters": "CR_CPU",
+        "SelectTypeParameters": "CR_CPU_Memory" if has_memory else "CR_CPU",
+        **(_limited(machine) if limited else {}),
         **scheduling,
     }
     lines = [f"{name}={value}" for name, value in settings.items()]
-    for number, (name, cores) in enumerate(zip(machine.names, machine.cores, strict=True), 1):
+    for number, (name, node) in enumerate(zip(machine.names, machine.nodes, strict=True), 1):
         port = machine.controller + number
+        memory = _MUCH_MB if node.memory_mb is None else max(node.memory_mb, 1)
         # of nodes with weights the least is taken first, as the simulator's first-fit does
         lines.append(
-            f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs={cores}"
-            f" RealMemory=1000000 Weight={number} State=UNKNOWN"
+            f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port}"
+            f" CPUs={node.cores} RealMemory={memory} Weight={number} State=UNKNOWN"
         )
     return "\n".join([*lines, *_partitions(machine)]) + "\n"
+
+
+_MUCH_MB = 1_000_000  # of nodes whose memory nobody asks for
+
+
+def _limited(machine: Machine) -> dict[str, object]:
+    """Return the settings by which limits hold; a database is named that does not answer."""
+    return {
+        "AccountingStorageType": "accounting_storage/slurmdbd",
+        "AccountingStorageHost": "127.0.0.1",
+        "AccountingStoragePort": machine.database,
+        "AccountingStorageEnforce": "limits,qos,nojobs",  # of which it is told nothing
+    }
 
 
 def _partitions(machine: Machine) -> list[str]:
     """Return the lines of the partitions; that of all nodes comes after all others."""
     lowest = min((one.priority_tier for one in machine.partitions), default=1)
     everything = Partition(
-        PARTITION, (*range(len(machine.cores)),), priority_tier=lowest, priority_factor=0
+        PARTITION, (*range(len(machine.nodes)),), priority_tier=lowest, priority_factor=0
     )
     return [
         f"PartitionName={one.name} Nodes={_names(one.nodes)} MaxTime=INFINITE State=UP"
@@ -228,7 +314,7 @@ def _names(nodes: Sequence[int]) -> str:
 
 #: Settings of the file that the private Slurm has, in lower case; others may not matter here.
 _TAKEN = ("schedulertype",)
-_OF_PRIORITIES = ("priorityweightpartition", "priorityfavorsmall")
+_OF_PRIORITIES = ("priorityweightpartition", "priorityfavorsmall", "priorityweightqos")
 _SIZE = "priorityweightjobsize"
 
 
@@ -238,6 +324,15 @@ def is_aged(conf: SlurmConf) -> bool:
     Then the order of the file drives it, as any policy does.
     """
     return conf.said("prioritytype") != "priority/basic" and _weight(conf, "priorityweightage") > 0
+
+
+def counts_size(conf: SlurmConf) -> bool:
+    """Return whether Slurm's own priorities count the size of a job."""
+    return (
+        not is_aged(conf)
+        and conf.said("prioritytype") != "priority/basic"
+        and (_weight(conf, _SIZE) > 0)
+    )
 
 
 def settings_of(conf: SlurmConf) -> dict[str, str]:

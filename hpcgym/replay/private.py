@@ -7,8 +7,9 @@ import pwd
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,8 @@ from hpcgym.errors import HpcgymError
 from hpcgym.machine import Partition
 from hpcgym.naming import DAY_S, MINUTE_S, Clock
 from hpcgym.replay import cleanup
-from hpcgym.replay.configuration import PARTITION, RECORDS, Machine, slurm_conf
+from hpcgym.replay.accounts import Limits, write_limits
+from hpcgym.replay.configuration import RECORDS, Machine, Node, slurm_conf
 from hpcgym.replay.native import (
     SYSTEM,
     Conductor,
@@ -43,6 +45,7 @@ class Record(NamedTuple):
     state : such as ``COMPLETED``.
     submit, start, end : [s].
     nodes : list of nodes, such as ``n[1-3,7]``.
+    processors : how many it had on each of them; empty: not told.
     """
 
     name: str
@@ -51,30 +54,42 @@ class Record(NamedTuple):
     start: int
     end: int
     nodes: str
+    processors: tuple[int, ...] = ()
 
 
-def read_records(text: str, zero_s: int) -> list[Record]:
+def read_records(text: str, zero_s: int, shares: str = "") -> list[Record]:
     """Return the jobs in a file of Slurm's plugin ``jobcomp/filetxt``, in its order.
 
-    ``zero_s`` is the time since 1970 from which times are counted.
+    Parameters
+    ----------
+    zero_s : the time since 1970 from which times are counted.
+    shares : lines of the name of a job, and its processors on each node, such as ``job-7 4(x2),1``.
 
     Raises
     ------
     HpcgymError : a line without a field that it must have, or a time that is none.
     """
     found, clock = [], Clock("UTC")
+    had = dict(line.split() for line in shares.splitlines())
     for line in text.splitlines():
         fields = dict(_FIELD.findall(line))
         try:
             name, state, nodes = (fields[key] for key in ("Name", "JobState", "NodeList"))
             submit, start, end = (clock.seconds(fields[key]) - zero_s for key in _TIMES)
-            found.append(Record(name, state, submit, start, end, nodes))
+            processors = _each(had.get(name, ""))
+            found.append(Record(name, state, submit, start, end, nodes, processors))
         except (KeyError, ValueError) as error:
             raise HpcgymError(f"Slurm's record of a job is not understood: {line}") from error
     return found
 
 
 _TIMES = ("SubmitTime", "StartTime", "EndTime")
+_SHARE = re.compile(r"(\d+)(?:\(x(\d+)\))?")
+
+
+def _each(text: str) -> tuple[int, ...]:
+    """Return the numbers of a text such as ``4(x2),1``."""
+    return tuple(int(n) for n, times in _SHARE.findall(text) for _ in range(int(times or 1)))
 
 
 # --- A Slurm of one's own on loopback, under the virtual clock ------------------------------------
@@ -86,13 +101,26 @@ _READY_S = 300  # of the clock in which all nodes must be there
 _LAST_S = 120  # of the clock for what is to be done after the last job
 
 
+class Closed(NamedTuple):
+    """Nodes that are closed for maintenance, and from when to when [s of the jobs' times]."""
+
+    span: tuple[int, int]
+    nodes: Sequence[int]
+
+
+def _moment(time_s: int) -> str:
+    """Return a time since 1970 [s] as commands of Slurm take it."""
+    return datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
 @contextmanager
 def private_slurm(
-    cores: tuple[int, ...],
+    nodes: tuple[Node, ...],
     scheduling: dict[str, str],
     every_s: int,
     partitions: tuple[Partition, ...] = (),
     even_s: int = MINUTE_S,
+    limits: Limits | None = None,
 ) -> Iterator[PrivateSlurm]:
     """Run a private Slurm; when the block ends, however it does, nothing is left of it.
 
@@ -100,12 +128,13 @@ def private_slurm(
 
     Parameters
     ----------
-    cores : of each node.
+    nodes : its machine.
     scheduling : settings, as :func:`hpcgym.replay.configuration.scheduling_of` returns them.
     every_s : how often Slurm back-fills [s]; 0 where nothing depends on when it does.
     partitions : beside that of all nodes.
     even_s : second 0 of the jobs' times is a whole multiple of so many seconds of the clock, since
         Slurm rounds times.
+    limits : of QOS and accounts; None: there are no accounts.
 
     Raises
     ------
@@ -113,9 +142,9 @@ def private_slurm(
     """
     programs = find_programs()
     library("clock"), library("conductor")  # what is missing is said before anything runs
-    with cleanup.swept_folder() as folder, kept_ports(len(cores) + 1) as port:
-        machine = Machine(cores, port, partitions)
-        slurm = PrivateSlurm(programs, folder, machine, scheduling, every_s, even_s)
+    with cleanup.swept_folder() as folder, kept_ports(len(nodes) + 2) as port:
+        machine = Machine(nodes, port, partitions)
+        slurm = PrivateSlurm(programs, folder, machine, scheduling, every_s, even_s, limits)
         try:
             slurm.wait_until_ready()
             yield slurm
@@ -142,6 +171,7 @@ class PrivateSlurm:
         scheduling: dict[str, str],
         every_s: int,
         even_s: int,
+        limits: Limits | None,
     ) -> None:
         self.version = version_of(programs)
         self.zero_s = 0
@@ -150,10 +180,13 @@ class PrivateSlurm:
         self._programs, self._folder = programs, folder
         self._machine = machine
         self._clock = Conductor(folder / cleanup.CLOCK_FILE, _BEGIN_S)
-        user = pwd.getpwuid(os.geteuid()).pw_name
+        user = self._user = pwd.getpwuid(os.geteuid()).pw_name
+        self._shares = folder / "shares.txt"
         (folder / "state").mkdir()
+        if limits is not None:
+            write_limits(folder / "state", limits, user, os.geteuid(), int(_BEGIN_S))
         conf = folder / "slurm.conf"
-        conf.write_text(slurm_conf(folder, self._machine, user, scheduling))
+        conf.write_text(slurm_conf(folder, machine, user, scheduling, limits is not None))
         self._environment = {
             "PATH": SYSTEM,
             "LC_ALL": "C",
@@ -172,8 +205,11 @@ class PrivateSlurm:
 
     def _start(self, name: str, *command: str) -> None:
         with Path(self._folder, f"{name}.out").open("wb") as out:
+            # by what it is called slurmctld tells that it is slurmctld
+            called = Path(command[0]).name.removesuffix("-wlm")
             self._daemons[name] = subprocess.Popen(
-                command,
+                (called, *command[1:]),
+                executable=command[0],
                 env=self._environment,
                 cwd="/",
                 stdin=subprocess.DEVNULL,
@@ -203,19 +239,42 @@ class PrivateSlurm:
             self._clock.advance(self._clock.now_s + 1)
             with suppress(HpcgymError):  # slurmctld does not answer yet
                 found = self.run(self._programs.sinfo, "-h", "-o", "%T %D").strip()
-            if found == f"idle {len(self._machine.cores)}":
+            if found == f"idle {len(self._machine.nodes)}":
                 return
             time.sleep(0.02)
         raise HpcgymError(f"the nodes of Slurm are {found or 'not there'}{self._last_words()}")
 
-    def begin(self, time_s: int) -> None:
-        """Let jobs' times go on from this one [s], a minute from now or later."""
+    def begin(self, time_s: int, closed: Iterable[Closed] = ()) -> None:
+        """Let jobs' times go on from this one [s], a minute from now or later.
+
+        Parameters
+        ----------
+        closed : which nodes are reserved for maintenance, and when.
+
+        Raises
+        ------
+        HpcgymError : Slurm does not take a reservation.
+        """
         looks_s = 2 * self._every_s  # by then Slurm has looked at its queue, whatever happened
-        self._clock.advance(self._clock.now_s + looks_s)
-        zero_s = int(self._clock.now_s) + MINUTE_S - time_s
+        begin_s = self._clock.now_s + looks_s
+        zero_s = int(begin_s) + MINUTE_S - time_s
         self.zero_s = -(-zero_s // self._even_s) * self._even_s
+        for one in closed:
+            self._reserve(one)
+        self._clock.advance(begin_s)
         self._clock.linger(looks_s + 4)
         self._clock.submitted(0)
+
+    def _reserve(self, closed: Closed) -> None:
+        """Close nodes for maintenance; Slurm takes no time that is over."""
+        first_s, last_s = (time_s + self.zero_s for time_s in closed.span)
+        first_s = max(first_s, self.now_s + 1)
+        if last_s <= first_s:
+            return
+        names = ",".join(self._machine.names[node] for node in closed.nodes)
+        command = [self._programs.scontrol, "create", "reservation", f"Nodes={names}"]
+        command += [f"StartTime={_moment(first_s)}", f"EndTime={_moment(last_s)}"]
+        self.run(*command, f"Users={self._user}", "Flags=MAINT,IGNORE_JOBS")
 
     def run(self, *command: str) -> str:
         """Run a command of Slurm at the time of the clock, and return what it prints.
@@ -259,37 +318,25 @@ class PrivateSlurm:
         if self._clock.ended > ended:
             asked()
 
-    def submit(
-        self,
-        name: str,
-        processors: int,
-        requested_s: int,
-        run_s: int,
-        partition: str = PARTITION,
-        nice: int = 0,
-        user: int = 0,
-    ) -> None:
+    def submit(self, name: str, asks: Sequence[str], requested_s: int, run_s: int) -> None:
         """Submit a job now.
 
         Parameters
         ----------
         name : of the job.
-        processors : it asks for.
+        asks : what ``sbatch`` is told of it, such as ``["-n", "4"]``.
         requested_s : its requested time [s], whole minutes.
         run_s : how long it runs [s].
-        partition : it is in.
-        nice : what is taken from its priority.
-        user : whose it is in the log; it is the comment of the job, as Slurm knows one user here.
 
         Raises
         ------
         HpcgymError : Slurm does not take it.
         """
         limit = str(requested_s // MINUTE_S)
-        command = [self._programs.sbatch, "-Q", "-J", name, "-n", str(processors), "-t", limit]
-        command += ["-p", partition, "-o", "/dev/null", "-D", "/"]
-        command += [f"--nice={nice}", f"--comment={user}"]
-        command += [f"--wrap=exec {self._programs.sleep} {run_s}"]
+        command = [self._programs.sbatch, "-Q", "-J", name, "-t", limit, *asks]
+        command += ["-o", "/dev/null", "-D", "/"]
+        tells = f'echo "$SLURM_JOB_NAME $SLURM_JOB_CPUS_PER_NODE" >> {self._shares}'
+        command += [f"--wrap={tells}; exec {self._programs.sleep} {run_s}"]
         self._clock.submitted(1)
         self.run(*command)
         self._jobs += 1
@@ -339,11 +386,11 @@ class PrivateSlurm:
         ------
         HpcgymError : it tells nothing.
         """
-        try:
-            text = (self._folder / RECORDS).read_text()
-        except FileNotFoundError:
-            text = ""
-        return read_records(text, self.zero_s)
+        text, shares = (
+            file.read_text() if file.exists() else ""
+            for file in (self._folder / RECORDS, self._shares)
+        )
+        return read_records(text, self.zero_s, shares)
 
     def _check_daemons(self) -> None:
         for name, one in self._daemons.items():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,25 +17,30 @@ from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.machine import Cluster, Partition, find_cluster
 from hpcgym.machine.partitions import hosts
 from hpcgym.machine.slurm import SlurmConf, read_slurm_conf
-from hpcgym.naming import MINUTE_S
+from hpcgym.naming import CORE, MINUTE_S
+from hpcgym.replay.accounts import Limits, limits_of
 from hpcgym.replay.configuration import (
     PARTITION,
-    cores_of,
+    asks_of,
+    counts_size,
     is_aged,
     is_driven,
+    nodes_of,
     scheduling_of,
     settings_of,
 )
-from hpcgym.replay.private import PrivateSlurm, Record, private_slurm
+from hpcgym.replay.private import Closed, PrivateSlurm, Record, private_slurm
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.slurm_conf import files_of
+from hpcgym.scheduler.slurm_qos import read_qos
+from hpcgym.simulation.restricted import nodes_in
 from hpcgym.simulation.run import simulate
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload import Workload
 from hpcgym.workload.model import MISSING
-from hpcgym.workload.needs import partitions_of
+from hpcgym.workload.needs import called_in, demands_of, partitions_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,6 +72,7 @@ def replay_on_slurm(
     scheduler: Scheduler | str = "fcfs",
     *,
     cluster: Cluster | str | int | os.PathLike[str] | None = None,
+    restrictions: Mapping[str, Any] = MappingProxyType({}),
     step: Callable[[str], None] = lambda text: None,
 ) -> Replay:
     """Replay a workload on a Slurm that is started for it, and simulate it by the same rules.
@@ -79,40 +86,60 @@ def replay_on_slurm(
     ----------
     workload : the jobs; requested times are rounded up to whole minutes for both, and counted.
     scheduler : rules that Slurm can be set to: ``backfill`` is "none", "until-shadow" or "slurm".
-        Or a slurm.conf, by its path: then Slurm has its partitions, priorities and parameters. A
+        Or a slurm.conf, by its path: then Slurm has its partitions, priorities and parameters, and
+        with ``:qos=`` and a file behind it priorities and limits of QOS. A
         weight of age Slurm ignores without a database: then it is driven in the order of the file.
         Under another policy than "fcfs", or a threshold, Slurm is driven: at each submission, and
         just before and after each end, while the clock stands still, the policy sets the priorities
         of the jobs that wait, as :class:`hpcgym.drive.Driver` does.
-    cluster : nodes of one core each, with partitions perhaps; None, or a pool: one node with all
-        processors. Of a slurm.conf it is the same file, or None.
+    cluster : nodes with cores and memory, with partitions perhaps; None, or a pool: one node with
+        all processors. Of a slurm.conf it is the same file, or None.
+    restrictions : rules "quota" and "maintenance" in place of those of the scheduler. In Slurm they
+        are limits of QOS and accounts, and reservations for maintenance.
     step : is told what is done next, once for each job.
 
     Raises
     ------
     HpcgymError : rules or a machine that Slurm cannot have; Slurm or a C compiler is not installed;
         Slurm does not run; a job ends otherwise than it should.
-    WorkloadError : no jobs, jobs that run for no time or need units, or a workload that begins on a
-        machine which is not empty.
+    WorkloadError : no jobs, jobs that run for no time or whose memory Slurm cannot be asked for, or
+        a workload that begins on a machine which is not empty.
     ScheduleError : Slurm's schedule is none, such as one that uses too many processors.
     """
-    conf = read_slurm_conf(scheduler) if _is_conf(scheduler) else None
+    files = files_of(scheduler)
+    if files is not None and files.assoc is not None:
+        raise HpcgymError(
+            "a replay on Slurm knows no associations: leave assoc= behind the file out"
+        )
+    conf = None if files is None else read_slurm_conf(files.conf)
     rules = find_scheduler(scheduler) if isinstance(scheduler, str) else scheduler
+    rules = rules.but(**restrictions)
+    if rules.preemption is not None:
+        raise HpcgymError("in a replay on Slurm no job stops another: leave preemption out")
     settings = scheduling_of(rules) if conf is None else settings_of(conf)
     machine = _machine(workload, conf, cluster)
-    cores = cores_of(machine)
+    nodes = nodes_of(machine)
     jobs = _in_minutes(workload)
     _check(jobs, rules)
     simulated = simulate(jobs, rules, cluster=machine)  # which says what does not fit
+    limits = _limits(jobs, rules, None if files is None else files.qos)
+    asks = _asks(jobs, machine, conf, limits)
+    if conf is not None and counts_size(conf):
+        _check_sizes(jobs, asks)
     asked = rules.reserve.slurm
     every_s = 0 if asked is None else asked.bf_interval
     even_s = MINUTE_S if asked is None else math.lcm(MINUTE_S, asked.bf_resolution)
     drives = is_driven(rules) if conf is None else is_aged(conf)
     if drives:
         order_rules(rules)  # which says why it is none that Slurm can be driven by
-    with private_slurm(cores, settings, every_s, _partitions(machine, conf), even_s) as slurm:
-        of_job = (_named(jobs, machine), _nice(jobs, conf), jobs.user_id.tolist())
-        _submit(slurm, jobs, of_job, step, slurm.driver(rules) if drives else None)
+    partitions = _partitions(machine, conf)
+    closed = [
+        Closed(window.seconds(jobs.header), nodes_in(window, machine).tolist())
+        for window in rules.maintenance
+    ]
+    with private_slurm(nodes, settings, every_s, partitions, even_s, limits) as slurm:
+        slurm.begin(int(jobs.submit_time[0]), closed)
+        _submit(slurm, jobs, asks, step, slurm.driver(rules) if drives else None)
         records = slurm.records()
         version = slurm.version
     replayed = result_of(jobs, machine, rules, records, version)
@@ -120,20 +147,45 @@ def replay_on_slurm(
     return Replay(replayed, simulated)
 
 
-def _is_conf(scheduler: Scheduler | str) -> TypeGuard[str]:
-    """Return whether a scheduler is a slurm.conf, which Slurm itself can be given.
+def _check_sizes(jobs: Workload, asks: Sequence[Sequence[str]]) -> None:
+    """Raise a WorkloadError if a job asks for several nodes, which its size in Slurm counts."""
+    for row, (_, units, *others) in enumerate(asks):
+        if units != "1" and any(one.startswith(("-N", "--ntasks-per-node")) for one in others):
+            raise WorkloadError(
+                f"{jobs.called(row)} asks for several nodes, which PriorityWeightJobSize counts in"
+                " Slurm, and not in the simulation: leave it out"
+            )
 
-    Raises
-    ------
-    HpcgymError : a file of QOS or of associations stands behind it.
+
+def _limits(jobs: Workload, rules: Scheduler, qos: str | None) -> Limits | None:
+    """Return the limits of Slurm; None: there are neither quotas nor QOS."""
+    if not rules.quota and qos is None:
+        return None
+    of_name = {} if qos is None else {one.name: one.priority for one in read_qos(qos)}
+    numbers = np.unique(jobs.queue, return_index=True)
+    named = called_in(jobs, "queue")
+    priority = {
+        int(number): of_name.get(named[row], 0) for number, row in zip(*numbers, strict=True)
+    }
+    return limits_of(jobs, rules.quota, priority)
+
+
+def _asks(
+    jobs: Workload, machine: Cluster, conf: SlurmConf | None, limits: Limits | None
+) -> list[list[str]]:
+    """Return what ``sbatch`` is told of each job, beside times.
+
+    Its user in the log is its comment, as Slurm knows one user here.
     """
-    files = files_of(scheduler)
-    if files is not None and any(files[1:]):
-        raise HpcgymError(
-            "a replay on Slurm has no database of QOS: leave :qos= and the file behind it out,"
-            " and :assoc="
-        )
-    return files is not None
+    places, nice, users = _named(jobs, machine), _nice(jobs, conf), jobs.user_id.tolist()
+    return [
+        [
+            *needs,
+            *("-p", places[row], f"--nice={nice[row]}", f"--comment={users[row]}"),
+            *([] if limits is None else limits.words(row)),
+        ]
+        for row, needs in enumerate(asks_of(jobs, machine))
+    ]
 
 
 def _machine(
@@ -189,8 +241,6 @@ def _check(workload: Workload, rules: Scheduler) -> None:
             "an extract begins with jobs that run, and a replay with an empty machine: take a week"
             " or a month"
         )
-    if workload.units is not None:
-        raise WorkloadError("a replay on Slurm knows processors only, and jobs here have units")
     of_user = 0 if rules.reserve.slurm is None else rules.reserve.slurm.bf_max_job_user
     if of_user and len(np.unique(workload.user_id)) > 1:
         raise WorkloadError(
@@ -206,7 +256,7 @@ def _check(workload: Workload, rules: Scheduler) -> None:
 def _submit(
     slurm: PrivateSlurm,
     jobs: Workload,
-    of_job: tuple[Sequence[str], Sequence[int], Sequence[int]],
+    asks: Sequence[Sequence[str]],
     step: Callable[[str], None],
     driver: Driver | None,
 ) -> None:
@@ -214,22 +264,14 @@ def _submit(
 
     Parameters
     ----------
-    of_job : the partition of each, what is taken from its priority, and its user.
+    asks : what ``sbatch`` is told of each.
     driver : is asked, while the clock stands still, after each time at which jobs have been
         submitted, and before and after each at which they end; or None.
     """
     ask = None if driver is None else lambda: _ask(driver, slurm.now_s)
     slurm.asked = ask
     run_time = np.minimum(jobs.run_time, jobs.requested_time).tolist()
-    rows = zip(
-        jobs.submit_time.tolist(),
-        jobs.requested_processors.tolist(),
-        jobs.requested_time.tolist(),
-        run_time,
-        *of_job,
-        strict=True,
-    )
-    slurm.begin(int(jobs.submit_time[0]))
+    rows = zip(jobs.submit_time.tolist(), asks, jobs.requested_time.tolist(), run_time, strict=True)
     later = np.diff(jobs.submit_time, append=jobs.submit_time[-1:] + 1) > 0
     for row, (submit, *asked) in enumerate(rows):
         step(f"submitting {jobs.called(row)}")
@@ -317,14 +359,27 @@ def _as_they_ran(jobs: Workload, run_time: NDArray[np.int64], off: NDArray[np.bo
 
 
 def _allocation(jobs: Workload, of: Mapping[str, Record]) -> Allocation:
-    """Return which nodes jobs had; they have one core each."""
-    first, nodes = [0], []
+    """Return which nodes jobs had, and how many units on each: one where Slurm tells no cores.
+
+    Raises
+    ------
+    HpcgymError : cores on a node that are no whole units.
+    """
+    core = demands_of(jobs)[1][CORE].tolist()
+    first, nodes, units = [0], [], []
     for row in range(len(jobs)):
-        had = [int(name[1:]) - 1 for name in hosts(of[_name(row)].nodes, "Slurm's record")]
+        record = of[_name(row)]
+        had = [int(name[1:]) - 1 for name in hosts(record.nodes, "Slurm's record")]
+        processors = record.processors or (core[row],) * len(had)
+        if len(processors) != len(had) or any(one % core[row] for one in processors):
+            raise HpcgymError(
+                f"{jobs.called(row)} has units of {core[row]} cores; Slurm says that it had"
+                f" {list(processors)} on nodes {record.nodes}"
+            )
         nodes += had
+        units += [one // core[row] for one in processors]
         first.append(len(nodes))
-    node = np.array(nodes, np.int32)
-    return Allocation(np.array(first), node, np.ones_like(node))
+    return Allocation(np.array(first), np.array(nodes, np.int32), np.array(units, np.int32))
 
 
 # --- How two schedules of the same jobs differ, job by job ----------------------------------------

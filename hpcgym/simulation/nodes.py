@@ -50,13 +50,21 @@ class Nodes(NamedTuple):
     # (n_jobs, R) what all units of a job ask for times its requested time and a second; None unless
     # the allocation goes by that
     asks: NDArray[np.int64] | None = None
+    partitions: int = 0  # so many of the resources, the last ones
 
     @property
     def layout(self) -> Layout:
         """The same as the engine takes it."""
         needs, capacity = (np.ascontiguousarray(one, np.int64) for one in self[:2])
         state = random_state(self.seed)
-        return Layout(needs, capacity, self.allocation, random_state=state, asks=self.asks)
+        return Layout(
+            needs,
+            capacity,
+            self.allocation,
+            random_state=state,
+            asks=self.asks,
+            partitions=self.partitions,
+        )
 
     def with_holders(self, needs: NDArray[np.int64]) -> Nodes:
         """Return the same with others behind the jobs, who wait for nothing, but hold nodes."""
@@ -145,7 +153,8 @@ def nodes_for(
     """
     check_scheduler(scheduler, "nodes")
     asks = demand_of(needs, workload.requested_time, scheduler)
-    nodes = Nodes(needs, cluster.capacity, *allocation_code(scheduler), asks)
+    parts = len(cluster.resources) - len(cluster.node_resources)
+    nodes = Nodes(needs, cluster.capacity, *allocation_code(scheduler), asks, parts)
     if failing:
         one = np.ones(cluster.nodes, np.int64)
         whole = np.column_stack([one, cluster.capacity, one])

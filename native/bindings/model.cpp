@@ -69,7 +69,8 @@ struct OwnedLayout {
 };
 
 std::shared_ptr<Layout> make_layout(Rows needs, Rows capacity, i64 allocation, i64 random_state,
-                                    std::optional<Rows> asks, std::optional<In<i64>> order) {
+                                    std::optional<Rows> asks, std::optional<In<i64>> order,
+                                    i64 partitions) {
   auto owned = std::make_shared<OwnedLayout>();
   owned->needs = needs, owned->capacity = capacity, owned->asks = asks;
   owned->order = order;
@@ -83,6 +84,9 @@ std::shared_ptr<Layout> make_layout(Rows needs, Rows capacity, i64 allocation, i
     throw nb::value_error("allocation: there is no such");
   l.allocation = static_cast<Allocation>(allocation);
   l.random_state = random_state;
+  if (partitions < 0 || partitions >= std::max(l.n_resources, i64{1}))
+    throw nb::value_error("partitions: of the resources, not all");
+  l.n_partitions = partitions;
   if (const char* reason = refusal(l, static_cast<i64>(needs.shape(1))))
     throw nb::value_error(reason);
   if (asks && (asks->shape(0) != needs.shape(0) || asks->shape(1) != capacity.shape(1)))
@@ -220,7 +224,8 @@ void bind_model(nb::module_& m) {
 
   nb::class_<Layout>(m, "Layout", "What a machine of nodes has, and what jobs ask of it.")
       .def(nb::new_(&make_layout), "needs"_a, "capacity"_a, "allocation"_a, nb::kw_only(),
-           "random_state"_a = 1, "asks"_a = nb::none(), "order"_a = nb::none());
+           "random_state"_a = 1, "asks"_a = nb::none(), "order"_a = nb::none(), "partitions"_a = 0,
+           "`partitions`: so many of the resources, the last ones, are partitions.");
 
   nb::class_<Model>(m, "Model", "Jobs, orders and rules of a simulation. It never changes.")
       .def(nb::new_(&make_model), "jobs"_a, "capacity"_a, "rules"_a, nb::kw_only(),

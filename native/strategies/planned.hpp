@@ -143,6 +143,7 @@ class Planned {
   i64 n_plans_ = 0;
   std::vector<i64> tested_;         // by user: jobs that this pass has looked at
   std::vector<InLine> line_;
+  std::vector<i64> stopped_;        // partitions, while jobs start in order
 
   // Whether what is planned holds, with a new job that comes after all reservations.
   bool plan_holds(const Simulator<M>& s, i64 j) const {
@@ -328,7 +329,8 @@ class Planned {
   }
 
   // Start jobs in primary order until one does not fit beside the running jobs. Only the first are
-  // looked at, but now and then all.
+  // looked at, but now and then all. As in Slurm, one that does not fit stops its partition alone,
+  // and who is in others may have no node of it.
   void start_in_order(Simulator<M>& s) {
     const Rules& r = s.rules();
     s.changed = true;  // what was planned does not hold
@@ -336,9 +338,11 @@ class Planned {
     s.looks.all_due = forever;
     const bool some = r.every > 0 && s.time % r.all_every != 0;
     const i64 looked = some ? r.at_events : all_jobs;
-    const bool closes = s.closes();
+    bool closes = s.closes();
     if (closes) begin_plan(s);
-    line_up(s, s.restricted() ? all_jobs : s.free + 1, line_);
+    const bool apart = r.every > 0 && n_partitions(s) > 0;
+    line_up(s, s.restricted() || apart ? all_jobs : s.free + 1, line_);
+    stopped_.clear();
     i64 i = 0;
     for (const InLine& place : line_) {
       const i64 j = place.job;
@@ -346,14 +350,37 @@ class Planned {
         s.looks.all_due = (s.time / r.all_every + 1) * r.all_every;
         return;
       }
-      if (s.bars(j)) continue;
+      if (s.bars(j) || (apart && is_stopped(s, j))) continue;
       const i64 predicted = s.of(j).predicted;
       if (closes ? !plan_.place_now(s.machine, j, predicted, s.room(), true)
                  : !s.machine.finds_place(j, s.room())) {
-        s.head = j, s.shadow.time = -1;
-        return;
+        if (s.head < 0) s.head = j, s.shadow.time = -1;
+        if (!apart) return;
+        if (!std::exchange(closes, true)) begin_plan(s);
+        if (!stop_partition(s, j)) return;
+        continue;
       }
+      s.of(j).backfilled = s.head >= 0;
       start(s, j, closes);
+    }
+  }
+  static i64 n_partitions(const Simulator<M>& s) {
+    if constexpr (M::alike) return 0;
+    else return s.machine.layout().n_partitions;
+  }
+  bool is_stopped(const Simulator<M>& s, i64 j) const {
+    if constexpr (M::alike) return false;
+    else
+      return !stopped_.empty() && std::ranges::find(stopped_, s.machine.layout().partition(j)) != stopped_.end();
+  }
+  // A job does not fit: stop its partition; return whether others may still start.
+  bool stop_partition(const Simulator<M>& s, i64 j) {
+    if constexpr (M::alike) return false;
+    else {
+      const i64 partition = s.machine.layout().partition(j);
+      if (partition < 0) return false;
+      stopped_.push_back(partition);
+      return plan_.shut_partition(s.machine, partition);
     }
   }
   // Start a queued job that has a place now: `by_plan`, or one that the machine has chosen.

@@ -20,7 +20,7 @@ from hpcgym.cli import app
 from hpcgym.drive import driven, look
 from hpcgym.drive.driving import INSTALL, LOWEST
 from hpcgym.replay import facts_of, replay_on_slurm
-from hpcgym.replay.configuration import scheduling_of
+from hpcgym.replay.configuration import Node, scheduling_of
 from hpcgym.replay.private import PrivateSlurm, private_slurm
 
 #: Of jobs that wait: processors and minutes; in order of submission, and so from job 2 on.
@@ -29,15 +29,19 @@ SAF = ["6", "5", "3", "4", "2"]  # by areas 10, 15, 20, 30, 240
 FCFS = ["2", "3", "4", "5", "6"]
 
 
+def asks(processors: int) -> list[str]:
+    return ["-n", str(processors), "--comment=0"]
+
+
 @pytest.fixture
 def slurm(monkeypatch: pytest.MonkeyPatch) -> Iterator[PrivateSlurm]:
     """A Slurm with a running job and five that wait, which commands of this process talk to."""
-    with private_slurm((4,), scheduling_of(hpcgym.Scheduler(backfill="none")), 60) as found:
+    with private_slurm((Node(4),), scheduling_of(hpcgym.Scheduler(backfill="none")), 60) as found:
         found.begin(0)
         found.advance(0)
-        found.submit("first", 4, 36_000, 30_000)
+        found.submit("first", asks(4), 36_000, 30_000)
         for processors, minutes in WAITING:
-            found.submit("later", processors, 60 * minutes, 60)
+            found.submit("later", asks(processors), 60 * minutes, 60)
         found.advance(5)
         folder = next(Path(one) for one in found.run("/usr/bin/env").split() if "SLURM_CONF" in one)
         monkeypatch.setenv("SLURM_CONF", str(folder).partition("=")[2])
@@ -62,7 +66,7 @@ def test_the_order_is_set_and_given_back(slurm: PrivateSlurm) -> None:
         driver.ask(int(time.time()))
         assert list(told(slurm)) == SAF
         assert driver.ask(int(time.time())).changed == {}
-        slurm.submit("new", 1, 900, 60)  # an area of 15, behind 5, which came before
+        slurm.submit("new", asks(1), 900, 60)  # an area of 15, behind 5, which came before
         assert driver.ask(int(time.time())).changed.keys() == {"7"}
         assert list(told(slurm)) == ["6", "5", "7", "3", "4", "2"]
         slurm.run("scontrol", "hold", "3")

@@ -238,3 +238,22 @@ def test_they_lie_between_begin_and_until_and_depend_on_the_seed() -> None:
     assert len(failures_of(NODES, 5000, **words)) == 0
     alike = failures_of(NODES, 50_000, mtbf=1000, repair=99.5, repair_sigma=0)
     assert set((alike.repaired - alike.time).tolist()) == {100}
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_a_job_that_does_not_fit_stops_its_own_partition_in_slurm(engine: str | None) -> None:
+    """Others go on without its nodes; a backfill pass, at 30 s, would be the next to look."""
+    machine = Cluster(
+        groups=(NodeGroup("thin", 4, {"core": 1}),),
+        partitions=(Partition("1", (0, 1)), Partition("2", (2,)), Partition("3", (1, 2, 3))),
+    )
+    partition, wide = [1, 1, 2, 3, 3], [1, 2, 1, 1, 1]
+    jobs = few_jobs(4, [0, 1, 2, 3, 4], [100] * 5, wide, partition=partition)
+    found = hpcgym.simulate(jobs, backfill="slurm", cluster=machine, engine=engine)
+    # the second needs both nodes of 1; the last would fit on node 1, which is one of them
+    assert found.start[[0, 2, 3]].tolist() == [0, 2, 3]
+    assert found.start[[1, 4]].min() >= 30
+    assert found.backfilled[:4].tolist() == [False, False, True, True]
+    had = found.allocation
+    assert had is not None
+    assert had.node[had.first[[2, 3]]].tolist() == [2, 3]

@@ -8,16 +8,18 @@ from typing import Any
 import pytest
 
 from hpcgym.errors import HpcgymError
-from hpcgym.machine import Cluster, find_cluster
+from hpcgym.machine import Cluster, NodeGroup, find_cluster
 from hpcgym.machine.slurm import read_slurm_conf
-from hpcgym.replay.configuration import Machine, cores_of, scheduling_of, slurm_conf
+from hpcgym.replay.configuration import Machine, Node, nodes_of, scheduling_of, slurm_conf
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.slurm_conf import scheduler_of_slurm
 
 
 def written(folder: Path, scheduler: Scheduler, cores: tuple[int, ...] = (8,)) -> Path:
     path = folder / "slurm.conf"
-    path.write_text(slurm_conf(folder, Machine(cores, 12_345), "me", scheduling_of(scheduler)))
+    path.write_text(
+        slurm_conf(folder, Machine((*map(Node, cores),), 12_345), "me", scheduling_of(scheduler))
+    )
     return path
 
 
@@ -92,8 +94,10 @@ def test_rules_that_slurm_does_not_have_are_refused(scheduler: Scheduler) -> Non
         scheduling_of(scheduler)
 
 
-def test_a_pool_is_one_node_and_nodes_have_one_core() -> None:
-    assert cores_of(Cluster(100)) == (100,)
-    assert cores_of(find_cluster("7x1x1")) == (1,) * 7
-    with pytest.raises(HpcgymError, match="have 8 core"):
-        cores_of(find_cluster("4x2x4"))
+def test_a_pool_is_one_node_and_nodes_have_cores_and_memory() -> None:
+    assert nodes_of(Cluster(100)) == ((100, None),)
+    assert nodes_of(find_cluster("2x2x4")) == ((8, None),) * 2
+    thin, fat = NodeGroup("thin", 2, {"core": 4}), NodeGroup("fat", 1, {"core": 8, "mem": 64})
+    assert nodes_of(Cluster(groups=(thin, fat))) == ((4, 0), (4, 0), (8, 64))
+    with pytest.raises(HpcgymError, match="group 'gpu' also have gpu"):
+        nodes_of(find_cluster("eurora"))

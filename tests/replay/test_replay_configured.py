@@ -14,7 +14,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster, NodeGroup, Partition
 from hpcgym.machine.slurm import read_slurm_conf
 from hpcgym.replay import facts_of, replay_on_slurm
-from hpcgym.replay.configuration import Machine, cores_of, is_aged, settings_of, slurm_conf
+from hpcgym.replay.configuration import Machine, is_aged, nodes_of, settings_of, slurm_conf
 from hpcgym.workload import Workload
 
 #: Partitions overlap; "2" comes first, and has a factor.
@@ -43,14 +43,6 @@ def in_partitions() -> Workload:
     jobs = jobs.take(jobs.requested_processors <= 6)
     short = (jobs.requested_time <= 3600) & (jobs.requested_processors <= 4)
     return jobs.with_columns(partition=1 + short)
-
-
-def test_a_replay_has_no_qos(tmp_path: Path) -> None:
-    file, qos = written(tmp_path), tmp_path / "qos.txt"
-    qos.write_text("Name|Priority\nnormal|1\n")
-    jobs = hpcgym.load_workload("lublin:jobs=5,processors=4")
-    with pytest.raises(HpcgymError, match="a replay on Slurm has no database of QOS: leave :qos= "):
-        replay_on_slurm(jobs, f"{file}:qos={qos}")
 
 
 def test_slurm_is_given_what_the_file_says(tmp_path: Path) -> None:
@@ -91,7 +83,7 @@ def test_slurm_ignores_ages_and_is_driven_by_them(tmp_path: Path) -> None:
 
 def test_partitions_are_written_as_they_were_read(tmp_path: Path) -> None:
     conf = read_slurm_conf(written(tmp_path))
-    machine = Machine(cores_of(conf.cluster), 12_345, conf.cluster.partitions)
+    machine = Machine(nodes_of(conf.cluster), 12_345, conf.cluster.partitions)
     text = slurm_conf(tmp_path, machine, "me", settings_of(conf))
     found = read_slurm_conf(written(tmp_path, text)).cluster.partitions
     own = [(one.nodes, one.priority_tier, one.priority_factor) for one in found]
@@ -105,7 +97,7 @@ def test_a_name_that_slurm_cannot_have_is_refused(name: str) -> None:
     nodes = NodeGroup("thin", 2, {"core": 1})
     machine = Cluster(groups=(nodes,), partitions=(Partition(name, (0,)),))
     with pytest.raises(HpcgymError, match="cannot call a partition"):
-        cores_of(machine)
+        nodes_of(machine)
 
 
 @pytest.mark.filterwarnings("ignore:.*follow")

@@ -35,6 +35,11 @@ class FreshNodePlan : private NodePlan {
     if (table_) return table_->close(window, cells_[index(close_for(m, window))]);
     NodePlan::close(m, window);
   }
+  // From now on no job may have a node of a partition, while jobs start in order, as Slurm starts
+  // them; return whether any node is left open.
+  bool shut_partition(const Nodes& m, i64 partition) {
+    return table_->shut_partition(m, partition);
+  }
   // Give back all that a suspended job has, at its expected end.
   void gives_back(const Nodes& m, i64 j, i64, i64 end) {
     if (table_) return table_->note(end, j);

@@ -31,6 +31,7 @@ inline constexpr i64 any_number = i64{1} << 40;
 // N nodes, R resources. The memory is somebody else's, and lives as long as the layout.
 struct Layout {
   i64 n_nodes = 0, n_resources = 0;
+  i64 n_partitions = 0;           // so many of the resources, the last ones
   i64 n_rows = 0;                 // jobs, and behind them who else holds nodes
   // (n_rows, 2 + R) units, what each of them takes, and how many may lie on one node
   const i64* needs = nullptr;
@@ -82,6 +83,13 @@ struct Layout {
   bool is_single(i64 j) const { return single[index(kind[index(j)])]; }
   // (R + 1,) of a unit; behind it, how many may lie on one node.
   const i64* demand(i64 j) const { return needs + j * (2 + n_resources) + 1; }
+
+  // The resource that the partition of a job is, or -1 of one that may have any node.
+  i64 partition(i64 j) const {
+    for (i64 r = n_resources - n_partitions; r < n_resources; ++r)
+      if (demand(j)[r] > 0) return r;
+    return -1;
+  }
 
   // How many units of that demand there is `room` for on a node, at most `most`.
   i64 held(const i64* room, const i64* demand, i64 most) const {

@@ -57,6 +57,19 @@ class NodeTable {
   void close(const Window& window, std::span<const Cell> cells) {
     shut(&Period::by_windows, std::max(window.begin, now_), window.end, cells);
   }
+  // From now on no job may have a node of a partition; return whether any node is left open.
+  bool shut_partition(const Nodes& m, i64 partition) {
+    const Layout& l = m.layout();
+    const std::size_t first = split(now_);
+    bool is_open = false;
+    for (i64 node = 0; node < l.n_nodes; ++node) {
+      const bool shuts = l.capacity[node * l.n_resources + partition] > 0;
+      for (std::size_t p = first; shuts && p < periods_.size(); ++p)
+        periods_[p].by_windows.remove(node);
+      is_open |= periods_[first].by_windows.has(node);
+    }
+    return is_open;
+  }
   // When a job can start; its place is chosen unless that is later than `last`. Where it is later
   // than `latest`, any later time will do.
   i64 reserve(Nodes& m, i64 j, i64 length, i64 last, i64 latest) {

@@ -1,0 +1,273 @@
+"""Limits of QOS and of accounts, given to Slurm without a database.
+
+Where the database of accounts does not answer, slurmctld reads what it last knew of it: the files
+``last_tres`` and ``assoc_mgr_state`` among its states. They are written here, as
+``src/common/assoc_mgr.c`` and ``slurmdb_pack.c`` of Slurm 22.05 pack them; two later releases read
+them too.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from hpcgym.errors import HpcgymError
+from hpcgym.scheduler.restrictions import Quota
+from hpcgym.workload.model import Workload
+
+# --- Quotas as limits of Slurm --------------------------------------------------------------------
+
+
+class Limit(NamedTuple):
+    """How many jobs may run at once, and how many processors they may have; None: any number."""
+
+    jobs: int | None = None
+    processors: int | None = None
+
+    def and_of(self, quota: Quota) -> Limit:
+        """Return the tighter of this limit and a quota."""
+        both = zip(self, (quota.jobs, quota.processors), strict=True)
+        least = [min((one for one in pair if one is not None), default=None) for pair in both]
+        return Limit(*least)
+
+
+class Limits(NamedTuple):
+    """What Slurm is told of accounts and QOS.
+
+    Users of a log are accounts, and queues QOS, since the owner of a replay is the only user.
+
+    Attributes
+    ----------
+    of_all, of_each : limits of all jobs, and of those of each account.
+    of_qos : QOS -> limits of its jobs, of those of each account in it, and its priority.
+    account, qos : of each job.
+    """
+
+    of_all: Limit
+    of_each: Limit
+    of_qos: Mapping[str, tuple[Limit, Limit, int]]
+    account: Sequence[str]
+    qos: Sequence[str]
+
+    def words(self, row: int) -> list[str]:
+        """Return what ``sbatch`` is told of a job."""
+        return [f"--account={self.account[row]}", f"--qos={self.qos[row]}"]
+
+
+def limits_of(
+    jobs: Workload, quotas: Iterable[Quota], priority: Mapping[int, int] | None = None
+) -> Limits:
+    """Return limits of Slurm that are some quotas.
+
+    Parameters
+    ----------
+    priority : of queues by their numbers; 0 of others.
+
+    Raises
+    ------
+    HpcgymError : a quota that is no limit of Slurm: one of other columns than user and queue, or
+        of jobs that are submitted, which Slurm refuses, and which wait outside in a simulation.
+    """
+    of_all, of_each = Limit(), Limit()
+    ranks = {} if priority is None else priority
+    of_qos = {
+        number: (Limit(), Limit(), ranks.get(number, 0))
+        for number in np.unique(jobs.queue).tolist()
+    }
+    for quota in quotas:
+        if (
+            quota.submitted is not None
+            or quota.each not in ((), ("user",))
+            or {column for column, _ in quota.where} - {"queue", "qos"}
+        ):
+            raise HpcgymError(
+                f"a replay on Slurm has no quota {quota}: those of jobs and processors that run are"
+                " possible, of all jobs, of each user, of a queue, or of each user of a queue"
+            )
+        if not quota.where:
+            if quota.each:
+                of_each = of_each.and_of(quota)
+            else:
+                of_all = of_all.and_of(quota)
+            continue
+        for number in np.unique(jobs.queue[quota.counted(jobs) >= 0]).tolist():
+            together, each, rank = of_qos[number]
+            if quota.each:
+                each = each.and_of(quota)
+            else:
+                together = together.and_of(quota)
+            of_qos[number] = (together, each, rank)
+    return Limits(
+        of_all,
+        of_each,
+        {_called("q", number): limits for number, limits in of_qos.items()},
+        [_called("u", number) for number in jobs.user_id.tolist()],
+        [_called("q", number) for number in jobs.queue.tolist()],
+    )
+
+
+def _called(letter: str, number: int) -> str:
+    """Return what Slurm calls a user or a queue: names of logs may be none that it takes."""
+    return f"{letter}{number}" if number >= 0 else f"{letter}none"
+
+
+# --- The files of slurmctld -----------------------------------------------------------------------
+
+_VERSION = 38 << 8  # SLURM_22_05_PROTOCOL_VERSION
+_ASSOCS, _USERS, _QOS = 1404, 1406, 1447  # DBD_ADD_ASSOCS, DBD_ADD_USERS, DBD_ADD_QOS
+_ENDLESS, _NOTHING = 0xFFFFFFFF, 0xFFFFFFFE  # INFINITE, NO_VAL
+_ROOT = "root"
+#: Types of resources by their numbers from 1 on; Slurm does not start without one of them.
+_RESOURCES = ("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages")
+_CPU = _RESOURCES.index("cpu") + 1
+
+
+def write_limits(folder: Path, limits: Limits, user: str, number: int, now_s: int) -> None:
+    """Write what slurmctld reads of limits where no database answers.
+
+    Parameters
+    ----------
+    folder : ``StateSaveLocation``.
+    user, number : who submits all jobs, and the number of this user of the system.
+    now_s : time since 1970 at which the files are written [s].
+    """
+    head = struct.pack(">HQ", _VERSION, now_s)
+    resources = [_resource(place, name) for place, name in enumerate(_RESOURCES, 1)]
+    (folder / "last_tres").write_bytes(head + _listed(resources))
+    qos = {name: place for place, name in enumerate(limits.of_qos, 1)}
+    parts = {
+        _USERS: [_user(user, number)],
+        _QOS: [_one_qos(qos[name], name, *told) for name, told in limits.of_qos.items()],
+        _ASSOCS: _associations(limits, [*qos.values()], user, number),
+    }
+    told = b"".join(struct.pack(">H", kind) + _listed(some) for kind, some in parts.items())
+    (folder / "assoc_mgr_state").write_bytes(head + told)
+
+
+def _listed(records: Sequence[bytes]) -> bytes:
+    """Return a list of records, with the status that it was found by."""
+    return struct.pack(">I", len(records)) + b"".join(records) + struct.pack(">I", 0)
+
+
+def _numbers(*numbers: int) -> bytes:
+    return struct.pack(f">{len(numbers)}I", *numbers)
+
+
+def _text(text: str = "") -> bytes:
+    """Return a text; an empty one is none."""
+    told = text.encode() + b"\0" if text else b""
+    return struct.pack(">I", len(told)) + told
+
+
+def _texts(number: int) -> bytes:
+    return _text() * number
+
+
+def _most(number: int | None) -> int:
+    return _ENDLESS if number is None else number
+
+
+def _processors(limit: Limit) -> bytes:
+    return _text("" if limit.processors is None else f"{_CPU}={limit.processors}")
+
+
+def _resource(number: int, name: str) -> bytes:
+    kind, _, name = name.partition("/")
+    return struct.pack(">QQI", 0, 0, number) + _text(name) + _text(kind)
+
+
+def _user(name: str, number: int) -> bytes:
+    """Return a user: no administrator, of whom associations stand elsewhere."""
+    return b"".join(
+        (
+            struct.pack(">HII", 1, _NOTHING, _NOTHING),
+            _texts(2),
+            _numbers(0),
+            _text(name),
+            _text(),
+            _numbers(number, _NOTHING),
+        )
+    )
+
+
+def _one_qos(number: int, name: str, together: Limit, each: Limit, priority: int) -> bytes:
+    """Return a QOS with limits of all its jobs and of those of each account."""
+    double = struct.pack(">d", 1e6)  # 1.0
+    endless = struct.pack(">d", _ENDLESS * 1e6)
+    return b"".join(
+        (
+            _text(),
+            _numbers(number, 0, 0),  # flags, GraceTime
+            _texts(2),
+            _processors(together),
+            _numbers(_most(together.jobs), _ENDLESS, _ENDLESS, _ENDLESS),
+            _texts(3),
+            _processors(each),
+            _texts(3),
+            _numbers(_most(each.jobs), *[_ENDLESS] * 7),
+            _text(),
+            _text(name),
+            _numbers(_NOTHING, _NOTHING),  # whom it preempts
+            struct.pack(">H", 0),
+            _numbers(_ENDLESS, priority),
+            double,
+            endless,
+            endless,
+        )
+    )
+
+
+def _associations(limits: Limits, qos: Sequence[int], user: str, number: int) -> list[bytes]:
+    """Return the root, the accounts below it, and the one user in each of them."""
+    accounts = sorted({*limits.account})
+    known = _numbers(len(qos)) + b"".join(_text(str(one)) for one in qos)
+    last = 4 * len(accounts) + 2
+    found = [_association(1, _ROOT, limits.of_all, known, (0, 1, last))]
+    for place, account in enumerate(accounts):
+        own, left = 2 * place + 2, 4 * place + 2
+        where = (1, left, left + 3)
+        found.append(_association(own, account, limits.of_each, known, where, _ROOT))
+        inside = (own, left + 1, left + 2)
+        found.append(
+            _association(own + 1, account, Limit(), known, inside, user=user, user_number=number)
+        )
+    return found
+
+
+def _association(
+    number: int,
+    account: str,
+    limit: Limit,
+    qos: bytes,
+    place: tuple[int, int, int],
+    parent: str = "",
+    user: str = "",
+    user_number: int = _NOTHING,
+) -> bytes:
+    """Return an association; ``place`` is its parent, and where its children begin and end."""
+    above, left, right = place
+    return b"".join(
+        (
+            _numbers(_NOTHING),
+            _text(account),
+            _text("replay"),
+            struct.pack(">IHI", 0, 0, 1),
+            _texts(2),
+            _processors(limit),
+            _numbers(_most(limit.jobs), _ENDLESS, _ENDLESS, _ENDLESS),
+            struct.pack(">IHI", number, 0, left),
+            _texts(4),
+            _numbers(*[_ENDLESS] * 5),
+            _text(parent),
+            _numbers(above),
+            _text(),
+            _numbers(0),
+            qos,
+            _numbers(right, user_number),
+            _text(user),
+        )
+    )

@@ -1,0 +1,170 @@
+"""Replays of what sites have: nodes of several cores, limits of QOS, windows for maintenance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from slurm_here import needs_slurm
+
+import hpcgym
+from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.machine import Cluster, NodeGroup, find_cluster
+from hpcgym.replay import facts_of, replay_on_slurm
+from hpcgym.replay.accounts import Limit, limits_of
+from hpcgym.replay.configuration import Node, asks_of, scheduling_of
+from hpcgym.replay.private import private_slurm, read_records
+from hpcgym.scheduler.rules import read_quotas
+from hpcgym.workload import Workload
+
+CONF = """
+NodeName=n[01-04] CPUs=8
+PartitionName=batch Nodes=n[01-03] Default=YES PriorityJobFactor=1
+PartitionName=short Nodes=n[03-04] PriorityJobFactor=4
+PriorityType=priority/multifactor
+PriorityWeightPartition=1000
+PriorityWeightQOS=2000
+"""
+QOS = """Name|Priority|GrpTRES|MaxJobsPU|MaxTRESPU
+normal|10||4|cpu=16
+long|0|cpu=16||
+"""
+QUOTAS = "all:processors=30;user:jobs=5;queue=1:jobs=3;queue=1:processors=9;qos=2/user:jobs=2"
+
+
+def site_jobs(jobs: int, load: float) -> Workload:
+    """Jobs of whole nodes, of a part of one, and of tasks that lie anywhere."""
+    made = hpcgym.load_workload(f"lublin:jobs={jobs},processors=32,load={load},seed=1")
+    random = np.random.default_rng(1)
+    processors = np.minimum(made.requested_processors, 16)
+    several, loose = processors > 8, random.random(jobs) < 0.5
+    requested = -(-made.requested_time // 60) * 60
+    table = {
+        "submit_time": made.submit_time,
+        "run_time": np.maximum(made.run_time, 1),
+        "requested_time": requested,
+        "units": np.where(several, -(-processors // 8), np.where(loose, processors, 1)),
+        "core": np.where(several, 8, np.where(loose, 1, processors)),
+        "units_per_node": np.where(loose & ~several, -1, 1),
+        "partition_name": np.where(requested <= 7200, "short", "batch"),
+        "queue_name": np.where(requested > 36_000, "long", "normal"),
+        "user": [f"user-{number}" for number in random.integers(1, 5, jobs)],
+    }
+    return hpcgym.load_workload(pd.DataFrame(table), processors=32)
+
+
+def some(**columns: list[int]) -> Workload:
+    """Three jobs."""
+    usual = {"submit_time": [0, 1, 2], "run_time": [60] * 3, "requested_time": [60] * 3}
+    return hpcgym.load_workload(pd.DataFrame({**usual, **columns}), processors=64)
+
+
+# --- Nodes of several cores -----------------------------------------------------------------------
+
+
+def test_units_are_tasks() -> None:
+    jobs = some(units=[6, 2, 1], core=[2, 4, 3], units_per_node=[3, 1, -1])
+    assert asks_of(jobs, find_cluster("8x1x8")) == [
+        ["-n", "6", "-c", "2", "--ntasks-per-node=3"],
+        ["-n", "2", "-c", "4", "-N", "2"],
+        ["-n", "1", "-c", "3", "-N", "1"],
+    ]
+    assert asks_of(jobs, Cluster(64)) == [["-n", "12"], ["-n", "8"], ["-n", "3"]]
+
+
+def test_memory_is_that_of_a_core_or_of_a_node() -> None:
+    machine = Cluster(groups=(NodeGroup("thin", 8, {"core": 8, "mem": 64_000}),))
+    jobs = some(units=[6, 2, 1], core=[2, 4, 3], units_per_node=[-1, 1, -1], mem=[10, 1001, 7])
+    told = [words[-1] for words in asks_of(jobs, machine)]
+    assert told == ["--mem-per-cpu=5M", "--mem=1001M", "--mem=7M"]
+    for odd in ([11, 8, 8], [0, 8, 8]):
+        with pytest.raises(WorkloadError, match="MB for 2 cores"):
+            asks_of(some(units=[6, 2, 1], core=[2, 4, 3], mem=odd), machine)
+
+
+def test_processors_of_each_node_are_read() -> None:
+    line = "JobId=1 Name={} JobState=COMPLETED NodeList=n[1-3] {}"
+    times = " ".join(f"{one}Time=1970-01-01T00:00:01" for one in ("Submit", "Start", "End"))
+    told = "\n".join(line.format(name, times) for name in ("job-0", "job-1"))
+    found = read_records(told, 0, "job-1 4(x2),12\n")
+    assert [one.processors for one in found] == [(), (4, 4, 12)]
+
+
+# --- Limits ---------------------------------------------------------------------------------------
+
+
+def test_quotas_are_limits_of_accounts_and_qos() -> None:
+    jobs = some(queue=[1, 2, 2], user_id=[7, 7, 8], requested_processors=[1, 1, 1])
+    found = limits_of(jobs, read_quotas(f"{QUOTAS};all:processors=40"), {2: 50})
+    assert (found.of_all, found.of_each) == (Limit(processors=30), Limit(jobs=5))
+    assert found.of_qos == {
+        "q1": (Limit(3, 9), Limit(), 0),
+        "q2": (Limit(), Limit(jobs=2), 50),
+    }
+    assert [found.words(row) for row in (0, 2)] == [
+        ["--account=u7", "--qos=q1"],
+        ["--account=u8", "--qos=q2"],
+    ]
+
+
+@pytest.mark.parametrize("quota", ["user:submitted=5", "group:jobs=3", "partition=1/user:jobs=3"])
+def test_what_is_no_limit_of_slurm_is_refused(quota: str) -> None:
+    jobs = some(requested_processors=[1, 1, 1], partition=[1, 1, 1])
+    with pytest.raises(HpcgymError, match="a replay on Slurm has no quota"):
+        limits_of(jobs, read_quotas(quota))
+
+
+def test_jobs_that_stop_others_are_refused() -> None:
+    jobs = some(requested_processors=[1, 1, 1])
+    rules = hpcgym.Scheduler(backfill="slurm", preemption="qos:1>2")
+    with pytest.raises(HpcgymError, match="no job stops another"):
+        replay_on_slurm(jobs, rules)
+
+
+@needs_slurm
+def test_slurm_knows_the_limits() -> None:
+    """It has no database: it reads them among its states, and tells them as it always does."""
+    jobs = some(queue=[1, 2, 2], user_id=[7, 7, 8], requested_processors=[1, 1, 1])
+    limits = limits_of(jobs, read_quotas(QUOTAS), {2: 50})
+    settings = scheduling_of(hpcgym.Scheduler(backfill="slurm"))
+    with private_slurm((Node(8),), settings, 30, limits=limits) as slurm:
+        slurm.begin(0)
+        slurm.advance(0)
+        slurm.submit("mine", ["-n", "1", *limits.words(1)], 600, 300)
+        slurm.advance(5)
+        told = slurm.run("scontrol", "-o", "show", "assoc_mgr", "flags=qos,assoc").splitlines()
+    for begin, *parts in (
+        ("ClusterName=replay Account=root ", "GrpJobs=N(1)", "GrpTRES=cpu=30(1)"),
+        ("ClusterName=replay Account=u7 UserName= ", "GrpJobs=5(1)", "GrpTRES=cpu=N(1)"),
+        ("ClusterName=replay Account=u8 UserName= ", "GrpJobs=5(0)"),
+        ("QOS=q1(", "GrpJobs=3(0)", "GrpTRES=cpu=9(0)", "Priority=0"),
+        ("QOS=q2(", "GrpJobs=N(1)", "MaxJobsPA=2(1)", "Priority=50"),
+    ):
+        line = next(one for one in told if one.startswith(begin))
+        assert [part for part in parts if f" {part}" not in line.replace("{", " ")] == [], line
+
+
+# --- All of it together ---------------------------------------------------------------------------
+
+
+@needs_slurm
+@pytest.mark.filterwarnings("ignore:.*follow", "ignore:.*settings that", "ignore:.*its jobs ran")
+def test_a_site_with_limits_and_a_window(tmp_path: Path) -> None:
+    conf, qos = tmp_path / "site.conf", tmp_path / "qos.txt"
+    conf.write_text(CONF)
+    qos.write_text(QOS)
+    jobs, window = site_jobs(100, 1.5), {"maintenance": "10000/20000:nodes=0"}
+    found = replay_on_slurm(jobs, f"{conf}:qos={qos}", restrictions=window)
+    facts = facts_of(found)
+    assert facts["close_starts"] >= 0.98, facts
+    had = found.replayed.allocation
+    assert had is not None
+    assert (np.add.reduceat(had.units, had.first[:-1]) == jobs.units).all()
+    closed = (found.replayed.start < 20_000) & (found.replayed.end > 10_000)
+    assert not {*had.node[np.repeat(closed, np.diff(had.first))].tolist()} & {0}
+    for name, value in {"quota": (), "maintenance": ()}.items():  # both matter here
+        rules = found.simulated.scheduler.but(**{name: value})
+        other = hpcgym.simulate(jobs, rules, cluster=str(conf))
+        assert (other.start != found.simulated.start).mean() > 0.05
