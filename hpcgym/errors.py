@@ -256,13 +256,7 @@ def watts(name: str, power: Any) -> float:
 
 def seconds(name: str, time: Any) -> int:
     """Return whole seconds as an int, or say that they cannot be."""
-    try:
-        number = operator.index(time)
-    except TypeError:
-        number = -1
-    if not 0 <= number <= MOST_SECONDS:
-        raise HpcgymError(f"{name} must be whole seconds from 0 to {MOST_SECONDS}, not {time!r}")
-    return number
+    return whole(name, time, 0, MOST_SECONDS, "whole seconds")
 
 
 def whole_column(name: str, values: Any) -> NDArray[np.int64]:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.naming import Clock
+from hpcgym.naming import NO_LIMIT, NO_LIMIT_S, Clock
 from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import (
     Log,
@@ -166,8 +166,8 @@ def _megabytes(text: str) -> int:
 
 
 def _seconds(text: str) -> int:
-    """Return the seconds of ``600`` or ``24:00:00``; -1 of INFINITY."""
-    return MISSING if text.casefold() == "infinity" else lasted(text) or MISSING
+    """Return the seconds of ``600`` or ``24:00:00``; of INFINITY a year, as in dumps of Slurm."""
+    return NO_LIMIT_S if text.casefold() in NO_LIMIT else lasted(text) or MISSING
 
 
 #: Column of jobs -> the field that tells it.

@@ -40,7 +40,7 @@ def test_logs_of_grid_engine(tmp_path: Path) -> None:
         "# Version: 6.2u5\n#\n# DO NOT MODIFY THIS FILE MANUALLY!\n#\n",
         record(),
         record(id=8, category="-u ann -l cpu=24:00:00,h_rt=24:00:00,mem_free=1.5g", slots=1),
-        record(id=9, task=3, category="NONE", exit=1, submit=BEGAN + 10),
+        record(id=9, task=3, category="-l h_rt=INFINITY", exit=1, submit=BEGAN + 10),
         record(id=9, task=12, failed=100, rest=[], used="1e6", project="bio", submit=BEGAN + 10),
         record(id=10, start=0, end=0, failed=21),
         record(id=7, pe="1.n2"),
@@ -56,7 +56,7 @@ def test_logs_of_grid_engine(tmp_path: Path) -> None:
     assert workload.submit_time.tolist() == [0, 0, 10, 10, 20]
     assert workload.wait_time.tolist() == [100, 100, 90, 90, 10]
     assert workload.run_time.tolist() == [50, 50, 50, 50, 60]
-    assert workload.requested_time.tolist() == [3600, 86_400, -1, 3600, -1]
+    assert workload.requested_time.tolist() == [3600, 86_400, 31_536_000, 3600, -1]
     assert workload.requested_processors.tolist() == [4, 1, 4, 4, 4]
     assert workload.requested_memory.tolist() == [2_048_000, 1_431_000, -1, 2_048_000, 1000]
     assert workload.used_memory.tolist() == [1000, 4000, 1000, 245, 2_276_332]
