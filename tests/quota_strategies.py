@@ -13,12 +13,21 @@ COLUMNS = {"user": "user_id", "group": "group_id", "queue": "queue", "array": "a
 Slow = tuple[list[Any], float, float]
 
 
-def keys_of(workload: Workload, names: list[str], only: int | None) -> list[Any]:
+#: Of which queues jobs count: of all, or of some.
+ONLY = st.sampled_from([(), (), (1,), (2,), (1, 2)])
+
+
+def named(only: tuple[int, ...]) -> list[str]:
+    """Return the part of a quota that names these queues."""
+    return [f"queue={'|'.join(map(str, only))}"] if only else []
+
+
+def keys_of(workload: Workload, names: list[str], only: tuple[int, ...]) -> list[Any]:
     """The key of each job, by some columns; None: it does not count."""
     parts = [workload.columns[COLUMNS[name]].tolist() for name in names]
     found: list[Any] = []
     for row, queue in enumerate(workload.queue.tolist()):
-        counts = only in (None, queue) and not ("array" in names and workload.array[row] < 0)
+        counts = (not only or queue in only) and not ("array" in names and workload.array[row] < 0)
         found.append(tuple(part[row] for part in parts) if counts else None)
     return found
 
@@ -29,12 +38,12 @@ def quotas(draw: st.DrawFn, workload: Workload) -> tuple[str, list[Slow]]:
     texts, slow = [], []
     for _ in range(draw(st.integers(1, 3))):
         each = draw(st.lists(st.sampled_from(list(COLUMNS)), max_size=2, unique=True))
-        only = draw(st.sampled_from([None, 1, 2]))
+        only = draw(ONLY)
         keys, widths = keys_of(workload, each, only), workload.requested_processors.tolist()
         widest = max((w for w, key in zip(widths, keys, strict=True) if key is not None), default=1)
         jobs = draw(st.sampled_from([None, 1, 2, 3]))
         processors = draw(st.integers(widest, 2 * widest)) if jobs is None else None
-        parts = ([] if only is None else [f"queue={only}"]) + each or ["all"]
+        parts = named(only) + each or ["all"]
         bound = f"jobs={jobs}" if jobs else f"processors={processors}"
         texts.append(f"{'/'.join(parts)}:{bound}")
         slow.append((keys, jobs or math.inf, processors or math.inf))

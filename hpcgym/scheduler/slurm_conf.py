@@ -16,7 +16,7 @@ from hpcgym.naming import MOST_NICE, WEEK_S
 from hpcgym.scheduler import slurm_assoc, slurm_qos
 from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
-from hpcgym.scheduler.restrictions import BOUNDS, MODES
+from hpcgym.scheduler.restrictions import MODES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.slurm_assoc import Association, read_associations
 from hpcgym.scheduler.slurm_qos import Qos, read_qos
@@ -36,6 +36,14 @@ _MULTIFACTOR = (
     "priorityweightpartition",
 )  # fmt: skip
 _BASIC = "priority/basic"
+#: Limits of associations in whose place those of a job's QOS hold: name, and fields of both.
+_IN_PLACE = (
+    ("GrpJobs", "group_jobs", "group_jobs"),
+    ("GrpSubmit", "group_submitted", "group_submitted"),
+    ("GrpTRES", "group_tres", "group_tres"),
+    ("MaxJobs", "max_jobs_per_user", "max_jobs"),
+    ("MaxSubmit", "max_submitted_per_user", "max_submitted"),
+)
 #: Columns of QOS that say who stops whom.
 _STOPPING = ("Preempt", "PreemptMode", "PreemptExemptTime")
 
@@ -137,20 +145,19 @@ def _warn_of_associations(
     path: str | Path | None, members: Sequence[Association], known: Sequence[Qos]
 ) -> None:
     """Warn of what associations say that is not followed, or not as Slurm does beside QOS."""
-    quotas, left = slurm_assoc.limits_as_quotas(members)
+    left = slurm_assoc.limits_as_quotas(members)[1]
     if left:
         text = f"{path}: not followed: {', '.join(in_short(left, slurm_assoc.KIND))}"
         warn_caller(text, HpcgymWarning, [str(one) for one in left])
-    of_qos = slurm_qos.limits_as_quotas(known)[0]
     both = [
         name
-        for name in BOUNDS
-        if all(any(getattr(quota, name) for quota in each) for each in (quotas, of_qos))
+        for name, of_qos, own in _IN_PLACE
+        if any(getattr(one, of_qos) for one in known) and any(getattr(one, own) for one in members)
     ]
     if both:
         text = (
-            f"{path}: bounds of {', '.join(both)} hold beside those of QOS, which in Slurm take the"
-            " place of the same ones of associations"
+            f"{path}: {', '.join(both)} hold beside the same of QOS, which in Slurm take the place"
+            " of these for the jobs of that QOS"
         )
         warn_caller(text, HpcgymWarning)
 

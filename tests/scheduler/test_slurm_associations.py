@@ -271,7 +271,9 @@ def test_limits_of_qos_and_of_associations(tmp_path: Path) -> None:
     qos.write_text("Name|GrpJobs|MaxSubmitPU\nnormal|2|9\n")
     name = f"{file}:assoc={path}+qos={qos}"
     assert files_of(name) == (str(file), str(qos), path)
-    with pytest.warns(HpcgymWarning, match="bounds of jobs hold beside those of QOS") as told:
+    with pytest.warns(
+        HpcgymWarning, match="assoc.txt: GrpJobs hold beside the same of QOS"
+    ) as told:
         scheduler = find_scheduler(name)
     assert len(told) == 1
     assert scheduler.describe()["quota"] == (
