@@ -55,6 +55,13 @@ def dump(*jobs: tuple[int, int, str, int, int]) -> str:
             ["0", "1200", "120"],
             ["0:1", "0:1", "0:1"],
         ),
+        # nor where its limit is that of the partition, which is told and endless
+        (
+            "n1 CPUs=4",
+            [(0, 1200, "Partition_Limit", 2, 1), (1, 600, "60", 4, 1), (2, 1500, "60", 2, 1)],
+            ["0", "1620", "120"],
+            ["0:1", "0:1", "0:1"],
+        ),
     ],
 )
 def test_jobs_lie_where_slurm_places_them(

@@ -13,6 +13,7 @@ from hpcgym.machine.pool import Cluster
 from hpcgym.machine.slurm import keys, lines, nodes
 from hpcgym.machine.slurm.keys import OtherSetting
 from hpcgym.machine.slurm.lines import NOT_READ, Thing, hosts_of, not_read, several, things
+from hpcgym.naming import NO_LIMIT_S
 
 # --- Partitions of a slurm.conf -------------------------------------------------------------------
 
@@ -59,12 +60,15 @@ def _partition(line: Thing, members: Sequence[int], whole: bool) -> Partition:
         raise HpcgymError(f"{line.place('state')}: {unknown('state', state, STATES)}")
     names = ("allow_accounts", "deny_accounts", "allow_qos", "deny_qos")
     both = line.number("priority", None)
+    max_time_s, default_time_s = line.time("maxtime"), line.time("defaulttime")
+    if default_time_s is None and max_time_s is None and line.text("maxtime"):
+        default_time_s = NO_LIMIT_S  # told, and no limit: jobs that ask for none have none
     return Partition(
         name=line.name,
         nodes=tuple(members),
         default=line.text("default") in _YES,
-        max_time_s=line.time("maxtime"),
-        default_time_s=line.time("defaulttime"),
+        max_time_s=max_time_s,
+        default_time_s=default_time_s,
         min_nodes=line.number("minnodes", 0),
         max_nodes=line.number("maxnodes", None),
         priority_tier=line.number("prioritytier", 1) if both is None else both,
