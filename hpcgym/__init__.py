@@ -11,68 +11,54 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.envs import register
-from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.version import __version__
+import lazy_loader
+
+from hpcgym.envs.ids import register
 
 if TYPE_CHECKING:
-    from hpcgym.explanation.explain import explain
-    from hpcgym.explore import show
-    from hpcgym.machine.pool import Cluster
-    from hpcgym.machine.speedups import Heatmap, generate_speedups, read_speedups
-    from hpcgym.schedule.result import Result, recorded
-    from hpcgym.scheduler.rules import Scheduler
-    from hpcgym.simulation.continued import continued
-    from hpcgym.simulation.run import simulate
-    from hpcgym.validation.validate import ScheduleError, validate_schedule
-    from hpcgym.workload.load import load_workload
-    from hpcgym.workload.model import Workload
-
-__all__ = [
-    "Cluster",
-    "Heatmap",
-    "HpcgymError",
-    "Result",
-    "ScheduleError",
-    "Scheduler",
-    "Workload",
-    "WorkloadError",
-    "__version__",
-    "continued",
-    "explain",
-    "generate_speedups",
-    "load_workload",
-    "read_speedups",
-    "recorded",
-    "show",
-    "simulate",
-    "validate_schedule",
-]
+    from hpcgym.errors import HpcgymError as HpcgymError
+    from hpcgym.errors import WorkloadError as WorkloadError
+    from hpcgym.explanation.explain import explain as explain
+    from hpcgym.explore import show as show
+    from hpcgym.machine.pool import Cluster as Cluster
+    from hpcgym.machine.speedups import Heatmap as Heatmap
+    from hpcgym.machine.speedups import generate_speedups as generate_speedups
+    from hpcgym.machine.speedups import read_speedups as read_speedups
+    from hpcgym.schedule.result import Result as Result
+    from hpcgym.schedule.result import recorded as recorded
+    from hpcgym.scheduler.rules import Scheduler as Scheduler
+    from hpcgym.simulation.continued import continued as continued
+    from hpcgym.simulation.run import simulate as simulate
+    from hpcgym.validation.validate import ScheduleError as ScheduleError
+    from hpcgym.validation.validate import validate_schedule as validate_schedule
+    from hpcgym.version import __version__ as __version__
+    from hpcgym.workload.load import load_workload as load_workload
+    from hpcgym.workload.model import Workload as Workload
 
 # imported when first used, so that `import hpcgym` itself costs next to nothing
-_HOMES = {
-    "Cluster": "hpcgym.machine.pool",
-    "Heatmap": "hpcgym.machine.speedups",
-    "Result": "hpcgym.schedule.result",
-    "ScheduleError": "hpcgym.validation.validate",
-    "Scheduler": "hpcgym.scheduler.rules",
-    "Workload": "hpcgym.workload.model",
-    "continued": "hpcgym.simulation.continued",
-    "explain": "hpcgym.explanation",
-    "generate_speedups": "hpcgym.machine.speedups",
-    "load_workload": "hpcgym.workload.load",
-    "read_speedups": "hpcgym.machine.speedups",
-    "recorded": "hpcgym.schedule.result",
-    "show": "hpcgym.explore",
-    "simulate": "hpcgym.simulation.run",
-    "validate_schedule": "hpcgym.validation.validate",
-}
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "errors": ["HpcgymError", "WorkloadError"],
+        "explanation": ["explain"],
+        "explore": ["show"],
+        "machine.pool": ["Cluster"],
+        "machine.speedups": ["Heatmap", "generate_speedups", "read_speedups"],
+        "schedule.result": ["Result", "recorded"],
+        "scheduler.rules": ["Scheduler"],
+        "simulation.continued": ["continued"],
+        "simulation.run": ["simulate"],
+        "validation.validate": ["ScheduleError", "validate_schedule"],
+        "version": ["__version__"],
+        "workload.load": ["load_workload"],
+        "workload.model": ["Workload"],
+    },
+)
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _CLONE = os.path.dirname(_FOLDER)
@@ -124,15 +110,3 @@ if "gymnasium" in sys.modules:
     register()
 else:
     sys.meta_path.insert(0, _AfterGymnasium())
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'hpcgym' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

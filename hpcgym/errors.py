@@ -10,10 +10,11 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # --- The errors that a user can cause, each one clear line ----------------------------------------
 
@@ -261,6 +262,8 @@ def seconds(name: str, time: Any) -> int:
 
 def whole_column(name: str, values: Any) -> NDArray[np.int64]:
     """Return values as an int64 array, or say that they are no whole numbers."""
+    import numpy as np
+
     array = np.asarray(values)
     if array.size and array.dtype.kind not in "iu":
         raise HpcgymError(f"{name} must hold whole numbers, not {array.dtype}")

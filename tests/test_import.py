@@ -9,8 +9,15 @@ import pytest
 
 import hpcgym
 
-#: Gymnasium, with which the environments are registered, imports numpy.
-HEAVY = "pandas matplotlib requests scipy typer rich pyarrow torch"
+HEAVY = "numpy pandas matplotlib requests scipy typer rich pyarrow torch"
+#: Runs a command, whose own lines are not looked at.
+COMMAND = (
+    "import contextlib, io; from hpcgym.cli.program import app\n"
+    "def quiet(words):\n"
+    "    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+    "        app(words)\n"
+    "quiet"
+)
 SIMULATES = "hpcgym.simulate(hpcgym.load_workload('lublin:jobs=50,processors=16'), 'easy')"
 
 
@@ -20,17 +27,27 @@ SIMULATES = "hpcgym.simulate(hpcgym.load_workload('lublin:jobs=50,processors=16'
     [
         ("import hpcgym", HEAVY),
         (f"import hpcgym; {SIMULATES}", "pandas matplotlib requests"),
-        # it reads what agents take, and no agent; TAB would wait for the last two
+        # what the command line needs of them all, and what single commands do
+        ("import hpcgym.cli.program", "numpy pandas scipy torch hpcgym.cli.simulate"),
         (
-            "import hpcgym.cli.program; assert 'hpcgym.agents.settings' in sys.modules",
-            "pandas scipy torch stable_baselines3 hpcgym.agents.search hpcgym.workload"
-            " hpcgym.scheduler",
+            f"{COMMAND}(['--help'])",
+            "numpy pandas pydantic hpcgym.cli.simulate hpcgym.workload.load",
+        ),
+        (f"{COMMAND}(['traces', 'list'])", "pandas hpcgym.scheduler hpcgym.workload.load"),
+        (
+            f"{COMMAND}(['simulate', 'lublin:jobs=12'])",
+            "pandas matplotlib requests",
+        ),
+        # it reads what agents take, and no agent
+        (
+            "import hpcgym.cli.train; assert 'hpcgym.agents.settings' in sys.modules",
+            "pandas scipy torch stable_baselines3 hpcgym.agents.search hpcgym.scheduler",
         ),
         ("import hpcgym.schedule.result", "hpcgym.explanation hpcgym.explore hpcgym.simulation"),
     ],
 )
 def test_what_is_not_needed_is_not_imported(code: str, loads_none_of: str) -> None:
-    more = f"import sys; {code}; print(sorted({{*{loads_none_of.split()}}} & {{*sys.modules}}))"
+    more = f"import sys\n{code}\nprint(sorted({{*{loads_none_of.split()}}} & {{*sys.modules}}))"
     done = subprocess.run([sys.executable, "-c", more], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
@@ -39,5 +56,5 @@ def test_all_names_are_there() -> None:
     for name in hpcgym.__all__:
         assert getattr(hpcgym, name) is not None
     assert dir(hpcgym) == sorted(hpcgym.__all__)
-    with pytest.raises(AttributeError, match="has no attribute 'simulat'"):
+    with pytest.raises(AttributeError, match="No hpcgym attribute simulat"):
         hpcgym.simulat  # noqa: B018

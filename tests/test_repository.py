@@ -134,8 +134,8 @@ def test_commands_in_pages_are_understood(page: Path) -> None:
         if not words or words[0] != "hpcgym":
             continue
         command, words = group, words[1:]
-        while hasattr(command, "commands") and words[0] in command.commands:
-            command, words = command.commands[words[0]], words[1:]
+        while hasattr(command, "commands") and words[0] in command.list_commands(None):
+            command, words = command.get_command(None, words[0]), words[1:]
         command.make_context("hpcgym", words)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hpcgym.cli import loading, names
+from hpcgym.cli import loading
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import rules_of
 from hpcgym.cli.tables import Format, Sheet, of_frame, rows_of, show
@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 _SHOWN = (10, 3)
 
 
-@grouped(
-    {
-        "Schedulers (--scheduler), the names of bundles of the other options": names.schedulers,
-        "Machines (--cluster)": names.machines,
-    }
-)
+@grouped()
 def calibrate(
     *,
     workload: str,

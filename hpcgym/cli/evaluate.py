@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from hpcgym.agents.settings import EpisodeSettings
-from hpcgym.cli import loading, names, options, output
+from hpcgym.cli import loading, options, output
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.means import Asked, Means, means_of
 from hpcgym.cli.output import FigureOptions
@@ -253,13 +253,7 @@ class Slices(EpisodeSettings):
 # --- ``hpcgym evaluate`` --------------------------------------------------------------------------
 
 
-@grouped(
-    {
-        "Rules under limits, alone or with a scheduler, as reduce-pc+saf": names.limit_rules,
-        "Where jobs share nodes (--env CoSchedule)": names.coscheduling,
-        "Metrics (--metric)": names.ranking_metrics,
-    },
-)
+@grouped()
 def evaluate(
     workload: loading.WorkloadOption,
     *,
@@ -299,7 +293,7 @@ def evaluate(
         networks in files of ONNX (.onnx, likewise); rlscheduler:FOLDER, a network that RLScheduler
         has published, by its best actions, and rlscheduler-sampled:FOLDER by drawn ones;
         package.module:Class or :function of your own, or a Scheduler(policy=function) there, from
-        this folder too; lookahead, schedulers, dispatchers, and rules of the list below;
+        this folder too; lookahead, schedulers, dispatchers, rules of hpcgym list;
         expressions such as '20 * wait - area', as hpcgym simulate --policy takes them; or six
         weights such as 0.1,-0.2,0,0,0,0.7. Behind -- if the first has a minus. NAME=FILE,FILE,...
         is one row of several trainings of one agent.
@@ -311,7 +305,8 @@ def evaluate(
         were trained]
     seed N : Seed of all random choices: the same seed gives the same table.
     budget N : Weight vectors tried on the training part for best-static; 0 leaves it out.
-    metric NAME : The metric that ranks policies, one of those below, as a mean over the slices.
+    metric NAME : The metric that ranks policies, as a mean over the slices; hpcgym list metrics
+        tells which there are.
     reference ROW : Row that the others are compared with: the table says how far they are above it,
         with p-values. [default: easy, without backfilling fcfs]
 

@@ -176,7 +176,8 @@ def _waits_sheet(table: pd.DataFrame, results: Mapping[str, Result]) -> Sheet:
     from hpcgym.explanation.explain import shortened
     from hpcgym.explanation.story import CALLED
     from hpcgym.naming import duration
-    from hpcgym.report.tables import subtitle, two_lines
+    from hpcgym.report.cells import two_lines
+    from hpcgym.report.tables import subtitle
 
     above = [subtitle(dict(results))]
     seconds = table.drop(columns="jobs").sum()

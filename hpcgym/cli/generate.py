@@ -81,7 +81,8 @@ def generate(
 
     Arguments
     ---------
-    generator GENERATOR : Name and parameters: lublin, or eurora:NAME=VALUE,NAME=VALUE.
+    generator GENERATOR : lublin, eurora, kit, light-esp or codes, and its parameters, as in
+        eurora:days=30,load=1.2.
     output OUTPUT : File to write: .swf, .csv or .json, also with .gz, or .parquet.
 
     Examples

@@ -79,10 +79,11 @@ class _Common:
 
     Arguments
     ---------
-    workload WORKLOAD : A file (.swf, .swf.gz, .csv, .parquet, .json, or a site's own log: what
-        sacct -P or --json prints, accounting of PBS, LSF or Grid Engine; - is standard input), a
-        trace (see hpcgym traces list) or a generator (lublin:jobs=10000,seed=1; eurora:days=30;
-        kit:days=7; light-esp:processors=180; codes:jobs=500,processes=256).
+    workload WORKLOAD : A file, a trace of hpcgym traces list, or a generator such as lublin: files
+        are .swf, .swf.gz, .csv, .parquet, .json, or a site's own log (what sacct -P or --json
+        prints, accounting of PBS, LSF or Grid Engine); - is standard input. Generators are
+        lublin:jobs=10000,seed=1, eurora:days=30, kit:days=7, light-esp:processors=180 and
+        codes:jobs=500,processes=256.
 
     Machine
     -------
@@ -92,7 +93,8 @@ class _Common:
 
     Output
     ------
-    format : How to print the result; numbers are in full in json and csv.
+    format table|json|csv|markdown|latex : How to print the result; numbers are in full in json and
+        csv.
     force : Overwrite files to write that are there already.
     """
 
@@ -143,7 +145,8 @@ def _grouped(command: Callable[..., None], lists: Lists) -> Any:
             raise TypeError(f"{command.__name__} has the option {option.name!r} twice")
         shown[option.name] = option
 
-    shown.setdefault(_EXPLAINING.name, _EXPLAINING)
+    for option in _OF_ALL:
+        shown[option.name] = option
 
     def arguments(values: Mapping[str, Any]) -> dict[str, Any]:
         return {name: part.made(values) for name, part in parts.items()}
@@ -170,22 +173,32 @@ def _explains(ctx: typer.Context, value: bool) -> None:
     ctx.meta[EXPLAINS] = value
 
 
-#: The option that all commands have.
-_EXPLAINING = Parameter(
-    "explain_warnings",
-    Parameter.KEYWORD_ONLY,
-    default=False,
-    annotation=Annotated[
-        bool,
-        typer.Option(
-            "--explain-warnings",
-            callback=_explains,
-            is_eager=True,  # files are read while other options are
-            expose_value=False,
-            help="List all that warnings sum up.",
-            rich_help_panel="Running",
-        ),
-    ],
+#: Whether help tells everything, in what contexts keep.
+WHOLE = "hpcgym.help_all"
+
+
+def _tell_all(ctx: typer.Context, value: bool) -> None:
+    """Print all help, and end."""
+    if value and not ctx.resilient_parsing:
+        ctx.meta[WHOLE] = True
+        typer.echo(ctx.get_help())
+        raise typer.Exit
+
+
+def _flag(name: str, help: str, callback: Callable[..., None]) -> Parameter:
+    """Return an option that all commands have; it is read before files are by others."""
+    option = typer.Option(
+        f"--{name.replace('_', '-')}", callback=callback, is_eager=True, expose_value=False,
+        help=help, rich_help_panel="Running",
+    )  # fmt: skip
+    return Parameter(
+        name, Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, option]
+    )
+
+
+_OF_ALL = (
+    _flag("explain_warnings", "List all that warnings sum up.", _explains),
+    _flag("help_all", "Explain all options in full.", _tell_all),
 )
 
 

@@ -129,7 +129,7 @@ def means_of(rows: pd.DataFrame, first: str, asked: Asked, above: Sequence[str] 
 
     Makespans improve over those of the scheduler ``first``. ``above``: what stands above the table.
     """
-    from hpcgym.report.tables import two_lines
+    from hpcgym.report.cells import two_lines
 
     table = asked.numbers(rows)
     metrics = asked.metrics_of(rows)
@@ -186,7 +186,8 @@ def _column(
 
     Only lines over all jobs of their workload may be the best: ``wholes`` of :func:`_wholes`.
     """
-    from hpcgym.report.tables import best, shown, shown_p, text_of
+    from hpcgym.report.cells import shown, shown_p
+    from hpcgym.report.tables import best, text_of
 
     name = metric.name
     shows: Callable[[float], str] = partial(text_of, metric)

@@ -1,9 +1,16 @@
-"""The names that options take, and what help says of them."""
+"""``hpcgym list``: the names that options take, and what they mean."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from typing import Annotated
+
+import typer
+
+from hpcgym.cli.groups import grouped
+from hpcgym.cli.tables import Format, Sheet, of_rows, show
+from hpcgym.errors import check_choice
 
 #: What the cleaning recipes are for.
 RECIPES = {
@@ -44,6 +51,7 @@ policies = named("hpcgym.scheduler.policies", "POLICIES")
 shared_policies = named("hpcgym.scheduler.policies.index", "PASS_POLICIES")
 estimates = named("hpcgym.scheduler.estimates", "ESTIMATES")
 limit_rules = named("hpcgym.scheduler.rules", "POWER")
+allocations = named("hpcgym.scheduler.allocations", "ALLOCATIONS")
 coschedulers = named(__name__, "COSCHEDULERS")
 
 
@@ -130,3 +138,48 @@ def ranking_metrics() -> Iterable[tuple[str, str]]:
     for metric in ranking_metrics().values():
         more = ": more is better" if metric.better == MORE else ""
         yield metric.name, metric.heading + more
+
+
+# --- ``hpcgym list`` ------------------------------------------------------------------------------
+
+#: What there are names of -> the options that take them, and what lists them.
+KINDS: dict[str, tuple[str, Callable[[], Iterable[tuple[str, str]]]]] = {
+    "schedulers": ("--scheduler: bundles of the other options", schedulers),
+    "dispatchers": ("--scheduler: programs that say themselves what starts", dispatchers),
+    "coschedulers": ("--scheduler where jobs share nodes, with --speedups", coschedulers),
+    "policies": ("--policy, --backfill-order", policies),
+    "expressions": ("what expressions of --policy may name", in_expressions),
+    "pair-policies": ("--policy with --speedups", shared_policies),
+    "estimates": ("--estimate, --policy-estimate", estimates),
+    "machines": ("--cluster", machines),
+    "allocations": ("--allocation", allocations),
+    "recipes": ("--clean", recipes),
+    "features": ("--features of train xnes", policy_features),
+    "limit-rules": ("rules under limits in evaluate, alone or as reduce-pc+saf", limit_rules),
+    "shared-rules": ("rules of evaluate where jobs share nodes", coscheduling),
+    "metrics": ("--metric", ranking_metrics),
+    "executors": ("--executor", executors),
+}
+
+
+@grouped()
+def list_names(
+    kind: Annotated[str | None, typer.Argument()] = None, format: Format = Format.table
+) -> None:
+    """List the names that options take, with what each means.
+
+    Arguments
+    ---------
+    kind KIND : Of what to list the names; without it the kinds are listed.
+
+    Examples
+    --------
+    hpcgym list
+    hpcgym list schedulers
+    """
+    if kind is None:
+        rows = [{"kind": name, "for": options} for name, (options, _) in KINDS.items()]
+    else:
+        check_choice("KIND", kind, KINDS)
+        rows = [{"name": name, "meaning": meaning} for name, meaning in KINDS[kind][1]()]
+    show(format, lambda: Sheet([], [of_rows(rows)]), lambda: rows)

@@ -69,8 +69,7 @@ class PredictedRules(BackfillRules):
 
     Scheduler
     ---------
-    estimate NAME : How run times are predicted for backfilling; hpcgym simulate --help lists the
-        names.
+    estimate NAME : How run times are predicted for backfilling; see hpcgym list estimates.
     policy_estimate NAME : Which run times policies look at in place of requested times; names as
         for --estimate.
     """
@@ -148,9 +147,9 @@ class _Order:
 
     Scheduler
     ---------
-    policy NAME|EXPRESSION|WEIGHTS : Order of the queue: a policy of the list below; an expression,
-        highest value first, such as '20 * wait - requested * processors', or, with wide jobs first
-        while much is free, '-(0.5-2.4*free)*log(processors)'; or six weights such as
+    policy NAME|EXPRESSION|WEIGHTS : Order of the queue: a policy of hpcgym list policies; an
+        expression, highest value first, such as '20 * wait - requested * processors', or, with wide
+        jobs first while much is free, '-(0.5-2.4*free)*log(processors)'; or six weights such as
         0.1,-0.2,0,0,0,0.7 of processors, requested time, wait, ratio, expansion and area.
     """
 
@@ -403,7 +402,7 @@ class ExecutorOptions:
 
     Running
     -------
-    executor NAME : Where tasks run; see the list below. Results are the same.
+    executor NAME : Where tasks run; see hpcgym list executors. Results are the same.
     workers N : Number of processes to start on this machine, for processes. [default: as many as
         processors]
     """

@@ -1,33 +1,82 @@
-"""The commands of ``hpcgym``, put together."""
+"""The commands of ``hpcgym``, each imported when it is called."""
 
 from __future__ import annotations
 
 import io
 import sys
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
-from hpcgym.cli.calibrate import calibrate
-from hpcgym.cli.evaluate import evaluate
-from hpcgym.cli.explore import explain, explore
-from hpcgym.cli.generate import generate
-from hpcgym.cli.machines import machines
-from hpcgym.cli.reproduce import reproduce
-from hpcgym.cli.running import Commands, ExplainedCommand
-from hpcgym.cli.simulate import compare, simulate
-from hpcgym.cli.slurm import drive, replay
-from hpcgym.cli.suite import suite
-from hpcgym.cli.sweep import sweep
-from hpcgym.cli.traces import traces
-from hpcgym.cli.train import train
-from hpcgym.cli.tune import tune
-from hpcgym.cli.verify import verify
+from hpcgym.cli.running import ExplainedCommand, Program
 from hpcgym.version import __version__
+
+#: Heading -> command -> its module, and what it does.
+COMMANDS = {
+    "Simulate": {
+        "simulate": ("simulate", "One scheduler on a workload: its metrics, its schedule."),
+        "compare": ("simulate", "Several schedulers, the best of each metric marked."),
+        "explain": ("explore", "Why a job waited, or what all jobs waited for."),
+        "explore": ("explore", "Look into a schedule in the browser, down to each job."),
+        "tune": ("tune", "Search for the scheduler that serves your log best."),
+        "sweep": ("sweep", "Many simulations, on one core or on a cluster."),
+    },
+    "Workloads and machines": {
+        "traces": ("traces", "List, show and fetch real traces; look at your own log."),
+        "generate": ("generate", "Write a generated workload into a file."),
+        "machines": ("machines", "List the ready-made machines, or print one."),
+        "list": ("names", "The names of schedulers, policies, estimates and the like."),
+    },
+    "Learn": {
+        "train": ("train", "Train agents that learn to schedule."),
+        "evaluate": ("evaluate", "Compare agents and schedulers on unseen parts of a workload."),
+        "suite": ("suite", "Play the tasks of the benchmark, and compare what is reached."),
+    },
+    "Your own Slurm": {
+        "calibrate": ("calibrate", "Which settings explain how a log's past differs."),
+        "replay": ("slurm", "Run a workload on a private, unmodified Slurm, and compare."),
+        "drive": ("slurm", "Let a policy order the queue of this machine's Slurm."),
+    },
+    "Results that others can trust": {
+        "reproduce": ("reproduce", "Compute a published study anew, beside its published values."),
+        "verify": ("verify", "Make files again by the command that each has recorded."),
+    },
+}  # fmt: skip
+_MODULES = {name: module for of in COMMANDS.values() for name, (module, _) in of.items()}
+
+
+class _Commands(Program):
+    """All commands, of which only the one that is called is imported."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        return [*_MODULES]
+
+    def get_command(self, ctx: Any, name: str) -> Any:
+        """Return a command by its name; None if there is none."""
+        if name not in _MODULES:
+            return None
+        if name not in self.commands:
+            module = import_module(f"hpcgym.cli.{_MODULES[name]}")
+            made = getattr(module, "list_names" if name == "list" else name)
+            if not isinstance(made, typer.Typer):
+                function, made = made, typer.Typer(add_completion=False, rich_markup_mode=None)
+                made.command(name, cls=ExplainedCommand)(function)
+            self.commands[name] = get_command(made)
+        return self.commands[name]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write what the commands do, below headings."""
+        for heading, commands in COMMANDS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name, meaning) for name, (_, meaning) in commands.items()])
+
 
 app = typer.Typer(
     name="hpcgym",
-    cls=Commands,
+    cls=_Commands,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -36,13 +85,6 @@ app = typer.Typer(
         "max_content_width": 120,
     },
 )
-for command in (
-    *(simulate, compare, explain, explore, replay, drive, verify, evaluate, tune, calibrate),
-    *(machines, generate),
-):
-    app.command(cls=ExplainedCommand)(command)
-for group in (train, reproduce, suite, sweep, traces):
-    app.add_typer(group)
 
 
 def _print_version(wanted: bool) -> None:
@@ -51,7 +93,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(epilog="hpcgym COMMAND --help explains a command, with examples.")
+@app.callback(epilog="hpcgym COMMAND -h explains a command, with examples.")
 def _options(
     version: Annotated[
         bool,

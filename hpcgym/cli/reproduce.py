@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 # --- What all studies share -----------------------------------------------------------------------
 
-reproduce = typer.Typer(name="reproduce", no_args_is_help=True, rich_markup_mode=None)
+reproduce = typer.Typer(
+    name="reproduce", no_args_is_help=True, add_completion=False, rich_markup_mode=None
+)
 
 #: Traces of the studies that are looked for if none is named.
 TRACES = ("KTH-SP2", "SDSC-SP2", "CTC-SP2", "SDSC-BLUE")

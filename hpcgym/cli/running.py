@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 import sys
@@ -15,7 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from hpcgym.cli.files import as_given, check_files, digests_of_read, streamed
-from hpcgym.cli.groups import EXPLAINS, PANELS
+from hpcgym.cli.groups import EXPLAINS, PANELS, WHOLE
 from hpcgym.cli.interrupts import interruptible
 from hpcgym.errors import HpcgymError, HpcgymWarning, reworded
 from hpcgym.files.recorded import Command, commanded, date_text
@@ -25,7 +26,7 @@ from hpcgym.files.recorded import Command, commanded, date_text
 _ARGUMENTS = "hpcgym.arguments"  # in what contexts keep: those that were typed
 
 
-class Commands(TyperGroup):
+class Program(TyperGroup):
     """The whole program: whatever a user can cause ends in one line and an exit code."""
 
     def make_context(self, info_name: Any, args: Any, *rest: Any, **more: Any) -> Any:
@@ -106,6 +107,7 @@ def _fail(message: str) -> NoReturn:
 
 
 _FIRST = 2  # examples at the top of help
+_SCREEN = 60  # lines of help
 
 
 class ExplainedCommand(TyperCommand):
@@ -136,6 +138,19 @@ class ExplainedCommand(TyperCommand):
             except HpcgymError as error:
                 raise reworded(error, _by_options(ctx, str(error))) from None
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write all help if it fits a screen, or with ``--help-all``; else what most people use."""
+        short = not _whole(ctx)
+        ctx.meta[WHOLE] = True
+        whole = ctx.make_formatter()
+        super().format_help(ctx, whole)
+        text = whole.getvalue()
+        if short and len(text.splitlines()) > _SCREEN:
+            ctx.meta[WHOLE] = False
+            super().format_help(ctx, formatter)
+        else:
+            formatter.write(text)
+
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """Write what the command does, with examples behind the first sentence."""
         short, _, rest = inspect.cleandoc(self.help or "").partition("\n\n")
@@ -145,7 +160,7 @@ class ExplainedCommand(TyperCommand):
             formatter.write_paragraph()
             with formatter.indentation():
                 _write_lines(formatter, self.callback.told.examples[:_FIRST])
-            if rest:
+            if rest and _whole(ctx):
                 formatter.write_paragraph()
                 formatter.write_text(rest)
 
@@ -154,7 +169,7 @@ class ExplainedCommand(TyperCommand):
         found: dict[str, list[tuple[str, str]]] = {
             heading: [] for heading in ("Arguments", "Options", *PANELS)
         }
-        for one in self.get_params(ctx):
+        for one in self._shown(ctx):
             record = one.get_help_record(ctx)
             if record is not None:
                 found[_heading(one)].append(record)
@@ -163,8 +178,20 @@ class ExplainedCommand(TyperCommand):
                 with formatter.section(heading):
                     formatter.write_dl(records)
 
+    def _shown(self, ctx: Any) -> list[Any]:
+        """Return the options that help tells of: all, or what most people use, in a line each."""
+        params = self.get_params(ctx)
+        return params if _whole(ctx) else [_brief(one) for one in params if not _rare(one)]
+
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write files, more examples and lists below the options."""
+        """Write files, more examples and lists below the options, or where they are told of."""
+        if not _whole(ctx):
+            left = sum(map(_rare, self.get_params(ctx)))
+            formatter.write_paragraph()
+            formatter.write_text(f"--help-all explains these and {left} more options in full.")
+            if any(one.name == "clean" for one in self.params):
+                formatter.write_text("hpcgym list names schedulers, policies, estimates, machines.")
+            return
         told = self.callback.told
         for title, text in told.files.items():
             with formatter.section(title):
@@ -175,18 +202,54 @@ class ExplainedCommand(TyperCommand):
         for title, entries in told.lists.items():
             with formatter.section(title):
                 formatter.write_dl(list(entries()), col_max=28)
-        if self.name != "simulate" and any(one.name == "clean" for one in self.params):
-            formatter.write_paragraph()
-            formatter.write_text(
-                "hpcgym simulate -h lists schedulers, policies, estimates, machines and recipes."
-            )
+
+
+#: What ``-h`` leaves out: headings, and options below others.
+_RARE_HEADINGS = ("Power", "Shared nodes", "Running")
+_RARE = {
+    "arrivals", "backfill_order", "chunk", "correction", "dependencies", "dispatch_time",
+    "errors", "failures", "fair_share", "fields", "figures", "figures_width", "force",
+    "hold", "horizon", "log", "maintenance", "month", "pair_estimate", "passes", "penalty",
+    "policy_estimate", "population", "preemption", "quota", "reference", "restarts",
+    "samples", "scale", "sigma", "start", "tensorboard", "train_share", "tz", "unfit",
+    "warmup",
+}  # fmt: skip
+
+
+def _whole(ctx: Any) -> bool:
+    """Return whether help tells everything."""
+    return bool(ctx.meta.get(WHOLE))
+
+
+def _rare(parameter: Any) -> bool:
+    if parameter.name in ("help", "help_all"):
+        return False
+    return parameter.name in _RARE or parameter.rich_help_panel in _RARE_HEADINGS
+
+
+_MOST = 16  # letters that short help has of what an option takes
+_LEAST = 12  # of what it is
+
+
+def _brief(parameter: Any) -> Any:
+    """Return a parameter whose help is its first clause, and what it takes in a few letters."""
+    short = copy.copy(parameter)
+    text = parameter.help or ""
+    ends = (found.start() for found in re.finditer("[.:;] |[.;]$", text))
+    short.help = f"{text[: next((end for end in ends if end >= _LEAST), len(text))]}."
+    if isinstance(short.show_default, str) and len(short.show_default) > _MOST:
+        short.show_default = False
+    takes = parameter.metavar or ""
+    if len(takes) > _MOST:
+        short.metavar = takes[:_MOST].rpartition("|")[0].removesuffix("|...") + "|..."
+    return short
 
 
 def _heading(parameter: Any) -> str:
     """Return the heading of an argument or option in help; that of --help itself is the last."""
     if parameter.param_type_name == "argument":
         return "Arguments"
-    if parameter.name == "help":
+    if parameter.name in ("help", "help_all"):
         return "Running"
     return parameter.rich_help_panel or "Options"
 

@@ -154,7 +154,7 @@ class Simulation:
 
     Scheduler
     ---------
-    scheduler NAME : Scheduler to begin with, or a dispatcher; see the lists below. Or a file: TOML,
+    scheduler NAME : Scheduler to begin with, or a dispatcher; see hpcgym list. Or a file: TOML,
         or a slurm.conf, with QOS and accounts as slurm.conf:qos=qos.txt+assoc=assoc.txt.
     """
 
@@ -185,21 +185,7 @@ class Simulation:
         return Row(scheduler_name(result.scheduler), where, result)
 
 
-@grouped(
-    {
-        "Schedulers (--scheduler), the names of bundles of the other options": names.schedulers,
-        "Dispatchers (--scheduler), which say themselves what starts": names.dispatchers,
-        "Co-schedulers (--scheduler), with --speedups: half-socket allocation": (
-            names.coschedulers
-        ),
-        "Policies (--policy, --backfill-order)": names.policies,
-        "Names in expressions (--policy, --backfill-order)": names.in_expressions,
-        "Policies (--policy) with --speedups": names.shared_policies,
-        "Estimates of run times (--estimate, --policy-estimate)": names.estimates,
-        "Machines (--cluster)": names.machines,
-        "Cleaning recipes and filters (--clean)": names.recipes,
-    }
-)
+@grouped()
 def simulate(
     *,
     simulation: Simulation,

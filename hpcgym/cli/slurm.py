@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli import loading, names, output
+from hpcgym.cli import loading, output
 from hpcgym.cli.files import SCHEDULE, Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import rules_of
@@ -190,7 +190,7 @@ _COLUMNS = (
 )
 
 
-@grouped({"Policies (--policy)": names.policies})
+@grouped()
 def drive(
     *,
     policy: Annotated[str, typer.Option()],

@@ -16,7 +16,7 @@ from hpcgym.progress import counting
 if TYPE_CHECKING:
     import pandas as pd
 
-suite = typer.Typer(name="suite", no_args_is_help=True, rich_markup_mode=None)
+suite = typer.Typer(name="suite", no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
 class By(StrEnum):
@@ -172,7 +172,7 @@ def _facts(task: Any) -> dict[str, Any]:
 
 def _sheet(records: list[dict[Any, Any]], rows: pd.DataFrame) -> Sheet:
     """Return scores for people, a table a task."""
-    from hpcgym.report.tables import two_lines
+    from hpcgym.report.cells import two_lines
     from hpcgym.study.suite.board import Board
     from hpcgym.study.suite.proofs import PROVED
     from hpcgym.study.suite.tasks import suite as name_of

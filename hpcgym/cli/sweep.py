@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli import names, options, output
+from hpcgym.cli import options, output
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.means import Asked, means_of
 from hpcgym.cli.output import FigureOptions
@@ -63,7 +63,7 @@ def _record(folder: Path) -> dict[str, Any]:
 
 # --- ``hpcgym sweep`` -----------------------------------------------------------------------------
 
-sweep = typer.Typer(name="sweep", no_args_is_help=True, rich_markup_mode=None)
+sweep = typer.Typer(name="sweep", no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
 @dataclass(frozen=True)
@@ -84,14 +84,7 @@ def _sweep() -> None:
 
 
 @sweep.command("run", cls=ExplainedCommand)
-@grouped(
-    {
-        "Executors (--executor)": names.executors,
-        "Schedulers, or what a table in schedulers begins with": names.schedulers,
-        "Co-schedulers, with speedups": names.coschedulers,
-        "Cleaning recipes and filters (clean)": names.recipes,
-    },
-)
+@grouped()
 def run(
     *,
     file: Path,
@@ -187,7 +180,7 @@ def run(
 
 
 @sweep.command("resume", cls=ExplainedCommand)
-@grouped({"Executors (--executor)": names.executors})
+@grouped()
 def resume(
     *,
     folder: Path,

@@ -74,7 +74,7 @@ class Sheet:
 
     def print(self) -> None:
         """Print it for people."""
-        from hpcgym.report.tables import rich_table
+        from hpcgym.report.cells import rich_table
 
         out = console()
         for place, line in enumerate(self.above):
@@ -91,7 +91,7 @@ class Sheet:
 
     def write(self, format: Format) -> None:
         """Print the tables as Markdown or LaTeX, and on the error stream what is said of them."""
-        from hpcgym.report.tables import latex, markdown
+        from hpcgym.report.cells import latex, markdown
 
         write = markdown if format is Format.markdown else latex
         parts = [write(one.heads, one.cells, one.words) for one in self.tables]
@@ -142,10 +142,22 @@ def show(
 
 def of_rows(rows: Iterable[Row], *columns: str, title: str = "") -> Table:
     """Return a table of rows, or of some of their columns."""
-    import pandas as pd
+    given = list(rows)
+    names = columns or list(dict.fromkeys(name for row in given for name in row))
+    told = {name: [row.get(name) for row in given] for name in names}
+    told = {name: values for name, values in told.items() if any(map(_known, values))}
+    numbers = [name for name, values in told.items() if all(map(_number, values))]
+    heads = [*(name for name in told if name not in numbers), *numbers]
+    cells = [[_text(name, row.get(name)) for name in heads] for row in given]
+    return Table(heads, cells, len(heads) - len(numbers), title)
 
-    frame = pd.DataFrame(list(rows))
-    return of_frame(frame[list(columns)] if columns else frame, title)
+
+def _known(value: Any) -> bool:
+    return value is not None and value == value
+
+
+def _number(value: Any) -> bool:
+    return not _known(value) or (isinstance(value, (int, float)) and not isinstance(value, bool))
 
 
 def of_frame(frame: pd.DataFrame, title: str = "") -> Table:
@@ -161,7 +173,7 @@ def of_frame(frame: pd.DataFrame, title: str = "") -> Table:
 
 def _text(column: str, value: Any) -> str:
     """Return a value for people."""
-    from hpcgym.report.tables import shown
+    from hpcgym.report.cells import shown
 
     if isinstance(value, str):
         return value

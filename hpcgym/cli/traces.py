@@ -104,7 +104,9 @@ def _percent(share: float | None) -> str:
 
 # --- ``hpcgym traces``: the Parallel Workloads Archive --------------------------------------------
 
-traces = typer.Typer(name="traces", no_args_is_help=True, rich_markup_mode=None)
+traces = typer.Typer(
+    name="traces", no_args_is_help=True, add_completion=False, rich_markup_mode=None
+)
 
 
 @traces.callback()

@@ -28,16 +28,15 @@ from hpcgym.agents.settings import (
 )
 from hpcgym.cli import names, options
 from hpcgym.cli.files import Written
-from hpcgym.cli.groups import Lists, grouped
+from hpcgym.cli.groups import grouped
 from hpcgym.cli.loading import MachineReading, PoolReading, WorkloadOption
 from hpcgym.cli.running import ExplainedCommand, note
 from hpcgym.errors import HpcgymWarning, check_choice, warn_caller
 from hpcgym.naming import counted, duration
 from hpcgym.progress import measuring, say
 
-train = typer.Typer(name="train", no_args_is_help=True, rich_markup_mode=None)
+train = typer.Typer(name="train", no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
-_CLEANING: Lists = {"Cleaning recipes and filters (--clean)": names.recipes}
 _PT = Annotated[Path, Written("file of an agent", (".pt",))]
 _JSON = Annotated[Path, Written("file of an agent", (".json",))]
 _TOML = Annotated[Path, Written("file of a scheduler", (".toml",))]
@@ -184,7 +183,7 @@ def train_xnes(
 
 
 @train.command("rule-es", cls=ExplainedCommand)
-@grouped({"Schedulers (--scheduler)": names.schedulers, **_CLEANING})
+@grouped()
 def train_rule_es(
     *,
     workloads: list[str],
@@ -394,14 +393,7 @@ def train_clone(
 
 
 @train.command("record", cls=ExplainedCommand)
-@grouped(
-    {
-        "Orders to record": names.policies,
-        "Dispatchers to record, without backfilling": names.dispatchers,
-        "Machines (--cluster)": names.machines,
-        **_CLEANING,
-    }
-)
+@grouped()
 def record(
     *,
     orders: list[str],
@@ -424,8 +416,8 @@ def record(
 
     Arguments
     ---------
-    orders ORDER|DISPATCHER|random... : The orders to record; see the lists. Several play the same
-        episodes one after the other.
+    orders ORDER|DISPATCHER|random... : The orders to record, of hpcgym list policies. Several play
+        the same episodes one after the other.
 
     Output
     ------

@@ -139,7 +139,6 @@ def _none_alone(option: str, given: list[str]) -> list[str]:
         "What bounds are on (--bound)": _measures,
         "Orders of the queue (--search orders=)": _orders,
         "The same with --speedups, beside those": _shared_orders,
-        "Executors (--executor)": names.executors,
     },
 )
 def tune(

@@ -26,8 +26,8 @@ from hpcgym.report.canvas import (
     plain,
     unit_of,
 )
+from hpcgym.report.cells import shown
 from hpcgym.report.placement import place_jobs, rows_of
-from hpcgym.report.tables import shown
 from hpcgym.schedule.metrics import processors_in_use, queue_length
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, Coschedule, LostRuns, of_some

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcgym.files.recorded import meta_of
 from hpcgym.report.canvas import save_figure
-from hpcgym.report.tables import origin_rows, shown
+from hpcgym.report.cells import shown
+from hpcgym.report.tables import origin_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

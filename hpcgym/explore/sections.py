@@ -14,7 +14,8 @@ from hpcgym.errors import one_line
 from hpcgym.explore.document import Cell, cleaning_table, origin_section, picture, table
 from hpcgym.naming import printable
 from hpcgym.report import canvas, distribution, overview, tables
-from hpcgym.report.tables import in_words, shown
+from hpcgym.report.cells import shown
+from hpcgym.report.tables import in_words
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:

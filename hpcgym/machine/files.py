@@ -60,7 +60,6 @@ from hpcgym.machine.partitions import Partition, nodes_of_text, text_of_nodes
 from hpcgym.machine.pool import ANY_NUMBER, Cluster, NodeGroup, Usual, with_counts
 from hpcgym.machine.power import Level, NodePower
 from hpcgym.machine.slurm import ENDING as SLURM
-from hpcgym.machine.slurm import read_slurm_conf
 from hpcgym.naming import CORE, MEGABYTES, MEMORY, megabytes, near_name
 
 # what tables are as attributes
@@ -227,6 +226,8 @@ def _with_more(cluster: Cluster, nodes: int, text: str) -> Cluster:
 
 def _of_slurm(path: Path) -> Cluster:
     """Return the machine of a slurm.conf; warn of what it says that is not of the machine."""
+    from hpcgym.machine.slurm import read_slurm_conf
+
     conf = read_slurm_conf(path)
     if conf.others:
         warn_caller(

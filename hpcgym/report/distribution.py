@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import counted
 from hpcgym.report import canvas
-from hpcgym.report.tables import Results, drawable, shown
+from hpcgym.report.cells import shown
+from hpcgym.report.tables import Results, drawable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

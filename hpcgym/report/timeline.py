@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.report import canvas
+from hpcgym.report.cells import shown
 from hpcgym.report.placement import envelope
-from hpcgym.report.tables import Results, drawable, shown
+from hpcgym.report.tables import Results, drawable
 from hpcgym.schedule.metrics import processors_in_use, queue_length
 
 if TYPE_CHECKING:

@@ -29,7 +29,6 @@ from hpcgym.scheduler.policies.index import (
     usual_backfill_order,
     weight_text,
 )
-from hpcgym.scheduler.slurm_qos import quotas_of_slurm
 
 POWER = {
     "none": "jobs wait until limits allow them; nothing is switched off or slowed down",
@@ -172,6 +171,8 @@ def read_quotas(value: Any) -> tuple[restrictions.Quota, ...]:
     if value is None:
         return ()
     if isinstance(value, str | os.PathLike) and os.path.isfile(value):
+        from hpcgym.scheduler.slurm_qos import quotas_of_slurm
+
         value = quotas_of_slurm(value)
     elif isinstance(value, restrictions.Quota | str | os.PathLike):
         check_is_there(value)

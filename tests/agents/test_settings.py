@@ -105,7 +105,7 @@ def test_python_and_the_command_line_have_the_same_settings(name: str) -> None:
     shown = inspect.signature(taker).parameters
     assert all(parameter.kind is not parameter.VAR_KEYWORD for parameter in shown.values())
     root: Any = typer.main.get_command(app)
-    options = {one.name: one for one in root.commands["train"].commands[name].params}
+    options = {one.name: one for one in root.get_command(None, "train").commands[name].params}
     for field in fields(kind):
         told = field.metadata["setting"]
         assert shown[field.name].default == field.default

@@ -116,7 +116,7 @@ def test_the_commands_of_items_are_understood() -> None:
     assert len(commands) > 7
     for line in commands:
         _, _, study, *words = line.split()
-        group.commands["reproduce"].commands[study].make_context("hpcgym", words)
+        group.get_command(None, "reproduce").commands[study].make_context("hpcgym", words)
 
 
 def test_the_page_is_that_of_the_code() -> None:

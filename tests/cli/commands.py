@@ -66,8 +66,8 @@ def table_file(path, header, *rows):
 def commands(group, *before):
     """Return all commands of a group, by their words."""
     found = {}
-    for name, command in group.commands.items():
-        words = (*before, name)
+    for name in group.list_commands(None):
+        words, command = (*before, name), group.get_command(None, name)
         found |= commands(command, *words) if hasattr(command, "commands") else {words: command}
     return found
 

@@ -124,7 +124,7 @@ def test_what_the_system_may_do(monkeypatch, error, code, line):
 @pytest.mark.parametrize("module", ["hpcgym.cli.program", "hpcgym.cli.simulate", "typer"])
 def test_ctrl_c_while_python_imports_is_a_line(module):
     code = (
-        "import sys\nfrom hpcgym.cli import main\n"
+        "import sys\nfrom hpcgym.cli import main\nsys.argv[1:] = ['simulate', '-h']\n"
         "class Stop:\n"
         "    def find_spec(name, *_):\n"
         f"        if name == {module!r}:\n"

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import pytest
-from commands import COMMANDS, succeed
+from commands import COMMANDS, as_csv, line, succeed
 
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.benchmarks.studies.documents import all_items
+from hpcgym.cli.names import KINDS
 from hpcgym.cli.running import PANELS
 from hpcgym.machine import machine_names
 from hpcgym.scheduler.allocations import ALLOCATIONS
 from hpcgym.scheduler.estimates import ESTIMATES
 from hpcgym.scheduler.policies import POLICIES
+from hpcgym.study import EXECUTORS
 from hpcgym.workload.cleaning import FILTERS, RECIPES
 
 #: Those with many options: each has a heading.
@@ -61,8 +64,8 @@ def test_help_fits_and_begins_with_an_example(
     words: tuple[str, ...], width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    text = succeed(*words, "-h").stdout
-    assert text == succeed(*words, "--help").stdout
+    assert succeed(*words, "-h").stdout == succeed(*words, "--help").stdout
+    text = succeed(*words, "--help-all").stdout
     top, _, rest = text.partition("\n\n    hpcgym ")
     assert top.startswith(f"Usage: hpcgym {' '.join(words)} ")
     assert len(top.splitlines()) < 10
@@ -71,28 +74,53 @@ def test_help_fits_and_begins_with_an_example(
     assert [line for line in wide if not line.lstrip().startswith(("-", "hpcgym"))] == []
 
 
-#: Command -> names that its help lists.
-LISTED = {
-    ("simulate",): {
-        *(*SCHEDULERS, *DISPATCHERS, *COSCHEDULERS, *POLICIES, *ESTIMATES, *RECIPES, *FILTERS),
-        *(*ALLOCATIONS, *machine_names(), "popularity-filler"),
-    },
-    ("sweep", "run"): {*SCHEDULERS, *COSCHEDULERS, *RECIPES},
-    ("train", "xnes"): {"processors", "f4", "fairshare", "energy_fairshare"},
-    ("train", "record"): {*POLICIES, *DISPATCHERS, *machine_names(), *RECIPES},
+#: Kind of names -> those that are listed.
+LISTED: dict[str, Iterable[str]] = {
+    "schedulers": SCHEDULERS,
+    "dispatchers": DISPATCHERS,
+    "coschedulers": COSCHEDULERS,
+    "policies": POLICIES,
+    "pair-policies": ["popularity-filler"],
+    "estimates": ESTIMATES,
+    "allocations": ALLOCATIONS,
+    "recipes": [*RECIPES, *FILTERS],
+    "machines": machine_names(),
+    "features": ["processors", "energy_fairshare"],
+    "metrics": ["mean_bsld"],
+    "executors": EXECUTORS,
 }
 
 
-@pytest.mark.parametrize("words", LISTED, ids=" ".join)
-def test_help_lists_all_names(words: tuple[str, ...]) -> None:
-    text = succeed(*words, "--help").stdout
-    assert [
-        one for one in LISTED[words] if not re.search(rf"[ (,]{re.escape(one)}[ ,.:)[\n]", text)
-    ] == []
-    if words == ("simulate",):
-        told = " ".join(text.split())
-        assert told.count("needs the extra cp") == len(CP_DISPATCHERS)
-        assert "32 nodes of 16 core, 16 GB, 2 gpu; 32 nodes of 16 core, 16 GB, 2 mic" in told
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_names_are_listed_with_meanings(kind: str) -> None:
+    rows = as_csv("list", kind)
+    assert {row["name"] for row in rows} >= set(LISTED.get(kind, ()))
+    assert all(row["meaning"] for row in rows)
+    assert kind in succeed("list").stdout
+
+
+def test_lists_tell_what_is_needed() -> None:
+    told = {kind: succeed("list", kind).stdout for kind in ("dispatchers", "machines")}
+    assert told["dispatchers"].count("needs the extra cp") == len(CP_DISPATCHERS)
+    assert (
+        "32 nodes of 16 core, 16 GB, 2 gpu; 32 nodes of 16 core, 16 GB, 2 mic" in told["machines"]
+    )
+    assert "known are schedulers, dispatchers" in line("list", "shedulers")
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_short_help_fits_a_screen(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = succeed(*words, "-h").stdout
+    assert len(text.splitlines()) <= 60
+    whole = succeed(*words, "--help-all").stdout
+    options = {one.opts[0] for one in COMMANDS[words].params if one.param_type_name == "option"}
+    assert [name for name in options if name not in whole] == []
+    if text == whole:
+        return
+    hidden = re.search(r"these and (\d+) more", text)
+    shown = [line for line in text.splitlines() if re.match(r"  (-\w, )?--", line)]
+    assert len(shown) + int(hidden[1] if hidden else 0) == len(options) + 1  # --help
 
 
 #: What every study takes.

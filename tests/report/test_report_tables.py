@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from hpcgym.errors import HpcgymError
-from hpcgym.report.tables import drawable, named, shown, shown_p, subtitle
+from hpcgym.report.cells import shown, shown_p
+from hpcgym.report.tables import drawable, named, subtitle
 from hpcgym.simulation.run import simulate
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload import interesting_extracts, load_workload

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from hpcgym._engine import parse_lines
 from hpcgym.errors import WorkloadError, WorkloadWarning
+from hpcgym.naming import SWF_COLUMNS
 from hpcgym.schedule.signals import zero_of
-from hpcgym.workload import SWF_COLUMNS, Workload, read_swf, write_swf
+from hpcgym.workload import Workload, read_swf, write_swf
 from hpcgym.workload.io import swf as swf_module
 from hpcgym.workload.io.swf import KINDS, parse_line
 from hpcgym.workload.io.swf_header import clock_of

@@ -1,7 +1,5 @@
 """What files of Slurm say: machines, partitions and scheduling of a slurm.conf."""
 
-from hpcgym.machine.slurm.conf import SlurmConf, read_slurm_conf
-from hpcgym.machine.slurm.keys import OtherSetting
-from hpcgym.machine.slurm.lines import ENDING, conf_in
+import lazy_loader
 
-__all__ = ["ENDING", "OtherSetting", "SlurmConf", "conf_in", "read_slurm_conf"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

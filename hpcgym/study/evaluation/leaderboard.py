@@ -14,7 +14,8 @@ from hpcgym.baselines.schedulers import described
 from hpcgym.errors import check_choice
 from hpcgym.files.writing import csv_text, json_text
 from hpcgym.naming import HOUR_S
-from hpcgym.report.tables import Cell, best, latex, shown_p, text_of
+from hpcgym.report.cells import Cell, latex, shown_p
+from hpcgym.report.tables import best, text_of
 from hpcgym.schedule.metrics import LESS, MORE, Metric, known_metrics
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.study.intervals import (

@@ -13,7 +13,7 @@ import pytest
 from boards import FEW, SMALL, TRACE, First, board_of, failing, rows_in
 
 from hpcgym.errors import HpcgymError
-from hpcgym.report.tables import latex
+from hpcgym.report.cells import latex
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.study import evaluate

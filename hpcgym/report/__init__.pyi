@@ -1,0 +1,10 @@
+from .distribution import draw_bsld as draw_bsld
+from .distribution import draw_job_speedups as draw_job_speedups
+from .distribution import draw_speedups as draw_speedups
+from .gantt import draw_gantt as draw_gantt
+from .overview import save_figures as save_figures
+from .overview import save_picture as save_picture
+from .tables import metrics_table as metrics_table
+from .timeline import draw_power as draw_power
+from .timeline import draw_queue_length as draw_queue_length
+from .timeline import draw_utilization as draw_utilization
