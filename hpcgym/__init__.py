@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from hpcgym.scheduler.rules import Scheduler as Scheduler
     from hpcgym.simulation.continued import continued as continued
     from hpcgym.simulation.run import simulate as simulate
+    from hpcgym.study.compared import Comparison as Comparison
+    from hpcgym.study.compared import compare as compare
+    from hpcgym.study.compared import paired as paired
     from hpcgym.validation.validate import ScheduleError as ScheduleError
     from hpcgym.validation.validate import validate_schedule as validate_schedule
     from hpcgym.version import __version__ as __version__
@@ -53,6 +56,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "scheduler.rules": ["Scheduler"],
         "simulation.continued": ["continued"],
         "simulation.run": ["simulate"],
+        "study.compared": ["Comparison", "compare", "paired"],
         "validation.validate": ["ScheduleError", "validate_schedule"],
         "version": ["__version__"],
         "workload.load": ["load_workload"],

@@ -14,7 +14,7 @@ from hpcgym.envs.ids import id_of
 from hpcgym.envs.inspector import Inspector
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
-from hpcgym.envs.page import markdown
+from hpcgym.envs.page import markdown, shared_markdown
 from hpcgym.envs.power_limits import EnergyBudgetEnv, PowerCapEnv
 from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.scheduler.capabilities import table
@@ -66,6 +66,7 @@ def main() -> None:
         results, computed = sys.argv[2:]
         record(Path(results), VERDICTS, computed)
     texts = {FOLDER / name: markdown(environment) for name, environment in PAGES.items()}
+    texts[FOLDER / "shared.md"] = shared_markdown()
     # what stands above the table is written by hand
     texts[COMBINATIONS] = COMBINATIONS.read_text().partition("|")[0] + table() + "\n"
     texts[DOCUMENTS] = page_text(all_items(None, VERDICTS), results=False)

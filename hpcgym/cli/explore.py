@@ -93,15 +93,21 @@ def explore(
     results = exploration.simulated()
     if output_file is None:
         command = loading.simulating(exploration.workload, exploration.reading)
-        _serve(results, command, port, browser)
+        serve(results, command, port, browser)
         return
     with working(f"writing {output_file}"):
         output.draw(results, output_file, report=False)
     note(f"wrote {output_file}")
 
 
-def _serve(results: Mapping[str, Result], command: list[str], port: int, browser: bool) -> None:
-    """Serve the live app until Ctrl-C."""
+def serve(
+    results: Mapping[str, Result],
+    command: list[str],
+    port: int,
+    browser: bool,
+    job: int | None = None,
+) -> None:
+    """Serve the live app until Ctrl-C; it begins with the job of that number."""
     import webbrowser
 
     from hpcgym.explore.live import Server, Session
@@ -110,12 +116,13 @@ def _serve(results: Mapping[str, Result], command: list[str], port: int, browser
         server = Server(Session(results, command), port)
     except OSError as error:
         raise HpcgymError(f"--port {port}: {error.strerror or error}") from None
+    address = server.address if job is None else f"{server.address}#job={job}"
     with server:
-        typer.echo(server.address)
+        typer.echo(address)
         sys.stdout.flush()  # who started the program reads the address from it
         note("for this machine alone; Ctrl-C ends it")
         if browser:
-            webbrowser.open(server.address)
+            webbrowser.open(address)
         try:
             server.serve_forever()
         except KeyboardInterrupt:
@@ -289,7 +296,7 @@ def explain(
     beside = _beside(results, number)
     show(
         format,
-        lambda: _explained(found, result.workload.name, first, beside),
+        lambda: explained_sheet(found, result.workload.name, first, beside),
         lambda: found.to_dict()["others"],
         lambda: {**found.to_dict(), "schedulers": beside, KEY: provenance_of(results)},
     )
@@ -328,7 +335,7 @@ def _beside(results: dict[str, Result], job: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _explained(found: Explanation, log: str, scheduler: str, beside: list[dict[str, Any]]) -> Sheet:
+def explained_sheet(found: Explanation, log: str, scheduler: str, beside: list[dict[str, Any]]) -> Sheet:
     """Return an explanation for people: sentences first, figures behind."""
     from hpcgym.naming import duration
 

@@ -15,6 +15,9 @@ from hpcgym.version import __version__
 
 #: Heading -> command -> its module, and what it does.
 COMMANDS = {
+    "Begin": {
+        "demo": ("demo", "A week of a machine under two rules, and why one job waited."),
+    },
     "Simulate": {
         "simulate": ("simulate", "One scheduler on a workload: its metrics, its schedule."),
         "compare": ("simulate", "Several schedulers, the best of each metric marked."),

@@ -1,8 +1,9 @@
 """The pages of the environments: docstrings of their classes, with the chapters that they share.
 
 The decorator :func:`page` puts a chapter of ``chapters.md`` where a docstring says its title in
-braces, or has none of its own, and the tables that follow from the code. ``scripts/pages.py``
-writes the pages into ``docs/environments``, and a test fails if they differ.
+braces, or has none of its own, and the tables that follow from the code: ``help()`` of a class
+tells all. In ``docs/environments``, which ``scripts/pages.py`` writes, the page of an environment
+has what is its own, and ``shared.md`` the chapters, once.
 """
 
 from __future__ import annotations
@@ -27,35 +28,52 @@ HEADINGS = (
 )  # fmt: skip
 
 
+#: Class -> its docstring as it is written.
+_WRITTEN: dict[type, str] = {}
+
+
 def page(cls: Class) -> Class:
     """Complete the docstring of an environment's class; a decorator."""
     if not cls.__doc__:  # python -OO leaves none
         return cls
     name = own_name(cls)
-    text = _filled(_whole(inspect.cleandoc(cls.__doc__), cls, name), _chapters())
+    _WRITTEN[cls] = inspect.cleandoc(cls.__doc__)
+    text = _filled(_whole(_WRITTEN[cls], cls, name), _chapters())
+    arguments = {"arguments": "\n".join(_arguments(cls, text))}
+    cls.__doc__ = _with_values(_filled(text, arguments | _tables() | _names(cls)))
+    return cls
+
+
+def _names(cls: type) -> dict[str, str]:
+    return {"id": id_of(own_name(cls)), "class": cls.__name__}
+
+
+def _tables() -> dict[str, str]:
+    """Return the tables that follow from the code, by their names in chapters."""
     usual = [
         (k, f"`{one}`", WINDOW_FEATURES.get(one, "x / (4 + abs(x)) of this expression"))
         for k, one in enumerate(USUAL_FEATURES)
     ]
     known = {one: feature.meaning for one, feature in FEATURES.items()} | USER_FEATURES
     weighed = [(f"`{feature}`", meaning) for feature, meaning in known.items()]
-    parts = {
+    return {
         "columns": "\n".join(map(_row, usual)),
         "policy features": "\n".join(map(_row, weighed)),
-        "arguments": "\n".join(_arguments(cls, text)),
-        "id": id_of(name),
-        "class": cls.__name__,
     }
-    cls.__doc__ = _with_values(_filled(text, parts))
-    return cls
 
 
 def _with_values(text: str) -> str:
     """Return a page on which settings stand below the argument that they are of."""
     before, heading, rest = text.partition("## Arguments\n\n")
     told, more, after = rest.partition("\n\n## ")
+    told = _with_settings(told.splitlines()[2:])
+    return f"{before}{heading}{_chapters()['Values']}\n\n{told}{more}{after}"
+
+
+def _with_settings(given: list[str]) -> str:
+    """Return rows of arguments as tables: of arguments, and of the settings of each."""
     tables: dict[str, list[str]] = {}
-    rows = {row.split("`")[1]: row for row in told.splitlines()[2:]}
+    rows = {row.split("`")[1]: row for row in given}
     shared = [name for name in arguments() if name in rows and name != "render_mode"]
     for name in dict.fromkeys([*shared, *rows]):
         tables.setdefault(OF_VALUES.get(name, ""), []).append(rows[name])
@@ -64,7 +82,7 @@ def _with_values(text: str) -> str:
     top = top.replace("argument", "setting")
     for value, below in tables.items():
         told += f"\n\n### Settings of `{value}`\n\n{top}" + "\n".join(below)
-    return f"{before}{heading}{_chapters()['Values']}\n\n{told}{more}{after}"
+    return told
 
 
 def _whole(text: str, cls: type, name: str) -> str:
@@ -102,8 +120,17 @@ def _chapters() -> dict[str, str]:
 @cache
 def arguments() -> dict[str, str]:
     """Return what each argument is, in the order of the pages."""
-    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", _chapters()["Arguments"], re.MULTILINE)
-    return dict(rows)
+    return _rows(_chapters()["Arguments"])
+
+
+def _rows(text: str) -> dict[str, str]:
+    """Return what the last cell of each row says of the argument that it begins with."""
+    found = re.findall(r"^\| `(\w+)` \| (?:.* \| )?(.*) \|$", text, re.MULTILINE)
+    return dict(found)
+
+
+def _default(value: object) -> str:
+    return f'`"{value}"`' if isinstance(value, str) else f"`{value!r}`"
 
 
 def _filled(text: str, parts: dict[str, str]) -> str:
@@ -120,9 +147,9 @@ def _arguments(cls: type, text: str) -> list[str]:
     parameters = arguments_of(cls)
     for name, meaning in arguments().items():
         if name in parameters and f"\n| `{name}` | " not in text.partition("## Arguments")[2]:
-            value = parameters[name].default
-            shown = f'`"{value}"`' if isinstance(value, str) else f"`{value!r}`"
-            told = "the table above" if name == "features" else shown
+            told = "the table above"
+            if name != "features":
+                told = _default(parameters[name].default)
             rows.append(_row((f"`{name}`", told, meaning)))
     return rows
 
@@ -131,13 +158,100 @@ def _row(cells: tuple[object, ...]) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
+# --- The pages in docs ----------------------------------------------------------------------------
+
+#: Chapters of the shared page, below the headings; others have the heading's own name.
+_BELOW = {
+    "Decision points": ("Decision points under limits", "Quotas and windows", "Stopped jobs"),
+    "Action Space": ("Actions under limits",),
+    "Observation Space": ("Observation Space under limits",),
+    "Info": (),
+    "Rewards": ("Rewards under limits",),
+    "Starting State": ("Around slices", "Extracts"),
+    "Arguments": ("Arguments under limits",),
+}
+_HEAD = "| field | flat | shape | unit | range | what |\n|---|---|---|---|---|---|"
+#: Chapters that are of one environment.
+_OWN = ("Reference of ", "Policies under limits")
+
+
 def markdown(cls: type) -> str:
-    """Return the page of an environment as it stands in ``docs/environments``."""
+    """Return the page of an environment in ``docs/environments``: what is its own."""
     name = own_name(cls)
+    chapters = {
+        title: text if title.startswith(_OWN) else "" for title, text in _chapters().items()
+    }
+    own = _titled(_WRITTEN[cls])
+    own.setdefault("Reference", f"{{Reference of {name}}}")
+    parts = [re.split("^## ", _WRITTEN[cls], flags=re.MULTILINE)[0].strip()]
+    for heading in HEADINGS:
+        told = _filled(own.get(heading, ""), chapters)
+        told = re.sub(r"### [^\n]*\n+(?=### |$)", "", told.strip())  # below which nothing is left
+        told = re.sub(r"\n{3,} *", "\n\n", told).strip()
+        if heading == "Arguments":
+            told = _own_arguments(cls, told)
+        if told:
+            parts.append(f"## {heading}\n\n{told}")
+    text = _filled("\n\n".join(parts), _tables() | _names(cls))
     return (
         f"# {name}\n\n"
         f"<!-- The docstring of {cls.__module__}.{cls.__name__}, written by"
         " scripts/pages.py: change it there. -->\n\n"
         f"![A state of the environment as it draws itself](../pictures/{name}.png)\n\n"
-        f"{cls.__doc__}\n"
+        "This page has what is of this environment alone. Observations, rewards, episodes and most"
+        f" arguments are those of [all environments](shared.md). `help({cls.__name__})` tells"
+        f" both.\n\n{text}\n"
+    )
+
+
+def _own_arguments(cls: type, rows: str) -> str:
+    """Return a table of the arguments that others lack, or whose default is another one here."""
+    usual, own = arguments_of(_usual()), arguments_of(cls)
+    limited = getattr(cls, "action_kind", "") == "power"
+    known = {**arguments(), **_rows(_chapters()["Arguments under limits"] if limited else "")}
+    others = [
+        _row((f"`{name}`", _default(one.default), known[name]))
+        for name, one in own.items()
+        if name in known and name not in _rows(rows)
+        if name not in usual or one.default != usual[name].default
+    ]
+    head = ["| argument | default | meaning |", "|---|---|---|"]
+    return "\n".join([*head, *filter(None, [rows]), *others]) if rows or others else ""
+
+
+def _usual() -> type:
+    """Return the environment whose defaults are on the shared page."""
+    from hpcgym.envs.queue_ordering import QueueOrdering
+
+    return QueueOrdering
+
+
+def shared_markdown() -> str:
+    """Return the page in ``docs/environments`` of what all environments share."""
+    chapters, cls = _chapters(), _usual()
+    parts = []
+    for heading in HEADINGS:
+        titles = [heading, *_BELOW.get(heading, ())]
+        if heading == "Version History":
+            titles.append("Version History of v1")
+        told = []
+        for title in titles:
+            text = chapters.get(title, "")
+            if title == "Observation Space under limits":  # what is above is not repeated
+                text = text.replace("{Fields}\n", f"{_HEAD}\n").replace("{Columns}\n\n", "")
+            elif title == "Arguments":
+                text = chapters["Values"] + "\n\n{arguments}"
+            elif title == "Arguments under limits":
+                text = f"| argument | default | meaning |\n|---|---|---|\n{text}"
+            if text:
+                told += [f"### {title}"] * (title != heading) + [text]
+        if told:
+            parts.append("\n\n".join([f"## {heading}", *told]))
+    rows = {"arguments": _with_settings(_arguments(cls, ""))}
+    names = {"id": "hpcgym/QueueOrdering-v1", "class": cls.__name__}
+    text = _filled("\n\n".join(parts), {**chapters, **rows, **_tables(), **names})
+    return (
+        "# What the environments share\n\n"
+        "<!-- The chapters of hpcgym/envs/chapters.md, written by scripts/pages.py: change them"
+        f" there. -->\n\n{text}\n"
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, is_number
+from hpcgym.errors import HpcgymError, is_number, nearest
 from hpcgym.naming import HOUR_S
 from hpcgym.schedule.books import books
 from hpcgym.schedule.schedule import RECORDED, Schedule, kept
@@ -581,10 +581,22 @@ def compute_metrics(
     }
 
 
+class Metrics(dict[str, float | int]):
+    """Metrics by name, also as attributes: ``result.metrics.mean_bsld``."""
+
+    def __getattr__(self, name: str) -> float | int:
+        if name in self:
+            return self[name]
+        raise AttributeError(f"there is no metric {name!r}; {nearest(name, self)}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self]
+
+
 @kept
-def metrics(result: Schedule) -> dict[str, float | int]:
+def metrics(result: Schedule) -> Metrics:
     """Return all metrics of a schedule, by name, worked out once."""
-    return compute_metrics(result)
+    return Metrics(compute_metrics(result))
 
 
 def told_metrics(result: Schedule) -> dict[str, float | int]:

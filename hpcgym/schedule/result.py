@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from sys import modules
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from hpcgym.naming import NAMED
 from hpcgym.progress import silence
 from hpcgym.schedule.books import Books, books
 from hpcgym.schedule.energy import Energy, power_table
-from hpcgym.schedule.metrics import bsld_of, metrics
+from hpcgym.schedule.metrics import Metrics, bsld_of, metrics
 from hpcgym.schedule.provenance import provenance_of, workload_of
 from hpcgym.schedule.schedule import RECORDED, Schedule, read_only
 from hpcgym.scheduler.rules import Scheduler
@@ -86,6 +87,10 @@ def jobs_table(result: Result) -> pd.DataFrame:
     return name_all(table, result.workload)
 
 
+#: Metrics that notebooks show.
+_FIRST = ("mean_bsld", "p95_bsld", "mean_wait_s", "max_wait_s", "utilization")
+
+
 # --- The outcome of a simulation: a schedule and what can be said of it ---------------------------
 
 
@@ -103,8 +108,8 @@ class Result(Schedule):
         return read_only(bsld_of(self))
 
     @property
-    def metrics(self) -> dict[str, float | int]:
-        """Metrics by name; see :func:`hpcgym.schedule.metrics.compute_metrics`.
+    def metrics(self) -> Metrics:
+        """Metrics by name, or as attributes; see :func:`hpcgym.schedule.metrics.compute_metrics`.
 
         Energies are always there. If nobody gave powers (``cluster.watts_given``), they are by the
         default watts, those of a node of Glesser 2016 for each processor; then tables, pages and
@@ -139,6 +144,29 @@ class Result(Schedule):
         ``result.jobs.groupby("queue")["wait_time"].mean()``.
         """
         return jobs_table(self)
+
+    def by(self, group: str) -> pd.DataFrame:
+        """Return metrics of groups of jobs, one row a group: "user", or "class" of run times.
+
+        See :func:`hpcgym.schedule.measures.metrics_by`.
+
+        Raises
+        ------
+        HpcgymError : another group.
+        """
+        import pandas as pd
+
+        from hpcgym.schedule.measures import metrics_by
+
+        return pd.DataFrame.from_dict(metrics_by(self, group), orient="index").rename_axis(group)
+
+    def _repr_html_(self) -> str:
+        """Return its first metrics as a table, for a notebook."""
+        import pandas as pd
+
+        first = {name: self.metrics[name] for name in _FIRST if name in self.metrics}
+        table = pd.DataFrame({str(self.scheduler): first}).to_html(float_format="{:,.4g}".format)
+        return f"<p>{escape(repr(self.workload))}</p>{table}"
 
     def explain(
         self,

@@ -330,6 +330,13 @@ class Scheduler:
     sweep_order: IndexPolicy | None = field(init=False, repr=False, compare=False)
     reserve: Backfill = field(init=False, repr=False, compare=False)
 
+    def __repr__(self) -> str:
+        """Return the rules that differ from those of ``Scheduler()``."""
+        usual, shown = Scheduler(), (one.name for one in fields(self) if one.repr)
+        values = {name: getattr(self, name) for name in shown}
+        told = (f"{name}={v!r}" for name, v in values.items() if v != getattr(usual, name))
+        return f"Scheduler({', '.join(told)})"
+
     def __post_init__(self) -> None:
         settle = object.__setattr__  # what was given, so that no caller can change it afterwards
         usual = {"backfill_order": self.backfill_order, "correction": self.correction}

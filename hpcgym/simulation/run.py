@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hpcgym.baselines.schedulers import scheduler_of
-from hpcgym.errors import HpcgymError, WorkloadError, check_choice, is_number
+from hpcgym.errors import HpcgymError, check_choice, is_number
 from hpcgym.machine.failures import Failures, find_failures
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups.files import find_speedups
@@ -36,11 +36,15 @@ from hpcgym.simulation.limited import on_own_nodes
 from hpcgym.simulation.nodes import place_of, place_on_nodes
 from hpcgym.simulation.prepare import machine_of, pool_of
 from hpcgym.workload.checks import needs_on
+from hpcgym.workload.load import as_workload
 from hpcgym.workload.model import MAX_TIME, Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def simulate(
-    workload: Workload,
+    workload: Workload | str | os.PathLike[str] | pd.DataFrame,
     scheduler: str | Scheduler | Callable[..., Any] = "easy",
     *,
     cluster: Cluster | str | int | os.PathLike[str] | None = None,
@@ -56,8 +60,9 @@ def simulate(
 
     Parameters
     ----------
-    workload : jobs with processors, requested times and run times; see
-        :func:`hpcgym.load_workload`, whose cleaning sees to that.
+    workload : jobs with processors, requested times and run times, of
+        :func:`hpcgym.load_workload`; or what that takes, such as ``"KTH-SP2"``, a file, a generator
+        or a DataFrame, which is cleaned in the usual way.
     scheduler : a name of :data:`hpcgym.baselines.SCHEDULERS`, with other rules behind a colon if
         you like (``"saf:threshold=18000,hold=0.1"``), a :class:`Scheduler`, or a dispatcher: a name
         of :data:`hpcgym.baselines.dispatchers.DISPATCHERS`, or a callable that takes a
@@ -106,15 +111,11 @@ def simulate(
     Examples
     --------
     >>> import hpcgym
-    >>> workload = hpcgym.load_workload("lublin:jobs=100,processors=64,seed=0")
-    >>> result = hpcgym.simulate(workload, "easy", estimate="clairvoyant")
-    >>> result.metrics["jobs"]
+    >>> result = hpcgym.simulate("lublin:jobs=100,processors=64", "easy", estimate="clairvoyant")
+    >>> result.metrics.jobs
     100
     """
-    if not isinstance(workload, Workload):
-        raise WorkloadError(
-            f"simulate takes a workload of load_workload, not a {type(workload).__name__}"
-        )
+    workload = as_workload(workload, cluster, processors)
     if engine is not None:
         check_choice("engine", engine, ("reference",))
         from hpcgym.simulation import by_reference  # which few ask for

@@ -168,6 +168,17 @@ def load_workload(
     )[0]
 
 
+def as_workload(
+    source: str | os.PathLike[str] | pd.DataFrame | Workload,
+    cluster: Cluster | str | int | os.PathLike[str] | None = None,
+    processors: int | None = None,
+) -> Workload:
+    """Return a workload as it is, and what else names one as :func:`load_workload` reads it."""
+    if isinstance(source, Workload):
+        return source
+    return load_workload(source, cluster=cluster, processors=processors)
+
+
 def load_with_raw(
     source: str | os.PathLike[str] | pd.DataFrame | Workload,
     clean: str | Sequence[str] = "default",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -200,6 +201,17 @@ def kind_of(column: str) -> Kind:
     return _KINDS.get(column, _WHOLE if column in naming.JOB_COLUMNS else _AMOUNT)
 
 
+#: Short names of columns in conditions.
+_SHORT = {
+    "user": "user_id",
+    "group": "group_id",
+    "processors": "requested_processors",
+    "requested": "requested_time",
+    "submit": "submit_time",
+    "wait": "wait_time",
+}
+
+
 @dataclass(frozen=True, eq=False)
 class Workload:
     """Jobs in order of submission, read-only; one array of shape (n_jobs,) for each of JOB_COLUMNS.
@@ -314,6 +326,43 @@ class Workload:
 
     def __repr__(self) -> str:
         return f"Workload({self.name!r}, {len(self):,} jobs, {self.processors:,} processors)"
+
+    def __getitem__(self, rows: NDArray[Any] | slice) -> Workload:
+        """Return the jobs at ``rows``: ``log[log.user_id == 3]``, ``log[:9]``; as :meth:`take`."""
+        return self.take(np.asarray(rows) if isinstance(rows, list) else rows)
+
+    def head(self, n: int = 5) -> pd.DataFrame:
+        """Return the first ``n`` jobs as a table of what any job has."""
+        table = self[:n].to_pandas()
+        return table.loc[:, (table != MISSING).any()]
+
+    def query(self, condition: str) -> Workload:
+        """Return the jobs for which a condition holds, such as ``user == 3 and processors > 16``.
+
+        Parameters
+        ----------
+        condition : an expression of pandas in columns of :meth:`to_pandas`, or ``user``, ``group``,
+            ``processors``, ``wait``, ``requested`` and ``submit`` for short.
+
+        Raises
+        ------
+        WorkloadError : an unknown name, or no condition.
+        """
+        table = self.to_pandas()
+        short = {name: column for name, column in _SHORT.items() if name not in table}
+        try:
+            kept = table.assign(**{n: table[c] for n, c in short.items()}).eval(condition)
+        except Exception as error:  # of what pandas makes of any text
+            raise WorkloadError(f"{condition!r} cannot be asked of jobs: {error}") from None
+        if getattr(kept, "dtype", None) != np.bool_:
+            raise WorkloadError(
+                f"{condition!r} is no condition: it must be true or false of each job"
+            )
+        return self[np.asarray(kept)]
+
+    def _repr_html_(self) -> str:
+        """Return what it is and its first jobs, for a notebook."""
+        return f"<p>{escape(repr(self))}</p>{self.head().to_html(index=False)}"
 
     def __getattr__(self, name: str) -> NDArray[Any]:
         """Return a column: ``workload.run_time`` is ``workload.columns["run_time"]``."""

@@ -1,0 +1,221 @@
+"""Several schedules of the same jobs beside each other: metrics, paired intervals, who pays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.baselines.labels import scheduler_names
+from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.naming import WEEK_S
+from hpcgym.report.tables import COMPARED
+from hpcgym.schedule.measures import metrics_by
+from hpcgym.schedule.result import Result
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.run import simulate
+from hpcgym.study.intervals import Mean, against, block_length, bootstrap
+from hpcgym.workload.load import as_workload
+from hpcgym.workload.model import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+#: What two schedules can be compared by, job by job -> what it is in words.
+PAIRED = {"bsld": "mean bounded slowdown", "wait_s": "mean wait [s]"}
+
+
+def paired(result: Result, other: Result, of: str = "bsld") -> Mean:
+    """Return by how much the mean of a schedule is above that of another, with its 95 % interval.
+
+    The mean is over jobs. The interval is a bootstrap over the weeks in which jobs were submitted,
+    several that follow one another at a time (:func:`hpcgym.study.intervals.block_length`): jobs
+    of a week wait in one queue, and are no independent draws.
+
+    Parameters
+    ----------
+    result, other : schedules of the same jobs.
+    of : "bsld", or "wait_s" [s].
+
+    Returns
+    -------
+    value, low, high : below 0 the first is better; the ends of the interval are nan where there are
+        fewer than five blocks of weeks.
+
+    Raises
+    ------
+    HpcgymError : another ``of``, or these are not the same jobs.
+
+    Examples
+    --------
+    >>> import hpcgym
+    >>> log = hpcgym.load_workload("lublin:jobs=2000,processors=64,seed=0")
+    >>> saf, easy = (hpcgym.simulate(log, name) for name in ("saf", "easy"))
+    >>> hpcgym.paired(saf, easy).value < 0
+    True
+    """
+    check_choice("of", of, PAIRED)
+    check_same([result, other])
+    counts = result.counted & other.counted
+    if not counts.any():
+        return Mean(float("nan"), float("nan"), float("nan"))
+    change = _of_jobs(result, of) - _of_jobs(other, of)
+    week = result.workload.since_first_submit[counts] // WEEK_S
+    sums = np.bincount(week, change[counts])
+    jobs = np.bincount(week)
+    low, high = bootstrap(sums[:, None], block=block_length(len(jobs)), counts=jobs)
+    return Mean(float(change[counts].mean()), float(low[0]), float(high[0]))
+
+
+def _of_jobs(result: Result, of: str) -> NDArray[np.float64]:
+    return result.bsld if of == "bsld" else result.wait.astype(np.float64)
+
+
+def check_same(results: Iterable[Result]) -> None:
+    """Raise an HpcgymError unless these are schedules of the same jobs."""
+    first, *others = (one.workload for one in results)
+    for one in others:
+        if len(one) != len(first) or not (
+            np.array_equal(one.job_number, first.job_number)
+            and np.array_equal(one.since_first_submit, first.since_first_submit)
+        ):
+            raise HpcgymError(
+                f"{first.name} and {one.name}: schedules are compared only if they have the same"
+                " jobs, submitted at the same times"
+            )
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Schedules of the same jobs; all are compared with the first.
+
+    Attributes
+    ----------
+    results : name -> schedule.
+    """
+
+    results: Mapping[str, Result]
+
+    def __getitem__(self, name: str) -> Result:
+        return self.results[name]
+
+    @cached_property
+    def above(self) -> dict[str, Mean]:
+        """Of all but the first: how far its slowdown is above; see :func:`hpcgym.paired`."""
+        first, *others = self.results
+        return {name: paired(self.results[name], self.results[first]) for name in others}
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """A row for each schedule: its metrics, and how far its slowdown is above the first's.
+
+        ``above`` is the paired difference of mean bounded slowdowns, ``above_low`` and
+        ``above_high`` are the ends of its 95 % interval: see :func:`hpcgym.paired`.
+        """
+        import pandas as pd
+
+        rows = {}
+        for name, result in self.results.items():
+            known = result.metrics
+            rows[name] = {metric: known[metric] for metric in COMPARED if metric in known}
+            above = self.above.get(name, Mean(*[float("nan")] * 3))
+            rows[name] |= dict(zip(("above", "above_low", "above_high"), above, strict=True))
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis("scheduler")
+
+    def by(self, group: str, metric: str = "mean_bsld") -> pd.DataFrame:
+        """Return a metric of groups of jobs, a column a schedule: who pays, and who gains.
+
+        Parameters
+        ----------
+        group : "class" (of run times) or "user".
+        metric : one of jobs alone, such as "mean_wait_s".
+
+        Raises
+        ------
+        HpcgymError : another group or metric.
+        """
+        import pandas as pd
+
+        parts = {name: metrics_by(one, group, [metric]) for name, one in self.results.items()}
+        jobs = {row: found["jobs"] for row, found in next(iter(parts.values())).items()}
+        columns = {"jobs": jobs}
+        for name, found in parts.items():
+            check_choice("metric", metric, next(iter(found.values()), {metric: 0}))
+            columns[name] = {row: values[metric] for row, values in found.items()}
+        return pd.DataFrame(columns).rename_axis(group)
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw how far each mean bounded slowdown is above the first's, with 95 % intervals.
+
+        Raises
+        ------
+        HpcgymError : matplotlib is not installed.
+        """
+        from hpcgym.report.canvas import BLUE, axes_or_new, plain
+
+        first, *others = self.results
+        axes = axes_or_new(axes, 6, 1.2 + 0.35 * len(others))
+        places = np.arange(len(others))[::-1]
+        change, low, high = np.array([*self.above.values()]).reshape(-1, 3).T
+        axes.errorbar(
+            change, places, xerr=[change - low, high - change], fmt="o", color=BLUE, capsize=3
+        )
+        axes.axvline(0, color="black", linewidth=0.8)
+        axes.set_yticks(places, others)
+        axes.set_ylim(-0.6, len(others) - 0.4)
+        axes.set_xlabel(f"mean bounded slowdown above that of {first}; less is better")
+        plain(axes, grid="x")
+        return axes
+
+    def __repr__(self) -> str:
+        first = next(iter(self.results))
+        lines = [self.table.to_string(float_format="{:,.4g}".format)]
+        for name, above in self.above.items():
+            scale = 100 / self.results[first].metrics["mean_bsld"]
+            change, low, high = (end * scale for end in above)
+            said = against(first, change, low, high, "blocks of weeks")
+            lines.append(f"{name}: slowdown {said}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return self.table.to_html(float_format="{:,.4g}".format)
+
+
+def compare(
+    workload: Workload | str | os.PathLike[str] | pd.DataFrame,
+    schedulers: Iterable[str | Scheduler] = ("easy", "saf"),
+    **how: Any,
+) -> Comparison:
+    """Simulate several schedulers on the same jobs.
+
+    Parameters
+    ----------
+    workload : jobs, or what :func:`hpcgym.load_workload` takes.
+    schedulers : names or rules, as :func:`hpcgym.simulate` takes them; the first is what the others
+        are compared with.
+    how : other arguments of :func:`hpcgym.simulate`, for all: ``cluster``, ``estimate``, ...
+
+    Raises
+    ------
+    HpcgymError : no schedulers, or what :func:`hpcgym.simulate` raises.
+
+    Examples
+    --------
+    >>> import hpcgym
+    >>> found = hpcgym.compare("lublin:jobs=500,processors=64", ["easy", "saf"])
+    >>> list(found.table.index)
+    ['easy', 'saf']
+    """
+    chosen = [schedulers] if isinstance(schedulers, (str, Scheduler)) else list(schedulers)
+    if not chosen:
+        raise HpcgymError("schedulers: name at least one")
+    jobs = as_workload(workload, how.get("cluster"), how.get("processors"))
+    results = [simulate(jobs, one, **how) for one in chosen]
+    names = scheduler_names([one.scheduler for one in results])
+    return Comparison(dict(zip(names, results, strict=True)))

@@ -1,0 +1,88 @@
+"""Schedules of the same jobs beside each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hpcgym
+from hpcgym import HpcgymError
+
+LOG = "lublin:jobs=24000,processors=64,seed=3,load=0.6"
+
+
+@pytest.fixture(scope="module")
+def found() -> hpcgym.Comparison:
+    return hpcgym.compare(LOG, ["easy", "saf", "easy:estimate=clairvoyant"])
+
+
+def test_the_table_has_metrics_and_paired_differences(found: hpcgym.Comparison) -> None:
+    table = found.table
+    easy, saf = found["easy"], found["saf"]
+    assert (
+        list(table.index) == ["easy", "saf", "FCFS, EASY by FCFS, clairvoyant"] or len(table) == 3
+    )
+    assert table.loc["saf", "mean_bsld"] == saf.metrics.mean_bsld
+    assert table.loc["saf", "above"] == pytest.approx((saf.bsld - easy.bsld).mean())
+    assert np.isnan(table.loc["easy", "above"])
+    assert (
+        table.loc["saf", "above_low"] < table.loc["saf", "above"] < table.loc["saf", "above_high"]
+    )
+    assert "saf: slowdown " in repr(found)
+    assert "<table" in found._repr_html_()
+
+
+def test_intervals_are_of_blocks_of_weeks(found: hpcgym.Comparison) -> None:
+    """By resamples that are drawn one by one, from the text of the docstring alone."""
+    easy, saf = found["easy"], found["saf"]
+    week = (easy.workload.submit_time - easy.workload.submit_time[0]) // (7 * 86400)
+    n = int(week.max()) + 1
+    length = next(k for k in range(1, n + 1) if k**3 >= n)
+    rng = np.random.default_rng(1)
+    means = []
+    for _ in range(500):
+        drawn: list[int] = []
+        while len(drawn) < n:
+            first = int(rng.integers(n))
+            drawn += [(first + later) % n for later in range(length)]
+        rows = np.concatenate([np.flatnonzero(week == one) for one in drawn[:n]])
+        means.append((saf.bsld - easy.bsld)[rows].mean())
+    low, high = np.percentile(means, [2.5, 97.5])
+    _, found_low, found_high = hpcgym.paired(saf, easy)
+    wide = high - low
+    assert n // length >= 5
+    assert found_low == pytest.approx(low, abs=0.12 * wide)
+    assert found_high == pytest.approx(high, abs=0.12 * wide)
+
+
+def test_who_pays(found: hpcgym.Comparison) -> None:
+    by_class = found.by("class")
+    assert list(by_class.columns) == ["jobs", *found.results]
+    assert by_class["jobs"].sum() == 24000
+    waits = found.by("user", "mean_wait_s")
+    first = found["saf"].workload.user_id == found["saf"].workload.user_id.min()
+    assert waits["saf"].iloc[0] == pytest.approx(found["saf"].wait[first].mean())
+    with pytest.raises(HpcgymError, match="mean_bslds"):
+        found.by("class", "mean_bslds")
+    with pytest.raises(HpcgymError, match="class"):
+        found.by("queue")
+
+
+def test_few_weeks_have_no_interval() -> None:
+    short = hpcgym.compare("lublin:jobs=50,processors=64,seed=3")
+    assert np.isnan(short.above["saf"].low)
+    assert "no interval" in repr(short)
+
+
+def test_other_jobs_are_refused(found: hpcgym.Comparison) -> None:
+    other = hpcgym.simulate("lublin:jobs=24000,processors=64,seed=4")
+    with pytest.raises(HpcgymError, match="only if they have the same jobs"):
+        hpcgym.paired(found["easy"], other)
+    with pytest.raises(HpcgymError, match=r"name at least one"):
+        hpcgym.compare(LOG, [])
+
+
+def test_a_figure(found: hpcgym.Comparison) -> None:
+    axes = found.plot()
+    assert [one.get_text() for one in axes.get_yticklabels()] == [*found.results][1:]
+    assert "above that of easy" in axes.get_xlabel()
