@@ -335,7 +335,9 @@ def _beside(results: dict[str, Result], job: int) -> list[dict[str, Any]]:
     return rows
 
 
-def explained_sheet(found: Explanation, log: str, scheduler: str, beside: list[dict[str, Any]]) -> Sheet:
+def explained_sheet(
+    found: Explanation, log: str, scheduler: str, beside: list[dict[str, Any]]
+) -> Sheet:
     """Return an explanation for people: sentences first, figures behind."""
     from hpcgym.naming import duration
 

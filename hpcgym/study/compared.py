@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.baselines.labels import scheduler_names
-from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.errors import HpcgymError, check_choice, check_each_once
 from hpcgym.naming import WEEK_S
 from hpcgym.report.tables import COMPARED
 from hpcgym.schedule.measures import metrics_by
@@ -216,6 +216,8 @@ def compare(
     if not chosen:
         raise HpcgymError("schedulers: name at least one")
     jobs = as_workload(workload, how.get("cluster"), how.get("processors"))
-    results = [simulate(jobs, one, **how) for one in chosen]
-    names = scheduler_names([one.scheduler for one in results])
-    return Comparison(dict(zip(names, results, strict=True)))
+    rules = [one for one in chosen if isinstance(one, Scheduler)]
+    called = dict(zip(rules, scheduler_names(rules), strict=True))
+    names = [called[one] if isinstance(one, Scheduler) else str(one) for one in chosen]
+    check_each_once("schedulers", names)
+    return Comparison({n: simulate(jobs, one, **how) for n, one in zip(names, chosen, strict=True)})

@@ -73,3 +73,21 @@ def test_a_port_that_is_taken_is_said() -> None:
         port = taken.getsockname()[1]
         said = line("explore", WORKLOAD, "--no-browser", "--port", port)
     assert said == f"hpcgym: --port {port}: Address already in use"
+
+
+def test_the_demo_tells_who_delayed_a_job() -> None:
+    """What the terminal shows is what the app begins with."""
+    text = succeed("demo", "--no-browser").stdout
+    assert "easy" in text
+    assert "saf" in text
+    assert "Job 789 of lublin-128 seed 3 load 0.85 under easy" in text
+    assert "Who delayed it, and by how much:" in text
+
+
+def test_the_demo_opens_on_that_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("hpcgym.explore.live.Server.serve_forever", lambda self: None)
+    said = succeed("demo").stdout
+    assert opened == [said.strip()]
+    assert opened[0].endswith("/#job=789")

@@ -51,11 +51,11 @@ def test_files_are_the_docstrings(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(module, "DOCUMENTS", tmp_path / "documents.md")
     (tmp_path / "combinations.md").write_text("By hand.\n\n")
     module.main()
-    for name in module.PAGES:
+    for name in (*module.PAGES, "shared.md"):
         written = (FOLDER / name).read_text()
         assert written == (tmp_path / name).read_text(), "run scripts/pages.py"
     others = {file.name for file in FOLDER.iterdir()} - set(module.PAGES)
-    assert others == {"README.md"}
+    assert others == {"README.md", "shared.md"}
 
 
 @pytest.mark.parametrize("name", PAGES)

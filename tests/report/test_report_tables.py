@@ -48,7 +48,7 @@ def test_what_is_no_result_is_said_in_a_line(schedule):
         (lambda: drawable(empty), "nothing to draw: easy has no jobs"),
         (lambda: validate_schedule(workload), r"^validate_schedule takes .*, not a Workload$"),
         (lambda: interesting_extracts(result), r"^interesting_extracts takes .*, not a Result$"),
-        (lambda: simulate(result.jobs), r"^simulate takes a workload .*, not a DataFrame$"),
+        (lambda: simulate(result), r"^a workload cannot be made of a Result$"),
         (lambda: interesting_extracts(workload), r"or the \.swf file of hpcgym simulate --output$"),
     ):
         with pytest.raises(HpcgymError, match=message):

@@ -80,6 +80,13 @@ def test_other_jobs_are_refused(found: hpcgym.Comparison) -> None:
         hpcgym.paired(found["easy"], other)
     with pytest.raises(HpcgymError, match=r"name at least one"):
         hpcgym.compare(LOG, [])
+    with pytest.raises(HpcgymError, match="saf"):
+        hpcgym.compare("lublin:jobs=9", ["saf", "saf"])
+
+
+def test_rules_have_names_too() -> None:
+    rules = hpcgym.Scheduler(policy="saf", backfill_order="spf")
+    assert list(hpcgym.compare("lublin:jobs=9", ["easy", rules]).results) == ["easy", "saf"]
 
 
 def test_a_figure(found: hpcgym.Comparison) -> None:

@@ -8,8 +8,8 @@ from drawing import given
 from drawing import strategies as st
 
 from hpcgym.errors import WorkloadError, WorkloadWarning
+from hpcgym.naming import SWF_COLUMNS
 from hpcgym.workload import (
-    SWF_COLUMNS,
     Workload,
     clean,
     load_workload,
