@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.machine import Cluster, Partition
 from hpcgym.machine.pool import ANY_NUMBER
-from hpcgym.naming import CORE, MEMORY, so_many
+from hpcgym.naming import CORE, MEMORY, NO_LIMIT_S, counted, so_many
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.io.swf_header import HEADER_KEYS, name_lines, names_of
 from hpcgym.workload.model import MISSING, Workload, read_only
 from hpcgym.workload.needs import (
     called_in,
     demands_of,
+    first_few,
     lacking,
     needs_of,
     partitions_of,
@@ -37,7 +38,9 @@ from hpcgym.workload.needs import (
 #: The reason by which :func:`within_limits` counts the jobs that it drops.
 OVER_LIMITS = "dropped: its partition does not let it run"
 _IN_DEFAULT = "repaired: partition taken to be the default of the machine"
+_BY_QUEUE = "repaired: partition taken to be the one that is called as its queue"
 _BY_DEFAULT = "repaired: requested_time taken from the DefaultTime or MaxTime of its partition"
+_ENDLESS = "repaired: missing requested_time taken for 365 days: no MaxTime"
 
 Mask = NDArray[np.bool_]
 
@@ -79,6 +82,42 @@ def within_limits(workload: Workload, cluster: Cluster) -> Workload:
     return workload.take(~over, cleaning={OVER_LIMITS: int(np.count_nonzero(over))})
 
 
+def in_partitions_of_queues(workload: Workload, partitions: Sequence[Partition]) -> Workload:
+    """Return jobs with the partitions that are called as their queues, where none names another.
+
+    PBS, LSF and Grid Engine have queues where Slurm has partitions. Jobs of other queues name no
+    partition.
+
+    Warns
+    -----
+    WorkloadWarning : jobs are in queues that are no partitions of the machine: how many, and where
+        they are placed.
+    """
+    queues = names_of(workload, "queue")
+    if not partitions or not queues or (workload.partition != MISSING).any():
+        return workload
+    known = [one.name for one in partitions]
+    numbers = [number for number, name in queues.items() if name in known]
+    here = np.isin(workload.queue, numbers)
+    default = next((one.name for one in partitions if one.default), None)
+    elsewhere = ~here & (workload.queue != MISSING)
+    numbered = np.unique(workload.queue[elsewhere]).tolist()
+    others = sorted(queues.get(number, str(number)) for number in numbered)
+    if others and (default is not None or here.any()):
+        place = "may have any nodes" if default is None else f"are in its default, {default!r}"
+        warn_caller(
+            f"{workload.name}: {np.count_nonzero(elsewhere):,} of {len(workload):,} jobs are in"
+            f" queues that are no partitions of the machine ({first_few(others)}): they {place}",
+            WorkloadWarning,
+        )
+    if not here.any():
+        return workload
+    names = name_lines({number: queues[number] for number in numbers})
+    changed = workload.with_columns(partition=np.where(here, workload.queue, MISSING))
+    named_so = replace(changed, header={**workload.header, HEADER_KEYS["partition"]: names})
+    return named_so.counted({_BY_QUEUE: int(np.count_nonzero(here))})
+
+
 def in_default_partition(workload: Workload, partitions: Sequence[Partition]) -> Workload:
     """Return jobs with the machine's default partition where they name none, as Slurm has it.
 
@@ -106,25 +145,41 @@ def with_default_times(workload: Workload, partitions: Sequence[Partition]) -> W
 
     Where there is none, MaxTime counts, as in Slurm. A job that ran for longer must have asked for
     more, and its requested time stays unknown. But no job was allowed more than MaxTime: one that
-    ran for longer was killed somewhat late, and MaxTime is what it asked for.
+    ran for longer was killed somewhat late, and MaxTime is what it asked for. In a slurm.conf no
+    MaxTime is no limit.
+
+    Warns
+    -----
+    WorkloadWarning : jobs have no limit for this reason, and how many.
     """
     requested = workload.requested_time
     if not partitions or (requested > 0).all():
         return workload
     named = partitions_of(workload)
-    given = np.array(requested)
+    given, endless = np.array(requested), 0
     for one in partitions:
         usual = one.max_time_s if one.default_time_s is None else one.default_time_s
         if usual is None:
             continue
         unknown = (named == one.name) & (requested <= 0)
-        given[unknown & (workload.run_time <= usual)] = usual
+        within = unknown & (workload.run_time <= usual)
+        given[within] = usual
+        if one.max_time_s is None and usual == NO_LIMIT_S:
+            endless += int(np.count_nonzero(within))
         if one.max_time_s is not None:
             given[unknown & (workload.run_time > one.max_time_s)] = one.max_time_s
     changed = int(np.count_nonzero(given != requested))
     if not changed:
         return workload
-    return workload.with_columns(requested_time=given).counted({_BY_DEFAULT: changed})
+    if endless:
+        warn_caller(
+            f"{workload.name}: {counted(endless, 'job')} without a told time limit, in partitions"
+            " without MaxTime: 365 days are taken, with which Slurm plans such jobs",
+            WorkloadWarning,
+        )
+    counts = {_BY_DEFAULT: changed - endless, _ENDLESS: endless}
+    timed = workload.with_columns(requested_time=given)
+    return timed.counted({reason: number for reason, number in counts.items() if number})
 
 
 def _over(workload: Workload, cluster: Cluster) -> Iterator[tuple[Mask, str]]:

@@ -18,7 +18,7 @@ CONF = """ClusterName=h
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 NodeName={nodes}
-PartitionName=p Nodes=ALL Default=YES MaxTime=UNLIMITED
+PartitionName=p Nodes=ALL Default=YES{limit}
 """
 
 
@@ -31,6 +31,7 @@ def dump(*jobs: tuple[int, int, str, int, int]) -> str:
     return "\n".join([HEAD, *rows, ""])
 
 
+@pytest.mark.parametrize("limit", ["", " MaxTime=UNLIMITED"])
 @pytest.mark.parametrize(
     ("nodes", "jobs", "starts", "places"),
     [
@@ -55,7 +56,7 @@ def dump(*jobs: tuple[int, int, str, int, int]) -> str:
             ["0", "1200", "120"],
             ["0:1", "0:1", "0:1"],
         ),
-        # nor where its limit is that of the partition, which is told and endless
+        # nor where its limit is that of the partition, which has none
         (
             "n1 CPUs=4",
             [(0, 1200, "Partition_Limit", 2, 1), (1, 600, "60", 4, 1), (2, 1500, "60", 2, 1)],
@@ -70,9 +71,10 @@ def test_jobs_lie_where_slurm_places_them(
     jobs: list[tuple[int, int, str, int, int]],
     starts: list[str],
     places: list[str],
+    limit: str,
 ) -> None:
     Path("jobs.txt").write_text(dump(*jobs))
-    Path("slurm.conf").write_text(CONF.format(nodes=nodes))
+    Path("slurm.conf").write_text(CONF.format(nodes=nodes, limit=limit))
     asked = ("simulate", "jobs.txt", "--cluster", "slurm.conf", "--scheduler", "slurm.conf")
     found = as_csv(*asked, "--output", "-")
     assert [job["start_time"] for job in found] == starts
@@ -86,7 +88,7 @@ def test_the_recorded_past_stands_beside_simulations(here: Path) -> None:
     Path("jobs.txt").write_text(
         text.replace("|2024-03-01T10:00:00|100|", "|2024-03-01T10:16:40|100|", 1)
     )
-    Path("slurm.conf").write_text(CONF.format(nodes="n[1-2] CPUs=8"))
+    Path("slurm.conf").write_text(CONF.format(nodes="n[1-2] CPUs=8", limit=""))
     given = ("jobs.txt", "--cluster", "slurm.conf", "--scheduler", "slurm.conf")
     simulated, past = as_csv("simulate", *given)
     assert (simulated["mean_wait_s"], past["mean_wait_s"]) == ("0.0", "500.0")
@@ -97,7 +99,9 @@ def test_the_recorded_past_stands_beside_simulations(here: Path) -> None:
     *_, last = as_csv("compare", "jobs.txt", "--processors", "16")
     assert (last["scheduler"], last["max_wait_s"]) == ("recorded", "1000")
     assert "busy at once" not in shown
-    Path("slurm.conf").write_text(CONF.format(nodes="n1 CPUs=8"))  # the jobs overlap with both
+    Path("slurm.conf").write_text(
+        CONF.format(nodes="n1 CPUs=8", limit="")
+    )  # the jobs overlap with both
     Path("jobs.txt").write_text(text)
     more = "slurm.conf: the log shows 16 processors busy at once, the machine has 8"
     assert more in succeed("simulate", *given).stdout

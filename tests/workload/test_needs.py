@@ -355,14 +355,16 @@ def test_unknown_times_are_those_of_the_partition(tmp_path: Path) -> None:
     """One that ran for longer than DefaultTime asked for more, but for no more than MaxTime."""
     rows = ["batch,1,60,", "batch,1,700,", "long,1,60,", "free,1,60,", "batch,1,60,90"]
     path, machine = site(tmp_path, CONF_PARTITIONS, ASKED, *rows, "batch,1,3610,")
-    workload = hpcgym.load_workload(path, cluster=machine)
-    assert workload.requested_time.tolist() == [600, 700, 6000, 60, 90, 3600]
+    with pytest.warns(WorkloadWarning, match="1 job without a told time limit, in partitions with"):
+        workload = hpcgym.load_workload(path, cluster=machine)
+    assert workload.requested_time.tolist() == [600, 700, 6000, 365 * 86_400, 90, 3600]
     assert workload.run_time.tolist() == [60, 700, 60, 60, 60, 3600]
     by_default = "requested_time taken from the DefaultTime or MaxTime of its partition"
     assert workload.cleaning == {
         "repaired: missing requested_time set to -1": 5,
         f"repaired: {by_default}": 3,
-        "repaired: requested_time taken from run_time": 2,
+        "repaired: missing requested_time taken for 365 days: no MaxTime": 1,
+        "repaired: requested_time taken from run_time": 1,
         "repaired: run_time cut at requested_time": 1,
     }
     assert hpcgym.load_workload(path, "none", cluster=machine).requested_time[0] == -1

@@ -61,8 +61,8 @@ def _partition(line: Thing, members: Sequence[int], whole: bool) -> Partition:
     names = ("allow_accounts", "deny_accounts", "allow_qos", "deny_qos")
     both = line.number("priority", None)
     max_time_s, default_time_s = line.time("maxtime"), line.time("defaulttime")
-    if default_time_s is None and max_time_s is None and line.text("maxtime"):
-        default_time_s = NO_LIMIT_S  # told, and no limit: jobs that ask for none have none
+    if default_time_s is None and max_time_s is None:
+        default_time_s = NO_LIMIT_S  # MaxTime is UNLIMITED unless somebody sets it
     return Partition(
         name=line.name,
         nodes=tuple(members),
