@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from commands import as_csv, as_json, succeed
+from commands import as_csv, as_json, run, succeed
 
 from hpcgym import load_workload, simulate
 
@@ -49,6 +49,13 @@ def dump(*jobs: tuple[int, int, str, int, int]) -> str:
             ["0", "100"],
             ["0:1", "0:1 1:1"],
         ),
+        # job 5 asks for 3 cores on two nodes, and each has one free
+        (
+            "n[1-4] CPUs=4",
+            [*[(0, 100, "10", 3, 1)] * 4, (0, 100, "10", 3, 2)],
+            [*["0"] * 4, "100"],
+            ["0:1", "1:1", "2:1", "3:1", "0:1 1:1"],
+        ),
         # nobody expects job 1 to end, so job 2 has no reservation that keeps job 3 back
         (
             "n1 CPUs=4",
@@ -80,6 +87,19 @@ def test_jobs_lie_where_slurm_places_them(
     assert [job["start_time"] for job in found] == starts
     assert [job["nodes"] for job in found] == places
     assert [str(job["start_time"]) for job in as_json(*asked, "--output", "-")] == starts
+
+
+def test_uneven_shares_on_whole_nodes(here: Path) -> None:
+    """Five cores on four nodes are four whole nodes, and more than three are too many there."""
+    Path("jobs.txt").write_text(dump((0, 100, "10", 5, 4), (0, 100, "10", 4, 1)))
+    given = ("simulate", "jobs.txt", "--cluster", "slurm.conf", "--output", "-")
+    rule = " OverSubscribe=EXCLUSIVE MaxNodes=4"
+    Path("slurm.conf").write_text(CONF.format(nodes="n[1-4] CPUs=4", limit=rule))
+    found = as_csv(*given)
+    assert [job["nodes"] for job in found] == ["0:1 1:1 2:1 3:1", "0:1"]
+    assert [job["start_time"] for job in found] == ["0", "100"]
+    Path("slurm.conf").write_text(CONF.format(nodes="n[1-4] CPUs=4", limit=" MaxNodes=3"))
+    assert "needs more than 3 nodes, the MaxNodes of partition 'p'" in run(*given).stderr
 
 
 def test_the_recorded_past_stands_beside_simulations(here: Path) -> None:

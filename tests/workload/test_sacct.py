@@ -413,6 +413,12 @@ def test_nodes_are_what_the_log_tells(tmp_path: Path) -> None:
     assert workload.units_per_node.tolist() == [-1, 1, 4, -1]
     reason = "repaired: nodes are not told, so its cores may lie on any"
     assert workload.cleaning == {reason: 1}
+    path = tmp_path / "jobs.txt"
+    machine = Cluster(groups=(NodeGroup("n", 3, {"core": 8}),))
+    there = load_workload(path, "none", cluster=machine)  # 7 cores on two nodes are four on each
+    assert there.units is not None
+    assert there.units.tolist() == [1, 2, 2, 5]
+    assert there.per_unit["core"].tolist() == [6, 4, 4, 1]
     # three nodes of 8 cores: job 1 has 6 of node 0, job 2 four of two nodes, job 3 no more than 4
     # of one, and job 4 what is left
     machine = Cluster(groups=(NodeGroup("n", 3, {"core": 8}),))

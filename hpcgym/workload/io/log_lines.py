@@ -315,10 +315,12 @@ def _set_units(log: Log, columns: dict[str, Any]) -> None:
     """Set the memory of jobs, and units and what each asks for, where the log tells of nodes.
 
     A unit is a job's share of a node: its processors and GPUs over its nodes, of which each has one
-    unit. Where nodes do not share them alike, there are as many equal units as can be, such as
-    single cores, and no node has more than the largest share. Where these would be fewer than the
-    nodes, each node has as many of all as the largest share, which is counted. Jobs of which no
-    nodes are told have as many equal units as can be, wherever these are.
+    unit. Where nodes cannot share them alike, each has as many of all as the largest share, which
+    is counted: so a job has as many nodes as the log tells, and less than one core too much on
+    each. But its processors stay what they are where the log is read for no machine with nodes, or
+    tells that one node had more than the mean: then there are as many equal units as can be, such
+    as single cores, and no node has more than the largest share. Jobs of which no nodes are told
+    have as many equal units as can be, wherever these are.
     """
     cores, memory_mb = columns["requested_processors"], columns.pop("memory_mb")
     nodes, known = columns.pop("nodes"), memory_mb > 0
@@ -335,7 +337,9 @@ def _set_units(log: Log, columns: dict[str, Any]) -> None:
     every = [cores, *held.values()]
     largest, parts = np.maximum(most, -(-cores // on)), np.gcd.reduce(every)
     even = np.all([amount % on == 0 for amount in every], axis=0) & (largest * on <= cores)
-    larger = told & ~even & (parts < on)
+    # equal units that are fewer than the nodes would be larger than the shares
+    alike = (log.how.cluster is not None) & (largest <= -(-cores // on))
+    larger = told & ~even & ((parts < on) | alike)
     log.count(UNEVEN, larger)
     units = np.where(told & (even | larger), on, parts)
     columns["units"], columns["core"] = units, -(-cores // units)
