@@ -8,6 +8,7 @@ import pytest
 from commands import as_csv, as_json, run, succeed
 
 from hpcgym import load_workload, simulate
+from hpcgym.errors import HpcgymWarning
 
 HEAD = (
     "JobID|JobIDRaw|User|Account|Partition|QOS|State|Submit|Start|ElapsedRaw|TimelimitRaw|AllocCPUS"
@@ -100,6 +101,52 @@ def test_uneven_shares_on_whole_nodes(here: Path) -> None:
     assert [job["start_time"] for job in found] == ["0", "100"]
     Path("slurm.conf").write_text(CONF.format(nodes="n[1-4] CPUs=4", limit=" MaxNodes=3"))
     assert "needs more than 3 nodes, the MaxNodes of partition 'p'" in run(*given).stderr
+
+
+def test_warnings_of_a_command_are_five_lines(here: Path) -> None:
+    """Those of the machine, of the scheduler and of the log together."""
+    conf = CONF.format(nodes="n[1-4] CPUs=4", limit="")
+    wrong = "PriorityWeightAge=much\nSchedulerParameters=bf_window=none,bf_interval=20\n"
+    more = "NodeName=d1 State=DOWN\nInclude none.conf\none\ntwo\nPriorityFlags=DEPTH_OBLIVIOUS\n"
+    Path("slurm.conf").write_text(f"{conf}{more}{wrong}")
+    Path("jobs.txt").write_text(dump((0, 100, "Partition_Limit", 3, 1), (0, 99, "UNLIMITED", 4, 1)))
+    both = ("--cluster", "slurm.conf", "--scheduler", "slurm.conf")
+    for of_log in ("", "|x"):  # of which one has a line that is no job
+        Path("jobs.txt").write_text(Path("jobs.txt").read_text().rstrip() + f"{of_log}\n")
+        given = ("simulate", "jobs.txt", *both, "--output", "-", "--errors", "skip")
+        short = run(*given).stderr.splitlines()
+        assert len(short) == 5
+        assert "more warnings: --explain-warnings lists all" in short[-1]
+        told = run(*given, "--explain-warnings").stderr.splitlines()
+        assert told[0] == short[0]
+        lines = [line for line in told if line.startswith("hpcgym: ")]
+        assert int(short[-1].split()[1]) == len(lines) - 4
+        usual = (
+            "hpcgym: slurm.conf: values that cannot be, in place of which Slurm's usual ones count"
+        )
+        assert any(line.startswith(f"{usual}: 2, such as line ") for line in lines)
+        assert any("jobs.txt: 1 job without a told time limit" in line for line in lines)
+
+
+def test_a_dump_in_utf_16(here: Path) -> None:
+    for name in ("jobs.txt", "jobs.csv", "slurm.conf"):
+        Path(name).write_text(dump((0, 100, "10", 3, 1)), "utf-16")
+        where = ("--cluster", name) if name == "slurm.conf" else ()
+        said = run("simulate", "lublin:jobs=9" if where else name, *where).stderr
+        assert said.startswith(f"hpcgym: {name} is ")
+        assert "a text in UTF-16, of which iconv -f UTF-16 -t UTF-8 makes one in UTF-8" in said
+
+
+def test_what_is_followed_is_told_once(here: Path) -> None:
+    """In Python, where a file is machine and scheduler."""
+    Path("jobs.txt").write_text(dump((0, 100, "10", 3, 1)))
+    Path("slurm.conf").write_text(CONF.format(nodes="n1 CPUs=4", limit=" LLN=YES"))
+    jobs = load_workload("jobs.txt", processors=4)
+    for scheduler, lines in (("slurm.conf", ["not followed: p: LLN"]), ("easy", ["settings that"])):
+        with pytest.warns(HpcgymWarning) as caught:
+            simulate(jobs, scheduler, cluster="slurm.conf")
+        found = [str(one.message).removeprefix("slurm.conf: ") for one in caught]
+        assert [text[: len(line)] for text, line in zip(found, lines, strict=True)] == lines
 
 
 def test_the_recorded_past_stands_beside_simulations(here: Path) -> None:

@@ -283,7 +283,7 @@ def test_workloads_of_batsim(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(json.dumps(BATSIM).encode()))
     assert format_of(path) == "batsim"
     workload = load_workload(path, "none")
-    assert (workload.name, workload.processors) == ("jobs", 4)
+    assert (workload.name, workload.processors) == ("jobs.json.gz", 4)
     assert workload.job_number.tolist() == [8, 7, 9]
     assert workload.submit_time.tolist() == [3, 11, 20]
     assert workload.run_time.tolist() == [7, 20, 7]

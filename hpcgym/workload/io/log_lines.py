@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import lines_of
 from hpcgym.naming import NAME_COLUMNS, UNITS_PER_NODE, Clock, nearest, printable, seconds_in
-from hpcgym.workload.io.files import Reading, no_job, stem
+from hpcgym.workload.io.files import SKIPS, Reading, file_name, no_job
 from hpcgym.workload.io.tables import from_pandas
 from hpcgym.workload.model import MISSING, Workload
 
@@ -121,7 +121,7 @@ class Log:
         WorkloadError : it names the file, the line and the problem.
         """
         if self.how.errors == "raise":
-            raise WorkloadError(f"{self.path}, {self.called} {line}: {problem}")
+            raise WorkloadError(f"{self.path}, {self.called} {line}: {problem}{SKIPS}")
         if line not in self.refused:
             self.refused.add(line)
             self.counts[f"dropped: {reason}"] += 1
@@ -283,7 +283,7 @@ def workload_of(log: Log, columns: dict[str, Any], clock: Clock, key: Sequence[s
     how = log.how
     workload = from_pandas(frame, processors=how.processors, name=str(log.path), errors=how.errors)
     header = {**clock.header(first), **workload.header}
-    return replace(workload.counted(log.counts), name=stem(log.path), header=header)
+    return replace(workload.counted(log.counts), name=file_name(log.path), header=header)
 
 
 def _set_submissions(log: Log, columns: dict[str, Any], key: Sequence[str]) -> None:
