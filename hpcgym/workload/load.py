@@ -195,12 +195,14 @@ def load_with_raw(
         machine = find_cluster(cluster)
         processors, partitions = machine.processors, machine.partitions
     named = fields.split(",") if isinstance(fields, str) else fields
+    nodes = machine if machine is not None and machine.groups else None
     how = Reading(
         processors,
         errors,
         tz,
         None if named is None else tuple(named),
-        machine.name if machine is not None and machine.groups else None,
+        None if nodes is None else nodes.name,
+        () if nodes is None else nodes.node_resources,
     )
     for option, value in (("format", format), ("fields", fields)):
         if value is not None and not _is_file(source):

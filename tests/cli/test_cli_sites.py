@@ -137,6 +137,43 @@ def test_a_dump_in_utf_16(here: Path) -> None:
         assert "a text in UTF-16, of which iconv -f UTF-16 -t UTF-8 makes one in UTF-8" in said
 
 
+TYPES = """ClusterName=h
+NodeName=a[1-2] CPUs=8 Gres=gpu:v100:2
+NodeName=b1 CPUs=8 Gres=gpu:a100:4
+PartitionName=p Nodes=ALL Default=YES
+"""
+
+
+@pytest.mark.parametrize("typed", [True, False])
+def test_gpus_of_a_type_are_of_nodes_that_have_it(here: Path, typed: bool) -> None:
+    """Job 2 asks for any GPUs, and was given some of a type; job 4 for one that nobody has."""
+    rows = [
+        ("gres/gpu:a100=2,gres/gpu=2", "gres/gpu:a100=2,gres/gpu=2"),
+        ("gres/gpu=2", "gres/gpu:a100=2,gres/gpu=2"),
+        ("", "gres/gpu:a100=3"),
+        ("gres/gpu:h100=1,gres/gpu=1", "gres/gpu:h100=1,gres/gpu=1"),
+        ("gres/gpu:v100=2,gres/gpu=2", ""),
+    ]
+    lines = dump(*[(0, 100, "10", 2, 1)] * len(rows)).splitlines()
+    pairs = [("ReqTRES", "AllocTRES"), *rows]
+    Path("jobs.txt").write_text(
+        "\n".join(
+            f"{line}|{asked}|{given}" for line, (asked, given) in zip(lines, pairs, strict=True)
+        )
+    )
+    Path("slurm.conf").write_text(TYPES if typed else TYPES.replace("v100", "a100"))
+    given = ("simulate", "jobs.txt", "--cluster", "slurm.conf", "--unfit", "drop")
+    found = as_csv(*given, "--output", "-")
+    by_type = [("1", "0", "2:1"), ("2", "0", "0:1"), ("3", "100", "2:1"), ("4", "0", "1:1")]
+    by_type.append(("5", "100", "0:1"))
+    any_type = [("1", "0", "0:1"), ("2", "0", "1:1"), ("3", "0", "2:1"), ("4", "0", "2:1")]
+    any_type.append(("5", "100", "0:1"))
+    places = [(job["job_number"], job["start_time"], job["nodes"]) for job in found]
+    assert places == (by_type if typed else any_type)
+    reason = "types of gres/gpu by which the machine does not tell nodes apart"
+    assert f"{1 if typed else 4} not used: {reason}" in succeed(*given).stdout
+
+
 def test_what_is_followed_is_told_once(here: Path) -> None:
     """In Python, where a file is machine and scheduler."""
     Path("jobs.txt").write_text(dump((0, 100, "10", 3, 1)))

@@ -513,6 +513,8 @@ def test_generic_resources_are_what_jobs_hold(tmp_path: Path) -> None:
         "not used: licenses or burst buffers": 1,
         "not used: gres/core, which is no name of a resource here": 1,
         "not used: gres/users, which is no name of a resource here": 1,
+        "not used: types of gres/fpga by which the machine does not tell nodes apart": 1,
+        "not used: types of gres/gpu by which the machine does not tell nodes apart": 1,
     }
     with pytest.raises(WorkloadError, match="of which gres/fpga is no whole number"):
         read(tmp_path, text(rows[0].replace("fpga=2", "fpga=2x"), head=head))

@@ -42,6 +42,7 @@ class Reading:
     tz : the time zone of dates without an offset, such as ``Europe/Berlin``; None: nobody said.
     fields : names of the fields of a dump of ``sacct -n``, which has no line of them; None: it has.
     cluster : name of the machine with nodes for which the jobs are read; None: there is none.
+    resources : of its nodes.
     """
 
     processors: int | None = None
@@ -49,6 +50,7 @@ class Reading:
     tz: str | None = None
     fields: tuple[str, ...] | None = None
     cluster: str | None = None
+    resources: tuple[str, ...] = ()
 
 
 def check_errors(errors: str) -> None:
