@@ -268,6 +268,7 @@ def _kinds(
 # --- Jobs of partitions that give whole nodes alone -----------------------------------------------
 
 _RAISED = "repaired: processors raised to those of whole nodes, since its partition is exclusive"
+_WHOLE = "OverSubscribe=EXCLUSIVE, or select/linear"
 _UNITS = ""  # no resource has this name
 
 # workload -> the machine for which it was last looked at: many simulations of it look once
@@ -284,15 +285,21 @@ def with_whole_nodes(workload: Workload, cluster: Cluster) -> Workload:
 
     Warns
     -----
-    WorkloadWarning : the nodes of such a partition are not all alike; its jobs stay as they are.
+    WorkloadWarning : the nodes of such partitions have not all as many cores; their jobs stay as
+        they are.
     """
-    for one in cluster.partitions:
-        if one.exclusive and not _are_alike(cluster, one):
-            warn_caller(
-                f"partition {one.name!r}: OverSubscribe=EXCLUSIVE is not followed, since its nodes"
-                " are not all alike: its jobs share nodes",
-                WorkloadWarning,
-            )
+    unlike = [
+        one.name for one in cluster.partitions if one.exclusive and not _are_alike(cluster, one)
+    ]
+    sharing = int(np.isin(partitions_of(workload), unlike).sum()) if unlike else 0
+    if sharing:
+        plural = "s" if len(unlike) > 1 else ""
+        warn_caller(
+            f"{workload.name}: {counted(sharing, 'job')} of partition{plural} {first_few(unlike)}"
+            f" may share nodes: whole nodes ({_WHOLE}) are given where all nodes of a"
+            " partition have as many cores",
+            WorkloadWarning,
+        )
     return _with_whole_nodes(workload, cluster)
 
 
@@ -340,7 +347,7 @@ def warn_of_shared(workload: Workload, cluster: Cluster) -> None:
     _LOOKED[workload] = cluster
     if _with_whole_nodes(workload, cluster) is not workload:
         warn_caller(
-            f"{workload.name}: jobs share nodes of partitions with OverSubscribe=EXCLUSIVE: load"
+            f"{workload.name}: jobs share nodes of partitions that give whole ones ({_WHOLE}): load"
             " the jobs with cluster=, or see hpcgym.workload.with_whole_nodes",
             WorkloadWarning,
         )
@@ -359,28 +366,50 @@ def _asked(workload: Workload, cluster: Cluster) -> dict[str, Ints]:
 
 
 def _are_alike(cluster: Cluster, one: Partition) -> bool:
-    """Tell whether all nodes of a partition have as much of each resource."""
-    nodes = _nodes(cluster, one)
-    return bool((nodes == nodes[:1]).all())
+    """Tell whether all nodes of a partition have as many cores.
 
-
-def _nodes(cluster: Cluster, one: Partition) -> Ints:
-    """Return what the nodes of a partition have, (nodes, resources)."""
-    had: Ints = cluster.capacity[list(one.nodes), : len(cluster.node_resources)]
-    return had
+    Then whoever has all of these has the node alone, whatever else it has.
+    """
+    cores = cluster.capacity[list(one.nodes), 0]
+    return bool((cores == cores[:1]).all())
 
 
 def _give(
     given: dict[str, Ints], rows: Ints, jobs: Workload, cluster: Cluster, one: Partition
 ) -> None:
-    """Let units of a partition's jobs, which stand at some rows, be nodes, so many each."""
-    least = np.minimum(one.min_nodes, most_nodes(jobs, cluster, one))
-    nodes = np.maximum(fewest_nodes(jobs, cluster, one), least)
-    fits = nodes <= len(one.nodes)
-    rows, nodes = rows[fits], nodes[fits]
-    if MEMORY in given:
-        given[MEMORY][rows] *= -(-given[_UNITS][rows] // nodes)  # the most units on one node
-    for name, amount in zip(cluster.node_resources, _nodes(cluster, one)[0], strict=True):
-        if name != MEMORY and amount != ANY_NUMBER:
-            given[name][rows] = amount
+    """Let units of a partition's jobs, which stand at some rows, be nodes, so many each.
+
+    What all nodes have alike a unit has, and of memory and the rest as much as its job has on the
+    node with most of it.
+    """
+    nodes = _whole_nodes(jobs, cluster, one)
+    rows, nodes = rows[nodes > 0], nodes[nodes > 0]
+    together = -(-given[_UNITS][rows] // nodes)  # the most units on one node
+    had = cluster.capacity[list(one.nodes), : len(cluster.node_resources)]
+    for name, amounts in zip(cluster.node_resources, had.T, strict=True):
+        if name == MEMORY or (amounts != amounts[0]).any():
+            given[name][rows] *= together
+        elif amounts[0] != ANY_NUMBER:
+            given[name][rows] = amounts[0]
+    if MEMORY in given and MEMORY not in cluster.node_resources:
+        given[MEMORY][rows] *= together
     given[_UNITS][rows] = nodes
+
+
+def _whole_nodes(workload: Workload, cluster: Cluster, one: Partition) -> Ints:
+    """Return the fewest nodes of a partition that hold equal parts of a job, (n_jobs,); 0: none do.
+
+    They are ``min_nodes`` at least, where it has so many units.
+    """
+    least = np.minimum(one.min_nodes, most_nodes(workload, cluster, one))
+    whole = np.zeros(len(workload), np.int64)
+    number = np.arange(1, len(one.nodes) + 1)
+    for rows, units, held in _kinds(workload, cluster, one):
+        hold = number * np.sort(held)[::-1]  # so many of the largest nodes, each the same
+        asked = list(zip(units.tolist(), least[rows].tolist(), strict=True))
+        found = {}
+        for so_many_units, at_least in set(asked):
+            enough = (hold >= so_many_units) & (number >= at_least)
+            found[so_many_units, at_least] = int(enough.argmax()) + 1 if enough.any() else 0
+        whole[rows] = [found[one] for one in asked]
+    return whole
