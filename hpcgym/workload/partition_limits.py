@@ -216,6 +216,8 @@ def _refused(workload: Workload, cluster: Cluster, one: Partition) -> Iterator[t
         ("queue", "a QOS", "Qos", one.allow_qos, one.deny_qos),
     ):
         name = called_in(workload, column) if allowed or denied else np.empty(0, object)
+        if column == "queue":  # of a log of another system than Slurm it may be the partition
+            name = np.where(name == one.name, "", name)
         if allowed:
             over = (name != "") & ~np.isin(name, allowed)
             yield over, f"has {has} that is none of the Allow{plural}"

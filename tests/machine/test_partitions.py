@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from hpcgym.machine.partitions import names_of_nodes, nodes_of_text, text_of_nod
 from hpcgym.validation.validate import ScheduleError
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import fitting, machine_of_partitions, needs_of, partitions_of
+from hpcgym.workload.partition_limits import check_limits
 
 GROUPS = (NodeGroup("thin", 3, {"core": 4}), NodeGroup("gpu", 2, {"core": 2, "gpu": 1}))
 BATCH, DEBUG = Partition("batch", (0, 1, 2)), Partition("debug", (2, 3), priority_tier=10)
@@ -203,6 +205,9 @@ def test_queues_that_are_called_as_partitions(
     by_queue = "repaired: partition taken to be the one that is called as its queue"
     named = sum(queue in ("debug", "batch") for queue in queues)
     assert jobs.cleaning.get(by_queue, 0) == named
+    named_so = [replace(one, allow_qos=("normal",)) for one in parts]
+    if not told:  # a queue that is a partition is no QOS
+        check_limits(jobs, replace(machine, partitions=named_so))
     if named == len(queues):
         first, node, _ = hpcgym.simulate(jobs, cluster=machine).allocation
         assert node[first[:-1]].tolist() == [1, 0]

@@ -65,7 +65,7 @@ OTHERS = [
         ("exec_host=n1/0*4+n2/0*4 Resource_List.select=2:ncpus=4", 2, 4, 1),
         ("exec_host=n1/0*4+n1/1*4 Resource_List.select=2:ncpus=4 Resource_List.nodect=2", 1, 8, -1),
         ("exec_host=n1/0+n1/1+n2/0", 3, 1, 2),  # two on one, one on the other
-        ("exec_host=n1/0*4+n2/0*2 Resource_List.select=1:ncpus=4+1:ncpus=2", 6, 1, 4),
+        ("exec_host=n1/0*4+n2/0*2 Resource_List.select=1:ncpus=4+1:ncpus=2", 3, 2, 2),
         ("exec_host=n1/0*2+n1/1*2+n2/0*4+n3/0-1,3", 11, 1, 4),
         ("Resource_List.nodes=2:ppn=4+n9:ppn=4", 3, 4, 1),
         ("Resource_List.nodes=1:ppn=8", 1, 8, -1),

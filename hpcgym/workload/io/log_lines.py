@@ -263,7 +263,8 @@ def workload_of(log: Log, columns: dict[str, Any], clock: Clock, key: Sequence[s
     columns : as in tables, (n,) each, of :meth:`Log.settled`; ``submit_time`` in seconds since
         1970. In place of waits they have ``start`` and ``eligible``, and in place of units
         ``nodes``, ``memory_mb``, ``gpus`` and, behind ``GENERIC``, other resources of jobs; where
-        a log tells it, ``most_on_node``, the processors of a job on the node with most of them.
+        a log tells it, ``most_on_node``, the processors of a job on the node with most of them, and
+        ``divisor``, the most of which all its nodes have a multiple.
     clock : by which dates were read.
     key : what runs of one job have alike, (n,).
 
@@ -318,13 +319,15 @@ def _set_units(log: Log, columns: dict[str, Any]) -> None:
     unit. Where nodes cannot share them alike, each has as many of all as the largest share, which
     is counted: so a job has as many nodes as the log tells, and less than one core too much on
     each. But its processors stay what they are where the log is read for no machine with nodes, or
-    tells that one node had more than the mean: then there are as many equal units as can be, such
-    as single cores, and no node has more than the largest share. Jobs of which no nodes are told
-    have as many equal units as can be, wherever these are.
+    tells that one node had more than the mean. Then there are as many equal units as can be, such
+    as single cores, or as large as what all nodes had is a multiple of, and no node has more than
+    the largest share. Jobs of which no nodes are told have as many equal units as can be, wherever
+    these are.
     """
     cores, memory_mb = columns["requested_processors"], columns.pop("memory_mb")
     nodes, known = columns.pop("nodes"), memory_mb > 0
-    most = columns.pop("most_on_node", np.full(len(cores), MISSING))
+    unknown = np.full(len(cores), MISSING)
+    most, divisor = columns.pop("most_on_node", unknown), columns.pop("divisor", unknown)
     columns["requested_memory"] = np.where(known, -(-memory_mb * 1000 // cores), MISSING)
     amounts = {"gpu": columns.pop("gpus")}
     for name in [name for name in columns if name.startswith(GENERIC)]:
@@ -335,7 +338,8 @@ def _set_units(log: Log, columns: dict[str, Any]) -> None:
         return
     log.count(ANYWHERE, ~told & (cores > 1))
     every = [cores, *held.values()]
-    largest, parts = np.maximum(most, -(-cores // on)), np.gcd.reduce(every)
+    parts = np.gcd.reduce([cores // np.maximum(divisor, 1), *every])
+    largest = np.maximum(most, -(-cores // on))
     even = np.all([amount % on == 0 for amount in every], axis=0) & (largest * on <= cores)
     # equal units that are fewer than the nodes would be larger than the shares
     alike = (log.how.cluster is not None) & (largest <= -(-cores // on))
