@@ -199,6 +199,15 @@ def resource_problem(name: Any) -> str:
     return f"{name!r} cannot be the name of a resource: {why}"
 
 
+def of_type(resource: str, kind: str) -> str:
+    """Return what those of one type of a resource are called, beside all of them.
+
+    >>> of_type("gpu", "a100_3g.20gb")
+    'gpu-a100_3g_20gb'
+    """
+    return f"{resource}-{re.sub(r'[^A-Za-z0-9_-]', '_', kind)}"
+
+
 def name_problem(name: Any, most: int = MOST_NAME) -> str:
     """Return what a name must be that this is not, in words; nothing if it may be one.
 

@@ -20,6 +20,7 @@ from hpcgym.cli.groups import EXPLAINS, PANELS, WHOLE
 from hpcgym.cli.interrupts import interruptible
 from hpcgym.errors import HpcgymError, HpcgymWarning, reworded
 from hpcgym.files.recorded import Command, commanded, date_text
+from hpcgym.naming import counted
 
 # --- How commands run -----------------------------------------------------------------------------
 
@@ -54,16 +55,21 @@ class Program(TyperGroup):
         return value
 
 
+_MOST_WARNINGS = 5  # lines of a command
+
+
 @contextmanager
 def _warnings_in_a_line(told: Mapping[str, Any]) -> Iterator[None]:
     """Show hpcgym's own warnings once each, without the place in the code that gave them.
 
-    Those that sum something up are followed by all of it if ``--explain-warnings`` was told.
+    They are five lines at most: the last says what is left. With ``--explain-warnings`` all are
+    shown, and those that sum something up are followed by all of it.
     """
     with warnings.catch_warnings():
         usual = warnings.showwarning
         said: set[str] = set()
         shortened = False
+        left: list[str] = []  # of which nothing has been shown yet
 
         def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
             nonlocal shortened
@@ -73,18 +79,26 @@ def _warnings_in_a_line(told: Mapping[str, Any]) -> Iterator[None]:
             if str(message) in said:  # by another part of the library
                 return
             said.add(str(message))
-            note(f"hpcgym: {as_given(str(message))}")
+            text = f"hpcgym: {as_given(str(message))}"
+            shortened |= len(message.details) > 1
+            if len(said) >= _MOST_WARNINGS and not told.get(EXPLAINS):
+                left.append(text)
+                return
+            note(text)
             if told.get(EXPLAINS):
                 for one in message.details:
                     note(f"    {as_given(one)}")
-            elif len(message.details) > 1:
-                shortened = True
 
         warnings.showwarning = show
         try:
             yield
         finally:
-            if shortened:
+            if len(left) > 1 or (left and shortened):
+                more = counted(len(left), "more warning")
+                note(f"hpcgym: {more}: --explain-warnings lists all, and all of each kind")
+            elif left:
+                note(left[0])
+            elif shortened and not told.get(EXPLAINS):
                 note("hpcgym: --explain-warnings lists all of each kind")
 
 

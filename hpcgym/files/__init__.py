@@ -8,6 +8,7 @@ where a file is from.
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import hashlib
 import io
@@ -165,7 +166,7 @@ def lines_of(
             if len(line) > MEGABYTE:
                 raise error(f"{path} has a line of over {size_text(MEGABYTE)}: it is not {kind}")
             if b"\0" in line:
-                raise error(f"{path} is not {kind}: it is binary")
+                raise error(f"{path} is not {kind}: it is binary{utf_16(line)}")
             yield line_text(line).rstrip("\r\n"), line.endswith(b"\n")
 
 
@@ -195,7 +196,15 @@ def decoded(content: bytes, where: str, kind: str, error: type[HpcgymError] = Hp
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise error(f"{where} is not {kind}: it is binary, or not in UTF-8") from None
+        told = utf_16(content) or ", or not in UTF-8"
+        raise error(f"{where} is not {kind}: it is binary{told}") from None
+
+
+def utf_16(content: bytes) -> str:
+    """Return what to do with a text in UTF-16, as Windows writes it; nothing if it is none."""
+    if not content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return ""
+    return ", or a text in UTF-16, of which iconv -f UTF-16 -t UTF-8 makes one in UTF-8"
 
 
 def size_text(size: int) -> str:

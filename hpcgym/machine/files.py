@@ -166,7 +166,9 @@ def machine_names() -> list[str]:
     return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
 
 
-def find_cluster(source: str | os.PathLike[str] | int | Cluster) -> Cluster:
+def find_cluster(
+    source: str | os.PathLike[str] | int | Cluster, *, rules_too: bool = False
+) -> Cluster:
     """Return the machine that ``source`` names.
 
     Parameters
@@ -178,6 +180,7 @@ def find_cluster(source: str | os.PathLike[str] | int | Cluster) -> Cluster:
         machine. A slurm.conf with settings that are not of the machine gives a warning. Behind a
         machine of nodes ``+2`` adds two to its largest group, and ``-2`` takes two away:
         ``slurm.conf+2``.
+    rules_too : a slurm.conf is the scheduler as well, which warns of what nothing follows.
 
     Raises
     ------
@@ -196,9 +199,9 @@ def find_cluster(source: str | os.PathLike[str] | int | Cluster) -> Cluster:
     path, name = Path(os.path.expanduser(source)), str(source).casefold()
     is_file = os.path.isfile(path)  # pathlib raises for names that no file can have
     if not is_file and (more := _MORE_NODES.fullmatch(str(source))):
-        return _with_more(find_cluster(more[1]), int(more[2]), str(source))
+        return _with_more(find_cluster(more[1], rules_too=rules_too), int(more[2]), str(source))
     if path.suffix == SLURM:
-        return _of_slurm(path)
+        return _of_slurm(path, rules_too)
     if is_file or path.suffix == ".toml" or len(path.parts) > 1:
         return read_cluster(path)
     if name in machine_names():
@@ -224,12 +227,15 @@ def _with_more(cluster: Cluster, nodes: int, text: str) -> Cluster:
     return replace(with_counts(cluster, counts), name=f"{cluster.name}{nodes:+d}")
 
 
-def _of_slurm(path: Path) -> Cluster:
-    """Return the machine of a slurm.conf; warn of what it says that is not of the machine."""
+def _of_slurm(path: Path, rules_too: bool) -> Cluster:
+    """Return the machine of a slurm.conf; warn of what it says that is not of the machine.
+
+    Not where it is the scheduler, too.
+    """
     from hpcgym.machine.slurm import read_slurm_conf
 
     conf = read_slurm_conf(path)
-    if conf.others:
+    if conf.others and not rules_too:
         warn_caller(
             f"{path}: settings that do not describe the machine: {len(conf.others)}; hpcgym"
             f" machines {path} lists them; --scheduler {path} warns of those that it does not"

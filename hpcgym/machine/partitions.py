@@ -49,7 +49,7 @@ class Partition:
         all, nobody, all, none. With ``allow_accounts``, ``deny_accounts`` does not count, nor does
         ``deny_qos`` with ``allow_qos``.
     qos : the QOS whose limits hold for the whole partition, if there is one.
-    exclusive : whether each job has whole nodes, if these are all alike
+    exclusive : whether each job has whole nodes, if these have all as many cores
         (:func:`hpcgym.workload.with_whole_nodes`).
     state : a name of :data:`STATES`.
 

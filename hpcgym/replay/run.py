@@ -33,7 +33,7 @@ from hpcgym.replay.private import Closed, PrivateSlurm, Record, private_slurm
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.scheduler.slurm_conf import files_of
+from hpcgym.scheduler.slurm_conf import files_of, without_wrong_values
 from hpcgym.scheduler.slurm_qos import read_qos
 from hpcgym.simulation.restricted import nodes_in
 from hpcgym.simulation.run import simulate
@@ -111,7 +111,7 @@ def replay_on_slurm(
         raise HpcgymError(
             "a replay on Slurm knows no associations: leave assoc= behind the file out"
         )
-    conf = None if files is None else read_slurm_conf(files.conf)
+    conf = None if files is None else without_wrong_values(read_slurm_conf(files.conf))
     rules = find_scheduler(scheduler) if isinstance(scheduler, str) else scheduler
     rules = rules.but(**restrictions)
     if rules.preemption is not None:

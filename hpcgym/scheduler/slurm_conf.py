@@ -9,8 +9,21 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, warn_caller
-from hpcgym.machine.slurm import ENDING, OtherSetting, SlurmConf, read_slurm_conf
+from hpcgym.errors import (
+    HpcgymError,
+    HpcgymWarning,
+    Remarks,
+    check_each_once,
+    warn_caller,
+    warn_of_file,
+)
+from hpcgym.machine.slurm import (
+    ENDING,
+    OtherSetting,
+    SlurmConf,
+    WrongSettingError,
+    read_slurm_conf,
+)
 from hpcgym.machine.slurm.lines import minutes_text
 from hpcgym.naming import MOST_NICE, WEEK_S
 from hpcgym.scheduler import slurm_assoc, slurm_qos
@@ -36,6 +49,7 @@ _MULTIFACTOR = (
     "priorityweightpartition",
 )  # fmt: skip
 _BASIC = "priority/basic"
+_WRONG = "values that cannot be, in place of which Slurm's usual ones count"
 #: Limits of associations in whose place those of a job's QOS hold: name, and fields of both.
 _IN_PLACE = (
     ("GrpJobs", "group_jobs", "group_jobs"),
@@ -80,6 +94,8 @@ def scheduler_of_slurm(
 ) -> Scheduler:
     """Return the scheduler of a slurm.conf, and warn of what it says that is not followed.
 
+    Where a value cannot be, what Slurm has unless somebody sets it counts.
+
     ``qos`` is a file that ``sacctmgr -P show qos`` printed. It adds their part of the priority,
     PriorityWeightQOS times Priority / the greatest; their limits, as quotas; and with
     ``PreemptType=preempt/qos`` who stops whom. Logs have QOS as queues. ``assoc`` is a file that
@@ -100,18 +116,20 @@ def scheduler_of_slurm(
 
     Raises
     ------
-    HpcgymError : a file that cannot be read, or a value that cannot be; the message names the file.
+    HpcgymError : a file that cannot be read, or a value of ``qos`` or ``assoc`` that cannot be; the
+        message names the file.
     """
     conf = read_slurm_conf(path)
     try:
         known = [] if qos is None else read_qos(qos)
         members = [] if assoc is None else read_associations(assoc, conf.cluster.name)
-        scheduler = _rules(conf, known, qos, members)
+        conf, wrong, scheduler = _usable(conf, known, qos, members)
     except HpcgymError as error:
         beside = (str(file) for file in (qos, assoc) if file)
         places = (*(f"{place}: " for place in conf.where.values()), *beside)
         named = str(error).startswith(places)
         raise HpcgymError(str(error) if named else f"{path}: {error}") from None
+    warn_of_file(path, Remarks(list, {_WRONG: wrong}), HpcgymWarning)
     parameters, settings = _not_followed(conf, scheduler, bool(known))
     left = parameters + _in_short(settings)
     if left_of_qos := _left_of_qos(known, scheduler):
@@ -160,6 +178,27 @@ def _warn_of_associations(
             " of these for the jobs of that QOS"
         )
         warn_caller(text, HpcgymWarning)
+
+
+def _usable(
+    conf: SlurmConf,
+    known: Sequence[Qos] = (),
+    of: str | Path | None = None,
+    members: Sequence[Association] = (),
+) -> tuple[SlurmConf, list[str], Scheduler]:
+    """Return a file without values that cannot be, what is wrong with these, and the scheduler."""
+    wrong: list[str] = []
+    while True:
+        try:
+            return conf, wrong, _rules(conf, known, of, members)
+        except WrongSettingError as error:
+            wrong.append(str(error))
+            conf = conf.without(error.stands)
+
+
+def without_wrong_values(conf: SlurmConf) -> SlurmConf:
+    """Return what a slurm.conf says without values of scheduling that cannot be."""
+    return _usable(conf)[0]
 
 
 def _rules(
@@ -245,13 +284,15 @@ def _backfill(conf: SlurmConf) -> str:
     if kind != "sched/backfill":
         text = f"SchedulerType={kind}: known are sched/backfill and sched/builtin"
         raise conf.wrong("schedulertype", text)
-    given = [f"{name}={conf.parameters[name]}" for name in _OF_BACKFILL if name in conf.parameters]
-    text = ":".join(["slurm", "+".join(given)] if given else ["slurm"])
-    try:
-        return str(SlurmBackfill.parse(text))
-    except HpcgymError as error:
-        told = str(error).removeprefix("backfill: ")
-        raise conf.wrong("schedulerparameters", f"SchedulerParameters: {told}") from None
+    given = {name: conf.parameters[name] for name in _OF_BACKFILL if name in conf.parameters}
+    for name, value in given.items():
+        try:
+            SlurmBackfill.parse(f"slurm:{name}={value}")
+        except HpcgymError as error:
+            told = f"SchedulerParameters: {str(error).removeprefix('backfill: ')}"
+            raise conf.wrong("schedulerparameters", told, ("parameters", name)) from None
+    text = "+".join(f"{name}={value}" for name, value in given.items())
+    return str(SlurmBackfill.parse(f"slurm:{text}" if text else "slurm"))
 
 
 def _order(conf: SlurmConf, known: Sequence[Qos]) -> tuple[str, FairShare | None]:

@@ -266,13 +266,15 @@ def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
 
 def _check_modes(conf: SlurmConf) -> None:
     """Refuse modes of the file, or of its partitions, that Slurm does not have."""
-    told = {"PreemptMode": conf.said("preemptmode")}
-    told |= {f"partition {name!r}: PreemptMode": v for name, v in conf.preempt_modes.items()}
-    for name, value in told.items():
+    told: list[tuple[str, str, str, tuple[str, str] | None]] = [
+        ("PreemptMode", conf.said("preemptmode"), "preemptmode", None)
+    ]
+    for one, value in conf.preempt_modes.items():
+        told.append((f"partition {one!r}: PreemptMode", value, "", ("preempt_modes", one)))
+    for name, value, setting, stands in told:
         for mode in (part.strip().casefold() for part in value.split(",")):
             if mode not in _MODES:
-                setting = "preemptmode" if name == "PreemptMode" else ""
-                raise conf.wrong(setting, f"{name}={value}: {nearest(mode, _MODES)}")
+                raise conf.wrong(setting, f"{name}={value}: {nearest(mode, _MODES)}", stands)
     if mode_of_slurm(conf) == "suspend" and "gang" not in conf.said("preemptmode"):
         text = "PreemptMode=SUSPEND: Slurm refuses it without GANG; write SUSPEND,GANG"
         raise conf.wrong("preemptmode", text)
@@ -281,8 +283,10 @@ def _check_modes(conf: SlurmConf) -> None:
 def exempt_of_slurm(conf: SlurmConf) -> int | None:
     """Return for how long runs are exempt [s] unless their QOS says otherwise; None: not at all."""
     name = _EXEMPT.casefold()
-    place = f"{conf.where[name]}: " if name in conf.where else ""
-    return minutes_text(conf.scheduling.get(name, ""), f"{place}{_EXEMPT}")
+    try:
+        return minutes_text(conf.scheduling.get(name, ""), _EXEMPT)
+    except HpcgymError as error:
+        raise conf.wrong(name, str(error)) from None
 
 
 def _exempt(times: Iterable[tuple[str, int | None]], mode: str) -> tuple[tuple[str, int], ...]:

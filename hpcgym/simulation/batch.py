@@ -115,7 +115,7 @@ class BatchSimulator:
         self.features = feature_names(features, usage=True)
         rules = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
         rules = rules.for_weights()
-        machine = machine_of(parts[0], cluster, processors)
+        machine = machine_of(parts[0], cluster, processors, scheduler)
         check_scheduler(rules, "batches")
         check_allocation(rules.allocation, machine)
         if not isinstance(rules.estimate, str) or not isinstance(rules.policy_estimate, str):

@@ -14,6 +14,7 @@ from hpcgym._engine import FOREVER
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.machine.files import find_cluster
 from hpcgym.machine.pool import Cluster
+from hpcgym.machine.slurm import conf_in
 from hpcgym.schedule.runs import JOBS
 from hpcgym.scheduler import allocations
 from hpcgym.scheduler.allocations import check_allocation
@@ -30,8 +31,12 @@ from hpcgym.workload.model import MAX_TIME, Workload
 _NOBODY = np.zeros(0, np.int64)
 
 
-def machine_of(workload: Workload, cluster: Any, processors: int | None) -> Cluster:
+def machine_of(
+    workload: Workload, cluster: Any, processors: int | None, scheduler: Any = None
+) -> Cluster:
     """Return the machine that is given as a cluster, by its size or, without both, by the workload.
+
+    ``scheduler`` is what is said of it: a slurm.conf that is both is told of once.
 
     Raises
     ------
@@ -42,7 +47,8 @@ def machine_of(workload: Workload, cluster: Any, processors: int | None) -> Clus
         return Cluster(workload.processors if processors is None else processors)
     if processors is not None:
         raise WorkloadError("give either cluster or processors, not both")
-    return find_cluster(cluster)
+    is_both = isinstance(scheduler, str) and bool(conf_in(scheduler))
+    return find_cluster(cluster, rules_too=is_both)
 
 
 class Units(NamedTuple):

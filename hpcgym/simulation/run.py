@@ -120,7 +120,7 @@ def simulate(
         check_choice("engine", engine, ("reference",))
         from hpcgym.simulation import by_reference  # which few ask for
     chosen = scheduler_of(scheduler, rules)
-    cluster = machine_of(workload, cluster, processors)
+    cluster = machine_of(workload, cluster, processors, scheduler)
     check_learned(chosen, learned)
     found = None if failures is None else find_failures(failures, cluster)
     warn_of_unused([workload], [chosen], failures=found)
@@ -218,7 +218,7 @@ def learn_before(
     HpcgymError : a time that is no number, or what :func:`simulate` raises.
     """
     chosen = scheduler_of(scheduler, rules)
-    machine = machine_of(workload, cluster, processors)
+    machine = machine_of(workload, cluster, processors, scheduler)
     return learn_at(workload, chosen, [time], machine, learned)[0]
 
 

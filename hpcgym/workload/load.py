@@ -27,6 +27,7 @@ from hpcgym.workload.io.tables import from_pandas, read_table
 from hpcgym.workload.model import Workload
 from hpcgym.workload.partition_limits import (
     in_default_partition,
+    in_partitions_of_queues,
     with_default_times,
     with_whole_nodes,
 )
@@ -205,18 +206,24 @@ def load_with_raw(
         machine = find_cluster(cluster)
         processors, partitions = machine.processors, machine.partitions
     named = fields.split(",") if isinstance(fields, str) else fields
+    nodes = machine if machine is not None and machine.groups else None
     how = Reading(
         processors,
         errors,
         tz,
         None if named is None else tuple(named),
-        machine.name if machine is not None and machine.groups else None,
+        None if nodes is None else nodes.name,
+        () if nodes is None else nodes.node_resources,
     )
     for option, value in (("format", format), ("fields", fields)):
         if value is not None and not _is_file(source):
             raise WorkloadError(f"{option} is of files, and {source!r} is none")
     loaded = _load(source, how, format)
-    placed = in_default_partition(loaded, partitions)
+    # the queues of a dump of sacct are QOS
+    queued = (
+        loaded if _is_dump(source, how, format) else in_partitions_of_queues(loaded, partitions)
+    )
+    placed = in_default_partition(queued, partitions)
     timed = with_default_times(placed, partitions) if fills_times(clean) else placed
     workload = clean_workload(timed, clean, processors)
     if machine is not None:
@@ -230,6 +237,13 @@ def _is_file(source: Any) -> bool:
     """Tell whether a source names a file that is there."""
     named = isinstance(source, str | os.PathLike)
     return named and os.path.isfile(os.path.expanduser(source))
+
+
+def _is_dump(source: Any, how: Reading, format: str | None) -> bool:
+    """Tell whether a source is a dump of sacct."""
+    if format is not None or how.fields is not None:
+        return format in (None, "sacct")
+    return _is_file(source) and format_of(Path(os.path.expanduser(source))) == "sacct"
 
 
 def _load(source: Any, how: Reading, format: str | None) -> Workload:

@@ -70,10 +70,10 @@ def check_partitions(workload: Workload, partitions: Sequence[str]) -> None:
         return
     named = partitions_of(workload)
     if not np.isin(named, list(partitions)).any():
-        said = _first_few(sorted({*named} - {""}))
+        said = first_few(sorted({*named} - {""}))
         warn_caller(
             f"{workload.name}: its jobs are in none of the machine's partitions"
-            f" ({_first_few(partitions)}){said and f', but in {said}'}; each may have any nodes",
+            f" ({first_few(partitions)}){said and f', but in {said}'}; each may have any nodes",
             WorkloadWarning,
         )
         return
@@ -87,7 +87,7 @@ def check_partitions(workload: Workload, partitions: Sequence[str]) -> None:
         )
 
 
-def _first_few(names: Sequence[str]) -> str:
+def first_few(names: Sequence[str]) -> str:
     """Return the first five names, and how many more there are."""
     more = len(names) - 5
     return ", ".join(names[:5]) + (f" and {more} more" if more > 0 else "")

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.machine import Cluster, Partition
 from hpcgym.machine.pool import ANY_NUMBER
-from hpcgym.naming import CORE, MEMORY, so_many
+from hpcgym.naming import CORE, MEMORY, NO_LIMIT_S, counted, so_many
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.io.swf_header import HEADER_KEYS, name_lines, names_of
 from hpcgym.workload.model import MISSING, Workload, read_only
 from hpcgym.workload.needs import (
     called_in,
     demands_of,
+    first_few,
     lacking,
     needs_of,
     partitions_of,
@@ -37,7 +38,9 @@ from hpcgym.workload.needs import (
 #: The reason by which :func:`within_limits` counts the jobs that it drops.
 OVER_LIMITS = "dropped: its partition does not let it run"
 _IN_DEFAULT = "repaired: partition taken to be the default of the machine"
+_BY_QUEUE = "repaired: partition taken to be the one that is called as its queue"
 _BY_DEFAULT = "repaired: requested_time taken from the DefaultTime or MaxTime of its partition"
+_ENDLESS = "repaired: missing requested_time taken for 365 days: no MaxTime"
 
 Mask = NDArray[np.bool_]
 
@@ -79,6 +82,42 @@ def within_limits(workload: Workload, cluster: Cluster) -> Workload:
     return workload.take(~over, cleaning={OVER_LIMITS: int(np.count_nonzero(over))})
 
 
+def in_partitions_of_queues(workload: Workload, partitions: Sequence[Partition]) -> Workload:
+    """Return jobs with the partitions that are called as their queues, where none names another.
+
+    PBS, LSF and Grid Engine have queues where Slurm has partitions. Jobs of other queues name no
+    partition.
+
+    Warns
+    -----
+    WorkloadWarning : jobs are in queues that are no partitions of the machine: how many, and where
+        they are placed.
+    """
+    queues = names_of(workload, "queue")
+    if not partitions or not queues or (workload.partition != MISSING).any():
+        return workload
+    known = [one.name for one in partitions]
+    numbers = [number for number, name in queues.items() if name in known]
+    here = np.isin(workload.queue, numbers)
+    default = next((one.name for one in partitions if one.default), None)
+    elsewhere = ~here & (workload.queue != MISSING)
+    numbered = np.unique(workload.queue[elsewhere]).tolist()
+    others = sorted(queues.get(number, str(number)) for number in numbered)
+    if others and (default is not None or here.any()):
+        place = "may have any nodes" if default is None else f"are in its default, {default!r}"
+        warn_caller(
+            f"{workload.name}: {np.count_nonzero(elsewhere):,} of {len(workload):,} jobs are in"
+            f" queues that are no partitions of the machine ({first_few(others)}): they {place}",
+            WorkloadWarning,
+        )
+    if not here.any():
+        return workload
+    names = name_lines({number: queues[number] for number in numbers})
+    changed = workload.with_columns(partition=np.where(here, workload.queue, MISSING))
+    named_so = replace(changed, header={**workload.header, HEADER_KEYS["partition"]: names})
+    return named_so.counted({_BY_QUEUE: int(np.count_nonzero(here))})
+
+
 def in_default_partition(workload: Workload, partitions: Sequence[Partition]) -> Workload:
     """Return jobs with the machine's default partition where they name none, as Slurm has it.
 
@@ -106,25 +145,41 @@ def with_default_times(workload: Workload, partitions: Sequence[Partition]) -> W
 
     Where there is none, MaxTime counts, as in Slurm. A job that ran for longer must have asked for
     more, and its requested time stays unknown. But no job was allowed more than MaxTime: one that
-    ran for longer was killed somewhat late, and MaxTime is what it asked for.
+    ran for longer was killed somewhat late, and MaxTime is what it asked for. In a slurm.conf no
+    MaxTime is no limit.
+
+    Warns
+    -----
+    WorkloadWarning : jobs have no limit for this reason, and how many.
     """
     requested = workload.requested_time
     if not partitions or (requested > 0).all():
         return workload
     named = partitions_of(workload)
-    given = np.array(requested)
+    given, endless = np.array(requested), 0
     for one in partitions:
         usual = one.max_time_s if one.default_time_s is None else one.default_time_s
         if usual is None:
             continue
         unknown = (named == one.name) & (requested <= 0)
-        given[unknown & (workload.run_time <= usual)] = usual
+        within = unknown & (workload.run_time <= usual)
+        given[within] = usual
+        if one.max_time_s is None and usual == NO_LIMIT_S:
+            endless += int(np.count_nonzero(within))
         if one.max_time_s is not None:
             given[unknown & (workload.run_time > one.max_time_s)] = one.max_time_s
     changed = int(np.count_nonzero(given != requested))
     if not changed:
         return workload
-    return workload.with_columns(requested_time=given).counted({_BY_DEFAULT: changed})
+    if endless:
+        warn_caller(
+            f"{workload.name}: {counted(endless, 'job')} without a told time limit, in partitions"
+            " without MaxTime: 365 days are taken, with which Slurm plans such jobs",
+            WorkloadWarning,
+        )
+    counts = {_BY_DEFAULT: changed - endless, _ENDLESS: endless}
+    timed = workload.with_columns(requested_time=given)
+    return timed.counted({reason: number for reason, number in counts.items() if number})
 
 
 def _over(workload: Workload, cluster: Cluster) -> Iterator[tuple[Mask, str]]:
@@ -161,6 +216,8 @@ def _refused(workload: Workload, cluster: Cluster, one: Partition) -> Iterator[t
         ("queue", "a QOS", "Qos", one.allow_qos, one.deny_qos),
     ):
         name = called_in(workload, column) if allowed or denied else np.empty(0, object)
+        if column == "queue":  # of a log of another system than Slurm it may be the partition
+            name = np.where(name == one.name, "", name)
         if allowed:
             over = (name != "") & ~np.isin(name, allowed)
             yield over, f"has {has} that is none of the Allow{plural}"
@@ -213,6 +270,7 @@ def _kinds(
 # --- Jobs of partitions that give whole nodes alone -----------------------------------------------
 
 _RAISED = "repaired: processors raised to those of whole nodes, since its partition is exclusive"
+_WHOLE = "OverSubscribe=EXCLUSIVE, or select/linear"
 _UNITS = ""  # no resource has this name
 
 # workload -> the machine for which it was last looked at: many simulations of it look once
@@ -229,15 +287,21 @@ def with_whole_nodes(workload: Workload, cluster: Cluster) -> Workload:
 
     Warns
     -----
-    WorkloadWarning : the nodes of such a partition are not all alike; its jobs stay as they are.
+    WorkloadWarning : the nodes of such partitions have not all as many cores; their jobs stay as
+        they are.
     """
-    for one in cluster.partitions:
-        if one.exclusive and not _are_alike(cluster, one):
-            warn_caller(
-                f"partition {one.name!r}: OverSubscribe=EXCLUSIVE is not followed, since its nodes"
-                " are not all alike: its jobs share nodes",
-                WorkloadWarning,
-            )
+    unlike = [
+        one.name for one in cluster.partitions if one.exclusive and not _are_alike(cluster, one)
+    ]
+    sharing = int(np.isin(partitions_of(workload), unlike).sum()) if unlike else 0
+    if sharing:
+        plural = "s" if len(unlike) > 1 else ""
+        warn_caller(
+            f"{workload.name}: {counted(sharing, 'job')} of partition{plural} {first_few(unlike)}"
+            f" may share nodes: whole nodes ({_WHOLE}) are given where all nodes of a"
+            " partition have as many cores",
+            WorkloadWarning,
+        )
     return _with_whole_nodes(workload, cluster)
 
 
@@ -285,7 +349,7 @@ def warn_of_shared(workload: Workload, cluster: Cluster) -> None:
     _LOOKED[workload] = cluster
     if _with_whole_nodes(workload, cluster) is not workload:
         warn_caller(
-            f"{workload.name}: jobs share nodes of partitions with OverSubscribe=EXCLUSIVE: load"
+            f"{workload.name}: jobs share nodes of partitions that give whole ones ({_WHOLE}): load"
             " the jobs with cluster=, or see hpcgym.workload.with_whole_nodes",
             WorkloadWarning,
         )
@@ -304,28 +368,50 @@ def _asked(workload: Workload, cluster: Cluster) -> dict[str, Ints]:
 
 
 def _are_alike(cluster: Cluster, one: Partition) -> bool:
-    """Tell whether all nodes of a partition have as much of each resource."""
-    nodes = _nodes(cluster, one)
-    return bool((nodes == nodes[:1]).all())
+    """Tell whether all nodes of a partition have as many cores.
 
-
-def _nodes(cluster: Cluster, one: Partition) -> Ints:
-    """Return what the nodes of a partition have, (nodes, resources)."""
-    had: Ints = cluster.capacity[list(one.nodes), : len(cluster.node_resources)]
-    return had
+    Then whoever has all of these has the node alone, whatever else it has.
+    """
+    cores = cluster.capacity[list(one.nodes), 0]
+    return bool((cores == cores[:1]).all())
 
 
 def _give(
     given: dict[str, Ints], rows: Ints, jobs: Workload, cluster: Cluster, one: Partition
 ) -> None:
-    """Let units of a partition's jobs, which stand at some rows, be nodes, so many each."""
-    least = np.minimum(one.min_nodes, most_nodes(jobs, cluster, one))
-    nodes = np.maximum(fewest_nodes(jobs, cluster, one), least)
-    fits = nodes <= len(one.nodes)
-    rows, nodes = rows[fits], nodes[fits]
-    if MEMORY in given:
-        given[MEMORY][rows] *= -(-given[_UNITS][rows] // nodes)  # the most units on one node
-    for name, amount in zip(cluster.node_resources, _nodes(cluster, one)[0], strict=True):
-        if name != MEMORY and amount != ANY_NUMBER:
-            given[name][rows] = amount
+    """Let units of a partition's jobs, which stand at some rows, be nodes, so many each.
+
+    What all nodes have alike a unit has, and of memory and the rest as much as its job has on the
+    node with most of it.
+    """
+    nodes = _whole_nodes(jobs, cluster, one)
+    rows, nodes = rows[nodes > 0], nodes[nodes > 0]
+    together = -(-given[_UNITS][rows] // nodes)  # the most units on one node
+    had = cluster.capacity[list(one.nodes), : len(cluster.node_resources)]
+    for name, amounts in zip(cluster.node_resources, had.T, strict=True):
+        if name == MEMORY or (amounts != amounts[0]).any():
+            given[name][rows] *= together
+        elif amounts[0] != ANY_NUMBER:
+            given[name][rows] = amounts[0]
+    if MEMORY in given and MEMORY not in cluster.node_resources:
+        given[MEMORY][rows] *= together
     given[_UNITS][rows] = nodes
+
+
+def _whole_nodes(workload: Workload, cluster: Cluster, one: Partition) -> Ints:
+    """Return the fewest nodes of a partition that hold equal parts of a job, (n_jobs,); 0: none do.
+
+    They are ``min_nodes`` at least, where it has so many units.
+    """
+    least = np.minimum(one.min_nodes, most_nodes(workload, cluster, one))
+    whole = np.zeros(len(workload), np.int64)
+    number = np.arange(1, len(one.nodes) + 1)
+    for rows, units, held in _kinds(workload, cluster, one):
+        hold = number * np.sort(held)[::-1]  # so many of the largest nodes, each the same
+        asked = list(zip(units.tolist(), least[rows].tolist(), strict=True))
+        found = {}
+        for so_many_units, at_least in set(asked):
+            enough = (hold >= so_many_units) & (number >= at_least)
+            found[so_many_units, at_least] = int(enough.argmax()) + 1 if enough.any() else 0
+        whole[rows] = [found[one] for one in asked]
+    return whole

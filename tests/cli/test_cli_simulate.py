@@ -372,8 +372,8 @@ def test_jobs_that_never_fit_are_dropped_on_demand() -> None:
         (
             (OF_QUEUES, "0,low,8,60,3600", "1,low,2,60,3600", "2,high,8,60,3600", "3,low,9,9,60"),
             ("--processors", "16", "--quota", "qos=low:processors=4"),
-            "jobs: job 1 asks for 8 processors, more than the quota qos=low:processors=4 lets run:"
-            " it would wait for ever. The same holds for 2 of 4 jobs",
+            "jobs.csv: job 1 asks for 8 processors, more than the quota qos=low:processors=4 lets"
+            " run: it would wait for ever. The same holds for 2 of 4 jobs",
             {"dropped: asks for more processors than a quota lets run": 2},
         ),
         (

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from commands import as_csv, as_json, succeed
+from commands import as_csv, as_json, run, succeed
 
 from hpcgym import load_workload, simulate
+from hpcgym.errors import HpcgymWarning
 
 HEAD = (
     "JobID|JobIDRaw|User|Account|Partition|QOS|State|Submit|Start|ElapsedRaw|TimelimitRaw|AllocCPUS"
@@ -18,7 +19,7 @@ CONF = """ClusterName=h
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 NodeName={nodes}
-PartitionName=p Nodes=ALL Default=YES MaxTime=UNLIMITED
+PartitionName=p Nodes=ALL Default=YES{limit}
 """
 
 
@@ -31,6 +32,7 @@ def dump(*jobs: tuple[int, int, str, int, int]) -> str:
     return "\n".join([HEAD, *rows, ""])
 
 
+@pytest.mark.parametrize("limit", ["", " MaxTime=UNLIMITED"])
 @pytest.mark.parametrize(
     ("nodes", "jobs", "starts", "places"),
     [
@@ -48,6 +50,13 @@ def dump(*jobs: tuple[int, int, str, int, int]) -> str:
             ["0", "100"],
             ["0:1", "0:1 1:1"],
         ),
+        # job 5 asks for 3 cores on two nodes, and each has one free
+        (
+            "n[1-4] CPUs=4",
+            [*[(0, 100, "10", 3, 1)] * 4, (0, 100, "10", 3, 2)],
+            [*["0"] * 4, "100"],
+            ["0:1", "1:1", "2:1", "3:1", "0:1 1:1"],
+        ),
         # nobody expects job 1 to end, so job 2 has no reservation that keeps job 3 back
         (
             "n1 CPUs=4",
@@ -55,7 +64,7 @@ def dump(*jobs: tuple[int, int, str, int, int]) -> str:
             ["0", "1200", "120"],
             ["0:1", "0:1", "0:1"],
         ),
-        # nor where its limit is that of the partition, which is told and endless
+        # nor where its limit is that of the partition, which has none
         (
             "n1 CPUs=4",
             [(0, 1200, "Partition_Limit", 2, 1), (1, 600, "60", 4, 1), (2, 1500, "60", 2, 1)],
@@ -70,14 +79,111 @@ def test_jobs_lie_where_slurm_places_them(
     jobs: list[tuple[int, int, str, int, int]],
     starts: list[str],
     places: list[str],
+    limit: str,
 ) -> None:
     Path("jobs.txt").write_text(dump(*jobs))
-    Path("slurm.conf").write_text(CONF.format(nodes=nodes))
+    Path("slurm.conf").write_text(CONF.format(nodes=nodes, limit=limit))
     asked = ("simulate", "jobs.txt", "--cluster", "slurm.conf", "--scheduler", "slurm.conf")
     found = as_csv(*asked, "--output", "-")
     assert [job["start_time"] for job in found] == starts
     assert [job["nodes"] for job in found] == places
     assert [str(job["start_time"]) for job in as_json(*asked, "--output", "-")] == starts
+
+
+def test_uneven_shares_on_whole_nodes(here: Path) -> None:
+    """Five cores on four nodes are four whole nodes, and more than three are too many there."""
+    Path("jobs.txt").write_text(dump((0, 100, "10", 5, 4), (0, 100, "10", 4, 1)))
+    given = ("simulate", "jobs.txt", "--cluster", "slurm.conf", "--output", "-")
+    rule = " OverSubscribe=EXCLUSIVE MaxNodes=4"
+    Path("slurm.conf").write_text(CONF.format(nodes="n[1-4] CPUs=4", limit=rule))
+    found = as_csv(*given)
+    assert [job["nodes"] for job in found] == ["0:1 1:1 2:1 3:1", "0:1"]
+    assert [job["start_time"] for job in found] == ["0", "100"]
+    Path("slurm.conf").write_text(CONF.format(nodes="n[1-4] CPUs=4", limit=" MaxNodes=3"))
+    assert "needs more than 3 nodes, the MaxNodes of partition 'p'" in run(*given).stderr
+
+
+def test_warnings_of_a_command_are_five_lines(here: Path) -> None:
+    """Those of the machine, of the scheduler and of the log together."""
+    conf = CONF.format(nodes="n[1-4] CPUs=4", limit="")
+    wrong = "PriorityWeightAge=much\nSchedulerParameters=bf_window=none,bf_interval=20\n"
+    more = "NodeName=d1 State=DOWN\nInclude none.conf\none\ntwo\nPriorityFlags=DEPTH_OBLIVIOUS\n"
+    Path("slurm.conf").write_text(f"{conf}{more}{wrong}")
+    Path("jobs.txt").write_text(dump((0, 100, "Partition_Limit", 3, 1), (0, 99, "UNLIMITED", 4, 1)))
+    both = ("--cluster", "slurm.conf", "--scheduler", "slurm.conf")
+    for of_log in ("", "|x"):  # of which one has a line that is no job
+        Path("jobs.txt").write_text(Path("jobs.txt").read_text().rstrip() + f"{of_log}\n")
+        given = ("simulate", "jobs.txt", *both, "--output", "-", "--errors", "skip")
+        short = run(*given).stderr.splitlines()
+        assert len(short) == 5
+        assert "more warnings: --explain-warnings lists all" in short[-1]
+        told = run(*given, "--explain-warnings").stderr.splitlines()
+        assert told[0] == short[0]
+        lines = [line for line in told if line.startswith("hpcgym: ")]
+        assert int(short[-1].split()[1]) == len(lines) - 4
+        usual = (
+            "hpcgym: slurm.conf: values that cannot be, in place of which Slurm's usual ones count"
+        )
+        assert any(line.startswith(f"{usual}: 2, such as line ") for line in lines)
+        assert any("jobs.txt: 1 job without a told time limit" in line for line in lines)
+
+
+def test_a_dump_in_utf_16(here: Path) -> None:
+    for name in ("jobs.txt", "jobs.csv", "slurm.conf"):
+        Path(name).write_text(dump((0, 100, "10", 3, 1)), "utf-16")
+        where = ("--cluster", name) if name == "slurm.conf" else ()
+        said = run("simulate", "lublin:jobs=9" if where else name, *where).stderr
+        assert said.startswith(f"hpcgym: {name} is ")
+        assert "a text in UTF-16, of which iconv -f UTF-16 -t UTF-8 makes one in UTF-8" in said
+
+
+TYPES = """ClusterName=h
+NodeName=a[1-2] CPUs=8 Gres=gpu:v100:2
+NodeName=b1 CPUs=8 Gres=gpu:a100:4
+PartitionName=p Nodes=ALL Default=YES
+"""
+
+
+@pytest.mark.parametrize("typed", [True, False])
+def test_gpus_of_a_type_are_of_nodes_that_have_it(here: Path, typed: bool) -> None:
+    """Job 2 asks for any GPUs, and was given some of a type; job 4 for one that nobody has."""
+    rows = [
+        ("gres/gpu:a100=2,gres/gpu=2", "gres/gpu:a100=2,gres/gpu=2"),
+        ("gres/gpu=2", "gres/gpu:a100=2,gres/gpu=2"),
+        ("", "gres/gpu:a100=3"),
+        ("gres/gpu:h100=1,gres/gpu=1", "gres/gpu:h100=1,gres/gpu=1"),
+        ("gres/gpu:v100=2,gres/gpu=2", ""),
+    ]
+    lines = dump(*[(0, 100, "10", 2, 1)] * len(rows)).splitlines()
+    pairs = [("ReqTRES", "AllocTRES"), *rows]
+    Path("jobs.txt").write_text(
+        "\n".join(
+            f"{line}|{asked}|{given}" for line, (asked, given) in zip(lines, pairs, strict=True)
+        )
+    )
+    Path("slurm.conf").write_text(TYPES if typed else TYPES.replace("v100", "a100"))
+    given = ("simulate", "jobs.txt", "--cluster", "slurm.conf", "--unfit", "drop")
+    found = as_csv(*given, "--output", "-")
+    by_type = [("1", "0", "2:1"), ("2", "0", "0:1"), ("3", "100", "2:1"), ("4", "0", "1:1")]
+    by_type.append(("5", "100", "0:1"))
+    any_type = [("1", "0", "0:1"), ("2", "0", "1:1"), ("3", "0", "2:1"), ("4", "0", "2:1")]
+    any_type.append(("5", "100", "0:1"))
+    places = [(job["job_number"], job["start_time"], job["nodes"]) for job in found]
+    assert places == (by_type if typed else any_type)
+    reason = "types of gres/gpu by which the machine does not tell nodes apart"
+    assert f"{1 if typed else 4} not used: {reason}" in succeed(*given).stdout
+
+
+def test_what_is_followed_is_told_once(here: Path) -> None:
+    """In Python, where a file is machine and scheduler."""
+    Path("jobs.txt").write_text(dump((0, 100, "10", 3, 1)))
+    Path("slurm.conf").write_text(CONF.format(nodes="n1 CPUs=4", limit=" LLN=YES"))
+    jobs = load_workload("jobs.txt", processors=4)
+    for scheduler, lines in (("slurm.conf", ["not followed: p: LLN"]), ("easy", ["settings that"])):
+        with pytest.warns(HpcgymWarning) as caught:
+            simulate(jobs, scheduler, cluster="slurm.conf")
+        found = [str(one.message).removeprefix("slurm.conf: ") for one in caught]
+        assert [text[: len(line)] for text, line in zip(found, lines, strict=True)] == lines
 
 
 def test_the_recorded_past_stands_beside_simulations(here: Path) -> None:
@@ -86,7 +192,7 @@ def test_the_recorded_past_stands_beside_simulations(here: Path) -> None:
     Path("jobs.txt").write_text(
         text.replace("|2024-03-01T10:00:00|100|", "|2024-03-01T10:16:40|100|", 1)
     )
-    Path("slurm.conf").write_text(CONF.format(nodes="n[1-2] CPUs=8"))
+    Path("slurm.conf").write_text(CONF.format(nodes="n[1-2] CPUs=8", limit=""))
     given = ("jobs.txt", "--cluster", "slurm.conf", "--scheduler", "slurm.conf")
     simulated, past = as_csv("simulate", *given)
     assert (simulated["mean_wait_s"], past["mean_wait_s"]) == ("0.0", "500.0")
@@ -97,7 +203,9 @@ def test_the_recorded_past_stands_beside_simulations(here: Path) -> None:
     *_, last = as_csv("compare", "jobs.txt", "--processors", "16")
     assert (last["scheduler"], last["max_wait_s"]) == ("recorded", "1000")
     assert "busy at once" not in shown
-    Path("slurm.conf").write_text(CONF.format(nodes="n1 CPUs=8"))  # the jobs overlap with both
+    Path("slurm.conf").write_text(
+        CONF.format(nodes="n1 CPUs=8", limit="")
+    )  # the jobs overlap with both
     Path("jobs.txt").write_text(text)
     more = "slurm.conf: the log shows 16 processors busy at once, the machine has 8"
     assert more in succeed("simulate", *given).stdout

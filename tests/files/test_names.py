@@ -83,7 +83,7 @@ def test_users_of_a_log_have_names_that_can_be_shown(name: str, text: str, tmp_p
     assert len(called) == MOST_NAME
     renamed = path.rename(tmp_path / f"{RED}{path.suffix}")
     name = hpcgym.load_workload(renamed, processors=4).name
-    assert name.removesuffix(".txt") == "?[31msaf?[0m"
+    assert name.removesuffix(path.suffix) == "?[31msaf?[0m"
 
 
 @pytest.mark.parametrize(

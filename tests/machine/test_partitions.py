@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from hpcgym.machine.partitions import names_of_nodes, nodes_of_text, text_of_nod
 from hpcgym.validation.validate import ScheduleError
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import fitting, machine_of_partitions, needs_of, partitions_of
+from hpcgym.workload.partition_limits import check_limits
 
 GROUPS = (NodeGroup("thin", 3, {"core": 4}), NodeGroup("gpu", 2, {"core": 2, "gpu": 1}))
 BATCH, DEBUG = Partition("batch", (0, 1, 2)), Partition("debug", (2, 3), priority_tier=10)
@@ -150,6 +153,74 @@ def test_jobs_without_a_partition_are_in_the_default(
     none = Cluster(groups=groups, partitions=(Partition("batch", (1, 2, 3)),))
     same = hpcgym.load_workload(tmp_path / "jobs.csv", cluster=none)
     assert partitions_of(same).tolist() == named
+
+
+def log_of(system: str, queues: list[str]) -> str:
+    """Return a log of a job of two cores in each queue, a second after each other."""
+    lines = []
+    for at, queue in enumerate(queues, 1_500_000_000):
+        if system == "pbs":
+            entries = f"user=a queue={queue} ctime={at} start={at} end={at + 60} exec_host=n1/0*2"
+            lines.append(f"07/14/2017 02:41:00;E;{at % 100}.s;{entries}")
+        elif system == "lsf":
+            first = ["JOB_FINISH", "10.1", at + 60, at % 100, 7, 0, 2, at, 0, 0, at, "a", queue]
+            fields = [*first, *[""] * 8, "123.4", 0, 2, "n1", "n1", 64, 60.0, "x", "run"]
+            fields += [*[0.5] * 19, "", "p", 0, 2, "", "", 0, 0, 0, "", ""]
+            lines.append(" ".join(f'"{f}"' if isinstance(f, str) else str(f) for f in fields))
+        elif system == "grid-engine":
+            first = [queue, "n1", "g", "a", "run.sh", at % 100, "sge", 0, at, at, at + 60, 0, 0]
+            rest = ["NONE", "d", "mpi", 2, 0, "0.3", "0.0", "0.4", "", "0.0", "NONE", "0.0"]
+            lines.append(":".join(map(str, [*first, 50, *["0.1"] * 17, *rest])))
+        else:
+            lines.append(f"{at},60,2,{queue}")
+    head = ["submit_time,run_time,requested_processors,queue_name"] * (system == "table")
+    return "\n".join([*head, *lines, ""])
+
+
+@pytest.mark.parametrize("system", ["pbs", "lsf", "grid-engine", "table"])
+@pytest.mark.parametrize(
+    ("queues", "default", "expected", "told"),
+    [
+        (["batch", "debug"], "", ["batch", "debug"], ""),
+        (["debug", "old", "all.q"], "", ["debug", "", ""], "they may have any nodes"),
+        (["debug", "old", "all.q"], "batch", ["debug", "batch", "batch"], "its default, 'batch'"),
+        (["old", "all.q"], "batch", ["batch", "batch"], "2 of 2 jobs are in queues that are no"),
+        (["old", "all.q"], "", ["", ""], ""),  # which is told where jobs are looked at
+    ],
+)
+@pytest.mark.filterwarnings("error::hpcgym.errors.WorkloadWarning")
+def test_queues_that_are_called_as_partitions(
+    system: str, queues: list[str], default: str, expected: list[str], told: str, tmp_path: Path
+) -> None:
+    path = tmp_path / ("jobs.csv" if system == "table" else "jobs")
+    path.write_text(log_of(system, queues))
+    parts = [
+        Partition(name, (place,), default=name == default)
+        for place, name in enumerate(("debug", "batch"))
+    ]
+    machine = Cluster(groups=(NodeGroup("n", 2, {"core": 4}),), partitions=parts)
+    with pytest.warns(WorkloadWarning, match=told) if told else nullcontext():
+        jobs = hpcgym.load_workload(path, cluster=machine)
+    assert partitions_of(jobs).tolist() == expected
+    by_queue = "repaired: partition taken to be the one that is called as its queue"
+    named = sum(queue in ("debug", "batch") for queue in queues)
+    assert jobs.cleaning.get(by_queue, 0) == named
+    named_so = [replace(one, allow_qos=("normal",)) for one in parts]
+    if not told:  # a queue that is a partition is no QOS
+        check_limits(jobs, replace(machine, partitions=named_so))
+    if named == len(queues):
+        first, node, _ = hpcgym.simulate(jobs, cluster=machine).allocation
+        assert node[first[:-1]].tolist() == [1, 0]
+
+
+def test_a_qos_is_no_queue(tmp_path: Path) -> None:
+    """So a dump of sacct without partitions has none."""
+    times = "2024-03-01T12:00:00|2024-03-01T12:00:00|60|1"
+    (tmp_path / "jobs").write_text(
+        f"JobID|Submit|Start|ElapsedRaw|TimelimitRaw|AllocCPUS|QOS\n1|{times}|2|debug\n"
+    )
+    jobs = hpcgym.load_workload(tmp_path / "jobs", cluster=CLUSTER)
+    assert partitions_of(jobs).tolist() == [""]
 
 
 def test_a_machine_of_a_log() -> None:

@@ -94,8 +94,16 @@ def test_gpus_and_partitions(tmp_path: Path) -> None:
     found = read_slurm_conf(conf(tmp_path, GPUS))
     groups = {group.name: group for group in found.cluster.groups}
     assert dict(groups["n[001-100]"].resources) == {"core": 48, "mem": 192_000}
-    assert dict(groups["gpu[1-4]"].resources) == {"core": 48, "mem": 190_000, "gpu": 4, "nvme": 1}
-    assert dict(groups["mixed"].resources) == {"core": 48, "mem": 192_000, "gpu": 3}
+    assert dict(groups["gpu[1-4]"].resources) == {
+        "core": 48, "mem": 190_000, "gpu": 4, "gpu-a100": 4, "nvme": 1,
+    }  # fmt: skip
+    assert dict(groups["mixed"].resources) == {
+        "core": 48,
+        "mem": 192_000,
+        "gpu": 3,
+        "gpu-v100": 2,
+        "gpu-t4": 1,
+    }
     assert [groups[name].sockets for name in ("gpu[1-4]", "mixed")] == [2, 1]
     assert len(found.node_names) == 105
     assert found.node_names[99:101] == ("n100", "gpu1")
@@ -192,9 +200,10 @@ def test_times(days: int, hours: int, minutes: int, seconds: int) -> None:
 
 def test_generic_resources() -> None:
     remarks = Remarks(list)
-    assert gres("gpu:a100:4(S:0-1),nvme,gpu:t4:1,shard:2K", "", remarks) == {
-        "gpu": 5, "nvme": 1, "shard": 2048,
-    }  # fmt: skip
+    amounts = {"gpu": 5, "gpu-a100": 4, "nvme": 1, "gpu-t4": 1, "shard": 2048}
+    types = {"gpu-a100": "gpu", "gpu-t4": "gpu"}
+    text = "gpu:a100:4(S:0-1),nvme,gpu:t4:1,shard:2K"
+    assert gres(text, "", remarks) == (amounts, types)
     assert not remarks
 
 

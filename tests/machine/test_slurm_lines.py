@@ -264,8 +264,8 @@ def test_resources_that_nobody_uses_up_and_counts_with_suffixes(tmp_path: Path) 
     found = read(tmp_path, f"NodeName=n1 Gres={gres}\nNodeName=n2 Gres=tmp:2k,gpu:0\n")
     first, second = found.cluster.groups
     assert dict(first.resources) == {
-        "core": 1, "gpu": 6, "tmp": 1024, "b": ANY_NUMBER, "c": ANY_NUMBER, "d": 2_000_000,
-        "e": 3072, "f": 1,
+        "core": 1, "gpu": 6, "gpu-a100_3g_20gb": 4, "tmp": 1024, "b": ANY_NUMBER,
+        "c": ANY_NUMBER, "d": 2_000_000, "e": 3072, "f": 1,
     }  # fmt: skip
     assert dict(second.resources) == {"core": 1, "gpu": 0, "tmp": 2048}
     (tmp_path / "same.toml").write_text(cluster_toml(found.cluster))

@@ -145,14 +145,23 @@ def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
         ),
         (
             "PartitionName=p Nodes=n1 PreemptMode=of\n",
-            "slurm.conf: partition 'p': PreemptMode=of: did you mean 'off'",
+            "partition 'p': PreemptMode=of: did you mean 'off'",
         ),
     ],
 )
-def test_what_is_wrong_names_the_file(tmp_path: Path, text: str, words: str) -> None:
-    with pytest.raises(HpcgymError, match=words) as caught:
-        find_scheduler(conf(tmp_path, text))
-    assert "slurm.conf" in str(caught.value)
+def test_what_is_wrong_counts_as_what_slurm_has(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.warns(HpcgymWarning, match=words) as caught:
+        found = find_scheduler(conf(tmp_path, text))
+    (warning,) = [one for one in caught if "values that cannot be" in str(one.message)]
+    assert (
+        "slurm.conf: values that cannot be, in place of which Slurm's usual ones count: 1; "
+        in str(warning.message)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert found == find_scheduler(
+            conf(tmp_path, text.startswith("Part") * "PartitionName=p Nodes=n1\n")
+        )
 
 
 def test_modes_of_partitions_count_only_where_partitions_stop_others(tmp_path: Path) -> None:
@@ -380,10 +389,10 @@ def test_how_qos_are_stopped(tmp_path: Path, rows: str, told: str) -> None:
 
 def test_an_exempt_time_that_is_none(tmp_path: Path) -> None:
     text = PREEMPTS + "PreemptMode=REQUEUE\nPreemptExemptTime=soon\n" + PARTITIONS
-    with pytest.raises(
-        HpcgymError, match=r"slurm\.conf, line 5: PreemptExemptTime: 'soon' is no time"
-    ):
-        find_scheduler(conf(tmp_path, text))
+    with pytest.warns(HpcgymWarning, match=r"line 5: PreemptExemptTime: 'soon' is no time"):
+        found = find_scheduler(conf(tmp_path, text)).preemption
+    assert found is not None
+    assert not found.exempt
 
 
 def test_a_hundred_partitions(tmp_path: Path) -> None:

@@ -51,8 +51,8 @@ def dump(jobs: int, seed: int) -> list[dict[str, Any]]:
         nodes = random.choice([1, 1, 1, 1, 2, 3, 4, 8])
         gpus = nodes * random.choice([0, 1, 4]) if partition == "gpu" else 0
         cores = nodes * random.choice([1, 2, 4, 8, 16, most])
-        if not gpus and nodes > 1:
-            cores -= random.choice([0, 0, 1]) * (cores > nodes)  # uneven shares
+        if not gpus and cores > nodes:
+            cores -= random.choice([0, 0, random.randrange(nodes)])  # uneven shares
         limit = random.choice([60, 240, 1440, "UNLIMITED"])
         ran = random.choice([30, 600, 3600, 9000])
         rows.append(
@@ -99,9 +99,7 @@ def problems(jobs: list[dict[str, Any]], table: Any) -> list[str]:
         fat = [name for name in names if name[0] == "f"]
         if job["partition"] in ("batch", "") and max(fat, default="") > "f08":
             found.append(f"{job}: on a fat node that is not of batch")
-        if job["told"] and job["cores"] % job["nodes"] == 0 and len(names) != job["nodes"]:
-            found.append(f"{job}: on {len(names)} nodes")
-        if job["told"] and len(names) < job["nodes"]:
+        if job["told"] and len(names) != job["nodes"]:
             found.append(f"{job}: on {len(names)} nodes")
         for name, count in cells:
             share = int(count) / units

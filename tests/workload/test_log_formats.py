@@ -65,7 +65,7 @@ OTHERS = [
         ("exec_host=n1/0*4+n2/0*4 Resource_List.select=2:ncpus=4", 2, 4, 1),
         ("exec_host=n1/0*4+n1/1*4 Resource_List.select=2:ncpus=4 Resource_List.nodect=2", 1, 8, -1),
         ("exec_host=n1/0+n1/1+n2/0", 3, 1, 2),  # two on one, one on the other
-        ("exec_host=n1/0*4+n2/0*2 Resource_List.select=1:ncpus=4+1:ncpus=2", 6, 1, 4),
+        ("exec_host=n1/0*4+n2/0*2 Resource_List.select=1:ncpus=4+1:ncpus=2", 3, 2, 2),
         ("exec_host=n1/0*2+n1/1*2+n2/0*4+n3/0-1,3", 11, 1, 4),
         ("Resource_List.nodes=2:ppn=4+n9:ppn=4", 3, 4, 1),
         ("Resource_List.nodes=1:ppn=8", 1, 8, -1),
@@ -283,7 +283,7 @@ def test_workloads_of_batsim(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(json.dumps(BATSIM).encode()))
     assert format_of(path) == "batsim"
     workload = load_workload(path, "none")
-    assert (workload.name, workload.processors) == ("jobs", 4)
+    assert (workload.name, workload.processors) == ("jobs.json.gz", 4)
     assert workload.job_number.tolist() == [8, 7, 9]
     assert workload.submit_time.tolist() == [3, 11, 20]
     assert workload.run_time.tolist() == [7, 20, 7]

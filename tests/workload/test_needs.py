@@ -208,11 +208,41 @@ def test_jobs_get_whole_nodes(
         with pytest.raises(WorkloadError, match=r"job 1 asks for 25 units .* in partition whole"):
             hpcgym.simulate(jobs, cluster=found)
     alone = fitting(hpcgym.load_workload(path, processors=36), found.resources, found.capacity)
-    with pytest.warns(WorkloadWarning, match="jobs share nodes of partitions with OverSubscribe"):
+    with pytest.warns(WorkloadWarning, match="jobs share nodes of partitions that give whole ones"):
         hpcgym.simulate(alone, cluster=found)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         hpcgym.simulate(alone, cluster=found)  # it has been looked at
+
+
+@pytest.mark.parametrize("rule", ["", "SelectType=select/linear\n"])
+def test_whole_nodes_of_unlike_ones_with_as_many_cores(tmp_path: Path, rule: str) -> None:
+    """By hand: a has little memory, b GPUs of another type than c."""
+    conf = (
+        "SelectTypeParameters=CR_Core_Memory\nNodeName=DEFAULT CPUs=4\n"
+        "NodeName=a[1-2] RealMemory=100\nNodeName=b1 RealMemory=900 Gres=gpu:v100:2\n"
+        "NodeName=c1 RealMemory=900 Gres=gpu:a100:2\nPartitionName=all Nodes=ALL"
+    )
+    shared = "" if rule else " OverSubscribe=EXCLUSIVE"
+    head = "run_time,partition_name,units,core,mem,gpu,gpu-a100"
+    rows = [
+        "9,all,2,1,40,,",  # one node of any
+        "9,all,3,1,40,,",  # one with more memory: no two of a hold all, if both have as many
+        "9,all,1,1,,1,1",
+        "9,all,8,1,40,,",  # two nodes of four units, which only b and c hold
+        "9,all,9,1,40,,",  # three nodes have no room for equal parts, nor have four
+    ]
+    path, machine = site(tmp_path, f"{rule}{conf}{shared}\n", head, *rows)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*whole")
+        jobs = hpcgym.load_workload(path, cluster=machine)
+        assert jobs.units is not None
+        assert jobs.units.tolist() == [1, 1, 1, 2, 9]
+        assert jobs.per_unit["core"].tolist() == [4, 4, 4, 4, 1]
+        assert jobs.per_unit["mem"].tolist() == [80, 120, 0, 160, 40]
+        assert jobs.per_unit["gpu"].tolist() == [0, 0, 1, 0, 0]
+        first, node, _ = hpcgym.simulate(jobs.take([0, 1, 2]), cluster=machine).allocation
+    assert node[first[:-1]].tolist() == [0, 2, 3]
 
 
 def test_jobs_that_get_no_whole_nodes(tmp_path: Path) -> None:
@@ -220,7 +250,7 @@ def test_jobs_that_get_no_whole_nodes(tmp_path: Path) -> None:
     assert hpcgym.load_workload(path, "none", cluster=machine).units is None
     mixed = f"{CONF}PartitionName=mixed Nodes=a4,b1 Shared=EXCLUSIVE\n"
     path, machine = site(tmp_path, mixed, HEAD, "9,mixed,3,", "9,some,2,")
-    with pytest.warns(WorkloadWarning, match="'mixed': OverSubscribe=EXCLUSIVE is not followed"):
+    with pytest.warns(WorkloadWarning, match="1 job of partition mixed may share nodes"):
         jobs = hpcgym.load_workload(path, cluster=machine)
     assert jobs.units is None
     assert RAISED not in jobs.cleaning
@@ -355,14 +385,16 @@ def test_unknown_times_are_those_of_the_partition(tmp_path: Path) -> None:
     """One that ran for longer than DefaultTime asked for more, but for no more than MaxTime."""
     rows = ["batch,1,60,", "batch,1,700,", "long,1,60,", "free,1,60,", "batch,1,60,90"]
     path, machine = site(tmp_path, CONF_PARTITIONS, ASKED, *rows, "batch,1,3610,")
-    workload = hpcgym.load_workload(path, cluster=machine)
-    assert workload.requested_time.tolist() == [600, 700, 6000, 60, 90, 3600]
+    with pytest.warns(WorkloadWarning, match="1 job without a told time limit, in partitions with"):
+        workload = hpcgym.load_workload(path, cluster=machine)
+    assert workload.requested_time.tolist() == [600, 700, 6000, 365 * 86_400, 90, 3600]
     assert workload.run_time.tolist() == [60, 700, 60, 60, 60, 3600]
     by_default = "requested_time taken from the DefaultTime or MaxTime of its partition"
     assert workload.cleaning == {
         "repaired: missing requested_time set to -1": 5,
         f"repaired: {by_default}": 3,
-        "repaired: requested_time taken from run_time": 2,
+        "repaired: missing requested_time taken for 365 days: no MaxTime": 1,
+        "repaired: requested_time taken from run_time": 1,
         "repaired: run_time cut at requested_time": 1,
     }
     assert hpcgym.load_workload(path, "none", cluster=machine).requested_time[0] == -1

@@ -121,7 +121,7 @@ def test_tables_hold_all(
     write_table(workload, path)
     size = workload.processors
     again = read_table(path, processors=None if "json" in ending else size)
-    assert (again.name, again.processors, again.cleaning) == ("jobs", size, {})
+    assert (again.name, again.processors, again.cleaning) == (path.name, size, {})
     check_all(again, workload)
 
 

@@ -224,7 +224,7 @@ def text(*lines: str, head: str = HEAD) -> str:
         (text(), r"jobs\.txt holds no job that ran and ended$"),
         (text(JOB, JOB.replace("COMPLETED", "COMPLETE")), "line 3: State is 'COMPLETE', no state of"
          r" a job; did you mean COMPLETED\?"),
-        (text(JOB, JOB[:30]), r"line 3: 4 fields, and line 1, their names, 7$"),
+        (text(JOB, JOB[:30]), r"line 3: 4 fields, and line 1, their names, 7; .* --errors skip,"),
         (text(JOB, JOB[:30])[:-1], r"line 3: 4 fields, .*; it is the last line: is the file trunc"),
         (text(JOB.replace("alice", "al|ice")), r"line 2: 8 fields, .*; is the separator in a name"),
         (text(JOB.replace("|4", "|x")), "line 2: AllocCPUS is 'x', no whole number"),
@@ -413,6 +413,12 @@ def test_nodes_are_what_the_log_tells(tmp_path: Path) -> None:
     assert workload.units_per_node.tolist() == [-1, 1, 4, -1]
     reason = "repaired: nodes are not told, so its cores may lie on any"
     assert workload.cleaning == {reason: 1}
+    path = tmp_path / "jobs.txt"
+    machine = Cluster(groups=(NodeGroup("n", 3, {"core": 8}),))
+    there = load_workload(path, "none", cluster=machine)  # 7 cores on two nodes are four on each
+    assert there.units is not None
+    assert there.units.tolist() == [1, 2, 2, 5]
+    assert there.per_unit["core"].tolist() == [6, 4, 4, 1]
     # three nodes of 8 cores: job 1 has 6 of node 0, job 2 four of two nodes, job 3 no more than 4
     # of one, and job 4 what is left
     machine = Cluster(groups=(NodeGroup("n", 3, {"core": 8}),))
@@ -507,6 +513,8 @@ def test_generic_resources_are_what_jobs_hold(tmp_path: Path) -> None:
         "not used: licenses or burst buffers": 1,
         "not used: gres/core, which is no name of a resource here": 1,
         "not used: gres/users, which is no name of a resource here": 1,
+        "not used: types of gres/fpga by which the machine does not tell nodes apart": 1,
+        "not used: types of gres/gpu by which the machine does not tell nodes apart": 1,
     }
     with pytest.raises(WorkloadError, match="of which gres/fpga is no whole number"):
         read(tmp_path, text(rows[0].replace("fpga=2", "fpga=2x"), head=head))

@@ -325,7 +325,7 @@ def test_csv(tmp_path: Path, end: str) -> None:
     text = end.join(["\ufeffsubmit_time, run_time", "0, 10", "", "3, 20", "5,"])
     workload = read(tmp_path, text, processors=8)
     assert workload.run_time.tolist() == [10, 20, -1]
-    assert workload.name == "jobs"
+    assert workload.name == "jobs.csv"
     assert workload.cleaning == {"repaired: missing run_time set to -1": 1}
 
 
@@ -336,7 +336,10 @@ def test_csv(tmp_path: Path, end: str) -> None:
         ("submit_time\n", "holds no job"),
         ("submit_time,run_time\n0,1\n\n2,x\n", "line 4: column run_time is 'x', not a number"),
         ("submit_time,run_time\n0,1\n1,2,3\n", "line 3 has 3 fields, and line 1"),
-        ("submit_time,run_time\n0,1\n\n2,3\n4", "line 5 has 1 fields, and line 1"),
+        (
+            "submit_time,run_time\n0,1\n\n2,3\n4",
+            "line 5 has 1 fields, and line 1, .*--errors skip, drops",
+        ),
         ("submit_time,run_time,user_id\n0,1,1\n3,5\r4,5,6\n", "line 3 is not CSV: new-line char"),
         ("submit_time,run_time,user\n0,NA,x\n\n1,5\n", "line 4 has 2 fields, and line 1"),
         ("submit_time\n0,1\n1,2\n", "line 2 has 2 fields, and line 1"),
@@ -444,7 +447,7 @@ def test_json_with_the_machine(tmp_path: Path, name: str) -> None:
     content = json.dumps({"processors": 32, "jobs": jobs})
     packed = gzip.compress(content.encode()) if name.endswith("gz") else content
     workload = read(tmp_path, packed, name=name)
-    assert (workload.name, workload.processors) == ("jobs", 32)
+    assert (workload.name, workload.processors) == (name, 32)
     assert workload.queue.tolist() == [1, 2]
     assert workload.units is not None
     assert workload.units.tolist() == [2, 1]

@@ -1,4 +1,5 @@
 from .conf import SlurmConf as SlurmConf
+from .conf import WrongSettingError as WrongSettingError
 from .conf import read_slurm_conf as read_slurm_conf
 from .keys import OtherSetting as OtherSetting
 from .lines import ENDING as ENDING

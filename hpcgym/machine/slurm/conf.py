@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, Remarks, unknown, warn_of_file
 from hpcgym.machine.partitions import STATES, Partition
@@ -61,8 +62,8 @@ def _partition(line: Thing, members: Sequence[int], whole: bool) -> Partition:
     names = ("allow_accounts", "deny_accounts", "allow_qos", "deny_qos")
     both = line.number("priority", None)
     max_time_s, default_time_s = line.time("maxtime"), line.time("defaulttime")
-    if default_time_s is None and max_time_s is None and line.text("maxtime"):
-        default_time_s = NO_LIMIT_S  # told, and no limit: jobs that ask for none have none
+    if default_time_s is None and max_time_s is None:
+        default_time_s = NO_LIMIT_S  # MaxTime is UNLIMITED unless somebody sets it
     return Partition(
         name=line.name,
         nodes=tuple(members),
@@ -111,6 +112,19 @@ _UNLESS_SAID = {
 }
 
 
+class WrongSettingError(HpcgymError):
+    """A value of scheduling that cannot be.
+
+    Attributes
+    ----------
+    stands : the attribute of :class:`SlurmConf` that has it, and its name there.
+    """
+
+    def __init__(self, message: str, stands: tuple[str, str]) -> None:
+        super().__init__(message)
+        self.stands = stands
+
+
 @dataclass(frozen=True)
 class SlurmConf:
     """What a slurm.conf says of a machine and its scheduling.
@@ -138,9 +152,20 @@ class SlurmConf:
         """Return a general setting in lower case, or what Slurm has unless somebody sets it."""
         return self.scheduling.get(name, _UNLESS_SAID.get(name, "")).casefold()
 
-    def wrong(self, name: str, message: str) -> HpcgymError:
-        """Return the error that a general setting has a wrong value; it names file and line."""
-        return HpcgymError(f"{self.where[name]}: {message}" if name in self.where else message)
+    def wrong(
+        self, name: str, message: str, stands: tuple[str, str] | None = None
+    ) -> WrongSettingError:
+        """Return the error that a general setting has a wrong value; it names file and line.
+
+        ``stands`` is where the value does if it is but a part of the setting, or no general one.
+        """
+        told = f"{self.where[name]}: {message}" if name in self.where else message
+        return WrongSettingError(told, stands or ("scheduling", name))
+
+    def without(self, stands: tuple[str, str]) -> SlurmConf:
+        """Return the same without a value, as if nobody had set it."""
+        kept: Any = {name: v for name, v in getattr(self, stands[0]).items() if name != stands[1]}
+        return replace(self, **{stands[0]: kept})
 
 
 #: Kinds of remarks, those first that matter most.

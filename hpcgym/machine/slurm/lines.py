@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hpcgym.errors import HpcgymError, Remarks
-from hpcgym.files import bytes_of, line_text
+from hpcgym.files import bytes_of, line_text, utf_16
 from hpcgym.machine.partitions import hosts
 from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S
 
@@ -188,7 +188,7 @@ def _text(path: Path) -> str:
     """Return the text of a file; lines that are not in UTF-8 are taken for Latin-1."""
     content = bytes_of(path, _MOST, HpcgymError)
     if b"\0" in content:
-        raise HpcgymError(f"{path} is not a slurm.conf: it is binary")
+        raise HpcgymError(f"{path} is not a slurm.conf: it is binary{utf_16(content)}")
     return "\n".join(map(line_text, content.removeprefix(b"\xef\xbb\xbf").split(b"\n")))
 
 

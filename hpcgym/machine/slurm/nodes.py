@@ -19,7 +19,7 @@ from hpcgym.machine.slurm.lines import (
     not_read,
     things,
 )
-from hpcgym.naming import CORE, MEMORY, MOST_AMOUNT, alike, resource_problem
+from hpcgym.naming import CORE, MEMORY, MOST_AMOUNT, alike, of_type, resource_problem
 
 #: Kinds of remarks about nodes.
 DOWN = "nodes left out, since the file says that no job may start on them"
@@ -37,6 +37,7 @@ class Nodes(NamedTuple):
     called : the list of their names.
     names : of each, in order.
     amounts : what each has of each resource, cores first.
+    types : resources of one type, ``gpu-a100`` -> that of all of them, ``gpu``.
     sockets : that share the cores equally.
     weight : nodes of the least are taken first.
     state : FUTURE, DOWN, ...; "" where jobs may start.
@@ -47,6 +48,7 @@ class Nodes(NamedTuple):
     called: str
     names: list[str]
     amounts: dict[str, int]
+    types: dict[str, str]
     sockets: int
     weight: int
     state: str
@@ -111,13 +113,15 @@ def _of_line(line: Thing, counts_memory: bool, remarks: Remarks) -> Nodes:
         amounts[MEMORY] = memory - (less if less < memory else 0)
         if "realmemory" not in line.told and not state:
             remarks[NO_MEMORY] += [f"{line.where}: {name}" for name in names]
-    amounts |= gres(line.value("gres"), line.place("gres"), remarks)
+    generic, types = gres(line.value("gres"), line.place("gres"), remarks)
+    amounts |= generic
     features = line.value("feature", line.value("features"))
     return Nodes(
         where=line.where,
         called=line.name,
         names=names,
         amounts=amounts,
+        types=types,
         # only jobs that share nodes go by sockets, and these must divide the cores
         sockets=told if amounts[CORE] % told == 0 else 1,
         weight=number("weight", 1),
@@ -174,20 +178,28 @@ def kept_of(
 def groups_of(kept: Sequence[tuple[Nodes, list[str]]], remarks: Remarks) -> list[NodeGroup]:
     """Return nodes as groups of a machine: lines that come after one another and are alike as one.
 
-    Of two resources of almost the same name one is left out.
+    Of two resources of almost the same name one is left out, and so are types of a resource that do
+    not tell nodes apart.
     """
     names = dict.fromkeys(name for nodes, _ in kept for name in nodes.amounts)
+    for name, of in {typed: of for nodes, _ in kept for typed, of in nodes.types.items()}.items():
+        if all(nodes.amounts.get(name, 0) == nodes.amounts.get(of, 0) for nodes, _ in kept):
+            del names[name]
     while near := alike(names):
         told = f"{near[1]!r} is almost the name of another, {near[0]!r}"
         remarks[OTHER_RESOURCES].append(told)
         del names[near[1]]
     found: list[NodeGroup] = []
-    for (amounts, sockets), alikes in groupby(kept, lambda one: (one[0].amounts, one[0].sockets)):
+
+    def looks(one: tuple[Nodes, list[str]]) -> tuple[dict[str, int], int]:
+        has = {name: amount for name, amount in one[0].amounts.items() if name in names}
+        return has, one[0].sockets
+
+    for (has, sockets), alikes in groupby(kept, looks):
         lines = list(alikes)
         called_so = [name for _, some in lines for name in some]
         whole = len(lines) == 1 and len(called_so) == len(lines[0][0].names)
         called = node_list(lines[0][0].called) if whole else text_of_hosts(called_so)
-        has = {name: amount for name, amount in amounts.items() if name in names}
         found.append(NodeGroup(called, len(called_so), has, sockets=sockets))
     return found
 
@@ -211,13 +223,16 @@ _COUNT = re.compile(r"(\d+)([kmgtp]?)(i?b)?", re.IGNORECASE)
 _POWERS = ("", "k", "m", "g", "t", "p")
 
 
-def gres(text: str, where: str, remarks: Remarks) -> dict[str, int]:
-    """Return generic resources of ``gpu:a100:4,ssd``: name -> how many, all types together.
+def gres(text: str, where: str, remarks: Remarks) -> tuple[dict[str, int], dict[str, str]]:
+    """Return generic resources of ``gpu:a100:4,ssd``: name -> how many.
 
-    Those that nobody uses up (``no_consume``) are :data:`ANY_NUMBER`, and so are more than the 2^31
-    that jobs can ask for. What cannot be followed is left out. ``remarks`` is told of both.
+    That is ``gpu``, all types together, and each of them, ``gpu-a100``; of these also which
+    resource they are of. Those that nobody uses up (``no_consume``) are :data:`ANY_NUMBER`, and so
+    are more than the 2^31 that jobs can ask for. What cannot be followed is left out. ``remarks``
+    is told of both.
     """
     amounts: dict[str, int] = {}
+    types: dict[str, str] = {}
     for part in filter(None, (one.strip() for one in re.split(r",(?![^(]*\))", text))):
         found = _GRES.fullmatch(part)
         words = found[2].split(":")[1:] if found else []
@@ -231,13 +246,17 @@ def gres(text: str, where: str, remarks: Remarks) -> dict[str, int]:
             amounts[found[1]] = ANY_NUMBER
         else:
             amounts[found[1]] = amounts.get(found[1], 0) + number
+            typed = of_type(found[1], words[0]) if words else ""
+            if typed and not _generic_problem(typed):
+                amounts[typed] = amounts.get(typed, 0) + number
+                types[typed] = found[1]
     for name, number in amounts.items():
         if number > MOST_AMOUNT:
             amounts[name] = ANY_NUMBER
             if number != ANY_NUMBER:
                 told = f"{name}: {number:,} are more than a job can ask for, {MOST_AMOUNT:,}"
                 remarks[UNLIMITED].append(f"{where}: {told}")
-    return amounts
+    return amounts, types
 
 
 def _generic_problem(name: str) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 
 from hpcgym.errors import WorkloadError
 from hpcgym.files import bytes_of, json_of
-from hpcgym.workload.io.files import Reading, no_job, stem
+from hpcgym.workload.io.files import Reading, file_name, no_job
 from hpcgym.workload.io.tables import from_pandas, told_processors
 from hpcgym.workload.model import Workload
 
@@ -72,7 +72,7 @@ def read_batsim(path: Path, how: Reading) -> Workload:
     size = told_processors(told, f"{path}: nb_res") if how.processors is None else how.processors
     workload = from_pandas(frame, processors=size, name=str(path), errors=how.errors)
     header = {} if told is None else {"MaxProcs": [str(told)]}
-    workload = replace(workload.counted(counts), name=stem(path))
+    workload = replace(workload.counted(counts), name=file_name(path))
     return replace(workload, header={**header, **workload.header})
 
 

@@ -27,6 +27,10 @@ TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet", ".json", ".json.gz")
 Errors = Literal["raise", "skip"]
 
 
+#: What errors of lines end with that may be left out.
+SKIPS = "; errors='skip', or --errors skip, drops and counts such lines"
+
+
 @dataclass(frozen=True)
 class Reading:
     """How a file is read, whatever its format.
@@ -38,6 +42,7 @@ class Reading:
     tz : the time zone of dates without an offset, such as ``Europe/Berlin``; None: nobody said.
     fields : names of the fields of a dump of ``sacct -n``, which has no line of them; None: it has.
     cluster : name of the machine with nodes for which the jobs are read; None: there is none.
+    resources : of its nodes.
     """
 
     processors: int | None = None
@@ -45,6 +50,7 @@ class Reading:
     tz: str | None = None
     fields: tuple[str, ...] | None = None
     cluster: str | None = None
+    resources: tuple[str, ...] = ()
 
 
 def check_errors(errors: str) -> None:
@@ -64,6 +70,11 @@ def stem(path: Path) -> str:
     for ending in (".gz", ".swf", ".csv", ".parquet", ".json"):
         name = name.removesuffix(ending)
     return printable(name) or path.name
+
+
+def file_name(path: Path) -> str:
+    """Return the name of a file without its folder, as messages call it."""
+    return printable(path.name) or path.name
 
 
 def no_job(where: object, counts: Mapping[str, int], what: str = "no job") -> NoJobError:
@@ -122,7 +133,7 @@ def read_csv(path: Path, errors: Errors, skipped: dict[str, int]) -> pd.DataFram
             if errors == "raise":
                 raise WorkloadError(
                     f"{path}, line {line} has {len(cells)} fields, and line 1, the names of"
-                    f" columns, has {len(names)}"
+                    f" columns, has {len(names)}{SKIPS}"
                 )
         left_out.add(row)
         if problem:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import lines_of
 from hpcgym.naming import NAME_COLUMNS, UNITS_PER_NODE, Clock, nearest, printable, seconds_in
-from hpcgym.workload.io.files import Reading, no_job, stem
+from hpcgym.workload.io.files import SKIPS, Reading, file_name, no_job
 from hpcgym.workload.io.tables import from_pandas
 from hpcgym.workload.model import MISSING, Workload
 
@@ -121,7 +121,7 @@ class Log:
         WorkloadError : it names the file, the line and the problem.
         """
         if self.how.errors == "raise":
-            raise WorkloadError(f"{self.path}, {self.called} {line}: {problem}")
+            raise WorkloadError(f"{self.path}, {self.called} {line}: {problem}{SKIPS}")
         if line not in self.refused:
             self.refused.add(line)
             self.counts[f"dropped: {reason}"] += 1
@@ -263,7 +263,8 @@ def workload_of(log: Log, columns: dict[str, Any], clock: Clock, key: Sequence[s
     columns : as in tables, (n,) each, of :meth:`Log.settled`; ``submit_time`` in seconds since
         1970. In place of waits they have ``start`` and ``eligible``, and in place of units
         ``nodes``, ``memory_mb``, ``gpus`` and, behind ``GENERIC``, other resources of jobs; where
-        a log tells it, ``most_on_node``, the processors of a job on the node with most of them.
+        a log tells it, ``most_on_node``, the processors of a job on the node with most of them, and
+        ``divisor``, the most of which all its nodes have a multiple.
     clock : by which dates were read.
     key : what runs of one job have alike, (n,).
 
@@ -283,7 +284,7 @@ def workload_of(log: Log, columns: dict[str, Any], clock: Clock, key: Sequence[s
     how = log.how
     workload = from_pandas(frame, processors=how.processors, name=str(log.path), errors=how.errors)
     header = {**clock.header(first), **workload.header}
-    return replace(workload.counted(log.counts), name=stem(log.path), header=header)
+    return replace(workload.counted(log.counts), name=file_name(log.path), header=header)
 
 
 def _set_submissions(log: Log, columns: dict[str, Any], key: Sequence[str]) -> None:
@@ -315,14 +316,18 @@ def _set_units(log: Log, columns: dict[str, Any]) -> None:
     """Set the memory of jobs, and units and what each asks for, where the log tells of nodes.
 
     A unit is a job's share of a node: its processors and GPUs over its nodes, of which each has one
-    unit. Where nodes do not share them alike, there are as many equal units as can be, such as
-    single cores, and no node has more than the largest share. Where these would be fewer than the
-    nodes, each node has as many of all as the largest share, which is counted. Jobs of which no
-    nodes are told have as many equal units as can be, wherever these are.
+    unit. Where nodes cannot share them alike, each has as many of all as the largest share, which
+    is counted: so a job has as many nodes as the log tells, and less than one core too much on
+    each. But its processors stay what they are where the log is read for no machine with nodes, or
+    tells that one node had more than the mean. Then there are as many equal units as can be, such
+    as single cores, or as large as what all nodes had is a multiple of, and no node has more than
+    the largest share. Jobs of which no nodes are told have as many equal units as can be, wherever
+    these are.
     """
     cores, memory_mb = columns["requested_processors"], columns.pop("memory_mb")
     nodes, known = columns.pop("nodes"), memory_mb > 0
-    most = columns.pop("most_on_node", np.full(len(cores), MISSING))
+    unknown = np.full(len(cores), MISSING)
+    most, divisor = columns.pop("most_on_node", unknown), columns.pop("divisor", unknown)
     columns["requested_memory"] = np.where(known, -(-memory_mb * 1000 // cores), MISSING)
     amounts = {"gpu": columns.pop("gpus")}
     for name in [name for name in columns if name.startswith(GENERIC)]:
@@ -333,9 +338,12 @@ def _set_units(log: Log, columns: dict[str, Any]) -> None:
         return
     log.count(ANYWHERE, ~told & (cores > 1))
     every = [cores, *held.values()]
-    largest, parts = np.maximum(most, -(-cores // on)), np.gcd.reduce(every)
+    parts = np.gcd.reduce([cores // np.maximum(divisor, 1), *every])
+    largest = np.maximum(most, -(-cores // on))
     even = np.all([amount % on == 0 for amount in every], axis=0) & (largest * on <= cores)
-    larger = told & ~even & (parts < on)
+    # equal units that are fewer than the nodes would be larger than the shares
+    alike = (log.how.cluster is not None) & (largest <= -(-cores // on))
+    larger = told & ~even & ((parts < on) | alike)
     log.count(UNEVEN, larger)
     units = np.where(told & (even | larger), on, parts)
     columns["units"], columns["core"] = units, -(-cores // units)

@@ -10,6 +10,7 @@ not read: the site says elsewhere of which unit it is, and whether of each slot.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -194,6 +195,7 @@ _TOLD: dict[str, tuple[Told, ...]] = {
     "status": (("jStatus", _status),),
     "given": (("execHosts", lambda text: sum(_slots(text))),),
     "most_on_node": (("execHosts", lambda text: max(_slots(text))),),
+    "divisor": (("execHosts", lambda text: math.gcd(*_slots(text))),),
     "nodes": (("execHosts", lambda text: len(_slots(text))),),
     "asked": (("numProcessors", _known),),
 }

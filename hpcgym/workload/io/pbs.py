@@ -266,6 +266,7 @@ _TOLD: dict[str, tuple[Told, ...]] = {
     "status": (("Exit_status", _status),),
     "given": (("exec_host", lambda text: sum(_slots(text))),),
     "most_on_node": (("exec_host", lambda text: max(_slots(text))),),
+    "divisor": (("exec_host", lambda text: math.gcd(*_slots(text))),),
     "asked": (
         (f"{_LIST}select", partial(_chunks, "ncpus", 1)),
         (f"{_LIST}nodes", partial(_chunks, "ppn", 1)),

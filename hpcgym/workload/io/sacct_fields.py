@@ -18,6 +18,7 @@ from hpcgym.naming import (
     MOST_NICE,
     NO_LIMIT_S,
     near_name,
+    of_type,
     printable,
     resource_problem,
 )
@@ -200,8 +201,8 @@ def requested_mb(text: str) -> tuple[int, str]:
 def tres(text: str) -> dict[str, int]:
     """Return the resources of ``cpu=4,mem=8G,node=2,gres/gpu:a100=2``, by name, memory in MB.
 
-    A generic resource has its name alone: ``gpu``. Its types count, all together, only where their
-    sum is not told too.
+    A generic resource has its name alone, ``gpu``; where their sum is not told, it is that of its
+    types. These have their own names, too: ``gpu:a100``.
 
     Raises
     ------
@@ -214,7 +215,7 @@ def tres(text: str) -> dict[str, int]:
         if not sign or not name:
             raise ValueError("no resources such as cpu=4,mem=8G,node=1,gres/gpu=2")
         kind = name.casefold()
-        generic, colon, _ = name[len(GENERIC) :].partition(":")
+        generic, colon, kind_of = name[len(GENERIC) :].partition(":")
         generic = "gpu" if generic.casefold() == "gpu" else generic
         try:
             if kind == "mem":
@@ -226,6 +227,7 @@ def tres(text: str) -> dict[str, int]:
             elif kind.startswith(GENERIC) and not kind.startswith(_OF_GPUS):
                 if colon:
                     types[generic] += whole(amount)
+                    types[f"{generic}:{kind_of}"] += whole(amount)
                 else:
                     amounts[generic] = whole(amount)
         except ValueError as problem:
@@ -308,6 +310,7 @@ def _number(text: str) -> int:
 
 _BESIDE_RESOURCES = "not used: licenses or burst buffers"
 _MARKED = "repaired: ReqMem with the mark of memory of each core, 2^31"
+_TYPES = "not used: types of gres/{} by which the machine does not tell nodes apart"
 _TRES = ("AllocTRES", "ReqTRES")
 _OF_NODES = ("cpu", "mem", "node", "gpu")
 
@@ -351,13 +354,23 @@ def resources_of(log: Log) -> dict[str, Ints]:
             *amounts("mem"), _requested_memory(log, cores["requested_processors"], nodes)
         ),
     }
+    alike: dict[str, Ints] = {}
     for name in sorted({name for job in (*given, *asked) for name in job} - {*_OF_NODES}):
         generic = first_known(*amounts(name))
-        if name in (CORE, MEMORY) or resource_problem(name):
+        of, colon, kind = name.partition(":")
+        if colon:  # a job that asks for any may have been given one of a type
+            generic = np.where(amounts(of)[1] > 0, amounts(name)[1], generic)
+            if of_type(of, kind) in log.how.resources:
+                found[f"{GENERIC}{of_type(of, kind)}"] = generic
+            else:
+                alike[of] = np.maximum(alike.get(of, generic), generic)
+        elif name in (CORE, MEMORY) or resource_problem(name):
             told = f"{GENERIC}{printable(name)}, which is no name of a resource here"
             log.count(f"not used: {told}", generic > 0)
         else:
             found[f"{GENERIC}{name}"] = generic
+    for of, generic in alike.items():
+        log.count(_TYPES.format(printable(of)), generic > 0)
     return found
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import parse_lines
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
-from hpcgym.files import open_bytes
+from hpcgym.files import open_bytes, utf_16
 from hpcgym.files.writing import whole_text
 from hpcgym.naming import CORE, MEMORY, OWN_COLUMNS, SWF_COLUMNS
 from hpcgym.workload import model
@@ -256,7 +256,8 @@ def _blocks(file: IO[bytes], path: Path) -> Iterator[tuple[bytes, bool]]:
         if first:
             data = data.removeprefix(b"\xef\xbb\xbf")  # a byte order mark
             if b"\0" in data[:1024]:
-                raise WorkloadError(f"{path} is binary, not a Standard Workload Format text")
+                told = f"not a Standard Workload Format text{utf_16(data)}"
+                raise WorkloadError(f"{path} is binary, {told}")
             first = False
         end = data.rfind(b"\n") + 1
         if end:

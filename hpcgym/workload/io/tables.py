@@ -213,7 +213,7 @@ def read_table(
     size = size if processors is None else processors
     workload = from_pandas(frame, processors=size, name=str(path), errors=errors, tz=tz)
     header = {**told, **workload.header}
-    return replace(workload.counted(skipped), name=job_files.stem(path), header=header)
+    return replace(workload.counted(skipped), name=job_files.file_name(path), header=header)
 
 
 def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:

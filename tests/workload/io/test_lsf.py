@@ -72,8 +72,8 @@ def test_logs_of_lsf(tmp_path: Path) -> None:
     assert workload.requested_time.tolist() == [3600, -1, 3600, -1, 3600]
     assert workload.requested_processors.tolist() == [4, 18, 1, 4, 4]
     assert workload.units is not None
-    assert workload.units.tolist() == [2, 18, 1, 2, 2]  # 16 slots on one host, two on another
-    assert workload.units_per_node.tolist() == [1, 16, -1, 1, 1]
+    assert workload.units.tolist() == [2, 9, 1, 2, 2]  # 16 slots on one host, two on another
+    assert workload.units_per_node.tolist() == [1, 8, -1, 1, 1]
     assert workload.used_memory.tolist() == [1001, 223, -1, 1001, 1001]
     assert workload.status.tolist() == [1, 0, 1, 1, 1]
     assert names_of(workload, "user_id") == {1: "ann"}

@@ -171,7 +171,7 @@ def test_dumps_in_json_that_are_wrong(tmp_path: Path) -> None:
     for jobs, problem in (
         ([job, wrong], r"jobs\.json, job 2: State is 'COMPLETE', no state of a job; did you mean"),
         ([job, queued], r"job 2: it has no time\.submission, as sacct tells; squeue --json has"),
-        ([job, 5], r"job 2: it has no time\.submission, as sacct tells$"),
+        ([job, 5], r"job 2: it has no time\.submission, as sacct tells; errors='skip'"),
     ):
         path.write_text(json.dumps({"meta": {"plugin": {}}, "jobs": jobs}))
         with pytest.raises(WorkloadError, match=problem):
