@@ -7,6 +7,7 @@ from typing import Any
 
 from drawing import strategies as st
 
+from hpcgym.reference.jobs import Spared
 from hpcgym.workload.model import Workload
 
 COLUMNS = {"user": "user_id", "group": "group_id", "queue": "queue", "array": "array"}
@@ -15,20 +16,26 @@ Slow = tuple[list[Any], float, float]
 
 #: Of which queues jobs count: of all, or of some.
 ONLY = st.sampled_from([(), (), (1,), (2,), (1, 2)])
+#: Of which queues jobs count, and are not bound.
+SPARES = st.sampled_from([(), (), (1,), (2,), (1, 3)])
 
 
-def named(only: tuple[int, ...]) -> list[str]:
-    """Return the part of a quota that names these queues."""
-    return [f"queue={'|'.join(map(str, only))}"] if only else []
+def named(only: tuple[int, ...], spares: tuple[int, ...] = ()) -> list[str]:
+    """Return the parts of a quota that name these queues."""
+    parts = {"queue": only, "spares": spares}
+    return [f"{word}={'|'.join(map(str, some))}" for word, some in parts.items() if some]
 
 
-def keys_of(workload: Workload, names: list[str], only: tuple[int, ...]) -> list[Any]:
+def keys_of(
+    workload: Workload, names: list[str], only: tuple[int, ...], spares: tuple[int, ...] = ()
+) -> list[Any]:
     """The key of each job, by some columns; None: it does not count."""
     parts = [workload.columns[COLUMNS[name]].tolist() for name in names]
     found: list[Any] = []
     for row, queue in enumerate(workload.queue.tolist()):
         counts = (not only or queue in only) and not ("array" in names and workload.array[row] < 0)
-        found.append(tuple(part[row] for part in parts) if counts else None)
+        key = tuple(part[row] for part in parts)
+        found.append((Spared(key) if queue in spares else key) if counts else None)
     return found
 
 
@@ -39,13 +46,15 @@ def quotas(draw: st.DrawFn, workload: Workload) -> tuple[str, list[Slow]]:
     for _ in range(draw(st.integers(1, 3))):
         each = draw(st.lists(st.sampled_from(list(COLUMNS)), max_size=2, unique=True))
         only = draw(ONLY)
-        keys, widths = keys_of(workload, each, only), workload.requested_processors.tolist()
-        widest = max((w for w, key in zip(widths, keys, strict=True) if key is not None), default=1)
+        spares = draw(SPARES)
+        keys = keys_of(workload, each, only, spares)
+        bound = [key is not None and not isinstance(key, Spared) for key in keys]
+        widest = int(workload.requested_processors[bound].max(initial=1))
         jobs = draw(st.sampled_from([None, 1, 2, 3]))
         processors = draw(st.integers(widest, 2 * widest)) if jobs is None else None
-        parts = named(only) + each or ["all"]
-        bound = f"jobs={jobs}" if jobs else f"processors={processors}"
-        texts.append(f"{'/'.join(parts)}:{bound}")
+        parts = named(only, spares) + each or ["all"]
+        most = f"jobs={jobs}" if jobs else f"processors={processors}"
+        texts.append(f"{'/'.join(parts)}:{most}")
         slow.append((keys, jobs or math.inf, processors or math.inf))
     return "; ".join(texts), slow
 

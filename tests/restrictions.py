@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from drawing import strategies as st
 from preemption_strategies import preemptions
-from quota_strategies import COLUMNS, ONLY, keys_of, named, quotas, with_queues
+from quota_strategies import COLUMNS, ONLY, SPARES, keys_of, named, quotas, with_queues
 from submission_strategies import chains
 
 from hpcgym.machine import Cluster
@@ -30,11 +30,11 @@ def bounds(draw: st.DrawFn, workload: Workload) -> tuple[str, Places, list[Any]]
     texts, places, running = [], [], []
     for _ in range(draw(st.integers(1, 3))):
         column = draw(st.sampled_from(["all", *COLUMNS]))
-        only = draw(ONLY)
+        only, spares = draw(ONLY), draw(SPARES)
         most = draw(st.sampled_from([1, 1, 2, 3, 5]))
-        keys = keys_of(workload, [column] if column in COLUMNS else [], only)
+        keys = keys_of(workload, [column] if column in COLUMNS else [], only, spares)
         places.append((keys, most))
-        text = "/".join([*named(only), column]) + f":submitted={most}"
+        text = "/".join([*named(only, spares), column]) + f":submitted={most}"
         if draw(st.booleans()):
             jobs = draw(st.integers(1, 3))
             running.append((keys, jobs, 10**9))

@@ -101,7 +101,8 @@ Backfilling
 24. Quotas: a key for each job, or none, and how many jobs, and processors, may run of one key. A
     job that would be one too many when its turn comes is passed over: no head, no reservation,
     and rule 17 does not count it as waiting. Who runs counts until its termination is handled, also
-    where rule 10 takes it for gone. Not with conservative.
+    where rule 10 takes it for gone. Some jobs are spared: they count, and are never one too many,
+    nor under rule 28. Not with conservative.
 25. Windows: a begin, an end and processors that are closed to jobs in [begin, end). All of them
     are known from the beginning, and stand in each profile beside running jobs and reservations. In
     rule 11 a job fits if it does so for its whole predicted length; EASY is depth:1, rule 22, and

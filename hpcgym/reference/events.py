@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from hpcgym.reference.jobs import Job, fresh, settings_of_slurm
+from hpcgym.reference.jobs import Job, Spared, fresh, settings_of_slurm
 from hpcgym.reference.orders import (
     Score,
     changes_with_time,
@@ -299,7 +299,9 @@ class Events:
         """Rule 28."""
         for keys, most in self.places:
             key = keys[job.number]
-            if key is not None and sum(keys[other.number] == key for other in others) >= most:
+            if key is None or isinstance(key, Spared):
+                continue
+            if sum(keys[other.number] == key for other in others) >= most:
                 return True
         return False
 

@@ -13,6 +13,12 @@ Nodes = list[Amounts]
 Placed = list[tuple[int, int]]  # (node, units on it), in the order of allocation
 
 
+class Spared(tuple[Any, ...]):
+    """The key of a job that counts under a quota with equal keys, and is not bound by it."""
+
+    __slots__ = ()
+
+
 #: How many units of a job one node may have where the job does not say.
 ANY = 1 << 60
 

@@ -83,8 +83,9 @@ Rules
     the table closes one of these, as the job would stand in it (windows: while it would run), it is
     tried after that time.
     That a job waited at the last pass of the second kind is no reason for the next. There are six:
-    it left two jobs waiting; a job started in it; all that waited had started in what it follows;
-    it left a node reserved on which no job runs; so did the one before it; a time was before s.
+    it left two jobs waiting that rule 24 does not pass over; a job started in it; all that waited
+    had started in what it follows; it left a node reserved on which no job runs; so did the one
+    before it; a time was before s.
 """
 
 from __future__ import annotations
@@ -550,7 +551,8 @@ class NodeSimulation(NodeRooms):
         taken = {node for one in self.running + self.kept for node, _ in one.nodes}
         before, self.idle_planned = self.idle_planned, bool(planned - taken)
         put_off, self.put_off = self.put_off, False
-        return started or before or self.idle_planned or put_off or len(self.queue) > 1
+        two = sum(not self.barred(job) for job in self.queue) > 1
+        return started or before or self.idle_planned or put_off or two
 
     def place_like_slurm(self, job: Job, now: int) -> int:
         """When a job may start, rule 14, and its nodes then."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hpcgym.reference.events import Events
-from hpcgym.reference.jobs import Job
+from hpcgym.reference.jobs import Job, Spared
 from hpcgym.reference.orders import changes_with_time, looks_at_times, score_of
 
 # --- What a pass does -----------------------------------------------------------------------------
@@ -45,7 +45,9 @@ class Reservations(Events):
             held = self.running + self.suspended
             beside = [other for other in held if keys[other.number] == key is not None]
             processors = sum(other.processors for other in beside) + job.processors
-            if key is not None and (len(beside) >= most_jobs or processors > most_processors):
+            if key is None or isinstance(key, Spared):
+                continue
+            if len(beside) >= most_jobs or processors > most_processors:
                 return True
         return False
 

@@ -80,7 +80,7 @@ Records
 What restricts who may start when
 18. Quotas: a key for each job, or none, and how many jobs, and processors, may run of one key. A
     job that would be one too many when its turn comes is passed over: it is no head, and 17 does
-    not count it. It waits, for 8, like all others.
+    not count it. It waits, for 8, like all others. Some jobs are spared: they count, and start.
 19. Dependencies: some jobs follow one or several others. They are submitted at the first whole
     second at which all of these have ended and a time to think is over since the last end, but not
     before a time of their own. Ties of an order that does not change are by these submissions, of
@@ -98,6 +98,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from hpcgym.reference.jobs import Spared
 
 # --- Jobs that share nodes, and how fast ----------------------------------------------------------
 
@@ -332,6 +334,7 @@ class SharedNodes:
             there = [*self.queue, *self.running, *found]
             if all(
                 keys[job.number] is None
+                or isinstance(keys[job.number], Spared)
                 or sum(keys[other.number] == keys[job.number] for other in there) < most
                 for keys, most in self.rules.places
             ):
@@ -354,7 +357,8 @@ class SharedNodes:
             key = keys[job.number]
             beside = [other.processors for other in self.running if keys[other.number] == key]
             wide = sum(beside) + job.processors > most_processors
-            if key is not None and (len(beside) >= most_jobs or wide):
+            spared = key is None or isinstance(key, Spared)
+            if not spared and (len(beside) >= most_jobs or wide):
                 return True
         return False
 

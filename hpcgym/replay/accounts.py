@@ -18,6 +18,7 @@ import numpy as np
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.restrictions import Quota
 from hpcgym.workload.model import Workload
+from hpcgym.workload.needs import called_in
 
 # --- Quotas as limits of Slurm --------------------------------------------------------------------
 
@@ -70,8 +71,10 @@ def limits_of(
     Raises
     ------
     HpcgymError : a quota that is no limit of Slurm: one of other columns than user and queue, or
-        of jobs that are submitted, which Slurm refuses, and which wait outside in a simulation.
+        of jobs that are submitted, which Slurm refuses, and which wait outside in a simulation. Or
+        one that does not spare just the queues whose own limits stand in its place in Slurm.
     """
+    quotas = list(quotas)
     of_all, of_each = Limit(), Limit()
     ranks = {} if priority is None else priority
     of_qos = {
@@ -82,6 +85,7 @@ def limits_of(
         if (
             quota.submitted is not None
             or quota.each not in ((), ("user",))
+            or (quota.where and quota.spares)
             or {column for column, _ in quota.where} - {"queue", "qos"}
         ):
             raise HpcgymError(
@@ -101,6 +105,9 @@ def limits_of(
             else:
                 together = together.and_of(quota)
             of_qos[number] = (together, each, rank)
+    for quota in quotas:
+        if not quota.where:
+            _check_spares(jobs, quota, {number: told[0] for number, told in of_qos.items()})
     return Limits(
         of_all,
         of_each,
@@ -108,6 +115,21 @@ def limits_of(
         [_called("u", number) for number in jobs.user_id.tolist()],
         [_called("q", number) for number in jobs.queue.tolist()],
     )
+
+
+def _check_spares(jobs: Workload, quota: Quota, of_qos: Mapping[int, Limit]) -> None:
+    """Raise an HpcgymError if Slurm bounds other jobs by a quota: a QOS' limit replaces its own."""
+    spared = {*jobs.queue[quota.spared(jobs)].tolist()}
+    for bound in Limit._fields:
+        own = {number for number, limit in of_qos.items() if getattr(limit, bound) is not None}
+        if getattr(quota, bound) is not None and own != spared:
+            named = dict(zip(jobs.queue.tolist(), called_in(jobs, "queue"), strict=True))
+            names = "|".join(str(named[number]) for number in sorted(own))
+            which = f"must have spares={names}" if own else "spares nobody"
+            raise HpcgymError(
+                f"quota {quota}: in Slurm a limit of {bound} of a queue's QOS stands in its place;"
+                f" here it {which}"
+            )
 
 
 def _called(letter: str, number: int) -> str:

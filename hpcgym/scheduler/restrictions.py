@@ -31,6 +31,7 @@ BOUNDS = ("jobs", "processors", "submitted")
 COLUMNS = {**WITH_QOS, ARRAY: ARRAY}
 #: Between names of which a job has one.
 OR = "|"
+_SPARES = "spares"
 _MOST = 2**31
 
 
@@ -49,6 +50,8 @@ class Quota:
         are called so count. ``physics|chemistry`` are those that are called either.
     jobs, processors : how many may run, and how many processors they may have; None: any number.
     submitted : how many may run or wait in the queue, together; None: any number.
+    spares : names of queues of which the jobs count, and yet start though they exceed it: in Slurm
+        a limit of their QOS stands in place of this one.
 
     Raises
     ------
@@ -66,6 +69,7 @@ class Quota:
     jobs: int | None = None
     processors: int | None = None
     submitted: int | None = None
+    spares: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for column in (*self.each, *(column for column, _ in self.where)):
@@ -77,7 +81,7 @@ class Quota:
             whole = isinstance(value, int) and not isinstance(value, bool)
             if value is not None and not (whole and 1 <= value <= _MOST):
                 raise HpcgymError(f"quota: {name} must be a whole number from 1 on, not {value!r}")
-        for _, name in self.where:
+        for name in (*(name for _, name in self.where), *self.spares):
             if any(sign in name for sign in "/:;=") or name != name.strip() or not name:
                 raise HpcgymError(f"quota: no name has blanks at its ends, or / : ; =, as {name!r}")
         if all(getattr(self, name) is None for name in BOUNDS):
@@ -85,6 +89,7 @@ class Quota:
 
     def __str__(self) -> str:
         of = [*(f"{column}={name}" for column, name in self.where), *self.each] or ["all"]
+        of += [f"{_SPARES}={OR.join(self.spares)}"] * bool(self.spares)
         bounds = [f"{name}={getattr(self, name)}" for name in BOUNDS if getattr(self, name)]
         return f"{'/'.join(of)}:{'+'.join(bounds)}"
 
@@ -101,9 +106,12 @@ class Quota:
             raise HpcgymError(f"quota {text!r}: it must be such as 'user:jobs=10'")
         each: list[str] = []
         where: list[tuple[str, str]] = []
+        spares: list[str] = []
         for part in (part.strip() for part in of.split("/")):
             column, equals, name = (piece.strip() for piece in part.partition("="))
-            if equals:
+            if column == _SPARES and equals:
+                spares += name.split(OR)
+            elif equals:
                 where.append((column, name))
             elif part != "all":
                 each.append(column)
@@ -117,7 +125,7 @@ class Quota:
                 )
             found[name] = int(number)
         try:
-            return cls(tuple(each), tuple(where), **found)
+            return cls(tuple(each), tuple(where), **found, spares=tuple(spares))
         except HpcgymError as error:
             raise HpcgymError(f"quota {text!r}: {str(error).removeprefix('quota: ')}") from None
 
@@ -138,6 +146,10 @@ class Quota:
             within &= workload.columns[ARRAY] >= 0
         _, place = np.unique(keys, axis=0, return_inverse=True) if self.each else ([], np.zeros(n))
         return np.where(within, place.reshape(-1), -1).astype(np.int64)
+
+    def spared(self, workload: Workload) -> NDArray[np.bool_]:
+        """Return which jobs may start though they exceed it, (n_jobs,)."""
+        return JobColumns(workload).are_called("queue", self.spares)
 
 
 def bound_submissions(quotas: Iterable[Quota]) -> bool:

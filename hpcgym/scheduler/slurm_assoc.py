@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, number_in, warn_caller
@@ -208,15 +209,41 @@ class _Bounds(NamedTuple):
     submitted: int | None
 
 
-def limits_as_quotas(found: Sequence[Association]) -> tuple[list[Quota], list[Left]]:
+#: Limits that are bounds of jobs, of processors, and of submitted jobs: of all, and of each user.
+_OF_ALL, _OF_EACH = ("GrpJobs", "GrpTRES", "GrpSubmit"), ("MaxJobs", "", "MaxSubmit")
+
+
+def limits_as_quotas(
+    found: Sequence[Association], spares: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+) -> tuple[list[Quota], list[Left]]:
     """Return the limits of associations as quotas, and what is not followed.
+
+    ``spares`` names, for limits such as "GrpJobs", the QOS of which the jobs go by another limit.
 
     GrpJobs, GrpTRES (``cpu=256``) and GrpSubmit of an account hold for all jobs of it and of the
     accounts below it together; of a user for hers. MaxJobs and MaxSubmit hold for each user of an
     account, and an account below that has its own goes by that. What is alike is one quota.
     """
-    quotas = [*_of_accounts(found), *_of_users(found)]
+    quotas = [*_sparing(_of_accounts(found), _OF_ALL, spares)]
+    if spares:
+        quotas += _sparing(_of_users(found, each=False), _OF_ALL, spares)
+        quotas += _sparing(_of_users(found, together=False), _OF_EACH, spares)
+    else:
+        quotas += _of_users(found)
     return quotas, [Left(one.name, what) for one in found for what in _not_followed(one)]
+
+
+def _sparing(
+    quotas: Iterable[Quota], limits: Sequence[str], spares: Mapping[str, tuple[str, ...]]
+) -> Iterator[Quota]:
+    """Yield quotas with what they spare; bounds that do not spare the same become several."""
+    for quota in quotas:
+        apart: dict[tuple[str, ...], dict[str, int]] = defaultdict(dict)
+        for bound, limit in zip(_Bounds._fields, limits, strict=True):
+            if most := getattr(quota, bound):
+                apart[spares.get(limit, ())][bound] = most
+        for names, bounds in apart.items():
+            yield Quota(quota.each, quota.where, **bounds, spares=names)
 
 
 def _of_accounts(found: Sequence[Association]) -> Iterator[Quota]:
@@ -241,8 +268,12 @@ def _of_accounts(found: Sequence[Association]) -> Iterator[Quota]:
         yield Quota(("group",), (("group", OR.join(names)),), *bounds)
 
 
-def _of_users(found: Sequence[Association]) -> Iterator[Quota]:
+def _of_users(
+    found: Sequence[Association], *, together: bool = True, each: bool = True
+) -> Iterator[Quota]:
     """Yield the quotas of users of accounts: few, for each pass asks all of them.
+
+    Of their own Grp limits ``together``, and of the Max limits of ``each`` user of an account.
 
     Accounts all of whose users have the same are one; so are users who have the same in all of
     their accounts; others stand alone.
@@ -259,18 +290,20 @@ def _of_users(found: Sequence[Association]) -> Iterator[Quota]:
     of_users: dict[tuple[str, str], set[_Bounds]] = defaultdict(set)
     for one in found:
         if one.user:
-            jobs = _least(one.group_jobs, inherited(one, lambda one: one.max_jobs))
-            submitted = _least(one.group_submitted, inherited(one, lambda one: one.max_submitted))
-            bounds = _bounds(jobs, one.group_tres, submitted)
+            own = _bounds(one.group_jobs, one.group_tres, one.group_submitted)
+            jobs = inherited(one, lambda one: one.max_jobs)
+            of_each = _bounds(jobs, {}, inherited(one, lambda one: one.max_submitted))
+            told = [own] * together + [of_each] * each
+            bounds = _Bounds(*(_least(*both) for both in zip(told[0], told[-1], strict=True)))
             of_accounts[one.account, one.partition][one.user] = bounds
             of_users[one.user, one.partition].add(bounds)
     groups: dict[tuple[_Bounds, str], list[str]] = defaultdict(list)
     users: dict[tuple[_Bounds, str], dict[str, None]] = defaultdict(dict)
-    for (account, partition), each in of_accounts.items():
-        if len({*each.values()}) == 1:
-            groups[next(iter(each.values())), partition].append(account)
+    for (account, partition), users_of in of_accounts.items():
+        if len({*users_of.values()}) == 1:
+            groups[next(iter(users_of.values())), partition].append(account)
             continue
-        for user, bounds in each.items():
+        for user, bounds in users_of.items():
             if len(of_users[user, partition]) == 1:
                 users[bounds, partition][user] = None
             elif any(bounds):

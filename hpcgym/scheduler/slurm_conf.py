@@ -50,14 +50,6 @@ _MULTIFACTOR = (
 )  # fmt: skip
 _BASIC = "priority/basic"
 _WRONG = "values that cannot be, in place of which Slurm's usual ones count"
-#: Limits of associations in whose place those of a job's QOS hold: name, and fields of both.
-_IN_PLACE = (
-    ("GrpJobs", "group_jobs", "group_jobs"),
-    ("GrpSubmit", "group_submitted", "group_submitted"),
-    ("GrpTRES", "group_tres", "group_tres"),
-    ("MaxJobs", "max_jobs_per_user", "max_jobs"),
-    ("MaxSubmit", "max_submitted_per_user", "max_submitted"),
-)
 #: Columns of QOS that say who stops whom.
 _STOPPING = ("Preempt", "PreemptMode", "PreemptExemptTime")
 
@@ -100,7 +92,8 @@ def scheduler_of_slurm(
     PriorityWeightQOS times Priority / the greatest; their limits, as quotas; and with
     ``PreemptType=preempt/qos`` who stops whom. Logs have QOS as queues. ``assoc`` is a file that
     ``sacctmgr -P show assoc`` printed, of the accounts of the cluster and their users: it tells
-    their shares, and their limits, as quotas.
+    their shares, and their limits, as quotas. A limit of a QOS stands in place of the same of
+    associations for the jobs of that QOS, which these count and spare.
 
     ``SchedulerType=sched/builtin``, or ``bf_interval=-1``, is strict order; else jobs are
     back-filled as :class:`SlurmBackfill` says. ``PriorityType=priority/basic`` is by submission.
@@ -138,7 +131,7 @@ def scheduler_of_slurm(
         why = lacks if stops else ""
         text = f"{qos}: not followed: {', '.join(in_short(left_of_qos, 'QOS'))}{why}"
         warn_caller(text, HpcgymWarning, [str(one) for one in left_of_qos])
-    _warn_of_associations(assoc, members, known)
+    _warn_of_associations(assoc, members)
     if left:
         more = qos is None and (_stops_by_qos(conf) or "PriorityWeightQOS" in left)
         hint = f". {path}:qos=FILE takes what sacctmgr -P show qos printed" if more else ""
@@ -159,25 +152,12 @@ def _in_short(settings: Iterable[OtherSetting]) -> list[str]:
     )
 
 
-def _warn_of_associations(
-    path: str | Path | None, members: Sequence[Association], known: Sequence[Qos]
-) -> None:
-    """Warn of what associations say that is not followed, or not as Slurm does beside QOS."""
+def _warn_of_associations(path: str | Path | None, members: Sequence[Association]) -> None:
+    """Warn of what associations say that is not followed."""
     left = slurm_assoc.limits_as_quotas(members)[1]
     if left:
         text = f"{path}: not followed: {', '.join(in_short(left, slurm_assoc.KIND))}"
         warn_caller(text, HpcgymWarning, [str(one) for one in left])
-    both = [
-        name
-        for name, of_qos, own in _IN_PLACE
-        if any(getattr(one, of_qos) for one in known) and any(getattr(one, own) for one in members)
-    ]
-    if both:
-        text = (
-            f"{path}: {', '.join(both)} hold beside the same of QOS, which in Slurm take the place"
-            " of these for the jobs of that QOS"
-        )
-        warn_caller(text, HpcgymWarning)
 
 
 def _usable(
@@ -216,7 +196,8 @@ def _rules(
     if _stops_by_qos(conf) and mode in MODES and any(one.preempts for one in known):
         assert of is not None
         preemption = slurm_qos.stopping_of(known, of, mode, slurm_qos.exempt_of_slurm(conf))
-    quotas = slurm_qos.limits_as_quotas(known)[0] + slurm_assoc.limits_as_quotas(members)[0]
+    quotas = slurm_qos.limits_as_quotas(known)[0]
+    quotas += slurm_assoc.limits_as_quotas(members, slurm_qos.in_place_of(known))[0]
     return Scheduler(
         policy=policy, backfill=_backfill(conf), fair_share=fair_share,
         preemption=preemption, quota=quotas or None,

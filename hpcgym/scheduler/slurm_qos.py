@@ -12,7 +12,7 @@ from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, nearest, 
 from hpcgym.files import head_of
 from hpcgym.machine.slurm.lines import minutes_text
 from hpcgym.naming import ARRAY
-from hpcgym.scheduler.restrictions import MODES, Preemption, Quota, by_tier
+from hpcgym.scheduler.restrictions import BOUNDS, MODES, Preemption, Quota, by_tier
 from hpcgym.scheduler.slurm_assoc import associations_as_quotas, is_associations
 from hpcgym.scheduler.slurm_tables import Left, Row, in_short, rows_of
 from hpcgym.workload.io.sacct import is_sacct, throttles
@@ -192,11 +192,30 @@ def limits_as_quotas(known: Iterable[Qos]) -> tuple[list[Quota], list[Left]]:
         of_all = (qos.group_jobs, qos.group_tres, qos.group_submitted)
         apart = ((("user",), of_users), (("group",), of_accounts), ((), of_all))
         for each, (jobs, tres, submitted) in apart:
-            bounds = [most or None for most in (jobs, tres.get("cpu"), submitted)]
-            if any(bounds):
-                found.append(Quota(each, where, *bounds))
+            values = (jobs, tres.get("cpu"), submitted)
+            bounds = {name: most for name, most in zip(BOUNDS, values, strict=True) if most}
+            if bounds:
+                found.append(Quota(each, where, **bounds, spares=()))
         left += _not_followed(qos)
     return found, left
+
+
+def in_place_of(known: Sequence[Qos]) -> dict[str, tuple[str, ...]]:
+    """Return the QOS whose limits stand in place of those of associations, limit -> names.
+
+    By ``acct_policy.c`` of Slurm 22.05: GrpJobs, GrpTRES and GrpSubmit each in place of the same,
+    MaxJobs and MaxSubmit of a user in an account where the QOS bounds each user, or each account.
+    """
+    found = {
+        "GrpJobs": [one.name for one in known if one.group_jobs],
+        "GrpTRES": [one.name for one in known if one.group_tres.get("cpu")],
+        "GrpSubmit": [one.name for one in known if one.group_submitted],
+        "MaxJobs": [one.name for one in known if one.max_jobs_per_user or one.max_jobs_per_account],
+        "MaxSubmit": [
+            one.name for one in known if one.max_submitted_per_user or one.max_submitted_per_account
+        ],
+    }
+    return {limit: tuple(names) for limit, names in found.items() if names}
 
 
 def _not_followed(qos: Qos) -> list[Left]:

@@ -20,7 +20,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.machine.failures import Failures
 from hpcgym.machine.pool import Cluster
 from hpcgym.reference.failures import FailingSimulation
-from hpcgym.reference.jobs import Job, jobs_of, node_jobs_of
+from hpcgym.reference.jobs import Job, Spared, jobs_of, node_jobs_of
 from hpcgym.reference.limits import LimitedSimulation
 from hpcgym.reference.nodes import NodeSimulation
 from hpcgym.reference.orders import NAMES, POLICIES, ByExpression
@@ -235,9 +235,10 @@ def _allowed(workload: Workload, cluster: Cluster) -> list[frozenset[int] | None
     return [bound.get(name) for name in partitions_of(workload)]
 
 
-def _keys(workload: Workload, quota: Quota) -> list[int | None]:
+def _keys(workload: Workload, quota: Quota) -> list[tuple[int] | None]:
     """Return the key of each job, by which it counts; None: it does not."""
-    return [None if key < 0 else key for key in quota.counted(workload).tolist()]
+    both = zip(quota.counted(workload).tolist(), quota.spared(workload).tolist(), strict=True)
+    return [None if key < 0 else Spared((key,)) if free else (key,) for key, free in both]
 
 
 def _windows(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> list[Any]:

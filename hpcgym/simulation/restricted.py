@@ -38,7 +38,8 @@ _IN_PYTHON = ": hpcgym.simulation.restricted.within_quotas"
 class Quotas(NamedTuple):
     """What may run, or be there, at once. K quotas, C counts: a quota has one or several."""
 
-    counts: NDArray[np.int64]  # (n_jobs, K) the counts that a job is in, -1: none of the quota
+    # (n_jobs, K) the counts that a job is in, -1: none of the quota, -2 - count: it spares the job
+    counts: NDArray[np.int64]
     processors: NDArray[np.int64]  # (n_jobs,)
     left: NDArray[np.int64]  # (C, 2) how many jobs, and processors, may still start
 
@@ -91,7 +92,8 @@ def within_quotas(workload: Workload, quotas: Any) -> Workload:
 def _wide(workload: Workload, quota: Quota) -> NDArray[np.bool_]:
     """Return which jobs exceed a quota by themselves, (n_jobs,), but for those that run already."""
     wide: NDArray[np.bool_] = workload.requested_processors > _bound(quota.processors)
-    return wide & (quota.counted(workload) >= 0) & decided(workload)
+    bound = (quota.counted(workload) >= 0) & ~quota.spared(workload)
+    return wide & bound & decided(workload)
 
 
 def make_quotas(workload: Workload, quotas: tuple[Quota, ...]) -> Quotas:
@@ -109,7 +111,8 @@ def use_up(quotas: Quotas, running: NDArray[np.bool_]) -> None:
     """Let the jobs count that run at the beginning; together they may exceed a quota."""
     for k in range(quotas.counts.shape[1]):
         counts = quotas.counts[:, k]
-        rows = running & (counts >= 0)
+        rows = running & (counts != -1)
+        counts = np.where(counts < 0, -2 - counts, counts)
         used = np.column_stack([np.ones_like(counts), quotas.processors])
         np.subtract.at(quotas.left, counts[rows], used[rows])
 
@@ -131,7 +134,8 @@ def _counting(workload: Workload, bounded: Sequence[tuple[Quota, int, int]]) -> 
     n_counts = 0
     for quota, *bounds in bounded:
         count = quota.counted(workload)
-        counts.append(np.where(count >= 0, n_counts + count, -1)[:, np.newaxis])
+        known = np.where(quota.spared(workload), -2 - (n_counts + count), n_counts + count)
+        counts.append(np.where(count >= 0, known, -1)[:, np.newaxis])
         left.append(np.tile(bounds, (int(count.max(initial=-1)) + 1, 1)))
         n_counts += len(left[-1])
     return Quotas(

@@ -34,9 +34,8 @@ def check_quotas(result: Result) -> list[str]:
     found, times = [], (result.start, result.end)
     width = result.workload.requested_processors
     for quota in result.scheduler.quota:
-        group = groups_of(result.workload, quota)
-        found += _exceeded(result, quota, "jobs", group, times, np.ones_like(width))
-        found += _exceeded(result, quota, "processors", group, times, width)
+        found += _exceeded(result, quota, "jobs", times, np.ones_like(width))
+        found += _exceeded(result, quota, "processors", times, width)
     return found
 
 
@@ -48,24 +47,30 @@ _USED = {
 
 
 def _exceeded(
-    result: Result, quota: Quota, bound: str, group: Ints, times: tuple[Ints, Ints], amount: Ints
+    result: Result, quota: Quota, bound: str, times: tuple[Ints, Ints], amount: Ints
 ) -> list[str]:
     """Return when a bound of a quota was exceeded first, and by how much; no line if never.
 
     Parameters
     ----------
     bound : which one.
-    group : (n_jobs,) of :func:`groups_of`.
     times : from and up to when jobs count, (n_jobs,) each.
     amount : (n_jobs,) how much they count.
     """
-    most, rows = getattr(quota, bound), np.flatnonzero(group >= 0)
+    most = getattr(quota, bound)
     if most is None:
         return []
-    begin, end = times
-    _, time, used = held_together(group[rows], begin[rows], end[rows], amount[rows])
+    group = groups_of(result.workload, quota)
+    rows = np.flatnonzero(group >= 0)
+    # in half seconds: who is spared comes after all others of a second
+    late = _spared(result.workload, quota)[rows].astype(np.int64)
+    begin = 2 * times[0][rows] + late
+    end = np.maximum(2 * times[1][rows], begin)
+    _, half, used = held_together(group[rows], begin, end, amount[rows])
+    time = half // 2
     # those that run at the beginning of an extract may exceed it, but then nobody comes
-    over = (used > most) & (np.diff(used, prepend=0) > 0) & (time >= result.begin)
+    comes = (np.diff(used, prepend=0) > 0) & (half % 2 == 0)
+    over = (used > most) & comes & (time >= result.begin)
     at = int(over.argmax()) if over.any() else -1
     return [f"quota {quota}: at {time[at]} s {used[at]} {_USED[bound]}"] if at >= 0 else []
 
@@ -89,6 +94,12 @@ def groups_of(workload: Workload, quota: Quota) -> Ints:
             key = tuple(of[word] for word in quota.each)
             found[row] = numbers.setdefault(key, len(numbers))
     return found
+
+
+def _spared(workload: Workload, quota: Quota) -> Mask:
+    """Return which jobs a quota counts and does not bound, (n_jobs,), job by job."""
+    names, spares = names_of(workload, "queue"), {*quota.spares}
+    return np.array([names.get(q, str(q)) in spares for q in workload.queue.tolist()], np.bool_)
 
 
 # --- Proofs that no job runs within a window ------------------------------------------------------
@@ -291,20 +302,28 @@ def check_submitted(result: Result) -> list[str]:
     submit = result.workload.submit_time
     end = ended_by(result) + result.cancelled  # who is cancelled counts up to the next second
     ones, found = np.ones_like(submit), []
-    for quota, group in zip(quotas, groups, strict=True):
-        found += _exceeded(result, quota, "submitted", group, (submit, end), ones)
+    for quota in quotas:
+        found += _exceeded(result, quota, "submitted", (submit, end), ones)
     due, place = due_times(result)
     if (place < 0).any() or result.scheduler.passes == "per-event":
         return found
     columns = zip(*(group.tolist() for group in groups), strict=True)
     keys = [[(k, number) for k, number in enumerate(numbers) if number >= 0] for numbers in columns]
-    came = _came(due, place, end, keys, most, result.begin)
+    spared = [_spared(result.workload, quota) for quota in quotas]
+    bound = [[key for key in own if not spared[key[0]][row]] for row, own in enumerate(keys)]
+    came = _came(due, place, end, keys, bound, most, result.begin)
     text = "job {} is submitted at {} s, and should be at {} s"
     return [*found, *cases(submit != came, text, submit, came)]
 
 
 def _came(
-    due: Ints, place: Ints, end: Ints, keys: list[list[Key]], most: list[int], begin: int
+    due: Ints,
+    place: Ints,
+    end: Ints,
+    keys: list[list[Key]],
+    bound: list[list[Key]],
+    most: list[int],
+    begin: int,
 ) -> Ints:
     """Return when each job comes into the queue, (n_jobs,) [s]; -1: never.
 
@@ -314,7 +333,7 @@ def _came(
     Parameters
     ----------
     due, place, end : (n_jobs,) [s] when each is due, its place in the log, [s] when it ends.
-    keys : of each job, those that count it.
+    keys, bound : of each job, those that count it, and of these those that bound it.
     most : of each quota.
     begin : [s] of the schedule; who was due before has come, whatever quotas say.
     """
@@ -327,7 +346,7 @@ def _came(
     coming.reverse()
 
     def try_to_come(row: int, time: int) -> None:
-        for key in keys[row]:
+        for key in bound[row]:
             if time >= begin and taken.get(key, 0) >= most[key[0]]:
                 line = outside.setdefault(key, [])
                 heapq.heappush(line, (int(due[row]), int(place[row]), row))

@@ -214,7 +214,9 @@ def _of_restrictions(result: Result, runs: Result) -> Proofs:
     """Look at what quotas bound, and when jobs come that follow others or waited for places."""
     found = {}
     if result.scheduler.quota:
-        found["quotas"] = restrictions.check_quotas(runs)
+        # who is suspended counts all the while, and is not asked when it goes on
+        whole = result.suspended is not None
+        found["quotas"] = restrictions.check_quotas(result if whole else runs)
     if result.scheduler.dependencies != "none":
         found["dependencies"] = restrictions.check_dependencies(result)
     if bound_submissions(result.scheduler.quota):

@@ -120,8 +120,9 @@ QuotaRules quotas_of(const Told& told, i64 n_jobs, const char* counts, const cha
   found.counts = told.column<i64>(counts, n_jobs * found.n);
   found.processors = told.column<i64>("processors", n_jobs);
   expect(std::all_of(of_jobs.begin(), of_jobs.end(), [&](i64 c) {
-           return c >= -1 && c < static_cast<i64>(found.left.size());
-         }), "quotas: counts that there are, or -1");
+           const auto size = static_cast<i64>(found.left.size());
+           return c >= -1 - size && c < size;
+         }), "quotas: counts that there are, -1, or -2 less one of them");
   return found;
 }
 

@@ -68,17 +68,18 @@ struct Looks {
     }
   }
   // Note whether looks on nodes go on though nothing happens. Slurm looks again if something has
-  // changed since it looked. So has it for Slurm where two jobs wait, where a plan reserves a node
-  // without a job, or the plan before did, and where a job would fit before the time that it was
-  // tried from. Then all looks that follow find the same. `by_event`: this look came with one.
-  void go_on_by_plan(const Rules& r, i64 queued, i64 left, bool by_event, bool plans_idle,
+  // changed since it looked. So has it for Slurm where two jobs wait that no quota bars (`two`), where
+  // a plan reserves a node without a job, or the plan before did, and where a job would fit before the
+  // time that it was tried from. Then all looks that follow find the same. `by_event`: this look came
+  // with one.
+  void go_on_by_plan(const Rules& r, i64 queued, i64 left, bool two, bool by_event, bool plans_idle,
                      bool put_off) {
     if (queued == 0) {
       had_planned = false;
       return;
     }
     const bool planned_before = std::exchange(had_planned, plans_idle);
-    waited = left > 1 || had_planned || put_off;
+    waited = two || had_planned || put_off;
     if (!waited && left == queued && !by_event && !planned_before) {
       next -= r.every;  // there is no look until something happens
       due = forever;

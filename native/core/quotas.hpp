@@ -1,7 +1,8 @@
 // Quotas: what may run at once, or be submitted at once.
 //
 // A quota has one or several counts, as one for each user; a job is in one of them, or in none. A
-// job that would exceed one is passed over, as if it did not wait.
+// job that would exceed one is passed over, as if it did not wait; unless the quota spares it: then
+// the job counts, and may begin all the same.
 #pragma once
 #include <vector>
 
@@ -14,7 +15,8 @@ struct Bound {  // of a count: how much more may start
   i64 jobs, processors;
 };
 struct QuotaRules {
-  const i64* counts = nullptr;  // (n_jobs, n) the count of each quota that a job is in, -1: none
+  // (n_jobs, n) the count of each quota that a job is in, -1: none, -2 - count: it is spared
+  const i64* counts = nullptr;
   i64 n = 0;                    // quotas
   const i64* processors = nullptr;  // by job
   std::vector<Bound> left;          // by count, at the beginning
@@ -52,8 +54,9 @@ class Quotas {
 
   void note(i64 j, i64 sign) {
     for (i64 k = 0; k < rules_->n; ++k) {
-      const i64 count = rules_->counts[j * rules_->n + k];
-      if (count < 0) continue;
+      i64 count = rules_->counts[j * rules_->n + k];
+      if (count == -1) continue;
+      if (count < 0) count = -2 - count;
       left[index(count)].jobs += sign;
       left[index(count)].processors += sign * rules_->processors[j];
     }

@@ -161,13 +161,21 @@ class Planned {
 
   // On nodes it depends on the plan, too, whether looks go on: there each makes all of it.
   static bool looks_on_nodes(const Simulator<M>& s) { return !M::alike && s.rules().every > 0; }
+  // Whether two jobs wait that no quota bars.
+  static bool two_may_start(const Simulator<M>& s) {
+    if (!s.quotas) return s.queue.jobs.size() > 1;
+    i64 found = 0;
+    s.queue.jobs.each([&](const Entry& e) { found += !s.quotas->bar(e.job); });
+    return found > 1;
+  }
   void note_look(Simulator<M>& s, i64 queued) {
     const bool by_look = std::exchange(s.looks.woken, false);
     const i64 left = s.queue.jobs.size();
     s.looks.note_next(s.rules(), queued, left, beyond);
     if constexpr (!M::alike) {
       const auto& table = *plan_.table();
-      s.looks.go_on_by_plan(s.rules(), queued, left, !by_look, table.idle_planned > 0, table.put_off);
+      s.looks.go_on_by_plan(s.rules(), queued, left, two_may_start(s), !by_look,
+                            table.idle_planned > 0, table.put_off);
     }
   }
 

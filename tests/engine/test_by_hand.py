@@ -111,6 +111,18 @@ add("the second of a pass counts as after it", LATE, [0, 1000, 60], backfill="sl
 # nothing happened at 30 s, so that none comes at 60 s
 LATER = jobs_on(4, (0, 2, 1000), (65, 3, 1000), (65, 1, 10))
 add("nothing happened since the last pass", LATER, [0, 1000, 65], backfill="slurm")
+# jobs 1 and 2 exceed the quota: after 30 s Slurm looks no more until job 3 comes, and job 4 starts
+# behind it at once, not at 90 s
+BARRED = few_jobs(
+    8, [0, 0, 0, 65, 65], [1000, 5, 5, 1000, 10], [1, 1, 1, 8, 1], user_id=[1, 1, 1, 2, 3]
+)
+add(
+    "who exceeds a quota does not make slurm look",
+    *(BARRED, [0, 1000, 1005, 1010, 65]),
+    cluster=Cluster(groups=(NodeGroup("n", 8, {"core": 1}),)),
+    backfill="slurm",
+    quota="user:jobs=1",
+)
 
 # a pass at an event looks at two jobs. The passes at 60 s, with no event, start all that wait; of
 # four jobs none is left for the backfill pass then, of five one is. All the same one comes at 90 s,

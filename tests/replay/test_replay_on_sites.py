@@ -31,7 +31,10 @@ QOS = """Name|Priority|GrpTRES|MaxJobsPU|MaxTRESPU
 normal|10||4|cpu=16
 long|0|cpu=16||
 """
-QUOTAS = "all:processors=30;user:jobs=5;queue=1:jobs=3;queue=1:processors=9;qos=2/user:jobs=2"
+QUOTAS = (
+    "all/spares=1:processors=30;user/spares=1:jobs=5;queue=1:jobs=3;queue=1:processors=9;"
+    "qos=2/user:jobs=2"
+)
 
 
 def site_jobs(jobs: int, load: float) -> Workload:
@@ -97,7 +100,7 @@ def test_processors_of_each_node_are_read() -> None:
 
 def test_quotas_are_limits_of_accounts_and_qos() -> None:
     jobs = some(queue=[1, 2, 2], user_id=[7, 7, 8], requested_processors=[1, 1, 1])
-    found = limits_of(jobs, read_quotas(f"{QUOTAS};all:processors=40"), {2: 50})
+    found = limits_of(jobs, read_quotas(f"{QUOTAS};all/spares=1:processors=40"), {2: 50})
     assert (found.of_all, found.of_each) == (Limit(processors=30), Limit(jobs=5))
     assert found.of_qos == {
         "q1": (Limit(3, 9), Limit(), 0),
@@ -114,6 +117,21 @@ def test_what_is_no_limit_of_slurm_is_refused(quota: str) -> None:
     jobs = some(requested_processors=[1, 1, 1], partition=[1, 1, 1])
     with pytest.raises(HpcgymError, match="a replay on Slurm has no quota"):
         limits_of(jobs, read_quotas(quota))
+
+
+@pytest.mark.parametrize(
+    ("quotas", "message"),
+    [
+        ("user:jobs=5; queue=2:jobs=3", "stands in its place; here it must have spares=2"),
+        ("user/spares=1:jobs=5; queue=2:jobs=3", "here it must have spares=2"),
+        ("all/spares=2:jobs=5; queue=2:processors=3", "a limit of jobs .* here it spares nobody"),
+        ("queue=2/spares=1:jobs=5", "has no quota queue=2/spares=1:jobs=5"),
+    ],
+)
+def test_who_is_bound_by_another_limit_in_slurm_is_refused(quotas: str, message: str) -> None:
+    jobs = some(queue=[1, 2, 2], requested_processors=[1, 1, 1])
+    with pytest.raises(HpcgymError, match=message):
+        limits_of(jobs, read_quotas(quotas))
 
 
 def test_jobs_that_stop_others_are_refused() -> None:
@@ -144,6 +162,20 @@ def test_slurm_knows_the_limits() -> None:
     ):
         line = next(one for one in told if one.startswith(begin))
         assert [part for part in parts if f" {part}" not in line.replace("{", " ")] == [], line
+
+
+@needs_slurm
+def test_a_limit_of_a_qos_stands_in_place_of_that_of_an_account() -> None:
+    jobs = hpcgym.load_workload("lublin:jobs=80,processors=8,load=2,seed=3")
+    turns = np.arange(len(jobs))
+    jobs = jobs.with_columns(queue=2 + turns % 2, user_id=1 + turns % 3)
+    quotas = "user/spares=2:jobs=1; queue=2:jobs=4"
+    found = replay_on_slurm(jobs, "easy:backfill=until-shadow", restrictions={"quota": quotas})
+    facts = facts_of(found)
+    assert facts["close_starts"] >= 0.98, facts
+    for other in ("user:jobs=1; queue=2:jobs=4", "queue=3/user:jobs=1; queue=2:jobs=4"):
+        rules = found.simulated.scheduler.but(quota=other)  # who is spared is not bound, and counts
+        assert (hpcgym.simulate(jobs, rules).start != found.simulated.start).mean() > 0.1
 
 
 # --- All of it together ---------------------------------------------------------------------------

@@ -271,16 +271,71 @@ def test_limits_of_qos_and_of_associations(tmp_path: Path) -> None:
     qos.write_text("Name|GrpJobs|MaxSubmitPU\nnormal|2|9\n")
     name = f"{file}:assoc={path}+qos={qos}"
     assert files_of(name) == (str(file), str(qos), path)
-    with pytest.warns(
-        HpcgymWarning, match="assoc.txt: GrpJobs hold beside the same of QOS"
-    ) as told:
-        scheduler = find_scheduler(name)
-    assert len(told) == 1
-    assert scheduler.describe()["quota"] == (
-        "queue=normal/user:submitted=9; queue=normal:jobs=2; group=science|biology|physics:jobs=4"
+    assert find_scheduler(name).describe()["quota"] == (
+        "queue=normal/user:submitted=9; queue=normal:jobs=2;"
+        " group=science|biology|physics/spares=normal:jobs=4"
     )
     with pytest.raises(HpcgymError, match="'assoc' is there twice"):
         find_scheduler(f"{file}:assoc={path}+assoc={path}")
+
+
+@pytest.mark.parametrize(
+    ("of_qos", "quotas"),
+    [
+        # each limit in place of the same alone: who goes by it counts, and is spared
+        ({"GrpJobs": "1"}, ["group/spares=q:jobs=4", "group:processors=8", "users:jobs=3"]),
+        ({"GrpTRES": "cpu=2"}, ["group:jobs=4", "group/spares=q:processors=8", "users:jobs=3"]),
+        ({"GrpSubmit": "2"}, ["group:jobs=4+processors=8", "users:jobs=3"]),
+        # of each user of an account where the QOS bounds each user, or each account
+        ({"MaxJobsPU": "1"}, ["group:jobs=4+processors=8", "users/spares=q:jobs=3"]),
+        ({"MaxJobsPA": "1"}, ["group:jobs=4+processors=8", "users/spares=q:jobs=3"]),
+        ({"MaxTRESPU": "cpu=1"}, ["group:jobs=4+processors=8", "users:jobs=3"]),
+    ],
+)
+def test_a_limit_of_a_qos_stands_in_place_of_the_same(
+    tmp_path: Path, of_qos: dict[str, str], quotas: list[str]
+) -> None:
+    limits = {"GrpJobs": "4", "GrpTRES": "cpu=8", "MaxJobs": "3"}
+    file, path = tmp_path / "slurm.conf", written(tmp_path, physics=limits)
+    file.write_text(CONF)
+    qos = tmp_path / "qos.txt"
+    columns, values = zip(*of_qos.items(), strict=True)
+    qos.write_text(f"Name|{'|'.join(columns)}\nq|{'|'.join(values)}\nother|{'|' * 0}\n")
+    scheduler = find_scheduler(f"{file}:assoc={path}+qos={qos}")
+    full = {"group": "group=physics/group", "users": "group=physics/group/user"}
+    expected = []
+    for quota in quotas:
+        word, _, rest = quota.partition(":")
+        name, *spares = word.split("/")
+        expected.append(f"{'/'.join([full[name], *spares])}:{rest}")
+    own = [str(one) for one in scheduler.quota if dict(one.where).get("queue") is None]
+    assert own == expected
+    assert Scheduler(quota="; ".join(own)).quota == tuple(
+        one for one in scheduler.quota if str(one) in own
+    )
+
+
+def test_whoever_is_spared_counts(tmp_path: Path) -> None:
+    """By hand: physics may run 1 job; jobs of q count, and go by the limit of q, 2.
+
+    Job 0 of q runs, and job 1 of none waits for it, though job 2 of q starts; job 3 of q is one too
+    many of q until 10 s, when it comes first, so that job 1 waits until all of q have ended.
+    """
+    file, path = tmp_path / "slurm.conf", written(tmp_path, physics={"GrpJobs": "1"})
+    file.write_text("ClusterName=mine\nNodeName=n[1-4] CPUs=2\nSchedulerType=sched/builtin\n")
+    qos = tmp_path / "qos.txt"
+    qos.write_text("Name|GrpJobs\nq|2\nplain|\n")
+    jobs = few_jobs(8, [0, 1, 2, 3, 4], [10, 10, 10, 10, 5], [1] * 5)
+    jobs = named(jobs, ["alice"] * 5, ["physics"] * 4 + ["other"])
+    jobs = replace(
+        jobs.with_columns(queue=[0, 1, 0, 0, 1]),
+        header={**jobs.header, "Queue": ["0 q", "1 plain"]},
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = hpcgym.simulate(jobs, f"{file}:assoc={path}+qos={qos}", processors=8)
+    assert result.start.tolist() == [0, 20, 2, 10, 4]
+    hpcgym.validate_schedule(result)
 
 
 def test_what_is_not_followed_is_one_line(tmp_path: Path) -> None:
