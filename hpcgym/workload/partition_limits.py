@@ -38,7 +38,7 @@ from hpcgym.workload.needs import (
 #: The reason by which :func:`within_limits` counts the jobs that it drops.
 OVER_LIMITS = "dropped: its partition does not let it run"
 _IN_DEFAULT = "repaired: partition taken to be the default of the machine"
-_BY_QUEUE = "repaired: partition taken to be the one that is called as its queue"
+_BY_QUEUE = "repaired: missing partition taken to be the one that is called as its queue"
 _BY_DEFAULT = "repaired: requested_time taken from the DefaultTime or MaxTime of its partition"
 _ENDLESS = "repaired: missing requested_time taken for 365 days: no MaxTime"
 

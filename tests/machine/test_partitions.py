@@ -202,7 +202,7 @@ def test_queues_that_are_called_as_partitions(
     with pytest.warns(WorkloadWarning, match=told) if told else nullcontext():
         jobs = hpcgym.load_workload(path, cluster=machine)
     assert partitions_of(jobs).tolist() == expected
-    by_queue = "repaired: partition taken to be the one that is called as its queue"
+    by_queue = "repaired: missing partition taken to be the one that is called as its queue"
     named = sum(queue in ("debug", "batch") for queue in queues)
     assert jobs.cleaning.get(by_queue, 0) == named
     named_so = [replace(one, allow_qos=("normal",)) for one in parts]
