@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.restrictions import Quota
+from hpcgym.scheduler.restrictions import COLUMNS, Quota
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import called_in
 
@@ -39,17 +39,18 @@ class Limit(NamedTuple):
 class Limits(NamedTuple):
     """What Slurm is told of accounts and QOS.
 
-    Users of a log are accounts, and queues QOS, since the owner of a replay is the only user.
+    Users of a log are accounts, or groups where quotas name these, and queues are QOS, since the
+    owner of a replay is the only user.
 
     Attributes
     ----------
-    of_all, of_each : limits of all jobs, and of those of each account.
+    of_all, of_account : limits of all jobs, and of those of an account.
     of_qos : QOS -> limits of its jobs, of those of each account in it, and its priority.
     account, qos : of each job.
     """
 
     of_all: Limit
-    of_each: Limit
+    of_account: Mapping[str, Limit]
     of_qos: Mapping[str, tuple[Limit, Limit, int]]
     account: Sequence[str]
     qos: Sequence[str]
@@ -70,49 +71,54 @@ def limits_of(
 
     Raises
     ------
-    HpcgymError : a quota that is no limit of Slurm: one of other columns than user and queue, or
-        of jobs that are submitted, which Slurm refuses, and which wait outside in a simulation. Or
-        one that does not spare just the queues whose own limits stand in its place in Slurm.
+    HpcgymError : a quota that is no limit of Slurm: one of partitions or arrays, of users where
+        another is of groups, of several groups together, or of jobs that are submitted, which Slurm
+        refuses, and which wait outside in a simulation. Or one that does not spare just the queues
+        whose own limits stand in its place in Slurm.
     """
     quotas = list(quotas)
-    of_all, of_each = Limit(), Limit()
+    by = "group" if any("group" in (*one.each, *dict(one.where)) for one in quotas) else "user"
+    letter, owner = by[0], jobs.columns[COLUMNS[by]]
+    of_all, of_account = Limit(), dict[str, Limit]()
     ranks = {} if priority is None else priority
     of_qos = {
         number: (Limit(), Limit(), ranks.get(number, 0))
         for number in np.unique(jobs.queue).tolist()
     }
     for quota in quotas:
-        if (
-            quota.submitted is not None
-            or quota.each not in ((), ("user",))
-            or (quota.where and quota.spares)
-            or {column for column, _ in quota.where} - {"queue", "qos"}
-        ):
+        rows, columns = quota.counted(jobs) >= 0, {column for column, _ in quota.where}
+        owners = np.unique(owner[rows]).tolist()
+        queues = bool(columns) and columns <= {"queue", "qos"} and not quota.spares
+        apart = quota.each == (by,)
+        one_alone = not quota.each and columns == {by} and len(owners) <= 1
+        if quota.submitted is None and columns <= {by} and (apart or one_alone):
+            for number in owners:
+                name = _called(letter, number)
+                of_account[name] = of_account.get(name, Limit()).and_of(quota)
+        elif quota.submitted is None and not columns and not quota.each:
+            of_all = of_all.and_of(quota)
+        elif quota.submitted is None and queues and (apart or not quota.each):
+            for number in np.unique(jobs.queue[rows]).tolist():
+                together, each, rank = of_qos[number]
+                if apart:
+                    each = each.and_of(quota)
+                else:
+                    together = together.and_of(quota)
+                of_qos[number] = (together, each, rank)
+        else:
             raise HpcgymError(
                 f"a replay on Slurm has no quota {quota}: those of jobs and processors that run are"
-                " possible, of all jobs, of each user, of a queue, or of each user of a queue"
+                " possible, of all jobs, of each user, of a queue, or of each user of a queue; or"
+                " of groups in place of users"
             )
-        if not quota.where:
-            if quota.each:
-                of_each = of_each.and_of(quota)
-            else:
-                of_all = of_all.and_of(quota)
-            continue
-        for number in np.unique(jobs.queue[quota.counted(jobs) >= 0]).tolist():
-            together, each, rank = of_qos[number]
-            if quota.each:
-                each = each.and_of(quota)
-            else:
-                together = together.and_of(quota)
-            of_qos[number] = (together, each, rank)
     for quota in quotas:
-        if not quota.where:
+        if {column for column, _ in quota.where} <= {by}:
             _check_spares(jobs, quota, {number: told[0] for number, told in of_qos.items()})
     return Limits(
         of_all,
-        of_each,
+        of_account,
         {_called("q", number): limits for number, limits in of_qos.items()},
-        [_called("u", number) for number in jobs.user_id.tolist()],
+        [_called(letter, number) for number in owner.tolist()],
         [_called("q", number) for number in jobs.queue.tolist()],
     )
 
@@ -252,7 +258,8 @@ def _associations(limits: Limits, qos: Sequence[int], user: str, number: int) ->
     for place, account in enumerate(accounts):
         own, left = 2 * place + 2, 4 * place + 2
         where = (1, left, left + 3)
-        found.append(_association(own, account, limits.of_each, known, where, _ROOT))
+        limit = limits.of_account.get(account, Limit())
+        found.append(_association(own, account, limit, known, where, _ROOT))
         inside = (own, left + 1, left + 2)
         found.append(
             _association(own + 1, account, Limit(), known, inside, user=user, user_number=number)

@@ -42,10 +42,11 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 class Node(NamedTuple):
-    """A node: its cores, and its memory [MB], None where jobs do not share it out."""
+    """A node: its cores, its memory [MB], None where jobs do not share it out, and what else."""
 
     cores: int
     memory_mb: int | None = None
+    others: tuple[tuple[str, int], ...] = ()  # names and amounts, such as of GPUs
 
 
 @dataclass(frozen=True)
@@ -75,13 +76,15 @@ class Machine:
         return self.controller + len(self.nodes) + 1
 
 
+_OWN = (CORE, MEMORY)  # resources of which Slurm has settings of their own
+
+
 def nodes_of(cluster: Cluster) -> tuple[Node, ...]:
     """Return the nodes of a machine; a pool is one node.
 
     Raises
     ------
-    HpcgymError : nodes that have more than cores and memory, or a partition whose name Slurm cannot
-        have.
+    HpcgymError : a partition whose name Slurm cannot have.
     """
     for one in cluster.partitions:
         if not _NAME.fullmatch(one.name) or one.name.casefold() in (PARTITION, "default"):
@@ -91,30 +94,38 @@ def nodes_of(cluster: Cluster) -> tuple[Node, ...]:
             )
     if not cluster.groups:
         return (Node(cluster.processors),)
-    for group in cluster.groups:
-        if others := sorted({*group.resources} - {CORE, MEMORY}):
-            raise HpcgymError(
-                f"a replay on Slurm has nodes with cores and memory, and those of group"
-                f" {group.name!r} also have {', '.join(others)}"
-            )
     shared = MEMORY in cluster.resources
     return tuple(
-        Node(group.resources[CORE], group.resources.get(MEMORY, 0) if shared else None)
+        Node(
+            group.resources[CORE],
+            group.resources.get(MEMORY, 0) if shared else None,
+            tuple(
+                (_generic(name), most)
+                for name, most in group.resources.items()
+                if name not in _OWN and most
+            ),
+        )
         for group in cluster.groups
         for _ in range(group.nodes)
     )
+
+
+def _generic(name: str) -> str:
+    """Return what Slurm calls a resource: for some names, as gpu, it would look for devices."""
+    return f"x{name}"
 
 
 def asks_of(jobs: Workload, cluster: Cluster) -> list[list[str]]:
     """Return what ``sbatch`` is told of what each job needs, beside times.
 
     Units are tasks; a unit that has a node of its own is told by the memory of a node, others by
-    that of a core.
+    that of a core. Resources such as GPUs are told for each node.
 
     Raises
     ------
     WorkloadError : on nodes with memory, a job of none, which in Slurm would have all of a node, or
-        of units on which cores have no whole number of MB each.
+        of units on which cores have no whole number of MB each; GPUs and the like of units of which
+        a node may have several.
     """
     if not cluster.groups:
         return [["-n", str(processors)] for processors in jobs.requested_processors.tolist()]
@@ -138,6 +149,15 @@ def asks_of(jobs: Workload, cluster: Cluster) -> list[list[str]]:
                     " for a whole number of MB, at least 1, for each"
                 )
             words += [f"--mem={memory[row]}M" if alone else f"--mem-per-cpu={each}M"]
+        others = {name: int(one[row]) for name, one in demands.items() if name not in _OWN}
+        told = [f"{_generic(name)}:{amount}" for name, amount in others.items() if amount]
+        if told and not alone:
+            raise WorkloadError(
+                f"{jobs.called(row)} asks for {', '.join(name for name in others if others[name])}"
+                " in each unit, of which a node may have several: a replay on Slurm has such jobs"
+                " where each unit has a node of its own"
+            )
+        words += [f"--gres={','.join(told)}"] * bool(told)
         asks.append(words)
     return asks
 
@@ -221,6 +241,7 @@ def slurm_conf(
     scheduling : as :func:`scheduling_of` returns it.
     limited : whether QOS and accounts have limits, which lie among the states.
     """
+    names = sorted({name for node in machine.nodes for name, _ in node.others})
     has_memory = any(node.memory_mb is not None for node in machine.nodes)
     settings = {
         "ClusterName": "replay",
@@ -264,6 +285,7 @@ def slurm_conf(
         "AccountingStorageType": "accounting_storage/none",
         "SelectType": "select/cons_tres",
         "SelectTypeParameters": "CR_CPU_Memory" if has_memory else "CR_CPU",
+        **({"GresTypes": ",".join(names)} if names else {}),
         **(_limited(machine) if limited else {}),
         **scheduling,
     }
@@ -275,8 +297,20 @@ def slurm_conf(
         lines.append(
             f"NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port}"
             f" CPUs={node.cores} RealMemory={memory} Weight={number} State=UNKNOWN"
+            + f" Gres={','.join(f'{name}:{most}' for name, most in node.others)}"
+            * bool(node.others)
         )
     return "\n".join([*lines, *_partitions(machine)]) + "\n"
+
+
+def gres_conf(machine: Machine) -> str:
+    """Return the text of the gres.conf of a replay: what nodes have beside cores and memory."""
+    lines = [
+        f"NodeName={called} Name={name} Count={most}\n"
+        for called, node in zip(machine.names, machine.nodes, strict=True)
+        for name, most in node.others
+    ]
+    return "".join(lines)
 
 
 _MUCH_MB = 1_000_000  # of nodes whose memory nobody asks for

@@ -19,7 +19,7 @@ from hpcgym.machine import Partition
 from hpcgym.naming import DAY_S, MINUTE_S, Clock
 from hpcgym.replay import cleanup
 from hpcgym.replay.accounts import Limits, write_limits
-from hpcgym.replay.configuration import RECORDS, Machine, Node, slurm_conf
+from hpcgym.replay.configuration import RECORDS, Machine, Node, gres_conf, slurm_conf
 from hpcgym.replay.native import (
     SYSTEM,
     Conductor,
@@ -187,6 +187,7 @@ class PrivateSlurm:
             write_limits(folder / "state", limits, user, os.geteuid(), int(_BEGIN_S))
         conf = folder / "slurm.conf"
         conf.write_text(slurm_conf(folder, machine, user, scheduling, limits is not None))
+        (folder / "gres.conf").write_text(gres_conf(machine))
         self._environment = {
             "PATH": SYSTEM,
             "LC_ALL": "C",

@@ -92,8 +92,8 @@ def replay_on_slurm(
         Under another policy than "fcfs", or a threshold, Slurm is driven: at each submission, and
         just before and after each end, while the clock stands still, the policy sets the priorities
         of the jobs that wait, as :class:`hpcgym.drive.Driver` does.
-    cluster : nodes with cores and memory, with partitions perhaps; None, or a pool: one node with
-        all processors. Of a slurm.conf it is the same file, or None.
+    cluster : nodes, with partitions perhaps; None, or a pool: one node with all processors. Of a
+        slurm.conf it is the same file, or None.
     restrictions : rules "quota" and "maintenance" in place of those of the scheduler. In Slurm they
         are limits of QOS and accounts, and reservations for maintenance.
     step : is told what is done next, once for each job.

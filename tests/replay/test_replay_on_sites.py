@@ -14,7 +14,14 @@ from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.machine import Cluster, NodeGroup, find_cluster
 from hpcgym.replay import facts_of, replay_on_slurm
 from hpcgym.replay.accounts import Limit, limits_of
-from hpcgym.replay.configuration import Node, asks_of, scheduling_of
+from hpcgym.replay.configuration import (
+    Machine,
+    Node,
+    asks_of,
+    nodes_of,
+    scheduling_of,
+    slurm_conf,
+)
 from hpcgym.replay.private import private_slurm, read_records
 from hpcgym.scheduler.rules import read_quotas
 from hpcgym.workload import Workload
@@ -87,6 +94,59 @@ def test_memory_is_that_of_a_core_or_of_a_node() -> None:
             asks_of(some(units=[6, 2, 1], core=[2, 4, 3], mem=odd), machine)
 
 
+#: Nodes with GPUs, one of them with fast storage too, and one with neither.
+WITH_GPUS = Cluster(
+    groups=(
+        NodeGroup("gpu", 2, {"core": 8, "gpu": 4}),
+        NodeGroup("both", 1, {"core": 8, "gpu": 2, "ssd": 1}),
+        NodeGroup("thin", 1, {"core": 8}),
+    )
+)
+
+
+def test_gpus_are_generic_resources_of_each_node(tmp_path: Path) -> None:
+    needs = {"core": [1, 1, 1], "gpu": [4, 0, 1], "ssd": [0, 0, 1]}
+    jobs = some(units=[2, 1, 1], units_per_node=[1, 1, -1], **needs)
+    told = asks_of(jobs, WITH_GPUS)
+    assert [[word for word in words if "gres" in word] for words in told] == [
+        ["--gres=xgpu:4"],
+        [],
+        ["--gres=xgpu:1,xssd:1"],
+    ]
+    jobs = some(units=[2, 1, 1], core=[1, 1, 1], units_per_node=[2, 1, 1], gpu=[1, 0, 0])
+    with pytest.raises(WorkloadError, match=r"job 1\b.* asks for gpu in each unit, of which"):
+        asks_of(jobs, WITH_GPUS)
+    machine = Machine(nodes_of(WITH_GPUS), 12_345)
+    lines = slurm_conf(tmp_path, machine, "me", {}).splitlines()
+    assert "GresTypes=xgpu,xssd" in lines
+    assert [line.partition(" Gres=")[2] for line in lines if line.startswith("NodeName")] == [
+        "xgpu:4", "xgpu:4", "xgpu:2,xssd:1", ""
+    ]  # fmt: skip
+
+
+@needs_slurm
+@pytest.mark.filterwarnings("ignore:.*its jobs ran")
+def test_gpus_are_shared_out_as_in_the_simulation() -> None:
+    random, made = np.random.default_rng(5), site_jobs(60, 1.5)
+    gpu = np.where(random.random(60) < 0.6, random.integers(1, 5, 60), 0)
+    table = {
+        "submit_time": made.submit_time,
+        "run_time": made.run_time,
+        "requested_time": made.requested_time,
+        "units": np.where(random.random(60) < 0.2, 2, 1),
+        "core": np.minimum(made.requested_processors, 8),
+        "units_per_node": 1,
+        "gpu": gpu,
+    }
+    jobs = hpcgym.load_workload(pd.DataFrame(table), processors=32)
+    found = replay_on_slurm(jobs, "easy:backfill=slurm", cluster=WITH_GPUS)
+    facts = facts_of(found)
+    assert facts["close_starts"] >= 0.98, facts
+    none = hpcgym.load_workload(pd.DataFrame({**table, "gpu": 0}), processors=32)  # they do matter
+    other = hpcgym.simulate(none, "easy:backfill=slurm", cluster=WITH_GPUS)
+    assert (other.start != found.simulated.start).mean() > 0.1
+
+
 def test_processors_of_each_node_are_read() -> None:
     line = "JobId=1 Name={} JobState=COMPLETED NodeList=n[1-3] {}"
     times = " ".join(f"{one}Time=1970-01-01T00:00:01" for one in ("Submit", "Start", "End"))
@@ -101,7 +161,8 @@ def test_processors_of_each_node_are_read() -> None:
 def test_quotas_are_limits_of_accounts_and_qos() -> None:
     jobs = some(queue=[1, 2, 2], user_id=[7, 7, 8], requested_processors=[1, 1, 1])
     found = limits_of(jobs, read_quotas(f"{QUOTAS};all/spares=1:processors=40"), {2: 50})
-    assert (found.of_all, found.of_each) == (Limit(processors=30), Limit(jobs=5))
+    assert found.of_all == Limit(processors=30)
+    assert found.of_account == {"u7": Limit(jobs=5), "u8": Limit(jobs=5)}
     assert found.of_qos == {
         "q1": (Limit(3, 9), Limit(), 0),
         "q2": (Limit(), Limit(jobs=2), 50),
@@ -112,9 +173,28 @@ def test_quotas_are_limits_of_accounts_and_qos() -> None:
     ]
 
 
-@pytest.mark.parametrize("quota", ["user:submitted=5", "group:jobs=3", "partition=1/user:jobs=3"])
+def test_quotas_of_groups_and_of_one_user_are_limits_of_accounts() -> None:
+    jobs = some(queue=[1, 2, 2], group_id=[4, 4, 5], requested_processors=[1, 1, 1])
+    quotas = "group:jobs=9; group=4:processors=6; group=5/group:jobs=2; queue=2/group:processors=7"
+    found = limits_of(jobs, read_quotas(quotas))
+    assert found.of_account == {"g4": Limit(9, 6), "g5": Limit(2)}
+    assert found.of_qos["q2"] == (Limit(), Limit(processors=7), 0)
+    assert [*found.account] == ["g4", "g4", "g5"]
+    assert limits_of(jobs, read_quotas("user=1:jobs=3")).of_account == {}  # she has no job
+
+
+@pytest.mark.parametrize(
+    "quota",
+    [
+        "user:submitted=5",
+        "group:jobs=3; user:jobs=3",
+        "group=1|2:jobs=3",
+        "group/user:jobs=3",
+        "partition=1/user:jobs=3",
+    ],
+)
 def test_what_is_no_limit_of_slurm_is_refused(quota: str) -> None:
-    jobs = some(requested_processors=[1, 1, 1], partition=[1, 1, 1])
+    jobs = some(requested_processors=[1, 1, 1], partition=[1, 1, 1], group_id=[1, 2, 2])
     with pytest.raises(HpcgymError, match="a replay on Slurm has no quota"):
         limits_of(jobs, read_quotas(quota))
 
