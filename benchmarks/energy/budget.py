@@ -38,8 +38,6 @@ class Reading:
     Attributes
     ----------
     meaning : in words.
-    drawn_w : of a processor that runs a job.
-    allocation : which processors jobs are given.
     sees_off : whether scheduler and meter know that processors which are off draw less than idle
         ones; if not, only what is counted afterwards does.
     off_as_idle : whether the scheduler alone takes those for idle ones.
@@ -48,13 +46,14 @@ class Reading:
     """
 
     meaning: str
-    drawn_w: float = DRAWN_W
-    allocation: str = "contiguous"
     sees_off: bool = True
     off_as_idle: bool = False
     idle_s: int | None = None
 
 
+#: Machines with more processors than that are simulated as the text is written, and not otherwise:
+#: a week of Curie takes minutes under each.
+LARGE = 10_000
 TEXT = "as written"
 READINGS = readings(Reading, __file__, "budget.toml")
 
@@ -118,7 +117,7 @@ def week_of(workload: Workload, week: int) -> Workload:
 def run(jobs: Workload, reading: Reading, budget: float, mechanism: str, shutdown: bool) -> Result:
     """Simulate a week under a budget, a share; :data:`BASELINE` has none."""
     cluster = machine_for(jobs.processors, reading.sees_off)
-    jobs = jobs.with_columns(power_w=np.full(len(jobs), reading.drawn_w))
+    jobs = jobs.with_columns(power_w=np.full(len(jobs), DRAWN_W))
     limits: list[Limit] = []
     power = "none"
     if mechanism != BASELINE:
@@ -128,9 +127,7 @@ def run(jobs: Workload, reading: Reading, budget: float, mechanism: str, shutdow
             given["shutdown"] = False
         limits = [EnergyBudget.of(cluster, budget, BEGIN_S, END_S, **given)]
         power = MECHANISMS[mechanism]
-    result = simulate(
-        jobs, cluster=cluster, limits=limits, power=power, allocation=reading.allocation
-    )
+    result = simulate(jobs, cluster=cluster, limits=limits, power=power, allocation="contiguous")
     # the books see what is off
     return replace(result, cluster=replace(cluster, groups=machine_for(jobs.processors).groups))
 

@@ -1,8 +1,8 @@
-"""The whole study of energy budgets: simulations, tables beside the published, pictures, report."""
+"""The study of energy budgets: what is published, tables beside it, pictures, report, verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -17,22 +17,29 @@ from hpcgym.benchmarks.energy.budget import (
     BASELINE,
     BUDGETS,
     DRAWN_W,
+    LARGE,
     MECHANISMS,
     READINGS,
     RECKONED_W,
     TEXT,
     weeks_of,
 )
-from hpcgym.benchmarks.energy.published_budget import TABLE_5_1
-from hpcgym.benchmarks.studies import tables
+from hpcgym.benchmarks.studies import items, tables
 from hpcgym.benchmarks.studies.harness import Folder, grouped, load_jobs, load_sources, task_of
 from hpcgym.errors import HpcgymError
 from hpcgym.report import canvas
 from hpcgym.version import __version__
+from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+
+#: Table 5.1: measure -> mechanism -> change when idle nodes are switched off [%].
+TABLE_5_1 = {
+    measure: {mechanism: value for mechanism, (value,) in of.items()}
+    for measure, of in items.published_values(__file__)["table 5.1"].items()
+}
 
 # --- The tables of the study of energy budgets ----------------------------------------------------
 
@@ -41,6 +48,7 @@ Outcomes = Mapping[str, Mapping[str, Mapping[int, Mapping[str, Any]]]]
 
 MEASURES = ("utilisation", "AVEbsld", "energy", "jobs started")
 RELATIVE = ("utilisation", "AVEbsld", "jobs started")  # to EASY; energy is to the possible
+Row = Mapping[str, Any]
 Setting = tuple[str, bool]  # mechanism, shutdown
 SETTINGS: list[Setting] = [(name, shutdown) for name in MECHANISMS for shutdown in (False, True)]
 
@@ -82,75 +90,71 @@ def percent(budget: float) -> str:
 
 def figures(outcomes: Outcomes) -> pd.DataFrame:
     """Return the values of figures 5.1 to 5.3: of each trace, and of all."""
+    cells, traces = cells_of(outcomes[TEXT]), list(outcomes[TEXT])
     rows = []
-    cells = cells_of(outcomes[TEXT])
-    traces = list(outcomes[TEXT])
-    for trace in [*(["all"] if len(traces) > 1 else []), *traces]:
-        for mechanism, shutdown, budget in cells:
-            cell = cells[mechanism, shutdown, budget]
-            row: dict[str, Any] = {"trace": trace, "mechanism": mechanism}
-            row |= {"shutdown": "yes" if shutdown else "no", "budget": percent(budget)}
-            for name in MEASURES:
-                groups = [v for t, v in cell[name].items() if trace in ("all", t)]
-                beside = "EASY" if name in RELATIVE else "possible"
-                row[f"{name} / {beside}"] = float(np.mean([v.mean() for v in groups]))
-                if name in ("utilisation", "AVEbsld"):
-                    row[f"interval of {name}"] = tables.interval_of_groups(groups)
-            rows.append(row)
+    for trace, (key, cell) in product(["all", *traces] if traces[1:] else traces, cells.items()):
+        row: dict[str, Any] = {"trace": trace, "mechanism": key[0]}
+        row |= {"shutdown": "yes" if key[1] else "no", "budget": percent(key[2])}
+        for name in MEASURES:
+            groups = [v for t, v in cell[name].items() if trace in ("all", t)]
+            beside = "EASY" if name in RELATIVE else "possible"
+            row[f"{name} / {beside}"] = float(np.mean([v.mean() for v in groups]))
+            if name in ("utilisation", "AVEbsld"):
+                row[f"interval of {name}"] = tables.interval_of_groups(groups)
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
 def table_5_1(outcomes: Outcomes) -> pd.DataFrame:
-    """Return table 5.1 under each reading: changes when idle nodes are switched off."""
+    """Return table 5.1: under each reading, and as written of each trace."""
+    parts = dict(outcomes.items())
+    if len(outcomes[TEXT]) > 1:
+        parts |= {f"{TEXT}, {trace}": {trace: of} for trace, of in outcomes[TEXT].items()}
     rows = []
-    for reading, traces in outcomes.items():
-        for measure, published in TABLE_5_1.items():
-            for mechanism, theirs in published.items():
-                groups = [_changes(weeks.values(), mechanism, measure) for weeks in traces.values()]
-                ours = float(np.mean([group.mean() for group in groups]))
-                middle = float(np.median(np.concatenate(groups)))
-                row: dict[str, Any] = {"reading": reading, "measure": measure}
-                row |= {"mechanism": mechanism, "published %": theirs, "ours %": ours}
-                row["interval"] = tables.interval_of_groups(groups, 1)
-                row["median %"] = middle
-                row["the same sign"] = "yes" if ours * theirs > 0 else "no"
-                rows.append(row)
+    for reading, traces in parts.items():
+        for measure, mechanism in product(TABLE_5_1, MECHANISMS):
+            groups = [
+                np.array([_change(week["rows"], mechanism, measure) for week in weeks.values()])
+                for weeks in traces.values()
+            ]
+            ours, theirs = float(np.mean([g.mean() for g in groups])), TABLE_5_1[measure][mechanism]
+            rows.append(
+                {
+                    "reading": reading,
+                    "traces": " ".join(traces),
+                    "measure": measure,
+                    "mechanism": mechanism,
+                    "published %": theirs,
+                    "ours %": ours,
+                    "interval": tables.interval_of_groups(groups, 1),
+                    "median %": float(np.median(np.concatenate(groups))),
+                    "the same sign": "yes" if ours * theirs > 0 else "no",
+                }
+            )
     return pd.DataFrame(rows)
 
 
-def _changes(
-    weeks: Iterable[Mapping[str, Any]], mechanism: str, measure: str
-) -> NDArray[np.float64]:
-    """Return how a measure changes with shutdown, the mean over budgets, of each week [%]."""
-    changes = []
-    for outcome in weeks:
-        found: dict[tuple[bool, float], float] = {
-            (row["shutdown"], row["budget"]): row[measure]
-            for row in outcome["rows"]
-            if row["mechanism"] == mechanism
-        }
-        budgets = {budget for _, budget in found}
-        changes.append(np.mean([found[True, b] / found[False, b] - 1 for b in budgets]))
-    return 100 * np.array(changes)
+def _change(rows: Sequence[Row], mechanism: str, measure: str) -> float:
+    """Return how a measure changes with shutdown in a week, the mean over budgets [%]."""
+    found = {(r["shutdown"], r["budget"]): r[measure] for r in rows if r["mechanism"] == mechanism}
+    budgets = {budget for _, budget in found}
+    return 100 * float(np.mean([found[True, b] / found[False, b] - 1 for b in budgets]))
 
 
 def of_weeks(outcomes: Outcomes) -> pd.DataFrame:
     """Return the weeks, and what EASY makes of them."""
-    rows = []
-    for trace, weeks in outcomes[TEXT].items():
-        for week, outcome in weeks.items():
-            easy = outcome["rows"][0]
-            row = {"trace": trace, "week": str(week), "jobs": outcome["jobs"]}
-            row |= {"share in use, by the log": outcome["logged"]}
-            row |= {"share in use, EASY": easy["utilisation"], "AVEbsld, EASY": easy["AVEbsld"]}
-            rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def readings() -> pd.DataFrame:
-    """Return the readings in words."""
-    rows = [(name, reading.meaning) for name, reading in READINGS.items()]
-    return pd.DataFrame(rows, columns=["reading", "meaning"])
+    return pd.DataFrame(
+        {
+            "trace": trace,
+            "week": str(week),
+            "jobs": outcome["jobs"],
+            "share in use, by the log": outcome["logged"],
+            "share in use, EASY": outcome["rows"][0]["utilisation"],
+            "AVEbsld, EASY": outcome["rows"][0]["AVEbsld"],
+        }
+        for trace, weeks in outcomes[TEXT].items()
+        for week, outcome in weeks.items()
+    )
 
 
 def statements(outcomes: Outcomes) -> pd.DataFrame:
@@ -169,9 +173,6 @@ def statements(outcomes: Outcomes) -> pd.DataFrame:
 def line(budget: Any) -> Any:
     """Return the black line of figure 5.1 at budgets: 3/7 of the utilisation falls with them."""
     return 3 / 7 * budget + 4 / 7
-
-
-Row = Mapping[str, Any]
 
 
 def _rows(traces: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> list[Row]:
@@ -370,14 +371,16 @@ HEAD, TEXTS = tables.read_texts(__file__, "budget.md")
 
 # --- The whole study ------------------------------------------------------------------------------
 
-QUICK_BUDGETS = (0.9, 0.6, 0.3)
+#: Of a cut, and of that on a large machine; how many weeks the thesis has of a trace.
+QUICK_BUDGETS, QUICK_LARGE = (0.9, 0.6, 0.3), (0.6,)
+WEEKS = 5
 
 
 def reproduce(
     sources: Sequence[str],
     folder: Folder,
     *,
-    weeks: int | None = None,
+    weeks: int = WEEKS,
     seed: int = 0,
     quick: bool = False,
 ) -> tuple[Path, dict[str, pd.DataFrame]]:
@@ -387,7 +390,7 @@ def reproduce(
     ----------
     sources : traces of the archive, files or generators.
     folder : where the study is run; outcomes of simulations are in its folder ``tasks``.
-    weeks : so many of each trace's busy weeks, drawn at random; None: all of them.
+    weeks : so many of each trace's busy weeks, drawn at random; 0: all of them.
     seed : of the draw.
     quick : a small cut, which is compared with nothing published.
 
@@ -400,9 +403,9 @@ def reproduce(
     HpcgymError : a source that cannot be read or has no whole week, two of the same name, no
         weeks, a file that cannot be written, a simulation that fails, or no matplotlib.
     """
-    number = 1 if quick and weeks is None else weeks
-    if number is not None and number < 1:
-        raise HpcgymError(f"weeks must be a whole number of at least 1, not {number}")
+    if weeks < 0:
+        raise HpcgymError(f"weeks must be a whole number of at least 0, not {weeks}")
+    number = 1 if quick else weeks or None
     if seed < 0:
         raise HpcgymError(f"seed must be a whole number of at least 0, not {seed}")
     folder.begin(HEAD)
@@ -410,13 +413,14 @@ def reproduce(
     found = folder.run(simulated.measure, tasks, "weeks")
     outcomes: Outcomes = grouped(tasks, found, "reading", "trace", "week")
     by_trace = {trace: {trace: weeks} for trace, weeks in outcomes[TEXT].items()}
+    words = [(name, reading.meaning) for name, reading in READINGS.items()]
     made = {
         "statements": statements(outcomes),
         "statements-by-trace": statements(by_trace if len(by_trace) > 1 else {}),
         "5.1": table_5_1(outcomes),
         "figures": figures(outcomes),
         "weeks": of_weeks(outcomes),
-        "readings": readings(),
+        "readings": pd.DataFrame(words, columns=["reading", "meaning"]),
     }
     cells, traces = cells_of(outcomes[TEXT]), ", ".join(outcomes[TEXT])
     pictures = {
@@ -443,11 +447,49 @@ def reproduce(
 def _tasks(
     sources: Sequence[str], number: int | None, seed: int, quick: bool
 ) -> list[dict[str, Any]]:
-    """Return the tasks."""
-    budgets = list(QUICK_BUDGETS if quick else BUDGETS)
+    """Return the tasks, those of large machines last."""
+
+    def budgets(workload: Workload) -> list[float]:
+        large = workload.processors > LARGE
+        return list((QUICK_LARGE if large else QUICK_BUDGETS) if quick else BUDGETS)
+
+    loaded = sorted(load_sources(sources, load_jobs).items(), key=lambda of: of[1].processors)
     return [
-        task_of(source, workload, reading=reading, week=week, budgets=budgets)
-        for source, workload in load_sources(sources, load_jobs).items()
-        for reading in READINGS
+        task_of(source, workload, reading=reading, week=week, budgets=budgets(workload))
+        for source, workload in loaded
+        for reading in ([TEXT] if workload.processors > LARGE else READINGS)
         for week in weeks_of(workload, number, seed)
     ]
+
+
+# --- The items of Glesser 2016, chapter 5, and what makes their verdicts --------------------------
+
+
+def _table_5_1(stored: items.Stored) -> items.Verdict:
+    """Judge the signs under the first reading; those under others are named."""
+    table = stored.table("table-5.1", "reading", "the same sign")
+    signs = {
+        str(name): int((part["the same sign"] == "yes").sum())
+        for name, part in table.groupby("reading", sort=False)
+    }
+    if not signs:
+        raise items.NotThereError("no readings")
+    words = ", ".join(f"{name} {so}" for name, so in signs.items() if name != TEXT)
+    number = len(table) // len(signs)
+    return items.of_count(signs[TEXT], number, f"signs, {TEXT}", f"others: {words}")
+
+
+#: Items with results -> what makes their verdicts.
+JUDGES: dict[str, items.Judge] = {
+    "table 5.1": _table_5_1,
+    **{
+        item: items.said("table-statements", "Glesser 2016, chapter 5", [begin])
+        for item, begin in (
+            ("section 5.3", "5.3"),
+            ("figure 5.1", "figure 5.1"),
+            ("figure 5.2", "figure 5.2"),
+            ("figure 5.3", "figure 5.3"),
+            ("table 5.1, text", "table 5.1"),
+        )
+    },
+}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,141 +19,166 @@ from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.simulation.run import simulate
-from hpcgym.workload.load import load_workload
+from hpcgym.workload.extracts import extract, recorded_run_time
 from hpcgym.workload.model import Workload
+
+Ints = NDArray[np.int64]
 
 # --- Intervals of an overloaded machine -----------------------------------------------------------
 
-SUBSTITUTE = "substitute"
-PROCESSORS = 80_640
-#: By which run times of the Lublin-Feitelson model are divided, which has 20 times as many huge
-#: jobs as the thesis tells of Curie: with 7 one of a thousand is left.
-SHORTER = 7
-#: Median of requested over run times in the thesis's trace (Glesser 2016, section 4.6.2).
-REQUESTED = 12_000
-#: Of the substitute, which the thesis does not tell: what fills the queue.
-LOAD = 1.2
-JOBS, QUICK_JOBS = 16_000, 5_000
-WARM_UP_S = 24 * HOUR_S
-SMALL = 512  # cores; section 4.6.2
-
-#: How long jobs request -> in words. Only the substitute has more than one.
-AS_WRITTEN, AS_GENERATED, OF_SHORT = "12,000 times", "as requested", "12,000 times to a minute"
-REQUESTS = {
-    AS_WRITTEN: f"{REQUESTED:,} times the run time, the median in the thesis, but at most a day, as"
-    " more than half of the jobs then ask for: 8,640 times at the median of substitute 0",
-    AS_GENERATED: "as the workload has it; substitute 0 by a model, 71 times at the median",
-    OF_SHORT: "12,000 times, but at most a day, of jobs that run for up to a minute, and as the"
-    " workload has it of longer ones: 8,640 times at the median of substitute 0, weighted by core"
-    " seconds 74",
-}
-
 #: Interval -> its hours.
 INTERVALS = {"bigjob": 5, "medianjob": 5, "smalljob": 5, "24h": 24}
+SMALL, SHORT_S = 512, 2 * MINUTE_S  # section 4.6.2: cores and run time
+#: Least share of the cores that are in use where "most cores" are; the thesis does not tell.
+BUSY = 0.9
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An interval of a workload.
+    """An interval of a log, with what section 4.6.2 says of the thesis's.
 
     Attributes
     ----------
     begin, end : [s].
     small : share of jobs of less than 512 cores, of those that wait at its beginning or come
-        within.
+        within; ``jobs`` of them.
     backlog : least cores that wait at any time within, over those of the machine.
-    jobs : that wait at its beginning or come within.
+    busy : mean of the cores in use, over those of the machine.
+    short : share of jobs that are small and run for less than two minutes.
+    huge : share of jobs that use more than the whole machine for an hour.
+    longer, median_longer : how many times the run time jobs request, mean and median.
     """
 
     begin: int
     end: int
     small: float
-    backlog: float
     jobs: int
+    backlog: float
+    busy: float
+    short: float
+    huge: float
+    longer: float
+    median_longer: float
 
 
-def substitute(seed: int, jobs: int = JOBS) -> Workload:
-    """Return a generated workload in place of Curie's trace.
+def load(source: str, machine: str | Cluster, jobs: int | None = None) -> Workload:
+    """Return the workload of a source, as :func:`load_jobs` takes it, that tells when jobs ran.
 
-    Jobs of the Lublin-Feitelson model for 80,640 cores that run and request a seventh of the time
-    there, rounded up, and come faster, so that 1.2 times as much comes as the machine can do.
-    """
-    source = f"lublin:jobs={jobs},processors={PROCESSORS},seed={seed},load={SHORTER * LOAD}"
-    long = load_workload(source)
-    short = {name: -(-long.columns[name] // SHORTER) for name in ("run_time", "requested_time")}
-    return Workload.from_columns(
-        {**long.columns, **short}, processors=PROCESSORS, name=f"{SUBSTITUTE} {seed}"
-    )
-
-
-def load(source: str, requests: str, machine: str | Cluster, jobs: int = JOBS) -> Workload:
-    """Return the workload of a source, ``substitute:SEED`` or what :func:`load_jobs` takes.
+    Of a source that does not, such as a generator, jobs run as EASY lets them. ``jobs``: only the
+    first ones; None: all.
 
     Raises
     ------
     HpcgymError : a source that cannot be read, or jobs larger than the machine.
     """
-    kind, _, seed = source.partition(":")
-    workload = substitute(int(seed), jobs) if kind == SUBSTITUTE else load_jobs(source)
-    largest, cluster = int(workload.requested_processors.max(initial=0)), find_cluster(machine)
+    workload, cluster = load_jobs(source), find_cluster(machine)
+    if jobs is not None and jobs < len(workload):
+        workload = workload.take(slice(0, jobs))
+    largest = int(workload.requested_processors.max(initial=0))
     if largest > cluster.processors:
         raise HpcgymError(
             f"{workload.name}: a job needs {largest:,} processors, {cluster.name} has"
             f" {cluster.processors:,}"
         )
-    if requests in (AS_WRITTEN, OF_SHORT):
-        run = workload.run_time
-        longer = np.maximum(run, np.minimum(REQUESTED * run, DAY_S))
-        if requests == OF_SHORT:
-            longer = np.where(run <= MINUTE_S, longer, workload.requested_time)
-        workload = workload.with_columns(requested_time=longer)
-    return workload
+    if (workload.wait_time >= 0).any():
+        return workload
+    told = simulate(workload, cluster=Cluster(cluster.processors)).as_workload()
+    return told.take(slice(None), name=workload.name)
 
 
-def choose(workload: Workload, cluster: Cluster, name: str) -> Interval:
-    """Return an interval of a workload, by its jobs under no limit.
+def choose(workload: Workload, processors: int, name: str, number: int) -> list[Interval]:
+    """Return intervals of a log, chosen by what it tells of when jobs ran.
 
     Intervals may begin at each full hour, from a day after the first submission on. Of those in
-    which always as much waits as would fill the machine, ``bigjob`` has the least share of small
-    jobs, ``smalljob`` the greatest, the others the median; the first of equals. If there is none,
-    the tenth with the longest queue stands for them.
+    which at least as much waits at any time as would fill the machine, and of these the ones in
+    which most cores are in use, ``bigjob`` are those with the least share of small jobs,
+    ``smalljob`` with the greatest, the others those next to the median. If there are none, the
+    tenth with the longest queue stands for them. No two overlap.
 
     Raises
     ------
     HpcgymError : a workload too short for it.
     """
-    result = simulate(workload, cluster=cluster, limits=[])
-    long = INTERVALS[name] * HOUR_S
-    first = int(workload.submit_time[0]) + WARM_UP_S
-    begins = range(-(-first // HOUR_S) * HOUR_S, int(workload.submit_time[-1]) - long, HOUR_S)
-    found = [_interval(result, begin, begin + long) for begin in begins]
-    found = [one for one in found if one.jobs]
+    long, submit = INTERVALS[name] * HOUR_S, workload.submit_time
+    first = -(-(int(submit[0]) + DAY_S) // HOUR_S) * HOUR_S
+    begins = range(first, int(submit[-1]) - long, HOUR_S)
+    found = list(_intervals(workload, processors, begins, long))
     if not found:
         raise HpcgymError(
             f"{workload.name}: no {INTERVALS[name]} hours from a day after its first job on"
         )
     full = [one for one in found if one.backlog >= 1]
+    full = [one for one in full if one.busy >= BUSY] or full
     if not full:
         least = np.quantile([one.backlog for one in found], 0.9)
         full = [one for one in found if one.backlog >= least]
     ordered = sorted(full, key=lambda one: one.small)  # equal ones stay in order of time
-    places = {"bigjob": 0, "smalljob": len(full) - 1}
-    return ordered[places.get(name, (len(full) - 1) // 2)]
+    middle = {"bigjob": 0, "smalljob": len(full) - 1}.get(name, (len(full) - 1) // 2)
+    nearest = sorted(range(len(full)), key=lambda place: abs(place - middle))
+    chosen: list[Interval] = []
+    for one in (ordered[place] for place in nearest):
+        if all(one.end <= other.begin or other.end <= one.begin for other in chosen):
+            chosen.append(one)
+    return chosen[:number]
 
 
-def _interval(result: Result, begin: int, end: int) -> Interval:
-    """Return what an interval is like under a schedule."""
-    submit, cores = result.workload.submit_time, result.workload.requested_processors
-    there = (submit < end) & (result.start >= begin)
-    small = float(np.mean(cores[there] < SMALL)) if there.any() else 0.0
-    backlog = _least_waiting(submit[there], result.start[there], cores[there], begin, end)
-    jobs = int(there.sum())
-    return Interval(begin, end, small, backlog / result.cluster.processors, jobs)
+def _intervals(workload: Workload, processors: int, begins: range, long: int) -> Iterator[Interval]:
+    """Return what intervals are like, by when jobs ran, of those in which jobs wait."""
+    start = workload.submit_time + np.maximum(workload.wait_time, 0)
+    finish = start + recorded_run_time(workload)
+    for first in range(0, len(begins), _TOGETHER):
+        together = begins[first : first + _TOGETHER]
+        near = (workload.submit_time < together[-1] + long) & (finish > together[0])
+        jobs = Ran(
+            workload.submit_time[near],
+            start[near],
+            finish[near],
+            workload.requested_processors[near],
+            workload.requested_time[near],
+        )
+        for begin in together:
+            found = _interval(jobs, processors, begin, begin + long)
+            if found is not None:
+                yield found
 
 
-def _least_waiting(
-    submit: NDArray[np.int64], start: NDArray[np.int64], cores: NDArray[np.int64], a: int, b: int
-) -> int:
+class Ran(NamedTuple):
+    """When jobs came, started and ended by a log [s], their cores and requested times [s]."""
+
+    submit: Ints
+    start: Ints
+    finish: Ints
+    cores: Ints
+    asked: Ints
+
+
+_TOGETHER = 24  # intervals whose jobs are looked for at once
+
+
+def _interval(jobs: Ran, machine: int, a: int, b: int) -> Interval | None:
+    """Return what the interval from ``a`` up to ``b`` is like; None if no job waits or comes."""
+    submit, start, finish, cores, asked = jobs
+    there = (submit < b) & (start >= a)
+    if not there.any():
+        return None
+    used = np.maximum(np.minimum(finish, b) - np.maximum(start, a), 0) * cores
+    size, run = cores[there], (finish - start)[there]
+    longer = asked[there] / np.maximum(run, 1)
+    return Interval(
+        begin=a,
+        end=b,
+        small=float(np.mean(size < SMALL)),
+        jobs=int(there.sum()),
+        backlog=_least_waiting(submit[there], start[there], size, a, b) / machine,
+        busy=float(used.sum()) / (machine * (b - a)),
+        short=float(np.mean((size < SMALL) & (run < SHORT_S))),
+        huge=float(np.mean(size * run > machine * HOUR_S)),
+        longer=float(longer.mean()),
+        median_longer=float(np.median(longer)),
+    )
+
+
+def _least_waiting(submit: Ints, start: Ints, cores: Ints, a: int, b: int) -> int:
     """Return the least number of cores that wait at any time from ``a`` up to ``b``."""
     times = np.concatenate([[a], np.maximum(submit, a), start])
     change = np.concatenate([[0], cores, -cores])[times < b]
@@ -169,64 +194,43 @@ def _least_waiting(
 #: What the thesis calls the policies -> the rule ``power`` here; without any, nodes are left idle.
 POLICIES = {"SHUT": "shut", "DVFS": "dvfs", "MIX": "mix", "none": "none"}
 CAPS = (0.8, 0.6, 0.4)
-QUICK_CAPS = (0.6,)
 LENGTH_S = HOUR_S
 
-#: What a cap is a share of -> in words. Machines with nodes alone have the first only.
-MACHINE, NODES, BONUS = "the machine", "nodes", "nodes with bonus"
-CAPPED = {
-    MACHINE: "a share of the power of the machine, with chassis and racks",
-    NODES: "of the sum of its nodes (section 4.3.1); chassis and racks count nowhere",
-    BONUS: "of the sum of its nodes, to which what grouped shutdown saves of chassis and racks is"
-    " added (sections 4.2.2 and 4.6.3)",
+#: How an interval begins -> in words.
+LOGGED, EMPTY = "as logged", "all queued"
+STARTS = {
+    LOGGED: "jobs that ran at the beginning by the log run on from there, and others wait",
+    EMPTY: "jobs that ran at the beginning by the log wait too; all start on an empty machine",
 }
 
 
-def ways_to_cap(cluster: Cluster) -> list[str]:
-    """Return what caps may be shares of on a machine: the first of CAPPED, or all."""
-    return list(CAPPED) if cluster.levels else [MACHINE]
+def jobs_of(workload: Workload, interval: Interval, begins: str) -> Workload:
+    """Return the jobs of an interval, with those that run and wait at its beginning by the log.
 
-
-def nodes_of(cluster: Cluster) -> Cluster:
-    """Return a machine without what stands above its nodes."""
-    return replace(cluster, levels=())
-
-
-def machine_and_cap(cluster: Cluster, cap: float, of: str) -> tuple[Cluster, float]:
-    """Return the machine that is simulated under a cap, a share, and the cap [W].
-
-    With the bonus the cap has all that stands above nodes in addition: only what is off of that
-    leaves more than the share of the nodes' power for nodes.
+    How it begins is a name of STARTS.
     """
-    if of == NODES:
-        cluster = nodes_of(cluster)
-    watts = cap * greatest_w(nodes_of(cluster) if of == BONUS else cluster)
-    if of == BONUS:
-        watts += greatest_w(cluster) - greatest_w(nodes_of(cluster))
-    return cluster, watts
+    jobs = extract(workload, interval.begin, interval.end)
+    if begins == LOGGED:
+        return jobs
+    submit = np.maximum(jobs.submit_time, interval.begin)
+    return replace(jobs.with_columns(submit_time=submit), initial=None)
 
 
 def capped(
-    workload: Workload,
-    cluster: Cluster,
-    interval: Interval,
-    cap: float,
-    policy: str,
-    of: str = MACHINE,
+    workload: Workload, cluster: Cluster, interval: Interval, cap: float, policy: str, begins: str
 ) -> Result:
-    """Return the schedule under a cap, a share, for the hour in the middle of an interval.
+    """Return the schedule of an interval under a cap, for the hour in its middle.
 
-    What it is a share of is a name of CAPPED. It is told at the beginning of the interval, so that
-    what was before is the same under all. A cap of 1 limits nothing. Jobs that are
-    submitted after the interval are left out.
+    The cap is a share of the power of the machine, with chassis and racks, and is told at the
+    beginning of the interval. A cap of 1 limits nothing. ``begins``: see :func:`jobs_of`.
     """
-    jobs = workload.take(workload.submit_time < interval.end)
-    machine, watts = machine_and_cap(cluster, cap, of)
+    jobs = jobs_of(workload, interval, begins)
     if cap >= 1:
-        return simulate(jobs, cluster=machine, limits=[])
+        return simulate(jobs, cluster=cluster, limits=[])
     start = (interval.begin + interval.end - LENGTH_S) // 2
+    watts = cap * greatest_w(cluster)
     limit = PowerCap(watts, start, end=start + LENGTH_S, announced=interval.begin)
-    return simulate(jobs, cluster=machine, limits=[limit], power=POLICIES[policy])
+    return simulate(jobs, cluster=cluster, limits=[limit], power=POLICIES[policy])
 
 
 def amounts(result: Result, interval: Interval) -> dict[str, float]:
@@ -252,12 +256,11 @@ def amounts(result: Result, interval: Interval) -> dict[str, float]:
     }
 
 
-def inputs_of(task: Mapping[str, Any]) -> tuple[Cluster, Workload]:
-    """Return the machine and the jobs of a task; see :func:`measure`."""
-    rest = task["requests"], task["cluster"], task["jobs"]
-    return find_cluster(task["cluster"]), same_jobs(
-        load, task["jobs_sha256"], task["source"], *rest
-    )
+def inputs_of(task: Mapping[str, Any]) -> tuple[Cluster, Workload, Interval]:
+    """Return the machine, the jobs and the interval of a task; see :func:`measure`."""
+    rest = task["cluster"], task["jobs"]
+    workload = same_jobs(load, task["jobs_sha256"], task["source"], *rest)
+    return find_cluster(task["cluster"]), workload, Interval(**task["interval"])
 
 
 def measure(task: Mapping[str, Any]) -> dict[str, Any]:
@@ -265,30 +268,27 @@ def measure(task: Mapping[str, Any]) -> dict[str, Any]:
 
     Parameters
     ----------
-    task : "source" of a workload, "jobs" of a substitute, and "jobs_sha256" of them; "requests";
-        "capped", a name of CAPPED; "interval"; "caps"; "cluster".
+    task : "source" of a workload, "jobs" (None: all), and "jobs_sha256" of them; "begins", a name
+        of STARTS; "interval", as :class:`Interval`; "caps"; "cluster".
 
     Returns
     -------
-    outcome : "interval", as :class:`Interval`; "possible_j" and "possible_work", of a machine that
-        is busy throughout; "rows", of :func:`amounts` with "cap" and "policy", no cap first.
+    outcome : "possible_j" and "possible_work", of a machine that is busy throughout; "rows", of
+        :func:`amounts` with "cap" and "policy", no cap first.
 
     Raises
     ------
-    HpcgymError : the workload cannot be read here, has other jobs, or is too short.
+    HpcgymError : the workload cannot be read here, or has other jobs.
     """
-    cluster, workload = inputs_of(task)
-    interval = choose(workload, cluster, task["interval"])
+    cluster, workload, interval = inputs_of(task)
     cells = [(1.0, "none"), *((cap, policy) for cap in task["caps"] for policy in POLICIES)]
     rows = []
     for cap, policy in cells:
-        result = capped(workload, cluster, interval, cap, policy, task["capped"])
+        result = capped(workload, cluster, interval, cap, policy, task["begins"])
         rows.append({"cap": cap, "policy": policy} | amounts(result, interval))
     seconds = interval.end - interval.begin
-    machine, _ = machine_and_cap(cluster, 1.0, task["capped"])
     return {
-        "interval": vars(interval),
-        "possible_j": greatest_w(machine) * seconds,
+        "possible_j": greatest_w(cluster) * seconds,
         "possible_work": cluster.processors * seconds,
         "rows": rows,
     }

@@ -1,9 +1,9 @@
-"""The whole study of power caps: simulations, tables beside the published, pictures, report."""
+"""The study of power caps: what is published, tables beside it, pictures, report, verdicts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -15,20 +15,22 @@ from numpy.typing import NDArray
 
 from hpcgym.benchmarks.energy import powercap
 from hpcgym.benchmarks.energy.plans import plans_under
-from hpcgym.benchmarks.energy.powercap import OF_SHORT, SUBSTITUTE, measure
-from hpcgym.benchmarks.energy.published_powercap import DAY_WORK, HUGE, NONE_LESS, TABLE_4_3
-from hpcgym.benchmarks.studies import tables
+from hpcgym.benchmarks.energy.powercap import EMPTY, LOGGED, Interval
+from hpcgym.benchmarks.studies import items, tables
 from hpcgym.benchmarks.studies.harness import Folder, folder_name, load_sources, task_of
 from hpcgym.benchmarks.studies.tables import interval
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.files import find_cluster
-from hpcgym.machine.power_plans import greatest_w, rho
-from hpcgym.naming import HOUR_S
+from hpcgym.machine.power import NodePower
+from hpcgym.machine.power_plans import fewest_off, greatest_w, rho
+from hpcgym.naming import DAY_S, HOUR_S
 from hpcgym.report import canvas
 from hpcgym.schedule.runs import STATE_NAMES
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.on_machines import node_power
 from hpcgym.version import __version__
+from hpcgym.workload.extracts import recorded_run_time
+from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,12 +39,117 @@ if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
 
 
+# --- What Glesser 2016, chapter 4, prints ---------------------------------------------------------
+
+#: Table 4.3: benchmark -> degradation, and rho as printed. Switching off is best in all but "NA".
+TABLE_4_3: dict[str, tuple[float, float]] = items.published_values(__file__)["table 4.3"]
+
+#: Table 4.1 and section 4.5, of the machine `curie`: what is saved [W] by switching off, how many
+#: more nodes the bonus of a chassis and of a rack lets compute; of MIX how many times as long jobs
+#: take at its lowest frequency, and below which share of the nodes' power it switches off [%].
+SECTION_4_5 = {
+    "20 nodes off (W)": 6_880,
+    "a chassis off (W)": 6_692,
+    "a rack off (W)": 34_360,
+    "more nodes, chassis": 1,
+    "more nodes, rack": 9,
+    "MIX: degradation": 1.29,
+    "MIX: both below (%)": 75,
+}
+
+#: Section 4.6.2, of the thesis's intervals.
+SECTION_4_6_2 = {"short": 0.69, "huge": 0.001, "longer": 12_670.0, "median_longer": 12_000.0}
+
+#: Section 4.6.3: by how much less is computed if nodes can only be left idle; work of the 24 hours
+#: under a cap of 40 %, of what is possible.
+NONE_LESS = 0.40
+DAY_WORK = {"SHUT": 0.94, "DVFS": 0.85, "MIX": 0.85}
+
+# --- Tables 4.1 to 4.3 and section 4.5 ------------------------------------------------------------
+
+
+def curie_power() -> NodePower:
+    """Return the powers of a node of Curie (table 4.2)."""
+    power = find_cluster("curie").groups[0].power
+    assert power is not None
+    return power
+
+
+def table_4_3() -> pd.DataFrame:
+    """Return table 4.3, of table 4.2's powers: as printed, and with P_dvfs for what DVFS saves.
+
+    What is printed is rounded, so each rho is given from the least to the greatest that the
+    degradation, within 0.005, and the watts, within 0.5, allow.
+    """
+    nodes, rows = 1_000, []
+    for name, (degradation, printed) in TABLE_4_3.items():
+        power = replace(curie_power(), slowdown=degradation)
+        cap = 0.8 * nodes * power.busy_levels_w[-1]  # enough for all at the lowest frequency
+        row: dict[str, Any] = {"benchmark": name, "deg": degradation, "published rho": printed}
+        for words, saved in (("as printed", False), ("saved", True)):
+            least, most = rho_between(power, degradation, saved=saved)
+            within = least - 0.0005 <= printed <= most + 0.0005
+            row |= {f"{words}: least rho": least, f"{words}: greatest rho": most}
+            row[f"{words}: within rounding"] = "yes" if within else "no"
+        plans = plans_under(nodes, cap, power)
+        row |= {"published best": "-" if name == "NA" else "Switch-off"}
+        row["best by C1 and C3"] = "Switch-off" if plans.best.off else "DVFS"
+        row["rho, by equation"] = rho(power)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def rho_between(power: NodePower, degradation: float, *, saved: bool) -> tuple[float, float]:
+    """Return the least and the greatest rho of numbers that are rounded.
+
+    1 - 1/deg - (Pmax - Pdvfs) / (Pmax - Poff); ``saved``: with Pmax - Pdvfs for Pdvfs, so that the
+    watts at the lowest frequency stand above the line.
+    """
+    half = (-0.5, 0.5)
+    found = []
+    for d, high, low, off in product((-0.005, 0.005), half, half, half):
+        most, least = power.busy_levels_w[-1] + high, power.busy_levels_w[0] + low
+        above = least if saved else most - least
+        found.append(1 - 1 / (degradation + d) - above / (most - power.off_w - off))
+    return min(found), max(found)
+
+
+def section_4_5() -> pd.DataFrame:
+    """Return the numbers of section 4.5, as the models of power here have them."""
+    curie, power = find_cluster("curie"), curie_power()
+    alone = replace(curie, levels=())
+    busy = power.busy_levels_w[-1]
+
+    def saved(machine: Any, nodes: int) -> float:
+        """Return the most watts for which that many nodes are enough to be off."""
+        low, high = 0.0, 2.0 * busy * nodes
+        while high - low > 0.01:
+            middle = (low + high) / 2
+            enough = fewest_off(machine, greatest_w(machine) - middle) <= nodes
+            low, high = (middle, high) if enough else (low, middle)
+        return round(low)
+
+    chassis, rack = curie.levels[0].of, curie.levels[0].of * curie.levels[1].of
+    lowest = power.frequency_ghz.index(2.0)
+    ours = (
+        saved(alone, 20),
+        saved(curie, chassis),
+        saved(curie, rack),
+        (saved(curie, chassis) - saved(alone, chassis)) // busy,
+        (saved(curie, rack) - saved(alone, rack)) // busy,
+        power.slowdowns[lowest],
+        100 * power.busy_levels_w[lowest] / busy,
+    )
+    rows = zip(SECTION_4_5, ours, SECTION_4_5.values(), strict=True)
+    return pd.DataFrame(rows, columns=["what", "ours", "thesis"])
+
+
 # --- The tables of the study of power caps --------------------------------------------------------
 
-#: (trace, requested times and maybe what caps are on, interval) -> what :func:`powercap.measure`
-#: returns of each workload.
+#: (trace, how intervals begin, kind of interval) -> of each its facts, and what
+#: :func:`powercap.measure` returns.
 Outcomes = Mapping[tuple[str, str, str], Sequence[Mapping[str, Any]]]
-#: (cap, policy) -> measure -> shares, a number for each workload.
+#: (cap, policy) -> measure -> shares, a number for each interval.
 Cells = Mapping[tuple[float, str], Mapping[str, NDArray[np.float64]]]
 
 SHAPES = [name for name, hours in powercap.INTERVALS.items() if hours < 24]
@@ -50,7 +157,7 @@ SWITCHING = ("SHUT", "DVFS", "MIX")  # all but leaving nodes idle
 
 
 def cells_of(outcomes: Sequence[Mapping[str, Any]]) -> dict[tuple[float, str], Any]:
-    """Return what happens in an interval, normalised as in figure 4.6, over workloads.
+    """Return what happens in intervals, normalised as in figure 4.6.
 
     Energy and work over those of a machine that is busy throughout, launched jobs over the most
     that any run of the interval launches, and "launched jobs" as they are.
@@ -74,78 +181,59 @@ def cells_of(outcomes: Sequence[Mapping[str, Any]]) -> dict[tuple[float, str], A
 
 
 def figure_4_6(outcomes: Outcomes) -> pd.DataFrame:
-    """Return the values of figure 4.6: means over workloads of the same kind."""
-    rows = []
-    for (trace, requests, name), of in outcomes.items():
-        for (cap, policy), cell in cells_of(of).items():
-            row: dict[str, Any] = {"trace": trace, "requests": requests, "interval": name}
-            row |= {"cap": f"{cap:.0%}", "policy": policy}
-            row["energy / possible"] = float(cell["energy"].mean())
-            row["launched / most"] = float(cell["launched"].mean())
-            row["work / possible"] = float(cell["work"].mean())
-            row["95 % interval of the work"] = interval(cell["work"])
-            row["computed / possible"] = float(cell["computed"].mean())
-            row["launched jobs"] = float(cell["launched jobs"].mean())
-            row["above the cap (min)"] = float(cell["exceeded_s"].mean()) / 60
-            rows.append(row)
-    return pd.DataFrame(rows)
+    """Return the values of figure 4.6: means over intervals of the same kind."""
+    return pd.DataFrame(
+        {
+            "trace": trace,
+            "begins": begins,
+            "interval": name,
+            "cap": f"{cap:.0%}",
+            "policy": policy,
+            "energy / possible": float(cell["energy"].mean()),
+            "launched / most": float(cell["launched"].mean()),
+            "work / possible": float(cell["work"].mean()),
+            "95 % interval of the work": interval(cell["work"]),
+            "computed / possible": float(cell["computed"].mean()),
+            "launched jobs": float(cell["launched jobs"].mean()),
+            "above the cap (min)": float(cell["exceeded_s"].mean()) / 60,
+        }
+        for (trace, begins, name), of in outcomes.items()
+        for (cap, policy), cell in cells_of(of).items()
+    )
 
 
 def of_intervals(outcomes: Outcomes) -> pd.DataFrame:
-    """Return what the intervals are like."""
-    rows = []
-    for (trace, requests, name), of in outcomes.items():
-        for number, outcome in enumerate(of):
-            found = outcome["interval"]
-            row: dict[str, Any] = {"trace": trace, "requests": requests, "interval": name}
-            row |= {"workload": str(number), "from hour": f"{found['begin'] / HOUR_S:g}"}
-            row |= {"jobs": found["jobs"], "share of small jobs": found["small"]}
-            row["least cores waiting / machine"] = found["backlog"]
-            rows.append(row)
-    return pd.DataFrame(rows)
+    """Return what the intervals are like, and those of the thesis."""
+    rows: list[dict[str, Any]] = [{"trace": "thesis", "interval": "all", **SECTION_4_6_2}]
+    for (trace, begins, name), of in outcomes.items():
+        if begins == EMPTY:
+            rows += [{"trace": trace, "interval": name, **one["interval"]} for one in of]
+    table = pd.DataFrame(rows).rename(columns=_FACTS)
+    for column in ("begin", "end"):
+        hours = [f"{x / HOUR_S:g}" if x == x else "" for x in table.pop(column)]
+        table.insert(2, f"{column} (hour)", hours)
+    return table
 
 
-def table_4_3() -> pd.DataFrame:
-    """Return table 4.3, of table 4.2's powers, in both readings of rho."""
-    power = find_cluster("curie").groups[0].power
-    assert power is not None
-    nodes = 1_000
-    cap = 0.8 * nodes * power.busy_levels_w[-1]  # enough for all nodes at the lowest frequency
-    rows = []
-    for one in TABLE_4_3:
-        here = replace(power, slowdown=one.degradation)
-        by_equations, by_text = plans_under(nodes, cap, here)
-        rows.append(
-            {
-                "benchmark": one.name,
-                "deg": one.degradation,
-                "published rho ratio": one.rho,
-                "ours rho ratio": rho(here),
-                "watts' ratio it needs": 1 - 1 / one.degradation - one.rho,
-                "watts' ratio of table 4.2": 1 - 1 / one.degradation - rho(here),
-                "published best": one.best,
-                "best by C1 and C3": _named(by_equations),
-                "by algorithm 2": _named(by_text),
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def _named(plan: Any) -> str:
-    """Return what a plan does."""
-    return "Switch-off" if plan.off else "DVFS"
+_FACTS = {
+    "small": "share of small jobs",
+    "backlog": "least cores waiting / machine",
+    "busy": "cores in use / machine",
+    "short": "share of small and short jobs",
+    "huge": "share of huge jobs",
+    "longer": "requested / run time, mean",
+    "median_longer": "requested / run time, median",
+}
 
 
 def statements(outcomes: Outcomes) -> pd.DataFrame:
     """Return what the text of section 4.6.3 says, and whether it is so here, for each reading."""
     found = {}
-    for trace, requests in dict.fromkeys(key[:2] for key in outcomes):
-        known = {
-            n: cells_of(of) for (t, r, n), of in outcomes.items() if (t, r) == (trace, requests)
-        }
+    for trace, begins in dict.fromkeys(key[:2] for key in outcomes):
+        known = {n: cells_of(of) for (t, r, n), of in outcomes.items() if (t, r) == (trace, begins)}
         day, shapes = ({n: of for n, of in known.items() if (n in SHAPES) == so} for so in (0, 1))
         parts = (day if of_day else shapes for _, _, of_day, _ in _STATEMENTS)
-        found[f"{trace}, {requests}"] = [
+        found[f"{trace}, {begins}"] = [
             check(part) if part else tables.NOT_SIMULATED
             for part, (_, _, _, check) in zip(parts, _STATEMENTS, strict=True)
         ]
@@ -374,7 +462,7 @@ def nodes_by_state(result: Result) -> tuple[NDArray[np.int64], dict[str, NDArray
     return times, nodes
 
 
-def draw_interval(result: Result, interval: powercap.Interval, heading: str) -> Figure:
+def draw_interval(result: Result, interval: Interval, heading: str) -> Figure:
     """Draw nodes and power over an interval under a cap, as figures 4.4 and 4.5 do."""
     (cap,) = (limit for limit in result.limits or () if isinstance(limit, PowerCap))
     figure = canvas.new_figure(9, 5.6)
@@ -433,13 +521,13 @@ def _text(state: str) -> str:
     return {"components": "above nodes", "busy": "busy"}.get(state, state.replace("_", " "))
 
 
-def draw_4_6(outcomes: Outcomes, trace: str, requests: str) -> Figure:
+def draw_4_6(outcomes: Outcomes, trace: str, begins: str) -> Figure:
     """Figure 4.6: energy, launched jobs and work by interval, cap and policy."""
-    names = [name for name in SHAPES if (trace, requests, name) in outcomes]
+    names = [name for name in SHAPES if (trace, begins, name) in outcomes]
     figure = canvas.new_figure(9, 1.2 + 2.6 * len(names))
     rows = figure.subplots(len(names), len(_MEASURES), sharey="row", sharex="col", squeeze=False)
     for line, name in zip(rows, names, strict=True):
-        cells = cells_of(outcomes[trace, requests, name])
+        cells = cells_of(outcomes[trace, begins, name])
         for axes, what in zip(line, _MEASURES, strict=True):
             _bars(axes, cells, what)
             canvas.plain(axes, grid="x")
@@ -447,10 +535,33 @@ def draw_4_6(outcomes: Outcomes, trace: str, requests: str) -> Figure:
         line[0].set_ylabel(name)
     for axes, label in zip(rows[-1], _MEASURES.values(), strict=True):
         axes.set_xlabel(label)
-    heading = f"{trace}; requested times: {requests}; lines: 95 % of resampled workloads"
-    tables.heading_above(figure, heading)
+    tables.heading_above(figure, f"{trace}, {begins}; lines: 95 % of resampled intervals")
     handles, labels = rows[0][0].get_legend_handles_labels()
     tables.legend_below(figure, handles, labels, len(labels))
+    return figure
+
+
+def draw_log(workload: Workload, of: Interval, days: int = 4) -> Figure:
+    """Figure 3.1: cores in use and cores that wait by a log, some days around an interval."""
+    hours = np.arange(of.begin - days * DAY_S, of.end + days * DAY_S, HOUR_S // 4)
+    start = workload.submit_time + np.maximum(workload.wait_time, 0)
+    end, cores = start + recorded_run_time(workload), workload.requested_processors
+    figure = canvas.new_figure(9, 4.4)
+    panels = figure.subplots(2, 1, sharex=True)
+    for axes, name, begins, ends in (
+        (panels[0], "cores in use", start, end),
+        (panels[1], "cores that wait", workload.submit_time, start),
+    ):
+        order, back = np.argsort(begins), np.argsort(ends)
+        come, gone = (np.concatenate([[0], np.cumsum(cores[k])]) for k in (order, back))
+        level = come[np.searchsorted(begins[order], hours, "right")]
+        level = level - gone[np.searchsorted(ends[back], hours, "right")]
+        axes.step((hours - of.begin) / DAY_S, level / 1e3, where="post", color=canvas.BLUE)
+        for at in (0, (of.end - of.begin) / DAY_S):
+            axes.axvline(at, color=canvas.BLACK, linestyle=":", linewidth=1)
+        tables.finish(axes, y=f"{name} (thousands)")
+    tables.heading_above(figure, f"{workload.name} around an interval of 24 h (figure 3.1)")
+    tables.finish(panels[1], x="days from its beginning")
     return figure
 
 
@@ -480,22 +591,14 @@ def _bars(axes: Axes, cells: Mapping[tuple[float, str], Any], measure: str) -> N
     axes.set_ylim(place - 1.2, -0.6)
 
 
-# --- The report on power caps ---------------------------------------------------------------------
+# --- The whole study ------------------------------------------------------------------------------
 
 #: What reports of this study begin with; of each table its heading, and what is said below it.
 HEAD, TEXTS = tables.read_texts(__file__, "powercap.md")
 
-#: What was read otherwise once results were known.
-ADDED = (
-    "Caps on nodes were added once results of those on the machine were known, and so was"
-    f" *{OF_SHORT}*, which is read with those on the machine only."
-)
-
-
-# --- The whole study ------------------------------------------------------------------------------
-
-SEEDS = 10
-QUICK = "medianjob"
+#: Intervals of each kind; the jobs and the cap of a cut.
+NUMBER = 10
+QUICK, QUICK_JOBS, QUICK_CAPS = "medianjob", 40_000, (0.6,)
 
 #: Interval, cap and policy of a picture -> what figure of the thesis it is like.
 _DRAWN = {
@@ -510,17 +613,17 @@ def reproduce(
     folder: Folder,
     *,
     cluster: str = "curie",
-    seeds: int = SEEDS,
+    number: int = NUMBER,
     quick: bool = False,
 ) -> tuple[Path, dict[str, pd.DataFrame]]:
     """Run the study and write tables, pictures and a report; what was simulated before is kept.
 
     Parameters
     ----------
-    sources : traces, files or generators in place of the substitute for Curie's trace; none: that.
+    sources : traces, files or generators.
     folder : where the study is run; outcomes of simulations are in its folder ``tasks``.
     cluster : the machine, as :func:`hpcgym.simulate` takes it.
-    seeds : how many substitutes, generated from the seeds 0, 1 and so on.
+    number : of intervals of each kind, at most.
     quick : a small cut, which is compared with nothing published.
 
     Returns
@@ -532,121 +635,131 @@ def reproduce(
     HpcgymError : a source that cannot be read, is too short or larger than the machine, two of the
         same name, a file that cannot be written, a simulation that fails, or no matplotlib.
     """
-    if seeds < 1:
-        raise HpcgymError(f"seeds must be a whole number of at least 1, not {seeds}")
+    if number < 1:
+        raise HpcgymError(f"number must be a whole number of at least 1, not {number}")
     folder.begin(HEAD)
-    given = list(sources) or [f"{SUBSTITUTE}:{seed}" for seed in range(1 if quick else seeds)]
-    tasks = _tasks(given, cluster, quick)
-    found = folder.run(measure, tasks, "intervals", chunk=1)
+    tasks = _tasks(sources, cluster, 1 if quick else number, quick)
+    found = folder.run(powercap.measure, tasks, "intervals", chunk=1)
     outcomes: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for task, outcome in zip(tasks, found, strict=True):
-        outcomes.setdefault(_key(task), []).append(outcome)
+        key = task["trace"], task["begins"], task["kind"]
+        outcomes.setdefault(key, []).append({"interval": task["interval"], **outcome})
     made = {
         "statements": statements(outcomes),
         "4.6": figure_4_6(outcomes),
         "4.3": table_4_3(),
+        "4.5": section_4_5(),
         "intervals": of_intervals(outcomes),
     }
-    head, cut = _head(find_cluster(cluster).name), "one short workload, one cap" * quick
-    return folder.publish(head, made, TEXTS, _draw(outcomes, tasks, folder), cut)
-
-
-def _head(cluster: str) -> str:
-    """Return what the report on a machine begins with."""
-    head = HEAD.format(
-        version=__version__,
-        cluster=cluster,
-        shorter=powercap.SHORTER,
-        huge=HUGE,
-        load=powercap.LOAD,
-    )
-    readings = [f"- {name}: {meaning}." for name, meaning in powercap.REQUESTS.items()]
-    readings += [
-        "",
-        "A cap on",
-        "",
-        *(f"- {name}: {words}." for name, words in powercap.CAPPED.items()),
-    ]
-    readings += ["", ADDED]
+    readings = [f"- *{name}*: {meaning}." for name, meaning in powercap.STARTS.items()]
     hours = ", ".join(f"{name} {of} h" for name, of in powercap.INTERVALS.items())
-    return head + "\n" + "\n".join(readings) + f"\n\nIntervals: {hours}.\n"
+    head = HEAD.format(version=__version__, cluster=find_cluster(cluster).name, busy=powercap.BUSY)
+    head += "\n" + "\n".join(readings) + f"\n\nIntervals: {hours}.\n"
+    return folder.publish(
+        head, made, TEXTS, _draw(outcomes, tasks, folder), "one interval, one cap" * quick
+    )
 
 
-def trace_of(workload: str) -> str:
-    """Return the trace that a workload counts to: all substitutes are one."""
-    return SUBSTITUTE if workload.startswith(f"{SUBSTITUTE} ") else workload
-
-
-def _tasks(sources: Sequence[str], cluster: str, quick: bool) -> list[dict[str, Any]]:
-    """Return the tasks."""
-    machine, tasks = find_cluster(cluster), []
+def _tasks(sources: Sequence[str], cluster: str, number: int, quick: bool) -> list[dict[str, Any]]:
+    """Return the tasks: each interval, with each beginning."""
+    machine = find_cluster(cluster)
     node_power(machine)  # which says what is wrong before anything is simulated
-    jobs = powercap.QUICK_JOBS if quick else powercap.JOBS
-    caps = list(powercap.QUICK_CAPS if quick else powercap.CAPS)
-    given = {"caps": caps, "cluster": cluster, "jobs": jobs}
-    generated = [source for source in sources if source.startswith(f"{SUBSTITUTE}:")]
-    for requests in powercap.REQUESTS:
-        here = sources if requests == powercap.AS_GENERATED else generated
-        load = partial(powercap.load, requests=requests, machine=machine, jobs=jobs)
-        ways = [powercap.MACHINE] if requests == OF_SHORT else powercap.ways_to_cap(machine)
-        tasks += [
-            task_of(source, workload, requests=requests, capped=of, interval=name, **given)
-            for source, workload in load_sources(here, load).items()
-            for of in ways
-            for name in ([QUICK] if quick else powercap.INTERVALS)
-        ]
-    return tasks
+    jobs = QUICK_JOBS if quick else None
+    given = {"caps": list(QUICK_CAPS if quick else powercap.CAPS), "cluster": cluster, "jobs": jobs}
+    load = partial(powercap.load, machine=machine, jobs=jobs)
+    return [
+        task_of(source, workload, begins=begins, kind=kind, interval=asdict(one), **given)
+        for source, workload in load_sources(sources, load).items()
+        for kind in ([QUICK] if quick else powercap.INTERVALS)
+        for one in powercap.choose(workload, machine.processors, kind, number)
+        for begins in (EMPTY, LOGGED)
+    ]
 
 
-def _draw(
-    outcomes: dict[tuple[str, str, str], list[dict[str, Any]]],
-    tasks: list[dict[str, Any]],
-    folder: Folder,
-) -> dict[str, Path]:
+def _draw(outcomes: Outcomes, tasks: list[dict[str, Any]], folder: Folder) -> dict[str, Path]:
     """Draw the pictures; return heading -> file."""
     pictures = {}
-    for trace, requests in dict.fromkeys(key[:2] for key in outcomes):
-        if any((trace, requests, name) in outcomes for name in SHAPES):
-            file = f"figure-4.6-{folder_name(f'{trace}-{requests}')}.png"
-            drawn = folder.picture(draw_4_6(outcomes, trace, requests), file)
-            pictures[f"Figure 4.6: {trace}, requested times {requests}"] = drawn
-    todo = [
-        (key, shape)
-        for key in outcomes
-        for shape in _DRAWN
-        if key[2] == shape[0] and shape[1] in tasks[0]["caps"] and key[1] in powercap.REQUESTS
-    ]
-    for done, (key, (name, cap, policy)) in enumerate(todo):
-        folder.progress("pictures", done, len(todo))
-        trace, requests, _ = key
-        number = _first_kept(outcomes[key], cap, policy)
-        task = [one for one in tasks if _key(one) == key][number]
-        cluster, workload = powercap.inputs_of(task)
-        hours = powercap.Interval(**outcomes[key][number]["interval"])
-        heading = (
-            f"{name}, {policy}, a cap of {cap:.0%} (as {_DRAWN[name, cap, policy]}):"
-            f" {workload.name}, {requests}"
-        )
-        file = f"{folder_name(f'{name}-{policy}-{trace}-{requests}')}.png"
-        result = powercap.capped(workload, cluster, hours, cap, policy)
-        pictures[heading] = folder.picture(draw_interval(result, hours, heading), file)
+    for trace, begins in dict.fromkeys(key[:2] for key in outcomes):
+        if any((trace, begins, name) in outcomes for name in SHAPES):
+            file = f"figure-4.6-{folder_name(f'{trace}-{begins}')}.png"
+            drawn = folder.picture(draw_4_6(outcomes, trace, begins), file)
+            pictures[f"Figure 4.6: {trace}, {begins}"] = drawn
+    for task in tasks:
+        kind, trace = task["kind"], task["trace"]
+        first = outcomes[trace, EMPTY, kind][0]["interval"] == task["interval"]
+        if task["begins"] != EMPTY or not first:
+            continue
+        cluster, workload, of = powercap.inputs_of(task)
+        if kind == "24h":
+            file = f"figure-3.1-{folder_name(trace)}.png"
+            pictures[f"Figure 3.1: {trace}"] = folder.picture(draw_log(workload, of), file)
+        for (name, cap, policy), figure in _DRAWN.items():
+            if name == kind and cap in task["caps"]:
+                heading = f"{name}, {policy}, a cap of {cap:.0%} (as {figure}): {trace}"
+                result = powercap.capped(workload, cluster, of, cap, policy, EMPTY)
+                file = f"{folder_name(f'{name}-{policy}-{trace}')}.png"
+                pictures[heading] = folder.picture(draw_interval(result, of, heading), file)
     return pictures
 
 
-def _key(task: dict[str, Any]) -> tuple[str, str, str]:
-    """Return what a task is an outcome of: trace, reading, interval.
-
-    A reading is that of requested times, and of what caps are shares of where not of the machine.
-    """
-    of = task["capped"]
-    reading = task["requests"] if of == powercap.MACHINE else f"{task['requests']}, a cap on {of}"
-    return trace_of(task["trace"]), reading, task["interval"]
+# --- The items of Glesser 2016, chapter 4, and their verdicts -------------------------------------
 
 
-def _first_kept(outcomes: list[dict[str, Any]], cap: float, policy: str) -> int:
-    """Return the first workload whose cap nothing that ran before has broken, or else the first."""
-    for number, outcome in enumerate(outcomes):
-        for row in outcome["rows"]:
-            if (row["cap"], row["policy"], row["exceeded_s"]) == (cap, policy, 0):
-                return number
-    return 0
+def _table_4_3(stored: items.Stored) -> items.Verdict:
+    """Table 4.3: whether rho follows from the document's own equation and watts."""
+    begins = ("as printed", "saved")
+    columns = [f"{name}: within rounding" for name in begins]
+    table = stored.table("table-4.3", "published best", "best by C1 and C3", *columns)
+    printed, saved = (int((table[name] == "yes").sum()) for name in columns)
+    rows = table[table["published best"] != "-"]
+    best = int((rows["published best"] == rows["best by C1 and C3"]).sum())
+    number = len(table)
+    words = (
+        f"rho of section 4.2.1 with the watts of table 4.2 is as printed in {printed} of {number}"
+        f" rows, whatever was rounded; with Pmax - P_dvfs for P_dvfs in {saved}, and then it is"
+        f" negative in all {len(rows)} that are to switch off; but where it is negative, slowing"
+        f" down computes more by C1 and C3: switching off is best in {best} of {len(rows)}"
+    )
+    if printed < number == saved:
+        return items.Verdict(items.CONTRADICTION, words)
+    return items.of_count(best, len(rows), "mechanisms as published", words)
+
+
+def _section_4_5(stored: items.Stored) -> items.Verdict:
+    """Section 4.5: each value, to its own digits."""
+    table = stored.table("table-4.5", "what", "ours", "thesis")
+    shown = [
+        round(ours, 2 if thesis < 2 else 0) for ours, thesis in table[["ours", "thesis"]].to_numpy()
+    ]
+    return items.of_values(shown, table["thesis"], 0, "numbers")
+
+
+def _statements(*begin: str) -> items.Judge:
+    """Judge sentences of section 4.6.3 by the first reading; say how many hold by the second."""
+    column = "Glesser 2016, section 4.6.3"
+    first = items.said("table-statements", column, begin)
+
+    def judge(stored: items.Stored) -> items.Verdict:
+        table = stored.table("table-statements", column)
+        rows = table[table[column].str.startswith(begin)]
+        others = [name for name in rows.columns if str(name).startswith("so, ")][1:]
+        words = [
+            f"{name.removeprefix('so, ')}: {int((rows[name] == 'yes').sum())}" for name in others
+        ]
+        found = first(stored)
+        return items.Verdict(found.verdict, "; ".join([found.why, *words]))
+
+    return judge
+
+
+#: Items with results -> what makes their verdicts.
+JUDGES: dict[str, items.Judge] = {
+    "figure 3.1": items.of_picture("figure-3.1-CEA-Curie.png"),
+    "section 4.5": _section_4_5,
+    "table 4.3": _table_4_3,
+    "figure 4.4": items.of_picture("24h-MIX-CEA-Curie.png"),
+    "figure 4.5": items.of_picture("bigjob-SHUT-CEA-Curie.png", "smalljob-DVFS-CEA-Curie.png"),
+    "figure 4.6": _statements("DVFS", "MIX", "work and energy", "SHUT and MIX", "nodes left idle"),
+    "section 4.6.3, 24 hours": _statements("24 h"),
+    "section 4.7": _statements("conclusion"),
+}

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.benchmarks.energy.published_powercap import TABLE_4_3
-from hpcgym.benchmarks.energy.published_shares import BURST, FREQUENCIES
 from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
+from hpcgym.benchmarks.studies.items import published_values
 from hpcgym.machine.files import find_cluster
 from hpcgym.machine.pool import Cluster
 from hpcgym.naming import DAY_S, WEEK_S
@@ -71,18 +70,23 @@ class Reading:
 TEXT = "as written"
 READINGS: dict[str, Reading] = {
     TEXT: Reading("a pass after each event, back-filled in the queue's order, half in a week"),
-    "per timestamp": Reading("a pass after all events of a second", passes="per-timestamp"),
-    "arrival": Reading("back-filled in order of arrival", order="fcfs"),
-    "shortest": Reading("back-filled shortest first", order="sjbf"),
-    "dropped": Reading("jobs that ran longer than requested dropped, not cut", recipe="legrand"),
-    "day": Reading("half in a day", half_life_s=DAY_S),
-    "month": Reading("half in 30 days", half_life_s=30 * DAY_S),
-    "never": Reading("nothing forgotten", half_life_s=None),
     **{
         f"late {seed}": Reading("each job up to a minute later, at random", late_seed=seed)
         for seed in range(1, 6)
     },
+    "per timestamp": Reading("a pass after all events of a second", passes="per-timestamp"),
+    "arrival": Reading("back-filled in order of arrival", order="fcfs"),
+    "dropped": Reading("jobs that ran longer than requested dropped, not cut", recipe="legrand"),
+    "day": Reading("half in a day", half_life_s=DAY_S),
+    "never": Reading("nothing forgotten", half_life_s=None),
 }
+#: Logs with more jobs than that are simulated as written and once later, to see what chance does.
+MANY_JOBS, FEW_READINGS = 200_000, 2
+
+
+def readings_of(workload: Workload) -> list[str]:
+    """Return the readings that a log is simulated under."""
+    return list(READINGS)[: FEW_READINGS if len(workload) > MANY_JOBS else None]
 
 
 def load_trace(source: str, reading: Reading, jobs: int | None) -> Workload:
@@ -248,6 +252,12 @@ def run_esp(experiment: Experiment, load: float, seeds: int) -> EspOutcome:
 
 Floats = NDArray[np.float64]
 
+#: Frequencies [GHz] of the users of 180 cores: the most energy-efficient one, the highest, and the
+#: lowest, which is "usually the most energy-consuming one".
+FREQUENCIES = {"green": 2.3, "normal": 2.5, "gluttonous": 1.6}
+#: Figure 6.8: jobs that are submitted at once, and their cores.
+BURST = (60, 60)
+
 #: Policy -> its figure in the thesis, and what it is called here.
 FIGURES = {"EFS": "6.5", "FS": "6.6", "FS+EFS": "6.7"}
 POLICIES_180 = {"EFS": "energy-fairshare", "FS": "fairshare", "FS+EFS": "fs+efs"}
@@ -262,11 +272,11 @@ BURST_USERS = ("green", "normal", "on demand")
 
 def shares_of_frequency() -> tuple[float, float]:
     """Return k, how much of the run time frequency acts on, and a, the power it does not act on."""
-    linpack = next(one for one in TABLE_4_3 if one.name == "linpack")
+    degradation, _ = published_values(__file__)["table 4.3"]["linpack"]
     power = find_cluster("curie").groups[0].power
     assert power is not None
     levels = power.frequency_ghz
-    k = (linpack.degradation - 1) / (levels[-1] / levels[0] - 1)
+    k = (degradation - 1) / (levels[-1] / levels[0] - 1)
     x = FREQUENCIES["green"] / FREQUENCIES["normal"]
     # where the derivative of (a + x^3) (1 - k + k / x) by x is 0
     a = 3 * x**4 * slowdown(x, k) / k - x**3

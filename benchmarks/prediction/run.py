@@ -3,18 +3,135 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from hpcgym.benchmarks.prediction import figures, runs, tables
-from hpcgym.benchmarks.prediction.published import Published, read_published
+from hpcgym.benchmarks.prediction import runs, tables
+from hpcgym.benchmarks.prediction.tables import Findings, Published, name_of, read_published
 from hpcgym.benchmarks.studies.harness import Folder, folder_name, write_csv
 from hpcgym.benchmarks.studies.store import Store
-from hpcgym.benchmarks.studies.tables import read_texts
+from hpcgym.benchmarks.studies.tables import finish, legend_below, log_ticks, read_texts
 from hpcgym.errors import HpcgymError
+from hpcgym.naming import HOUR_S
+from hpcgym.report import canvas
 from hpcgym.version import __version__
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# --- The thesis's figures, and ours against the published values ----------------------------------
+
+_COLOURS = dict(zip(runs.CORRECTIONS, (canvas.BLUE, canvas.VERMILLION, canvas.GREEN), strict=True))
+_MARKERS = dict(zip(runs.ORDERS, ("o", "^"), strict=True))
+_LINES = {
+    "clairvoyant": (canvas.BLACK, ":"),
+    "requested": (canvas.DARK_GREY, "--"),
+    "AVE2": (canvas.BLUE, "-"),
+    "squared loss": (canvas.GREEN, "-"),
+    "E-Loss": (canvas.VERMILLION, "-"),
+}
+_NAMED = (runs.EASY, runs.EASY_PLUS_PLUS, runs.E_LOSS_TRIPLE, *runs.CLAIRVOYANT.values())
+_POINTS = 2001  # of a distribution that are drawn
+_OUT_OF_SIGHT = 0.02  # of the errors of each predictor, at either end: long tails of few jobs
+
+
+def draw_against_published(found: Findings) -> Figure:
+    """Each configuration: our mean bounded slowdown against the published one."""
+    table = found.table[found.table["published"].notna()]
+    heading = "Mean bounded slowdown of each configuration"
+    figure = _scatter(table, ("published", "mean_bsld"), ("published", "ours"))
+    values = table[["published", "mean_bsld"]].to_numpy()
+    ends = [values.min(), values.max()]
+    axes = figure.axes[0]
+    axes.plot(ends, ends, color=canvas.DARK_GREY, linewidth=0.8, linestyle="--", zorder=0)
+    canvas.title(axes, heading, found.trace)
+    return figure
+
+
+def draw_two_traces(first: Findings, second: Findings) -> Figure:
+    """Figure 7.2: each configuration on two traces."""
+    other = second.table["mean_bsld"].rename("mean_bsld too")
+    shown = first.of_thesis.join(other, how="inner")
+    heading = "Mean bounded slowdown of each configuration on two traces (figure 7.2)"
+    figure = _scatter(shown, ("mean_bsld", "mean_bsld too"), (first.trace, second.trace))
+    canvas.title(figure.axes[0], heading, "")
+    return figure
+
+
+def _scatter(table: pd.DataFrame, columns: tuple[str, str], of: tuple[str, str]) -> Figure:
+    """Draw a mark for each configuration, by correction, order and whether it learns."""
+    figure = canvas.new_figure(6.5, 6)
+    axes = figure.add_subplot()
+    x, y = (table[column] for column in columns)
+    learns = table["estimate"] == "regression"
+    crowded = len(table) > 500
+    for (correction, colour), (order, marker) in product(_COLOURS.items(), _MARKERS.items()):
+        these = learns & (table["correction"] == correction) & (table["order"] == order)
+        if these.any():
+            style: dict[str, Any] = {
+                "markersize": 2 if crowded else 5,
+                "alpha": 0.3 if crowded else 0.8,
+            }
+            label = f"{correction}, {order.upper()}"
+            axes.plot(x[these], y[these], marker, color=colour, label=label, **style)
+    axes.plot(x[~learns], y[~learns], "s", color=canvas.BLACK, markerfacecolor="none", markersize=5,
+              label="without learning")  # fmt: skip
+    for one in _NAMED:
+        if str(one) in table.index:
+            place = float(x[str(one)]), float(y[str(one)])
+            words: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": 7}
+            axes.annotate(name_of(one), place, (6, 0), **words)
+    x_label, y_label = (f"mean bounded slowdown, {name}" for name in of)
+    finish(axes, x=x_label, y=y_label, log="xy")
+    legend_below(figure, *axes.get_legend_handles_labels(), 3)
+    return figure
+
+
+def draw_errors(predictions: Mapping[str, NDArray[np.int64]], trace: str) -> Figure:
+    """Figure 7.3: how prediction errors, predicted less actual run time, are distributed."""
+    errors = {"clairvoyant": np.zeros(1)}
+    errors |= {name: (given - run) / HOUR_S for name, (given, run) in predictions.items()}
+    figure = canvas.new_figure(7, 4.4)
+    axes = figure.add_subplot()
+    _distributions(axes, errors)
+    shares = (_OUT_OF_SIGHT, 1 - _OUT_OF_SIGHT)
+    ends = np.concatenate([np.quantile(values, shares) for values in errors.values()])
+    axes.set_xlim(ends.min(), ends.max())
+    note = f"{trace}; at most {_OUT_OF_SIGHT:.0%} of a predictor's errors are beyond either end"
+    below = "predicted less actual run time (hours)"
+    finish(axes, "Prediction errors (figure 7.3)", note, x=below, y="share of jobs")
+    return figure
+
+
+def draw_predicted(predictions: Mapping[str, NDArray[np.int64]], trace: str) -> Figure:
+    """Figure 7.4: how predicted run times are distributed."""
+    values = {"clairvoyant": next(iter(predictions.values()))[1] / HOUR_S}
+    values |= {name: given / HOUR_S for name, (given, _) in predictions.items()}
+    figure = canvas.new_figure(7, 4.4)
+    axes = figure.add_subplot()
+    _distributions(axes, values)
+    below = "predicted run time (hours)"
+    finish(axes, "Predicted run times (figure 7.4)", trace, x=below, y="share of jobs", log="x")
+    log_ticks(axes.xaxis, (1,))
+    return figure
+
+
+def _distributions(axes: Axes, values: Mapping[str, NDArray[Any]]) -> None:
+    """Draw the share of jobs at or below each value."""
+    share = np.linspace(0, 1, _POINTS)
+    for name, numbers in values.items():
+        colour, dashes = _LINES.get(name, (canvas.PURPLE, "-"))
+        # the least value that this share of the jobs is at or below
+        at = np.quantile(numbers, share, method="inverted_cdf")
+        axes.step(at, share, where="post", color=colour, linestyle=dashes, label=name)
+    axes.set_ylim(0, 1)
+
 
 # --- The report -----------------------------------------------------------------------------------
 
@@ -30,7 +147,7 @@ _PICTURES = {
 }
 
 
-def _counts(findings: Sequence[tables.Findings], values: Mapping[str, Published]) -> str:
+def _counts(findings: Sequence[Findings], values: Mapping[str, Published]) -> str:
     """Say how much was simulated, and how much was published."""
     lines = [
         f"- {found.trace}: {len(found.table):,} configurations of {len(found.workload):,} jobs."
@@ -48,17 +165,19 @@ def _counts(findings: Sequence[tables.Findings], values: Mapping[str, Published]
 
 # --- The whole study ------------------------------------------------------------------------------
 
-#: Name of a table -> what makes it; but for table 7.7, which takes the published values too.
+#: Name of a table -> what makes it; but for those that take the published values too.
 TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "without-learning": tables.exactness,
     "7.1": tables.table_7_1,
+    "7.4": tables.table_7_4,
     "7.6": tables.table_7_6,
+    "pairs": tables.pairs,
     "claim": tables.claim,
-    "spread": figures.spread,
+    "spread": tables.spread,
     "7.8": tables.table_7_8,
-    "best-medians": figures.best_medians,
-    "correlations": figures.correlations,
-    "steadiness": figures.steadiness,
+    "tails": tables.tails,
+    "best-medians": tables.best_medians,
+    "correlations": tables.correlations,
 }
 
 
@@ -108,8 +227,9 @@ def reproduce(
     for place, found in enumerate(findings):
         folder.progress("predictions", place, len(findings))
         found.accuracy = runs.predictions_of(found.workload, store)
-    by_published = {"7.7": figures.table_7_7(findings, values)}
-    made = {name: make(findings) for name, make in TABLES.items()} | by_published
+    made = {name: make(findings) for name, make in TABLES.items()}
+    made["7.7"] = tables.table_7_7(findings, values)
+    made["selection"] = tables.selection(findings, values)
     for found in findings:
         file = folder.path / folder_name(found.trace) / "configurations.csv"
         write_csv(found.table.reset_index(), file)
@@ -118,20 +238,20 @@ def reproduce(
     return folder.publish(head, made, TEXTS, _draw(findings, folder), cut)
 
 
-def _draw(findings: Sequence[tables.Findings], folder: Folder) -> dict[str, Path]:
+def _draw(findings: Sequence[Findings], folder: Folder) -> dict[str, Path]:
     """Draw the pictures of each pair of traces, and of each trace; return heading -> file."""
     pictures = {}
     for first, second in combinations(findings, 2):
         file = f"{folder_name(f'{first.trace}-{second.trace}')}.png"
-        drawn = folder.picture(figures.draw_two_traces(first, second), file)
+        drawn = folder.picture(draw_two_traces(first, second), file)
         pictures[f"{first.trace} and {second.trace} (figure 7.2)"] = drawn
     for found in findings:
         figure_of = {
-            "errors": figures.draw_errors(found.accuracy, found.trace),
-            "predicted": figures.draw_predicted(found.accuracy, found.trace),
+            "errors": draw_errors(found.accuracy, found.trace),
+            "predicted": draw_predicted(found.accuracy, found.trace),
         }
         if found.published is not None:
-            figure_of["published"] = figures.draw_against_published(found)
+            figure_of["published"] = draw_against_published(found)
         for name, figure in figure_of.items():
             drawn = folder.picture(figure, f"{folder_name(found.trace)}/{name}.png")
             pictures[f"{found.trace}: {_PICTURES[name]}"] = drawn

@@ -10,9 +10,9 @@ import pandas as pd
 
 from hpcgym.benchmarks.coscheduling import published as coscheduling
 from hpcgym.benchmarks.cp import published as cp
-from hpcgym.benchmarks.energy import published_budget, published_powercap, published_shares
+from hpcgym.benchmarks.energy import budget_run, powercap_run, shares_run
 from hpcgym.benchmarks.mixed_policies import published as mixed_policies
-from hpcgym.benchmarks.prediction import published as prediction
+from hpcgym.benchmarks.prediction import tables as prediction
 from hpcgym.benchmarks.studies import items
 from hpcgym.benchmarks.studies.harness import write_csv
 from hpcgym.benchmarks.studies.tables import table_text
@@ -43,10 +43,10 @@ _STUDIES: dict[str, tuple[dict[str, items.Judge], str]] = {
     "cp": (cp.JUDGES, "benchmarks/cp/published.py"),
     "mixed-policies": (mixed_policies.JUDGES, "benchmarks/mixed_policies/published.py"),
     "coscheduling": (coscheduling.JUDGES, "benchmarks/coscheduling/published.py"),
-    "powercap": (published_powercap.JUDGES, "benchmarks/energy/published_powercap.py"),
-    "energy-budget": (published_budget.JUDGES, "benchmarks/energy/published_budget.py"),
-    "energy-fairshare": (published_shares.JUDGES, "benchmarks/energy/published_shares.py"),
-    "prediction": (prediction.JUDGES, "benchmarks/prediction/published.py"),
+    "powercap": (powercap_run.JUDGES, "benchmarks/energy/powercap_run.py"),
+    "energy-budget": (budget_run.JUDGES, "benchmarks/energy/budget_run.py"),
+    "energy-fairshare": (shares_run.JUDGES, "benchmarks/energy/shares_run.py"),
+    "prediction": (prediction.JUDGES, "benchmarks/prediction/tables.py"),
 }
 
 

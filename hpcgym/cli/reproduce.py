@@ -258,7 +258,7 @@ class Prediction(Study):
     """
 
     module = "prediction.run"
-    traces = (*TRACES, "CEA-Curie", "MetaCentrum")
+    traces = (*TRACES, "CEA-Curie")
     shows = ("mean BSLD (table 7.6)", "7.6", "trace")
     workload: list[str] | None = None
     published: Annotated[Path | None, typer.Option(envvar="HPCGYM_PUBLISHED")] = None
@@ -364,29 +364,15 @@ def _with_workloads(dispatchers: tuple[str, ...]) -> list[str]:
     return generated + [name for name in traces if name not in missing]
 
 
-@study(
-    "powercap",
-    {
-        "Requested times of the substitute, all of which are simulated": _in(
-            "energy.powercap", "REQUESTS"
-        ),
-        "What caps are shares of, likewise where anything stands above nodes": _in(
-            "energy.powercap", "CAPPED"
-        ),
-    },
-)
+@study("powercap", {"Beginnings, all of which are simulated": _in("energy.powercap", "STARTS")})
 class Powercap(Study):
     """Study power caps as Georgiou, Glesser and Trystram did (2015).
 
-    A cap of 80, 60 or 40 % holds for an hour in the middle of intervals of an overloaded machine.
-    SHUT, DVFS, MIX or idle nodes keep it. The study has energy, launched jobs and work (figure
-    4.6), nodes and power over time (4.4, 4.5), and switching off or slowing down (table 4.3). It
-    takes some minutes of two cores. After an interruption, the same command goes on.
-
-    Workload
-    --------
-    workload WORKLOAD : A trace of the archive, a file or a generator in place of the substitute;
-        several times for several. [default: a generated substitute for the trace of Curie]
+    A cap of 80, 60 or 40 % holds for an hour in the middle of intervals in which a log is
+    overloaded. SHUT, DVFS, MIX or idle nodes keep it. The study has energy, launched jobs and work
+    (figure 4.6), nodes and power over time (4.4, 4.5), switching off or slowing down (table 4.3),
+    and the watts of Curie (section 4.5). It takes some minutes. After an interruption, the same
+    command goes on.
 
     Machine
     -------
@@ -394,32 +380,23 @@ class Powercap(Study):
 
     Experiment
     ----------
-    seeds N : How many substitutes are generated.
+    number N : Of intervals of each kind, at most.
 
     Examples
     --------
     hpcgym reproduce powercap --quick
     hpcgym reproduce powercap
-    hpcgym reproduce powercap --workload curie.swf.gz --output curie
     hpcgym reproduce powercap --workload lublin:jobs=20000,processors=192,load=1.2 --cluster
         machine.toml
     """
 
     module = "energy.powercap_run"
-    shows = ("energy, launched jobs and work (figure 4.6)", "4.6", "trace", "requests")
-    part_name = "{}, requested times {}"
+    traces = ("CEA-Curie",)
+    shows = ("energy, launched jobs and work (figure 4.6)", "4.6", "trace", "begins")
+    part_name = "{}, {}"
     workload: list[str] | None = None
     cluster: str = "curie"
-    seeds: int = 10
-
-    def usual(self) -> list[str]:
-        """Return none: the substitute."""
-        return []
-
-
-#: Traces of chapter 5, then those that stand for them, and a generated one where none is at hand.
-BUDGET_TRACES = ("CEA-Curie", "MetaCentrum", "SDSC-BLUE", "KTH-SP2", "SDSC-SP2", "CTC-SP2")
-BUDGET_GENERATED = "lublin:jobs=80000,processors=256,seed=0,load=0.9"
+    number: int = 10
 
 
 @study(
@@ -431,45 +408,29 @@ class EnergyBudget(Study):
 
     Budgets of 100 to 30 % hold for three days of busy weeks. powercap, reducePC and energyBud keep
     them, with idle processors on or switched off. The study has utilization, AVEbsld and energy
-    beside EASY's (figures 5.1 to 5.3), and what switching off changes (table 5.1). It takes some
-    minutes of two cores, and half an hour of one for each week of CEA-Curie with its 80,640
-    processors. After an interruption, the same command goes on.
-
-    Workload
-    --------
-    workload WORKLOAD : A trace of the archive, a file or a generator; several times for several.
-        [default: traces of the thesis and others on this machine, and a generated one]
+    beside EASY's (figures 5.1 to 5.3), and what switching off changes (table 5.1). A week of
+    CEA-Curie with its 80,640 processors takes some minutes, one of others a second. After an
+    interruption, the same command goes on.
 
     Experiment
     ----------
-    weeks N : Number of busy weeks of each trace, drawn at random; the thesis has five. [default:
-        all of the upper quarter by the log]
+    weeks N : Number of busy weeks of each trace, of the upper quarter by the log, drawn at random;
+        the thesis has five. 0: all.
     seed N : Seed of the draw of weeks.
 
     Examples
     --------
     hpcgym reproduce energy-budget --quick
-    hpcgym reproduce energy-budget --weeks 5 --seed 1    # five weeks of each trace, drawn
+    hpcgym reproduce energy-budget
     hpcgym reproduce energy-budget --workload trace.swf.gz --format csv > figures.csv
     """
 
     module = "energy.budget_run"
+    traces = ("SDSC-BLUE", "CEA-Curie")
     shows = ("beside EASY's (figures 5.1 to 5.3)", "figures", "trace")
     workload: list[str] | None = None
-    weeks: int | None = None
+    weeks: int = 5
     seed: int = 0
-
-    def usual(self) -> list[str]:
-        """Return the traces that are on this machine, and the generated one."""
-        return _for_budgets()
-
-
-def _for_budgets() -> list[str]:
-    """Return the traces that are on this machine, and the generated one."""
-    try:
-        return [*at_hand(BUDGET_TRACES), BUDGET_GENERATED]
-    except HpcgymError:  # none is
-        return [BUDGET_GENERATED]
 
 
 @study(

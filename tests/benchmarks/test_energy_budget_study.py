@@ -11,8 +11,7 @@ import pytest
 
 from hpcgym.benchmarks.energy import budget, budget_run
 from hpcgym.benchmarks.energy.budget import BASELINE, READINGS, TEXT
-from hpcgym.benchmarks.energy.published_budget import TABLE_5_1
-from hpcgym.cli import reproduce as studies
+from hpcgym.benchmarks.energy.budget_run import TABLE_5_1
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import DAY_S, WEEK_S
 from hpcgym.workload.load import load_workload
@@ -61,7 +60,7 @@ def test_a_week_begins_at_0_with_all_its_jobs() -> None:
 
 def test_amounts_are_those_piece_by_piece() -> None:
     jobs = busiest()
-    for name in (TEXT, "off as idle", "reckoned as idle", "after ten minutes"):
+    for name in READINGS:
         result = budget.run(jobs, READINGS[name], 0.6, "powercap", True)
         found = budget.amounts(result)
         used = joules = 0.0
@@ -86,7 +85,7 @@ def test_amounts_are_those_piece_by_piece() -> None:
 
 def test_what_is_off_is_seen_by_nobody_by_the_meter_or_by_all() -> None:
     jobs, schedules = busiest(), {}
-    for name in (TEXT, "off as idle", "reckoned as idle"):
+    for name in (TEXT, "off as idle", "off is seen"):
         result = budget.run(jobs, READINGS[name], 0.6, "reducePC", True)
         schedules[name] = result.start.tobytes()
         assert result.metrics["budget_exceeded_j"] == 0
@@ -203,17 +202,15 @@ def test_table_5_1_is_the_mean_change() -> None:
             assert of["published %"][measure, mechanism] == change
     assert of["the same sign"]["utilisation", "energyBud"] == "yes"
     assert of["the same sign"]["AVEbsld", "energyBud"] == "no"
+    two = {TEXT: {"t": outcomes_of(value)[TEXT]["t"], "u": outcomes_of(value)[TEXT]["t"]}}
+    parts = budget_run.table_5_1(two).groupby("reading")["traces"].first()
+    assert parts.to_dict() == {TEXT: "t u", f"{TEXT}, t": "t", f"{TEXT}, u": "u"}
 
 
-def test_a_generated_workload_stands_beside_the_traces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(studies, "at_hand", lambda names: [names[-1]])
-    generated = studies.BUDGET_GENERATED
-    assert studies._for_budgets() == ["CTC-SP2", generated]
-
-    def none(names: tuple[str, ...]) -> list[str]:
-        raise HpcgymError("none is at hand")
-
-    monkeypatch.setattr(studies, "at_hand", none)
-    assert studies._for_budgets() == [generated]
-    workload = load_workload(generated)
-    assert len(budget.weeks_of(workload, None, 0)) >= 5  # as many as the thesis has of a trace
+def test_weeks_of_a_large_machine_are_simulated_as_the_text_is_written() -> None:
+    small, large = CALM, "lublin:jobs=1200,processors=10001,seed=3,load=0.25"
+    tasks = budget_run._tasks([large, small], 1, 0, quick=False)
+    assert [task["reading"] for task in tasks] == [*READINGS, TEXT]  # the large machine last
+    assert all(task["budgets"] == list(budget.BUDGETS) for task in tasks)
+    cut = budget_run._tasks([large, small], 1, 0, quick=True)
+    assert {len(task["budgets"]) for task in cut} == {1, 3}

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcgym.benchmarks.energy import shares, shares_tables
-from hpcgym.benchmarks.energy.published_shares import TABLE_6_1
+from hpcgym.benchmarks.energy import shares, shares_run
 from hpcgym.benchmarks.energy.shares import READINGS, TEXT, load_trace, measure, stretches
+from hpcgym.benchmarks.energy.shares_run import TABLE_6_1
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
@@ -39,9 +39,9 @@ def test_one_user_at_a_time_saves_or_wastes() -> None:
     # the usual power does not matter, only what it is of the others'
     green = jobs.with_columns(power_w=np.where(mine, 7.0, 10.0))
     after = stretches(simulate(green, "energy-fairshare", **rules))[mine]
-    found = shares_tables.ratios(outcome)["efs", "green"][1]
+    found = shares_run.ratios(outcome)["efs", "green"][1]
     assert found == pytest.approx(after.mean() / before.mean(), rel=1e-12)
-    by_jobs = shares_tables.ratios(outcome, "by_jobs")["efs", "green"][1]
+    by_jobs = shares_run.ratios(outcome, "by_jobs")["efs", "green"][1]
     assert by_jobs == pytest.approx((after / before).mean(), rel=1e-12)
     assert found != by_jobs
 
@@ -49,7 +49,7 @@ def test_one_user_at_a_time_saves_or_wastes() -> None:
 def test_late_copies_tell_what_chance_does() -> None:
     outcome = measure(task_of("late 1"))
     assert [row["policy"] for row in outcome["rows"]] == ["efs"] * 2 + ["fs+efs"] * 2 + ["fs"]
-    chance = shares_tables.ratios(outcome)[shares.CHANCE]
+    chance = shares_run.ratios(outcome)[shares.CHANCE]
     assert (chance > 0).all()
     assert (chance != 1).any()
     late, logged = (load_trace(SOURCE, READINGS[name], None) for name in ("late 1", TEXT))
@@ -63,24 +63,40 @@ def test_other_jobs_are_refused() -> None:
 
 
 def test_statistics_are_those_of_a_sample() -> None:
-    row = shares_tables.row_of(np.array([0.5, 1.0, 3.0]))
+    row = shares_run.row_of(np.array([0.5, 1.0, 3.0]))
     assert row == (0.5, 1.5, 1.0, pytest.approx(np.sqrt(1.75)), 3.0)
-    low, high = json.loads(shares_tables.interval(np.array([0.5, 1.0, 3.0, 0.5, 2.5])))
+    low, high = json.loads(shares_run.interval(np.array([0.5, 1.0, 3.0, 0.5, 2.5])))
     assert 0.5 <= low < 1.5 < high <= 3.0
-    assert shares_tables.interval(np.array([0.5, 1.0, 3.0, 1.5])) == "-"
+    assert shares_run.interval(np.array([0.5, 1.0, 3.0, 1.5])) == "-"
+
+
+def test_the_counter_of_a_user_halves_in_a_half_life() -> None:
+    jobs = load_trace(SOURCE, READINGS[TEXT], None).take(slice(0, 60))
+    jobs = jobs.with_columns(power_w=np.full(60, 2.0))
+    result = simulate(jobs, "fcfs")
+    user = int(jobs.user_id[0])
+    times, used = shares_run.counter(result, user, 5_000)
+    joules = 2.0 * jobs.requested_processors * result.run_time
+    mine = jobs.user_id == user
+    last = np.append(np.diff(times) > 0, True)  # of all that ends in a second
+    assert len(times) == mine.sum() > 3
+    for time, of in zip(times[last], used[last], strict=True):
+        ended = mine & (result.end <= time)
+        halved = 0.5 ** ((time - result.end[ended]) / 5_000)
+        assert of == pytest.approx((joules[ended] * halved).sum())
 
 
 def test_three_users_of_light_esp() -> None:
     """What the thesis says of its figures, but for what depends on when jobs come."""
     outcomes = [shares.run_esp(kind, 1.0, 3) for kind in (shares.EFFICIENCY, shares.WORKLOAD)]
-    table = shares_tables.statements(outcomes)
+    table = shares_run.statements(outcomes)
     so = dict(zip(table["Glesser 2016, section 6.3.2"], table["so, load 1"], strict=True))
     assert len(so) == 7
     assert so["other jobs: but for FIFO all policies have the same results"] == "yes"
     assert so["other jobs: the user with most is penalised"] == "yes"
     assert so["EFS and FS+EFS: the more energy, the larger the stretch"] == "yes"
     assert so["all policies have the same utilisation"] == "yes"
-    by_policy = shares_tables.of_esp(outcomes).groupby("policy")["utilisation"]
+    by_policy = shares_run.of_esp(outcomes).groupby("policy")["utilisation"]
     assert by_policy.mean().between(0.85, 0.93).all()
 
 
@@ -136,7 +152,7 @@ def test_a_burst_is_served_by_what_users_have_consumed() -> None:
 
 def test_what_the_text_says_of_180_cores_holds_with_load_1() -> None:
     outcomes = {1.0: shares.run_180(1.0, shares.SEEDS)}
-    table = shares_tables.statements_180(outcomes, shares.run_burst())
+    table = shares_run.statements_180(outcomes, shares.run_burst())
     so = dict(zip(table["Glesser 2016, section 6.3.3"], table["so, load 1"], strict=True))
     assert len(so) == 12
     assert set(so.values()) == {"yes"}
@@ -153,7 +169,7 @@ def test_sentences_of_180_cores_can_fail() -> None:
         )
         for policy, of in usual.items()
     }
-    table = shares_tables.statements_180({1.0: other}, shares.run_burst())
+    table = shares_run.statements_180({1.0: other}, shares.run_burst())
     so = dict(zip(table["Glesser 2016, section 6.3.3"], table["so, load 1"], strict=True))
     for words in ("6.5: gluttonous jobs wait", "6.6: gluttonous jobs", "6.7: gluttonous jobs wait"):
         assert {value for key, value in so.items() if words in key} == {"no"}
@@ -165,14 +181,14 @@ def test_a_little_less_is_not_clearly_better(green: float, so: bool) -> None:
     values = {user: np.array([mean]) for user, mean in means.items()}
     for other in (values, {**values, shares.BURST_USERS[0]: np.array([0.1])}):
         outcome = shares.Outcome180(wait=values, stretch=other)
-        assert shares_tables._improved({min(shares.BURST_SAVED): outcome})[1] == so
+        assert shares_run._improved({min(shares.BURST_SAVED): outcome})[1] == so
 
 
 def test_the_published_means_of_sdsc_sp2(trace: Callable[[str], Path]) -> None:
     """Signs, and means within 0.1."""
     file = str(trace("SDSC-SP2-1998-4.2-cln.swf.gz"))
     outcome = measure(task_of(TEXT, file, shares.USERS))
-    means = {cell: of.mean() for cell, of in shares_tables.ratios(outcome).items()}
+    means = {cell: of.mean() for cell, of in shares_run.ratios(outcome).items()}
     for cell, theirs in TABLE_6_1["SDSC-SP2"].items():
         assert means[cell] == pytest.approx(theirs.mean, abs=0.1)
         assert (means[cell] < 1) == (theirs.mean < 1)

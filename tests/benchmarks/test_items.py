@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from hpcgym.benchmarks.coscheduling import run as coscheduling
 from hpcgym.benchmarks.mixed_policies.published import TABLE_2, TABLES_3_TO_6
-from hpcgym.benchmarks.prediction.published import TABLE_7_6
+from hpcgym.benchmarks.prediction.tables import TABLE_7_6
 from hpcgym.benchmarks.studies import documents, items
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
@@ -82,6 +82,11 @@ def named(place: str, kind: str) -> list[str]:
     return found
 
 
+#: What the values of a row of table 7.6 are of.
+ENTRIES = ["clairvoyant, FCFS", "clairvoyant, SJBF", "EASY", "EASY++"]
+ENTRIES += [f"learning, {order}: {end}" for order in ("FCFS", "SJBF") for end in ("best", "worst")]
+
+
 @pytest.mark.parametrize(
     ("document", "kind"), [(number, kind) for number, of in CAPTIONS.items() for kind in of]
 )
@@ -140,12 +145,13 @@ def test_the_page_has_a_verdict_of_each_item_and_when_it_was_computed() -> None:
 
 
 def test_verdicts_are_recorded_beside_those_that_are_there(tmp_path: Path) -> None:
-    file, key = tmp_path / "verdicts.csv", ("Glesser 2016", "table 7.6")
-    table = pd.DataFrame({"trace": ["KTH-SP2"], "ours": [62.6], "thesis": [62.6]})
-    store(tmp_path / "one", "prediction/table-7.6", table)
+    file, key = tmp_path / "verdicts.csv", ("Glesser 2016", "table 7.1")
+    columns = ("EASY", "thesis: EASY", "CLAIRVOYANT", "thesis: CLAIRVOYANT")
+    table = pd.DataFrame({"trace": ["KTH-SP2"], **{name: [62.6] for name in columns}})
+    store(tmp_path / "one", "prediction/table-7.1", table)
     documents.record(tmp_path / "one", file, "2026-01-01, 00000000")
     found = documents.read_recorded(file)
-    why = "1 values; of 1 of 6 traces"
+    why = "2 values; of 1 of 6 traces"
     assert found == {key: (items.Verdict("exact", why), "2026-01-01, 00000000")}
     (tmp_path / "two").mkdir()
     documents.record(tmp_path / "two", file, "2026-02-02, 11111111")  # nothing was run
@@ -153,7 +159,7 @@ def test_verdicts_are_recorded_beside_those_that_are_there(tmp_path: Path) -> No
     documents.record(tmp_path / "one", file, "2026-03-03, 22222222")
     assert documents.read_recorded(file)[key][1] == "2026-03-03, 22222222"
     (entry,) = [one for one in documents.all_items(None, file) if one.computed]
-    assert (entry.place, entry.verdict.verdict) == ("table 7.6", "exact")
+    assert (entry.place, entry.verdict.verdict) == ("table 7.1", "exact")
 
 
 # --- Verdicts -------------------------------------------------------------------------------------
@@ -268,9 +274,11 @@ def test_thresholds_that_are_none_stay_words(tmp_path: Path) -> None:
 
 def test_table_7_6_says_of_how_many_logs_it_is(tmp_path: Path) -> None:
     printed = TABLE_7_6["KTH-SP2"]
-    rows = {"trace": "KTH-SP2", "what": "x", "ours": [value + 0.04 for value in printed]}
+    rows = {"trace": "KTH-SP2", "what": ENTRIES, "ours": [value + 0.04 for value in printed]}
     store(tmp_path, "prediction/table-7.6", pd.DataFrame({**rows, "thesis": printed}))
     assert verdict(tmp_path, "Glesser 2016", "table 7.6") == ("exact", "8 values; of 1 of 6 traces")
+    text = verdict(tmp_path, "Glesser 2016", "table 7.6, text")
+    assert text == ("trend", "2 of 2 sentences hold")
 
 
 SMALL = "lublin:jobs=2000,processors=64,seed=1"
@@ -278,14 +286,7 @@ BUDGETS = (
     "lublin:jobs=1200,processors=32,seed=3,load=0.25",
     "lublin:jobs=1500,processors=16,seed=4,load=0.3",
 )
-REQUESTS = [
-    *(
-        f"{requests}{of}"
-        for requests in ("12,000 times", "as requested")
-        for of in ("", ", a cap on nodes", ", a cap on nodes with bonus")
-    ),
-    "12,000 times to a minute",
-]
+OVERLOADED = "lublin:jobs=3000,processors=192,seed=1,load=1.3"
 
 #: Study -> options of a quick cut, pictures, and of the rows that are printed what they are of.
 QUICK: dict[str, tuple[list[str], list[str], list[str]]] = {
@@ -298,14 +299,14 @@ QUICK: dict[str, tuple[list[str], list[str], list[str]]] = {
     ),
     "coscheduling": ([], [], ["500 jobs on 100 nodes"]),
     "powercap": (
+        ["--workload", OVERLOADED, "--cluster", "taurus"],
         [],
-        [],
-        [f"substitute, requested times {requests}" for requests in REQUESTS],
+        [f"lublin-192 seed 1 load 1.3, {begins}" for begins in ("all queued", "as logged")],
     ),
     "energy-budget": (
         [part for source in BUDGETS for part in ("--workload", source)],
         [f"figure-5.{number}.png" for number in (1, 2, 3)],
-        ["all", "lublin-32 seed 3 load 0.25", "lublin-16 seed 4 load 0.3"],
+        ["all", "lublin-16 seed 4 load 0.3", "lublin-32 seed 3 load 0.25"],
     ),
     "energy-fairshare": (
         ["--workload", SMALL],
@@ -440,7 +441,7 @@ def test_the_command_prints_all_items_and_writes_the_page(tmp_path: Path) -> Non
 
 def test_files_of_published_values_are_there_as_named_from_the_root() -> None:
     text = (ROOT / "docs" / "documents.md").read_text()
-    paths = set(re.findall(r" in (\S+/published\w*\.py)", text))
+    paths = set(re.findall(r"[A-Z_0-9]{4,} in (benchmarks/\S+\.py)", text))
     assert len(paths) > 5
     for path in paths:
         assert (ROOT / path).is_file(), path

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 from hpcgym.benchmarks.energy import powercap, powercap_run
-from hpcgym.benchmarks.energy.powercap import AS_GENERATED, AS_WRITTEN, CAPPED, OF_SHORT, Interval
-from hpcgym.benchmarks.energy.published_powercap import TABLE_4_3
+from hpcgym.benchmarks.energy.powercap import EMPTY, LOGGED, Interval
+from hpcgym.benchmarks.energy.powercap_run import TABLE_4_3
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
-from hpcgym.machine import Cluster, Level, NodeGroup
+from hpcgym.machine import Cluster, NodeGroup
 from hpcgym.machine.power import NodePower
-from hpcgym.scheduler.limits import PowerCap
-from hpcgym.simulation.limited import nodes_off
 from hpcgym.simulation.run import simulate
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload.load import load_workload
@@ -30,12 +28,15 @@ LONG = load_workload("lublin:jobs=400,processors=16,seed=5,load=8")
 JOBS = LONG.with_columns(
     run_time=1 + LONG.run_time // 7, requested_time=1 + LONG.requested_time // 7
 )
-INTERVAL = Interval(5_000, 23_000, 0.5, 1.0, 10)
+#: The jobs with when they ran: under EASY.
+RAN = simulate(JOBS, cluster=Cluster(16)).as_workload()
+INTERVAL = Interval(5_000, 23_000, 0.5, 10, 1.0, 1.0, 0.5, 0.0, 9.0, 9.0)
 
 
+@pytest.mark.parametrize("begins", powercap.STARTS)
 @pytest.mark.parametrize("policy", powercap.POLICIES)
-def test_amounts_are_those_second_by_second(policy: str) -> None:
-    result = powercap.capped(JOBS, MACHINE, INTERVAL, 0.5, policy)
+def test_amounts_are_those_second_by_second(policy: str, begins: str) -> None:
+    result = powercap.capped(RAN, MACHINE, INTERVAL, 0.5, policy, begins)
     found = powercap.amounts(result, INTERVAL)
     work = computed = energy = 0.0
     level = np.ones(len(result.start), int) if result.frequency is None else result.frequency
@@ -59,50 +60,33 @@ def test_amounts_are_those_second_by_second(policy: str) -> None:
     assert found["launched"] == began.sum() > 0
 
 
-def test_before_the_interval_all_policies_are_one() -> None:
-    plain = powercap.capped(JOBS, MACHINE, INTERVAL, 1.0, "none")
-    before = plain.start < INTERVAL.begin
-    assert 0 < before.sum() < len(before)
-    for policy in powercap.POLICIES:
-        ours = powercap.capped(JOBS, MACHINE, INTERVAL, 0.4, policy)
-        assert (ours.start[before] == plain.start[before]).all()
-        assert not np.array_equal(ours.start, plain.start)
-        assert ours.workload.submit_time.max() < INTERVAL.end
-        (cap,) = ours.limits or ()
-        assert (cap.start, cap.end) == (12_200, 15_800)  # the hour in the middle
-
-
-def test_a_cap_on_nodes_with_and_without_the_bonus() -> None:
-    """16 nodes of 100 W and 8 switches of 60 W draw 2,080 W, half of the nodes 800 W.
-
-    By what is off a node saves 98 W, a pair with its switch 260 W. With the bonus seven are off:
-    nine busy nodes and one that is off draw 902 W, three switches leave 180 W.
-    """
-    stands = replace(MACHINE, levels=(Level("switch", 2, 60.0),))
-    results = {of: powercap.capped(JOBS, stands, INTERVAL, 0.5, "SHUT", of) for of in CAPPED}
-    watts, off = {}, {}
-    for of, result in results.items():
-        validate_schedule(result)
-        (cap,) = result.limits or ()
-        watts[of] = cap.watts
-        off[of] = nodes_off(result.cluster, POWER, cap, "shut")
-    assert watts == {powercap.MACHINE: 1040, powercap.NODES: 800, powercap.BONUS: 1280}
-    assert off == {powercap.MACHINE: 8, powercap.NODES: 9, powercap.BONUS: 7}
-    without = simulate(
-        JOBS.take(JOBS.submit_time < INTERVAL.end),
-        cluster=MACHINE,
-        limits=[PowerCap(800, 12_200, 15_800, announced=INTERVAL.begin)],
-        power="shut",
-    )
-    assert np.array_equal(results[powercap.NODES].start, without.start)
-    assert results[powercap.NODES].books.watts().keys() == without.books.watts().keys()
-    assert powercap.ways_to_cap(stands) == list(CAPPED)
-    assert powercap.ways_to_cap(MACHINE) == [powercap.MACHINE]
+def test_an_interval_begins_with_what_runs_and_waits_by_the_log() -> None:
+    start = RAN.submit_time + RAN.wait_time
+    came, begin = RAN.submit_time < INTERVAL.begin, INTERVAL.begin
+    runs = came & (start < begin) & (start + RAN.run_time > begin)
+    waits, comes = came & (start >= begin), ~came & (RAN.submit_time < INTERVAL.end)
+    assert min(runs.sum(), waits.sum(), comes.sum()) > 0
+    numbers = RAN.job_number[runs | waits | comes]
+    for begins in powercap.STARTS:
+        jobs = powercap.jobs_of(RAN, INTERVAL, begins)
+        assert sorted(jobs.job_number) == sorted(numbers)
+        plain = powercap.capped(RAN, MACHINE, INTERVAL, 1.0, "none", begins)
+        validate_schedule(plain)
+        ran = np.isin(plain.workload.job_number, RAN.job_number[runs])
+        assert ((plain.start < begin) == (ran & (begins == LOGGED))).all()
+        for policy in powercap.POLICIES:
+            ours = powercap.capped(RAN, MACHINE, INTERVAL, 0.4, policy, begins)
+            validate_schedule(ours)
+            (cap,) = ours.limits or ()
+            assert (cap.start, cap.end) == (12_200, 15_800)  # the hour in the middle
+            assert cap.watts == pytest.approx(0.4 * 1600)
+            if begins == EMPTY:
+                assert powercap.amounts(ours, INTERVAL)["exceeded_s"] == 0
 
 
 def test_nodes_in_their_states_are_all_nodes() -> None:
     for policy in ("SHUT", "DVFS"):
-        result = powercap.capped(JOBS, MACHINE, INTERVAL, 0.5, policy)
+        result = powercap.capped(RAN, MACHINE, INTERVAL, 0.5, policy, EMPTY)
         times, nodes = powercap_run.nodes_by_state(result)
         assert (np.sum(list(nodes.values()), axis=0) == 16).all()
         assert min(values.min() for values in nodes.values()) >= 0
@@ -127,68 +111,63 @@ def test_what_waits_at_least() -> None:
 def test_intervals_by_their_small_jobs() -> None:
     cluster = Cluster(groups=[NodeGroup("node", 64, {"core": 16}, POWER)])
     source = f"lublin:jobs=3000,processors={cluster.processors},seed=1,load=1.3"
-    jobs = powercap.load(source, AS_GENERATED, cluster)
-    found = {name: powercap.choose(jobs, cluster, name) for name in powercap.INTERVALS}
-    assert found["bigjob"].small < found["medianjob"].small < found["smalljob"].small
-    plain = simulate(jobs, cluster=cluster, limits=[])
-    for name, one in found.items():
+    jobs = powercap.load(source, cluster)  # when they run is told, as EASY lets them
+    start = jobs.submit_time + jobs.wait_time
+    end, cores = start + jobs.run_time, jobs.requested_processors
+    plain = simulate(jobs, cluster=Cluster(cluster.processors))
+    assert start.tolist() == plain.start.tolist()
+    found = {
+        name: powercap.choose(jobs, cluster.processors, name, 3) for name in powercap.INTERVALS
+    }
+    small = {name: np.mean([one.small for one in of]) for name, of in found.items()}
+    assert small["bigjob"] < small["medianjob"] < small["smalljob"]
+    for name, of in found.items():
+        assert len(of) == 3
+        for one, other in combinations(of, 2):
+            assert one.end <= other.begin or other.end <= one.begin
+        one = of[0]
         assert one.end - one.begin == 3_600 * powercap.INTERVALS[name]
         assert one.backlog >= 1
-        moments = range(one.begin, one.end, 97)
-        waits = [
-            jobs.requested_processors[(jobs.submit_time <= t) & (plain.start > t)].sum()
-            for t in moments
-        ]
+        moments = np.arange(one.begin, one.end, 97)
+        waits = [cores[(jobs.submit_time <= t) & (start > t)].sum() for t in moments]
         assert min(waits) >= one.backlog * cluster.processors
+        busy = [cores[(start <= t) & (t < end)].sum() for t in moments]
+        assert one.busy == pytest.approx(np.mean(busy) / cluster.processors, abs=0.02)
+        there = (jobs.submit_time < one.end) & (start >= one.begin)
+        assert one.jobs == there.sum()
+        longer = (jobs.requested_time / jobs.run_time)[there]
+        assert (one.longer, one.median_longer) == (longer.mean(), np.median(longer))
+        short = (cores < 512) & (jobs.run_time < 120)
+        assert (one.small, one.short) == ((cores < 512)[there].mean(), short[there].mean())
+        assert one.huge == (cores * jobs.run_time > cluster.processors * 3600)[there].mean()
     with pytest.raises(HpcgymError, match="24 hours"):
-        powercap.choose(jobs.take(jobs.submit_time < 100_000), cluster, "24h")
-
-
-def test_the_substitute_has_the_facts_of_the_text() -> None:
-    jobs = powercap.substitute(0)
-    area = jobs.requested_processors * jobs.run_time
-    assert np.mean(area > 80_640 * 3_600) == pytest.approx(0.001, rel=0.25)
-    offered = area.sum() / (80_640 * jobs.submit_time[-1])
-    assert offered == pytest.approx(1.2, rel=0.01)  # run times are rounded up
-    curie = Cluster(groups=[NodeGroup("node", 5040, {"core": 16}, POWER)])
-    longer = powercap.load("substitute:0", AS_WRITTEN, curie)
-    assert longer.run_time.tolist() == jobs.run_time.tolist()
-    short = jobs.run_time == 3
-    assert set(longer.requested_time[short].tolist()) == {36_000}
-    assert longer.requested_time.max() == 86_400
-    # what README.md and REQUESTS say of both readings
-    times = longer.requested_time / longer.run_time
-    assert np.median(times) == 8_640
-    assert np.mean(longer.requested_time == 86_400) == pytest.approx(0.55, abs=0.005)
-    assert (times * area).sum() / area.sum() == pytest.approx(113, abs=0.5)
-    times = jobs.requested_time / jobs.run_time
-    assert np.median(times) == pytest.approx(71, abs=0.5)
-    assert (times * area).sum() / area.sum() == pytest.approx(15, abs=0.5)
-    mixed = powercap.load("substitute:0", OF_SHORT, curie)
-    short = jobs.run_time <= 60
-    assert 0.7 < short.mean() < 0.8
-    for there, whole in ((short, longer), (~short, jobs)):
-        assert mixed.requested_time[there].tolist() == whole.requested_time[there].tolist()
-    times = mixed.requested_time / mixed.run_time
-    assert np.median(times) == 8_640
-    assert (times * area).sum() / area.sum() == pytest.approx(74, abs=0.5)
-    for reading, median in ((AS_WRITTEN, "8,640"), (AS_GENERATED, "71"), (OF_SHORT, "8,640")):
-        assert f"{median} times at the median" in powercap.REQUESTS[reading]
+        powercap.choose(jobs.take(jobs.submit_time < 100_000), cluster.processors, "24h", 1)
     with pytest.raises(HpcgymError, match="a job needs"):
-        powercap.load("substitute:0", AS_GENERATED, MACHINE)
+        powercap.load(source, MACHINE)
 
 
-def test_table_4_3_in_both_readings() -> None:
+def test_table_4_3_as_printed_and_with_what_is_saved() -> None:
     table = powercap_run.table_4_3()
-    assert table["published rho ratio"].tolist() == [row.rho for row in TABLE_4_3]
-    ratio = (358 - 193) / (358 - 14)
-    by_hand = 1 - 1 / table["deg"] - ratio
-    assert table["ours rho ratio"].to_numpy() == pytest.approx(by_hand.to_numpy())
-    assert table["watts' ratio it needs"].between(0.555, 0.565).all()
+    assert table["published rho"].tolist() == [rho for _, rho in TABLE_4_3.values()]
+    for words, above in (("as printed", 358 - 193), ("saved", 193)):
+        by_hand = 1 - 1 / table["deg"] - above / (358 - 14)
+        assert (table[f"{words}: least rho"] < by_hand).all()
+        assert (by_hand < table[f"{words}: greatest rho"]).all()
+    assert set(table["as printed: within rounding"]) == {"no"}
+    assert set(table["saved: within rounding"]) == {"yes"}
+    power = powercap_run.curie_power()
+    least, most = powercap_run.rho_between(power, 2.0, saved=False)
+    assert least == pytest.approx(1 - 1 / 1.995 - 166 / 344)  # Pmax 358.5, Pdvfs 192.5, Poff 14.5
+    assert most == pytest.approx(1 - 1 / 2.005 - 164 / 344)
     off = set(table["benchmark"][table["best by C1 and C3"] == "Switch-off"])
     assert off == {"NA", "linpack", "IMB"}
-    slow = set(table["benchmark"][table["by algorithm 2"] == "DVFS"])
-    assert slow == off  # the text has it the other way round
+
+
+def test_numbers_of_section_4_5() -> None:
+    table = powercap_run.section_4_5()
+    assert table["ours"].tolist() == pytest.approx(
+        [6880, 6692, 34360, 1, 9, 1.294, 75.14], abs=0.005
+    )
 
 
 def outcomes_of(values: Any) -> Any:
@@ -198,7 +177,7 @@ def outcomes_of(values: Any) -> Any:
         {"cap": cap, "policy": name, "launched": 10, "exceeded_s": 0} | values(cap, name)
         for cap, name in cells
     ]
-    outcome = {"possible_j": 1.0, "possible_work": 1.0, "rows": rows}
+    outcome = {"interval": {}, "possible_j": 1.0, "possible_work": 1.0, "rows": rows}
     return {("t", "r", name): [outcome, outcome] for name in powercap.INTERVALS}
 
 
@@ -249,5 +228,6 @@ def test_by_command_with_a_workload(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     rows = json.loads(result.stdout)["rows"]
-    assert [row["policy"] for row in rows] == ["none", "SHUT", "DVFS", "MIX", "none"]
-    assert rows[0]["workload"] == "lublin-192 seed 1 load 1.3, requested times as requested"
+    assert [row["policy"] for row in rows] == ["none", "SHUT", "DVFS", "MIX", "none"] * 2
+    assert rows[0]["workload"] == "lublin-192 seed 1 load 1.3, all queued"
+    assert rows[5]["workload"] == "lublin-192 seed 1 load 1.3, as logged"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +12,8 @@ import pandas as pd
 import pytest
 from prediction_files import row_of, write_published
 
-from hpcgym.benchmarks.prediction import figures, runs
-from hpcgym.benchmarks.prediction.published import read_published
+from hpcgym.benchmarks.prediction import runs, tables
+from hpcgym.benchmarks.prediction.tables import read_published
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.estimates import Regression
 
@@ -105,21 +104,10 @@ def test_what_is_no_published_result_is_said(tmp_path: Path) -> None:
 # --- Numbers --------------------------------------------------------------------------------------
 
 
-def test_rank_correlations_with_ties() -> None:
-    rng = np.random.default_rng(0)
-    first, second = rng.integers(0, 6, (2, 40)).astype(float)
-    for a, b in ((first, second), (first, first), (first, -first)):
-        pairs = [
-            (np.sign(a[i] - a[j]), np.sign(b[i] - b[j])) for i, j in combinations(range(40), 2)
-        ]
-        signs = np.array(pairs)
-        tau = signs.prod(axis=1).sum() / np.sqrt(np.prod(np.abs(signs).sum(axis=0)))
-        assert figures.kendall(a, b) == pytest.approx(tau)
-        middles = [[(v < u).sum() + ((v == u).sum() - 1) / 2 for u in v] for v in (a, b)]
-        assert figures.spearman(a, b) == pytest.approx(np.corrcoef(middles)[0, 1])
-    assert figures.spearman(first, first) == pytest.approx(1)
-    assert np.isnan(figures.kendall(first, np.ones(40)))
-    assert np.isnan(figures.spearman(first, np.ones(40)))
+def test_a_thousandth_of_the_jobs_has_its_share() -> None:
+    bsld = np.arange(1.0, 2001.0)
+    assert runs.tail_share(bsld) == pytest.approx((2000 + 1999) / bsld.sum())
+    assert runs.tail_share(np.array([1.0, 3.0])) == 0.75  # at least one job
 
 
 def test_the_e_loss_is_that_of_equation_7_3() -> None:
@@ -135,8 +123,8 @@ def test_a_triple_is_chosen_on_the_other_traces() -> None:
         "c": pd.Series({"x": 4.0, "y": 3.0, "z": 0.0}),
     }
     # z would always be best, where it has a value on each of the others
-    assert figures.leave_one_out(values) == {"a": "y", "b": "z", "c": "x"}
-    assert figures.leave_one_out({"a": values["a"]}) == {}
+    assert tables.leave_one_out(values) == {"a": "y", "b": "z", "c": "x"}
+    assert tables.leave_one_out({"a": values["a"]}) == {}
 
 
 def test_medians_are_over_variants() -> None:
@@ -144,5 +132,5 @@ def test_medians_are_over_variants() -> None:
     values = {str(one): float(k) for k, one in enumerate(runs.variants(runs.E_LOSS_TRIPLE))}
     values |= {str(one): 7.0 for one in runs.variants(other)[:17]}
     values[str(runs.EASY)] = 92.0
-    found = figures.medians(pd.Series(values))
+    found = tables.medians(pd.Series(values))
     assert found.to_dict() == {str(runs.EASY): 92.0, str(runs.E_LOSS_TRIPLE): 13.0}

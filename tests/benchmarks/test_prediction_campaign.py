@@ -12,10 +12,11 @@ from prediction_files import row_of, write_published
 from typer.testing import CliRunner
 
 import hpcgym
-from hpcgym.benchmarks.prediction import figures, runs, tables
-from hpcgym.benchmarks.prediction.published import read_published
+from hpcgym.benchmarks.prediction import run as study
+from hpcgym.benchmarks.prediction import runs, tables
 from hpcgym.benchmarks.prediction.run import reproduce
 from hpcgym.benchmarks.prediction.runs import E_LOSS_TRIPLE, EASY, EASY_PLUS_PLUS, scheduler_of
+from hpcgym.benchmarks.prediction.tables import read_published
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
@@ -137,15 +138,13 @@ def test_tables_have_the_published_values_beside_ours(
     triple, easy = values[str(E_LOSS_TRIPLE)], values[str(EASY)]
     assert claim["below EASY %"].item() == pytest.approx(100 * (1 - triple / easy))
     rows = found["correlations"].query("trace == 'bursts'").set_index("of")
-    assert rows.loc["the thesis's", "configurations"] == 120
-    assert rows.loc["correction: incremental", "configurations"] == 40
-    part = learned[learned["weight"].eq("wide") & learned["threshold"].eq(0)]
-    assert rows.loc["weight: wide", "Spearman"] == pytest.approx(
-        figures.spearman(part["mean_bsld"].to_numpy(), part["published"].to_numpy())
-    )
-    steady = found["steadiness"].query("trace == 'bursts'").set_index("changed")
-    assert steady.loc["threshold 60 s", "configurations"] == 120
-    assert abs(steady.loc["threshold 60 s", "Spearman"]) < 0.5  # drawn one by one
+    part = learned[learned["threshold"].eq(0)]
+    ours, theirs = (part[name].rank() for name in ("mean_bsld", "published"))
+    assert rows.loc["the thesis's", "configurations"] == len(part) == 120
+    assert rows.loc["the thesis's", "Spearman"] == pytest.approx(ours.corr(theirs))
+    steady = rows.loc["published, a minute's threshold"]
+    assert steady["configurations"] == 120
+    assert abs(steady["Spearman"]) < 0.5  # drawn one by one
     spread = found["spread"].set_index(["trace", "values"]).loc[("bursts", "published")]
     variants = values[[str(one) for one in runs.variants(E_LOSS_TRIPLE)]]
     assert spread["median"] == variants.median()
@@ -165,14 +164,38 @@ def test_a_triple_of_the_other_trace_is_judged_on_this_one(
     assert row["ours: triple"] == asked["mean_bsld"].min()  # both traces are the same
 
 
+def test_sums_pairs_and_tails(made: tuple[Path, dict[str, pd.DataFrame]]) -> None:
+    folder, found = made
+    table = pd.read_csv(folder / "bursts" / "configurations.csv").set_index("configuration")
+    chosen = found["selection"].query("values == 'ours'").set_index("triple")
+    easy = table.loc[str(EASY), "mean_bsld"]
+    assert chosen.loc["EASY", "sum"] == pytest.approx(2 * easy)  # both traces are the same
+    blind = table[~table.index.str.startswith(("clairvoyant", "double"))]["mean_bsld"]
+    least = chosen.iloc[-1]
+    assert least["sum"] == pytest.approx(2 * blind.min())
+    assert least["place"] == f"1 of {len(blind)}"
+    assert found["pairs"]["ours: Pearson"].item() == pytest.approx(1)
+    tails = found["tails"].set_index("trace").loc["again"]
+    assert tails["share, EASY"] == table.loc[str(EASY), "tail_share"]
+    assert tails["share, min"] <= tails["share, median"] <= tails["share, max"]
+    logs = found["7.4"].set_index("trace").loc["bursts"]
+    assert (logs["processors"], logs["jobs (thousands)"]) == (8, JOBS / 1000)
+
+
+def test_a_log_of_another_machine_is_another_log(tmp_path: Path) -> None:
+    file = tmp_path / "METACENTRUM-2013-3.swf"
+    file.write_text("; MaxProcs: 8\n1 0 0 10 1 -1 -1 1 20 -1 1 1 -1 -1 -1 -1 -1 -1\n")
+    assert [*tables.load_traces([str(file)], quick=False)] == ["MetaCentrum of 8 processors"]
+
+
 def test_the_report_has_all_tables_and_pictures(
     made: tuple[Path, dict[str, pd.DataFrame]],
 ) -> None:
     folder, found = made
     report = (folder / "report.md").read_text()
     assert {file.name for file in folder.glob("*.csv")} == {f"table-{name}.csv" for name in found}
-    names = {"without-learning", "7.1", "7.6", "7.7", "claim", "spread", "7.8"}
-    assert names | {"correlations"} <= set(found)
+    names = {"without-learning", "7.1", "7.4", "7.6", "7.7", "claim", "spread", "7.8", "pairs"}
+    assert names | {"correlations", "selection", "tails"} <= set(found)
     pictures = [path.relative_to(folder).as_posix() for path in folder.rglob("*.png")]
     assert {"bursts/published.png", "bursts/errors.png", "again/predicted.png"} < set(pictures)
     assert all(f"({picture})" in report for picture in pictures)
@@ -197,7 +220,7 @@ def two_findings(trace_file: Path) -> list[tables.Findings]:
 
 
 def test_names_and_legend_are_of_what_the_picture_has(two_findings: list[tables.Findings]) -> None:
-    figure = figures.draw_two_traces(*two_findings)
+    figure = study.draw_two_traces(*two_findings)
     assert {label.get_text() for label in figure.axes[0].texts} >= {
         "EASY", "EASY++", "E-Loss, incremental, SJBF", "clairvoyant, FCFS", "clairvoyant, SJBF"
     }  # fmt: skip
@@ -210,7 +233,7 @@ def test_long_tails_of_errors_are_out_of_sight() -> None:
     run = np.full(1000, 200_000)
     predicted = run + np.arange(-3600, 3600, 7.2).astype(np.int64)
     predicted[:10] = 1  # 1 % are very much too short
-    figure = figures.draw_errors({"AVE2": np.stack([predicted, run])}, "here")
+    figure = study.draw_errors({"AVE2": np.stack([predicted, run])}, "here")
     (axes,) = figure.axes
     assert axes.get_xlim() == pytest.approx((-0.96, 0.96), abs=0.01)
     assert any("2% of a predictor's errors are beyond" in text.get_text() for text in axes.texts)

@@ -276,9 +276,13 @@ def test_a_task_that_fails_is_an_error_and_the_others_are_kept(tmp_path: Path) -
             "cp-0: not in the study of kit-forhlr-ii",
         ),
         ("coscheduling", {"measured": None, "heatmaps": 0}, "heatmaps must be a whole number"),
-        ("energy.budget_run", {"sources": [], "weeks": 0}, "weeks must be a whole number of at le"),
+        (
+            "energy.budget_run",
+            {"sources": [], "weeks": -1},
+            "weeks must be a whole number of at le",
+        ),
         ("energy.budget_run", {"sources": [], "seed": -1}, "seed must be a whole number of at lea"),
-        ("energy.powercap_run", {"sources": [], "seeds": 0}, "seeds must be a whole number of at"),
+        ("energy.powercap_run", {"sources": [], "number": 0}, "number must be a whole number of a"),
         ("energy.powercap_run", {"sources": [], "cluster": "80640"}, "are for machines with nodes"),
         ("energy.powercap_run", {"sources": [], "cluster": "eurora"}, "nodes that are all alike"),
         (
@@ -329,7 +333,7 @@ def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         lambda source: frontier.load_log(source, "glesser"),
         lambda source: prediction.load_trace(source, None),
         lambda source: shares.load_trace(source, shares.READINGS[shares.TEXT], None),
-        lambda source: powercap.load(source, "as requested", find_cluster("curie")),
+        lambda source: powercap.load(source, find_cluster("curie")),
     ],
 )
 def test_studies_simulate_curie_with_as_many_processors_as_the_thesis(
