@@ -26,6 +26,7 @@ VERDICTS = {
     "close": "every value is within 10 % of the published one, or as near as its study says",
     "trend": "at least three quarters of the published orders, signs or sentences hold",
     "not met": "fewer hold",
+    "contradiction": "the document contradicts itself here; the reason says where, and what is so",
     "drawn": "a picture that prints no numbers, and of which the text says none",
     "quick cut": "only a small cut was run, which is compared with nothing",
     "not run": "the study was not run, or without what the item needs",
