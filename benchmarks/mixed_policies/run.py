@@ -25,7 +25,6 @@ from hpcgym.benchmarks.mixed_policies.study import (
 )
 from hpcgym.benchmarks.studies.harness import Folder, folder_name
 from hpcgym.benchmarks.studies.tables import read_texts
-from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.version import __version__
 from hpcgym.workload.load import load_workload
 
@@ -146,52 +145,44 @@ def add_pure(found: Findings, folder: Folder) -> None:
 
 def add_mixed(found: Findings, folder: Folder) -> None:
     """Try all vectors of three weights, and searches: table 2, figures 3 to 5 and 15."""
-    study = found.study
-    best = optimum(study, study.weeks, study.train, study.points)
-    tried = {"week": best}
-    weekly = tables.by_period(study, "week", study.weeks, best)
+    study, tried = found.study, {}
+    halves = {"week": (study.train, study.test), "month": tables.half_of_months(study)}
+    for period, (parts, points) in study.covers().items():
+        tried[period] = optimum(study, parts, halves[period][0], points)
+        table = tables.by_period(study, period, parts, tried[period])
+        heading = f"Mixed and pure policies on each {period}"
+        figure = tables.draw_periods(table, tables.MIXED, heading, found.said, halves[period])
+        found.draw(folder, f"{period}s", figure)
+        found.tables[f"{period}ly"] = table
+    found.tables["grid"] = tables.grids(study, tried)
+    if "month" in tried:
+        found.tables["months"] = tables.split(found.tables["monthly"], halves["month"])
     searches = {
         name: {budget: searched(study, name, budget) for budget in study.budgets}
         for name in SEARCHES
     }
-    weekly = weekly.assign(**{name: of[study.budgets[-1]] for name, of in searches.items()})
-    found.tables |= {
-        "split": tables.split_of_weeks(study, weekly),
-        "weekly": weekly,
-        "searches": tables.searches(best["w*"], searches),
-    }
-    drawn: dict[str, tuple[pd.DataFrame, tables.Marks, str, tables.Halves]]
-    drawn = {"weeks": (weekly, tables.MIXED, "Mixed and pure policies on each week",
-                       (study.train, study.test)),
-             "searches": (weekly, tables.SEARCHED,
-                          "Search over three and six weights, and the grid", ((), ()))}  # fmt: skip
-    if "month" in study.covers():  # else the trace is too short
-        halves = tables.half_of_months(study)
-        tried["month"] = optimum(study, study.months, halves[0], study.month_points)
-        monthly = tables.by_period(study, "month", study.months, tried["month"])
-        found.tables |= {"months": tables.split(monthly, halves), "monthly": monthly}
-        heading = "Mixed and pure policies on each month"
-        drawn["months"] = monthly, tables.MIXED, heading, halves
-    found.tables["grid"] = tables.grids(study, tried)
-    for name, (table, marks, heading, parts) in drawn.items():
-        figure = tables.draw_periods(table, marks, heading, found.said, parts)
-        found.draw(folder, name, figure)
+    most = {name: of[study.budgets[-1]] for name, of in searches.items()}
+    weekly = found.tables["weekly"] = found.tables["weekly"].assign(**most)
+    found.tables["searches"] = tables.searches(tried["week"]["w*"], searches)
+    found.tables["split"] = tables.split_of_weeks(study, weekly)
+    heading = "XNES and all vectors of three weights"
+    found.draw(
+        folder, "searches", tables.draw_periods(weekly, tables.SEARCHED, heading, found.said)
+    )
     cubes = {
         week: covered(study, week, study.weeks[week], study.points)["values"]
         for week in _mapped(study)
     }
-    points = grid(study.points).points
-    found.draw(folder, "spaces", tables.draw_spaces(cubes, points, found.said))
+    spaces = tables.draw_spaces(cubes, grid(study.points).points, found.said)
+    found.draw(folder, "spaces", spaces)
 
 
 def _mapped(study: Study) -> list[int]:
     """Return the weeks whose space is drawn: the paper's, or those where policies differ most."""
-    named = [week for week in items.MAPPED.get(study.trace, ()) if week in study.weeks]
-    if named:
-        return named
     bsld = study.pure(study.weeks)
     most = (bsld.max(axis=0) / bsld.min(axis=0)).argsort()[::-1][:_MAPS]
-    return sorted(list(study.weeks)[place] for place in most)
+    differ = sorted(list(study.weeks)[place] for place in most)
+    return [week for week in items.MAPPED.get(study.trace, ()) if week in study.weeks] or differ
 
 
 # --- The report -----------------------------------------------------------------------------------
@@ -208,21 +199,9 @@ def write(findings: Sequence[Findings], folder: Folder) -> Path:
         made |= {found.place(name): table for name, table in found.tables.items()}
         pictures |= {f"{said}: {_PICTURES[name]}": of for name, of in found.pictures.items()}
     cut = "few weeks and a coarse grid" * any(found.study.quick for found in findings)
-    return folder.publish(_head(findings), made, texts, pictures, cut, begin="")[0]
-
-
-def _head(findings: Sequence[Findings]) -> str:
-    """Return what the report begins with: the readings, and what weeks there are of each trace."""
     lines = [f"- **{reading.name}**: {reading.meaning}." for reading in READINGS.values()]
-    parts = [HEAD.format(version=__version__), "Two readings of the paper:\n", *lines, ""]
-    for study in (found.study for found in findings):
-        numbers = " in the paper's numbers" if study.trace in WEEKS else ""
-        parts.append(
-            f"- {study.trace}, reading {study.reading.name}: weeks {min(study.weeks)} to"
-            f" {max(study.weeks)}{numbers}; training on {study.train[0]} to {study.train[-1]},"
-            f" testing on {study.test[0]} to {study.test[-1]}."
-        )
-    return "\n".join(parts) + "\n"
+    head = "\n".join([HEAD.format(version=__version__), "Two readings of the paper:\n", *lines, ""])
+    return folder.publish(head, made, texts, pictures, cut, begin="")[0]
 
 
 def closeness(findings: Sequence[Findings]) -> pd.DataFrame:
@@ -232,25 +211,24 @@ def closeness(findings: Sequence[Findings]) -> pd.DataFrame:
     """
     rows = []
     for found in findings:
-        study, table = found.study, found.tables["thresholds"]
+        table = found.tables["thresholds"]
         if "paper" not in table:
             continue
         free = table[table["threshold (s)"] == "none"].set_index("policy")
-        ours = {str(name): float(value) for name, value in free["ours"].items()}
-        paper = {name: row[0] for name, row in items.TABLES_3_TO_6[study.trace].items()}
         ratio = free["ours / paper"]
-        same, pairs = tables.order_agreement(ours, paper)
-        mine, theirs = tables.gains(ours), tables.gains(paper)
+        same, pairs = tables.order_agreement(free["ours"].tolist(), free["paper"].tolist())
         rows.append(
             {
-                "trace": study.trace,
-                "reading": study.reading.name,
+                "trace": found.study.trace,
+                "reading": found.study.reading.name,
                 "FCFS: ratio": float(ratio["fcfs"]),
                 "least ratio": float(ratio.min()),
                 "geometric mean ratio": float(np.exp(np.log(ratio).mean())),
                 "largest ratio": float(ratio.max()),
                 "same order": f"{same} of {pairs}",
-                "largest difference of a gain": max(abs(mine[p] - theirs[p]) for p in ours),
+                "largest difference of a gain": float(
+                    (free["gain %"] - free["paper's gain %"]).abs().max()
+                ),
             }
         )
     return pd.DataFrame(rows)

@@ -36,7 +36,7 @@ def jobs(study: Study) -> pd.DataFrame:
         "after cleaning": [log],
         "without week 0": [log.take(inside)],
         "without week 0 and the last": [log.take(inside & (week < week.max()))],
-        "in the weeks": list(study.weeks.values()),
+        f"in weeks {min(study.weeks)} to {max(study.weeks)}": list(study.weeks.values()),
     }
     rows: list[tuple[Any, ...]] = []
     for name, of in parts.items():
@@ -202,9 +202,8 @@ def gains(sums: Mapping[str, float]) -> dict[str, float]:
 def searches(best: pd.Series, found: Mapping[str, Mapping[int, Floats]]) -> pd.DataFrame:
     """Section 8.1.2: XNES against w* of three features, over all weeks, by evaluations of a week.
 
-    The paper says that "for most weeks" both "give the same result", and for few others the search
-    a slightly better one. Three shares of weeks tell how many: those at w* or below, those at most
-    1 % above it, and those within 1 % of it either way, whose result is the same.
+    Three shares of weeks: those at w* or below, those at most 1 % above it, and those within 1 % of
+    it either way, whose result is the same.
 
     Parameters
     ----------
@@ -238,11 +237,10 @@ def searches(best: pd.Series, found: Mapping[str, Mapping[int, Floats]]) -> pd.D
     return pd.DataFrame(rows)
 
 
-def order_agreement(ours: Mapping[str, float], paper: Mapping[str, float]) -> tuple[int, int]:
-    """Return how many pairs of policies have the same order in both, and the number of pairs."""
-    pairs = list(combinations([name for name in ours if name in paper], 2))
-    same = sum((ours[a] < ours[b]) == (paper[a] < paper[b]) for a, b in pairs)
-    return same, len(pairs)
+def order_agreement(ours: Sequence[float], paper: Sequence[float]) -> tuple[int, int]:
+    """Return how many pairs of values have the same order in both, and the number of pairs."""
+    pairs = list(combinations(zip(ours, paper, strict=True), 2))
+    return sum((a[0] < b[0]) == (a[1] < b[1]) for a, b in pairs), len(pairs)
 
 
 # --- The paper's figures, drawn from the tables ---------------------------------------------------
