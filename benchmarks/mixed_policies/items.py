@@ -120,7 +120,7 @@ def _tables_3_to_6(trace: str, stored: items.Stored) -> items.Verdict:
     table = stored.table(_place(trace, "thresholds"))
     ours, paper = items.columns_of(table, "ours", "paper")
     found = items.of_values(ours, paper, 0.01, "sums")
-    why = f"{found.why}; {_AGAINST}"
+    why = f"{found.why}; with a threshold by place; {_AGAINST}"
     if stored.has(f"{_place(trace, 'thresholds', 'text')}.csv"):
         text = stored.table(_place(trace, "thresholds", "text"))
         ratio = text["ours"] / text["paper"]
@@ -190,7 +190,8 @@ def _months(stored: items.Stored) -> items.Verdict:
         so[f"{trace}: w*_train is comparable to SAF ({apart:+.0%})"] = abs(apart) <= COMPARABLE
     if not so:
         raise items.NotThereError("no months")
-    return items.of_sentences(so)
+    found = items.of_sentences(so)
+    return items.Verdict(found.verdict, f"{found.why}; of {len(so) // 2} of {len(TRACES)} logs")
 
 
 def _searches(trace: str, stored: items.Stored) -> items.Verdict:

@@ -265,13 +265,58 @@ def test_a_quick_cut_and_half_a_study_are_compared_with_nothing(tmp_path: Path) 
     store(tmp_path, name, table)
     exact, why = verdict(tmp_path, "Legrand et al. 2018", "table 5")
     assert exact == "exact"
-    assert why.startswith("1 sums; under the reading *numbers*, which contradicts the text")
+    assert why.startswith(
+        "1 sums; with a threshold by place; under the reading *numbers*, which contradicts the text"
+    )
     store(tmp_path, name.replace("numbers", "text"), table.assign(ours=[2.5]))
     why = verdict(tmp_path, "Legrand et al. 2018", "table 5")[1]
     assert why.endswith(", whose own reading gives 2.50 to 2.50 times the sums")
     store(tmp_path, name, table.drop(columns="paper"))
     assert verdict(tmp_path, "Legrand et al. 2018", "table 5")[0] == "not run"
     assert verdict(tmp_path, "Legrand et al. 2018", "table 3") == ("not run", "no thresholds.csv")
+
+
+def test_speed_is_judged_by_how_it_grows_alone(tmp_path: Path) -> None:
+    """Ten times as long each time, however fast; what is printed of larger machines cannot be."""
+    sizes = [(jobs, cores) for jobs in (100, 1000, 10_000) for cores in (256, 25_600, 2_560_000)]
+    rows = [
+        {"scheduler": name, "jobs": jobs, "cores": cores, "ms a run": jobs * cores**0.5}
+        for name in ("fcfs", "easy", "easy-co")
+        for jobs, cores in sizes
+    ]
+    table = pd.DataFrame(rows)
+    store(tmp_path, "coscheduling/table-speed", table)
+    found = verdict(tmp_path, "ELiSE", "synthetic workloads, jobs")
+    words = "steps within a factor of 2 of ten-fold"
+    assert found == ("trend", f"12 of 12 {words}; 10.0 to 10 fold here")
+    found = verdict(tmp_path, "ELiSE", "synthetic workloads, cores")
+    assert found[0] == "contradiction"
+    assert "at most 0.65, 1.14, 0.70 times as long" in found[1]
+    assert found[1].endswith("10.0 to 10 fold here")
+    slow = table["ms a run"].where(table["jobs"] < 1000, 0.1)
+    store(tmp_path, "coscheduling/table-speed", table.assign(**{"ms a run": slow}))
+    assert verdict(tmp_path, "ELiSE", "synthetic workloads, jobs")[0] == "not met"
+
+
+def test_fillers_keep_the_gain_and_overtake(tmp_path: Path) -> None:
+    rows = [
+        {"processes": mix, "speedups": "measured", "easy-co %": simple, "filler-co %": filler}
+        | {"easy-co: overtaken": 0.2, "filler-co: overtaken": 0.4}
+        for mix, simple, filler in (("64", 20.0, 20.0), ("64+128", 12.0, 16.0), ("more", 8.0, 9.0))
+    ]
+    store(tmp_path, "coscheduling/table-mixes", pd.DataFrame(rows))
+    assert verdict(tmp_path, "ELiSE", "filler co-scheduler") == (
+        "not met",
+        "1 of 2 sentences hold; not: at least half of the benefit of one count is preserved"
+        " (16.0, 9.0 of 20.0 %); it is above simple co-scheduling in 2 of 2 mixes",
+    )
+    assert verdict(tmp_path, "ELiSE", "process count diversity")[0] == "not run"
+    use = pd.DataFrame({"speedups": "measured", "easy-co (share)": [0.9, 0.95, 0.92]})
+    store(tmp_path, "coscheduling/table-mix-utilisation", use)
+    assert verdict(tmp_path, "ELiSE", "process count diversity") == (
+        "not met",
+        "1 of 2 sentences hold; not: the lower the utilization (0.90, 0.95, 0.92)",
+    )
 
 
 def test_thresholds_that_are_none_stay_words(tmp_path: Path) -> None:
