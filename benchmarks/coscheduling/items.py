@@ -150,7 +150,7 @@ def _more_cores(stored: items.Stored) -> items.Verdict:
         return items.of_count(holds, len(steps), "steps within a factor of 2 of ten-fold", words)
     told = ", ".join(f"{one:.2f}" for one in at_most)
     return items.Verdict(
-        "contradiction",
+        items.CONTRADICTION,
         "ten-fold is said; by the printed days an hour a simulation takes at most"
         f" {told} times as long on 2,560,000 cores as on 25,600; {words}",
     )

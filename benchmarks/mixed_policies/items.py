@@ -325,7 +325,7 @@ def _figure_4(stored: items.Stored) -> items.Verdict:
     if printed[0] < len(TABLES_3_TO_6) or worse == 0:
         return items.of_sentences(better | poor)
     return items.Verdict(
-        "contradiction",
+        items.CONTRADICTION,
         "q >= 0 is said to be the better half; by section 4.3's sign it ends in LQF, which is worse"
         f" than SQF in {printed[0]} of {len(TABLES_3_TO_6)} tables; here it is the worse half in"
         f" {worse} of weeks 70 to 73; {items.of_sentences(poor).why}",

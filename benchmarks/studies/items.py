@@ -20,13 +20,17 @@ from hpcgym.errors import HpcgymError
 from hpcgym.files import text_of
 from hpcgym.files.tables import csv_frame
 
+#: The document contradicts itself, so that no program could have both.
+CONTRADICTION = "contradiction"
+
 #: Verdicts -> what each means. The first four are of what is published, in falling order.
 VERDICTS = {
     "exact": "every value is the published one, to the digits that are printed",
     "close": "every value is within 10 % of the published one, or as near as its study says",
     "trend": "at least three quarters of the published orders, signs or sentences hold",
     "not met": "fewer hold",
-    "contradiction": "the document contradicts itself here; the reason says where, and what is so",
+    CONTRADICTION: "the document's numbers do not follow from what it says itself, or from its"
+    " authors' own results; what does not agree is told",
     "drawn": "a picture that prints no numbers, and of which the text says none",
     "quick cut": "only a small cut was run, which is compared with nothing",
     "not run": "the study was not run, or without what the item needs",
