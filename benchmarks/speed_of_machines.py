@@ -25,7 +25,7 @@ from hpcgym import (
     simulate,
 )
 from hpcgym.baselines.schedulers import COSCHEDULERS
-from hpcgym.benchmarks.coscheduling.speed import SHAPES, TRACE, machine_of, trace_jobs
+from hpcgym.benchmarks.coscheduling.speed import SHAPES, machine_of, trace_jobs
 from hpcgym.machine import NodeGroup, find_cluster
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.on_machines import simulates_as_pool
@@ -43,6 +43,9 @@ GROWTH = (1_250, 2_500, 5_000, 10_000, 20_000, 40_000)
 PROCESSES = (24, 64, 128, 256)
 #: Of what the machine can do under a scheduler, with the mean speedup of pairs where jobs share.
 LOAD = 0.9
+
+#: A log, put on the nodes that ELiSE names.
+TRACE = "SDSC-SP2"
 
 Simulations = Mapping[str, Callable[[], Result]]
 
@@ -282,7 +285,7 @@ def log(given: argparse.Namespace) -> Figures:
     speedups, on = generate_speedups(), machine_of(128 * 64, 64)
     rows = []
     for shape in SHAPES if find(TRACE) is not None else ():
-        jobs = trace_jobs(TRACE, shape, speedups)
+        jobs = trace_jobs(TRACE, shape, speedups, 128, 64)
         runs = {
             name: partial(simulate, jobs, name, cluster=on, speedups=speedups)
             for name in ("fcfs", "easy", "easy-co", "filler-co", "popularity-co")

@@ -1,16 +1,15 @@
-"""The whole study of co-scheduling: simulations, tables, pictures, report."""
+"""The whole study of co-scheduling: simulations, tables, report."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from hpcgym.benchmarks.coscheduling import runs, speed, tables
-from hpcgym.benchmarks.coscheduling.runs import Sizes, Task
+from hpcgym.benchmarks.coscheduling.runs import Sizes
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.speedups import read_speedups
@@ -19,8 +18,6 @@ from hpcgym.workload.archive import data_folders
 
 #: ELiSE's file of speedups measured on ARIS, NAS.
 MEASURED_FILE = "lm-aris.compute-NAS.json"
-
-Outcomes = list[tuple[Task, dict[str, Any]]]
 
 
 def find_measured() -> Path | None:
@@ -42,10 +39,9 @@ def reproduce(
     folder: Folder,
     *,
     heatmaps: int = Sizes.heatmaps,
-    shuffles: int = Sizes.measured_shuffles,
     quick: bool = False,
 ) -> tuple[Path, dict[str, pd.DataFrame]]:
-    """Run the study and write tables, pictures and a report; what was simulated before is kept.
+    """Run the study and write tables and a report; what was simulated before is kept.
 
     Parameters
     ----------
@@ -53,7 +49,6 @@ def reproduce(
     folder : where the study is run; outcomes are in its folders ``tasks`` and ``timings``. What is
         timed always runs in this process.
     heatmaps : generated ones of each mean and reading.
-    shuffles : of each set of measured codes.
     quick : a small cut, which is compared with nothing published.
 
     Returns
@@ -63,54 +58,37 @@ def reproduce(
 
     Raises
     ------
-    HpcgymError : numbers below 1, a file that cannot be read or written, or lacks codes, a
+    HpcgymError : a number below 1, a file that cannot be read or written, or lacks codes, a
         simulation that fails, or no matplotlib.
     """
-    for name, number in (("heatmaps", heatmaps), ("shuffles", shuffles)):
-        if number < 1:
-            raise HpcgymError(f"{name} must be a whole number of at least 1, not {number}")
+    if heatmaps < 1:
+        raise HpcgymError(f"heatmaps must be a whole number of at least 1, not {heatmaps}")
     folder.begin(tables.HEAD)
-    sizes = runs.QUICK if quick else Sizes(heatmaps=heatmaps, measured_shuffles=shuffles)
-    tasks = _tasks(measured, sizes, quick)
+    sizes = runs.QUICK if quick else Sizes(heatmaps=heatmaps)
+    tasks = runs.of_pairs(sizes, quick)
+    if measured is not None:
+        tasks += runs.of_mixes(read_speedups(measured), sizes)
     measure = partial(runs.measure, measured=None if measured is None else str(measured))
-    outcomes: dict[str, Outcomes] = {}
-    for task, outcome in zip(tasks, folder.run(measure, tasks, "sets of jobs"), strict=True):
-        outcomes.setdefault(task["part"], []).append((task, outcome))
+    outcomes = list(zip(tasks, folder.run(measure, tasks, "sets of jobs"), strict=True))
     timed = speed.tasks_of(quick, speed.machine_name())
     here = replace(folder, executor="serial", workers=None)  # nothing else runs meanwhile
     timings = list(zip(timed, here.run(speed.measure, timed, "timings", "timings"), strict=True))
     head = tables.HEAD.format(version=__version__, heatmaps=sizes.heatmaps)
     if measured is None:
         head += "\n" + tables.NO_MEASURED.format(file=MEASURED_FILE)
-    made = make_tables(outcomes, timings)
+    made = make_tables(tables.frame(outcomes)) | tables.speeds(timings)
     return folder.publish(head, made, tables.TEXTS, {}, "few jobs and heatmaps" * quick)
 
 
-def make_tables(outcomes: dict[str, Outcomes], timings: Outcomes) -> dict[str, pd.DataFrame]:
-    """Return the tables of the report by name; those of nothing simulated are left out."""
-    pairs = outcomes["pairs"]
+def make_tables(found: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the tables of simulations by name; those of nothing simulated have no rows."""
+    pairs, mixes = (found[found["part"] == part] for part in ("pairs", "mixes"))
     made = {
         "improvements": tables.improvements(pairs),
+        "correlation": tables.correlation(pairs),
         "coschedulers": tables.all_coschedulers(pairs),
         "readings": tables.by_reading(pairs),
-        "files": tables.files(outcomes["files"]),
     }
-    if "mixes" in outcomes:
-        made["mixes"] = tables.mixes(outcomes["mixes"])
-        made["mix-utilisation"] = tables.mix_utilisation(outcomes["mixes"])
-        made["against-easy"] = tables.against_easy(outcomes["shuffles"])
-        made["correlations"] = tables.correlations(outcomes["shuffles"])
-    made["speed"] = speed.synthetic(timings)
-    traces = speed.traces(timings)
-    if len(traces):
-        made["traces"] = traces
+    if len(mixes):
+        made |= {"mixes": tables.mixes(mixes), "mix-utilisation": tables.mix_utilisation(mixes)}
     return made
-
-
-def _tasks(measured: Path | None, sizes: Sizes, quick: bool) -> list[Task]:
-    """Return all tasks."""
-    tasks = runs.of_pairs(sizes, quick) + runs.of_files(sizes)
-    if measured is not None:
-        speedups = read_speedups(measured)
-        tasks += runs.of_mixes(speedups, sizes) + runs.of_shuffles(speedups, sizes)
-    return tasks

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from hpcgym.baselines.schedulers import COSCHEDULERS
-from hpcgym.benchmarks.coscheduling.published import IMPROVEMENTS
+from hpcgym.benchmarks.coscheduling.items import IMPROVEMENTS
 from hpcgym.benchmarks.studies.harness import readings
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.files import find_cluster
-from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups import Heatmap, find_speedups, generate_speedups
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.run import simulate
@@ -32,6 +31,19 @@ LONGER = 10
 
 _DRAWS = 2_000  # choices of codes, of which that with the nearest mean is taken
 
+Task = dict[str, Any]
+#: What is special in no task.
+PLAIN: Task = {
+    "codes": None,
+    "chosen": None,
+    "alike": False,
+    "alone": None,
+    "processes": None,
+    "run_s": None,
+    "rising": False,
+    "arrivals": "at-once",
+}
+
 
 def measure(task: Mapping[str, Any], measured: str | None) -> dict[str, Any]:
     """Simulate shuffles of a set of jobs under EASY and all co-schedulers.
@@ -42,9 +54,8 @@ def measure(task: Mapping[str, Any], measured: str | None) -> dict[str, Any]:
         "codes", names of those that jobs run, or None: all; "chosen", how many are chosen for
         "mean", or None; "alike", whether all pairs have the mean speedup; "alone", a rate or None;
         "processes" and "run_s" of codes whose speedups do not tell them, and whether they are
-        "rising" with the code's mean speedup; "seed" of what is drawn;
-        "jobs"; "arrivals"; "cluster"; "rules" of co-schedulers; "shuffles", seeds; "files", what
-        :func:`with_files` takes, or None.
+        "rising" with the code's mean speedup; "seed" of what is drawn; "jobs"; "arrivals";
+        "cluster"; "rules" of co-schedulers; "shuffles", seeds.
     measured : the file of measured speedups, if a task is of them.
 
     Returns
@@ -58,8 +69,6 @@ def measure(task: Mapping[str, Any], measured: str | None) -> dict[str, Any]:
     """
     speedups = speedups_of(task, measured)
     cluster = find_cluster(task["cluster"])
-    if task["files"] is not None:
-        speedups, cluster = with_files(task, speedups, cluster)
     rows = []
     for shuffle in task["shuffles"]:
         jobs = jobs_of(task, speedups, cluster.processors, shuffle)
@@ -75,18 +84,15 @@ def amounts(result: Result) -> dict[str, float | None]:
 
     Returns
     -------
-    amounts : "makespan_s"; "job_speedup", mean over jobs; "slowed", share of jobs; "wait_s" and
-        "bsld", means; "utilisation", of :func:`utilisation`; "congestion" of files, 1 without any.
+    amounts : "makespan_s"; "job_speedup", mean over jobs; "utilisation", of :func:`utilisation`;
+        "overtaken", share of jobs that start later than one behind them in the queue.
     """
-    metrics = result.metrics
+    later = np.minimum.accumulate(result.start[::-1])[::-1]
     return {
-        "makespan_s": float(metrics["makespan_s"]),
-        "job_speedup": float(metrics["mean_job_speedup"]),
-        "slowed": float(metrics["slowed_share"]),
-        "wait_s": float(metrics["mean_wait_s"]),
-        "bsld": float(metrics["mean_bsld"]),
+        "makespan_s": float(result.metrics["makespan_s"]),
+        "job_speedup": float(result.metrics["mean_job_speedup"]),
         "utilisation": utilisation(result),
-        "congestion": float(metrics.get("io_congestion", 1.0)),
+        "overtaken": float((result.start > later).mean()),
     }
 
 
@@ -128,25 +134,6 @@ def speedups_of(task: Mapping[str, Any], measured: str | None) -> Heatmap:
     if task["alone"] is not None:
         speedups = replace(speedups, alone=np.full(len(speedups), float(task["alone"])))
     return speedups
-
-
-def with_files(
-    task: Mapping[str, Any], speedups: Heatmap, cluster: Cluster
-) -> tuple[Heatmap, Cluster]:
-    """Return codes that read and write, and a machine with a bandwidth.
-
-    "files" of the task: "share", least and greatest of the codes' time, those between evenly, in an
-    order drawn by "seed"; "demand_mb_s" of each core meanwhile; "bandwidth", over what all cores of
-    the machine ask for together.
-    """
-    files = task["files"]
-    order = np.random.default_rng([task["seed"], 4]).permutation(len(speedups))
-    least, greatest = files["share"]
-    share = np.linspace(least, greatest, len(speedups))[order]
-    demand = np.where(share > 0, files["demand_mb_s"], 0.0)
-    speedups = replace(speedups, io_share=share, io_demand_mb_s=demand)
-    all_gb_s = cluster.processors * files["demand_mb_s"] / 1000
-    return speedups, replace(cluster, io_bandwidth_gb_s=files["bandwidth"] * all_gb_s)
 
 
 def chosen(speedups: Heatmap, number: int, mean: float, seed: int) -> Heatmap:
@@ -198,12 +185,6 @@ def codes_of(task: Mapping[str, Any], speedups: Heatmap) -> list[Code]:
     return [Code(name, task["processes"], time) for name, time in names]
 
 
-def generated(codes: int, mean: float, spread: float, seed: int) -> tuple[str, str]:
-    """Return a text that stands for generated speedups, and their digest."""
-    speedups = generate_speedups(codes, mean, spread, seed)
-    return speedups.source, speedups.digest
-
-
 # --- What ELiSE does not say of its experiment, read in several ways ------------------------------
 
 MAIN = "main"
@@ -253,31 +234,20 @@ READINGS = readings(Reading, __file__)
 
 # --- The tasks of the study: which sets of jobs are simulated -------------------------------------
 
-Task = dict[str, Any]
-
 #: ELiSE: "cluster: 100 nodes, 48 cores", "Process count: 256", 500 jobs, 5 shuffles.
 CLUSTER, PROCESSES, JOBS, SHUFFLES = "marconi", 256, 500, 5
-#: 200 nodes of 2 x 10 cores: issue and document do not print a name, the machine is ARIS.
+#: 200 nodes of 2 x 10 cores: the document does not print a number, the machine is ARIS.
 MEASURED_CLUSTER = "aris"
 #: "64, 128, 512, 1024 process count", "4 workloads": one count more each.
 COUNTS = (64, 128, 512, 1024)
 #: What mixes are simulated with -> what is special in tasks of it.
-IN_USE, ALIKE = "nodes in use first", "all pairs alike"
 KINDS: dict[str, Task] = {
     MEASURED: {"rules": BEST},
-    IN_USE: {"rules": {"partners": "fill"}},
-    ALIKE: {"rules": BEST, "alike": True},
+    "nodes in use first": {"rules": {"partners": "fill"}},
+    "all pairs alike": {"rules": BEST, "alike": True},
 }
 #: Mean pair speedups beside the published ones, for what runs make of them.
 MORE_MEANS = (0.95, 1.0, 1.035, 1.2, 1.25)
-#: How much of their time codes read and write, from the least to the greatest share, and what each
-#: core asks for meanwhile [MB/s]: assumptions.
-SHARES = ((0.0, 0.4), (0.3, 0.7))
-DEMAND_MB_S = 10.0
-#: Bandwidths of the machine, over what all of its cores ask for together.
-BANDWIDTHS = (1.0, 0.6, 0.3)
-#: Mean pair speedup of these.
-FILES_MEAN = 1.1
 #: Of whom the heatmap "chosen codes" are chosen from has this mean.
 OF_ALL = 1.1
 
@@ -290,70 +260,49 @@ class Sizes:
     ----------
     heatmaps : generated ones of each reading and mean.
     shuffles : of the mixes of process counts.
-    measured_shuffles : of sets of measured codes.
     jobs : of each set.
     """
 
     heatmaps: int = 20
     shuffles: int = 20
-    measured_shuffles: int = 100
     jobs: int = JOBS
 
 
-QUICK = Sizes(heatmaps=2, shuffles=2, measured_shuffles=6, jobs=60)
+QUICK = Sizes(heatmaps=2, shuffles=2, jobs=60)
 
 
 def of_pairs(sizes: Sizes, quick: bool) -> list[Task]:
     """Return the tasks of the table of mean speedups, under all readings."""
-    names = [MAIN, "no spread"] if quick else list(READINGS)
     tasks = []
-    for name in names:
-        means = [*IMPROVEMENTS, *(MORE_MEANS if name == MAIN else ())]
-        tasks += [
-            _of_mean(name, READINGS[name], mean, seed, sizes.jobs)
-            for mean in sorted(means)
-            for seed in range(sizes.heatmaps)
-        ]
+    for name in [MAIN, "no spread"] if quick else READINGS:
+        reading, means = READINGS[name], sorted([*IMPROVEMENTS, *(MORE_MEANS * (name == MAIN))])
+        for mean in means:
+            for seed in range(sizes.heatmaps):
+                chosen = reading.chosen_of is not None
+                of = reading.chosen_of or reading.codes, OF_ALL if chosen else mean
+                speedups = generate_speedups(*of, reading.spread, seed)
+                tasks.append(
+                    PLAIN
+                    | {
+                        "part": "pairs",
+                        "reading": name,
+                        "mean": mean,
+                        "seed": seed,
+                        "speedups": speedups.source,
+                        "digest": speedups.digest,
+                        "chosen": reading.codes if chosen else None,
+                        "alone": reading.alone,
+                        "processes": PROCESSES,
+                        "run_s": list(reading.run_s),
+                        "rising": reading.rising,
+                        "arrivals": reading.arrivals,
+                        "rules": dict(reading.rules),
+                        "cluster": CLUSTER,
+                        "jobs": sizes.jobs,
+                        "shuffles": list(range(SHUFFLES)),
+                    }
+                )
     return tasks
-
-
-def _of_mean(name: str, reading: Reading, mean: float, seed: int, jobs: int) -> Task:
-    """Return a task with a generated heatmap of a mean."""
-    if reading.chosen_of is None:
-        source, digest = generated(reading.codes, mean, reading.spread, seed)
-    else:
-        source, digest = generated(reading.chosen_of, OF_ALL, reading.spread, seed)
-    chosen = None if reading.chosen_of is None else reading.codes
-    return _task(
-        {"part": "pairs", "reading": name, "mean": mean, "seed": seed},
-        speedups=source,
-        digest=digest,
-        chosen=chosen,
-        alone=reading.alone,
-        processes=PROCESSES,
-        run_s=list(reading.run_s),
-        rising=reading.rising,
-        arrivals=reading.arrivals,
-        rules=dict(reading.rules),
-        cluster=CLUSTER,
-        jobs=jobs,
-        shuffles=list(range(SHUFFLES)),
-    )
-
-
-def of_files(sizes: Sizes) -> list[Task]:
-    """Return the tasks of a file system that all jobs share, under the reading "filled nodes"."""
-    reading = READINGS["filled nodes"]
-    return [
-        {
-            **_of_mean("filled nodes", reading, FILES_MEAN, seed, sizes.jobs),
-            "part": "files",
-            "files": {"share": share, "demand_mb_s": DEMAND_MB_S, "bandwidth": bandwidth},
-        }
-        for share in map(list, SHARES)
-        for bandwidth in BANDWIDTHS
-        for seed in range(sizes.heatmaps)
-    ]
 
 
 def of_mixes(speedups: Heatmap, sizes: Sizes) -> list[Task]:
@@ -363,90 +312,26 @@ def of_mixes(speedups: Heatmap, sizes: Sizes) -> list[Task]:
     ------
     HpcgymError : the speedups have no codes of some of these process counts.
     """
-    tasks = []
-    for mix in range(1, len(COUNTS) + 1):
-        codes = codes_with(speedups, COUNTS[:mix])
-        tasks += [
-            _of_file(
-                {"part": "mixes", "mix": mix_name(mix), "kind": kind},
-                speedups,
-                codes=codes,
-                jobs=sizes.jobs,
-                shuffles=[shuffle],
-                **rules,
-            )
-            for kind, rules in KINDS.items()
-            for shuffle in range(sizes.shuffles)
-        ]
-    return tasks
-
-
-def of_shuffles(speedups: Heatmap, sizes: Sizes) -> list[Task]:
-    """Return the tasks of shuffles of measured codes: all, and those that fit on half nodes."""
-    half = find_cluster(MEASURED_CLUSTER).processors // 2
-    of = zip(speedups.codes, speedups.processes.tolist(), strict=True)
-    fitting = [name for name, size in of if size <= half]
-    sets = {
-        f"all {len(speedups)}": (list(speedups.codes), MEASURED),
-        f"{len(fitting)} that fit on half nodes": (fitting, MEASURED),
-        f"these, {IN_USE}": (fitting, IN_USE),
-    }
-    return [
-        _of_file(
-            {"part": "shuffles", "set": name},
-            speedups,
-            codes=codes,
-            jobs=sizes.jobs,
-            shuffles=[shuffle],
-            **KINDS[kind],
-        )
-        for name, (codes, kind) in sets.items()
-        for shuffle in range(sizes.measured_shuffles)
-    ]
-
-
-def mix_name(number: int) -> str:
-    """Return what the mix of so many process counts is called."""
-    return "+".join(map(str, COUNTS[:number]))
-
-
-def codes_with(speedups: Heatmap, counts: Sequence[int]) -> list[str]:
-    """Return the codes that have one of these numbers of processes.
-
-    Raises
-    ------
-    HpcgymError : there are none of one of them.
-    """
     of = list(zip(speedups.codes, speedups.processes.tolist(), strict=True))
-    for count in counts:
+    for count in COUNTS:
         if all(processes != count for _, processes in of):
             raise HpcgymError(f"{speedups.source} has no code of {count} processes")
-    return [name for name, processes in of if processes in counts]
-
-
-def _of_file(labels: Task, speedups: Heatmap, **given: Any) -> Task:
-    """Return a task with measured speedups, processes and run times."""
-    return _task(
-        {**labels, "seed": 0},
-        speedups=MEASURED,
-        digest=speedups.digest,
-        cluster=MEASURED_CLUSTER,
-        **given,
-    )
-
-
-def _task(labels: Task, **given: Any) -> Task:
-    """Return a task with all that :func:`runs.measure` needs."""
-    plain: Task = {
-        "codes": None,
-        "chosen": None,
-        "alike": False,
-        "alone": None,
-        "processes": None,
-        "run_s": None,
-        "rising": False,
-        "arrivals": "at-once",
-        "rules": {},
-        "files": None,
-    }
-    return {**labels, **plain, **given}
+    return [
+        PLAIN
+        | {
+            "part": "mixes",
+            "mix": "+".join(map(str, COUNTS[:mix])),
+            "kind": kind,
+            "seed": 0,
+            "speedups": MEASURED,
+            "digest": speedups.digest,
+            "codes": [name for name, processes in of if processes in COUNTS[:mix]],
+            "cluster": MEASURED_CLUSTER,
+            "jobs": sizes.jobs,
+            "shuffles": [shuffle],
+        }
+        | special
+        for mix in range(1, len(COUNTS) + 1)
+        for kind, special in KINDS.items()
+        for shuffle in range(sizes.shuffles)
+    ]

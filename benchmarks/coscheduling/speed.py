@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from hpcgym.benchmarks.coscheduling.published import DAYS_AN_HOUR, REPETITIONS, TRACE_JOBS, TRACES
+from hpcgym.benchmarks.coscheduling.items import DAYS_AN_HOUR, TRACE_NODES
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups import Heatmap, generate_speedups
-from hpcgym.naming import DAY_S, HOUR_S
+from hpcgym.naming import DAY_S
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import Code, assign_codes, generate_code_jobs, load_workload
 from hpcgym.workload.archive import find
@@ -26,32 +25,22 @@ NODE = 32
 #: Processes and shortest and longest run times [s] of the NAS codes on Grvingt, in NASx10.
 PROCESSES, RUN_S = (32, 64, 128), (486.0, 4540.0)
 CODES = 16
-TRACE = "SDSC-SP2"
-TRACE_NODES, PPN = 128, 64  # "128 nodes, 64 ppn"
-#: How a job of the trace of p processors is put on these nodes.
-SHAPES = {
-    "p processes": "64 to a node",
-    "64 p processes": "a node for each processor of the log",
-}
+REPETITIONS = 50  # "50 repetitions per experiment"
+#: How a job of p processors of a log is put on nodes: on p cores, or on p whole nodes.
+SHAPES = ("p processes", "p nodes")
 
 
 def tasks_of(quick: bool, machine: str) -> list[dict[str, Any]]:
-    """Return the tasks; a trace that is not at hand has none."""
-    repeats = 2 if quick else REPETITIONS
+    """Return the tasks; a log that is not at hand has none."""
     tasks: list[dict[str, Any]] = [
-        {"jobs": jobs, "cores": cores, "scheduler": name, "repeats": repeats, "machine": machine}
+        {"jobs": jobs, "cores": cores, "repeats": 2 if quick else REPETITIONS}
         for jobs, by_cores in DAYS_AN_HOUR.items()
         for cores in by_cores
-        for name in SCHEDULERS
         if not quick or jobs * cores <= 10**6
     ]
-    if not quick and find(TRACE) is not None:
-        tasks += [
-            {"trace": TRACE, "shape": shape, "scheduler": name, "repeats": 3, "machine": machine}
-            for shape in SHAPES
-            for name in SCHEDULERS
-        ]
-    return tasks
+    logs = [] if quick else [name for name in TRACE_NODES if find(name) is not None]
+    tasks += [{"trace": name, "shape": of, "repeats": 3} for name in logs for of in SHAPES]
+    return [task | {"scheduler": name, "machine": machine} for task in tasks for name in SCHEDULERS]
 
 
 def measure(task: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,9 +58,10 @@ def measure(task: Mapping[str, Any]) -> dict[str, Any]:
     """
     speedups = generate_speedups(CODES)
     if "trace" in task:
-        jobs = trace_jobs(task["trace"], task["shape"], speedups)
-        workloads = [jobs] * task["repeats"]
-        cluster = machine_of(TRACE_NODES * PPN, PPN)
+        nodes, ppn = TRACE_NODES[task["trace"]]
+        workloads = [trace_jobs(task["trace"], task["shape"], speedups, nodes, ppn)]
+        workloads *= task["repeats"]
+        cluster = machine_of(nodes * ppn, ppn)
     else:
         workloads = [set_of(task["jobs"], speedups, seed) for seed in range(task["repeats"])]
         cluster = machine_of(task["cores"], NODE)
@@ -95,16 +85,16 @@ def set_of(jobs: int, speedups: Heatmap, seed: int) -> Workload:
     return generate_code_jobs(codes, jobs, seed=seed)
 
 
-def trace_jobs(trace: str, shape: str, speedups: Heatmap) -> Workload:
+def trace_jobs(trace: str, shape: str, speedups: Heatmap, nodes: int, ppn: int) -> Workload:
     """Return the jobs of a log with codes drawn for them; see :data:`SHAPES`."""
     jobs = assign_codes(load_workload(trace), speedups.codes, seed=0)
     if shape == "p processes":
         return jobs
     wide = {
-        name: PPN * jobs.columns[name] for name in ("requested_processors", "allocated_processors")
+        name: ppn * jobs.columns[name] for name in ("requested_processors", "allocated_processors")
     }
     return Workload.from_columns(
-        {**jobs.columns, **wide}, header=jobs.header, processors=PPN * TRACE_NODES, name=jobs.name
+        {**jobs.columns, **wide}, header=jobs.header, processors=ppn * nodes, name=jobs.name
     )
 
 
@@ -124,54 +114,3 @@ def machine_name() -> str:
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or "unknown"
-
-
-# --- Tables ---------------------------------------------------------------------------------------
-
-Outcomes = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
-
-
-def synthetic(outcomes: Outcomes) -> pd.DataFrame:
-    """Return simulated days an hour of generated sets, beside the published."""
-    rows = []
-    for task, outcome in outcomes:
-        if "trace" in task:
-            continue
-        published = DAYS_AN_HOUR[task["jobs"]][task["cores"]]
-        row: dict[str, Any] = {
-            "jobs": task["jobs"],
-            "cores": task["cores"],
-            "scheduler": task["scheduler"],
-            "published days/h": published if task["scheduler"] in ("fcfs", "easy") else np.nan,
-        }
-        rows.append(row | _speeds(outcome, row["published days/h"], task["repeats"]))
-    return pd.DataFrame(rows)
-
-
-def traces(outcomes: Outcomes) -> pd.DataFrame:
-    """Return simulated days an hour of the document's logs, beside the published."""
-    rows: list[dict[str, Any]] = []
-    for task, outcome in outcomes:
-        if "trace" in task:
-            published = TRACES[task["trace"]].get(task["scheduler"], np.nan)
-            row = {
-                "trace": task["trace"],
-                "jobs": outcome["jobs"],
-                "published jobs": TRACE_JOBS[task["trace"]],
-                "a job of p processors": task["shape"],
-                "scheduler": task["scheduler"],
-                "published days/h": published,
-            }
-            rows.append(row | _speeds(outcome, published, task["repeats"]))
-    return pd.DataFrame(rows)
-
-
-def _speeds(outcome: Mapping[str, Any], published: float, repeats: int) -> dict[str, Any]:
-    ours = outcome["days"] / (outcome["cpu_s"] / HOUR_S)
-    return {
-        "ours days/h": ours,
-        "times as fast": ours / published,
-        "simulated days": outcome["days"] / repeats,
-        "ms a run": 1e3 * outcome["cpu_s"] / repeats,
-        "jobs a second": int(outcome["jobs"] * repeats / outcome["cpu_s"]),
-    }

@@ -2,310 +2,215 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from hpcgym.benchmarks.coscheduling import runs
-from hpcgym.benchmarks.coscheduling.published import IMPROVEMENTS, TRACES
+from hpcgym.benchmarks.coscheduling.items import DAYS_AN_HOUR, IMPROVEMENTS, TRACE_JOBS, TRACES
 from hpcgym.benchmarks.coscheduling.speed import machine_name
 from hpcgym.benchmarks.studies import tables
-from hpcgym.benchmarks.studies.tables import pearson
 from hpcgym.naming import HOUR_S
 
-# --- The tables of the study, ours beside the published values ------------------------------------
-
-Floats = NDArray[np.float64]
-#: Tasks, each with what :func:`runs.measure` returns of it.
+#: Tasks, each with what its function returns of it.
 Outcomes = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
 
 #: The document's simple co-scheduling, which the table of improvements is read to be of.
 SIMPLE = "easy-co"
 COSCHEDULERS = [name for name in runs.SCHEDULERS if name != runs.REFERENCE]
-#: Those under which jobs share nodes.
-SHARING = [name for name in COSCHEDULERS if name != "easy-spread"]
-#: Schedulers in the table of files.
-OF_FILES = (runs.REFERENCE, "easy-spread", SIMPLE, "sjf-co")
 CLOSE = 3.0  # percentage points
 OF_RUNS = "mean over jobs"
 #: Readings that differ in how nodes are chosen -> the rule.
 PARTNERS = {runs.MAIN: "best", "filled nodes": "fill", "first partners": "first"}
 
 
-def values(outcome: Mapping[str, Any], scheduler: str, what: str) -> Floats:
-    """Return an amount of each shuffle; None becomes NaN.
+def frame(outcomes: Outcomes) -> pd.DataFrame:
+    """Return a row for each simulation: labels of its task, and its amounts.
 
-    ``what`` is one of :func:`runs.amounts`; "improvement", the makespan of EASY over that of the
-    scheduler - 1 [%]; or "saved", 1 - the makespan of the scheduler over that of EASY [%].
+    Columns are those of :func:`hpcgym.benchmarks.coscheduling.runs.amounts` and "improvement", the
+    makespan of EASY over that of the scheduler - 1 [%]; "saved", 1 - the second over the first [%].
     """
-    by_name = {name: _rows(outcome, name) for name in (scheduler, runs.REFERENCE)}
-    if what in ("improvement", "saved"):
-        ours = _column(by_name[scheduler], "makespan_s")
-        reference = _column(by_name[runs.REFERENCE], "makespan_s")
-        share = reference / ours - 1 if what == "improvement" else 1 - ours / reference
-        return 100 * share
-    return _column(by_name[scheduler], what)
-
-
-def text_of(mean: float) -> str:
-    """Return a mean speedup as the document prints it."""
-    return f"{mean:.2f}"
-
-
-def _rows(outcome: Mapping[str, Any], scheduler: str) -> list[Mapping[str, Any]]:
-    return [row for row in outcome["rows"] if row["scheduler"] == scheduler]
-
-
-def _column(rows: Iterable[Mapping[str, Any]], what: str) -> Floats:
-    return np.array([np.nan if row[what] is None else row[what] for row in rows], np.float64)
+    labels = ("part", "reading", "mean", "seed", "mix", "kind")
+    rows = [
+        {name: task.get(name) for name in labels} | {"mean pair": outcome["mean_pair"]} | row
+        for task, outcome in outcomes
+        for row in outcome["rows"]
+    ]
+    found = pd.DataFrame(rows)
+    key = [*labels, "shuffle"]
+    easy = found[found["scheduler"] == runs.REFERENCE].set_index(key)["makespan_s"]
+    times = easy.reindex(pd.MultiIndex.from_frame(found[key])).to_numpy() / found["makespan_s"]
+    return found.assign(improvement=100 * (times - 1), saved=100 * (1 - 1 / times))
 
 
 # --- Mean speedups of pairs -----------------------------------------------------------------------
 
 
-def over_heatmaps(outcomes: Outcomes, reading: str, scheduler: str, what: str) -> dict[float, Any]:
-    """Return mean speedup -> an amount of each heatmap, the mean over its shuffles."""
-    found: dict[float, list[float]] = {}
-    for task, outcome in outcomes:
-        if task["reading"] == reading:
-            mean = float(values(outcome, scheduler, what).mean())
-            found.setdefault(task["mean"], []).append(mean)
-    return {mean: np.array(of) for mean, of in sorted(found.items())}
+def by_heatmap(found: pd.DataFrame, reading: str, scheduler: str, what: str) -> pd.DataFrame:
+    """Return an amount by mean speedup and heatmap, the mean over shuffles; (means, heatmaps)."""
+    rows = found[(found["reading"] == reading) & (found["scheduler"] == scheduler)]
+    return rows.pivot_table(what, "mean", "seed")
 
 
-def improvements(outcomes: Outcomes) -> pd.DataFrame:
+def improvements(found: pd.DataFrame) -> pd.DataFrame:
     """Return the document's table under the main reading, of its simple co-scheduling."""
-    found = {
-        what: over_heatmaps(outcomes, runs.MAIN, SIMPLE, what)
+    gain, saved, speedup = (
+        by_heatmap(found, runs.MAIN, SIMPLE, what)
         for what in ("improvement", "saved", "job_speedup")
-    }
+    )
     rows = []
     for mean, published in IMPROVEMENTS.items():
-        ours = found["improvement"][mean]
+        ours = gain.loc[mean].to_numpy()
         apart = float(ours.mean()) - published
         low, high = np.percentile(ours, [2.5, 97.5])
         rows.append(
             {
-                "mean pair speedup": text_of(mean),
+                "mean pair speedup": f"{mean:.2f}",
                 "published %": published,
                 "ours %": float(ours.mean()),
                 "95 % interval of the mean": tables.interval(ours, 1),
                 "apart (points)": f"{apart:+.1f}",
                 "within 3 points": "yes" if abs(apart) <= CLOSE else "no",
                 "95 % of heatmaps": f"{low:.1f} to {high:.1f}",
-                "makespan saved %": float(found["saved"][mean].mean()),
-                "job speedup (ratio)": float(found["job_speedup"][mean].mean()),
+                "makespan saved %": float(saved.loc[mean].to_numpy().mean()),
+                "job speedup (ratio)": float(speedup.loc[mean].to_numpy().mean()),
             }
         )
     return pd.DataFrame(rows)
 
 
-def all_coschedulers(outcomes: Outcomes) -> pd.DataFrame:
+def all_coschedulers(found: pd.DataFrame) -> pd.DataFrame:
     """Return improvements of all co-schedulers, by how nodes beside others are chosen [%]."""
-    rows = []
-    for reading, partners in PARTNERS.items():
-        gains = {
-            name: over_heatmaps(outcomes, reading, name, "improvement") for name in COSCHEDULERS
+    here = [name for name in PARTNERS if name in set(found["reading"])]
+    gains = {
+        (reading, name): by_heatmap(found, reading, name, "improvement").mean(axis=1)
+        for reading in here
+        for name in COSCHEDULERS
+    }
+    return pd.DataFrame(
+        {
+            "partners": PARTNERS[reading],
+            "mean pair speedup": f"{mean:.2f}",
+            "published %": published,
         }
-        for mean, published in IMPROVEMENTS.items() if gains[SIMPLE] else ():
-            row = {
-                "partners": partners,
-                "mean pair speedup": text_of(mean),
-                "published %": published,
-            }
-            rows.append(row | {f"{name} %": float(of[mean].mean()) for name, of in gains.items()})
-    return pd.DataFrame(rows)
-
-
-def by_reading(outcomes: Outcomes) -> pd.DataFrame:
-    """Return improvements of the simple co-scheduling under each reading, less those published."""
-    rows = []
-    for name, reading in runs.READINGS.items():
-        found = over_heatmaps(outcomes, name, SIMPLE, "improvement")
-        if found:
-            ours = {mean: float(found[mean].mean()) for mean in IMPROVEMENTS}
-            rows.append(_reading_row(name, reading.meaning, ours))
-    rows.append(
-        _reading_row(
-            OF_RUNS,
-            "the speedup is the mean over the jobs of a run, not over pairs",
-            at_runs(outcomes),
-        )
+        | {f"{name} %": float(gains[reading, name][mean]) for name in COSCHEDULERS}
+        for reading in here
+        for mean, published in IMPROVEMENTS.items()
     )
+
+
+def by_reading(found: pd.DataFrame) -> pd.DataFrame:
+    """Return improvements of the simple co-scheduling under each reading, less those published."""
+    said = {name: (of.meaning, by_heatmap(found, name, SIMPLE, "improvement").mean(axis=1))
+            for name, of in runs.READINGS.items() if name in set(found["reading"])}  # fmt: skip
+    said[OF_RUNS] = "the speedup is the mean over the jobs of a run, not over pairs", at_runs(found)
+    rows = []
+    for name, (meaning, gain) in said.items():
+        row: dict[str, Any] = {"reading": name, "what is read so": meaning}
+        row |= {f"{mean:.2f} %": float(gain[mean]) for mean in IMPROVEMENTS}
+        apart = [float(gain[mean]) - published for mean, published in IMPROVEMENTS.items()]
+        row["apart (points)"] = ", ".join(f"{one:+.1f}" for one in apart)
+        row["within 3 points"] = f"{sum(abs(one) <= CLOSE for one in apart)} of {len(apart)}"
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
-def _reading_row(name: str, meaning: str, ours: Mapping[float, float]) -> dict[str, Any]:
-    row: dict[str, Any] = {"reading": name, "what is read so": meaning}
-    row |= {f"{text_of(mean)} %": ours[mean] for mean in IMPROVEMENTS}
-    apart = np.array([ours[mean] - published for mean, published in IMPROVEMENTS.items()])
-    row["apart (points)"] = ", ".join(f"{one:+.1f}" for one in apart)
-    row["within 3 points"] = f"{int((np.abs(apart) <= CLOSE).sum())} of {len(apart)}"
-    return row
-
-
-def at_runs(outcomes: Outcomes) -> dict[float, float]:
+def at_runs(found: pd.DataFrame) -> pd.Series:
     """Return the improvement where the mean speedup of a run's jobs is as published.
 
     Of each series of heatmaps that differ in their mean alone, between the nearest two, linearly;
     the mean over the series that reach so far.
     """
-    speedups = over_heatmaps(outcomes, runs.MAIN, SIMPLE, "job_speedup")
-    gains = over_heatmaps(outcomes, runs.MAIN, SIMPLE, "improvement")
-    x, y = np.array(list(speedups.values())), np.array(list(gains.values()))
-    found = {}
-    for published in IMPROVEMENTS:
-        at = [_between(x[:, k], y[:, k], published) for k in range(x.shape[1])]
-        found[published] = float(np.mean([one for one in at if np.isfinite(one)] or [np.nan]))
-    return found
+    x, y = (by_heatmap(found, runs.MAIN, SIMPLE, what) for what in ("job_speedup", "improvement"))
+    at = list(IMPROVEMENTS)
+    series = [np.interp(at, *_rising(x[k], y[k]), left=np.nan, right=np.nan) for k in x.columns]
+    return pd.DataFrame(series, columns=at).mean()
 
 
-def _between(x: Floats, y: Floats, at: float) -> float:
-    """Return y at a place, linearly; NaN beyond the ends."""
-    order = np.argsort(x)
-    return float(np.interp(at, x[order], y[order], left=np.nan, right=np.nan))
+def _rising(x: pd.Series, y: pd.Series) -> tuple[Any, Any]:
+    order = np.argsort(x.to_numpy())
+    return x.to_numpy()[order], y.to_numpy()[order]
 
 
-# --- Files ----------------------------------------------------------------------------------------
+def correlation(found: pd.DataFrame) -> pd.DataFrame:
+    """Return how improvement and mean speedup go together over workloads and shuffles.
 
-
-def files(outcomes: Outcomes) -> pd.DataFrame:
-    """Return what a shared file system leaves of the gain over EASY, by its bandwidth."""
-    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for task, outcome in outcomes:
-        low, high = (round(100 * share) for share in task["files"]["share"])
-        case = f"{low} to {high} %", f"{task['files']['bandwidth']:.0%}"
-        found.setdefault(case, []).append(outcome)
-    rows = []
-    for (share, bandwidth), of in found.items():
-        for name in OF_FILES:
-            # a heatmap is one: the mean over its shuffles
-            gain = np.array([values(one, name, "improvement").mean() for one in of])
-            rows.append(
-                {
-                    "I/O of codes": share,
-                    "bandwidth": bandwidth,
-                    "scheduler": name,
-                    "makespan (h)": float(pooled(of, name, "makespan_s").mean()) / HOUR_S,
-                    "improvement %": float(gain.mean()),
-                    "95 % interval": "" if name == runs.REFERENCE else tables.interval(gain, 1),
-                    "mean BSLD": float(pooled(of, name, "bsld").mean()),
-                    "job speedup (ratio)": float(pooled(of, name, "job_speedup").mean()),
-                    "I/O congestion": float(pooled(of, name, "congestion").mean()),
-                }
-            )
-    return pd.DataFrame(rows)
-
-
-# --- Mixes and shuffles ---------------------------------------------------------------------------
-
-
-def mixes(outcomes: Outcomes) -> pd.DataFrame:
-    """Return improvements and utilisations by mix of process counts."""
-    rows = []
-    for (mix, kind), of in _by_mix(outcomes).items():
-        row: dict[str, Any] = {
-            "processes": mix,
-            "speedups": kind,
-            "mean pair speedup (ratio)": of[0]["mean_pair"],
-        }
-        for name in COSCHEDULERS:
-            row[f"{name} %"] = float(pooled(of, name, "improvement").mean())
-        row[f"95 % interval of {SIMPLE}"] = tables.interval(pooled(of, SIMPLE, "improvement"), 1)
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def mix_utilisation(outcomes: Outcomes) -> pd.DataFrame:
-    """Return the utilisation until the queue is empty by mix of process counts."""
-    rows = []
-    for (mix, kind), of in _by_mix(outcomes).items():
-        row: dict[str, Any] = {"processes": mix, "speedups": kind}
-        for name in runs.SCHEDULERS:
-            row[f"{name} (share)"] = float(np.nanmean(pooled(of, name, "utilisation")))
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def _by_mix(outcomes: Outcomes) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
-    """Return mix and kind -> outcomes."""
-    found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for task, outcome in outcomes:
-        found.setdefault((task["mix"], task["kind"]), []).append(outcome)
-    return found
-
-
-def pooled(outcomes: Sequence[Mapping[str, Any]], scheduler: str, what: str) -> Floats:
-    """Return an amount of all shuffles of some outcomes."""
-    return np.concatenate([values(outcome, scheduler, what) for outcome in outcomes])
-
-
-def by_set(outcomes: Outcomes) -> dict[str, list[Mapping[str, Any]]]:
-    """Return set of measured codes -> the outcomes of its shuffles."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for task, outcome in outcomes:
-        found.setdefault(task["set"], []).append(outcome)
-    return found
-
-
-def against_easy(outcomes: Outcomes) -> pd.DataFrame:
-    """Return what each co-scheduler gains over EASY, over shuffles of measured codes."""
-    rows = [
-        {"codes": codes, "scheduler": name, **_beside_easy(of, name)}
-        for codes, of in by_set(outcomes).items()
-        for name in runs.SCHEDULERS
-    ]
-    return pd.DataFrame(rows)
-
-
-def _beside_easy(of: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
-    """Return means over shuffles, and what there is of EASY itself."""
-    gain = pooled(of, name, "improvement")
-    reference = name == runs.REFERENCE
-    return {
-        "improvement %": float(gain.mean()),
-        "95 % interval": "" if reference else tables.interval(gain, 1),
-        "better than EASY": "" if reference else f"{int((gain > 0).sum())} of {len(gain)}",
-        "job speedup (ratio)": float(pooled(of, name, "job_speedup").mean()),
-        "share of jobs slowed": float(pooled(of, name, "slowed").mean()),
-        "utilisation (share)": float(np.nanmean(pooled(of, name, "utilisation"))),
-        "mean wait (h)": float(pooled(of, name, "wait_s").mean()) / HOUR_S,
-    }
-
-
-def correlations(outcomes: Outcomes) -> pd.DataFrame:
-    """Return how improvements over shuffles go together with job speedups and utilisations.
-
-    Also of the means of the co-schedulers under which jobs share nodes.
+    A series is a heatmap with its four published means, and five shuffles of each: Pearson's
+    correlation over these twenty. The document prints four means, whose correlation is beside it.
     """
+    printed = tables.pearson(np.array(list(IMPROVEMENTS)), np.array(list(IMPROVEMENTS.values())))
     rows = []
-    for codes, of in by_set(outcomes).items():
-        amounts = {
-            what: [pooled(of, name, what) for name in SHARING]
-            for what in ("improvement", "job_speedup", "utilisation")
-        }
-        means = {what: np.array([np.nanmean(one) for one in a]) for what, a in amounts.items()}
-        series = {
-            name: {what: a[k] for what, a in amounts.items()} for k, name in enumerate(SHARING)
-        }
-        for name, one in (series | {"means of these": means}).items():
-            row: dict[str, Any] = {"codes": codes, "scheduler": name}
-            for what in ("job_speedup", "utilisation"):
-                row[what.replace("_", " ")] = _correlation(one[what], one["improvement"])
-            rows.append(row)
+    for name in PARTNERS:
+        part = found[(found["reading"] == name) & (found["scheduler"] == SIMPLE)]
+        part = part[part["mean"].isin(list(IMPROVEMENTS))]
+        r = [
+            tables.pearson(of["mean"].to_numpy(), of["improvement"].to_numpy())
+            for _, of in part.groupby("seed")
+        ]
+        if r:
+            row = {"reading": name, "heatmaps": len(r), "above 0": int((np.array(r) > 0).sum())}
+            rows.append(row | {"least": min(r), "mean": float(np.mean(r)), "published": printed})
     return pd.DataFrame(rows)
 
 
-def _correlation(x: Floats, y: Floats) -> str:
-    """Return Pearson's correlation with the 95 % interval of resamples."""
-    drawn = np.random.default_rng(0).integers(0, len(x), (2_000, len(x)))
-    resampled = np.array([pearson(x[rows], y[rows]) for rows in drawn])
-    known = resampled[np.isfinite(resampled)]
-    low, high = np.percentile(known, [2.5, 97.5]) if len(known) else (np.nan, np.nan)
-    return f"{pearson(x, y):+.2f} [{low:+.2f}, {high:+.2f}]"
+# --- Mixes of process counts ----------------------------------------------------------------------
+
+
+def mixes(found: pd.DataFrame) -> pd.DataFrame:
+    """Return improvements by mix of process counts, and who is overtaken by later jobs."""
+    rows = []
+    for (mix, kind), part in found.groupby(["mix", "kind"], sort=False):
+        of = {name: part[part["scheduler"] == name] for name in runs.SCHEDULERS}
+        row: dict[str, Any] = {"processes": mix, "speedups": kind}
+        row["mean pair speedup (ratio)"] = float(part["mean pair"].mean())
+        row |= {f"{name} %": float(of[name]["improvement"].mean()) for name in COSCHEDULERS}
+        gain = of[SIMPLE]["improvement"].to_numpy()
+        row[f"95 % interval of {SIMPLE}"] = tables.interval(gain, 1)
+        for name in (runs.REFERENCE, SIMPLE, "filler-co"):
+            row[f"{name}: overtaken"] = float(of[name]["overtaken"].mean())
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def mix_utilisation(found: pd.DataFrame) -> pd.DataFrame:
+    """Return the utilisation until the queue is empty by mix of process counts."""
+    means = found.groupby(["mix", "kind", "scheduler"], sort=False)["utilisation"].mean()
+    table = means.unstack(sort=False).add_suffix(" (share)").reset_index()
+    return table.rename(columns={"mix": "processes", "kind": "speedups"}).rename_axis(columns=None)
+
+
+# --- Simulated days an hour -----------------------------------------------------------------------
+
+
+def speeds(timings: Outcomes) -> dict[str, pd.DataFrame]:
+    """Return simulated days an hour beside the published: "speed" of sets, "traces" of logs."""
+    made: dict[str, list[dict[str, Any]]] = {"speed": [], "traces": []}
+    for task, outcome in timings:
+        name = task["scheduler"]
+        if "trace" in task:
+            published = TRACES[task["trace"]].get(name, np.nan)
+            row = {"trace": task["trace"], "jobs": outcome["jobs"]}
+            row |= {"published jobs": TRACE_JOBS[task["trace"]]}
+            row |= {"a job of p processors": task["shape"]}
+        else:
+            published = DAYS_AN_HOUR[task["jobs"]][task["cores"]] if name != SIMPLE else np.nan
+            row = {"jobs": task["jobs"], "cores": task["cores"]}
+        ours = outcome["days"] / (outcome["cpu_s"] / HOUR_S)
+        made["traces" if "trace" in task else "speed"].append(
+            row
+            | {
+                "scheduler": name,
+                "published days/h": published,
+                "ours days/h": ours,
+                "times as fast": ours / published,
+                "simulated days": outcome["days"] / task["repeats"],
+                "ms a run": 1e3 * outcome["cpu_s"] / task["repeats"],
+                "jobs a second": int(outcome["jobs"] * task["repeats"] / outcome["cpu_s"]),
+            }
+        )
+    return {name: pd.DataFrame(rows) for name, rows in made.items()}
 
 
 # --- The report of the study ----------------------------------------------------------------------
@@ -316,6 +221,6 @@ HEAD, TEXTS = tables.read_texts(
 )
 
 NO_MEASURED = """\
-**Without measured speedups**: the mixes of process counts and the shuffles of measured codes are
-left out. They need ELiSE's `{file}`, in a folder of HPCGYM_DATA or named by `--speedups-file`.
+**Without measured speedups**: the mixes of process counts are left out. They need ELiSE's `{file}`,
+in a folder of HPCGYM_DATA or named by `--speedups-file`.
 """

@@ -1,7 +1,8 @@
-"""One trace under one reading of the paper: its weeks, its policies, and grids of weights."""
+"""One trace under one reading of the paper: weeks, pure policies, all vectors, searches."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,11 +10,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.baselines.schedulers import find_scheduler
-from hpcgym.benchmarks.mixed_policies.published import SPLIT
-from hpcgym.benchmarks.studies.harness import Progress, load_jobs, no_progress, readings
+from hpcgym.benchmarks.studies.harness import (
+    Folder,
+    Progress,
+    check_same_jobs,
+    load_jobs,
+    no_progress,
+    readings,
+)
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice
@@ -24,6 +32,10 @@ from hpcgym.simulation.batch import BatchSimulator
 from hpcgym.workload.extracts import slices
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
+
+Floats = NDArray[np.float64]
+#: Weeks or months by number.
+Parts = Mapping[int, Workload]
 
 # --- The two ways to read the paper ---------------------------------------------------------------
 
@@ -52,17 +64,6 @@ class Reading:
 
 
 READINGS = readings(Reading, __file__)
-
-
-def find_reading(name: str) -> Reading:
-    """Return a reading by name.
-
-    Raises
-    ------
-    HpcgymError : an unknown name.
-    """
-    check_choice("reading", name, READINGS)
-    return READINGS[name]
 
 
 def weeks(workload: Workload, reading: Reading, number: int | None) -> dict[int, Workload]:
@@ -103,8 +104,6 @@ def _periods(
 
 
 # --- All vectors of three weights on a grid -------------------------------------------------------
-
-Floats = NDArray[np.float64]
 
 #: The features of Legrand et al. 2018, section 7.
 THREE = ("processors", "requested", "wait")
@@ -162,6 +161,12 @@ PURE = tuple(POLICIES)[:12]
 #: Section 5.2: seconds of waiting after which a job goes to the head of the queue.
 THRESHOLD_S = 200_000
 
+#: Section 8.1.2: "Each dimension of the vector gets 100 point"; of months the paper says nothing.
+POINTS, MONTH_POINTS = 100, 30
+
+#: Section 7.2.1: weeks of training and testing; section 9.3 halves the weeks of other traces.
+SPLIT = {"SDSC-SP2": ((28, 64), (65, 100))}
+
 
 class Study:
     """The weeks and months of a trace, and the bounded slowdowns of policies on them.
@@ -169,8 +174,9 @@ class Study:
     Parameters
     ----------
     source : a trace of the archive, a file or a generator, as for ``hpcgym simulate``.
-    reading : "text" or "numbers", see ``readings.READINGS``.
+    reading : "text" or "numbers", see :data:`READINGS`.
     folder : where results are kept.
+    points : values of a weight in the grid of weeks; months have at most :data:`MONTH_POINTS`.
     quick : a small cut: few weeks, a coarse grid, short searches.
     progress : told of each step.
 
@@ -181,11 +187,11 @@ class Study:
     weeks, months : number -> jobs, by the paper's numbers; no months of a short trace.
     train, test : numbers of the weeks of the two halves (section 7.2.1).
     points, month_points : values of a weight in the grids of weeks and months.
-    budgets : evaluations of a search for one week, least first; figures show those of the least.
+    budgets : evaluations of a search for one week, least first.
 
     Raises
     ------
-    HpcgymError : a source that cannot be read, an unknown reading, or less than two weeks.
+    HpcgymError : a source that cannot be read, an unknown reading, less than two points or weeks.
     """
 
     def __init__(
@@ -194,18 +200,19 @@ class Study:
         reading: str,
         *,
         folder: Path,
+        points: int = POINTS,
         quick: bool = False,
         progress: Progress = no_progress,
     ) -> None:
-        self.reading = find_reading(reading)
+        check_choice("reading", reading, READINGS)
+        if points < 2:
+            raise HpcgymError(f"points must be a whole number of at least 2, not {points}")
+        self.reading, self.progress, self.quick = READINGS[reading], progress, quick
         self.workload = load_jobs(source, clean=RECIPE)
         self.trace = self.workload.name
-        self.progress = progress
-        self.quick = quick
-        self.points, self.month_points = (8, 6) if quick else (100, 30)
-        self.budgets = (60, 120) if quick else (500, 1000, 2000)
-        last = 6 if quick else WEEKS.get(self.trace)
-        self.weeks = weeks(self.workload, self.reading, last)
+        self.points, self.month_points = (8, 6) if quick else (points, min(points, MONTH_POINTS))
+        self.budgets = (60, 120) if quick else (500, 2000)
+        self.weeks = weeks(self.workload, self.reading, 6 if quick else WEEKS.get(self.trace))
         if len(self.weeks) < 2:
             raise HpcgymError(
                 f"{self.trace} has jobs in {len(self.weeks)} of the weeks of the study (reading"
@@ -219,11 +226,9 @@ class Study:
     def _halves(self) -> tuple[list[int], list[int]]:
         """Return the numbers of the weeks of training and of testing."""
         numbers = list(self.weeks)
-        if self.trace in SPLIT and not self.quick:
-            first, second = SPLIT[self.trace]
-        else:
-            half = numbers[len(numbers) // 2 - 1]
-            first, second = (numbers[0], half), (half + 1, numbers[-1])
+        half = numbers[len(numbers) // 2 - 1]
+        halves = (numbers[0], half), (half + 1, numbers[-1])
+        first, second = halves if self.quick else SPLIT.get(self.trace, halves)
         return (
             [week for week in numbers if first[0] <= week <= first[1]],
             [week for week in numbers if second[0] <= week <= second[1]],
@@ -235,7 +240,7 @@ class Study:
 
     def batch(
         self,
-        parts: Mapping[int, Workload],
+        parts: Parts,
         threshold: float | None = THRESHOLD_S,
         features: Sequence[str] = WEIGHTED_FEATURES,
     ) -> BatchSimulator:
@@ -246,7 +251,7 @@ class Study:
     def step(
         self,
         name: str,
-        parts: Mapping[int, Workload],
+        parts: Parts,
         inputs: Mapping[str, Any],
         compute: Callable[[], Mapping[str, Any]],
     ) -> dict[str, NDArray[Any]]:
@@ -269,19 +274,178 @@ class Study:
             found["month"] = (self.months, self.month_points)
         return found
 
-    def pure(
-        self, parts: Mapping[int, Workload], threshold: float | None = THRESHOLD_S
-    ) -> NDArray[np.float64]:
+    def pure(self, parts: Parts, threshold: float | None = THRESHOLD_S) -> Floats:
         """Return the mean BSLD of the pure policies, (12, n_parts) in the order of PURE."""
 
-        def compute() -> dict[str, NDArray[np.float64]]:
+        def compute() -> dict[str, Floats]:
             return {"bsld": self.batch(parts, threshold).run(pure_weights())}
 
         inputs = {"threshold": threshold, "policies": PURE}
         return self.step("pure", parts, inputs, compute)["bsld"]
 
 
-def pure_weights() -> NDArray[np.float64]:
+def pure_weights() -> Floats:
     """Return the weights of the pure policies, (12, 6)."""
     weights = [POLICIES[name].weights for name in PURE]
     return np.array([[row.get(name, 0.0) for name in WEIGHTED_FEATURES] for row in weights])
+
+
+# --- The best vectors of three weights ------------------------------------------------------------
+
+
+def covered(study: Study, number: int, part: Workload, points: int) -> dict[str, Any]:
+    """Return the mean BSLD of one week under all vectors, ``values`` (points, points, points)."""
+
+    def compute() -> dict[str, Any]:
+        began = time.perf_counter()
+        vectors = grid(points)
+        batch = study.batch({number: part}, features=THREE)
+        values = batch.run(vectors.weights)[:, 0]
+        return {"values": values[vectors.places], "seconds": time.perf_counter() - began}
+
+    inputs = {"features": THREE, "points": points, "threshold": THRESHOLD_S}
+    return study.step("cover", {number: part}, inputs, compute)
+
+
+def optimum(study: Study, parts: Parts, train: Sequence[int], points: int) -> pd.DataFrame:
+    """Try all vectors of three weights on all weeks (or months) and find the best ones.
+
+    Parameters
+    ----------
+    study : the trace and the reading.
+    parts : weeks or months of it.
+    train : numbers of those that w*_train is the best of.
+    points : values of a weight.
+
+    Returns
+    -------
+    table : a row a week. "w*", the least mean BSLD of any vector; "w*_train", that of the vector
+        with the least sum over the weeks of training; "w_greedy", the mean over the best vectors of
+        the week before, and "w_greedy, first", of the first of them, NaN without; "w*: FEATURE",
+        the weights of the first best vector, ||w||_1 = 1; "w*: share of vectors" that have it;
+        "below SAF: share of vectors"; "mean, q < 0" and "mean, q > 0" of the vectors with such a
+        weight of processors; "seconds" of computing, whichever process or earlier run did it.
+    """
+    saf = study.pure(parts)[PURE.index("saf")]
+    total = np.zeros((points,) * len(THREE))
+    rows: list[dict[str, float]] = []
+    before: tuple[int, NDArray[np.bool_], int] | None = None
+    for place, (number, part) in enumerate(parts.items()):
+        step = covered(study, number, part, points)
+        values = step["values"]
+        at_best = values == values.min()
+        one = int(at_best.argmax())
+        known = before is not None and before[0] == number - 1
+        rows.append(
+            {
+                "w*": values.min(),
+                "w*_train": np.nan,
+                "w_greedy": values[before[1]].mean() if before and known else np.nan,
+                "w_greedy, first": values.flat[before[2]] if before and known else np.nan,
+                **{f"w*: {name}": w for name, w in zip(THREE, vector(points, one), strict=True)},
+                "w*: share of vectors": at_best.mean(),
+                "below SAF: share of vectors": (values < saf[place]).mean(),
+                "mean, q < 0": values[: points // 2].mean(),
+                "mean, q > 0": values[-(points // 2) :].mean(),
+                "seconds": float(step["seconds"]),
+            }
+        )
+        before = number, at_best, one
+        if number in train:
+            total += values
+    chosen = vector(points, int(total.argmin()))
+    table = pd.DataFrame(rows, index=pd.Index(list(parts)))
+    table["w*_train"] = study.batch(parts, features=THREE).run(chosen[np.newaxis])[0]
+    simulated = float(table.loc[list(train), "w*_train"].sum())
+    if not np.isclose(simulated, total.min(), rtol=1e-9):
+        raise HpcgymError(
+            f"{study.trace}: the weeks say {total.min()} of w*_train, the simulation {simulated}"
+        )
+    return table
+
+
+# --- XNES over the weights of each week -----------------------------------------------------------
+
+#: Section 8.1.1: XNES from one start over the weights as they are, with the penalty of equation 6;
+#: where it starts, its steps and lambda are not printed.
+PLAIN = {"scale": "none", "samples": 0, "restarts": 1, "sigma": 1.0, "penalty": 1.0}
+#: Name of a search -> its set of features in ``hpcgym.agents.xnes``, how many, and settings. Those
+#: of the paper, and those of hpcgym, which scale weights by features and begin with random vectors.
+SEARCHES: dict[str, tuple[str, int, dict[str, Any]]] = {
+    "xnes3": ("xnes3", 3, PLAIN),
+    "xnes6": ("xnes6", 6, PLAIN),
+    "xnes3, scaled": ("xnes3", 3, {}),
+    "xnes6, scaled": ("xnes6", 6, {}),
+}
+
+SEED = 0
+
+
+def searched(study: Study, name: str, budget: int) -> Floats:
+    """Return the least mean BSLD of each week that a search finds with so many evaluations."""
+    from hpcgym.agents.xnes import Xnes
+
+    features, _, how = SEARCHES[name]
+    tau, rules = study.reading.tau_s, study.rules()
+    search = Xnes(features, budget=budget, seed=SEED, scheduler=rules, tau=tau, **how)
+    parts = list(study.weeks.values())
+    what = f"{study.trace}: {name}, {budget:,} evaluations of {len(parts)} weeks at once"
+
+    def compute() -> dict[str, Any]:
+        found = search.fit_each(
+            parts, progress=lambda done, best: study.progress(what, done, budget)
+        )
+        return {"bsld": np.array([agent.best_ for agent in found])}
+
+    return study.step(name, study.weeks, search.settings(), compute)["bsld"]
+
+
+# --- The long part of the study, on any executor --------------------------------------------------
+
+
+def cover_on(study: Study, source: str, folder: Folder) -> None:
+    """Try all vectors of three weights on all weeks and months on which they were not yet.
+
+    What a worker leaves in a folder that is not this one is worked out here again.
+
+    Parameters
+    ----------
+    study : the trace and the reading, with results in ``folder``.
+    source : what the trace was loaded from.
+    folder : where the study is run.
+
+    Raises
+    ------
+    HpcgymError : a task that failed again and again.
+    """
+    tasks = [
+        {
+            "source": source,
+            "reading": study.reading.name,
+            "folder": str(folder.path.resolve()),
+            "quick": study.quick,
+            "points": study.points,
+            "period": period,
+            "number": number,
+            "jobs_sha256": fingerprint([part]),
+        }
+        for period, (parts, _) in study.covers().items()
+        for number, part in parts.items()
+    ]
+    what = f"{study.trace}: all vectors on {len(tasks)} weeks and months"
+    folder.run(cover_one, tasks, "weeks and months", "steps/tasks", what=what, chunk=1)
+
+
+def cover_one(task: dict[str, Any]) -> dict[str, Any]:
+    """Try all vectors on one week or month; the result lies in the study's folder."""
+    study = _study(task["source"], task["reading"], task["folder"], task["points"], task["quick"])
+    parts, points = study.covers()[task["period"]]
+    check_same_jobs(task["source"], fingerprint([parts[task["number"]]]), task["jobs_sha256"])
+    step = covered(study, task["number"], parts[task["number"]], points)
+    return {"best": float(step["values"].min())}
+
+
+@lru_cache(maxsize=2)
+def _study(source: str, reading: str, folder: str, points: int, quick: bool) -> Study:
+    """Return the study; a worker reads a trace once."""
+    return Study(source, reading, folder=Path(folder), points=points, quick=quick)

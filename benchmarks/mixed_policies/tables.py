@@ -10,16 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hpcgym.benchmarks.mixed_policies.optimum import SEARCHES, Optimum
-from hpcgym.benchmarks.mixed_policies.published import (
-    JOBS,
-    TABLE_2,
-    TABLE_7,
-    TABLES_3_TO_6,
-    THRESHOLDS,
-)
-from hpcgym.benchmarks.mixed_policies.study import PURE, THREE, Study
+from hpcgym.benchmarks.mixed_policies.items import JOBS, TABLE_2, TABLE_7, TABLES_3_TO_6, THRESHOLDS
+from hpcgym.benchmarks.mixed_policies.study import PURE, Floats, Parts, Study, grid
 from hpcgym.benchmarks.studies.tables import finish, heading_above, log_ticks
+from hpcgym.naming import WEEK_S
 from hpcgym.report import canvas
 from hpcgym.workload.model import Workload
 
@@ -27,11 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
 # --- The paper's tables, ours beside its own, as DataFrames ---------------------------------------
-
-#: Name of a search -> its arrays for each budget, that of the least first.
-Found = Mapping[str, Sequence[Mapping[str, Any]]]
 
 #: What of w* a search may be away from it and still count as there.
 NEAR = 0.01
@@ -40,76 +30,54 @@ _ROUNDING = 1e-9
 
 def jobs(study: Study) -> pd.DataFrame:
     """Table 1: how many jobs, how long and how large."""
-    parts = {"after cleaning": [study.workload], "in the weeks": list(study.weeks.values())}
-    rows: list[dict[str, Any]] = []
-    for name, workloads in parts.items():
-        run = np.concatenate([part.run_time for part in workloads])
-        size = np.concatenate([part.requested_processors for part in workloads])
-        rows.append(_row(name, len(run), run.mean(), size.mean()))
-    if study.trace in JOBS:
-        rows.append(_row("paper, table 1", *JOBS[study.trace]))
-    return pd.DataFrame(rows)
-
-
-def _row(name: str, number: int, run_time: float, size: float) -> dict[str, Any]:
-    return {
-        "jobs of": name,
-        "number": number,
-        "mean run time (s)": float(run_time),
-        "mean processors": float(size),
+    log, week = study.workload, study.workload.submit_time // WEEK_S
+    inside = week > 0
+    parts = {
+        "after cleaning": [log],
+        "without week 0": [log.take(inside)],
+        "without week 0 and the last": [log.take(inside & (week < week.max()))],
+        f"in weeks {min(study.weeks)} to {max(study.weeks)}": list(study.weeks.values()),
     }
+    rows: list[tuple[Any, ...]] = []
+    for name, of in parts.items():
+        run = np.concatenate([part.run_time for part in of])
+        size = np.concatenate([part.requested_processors for part in of])
+        some = float(run.mean()), float(size.mean()) if len(run) else np.nan
+        rows.append((name, len(run), *some))
+    if study.trace in JOBS:
+        rows.append(("paper, table 1", *map(float, JOBS[study.trace])))
+    columns = ["jobs of", "number", "mean run time (s)", "mean processors"]
+    return pd.DataFrame(rows, columns=columns).astype({"number": int})
 
 
-def weekly(
-    study: Study, optimum: Optimum | None = None, searched: Found | None = None
+def by_period(
+    study: Study, period: str, parts: Parts, optimum: pd.DataFrame | None = None
 ) -> pd.DataFrame:
-    """Return the mean BSLD of everything on each week (the figures' numbers).
-
-    Of the searches those with the least budget.
-    """
-    table = _by_period(study, "week", study.weeks, optimum)
-    for name, found in (searched or {}).items():
-        table[name] = found[0]["bsld"]
-    return table
-
-
-def monthly(study: Study, optimum: Optimum) -> pd.DataFrame:
-    """Return the mean BSLD of everything on each month (figure 15's numbers)."""
-    return _by_period(study, "month", study.months, optimum)
-
-
-def _by_period(
-    study: Study, period: str, parts: Mapping[int, Workload], optimum: Optimum | None
-) -> pd.DataFrame:
-    """Return what pure policies, and all vectors, have told of each week or month."""
-    table = pd.DataFrame(study.pure(parts).T, columns=list(PURE))
-    table.insert(0, period, list(parts))
-    table.insert(1, "jobs", [len(part) for part in parts.values()])
+    """Return the mean BSLD of everything on each week or month (the figures' numbers)."""
+    table = pd.DataFrame(study.pure(parts).T, columns=list(PURE), index=pd.Index(list(parts)))
     if optimum is not None:
-        table["w*"] = optimum.best
-        table["w*_train"] = optimum.train
-        table["w_greedy"] = optimum.greedy
-        table["w_greedy, first"] = optimum.greedy_first
-        for place, name in enumerate(THREE):
-            table[f"w*: {name}"] = optimum.weights[:, place]
-        table["w*: share of vectors"] = optimum.ties
-        table["below SAF: share of vectors"] = optimum.below_saf
-    return table
+        table = table.join(optimum.drop(columns="seconds"))
+    table.insert(0, "jobs", [len(part) for part in parts.values()])
+    return table.rename_axis(period).reset_index()
 
 
-def split(study: Study, optimum: Optimum | None = None) -> pd.DataFrame:
-    """Table 2: sums of weekly mean BSLD over the weeks of training and of testing.
-
-    Rows are in the order of our training sums. Gains are relative to FCFS, in percent. In the first
-    week, which has none before it, w_greedy is FCFS.
-    """
-    published = {} if study.quick else TABLE_2.get(study.trace, {})
-    return _halves(weekly(study, optimum), "week", (study.train, study.test), published)
-
-
-def months(study: Study, optimum: Optimum) -> pd.DataFrame:
-    """Section 11: sums of monthly mean BSLD over the months of training and of testing."""
-    return _halves(monthly(study, optimum), "month", half_of_months(study), {})
+def grids(study: Study, found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return how many vectors were tried, and what that took, over processes and earlier runs."""
+    rows = []
+    for period, optimum in found.items():
+        points = study.covers()[period][1]
+        vectors = len(grid(points).weights)
+        rows.append(
+            {
+                "of": f"{period}s",
+                "values of a weight": points,
+                "different vectors": vectors,
+                "number": len(optimum),
+                "schedules": vectors * len(optimum),
+                "seconds of computing": float(optimum["seconds"].sum()),
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def half_of_months(study: Study) -> tuple[list[int], list[int]]:
@@ -119,34 +87,45 @@ def half_of_months(study: Study) -> tuple[list[int], list[int]]:
     return numbers[:half], numbers[half:]
 
 
-def _halves(
+def split(
     table: pd.DataFrame,
-    period: str,
     halves: tuple[Sequence[int], Sequence[int]],
-    published: Mapping[str, tuple[float, float]],
+    published: Mapping[str, tuple[float, float]] | None = None,
 ) -> pd.DataFrame:
-    """Return sums over both halves, with gains, and what is published of them."""
-    names = [*PURE]
+    """Table 2: sums over training and testing, with gains on FCFS in percent, beside the paper's.
+
+    Rows are in the order of our training sums. In the first week, which has none before it,
+    w_greedy is FCFS: nothing was learned.
+
+    Parameters
+    ----------
+    table : of :func:`by_period`.
+    halves : numbers of the weeks or months of training and of testing.
+    published : the paper's sums, if there are any.
+    """
+    names, period = [*PURE], table.columns[0]
     if "w_greedy" in table:
-        # nothing is before the first for w_greedy to have learned from
         table = table.assign(w_greedy=table["w_greedy"].fillna(table["fcfs"]))
         names = ["w*", "w*_train", "w_greedy", *names]
-    columns = {}
+    columns: dict[str, Mapping[str, float]] = {}
     for place, (half, chosen) in enumerate(zip(("train", "test"), halves, strict=True)):
-        rows = table[table[period].isin(chosen)]
-        ours = {name: float(rows[name].sum()) for name in names}
-        columns[half] = ours
-        columns[f"{half}: gain %"] = gains(ours)
+        sums = table[table[period].isin(chosen)][names].sum()
+        ours = {name: float(sums[name]) for name in names}
+        columns |= {half: ours, f"{half}: gain %": gains(ours)}
         if published:
             paper = {name: values[place] for name, values in published.items()}
             columns[f"{half}: paper"] = paper
             columns[f"{half}: paper's gain %"] = gains(paper)
-            columns[f"{half}: ours / paper"] = {
-                name: value / paper[name] for name, value in ours.items() if name in paper
-            }
-    sums = pd.DataFrame(columns).sort_values("train")
-    sums.index.name = "policy"
-    return sums.reset_index()
+            columns[f"{half}: ours / paper"] = {name: ours[name] / paper[name] for name in
+                                                ours.keys() & paper.keys()}  # fmt: skip
+    found = pd.DataFrame(columns).reindex(names).sort_values("train")
+    return found.rename_axis("policy").reset_index()
+
+
+def split_of_weeks(study: Study, weekly: pd.DataFrame) -> pd.DataFrame:
+    """Return table 2 of a trace."""
+    published = None if study.quick else TABLE_2.get(study.trace)
+    return split(weekly, (study.train, study.test), published)
 
 
 def thresholds(study: Study) -> pd.DataFrame:
@@ -161,13 +140,15 @@ def thresholds(study: Study) -> pd.DataFrame:
     for column, threshold in enumerate(THRESHOLDS):
         sums = study.pure(study.weeks, threshold).sum(axis=1)
         ours = dict(zip(PURE, sums.tolist(), strict=True))
-        gained = gains(ours)
+        gained, order = gains(ours), sorted(ours, key=ours.__getitem__)
         paper = {name: values[column] for name, values in published.items()}
-        fcfs = published["fcfs"][0] if published else np.nan
-        reference = paper
         if paper and threshold is not None:
-            reference = _in_places(ours, paper, fcfs)
-        for place, name in enumerate(sorted(ours, key=ours.__getitem__), start=1):
+            fcfs = published["fcfs"][0]
+            values = sorted(paper.values())
+            values.remove(fcfs)
+            others = [name for name in order if name != "fcfs"]
+            paper = {"fcfs": fcfs, **dict(zip(others, values, strict=True))}
+        for place, name in enumerate(order, start=1):
             row = {
                 "threshold (s)": "none" if threshold is None else f"{threshold:,}",
                 "place": place,
@@ -176,10 +157,9 @@ def thresholds(study: Study) -> pd.DataFrame:
                 "gain %": gained[name],
             }
             if paper:
-                value = reference[name]
-                row["paper"] = value
-                row["paper's gain %"] = 100 * (1 - value / fcfs)
-                row["ours / paper"] = ours[name] / value
+                row["paper"] = paper[name]
+                row["paper's gain %"] = 100 * (1 - paper[name] / published["fcfs"][0])
+                row["ours / paper"] = ours[name] / paper[name]
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -194,34 +174,21 @@ def longest(study: Study, log: Workload) -> pd.DataFrame:
         requested, and the cleaning of section 5.1's weeks drops them.
     """
     printed = TABLE_7.get(study.trace, ())
-    order = np.argsort(-log.run_time, kind="stable")[: len(printed)]
-    kept = {*study.workload.job_number.tolist()}
-    rows = []
-    for place, theirs in zip(order.tolist(), printed, strict=False):
-        columns = (log.job_number, log.submit_time, log.run_time, log.requested_processors)
-        ours = tuple(int(column[place]) for column in columns)
-        rows.append(
-            {
-                "job": str(ours[0]),
-                "submit time (s)": ours[1],
-                "run time (s)": ours[2],
-                "processors": ours[3],
-                "as in the paper": "yes" if ours == theirs else "no",
-                "requested time (s)": int(log.requested_time[place]),
-                "kept by cleaning": "yes" if ours[0] in kept else "no",
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def _in_places(
-    ours: Mapping[str, float], paper: Mapping[str, float], fcfs: float
-) -> dict[str, float]:
-    """Return the paper's values by our names: that of FCFS, then the least for the least."""
-    values = sorted(paper.values())
-    values.remove(fcfs)
-    others = sorted(ours.keys() - {"fcfs"}, key=ours.__getitem__)
-    return {"fcfs": fcfs, **dict(zip(others, values, strict=True))}
+    jobs = log.take(np.sort(np.argsort(-log.run_time, kind="stable")[: len(printed)]))
+    names = ["job_number", "submit_time", "run_time", "requested_processors", "requested_time"]
+    table = pd.DataFrame({name: jobs.columns[name] for name in names})
+    table = table.sort_values("run_time", ascending=False, kind="stable")
+    same = [tuple(row) == of for row, of in zip(table[names[:4]].to_numpy().tolist(), printed,
+                                                 strict=False)]  # fmt: skip
+    kept = table["job_number"].isin(study.workload.job_number)
+    heads = ["job", "submit time (s)", "run time (s)", "processors", "requested time (s)"]
+    table = table.rename(columns=dict(zip(names, heads, strict=True))).astype({"job": str})
+    return table.assign(
+        **{
+            "as in the paper": np.where(same, "yes", "no"),
+            "kept by cleaning": np.where(kept, "yes", "no"),
+        }
+    ).reset_index(drop=True)
 
 
 def gains(sums: Mapping[str, float]) -> dict[str, float]:
@@ -229,63 +196,71 @@ def gains(sums: Mapping[str, float]) -> dict[str, float]:
     return {name: 100 * (1 - value / sums["fcfs"]) for name, value in sums.items()}
 
 
-def searches(optimum: Optimum, found: Found) -> pd.DataFrame:
+def searches(best: pd.Series, found: Mapping[str, Mapping[int, Floats]]) -> pd.DataFrame:
     """Section 8.1.2: XNES against w* of three features, over all weeks, by evaluations of a week.
 
-    The paper says that "for most weeks" both "give the same result", and for few others the search
-    a slightly better one. Three shares of weeks tell how many: those at w* or below, those at most
-    1 % above it, and those within 1 % of it either way, whose result is the same.
+    Three shares of weeks: those at w* or below, those at most 1 % above it, and those within 1 % of
+    it either way, whose result is the same.
+
+    Parameters
+    ----------
+    best : w* by week.
+    found : name of a search -> evaluations -> least mean BSLD of each week.
     """
     rows = []
     for name, budgets in found.items():
-        for one in budgets:
-            bsld = one["bsld"]
-            ratio = bsld / optimum.best
-            there = reached(bsld, optimum.best)
-            above = (1 + NEAR) * (1 + _ROUNDING)
-            same = (ratio <= above) & (ratio >= (1 - NEAR) / (1 + _ROUNDING))
+        for budget, bsld in budgets.items():
+            ratio = bsld / best.to_numpy()
+            above = ratio <= (1 + NEAR) * (1 + _ROUNDING)
+            same = above & (ratio >= (1 - NEAR) / (1 + _ROUNDING))
             rows.append(
                 {
                     "search": name,
-                    "features": SEARCHES[name],
-                    "evaluations a week": int(one["evaluations"]),
+                    "evaluations a week": budget,
                     "sum": float(bsld.sum()),
-                    "sum of w*": float(optimum.best.sum()),
-                    "weeks": len(bsld),
-                    "weeks at w* or below": int(there.sum()),
-                    "share of weeks at w* or below": float(there.mean()),
-                    f"share at most {NEAR} above w*": float((ratio <= above).mean()),
+                    "sum of w*": float(best.sum()),
+                    "share of weeks at w* or below": float((ratio <= 1 + _ROUNDING).mean()),
+                    f"share at most {NEAR} above w*": float(above.mean()),
                     f"share within {NEAR} of w*, either way": float(same.mean()),
                     "largest ratio to w*": float(ratio.max()),
                     "mean ratio to w*": float(ratio.mean()),
-                    "weeks above w*": " ".join(map(str, optimum.numbers[~there].tolist())),
                 }
             )
     return pd.DataFrame(rows)
 
 
-def reached(bsld: Any, best: Any) -> Any:
-    """Return where a search is at w* or below, but for rounding."""
-    return bsld <= best * (1 + _ROUNDING)
-
-
-def order_agreement(ours: Mapping[str, float], paper: Mapping[str, float]) -> tuple[int, int]:
-    """Return how many pairs of policies have the same order in both, and the number of pairs."""
-    pairs = list(combinations([name for name in ours if name in paper], 2))
-    same = sum((ours[a] < ours[b]) == (paper[a] < paper[b]) for a, b in pairs)
-    return same, len(pairs)
+def order_agreement(ours: Sequence[float], paper: Sequence[float]) -> tuple[int, int]:
+    """Return how many pairs of values have the same order in both, and the number of pairs."""
+    pairs = list(combinations(zip(ours, paper, strict=True), 2))
+    return sum((a[0] < b[0]) == (a[1] < b[1]) for a, b in pairs), len(pairs)
 
 
 # --- The paper's figures, drawn from the tables ---------------------------------------------------
 
-#: How what is compared in figures 3, 13 and 15 is marked.
-MARKS = {
+#: Column of a table by week -> what it is called, its colour and marker.
+Marks = Mapping[str, tuple[str, str, str]]
+#: Figures 3, 7, 10, 13 and 15.
+MIXED: Marks = {
     "fcfs": ("FCFS", canvas.DARK_GREY, "x"),
     "saf": ("SAF", canvas.BLUE, "o"),
     "w_greedy": ("w_greedy: the best of the one before (mean over ties)", canvas.ORANGE, "^"),
     "w*_train": ("w*_train: the best of the training part", canvas.GREEN, "s"),
     "w*": ("w*: the best of this one", canvas.VERMILLION, "D"),
 }
+#: Figures 2, 6, 9 and 12.
+BEST: Marks = {
+    "saf": ("SAF", canvas.BLUE, "o"),
+    "best": ("best pure policy", canvas.VERMILLION, "D"),
+}
+#: Figures 5, 8, 11 and 14.
+SEARCHED: Marks = {
+    "w*": ("w* of three weights, all vectors of the grid", canvas.VERMILLION, "D"),
+    "xnes3": ("xnes3", canvas.BLUE, "o"),
+    "xnes6": ("xnes6", canvas.GREEN, "s"),
+}
+
+#: Numbers of the weeks or months of training and of testing.
+Halves = tuple[Sequence[int], Sequence[int]]
 
 _NAMED = 1.25  # a pure policy is named where SAF is worse by this factor
 
@@ -306,10 +281,8 @@ def draw_distribution(table: pd.DataFrame, name: str) -> Figure:
         flierprops={"marker": ".", "markersize": 3, "markeredgecolor": canvas.DARK_GREY},
     )
     for place, box in enumerate(boxes["boxes"]):
-        box.set(
-            facecolor=canvas.SKY_BLUE if place >= len(means) - 3 else canvas.LIGHT_GREY,
-            linewidth=0.6,
-        )
+        of_best = place >= len(means) - 3
+        box.set(facecolor=canvas.SKY_BLUE if of_best else canvas.LIGHT_GREY, linewidth=0.6)
     labels = [f"{str(policy).upper()}  {mean:.1f}" for policy, mean in means.items()]
     axes.set_yticks(range(1, len(means) + 1), labels)
     note = f"{name}. By the mean over the weeks (diamond, number); the three best are coloured."
@@ -317,81 +290,51 @@ def draw_distribution(table: pd.DataFrame, name: str) -> Figure:
     return figure
 
 
-def draw_saf(table: pd.DataFrame, name: str) -> Figure:
-    """Figures 2, 6, 9 and 12: SAF against the best pure policy of each week."""
-    figure = canvas.new_figure(_width(len(table)), 4)
-    axes = figure.add_subplot()
-    week = table["week"].to_numpy()
-    saf, best = table["saf"].to_numpy(), table[list(PURE)].min(axis=1).to_numpy()
-    names = table[list(PURE)].idxmin(axis=1)
-    axes.vlines(week, best, saf, color=canvas.DARK_GREY, linewidth=1)
-    axes.plot(week, saf, "o", color=canvas.BLUE, markersize=4, label="SAF")
-    axes.plot(week, best, "D", color=canvas.VERMILLION, markersize=4, label="best pure policy")
-    for x, low, high, policy in zip(week, best, saf, names, strict=True):
-        if high >= _NAMED * low:
-            turned = 90 if len(table) > 60 else 45
-            axes.text(x, 0.95 * low, str(policy).upper(), ha="center", va="top", rotation=turned,
-                      fontsize=6.5)  # fmt: skip
-    note = f"{name}. Named where SAF is worse by {100 * _NAMED - 100:.0f} % or more."
-    _weeks(axes, week, "week", "SAF and the best pure policy of each week", note)
-    axes.set_ylim(bottom=0.5)
-    return figure
-
-
-def draw_comparison(
-    table: pd.DataFrame, name: str, period: str, train: Sequence[int], test: Sequence[int]
+def draw_periods(
+    table: pd.DataFrame,
+    marks: Marks,
+    heading: str,
+    name: str,
+    halves: Halves = ((), ()),
 ) -> Figure:
-    """Figures 3, 7, 10, 13 and 15: w*, w*_train, w_greedy, SAF and FCFS week by week."""
-    figure = canvas.new_figure(_width(len(table)), 5)
-    axes = figure.add_subplot()
+    """Draw a table of :func:`by_period` by week or month: figures 2, 3, 5 and those of other logs.
+
+    With SAF and the best pure policy alone, the latter is named where it is clearly better.
+    """
+    period = str(table.columns[0])
+    table = table.assign(best=table[list(PURE)].min(axis=1))
     number = table[period].to_numpy()
-    for column, (label, colour, marker) in MARKS.items():
+    width = max(6.5, min(14.0, 2 + 0.13 * len(table)))
+    figure = canvas.new_figure(width, 5 if len(marks) > 2 else 4)
+    axes = figure.add_subplot()
+    for column, (label, colour, marker) in marks.items():
         axes.plot(number, table[column], marker, color=colour, markersize=4.5, label=label)
-    axes.vlines(number, table["w*"], table["saf"], color=canvas.LIGHT_GREY, linewidth=1, zorder=0)
-    top = 1.0
-    for part, chosen in (("training", train), ("testing", test)):
+    least, most = ("w*", "saf") if "w*" in marks else ("best", "saf")
+    axes.vlines(number, table[least], table[most], color=canvas.LIGHT_GREY, linewidth=1, zorder=0)
+    if len(marks) == 2:
+        policies = table[list(PURE)].idxmin(axis=1)
+        for x, low, high, policy in zip(number, table["best"], table["saf"], policies, strict=True):
+            if high >= _NAMED * low:
+                turned = 90 if len(table) > 60 else 45
+                axes.text(x, 0.95 * low, str(policy).upper(), ha="center", va="top",
+                          rotation=turned, fontsize=6.5)  # fmt: skip
+        name += f". Named where SAF is worse by {100 * _NAMED - 100:.0f} % or more."
+        axes.set_ylim(bottom=0.5)
+    for part, chosen in zip(("training", "testing"), halves, strict=True):
         if chosen:
             middle = (chosen[0] + chosen[-1]) / 2
-            axes.text(middle, top, part, transform=axes.get_xaxis_transform(), **_PART)
-    if train and test:
-        axes.axvline(
-            (train[-1] + test[0]) / 2, color=canvas.DARK_GREY, linewidth=0.8, linestyle="--"
-        )
-    _weeks(axes, number, period, f"Mixed and pure policies on each {period}", name)
+            axes.text(middle, 1.0, part, transform=axes.get_xaxis_transform(), ha="center",
+                      va="top", fontsize=8, color=canvas.DARK_GREY)  # fmt: skip
+    if all(halves):
+        between = (halves[0][-1] + halves[1][0]) / 2
+        axes.axvline(between, color=canvas.DARK_GREY, linewidth=0.8, linestyle="--")
+    axes.set_xlim(number[0] - 1, number[-1] + 1)
+    axes.locator_params(axis="x", integer=True)
+    finish(axes, heading, name, x=period, y="mean BSLD", log="y")
     return figure
 
 
-_PART: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 8, "color": canvas.DARK_GREY}
-
-
-def draw_searches(table: pd.DataFrame, name: str) -> Figure:
-    """Figures 5, 8, 11 and 14: the searches over 3 and 6 weights against w* of the grid."""
-    figure = canvas.new_figure(_width(len(table)), 5)
-    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(1, 1))
-    week = table["week"].to_numpy()
-    styles = {
-        "w*": (canvas.VERMILLION, "D"),
-        "xnes3": (canvas.BLUE, "o"),
-        "xnes6": (canvas.GREEN, "s"),
-    }
-    for column, (colour, marker) in styles.items():
-        label = "w* of three weights, all vectors of the grid" if column == "w*" else column
-        style: dict[str, Any] = {"color": colour, "markersize": 3.5}
-        if column == "w*":
-            style |= {"markersize": 7, "markerfacecolor": "none"}
-        upper.plot(week, table[column], marker, label=label, **style)
-        if column != "w*":
-            ratio = 100 * (table[column] / table["w*"] - 1)
-            lower.plot(week, ratio, marker, **style)
-    lower.axhline(0, color=canvas.VERMILLION, linewidth=0.8)
-    finish(lower, x="week", y="above w* (%)")
-    _weeks(upper, week, "", "Search over three and six weights, and the grid", name)
-    return figure
-
-
-def draw_spaces(
-    values: Mapping[int, NDArray[np.float64]], points: NDArray[np.float64], name: str
-) -> Figure:
+def draw_spaces(values: Mapping[int, Floats], points: Floats, name: str) -> Figure:
     """Figure 4: mean BSLD over the space of three weights, a row a week.
 
     The space |q| + |p| + |wait| = 1 is two squares that stand on a corner, one where q <= 0 and one
@@ -406,8 +349,8 @@ def draw_spaces(
     from matplotlib.colors import LogNorm
 
     figure = canvas.new_figure(7.6, 3.4 * len(values) + 0.6)
-    grid = figure.subplots(len(values), 3, squeeze=False, width_ratios=(1, 1, 0.06))
-    for row, (week, cube) in zip(grid, values.items(), strict=True):
+    panels = figure.subplots(len(values), 3, squeeze=False, width_ratios=(1, 1, 0.06))
+    for row, (week, cube) in zip(panels, values.items(), strict=True):
         squares = {sign: square(cube, points, sign) for sign in (-1, 1)}
         norm = LogNorm(min(map(np.min, squares.values())), max(map(np.max, squares.values())))
         for axes, (sign, picture) in zip(row[:2], squares.items(), strict=True):
@@ -415,7 +358,10 @@ def draw_spaces(
                 picture, origin="lower", extent=(-1, 1, -1, 1), cmap="cividis_r", norm=norm
             )
             _diagonals(axes, "q ≤ 0" if sign < 0 else "q ≥ 0", f"week {week}")
-        _mark_best(row, cube, points)
+        best = points[list(np.unravel_index(int(cube.argmin()), cube.shape))]
+        q, p, wait = best / np.abs(best).sum()
+        dot = {"color": "red", "markersize": 6, "markeredgecolor": "white"}
+        row[0 if q < 0 else 1].plot(wait - p, wait + p, "o", **dot)
         bar = figure.colorbar(image, cax=row[2])
         log_ticks(bar.ax.yaxis, (1, 1.5, 2, 3, 5, 7))
         bar.ax.tick_params(labelsize=7)
@@ -425,9 +371,7 @@ def draw_spaces(
     return figure
 
 
-def square(
-    cube: NDArray[np.float64], points: NDArray[np.float64], sign: int, pixels: int = 240
-) -> NDArray[np.float64]:
+def square(cube: Floats, points: Floats, sign: int, pixels: int = 240) -> Floats:
     """Return the values over the turned square, (pixels, pixels): from the nearest grid vectors.
 
     At (x, y) of the square, -1 to 1 each, p = (y - x) / 2 and wait = (x + y) / 2.
@@ -438,17 +382,9 @@ def square(
     q = sign * (1 - np.abs(p) - np.abs(wait))
     vectors = np.stack([q, p, wait])
     vectors /= np.abs(vectors).max(axis=0)  # out to where the grid is finest
-    places = np.rint((vectors + 1) / 2 * (len(points) - 1)).astype(np.int64)
-    picture: NDArray[np.float64] = cube[tuple(places)]
+    places: NDArray[np.int64] = np.rint((vectors + 1) / 2 * (len(points) - 1)).astype(np.int64)
+    picture: Floats = cube[tuple(places)]
     return picture
-
-
-def _mark_best(row: Sequence[Axes], cube: NDArray[np.float64], points: NDArray[np.float64]) -> None:
-    """Put a dot at the first vector with the least value."""
-    vector = points[list(np.unravel_index(int(cube.argmin()), cube.shape))]
-    q, p, wait = vector / np.abs(vector).sum()
-    axes = row[0] if q < 0 else row[1]
-    axes.plot(wait - p, wait + p, "o", color="red", markersize=6, markeredgecolor="white")
 
 
 def _diagonals(axes: Axes, half: str, week: str) -> None:
@@ -458,15 +394,3 @@ def _diagonals(axes: Axes, half: str, week: str) -> None:
         side, at = "left" if x < 0 else "right", "bottom" if y > 0 else "top"
         axes.text(x, 1.02 * y, text, ha=side, va=at, fontsize=7, color=canvas.DARK_GREY)
     axes.set(xticks=[], yticks=[], xlabel=half, ylabel=week)
-
-
-def _width(number: int) -> float:
-    """Return the width in inches of a picture with that many weeks."""
-    return max(6.5, min(14.0, 2 + 0.13 * number))
-
-
-def _weeks(axes: Axes, numbers: NDArray[Any], label: str, heading: str, note: str) -> None:
-    """Set the axes of a picture by week, and say what it shows."""
-    axes.set_xlim(numbers[0] - 1, numbers[-1] + 1)
-    axes.locator_params(axis="x", integer=True)
-    finish(axes, heading, note, x=label, y="mean BSLD", log="y")

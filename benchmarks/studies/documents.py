@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from hpcgym.benchmarks.coscheduling import published as coscheduling
+from hpcgym.benchmarks.coscheduling import items as coscheduling
 from hpcgym.benchmarks.cp import published as cp
 from hpcgym.benchmarks.energy import budget_run, powercap_run, shares_run
-from hpcgym.benchmarks.mixed_policies import published as mixed_policies
+from hpcgym.benchmarks.mixed_policies import items as mixed_policies
 from hpcgym.benchmarks.prediction import tables as prediction
 from hpcgym.benchmarks.studies import items
 from hpcgym.benchmarks.studies.harness import write_csv
@@ -41,8 +41,8 @@ _ITEMS, _PAGE = (Path(__file__).with_name(name) for name in ("items.csv", "page.
 #: its items, by their places, and where its published values stand.
 _STUDIES: dict[str, tuple[dict[str, items.Judge], str]] = {
     "cp": (cp.JUDGES, "benchmarks/cp/published.py"),
-    "mixed-policies": (mixed_policies.JUDGES, "benchmarks/mixed_policies/published.py"),
-    "coscheduling": (coscheduling.JUDGES, "benchmarks/coscheduling/published.py"),
+    "mixed-policies": (mixed_policies.JUDGES, "benchmarks/mixed_policies/items.py"),
+    "coscheduling": (coscheduling.JUDGES, "benchmarks/coscheduling/items.py"),
     "powercap": (powercap_run.JUDGES, "benchmarks/energy/powercap_run.py"),
     "energy-budget": (budget_run.JUDGES, "benchmarks/energy/budget_run.py"),
     "energy-fairshare": (shares_run.JUDGES, "benchmarks/energy/shares_run.py"),

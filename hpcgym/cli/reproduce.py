@@ -205,18 +205,20 @@ class MixedPolicies(Study):
 
     It computes weekly bounded slowdowns of the twelve pure policies with and without threshold; of
     the best of a million mixed policies of each week and month, of a training half, and of the week
-    before; and of XNES over three and six weights. KTH-SP2 and SDSC-SP2 take three hours of
-    two cores. After an interruption, the same command goes on. The long part, all vectors on each
-    week, runs as tasks of the executor, whose workers must all see the folder.
+    before; and of XNES over three and six weights. Its four traces take ten hours of computing,
+    or half an hour with 34 points. After an interruption, the same command goes on. The long part,
+    all vectors on each week, runs as tasks of the executor, whose workers must all see the folder.
 
     Experiment
     ----------
     reading text|numbers : How the paper is read; the pure policies are simulated both ways.
+    points N : Values of each of three weights, evenly from -1 to 1; the paper has 100. Of 34 all
+        vectors are among those of 100.
 
     Examples
     --------
     hpcgym reproduce mixed-policies --quick
-    hpcgym reproduce mixed-policies --workload KTH-SP2
+    hpcgym reproduce mixed-policies --workload KTH-SP2 --points 34
     hpcgym reproduce mixed-policies --reading text --output as-written
     mpiexec -n 9 hpcgym reproduce mixed-policies --executor mpi    # 8 workers
     hpcgym reproduce mixed-policies --workload trace.swf.gz --format csv > sums.csv
@@ -226,6 +228,7 @@ class MixedPolicies(Study):
     traces = TRACES
     workload: list[str] | None = None
     reading: str = "numbers"
+    points: int = 100
 
     def shown(self, made: Any) -> Shown:
         """Return the sums of the reading that was asked for."""
@@ -465,16 +468,14 @@ class Coscheduling(Study):
     """Study co-scheduling as Karapanagiotis, Triantafyllis and others did (ELiSE).
 
     It compares makespans of co-schedulers with EASY's: by mean speedup of pairs, under several
-    readings of the document; by mix of process counts; and over shuffles of measured codes, with
-    what they correlate with. It also measures simulated days an hour. It takes some minutes of two
-    cores. After an interruption, the same command goes on.
+    readings of the document, and by mix of process counts. It also measures simulated days an
+    hour. It takes some minutes of two cores. After an interruption, the same command goes on.
 
     Experiment
     ----------
     speedups_file FILE : Measured speedups of codes with their processes and run times, as ELiSE's.
         [default: lm-aris.compute-NAS.json of HPCGYM_DATA; without it parts are left out]
     heatmaps N : Generated heatmaps of each mean and reading.
-    shuffles N : Shuffles of each set of measured codes.
 
     Examples
     --------
@@ -486,7 +487,6 @@ class Coscheduling(Study):
     module = "coscheduling.run"
     speedups_file: Path | None = None
     heatmaps: int = 20
-    shuffles: int = 100
 
     def given(self, quick: bool) -> Any:
         """Return the file of measured speedups, if there is one."""
@@ -497,14 +497,14 @@ class Coscheduling(Study):
         measured = find_measured() if self.speedups_file is None else self.speedups_file
         if measured is None:
             note(
-                f"mixes and shuffles of measured codes are left out: there is no {MEASURED_FILE} in"
-                " HPCGYM_DATA; name one with --speedups-file"
+                f"mixes of process counts are left out: there is no {MEASURED_FILE} in HPCGYM_DATA;"
+                " name one with --speedups-file"
             )
         return measured
 
     def rules(self) -> dict[str, Any]:
-        """Return how many heatmaps and shuffles there are."""
-        return {"heatmaps": self.heatmaps, "shuffles": self.shuffles}
+        """Return how many heatmaps there are."""
+        return {"heatmaps": self.heatmaps}
 
     def shown(self, made: Any) -> Shown:
         """Return the improvements."""

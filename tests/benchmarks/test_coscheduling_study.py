@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpcgym.benchmarks.coscheduling import published, run, runs, speed, tables
+from hpcgym.benchmarks.coscheduling import items, run, runs, speed, tables
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.tables import pearson
 from hpcgym.errors import HpcgymError
@@ -18,7 +18,7 @@ from hpcgym.machine.speedups import Heatmap, generate_speedups, write_speedups
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import Code, generate_code_jobs
 
-SMALL = runs.Sizes(heatmaps=1, shuffles=1, measured_shuffles=2, jobs=20)
+SMALL = runs.Sizes(heatmaps=1, shuffles=1, jobs=20)
 
 
 def measured_like() -> Heatmap:
@@ -60,7 +60,7 @@ def test_tasks_name_heatmaps_and_seeds() -> None:
             assert (speedups.alone == speedups.filled.max(axis=1)).all()
         assert f"seed={task['seed']}" in task["speedups"]
     means = {task["mean"] for task in tasks if task["reading"] == "16 codes"}
-    assert means == set(published.IMPROVEMENTS)
+    assert means == set(items.IMPROVEMENTS)
 
 
 def test_other_readings_differ_in_one_point() -> None:
@@ -112,10 +112,6 @@ def test_measured_codes_have_their_processes_and_ten_times_their_run_times() -> 
         assert "+".join(map(str, sorted({code.processes for code in codes}))) == task["mix"]
         for code in codes:
             assert code.compact_s == 10 * speedups.compact_s[speedups.place(code.name)]
-    sets = {task["set"]: len(task["codes"]) for task in runs.of_shuffles(speedups, SMALL)}
-    assert list(sets.values()) == [9, 8, 8]
-    in_use = runs.of_shuffles(speedups, SMALL)[-1]
-    assert (in_use["set"], in_use["rules"]) == ("these, nodes in use first", {"partners": "fill"})
     with pytest.raises(HpcgymError, match="no code of 64 processes"):
         runs.of_mixes(speedups.take([speedups.codes[1]]), SMALL)
 
@@ -131,7 +127,7 @@ def test_all_pairs_alike_and_a_rate_alone() -> None:
 
 
 def test_other_speedups_than_at_the_beginning_are_refused(file: Path) -> None:
-    task = runs.of_shuffles(measured_like(), SMALL)[0]
+    task = runs.of_mixes(measured_like(), SMALL)[0]
     runs.speedups_of(task, str(file))
     with pytest.raises(HpcgymError, match="has other speedups"):
         runs.speedups_of(task | {"digest": "0"}, str(file))
@@ -168,17 +164,16 @@ def test_of_two_jobs_by_hand() -> None:
     # a ends at 80; b has done 64 then, and the rest alone
     assert found["makespan_s"] == pytest.approx(116)
     assert found["job_speedup"] == pytest.approx((100 / 80 + 100 / 116) / 2)
-    assert found["slowed"] == 0.5
-    assert found["wait_s"] == 0
+    assert found["overtaken"] == 0
 
 
 def test_a_run_has_all_schedulers(file: Path) -> None:
-    task = runs.of_shuffles(measured_like(), SMALL)[0]
+    task = runs.of_mixes(measured_like(), SMALL)[0]
     outcome = runs.measure(task, str(file))
     assert [row["scheduler"] for row in outcome["rows"]] == list(runs.SCHEDULERS)
     assert runs.measure(task, str(file)) == outcome
     easy = outcome["rows"][0]
-    assert (easy["job_speedup"], easy["slowed"]) == (1.0, 0.0)
+    assert easy["job_speedup"] == 1.0
 
 
 def test_capacity_alone_where_all_speedups_are_1() -> None:
@@ -187,27 +182,21 @@ def test_capacity_alone_where_all_speedups_are_1() -> None:
         "jobs": 16 * 18, "speedups": "generated:codes=2,mean=1,spread=0",
         "digest": generate_speedups(2, 1.0, 0.0).digest, "shuffles": [0],
     }  # fmt: skip
-    outcome = runs.measure(task, None)
-    assert tables.values(outcome, "easy-co", "improvement").tolist() == pytest.approx([12.5])
-    assert tables.values(outcome, "easy-co", "saved").tolist() == pytest.approx([100 / 9])
+    found = tables.frame([(task, runs.measure(task, None))]).set_index("scheduler")
+    assert found.loc["easy-co", "improvement"] == pytest.approx(12.5)
+    assert found.loc["easy-co", "saved"] == pytest.approx(100 / 9)
 
 
-def test_files_slow_down_whoever_reads_them() -> None:
-    tasks = runs.of_files(SMALL)
-    of_one = [task | {"shuffles": [0]} for task in tasks if task["seed"] == 0]
-    outcomes = [runs.measure(task, None) for task in of_one]
-    # at 100 % no congestion can be, and all is as without files
-    plain = runs.measure(of_one[0] | {"files": None}, None)
-    assert outcomes[0] == outcomes[3] == plain
-    assert {row["congestion"] for row in plain["rows"]} == {1.0}
-    spans = [tables.values(one, runs.REFERENCE, "makespan_s")[0] for one in outcomes]
-    assert spans[0] < spans[1] < spans[2] < spans[5]
-    table = tables.files(list(zip(of_one, outcomes, strict=True)))
-    assert len(table) == 6 * len(tables.OF_FILES)
-    of_easy = table[table["scheduler"] == runs.REFERENCE]
-    assert of_easy["I/O of codes"].tolist() == 3 * ["0 to 40 %"] + 3 * ["30 to 70 %"]
-    assert of_easy["bandwidth"].tolist() == 2 * ["100%", "60%", "30%"]
-    assert of_easy["improvement %"].tolist() == 6 * [0]
+def test_whoever_starts_after_one_behind_is_overtaken() -> None:
+    """One core of four is left beside the first; the third fits there, the second waits."""
+    codes = [Code("a", 3, 100), Code("b", 2, 50), Code("c", 1, 60)]
+    jobs = generate_code_jobs(codes, 3, processors=4, mix="list", arrivals="at-once")
+    heatmap = Heatmap(("a", "b", "c"), np.ones((3, 3)))
+    result = simulate(jobs, "easy", cluster="4x1x1", speedups=heatmap)
+    assert result.start.tolist() == [0.0, 100.0, 0.0]
+    assert runs.amounts(result)["overtaken"] == pytest.approx(1 / 3)
+    result = simulate(jobs, "fcfs", cluster="4x1x1", speedups=heatmap)
+    assert runs.amounts(result)["overtaken"] == 0
 
 
 # --- Tables ---------------------------------------------------------------------------------------
@@ -221,11 +210,8 @@ def outcome_of(easy_s: float, others_s: float, job_speedup: float = 1.1) -> dict
             "scheduler": name,
             "makespan_s": easy_s if name == runs.REFERENCE else others_s,
             "job_speedup": job_speedup,
-            "slowed": 0.5,
-            "wait_s": 7200.0,
-            "bsld": 2.0,
             "utilisation": 0.75,
-            "congestion": 1.0,
+            "overtaken": 0.5,
         }
         for name in runs.SCHEDULERS
     ]
@@ -233,19 +219,20 @@ def outcome_of(easy_s: float, others_s: float, job_speedup: float = 1.1) -> dict
 
 
 def test_published_values_are_a_column_to_be_compared_with() -> None:
-    means = [*published.IMPROVEMENTS, 1.25]
+    means = [*items.IMPROVEMENTS, 1.25]
     outcomes = [
-        ({"reading": runs.MAIN, "mean": mean}, outcome_of(125 + 4 * k, 100, mean - 0.02))
+        ({"reading": runs.MAIN, "mean": mean, "seed": 0}, outcome_of(125 + 4 * k, 100, mean - 0.02))
         for k, mean in enumerate(means)
     ]
-    table = tables.improvements(outcomes)
+    found = tables.frame(outcomes)
+    table = tables.improvements(found)
     assert table["mean pair speedup"].tolist() == ["1.07", "1.10", "1.12", "1.15"]
     assert table["published %"].tolist() == [24.42, 25.29, 25.87, 30.63]
     assert table["ours %"].tolist() == pytest.approx([25, 29, 33, 37])
     assert table["apart (points)"].tolist() == ["+0.6", "+3.7", "+7.1", "+6.4"]
     assert table["within 3 points"].tolist() == ["yes", "no", "no", "no"]
     assert table["makespan saved %"][0] == pytest.approx(20)
-    by_reading = tables.by_reading(outcomes).set_index("reading")
+    by_reading = tables.by_reading(found).set_index("reading")
     assert by_reading.loc[runs.MAIN, "within 3 points"] == "1 of 4"
     # jobs have a speedup of 1.07 where pairs have 1.09, two thirds of the way from 1.07 to 1.10
     over_jobs = by_reading.loc[tables.OF_RUNS]
@@ -255,10 +242,10 @@ def test_published_values_are_a_column_to_be_compared_with() -> None:
 
 def test_beyond_what_was_simulated_there_is_no_value() -> None:
     outcomes = [
-        ({"reading": runs.MAIN, "mean": mean}, outcome_of(125, 100, 1.08))
-        for mean in published.IMPROVEMENTS
+        ({"reading": runs.MAIN, "mean": mean, "seed": 0}, outcome_of(125, 100, 1.08))
+        for mean in items.IMPROVEMENTS
     ]
-    found = tables.at_runs(outcomes)
+    found = tables.at_runs(tables.frame(outcomes))
     assert math.isnan(found[1.15])
 
 
@@ -269,16 +256,35 @@ def test_correlations_by_hand() -> None:
     assert math.isnan(pearson(up, np.ones(3)))
 
 
-def test_wins_against_easy() -> None:
+def test_mean_speedup_and_improvement_go_together_in_each_series() -> None:
+    """Of two heatmaps one rises in a line, the other falls; a mean of more is not published."""
+    spans = {0: {1.07: 107, 1.10: 110, 1.12: 112, 1.15: 115, 1.25: 50},
+             1: {1.07: 115, 1.10: 112, 1.12: 110, 1.15: 107, 1.25: 200}}  # fmt: skip
     outcomes = [
-        ({"set": "all 2"}, outcome_of(120, 100)),
-        ({"set": "all 2"}, outcome_of(90, 100)),
+        ({"reading": runs.MAIN, "mean": mean, "seed": seed}, outcome_of(span, 100))
+        for seed, of in spans.items()
+        for mean, span in of.items()
     ]
-    table = tables.against_easy(outcomes).set_index("scheduler")
-    assert table.loc["easy", "better than EASY"] == ""
-    assert table.loc["filler-co", "better than EASY"] == "1 of 2"
-    assert table.loc["filler-co", "improvement %"] == pytest.approx(5)
-    assert table.loc["filler-co", "mean wait (h)"] == 2
+    (row,) = tables.correlation(tables.frame(outcomes)).to_dict("records")
+    assert (row["reading"], row["heatmaps"], row["above 0"]) == (runs.MAIN, 2, 1)
+    assert row["least"] < -0.99
+    assert row["published"] == pytest.approx(
+        np.corrcoef(*zip(*items.IMPROVEMENTS.items(), strict=True))[0, 1]
+    )
+
+
+def test_mixes_are_means_over_shuffles() -> None:
+    labels = {"mix": "64", "kind": runs.MEASURED, "seed": 0}
+    outcomes = [(labels, outcome_of(120, 100)), (labels, outcome_of(90, 100))]
+    for shuffle, (_, outcome) in enumerate(outcomes):
+        for row in outcome["rows"]:
+            row["shuffle"] = shuffle
+    found = tables.frame(outcomes)
+    (row,) = tables.mixes(found).to_dict("records")
+    assert row["filler-co %"] == pytest.approx(5)
+    assert row["easy: overtaken"] == 0.5
+    (row,) = tables.mix_utilisation(found).to_dict("records")
+    assert (row["processes"], row["speedups"], row["easy (share)"]) == ("64", runs.MEASURED, 0.75)
 
 
 # --- Speed ----------------------------------------------------------------------------------------
@@ -298,7 +304,9 @@ def test_days_an_hour() -> None:
         for k in range(2)
     ]
     assert outcome["days"] == pytest.approx(sum(makespans) / 86_400)
-    row = speed.synthetic([(task, {"jobs": 100, "days": 6.0, "cpu_s": 36.0})]).iloc[0]
+    made = tables.speeds([(task, {"jobs": 100, "days": 6.0, "cpu_s": 36.0})])
+    row = made["speed"].iloc[0]
+    assert made["traces"].empty
     assert row["ours days/h"] == pytest.approx(600)
     assert row["published days/h"] == 2038.66
     assert row["times as fast"] == pytest.approx(600 / 2038.66)
@@ -309,8 +317,7 @@ def test_days_an_hour() -> None:
 def test_logs_are_put_on_nodes_in_two_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     speedups = generate_speedups(4)
     log = "lublin:jobs=50,processors=128,seed=1"
-    narrow = speed.trace_jobs(log, "p processes", speedups)
-    wide = speed.trace_jobs(log, "64 p processes", speedups)
+    narrow, wide = (speed.trace_jobs(log, of, speedups, 128, 64) for of in speed.SHAPES)
     assert (wide.requested_processors == 64 * narrow.requested_processors).all()
     assert (wide.executable == narrow.executable).all()
     cluster = speed.machine_of(128 * 64, 64)

@@ -26,7 +26,7 @@ from hpcgym.benchmarks.coscheduling import speed
 from hpcgym.benchmarks.cp import instances, simulations
 from hpcgym.benchmarks.energy import budget, powercap, shares
 from hpcgym.benchmarks.frontier import runs as frontier
-from hpcgym.benchmarks.mixed_policies import optimum
+from hpcgym.benchmarks.mixed_policies import study as mixed_policies
 from hpcgym.benchmarks.prediction import runs as prediction
 from hpcgym.benchmarks.prediction.predictors import Similar
 from hpcgym.benchmarks.studies import harness, store
@@ -179,7 +179,7 @@ def test_each_report_begins_as_the_study_says() -> None:
 WORK: list[Any] = [
     *(simulate, BatchSimulator, Xnes, Lookahead, solve, generate_code_jobs, Similar, cut_weeks),
     *(budget.measure, coscheduling.measure, frontier.simulate_rule),
-    *(instances.compare_one, optimum.cover_one),
+    *(instances.compare_one, mixed_policies.cover_one),
     *(powercap.measure, prediction.predictions_of, prediction.simulate_one, shares.measure),
     *(simulations.simulate_one, speed.measure),
 ]
@@ -280,6 +280,11 @@ def test_a_task_that_fails_is_an_error_and_the_others_are_kept(tmp_path: Path) -
             "energy.budget_run",
             {"sources": [], "weeks": -1},
             "weeks must be a whole number of at le",
+        ),
+        (
+            "mixed_policies",
+            {"sources": ["lublin:jobs=90"], "points": 1},
+            "points must be a whole number",
         ),
         ("energy.budget_run", {"sources": [], "seed": -1}, "seed must be a whole number of at lea"),
         ("energy.powercap_run", {"sources": [], "number": 0}, "number must be a whole number of a"),

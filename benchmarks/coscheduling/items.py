@@ -1,0 +1,167 @@
+"""What ELiSE prints of results, and its items with their verdicts."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pandas as pd
+
+from hpcgym.benchmarks.studies import items
+
+# --- What ELiSE prints of its results -------------------------------------------------------------
+
+_PRINTED = {table: [row[1:] for row in items.csv_cells(__file__) if row[0] == table]
+            for table in ("improvements", "days an hour", "logs")}  # fmt: skip
+
+#: "MJS & MS correlation": mean job speedup of a workload -> makespan improvement over EASY [%].
+IMPROVEMENTS = {float(mean): float(percent) for mean, percent in _PRINTED["improvements"]}
+
+#: "Performance": jobs -> cores -> simulated days an hour. It prints the same of FCFS and of EASY.
+CORES = (256, 25_600, 2_560_000)
+DAYS_AN_HOUR = {
+    int(jobs.split()[0]): dict(zip(CORES, map(float, row), strict=True))
+    for jobs, *row in _PRINTED["days an hour"]
+}
+#: What "10-fold" may be and still be called so: half of it to twice.
+TENFOLD = (5.0, 20.0)
+
+#: "Real Workloads": log -> scheduler -> simulated days an hour; its jobs; nodes, cores of a node.
+TRACES = {name: {"fcfs": float(row[0]), "easy": float(row[1])} for name, *row in _PRINTED["logs"]}
+TRACE_JOBS = {name: int(row[2]) for name, *row in _PRINTED["logs"]}
+TRACE_NODES = {name: (int(row[3]), int(row[4])) for name, *row in _PRINTED["logs"]}
+
+
+# --- The items of ELiSE, and what makes their verdicts --------------------------------------------
+
+#: The document's simple co-scheduling, and that which fills.
+_PLAIN, _FILLER = "easy-co", "filler-co"
+
+
+def _improvements(stored: items.Stored) -> items.Verdict:
+    """Judge the table: within three points each, or rising with the mean speedup."""
+    table = stored.table(
+        "table-improvements", "within 3 points", "mean pair speedup", "ours %", "apart (points)"
+    )
+    near = int((table["within 3 points"] == "yes").sum())
+    ours = table.sort_values("mean pair speedup")["ours %"].tolist()
+    rising = sum(a < b for a, b in pairwise(ours))
+    apart = ", ".join(f"{one:+.1f}" for one in table["apart (points)"])
+    words = f"{near} of {len(table)} within 3 points ({apart})"
+    if near == len(table):
+        return items.Verdict("close", words)
+    return items.of_count(rising, len(ours) - 1, "steps up as published", words)
+
+
+def _correlation(stored: items.Stored) -> items.Verdict:
+    """Judge whether both go together over the workloads of each heatmap, four of five shuffles."""
+    table = stored.table("table-correlation", "reading", "heatmaps", "above 0", "least")
+    return items.of_sentences(
+        {
+            f"{row['reading']}: in each of {row['heatmaps']} series of workloads, the least"
+            f" correlation {row['least']:+.2f}": row["above 0"] == row["heatmaps"]
+            for row in table.to_dict("records")
+        }
+    )
+
+
+def _mixes(stored: items.Stored, name: str, *columns: str) -> Any:
+    """Return the rows of the measured speedups of a table of mixes, the least diverse first."""
+    table = stored.table(name, "speedups", *columns)
+    rows = table[table["speedups"] == "measured"]
+    if len(rows) < 2:
+        raise items.NotThereError("one mix")
+    return rows
+
+
+def _falls(rows: pd.Series) -> bool:
+    """Return whether values fall by most pairs, and from the first to the last."""
+    values = rows.tolist()
+    pairs = [(a, b) for k, a in enumerate(values) for b in values[k + 1 :]]
+    return sum(b < a for a, b in pairs) > len(pairs) / 2 and bool(values[-1] < values[0])
+
+
+def _diversity(stored: items.Stored) -> items.Verdict:
+    """Judge whether more diverse process counts mean less benefit, and less utilization."""
+    gains = _mixes(stored, "table-mixes", f"{_PLAIN} %")[f"{_PLAIN} %"]
+    use = _mixes(stored, "table-mix-utilisation", f"{_PLAIN} (share)")[f"{_PLAIN} (share)"]
+    told = ", ".join(f"{one:.1f}" for one in gains), ", ".join(f"{one:.2f}" for one in use)
+    return items.of_sentences(
+        {
+            f"the more counts, the less benefit ({told[0]} %)": _falls(gains),
+            f"the lower the utilization ({told[1]})": _falls(use),
+        }
+    )
+
+
+def _filler(stored: items.Stored) -> items.Verdict:
+    """Judge whether the filler keeps the benefit where counts are diverse, and who is overtaken."""
+    columns = f"{_PLAIN} %", f"{_FILLER} %", f"{_PLAIN}: overtaken", f"{_FILLER}: overtaken"
+    table = _mixes(stored, "table-mixes", *columns)
+    simple, filler, before, overtaken = (table[name].iloc[1:] for name in columns)
+    one = float(table[columns[1]].iloc[0])
+    told = ", ".join(f"{gain:.1f}" for gain in filler)
+    found = items.of_sentences(
+        {
+            f"at least half of the benefit of one count is preserved ({told} of {one:.1f} %)": bool(
+                (filler >= one / 2).all()
+            ),
+            "more jobs are overtaken": bool((overtaken > before).all()),
+        }
+    )
+    more = f"; it is above simple co-scheduling in {(filler > simple).sum()} of {len(filler)} mixes"
+    return items.Verdict(found.verdict, found.why + more)
+
+
+def _steps(stored: items.Stored, jobs: int, cores: int) -> dict[str, float]:
+    """Return how many times as long simulations of so many times the jobs and cores take."""
+    table = stored.table("table-speed", "scheduler", "jobs", "cores", "ms a run")
+    found = {}
+    for name in ("fcfs", "easy"):
+        ms = table[table["scheduler"] == name].set_index(["jobs", "cores"])["ms a run"].to_dict()
+        for (some, size), one in ms.items():
+            many = (jobs * some, cores * size)
+            if many in ms:
+                found[f"{name}, {many[0]:,} jobs on {many[1]:,} cores"] = ms[many] / one
+    if not found:
+        raise items.NotThereError("one size")
+    return found
+
+
+def _more_jobs(stored: items.Stored) -> items.Verdict:
+    """Judge "10-fold increase" of time for ten times the jobs; how fast hpcgym is is no verdict."""
+    steps = _steps(stored, 10, 1)
+    holds = sum(TENFOLD[0] <= times <= TENFOLD[1] for times in steps.values())
+    words = f"{min(steps.values()):.1f} to {max(steps.values()):.0f} fold here"
+    return items.of_count(holds, len(steps), "steps within a factor of 2 of ten-fold", words)
+
+
+def _more_cores(stored: items.Stored) -> items.Verdict:
+    """Judge "10-fold increase" of time for a hundred times the cores, which no schedule allows.
+
+    Jobs that come at once take no longer on a larger machine, so the time of a simulation grows at
+    most as printed days an hour fall.
+    """
+    at_most = [row[CORES[1]] / row[CORES[2]] for row in DAYS_AN_HOUR.values()]
+    steps = _steps(stored, 1, 100)
+    holds = sum(TENFOLD[0] <= times <= TENFOLD[1] for times in steps.values())
+    words = f"{min(steps.values()):.1f} to {max(steps.values()):.0f} fold here"
+    if max(at_most) >= TENFOLD[0]:
+        return items.of_count(holds, len(steps), "steps within a factor of 2 of ten-fold", words)
+    told = ", ".join(f"{one:.2f}" for one in at_most)
+    return items.Verdict(
+        items.CONTRADICTION,
+        "ten-fold is said; by the printed days an hour a simulation takes at most"
+        f" {told} times as long on 2,560,000 cores as on 25,600; {words}",
+    )
+
+
+#: Items with results -> what makes their verdicts.
+JUDGES: dict[str, items.Judge] = {
+    "MJS & MS correlation, table": _improvements,
+    "MJS & MS correlation, text": _correlation,
+    "process count diversity": _diversity,
+    "filler co-scheduler": _filler,
+    "synthetic workloads, jobs": _more_jobs,
+    "synthetic workloads, cores": _more_cores,
+}
