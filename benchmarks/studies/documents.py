@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from hpcgym.benchmarks.coscheduling import published as coscheduling
-from hpcgym.benchmarks.cp import published as cp
+from hpcgym.benchmarks.cp import items as cp
 from hpcgym.benchmarks.energy import published_budget, published_powercap, published_shares
 from hpcgym.benchmarks.mixed_policies import published as mixed_policies
 from hpcgym.benchmarks.prediction import published as prediction
@@ -40,7 +40,7 @@ _ITEMS, _PAGE = (Path(__file__).with_name(name) for name in ("items.csv", "page.
 #: Command of a study, which is also the folder that it writes into -> what makes the verdicts of
 #: its items, by their places, and where its published values stand.
 _STUDIES: dict[str, tuple[dict[str, items.Judge], str]] = {
-    "cp": (cp.JUDGES, "benchmarks/cp/published.py"),
+    "cp": (cp.JUDGES, "benchmarks/cp/items.py"),
     "mixed-policies": (mixed_policies.JUDGES, "benchmarks/mixed_policies/published.py"),
     "coscheduling": (coscheduling.JUDGES, "benchmarks/coscheduling/published.py"),
     "powercap": (published_powercap.JUDGES, "benchmarks/energy/published_powercap.py"),
