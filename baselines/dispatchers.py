@@ -11,7 +11,7 @@ without a reservation: that is EASY's, which is a scheduler.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, installing, unknown
+from hpcgym.scheduler.allocations import BEST_FIT
 
 if TYPE_CHECKING:
     from hpcgym.scheduler.dispatchers.view import PassView
@@ -54,6 +55,11 @@ def prb(view: PassView) -> NDArray[np.int64]:
     return np.lexsort((demand(view), -urgency(view)))
 
 
+def prb_published(view: PassView) -> NDArray[np.int64]:
+    """Return the order of PRB's program: all have been in the queue for a second more."""
+    return np.lexsort((demand(view), -published_urgency(view)))
+
+
 def sdprb(view: PassView) -> NDArray[np.int64]:
     """Return the order of falling slowdown, among equals that of rising demand."""
     return np.lexsort((demand(view), -slowdown(view)))
@@ -62,6 +68,11 @@ def sdprb(view: PassView) -> NDArray[np.int64]:
 def urgency(view: PassView) -> NDArray[np.float64]:
     """Return equation 4.1 of Remediani 2017: max ewt x time in the queue / ewt of the queue."""
     return view.max_expected_wait * view.wait / view.expected_wait
+
+
+def published_urgency(view: PassView) -> NDArray[np.float64]:
+    """Return equation 4.1 as PRB's and CPH's programs have it: with a second more in the queue."""
+    return urgency(replace(view, wait=view.wait + 1))
 
 
 def slowdown(view: PassView) -> NDArray[np.float64]:
@@ -96,21 +107,40 @@ class ListDispatcher:
     ----------
     name : of the dispatcher.
     order : of the queue.
+    strict : whether nothing starts after a job that does not fit.
+    own_nodes : whether it fills the fullest nodes first, whatever the scheduler says.
     """
 
     name: str
     order: Order
+    strict: bool = False
+    own_nodes: bool = False
 
-    def __call__(self, view: PassView) -> list[int]:
-        """Return the places that start."""
-        return view.in_order(self.order(view))
+    def __call__(self, view: PassView) -> list[Any]:
+        """Return the places that start, with their nodes if it chooses them."""
+        order = self.order(view)
+        if not self.own_nodes:
+            return view.in_order(order)
+        found = replace(view, allocation=BEST_FIT).placed(order)
+        if not self.strict:
+            return found
+        return [one for one, place in zip(found, order.tolist(), strict=False) if one[0] == place]
 
 
 class Named(NamedTuple):
-    """What a name stands for: what the dispatcher does, and what makes one."""
+    """What a name stands for.
+
+    Attributes
+    ----------
+    meaning : what the dispatcher does.
+    make : returns a new one.
+    own_nodes : whether it chooses the nodes of all that it starts, whatever the rule
+        ``allocation``.
+    """
 
     meaning: str
     make: Callable[[], Dispatcher]
+    own_nodes: bool = False
 
 
 _LISTS: dict[str, tuple[str, Order]] = {
@@ -144,36 +174,68 @@ _MODELS: dict[str, tuple[str, str, tuple[Any, ...]]] = {
     "pcp20": ("CP with positions of resources (Galleguillos et al. 2020, 3)", "PCP20", ()),
 }
 
-#: Names of the dispatchers that solve a model: these need OR-Tools.
-CP_DISPATCHERS = tuple(_MODELS)
+#: What may stand behind the name of a dispatcher: as its authors' program runs it; or as it is
+#: improved here, which is the same as nothing.
+PUBLISHED, IMPROVED = ":as=published", ":as=improved"
 
-#: Names of those that choose the nodes of all that they start, whatever the rule ``allocation``.
-OWN_NODES = ("hcp19", "pcp19", "pcp20")
+#: Lists that stop at the first job that does not fit, as AccaSim runs them; PRB passes it over
+#: there too.
+_STRICT = ("fcfs-list", "sjf-list", "ljf-list")
+
+#: Classes of those that choose nodes, whatever the rule ``allocation``.
+_PLACING = ("HCP19", "PCP19", "PCP20")
 
 
-def _model(kind: str, given: tuple[Any, ...]) -> Dispatcher:
-    """Return a new dispatcher that solves a model."""
+def _model(kind: str, given: tuple[Any, ...], end: str) -> Dispatcher:
+    """Return a new dispatcher that solves a model; ``end`` of its name says as what."""
     try:
         found = import_module("hpcgym.baselines.cp.dispatchers")
+        programs = import_module("hpcgym.baselines.cp.published")
     except ImportError as error:
         raise HpcgymError(
             f"dispatchers that solve a model need OR-Tools: {installing('cp')} ({error})"
         ) from None
-    dispatcher: Dispatcher = getattr(found, kind)(*given)
-    return dispatcher
+    dispatcher: Any = getattr(found, kind)(*given)
+    if end == PUBLISHED:
+        dispatcher = programs.Published(dispatcher)
+    else:
+        dispatcher.name += end
+    made: Dispatcher = dispatcher
+    return made
+
+
+def _named() -> dict[str, Named]:
+    """Return the dispatchers by name, each as improved and as published."""
+    found = {}
+    for name, (meaning, order) in _LISTS.items():
+        for end in ("", IMPROVED):
+            found[name + end] = Named(meaning, partial(ListDispatcher, name + end, order))
+        whole, strict = name + PUBLISHED, name in _STRICT
+        words = "the same, as AccaSim runs it: by best fit"
+        if strict:
+            words += ", up to the first that does not fit"
+        theirs = prb_published if order is prb else order
+        found[whole] = Named(words, partial(ListDispatcher, whole, theirs, strict, True), True)
+    for name, (meaning, kind, given) in _MODELS.items():
+        for end in ("", IMPROVED):
+            made = partial(_model, kind, given, end)
+            found[name + end] = Named(meaning, made, kind in _PLACING)
+        if kind != "PureCP":  # no program of that time is public
+            words = "the same, as its authors' program runs it"
+            made = partial(_model, kind, given, PUBLISHED)
+            found[name + PUBLISHED] = Named(words, made, True)
+    return found
 
 
 #: Name -> dispatcher.
-DISPATCHERS: dict[str, Named] = {
-    **{
-        name: Named(meaning, partial(ListDispatcher, name, order))
-        for name, (meaning, order) in _LISTS.items()
-    },
-    **{
-        name: Named(meaning, partial(_model, kind, given))
-        for name, (meaning, kind, given) in _MODELS.items()
-    },
-}
+DISPATCHERS: dict[str, Named] = _named()
+
+#: Names of the dispatchers that solve a model: these need OR-Tools.
+CP_DISPATCHERS = tuple(
+    name
+    for name in DISPATCHERS
+    if name.partition(":")[0] in _MODELS and not name.endswith(IMPROVED)
+)
 
 
 def find_dispatcher(name: str) -> Dispatcher:
@@ -190,10 +252,10 @@ def find_dispatcher(name: str) -> Dispatcher:
 
 
 def chooses_nodes(dispatcher: str | Dispatcher | None) -> bool:
-    """Return whether a dispatcher chooses all nodes itself: one of ``OWN_NODES`` or its class.
+    """Return whether a dispatcher chooses all nodes itself, by name or by its class.
 
     So does a dispatcher of one's own that has the attribute ``own_nodes`` and says so.
     """
     if isinstance(dispatcher, str):
-        return dispatcher in OWN_NODES
+        return dispatcher in DISPATCHERS and DISPATCHERS[dispatcher].own_nodes
     return bool(getattr(dispatcher, "own_nodes", False))

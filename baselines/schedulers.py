@@ -138,7 +138,11 @@ def no_scheduler(name: Any, known: Iterable[str], kind: str = "scheduler") -> Hp
     """
     begin, colon, _ = name.partition(":") if isinstance(name, str) else (name, "", "")
     if colon and begin in DISPATCHERS:
-        return HpcgymError(f"{name!r}: dispatchers have no variants; give rules by themselves")
+        variants = [one for one in DISPATCHERS if one.startswith(f"{begin}:")]
+        return HpcgymError(
+            f"{name!r}: there are {' and '.join(variants)} of this dispatcher, and no other"
+            " variants; give rules by themselves"
+        )
     if colon and files_of(begin):
         return HpcgymError(
             f"{name!r}: behind a slurm.conf stand qos=FILE and assoc=FILE, what sacctmgr -P show"

@@ -244,7 +244,8 @@ class CPDispatcher:
     model : returns the model of a problem.
     limits : of the window and the solver.
     fixed : whether the solver follows the model's search strategy; else it searches its own way.
-    log : one entry for each pass at which something fitted; see :meth:`_entry`.
+    objective : of a view.
+    log : one entry for each pass at which something fitted; see :func:`entry_of`.
     """
 
     name: str
@@ -273,7 +274,7 @@ class CPDispatcher:
         self.fixed = fixed
         self.log: list[dict[str, Any]] = []
         self._order = order
-        self._objective = objective
+        self.objective = objective
 
     def __repr__(self) -> str:
         of = self.limits
@@ -290,7 +291,7 @@ class CPDispatcher:
         return pose(
             view,
             self._order(view),
-            self._objective(view),
+            self.objective(view),
             jobs=self.limits.jobs,
             units=self.limits.units,
             pooled=self.pooled,
@@ -312,7 +313,9 @@ class CPDispatcher:
             answer = solve(problem, model, self.limits, fixed=self.fixed)
         starts, postponed = self._allocate(problem, answer)
         seconds = perf_counter() - begin
-        entry = self._entry(problem, model, answer)
+        size = (len(model.cp.proto.variables), len(model.cp.proto.constraints)) if model else (0, 0)
+        decided = Found(answer.schedule, answer.status, float(answer.bound), answer.seconds)
+        entry = entry_of(problem, size, decided)
         entry |= {"started": len(starts), "postponed": postponed}
         entry["model_s"] = seconds - answer.seconds
         self.log.append(entry)
@@ -332,30 +335,36 @@ class CPDispatcher:
             starts = view.placed(problem.places)
         return starts, postponed
 
-    def _entry(self, problem: Problem, model: Model | None, answer: Answer) -> dict[str, Any]:
-        """Return what the log says of a dispatch.
 
-        ``time`` [s]; ``queued`` and ``considered`` jobs; ``units`` considered; ``variables`` and
-        ``constraints`` of the model (0: not needed); ``status``, see :class:`Answer`, or ``plan is
-        optimal`` without a model; the document's ``objective`` of the considered jobs, of what was
-        decided, and of the plan (``heuristic``, the list in the order of priority); ``bound`` below
-        it; ``gap`` = (objective - bound) / objective; ``started`` and ``postponed`` jobs (no nodes
-        found for the latter); seconds of everything but the solver, ``model_s``, and of it,
-        ``solve_s``.
-        """
-        objective = problem.weights.cost(answer.schedule.start)
-        bound = min(problem.weights.as_cost(answer.bound), objective)
-        return {
-            "time": int(problem.view.time),
-            "queued": len(problem.view.job),
-            "considered": len(problem.places),
-            "units": int(problem.units.sum()),
-            "variables": len(model.cp.proto.variables) if model else 0,
-            "constraints": len(model.cp.proto.constraints) if model else 0,
-            "status": answer.status,
-            "objective": objective,
-            "heuristic": problem.weights.cost(problem.plan.start),
-            "bound": bound,
-            "gap": (objective - bound) / objective if objective > 0 else 0.0,
-            "solve_s": answer.seconds,
-        }
+def entry_of(problem: Problem, size: tuple[int, int], decided: Found) -> dict[str, Any]:
+    """Return what the log says of a dispatch.
+
+    ``time`` [s]; ``queued`` and ``considered`` jobs; ``units`` considered; ``variables`` and
+    ``constraints`` of the model, ``size`` (0: not needed); ``status``, see :class:`Answer`, or
+    ``plan is optimal`` without a model; the document's ``objective`` of the considered jobs, of
+    what was decided, and of the plan (``heuristic``, the list in the order of priority); ``bound``
+    below it; ``gap`` = (objective - bound) / objective; and ``solve_s``, seconds of the solver. The
+    dispatcher adds ``started`` and ``postponed`` jobs (no nodes found for the latter), and the
+    seconds of everything but the solver, ``model_s``.
+
+    Where nothing was decided, the objective is nan, and the gap 1.
+    """
+    objective, bound, gap = float("nan"), 0.0, 1.0
+    if decided.schedule is not None:
+        objective = problem.weights.cost(decided.schedule.start)
+        bound = min(problem.weights.as_cost(decided.bound), objective)
+        gap = (objective - bound) / objective if objective > 0 else 0.0
+    return {
+        "time": int(problem.view.time),
+        "queued": len(problem.view.job),
+        "considered": len(problem.places),
+        "units": int(problem.units.sum()),
+        "variables": size[0],
+        "constraints": size[1],
+        "status": decided.status,
+        "objective": objective,
+        "heuristic": problem.weights.cost(problem.plan.start),
+        "bound": bound,
+        "gap": gap,
+        "solve_s": decided.seconds,
+    }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,18 +11,16 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.cp.problem import hold
 from hpcgym.baselines.dispatchers import find_dispatcher
-from hpcgym.benchmarks.cp.configurations import Run, rules_of
-from hpcgym.benchmarks.cp.simulations import loaded
+from hpcgym.benchmarks.cp.runs import Run, load_jobs, rules_of
+from hpcgym.benchmarks.studies.harness import check_same_jobs, hash_of
 from hpcgym.simulation.run import simulate
 
 Ints = NDArray[np.int64]
 
-# --- Models of the same instances -----------------------------------------------------------------
-
-#: Machine -> the runs whose states are saved; published are those of PCP'19 on Eurora.
+#: Machine -> the runs whose states are saved, of the first seed; published are those of PCP'19 on
+#: Eurora.
 DRIVERS = {
-    "eurora": (Run("pcp19", "D"), Run("pcp19", "R")),
-    "eurora-figure-6": (Run("pcp19", "D"),),
+    "eurora-later": (Run("pcp19", "D"), Run("pcp19", "R")),
     "kit-forhlr-ii": (Run("pcp20", "R"),),
 }
 
@@ -47,74 +44,48 @@ class Saving:
         self.saved: list[bytes] = []
         self.stride, self._calls = 1, 0
 
-    def __call__(self, view: Any) -> Iterable[Any]:
+    def __call__(self, view: Any) -> list[Any]:
         """Return what the dispatcher returns."""
         if self._calls % self.stride == 0:
             self.saved.append(pickle.dumps(view))
             if len(self.saved) >= 2 * self.number:
                 self.saved, self.stride = self.saved[::2], 2 * self.stride
         self._calls += 1
-        chosen: Iterable[Any] = self.dispatcher(view)
-        return chosen
+        return list(self.dispatcher(view))
 
 
 def compare_one(task: dict[str, Any]) -> dict[str, Any]:
-    """Ask PCP'20 and PCP'19 at the states of one run, of the first seed.
+    """Ask PCP'20 and PCP'19 at the states of one run.
 
     Parameters
     ----------
-    task : as :func:`simulations.simulate_one` takes it, and "number" of states.
+    task : as :func:`hpcgym.benchmarks.cp.runs.simulate_one` takes it, and "number" of states.
 
     Returns
     -------
     For each state a pair, PCP'20's and PCP'19's: ``variables`` of the models as they are built
-    here, ``constraints``, ``as_published``, the variables as Galleguillos 2020 counts them,
-    ``seconds`` of CPU time, ``objective``. And ``hints``, for the states at which the list's
-    schedule is above the trivial bound: a dictionary each for either dispatcher with and without
-    ``hint``, see :func:`_asked`.
+    here, ``as_published``, the variables as Galleguillos 2020 counts them, ``seconds`` of CPU time,
+    and ``objective``.
     """
-    seeds = tuple(task["seeds"])
-    workloads, cluster = loaded(task["machine"], task["days"], seeds, task["jobs_sha256"])
+    workload, cluster = load_jobs(task["machine"], task["days"], task["seed"])
+    check_same_jobs(task["machine"], hash_of([workload]), task["jobs_sha256"])
     saving = Saving(find_dispatcher(task["dispatcher"]), task["number"])
-    rules = rules_of(Run(task["dispatcher"], task["duration"]), saving)
-    simulate(workloads[0], rules, cluster=cluster)
-    keys = ("variables", "constraints", "seconds", "objective", "as_published")
-    found: dict[str, list[Any]] = {key: [] for key in (*keys, "hints")}
+    simulate(workload, rules_of(Run(task["dispatcher"], task["duration"]), saving), cluster=cluster)
+    found: dict[str, list[Any]] = {}
     for packed in saving.saved:
         view = pickle.loads(packed)
         asked = [_asked(name, view) for name in ASKED]
-        sizes = published_sizes(*considered(view))
-        for one, published in zip(asked, sizes, strict=True):
+        for one, published in zip(asked, published_sizes(*considered(view)), strict=True):
             one["as_published"] = published
-        for key in keys:
-            found[key].append([one[key] for one in asked])
-        if asked[0]["open"]:
-            bare = [_asked(name, view, hint=False) for name in ASKED]
-            found["hints"] += [{key: one[key] for key in _OF_HINTS} for one in (*asked, *bare)]
+        for key in asked[0]:
+            found.setdefault(key, []).append([one[key] for one in asked])
     return found
 
 
-_OF_HINTS = ("dispatcher", "hint", "considered", "found", "better", "gap")
-
-
-def _asked(name: str, view: Any, *, hint: bool = True) -> dict[str, Any]:
-    """Return what one dispatcher's model of a state is like, made and solved in any case.
+def _asked(name: str, view: Any) -> dict[str, Any]:
+    """Return the size, time and objective of a dispatcher's model of a state, solved in any case.
 
     A dispatcher takes a shortcut where the heuristic's schedule is optimal; the papers' do not.
-
-    Parameters
-    ----------
-    name : of the dispatcher.
-    view : the state.
-    hint : whether the solver is given the list's schedule.
-
-    Returns
-    -------
-    Sizes, time and objective, see :func:`compare_one`; ``dispatcher`` and ``hint`` as given;
-    ``considered`` jobs; ``open``, whether the list's schedule is above the trivial bound;
-    ``found``, whether the solver came to any schedule or proved that there is none as good as the
-    list's; ``better``, whether its schedule is better than the list's; ``gap``, the share of the
-    objective that is above the bound.
     """
     from hpcgym.baselines.cp.dispatcher import solve
 
@@ -122,26 +93,11 @@ def _asked(name: str, view: Any, *, hint: bool = True) -> dict[str, Any]:
     began = time.process_time()
     problem = dispatcher.pose(view)
     model = dispatcher.model(problem)
-    if not hint:
-        model.cp.clear_hints()
     answer = solve(problem, model, dispatcher.limits, fixed=dispatcher.fixed)
-    seconds = time.process_time() - began
-    weights = problem.weights
-    objective = weights.cost(answer.schedule.start)
-    bound = min(weights.as_cost(answer.bound), objective)
-    lists, least = (weights.solver_cost(of) for of in (problem.plan.start, problem.earliest))
     return {
-        "dispatcher": name,
-        "hint": hint,
-        "considered": len(problem.places),
-        "open": lists > least,
-        "found": answer.status != "unknown",
-        "better": answer.solved,
-        "gap": (objective - bound) / objective,
-        "seconds": seconds,
+        "seconds": time.process_time() - began,
         "variables": len(model.cp.proto.variables),
-        "constraints": len(model.cp.proto.constraints),
-        "objective": objective,
+        "objective": problem.weights.cost(answer.schedule.start),
     }
 
 

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from hpcgym.benchmarks.cp import configurations
-from hpcgym.benchmarks.cp.configurations import NAME as AS_PUBLISHED
-from hpcgym.benchmarks.cp.published import (
-    ABOUT,
+from hpcgym.benchmarks.cp.items import (
+    INFINITE,
+    OF_EURORA,
     SECONDS_BETWEEN,
     STATEMENTS,
     TIMES,
     VARIABLES_BELOW,
-    Times,
+    judge_ratio,
+    ratio_interval,
 )
-from hpcgym.benchmarks.cp.simulations import Findings
+from hpcgym.benchmarks.cp.runs import BARE, CLASSES, DURATIONS, PARTS, Findings, Run
 from hpcgym.benchmarks.studies.tables import finish
 from hpcgym.report import canvas
 
@@ -26,13 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
-# --- The documents' tables ------------------------------------------------------------------------
-
 Outcome = Mapping[str, Any]
-
-#: Number of seeds -> how many standard errors of their mean a 95 % interval reaches (Student's t).
-T_95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}
+Outcomes = Sequence[Outcome]
 
 #: What published tables have where a run did not come to its end.
 NOT_FINISHED = "none finished"
@@ -43,207 +38,186 @@ def number(value: float | None) -> float:
     return float("nan") if value is None else float(value)
 
 
-def half_interval(values: Sequence[float]) -> float:
-    """Return half of the 95 % interval of a mean over seeds; nan of one seed.
+def value_of(outcome: Outcome, measure: str) -> float:
+    """Return a part of a box, such as "slowdown q3, long": of the jobs of a class that waited.
 
-    Three seeds give a wide one: with so few, only large differences are no chance.
+    Waits are those of all jobs.
     """
-    if len(values) not in T_95:
-        return float("nan")
-    return T_95[len(values)] * float(np.std(values, ddof=1)) / float(np.sqrt(len(values)))
+    what, _, name = measure.partition(", ")
+    kind, part = what.split()
+    if kind == "queue":
+        return number(outcome["queue"][part])
+    key = {"slowdown": "slowed", "wait": "wait"}[kind]
+    return number(outcome["shapes"][name or "all"][key][part])
 
 
-# --- Slowdown, waits and queues (Remediani 2017, figures 5.1 to 5.11) -----------------------------
+def mean_of(outcomes: Outcomes, *keys: str) -> float:
+    """Return the mean over seeds of a number of outcomes; of those that have it."""
+    values = []
+    for one in outcomes:
+        for key in keys:
+            one = one[key]
+        values.append(number(one))  # type: ignore[arg-type]
+    known = [value for value in values if value == value]
+    return float(np.mean(known)) if known else float("nan")
+
+
+# --- Slowdown, waits and queues (Remediani 2017, figures 3.3 to 5.11) -----------------------------
 
 
 def slowdowns(found: Findings) -> pd.DataFrame:
-    """Return mean slowdowns by class of jobs, and the quartiles of those that waited."""
+    """Return slowdowns of all jobs by class, and the boxes of those that waited."""
     return _by_class(found, "slowdown", "slowed")
 
 
 def waits(found: Findings) -> pd.DataFrame:
-    """Return mean waits [s] by class of jobs, and the quartiles of those that waited."""
+    """Return waits [s] of all jobs by class, and the boxes of those that waited."""
     return _by_class(found, "wait", "waited")
 
 
 def _by_class(found: Findings, measure: str, late: str) -> pd.DataFrame:
     rows = []
-    for run, outcome in found.outcomes.items():
-        shapes = outcome["shapes"]
-        boxes = shapes["all"][late]
-        seeds = outcome["by_seed"][measure]
-        row: dict[str, Any] = {"run": str(run), "mean": float(np.mean(seeds))}
-        if len(seeds) > 1:
-            row["± over seeds"] = half_interval(seeds)
-        row["std"] = number(shapes["all"][measure]["std"])
-        for name in configurations.CLASSES:
-            if name != "all":
-                row[name] = number(shapes[name][measure]["mean"])
-        row["waited"] = boxes["number"]
-        row |= {f"{part}, waited": number(boxes[part]) for part in _BOX_PARTS}
+    for run, outcomes in found.ended().items():
+        row: dict[str, Any] = {"run": str(run)}
+        for name in CLASSES:
+            row["mean" if name == "all" else name] = mean_of(
+                outcomes, "shapes", name, measure, "mean"
+            )
+        row["std"] = mean_of(outcomes, "shapes", "all", measure, "std")
+        for part in ("number", *PARTS, "mean"):
+            row[f"{part}, waited"] = mean_of(outcomes, "shapes", "all", late, part)
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-#: What Remediani 2017's figures show of the jobs that waited: lines, box, triangle (section 5.1).
-_BOX_PARTS = ("low", "q1", "median", "q3", "high", "mean")
 
 
 def queues(found: Findings) -> pd.DataFrame:
-    """Return how many jobs wait after passes (equation 3.2), and on average over time."""
+    """Return how many jobs wait after passes (equation 3.2)."""
+    return pd.DataFrame(
+        [
+            {"run": str(run)}
+            | {part: mean_of(of, "queue", part) for part in ("number", "mean", *PARTS[1:])}
+            for run, of in found.ended().items()
+        ]
+    )
+
+
+def statements(found: Findings) -> pd.DataFrame:
+    """Return what the text of Remediani 2017 says, and whether ours hold by intervals."""
+    if found.name not in OF_EURORA:
+        return pd.DataFrame()
+    ended = {str(run): outcomes for run, outcomes in found.ended().items()}
     rows = []
-    for run, outcome in found.outcomes.items():
-        queue = outcome["queues"]["queue"]
-        row: dict[str, Any] = {"run": str(run), "passes": outcome["queues"]["passes"]}
-        row |= {part: number(queue[part]) for part in ("mean", "q1", "median", "q3", "high")}
-        row["mean over time"] = outcome["queues"]["queue_in_time"]
-        rows.append(row)
+    for said in STATEMENTS:
+        second, _, of_class = said.second.partition(", ")
+        other = f"{said.measure.partition(', ')[0]}, {of_class}" if of_class else said.measure
+        pair = []
+        for run, measure in ((said.first, said.measure), (second, other)):
+            dispatcher, letter = run.split()
+            outcomes = ended.get(f"{found.machine.named(dispatcher)} {letter}")
+            if outcomes is not None:
+                pair.append([value_of(one, measure) for one in outcomes])
+        if len(pair) < 2:
+            continue
+        low, high = ratio_interval(*pair)
+        row: dict[str, Any] = {"item": said.item, "section": said.section}
+        row |= {"Remediani 2017 says": str(said)}
+        row |= {name: _mean(of) for name, of in zip(("the first", "the second"), pair, strict=True)}
+        row |= {"ratio, low": low, "ratio, high": high}
+        rows.append(row | {"so": judge_ratio(low, high, said.relation) if low == low else None})
     return pd.DataFrame(rows)
 
 
-# --- Times (Galleguillos 2020, tables 1 and 2) ----------------------------------------------------
+def _mean(values: Sequence[float]) -> float:
+    known = [value for value in values if value == value]
+    return float(np.mean(known)) if known else float("nan")
+
+
+# --- Times and models (Galleguillos 2020) ---------------------------------------------------------
 
 
 def times(found: Findings) -> pd.DataFrame:
-    """Return the average time of a dispatch [ms] and that of the whole simulation [s].
+    """Return the average time of a dispatch [ms] and that of the whole simulations [s].
 
     A dispatcher is not called where no job fits. The published averages are over all invocations,
     so the sum of ours is shown over the passes with jobs in the queue too.
     """
     rows = []
-    for run, outcome in found.outcomes.items():
-        if "dispatch_ms" not in outcome:
+    for run, outcomes in found.ended().items():
+        if "dispatch_ms" not in outcomes[0]:
             continue
-        spent, calls = outcome["dispatch_ms"], outcome["calls"]
-        total = number(spent["mean"]) * calls if calls else 0.0
+        calls = [one["dispatch_ms"]["number"] for one in outcomes]
+        spent = sum(
+            number(one["dispatch_ms"]["mean"]) * n
+            for one, n in zip(outcomes, calls, strict=True)
+            if n
+        )
+        passes = sum(one["queue"]["number"] for one in outcomes)
         row: dict[str, Any] = {
             "run": str(run),
-            "dispatch (ms)": total / max(outcome["queues"]["passes"], 1),
+            "dispatch (ms)": spent / max(passes, 1),
             "published (ms)": "",
-            "a call (ms)": number(spent["mean"]),
-            "longest (ms)": number(spent["high"]),
-            "passes": outcome["queues"]["passes"],
-            "calls": calls,
-            "simulation (s)": outcome["total_s"],
+            "a call (ms)": spent / max(sum(calls), 1),
+            "longest (ms)": max(number(one["dispatch_ms"]["high"]) for one in outcomes),
+            "passes": passes,
+            "calls": sum(calls),
+            "simulation (s)": sum(one["total_s"] for one in outcomes),
             "published (s)": "",
         }
-        published = _published(found, run)
+        published = TIMES.get(found.name, {}).get((run.dispatcher, run.duration))
         if published is not None:
-            ended = np.isfinite(published.dispatch_ms)
+            ended = published.dispatch_ms < INFINITE
             row["published (ms)"] = f"{published.dispatch_ms:,.0f}" if ended else NOT_FINISHED
             row["published (s)"] = f"{published.total_s:,.0f}" if ended else NOT_FINISHED
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def _published(found: Findings, run: configurations.Run) -> Times | None:
-    """Return the published times of a run; PCP'19's are those of PCP'19 as published."""
-    dispatcher = "pcp19" if run.dispatcher == AS_PUBLISHED else run.dispatcher
-    return TIMES.get(found.machine, {}).get((dispatcher, run.duration))
-
-
 def as_published(found: Findings) -> pd.DataFrame:
-    """Return how far PCP'19 came without a hint and a fallback: a row for each seed."""
+    """Return whether PCP'19 as published came to its end: a row for each seed."""
     rows = []
-    for run, outcome in {**found.outcomes, **found.stopped}.items():
-        published = _published(found, run)
-        said = published is not None and not np.isfinite(published.dispatch_ms)
-        for seed, one in zip(found.load.seeds, outcome.get("alone", ()), strict=False):
-            row: dict[str, Any] = {"run": str(run), "seed": seed, "jobs": one["jobs"]}
-            row |= {"started": one["started"], "calls": one["calls"]}
-            row |= {"nothing found": one["nothing found"], "of these idle": one["idle"]}
-            row |= {"days": one["days"], "last start (days)": number(one["last_day"])}
-            row["ours"] = "finished" if one["started"] == one["jobs"] else NOT_FINISHED
-            row["published"] = NOT_FINISHED if said else "finished"
+    for run, outcomes in found.outcomes.items():
+        if run.dispatcher != BARE:
+            continue
+        published = TIMES[found.name]["pcp19", run.duration]
+        for seed, one in zip(found.seeds, outcomes, strict=True):
+            stopped = "stopped" in one
+            row: dict[str, Any] = {"run": str(run), "seed": seed}
+            row["started"] = one["started"] if stopped else one["shapes"]["all"]["jobs"]
+            row["jobs"] = one["jobs"] if stopped else row["started"]
+            row["nothing found"] = float("nan") if stopped else one["solved"]["unknown"]
+            row["ours"] = NOT_FINISHED if stopped else "finished"
+            row["published"] = "finished" if published.dispatch_ms < INFINITE else NOT_FINISHED
             rows.append(row)
     return pd.DataFrame(rows)
 
 
 def solving(found: Findings) -> pd.DataFrame:
-    """Return what became of the models: how many were solved to what."""
+    """Return what became of the models: how many were solved to what, of all seeds together."""
     rows = []
-    for run, outcome in found.outcomes.items():
-        if outcome.get("solved") and run.dispatcher not in configurations.PLANS:
-            rows.append({"run": str(run), **outcome["solved"]})
+    for run, outcomes in found.ended().items():
+        if outcomes[0].get("solved"):
+            of = pd.DataFrame([one["solved"] for one in outcomes]).astype(float)
+            means = of[["considered", "variables"]].mean()
+            sums = of.drop(columns=means.index).sum()
+            rows.append({"run": str(run), **sums.to_dict(), **means.to_dict()})
     return pd.DataFrame(rows)
 
 
-def by_queue(found: Findings) -> pd.DataFrame:
-    """Return the mean time of a dispatch [ms] by the number of queued jobs, in powers of two."""
-    rows = []
-    for run, outcome in found.outcomes.items():
-        if run.dispatcher in configurations.SOLVERS:
-            cells = {str(of["queued"]): of["mean_ms"] for of in outcome["by_queue"]}
-            rows.append({"run": str(run), **cells})
-    columns = sorted({key for row in rows for key in row if key != "run"}, key=int)
-    table = pd.DataFrame(rows, columns=["run", *columns])
-    return table.rename(columns={least: f"from {least}" for least in columns})
-
-
-# --- Comparisons ----------------------------------------------------------------------------------
-
-
-def statements(found: Findings) -> pd.DataFrame:
-    """Return what the text of Remediani 2017 says of its figures, and what ours are.
-
-    Its figures have slowdowns of the jobs whose slowdown is not 1 (sections 3.3.1 and 5.1), so ours
-    are means over those; of waits it averages all, those that are 0 too.
-    """
-    by_name = {
-        _full(run): outcome
-        for run, outcome in found.outcomes.items()
-        if run.allocation == "first-fit"
-    }
-    rows = []
-    for said in STATEMENTS:
-        if said.first in by_name and said.second in by_name:
-            drawn = said.measure.replace("slowdown", "slowed")
-            ours, theirs = (_value(by_name[name], drawn) for name in (said.first, said.second))
-            if np.isfinite(ours) and np.isfinite(theirs):
-                relation = "about" if said.about else "below"
-                pair = f"{said.first} {relation} {said.second}"
-                rows.append(
-                    {
-                        "Remediani 2017 says": f"{said.measure}: {pair}",
-                        "section": said.section,
-                        "the first": ours,
-                        "the second": theirs,
-                        "ours": _holds(ours, theirs, about=said.about),
-                        "added": "later" if said.later else "",
-                    }
-                )
+def qualities(found: Findings) -> pd.DataFrame:
+    """Return the ratios of HCP'19's mean slowdowns and waits to PCP'20's, with intervals."""
+    ended, rows = found.ended(), []
+    for letter in found.machine.durations:
+        pair = [ended.get(Run(name, letter)) for name in ("hcp19", "pcp20")]
+        for measure in ("slowdown", "wait") if all(pair) else ():
+            values = [
+                [number(one["shapes"]["all"][measure]["mean"]) for one in outcomes or ()]
+                for outcomes in pair
+            ]
+            low, high = ratio_interval(*values)
+            row: dict[str, Any] = {"measure": f"{measure} {letter}"}
+            row |= {"hcp19": _mean(values[0]), "pcp20": _mean(values[1])}
+            rows.append(row | {"low": low, "high": high})
     return pd.DataFrame(rows)
-
-
-def _holds(first: float, second: float, *, about: bool) -> str:
-    if about:
-        return "so" if np.isclose(first, second, rtol=ABOUT) else "not so"
-    if np.isclose(first, second, rtol=0.01):
-        return "equal within 1 %"
-    return "so" if first < second else "not so"
-
-
-def _full(run: configurations.Run) -> str:
-    return f"{run.dispatcher} {run.duration}"
-
-
-def _value(outcome: Outcome, measure: str) -> float:
-    """Return the mean of a measure: "queue", one of a box such as "slowed", or "slowed, long".
-
-    Of "box of queue" and the like it is the upper quartile.
-    """
-    part = "q3" if measure.startswith(_BOX) else "mean"
-    measure = measure.removeprefix(_BOX)
-    if measure == "queue":
-        return number(outcome["queues"]["queue"][part])
-    what, _, of = measure.partition(", ")
-    return number(outcome["shapes"][of or "all"][what][part])
-
-
-_BOX = "box of "
-
-
-# --- Sizes (Galleguillos 2020, figures 6 and 7) ---------------------------------------------------
 
 
 def sizes(findings: Sequence[Findings]) -> pd.DataFrame:
@@ -251,21 +225,21 @@ def sizes(findings: Sequence[Findings]) -> pd.DataFrame:
     rows = []
     for found in findings:
         for run, outcome in found.instances.items():
-            row: dict[str, Any] = {"machine": found.machine, "instances of": str(run)}
+            row: dict[str, Any] = {"machine": found.name, "instances of": str(run)}
             row["number"] = len(outcome["variables"])
-            for what, values in (
-                ("as published", outcome["as_published"]),
-                ("ours", outcome["variables"]),
-                ("seconds", outcome["seconds"]),
-                ("objective", outcome["objective"]),
+            for what, key in (
+                ("as published", "as_published"),
+                ("ours", "variables"),
+                ("seconds", "seconds"),
+                ("objective", "objective"),
             ):
-                ratio = ratios(values)
+                ratio = ratios(outcome[key])
                 row[f"{what}: median ratio"] = float(np.median(ratio)) if ratio.size else np.nan
                 row[f"{what}: largest ratio"] = float(ratio.max()) if ratio.size else np.nan
                 if what == "seconds":
-                    low, high = SECONDS_BETWEEN
-                    within = (low <= ratio) & (ratio <= high)
-                    row[f"seconds: share within {low:g} to {high:g}"] = _share(within)
+                    least, most = SECONDS_BETWEEN
+                    share = (least <= ratio) & (ratio <= most)
+                    row[f"seconds: share within {least:g} to {most:g}"] = _share(share)
                 elif what == "objective":
                     row["objective: share at 1"] = _share(np.isclose(ratio, 1, rtol=1e-9))
                 else:
@@ -284,158 +258,87 @@ def _share(of: Any) -> float:
     return float(of.mean()) if of.size else float("nan")
 
 
-def hints(findings: Sequence[Findings]) -> pd.DataFrame:
-    """Return what solvers find with the list's schedule as a hint, and without."""
-    rows = []
-    for found in findings:
-        for run, outcome in found.instances.items():
-            asked: dict[tuple[str, bool], list[Mapping[str, Any]]] = {}
-            for one in outcome["hints"]:
-                asked.setdefault((one["dispatcher"], one["hint"]), []).append(one)
-            for (dispatcher, hint), of in asked.items():
-                row: dict[str, Any] = {"machine": found.machine, "instances of": str(run)}
-                row |= {"dispatcher": dispatcher, "hint": "the list" if hint else "none"}
-                row |= {"models": len(of)}
-                row["considered"] = float(np.mean([one["considered"] for one in of]))
-                row |= {key: 100 * float(np.mean([one[key] for one in of])) for key in _HINTED}
-                rows.append(row)
-    return pd.DataFrame(rows).rename(columns=_HINTED)
-
-
-_HINTED = {"found": "found %", "better": "better than the list %", "gap": "mean gap %"}
-
-
 # --- The documents' figures -----------------------------------------------------------------------
 
 _COLOURS = dict(
-    zip(
-        configurations.DURATIONS,
-        (canvas.VERMILLION, canvas.BLUE, canvas.ORANGE, canvas.GREEN),
-        strict=True,
-    )
+    zip(DURATIONS, (canvas.VERMILLION, canvas.BLUE, canvas.ORANGE, canvas.GREEN), strict=True)
 )
-_WIDTH = 0.25  # inches of a box
-_NOTE = "low, quartiles, median and high; triangles: means"
+_NOTE = "low, quartiles, median, high, and mean (triangle): means over seeds"
+#: What matplotlib calls the parts of a box.
+_OF_BOXES = ("whislo", "q1", "med", "q3", "whishi")
+_MEAN = {"marker": "^", "markerfacecolor": "black", "markeredgecolor": "white", "markersize": 5}
 
 
 def draw_slowdowns(found: Findings) -> Figure:
-    """Figures 5.1, 5.5 and 5.9: slowdowns of the jobs that waited."""
-    figure = canvas.new_figure(_wide(found), 4.4)
-    axes = figure.add_subplot()
-    _boxes(axes, found, lambda of: of["shapes"]["all"]["slowed"])
-    finish(axes, f"Slowdown of the jobs that waited: {found.machine}", _NOTE, y="slowdown", log="y")
-    return figure
-
-
-def draw_classes(found: Findings) -> Figure:
-    """Figures 5.2 and 5.6: the same for short, medium and long jobs."""
-    names = classes_of(found)
-    figure = canvas.new_figure(_wide(found), 1.5 + 2.5 * len(names))
-    axes = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
-    for one, name in zip(axes, names, strict=True):
-        _boxes(one, found, lambda of, name=name: of["shapes"][name]["slowed"])  # type: ignore[misc]
-        heading = f"Slowdown by class of jobs, of those that waited: {found.machine}"
-        finish(one, heading if one is axes[0] else "", _NOTE, y=f"slowdown, {name}", log="y")
-    return figure
-
-
-def classes_of(found: Findings) -> list[str]:
-    """Return the classes of which some job waited in some run; one panel, empty, if none did."""
-    shapes = [outcome["shapes"] for outcome in found.outcomes.values()]
-    names = [name for name in configurations.CLASSES if name != "all"]
-    some = [name for name in names if any(of[name]["slowed"]["number"] for of in shapes)]
-    return some or names[:1]
-
-
-def draw_queues(found: Findings) -> Figure:
-    """Figures 5.3, 5.7 and 5.10: jobs that wait after each pass."""
-    figure = canvas.new_figure(_wide(found), 4.4)
-    axes = figure.add_subplot()
-    _boxes(axes, found, _queue)
-    axes.set_yscale("symlog")
-    axes.set_ylim(bottom=0)
-    finish(axes, f"Queue: {found.machine}", _NOTE, y="jobs that wait")
-    return figure
-
-
-def _queue(of: Mapping[str, Any]) -> Any:
-    """Return the box of a run's queue, that of no values where nobody waits after any pass."""
-    queue = of["queues"]["queue"]
-    return queue if queue["number"] and queue["high"] > 0 else configurations.box([])
+    """Figures 3.3, 3.4, 5.1, 5.2, 5.5, 5.6 and 5.9: slowdowns of the jobs that waited, by class."""
+    side = {name: f"slowdown, {name}" for name in CLASSES}
+    return _draw(found, {side[name]: ("shapes", name, "slowed") for name in CLASSES}, "Slowdown")
 
 
 def draw_waits(found: Findings) -> Figure:
-    """Figures 5.4, 5.8 and 5.11: waits, and the trend of their average over all jobs."""
-    figure = canvas.new_figure(_wide(found), 7)
-    boxes, trend = figure.subplots(2, 1, sharex=True)
-    _boxes(boxes, found, lambda of: of["shapes"]["all"]["waited"])
-    side = "wait of those that waited (s)"
-    finish(boxes, f"Waiting times: {found.machine}", _NOTE, y=side, log="y")
-    means = [number(of["shapes"]["all"]["wait"]["mean"]) for of in found.outcomes.values()]
-    trend.plot(range(len(means)), means, "o-", color=canvas.DARK_GREY, markersize=4, linewidth=1)
-    trend.set_ylim(bottom=0)
-    trend.tick_params(axis="x", rotation=90)  # the shared axis hands on names, not their rotation
-    finish(trend, y="average wait (s)")
+    """Figures 5.4, 5.8 and 5.11: waits of those that waited."""
+    return _draw(found, {"wait (s)": ("shapes", "all", "waited")}, "Waits")
+
+
+def draw_queues(found: Findings) -> Figure:
+    """Figures 3.5, 5.3, 5.7 and 5.10: jobs that wait after each pass."""
+    return _draw(found, {"jobs that wait": ("queue",)}, "Queue", symlog=True)
+
+
+def _draw(
+    found: Findings, panels: Mapping[str, tuple[str, ...]], heading: str, *, symlog: bool = False
+) -> Figure:
+    """Draw a panel of boxes for each part of the outcomes."""
+    runs = found.ended()
+    figure = canvas.new_figure(max(6.0, 1.5 + 0.25 * len(runs)), 1.9 + 2.5 * len(panels))
+    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    for one, (side, keys) in zip(axes, panels.items(), strict=True):
+        _boxes(one, runs, keys)
+        first = f"{heading}: {found.name}" if one is axes[0] else ""
+        finish(one, first, _NOTE, y=side, log="" if symlog else "y")
+        if symlog:
+            one.set_yscale("symlog")
+            one.set_ylim(bottom=0)
+    axes[-1].set_xticks(range(len(runs)), [str(run) for run in runs], rotation=90)
     return figure
 
 
-_MEANS = {"W": "requested", "D": "data-driven", "L2": "last two of the user", "R": "real run time"}
-
-
-def _wide(found: Findings) -> float:
-    return max(6.0, 1.5 + _WIDTH * len(found.outcomes))
-
-
-def _boxes(axes: Axes, found: Findings, of: Callable[[Mapping[str, Any]], Any]) -> None:
-    """Draw a box for each run, coloured by its durations."""
-    runs = list(found.outcomes)
-    boxes = {place: of(found.outcomes[run]) for place, run in enumerate(runs)}
-    boxes = {place: part for place, part in boxes.items() if part["number"]}
-    drawn = [{name: part[ours] for name, ours in _PARTS.items()} for part in boxes.values()]
-    if drawn:
+def _boxes(axes: Axes, runs: Mapping[Run, Outcomes], keys: tuple[str, ...]) -> None:
+    """Draw a box for each run that has one, coloured by its durations."""
+    named: set[str] = set()
+    for place, (run, outcomes) in enumerate(runs.items()):
+        parts = {part: mean_of(outcomes, *keys, part) for part in (*PARTS, "mean")}
+        if not all(np.isfinite(value) for value in parts.values()):
+            continue
+        drawn = dict(zip(_OF_BOXES, [parts[part] for part in PARTS], strict=True))
         made = axes.bxp(
-            drawn, positions=list(boxes), widths=0.6, showfliers=False, showmeans=True,
-            patch_artist=True, medianprops={"color": "black"}, meanprops=_MEAN,
+            [{**drawn, "mean": parts["mean"]}], positions=[place], widths=0.6, showfliers=False,
+            showmeans=True, patch_artist=True, medianprops={"color": "black"}, meanprops=_MEAN,
             manage_ticks=False,
         )  # fmt: skip
-        named: set[str] = set()
-        for place, patch in zip(boxes, made["boxes"], strict=True):
-            letter = runs[place].duration
-            name = "_" if letter in named else f"{letter}: {_MEANS[letter]}"
-            patch.set(facecolor=_COLOURS[letter], alpha=0.7, label=name)
-            named.add(letter)
-    else:
+        name = "_" if run.duration in named else f"{run.duration}: {DURATIONS[run.duration]}"
+        made["boxes"][0].set(facecolor=_COLOURS[run.duration], alpha=0.7, label=name)
+        named.add(run.duration)
+    if not named:
         axes.text(0.5, 0.5, "no job waits", transform=axes.transAxes, ha="center", fontsize=9)
-        axes.tick_params(axis="y", which="both", left=False, labelleft=False)
     axes.set_xlim(-0.7, len(runs) - 0.3)
-    axes.set_xticks(range(len(runs)), [str(run) for run in runs], rotation=90)
-
-
-#: What matplotlib calls the parts of a box.
-_PARTS = {
-    "whislo": "low",
-    "q1": "q1",
-    "med": "median",
-    "q3": "q3",
-    "whishi": "high",
-    "mean": "mean",
-}
-_MEAN = {"marker": "^", "markerfacecolor": "black", "markeredgecolor": "white", "markersize": 5}
 
 
 def draw_means(found: Findings) -> Figure:
     """Figures 4 and 5 of Galleguillos 2020, of all runs: means and one standard deviation."""
-    runs = list(found.outcomes)
-    figure = canvas.new_figure(_wide(found), 7)
+    runs = found.ended()
+    figure = canvas.new_figure(max(6.0, 1.5 + 0.25 * len(runs)), 7)
     panels = figure.subplots(2, 1, sharex=True)
     for axes, measure, label in zip(panels, ("slowdown", "wait"), ("", " (s)"), strict=True):
-        of_all = [found.outcomes[run]["shapes"]["all"][measure] for run in runs]
-        parts = [[number(one[name]) for one in of_all] for name in ("mean", "std", "low")]
+        parts = [
+            [mean_of(of, "shapes", "all", measure, part) for of in runs.values()]
+            for part in ("mean", "std", "low")
+        ]
         mean, std, low = np.array(parts)
         # no job is below the least, and a deviation of a long tail may be
         errors = np.array([np.fmin(std, mean - low), std])
         axes.errorbar(range(len(runs)), mean, errors, fmt="o", color=canvas.BLUE, capsize=3)
-        heading = f"Slowdown and wait of all jobs: {found.machine}" if axes is panels[0] else ""
+        heading = f"Slowdown and wait of all jobs: {found.name}" if axes is panels[0] else ""
         note = "bars: one standard deviation, but not below the least value"
         finish(axes, heading, note, y=f"average {measure}{label}")
     panels[1].set_xticks(range(len(runs)), [str(run) for run in runs], rotation=90)
@@ -454,5 +357,27 @@ def draw_ratios(found: Findings) -> Figure:
         at = VARIABLES_BELOW if what == "variables" else 1
         axes.axhline(at, color=canvas.DARK_GREY, linewidth=0.8)
         heading, side = f"PCP'20 to PCP'19: {label}", f"ratio: {label}"
-        finish(axes, heading, found.machine, x="instance", y=side, log="y")
+        finish(axes, heading, found.name, x="instance", y=side, log="y")
     return figure
+
+
+#: Name of a table of one machine -> what makes it.
+TABLES: dict[str, Callable[[Findings], pd.DataFrame]] = {
+    "slowdown": slowdowns,
+    "wait": waits,
+    "queue": queues,
+    "statements": statements,
+    "times": times,
+    "as-published": as_published,
+    "qualities": qualities,
+    "solving": solving,
+}
+
+#: Heading of a picture of one machine -> what draws it, and the name of its file.
+PICTURES: dict[str, tuple[Callable[[Findings], Figure], str]] = {
+    "Slowdown of the jobs that waited": (draw_slowdowns, "slowdown"),
+    "Queue": (draw_queues, "queue"),
+    "Waiting times": (draw_waits, "wait"),
+    "Slowdown and wait (Galleguillos et al. 2020, figures 4 and 5)": (draw_means, "means"),
+}
+RATIOS = "Models of the same instances (Galleguillos et al. 2020, figures 6 and 7)"

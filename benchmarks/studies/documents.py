@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from hpcgym.benchmarks.coscheduling import items as coscheduling
-from hpcgym.benchmarks.cp import published as cp
+from hpcgym.benchmarks.cp import items as cp
 from hpcgym.benchmarks.energy import budget_run, powercap_run, shares_run
 from hpcgym.benchmarks.mixed_policies import items as mixed_policies
 from hpcgym.benchmarks.prediction import tables as prediction
@@ -40,7 +40,7 @@ _ITEMS, _PAGE = (Path(__file__).with_name(name) for name in ("items.csv", "page.
 #: Command of a study, which is also the folder that it writes into -> what makes the verdicts of
 #: its items, by their places, and where its published values stand.
 _STUDIES: dict[str, tuple[dict[str, items.Judge], str]] = {
-    "cp": (cp.JUDGES, "benchmarks/cp/published.py"),
+    "cp": (cp.JUDGES, "benchmarks/cp/items.py"),
     "mixed-policies": (mixed_policies.JUDGES, "benchmarks/mixed_policies/items.py"),
     "coscheduling": (coscheduling.JUDGES, "benchmarks/coscheduling/items.py"),
     "powercap": (powercap_run.JUDGES, "benchmarks/energy/powercap_run.py"),

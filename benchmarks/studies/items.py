@@ -31,6 +31,7 @@ VERDICTS = {
     "not met": "fewer hold",
     CONTRADICTION: "the document's numbers do not follow from what it says itself, or from its"
     " authors' own results; what does not agree is told",
+    "undecided": "fewer hold, but intervals over the seeds leave open whether three quarters do",
     "drawn": "a picture that prints no numbers, and of which the text says none",
     "quick cut": "only a small cut was run, which is compared with nothing",
     "not run": "the study was not run, or without what the item needs",
@@ -195,6 +196,28 @@ def of_sentences(so: Mapping[str, bool]) -> Verdict:
     failing = [words for words, holds in so.items() if not holds]
     more = f"not: {'; '.join(failing)}" if failing else ""
     return of_count(len(so) - len(failing), len(so), "sentences hold", more)
+
+
+def of_intervals(found: Mapping[str, str]) -> Verdict:
+    """Return the verdict of sentences by intervals.
+
+    Parameters
+    ----------
+    found : sentence -> ``held``, ``contradicted`` or ``undecided``.
+    """
+    if not found:
+        raise NotThereError("nothing that the sentences are of")
+    by = {how: [words for words, of in found.items() if of == how] for how in _HOW}
+    counts = ", ".join(f"{len(by[how])} {how}" for how in _HOW)
+    told = [f"{how}: {'; '.join(by[how])}" for how in _HOW[1:] if by[how]]
+    why = f"of {len(found)} sentences {counts}" + "".join(f". {words}" for words in told)
+    least = TREND * len(found)
+    if len(by["held"]) >= least:
+        return Verdict("trend", why)
+    return Verdict("not met" if len(found) - len(by["contradicted"]) < least else "undecided", why)
+
+
+_HOW = ("held", "contradicted", "undecided")
 
 
 def of_picture(*files: str) -> Judge:

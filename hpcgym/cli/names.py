@@ -65,9 +65,11 @@ def schedulers() -> Iterable[tuple[str, str]]:
 
 def dispatchers() -> Iterable[tuple[str, str]]:
     """Return the named dispatchers and what they do."""
-    from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS
+    from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, IMPROVED
 
     for name, dispatcher in DISPATCHERS.items():
+        if name.endswith(IMPROVED):  # the same as without it
+            continue
         needs = "; needs the extra cp" if name in CP_DISPATCHERS else ""
         yield name, dispatcher.meaning + needs
 

@@ -269,7 +269,7 @@ class Prediction(Study):
 
 
 def _dispatchers() -> list[tuple[str, str]]:
-    from hpcgym.benchmarks.cp.configurations import DISPATCHERS, MACHINES
+    from hpcgym.benchmarks.cp.runs import DISPATCHERS, MACHINES
 
     return [
         (one, f"on {', '.join(name for name, of in MACHINES.items() if one in of.dispatchers)}")
@@ -278,7 +278,7 @@ def _dispatchers() -> list[tuple[str, str]]:
 
 
 def _machines() -> list[tuple[str, str]]:
-    from hpcgym.benchmarks.cp.configurations import MACHINES
+    from hpcgym.benchmarks.cp.runs import MACHINES
 
     return [(name, f"with {machine.what}") for name, machine in MACHINES.items()]
 
@@ -289,27 +289,27 @@ class Cp(Study):
 
     It compares heuristics and EASY with CPH-0 to 3, pure CP 0 to 3, HCP'19, PCP'19 and PCP'20, by
     requested, predicted and real run times: slowdown, waits, queues, times of a dispatch, sizes of
-    the models, beside the published values. It takes about an hour on two cores, and the same
-    command goes on after an interruption. --quick has the heuristics on Eurora, which need no
-    OR-Tools.
+    the models, beside the published values; sentences of the first are judged by intervals over
+    seeds. It takes some hours on two cores, and the same command goes on after an interruption.
+    --quick has the lists on Eurora, which need no OR-Tools.
 
     Experiment
     ----------
-    machine NAME : A machine of the list below; several times for several. [default: all whose
-        workloads are on this machine]
+    machine NAME : A machine of the list below; several times for several. [default: all]
     dispatcher NAME : A dispatcher of the list below; several times for several. Tables and pictures
         show only these; those of others are removed, but their outcomes are kept. [default: all]
-    days N : How many days a run has; generated workloads of three seeds. [default: 0.4 of Eurora,
-        3.5 of KIT, 5 of KTH-SP2]
-    full : A month of Eurora and KTH-SP2, a week of KIT, one seed: hours.
+    days N : How many days the jobs of each seed come in, before the load stretches them.
+        [default: 10 of eurora, 1 of eurora-cph, 0.4 of the others of Eurora, 3.5 of KIT]
+    seeds N : How many workloads are generated. [default: 10 of eurora, 12 of eurora-cph, 8 of
+        eurora-cp and eurora-later, 5 of KIT]
 
     Examples
     --------
     hpcgym reproduce cp --quick
     hpcgym reproduce cp
-    hpcgym reproduce cp --machine eurora --days 7
-    hpcgym reproduce cp --machine eurora --dispatcher easy --dispatcher pcp20
-    hpcgym reproduce cp --full --executor dask:tcp://node1:8786
+    hpcgym reproduce cp --machine eurora-cph --seeds 3
+    hpcgym reproduce cp --machine eurora-later --dispatcher prb --dispatcher pcp20
+    hpcgym reproduce cp --executor dask:tcp://node1:8786
     mpiexec -n 9 hpcgym reproduce cp --executor mpi    # 8 workers
     hpcgym reproduce cp --machine kit-forhlr-ii --format csv > slowdowns.csv
     """
@@ -318,53 +318,28 @@ class Cp(Study):
     machine: list[str] | None = None
     dispatcher: list[str] | None = None
     days: float | None = None
-    full: bool = False
-
-    @property
-    def _dispatchers(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(self.dispatcher or ()))
+    seeds: int | None = None
 
     def given(self, quick: bool) -> Any:
-        """Return the machines that were named, or those whose workloads are here."""
-        from hpcgym.benchmarks.cp.configurations import QUICK_MACHINES
+        """Return the machines that were named, or those on which the dispatchers run."""
+        from hpcgym.benchmarks.cp.runs import MACHINES
 
         if self.machine:
             return list(dict.fromkeys(self.machine))
-        if quick and not self.dispatcher:
-            return list(QUICK_MACHINES)
-        return _with_workloads(self._dispatchers)
+        asked = set(self.dispatcher or ())
+        if quick and not asked:
+            return ["eurora"]
+        run = [name for name, of in MACHINES.items() if not asked or asked & set(of.dispatchers)]
+        return run or list(MACHINES)  # of none it is said what is wrong with the names
 
     def rules(self) -> dict[str, Any]:
-        """Return how long the runs are, and of whom."""
-        return {"days": self.days, "full": self.full, "dispatchers": self._dispatchers}
+        """Return how long the runs are, on how many seeds, and of whom."""
+        dispatchers = tuple(dict.fromkeys(self.dispatcher or ()))
+        return {"days": self.days, "seeds": self.seeds, "dispatchers": dispatchers}
 
     def shown(self, made: Any) -> Shown:
         """Return the tables of all machines."""
         return {"slowdown by class of jobs": made}
-
-
-def _with_workloads(dispatchers: tuple[str, ...]) -> list[str]:
-    """Return the machines of the study whose workloads are generated, or need not be fetched.
-
-    Where none of these dispatchers runs, if there are any, a machine is left out.
-    """
-    from hpcgym.benchmarks.cp.configurations import MACHINES
-    from hpcgym.workload.archive import find
-
-    run = {
-        name: of
-        for name, of in MACHINES.items()
-        if not dispatchers or set(dispatchers) & set(of.dispatchers)
-    }
-    run = run or MACHINES  # of none it is said what is wrong with the names
-    for name in [name for name in MACHINES if name not in run]:
-        note(f"{name} is left out: none of these dispatchers runs there")
-    generated = [name for name, of in run.items() if ":" in of.workload]
-    traces = [name for name, of in run.items() if ":" not in of.workload]
-    missing = [name for name in traces if find(MACHINES[name].workload) is None]
-    for name in missing:
-        note(f"{name} is left out: hpcgym traces fetch {MACHINES[name].workload}")
-    return generated + [name for name in traces if name not in missing]
 
 
 @study("powercap", {"Beginnings, all of which are simulated": _in("energy.powercap", "STARTS")})

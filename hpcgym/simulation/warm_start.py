@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,10 +12,13 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import Model, Simulation
 from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.naming import MEMORY
 from hpcgym.scheduler.asked_for import check_extract
 from hpcgym.scheduler.estimates.by_name import (
     JOB_FACTS,
     JOB_FEATURES,
+    NAME,
+    REQUEST,
     Predictor,
     predictor_of,
 )
@@ -32,6 +36,7 @@ from hpcgym.scheduler.estimates.learning import (
 )
 from hpcgym.simulation.prepare import Told, job_records, numbered
 from hpcgym.workload.checks import check_jobs
+from hpcgym.workload.codes import code_names
 from hpcgym.workload.extracts import joined, past_jobs, recorded_run_time
 from hpcgym.workload.model import MAX_TIME
 
@@ -138,7 +143,7 @@ class Learning:
         for job in ended:
             run = float(native.run_time(job))
             for predictor in asked:
-                predictor.learn_one(self._facts_of(job, native.features(job), 0.0), run)
+                predictor.learn_one(self._facts_of(predictor, job, native.features(job), 0.0), run)
         self._taught += len(ended)
 
     def answer(self, native: Simulation) -> None:
@@ -148,25 +153,51 @@ class Learning:
         if native.asked == "renewal":
             assert second is not None
             rows = np.sort(native.concerned())
-            told = [self._facts_of(job, native.features(job, True), 0.0) for job in rows.tolist()]
+            told = [
+                self._facts_of(second, job, native.features(job, True), 0.0)
+                for job in rows.tolist()
+            ]
             native.renew(rows, np.array([_seconds(second, x) for x in told], np.float64))
             return
         job, elapsed, now = native.job, 0.0, native.asked == "correction"
         if now:  # what policies look at stays as it was
             second, elapsed = None, float(native.time - native.start(job))
-        x = self._facts_of(job, native.features(job, now), elapsed)
+        x = native.features(job, now)
         answers = [
-            None if predictor is None else _seconds(predictor, dict(x))
+            None
+            if predictor is None
+            else _seconds(predictor, self._facts_of(predictor, job, x, elapsed))
             for predictor in (first, second)
         ]
         native.predict(*answers)
 
-    def _facts_of(self, job: int, x: Sequence[float], elapsed: float) -> dict[str, Any]:
-        """Return what predictors in Python are told of a job, by name."""
+    def _facts_of(
+        self, predictor: Predictor, job: int, x: Sequence[float], elapsed: float
+    ) -> dict[str, Any]:
+        """Return what a predictor in Python is told of a job, by name."""
         names = ("user_id", "group_id", "executable", "queue", "job_number")
         known = [int(self._workload.columns[name][job]) for name in names]
-        told = dict(zip(JOB_FEATURES, x, strict=True))
-        return told | dict(zip(JOB_FACTS, [*known, elapsed], strict=True))
+        told: dict[str, Any] = dict(zip(JOB_FEATURES, x, strict=True))
+        told |= zip(JOB_FACTS, [*known, elapsed], strict=True)
+        asked = getattr(predictor, "asks_for", ())
+        if NAME in asked:
+            told[NAME] = self._codes.get(known[2], known[2])
+        if REQUEST in asked:
+            told[REQUEST] = tuple(int(amounts[job]) for amounts in self._requests)
+        return told
+
+    @cached_property
+    def _codes(self) -> dict[int, str]:
+        """The names of codes by number."""
+        return code_names(self._workload)
+
+    @cached_property
+    def _requests(self) -> list[NDArray[np.int64]]:
+        """What jobs ask for, each (n_jobs,): see :data:`hpcgym.scheduler.estimates.REQUEST`."""
+        jobs = self._workload
+        if jobs.units is None:
+            return [jobs.requested_processors]
+        return [jobs.units, *(of for name, of in jobs.per_unit.items() if name != MEMORY)]
 
     def take(self, native: Simulation) -> None:
         """Learn from all jobs that have ended, and keep what the simulation has learned."""

@@ -123,12 +123,50 @@ def test_of_an_expected_duration_of_nothing_the_slowdown_is_the_wait() -> None:
 
 
 def test_every_name_has_a_meaning_and_a_new_dispatcher() -> None:
-    assert set(dispatchers.DISPATCHERS) == {*HEURISTICS, *dispatchers.CP_DISPATCHERS}
-    for name in HEURISTICS:
+    ends = ("", dispatchers.IMPROVED, dispatchers.PUBLISHED)
+    lists = [name + end for name in HEURISTICS for end in ends]
+    improved = {f"{name}:as=improved" for name in dispatchers.CP_DISPATCHERS if ":" not in name}
+    assert set(dispatchers.DISPATCHERS) == {*lists, *dispatchers.CP_DISPATCHERS, *improved}
+    for name in lists:
         assert dispatchers.DISPATCHERS[name].meaning
         dispatcher: Any = dispatchers.find_dispatcher(name)
         assert dispatcher.name == name
         assert pickle.loads(pickle.dumps(dispatcher)) == dispatcher
+
+
+def test_lists_as_published_stop_and_take_the_fullest_nodes() -> None:
+    """Two nodes of 4 and 2 free cores. AccaSim's SJF, LJF and FIFO do not pass over; PRB does."""
+    view = PassView.of(
+        1_000, ("core",), [[4], [4]],
+        queue={"submit": [0, 10, 20], "duration": [50, 60, 10], "units": [1, 2, 1],
+               "per_unit": [[1], [4], [2]]},
+        running={"start": [1], "end": [2_000], "per_unit": [[2]], "first": [0, 1], "node": [1],
+                 "units": [1]},
+    )  # fmt: skip
+
+    def starts(name: str) -> list[tuple[int, list[int]]]:
+        dispatcher: Any = dispatchers.find_dispatcher(f"{name}:as=published")
+        assert dispatchers.chooses_nodes(dispatcher)
+        assert dispatchers.chooses_nodes(dispatcher.name)
+        return [(int(place), nodes.tolist()) for place, nodes in dispatcher(view)]
+
+    assert starts("sjf-list") == [(2, [1]), (0, [0])]  # then the second, which does not fit
+    assert starts("ljf-list") == []
+    assert starts("fcfs-list") == [(0, [1])]
+    assert starts("prb") == [(0, [1]), (2, [0])]  # by the wait: all queues are alike
+    assert list(dispatchers.find_dispatcher("ljf-list:as=improved")(view)) == [0, 2]
+
+
+def test_prb_as_published_counts_a_second_more_in_the_queue() -> None:
+    """Submitted now, a debug job is before one of the night queue that came a second ago."""
+    view = PassView.of(
+        100, ("core",), [[4]],
+        queue={"submit": [99, 100], "duration": [9, 9], "units": [1, 1], "per_unit": [[4], [4]],
+               "expected_wait": [86_400.0, 3_600.0]},
+    )  # fmt: skip
+    published: Any = dispatchers.find_dispatcher("prb:as=published")
+    assert [int(place) for place, _ in published(view)] == [1]
+    assert list(dispatchers.find_dispatcher("prb")(view)) == [0]
 
 
 def test_an_unknown_name_has_near_ones() -> None:

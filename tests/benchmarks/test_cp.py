@@ -1,26 +1,24 @@
-"""The study of dispatchers: what is simulated and kept, and the whole of it, small."""
+"""The study of dispatchers: what is simulated and kept, its sentences, and a small whole."""
 
 from __future__ import annotations
 
 import json
+import math
 import pickle
-import shutil
+import statistics
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from cp_states import crowded
 from typer.testing import CliRunner
 
-from hpcgym.benchmarks.cp import configurations, instances, simulations
-from hpcgym.benchmarks.cp import run as whole
-from hpcgym.benchmarks.cp.configurations import HEURISTICS, MACHINES, Machine, Run
-from hpcgym.benchmarks.cp.published import STATEMENTS, TIMES, VARIABLES_BELOW
+from hpcgym.benchmarks.cp import instances, items, run, runs, tables
+from hpcgym.benchmarks.cp.items import STATEMENTS, TIMES, VARIABLES_BELOW
+from hpcgym.benchmarks.cp.runs import BARE, LISTS, MACHINES, Findings, Machine, Run
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.cli import app
-from hpcgym.cli.reproduce import _with_workloads
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation.run import simulate
 from hpcgym.study import read_results
@@ -34,60 +32,55 @@ HOUR = 3600
 
 def test_every_published_time_has_a_run_beside_it() -> None:
     for machine, times in TIMES.items():
-        runs = {(run.dispatcher, run.duration) for run in MACHINES[machine].runs()}
-        assert set(times) <= runs
+        assert set(times) <= {(one.dispatcher, one.duration) for one in MACHINES[machine].runs()}
 
 
 def test_every_statement_of_document_000_can_be_looked_at() -> None:
-    runs = {f"{run.dispatcher} {run.duration}" for run in MACHINES["eurora"].runs()}
+    where = {
+        name: {f"{one} {letter}" for one in of.dispatchers for letter in of.durations}
+        for name, of in MACHINES.items()
+    }
     for said in STATEMENTS:
-        assert {said.first, said.second} <= runs
-    assert "pcp20 W" not in runs  # Galleguillos et al. 2020 has D and R alone
+        pair = {said.first, said.second.partition(", ")[0]}
+        assert any(pair <= where[name] for name in items.OF_EURORA), said
+        assert said.relation in ("below", "about", "at most")
+        assert said.item in items.JUDGES
+        shapes = {key: dict.fromkeys(("slowed", "wait"), runs.box([1.0])) for key in runs.CLASSES}
+        outcome = {"shapes": shapes, "queue": runs.box([1.0])}
+        assert tables.value_of(outcome, said.measure) == 1.0
+
+
+def test_runs_are_as_published_but_for_pure_cp_and_the_later_ones() -> None:
+    assert [str(one) for one in MACHINES["eurora"].runs(["easy", "prb"])][:4] == [
+        "easy W", "easy D", "easy R", "prb:as=published W",
+    ]  # fmt: skip
+    assert MACHINES["eurora-cp"].runs(["cp-0"])[0] == Run("cp-0", "W")
+    assert Run(BARE, "L2") in MACHINES["kit-forhlr-ii"].runs()
 
 
 def test_durations_are_those_of_the_documents() -> None:
-    assert configurations.rules_of(Run("prb", "L2"), "prb").estimate == "ave2"
-    rules = configurations.rules_of(Run("easy", "W"), None)
+    assert runs.rules_of(Run("prb", "L2"), "prb").estimate == "ave2"
+    rules = runs.rules_of(Run("easy", "W"), None)
     assert (rules.estimate, rules.correction) == ("requested", "incremental")
-    learned = [configurations.duration_of("D") for _ in range(2)]
+    learned = [runs.rules_of(Run("prb", "D"), "prb").estimate for _ in range(2)]
     assert learned[0] is not learned[1]  # nothing is handed on from run to run
 
 
-def test_eurora_with_few_units_is_the_same_machine_with_the_same_jobs_but_for_units() -> None:
-    source = MACHINES["eurora-figure-6"].source(0.4, 2)
-    assert source == MACHINES["eurora"].source(0.4, 2) + ",units=figure-6"
-    jobs, cluster = simulations.load_jobs("eurora-figure-6", 0.05, 2)
-    others, same = simulations.load_jobs("eurora", 0.05, 2)
-    assert (cluster, len(jobs)) == (same, len(others))
-    assert jobs.units.sum() < others.units.sum()
-
-
-def test_a_short_study_leaves_some_runs_out() -> None:
-    few = {str(run) for run in MACHINES["eurora"].runs(full=False)}
-    assert {"cp-1 D", "cph-0 W", "prb W, best fit", "pcp19 D", "pcp20 lists D"} <= few
-    assert not few & {"cp-1 W", "cph-3 W", "cp-3 D, best fit"}
-
-
-def test_lists_only_solve_nothing() -> None:
+def test_solvers_have_the_work_of_the_study() -> None:
     pytest.importorskip("ortools")
-    solving, lists = (configurations.dispatcher_of(name) for name in ("cph-3", "cph-3 lists"))
-    view = crowded(8)
-    assert len(lists(view)) > 0
-    solving(view)
-    assert (lists.log[0]["status"], lists.limits.work) == ("unknown", 0)
-    assert lists.log[0]["objective"] == lists.log[0]["heuristic"]
-    assert solving.limits.work > 0
-    assert lists.name == "cph-3 lists"
+    assert runs.dispatcher_of("cph-0:as=published").limits.work == runs.CPH_WORK
+    pcp19 = runs.dispatcher_of("pcp19").limits
+    assert runs.dispatcher_of(BARE).limits == pcp19
 
 
 # --- What is kept of a schedule -------------------------------------------------------------------
 
 
 def test_shapes_are_those_of_the_jobs_of_a_class() -> None:
-    run = np.array([10, HOUR, HOUR + 1, 12 * HOUR, 12 * HOUR + 1])
+    run_time = np.array([10, HOUR, HOUR + 1, 12 * HOUR, 12 * HOUR + 1])
     wait = np.array([90, 0, 0, 12 * HOUR, 0])
-    result: Any = SimpleNamespace(run_time=run, wait=wait)
-    found = configurations.shapes_of([result])
+    result: Any = SimpleNamespace(run_time=run_time, wait=wait)
+    found = runs.shapes_of(result)
     assert [found[name]["jobs"] for name in ("all", "short", "medium", "long")] == [5, 2, 2, 1]
     assert found["short"]["slowdown"]["mean"] == pytest.approx((10 + 1) / 2)
     assert found["medium"]["slowed"] == {
@@ -104,48 +97,31 @@ def test_the_queue_is_what_waits_after_a_pass() -> None:
         workload=SimpleNamespace(submit_time=np.array([0, 2, 4, 50])),
         start=np.array([0, 10, 20, 50]),
         end=np.array([10, 20, 30, 60]),
-        wait=np.array([0, 8, 16, 0]),
     )
-    found = configurations.queues_of([result])
+    found = runs.queue_of(result)
     # asked at 0, 2, 4, 10, 20 and 50: then wait 0, 1, 2, 1, 0 and 0
-    assert found["passes"] == 6
-    assert found["queue"]["mean"] == pytest.approx(4 / 6)
-    assert found["queue"]["high"] == 2
-    assert found["queue_in_time"] == pytest.approx(24 / 60)
+    assert found["number"] == 6
+    assert found["mean"] == pytest.approx(4 / 6)
+    assert found["high"] == 2
 
 
-def test_the_mean_queue_over_time_is_that_of_the_metrics() -> None:
+def test_slowdowns_are_those_of_the_metrics() -> None:
     result = simulate(load_workload("lublin:jobs=300,processors=32,seed=1,load=1.2"), "easy")
-    found = configurations.queues_of([result])
-    assert found["queue_in_time"] == pytest.approx(result.metrics["mean_queue_length"])
-    slowdown = configurations.shapes_of([result])["all"]["slowdown"]["mean"]
+    slowdown = runs.shapes_of(result)["all"]["slowdown"]["mean"]
     assert slowdown == pytest.approx(result.metrics["mean_slowdown"])
 
 
-def test_times_are_grouped_by_powers_of_two() -> None:
-    timed = simulations.Timed(lambda view: view.job)
-    timed.queued, timed.seconds = [1, 3, 2, 9], [0.001, 0.002, 0.004, 0.5]
-    assert simulations.by_queue(timed) == [
-        {"queued": 1, "calls": 1, "mean_ms": 1.0, "max_ms": 1.0},
-        {"queued": 2, "calls": 2, "mean_ms": 3.0, "max_ms": 4.0},
-        {"queued": 8, "calls": 1, "mean_ms": 500.0, "max_ms": 500.0},
-    ]
-    assert simulations.by_queue(simulations.Timed(list)) == []
-
-
 def test_models_are_counted_by_what_was_found() -> None:
-    entry = {"considered": 4, "postponed": 1, "objective": 5.0, "heuristic": 5.0, "gap": 0.0}
+    entry = {"considered": 4, "postponed": 1, "objective": 5.0, "heuristic": 5.0}
     log: list[dict[str, Any]] = [
         {**entry, "variables": 0, "status": "plan is optimal"},
         {**entry, "variables": 10, "status": "optimal", "objective": 4.0},
-        {**entry, "variables": 30, "status": "feasible", "gap": 0.5},
-        {**entry, "variables": 20, "status": "unknown", "gap": 0.3},
+        {**entry, "variables": 30, "status": "feasible"},
+        {**entry, "variables": 20, "status": "unknown", "objective": float("nan")},
     ]
-    assert simulations.solved(log) == {
+    assert runs.solved(log) == {
         "dispatches": 4, "plan optimal": 1, "optimal": 1, "feasible": 1, "infeasible": 0,
-        "unknown": 1, "unknown %": pytest.approx(100 / 3), "better than heuristic": 1,
-        "mean gap %": pytest.approx(40),
-        "considered": 4, "variables": 20, "postponed": 4,
+        "unknown": 1, "better than heuristic": 1, "considered": 4, "variables": 20, "postponed": 4,
     }  # fmt: skip
 
 
@@ -190,25 +166,159 @@ def test_of_what_units_a_job_of_eurora_is_that_figure_6_allows(
     assert kept == list(range(1, most + 1))
 
 
+# --- Sentences by intervals -----------------------------------------------------------------------
+
+
+def test_an_interval_is_that_of_paired_logarithms() -> None:
+    """By hand: ratios 2, 4 and 8; logarithms ln 2 times 1, 2 and 3; t of 2 degrees 4.303."""
+    low, high = items.ratio_interval([2, 4, 8], [1, 1, 1])
+    half = 4.303 * math.log(2) / math.sqrt(3)
+    assert (low, high) == pytest.approx((4 / math.exp(half), 4 * math.exp(half)))
+    assert items.ratio_interval([1, 2, 3], [1, 2, 3]) == (1.0, 1.0)
+    assert items.ratio_interval([0, 2, 3, 5], [0, 2, 3, 5]) == (1.0, 1.0)
+    nothing = items.ratio_interval([0, 2, float("nan"), 5], [1, 2, 3, 5])
+    assert math.isnan(nothing[0])  # two seeds are left
+
+
+def test_t_quantiles_are_those_of_scipy() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    for degrees, t in enumerate(items._T, 1):
+        assert t == pytest.approx(stats.t.ppf(0.975, degrees), abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "below", "about", "at_most"),
+    [
+        (0.5, 0.8, "held", "contradicted", "held"),
+        (0.5, 0.95, "held", "undecided", "held"),
+        (0.95, 0.99, "held", "held", "held"),
+        (0.95, 1.02, "undecided", "held", "undecided"),
+        (1.0, 1.0, "contradicted", "held", "held"),
+        (0.6, 1.5, "undecided", "undecided", "undecided"),
+        (1.02, 1.05, "contradicted", "held", "contradicted"),
+        (1.2, 2.0, "contradicted", "contradicted", "contradicted"),
+    ],
+)
+def test_sentences_are_judged_by_intervals(
+    low: float, high: float, below: str, about: str, at_most: str
+) -> None:
+    found = [items.judge_ratio(low, high, one) for one in ("below", "about", "at most")]
+    assert found == [below, about, at_most]
+
+
+def findings(name: str = "eurora", **values: list[float]) -> Findings:
+    """Runs of which a part of each box is a value, one for each seed: ``prb_D=[1, 2, 3]``."""
+    outcomes = {}
+    for run_name, of in values.items():
+        dispatcher, letter = run_name.rsplit("_", 1)
+        named = MACHINES[name].named(dispatcher.replace("_", "-"))
+        outcomes[Run(named, letter)] = [
+            {
+                "shapes": {
+                    key: dict.fromkeys(("slowdown", "wait", "slowed", "waited"), runs.box([value]))
+                    | {"jobs": 1}
+                    for key in runs.CLASSES
+                },
+                "queue": runs.box([value] * 4),
+                "total_s": 2.0,
+                "dispatch_ms": runs.box([10.0, 30.0]),
+                "solved": {},
+            }
+            for value in of
+        ]
+    seeds = max((len(of) for of in values.values()), default=0)
+    return Findings(name, 1.0, list(range(1, seeds + 1)), 3, outcomes, {})
+
+
+def test_statements_are_of_the_runs_of_the_machine() -> None:
+    table = tables.statements(findings(prb_W=[1, 2, 3], prb_D=[1, 2, 3], sdprb_D=[0.5, 1.1, 1.4]))
+    so = dict(zip(table["Remediani 2017 says"], table["so"], strict=True))
+    assert so["slowdown q3: prb W below prb D"] == "contradicted"
+    assert so["queue q3: prb D about prb W"] == "held"
+    assert so["slowdown q3: sdprb D below prb D"] == "held"
+    assert so["slowdown q3, short: prb D about prb D, all"] == "held"
+    assert "slowdown q3: sdprb R below sdprb D" not in so
+    assert len(tables.statements(findings("kit-forhlr-ii", prb_R=[1.0]))) == 0
+    few = tables.statements(findings(prb_W=[1, 2], prb_D=[1, 2]))
+    assert few["so"].isna().all()  # too few seeds
+
+
+def test_times_are_over_all_passes_with_published_ones_beside() -> None:
+    row = tables.times(findings("eurora-later", pcp20_D=[2, 2])).iloc[0]
+    assert (row["dispatch (ms)"], row["a call (ms)"]) == (10, 20)  # 80 ms of 8 passes, 4 calls
+    assert (row["published (ms)"], row["published (s)"]) == ("252", "134,240")
+    kit = tables.times(findings("kit-forhlr-ii", pcp19_R=[2]))
+    assert kit.iloc[0]["published (ms)"] == "none finished"
+
+
+def test_where_pcp19_stops_is_in_its_own_table() -> None:
+    found = findings("kit-forhlr-ii", pcp19_L2=[1.0, 2.0])
+    stopped = {"stopped": 50, "started": 7, "jobs": 9}
+    whole = found.outcomes.pop(Run("pcp19", "L2"))
+    whole[0]["solved"] = {"unknown": 3}
+    found.outcomes[Run(BARE, "L2")] = [whole[0], stopped]
+    table = tables.as_published(found)
+    assert table["ours"].tolist() == ["finished", "none finished"]
+    assert table["started"].tolist() == [1, 7]
+    assert set(table["published"]) == {"none finished"}
+    assert len(tables.slowdowns(found)) == 0
+
+
+def test_qualities_are_ratios_by_seed() -> None:
+    values = [1.0, 2.0, 4.0]
+    found = findings("eurora-later", hcp19_D=[2 * one for one in values], pcp20_D=values)
+    table = tables.qualities(found)
+    assert table["measure"].tolist() == ["slowdown D", "wait D"]
+    assert (table["low"].tolist(), table["high"].tolist()) == ([2, 2], [2, 2])
+    assert table["hcp19"].tolist() == [2 * statistics.mean(values)] * 2
+
+
+def test_ratios_are_those_of_the_same_state() -> None:
+    found = findings()
+    found.instances = {
+        Run("pcp19", "D"): {
+            "variables": [[1, 20], [9, 60], [None, 5]],
+            "as_published": [[1, 20], [3, 10], [1, 100]],
+            "seconds": [[0.1, 0.2], [0.3, 0.2], [0.1, 0.1]],
+            "objective": [[5.0, 5.0], [6.0, 5.0], [7.0, 7.0]],
+        }
+    }
+    row = tables.sizes([found]).iloc[0]
+    assert row["ours: largest ratio"] == pytest.approx(0.15)
+    assert row["ours: share below 0.1"] == 0.5
+    assert row["as published: share below 0.1"] == pytest.approx(2 / 3)
+    assert row["seconds: median ratio"] == 1
+    assert row["objective: share at 1"] == pytest.approx(2 / 3)
+    assert row["seconds: share within 0.01 to 1"] == pytest.approx(2 / 3)
+
+
+def test_queues_are_drawn_from_zero_up() -> None:
+    pytest.importorskip("matplotlib")
+    axes = tables.draw_queues(findings(easy_W=[2.0], prb_W=[0.0])).axes[0]
+    assert axes.get_ylim()[0] == 0
+    nothing = findings(easy_W=[float("nan")])
+    idle = tables.draw_slowdowns(nothing).axes[0]
+    assert "no job waits" in [text.get_text() for text in idle.texts]
+
+
 # --- The whole ------------------------------------------------------------------------------------
 
 
 SMALL = Machine(
     "eurora",
-    "eurora:days={days},seed={seed}",
-    "generated workloads",
+    "eurora:days={days},load=2,seed={seed}",
+    0.05,
+    3,
     ("W", "D"),
-    ("prb", "easy", "cph-3", "pcp20", "pcp20 lists"),
-    nodes_matter=True,
-    full_days=1,
-    usual_days=0.02,
-    seeds=(1, 4),  # jobs wait in the second
+    ("prb", "easy", "cph-3", "pcp20"),
+    False,
+    "a few generated jobs",
 )
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A study of a few minutes of Eurora."""
+    """A study of an hour of Eurora."""
     pytest.importorskip("ortools")
     monkeypatch.setitem(MACHINES, "eurora", SMALL)
     monkeypatch.setitem(instances.DRIVERS, "eurora", (Run("pcp20", "D"),))
@@ -217,91 +327,58 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small")
 def test_a_small_study_is_written_and_goes_on(tmp_path: Path) -> None:
-    which = ["--machine", "eurora", "--days", "0.02", "--executor", "serial", "--format", "json"]
+    which = ["--machine", "eurora", "--executor", "serial", "--format", "json"]
     arguments = ["reproduce", "cp", *which, "--output", str(tmp_path)]
     found = CliRunner().invoke(app, arguments)
     assert found.exit_code == 0, found.output
     rows = json.loads(found.stdout)["rows"]
     assert {row["workload"] for row in rows} == {"eurora"}
-    assert [row["run"] for row in rows] == [str(run) for run in SMALL.runs()]
+    assert [row["run"] for row in rows] == [str(one) for one in SMALL.runs()]
     text = (tmp_path / "report.md").read_text()
-    for heading in (
-        "Slowdown (Remediani 2017",
-        "Time (Galleguillos et al. 2020",
-        "Models of the same instances",
-    ):
+    for heading in ("Slowdown (Remediani 2017", "Time (Galleguillos", "Models of the same"):
         assert heading in text
-    assert "eurora:days=0.02,seed=1; eurora:days=0.02,seed=4" in text
-    for picture in ("slowdown", "classes", "queue", "wait", "means", "ratios"):
+    assert "`eurora:days=0.05,load=2,seed=N`, N from 1 to 3" in text
+    for picture in ("slowdown", "queue", "wait", "means", "ratios"):
         assert (tmp_path / "eurora" / f"{picture}.png").stat().st_size > 5_000
         assert f"eurora/{picture}.png" in text
     kept = read_results(tmp_path / "runs")
+    assert len(kept) == 3 * len(rows)
     assert json.loads(CliRunner().invoke(app, arguments).stdout)["rows"] == rows
     assert read_results(tmp_path / "runs") == kept
     assert (tmp_path / "report.md").read_text() == text
+    # of fewer dispatchers, what was of the others goes, and what is done counts for all
+    (tmp_path / "eurora" / "mine.png").write_text("mine")
+    path, shown = run.reproduce(["eurora"], Folder(tmp_path, "serial"), dispatchers=["easy"])
+    assert {str(one) for one in SMALL.runs(["easy"])} == set(shown["eurora"]["run"])
+    assert "ratios.png" not in path.read_text()
+    left = {one.name for one in (tmp_path / "eurora").iterdir()}
+    assert "mine.png" in left
+    assert not left & {"ratios.png", "table-solving.csv", "table-times.csv"}
+    assert read_results(tmp_path / "runs") == kept
 
 
 def test_a_quick_cut_needs_no_solver_and_says_what_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def missing_solver(name: str) -> Any:
-        raise HpcgymError("no OR-Tools")
-
-    monkeypatch.setattr(whole, "find_dispatcher", missing_solver)
-    which = ["--quick", "--executor", "serial", "--format", "json", "--output", str(tmp_path)]
-    found = CliRunner().invoke(app, ["reproduce", "cp", *which])
+    monkeypatch.setattr(run, "find_dispatcher", _missing_solver)
+    which = ["--quick", "--executor", "serial", "--days", "0.1", "--format", "json"]
+    found = CliRunner().invoke(app, ["reproduce", "cp", *which, "--output", str(tmp_path)])
     assert found.exit_code == 0, found.output
     rows = json.loads(found.stdout)["rows"]
-    assert {row["workload"] for row in rows} == {"eurora"}
-    assert {row["run"].split()[0].rstrip(",") for row in rows} == set(HEURISTICS)
+    assert {row["run"].split()[0].partition(":")[0] for row in rows} == set(LISTS)
     assert "**A quick cut" in (tmp_path / "report.md").read_text()
-    for more in (["--full"], ["--days", "1"]):
-        refused = CliRunner().invoke(app, ["reproduce", "cp", *which, *more])
-        assert "quick" in refused.stderr
-        assert "a study is one or the other" in refused.stderr
+
+
+def _missing_solver(name: str) -> Any:
+    raise HpcgymError("no OR-Tools")
 
 
 @pytest.mark.usefixtures("small")
-def test_some_dispatchers_can_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing_solver(name: str) -> Any:
-        raise HpcgymError("no OR-Tools")
-
-    monkeypatch.setattr(whole, "find_dispatcher", missing_solver)
-    given: dict[str, Any] = {"days": 0.02}
-    for solving in ((), ("pcp20",), ("prb", "cph-3 lists")):
+def test_no_solver_is_said_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "find_dispatcher", _missing_solver)
+    for solving in ((), ("pcp20",), ("prb", "cph-3")):
         with pytest.raises(HpcgymError, match="no OR-Tools"):
-            whole.reproduce(["eurora"], Folder(tmp_path, "serial"), dispatchers=solving, **given)
-    path, shown = whole.reproduce(
-        ["eurora"], Folder(tmp_path, "serial"), dispatchers=["prb", "easy"], **given
-    )
-    runs = {str(run) for run in SMALL.runs() if run.dispatcher in ("prb", "easy")}
-    assert set(shown["eurora"]["run"]) == runs
-    text = path.read_text()
-    assert "of these dispatchers alone: prb, easy" in text
-    assert "eurora/means.png" in text
-    assert "ratios.png" not in text
-    assert not (tmp_path / "eurora" / "ratios.png").exists()
-    # what is done counts for all
-    kept = read_results(tmp_path / "runs")
-    before = {tmp_path / "eurora" / name for name in ("ratios.png", "table-solving.csv")}
-    before |= {tmp_path / "table-hints.csv"}
-    for file in (*before, tmp_path / "eurora" / "mine.png"):
-        file.write_text("of before")
-    path, shown = whole.reproduce(
-        ["eurora"], Folder(tmp_path, "serial"), dispatchers=["easy"], **given
-    )
-    assert not any(file.exists() for file in before)
-    assert (tmp_path / "eurora" / "mine.png").exists()
-    assert read_results(tmp_path / "runs") == kept
-
-
-def test_machines_without_the_dispatchers_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    assert _with_workloads(("cp-0", "cp-1")) == ["eurora"]
-    told = capsys.readouterr().err.splitlines()
-    assert "kit-forhlr-ii is left out: none of these dispatchers runs there" in told
-    assert len(told) == 3  # with eurora-figure-6 and kth-sp2
-    assert "eurora" in _with_workloads(("pcp21",))  # what is wrong is said of the name
-    assert "left out: none" not in capsys.readouterr().err
+            run.reproduce(["eurora"], Folder(tmp_path, "serial"), dispatchers=solving)
 
 
 @pytest.mark.usefixtures("small")
@@ -312,25 +389,16 @@ def test_an_interrupted_study_leaves_no_results_and_goes_on(tmp_path: Path) -> N
 
     given: dict[str, Any] = {"days": 0.02, "dispatchers": ["prb"]}
     with pytest.raises(KeyboardInterrupt):
-        whole.reproduce(["eurora"], Folder(tmp_path, "serial", None, interrupted), **given)
+        run.reproduce(["eurora"], Folder(tmp_path, "serial", None, interrupted), **given)
     assert sorted(one.name for one in tmp_path.iterdir()) == ["report.md", "runs"]
     assert "Not finished yet." in (tmp_path / "report.md").read_text()
     kept = read_results(tmp_path / "runs")
     assert len(kept) == 2
-    path, _ = whole.reproduce(["eurora"], Folder(tmp_path, "serial"), **given)
+    run.reproduce(["eurora"], Folder(tmp_path, "serial"), **given)
     assert all(one in read_results(tmp_path / "runs") for one in kept)
-    text = path.read_text()
-    shutil.rmtree(tmp_path / "runs")
-    with pytest.raises(KeyboardInterrupt):
-        whole.reproduce(["eurora"], Folder(tmp_path, "serial", None, _interrupt), **given)
-    assert path.read_text() == text
-
-
-def _interrupt(what: str, done: int, total: int) -> None:
-    raise KeyboardInterrupt
 
 
 def test_other_jobs_than_at_the_start_are_noticed() -> None:
-    simulations.loaded.cache_clear()
+    task = {"machine": "eurora", "days": 0.1, "seed": 1, "jobs_sha256": "0" * 64}
     with pytest.raises(HpcgymError, match="eurora: it has other jobs here"):
-        simulations.loaded("eurora", 0.1, (1,), "0" * 64)
+        runs.simulate_one({**task, "dispatcher": "prb", "duration": "W"})

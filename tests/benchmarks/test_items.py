@@ -415,29 +415,32 @@ def test_a_quick_cut_has_tables_that_verdicts_are_made_of_and_is_kept(
     assert {file: file.read_bytes() for file in folder.rglob("sweep.sqlite")} == kept != {}
 
 
-@pytest.mark.parametrize(("jobs", "expected"), [(800, "trend"), (42, "not run")])
-def test_statements_of_document_000_by_figure(jobs: int, expected: str, tmp_path: Path) -> None:
-    """Those that were added once results were known count where there are no others."""
+def test_statements_of_document_000_by_figure(tmp_path: Path) -> None:
+    """By intervals over seeds, of the first machine that has the runs."""
     rows = [
-        ("slowdown: sdprb R below sdprb D", "5.2.1", "so", ""),
-        ("slowdown: sdprb D below prb D", "5.2.1", "so", ""),
-        ("slowdown: prb W below prb D", "5.2.1", "not so", "later"),
-        ("slowdown, long: prb D below sdprb D", "5.2.1", "equal within 1 %", ""),
-        ("box of queue: cph-0 W below cph-0 D", "3.3.3", "so", "later"),
+        ("figure 5.1", "slowdown q3: a", "held"),
+        ("figure 5.1", "slowdown q3: b", "contradicted"),
+        ("figure 5.1", "slowdown q3: c", None),
+        ("figure 5.3", "queue q3: a", "held"),
+        ("figure 5.3", "queue q3: b", "undecided"),
+        ("figure 5.4", "wait mean: a", "held"),
     ]
-    columns = ["Remediani 2017 says", "section", "ours", "added"]
+    columns = ["item", "Remediani 2017 says", "so"]
     store(tmp_path, "cp/eurora/table-statements", pd.DataFrame(rows, columns=columns))
-    assert verdict(tmp_path, "Remediani 2017", "figure 5.1") == ("not run", "no runs.csv")
-    store(tmp_path, "cp/eurora/runs", pd.DataFrame({"shapes.all.jobs": [jobs, jobs + 1]}))
-    found = verdict(tmp_path, "Remediani 2017", "figure 5.1")
-    assert found[0] == expected
-    if expected == "trend":
-        assert found[1] == "2 of 2 sentences hold"
-        assert verdict(tmp_path, "Remediani 2017", "figure 3.5")[0] == "trend"
-        assert verdict(tmp_path, "Remediani 2017", "figure 5.2")[0] == "not met"
-        assert verdict(tmp_path, "Remediani 2017", "figure 5.5")[0] == "not run"
-    else:
-        assert found[1] == "42 jobs of eurora are too few to compare"
+    more = [("figure 5.1", "slowdown q3: b", "held"), ("figure 5.5", "slowdown q3: d", "held")]
+    store(tmp_path, "cp/eurora-cph/table-statements", pd.DataFrame(more, columns=columns))
+    document = "Remediani 2017"
+    assert verdict(tmp_path, document, "figure 5.1") == (
+        "not met",
+        "of 2 sentences 1 held, 1 contradicted, 0 undecided. contradicted: slowdown q3: b",
+    )
+    assert verdict(tmp_path, document, "figure 5.3") == (
+        "undecided",
+        "of 2 sentences 1 held, 0 contradicted, 1 undecided. undecided: queue q3: b",
+    )
+    assert verdict(tmp_path, document, "figure 5.4")[0] == "trend"
+    assert verdict(tmp_path, document, "figure 5.5")[0] == "trend"
+    assert verdict(tmp_path, document, "figure 5.9")[0] == "not run"
 
 
 def test_times_of_document_001_are_compared_by_order(tmp_path: Path) -> None:
@@ -450,8 +453,7 @@ def test_times_of_document_001_are_compared_by_order(tmp_path: Path) -> None:
             for letter in ("D", "R")
         ]
     )
-    store(tmp_path, "cp/eurora/table-times", table)
-    store(tmp_path, "cp/eurora/runs", pd.DataFrame({"shapes.all.jobs": [800]}))
+    store(tmp_path, "cp/eurora-later/table-times", table)
     found = verdict(tmp_path, "Galleguillos et al. 2020", "table 2")
     assert found == (
         "not met",

@@ -23,7 +23,7 @@ from hpcgym.agents.xnes import Xnes
 from hpcgym.baselines.cp.dispatcher import solve
 from hpcgym.benchmarks.coscheduling import runs as coscheduling
 from hpcgym.benchmarks.coscheduling import speed
-from hpcgym.benchmarks.cp import instances, simulations
+from hpcgym.benchmarks.cp import instances, runs
 from hpcgym.benchmarks.energy import budget, powercap, shares
 from hpcgym.benchmarks.frontier import runs as frontier
 from hpcgym.benchmarks.mixed_policies import study as mixed_policies
@@ -181,7 +181,7 @@ WORK: list[Any] = [
     *(budget.measure, coscheduling.measure, frontier.simulate_rule),
     *(instances.compare_one, mixed_policies.cover_one),
     *(powercap.measure, prediction.predictions_of, prediction.simulate_one, shares.measure),
-    *(simulations.simulate_one, speed.measure),
+    *(runs.simulate_one, speed.measure),
 ]
 
 
@@ -260,11 +260,7 @@ def test_a_task_that_fails_is_an_error_and_the_others_are_kept(tmp_path: Path) -
     [
         ("cp", {"machines": ["euroa"]}, "unknown machine of the study 'euroa'; did you mean 'euro"),
         ("cp", {"machines": ["eurora"], "days": 0}, "days must be a number above 0, not 0"),
-        (
-            "cp",
-            {"machines": ["eurora"], "days": 2, "full": True},
-            "full and days: a study is one or the other",
-        ),
+        ("cp", {"machines": ["eurora"], "seeds": 0}, "seeds must be a number above 0, not 0"),
         (
             "cp",
             {"machines": ["eurora"], "dispatchers": ["pcp21"]},

@@ -9,7 +9,7 @@ import pytest
 from commands import COMMANDS, as_csv, line, succeed
 
 from hpcgym.baselines import SCHEDULERS
-from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS
+from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, IMPROVED
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.benchmarks.studies.documents import all_items
 from hpcgym.cli.names import KINDS
@@ -74,10 +74,11 @@ def test_help_fits_and_begins_with_an_example(
     assert [line for line in wide if not line.lstrip().startswith(("-", "hpcgym"))] == []
 
 
+_NAMES = [name for name in DISPATCHERS if not name.endswith(IMPROVED)]  # those without are the same
 #: Kind of names -> those that are listed.
 LISTED: dict[str, Iterable[str]] = {
     "schedulers": SCHEDULERS,
-    "dispatchers": DISPATCHERS,
+    "dispatchers": _NAMES,
     "coschedulers": COSCHEDULERS,
     "policies": POLICIES,
     "pair-policies": ["popularity-filler"],

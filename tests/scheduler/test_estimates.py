@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -112,21 +113,24 @@ def test_negative_predictions_are_refused() -> None:
         check_estimate([5, -1, 7])
 
 
-def job(code: Any = "run_1", **changes: Any) -> dict[str, Any]:
+def job(name: Any = "run_1", **changes: Any) -> dict[str, Any]:
     """What a predictor is told of a job."""
-    facts = {"user": 1, "queue": 2, "requested": 600.0, "processors": 4.0}
-    return {**facts, "code": code, **changes}
+    facts = {"user": 1, "queue": 2, "requested": 600.0, "request": (4, 1, 0, 0)}
+    return {**facts, "name": name, **changes}
 
 
 #: Jobs for each rule, the most alike to ``job()`` first: each fits a later rule than the one
 #: before it, and no earlier.
 HISTORY = [
-    (job(), 101.0),  # 1: same name, queue, requested time and processors
-    (job("run_22"), 102.0),  # 2: name that begins alike
-    (job(processors=8.0), 103.0),  # 3: other processors
-    (job("run_22", processors=8.0), 104.0),  # 4: both
+    (job(), 101.0),  # 1: same name, queue, requested time and request
+    (job("run_22"), 102.0),  # 2: a prefix in common
+    (job("rest"), 108.0),  # 2: a shorter one
+    (job(request=(4, 1, 1, 0)), 103.0),  # 3: with a GPU
+    (job("run_22", request=(2, 2, 0, 0)), 104.0),  # 4: other nodes and cores of each, and a prefix
+    (job("r", request=(2, 2, 0, 0)), 109.0),  # 4: a shorter one
     (job(requested=900.0), 105.0),  # 5: another requested time
-    (job("run_22", requested=900.0), 106.0),  # 5: that, and a name that begins alike
+    (job("run_22", requested=900.0), 106.0),  # 5: that, and a prefix in common
+    (job("rum", queue=3), 107.0),  # 5: a shorter one
     (job("other"), 600.0),  # 6: nothing alike: the requested time
 ]
 
@@ -145,8 +149,8 @@ def test_the_first_rule_that_fits_counts(rule: int) -> None:
     ("changes", "expected"),
     [
         ({"queue": 3}, 50.0),  # rule 5: the same name
-        ({"queue": 3, "code": "run_9"}, 50.0),  # one that begins alike
-        ({"code": "other"}, 600.0),
+        ({"queue": 3, "name": "run_9"}, 50.0),  # one that begins alike
+        ({"name": "other"}, 600.0),
         ({"user": 2}, 600.0),
         ({"user": 2, "requested": 30.0}, 30.0),
     ],
@@ -161,7 +165,7 @@ def test_the_last_end_of_a_rule_counts() -> None:
     for run_time in (7.0, 9.0, 8.0):
         predictor.learn_one(job(), run_time)
     assert predictor.predict_one(job()) == 8.0
-    # of jobs whose names begin alike, too: this one ended last
+    # of jobs with as long a prefix in common, too: this one ended last
     predictor.learn_one(job("run_2"), 5.0)
     assert predictor.predict_one(job("run_3")) == 5.0
     assert predictor.predict_one(job()) == 8.0
@@ -172,19 +176,50 @@ def test_the_last_end_of_a_rule_counts() -> None:
     [
         ("run_1", "run_12", True),
         ("run", "run7", True),
-        ("7", "12", True),  # texts of nothing but a number
-        ("run_1", "run1", False),
-        ("1run", "2run", False),
-        ("run_1b", "run_2b", False),
+        ("run7", "run", True),
+        ("run_1b", "run_2b", True),
+        ("run_1", "rerun", True),
+        ("7", "12", False),
+        ("run_1", "my_run_1", False),
         (12, 12, True),
         (12, 13, False),  # numbers of the log name programs
         (1, 12, False),
         (-1, -1, True),  # unknown
     ],
 )
-def test_names_begin_alike_up_to_a_number(name: Any, other: Any, alike: bool) -> None:
+def test_names_with_a_prefix_in_common(name: Any, other: Any, alike: bool) -> None:
     predictor = DataDriven().learn_one(job(name), 50.0)
     assert predictor.predict_one(job(other)) == (50.0 if alike else 600.0)
+
+
+def test_rules_against_a_slow_search_of_all_past_jobs() -> None:
+    """The six rules of Remediani 2017, section 3.1.2, read off a list of all that have ended."""
+    rng = random.Random(5)
+    words = ["a", "ab", "abc", "abd", "b", "ba", "a1", "a12", "b_1", "b_2"]
+    predictor, past = DataDriven(), []
+    for number in range(400):
+        x = {
+            "user": rng.randrange(2), "name": rng.choice(words), "queue": rng.randrange(2),
+            "requested": rng.choice([100.0, 200.0]), "request": (rng.randrange(1, 3), 1),
+        }  # fmt: skip
+        mine = [(one, y) for one, y in past if one["user"] == x["user"]]
+        expected = x["requested"]
+        rules = [("queue", "requested", "request"), ("queue", "requested"), ()]
+        ranked = []
+        for place, (one, y) in enumerate(mine):
+            same = [a == b for a, b in zip(one["name"], x["name"], strict=False)]
+            common = [*same, False].index(False)
+            for rule, keys in enumerate(rules):
+                if all(one[key] == x[key] for key in keys):
+                    if one["name"] == x["name"]:
+                        ranked.append((-rule, 1, 0, place, y))
+                    elif common:
+                        ranked.append((-rule, 0, common, place, y))
+        if ranked:
+            expected = max(ranked)[-1]
+        assert predictor.predict_one(x) == expected
+        predictor.learn_one(x, float(number))
+        past.append((x, float(number)))
 
 
 def test_in_a_simulation_it_is_told_of_the_log() -> None:

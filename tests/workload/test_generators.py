@@ -12,8 +12,9 @@ from hpcgym.errors import WorkloadError
 from hpcgym.machine import NodeGroup, find_cluster
 from hpcgym.naming import DAY_S
 from hpcgym.workload import check_fits, expected_waits, needs_of
+from hpcgym.workload.codes import code_names
 from hpcgym.workload.generators import estimates
-from hpcgym.workload.generators.campaigns import eurora, kit
+from hpcgym.workload.generators.campaigns import STEMS, eurora, kit
 from hpcgym.workload.generators.estimates import request_distribution, requested_times
 from hpcgym.workload.generators.light_esp import TYPES, WORK_S, light_esp
 from hpcgym.workload.generators.lublin import WINDOW, default_users, lublin
@@ -188,9 +189,12 @@ def test_accelerators_never_both(log):
 
 
 def test_users_repeat_jobs_for_a_while(log):
-    """Remediani 2017, section 3.1.2: a job of the same name tells the run time, for a while."""
-    order = np.lexsort((np.arange(len(log)), log.executable))
-    name, run = log.executable[order], np.log(log.run_time[order])
+    """Remediani 2017, section 3.1.2: a job of the same program tells the run time, for a while."""
+    codes = code_names(log)
+    stem = np.array([codes[n].partition("_")[0] for n in range(1, len(codes) + 1)])
+    program = np.unique(stem, return_inverse=True)[1][log.executable - 1] + 100 * log.user_id
+    order = np.lexsort((np.arange(len(log)), program))
+    name, run = program[order], np.log(log.run_time[order])
     again = name[1:] == name[:-1]
     near = np.abs(run[1:] - run[:-1])[again] < np.log(1.5)
     shuffled = np.random.default_rng(0).permutation(run)
@@ -200,9 +204,19 @@ def test_users_repeat_jobs_for_a_while(log):
     assert anyone.mean() < 0.3
     late = np.abs(run[5000:] - run[:-5000])[name[5000:] == name[:-5000]] < np.log(1.5)
     assert late.mean() < 0.5 * near.mean()  # but not for ever
-    assert len(np.unique(log.executable[log.user_id == 1])) > 1
-    owners = {(n, u) for n, u in zip(log.executable.tolist(), log.user_id.tolist(), strict=True)}
-    assert len(owners) == len(np.unique(log.executable))
+    assert len(np.unique(program[log.user_id == 1])) > 1
+
+
+def test_names_of_jobs_have_prefixes(log):
+    """Campaigns are numbered, in about half of them the jobs too: relax_3, relax_3_12."""
+    codes = code_names(log)
+    parts = [codes[n].split("_") for n in log.executable[:20_000].tolist()]
+    assert {len(of) for of in parts} == {2, 3}
+    assert {of[0] for of in parts} == set(STEMS)
+    assert all(number.isdigit() for of in parts for number in of[1:])
+    campaigns = {(u, *of[:2]): len(of)
+                 for u, of in zip(log.user_id.tolist(), parts, strict=False)}  # fmt: skip
+    assert np.mean([length == 3 for length in campaigns.values()]) == pytest.approx(0.5, abs=0.05)
 
 
 def test_kit_as_document_001_has_it():

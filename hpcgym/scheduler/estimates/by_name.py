@@ -52,6 +52,11 @@ JOB_FEATURES = {
 #: when a prediction that was too short is to be made anew; 0 at submission.
 JOB_FACTS = ("user", "group", "code", "queue", "job", "elapsed")
 
+#: What those are told that ask for it by an attribute ``asks_for``, since it is no number: the name
+#: of a job's code, or its number in a log that names none; and how many units a job asks for and
+#: what each takes of every resource but memory, a tuple, of jobs without units their processors.
+NAME, REQUEST = "name", "request"
+
 
 # --- Predictors that are rules over a user's history ----------------------------------------------
 
@@ -59,20 +64,25 @@ JOB_FACTS = ("user", "group", "code", "queue", "job", "elapsed")
 class DataDriven:
     """The data-driven heuristic D of Remediani 2017, section 3.1.2: six rules, the first that fits.
 
-    The prediction is the run time of the user's last ended job
+    The prediction is the run time of an ended job of the user, the last one
 
-    1. with the same name, queue, requested time and processors,
-    2. the same, but for names that only begin alike,
+    1. with the same name, queue, requested time and request,
+    2. the same, but for a name that has a prefix in common,
     3. with the same name, queue and requested time,
-    4. the same, but for names that only begin alike,
-    5. with the same name, else with one that begins alike,
+    4. the same, but for a name that has a prefix in common,
+    5. with the same name, else with one that has a prefix in common,
     6. and without one of these, the requested time.
 
-    The name is what ``x["code"]`` holds: a text, or the number that logs of the Standard
-    Workload Format have. Names begin alike if they are the same up to a number at their end
-    ("run_12" and "run_7"); a number as a whole begins like no other. Jobs of unknown name, as in
-    logs that have none, are all taken to have the same.
+    A request is how many units a job asks for, and what each takes of every resource but memory:
+    CPU, GPU, MIC and nodes on Eurora. A prefix is at least a character; of names with one, those
+    with the longest come first. That is how a program of the document's co-authors has it
+    (``misc/datadriven_predictor.py`` of github.com/cgalleguillosm/cp_dispatchers).
+
+    A number, in place of the name in logs that name no codes, has no prefix. Jobs of unknown name
+    are all taken to have the same.
     """
+
+    asks_for = (NAME, REQUEST)
 
     def __init__(self) -> None:
         self._run_times: dict[tuple[Hashable, ...], float] = {}
@@ -93,15 +103,13 @@ class DataDriven:
 
 def _profiles(x: dict[str, Any]) -> Iterator[tuple[Hashable, ...]]:
     """Yield what a job is alike others in, the most important rule first."""
-    user, name = x["user"], x["code"]
-    stem = re.sub(r"\d+$", "", name) if isinstance(name, str) else name
+    user, name = x["user"], x[NAME]
     where = (x["queue"], x["requested"])
-    yield (1, user, name, *where, x["processors"])
-    yield (2, user, stem, *where, x["processors"])
-    yield (3, user, name, *where)
-    yield (4, user, stem, *where)
-    yield (5, user, name)
-    yield (6, user, stem)
+    prefixes = [name[:end] for end in range(len(name), 0, -1)] if isinstance(name, str) else []
+    for rule, alike in ((1, (*where, x[REQUEST])), (3, where), (5, ())):
+        yield (rule, user, name, *alike)
+        for prefix in prefixes:
+            yield (rule + 1, user, prefix, *alike)
 
 
 # --- Learned regression of run times --------------------------------------------------------------

@@ -20,10 +20,14 @@ Published (Remediani 2017, sections 3.1, 3.1.1 and 5.1; Galleguillos et al. 2020
 
 Assumed, since nothing is published of it: run times within the classes, the limit of ``debug`` (1
 hour), which jobs go to which queue, how many users there are, how often campaigns repeat and how
-arrivals cluster, and the share of default requests. Assumed too is what jobs ask for, and it does
-not keep to that bound: at 98 % of the states of ``hpcgym reproduce cp`` the share is a tenth or
-more (benchmarks/cp/README.md), so that here more jobs have several units, or GPUs and MICs, than in
-the log. ``units=figure-6`` cuts the units of each job to the most with which it keeps to the bound
+arrivals cluster, and the share of default requests. Assumed are the names of jobs: a user's program
+has a word, the campaigns of the program are numbered (``relax_3``), and in every other campaign its
+jobs are too (``relax_3_12``), since users number jobs that are alike, as a program of the
+documents' authors says (github.com/cgalleguillosm/cp_dispatchers,
+``misc/datadriven_predictor.py``). Assumed too is what jobs ask for, and it does not keep to that
+bound: at 98 % of the states of ``hpcgym reproduce cp`` the share is a tenth or more
+(benchmarks/cp/README.md), so that here more jobs have several units, or GPUs and MICs, than in the
+log. ``units=figure-6`` cuts the units of each job to the most with which it keeps to the bound
 when it is alone in the queue, by the sentence of section 2.2 for those with GPUs and MICs: of the
 log's states some surely had a single job queued. That is still no more than a bound, and the share
 of jobs with GPUs and MICs stays assumed. It was added once results were known; the other is the
@@ -44,6 +48,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
 from hpcgym.naming import CORE, DAY_S, HOUR_S, MEMORY, positive, whole
+from hpcgym.workload.codes import with_codes
 from hpcgym.workload.model import MAX_TIME, Workload
 
 # --- Jobs that come in campaigns ------------------------------------------------------------------
@@ -68,7 +73,9 @@ from hpcgym.workload.model import MAX_TIME, Workload
 IntArray = NDArray[np.int64]
 
 SPREAD = 0.1  # of run times within a campaign, in ln
-PROGRAMS = 8  # of a user
+#: What a user's programs are called; some words begin alike.
+STEMS = ("run", "relax", "md", "scf", "test", "restart", "post", "sweep")
+PROGRAMS = len(STEMS)  # of a user
 ZIPF_EXPONENT = 0.9  # as hpcgym.workload.generators.lublin has it
 FACTORS = (1.5, 20.0)  # by which requested times exceed run times, log-uniform
 ROUND_S = 900
@@ -177,7 +184,7 @@ def generate(
     if jobs is None:
         jobs = max(1, round((30 if days is None else days) * model.jobs_per_day))
     jobs = whole(model.name, "jobs", jobs, 1, 10**8)
-    job_seed, time_seed = np.random.SeedSequence(seed).spawn(2)
+    job_seed, time_seed, name_seed = np.random.SeedSequence(seed).spawn(3)
     columns, begins = _jobs(model, jobs, np.random.default_rng(job_seed))
     span = (jobs / model.jobs_per_day if days is None else days) * DAY_S
     if load is not None:
@@ -188,10 +195,15 @@ def generate(
     rng = np.random.default_rng(time_seed)
     submit = _submit_times(begins, columns["run_time"], max(1, math.ceil(span)), rng)
     order = np.argsort(submit, kind="stable")
+    names: list[str] = []
+    if model.named:
+        words = _names(columns["executable"], begins, np.random.default_rng(name_seed))
+        names = [words[job] for job in order.tolist()]
     columns = {name: values[order] for name, values in columns.items()}
     columns["submit_time"] = submit[order]
     given = f"{model.name}(jobs={jobs}, days={span / DAY_S:.6g}, seed={seed}, load={load})"
-    return _workload(model, columns, f"{model.name} seed {seed}", given)
+    workload = _workload(model, columns, f"{model.name} seed {seed}", given)
+    return with_codes(workload, names) if names else workload
 
 
 def _jobs(
@@ -270,6 +282,26 @@ def _programs(model: Model, classes: IntArray, rng: np.random.Generator) -> dict
     if model.most_units is not None:
         units = np.minimum(units, model.most_units(columns))
     return {"user_id": user + 1, "executable": program + 1, "units": units, **columns}
+
+
+def _names(program: IntArray, begins: NDArray[np.bool_], rng: np.random.Generator) -> list[str]:
+    """Return the name of each job, of jobs that lie campaign after campaign.
+
+    Campaigns of a user's program are numbered from 1 in the order in which they lie here.
+    """
+    campaign = np.cumsum(begins) - 1
+    first = np.flatnonzero(begins)
+    numbered = rng.random(len(first)) < 0.5
+    seen: dict[int, int] = {}
+    stems = []
+    for one in program[first].tolist():
+        seen[one] = seen.get(one, 0) + 1
+        stems.append(f"{STEMS[(one - 1) % PROGRAMS]}_{seen[one]}")
+    within = np.arange(len(program)) - first[campaign] + 1
+    return [
+        f"{stems[of]}_{number}" if numbered[of] else stems[of]
+        for of, number in zip(campaign.tolist(), within.tolist(), strict=True)
+    ]
 
 
 def _submit_times(
@@ -474,7 +506,8 @@ def eurora(
     -------
     Workload
         With units and, for each, ``core``, ``mem`` [MB], ``gpu`` and ``mic``; queues 1 to 3, named
-        in the header; ``user_id`` from 1; ``executable``, one number for each name of a job.
+        in the header; ``user_id`` from 1; ``executable``, a number for each name of a job, which
+        the header has too.
 
     Raises
     ------

@@ -18,7 +18,7 @@ from hpcgym.baselines.cp import models
 from hpcgym.baselines.cp.dispatcher import Limits, search, solve
 from hpcgym.baselines.cp.dispatchers import HCP19, PCP19, PCP20
 from hpcgym.baselines.cp.exact import exact, known_best
-from hpcgym.benchmarks.cp.published import VARIABLES_BELOW
+from hpcgym.benchmarks.cp.items import VARIABLES_BELOW
 from hpcgym.errors import HpcgymError
 
 ENOUGH = Limits(jobs=100, units=1000, work=20.0)
