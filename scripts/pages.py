@@ -20,9 +20,12 @@ from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.scheduler.capabilities import table
 
 FOLDER = Path(__file__).parents[1] / "docs" / "environments"
-COMBINATIONS = FOLDER.parent / "combinations.md"
+SEMANTICS = FOLDER.parent / "semantics.md"
 DOCUMENTS = FOLDER.parent / "documents.md"
 VERDICTS = FOLDER.parent / "verdicts.csv"
+
+#: Heading of what does not go together: the table below it is the end of the page.
+APART = "## What does not go together\n"
 
 PAGES = {
     "job-selection.md": JobSelection,
@@ -67,8 +70,8 @@ def main() -> None:
         record(Path(results), VERDICTS, computed)
     texts = {FOLDER / name: markdown(environment) for name, environment in PAGES.items()}
     texts[FOLDER / "shared.md"] = shared_markdown()
-    # what stands above the table is written by hand
-    texts[COMBINATIONS] = COMBINATIONS.read_text().partition("|")[0] + table() + "\n"
+    by_hand, heading, rest = SEMANTICS.read_text().partition(APART)
+    texts[SEMANTICS] = by_hand + heading + rest.partition("|")[0] + table() + "\n"
     texts[DOCUMENTS] = page_text(all_items(None, VERDICTS), results=False)
     for file, text in texts.items():
         if not file.exists() or file.read_text() != text:

@@ -1,7 +1,8 @@
 """What goes together: the one table of what refuses what, and why.
 
-:func:`check` raises the one error of what is in :data:`APART`, and :func:`table` is what the docs
-show. A refusal that depends on a value, not on a thing, stands where the value is read.
+:func:`check` raises the one error of what is in :data:`APART`, with the reason; :func:`table` is
+what the docs show. A refusal that depends on a value, not on a thing, stands where the value is
+read.
 """
 
 from __future__ import annotations
@@ -228,31 +229,11 @@ def refuses(place: str, feature: str) -> bool:
 
 
 def table() -> str:
-    """Return what goes with which machine, and where: a table in Markdown, and the reasons."""
-    head = ["", *PLACES]
-    lines = [_row(head), _row(["---"] * len(head))]
-    for feature in FEATURES:
-        cells = ["no" if refuses(place, feature) else "yes" for place in PLACES]
-        lines.append(_row([FEATURES[feature], *cells]))
-    return "\n".join([*lines, "", *_reasons()])
-
-
-def _reasons() -> list[str]:
-    """Return the reasons as a list in Markdown; what has the same reasons stands in one line."""
-    others: dict[tuple[str, str], list[str]] = {}  # by a thing and a reason
-    for (one, other), why in APART.items():
-        others.setdefault((one, why), []).append(_named(other))
-    things: dict[tuple[str, str], list[str]] = {}  # by what they do not go with, and the reason
-    for (one, why), named in others.items():
-        things.setdefault(("; ".join(named), why), []).append(_named(one))
-    return [
-        f"- {'; '.join(ones)}, *not with* {named}: {why}." for (named, why), ones in things.items()
-    ]
-
-
-def _row(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _named(thing: str) -> str:
-    return PLACES.get(thing) or FEATURES[thing]
+    """Return what does not go together as a table in Markdown, a row for each thing."""
+    lines = ["| what | not with |", "|---|---|"]
+    for thing in (*FEATURES, "failures", "limits"):
+        others = [two if one == thing else one for one, two in APART if thing in (one, two)]
+        if others:
+            named = dict.fromkeys(PLACES.get(one) or FEATURES[one] for one in others)
+            lines.append(f"| {PLACES.get(thing) or FEATURES[thing]} | {'; '.join(named)} |")
+    return "\n".join(lines)

@@ -47,9 +47,9 @@ def test_files_are_the_docstrings(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     module = script()
     assert set(module.PAGES.values()) == set(PAGES.values())
     monkeypatch.setattr(module, "FOLDER", tmp_path)
-    monkeypatch.setattr(module, "COMBINATIONS", tmp_path / "combinations.md")
+    monkeypatch.setattr(module, "SEMANTICS", tmp_path / "semantics.md")
     monkeypatch.setattr(module, "DOCUMENTS", tmp_path / "documents.md")
-    (tmp_path / "combinations.md").write_text("By hand.\n\n")
+    (tmp_path / "semantics.md").write_text("By hand.\n\n")
     module.main()
     for name in (*module.PAGES, "shared.md"):
         written = (FOLDER / name).read_text()
