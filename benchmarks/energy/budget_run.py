@@ -494,11 +494,23 @@ def _table_5_1(stored: items.Stored) -> items.Verdict:
     )
 
 
+def _of_traces(judge: items.Judge) -> items.Judge:
+    """Return what says of which traces a verdict is, too."""
+
+    def judged(stored: items.Stored) -> items.Verdict:
+        verdict = judge(stored)
+        weeks = stored.table("table-weeks", "trace", "week").groupby("trace", sort=False).size()
+        words = ", ".join(f"{number} weeks of {trace}" for trace, number in weeks.items())
+        return items.Verdict(verdict.verdict, f"{verdict.why}; {words} (there 5 of 3 traces)")
+
+    return judged
+
+
 #: Items with results -> what makes their verdicts.
 JUDGES: dict[str, items.Judge] = {
-    "table 5.1": _table_5_1,
+    "table 5.1": _of_traces(_table_5_1),
     **{
-        item: items.said("table-statements", "Glesser 2016, chapter 5", [begin])
+        item: _of_traces(items.said("table-statements", "Glesser 2016, chapter 5", [begin]))
         for item, begin in (
             ("section 5.3", "5.3"),
             ("figure 5.1", "figure 5.1"),
