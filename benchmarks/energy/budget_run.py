@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
@@ -118,6 +119,7 @@ def table_5_1(outcomes: Outcomes) -> pd.DataFrame:
                 for weeks in traces.values()
             ]
             ours, theirs = float(np.mean([g.mean() for g in groups])), TABLE_5_1[measure][mechanism]
+            bounds = tables.interval_of_groups(groups, 1)
             rows.append(
                 {
                     "reading": reading,
@@ -126,12 +128,21 @@ def table_5_1(outcomes: Outcomes) -> pd.DataFrame:
                     "mechanism": mechanism,
                     "published %": theirs,
                     "ours %": ours,
-                    "interval": tables.interval_of_groups(groups, 1),
+                    "interval": bounds,
                     "median %": float(np.median(np.concatenate(groups))),
-                    "the same sign": "yes" if ours * theirs > 0 else "no",
+                    "the same sign": _same_sign(ours, theirs, bounds),
                 }
             )
     return pd.DataFrame(rows)
+
+
+def _same_sign(ours: float, theirs: float, bounds: str) -> str:
+    """Return whether two changes have the same sign: undecided if the interval of ours has 0."""
+    if bounds != "-":
+        low, high = json.loads(bounds)
+        if low <= 0 <= high:
+            return "undecided"
+    return "yes" if ours * theirs > 0 else "no"
 
 
 def _change(rows: Sequence[Row], mechanism: str, measure: str) -> float:
@@ -466,24 +477,40 @@ def _tasks(
 
 
 def _table_5_1(stored: items.Stored) -> items.Verdict:
-    """Judge the signs under the first reading; those under others are named."""
+    """Judge the signs that weeks decide, under the first reading; those under others are named."""
     table = stored.table("table-5.1", "reading", "the same sign")
-    signs = {
-        str(name): int((part["the same sign"] == "yes").sum())
+    found = {
+        str(name): part["the same sign"].value_counts()
         for name, part in table.groupby("reading", sort=False)
     }
-    if not signs:
+    if TEXT not in found:
         raise items.NotThereError("no readings")
-    words = ", ".join(f"{name} {so}" for name, so in signs.items() if name != TEXT)
-    number = len(table) // len(signs)
-    return items.of_count(signs[TEXT], number, f"signs, {TEXT}", f"others: {words}")
+    so = {name: (int(of.get("yes", 0)), int(of.get("no", 0))) for name, of in found.items()}
+    words = [f"{name} {yes} of {yes + no}" for name, (yes, no) in so.items() if name != TEXT]
+    yes, no = so[TEXT]
+    told = f"{int(found[TEXT].get('undecided', 0))} more are undecided: their intervals have 0;"
+    return items.of_count(
+        yes, yes + no, "published signs", f"{told} other readings: {', '.join(words)}"
+    )
+
+
+def _of_traces(judge: items.Judge) -> items.Judge:
+    """Return what says of which traces a verdict is, too."""
+
+    def judged(stored: items.Stored) -> items.Verdict:
+        verdict = judge(stored)
+        weeks = stored.table("table-weeks", "trace", "week").groupby("trace", sort=False).size()
+        words = ", ".join(f"{number} weeks of {trace}" for trace, number in weeks.items())
+        return items.Verdict(verdict.verdict, f"{verdict.why}; {words} (there 5 of 3 traces)")
+
+    return judged
 
 
 #: Items with results -> what makes their verdicts.
 JUDGES: dict[str, items.Judge] = {
-    "table 5.1": _table_5_1,
+    "table 5.1": _of_traces(_table_5_1),
     **{
-        item: items.said("table-statements", "Glesser 2016, chapter 5", [begin])
+        item: _of_traces(items.said("table-statements", "Glesser 2016, chapter 5", [begin]))
         for item, begin in (
             ("section 5.3", "5.3"),
             ("figure 5.1", "figure 5.1"),
