@@ -191,7 +191,10 @@ def _months(stored: items.Stored) -> items.Verdict:
     if not so:
         raise items.NotThereError("no months")
     found = items.of_sentences(so)
-    return items.Verdict(found.verdict, f"{found.why}; of {len(so) // 2} of {len(TRACES)} logs")
+    tried = [table[table["of"] == "months"] for _, table in stored.each(_places("grid"), "of")]
+    grids = [int(of["values of a weight"].iloc[0]) for of in tried if len(of)]
+    more = f"of {len(so) // 2} of {len(TRACES)} logs, {min(grids)} to {max(grids)} values a weight"
+    return items.Verdict(found.verdict, f"{found.why}; {more}")
 
 
 def _searches(trace: str, stored: items.Stored) -> items.Verdict:
@@ -203,7 +206,7 @@ def _searches(trace: str, stored: items.Stored) -> items.Verdict:
     same, alike = ((abs(ratio - 1) <= EQUAL).mean() for ratio in (three, six))
     sums = weekly[["w*", "xnes3", "xnes6"]].sum()
     apart, less = sums["xnes3"] / sums["w*"] - 1, sums["xnes6"] / sums["xnes3"] - 1
-    return items.of_sentences(
+    found = items.of_sentences(
         {
             f"xnes3 and w* give the same result in most weeks ({same:.0%})": bool(same > 0.5),
             f"their sums differ little ({apart:+.1%})": bool(abs(apart) <= SLIGHT),
@@ -211,6 +214,11 @@ def _searches(trace: str, stored: items.Stored) -> items.Verdict:
             f"xnes6 is better in the sum, and by little ({less:+.1%})": bool(-SLIGHT <= less < 0),
         }
     )
+    scaled = weekly["xnes6, scaled"].sum() / weekly["xnes3, scaled"].sum() - 1
+    more = (
+        f"; with weights scaled by features xnes6 is {scaled:+.1%}; XNES' settings are not printed"
+    )
+    return items.Verdict(found.verdict, found.why + more)
 
 
 # --- Sentences on named weeks of SDSC-SP2 ---------------------------------------------------------

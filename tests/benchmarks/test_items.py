@@ -272,6 +272,36 @@ def test_a_quick_cut_and_half_a_study_are_compared_with_nothing(tmp_path: Path) 
     assert verdict(tmp_path, "Legrand et al. 2018", "table 3") == ("not run", "no thresholds.csv")
 
 
+@pytest.mark.parametrize(("ratio", "holds"), [(1.0, 4), (0.995, 4), (0.9, 2), (1.1, 2)])
+def test_searches_are_judged_both_ways(ratio: float, holds: int, tmp_path: Path) -> None:
+    """What is far below w* is not the same result either."""
+    three = 10.0 * ratio
+    weekly = pd.DataFrame({"w*": [10.0] * 9 + [12.0], "xnes3": [three] * 10})
+    weekly["xnes6"] = [three] * 9 + [three - 0.5]
+    weekly[["xnes3, scaled", "xnes6, scaled"]] = 1.0
+    place = "mixed-policies/KTH-SP2-numbers"
+    store(tmp_path, f"{place}/weekly", weekly)
+    store(tmp_path, f"{place}/grid", pd.DataFrame({"of": ["weeks"], "values of a weight": [100]}))
+    found = verdict(tmp_path, "Legrand et al. 2018", "figure 14")
+    assert found[0] == ("trend" if holds > 2 else "not met")
+    assert found[1].startswith(f"{holds} of 4 sentences hold")
+    assert found[1].endswith("xnes6 is +0.0%; XNES' settings are not printed")
+
+
+def test_months_say_of_which_logs_and_grids_they_are(tmp_path: Path) -> None:
+    for trace, learned, points in (("KTH-SP2", 20.5, 30), ("CTC-SP2", 24.0, 12)):
+        place = f"mixed-policies/{trace}-numbers"
+        test = {"saf": 20.0, "fcfs": 40.0, "w*": 14.0, "w*_train": learned, "w_greedy": 30.0}
+        store(tmp_path, f"{place}/months", pd.DataFrame(test.items(), columns=["policy", "test"]))
+        grid = pd.DataFrame({"of": ["weeks", "months"], "values of a weight": [34, points]})
+        store(tmp_path, f"{place}/grid", grid)
+    assert verdict(tmp_path, "Legrand et al. 2018", "figure 15") == (
+        "trend",
+        "3 of 4 sentences hold; not: CTC-SP2: w*_train is comparable to SAF (+20%);"
+        " of 2 of 4 logs, 12 to 30 values a weight",
+    )
+
+
 def test_speed_is_judged_by_how_it_grows_alone(tmp_path: Path) -> None:
     """Ten times as long each time, however fast; what is printed of larger machines cannot be."""
     sizes = [(jobs, cores) for jobs in (100, 1000, 10_000) for cores in (256, 25_600, 2_560_000)]
