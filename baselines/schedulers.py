@@ -140,8 +140,8 @@ def no_scheduler(name: Any, known: Iterable[str], kind: str = "scheduler") -> Hp
     if colon and begin in DISPATCHERS:
         variants = [one for one in DISPATCHERS if one.startswith(f"{begin}:")]
         return HpcgymError(
-            f"{name!r}: there are {' and '.join(variants)} of this dispatcher, and no other"
-            " variants; give rules by themselves"
+            f"{name!r}: dispatchers have no variants but {' and '.join(variants)}; give rules by"
+            " themselves"
         )
     if colon and files_of(begin):
         return HpcgymError(
