@@ -78,8 +78,7 @@ def read_grid_engine(path: Path, how: Reading) -> Workload:
     log.drop(list(map(_no_job, log.texts("pe_taskid"), log.texts("start_time"))))
     log.drop_copies()
     columns = log.settled(_columns(log))
-    keys = zip(log.texts("job_number"), log.texts("task_number"), strict=True)
-    return workload_of(log, columns, Clock(how.tz), list(map(".".join, keys)))
+    return workload_of(log, columns, Clock(how.tz), "job_number", "task_number")
 
 
 def _read(path: Path, how: Reading) -> Log:
@@ -120,7 +119,7 @@ def _columns(log: Log) -> dict[str, Any]:
     slots = processors(log, columns.pop("slots"), unknown, "slots", "slots tells no processors")
     size = np.maximum(slots["requested_processors"], 1)
     failed = log.numbers(("failed", whole)) != 0
-    used, asked = columns["used_memory"], columns.pop("memory_of_slot")
+    asked = columns.pop("memory_of_slot")
     projects = [None if name in _NONE else name for name in log.names("project")]
     number = log.numbers(("job_number", whole)).tolist()
     ids = zip(number, log.parsed("task_number", task_of), strict=True)
@@ -128,12 +127,8 @@ def _columns(log: Log) -> dict[str, Any]:
         **columns,
         **numbered(list(ids)),
         **slots,
-        "eligible": unknown,
         "run_time": end - start,
-        "used_memory": np.where(used >= 0, -(-used // (1024 * size)), MISSING),  # of all slots
         "status": np.where((columns["status"] == 0) & ~failed, 1, 0),
-        "gpus": unknown,
-        "nodes": unknown,
         "memory_mb": np.where(asked > 0, asked * size, MISSING),
         "user": log.names("owner"),
         "group": projects if any(projects) else log.names("group"),
@@ -177,7 +172,7 @@ _TOLD: dict[str, tuple[Told, ...]] = {
     "end": (("end_time", _time),),
     "slots": (("slots", whole),),
     "status": (("exit_status", whole),),
-    "used_memory": (("maxvmem", lambda text: int(float(text))),),
+    "used_kb": (("maxvmem", lambda text: -(-int(float(text)) // 1024)),),
     "requested_time": (("category", partial(_option, ("h_rt",), _seconds)),),
     "memory_of_slot": (
         ("category", partial(_option, ("h_vmem", "mem_free", "m_mem_free"), _megabytes)),

@@ -29,10 +29,13 @@ from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import (
     Log,
     Told,
+    above_0,
+    begins_with,
     first_known,
     lasted,
     numbered,
     processors,
+    told_by_hosts,
     workload_of,
 )
 from hpcgym.workload.model import MISSING, Workload
@@ -51,8 +54,7 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 def is_pbs(head: bytes) -> bool:
     """Tell whether the first bytes of a file are those of such a log."""
-    first = head.lstrip(b"\xef\xbb\xbf\r\n ").split(b"\n", 1)[0].decode("utf-8", "replace")
-    return _RECORD.fullmatch(first.rstrip()) is not None
+    return begins_with(_RECORD, head)
 
 
 def read_pbs(path: Path, how: Reading) -> Workload:
@@ -76,7 +78,7 @@ def read_pbs(path: Path, how: Reading) -> Workload:
     log.drop_copies()
     clock = Clock(how.tz)
     columns = log.settled(_columns(log, clock))
-    return workload_of(log, columns, clock, log.texts("id"))
+    return workload_of(log, columns, clock, "id")
 
 
 def _read(path: Path, how: Reading) -> Log:
@@ -140,25 +142,18 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
     log.refuse_at(early, "end is before start", "line that ends before it starts")
     untold = "neither end nor resources_used.walltime is there"
     log.refuse_at((end < 0) & (ran < 0), untold, "no end")
-    cores = processors(
-        log,
-        columns.pop("given"),
-        columns.pop("asked"),
-        "exec_host, not Resource_List",
-        "neither exec_host nor Resource_List tells its processors",
-    )
-    size, a_node = cores["requested_processors"], columns.pop("a_node")
-    spread = -(-size // np.maximum(a_node, 1))  # as Cray's ALPS places them
+    untold = "neither exec_host nor Resource_List tells its processors"
+    given, asked, a_node = (columns.pop(name) for name in ("given", "asked", "a_node"))
+    cores = processors(log, given, asked, "exec_host, not Resource_List", untold)
+    # as Cray's ALPS places them
+    spread = -(-cores["requested_processors"] // np.maximum(a_node, 1))
     columns["nodes"] = np.where((columns["nodes"] < 0) & (a_node > 0), spread, columns["nodes"])
-    used = columns["used_memory"]  # of all processors
-    size = np.maximum(cores["requested_processors"], 1)
     return {
         **columns,
         **numbered(log.parsed("id", _id, (MISSING, None))),
         **cores,
         "start": start,
         "run_time": np.where(end < 0, ran, end - start),
-        "used_memory": np.where(used >= 0, -(-used // size), MISSING),
         "user": log.names("user"),
         "group": log.names("account" if any(log.texts("account")) else "group"),
         "queue_name": log.names("queue"),
@@ -175,13 +170,6 @@ def _id(text: str) -> tuple[int, int | None]:
         raise ValueError("no id such as 407.server")
     task = found[2] or found[3]
     return int(found[1]), int(task) if task else None
-
-
-def _whole(text: str) -> int:
-    """Return a whole number of amounts; 0, and below, is unknown."""
-    if not re.fullmatch(r"-?\d{1,12}", text):
-        raise ValueError("no whole number")
-    return max(int(text), 0) or MISSING
 
 
 def _time(text: str) -> int:
@@ -254,6 +242,7 @@ _QUEUED, _BEGAN, _ENDED = "date of Q", "date of S", "date of E"
 _DATES = {_QUEUED: ("ctime", "qtime"), _BEGAN: ("start",), _ENDED: ("end",)}
 _BY_END = "repaired: start taken from the end and the walltime"
 
+_HOSTS = told_by_hosts("exec_host", _slots)
 #: Column of jobs -> the entries that tell it, of which the first known one counts.
 _TOLD: dict[str, tuple[Told, ...]] = {
     "submit_time": (("ctime", _time), ("qtime", _time)),
@@ -262,31 +251,29 @@ _TOLD: dict[str, tuple[Told, ...]] = {
     "end": (("end", _time),),
     "ran": ((_WALLTIME, lasted),),
     "requested_time": ((f"{_LIST}walltime", lambda text: lasted(text) or MISSING),),
-    "used_memory": (("resources_used.mem", _kilobytes),),
+    "used_kb": (("resources_used.mem", _kilobytes),),
     "status": (("Exit_status", _status),),
-    "given": (("exec_host", lambda text: sum(_slots(text))),),
-    "most_on_node": (("exec_host", lambda text: max(_slots(text))),),
-    "divisor": (("exec_host", lambda text: math.gcd(*_slots(text))),),
+    **{name: (told,) for name, told in _HOSTS.items()},
     "asked": (
         (f"{_LIST}select", partial(_chunks, "ncpus", 1)),
         (f"{_LIST}nodes", partial(_chunks, "ppn", 1)),
-        (f"{_LIST}ncpus", _whole),
-        (f"{_LIST}procs", _whole),
-        (f"{_LIST}mppwidth", _whole),
-        ("resources_used.ncpus", _whole),
+        (f"{_LIST}ncpus", above_0),
+        (f"{_LIST}procs", above_0),
+        (f"{_LIST}mppwidth", above_0),
+        ("resources_used.ncpus", above_0),
         (f"{_LIST}nodect", partial(_chunks, "ppn", 1)),
     ),
     "gpus": (
         (f"{_LIST}select", partial(_chunks, "ngpus", 0)),
         (f"{_LIST}nodes", partial(_chunks, "gpus", 0)),
-        (f"{_LIST}ngpus", _whole),
+        (f"{_LIST}ngpus", above_0),
     ),
     "nodes": (
-        ("exec_host", lambda text: len(_slots(text))),
+        _HOSTS["nodes"],
         (f"{_LIST}nodes", _nodes),
-        (f"{_LIST}nodect", lambda text: _whole(text.partition(":")[0])),
+        (f"{_LIST}nodect", lambda text: above_0(text.partition(":")[0])),
     ),
-    "a_node": ((f"{_LIST}mppnppn", _whole),),
+    "a_node": ((f"{_LIST}mppnppn", above_0),),
     "memory_mb": ((f"{_LIST}mem", _megabytes),),
 }
 _NAMES = ("user", "group", "account", "queue")

@@ -62,8 +62,7 @@ def read_sacct(path: Path, how: Reading) -> Workload:
     columns = _with_parts(log, log.settled(_columns(log, clock)))
     for name in sacct_lines.UNUSED:
         log.count(f"not used: {name}", [text not in _NOTHING for text in log.texts(name)])
-    keys = map("/".join, zip(log.texts("Cluster"), log.texts(_id(log)), strict=True))
-    return workload_of(log, columns, clock, list(keys))
+    return workload_of(log, columns, clock, "Cluster", _id(log))
 
 
 def throttles(path: Path) -> dict[int, int]:
