@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from hpcgym.errors import HpcgymError, Remarks
 from hpcgym.files import bytes_of, line_text, utf_16
 from hpcgym.machine.partitions import hosts
-from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S
+from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S, NO_LIMIT
 
 # --- The lines of a slurm.conf --------------------------------------------------------------------
 #
@@ -239,7 +239,7 @@ def _of_line(where: str, line: str, remarks: Remarks) -> Iterator[Setting]:
 
 # --- Times ----------------------------------------------------------------------------------------
 
-_ENDLESS = ("infinite", "unlimited", "-1", "none", "")
+_ENDLESS = (*NO_LIMIT, "-1", "none", "")
 _DAYS = re.compile(r"(\d+)-(\d+)(?::(\d+))?(?::(\d+))?")
 _MINUTES = re.compile(r"(\d+)(?::(\d+))?")
 _HOURS = re.compile(r"(\d+):(\d+):(\d+)")

@@ -9,7 +9,6 @@ Requested times and memory stand in ``category``, as options of ``qsub``: ``-l h
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from functools import partial
@@ -18,11 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.naming import NO_LIMIT, NO_LIMIT_S, Clock
+from hpcgym.naming import BINARY, NO_LIMIT, NO_LIMIT_S, Clock, amount_in
 from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import (
+    MOST_KB,
+    MOST_MB,
     Log,
     Told,
+    bounded,
     lasted,
     numbered,
     processors,
@@ -41,10 +43,9 @@ _PLACES = {
 _CATEGORY = 39
 # its options may hold colons; behind it are iow, pe_taskid and maxvmem
 _REST = re.compile(r"(?P<category>.*?):\d+\.\d+:(?P<pe_taskid>[^:]*):(?P<maxvmem>[\d.e+]+)(?::.*)?")
-_MEMORY = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT]?)")
-_BYTES = {"": 1, **{unit: 1000 ** (k + 1) for k, unit in enumerate("kmgt")}} | {
-    unit: 1024 ** (k + 1) for k, unit in enumerate("KMGT")
-}
+#: Units of memory -> bytes.
+_BYTES = {prefix.upper(): size for prefix, size in BINARY.items()}
+_BYTES |= {"k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 _MILLISECONDS = 100_000_000_000  # as seconds it would be in the year 5138
 _NONE = (None, "", "NONE", "none")
 
@@ -156,8 +157,8 @@ def _option(names: tuple[str, ...], read: Callable[[str], int], category: str) -
 
 def _megabytes(text: str) -> int:
     """Return the megabytes of ``2G``, ``1.5g`` or bytes, rounded up; -1 of what is none."""
-    found = _MEMORY.fullmatch(text)
-    return math.ceil(float(found[1]) * _BYTES[found[2]] / 2**20) if found else MISSING
+    found = amount_in(text, _BYTES)
+    return MISSING if found is None else bounded(found / BINARY["m"], MOST_MB)
 
 
 def _seconds(text: str) -> int:
@@ -172,7 +173,7 @@ _TOLD: dict[str, tuple[Told, ...]] = {
     "end": (("end_time", _time),),
     "slots": (("slots", whole),),
     "status": (("exit_status", whole),),
-    "used_kb": (("maxvmem", lambda text: -(-int(float(text)) // 1024)),),
+    "used_kb": (("maxvmem", lambda text: bounded(float(text) // 1 / BINARY["k"], MOST_KB)),),
     "requested_time": (("category", partial(_option, ("h_rt",), _seconds)),),
     "memory_of_slot": (
         ("category", partial(_option, ("h_vmem", "mem_free", "m_mem_free"), _megabytes)),

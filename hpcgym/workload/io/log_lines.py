@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,10 @@ Told = tuple[str, Callable[[str], Any]]
 
 #: What stands before the names of columns of generic resources.
 GENERIC = "gres/"
+
+#: No machine has more memory.
+MOST_MB = 1 << 40
+MOST_KB = MOST_MB << 10
 
 _REQUEUED_S = 60  # within which a job is submitted again when a run of it has ended
 
@@ -62,6 +67,13 @@ def above_0(text: str) -> int:
     if not re.fullmatch(r"-?\d{1,12}", text):
         raise ValueError("no whole number")
     return max(int(text), 0) or MISSING
+
+
+def bounded(memory: Fraction | float, most: int) -> int:
+    """Return memory, rounded up."""
+    if not memory <= most:  # or it is no number
+        raise ValueError("more than any machine has")
+    return math.ceil(memory)
 
 
 def task_of(text: str) -> int | None:

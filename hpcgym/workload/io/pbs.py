@@ -14,9 +14,9 @@ array, ``123[4]``, is a job with a number of its own.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
+from fractions import Fraction
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -24,13 +24,15 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.naming import Clock, nearest
+from hpcgym.naming import BINARY, Clock, amount_in, nearest
 from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import (
+    MOST_KB,
     Log,
     Told,
     above_0,
     begins_with,
+    bounded,
     first_known,
     lasted,
     numbered,
@@ -48,8 +50,12 @@ _ENTRY = re.compile(r"""([^\s=]+)=("[^"]*"|'[^']*'|\S*)""")
 _ID = re.compile(r"(\d{1,18})(?:\[(\d*)\]|-(\d+))?(?:\..*)?")
 _NOTHING = ("", "None", "N/A", "unknown")
 _SLOTS = re.compile(r"[^/]+/([\d,-]+)(?:\*(\d+))?")
-_MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([kmgt]?)([bw]?)", re.IGNORECASE)
-_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+#: Units of memory -> kilobytes.
+_KILOBYTES = {
+    f"{prefix}{unit}": Fraction(size * times, BINARY["k"])
+    for prefix, size in BINARY.items()
+    for unit, times in (("", 1), ("b", 1), ("w", 8))  # words have eight bytes
+}
 
 
 def is_pbs(head: bytes) -> bool:
@@ -222,12 +228,11 @@ def _chunks(resource: str, least: int, text: str) -> int:
 
 
 def _kilobytes(text: str) -> int:
-    """Return the kilobytes of ``600mb`` or ``888kb``, rounded up; words (w) have eight bytes."""
-    found = _MEMORY.fullmatch(text)
+    """Return the kilobytes of ``600mb`` or ``888kb``, rounded up."""
+    found = amount_in(text.casefold(), _KILOBYTES)
     if found is None:
         raise ValueError("no memory such as 600mb")
-    size = float(found[1]) * (8 if found[3] in ("w", "W") else 1)
-    return math.ceil(size * 1024.0 ** (_POWERS[found[2].casefold()] - 1))
+    return bounded(found, MOST_KB)
 
 
 def _megabytes(text: str) -> int:
