@@ -417,7 +417,7 @@ def seconds_in(text: str) -> float:
     return seconds
 
 
-def nearest(seconds: float) -> int:
+def nearest_second(seconds: float) -> int:
     """Return the nearest whole number of seconds, halves up."""
     return int(seconds + 0.5)
 
@@ -425,7 +425,7 @@ def nearest(seconds: float) -> int:
 # --- Arguments of generators, checked -------------------------------------------------------------
 
 
-def whole(generator: str, name: str, value: Any, least: int, most: int) -> int:
+def whole_argument(generator: str, name: str, value: Any, least: int, most: int) -> int:
     """Return an argument as an int; a float from a command line may stand for one (1e6).
 
     Raises
@@ -443,7 +443,7 @@ def whole(generator: str, name: str, value: Any, least: int, most: int) -> int:
     return number
 
 
-def positive(generator: str, name: str, value: Any) -> float | None:
+def positive_argument(generator: str, name: str, value: Any) -> float | None:
     """Return an argument as a float above 0, or None as it is.
 
     Raises

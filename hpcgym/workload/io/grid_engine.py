@@ -29,7 +29,7 @@ from hpcgym.workload.io.log_lines import (
     numbered,
     processors,
     task_of,
-    whole,
+    whole_in,
     workload_of,
 )
 from hpcgym.workload.model import MISSING, Workload
@@ -119,10 +119,10 @@ def _columns(log: Log) -> dict[str, Any]:
     unknown = np.full(len(log), MISSING)
     slots = processors(log, columns.pop("slots"), unknown, "slots", "slots tells no processors")
     size = np.maximum(slots["requested_processors"], 1)
-    failed = log.numbers(("failed", whole)) != 0
+    failed = log.numbers(("failed", whole_in)) != 0
     asked = columns.pop("memory_of_slot")
     projects = [None if name in _NONE else name for name in log.names("project")]
-    number = log.numbers(("job_number", whole)).tolist()
+    number = log.numbers(("job_number", whole_in)).tolist()
     ids = zip(number, log.parsed("task_number", task_of), strict=True)
     return {
         **columns,
@@ -171,8 +171,8 @@ _TOLD: dict[str, tuple[Told, ...]] = {
     "submit_time": (("submission_time", _time),),
     "start": (("start_time", _time),),
     "end": (("end_time", _time),),
-    "slots": (("slots", whole),),
-    "status": (("exit_status", whole),),
+    "slots": (("slots", whole_in),),
+    "status": (("exit_status", whole_in),),
     "used_kb": (("maxvmem", lambda text: bounded(float(text) // 1 / BINARY["k"], MOST_KB)),),
     "requested_time": (("category", partial(_option, ("h_rt",), _seconds)),),
     "memory_of_slot": (

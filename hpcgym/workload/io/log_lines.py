@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import lines_of
-from hpcgym.naming import NAME_COLUMNS, UNITS_PER_NODE, Clock, nearest, printable, seconds_in
+from hpcgym.naming import NAME_COLUMNS, UNITS_PER_NODE, Clock, nearest_second, printable, seconds_in
 from hpcgym.workload.io.files import SKIPS, Reading, file_name, no_job
 from hpcgym.workload.io.tables import from_pandas
 from hpcgym.workload.model import MISSING, Workload
@@ -55,7 +55,7 @@ CUT = "; it is the last line: is the file truncated?"
 # --- What the texts of fields say -----------------------------------------------------------------
 
 
-def whole(text: str) -> int:
+def whole_in(text: str) -> int:
     """Return a whole number of at least 0."""
     if not text.isdecimal() or len(text) > 12:
         raise ValueError("no whole number")
@@ -78,12 +78,12 @@ def bounded(memory: Fraction | float, most: int) -> int:
 
 def task_of(text: str) -> int | None:
     """Return the number of a task of an array, None of 0: of a job that is none."""
-    return whole(text) or None
+    return whole_in(text) or None
 
 
 def lasted(text: str) -> int:
     """Return the whole seconds of a duration such as ``1-02:03:04``."""
-    return nearest(seconds_in(text))
+    return nearest_second(seconds_in(text))
 
 
 def told_by_hosts(field: str, cores: Callable[[str], list[int]]) -> dict[str, Told]:

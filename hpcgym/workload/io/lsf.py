@@ -26,7 +26,7 @@ from hpcgym.workload.io.log_lines import (
     processors,
     task_of,
     told_by_hosts,
-    whole,
+    whole_in,
     workload_of,
 )
 from hpcgym.workload.model import Workload
@@ -158,7 +158,7 @@ def _columns(log: Log) -> dict[str, Any]:
 
 def _status(text: str) -> int:
     """Return 1 of a job that is done, else 0."""
-    return int(whole(text) == _DONE)
+    return int(whole_in(text) == _DONE)
 
 
 def _slots(text: str) -> list[int]:
@@ -171,7 +171,7 @@ def _slots(text: str) -> list[int]:
 
 #: Column of jobs -> the field that tells it.
 _TOLD: dict[str, tuple[Told, ...]] = {
-    "number": (("jobId", whole),),
+    "number": (("jobId", whole_in),),
     "submit_time": (("submitTime", above_0),),
     "eligible": (("beginTime", above_0),),
     "start": (("startTime", above_0),),

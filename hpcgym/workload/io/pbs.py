@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.naming import BINARY, Clock, amount_in, nearest
+from hpcgym.naming import BINARY, Clock, amount_in, nearest_second
 from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import (
     MOST_KB,
@@ -182,7 +182,7 @@ def _time(text: str) -> int:
     """Return the nearest second since 1970; 0, and below, is unknown."""
     if not re.fullmatch(r"-?\d{1,12}(\.\d*)?", text):
         raise ValueError("no seconds since 1970")
-    return max(nearest(float(text)), 0) or MISSING
+    return max(nearest_second(float(text)), 0) or MISSING
 
 
 def _status(text: str) -> int:

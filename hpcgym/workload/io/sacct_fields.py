@@ -33,7 +33,7 @@ from hpcgym.workload.io.log_lines import (
     first_known,
     lasted,
     processors,
-    whole,
+    whole_in,
 )
 from hpcgym.workload.model import MISSING
 
@@ -157,7 +157,7 @@ def status_of(text: str) -> int:
 
 def minutes(text: str) -> int:
     """Return the seconds of a time limit in minutes, -1 if it is not told."""
-    return _limit_in_words(text) or whole(text) * 60 or MISSING
+    return _limit_in_words(text) or whole_in(text) * 60 or MISSING
 
 
 def time_limit(text: str) -> int:
@@ -224,13 +224,13 @@ def tres(text: str) -> dict[str, int]:
                 if not per:
                     amounts[kind] = memory
             elif kind in ("cpu", "node"):
-                amounts[kind] = whole(amount)
+                amounts[kind] = whole_in(amount)
             elif kind.startswith(GENERIC) and not kind.startswith(_OF_GPUS):
                 if colon:
-                    types[generic] += whole(amount)
-                    types[f"{generic}:{kind_of}"] += whole(amount)
+                    types[generic] += whole_in(amount)
+                    types[f"{generic}:{kind_of}"] += whole_in(amount)
                 else:
-                    amounts[generic] = whole(amount)
+                    amounts[generic] = whole_in(amount)
         except ValueError as problem:
             raise ValueError(f"of which {name} is {problem}") from None
     return {**types, **amounts}
@@ -241,7 +241,7 @@ def asks_beside(text: str) -> bool:
     return any(entry.casefold().startswith(_BESIDE) for entry in text.split(","))
 
 
-def listed(text: str) -> int:
+def nodes_in(text: str) -> int:
     """Return how many nodes a list such as ``n[1-3,7]`` names, -1 of ``None assigned``.
 
     Raises
@@ -336,13 +336,13 @@ def resources_of(log: Log) -> dict[str, Ints]:
     )
     cores = processors(
         log,
-        first_known(log.numbers(("AllocCPUS", whole), ("NCPUS", whole)), cpus),
-        first_known(log.numbers(("ReqCPUS", whole)), asked_cpus),
+        first_known(log.numbers(("AllocCPUS", whole_in), ("NCPUS", whole_in)), cpus),
+        first_known(log.numbers(("ReqCPUS", whole_in)), asked_cpus),
         f"{told}, not {untold}",
         "no field tells its processors",
     )
-    counted = log.numbers(("NNodes", whole), ("AllocNodes", whole), ("NodeList", listed))
-    nodes = first_known(nodes, counted, asked_nodes, log.numbers(("ReqNodes", whole)))
+    counted = log.numbers(("NNodes", whole_in), ("AllocNodes", whole_in), ("NodeList", nodes_in))
+    nodes = first_known(nodes, counted, asked_nodes, log.numbers(("ReqNodes", whole_in)))
     log.count(
         _BESIDE_RESOURCES,
         [any(map(asks_beside, pair)) for pair in zip(*map(log.texts, _TRES), strict=True)],
