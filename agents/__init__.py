@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.agents.saved import save_spec
-from hpcgym.errors import HpcgymError, installing, nearest
+from hpcgym.errors import HpcgymError, did_you_mean, installing
 from hpcgym.files import MOST_JSON, bytes_of, json_of, shaped
 
 __all__ = ["AGENTS", "TRAINED", "contents_of", "ending_of", "import_agent", "load", "save_spec"]
@@ -124,7 +124,7 @@ def contents_of(path: str | Path) -> dict[str, Any]:
         raise HpcgymError(f"{path} holds no agent: it names none")
     if not isinstance(name, str) or name not in AGENTS:
         raise HpcgymError(
-            f"{path} holds an agent that this version does not know: {nearest(name, AGENTS)}"
+            f"{path} holds an agent that this version does not know: {did_you_mean(name, AGENTS)}"
         )
     if network != (AGENTS[name] in _NETWORKS):
         raise HpcgymError(f"{path} is not {_KIND}: {name} has files of another kind")

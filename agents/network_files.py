@@ -14,7 +14,7 @@ import torch
 
 from hpcgym.errors import HpcgymError
 from hpcgym.files.tables import check_archive
-from hpcgym.files.writing import whole
+from hpcgym.files.writing import whole_file
 
 FORMAT = 1
 
@@ -48,7 +48,7 @@ def write(path: str | Path, contents: Mapping[str, Any]) -> None:
     """
     if not are_finite(_tensors_in([contents.get(name) for name in _LEARNED])):
         raise HpcgymError(f"{path} is not written: {DIVERGED}")
-    with whole(path, folders=True) as part:
+    with whole_file(path, folders=True) as part:
         torch.save({"format": FORMAT, **contents}, part)
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from hpcgym.agents.settings import XnesSettings
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.files.tables import arrays_of
-from hpcgym.files.writing import whole
+from hpcgym.files.writing import whole_file
 from hpcgym.scheduler.policies.features import FEATURES, USER_FEATURES, WEIGHTED_FEATURES, spread
 from hpcgym.simulation.batch import feature_names
 from hpcgym.version import __version__
@@ -416,7 +416,7 @@ class Checkpoint:
         if self.path is None or not told:
             return
         self._written_s = time.monotonic()
-        with whole(self.path, folders=True) as part, part.open("wb") as file:
+        with whole_file(self.path, folders=True) as part, part.open("wb") as file:
             np.savez(
                 file,
                 identity=np.array(self.identity),

@@ -162,10 +162,10 @@ def unknown(kind: str, name: object, known: Iterable[str], also: str = "") -> st
     known : the names there are, in lower case.
     also : what else could have been given, in words.
     """
-    return f"unknown {kind} {name!r}; {nearest(name, known)}{also and f', or {also}'}"
+    return f"unknown {kind} {name!r}; {did_you_mean(name, known)}{also and f', or {also}'}"
 
 
-def nearest(name: object, known: Iterable[str]) -> str:
+def did_you_mean(name: object, known: Iterable[str]) -> str:
     """Return which of the known names come near one, and which there are, in words.
 
     Of many names the first are shown, and how many more there are.
@@ -203,14 +203,17 @@ def number_in(what: str, text: str) -> float:
         raise HpcgymError(f"{what} must be a number, not {text!r}") from None
 
 
-def check_whole(argument: str, value: Any, least: int) -> int:
+def check_whole(
+    argument: str, value: Any, least: int, most: int | None = None, what: str = "a whole number"
+) -> int:
     """Return a whole number, Python's or NumPy's, or raise an error that names the argument."""
     try:
         number = operator.index(value)
     except TypeError:
         number = least - 1
-    if number < least or isinstance(value, bool):
-        raise HpcgymError(f"{argument} must be a whole number of at least {least}, not {value!r}")
+    if isinstance(value, bool) or number < least or (most is not None and number > most):
+        within = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise HpcgymError(f"{argument} must be {what} {within}, not {value!r}")
     return number
 
 
@@ -236,17 +239,6 @@ def check_each_once(where: str, values: Iterable[object]) -> None:
 MOST_SECONDS = 2**31
 
 
-def whole(name: str, amount: Any, least: int, most: int, what: str = "a whole number") -> int:
-    """Return a whole number as an int, or say that it cannot be one."""
-    try:
-        number = operator.index(amount)
-    except TypeError:
-        number = least - 1
-    if isinstance(amount, bool) or not least <= number <= most:
-        raise HpcgymError(f"{name} must be {what} from {least} to {most}, not {amount!r}")
-    return number
-
-
 def watts(name: str, power: Any) -> float:
     """Return a power as a float, or say that it is none."""
     number = real(power)
@@ -257,7 +249,7 @@ def watts(name: str, power: Any) -> float:
 
 def seconds(name: str, time: Any) -> int:
     """Return whole seconds as an int, or say that they cannot be."""
-    return whole(name, time, 0, MOST_SECONDS, "whole seconds")
+    return check_whole(name, time, 0, MOST_SECONDS, "whole seconds")
 
 
 def whole_column(name: str, values: Any) -> NDArray[np.int64]:

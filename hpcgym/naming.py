@@ -94,13 +94,18 @@ MOST_AMOUNT = 2**31  # of units, and of a resource on a node or in a unit: so th
 
 #: Names of units of memory -> megabytes.
 MEGABYTES = {"MB": 1, "GB": 1_000, "TB": 1_000_000}
+#: What stands before units where computers count, in small letters.
+BINARY = {prefix: 1024**power for power, prefix in enumerate(("", *"kmgtpe"))}
+#: Units of memory in Slurm, in small letters -> its megabytes, which a number alone is of.
+SLURM_MEGABYTES = {unit: Fraction(size, BINARY["m"]) for unit, size in BINARY.items()}
+SLURM_MEGABYTES[""] = Fraction(1)
 
 #: Whole numbers of seconds; a month is of 30 days.
 MINUTE_S, HOUR_S, DAY_S, WEEK_S, MONTH_S = 60, 3_600, 86_400, 7 * 86_400, 30 * 86_400
 
 #: What stands for a time limit of jobs that have none [s]: the year with which Slurm plans.
 NO_LIMIT_S = 365 * DAY_S
-#: How it is said, in small letters.
+#: How it is said, in small letters, also where it is no time that has no limit.
 NO_LIMIT = ("unlimited", "infinite", "inf", "infinity")
 
 #: Units of time -> seconds.
@@ -113,7 +118,7 @@ _CLOCK = re.compile(
     r"(?P<third>\d{1,9}(?:\.\d{1,9})?)"
 )
 
-_MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*(MB|GB|TB)", re.IGNORECASE)
+_AMOUNT = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([A-Za-z]*)")
 _RESOURCE = re.compile(r"[A-Za-z][\w-]*")
 # what stands beside resources in files of machines
 _OF_GROUPS = ("name", "nodes", "sockets", "power")
@@ -240,11 +245,18 @@ def known_columns() -> str:
 
 def megabytes(text: str) -> int | None:
     """Return the whole megabytes of a text such as ``16 GB`` or ``1.5 GB``; None if it has none."""
-    found = _MEMORY.fullmatch(text.strip())
-    if found is None:
-        return None
-    amount = Fraction(found[1]) * MEGABYTES[found[2].upper()]
-    return int(amount) if amount.denominator == 1 else None
+    amount = amount_in(text.strip().upper(), MEGABYTES)
+    return None if amount is None or amount.denominator > 1 else int(amount)
+
+
+def amount_in(text: str, units: Mapping[str, int | Fraction]) -> Fraction | None:
+    """Return a number times what the unit behind it stands for; None if the text is none such.
+
+    >>> amount_in("1.5 GB", MEGABYTES), amount_in("2t", SLURM_MEGABYTES), amount_in("2", MEGABYTES)
+    (Fraction(1500, 1), Fraction(2097152, 1), None)
+    """
+    found = _AMOUNT.fullmatch(text)
+    return Fraction(found[1]) * units[found[2]] if found and found[2] in units else None
 
 
 def alike(names: Iterable[str]) -> tuple[str, str] | None:
@@ -405,7 +417,7 @@ def seconds_in(text: str) -> float:
     return seconds
 
 
-def nearest(seconds: float) -> int:
+def nearest_second(seconds: float) -> int:
     """Return the nearest whole number of seconds, halves up."""
     return int(seconds + 0.5)
 
@@ -413,7 +425,7 @@ def nearest(seconds: float) -> int:
 # --- Arguments of generators, checked -------------------------------------------------------------
 
 
-def whole(generator: str, name: str, value: Any, least: int, most: int) -> int:
+def whole_argument(generator: str, name: str, value: Any, least: int, most: int) -> int:
     """Return an argument as an int; a float from a command line may stand for one (1e6).
 
     Raises
@@ -431,7 +443,7 @@ def whole(generator: str, name: str, value: Any, least: int, most: int) -> int:
     return number
 
 
-def positive(generator: str, name: str, value: Any) -> float | None:
+def positive_argument(generator: str, name: str, value: Any) -> float | None:
     """Return an argument as a float above 0, or None as it is.
 
     Raises

@@ -242,8 +242,8 @@ MUTANTS = (
     Mutant(
         "time limits of Slurm are seconds, not minutes",
         "hpcgym/workload/io/sacct_fields.py",
-        "whole(text) * 60 or MISSING",
-        "whole(text) or MISSING",
+        "whole_in(text) * 60 or MISSING",
+        "whole_in(text) or MISSING",
         tests="tests/workload/test_sacct.py",
     ),
     Mutant(

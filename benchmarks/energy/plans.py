@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from hpcgym.errors import HpcgymError, whole
+from hpcgym.errors import HpcgymError, check_whole
 from hpcgym.machine.power import NodePower
 from hpcgym.machine.power_plans import cap_w, rho, slow_and_fast
 
@@ -67,7 +67,7 @@ def plans_under(
     HpcgymError : a cap that not even nodes that are off keep, or what ``rho`` raises.
     """
     slow_w, fast_w, deg = slow_and_fast(power, degradation, lowest)
-    nodes, cap, off_w = whole("nodes", nodes, 1, 2**31), cap_w(watts), power.off_w
+    nodes, cap, off_w = check_whole("nodes", nodes, 1, 2**31), cap_w(watts), power.off_w
     if cap < nodes * off_w:
         raise HpcgymError(
             f"a cap of {cap:g} W: {nodes} nodes that are off draw {nodes * off_w:g} W"

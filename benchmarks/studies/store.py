@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym import _engine
 from hpcgym.errors import HpcgymError
 from hpcgym.files.tables import arrays_of
-from hpcgym.files.writing import whole
+from hpcgym.files.writing import whole_file
 from hpcgym.version import __version__
 
 # --- What results follow from ---------------------------------------------------------------------
@@ -91,7 +91,7 @@ class Store:
         if kept is not None:
             return kept
         arrays = {key: np.asarray(value) for key, value in compute().items()}
-        with whole(path, folders=True) as part, part.open("wb") as file:
+        with whole_file(path, folders=True) as part, part.open("wb") as file:
             np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
         return arrays
 

@@ -16,7 +16,7 @@ import typer
 from hpcgym.cli.files import PAGE, PICTURE, Written, WrittenFolder
 from hpcgym.cli.running import note
 from hpcgym.files.recorded import NAME, ending_of, origin_columns, record_text, write_beside
-from hpcgym.files.writing import is_stream, plain, whole, whole_text
+from hpcgym.files.writing import is_stream, plain, whole_file, whole_text
 from hpcgym.naming import duration
 from hpcgym.progress import working
 from hpcgym.version import __version__
@@ -162,7 +162,7 @@ def write_jobs(result: Result, path: Path, record: Mapping[str, Any]) -> None:
     table = _jobs_of(result)
     if path.suffix.casefold() == ".parquet":
         need_parquet()
-        with whole(path) as part:
+        with whole_file(path) as part:
             write_parquet(table, part, {NAME: record_text(record)})
         return
     with whole_text(path) as file:

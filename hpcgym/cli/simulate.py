@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class OneMachine:
     """One machine, what holds on it, and what it is called if there are several."""
 
     reading: loading.PeriodReading
@@ -86,7 +86,7 @@ class Row(NamedTuple):
     """One scheduler on one machine."""
 
     name: str
-    setting: Setting
+    setting: OneMachine
     result: Result
 
     @property
@@ -177,7 +177,7 @@ class Simulation:
         asked = self.under.read(self.reading.machine)
         sharing = self.shared.read(self.reading.machine)
         loading.check_shares([chosen], pairs)
-        where = Setting(self.reading, asked, sharing)
+        where = OneMachine(self.reading, asked, sharing)
         jobs = where.load(self.workload, [chosen])
         signals = self.signal.read(jobs, where.machine)
         with working(f"simulating {len(jobs):,} jobs"):
@@ -312,7 +312,7 @@ class Comparison:
         loading.check_shares(chosen.values(), given)
         return self._rows(settings, chosen)
 
-    def _settings(self) -> list[Setting]:
+    def _settings(self) -> list[OneMachine]:
         """Return the machines, with what holds on each."""
         for one in self.reading.each:
             _ = one.machine  # which says what does not go with --allocation
@@ -322,10 +322,10 @@ class Comparison:
             asked, *_ = [each.read(one.machine) for each in self.under.each]  # all are checked
             sharing = self.shared.each[0].read(one.machine)
             size = one.cluster or f"{one.processors} processors"
-            found.append(Setting(one, asked, sharing, size if machines.varied else ""))
+            found.append(OneMachine(one, asked, sharing, size if machines.varied else ""))
         return found
 
-    def _rows(self, settings: Sequence[Setting], chosen: Mapping[str, Scheduler]) -> list[Row]:
+    def _rows(self, settings: Sequence[OneMachine], chosen: Mapping[str, Scheduler]) -> list[Row]:
         """Simulate all schedulers on each machine."""
         found: list[Row] = []
         apart: list[ApartError] = []

@@ -268,7 +268,7 @@ for each pair |
 
     def beside(self) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that are listed as neighbours, then -1; (M,)."""
-        return self.simulations.listed(0)
+        return self.simulations.neighbours_of(0)
 
     def pass_view(self, rows: NDArray[np.int64] | None = None) -> PassView:
         """Raise an HpcgymError: no dispatcher knows nodes that jobs share."""

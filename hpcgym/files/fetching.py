@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hpcgym.errors import HpcgymError
 from hpcgym.files import sha256_of
-from hpcgym.files.writing import whole
+from hpcgym.files.writing import whole_file
 from hpcgym.progress import working
 
 TIMEOUT_S = 30
@@ -43,7 +43,7 @@ def downloaded(
     path = folder / url.rpartition("/")[2]
     if path.is_file() and sha256 in (None, sha256_of(path)):
         return path
-    with whole(path, folders=True) as part, working(f"downloading {path.name}"):
+    with whole_file(path, folders=True) as part, working(f"downloading {path.name}"):
         _download(url, part)
         with part.open("rb") as file:
             if file.read(len(begin)) != begin:

@@ -76,7 +76,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def whole(path: str | os.PathLike[str], *, folders: bool = False) -> Iterator[Path]:
+def whole_file(path: str | os.PathLike[str], *, folders: bool = False) -> Iterator[Path]:
     """Give a file to write that takes the place of ``path`` at the end.
 
     Whatever happens before, an error, a full disk or a kill, ``path`` is what it was: no reader
@@ -116,13 +116,13 @@ def whole(path: str | os.PathLike[str], *, folders: bool = False) -> Iterator[Pa
 
 @contextmanager
 def whole_text(path: str | os.PathLike[str], *, folders: bool = False) -> Iterator[IO[str]]:
-    """Give a text file that takes the place of ``path`` at the end; see :func:`whole`.
+    """Give a text file that takes the place of ``path`` at the end; see :func:`whole_file`.
 
     UTF-8, with line ends as they are written; gzip if the name ends in ``.gz``, the same bytes
     every time.
     """
     packed = os.fspath(path).endswith(".gz")
-    with whole(path, folders=folders) as part, part.open("wb") as file:
+    with whole_file(path, folders=folders) as part, part.open("wb") as file:
         # without the part's name and the time, which gzip would keep
         inner = gzip.GzipFile("", "wb", 6, file, mtime=0) if packed else file
         with TextIOWrapper(cast(IO[bytes], inner), encoding="utf-8", newline="\n") as text:

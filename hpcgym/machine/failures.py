@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, real, whole, whole_column
+from hpcgym.errors import HpcgymError, check_whole, real, whole_column
 from hpcgym.files.tables import csv_rows
 from hpcgym.files.writing import whole_text
 from hpcgym.machine.files import find_cluster
@@ -170,8 +170,8 @@ def failures_of(
     cluster = find_cluster(cluster)
     if not cluster.groups:
         raise HpcgymError("failures are of nodes, and a pool of processors has none")
-    begin = whole("begin", begin, 0, _LATEST)
-    until = whole("until", until, begin, _LATEST)
+    begin = check_whole("begin", begin, 0, _LATEST)
+    until = check_whole("until", until, begin, _LATEST)
     for name, value in (("mtbf", mtbf), ("repair", repair), ("shape", shape)):
         if not (math.isfinite(real(value)) and value > 0):
             raise HpcgymError(f"{name} must be a number above 0, not {value!r}")
@@ -182,7 +182,7 @@ def failures_of(
     too_many = HpcgymError(f"mtbf: {mtbf:g} s makes more than {_MOST:,} failures of this machine")
     if cluster.nodes * ((until - begin) / (mtbf + repair)) > _MOST:
         raise too_many
-    random = np.random.default_rng(whole("seed", seed, 0, 2**63 - 1))
+    random = np.random.default_rng(check_whole("seed", seed, 0, 2**63 - 1))
     scale = mtbf / math.gamma(1 + 1 / shape)  # the mean is the scale times this
     log_mean = math.log(repair) - repair_sigma**2 / 2
     now = np.full(cluster.nodes, begin)

@@ -91,7 +91,7 @@ class Partition:
             )
 
 
-def listed(partitions: Any, n_nodes: int) -> tuple[Partition, ...]:
+def checked_partitions(partitions: Any, n_nodes: int) -> tuple[Partition, ...]:
     """Return partitions of a machine as a tuple, or say what is wrong with them."""
     found = named_once(partitions, Partition, "partitions", "Partition after Partition")
     for one in found:

@@ -11,8 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hpcgym.naming as naming
-from hpcgym.errors import HpcgymError, real, seconds, watts, whole
-from hpcgym.machine.partitions import MOST_NODES, Partition, listed, named_once, names_of_nodes
+from hpcgym.errors import HpcgymError, check_whole, real, seconds, watts
+from hpcgym.machine.partitions import (
+    MOST_NODES,
+    Partition,
+    checked_partitions,
+    named_once,
+    names_of_nodes,
+)
 from hpcgym.machine.power import Level, NodePower
 
 # --- Groups of equal nodes, and what a node has of each resource ----------------------------------
@@ -65,8 +71,10 @@ class NodeGroup:
         cores, settle = amounts.pop(naming.CORE, 0), object.__setattr__
         if not cores:
             raise HpcgymError(f"{where}: a node needs at least 1 core")
-        settle(self, "nodes", whole(f"{where}: nodes", self.nodes, 1, MOST_NODES))
-        settle(self, "sockets", whole(f"{where}: sockets", self.sockets, 1, naming.MOST_AMOUNT))
+        settle(self, "nodes", check_whole(f"{where}: nodes", self.nodes, 1, MOST_NODES))
+        settle(
+            self, "sockets", check_whole(f"{where}: sockets", self.sockets, 1, naming.MOST_AMOUNT)
+        )
         if cores % self.sockets:
             raise HpcgymError(
                 f"{where}: sockets must divide the {cores} cores of a node, which {self.sockets}"
@@ -80,7 +88,7 @@ def _amount(where: str, name: Any, amount: Any) -> int:
     if amount == ANY_NUMBER and name not in (naming.CORE, naming.MEMORY):
         return ANY_NUMBER
     what = "a whole number of MB" if name == naming.MEMORY else "a whole number"
-    return whole(f"{where}: {name}", amount, 0, naming.MOST_AMOUNT, what)
+    return check_whole(f"{where}: {name}", amount, 0, naming.MOST_AMOUNT, what)
 
 
 # --- The machine ----------------------------------------------------------------------------------
@@ -157,7 +165,7 @@ class Cluster:
         settle(self, "processors", _processors(self.processors, self.groups))
         settle(self, "queues", _queues(self.queues))
         settle(self, "levels", named_once(self.levels, Level, "levels", "Level above Level"))
-        settle(self, "partitions", listed(self.partitions, self.nodes))
+        settle(self, "partitions", checked_partitions(self.partitions, self.nodes))
         for what, given in (
             ("levels stand above", self.levels),
             ("partitions are of", self.partitions),
@@ -348,4 +356,4 @@ def _queues(queues: Any) -> dict[str, float]:
 
 def _whole_number(processors: Any) -> int:
     """Return a number of processors as an int, or say that it cannot be one."""
-    return whole("processors", processors, 1, MOST_PROCESSORS)
+    return check_whole("processors", processors, 1, MOST_PROCESSORS)

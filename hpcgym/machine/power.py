@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcgym.errors import HpcgymError, real, seconds, watts, whole
+from hpcgym.errors import HpcgymError, check_whole, real, seconds, watts
 from hpcgym.naming import name_problem
 
 Ints = NDArray[np.int64]
@@ -136,7 +136,7 @@ class Level:
     def __post_init__(self) -> None:
         if problem := name_problem(self.name):
             raise HpcgymError(f"the name of a level must be {problem}")
-        object.__setattr__(self, "of", whole("of", self.of, 1, MOST_BELOW))
+        object.__setattr__(self, "of", check_whole("of", self.of, 1, MOST_BELOW))
         object.__setattr__(self, "power_w", watts("power_w", self.power_w))
 
 

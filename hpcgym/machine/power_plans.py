@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, real, whole
+from hpcgym.errors import HpcgymError, check_whole, real
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.power import Floats, Ints, Mask, NodePower
 
@@ -252,7 +252,7 @@ def slow_and_fast(
     """Return the watts of a busy node, slow and fast, and the degradation: see :func:`rho`."""
     if power.levels < 2:
         raise HpcgymError("nodes with one level of frequency cannot be slowed down")
-    level = whole("lowest", lowest, 0, power.levels - 2)
+    level = check_whole("lowest", lowest, 0, power.levels - 2)
     deg = real(power.slowdowns[level] if degradation is None else degradation)
     if not 1 <= deg < math.inf:
         raise HpcgymError(f"degradation must be a factor of at least 1, not {degradation!r}")

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError, installing
 from hpcgym.files import header_number
 from hpcgym.files.recorded import PICTURE_KEYS, record_text
-from hpcgym.files.writing import whole
+from hpcgym.files.writing import whole_file
 from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S, counted, zone_of
 from hpcgym.report.tables import Results, drawable, subtitle
 from hpcgym.workload.io.swf_header import called, names_of
@@ -156,7 +156,7 @@ def save_figure(
     drawn = io.BytesIO()
     figure.savefig(drawn, format=suffix[1:], metadata=metadata)
     if isinstance(file, Path):
-        with whole(file) as part:
+        with whole_file(file) as part:
             part.write_bytes(drawn.getbuffer())
     else:
         file.write(drawn.getbuffer())

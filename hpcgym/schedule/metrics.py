@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, is_number, nearest
+from hpcgym.errors import HpcgymError, did_you_mean, is_number
 from hpcgym.naming import HOUR_S
 from hpcgym.schedule.books import books
 from hpcgym.schedule.schedule import RECORDED, Schedule, kept
@@ -587,7 +587,7 @@ class Metrics(dict[str, float | int]):
     def __getattr__(self, name: str) -> float | int:
         if name in self:
             return self[name]
-        raise AttributeError(f"there is no metric {name!r}; {nearest(name, self)}")
+        raise AttributeError(f"there is no metric {name!r}; {did_you_mean(name, self)}")
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self]

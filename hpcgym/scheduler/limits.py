@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcgym.errors import HpcgymError, HpcgymWarning, check_choice, real, warn_caller, whole
+from hpcgym.errors import HpcgymError, HpcgymWarning, check_choice, check_whole, real, warn_caller
 from hpcgym.machine.power_plans import greatest_w
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class PowerCap:
         object.__setattr__(self, "watts", _amount(where, "watts", self.watts))
         _window(self, where)
         if self.announced is not None:
-            settled = whole(f"{where}: announced", self.announced, 0, LATEST)
+            settled = check_whole(f"{where}: announced", self.announced, 0, LATEST)
             object.__setattr__(self, "announced", settled)
             if self.end is not None and settled >= self.end:
                 raise HpcgymError(f"cap: it ends at {self.end} s, before it is announced")
@@ -98,7 +98,7 @@ class EnergyBudget:
         if self.end is None:
             raise HpcgymError("budget: it needs an end")
         _window(self, where)
-        settled = whole(f"{where}: period", self.period, 1, LATEST)
+        settled = check_whole(f"{where}: period", self.period, 1, LATEST)
         object.__setattr__(self, "period", settled)
         for name in ("shutdown", "off_as_idle"):
             object.__setattr__(self, name, _flag(where, name, getattr(self, name)))
@@ -139,10 +139,10 @@ def check_limits(limits: Any) -> tuple[Limit, ...]:
 
 def _window(limit: Any, where: str) -> None:
     """Settle start and end of a limit, or say what is wrong with them."""
-    start = whole(f"{where}: start", limit.start, 0, LATEST)
+    start = check_whole(f"{where}: start", limit.start, 0, LATEST)
     object.__setattr__(limit, "start", start)
     if limit.end is not None:
-        end = whole(f"{where}: end", limit.end, 0, LATEST)
+        end = check_whole(f"{where}: end", limit.end, 0, LATEST)
         object.__setattr__(limit, "end", end)
         if end <= start:
             raise HpcgymError(f"{where}: it ends at {end} s, not after its start at {start} s")

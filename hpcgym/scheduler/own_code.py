@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hpcgym.errors import HpcgymError, nearest
+from hpcgym.errors import HpcgymError, did_you_mean
 
 _NAMED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -58,7 +58,7 @@ def named_object(text: str, folder: Path | None = None) -> Any:
     for part in name.split("."):
         if not hasattr(found, part):
             known = _names_in(found, module) or ["nothing"]
-            raise HpcgymError(f"{text}: there is no {part!r} in it; {nearest(part, known)}")
+            raise HpcgymError(f"{text}: there is no {part!r} in it; {did_you_mean(part, known)}")
         found = getattr(found, part)
     return found
 

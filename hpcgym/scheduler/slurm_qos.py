@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, nearest, warn_caller
+from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, did_you_mean, warn_caller
 from hpcgym.files import head_of
 from hpcgym.machine.slurm.lines import minutes_text
 from hpcgym.naming import ARRAY
@@ -269,7 +269,7 @@ def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
     """
     kind = conf.said("preempttype")
     if kind not in _TYPES:
-        raise conf.wrong("preempttype", f"PreemptType={kind}: {nearest(kind, _TYPES)}")
+        raise conf.wrong("preempttype", f"PreemptType={kind}: {did_you_mean(kind, _TYPES)}")
     _check_modes(conf)
     mode = mode_of_slurm(conf)
     if kind != "preempt/partition_prio" or mode not in MODES:
@@ -293,7 +293,7 @@ def _check_modes(conf: SlurmConf) -> None:
     for name, value, setting, stands in told:
         for mode in (part.strip().casefold() for part in value.split(",")):
             if mode not in _MODES:
-                raise conf.wrong(setting, f"{name}={value}: {nearest(mode, _MODES)}", stands)
+                raise conf.wrong(setting, f"{name}={value}: {did_you_mean(mode, _MODES)}", stands)
     if mode_of_slurm(conf) == "suspend" and "gang" not in conf.said("preemptmode"):
         text = "PreemptMode=SUSPEND: Slurm refuses it without GANG; write SUSPEND,GANG"
         raise conf.wrong("preemptmode", text)

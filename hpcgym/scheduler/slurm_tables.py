@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -11,9 +10,9 @@ from typing import NamedTuple
 from hpcgym.errors import HpcgymError
 from hpcgym.files import text_of
 from hpcgym.machine.slurm.lines import check_printable, count
+from hpcgym.naming import SLURM_MEGABYTES, amount_in
 
 _MOST_BYTES = 1 << 26
-_MEMORY = re.compile(r"(\d{1,12}(?:\.\d+)?)([MGTP])", re.IGNORECASE)
 _FEW = 3  # so many are named with what is not followed of them, else how many they are
 
 
@@ -48,11 +47,9 @@ class Row:
                 raise HpcgymError(
                     f"{self.at(column)}: {part[:40]!r} is no resource such as cpu=256"
                 )
-            memory = _MEMORY.fullmatch(amount) if name == "mem" else None
-            if memory:
-                most: int | None = round(float(memory[1]) * 1024 ** "MGTP".index(memory[2].upper()))
-            else:
-                most = count(amount, f"{self.at(column)}: {name}")
+            memory = amount_in(amount.casefold(), SLURM_MEGABYTES) if name == "mem" else None
+            at = f"{self.at(column)}: {name}"
+            most = count(amount, at) if memory is None else round(memory)
             if most is not None:
                 amounts[name] = most
         return amounts

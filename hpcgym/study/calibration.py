@@ -63,7 +63,7 @@ _ORDERS: dict[str, dict[str, Any]] = {
 Ints = NDArray[np.int64]
 
 
-class Setting(NamedTuple):
+class Candidate(NamedTuple):
     """A scheduler on a machine, and how it differs from the site's own.
 
     ``changes``: what each is of, such as "machine" -> in words.
@@ -75,9 +75,9 @@ class Setting(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """What came of a setting, as :func:`calibrate` tells it."""
+    """What came of a candidate, as :func:`calibrate` tells it."""
 
-    setting: Setting
+    candidate: Candidate
     mean_wait_s: float = math.nan
     difference: float = math.nan
     explained: float = math.nan
@@ -86,9 +86,9 @@ class Tried(NamedTuple):
 
     def row(self, chosen: bool) -> dict[str, Any]:
         """Return it as a row of the table."""
-        changes = self.setting.changes
+        changes = self.candidate.changes
         told = self._asdict()
-        del told["setting"]
+        del told["candidate"]
         return {
             "step": len(changes),
             "settings": "; ".join(changes.values()),
@@ -97,18 +97,18 @@ class Tried(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One change of a setting: what it is of, in words, the rules that it changes, its machine."""
+    """One change of a candidate: its kind, in words, the rules that it changes, its machine."""
 
     kind: str
     words: str
     rules: dict[str, Any]
     cluster: Cluster | None = None
 
-    def of(self, setting: Setting) -> Setting:
+    def of(self, candidate: Candidate) -> Candidate:
         """Return the setting with this change, too."""
-        changes = {**setting.changes, self.kind: self.words}
-        scheduler = setting.scheduler.but(**self.rules) if self.rules else setting.scheduler
-        return Setting(scheduler, self.cluster or setting.cluster, changes)
+        changes = {**candidate.changes, self.kind: self.words}
+        scheduler = candidate.scheduler.but(**self.rules) if self.rules else candidate.scheduler
+        return Candidate(scheduler, self.cluster or candidate.cluster, changes)
 
 
 def calibrate(
@@ -132,7 +132,7 @@ def calibrate(
 
     Returns
     -------
-    table : a row for each setting, in the order in which they were tried; the first has none.
+    table : a row for each candidate, as they were tried; the first has no settings of its own.
         Columns: ``step``, 0 for the site's own, then how many settings; ``settings``; ``chosen``,
         whether later steps build on it; ``mean_wait_s``; ``difference``; ``explained``, by how much
         of the site's own difference it is smaller, of jobs of the first half of the time, on which
@@ -147,29 +147,29 @@ def calibrate(
 
     past = recorded(workload).wait
     early = np.arange(len(workload)) < workload.row_at(0.5)
-    own = Setting(scheduler_of(scheduler, {}), cluster, {})
+    own = Candidate(scheduler_of(scheduler, {}), cluster, {})
     wait = simulate(workload, own.scheduler, cluster=cluster).wait
     at_first = _apart(wait, past)
 
-    def answer(setting: Setting) -> Tried:
+    def answer(candidate: Candidate) -> Tried:
         try:
-            fits, found = _waits(workload, setting)
+            fits, found = _waits(workload, candidate)
         except HpcgymError as error:
-            return Tried(setting, problem=str(error))
+            return Tried(candidate, problem=str(error))
         now, before = _apart(found, past[fits]), at_first[fits]
         sums = [(now[half].sum(), before[half].sum()) for half in (early[fits], ~early[fits])]
         shares = [1 - after / first if first > 0 else 0.0 for after, first in sums]
-        return Tried(setting, float(found.mean()), float(now.mean()), shares[0], shares[1])
+        return Tried(candidate, float(found.mean()), float(now.mean()), shares[0], shares[1])
 
     rows = [Tried(own, float(wait.mean()), float(at_first.mean()), 0.0, 0.0)]
     changes, chosen = changes_for(workload, own), [0]
     for _ in range(most):
         best, first = rows[chosen[-1]], len(rows)
-        kinds = best.setting.changes
-        asked = [one.of(best.setting) for one in changes if one.kind not in kinds]
+        kinds = best.candidate.changes
+        asked = [one.of(best.candidate) for one in changes if one.kind not in kinds]
         with progress("trying", len(asked)) as tell, ThreadPoolExecutor(processors_here()) as pool:
             for one in pool.map(answer, asked):
-                tell("; ".join(one.setting.changes.values()))
+                tell("; ".join(one.candidate.changes.values()))
                 rows.append(one)
         simulated = [place for place in range(first, len(rows)) if not rows[place].problem]
         place = max(simulated, key=lambda place: rows[place].explained, default=chosen[-1])
@@ -179,15 +179,15 @@ def calibrate(
     return pd.DataFrame([one.row(place in chosen) for place, one in enumerate(rows)])
 
 
-def _waits(workload: Workload, setting: Setting) -> tuple[NDArray[np.bool_], Ints]:
+def _waits(workload: Workload, candidate: Candidate) -> tuple[NDArray[np.bool_], Ints]:
     """Return which jobs the machine of a setting holds, (n_jobs,), and their waits [s].
 
     Raises
     ------
     HpcgymError : it does not hold :data:`_MOST_LEFT_OUT` of them, or what the simulation raises.
     """
-    machine = setting.cluster
-    if "machine" not in setting.changes:
+    machine = candidate.cluster
+    if "machine" not in candidate.changes:
         fits = np.ones(len(workload), np.bool_)
     elif machine.groups:
         needs = needs_of(workload, machine.resources)
@@ -197,7 +197,7 @@ def _waits(workload: Workload, setting: Setting) -> tuple[NDArray[np.bool_], Int
     if (~fits).mean() > _MOST_LEFT_OUT:
         raise HpcgymError(f"{np.count_nonzero(~fits):,} jobs do not fit on this machine")
     jobs = workload if fits.all() else workload.take(fits)
-    return fits, simulate(jobs, setting.scheduler, cluster=machine).wait
+    return fits, simulate(jobs, candidate.scheduler, cluster=machine).wait
 
 
 def _apart(wait: Ints, other: Ints) -> NDArray[np.float64]:
@@ -209,7 +209,7 @@ def _apart(wait: Ints, other: Ints) -> NDArray[np.float64]:
 # --- What is tried --------------------------------------------------------------------------------
 
 
-def changes_for(workload: Workload, own: Setting) -> list[Change]:
+def changes_for(workload: Workload, own: Candidate) -> list[Change]:
     """Return the changes that a site's own setting may need."""
     now = own.scheduler
     backfills = [Change("backfill", f"backfill {one}", {"backfill": one}) for one in _BACKFILL]

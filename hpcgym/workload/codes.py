@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadError, nearest, unknown
-from hpcgym.naming import positive, whole
+from hpcgym.errors import WorkloadError, did_you_mean, unknown
+from hpcgym.naming import positive_argument, whole_argument
 from hpcgym.workload.io.swf_header import HEADER_KEYS, check_name, name_lines, names_of, numbered
 from hpcgym.workload.model import MAX_TIME, Workload
 
@@ -63,7 +63,7 @@ class Code:
 
     def __post_init__(self) -> None:
         where = f"code {check_name(self.name)!r}"
-        processes = whole(where, "processes", self.processes, 1, MOST_PROCESSES)
+        processes = whole_argument(where, "processes", self.processes, 1, MOST_PROCESSES)
         object.__setattr__(self, "processes", processes)
         if not 0 < self.compact_s < math.inf:
             raise WorkloadError(
@@ -158,7 +158,7 @@ def assign_codes(
     ------
     WorkloadError : names that are none, weights that cannot be, or an extract.
     """
-    seed = whole("assign_codes", "seed", seed, 0, 2**64)
+    seed = whole_argument("assign_codes", "seed", seed, 0, 2**64)
     if isinstance(codes, str) or not len(codes):
         raise WorkloadError(f"codes must be names, at least one, not {codes!r}")
     shares = np.ones(len(codes)) if weights is None else np.array(weights, np.float64)
@@ -187,7 +187,7 @@ def _no_code(number: int, names: dict[int, str], codes: Sequence[str]) -> str:
     """Return why a job has none of the known codes."""
     if number not in names:
         return f"has no code: no line {HEADER_KEY!r} of the header names its executable, {number}"
-    hint = nearest(names[number], codes)
+    hint = did_you_mean(names[number], codes)
     return f"runs {names[number]!r}, which is none of the {len(codes)} codes; {hint}"
 
 
@@ -277,7 +277,7 @@ def codes_in(speedups: Heatmap, *, processes: int | None = None, seed: int = 0) 
     ------
     WorkloadError : processes that are not told, or told although the table knows all.
     """
-    seed = whole(_NAME, "seed", seed, 0, 2**64)
+    seed = whole_argument(_NAME, "seed", seed, 0, 2**64)
     untold = np.flatnonzero(speedups.processes < 1).tolist()
     if processes is None and untold:
         raise WorkloadError(
@@ -286,7 +286,9 @@ def codes_in(speedups: Heatmap, *, processes: int | None = None, seed: int = 0) 
         )
     if processes is not None and not untold:
         raise WorkloadError(f"{_NAME}: {speedups.source} tells the processes of all its codes")
-    given = 0 if processes is None else whole(_NAME, "processes", processes, 1, MOST_PROCESSES)
+    given = (
+        0 if processes is None else whole_argument(_NAME, "processes", processes, 1, MOST_PROCESSES)
+    )
     # another stream than that of the jobs of the same seed
     random = np.random.default_rng([seed, 1])
     drawn = random.uniform(SHORTEST_S, LONGEST_S, len(speedups))
@@ -340,12 +342,12 @@ def generate_code_jobs(
     """
     if not len(codes) or not all(isinstance(code, Code) for code in codes):
         raise WorkloadError(f"{_NAME}: codes must be Code after Code, at least one, not {codes!r}")
-    seed = whole(_NAME, "seed", seed, 0, 2**64)
+    seed = whole_argument(_NAME, "seed", seed, 0, 2**64)
     for name, value, words in (("mix", mix, MIXES), ("arrivals", arrivals, ARRIVALS)):
         if value not in list(words):  # also of what has no hash
             raise WorkloadError(f"{_NAME}: {unknown(name, value, words)}")
     distance = _interval(arrivals, interval_s)
-    factor = positive(_NAME, "the factor of requested times", requested_factor)
+    factor = positive_argument(_NAME, "the factor of requested times", requested_factor)
     if factor is None or factor < 1:
         raise WorkloadError(
             f"{_NAME}: requested must be a factor of at least 1, not {requested_factor!r}"
@@ -353,7 +355,7 @@ def generate_code_jobs(
     largest = max(codes, key=lambda code: code.processes)
     size = largest.processes
     if processors is not None:
-        size = whole(_NAME, "processors", processors, 1, 2**31)
+        size = whole_argument(_NAME, "processors", processors, 1, 2**31)
     if size < largest.processes:
         raise WorkloadError(
             f"{_NAME}: {largest.name!r} has {largest.processes} processes, the machine {size}"
@@ -379,7 +381,7 @@ def generate_code_jobs(
 
 def _interval(arrivals: str, interval_s: Any) -> float:
     """Return the mean distance of arrivals [s], which some need and one cannot have."""
-    interval = positive(_NAME, "interval", interval_s)
+    interval = positive_argument(_NAME, "interval", interval_s)
     if arrivals == "at-once":
         if interval is not None:
             raise WorkloadError(f"{_NAME}: arrivals at once have no interval, {interval:g} s")
@@ -392,8 +394,8 @@ def _interval(arrivals: str, interval_s: Any) -> float:
 def _places(codes: int, jobs: Any, mix: str, random: np.random.Generator) -> Ints:
     """Return which of some codes each job has, (n_jobs,)."""
     if mix == "random":
-        return random.integers(codes, size=whole(_NAME, "jobs", jobs, 1, MOST_JOBS))
-    number = codes if jobs is None else whole(_NAME, "jobs", jobs, 1, MOST_JOBS)
+        return random.integers(codes, size=whole_argument(_NAME, "jobs", jobs, 1, MOST_JOBS))
+    number = codes if jobs is None else whole_argument(_NAME, "jobs", jobs, 1, MOST_JOBS)
     order = np.arange(codes)
     listed = np.repeat(order, number // codes + (order < number % codes))
     return random.permutation(listed) if mix == "shuffle" else listed

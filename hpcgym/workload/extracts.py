@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
-from hpcgym.naming import DAY_S, MONTH_S, WEEK_S, whole
+from hpcgym.naming import DAY_S, MONTH_S, WEEK_S, whole_argument
 from hpcgym.workload.model import MAX_TIME, Initial, Workload, together
 
 if TYPE_CHECKING:
@@ -313,8 +313,8 @@ def interesting_extracts(
             "interesting_extracts takes a workload, as of load_workload or result.as_workload(),"
             f" not a {type(workload).__name__}"
         )
-    number = whole("interesting_extracts", "number", number, 1, MAX_TIME)
-    length_s = whole("interesting_extracts", "length_s", length_s, 1, MAX_TIME)
+    number = whole_argument("interesting_extracts", "number", number, 1, MAX_TIME)
+    length_s = whole_argument("interesting_extracts", "length_s", length_s, 1, MAX_TIME)
     submit, wait, run = workload.submit_time, workload.wait_time, recorded_run_time(workload)
     known = (wait >= 0) & (run >= 1)
     if not known.any():
@@ -403,7 +403,7 @@ def shuffled(workload: Workload, seed: int = 0) -> Workload:
             f"{workload.name} begins with jobs that run: what is shuffled begins with an empty"
             " machine"
         )
-    seed = whole("shuffled", "seed", seed, 0, 2**64)
+    seed = whole_argument("shuffled", "seed", seed, 0, 2**64)
     order = np.random.default_rng(seed).permutation(len(workload))
     mixed = workload.take(order, name=f"{workload.name} shuffle {seed}")
     return replace(mixed, columns={**mixed.columns, "submit_time": workload.submit_time})

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.errors import WorkloadError, check_choice, nearest
+from hpcgym.errors import WorkloadError, check_choice, did_you_mean
 from hpcgym.files import head_of
 from hpcgym.machine.files import find_cluster
 from hpcgym.workload import archive
@@ -268,7 +268,7 @@ def _load(source: Any, how: Reading, format: str | None) -> Workload:
     if os.path.exists(path) or len(path.parts) > 1 or path.name.endswith(_FILE_ENDINGS):
         return read_jobs(path, how)  # which says what is wrong with it
     known = map(str.casefold, (*archive.TRACES, *GENERATORS, *archive.own_traces()))
-    raise WorkloadError(f"{source!r} is no file, trace or generator; {nearest(source, known)}")
+    raise WorkloadError(f"{source!r} is no file, trace or generator; {did_you_mean(source, known)}")
 
 
 def _read_trace(name: str, how: Reading) -> Workload:

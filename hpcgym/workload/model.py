@@ -102,7 +102,7 @@ def together(some: Sequence[Ints | None]) -> Ints | None:
     return np.concatenate(known) if known else None
 
 
-def listed(workload: Workload) -> NDArray[Any]:
+def preceding_texts(workload: Workload) -> NDArray[Any]:
     """Return the numbers of the jobs that each job follows, (n_jobs,), as tables have them.
 
     Texts such as ``7 9``; ``preceding_job`` itself where no job follows several.
@@ -484,7 +484,7 @@ class Workload:
 
         lacking = [c for c in naming.OWN_COLUMNS if (self.columns[c] == MISSING).all()]
         columns = {c: values for c, values in self.columns.items() if c not in lacking}
-        columns["preceding_job"] = listed(self)
+        columns["preceding_job"] = preceding_texts(self)
         killed = {naming.KILLED: self.killed.astype(np.int64)} if self.killed.any() else {}
         units = {} if self.units is None else {naming.UNITS: self.units}
         return pd.DataFrame({**columns, **killed, **units, **self.per_unit})

@@ -24,7 +24,7 @@ from hpcgym.files.writing import (
     code_folder,
     is_stream,
     same_file,
-    whole,
+    whole_file,
     whole_text,
 )
 from hpcgym.machine.speedups import Heatmap, write_speedups
@@ -60,7 +60,7 @@ def test_an_error_half_way_changes_nothing(before, error, tmp_path):
     kind = HpcgymError if isinstance(error, OSError) else error
 
     def write():
-        with whole(path) as part:
+        with whole_file(path) as part:
             part.write_text("half")
             raise error
 
@@ -73,7 +73,7 @@ def test_an_error_half_way_changes_nothing(before, error, tmp_path):
 def test_another_file_that_is_missing_is_named(tmp_path):
     path = tmp_path / "file"
     with pytest.raises(HpcgymError, match=r"^\S*/none/font: No such file or directory$"):  # noqa: SIM117
-        with whole(path):
+        with whole_file(path):
             (tmp_path / "none" / "font").read_text()
     (tmp_path / "a").write_text("a")
     with pytest.raises(HpcgymError, match=r"^\S*/none/font: no such file$"):  # noqa: SIM117
@@ -138,11 +138,11 @@ def test_packed_text_is_the_same_bytes_under_any_name(tmp_path):
 def test_permissions(tmp_path):
     path = tmp_path / "file"
     for expected in (0o640, 0o640):  # a new one, a replaced one
-        with whole(path) as part:
+        with whole_file(path) as part:
             part.write_text("text")
         assert mode(path) == expected
     path.chmod(0o604)  # more than the umask allows
-    with whole(path) as part:
+    with whole_file(path) as part:
         assert mode(part) == 0o604  # also before it has its name
         part.write_text("text")
     assert mode(path) == 0o604
@@ -153,7 +153,7 @@ def test_a_link_stays_a_link(tmp_path):
     link, file = tmp_path / "link", tmp_path / "there" / "file"
     link.symlink_to("there/file")
     for text in ("new", "replaced"):
-        with whole(link) as part:
+        with whole_file(link) as part:
             part.write_text(text)
         assert link.is_symlink()
         assert not file.is_symlink()

@@ -15,7 +15,7 @@ from hpcgym.errors import WorkloadError
 from hpcgym.machine import Cluster, NodeGroup, Partition
 from hpcgym.machine.pool import with_counts
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.study.calibration import Setting, calibrate, changes_for, limits_of, most_at_once
+from hpcgym.study.calibration import Candidate, calibrate, changes_for, limits_of, most_at_once
 from hpcgym.workload.model import Workload
 
 JOBS = hpcgym.load_workload("lublin:jobs=1500,processors=64,load=1.0,users=5,seed=1")
@@ -75,7 +75,7 @@ def test_the_most_at_once(seed: int, n: int) -> None:
 
 
 def test_smaller_machines_are_switched_off_as_the_site_s_own() -> None:
-    own = Setting(Scheduler(), Cluster(64, shutdown_after_s=600), {})
+    own = Candidate(Scheduler(), Cluster(64, shutdown_after_s=600), {})
     smaller = [one.cluster for one in changes_for(NARROW, own) if one.kind == "machine"]
     sizes = [(61, 600), (58, 600), (51, 600), (45, 600), (38, 600)]
     assert [(one.processors, one.shutdown_after_s) for one in smaller if one] == sizes

@@ -27,7 +27,7 @@ from hpcgym.envs.core.observation import (
 )
 from hpcgym.envs.core.reward import ALONE, Reward, Rewards, read_rewards
 from hpcgym.envs.core.surroundings import NOTHING_AROUND
-from hpcgym.errors import HpcgymError, check_choice, nearest
+from hpcgym.errors import HpcgymError, check_choice, did_you_mean
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups import Heatmap
 from hpcgym.scheduler.allocations import check_allocation
@@ -603,7 +603,7 @@ def define(cls: Any, workload: Any, arguments: Mapping[str, Any]) -> tuple[Defin
         if name not in known:
             raise TypeError(
                 f"{cls.__name__}() got an unexpected keyword argument {name!r};"
-                f" {nearest(name, [*known])}"
+                f" {did_you_mean(name, [*known])}"
             )
     own = settings_of(cls, arguments)
     given = {**cls.usual, **own}

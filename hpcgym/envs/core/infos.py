@@ -133,7 +133,7 @@ def info_of(simulations: Simulations, e: int) -> dict[str, Any]:
     }
     batch = simulations.batch
     if batch.neighbours.shape[1]:
-        info["neighbours"] = simulations.listed(e)
+        info["neighbours"] = simulations.neighbours_of(e)
     if simulations.tells_ends:
         n = int(batch.episode_state["gone"][e])
         # lists: Gymnasium takes arrays for as long in all environments

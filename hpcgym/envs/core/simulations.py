@@ -295,7 +295,7 @@ class Simulations:
         """Return which of these waiting jobs would fit now; None: ``pass_view`` knows."""
         return self.world(e).machines.finds_room(self.simulation(e), rows, self.rows(e)[0])
 
-    def listed(self, e: int) -> NDArray[np.int64]:
+    def neighbours_of(self, e: int) -> NDArray[np.int64]:
         """Return the running jobs of simulation ``e`` that are neighbours, then -1; (M,)."""
         rows: NDArray[np.int64] = self.batch.neighbours[e].copy()
         rows[self.batch.episode_state["beside"][e] :] = -1

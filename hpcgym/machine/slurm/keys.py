@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from hpcgym.errors import Remarks
 from hpcgym.files import toml_of
-from hpcgym.machine.slurm.lines import Setting
+from hpcgym.machine.slurm.lines import SlurmSetting
 
 # --- Which settings there are ---------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ class OtherSetting(NamedTuple):
         return self.key.casefold() in keys
 
 
-def other_settings(settings: Iterable[Setting], remarks: Remarks) -> list[OtherSetting]:
+def other_settings(settings: Iterable[SlurmSetting], remarks: Remarks) -> list[OtherSetting]:
     """Return the settings that say, or may say, how jobs are scheduled, beside the machine's own.
 
     Settings that say nothing of schedules, such as ports and log files, are left out; ``remarks``

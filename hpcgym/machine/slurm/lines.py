@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from hpcgym.errors import HpcgymError, Remarks
 from hpcgym.files import bytes_of, line_text, utf_16
 from hpcgym.machine.partitions import hosts
-from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S
+from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S, NO_LIMIT
 
 # --- The lines of a slurm.conf --------------------------------------------------------------------
 #
@@ -49,7 +49,7 @@ def conf_in(name: str) -> str:
     return found[1] if found else ""
 
 
-class Setting(NamedTuple):
+class SlurmSetting(NamedTuple):
     """What stands at one place of a file.
 
     Attributes
@@ -105,7 +105,7 @@ class Thing(NamedTuple):
         return None if found is None else -(-found // MINUTE_S) * MINUTE_S
 
 
-def things(settings: Iterable[Setting], kind: str, called: str) -> Iterator[Thing]:
+def things(settings: Iterable[SlurmSetting], kind: str, called: str) -> Iterator[Thing]:
     """Yield the lines of one kind, which messages call so."""
     usual: dict[str, tuple[str, str]] = {}
     for line in settings:
@@ -123,7 +123,7 @@ def not_read(line: Thing, error: HpcgymError, remarks: Remarks) -> None:
     remarks[NOT_READ].append(where + told)
 
 
-def settings_of(path: str | Path, remarks: Remarks) -> list[Setting]:
+def settings_of(path: str | Path, remarks: Remarks) -> list[SlurmSetting]:
     """Return all settings of a slurm.conf in order, those of included files in their places.
 
     ``remarks`` is told of lines that are none, and of included files that are not where they should
@@ -134,12 +134,14 @@ def settings_of(path: str | Path, remarks: Remarks) -> list[Setting]:
     HpcgymError : a file that cannot be read or is binary, or files that include one another more
         than 8 deep; the message names the file, and the line.
     """
-    found: list[Setting] = []
+    found: list[SlurmSetting] = []
     _read(Path(path), (Path(path),), found, remarks)
     return found
 
 
-def _read(path: Path, within: tuple[Path, ...], found: list[Setting], remarks: Remarks) -> None:
+def _read(
+    path: Path, within: tuple[Path, ...], found: list[SlurmSetting], remarks: Remarks
+) -> None:
     """Add the settings of a file, and of those that it includes.
 
     ``within`` : the first file, and those that include one another down to this.
@@ -163,7 +165,7 @@ def _read(path: Path, within: tuple[Path, ...], found: list[Setting], remarks: R
         _read(place, (*within, place), found, remarks)
 
 
-def _cluster(settings: Iterable[Setting]) -> str:
+def _cluster(settings: Iterable[SlurmSetting]) -> str:
     """Return the name of the cluster in lower case, which ``%c`` in the name of a file stands for.
 
     It is that which stands before.
@@ -216,7 +218,7 @@ def _joined(text: str) -> Iterator[tuple[int, str]]:
         begun, first = "", 0
 
 
-def _of_line(where: str, line: str, remarks: Remarks) -> Iterator[Setting]:
+def _of_line(where: str, line: str, remarks: Remarks) -> Iterator[SlurmSetting]:
     """Yield the settings of one line; words among them that are none cost themselves."""
     pairs, words, place = [], [], 0
     while place < len(line):
@@ -231,15 +233,15 @@ def _of_line(where: str, line: str, remarks: Remarks) -> Iterator[Setting]:
         remarks[NOT_READ].append(f"{where}: {text[:40]!r} is no setting such as Name=value")
     if pairs and pairs[0][0].casefold() in OBJECTS:
         told = {name.casefold(): (name, value) for name, value in pairs[1:]}
-        yield Setting(where, *pairs[0], told)
+        yield SlurmSetting(where, *pairs[0], told)
         return
     for name, value in pairs:
-        yield Setting(where, name, value, {})
+        yield SlurmSetting(where, name, value, {})
 
 
 # --- Times ----------------------------------------------------------------------------------------
 
-_ENDLESS = ("infinite", "unlimited", "-1", "none", "")
+_ENDLESS = (*NO_LIMIT, "-1", "none", "")
 _DAYS = re.compile(r"(\d+)-(\d+)(?::(\d+))?(?::(\d+))?")
 _MINUTES = re.compile(r"(\d+)(?::(\d+))?")
 _HOURS = re.compile(r"(\d+):(\d+):(\d+)")

@@ -12,7 +12,7 @@ from hpcgym.machine.partitions import hosts, text_of_hosts
 from hpcgym.machine.pool import ANY_NUMBER, NodeGroup
 from hpcgym.machine.slurm.lines import (
     NOT_READ,
-    Setting,
+    SlurmSetting,
     Thing,
     hosts_of,
     node_list,
@@ -55,7 +55,9 @@ class Nodes(NamedTuple):
     features: set[str]
 
 
-def nodes_of(settings: Iterable[Setting], counts_memory: bool, remarks: Remarks) -> list[Nodes]:
+def nodes_of(
+    settings: Iterable[SlurmSetting], counts_memory: bool, remarks: Remarks
+) -> list[Nodes]:
     """Return the nodes of each line ``NodeName=...``; lines that cannot be are left out.
 
     Memory counts only where jobs are given memory at all.
@@ -150,7 +152,7 @@ def _reserved(line: Thing, cpus: int, cores: int, each: int) -> int:
 
 
 def kept_of(
-    lines: Sequence[Nodes], settings: Iterable[Setting], remarks: Remarks
+    lines: Sequence[Nodes], settings: Iterable[SlurmSetting], remarks: Remarks
 ) -> list[tuple[Nodes, list[str]]]:
     """Return the lines, each with those of its nodes on which jobs may start, by their weights.
 
@@ -205,7 +207,7 @@ def groups_of(kept: Sequence[tuple[Nodes, list[str]]], remarks: Remarks) -> list
 
 
 def sets_of(
-    settings: Iterable[Setting], lines: Sequence[Nodes], remarks: Remarks
+    settings: Iterable[SlurmSetting], lines: Sequence[Nodes], remarks: Remarks
 ) -> dict[str, list[str]]:
     """Return the nodes of each line ``NodeSet=...``: those it names, and those with its feature."""
     found: dict[str, list[str]] = {}

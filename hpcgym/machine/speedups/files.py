@@ -37,7 +37,7 @@ from hpcgym.machine.speedups.heatmap import (
     Heatmap,
     positive,
 )
-from hpcgym.naming import whole
+from hpcgym.naming import whole_argument
 
 # --- Load files of ELiSE --------------------------------------------------------------------------
 #
@@ -312,8 +312,8 @@ def generate_speedups(
     HpcgymError : an argument out of range, or a spread that is too large for mean and codes, so
         that speedups would come close to 0; the message names it.
     """
-    codes = whole(_WHAT, "codes", codes, 1, 1000)
-    seed = whole(_WHAT, "seed", seed, 0, 2**64)
+    codes = whole_argument(_WHAT, "codes", codes, 1, 1000)
+    seed = whole_argument(_WHAT, "seed", seed, 0, 2**64)
     mean, spread = _real("mean", mean), _real("spread", spread)
     if mean <= 0 or spread < 0:
         name, value = ("mean", mean) if mean <= 0 else ("spread", spread)

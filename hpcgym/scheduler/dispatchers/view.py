@@ -36,7 +36,7 @@ def machine(resources: Any, capacity: Any) -> tuple[tuple[str, ...], Ints]:
     nodes = _length("capacity", capacity)
     if not nodes:
         raise HpcgymError("capacity must have a row for each node, and there is none")
-    return names, whole("capacity", capacity, (nodes, len(names)), 0)
+    return names, whole_array("capacity", capacity, (nodes, len(names)), 0)
 
 
 def queued(queue: Any, time: int, types: int) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def queued(queue: Any, time: int, types: int) -> dict[str, Any]:
     n = _length("queue['submit']", queue["submit"])
 
     def numbers(key: str, least: int | None, usual: Any = None, most: int | None = None) -> Ints:
-        return whole(f"queue[{key!r}]", queue.get(key, usual), (n,), least, most)
+        return whole_array(f"queue[{key!r}]", queue.get(key, usual), (n,), least, most)
 
     submit = numbers("submit", None, most=time)
     duration = numbers("duration", 0)
@@ -68,7 +68,7 @@ def queued(queue: Any, time: int, types: int) -> dict[str, Any]:
         "queue": numbers("queue", None, unknown_number),
         "expected_wait": waits,
         "max_expected_wait": float(waits.max(initial=1.0)),
-        "allowed": whole("queue['allowed']", flags, (n,), 0, 1).astype(np.bool_),
+        "allowed": whole_array("queue['allowed']", flags, (n,), 0, 1).astype(np.bool_),
         "held_back": numbers("held_back", 0, np.zeros(n, np.int64)),
     }
 
@@ -79,29 +79,31 @@ def read_running(given: Any, time: int, nodes: int, types: int, queue: int) -> d
     _check_keys("running", parts, _OF_RUNNING, ("job",))
     n = _length("running['start']", parts["start"])
     cells = _length("running['node']", parts["node"])
-    first = whole("running['first']", parts["first"], (n + 1,))
+    first = whole_array("running['first']", parts["first"], (n + 1,))
     if first[0] != 0 or first[-1] != cells or (np.diff(first) < 0).any():
         raise HpcgymError(
             f"running['first'] must rise from 0 to {cells}, the length of running['node'], not"
             f" {first.tolist()}"
         )
-    node = whole("running['node']", parts["node"], (cells,), 0, nodes - 1)
+    node = whole_array("running['node']", parts["node"], (cells,), 0, nodes - 1)
     _check_once(first, node)
-    end = whole("running['end']", parts["end"], (n,))
+    end = whole_array("running['end']", parts["end"], (n,))
     return {
-        "running_job": whole("running['job']", parts.get("job", queue + np.arange(n)), (n,), 0),
-        "running_start": whole("running['start']", parts["start"], (n,), most=time),
+        "running_job": whole_array(
+            "running['job']", parts.get("job", queue + np.arange(n)), (n,), 0
+        ),
+        "running_start": whole_array("running['start']", parts["start"], (n,), most=time),
         "running_end": np.maximum(end, time + 1),
         "running_per_unit": _demands("running['per_unit']", parts["per_unit"], (n, types)),
         "running_first": first,
         "running_node": node,
-        "running_units": whole("running['units']", parts["units"], (cells,), 1),
+        "running_units": whole_array("running['units']", parts["units"], (cells,), 1),
     }
 
 
 def _demands(name: str, values: Any, shape: tuple[int, int]) -> Ints:
     """Return what units take, (n, R), checked: each takes a core at least."""
-    demands = whole(name, values, shape, 0)
+    demands = whole_array(name, values, shape, 0)
     for job in np.flatnonzero(demands[:, 0] == 0)[:1].tolist():
         raise HpcgymError(f"{name} must have a core for each unit, and [{job}] has none")
     return demands
@@ -139,7 +141,7 @@ def free_beside(
     return free
 
 
-def whole(
+def whole_array(
     name: str,
     values: Any,
     shape: tuple[int, ...],
@@ -336,7 +338,7 @@ class PassView:
             node that there is not or that a job has twice, more running than a node has. The
             argument is named.
         """
-        now = int(whole("time", time, (), 0))
+        now = int(whole_array("time", time, (), 0))
         names, nodes = machine(resources, capacity)
         waiting = queued(queue, now, len(names))
         runs = read_running(running, now, len(nodes), len(names), len(waiting["job"]))
@@ -346,7 +348,7 @@ class PassView:
             resources=names,
             capacity=nodes,
             free=free_beside(names, nodes, *held),
-            allocation=int(whole("allocation", allocation, (), FIRST_FIT, HYBRID)),
+            allocation=int(whole_array("allocation", allocation, (), FIRST_FIT, HYBRID)),
             **waiting,
             **runs,
         )

@@ -23,7 +23,7 @@ from hpcgym.baselines.schedulers import (
     no_scheduler,
     read_variant,
 )
-from hpcgym.errors import HpcgymError, check_each_once, nearest, unknown
+from hpcgym.errors import HpcgymError, check_each_once, did_you_mean, unknown
 from hpcgym.scheduler.asked_for import OF_JOBS, lifted_by, settled, under_site_rules
 from hpcgym.scheduler.own_code import names_code
 from hpcgym.scheduler.policies import POLICIES
@@ -233,7 +233,7 @@ def find_policy(policy: Any, seed: int | None = None) -> Any:
     if plus and rule in POWER:
         raise HpcgymError(
             f"unknown policy {policy!r}: {order!r}, behind the rule, is no scheduler;"
-            f" {nearest(order, SCHEDULERS)}"
+            f" {did_you_mean(order, SCHEDULERS)}"
         )
     if names_code(policy) and begin not in (*SCHEDULERS, *DISPATCHERS):
         return find_policy(imported(policy, seed))

@@ -12,7 +12,7 @@ import numpy as np
 from hpcgym.errors import HpcgymError, is_number
 from hpcgym.files import json_file, shaped
 from hpcgym.files.tables import arrays_of
-from hpcgym.files.writing import json_text, whole, whole_text
+from hpcgym.files.writing import json_text, whole_file, whole_text
 from hpcgym.naming import name_problem
 from hpcgym.schedule.gains import Felt
 from hpcgym.study.suite.evaluation import Kept
@@ -81,7 +81,7 @@ class Submission:
     def add(self, task: str, log: Log, seed: int, kept: Kept, metrics: dict[str, float]) -> None:
         """Add the schedules of a log: write their file, then what is told."""
         path = self.file(task, log.name, seed)
-        with whole(path, folders=True) as part, part.open("wb") as file:
+        with whole_file(path, folders=True) as part, part.open("wb") as file:
             np.savez_compressed(file, **kept)  # type: ignore[arg-type]
         logs = self.tasks[task]["logs"]
         seeds = {**logs.get(log.name, {"seeds": {}})["seeds"], str(seed): metrics}

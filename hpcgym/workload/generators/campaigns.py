@@ -47,7 +47,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
-from hpcgym.naming import CORE, DAY_S, HOUR_S, MEMORY, positive, whole
+from hpcgym.naming import CORE, DAY_S, HOUR_S, MEMORY, positive_argument, whole_argument
 from hpcgym.workload.codes import with_codes
 from hpcgym.workload.model import MAX_TIME, Workload
 
@@ -176,14 +176,14 @@ def generate(
     ------
     WorkloadError : an argument out of range, or load beside both jobs and days.
     """
-    seed = whole(model.name, "seed", seed, 0, 2**64)
-    days = positive(model.name, "days", days)
-    load = positive(model.name, "load", load)
+    seed = whole_argument(model.name, "seed", seed, 0, 2**64)
+    days = positive_argument(model.name, "days", days)
+    load = positive_argument(model.name, "load", load)
     if load is not None and jobs is not None and days is not None:
         raise WorkloadError(f"{model.name}: give two of jobs, days and load, not all three")
     if jobs is None:
         jobs = max(1, round((30 if days is None else days) * model.jobs_per_day))
-    jobs = whole(model.name, "jobs", jobs, 1, 10**8)
+    jobs = whole_argument(model.name, "jobs", jobs, 1, 10**8)
     job_seed, time_seed, name_seed = np.random.SeedSequence(seed).spawn(3)
     columns, begins = _jobs(model, jobs, np.random.default_rng(job_seed))
     span = (jobs / model.jobs_per_day if days is None else days) * DAY_S

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
-from hpcgym.naming import CORE, positive, whole
+from hpcgym.naming import CORE, positive_argument, whole_argument
 from hpcgym.workload.model import MAX_TIME, MISSING, Workload
 
 USUAL_W = 358.0
@@ -104,16 +104,19 @@ def light_esp(
     WorkloadError
         An argument out of range.
     """
-    processors = whole(_NAME, "processors", processors, 1, 2**31)
-    repeat, users = whole(_NAME, "repeat", repeat, 1, MOST), whole(_NAME, "users", users, 1, MOST)
-    node_cores = whole(_NAME, "node_cores", node_cores, 1, processors)
-    seed = whole(_NAME, "seed", seed, 0, 2**63)
-    unequal = whole(_NAME, "unequal", unequal, 0, 1)
+    processors = whole_argument(_NAME, "processors", processors, 1, 2**31)
+    repeat, users = (
+        whole_argument(_NAME, "repeat", repeat, 1, MOST),
+        whole_argument(_NAME, "users", users, 1, MOST),
+    )
+    node_cores = whole_argument(_NAME, "node_cores", node_cores, 1, processors)
+    seed = whole_argument(_NAME, "seed", seed, 0, 2**63)
+    unequal = whole_argument(_NAME, "unequal", unequal, 0, 1)
     if not 0 <= spread < 1:
         raise WorkloadError(f"{_NAME}: spread must be from 0 to less than 1, not {spread!r}")
     if processors % node_cores:
         raise WorkloadError(f"{_NAME}: processors must be a multiple of node_cores, {node_cores}")
-    span = WORK_S * repeat / (positive(_NAME, "load", load) or 1.0)
+    span = WORK_S * repeat / (positive_argument(_NAME, "load", load) or 1.0)
     if span >= MAX_TIME:
         raise WorkloadError(f"{_NAME}: load must be so large that times stay below 2^53 s")
     orders, dealing = np.random.default_rng(seed).spawn(2)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
-from hpcgym.naming import DAY_S, positive, whole
+from hpcgym.naming import DAY_S, positive_argument, whole_argument
 from hpcgym.workload.generators.estimates import MAX_REQUEST_S, requested_times
 from hpcgym.workload.model import MAX_TIME, Workload
 
@@ -364,12 +364,14 @@ def lublin(
     WorkloadError
         An argument out of range; the message names it.
     """
-    jobs = whole("lublin", "jobs", jobs, 1, 10**9)
-    processors = whole("lublin", "processors", processors, 1, 2**31)
-    seed = whole("lublin", "seed", seed, 0, 2**64)
-    load = positive("lublin", "load", load)
-    classes = whole("lublin", "classes", classes, 1, 2)
-    users = default_users(jobs) if users is None else whole("lublin", "users", users, 1, 10**7)
+    jobs = whole_argument("lublin", "jobs", jobs, 1, 10**9)
+    processors = whole_argument("lublin", "processors", processors, 1, 2**31)
+    seed = whole_argument("lublin", "seed", seed, 0, 2**64)
+    load = positive_argument("lublin", "load", load)
+    classes = whole_argument("lublin", "classes", classes, 1, 2)
+    users = (
+        default_users(jobs) if users is None else whole_argument("lublin", "users", users, 1, 10**7)
+    )
     kinds = CLASSES[classes]
     request_seed, user_seed, *class_seeds = np.random.SeedSequence(seed).spawn(2 + len(kinds))
 

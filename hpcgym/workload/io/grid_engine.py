@@ -9,7 +9,6 @@ Requested times and memory stand in ``category``, as options of ``qsub``: ``-l h
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from functools import partial
@@ -18,16 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.naming import NO_LIMIT, NO_LIMIT_S, Clock
+from hpcgym.naming import BINARY, NO_LIMIT, NO_LIMIT_S, Clock, amount_in
 from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import (
+    MOST_KB,
+    MOST_MB,
     Log,
     Told,
+    bounded,
     lasted,
     numbered,
     processors,
     task_of,
-    whole,
+    whole_in,
     workload_of,
 )
 from hpcgym.workload.model import MISSING, Workload
@@ -41,10 +43,9 @@ _PLACES = {
 _CATEGORY = 39
 # its options may hold colons; behind it are iow, pe_taskid and maxvmem
 _REST = re.compile(r"(?P<category>.*?):\d+\.\d+:(?P<pe_taskid>[^:]*):(?P<maxvmem>[\d.e+]+)(?::.*)?")
-_MEMORY = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT]?)")
-_BYTES = {"": 1, **{unit: 1000 ** (k + 1) for k, unit in enumerate("kmgt")}} | {
-    unit: 1024 ** (k + 1) for k, unit in enumerate("KMGT")
-}
+#: Units of memory -> bytes.
+_BYTES = {prefix.upper(): size for prefix, size in BINARY.items()}
+_BYTES |= {"k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 _MILLISECONDS = 100_000_000_000  # as seconds it would be in the year 5138
 _NONE = (None, "", "NONE", "none")
 
@@ -78,8 +79,7 @@ def read_grid_engine(path: Path, how: Reading) -> Workload:
     log.drop(list(map(_no_job, log.texts("pe_taskid"), log.texts("start_time"))))
     log.drop_copies()
     columns = log.settled(_columns(log))
-    keys = zip(log.texts("job_number"), log.texts("task_number"), strict=True)
-    return workload_of(log, columns, Clock(how.tz), list(map(".".join, keys)))
+    return workload_of(log, columns, Clock(how.tz), "job_number", "task_number")
 
 
 def _read(path: Path, how: Reading) -> Log:
@@ -119,21 +119,17 @@ def _columns(log: Log) -> dict[str, Any]:
     unknown = np.full(len(log), MISSING)
     slots = processors(log, columns.pop("slots"), unknown, "slots", "slots tells no processors")
     size = np.maximum(slots["requested_processors"], 1)
-    failed = log.numbers(("failed", whole)) != 0
-    used, asked = columns["used_memory"], columns.pop("memory_of_slot")
+    failed = log.numbers(("failed", whole_in)) != 0
+    asked = columns.pop("memory_of_slot")
     projects = [None if name in _NONE else name for name in log.names("project")]
-    number = log.numbers(("job_number", whole)).tolist()
+    number = log.numbers(("job_number", whole_in)).tolist()
     ids = zip(number, log.parsed("task_number", task_of), strict=True)
     return {
         **columns,
         **numbered(list(ids)),
         **slots,
-        "eligible": unknown,
         "run_time": end - start,
-        "used_memory": np.where(used >= 0, -(-used // (1024 * size)), MISSING),  # of all slots
         "status": np.where((columns["status"] == 0) & ~failed, 1, 0),
-        "gpus": unknown,
-        "nodes": unknown,
         "memory_mb": np.where(asked > 0, asked * size, MISSING),
         "user": log.names("owner"),
         "group": projects if any(projects) else log.names("group"),
@@ -161,8 +157,8 @@ def _option(names: tuple[str, ...], read: Callable[[str], int], category: str) -
 
 def _megabytes(text: str) -> int:
     """Return the megabytes of ``2G``, ``1.5g`` or bytes, rounded up; -1 of what is none."""
-    found = _MEMORY.fullmatch(text)
-    return math.ceil(float(found[1]) * _BYTES[found[2]] / 2**20) if found else MISSING
+    found = amount_in(text, _BYTES)
+    return MISSING if found is None else bounded(found / BINARY["m"], MOST_MB)
 
 
 def _seconds(text: str) -> int:
@@ -175,9 +171,9 @@ _TOLD: dict[str, tuple[Told, ...]] = {
     "submit_time": (("submission_time", _time),),
     "start": (("start_time", _time),),
     "end": (("end_time", _time),),
-    "slots": (("slots", whole),),
-    "status": (("exit_status", whole),),
-    "used_memory": (("maxvmem", lambda text: int(float(text))),),
+    "slots": (("slots", whole_in),),
+    "status": (("exit_status", whole_in),),
+    "used_kb": (("maxvmem", lambda text: bounded(float(text) // 1 / BINARY["k"], MOST_KB)),),
     "requested_time": (("category", partial(_option, ("h_rt",), _seconds)),),
     "memory_of_slot": (
         ("category", partial(_option, ("h_vmem", "mem_free", "m_mem_free"), _megabytes)),

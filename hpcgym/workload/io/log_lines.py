@@ -7,9 +7,12 @@ with "dropped: " add up to the lines of the file, but for blank ones and the nam
 
 from __future__ import annotations
 
+import math
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import lines_of
-from hpcgym.naming import NAME_COLUMNS, UNITS_PER_NODE, Clock, nearest, printable, seconds_in
+from hpcgym.naming import NAME_COLUMNS, UNITS_PER_NODE, Clock, nearest_second, printable, seconds_in
 from hpcgym.workload.io.files import SKIPS, Reading, file_name, no_job
 from hpcgym.workload.io.tables import from_pandas
 from hpcgym.workload.model import MISSING, Workload
@@ -30,6 +33,10 @@ Told = tuple[str, Callable[[str], Any]]
 
 #: What stands before the names of columns of generic resources.
 GENERIC = "gres/"
+
+#: No machine has more memory.
+MOST_MB = 1 << 40
+MOST_KB = MOST_MB << 10
 
 _REQUEUED_S = 60  # within which a job is submitted again when a run of it has ended
 
@@ -48,21 +55,51 @@ CUT = "; it is the last line: is the file truncated?"
 # --- What the texts of fields say -----------------------------------------------------------------
 
 
-def whole(text: str) -> int:
+def whole_in(text: str) -> int:
     """Return a whole number of at least 0."""
     if not text.isdecimal() or len(text) > 12:
         raise ValueError("no whole number")
     return int(text)
 
 
+def above_0(text: str) -> int:
+    """Return a whole number, -1 of 0 and of what is below it."""
+    if not re.fullmatch(r"-?\d{1,12}", text):
+        raise ValueError("no whole number")
+    return max(int(text), 0) or MISSING
+
+
+def bounded(memory: Fraction | float, most: int) -> int:
+    """Return memory, rounded up."""
+    if not memory <= most:  # or it is no number
+        raise ValueError("more than any machine has")
+    return math.ceil(memory)
+
+
 def task_of(text: str) -> int | None:
     """Return the number of a task of an array, None of 0: of a job that is none."""
-    return whole(text) or None
+    return whole_in(text) or None
 
 
 def lasted(text: str) -> int:
     """Return the whole seconds of a duration such as ``1-02:03:04``."""
-    return nearest(seconds_in(text))
+    return nearest_second(seconds_in(text))
+
+
+def told_by_hosts(field: str, cores: Callable[[str], list[int]]) -> dict[str, Told]:
+    """Return what a field tells in which stand the processors of a job on each host."""
+    return {
+        "given": (field, lambda text: sum(cores(text))),
+        "nodes": (field, lambda text: len(cores(text))),
+        "most_on_node": (field, lambda text: max(cores(text))),
+        "divisor": (field, lambda text: math.gcd(*cores(text))),
+    }
+
+
+def begins_with(record: re.Pattern[str], head: bytes) -> bool:
+    """Tell whether the first line of a file, of which these are the first bytes, is a record."""
+    first = head.lstrip(b"\xef\xbb\xbf\r\n ").split(b"\n", 1)[0].decode("utf-8", "replace")
+    return record.fullmatch(first.rstrip()) is not None
 
 
 # --- The records of a log -------------------------------------------------------------------------
@@ -254,19 +291,24 @@ def processors(log: Log, given: Ints, asked: Ints, told: str, problem: str) -> d
     return {"requested_processors": cores, "allocated_processors": given}
 
 
-def workload_of(log: Log, columns: dict[str, Any], clock: Clock, key: Sequence[str]) -> Workload:
+#: Columns of the records of logs, which some do not tell, and tables have not.
+_UNTOLD = ("eligible", "nodes", "most_on_node", "divisor", "gpus", "memory_mb", "used_kb")
+
+
+def workload_of(log: Log, columns: dict[str, Any], clock: Clock, *key: str) -> Workload:
     """Return the workload of a log's jobs, with times from its first submission on.
 
     Parameters
     ----------
     log : its records are jobs.
     columns : as in tables, (n,) each, of :meth:`Log.settled`; ``submit_time`` in seconds since
-        1970. In place of waits they have ``start`` and ``eligible``, and in place of units
-        ``nodes``, ``memory_mb``, ``gpus`` and, behind ``GENERIC``, other resources of jobs; where
-        a log tells it, ``most_on_node``, the processors of a job on the node with most of them, and
-        ``divisor``, the most of which all its nodes have a multiple.
+        1970. In place of waits they have ``start`` and, where the log tells it, ``eligible``. In
+        place of units and memory they may have ``nodes``, ``memory_mb``, ``gpus`` and, behind
+        ``GENERIC``, other resources of jobs; ``used_kb``, the memory that a job used;
+        ``most_on_node``, the processors of a job on the node with most of them; and ``divisor``,
+        the most of which all its nodes have a multiple.
     clock : by which dates were read.
-    key : what runs of one job have alike, (n,).
+    key : fields that runs of one job have alike.
 
     Raises
     ------
@@ -274,8 +316,12 @@ def workload_of(log: Log, columns: dict[str, Any], clock: Clock, key: Sequence[s
     """
     import pandas as pd
 
-    _set_submissions(log, columns, key)
-    _set_units(log, columns)
+    untold = dict.fromkeys(_UNTOLD, np.full(len(log), MISSING))
+    runs = list(zip(*map(log.texts, key), strict=True))
+    columns, moved = _with_waits({**untold, **columns}, runs)
+    columns, repaired = _with_units(columns, log.how.cluster is not None)
+    for reason, at in {**moved, **repaired}.items():
+        log.count(reason, at)
     kept = {name: v for name, v in columns.items() if name not in NAME_COLUMNS or any(v)}
     frame = pd.DataFrame(kept, index=pd.Index(log.lines, name=log.called))
     first = int(frame["submit_time"].min())
@@ -287,71 +333,98 @@ def workload_of(log: Log, columns: dict[str, Any], clock: Clock, key: Sequence[s
     return replace(workload.counted(log.counts), name=file_name(log.path), header=header)
 
 
-def _set_submissions(log: Log, columns: dict[str, Any], key: Sequence[str]) -> None:
-    """Set when jobs were submitted, and how long they waited, and count what was moved.
+#: Columns of jobs, and what was repaired in them: a reason -> a mask of jobs, (n,) bool.
+Repaired = tuple[dict[str, Any], dict[str, NDArray[np.bool_]]]
+
+
+def _with_waits(columns: Mapping[str, Any], runs: Sequence[Hashable]) -> Repaired:
+    """Return when jobs were submitted and how long they waited, in place of starts.
 
     A schedule cannot start a job before it is eligible, which one with ``--begin`` or a dependency
-    is later than submitted: ``submit_time`` is that time. A run after another one of the same job
-    was submitted when that ended. Nothing is submitted after its start.
+    is later than submitted: ``submit_time`` is that time. A run after another one of the same job,
+    which has the same entry in ``runs``, was submitted when that ended. Nothing is submitted after
+    its start.
     """
-    start, eligible = columns.pop("start"), columns.pop("eligible")
+    found = dict(columns)
+    start, eligible, submit = found.pop("start"), found.pop("eligible"), found["submit_time"]
     before = np.full(len(start), MISSING)
-    end: dict[str, int] = {}
+    end: dict[Hashable, int] = {}
     for place in np.argsort(start, kind="stable").tolist():
-        before[place] = end.get(key[place], MISSING)
-        end[key[place]] = int(start[place] + columns["run_time"][place])
-    submit = columns["submit_time"]
+        before[place] = end.get(runs[place], MISSING)
+        end[runs[place]] = int(start[place] + found["run_time"][place])
     # of n runs n - 1 have another one behind them; what came later only has a number used again
-    log.count(AGAIN, (before >= 0) & (submit <= before + _REQUEUED_S))
+    repaired = {AGAIN: (before >= 0) & (submit <= before + _REQUEUED_S)}
     for reason, time in ((HELD, eligible), (RESUBMITTED, before)):
-        later = (time > submit) & (time <= start)
-        log.count(reason, later)
-        submit = np.where(later, time, submit)
-    log.count(MOVED, submit > start)
-    columns["submit_time"] = np.minimum(submit, start)
-    columns["wait_time"] = start - columns["submit_time"]
+        repaired[reason] = (time > submit) & (time <= start)
+        submit = np.where(repaired[reason], time, submit)
+    repaired[MOVED] = submit > start
+    submit = np.minimum(submit, start)
+    return {**found, "submit_time": submit, "wait_time": start - submit}, repaired
 
 
-def _set_units(log: Log, columns: dict[str, Any]) -> None:
-    """Set the memory of jobs, and units and what each asks for, where the log tells of nodes.
+def _with_units(columns: Mapping[str, Any], for_nodes: bool) -> Repaired:
+    """Return memory a processor, and units with what each asks for, in place of amounts of jobs.
 
-    A unit is a job's share of a node: its processors and GPUs over its nodes, of which each has one
-    unit. Where nodes cannot share them alike, each has as many of all as the largest share, which
-    is counted: so a job has as many nodes as the log tells, and less than one core too much on
-    each. But its processors stay what they are where the log is read for no machine with nodes, or
-    tells that one node had more than the mean. Then there are as many equal units as can be, such
-    as single cores, or as large as what all nodes had is a multiple of, and no node has more than
-    the largest share. Jobs of which no nodes are told have as many equal units as can be, wherever
-    these are.
+    Where the log tells neither of nodes nor of resources beside memory there are no units.
     """
-    cores, memory_mb = columns["requested_processors"], columns.pop("memory_mb")
-    nodes, known = columns.pop("nodes"), memory_mb > 0
-    unknown = np.full(len(cores), MISSING)
-    most, divisor = columns.pop("most_on_node", unknown), columns.pop("divisor", unknown)
-    columns["requested_memory"] = np.where(known, -(-memory_mb * 1000 // cores), MISSING)
-    amounts = {"gpu": columns.pop("gpus")}
-    for name in [name for name in columns if name.startswith(GENERIC)]:
-        amounts[name.removeprefix(GENERIC)] = columns.pop(name)
+    found = dict(columns)
+    cores, nodes, memory_mb = (
+        found.pop(name) for name in ("requested_processors", "nodes", "memory_mb")
+    )
+    most, divisor, used_kb = (found.pop(name) for name in ("most_on_node", "divisor", "used_kb"))
+    amounts = {"gpu": found.pop("gpus")}
+    for name in [name for name in found if name.startswith(GENERIC)]:
+        amounts[name.removeprefix(GENERIC)] = found.pop(name)
     held = {name: np.maximum(amount, 0) for name, amount in amounts.items() if amount.max() > 0}
-    told, on = nodes > 0, np.maximum(nodes, 1)
-    if not (told.any() or held):
-        return
-    log.count(ANYWHERE, ~told & (cores > 1))
-    every = [cores, *held.values()]
-    parts = np.gcd.reduce([cores // np.maximum(divisor, 1), *every])
-    largest = np.maximum(most, -(-cores // on))
-    even = np.all([amount % on == 0 for amount in every], axis=0) & (largest * on <= cores)
-    # equal units that are fewer than the nodes would be larger than the shares
-    alike = (log.how.cluster is not None) & (largest <= -(-cores // on))
-    larger = told & ~even & ((parts < on) | alike)
-    log.count(UNEVEN, larger)
-    units = np.where(told & (even | larger), on, parts)
-    columns["units"], columns["core"] = units, -(-cores // units)
-    columns["requested_processors"] = columns["core"] * units
-    apart = told & (on > 1)
-    if apart.any():
-        at_most = np.where(units == on, 1, -(-largest // columns["core"]))
-        columns[UNITS_PER_NODE] = np.where(apart, at_most, MISSING)
-    columns |= {name: -(-amount // units) for name, amount in held.items()}
+    known = memory_mb > 0
+    found |= {
+        "requested_processors": cores,
+        "requested_memory": np.where(known, -(-memory_mb * 1000 // cores), MISSING),
+        "used_memory": np.where(used_kb >= 0, -(-used_kb // cores), MISSING),
+    }
+    if not held and (nodes <= 0).all():
+        return found, {}
+    units, on_node, repaired = _shared(cores, nodes, most, divisor, [*held.values()], for_nodes)
+    of_unit = -(-cores // units)
+    found |= {"units": units, "core": of_unit, "requested_processors": of_unit * units}
+    if (nodes > 1).any():
+        found[UNITS_PER_NODE] = on_node
+    found |= {name: -(-amount // units) for name, amount in held.items()}
     if known.any():
-        columns["mem"] = np.where(known, -(-memory_mb // units), 0)
+        found["mem"] = np.where(known, -(-memory_mb // units), 0)
+    return found, repaired
+
+
+def _shared(
+    cores: Ints, nodes: Ints, most: Ints, divisor: Ints, held: list[Ints], for_nodes: bool
+) -> tuple[Ints, Ints, dict[str, NDArray[np.bool_]]]:
+    """Return of how many equal units jobs are, how many a node may have, and what was repaired.
+
+    A job with the same share on each node is a unit a node. If the shares differ,
+
+    - each node gets the largest of all, which is counted: a job keeps its number of nodes, and
+      gets less than one core too much on each. So it is where the log is read for a machine with
+      nodes, and does not tell that one had more than the mean; and where nothing smaller than such
+      a share would do for a unit.
+    - else a job keeps its processors, in as many units as its amounts allow, of which none is
+      smaller than what the processors of all its nodes were multiples of. No node has more of them
+      than the largest share.
+
+    A job whose nodes are not told has as many units as its amounts allow, on any nodes: counted.
+
+    Parameters
+    ----------
+    cores, nodes, most, divisor : as in :func:`workload_of`, (n,) each, -1 where unknown.
+    held : amounts of other resources, (n,) each, which units share alike too.
+    for_nodes : whether the log is read for a machine with nodes.
+    """
+    told, on = nodes > 0, np.maximum(nodes, 1)
+    parts = np.gcd.reduce([cores // np.maximum(divisor, 1), cores, *held])
+    largest = np.maximum(most, -(-cores // on))
+    at_most_mean = largest <= -(-cores // on)
+    even = np.all([amount % on == 0 for amount in (cores, *held)], axis=0) & (largest * on <= cores)
+    larger = told & ~even & ((parts < on) | (for_nodes & at_most_mean))
+    units = np.where(told & (even | larger), on, parts)
+    on_node = np.where(units == on, 1, -(-largest // -(-cores // units)))
+    on_node = np.where(told & (on > 1), on_node, MISSING)
+    return units, on_node, {ANYWHERE: ~told & (cores > 1), UNEVEN: larger}

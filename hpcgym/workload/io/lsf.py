@@ -10,26 +10,26 @@ not read: the site says elsewhere of which unit it is, and whether of each slot.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from hpcgym.naming import Clock
 from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import (
     Log,
     Told,
+    above_0,
+    begins_with,
     numbered,
     processors,
     task_of,
-    whole,
+    told_by_hosts,
+    whole_in,
     workload_of,
 )
-from hpcgym.workload.model import MISSING, Workload
+from hpcgym.workload.model import Workload
 
 _RECORD = re.compile(r'"[A-Z_0-9]+" "[\d.]+" \d{9,11} .*')
 _FIELD = re.compile(r'"((?:[^"]|"")*)"(?!\S)|(\S+)')
@@ -51,8 +51,7 @@ _DONE = 64  # jStatus
 
 def is_lsf(head: bytes) -> bool:
     """Tell whether the first bytes of a file are those of such a log."""
-    first = head.lstrip(b"\xef\xbb\xbf\r\n ").split(b"\n", 1)[0].decode("utf-8", "replace")
-    return _RECORD.fullmatch(first.rstrip()) is not None
+    return begins_with(_RECORD, head)
 
 
 def read_lsf(path: Path, how: Reading) -> Workload:
@@ -74,8 +73,7 @@ def read_lsf(path: Path, how: Reading) -> Workload:
     columns = log.settled(_columns(log))
     log.count(_DEPENDENCY, [bool(text) for text in log.texts("dependCond")])
     log.count(_MEMORY, ["mem=" in text for text in log.texts("resReq")])
-    keys = zip(log.texts("jobId"), log.texts("idx"), strict=True)
-    return workload_of(log, columns, Clock(how.tz), list(map(".".join, keys)))
+    return workload_of(log, columns, Clock(how.tz), "jobId", "idx")
 
 
 def _read(path: Path, how: Reading) -> Log:
@@ -143,17 +141,12 @@ def _columns(log: Log) -> dict[str, Any]:
     given, asked = columns.pop("given"), columns.pop("asked")
     told = "execHosts, not numProcessors"
     slots = processors(log, given, asked, told, "neither execHosts nor numProcessors tells slots")
-    used, size = columns["used_memory"], np.maximum(slots["requested_processors"], 1)
     ids = zip(columns.pop("number").tolist(), log.parsed("idx", task_of), strict=True)
-    unknown = np.full(len(log), MISSING)
     return {
         **columns,
         **numbered(list(ids)),
         **slots,
         "run_time": end - start,
-        "used_memory": np.where(used > 0, -(-used // size), MISSING),  # of all slots
-        "gpus": unknown,
-        "memory_mb": unknown,
         "user": log.names("userName"),
         "group": log.names("projectName"),
         "queue_name": log.names("queue"),
@@ -163,16 +156,9 @@ def _columns(log: Log) -> dict[str, Any]:
 # --- What fields say ------------------------------------------------------------------------------
 
 
-def _known(text: str) -> int:
-    """Return a whole number, -1 of 0 and of what is below it."""
-    if not re.fullmatch(r"-?\d{1,12}", text):
-        raise ValueError("no whole number")
-    return max(int(text), 0) or MISSING
-
-
 def _status(text: str) -> int:
     """Return 1 of a job that is done, else 0."""
-    return int(whole(text) == _DONE)
+    return int(whole_in(text) == _DONE)
 
 
 def _slots(text: str) -> list[int]:
@@ -185,17 +171,14 @@ def _slots(text: str) -> list[int]:
 
 #: Column of jobs -> the field that tells it.
 _TOLD: dict[str, tuple[Told, ...]] = {
-    "number": (("jobId", whole),),
-    "submit_time": (("submitTime", _known),),
-    "eligible": (("beginTime", _known),),
-    "start": (("startTime", _known),),
-    "end": (("eventTime", _known),),
-    "requested_time": (("runLimit", _known),),
-    "used_memory": (("maxRMem", _known),),
+    "number": (("jobId", whole_in),),
+    "submit_time": (("submitTime", above_0),),
+    "eligible": (("beginTime", above_0),),
+    "start": (("startTime", above_0),),
+    "end": (("eventTime", above_0),),
+    "requested_time": (("runLimit", above_0),),
+    "used_kb": (("maxRMem", above_0),),
     "status": (("jStatus", _status),),
-    "given": (("execHosts", lambda text: sum(_slots(text))),),
-    "most_on_node": (("execHosts", lambda text: max(_slots(text))),),
-    "divisor": (("execHosts", lambda text: math.gcd(*_slots(text))),),
-    "nodes": (("execHosts", lambda text: len(_slots(text))),),
-    "asked": (("numProcessors", _known),),
+    **{name: (told,) for name, told in told_by_hosts("execHosts", _slots).items()},
+    "asked": (("numProcessors", above_0),),
 }

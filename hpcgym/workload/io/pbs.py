@@ -14,9 +14,9 @@ array, ``123[4]``, is a job with a number of its own.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
+from fractions import Fraction
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -24,15 +24,20 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.naming import Clock, nearest
+from hpcgym.naming import BINARY, Clock, amount_in, nearest_second
 from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import (
+    MOST_KB,
     Log,
     Told,
+    above_0,
+    begins_with,
+    bounded,
     first_known,
     lasted,
     numbered,
     processors,
+    told_by_hosts,
     workload_of,
 )
 from hpcgym.workload.model import MISSING, Workload
@@ -45,14 +50,17 @@ _ENTRY = re.compile(r"""([^\s=]+)=("[^"]*"|'[^']*'|\S*)""")
 _ID = re.compile(r"(\d{1,18})(?:\[(\d*)\]|-(\d+))?(?:\..*)?")
 _NOTHING = ("", "None", "N/A", "unknown")
 _SLOTS = re.compile(r"[^/]+/([\d,-]+)(?:\*(\d+))?")
-_MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([kmgt]?)([bw]?)", re.IGNORECASE)
-_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+#: Units of memory -> kilobytes.
+_KILOBYTES = {
+    f"{prefix}{unit}": Fraction(size * times, BINARY["k"])
+    for prefix, size in BINARY.items()
+    for unit, times in (("", 1), ("b", 1), ("w", 8))  # words have eight bytes
+}
 
 
 def is_pbs(head: bytes) -> bool:
     """Tell whether the first bytes of a file are those of such a log."""
-    first = head.lstrip(b"\xef\xbb\xbf\r\n ").split(b"\n", 1)[0].decode("utf-8", "replace")
-    return _RECORD.fullmatch(first.rstrip()) is not None
+    return begins_with(_RECORD, head)
 
 
 def read_pbs(path: Path, how: Reading) -> Workload:
@@ -76,7 +84,7 @@ def read_pbs(path: Path, how: Reading) -> Workload:
     log.drop_copies()
     clock = Clock(how.tz)
     columns = log.settled(_columns(log, clock))
-    return workload_of(log, columns, clock, log.texts("id"))
+    return workload_of(log, columns, clock, "id")
 
 
 def _read(path: Path, how: Reading) -> Log:
@@ -140,25 +148,18 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
     log.refuse_at(early, "end is before start", "line that ends before it starts")
     untold = "neither end nor resources_used.walltime is there"
     log.refuse_at((end < 0) & (ran < 0), untold, "no end")
-    cores = processors(
-        log,
-        columns.pop("given"),
-        columns.pop("asked"),
-        "exec_host, not Resource_List",
-        "neither exec_host nor Resource_List tells its processors",
-    )
-    size, a_node = cores["requested_processors"], columns.pop("a_node")
-    spread = -(-size // np.maximum(a_node, 1))  # as Cray's ALPS places them
+    untold = "neither exec_host nor Resource_List tells its processors"
+    given, asked, a_node = (columns.pop(name) for name in ("given", "asked", "a_node"))
+    cores = processors(log, given, asked, "exec_host, not Resource_List", untold)
+    # as Cray's ALPS places them
+    spread = -(-cores["requested_processors"] // np.maximum(a_node, 1))
     columns["nodes"] = np.where((columns["nodes"] < 0) & (a_node > 0), spread, columns["nodes"])
-    used = columns["used_memory"]  # of all processors
-    size = np.maximum(cores["requested_processors"], 1)
     return {
         **columns,
         **numbered(log.parsed("id", _id, (MISSING, None))),
         **cores,
         "start": start,
         "run_time": np.where(end < 0, ran, end - start),
-        "used_memory": np.where(used >= 0, -(-used // size), MISSING),
         "user": log.names("user"),
         "group": log.names("account" if any(log.texts("account")) else "group"),
         "queue_name": log.names("queue"),
@@ -177,18 +178,11 @@ def _id(text: str) -> tuple[int, int | None]:
     return int(found[1]), int(task) if task else None
 
 
-def _whole(text: str) -> int:
-    """Return a whole number of amounts; 0, and below, is unknown."""
-    if not re.fullmatch(r"-?\d{1,12}", text):
-        raise ValueError("no whole number")
-    return max(int(text), 0) or MISSING
-
-
 def _time(text: str) -> int:
     """Return the nearest second since 1970; 0, and below, is unknown."""
     if not re.fullmatch(r"-?\d{1,12}(\.\d*)?", text):
         raise ValueError("no seconds since 1970")
-    return max(nearest(float(text)), 0) or MISSING
+    return max(nearest_second(float(text)), 0) or MISSING
 
 
 def _status(text: str) -> int:
@@ -234,12 +228,11 @@ def _chunks(resource: str, least: int, text: str) -> int:
 
 
 def _kilobytes(text: str) -> int:
-    """Return the kilobytes of ``600mb`` or ``888kb``, rounded up; words (w) have eight bytes."""
-    found = _MEMORY.fullmatch(text)
+    """Return the kilobytes of ``600mb`` or ``888kb``, rounded up."""
+    found = amount_in(text.casefold(), _KILOBYTES)
     if found is None:
         raise ValueError("no memory such as 600mb")
-    size = float(found[1]) * (8 if found[3] in ("w", "W") else 1)
-    return math.ceil(size * 1024.0 ** (_POWERS[found[2].casefold()] - 1))
+    return bounded(found, MOST_KB)
 
 
 def _megabytes(text: str) -> int:
@@ -254,6 +247,7 @@ _QUEUED, _BEGAN, _ENDED = "date of Q", "date of S", "date of E"
 _DATES = {_QUEUED: ("ctime", "qtime"), _BEGAN: ("start",), _ENDED: ("end",)}
 _BY_END = "repaired: start taken from the end and the walltime"
 
+_HOSTS = told_by_hosts("exec_host", _slots)
 #: Column of jobs -> the entries that tell it, of which the first known one counts.
 _TOLD: dict[str, tuple[Told, ...]] = {
     "submit_time": (("ctime", _time), ("qtime", _time)),
@@ -262,31 +256,29 @@ _TOLD: dict[str, tuple[Told, ...]] = {
     "end": (("end", _time),),
     "ran": ((_WALLTIME, lasted),),
     "requested_time": ((f"{_LIST}walltime", lambda text: lasted(text) or MISSING),),
-    "used_memory": (("resources_used.mem", _kilobytes),),
+    "used_kb": (("resources_used.mem", _kilobytes),),
     "status": (("Exit_status", _status),),
-    "given": (("exec_host", lambda text: sum(_slots(text))),),
-    "most_on_node": (("exec_host", lambda text: max(_slots(text))),),
-    "divisor": (("exec_host", lambda text: math.gcd(*_slots(text))),),
+    **{name: (told,) for name, told in _HOSTS.items()},
     "asked": (
         (f"{_LIST}select", partial(_chunks, "ncpus", 1)),
         (f"{_LIST}nodes", partial(_chunks, "ppn", 1)),
-        (f"{_LIST}ncpus", _whole),
-        (f"{_LIST}procs", _whole),
-        (f"{_LIST}mppwidth", _whole),
-        ("resources_used.ncpus", _whole),
+        (f"{_LIST}ncpus", above_0),
+        (f"{_LIST}procs", above_0),
+        (f"{_LIST}mppwidth", above_0),
+        ("resources_used.ncpus", above_0),
         (f"{_LIST}nodect", partial(_chunks, "ppn", 1)),
     ),
     "gpus": (
         (f"{_LIST}select", partial(_chunks, "ngpus", 0)),
         (f"{_LIST}nodes", partial(_chunks, "gpus", 0)),
-        (f"{_LIST}ngpus", _whole),
+        (f"{_LIST}ngpus", above_0),
     ),
     "nodes": (
-        ("exec_host", lambda text: len(_slots(text))),
+        _HOSTS["nodes"],
         (f"{_LIST}nodes", _nodes),
-        (f"{_LIST}nodect", lambda text: _whole(text.partition(":")[0])),
+        (f"{_LIST}nodect", lambda text: above_0(text.partition(":")[0])),
     ),
-    "a_node": ((f"{_LIST}mppnppn", _whole),),
+    "a_node": ((f"{_LIST}mppnppn", above_0),),
     "memory_mb": ((f"{_LIST}mem", _megabytes),),
 }
 _NAMES = ("user", "group", "account", "queue")

@@ -22,7 +22,7 @@ import numpy as np
 
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import head_of
-from hpcgym.naming import Clock, printable
+from hpcgym.naming import NO_LIMIT, Clock, printable
 from hpcgym.workload.io import sacct_dependencies, sacct_fields, sacct_json, sacct_lines
 from hpcgym.workload.io.files import Reading
 from hpcgym.workload.io.log_lines import GENERIC, Ints, Log, lasted, numbered, workload_of
@@ -62,8 +62,7 @@ def read_sacct(path: Path, how: Reading) -> Workload:
     columns = _with_parts(log, log.settled(_columns(log, clock)))
     for name in sacct_lines.UNUSED:
         log.count(f"not used: {name}", [text not in _NOTHING for text in log.texts(name)])
-    keys = map("/".join, zip(log.texts("Cluster"), log.texts(_id(log)), strict=True))
-    return workload_of(log, columns, clock, list(keys))
+    return workload_of(log, columns, clock, "Cluster", _id(log))
 
 
 def throttles(path: Path) -> dict[int, int]:
@@ -297,11 +296,11 @@ def _requested(log: Log) -> Ints:
     """Return requested times [s], a year where there is no limit, -1 where it is not told."""
     name = "TimelimitRaw" if "timelimitraw" in log.fields else "Timelimit"
     folded = [text.casefold() for text in log.texts(name)]
-    for word, taken in (
-        (sacct_fields.UNLIMITED, "365 days, as Slurm plans with"),
-        (sacct_fields.UNSAID, "unknown"),
+    for word, words, taken in (
+        (sacct_fields.UNLIMITED, NO_LIMIT, "365 days, as Slurm plans with"),
+        (sacct_fields.UNSAID, (sacct_fields.UNSAID.casefold(),), "unknown"),
     ):
-        at = [text == word.casefold() for text in folded]
+        at = [text in words for text in folded]
         log.count(f"repaired: time limit {word} taken for {taken}", at)
     raw = name == "TimelimitRaw"
     return log.numbers((name, sacct_fields.minutes if raw else sacct_fields.time_limit))

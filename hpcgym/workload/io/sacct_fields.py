@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +15,10 @@ from hpcgym.naming import (
     CORE,
     MEMORY,
     MOST_NICE,
+    NO_LIMIT,
     NO_LIMIT_S,
+    SLURM_MEGABYTES,
+    amount_in,
     near_name,
     of_type,
     printable,
@@ -24,12 +26,14 @@ from hpcgym.naming import (
 )
 from hpcgym.workload.io.log_lines import (
     GENERIC,
+    MOST_MB,
     Ints,
     Log,
+    bounded,
     first_known,
     lasted,
     processors,
-    whole,
+    whole_in,
 )
 from hpcgym.workload.model import MISSING
 
@@ -73,10 +77,6 @@ UNLIMITED = "UNLIMITED"
 #: A time limit that is not told.
 UNSAID = "Partition_Limit"
 
-_MEMORY = re.compile(r"(\d{1,20}(?:\.\d{1,6})?)([KMGTPE]?)([cn]?)", re.IGNORECASE)
-#: Megabytes, as Slurm counts them, of a unit of memory.
-_UNITS = {"": Fraction(1), **{unit: Fraction(1024) ** k for k, unit in enumerate("KMGTPE", -1)}}
-_MOST_MEMORY = 1 << 40  # megabytes
 _UNSET = ((1 << 63) - 2, (1 << 63) - 1)  # without the mark of 64 bits
 _OF_A_CORE = 1 << 31  # the mark of 32 bits
 _OF_A_NODE = 1 << 27  # megabytes that no node has
@@ -157,7 +157,7 @@ def status_of(text: str) -> int:
 
 def minutes(text: str) -> int:
     """Return the seconds of a time limit in minutes, -1 if it is not told."""
-    return _limit_in_words(text) or whole(text) * 60 or MISSING
+    return _limit_in_words(text) or whole_in(text) * 60 or MISSING
 
 
 def time_limit(text: str) -> int:
@@ -171,8 +171,9 @@ def time_limit(text: str) -> int:
 
 def _limit_in_words(text: str) -> int:
     """Return the seconds of a time limit that is a word, 0 of none."""
-    words = {UNLIMITED.casefold(): NO_LIMIT_S, UNSAID.casefold(): MISSING}
-    return words.get(text.casefold(), 0)
+    if text.casefold() in NO_LIMIT:
+        return NO_LIMIT_S
+    return MISSING if text.casefold() == UNSAID.casefold() else 0
 
 
 def requested_mb(text: str) -> tuple[int, str]:
@@ -185,17 +186,17 @@ def requested_mb(text: str) -> tuple[int, str]:
     ------
     ValueError : it is no memory.
     """
-    found = _MEMORY.fullmatch(text)
-    if found is None:
+    folded = text.casefold()
+    per = folded[-1:] if folded[-1:] in ("c", "n") else ""
+    told = amount_in(folded.removesuffix(per), SLURM_MEGABYTES)
+    if told is None:
         raise ValueError("no memory such as 4G, 2000Mc or 16Gn")
-    amount, per = math.ceil(Fraction(found[1]) * _UNITS[found[2].upper()]), found[3].casefold()
+    amount = math.ceil(told)
     if amount >= 1 << 63:
         amount, per = amount - (1 << 63), "c"
     if amount in _UNSET:
         return 0, per
-    if amount > _MOST_MEMORY:
-        raise ValueError("more than any machine has")
-    return amount, per
+    return bounded(amount, MOST_MB), per
 
 
 def tres(text: str) -> dict[str, int]:
@@ -223,13 +224,13 @@ def tres(text: str) -> dict[str, int]:
                 if not per:
                     amounts[kind] = memory
             elif kind in ("cpu", "node"):
-                amounts[kind] = whole(amount)
+                amounts[kind] = whole_in(amount)
             elif kind.startswith(GENERIC) and not kind.startswith(_OF_GPUS):
                 if colon:
-                    types[generic] += whole(amount)
-                    types[f"{generic}:{kind_of}"] += whole(amount)
+                    types[generic] += whole_in(amount)
+                    types[f"{generic}:{kind_of}"] += whole_in(amount)
                 else:
-                    amounts[generic] = whole(amount)
+                    amounts[generic] = whole_in(amount)
         except ValueError as problem:
             raise ValueError(f"of which {name} is {problem}") from None
     return {**types, **amounts}
@@ -240,7 +241,7 @@ def asks_beside(text: str) -> bool:
     return any(entry.casefold().startswith(_BESIDE) for entry in text.split(","))
 
 
-def listed(text: str) -> int:
+def nodes_in(text: str) -> int:
     """Return how many nodes a list such as ``n[1-3,7]`` names, -1 of ``None assigned``.
 
     Raises
@@ -335,13 +336,13 @@ def resources_of(log: Log) -> dict[str, Ints]:
     )
     cores = processors(
         log,
-        first_known(log.numbers(("AllocCPUS", whole), ("NCPUS", whole)), cpus),
-        first_known(log.numbers(("ReqCPUS", whole)), asked_cpus),
+        first_known(log.numbers(("AllocCPUS", whole_in), ("NCPUS", whole_in)), cpus),
+        first_known(log.numbers(("ReqCPUS", whole_in)), asked_cpus),
         f"{told}, not {untold}",
         "no field tells its processors",
     )
-    counted = log.numbers(("NNodes", whole), ("AllocNodes", whole), ("NodeList", listed))
-    nodes = first_known(nodes, counted, asked_nodes, log.numbers(("ReqNodes", whole)))
+    counted = log.numbers(("NNodes", whole_in), ("AllocNodes", whole_in), ("NodeList", nodes_in))
+    nodes = first_known(nodes, counted, asked_nodes, log.numbers(("ReqNodes", whole_in)))
     log.count(
         _BESIDE_RESOURCES,
         [any(map(asks_beside, pair)) for pair in zip(*map(log.texts, _TRES), strict=True)],

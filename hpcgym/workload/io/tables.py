@@ -32,7 +32,7 @@ import hpcgym.naming as naming
 from hpcgym.errors import NoJobError, WorkloadError, unknown
 from hpcgym.files import bytes_of, json_of
 from hpcgym.files.tables import MOST_COLUMNS, need_parquet, parquet_frame
-from hpcgym.files.writing import whole, whole_text
+from hpcgym.files.writing import whole_file, whole_text
 from hpcgym.workload.cleaning import size_by_jobs
 from hpcgym.workload.io import files as job_files
 from hpcgym.workload.io import table_columns
@@ -241,7 +241,7 @@ def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
         _write_json(frame, workload.processors, path)
     elif path.suffix == ".parquet":
         need_parquet()
-        with whole(path) as part:
+        with whole_file(path) as part:
             frame.to_parquet(part, index=False)
     else:
         with whole_text(path) as file:
