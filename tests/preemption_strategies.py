@@ -9,7 +9,7 @@ from drawing import strategies as st
 
 from hpcgym.workload.model import Workload
 
-Slow = tuple[list[Any], set[tuple[Any, Any]], str, dict[Any, int]]
+Slow = tuple[list[Any], set[tuple[Any, Any]], str, dict[Any, int], dict[Any, int]]
 CLOSE = st.sampled_from([0, 1, 2, 4])  # shares, as of :func:`crowded`
 #: Who may stop whom: chains and others, of three queues.
 WHO = ("1>2", "2>1", "1>2>3", "3>1;2>1", "2>1;2>3", "1>2;2>3", "3>2")
@@ -38,14 +38,17 @@ def preemptions(draw: st.DrawFn, workload: Workload) -> tuple[str, Slow]:
     text = draw(st.sampled_from(["queue", "qos"])) + f":{who}"
     if mode != "requeue" or draw(st.booleans()):
         text += f",{mode}"
-    exempt = {} if mode == "suspend" else draw(exempts(sorted({b for _, b in pairs})))
-    if exempt:
-        text += f",exempt={';'.join(f'{name}={seconds}' for name, seconds in exempt.items())}"
-    return text, (groups, pairs, mode, exempt)
+    stopped = sorted({b for _, b in pairs})
+    kinds = () if mode == "suspend" else ("exempt", "grace")
+    times = {kind: draw(times_of(stopped)) for kind in kinds}
+    for kind, given in times.items():
+        if given:
+            text += f",{kind}={';'.join(f'{name}={seconds}' for name, seconds in given.items())}"
+    return text, (groups, pairs, mode, times.get("exempt", {}), times.get("grace", {}))
 
 
-def exempts(names: list[str]) -> st.SearchStrategy[dict[str, int]]:
-    """For how long nobody stops the jobs of each, of those that may be stopped [s]."""
+def times_of(names: list[str]) -> st.SearchStrategy[dict[str, int]]:
+    """Exempt or grace times of those that may be stopped, or of some of them [s]."""
     some = st.dictionaries(st.sampled_from(names), st.sampled_from([1, 3, 7, 20, 600, 5000]))
     return st.one_of(st.just({}), some)
 

@@ -252,7 +252,8 @@ class Stop(NamedTuple):
     how : "requeued", "cancelled" or "suspended", for other jobs; or "failed", with a node.
     began, stopped : [s] of the run.
     jobs : numbers of the jobs for which it can have been stopped. They started then, may stop it,
-        and on nodes have a node that it had. Of several it is not known which needed its place.
+        and on nodes have a node that it had; or, if it had grace time, they waited as that began,
+        and may stop it. Of several it is not known which needed its place.
     nodes : its nodes that failed then, by name, or by number without one.
     """
 
@@ -336,12 +337,15 @@ def _stoppers(
     anew = rule.mode == "requeue"
     runs, of = all_runs(result) if anew else (result, np.arange(len(result.start)))
     group, may, cells = rule.groups(result.workload), rule.may, runs.allocation
+    grace, came = rule.of_groups(rule.grace), runs.workload.submit_time
 
     def stoppers(row: int, time: int, held: NDArray[np.int32]) -> NDArray[np.int64]:
-        rows = np.flatnonzero(runs.start == time)
+        told = time - grace[group[row]]
+        waited = (came <= told) & (told < runs.start)
+        rows = np.flatnonzero(waited if told < time else runs.start == time)
         groups = group[of[rows]]
         rows = rows[(groups >= 0) & may[groups, group[row]]]
-        if cells is not None:
+        if told == time and cells is not None:
             had = (cells.rows(np.array([one])).node for one in rows.tolist())
             rows = rows[np.array([np.isin(nodes, held).any() for nodes in had], np.bool_)]
         found: NDArray[np.int64] = of[rows]

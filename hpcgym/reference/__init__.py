@@ -133,7 +133,13 @@ Backfilling
     may be exempt for a time: no job may stop one of their jobs that has run for less. A pass
     follows the second in which a running job has run so long, if a queued job may stop its group.
     Per-event, all are exempt in the second in which a run begins or goes on, and in that in which
-    it ends.
+    it ends. Groups may have grace times: who is to be stopped leaves. It runs on for its grace
+    time, or up to its end if that comes no later; otherwise it is stopped then, among the
+    terminations of that time. It is predicted to end by then, rules 7 and 15 too. Who is gone
+    through leaves out those that leave already, as if they were gone. If any of those that are to
+    be stopped has a grace time, these leave, the others run on, and the job does not start; nor,
+    and then nobody is stopped, if it would not fit beside those that leave already. No later job
+    of its group is looked at so then either. A later pass looks at it anew, as at any other.
 28. Quotas of submitted jobs: a key for each job, or none, and how many jobs of one key may be
     queued or running. A job that is to be submitted, by the log or by rule 26, waits outside the
     queue where it would be one too many of any of its keys. At each time, once all terminations

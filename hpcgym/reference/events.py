@@ -77,6 +77,7 @@ class Events:
         self.preempts = False  # whether it is asked for whom others are stopped
         self.lost: list[Any] = []  # job, start and end of runs, and nodes
         self.cancelled: list[Any] = []  # likewise, under cancel
+        self.cut: list[Any] = []  # those of both that ended with their grace times, rule 27
         self.leaving: list[Job] = []  # those that were last, of one time
         self.suspended: list[Job] = []
         self.kept: list[Job] = []  # those of them whose processors are taken for who is looked at
@@ -275,8 +276,8 @@ class Events:
 
     def end_of_exemption(self, job: Job) -> int:
         """Return before when a running job cannot be stopped (rule 27)."""
-        groups, _, _, *exempt = self.preemption
-        until = job.start + job.paused + (exempt[0].get(groups[job.number], 0) if exempt else 0)
+        groups, _, _, *times = self.preemption
+        until = job.start + job.paused + (times[0].get(groups[job.number], 0) if times else 0)
         return max(until, job.since + 1) if self.passes == "per-event" else int(until)
 
     def take_submitted(self, now: int, most: float = math.inf) -> list[Job]:
@@ -344,6 +345,10 @@ class Events:
 
     def terminate(self, job: Job) -> None:
         """Let a job end: estimates learn of it, and jobs that follow it may come (rule 26)."""
+        if job.leaves is not None and job.end < job.start + job.actual:  # rule 27
+            self.stop(job, job.end)
+            self.cut += [*self.lost, *self.cancelled][-1:]
+            return
         self.running.remove(job)
         self.terminated.setdefault(job.user, []).append(job)
         for estimator in (self.estimator, self.policy_estimator):
@@ -399,6 +404,10 @@ class Events:
     def nodes_change(self, now: int) -> bool:
         """Let nodes fail; return whether some have, or have been repaired."""
         return False
+
+    def stop(self, job: Job, now: int) -> None:
+        """Stop a running job."""
+        raise NotImplementedError
 
     def fits(self, job: Job, now: int) -> bool:
         """Return whether a job could start now."""

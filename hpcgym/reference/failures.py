@@ -129,7 +129,7 @@ class FailingSimulation(NodeSimulation):
         self.failed.append(self.lost[-1])
         job.start = job.end = job.reservation = job.knows = -1
         job.prediction, job.corrections, job.backfilled = job.predicted, 0, False
-        job.nodes, job.limit = (), None
+        job.nodes, job.limit, job.leaves = (), None, None
         self.queue.append(job)
         self.queue.sort(key=lambda job: (job.submit, job.came, job.number))
 

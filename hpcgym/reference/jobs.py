@@ -49,6 +49,7 @@ class Job:
     since: int = -1  # when it started, or last went on
     paused: int = 0  # how long it has been suspended
     stopped: int = -1  # when it was last suspended
+    leaves: int | None = None  # when it has gone at the latest, as others stop it
     knows: int = 0  # how many terminated jobs of its user that is made of
     first_submit: int = 0  # when the first job of the whole log was submitted
     seen: dict[str, float] = field(default_factory=dict)  # what predictors were told of it
@@ -73,7 +74,8 @@ class Job:
     @property
     def predicted_end(self) -> int:
         """When it is expected to end."""
-        return self.start + self.paused + self.prediction
+        end = self.start + self.paused + self.prediction
+        return end if self.leaves is None else min(end, self.leaves)
 
     def ran(self, now: int) -> int:
         """How long it has run, all pieces together."""

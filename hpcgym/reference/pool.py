@@ -41,6 +41,14 @@ class Preemption(SlurmPasses):
                     if stopped is None:
                         shut.add(group)
                         continue
+                    slow = [other for other in stopped if self.grace_of(other) > 0]
+                    here = [other for other in theirs if other.leaves is not None]
+                    for other in slow:
+                        other.leaves = now + self.grace_of(other)
+                        other.end = min(other.end, other.leaves)
+                    if slow or (here and not self.would_fit(job, stopped, now)):
+                        shut.add(group)
+                        continue
                     for other in stopped:
                         self.stop(other, now)
                 self.start(job, now, backfilled=False)
@@ -102,6 +110,8 @@ class Preemption(SlurmPasses):
         if self.fits(job, now):
             stopped = []
             for other in theirs:
+                if other.leaves is not None:
+                    continue
                 self.running.append(other)
                 if other in self.suspended:
                     self.suspended.remove(other)
@@ -113,9 +123,23 @@ class Preemption(SlurmPasses):
         self.running, self.suspended = before
         return stopped
 
+    def grace_of(self, job: Job) -> int:
+        """Return for how long a job runs on once it is to stop (rule 27)."""
+        groups, _, _, *times = self.preemption
+        return int(times[1].get(groups[job.number], 0)) if len(times) > 1 else 0
+
+    def would_fit(self, job: Job, gone: list[Job], now: int) -> bool:
+        """Return whether a job could start now without some that run."""
+        before = self.running
+        self.running = [other for other in before if other not in gone]
+        fits = self.fits(job, now)
+        self.running = before
+        return fits
+
     def stop(self, job: Job, now: int) -> None:
         """Stop a running job: it is queued again, has ended, or is suspended."""
         self.running.remove(job)
+        job.leaves = None
         if self.preemption[2] == "cancel":
             job.end = now
             self.cancelled.append((job.number, job.since, now, {}))
@@ -194,7 +218,7 @@ def simulate_pool(
     time to think and the earliest time; ``places``: of rule 28, keys of the jobs in their order;
     ``preemption``: of rule 27, the groups of the jobs in their order, None: none, pairs of groups
     of which the first may stop the second, and "requeue", "cancel" or "suspend", and perhaps for
-    how long groups are exempt [s]; ``lost``: a list
+    how long groups are exempt, and their grace times [s]; ``lost``: a list
     that job, start, end and nodes of runs are put into that ended so, or up to a suspension.
     """
     simulation = Simulation(jobs, processors, **rules)

@@ -188,7 +188,7 @@ class ByUsage:
 
     def stopped(self, now: int) -> list[tuple[int, int, int, int]]:
         """Return runs that other jobs ended in passes before, or nodes that failed, up to now."""
-        failed = getattr(self.simulation, "failed", [])
+        failed = getattr(self.simulation, "failed", []) + getattr(self.simulation, "cut", [])
         preemption = getattr(self.simulation, "preemption", None)  # some simulators have none
         if preemption is None or preemption[2] == "suspend":
             return list(failed)

@@ -343,7 +343,7 @@ MODES = {
     "cancel": "they do not run again",
     "suspend": "they give up their processors, and later go on where they were",
 }
-_EXEMPT = "exempt="
+_TIMES = {"exempt": "PreemptExemptTime", "grace": "GraceTime"}  # as Slurm calls them
 _LONGEST = 10**9  # [s]
 SUCH = "'partition:interactive>batch'"  # in messages
 
@@ -359,6 +359,7 @@ class Preemption:
     mode : a name of :data:`MODES`.
     exempt : (name, seconds) of those that nobody stops before they have run for so long; each run
         counts anew.
+    grace : (name, seconds) of those that run on for so long once they are to stop.
 
     Raises
     ------
@@ -377,6 +378,7 @@ class Preemption:
     pairs: tuple[tuple[str, str], ...]
     mode: str = "requeue"
     exempt: tuple[tuple[str, int], ...] = ()
+    grace: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         if self.column not in WITH_QOS:
@@ -399,44 +401,50 @@ class Preemption:
         if not self.pairs:
             raise HpcgymError(f"preemption: nobody may stop anybody; it must be such as {SUCH}")
         assert self.levels  # or there is an error
-        self._check_exempt()
+        for kind in _TIMES:
+            self._check_times(kind)
 
-    def _check_exempt(self) -> None:
-        """Raise an HpcgymError of times for which runs are exempt that cannot be."""
-        if self.exempt and self.mode == "suspend":
+    def _check_times(self, kind: str) -> None:
+        """Raise an HpcgymError of times of a kind that cannot be, or put them in order."""
+        given: tuple[tuple[str, int], ...] = getattr(self, kind)
+        if given and self.mode == "suspend":
             raise HpcgymError(
-                "preemption: exempt goes with requeue and cancel; with suspend Slurm ignores such a"
-                " time, PreemptExemptTime"
+                f"preemption: {kind} goes with requeue and cancel; with suspend Slurm ignores such"
+                f" a time, {_TIMES[kind]}"
             )
-        names = [name for name, _ in self.exempt]
-        for name, seconds in self.exempt:
+        names = [name for name, _ in given]
+        for name, seconds in given:
             if name not in self.stopped:
-                raise HpcgymError(f"preemption: exempt: nobody may stop jobs of {name!r}")
+                raise HpcgymError(f"preemption: {kind}: nobody may stop jobs of {name!r}")
             if names.count(name) > 1:
-                raise HpcgymError(f"preemption: exempt: {name!r} is there twice")
+                raise HpcgymError(f"preemption: {kind}: {name!r} is there twice")
             if not (is_number(seconds) and seconds == int(seconds) and 1 <= seconds <= _LONGEST):
                 raise HpcgymError(
-                    f"preemption: exempt: seconds must be a whole number from 1 to {_LONGEST:,},"
+                    f"preemption: {kind}: seconds must be a whole number from 1 to {_LONGEST:,},"
                     f" not {seconds!r}"
                 )
-        in_order = sorted(self.exempt, key=lambda one: self.stopped.index(one[0]))
-        object.__setattr__(self, "exempt", tuple((name, int(s)) for name, s in in_order))
+        in_order = sorted(given, key=lambda one: self.stopped.index(one[0]))
+        object.__setattr__(self, kind, tuple((name, int(s)) for name, s in in_order))
 
     def __str__(self) -> str:
         mode = "" if self.mode == "requeue" else f",{self.mode}"
-        exempt = ";".join(f"{name}={seconds}" for name, seconds in self.exempt)
-        times = {seconds for _, seconds in self.exempt}
-        if len(self.exempt) == len(self.stopped) and len(times) == 1:
-            exempt = str(*times)
-        exempt = f",{_EXEMPT}{exempt}" if exempt else ""
-        return f"{self.column}:{';'.join('>'.join(pair) for pair in self.pairs)}{mode}{exempt}"
+        text = f"{self.column}:{';'.join('>'.join(pair) for pair in self.pairs)}{mode}"
+        for kind in _TIMES:
+            given: tuple[tuple[str, int], ...] = getattr(self, kind)
+            times = {seconds for _, seconds in given}
+            if len(given) == len(self.stopped) and len(times) == 1:
+                text += f",{kind}={next(iter(times))}"
+            elif given:
+                text += f",{kind}={';'.join(f'{name}={seconds}' for name, seconds in given)}"
+        return text
 
     @classmethod
     def parse(cls, text: str) -> Preemption:
         """Return the preemption of a text such as ``partition:debug>interactive>batch,requeue``.
 
         Behind that may stand for how many seconds runs are exempt, ``,exempt=600``, or of some
-        names, ``,exempt=batch=600;interactive=60``.
+        names, ``,exempt=batch=600;interactive=60``, and likewise how long the grace time is,
+        ``,grace=120``.
 
         Raises
         ------
@@ -444,7 +452,11 @@ class Preemption:
         """
         column, colon, said = text.partition(":")
         chains, *words = (word.strip() for word in said.split(","))
-        times = [words.pop()] if words and words[-1].startswith(_EXEMPT) else []
+        times: dict[str, str] = {}
+        while words and (kind := words[-1].partition("=")[0]) in _TIMES and "=" in words[-1]:
+            if kind in times:
+                raise HpcgymError(f"preemption {text!r}: {kind} is there twice")
+            times[kind] = words.pop().removeprefix(f"{kind}=")
         if not colon or ">" not in chains:
             raise HpcgymError(f"preemption {text!r} is no rule such as {SUCH}")
         pairs = []
@@ -455,7 +467,8 @@ class Preemption:
             pairs += [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
         unique = tuple(dict.fromkeys(pairs))
         mode = ",".join(words) if words else "requeue"
-        return cls(column.strip(), unique, mode, _times_of(times[0], unique) if times else ())
+        told = {kind: _times_of(times[kind], unique) for kind in times}
+        return cls(column.strip(), unique, mode, **told)
 
     @cached_property
     def levels(self) -> dict[str, int]:
@@ -482,10 +495,9 @@ class Preemption:
         """The names of those that may be stopped."""
         return _stopped(self.pairs)
 
-    @property
-    def exempt_of_groups(self) -> NDArray[np.int64]:
-        """For how long nobody stops a run of each group, (G,) int64 [s]."""
-        seconds = dict(self.exempt)
+    def of_groups(self, times: tuple[tuple[str, int], ...]) -> NDArray[np.int64]:
+        """Return :attr:`exempt` or :attr:`grace` of each group, (G,) int64 [s]; 0 of others."""
+        seconds = dict(times)
         return np.array([seconds.get(name, 0) for name in self.levels], np.int64)
 
     @property
@@ -499,10 +511,10 @@ class Preemption:
 
 
 def _times_of(text: str, pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, Any], ...]:
-    """Return the names and seconds of ``exempt=600``, which is of all, or ``exempt=a=600;b=60``."""
+    """Return the names and seconds of ``600``, which is of all, or ``a=600;b=60``."""
     names = _stopped(pairs)
     found: list[tuple[str, Any]] = []
-    for part in text.removeprefix(_EXEMPT).split(";"):
+    for part in text.split(";"):
         name, equals, seconds = (word.strip() for word in part.rpartition("="))
         value = int(seconds) if seconds.isascii() and seconds.isdigit() else seconds
         found += [(one, value) for one in ([name] if equals else names)]

@@ -51,7 +51,7 @@ _MULTIFACTOR = (
 _BASIC = "priority/basic"
 _WRONG = "values that cannot be, in place of which Slurm's usual ones count"
 #: Columns of QOS that say who stops whom.
-_STOPPING = ("Preempt", "PreemptMode", "PreemptExemptTime")
+_STOPPING = ("Preempt", "PreemptMode", "PreemptExemptTime", "GraceTime")
 
 
 class SlurmFiles(NamedTuple):
@@ -246,12 +246,9 @@ def _is_followed(one: OtherSetting, followed: tuple[str, ...]) -> bool:
 
 def _of_preemption(one: OtherSetting, conf: SlurmConf) -> bool:
     """Return whether a setting is followed where jobs stop others."""
-    if one.of:  # by QOS Slurm does not go by the modes of partitions
-        return (
-            one.is_called("preemptmode")
-            and one.of in slurm_qos.spared(conf)
-            and not _stops_by_qos(conf)
-        )
+    if one.of:  # by QOS Slurm does not go by the modes and grace times of partitions
+        off = one.is_called("preemptmode") and one.of in slurm_qos.spared(conf)
+        return (off or one.is_called("gracetime")) and not _stops_by_qos(conf)
     if one.is_called("preemptparameters"):
         return one.value.casefold() in slurm_qos.YOUNGEST_FIRST
     return one.is_called(*slurm_qos.FOLLOWED)

@@ -250,7 +250,7 @@ _MODES = (
     "off", "cancel", "gang", "requeue", "suspend", "on", "within", "priority", "cluster",
     "checkpoint",
 )  # fmt: skip
-_EXEMPT = "PreemptExemptTime"
+_EXEMPT, _GRACE = "PreemptExemptTime", "GraceTime"
 
 
 def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
@@ -259,13 +259,15 @@ def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
     With ``PreemptType=preempt/partition_prio`` and ``PreemptMode=REQUEUE``, ``CANCEL`` or
     ``SUSPEND,GANG`` jobs of a partition stop those of all that have a lower PriorityTier, but for
     the jobs of partitions of which ``PreemptMode`` is OFF. ``PreemptExemptTime`` is for how long
-    runs are exempt, but not beside SUSPEND, with which Slurm ignores it (its page "slurm.conf").
+    runs are exempt, ``GraceTime`` of a partition [s] for how long they go on once they are to stop;
+    but not beside SUSPEND, with which Slurm ignores both (its page "slurm.conf", and
+    ``node_scheduler.c`` of Slurm 22.05).
 
     Raises
     ------
     HpcgymError : ``PreemptMode=SUSPEND``, which Slurm does not start with: GANG lets suspended jobs
         go on (the same; "PreemptMode=SUSPEND requires GANG too"); a type or a mode that is none, or
-        an exempt time.
+        an exempt or a grace time.
     """
     kind = conf.said("preempttype")
     if kind not in _TYPES:
@@ -280,7 +282,19 @@ def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
     if not pairs:
         return None
     seconds = exempt_of_slurm(conf)
-    return Preemption("partition", pairs, mode, _exempt([(b, seconds) for _, b in pairs], mode))
+    exempt = _times(((b, seconds) for _, b in pairs), mode)
+    stopped = {b for _, b in pairs}
+    grace = [(one, _grace_of(conf, one)) for one in conf.grace_times if one in stopped]
+    return Preemption("partition", pairs, mode, exempt, _times(grace, mode))
+
+
+def _grace_of(conf: SlurmConf, partition: str) -> int:
+    """Return the grace time of a partition that has one [s]."""
+    text = conf.grace_times[partition]
+    if not (text.isascii() and text.isdigit()):
+        told = f"partition {partition!r}: {_GRACE}={text}: seconds must be a whole number"
+        raise conf.wrong("", told, ("grace_times", partition))
+    return int(text)
 
 
 def _check_modes(conf: SlurmConf) -> None:
@@ -308,8 +322,8 @@ def exempt_of_slurm(conf: SlurmConf) -> int | None:
         raise conf.wrong(name, str(error)) from None
 
 
-def _exempt(times: Iterable[tuple[str, int | None]], mode: str) -> tuple[tuple[str, int], ...]:
-    """Return for how long runs of some are exempt [s], but for those that are not."""
+def _times(times: Iterable[tuple[str, int | None]], mode: str) -> tuple[tuple[str, int], ...]:
+    """Return exempt or grace times [s], but for those that are none."""
     known = {} if mode == "suspend" else dict(times)
     return tuple((name, seconds) for name, seconds in known.items() if seconds)
 
@@ -339,7 +353,8 @@ def stopping_of(
     Those that may be stopped are
     cancelled, suspended or wait again as their PreemptMode says; ``usual`` and ``exempt_s`` are the
     mode and the PreemptExemptTime of the slurm.conf, for those that have no own. Those whose
-    PreemptMode is OFF are never stopped. No run is exempt where jobs are suspended.
+    PreemptMode is OFF are never stopped. No run is exempt, or has grace time, where jobs are
+    suspended.
 
     Raises
     ------
@@ -368,7 +383,13 @@ def stopping_of(
         for one in told
         if one.preempt_exempt_time and one.name in stopped
     }
+    grace = [
+        (one.name, minutes_text(one.grace_time, f"{path}: {one.name}: {_GRACE}"))
+        for one in told
+        if one.grace_time and one.name in stopped
+    ]
+    exempt = _times(times.items(), mode)
     try:
-        return Preemption("qos", pairs, mode, _exempt(times.items(), mode))
+        return Preemption("qos", pairs, mode, exempt, _times(grace, mode))
     except HpcgymError as error:
         raise HpcgymError(f"{path}: {error}") from None

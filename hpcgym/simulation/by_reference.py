@@ -270,13 +270,13 @@ def _follows(workload: Workload, dependencies: str) -> dict[int, Any] | None:
 
 
 def _preemption(workload: Workload, scheduler: Scheduler) -> tuple[Any, ...] | None:
-    """Return the groups of jobs, who may stop whom, how, and who is exempt for how long."""
+    """Return the groups of jobs, who may stop whom, how, and exempt and grace times."""
     rule = scheduler.preemption
     if rule is None:
         return None
     names = [*rule.levels, None]  # -1 is of none
     groups = [names[place] for place in rule.groups(workload).tolist()]
-    return groups, set(rule.pairs), rule.mode, dict(rule.exempt)
+    return groups, set(rule.pairs), rule.mode, dict(rule.exempt), dict(rule.grace)
 
 
 def _stopped(made: Simulation) -> dict[str, Any]:

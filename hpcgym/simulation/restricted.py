@@ -266,7 +266,8 @@ def preemption_of(workload: Workload, rule: Preemption) -> dict[str, NDArray[Any
         "group": rule.groups(workload),
         "level": np.array(list(rule.levels.values())),
         "may": rule.may.astype(np.int64),
-        "exempt": rule.exempt_of_groups,
+        "exempt": rule.of_groups(rule.exempt),
+        "grace": rule.of_groups(rule.grace),
         "mode": np.array([_MODES.index(rule.mode)]),
     }
 

@@ -247,10 +247,9 @@ def exempt_until(runs: Result, rule: Preemption, group: NDArray[np.str_]) -> Tim
     exempt = dict.fromkeys(rule.stopped, least) if least else {}
     for name, seconds in {**exempt, **dict(rule.exempt)}.items():
         mine = group == name
-        may = np.isin(group, [one for one, other in rule.pairs if other == name])
         until = runs.start[mine] + seconds
         until = until[(until < runs.end[mine]) & (until >= runs.begin)]
-        came, gone = np.sort(runs.workload.submit_time[may]), np.sort(runs.start[may])
+        came, gone = _waiting_for(runs, rule, group, name)
         waits = np.searchsorted(came, until) > np.searchsorted(gone, until)
         found.append(until[waits])
     return np.concatenate(found)
@@ -267,7 +266,7 @@ def suspended(line: Timeline, job: Times) -> Times:
 
 
 def _check_stops(case: Case, group: Sequence[str], failing: set[tuple[int, int]]) -> list[str]:
-    """Find runs that ended though no job that may stop them took what they had.
+    """Find runs that ended though no job that may stop them took what they had, or waited for it.
 
     Parameters
     ----------
@@ -280,14 +279,25 @@ def _check_stops(case: Case, group: Sequence[str], failing: set[tuple[int, int]]
     for run, start in enumerate(runs.start.tolist()):
         if result.suspended is None or start == result.start[job[run]]:  # it does not go on
             starters.setdefault(start, []).append(run)
-    end, of, exempt = runs.end.tolist(), job.tolist(), dict(rule.exempt)
+    end, of, exempt, grace = runs.end.tolist(), job.tolist(), dict(rule.exempt), dict(rule.grace)
+    names = np.array(group)[job]
+    waiting = {name: _waiting_for(runs, rule, names, name) for name in grace}
     for run in np.flatnonzero(~case.last | case.cancelled[job]).tolist():
         if (of[run], end[run]) in failing:
             continue
         mine = group[of[run]]
-        ran = end[run] - int(runs.start[run])
+        told = end[run] - grace.get(mine, 0)
+        ran = told - int(runs.start[run])
         if ran < exempt.get(mine, 0):
             return [f"job {of[run]} is stopped after {ran} s; for {exempt[mine]} s nobody may"]
+        if mine in grace:
+            came, gone = waiting[mine]
+            if np.searchsorted(came, told, "right") == np.searchsorted(gone, told, "right"):
+                return [
+                    f"job {of[run]} has grace time from {told} s on, when no job that may stop it"
+                    " waits"
+                ]
+            continue
         after = [one for one in starters.get(end[run], ()) if (group[of[one]], mine) in rule.pairs]
         if not any(_share(runs, run, one) for one in after):
             return [
@@ -295,6 +305,14 @@ def _check_stops(case: Case, group: Sequence[str], failing: set[tuple[int, int]]
                 " where it ran"
             ]
     return []
+
+
+def _waiting_for(
+    runs: Result, rule: Preemption, group: NDArray[np.str_], name: str
+) -> tuple[Times, Times]:
+    """Return when jobs came, and started, that may stop those of a name, each (n,) [s] by time."""
+    may = np.isin(group, [one for one, other in rule.pairs if other == name])
+    return np.sort(runs.workload.submit_time[may]), np.sort(runs.start[may])
 
 
 def called(result: Result) -> list[str]:

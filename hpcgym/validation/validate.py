@@ -136,7 +136,8 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     - *runs*: the runs of a job follow each other, and the last one is whole, or cancelled. Where
       jobs are suspended, ``result.pieces``, the pieces of each add up to its run time.
     - *preemption*: each run that was stopped ended when a job started that may stop it, and that
-      has a node of its own then, if there are nodes. Suspended jobs of a pool go on once they fit
+      has a node of its own then, if there are nodes; or such a job waited when its grace time
+      began. Suspended jobs of a pool go on once they fit
       beside what runs, and beside suspended jobs that may stop them. On nodes (*nodes*) they go on
       where they ran, and nobody has their memory meanwhile.
 

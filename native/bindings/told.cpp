@@ -160,7 +160,7 @@ void let_stop(Model& m, const Told& told) {
   rules.level = told.list<i64>("level");
   const auto n = static_cast<i64>(rules.level.size());
   rules.may = told.list<i64>("may", n * n);
-  rules.exempt = told.list<i64>("exempt", n);
+  rules.exempt = told.list<i64>("exempt", n), rules.grace = told.list<i64>("grace", n);
   const i64 mode = *told.column<i64>("mode", 1);
   expect(n > 0 && mode >= 0 && mode <= static_cast<i64>(Stopped::suspended), "level, mode: no such");
   rules.become = static_cast<Stopped>(mode);

@@ -262,6 +262,7 @@ struct Simulator {
   void stop(Place at) {
     const Entry e = running.take_off(at);
     give_back(e.job, e.width);
+    if (stops) stops->forget_leaving(e.job);
     if (quotas) quotas->ended(e.job);
     note_lost(e.job);
     wait_again(e.job);
@@ -481,6 +482,7 @@ struct Simulator {
     block.least_span = least;
     if (running.size_in_blocks() > 1) running.tidy(found.block);
     give_back(gone.job, gone.width);
+    if (stops && stops->cut_short(*this, gone.job)) return;
     if (notes_ends) ended.push_back(gone);
     if (quotas) quotas->ended(gone.job);
     if (rules().logs) log.push_back(gone.job);
@@ -582,7 +584,7 @@ struct Simulator {
     due_ = changed = true;
     if (per_event) {
       end_first();
-    } else if (M::alike && !bars_some() && !r.remembers() && !notes_ends && !r.logs) {
+    } else if (M::alike && !bars_some() && !stops && !r.remembers() && !notes_ends && !r.logs) {
       end_all();
     } else {
       while (next_end() == time) end_first();
@@ -683,7 +685,8 @@ struct Simulator {
         return false;
       }
       is_corrected = false;
-      running.move_back(found, of(j).start + corrected(j));
+      const i64 end = of(j).start + corrected(j);
+      running.move_back(found, stops ? std::min(end, stops->gone_by(j)) : end);
       changed = expired = true;
     }
   }

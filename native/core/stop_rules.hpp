@@ -15,6 +15,7 @@ struct StopRules {
   std::vector<i64> level;      // by group; 0: it may stop nobody, else only who has a lower one
   std::vector<i64> may;        // (n_groups, n_groups) whether the first may stop the second
   std::vector<i64> exempt;     // [s] by group: for how long nobody stops a run
+  std::vector<i64> grace;      // [s] by group: for how long a run goes on once it is to stop
   Stopped become = Stopped::requeued;
 
   std::size_t n_groups() const { return level.size(); }

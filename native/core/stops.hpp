@@ -5,6 +5,12 @@
 // it would fit without some that run and that it may stop, these are stopped, and it starts; else no
 // other job of its group is looked at so in this pass. Of those that it may stop, who is of a higher
 // level, or of one level has run for longer, goes on first, as long as the job fits all the same.
+// Jobs of some groups run on for a grace time once they are to stop, or to their ends if these come
+// before. From then on they are expected to end by then. Who waits for them is queued as any other,
+// and looked at again in each pass, as if those that leave had gone: it stops no more than it needs
+// beside these, and starts once it fits. A job without such a time is stopped only if the one that
+// stops it can then start.
+//
 // Some groups are exempt for a time from the start of a run on. A pass comes when that is over for
 // a job that a queued one may stop. Where each event has a pass of its own, all are exempt in the
 // second in which a run begins, or goes on, and in that in which it ends.
@@ -32,8 +38,15 @@ struct Suspended {
   i64 end;        // [s] when it is expected to end, as the last plan has it
 };
 
+struct Leaving {
+  i64 job;
+  i64 by;       // [s] when it has gone
+  bool is_cut;  // or ends by itself
+};
+
 class Stops {
  public:
+  std::vector<Leaving> leaving;
   i64 exempt_until = forever;  // [s] when a queued job may stop one that is still exempt
   std::vector<Suspended> suspended;
   i64 lacking = 0;  // units, in a pass: by so many fewer than none are free beside suspended jobs
@@ -45,10 +58,32 @@ class Stops {
     exempts_ = spares_ ||
                std::any_of(rules.exempt.begin(), rules.exempt.end(), [](i64 s) { return s > 0; });
   }
-  void keep(Archive& a) { a(exempt_until, suspended, lacking, resumed_, resumed_at_); }
+  void keep(Archive& a) { a(leaving, exempt_until, suspended, lacking, resumed_, resumed_at_); }
   bool cancels() const { return rules_->become == Stopped::cancelled; }
   // What suspended jobs have used is charged when they end.
   bool charges_at_once() const { return rules_->become != Stopped::suspended; }
+
+  // [s] when a running job has gone at the latest.
+  i64 gone_by(i64 j) const {
+    const auto at = find_leaving(j);
+    return at == leaving.end() ? forever : at->by;
+  }
+  // A running job has given back what it had, in its end or since a node failed; return whether it
+  // had to leave before it was over.
+  bool forget_leaving(i64 j) {
+    const auto at = find_leaving(j);
+    if (at == leaving.end()) return false;
+    const bool is_cut = at->is_cut;
+    leaving.erase(at);
+    return is_cut;
+  }
+  // The same in the second in which its run ends: it is stopped if that had to be.
+  template <class S>
+  bool cut_short(S& s, i64 j) {
+    if (!forget_leaving(j)) return false;
+    has_stopped(s, j);
+    return true;
+  }
 
   // Whether a job may start now, or stop one that runs, be that enough or not.
   template <class S>
@@ -60,7 +95,7 @@ class Stops {
     };
     s.each_running_job([&](const Entry& e) {
       const i64 own = group(e.job);
-      if (own >= 0 && !is_spared(s, e)) note_stoppers_of(own);
+      if (own >= 0 && !is_spared(s, e) && gone_by(e.job) == forever) note_stoppers_of(own);
     });
     for (const Suspended& other : suspended) note_stoppers_of(group(other.job));
     const Hidden hidden(s, all);
@@ -106,6 +141,7 @@ class Stops {
   struct Victim {
     Entry run;
     i64 ran;  // [s]
+    bool leaves;
     bool is_stopped;
   };
   const StopRules* rules_;
@@ -118,6 +154,9 @@ class Stops {
   std::vector<InLine> line_;
 
   i64 group(i64 j) const { return rules_->group[j]; }  // -1: of none
+  std::vector<Leaving>::const_iterator find_leaving(i64 j) const {
+    return std::ranges::find(leaving, j, &Leaving::job);
+  }
   i64 level_of(i64 j) const { return rules_->level[index(group(j))]; }
   // Whether a job may stop another, if that is of a group.
   bool may_stop(i64 j, i64 other) const {
@@ -216,7 +255,7 @@ class Stops {
       s.start(j);
     }
   }
-  // Whether a job fits, once those have been stopped that have to be.
+  // Whether a job fits, once those have been stopped that have to be and can be now.
   template <class S, class P>
   bool finds_place(S& s, P& plan, i64 j) {
     // what those have that it may not stop; it may stop who is now
@@ -229,7 +268,8 @@ class Stops {
     stop_all(s, around);
     return plan.fits_now(s, j);
   }
-  // Say who is stopped so that a job fits, and free what they have; return whether it will fit.
+  // Say who is stopped so that a job fits, and free what they have; return whether it will fit. It
+  // will not yet if some have to leave, or are to: these are told so.
   template <class S, class P>
   bool make_room(S& s, P& plan, i64 j, bool around) {
     const auto finds_room = [&] {
@@ -244,20 +284,44 @@ class Stops {
     }
     for (i64 level = level_of(j) - 1; level >= 0; --level)
       for (Victim& v : victims_) {
-        if (level_of(v.run.job) != level) continue;
+        if (level_of(v.run.job) != level || v.leaves) continue;
         have_again(s, v, around);
         if (finds_room()) continue;
         give_up(s, v, around);
         v.is_stopped = true;
       }
-    return true;
+    const auto takes_time = [&](const Victim& v) { return v.leaves || (v.is_stopped && grace(v) > 0); };
+    if (std::ranges::none_of(victims_, takes_time)) return true;
+    bool some_are_told = false;
+    for (Victim& v : victims_) {
+      if (!takes_time(v)) continue;
+      have_again(s, v, around);
+      some_are_told |= !v.leaves;
+    }
+    if (!some_are_told && finds_room()) return true;
+    for (const Victim& v : victims_) {
+      if (!v.is_stopped) continue;
+      if (grace(v) > 0) let_leave(s, v);
+      else have_again(s, v, around);
+    }
+    return false;
+  }
+  i64 grace(const Victim& v) const { return rules_->grace[index(group(v.run.job))]; }
+  // Tell a running job to leave.
+  template <class S>
+  void let_leave(S& s, const Victim& v) {
+    const i64 by = s.time + grace(v);
+    Entry e = s.running.take_off(s.running.find(v.run.key, v.run.job));
+    leaving.push_back({e.job, std::min(by, e.span), by < e.span});
+    e.key = std::min(e.key, by), e.span = std::min(e.span, by);
+    s.running.insert(e);
   }
   template <class S>
   void find_victims(const S& s, i64 j) {
     victims_.clear();
     s.each_running_job([&](const Entry& e) {
       if (may_stop(j, e.job) && !is_spared(s, e))
-        victims_.push_back({e, s.time - s.of(e.job).start, false});
+        victims_.push_back({e, s.time - s.of(e.job).start, gone_by(e.job) < forever, false});
     });
     std::sort(victims_.begin(), victims_.end(), [](const Victim& a, const Victim& b) {
       return a.ran != b.ran ? a.ran > b.ran : a.run.job < b.run.job;
@@ -291,12 +355,17 @@ class Stops {
       const auto& [key, end, width, j] = v.run;
       if (suspends) suspended.push_back({j, width, v.ran, end - s.time, key - s.time, 0});
       if (!around) s.running.take_off(s.running.find(key, j));  // else it is off already
-      s.note_lost(j);
-      if (!suspends && s.quotas) s.quotas->ended(j);
-      if (cancels()) s.queue.known.at(j).run = v.ran;
-      if (cancels() && s.arrivals) s.arrivals->cancelled(j, s.time);
-      if (rules_->become == Stopped::requeued) s.wait_again(j);
+      has_stopped(s, j);
     }
+  }
+  // A job has given up what it had.
+  template <class S>
+  void has_stopped(S& s, i64 j) {
+    s.note_lost(j);
+    if (rules_->become != Stopped::suspended && s.quotas) s.quotas->ended(j);
+    if (cancels()) s.queue.known.at(j).run = s.time - s.of(j).start;
+    if (cancels() && s.arrivals) s.arrivals->cancelled(j, s.time);
+    if (rules_->become == Stopped::requeued) s.wait_again(j);
   }
 
   template <class S>

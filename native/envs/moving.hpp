@@ -20,10 +20,12 @@ template <class S>
 i64 queued(const S& s) {
   return in_log_order(s) ? s.next - s.started : s.queue.jobs.size();
 }
-// Whether no job is to start any more; where some may be stopped a job may start several times.
+// Whether no job is to start any more, nor to be stopped; where some may be, a job may start several
+// times.
 template <class S>
 bool all_started(const S& s) {
-  return s.stops ? s.next == s.model.n_jobs && s.queue.empty() : s.started == s.model.n_jobs;
+  if (!s.stops) return s.started == s.model.n_jobs;
+  return s.next == s.model.n_jobs && s.queue.empty() && s.stops->leaving.empty();
 }
 
 // The queued jobs as they came.

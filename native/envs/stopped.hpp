@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "moving.hpp"
 #include "records.hpp"
 
 namespace hpc {
@@ -30,7 +31,7 @@ class StoppedJobs {
   // Count the jobs that have not ended, none once nothing can be stopped any more.
   void count_open() {
     p.open = 0;
-    if (s.next == p.jobs && s.queue.empty() && s.stops->suspended.empty()) return;
+    if (all_started(s) && s.stops->suspended.empty()) return;
     for (i64 j = 0; j < p.jobs; ++j) p.open += !has_ended(j);
   }
   // Add by how much slowdowns and waits have changed; return the same of processor seconds. Nothing

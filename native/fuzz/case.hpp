@@ -162,6 +162,7 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
     m.rules.tested = all_jobs;
     m.stops.group = c.groups.data(), m.stops.level = {0, 1};
     m.stops.may = {0, 0, 1, 0}, m.stops.exempt = {bytes.below(30), 0};
+    m.stops.grace = {bytes.below(30), 0};
     m.stops.become = static_cast<Stopped>(bytes.below(3));
   }
   if (bytes.one_in(6)) {

@@ -446,6 +446,43 @@ add(
     preemption="queue:2>1,exempt=1=5",
     expected={"restarts": [0, 1, 0, 0], "lost_core_seconds": [0, 10, 0, 0]},
 )
+# from 2 s on jobs 1 and 2 have 4 s; job 3 starts when they have gone
+add(
+    "who is stopped has grace time",
+    urgent(run_time=[20, 10, 10, 5], requested_time=[20, 10, 10, 5]),
+    [0, 11, 11, 6],
+    preemption="queue:2>1,grace=4",
+    expected={"restarts": [0, 1, 1, 0], "lost_core_seconds": [0, 12, 5, 0]},
+)
+# by 10 s job 1 has ended by itself, and job 2 not yet
+add(
+    "who ends within its grace time has run",
+    urgent(),
+    [0, 0, 10, 10],
+    preemption="queue:2>1,grace=8",
+    expected={"restarts": [0, 0, 1, 0], "lost_core_seconds": [0, 0, 9, 0]},
+)
+add(
+    "who has no grace time runs on until the other has gone",
+    urgent(queue=[1, 3, 1, 2]),
+    [0, 0, 1, 6],
+    preemption="queue:2>1;2>3,cancel,grace=1=4",
+    expected={"end": [10, 6, 6, 11], "cancelled": [False, True, True, False]},
+)
+# job 4 would fit without job 1, which leaves for job 3: it stops nobody else
+add(
+    "who waits for a job that leaves stops no other",
+    urgent(
+        submit_time=[0, 0, 2, 3],
+        requested_processors=[2, 2, 2, 1],
+        run_time=[10, 10, 5, 5],
+        requested_time=[10, 10, 5, 5],
+        queue=[1, 1, 2, 3],
+    ),
+    [0, 11, 6, 10],
+    preemption="queue:2>1;3>1,grace=4",
+    expected={"restarts": [0, 1, 0, 0]},
+)
 # job 3 needs 3 processors; job 0 goes on, and 1 and 2 begin anew once it has ended, at 7 s
 for mode, starts, expected in (
     (

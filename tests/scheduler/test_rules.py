@@ -214,6 +214,9 @@ WRONG = [
         ("queue:1>2,suspend,exempt=60", "exempt goes with requeue and cancel; with suspend Slurm"),
         ("queue:1>2,exempt=1=60", "exempt: nobody may stop jobs of '1'"),
         ("queue:1>2,exempt=2=60;2=70", "exempt: '2' is there twice"),
+        ("queue:1>2,suspend,grace=60", "grace goes with requeue and cancel; with suspend Slurm"),
+        ("queue:1>2,grace=60,grace=70", "grace is there twice"),
+        ("queue:1>2,grace=x", "grace: seconds must be a whole number from 1 to 1,000,000,000"),
         ("queue:1>2,exempt=0", "exempt: seconds must be a whole number from 1 to 1,000,000,000"),
         (7, "preemption must be a text such as"),
     ),
@@ -550,8 +553,10 @@ def test_preemption_as_text_and_back(pairs: set[tuple[str, str]]) -> None:
         assert Preemption.parse(str(rule)) == rule
         times = rule.stopped if mode != "suspend" else ()
         for some in (times, times[:1]):
-            exempt = Preemption("partition", rule.pairs, mode, tuple((one, 60) for one in some))
-            assert Preemption.parse(str(exempt)) == exempt
+            told = tuple((one, 60) for one in some)
+            for exempt, grace in ((told, ()), ((), told), (told, told[:1])):
+                timed = Preemption("partition", rule.pairs, mode, exempt, grace)
+                assert Preemption.parse(str(timed)) == timed
         assert all(rule.levels[one] > rule.levels[other] for one, other in pairs)
 
 

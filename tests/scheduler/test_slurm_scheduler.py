@@ -288,14 +288,13 @@ def test_a_file_of_qos_beside_the_slurm_conf(tmp_path: Path) -> None:
     assert is_scheduler(name)
     with pytest.warns(HpcgymWarning) as told:
         scheduler = find_scheduler(name)
-    assert [str(one.message) for one in told] == [
-        f"{qos}: not followed: high: MaxWall, low: GraceTime"
-    ]
+    assert [str(one.message) for one in told] == [f"{qos}: not followed: high: MaxWall"]
     assert scheduler.policy == (
         "max(8 * processors / 64 + 250 * (queue == 'normal') + 1000 * (queue == 'high') - nice, 1)"
     )
     assert scheduler.describe()["quota"] == "queue=high/user:jobs=2"
-    assert str(scheduler.preemption) == "qos:high>normal;high>low,cancel,exempt=normal=600;low=1200"
+    expected = "qos:high>normal;high>low,cancel,exempt=normal=600;low=1200,grace=low=300"
+    assert str(scheduler.preemption) == expected
     hint = r"slurm.conf:qos=FILE takes what sacctmgr -P show qos printed$"
     told_of = f"not followed: .*PreemptType.*PriorityWeightQOS.*{hint}"
     with pytest.warns(HpcgymWarning, match=told_of):
@@ -385,6 +384,26 @@ def test_how_qos_are_stopped(tmp_path: Path, rows: str, told: str) -> None:
         return
     with pytest.raises(HpcgymError, match=told):
         find_scheduler(name)
+
+
+def test_grace_times_of_partitions(tmp_path: Path) -> None:
+    """Those of partitions whose jobs others stop, as Slurm has them; none beside SUSPEND."""
+    parts = PARTITIONS.replace("PartitionName=low ", "PartitionName=low GraceTime=90 ")
+    parts = parts.replace("PartitionName=debug ", "PartitionName=debug GraceTime=7 ")
+    for mode, grace in {"REQUEUE": ",grace=low=90", "SUSPEND,GANG": ""}.items():
+        text = f"{PREEMPTS}{parts}PreemptMode={mode}\n"
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = find_scheduler(conf(tmp_path, text)).describe()["preemption"]
+        assert found.partition(",")[2] == (grace or ",suspend")[1:]
+    text = PREEMPTS + parts.replace("GraceTime=90", "GraceTime=00:01") + "PreemptMode=REQUEUE\n"
+    with pytest.warns(HpcgymWarning, match="values that cannot be") as told:
+        found = find_scheduler(conf(tmp_path, text)).preemption
+    assert any("'low': GraceTime=00:01: seconds must be" in str(one.message) for one in told)
+    assert (found.pairs, found.grace) == (
+        (("debug", "batch"), ("debug", "low"), ("batch", "low")),
+        (),
+    )
 
 
 def test_an_exempt_time_that_is_none(tmp_path: Path) -> None:

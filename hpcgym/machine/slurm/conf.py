@@ -136,7 +136,8 @@ class SlurmConf:
     scheduling : general settings of scheduling, lower case name -> value.
     where : file and line of each of these.
     parameters : ``SchedulerParameters``, name -> value, "" of those that are only named.
-    preempt_modes : ``PreemptMode`` of the partitions that have their own, by name.
+    preempt_modes, grace_times : ``PreemptMode`` and ``GraceTime`` of the partitions that have
+        their own, by name.
     others : settings that are not of the machine; a scheduler may go by them.
     """
 
@@ -146,6 +147,7 @@ class SlurmConf:
     where: dict[str, str]
     parameters: dict[str, str]
     preempt_modes: dict[str, str]
+    grace_times: dict[str, str]
     others: tuple[OtherSetting, ...]
 
     def said(self, name: str) -> str:
@@ -233,6 +235,7 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
         where={s.name.casefold(): s.where for s in settings if not s.told},
         parameters=_parameters(general.get("schedulerparameters", "")),
         preempt_modes={line.name: mode for line in parts if (mode := line.value("preemptmode"))},
+        grace_times={line.name: time for line in parts if (time := line.value("gracetime"))},
         others=tuple(others),
     )
 
