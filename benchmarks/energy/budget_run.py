@@ -21,6 +21,7 @@ from hpcgym.benchmarks.energy.budget import (
     LARGE,
     MECHANISMS,
     READINGS,
+    RECKONED_IDLE_W,
     RECKONED_W,
     TEXT,
     weeks_of,
@@ -305,16 +306,17 @@ def _like_easy(_: Cells, rows: Sequence[Row]) -> tables.Finding:
     return f"{same} of {len(full)} schedules", same == len(full)
 
 
-def _respected(cells: Cells, rows: Sequence[Row]) -> tables.Finding:
+def _respected(_: Cells, rows: Sequence[Row]) -> tables.Finding:
+    """Return whether all budgets are kept that any schedule keeps.
+
+    If nothing is switched off, one below what idle processors use (49 %, section 5.4.3) is not.
+    """
     over = [row for row in rows if row["exceeded_j"] > 0]
-    if not over:
-        return "in all runs", True
-    greatest = max(row["budget"] for row in over)
-    idle = all(not row["shutdown"] for row in over)
-    words = (
-        f"exceeded in {len(over)} of {len(rows)} runs, with budgets of up to {percent(greatest)}"
-    )
-    return words + (", all without shutdown, by idle processors" if idle else ""), False
+    never = [r for r in over if not r["shutdown"] and r["budget"] < RECKONED_IDLE_W / RECKONED_W]
+    words = f"exceeded in {len(over) - len(never)} of {len(rows) - len(never)} runs"
+    if never:
+        words += f", and in {len(never)} in which idle processors alone use more"
+    return words, len(over) == len(never)
 
 
 #: What is said, how it is published, what finds ours.

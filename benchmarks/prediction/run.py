@@ -16,7 +16,6 @@ from hpcgym.benchmarks.prediction.tables import Findings, Published, name_of, re
 from hpcgym.benchmarks.studies.harness import Folder, folder_name, write_csv
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.tables import finish, legend_below, log_ticks, read_texts
-from hpcgym.errors import HpcgymError
 from hpcgym.naming import HOUR_S
 from hpcgym.report import canvas
 from hpcgym.version import __version__
@@ -176,7 +175,6 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "spread": tables.spread,
     "7.8": tables.table_7_8,
     "tails": tables.tails,
-    "best-medians": tables.best_medians,
     "correlations": tables.correlations,
 }
 
@@ -186,7 +184,6 @@ def reproduce(
     folder: Folder,
     *,
     published: Path | None = None,
-    full: bool = False,
     quick: bool = False,
 ) -> tuple[Path, dict[str, pd.DataFrame]]:
     """Run the study and write tables, pictures and a report; what was simulated before is kept.
@@ -196,7 +193,6 @@ def reproduce(
     sources : traces of the archive, files or generators.
     folder : where the study is run; outcomes of simulations are in its folder ``tasks``.
     published : folder with the published results; None: only the values that the thesis prints.
-    full : all configurations that there are published results of, not only the thesis's.
     quick : a small cut, which is compared with nothing published.
 
     Returns
@@ -205,19 +201,15 @@ def reproduce(
 
     Raises
     ------
-    HpcgymError : a source that cannot be read, a folder without published results, both ``full``
-        and ``quick``, a file that cannot be written, a simulation that fails, or no matplotlib.
+    HpcgymError : a source that cannot be read, a folder without published results, a file that
+        cannot be written, a simulation that fails, or no matplotlib.
     """
-    if full and quick:
-        raise HpcgymError("full and quick: a study is one or the other")
     values = read_published(published)  # a wrong folder is said of a quick cut too
     if quick:
         values = {}
     traces = tables.load_traces(sources, quick)
     folder.begin(HEAD)
     which = runs.quick() if quick else runs.usual()
-    if full:
-        which = runs.published()
     outcomes = tables.run_campaign(traces, which, folder, quick=quick)
     findings = [
         tables.findings_of(source, workload, which, outcomes[name], values.get(name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -637,27 +637,6 @@ def _judged(whose: str, values: pd.Series[float] | None, name: str) -> dict[str,
     }
 
 
-def medians(
-    values: pd.Series[float],
-    over: Callable[[Configuration], list[Configuration]] = runs.variants,
-) -> pd.Series[float]:
-    """Return the median of each triple over its variants; what has none by its own value.
-
-    Parameters
-    ----------
-    values : mean bounded slowdowns by the text of the configuration. A triple that has fewer than
-        two thirds of its variants is left out.
-    over : returns the variants of a configuration that learns.
-    """
-    found = {}
-    for one in runs.thesis():
-        names = [str(variant) for variant in over(one)] if one.learned else [str(one)]
-        there = values[values.index.isin(names)].dropna()
-        if len(there) >= _SHARE * len(names):
-            found[str(one)] = float(there.median())
-    return pd.Series(found, dtype=np.float64)
-
-
 def spread(findings: Sequence[Findings]) -> pd.DataFrame:
     """Return the thesis's triple over all its variants: ours, and the published values."""
     names = [str(one) for one in runs.variants(runs.E_LOSS_TRIPLE)]
@@ -693,41 +672,24 @@ def _quantiles(values: pd.Series[float]) -> dict[str, float]:
 def correlations(findings: Sequence[Findings]) -> pd.DataFrame:
     """Return Spearman's rank correlation of ours with the published values, by log.
 
-    Of the thesis's configurations that learn; of all, where there are more; and of the medians of
-    triples over their variants. The last are of the published values with a threshold of a minute
-    against those without: no model of the original can be expected to come closer.
+    Of the thesis's configurations that learn, and of the published values with a threshold of a
+    minute against those without: no model of the original can be expected to come closer.
     """
+    minute = [str(runs.with_thresholds(one)[1]) for one in runs.thesis() if one.learned]
     rows = []
     for found in findings:
-        parts = {"the thesis's": found.learned}
-        every = found.table[found.table["estimate"] == "regression"]
-        if len(every) > 10 * len(found.learned):
-            both = {name: medians(found.table[name]) for name in ("mean_bsld", "published")}
-            parts |= {"all": every, "medians over variants": pd.DataFrame(both)}
-        minute = [str(runs.with_thresholds(one)[1]) for one in runs.thesis() if one.learned]
-        shifted = found.table["published"].reindex(minute).to_numpy()
-        if len(shifted) == len(found.learned):
-            parts["published, a minute's threshold"] = found.learned.assign(mean_bsld=shifted)
+        table = found.learned[["mean_bsld", "published"]]
+        parts = {"ours": table}
+        if len(table) == len(minute):
+            shifted = found.table["published"].reindex(minute).to_numpy()
+            parts["published, a minute's threshold"] = table.assign(mean_bsld=shifted)
         for of, part in parts.items():
-            part = part.dropna(subset=["mean_bsld", "published"])
-            if len(part) >= _FEWEST:
-                ours, theirs = part["mean_bsld"], part["published"]
-                row = {"trace": found.trace, "of": of, "configurations": len(part)}
+            ours, theirs = part.dropna().to_numpy().T
+            if len(ours) >= _FEWEST:
+                ranks = np.array([pd.Series(values).rank() for values in (ours, theirs)])
+                row = {"trace": found.trace, "of": of, "configurations": len(ours)}
                 row |= {"mean": float(ours.mean()), "published": float(theirs.mean())}
-                rows.append({**row, "Spearman": float(ours.corr(theirs, method="spearman"))})
-    return pd.DataFrame(rows)
-
-
-def best_medians(findings: Sequence[Findings]) -> pd.DataFrame:
-    """Return the five triples that are best by their medians over variants, AVE2's among them."""
-    rows = []
-    for found in findings:
-        for by, column in (("ours", "mean_bsld"), ("published", "published")):
-            values = _candidates({by: medians(found.table[column])}).get(by)
-            for name, value in () if values is None else values.nsmallest(5).items():
-                row = {"trace": found.trace, "values": by, "triple": str(name)}
-                easy = float(found.table[column][str(runs.EASY)])
-                rows.append({**row, "median": value, "below EASY %": reduction(value, easy)})
+                rows.append({**row, "Spearman": pearson(ranks[0], ranks[1])})
     return pd.DataFrame(rows)
 
 

@@ -249,13 +249,12 @@ class Prediction(Study):
     ----------
     published FOLDER : Folder with the original results, glesser-ch7-TRACE.csv.gz. [default: only
         what the thesis prints]
-    full : All 5,772 configurations of the original results: hours.
 
     Examples
     --------
     hpcgym reproduce prediction --quick
     hpcgym reproduce prediction --workload KTH-SP2 --published results
-    hpcgym reproduce prediction --full --executor dask:tcp://node1:8786
+    hpcgym reproduce prediction --executor dask:tcp://node1:8786
     mpiexec -n 9 hpcgym reproduce prediction --executor mpi    # 8 workers
     hpcgym reproduce prediction --workload trace.swf.gz --format csv > overview.csv
     """
@@ -265,7 +264,6 @@ class Prediction(Study):
     shows = ("mean BSLD (table 7.6)", "7.6", "trace")
     workload: list[str] | None = None
     published: Annotated[Path | None, typer.Option(envvar="HPCGYM_PUBLISHED")] = None
-    full: bool = False
 
 
 def _dispatchers() -> list[tuple[str, str]]:

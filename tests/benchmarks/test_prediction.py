@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -125,12 +124,3 @@ def test_a_triple_is_chosen_on_the_other_traces() -> None:
     # z would always be best, where it has a value on each of the others
     assert tables.leave_one_out(values) == {"a": "y", "b": "z", "c": "x"}
     assert tables.leave_one_out({"a": values["a"]}) == {}
-
-
-def test_medians_are_over_variants() -> None:
-    other = replace(runs.E_LOSS_TRIPLE, correction="requested")
-    values = {str(one): float(k) for k, one in enumerate(runs.variants(runs.E_LOSS_TRIPLE))}
-    values |= {str(one): 7.0 for one in runs.variants(other)[:17]}
-    values[str(runs.EASY)] = 92.0
-    found = tables.medians(pd.Series(values))
-    assert found.to_dict() == {str(runs.EASY): 92.0, str(runs.E_LOSS_TRIPLE): 13.0}
