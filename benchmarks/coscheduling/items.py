@@ -106,7 +106,9 @@ def _filler(stored: items.Stored) -> items.Verdict:
             f"at least half of the benefit of one count is preserved ({told} of {one:.1f} %)": bool(
                 (filler >= one / 2).all()
             ),
-            "more jobs are overtaken": bool((overtaken > before).all()),
+            "more pairs of jobs start in another order than they came": bool(
+                (overtaken > before).all()
+            ),
         }
     )
     more = f"; it is above simple co-scheduling in {(filler > simple).sum()} of {len(filler)} mixes"
