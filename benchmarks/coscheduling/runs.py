@@ -85,14 +85,14 @@ def amounts(result: Result) -> dict[str, float | None]:
     Returns
     -------
     amounts : "makespan_s"; "job_speedup", mean over jobs; "utilisation", of :func:`utilisation`;
-        "overtaken", share of jobs that start later than one behind them in the queue.
+        "overtaken", share of pairs of jobs of which that behind in the queue starts first.
     """
-    later = np.minimum.accumulate(result.start[::-1])[::-1]
+    before, behind = np.triu_indices(len(result.start), 1)
     return {
         "makespan_s": float(result.metrics["makespan_s"]),
         "job_speedup": float(result.metrics["mean_job_speedup"]),
         "utilisation": utilisation(result),
-        "overtaken": float((result.start > later).mean()),
+        "overtaken": float((result.start[before] > result.start[behind]).mean()),
     }
 
 

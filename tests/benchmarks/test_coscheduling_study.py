@@ -187,7 +187,7 @@ def test_capacity_alone_where_all_speedups_are_1() -> None:
     assert found.loc["easy-co", "saved"] == pytest.approx(100 / 9)
 
 
-def test_whoever_starts_after_one_behind_is_overtaken() -> None:
+def test_pairs_that_start_in_another_order_are_overtaken() -> None:
     """One core of four is left beside the first; the third fits there, the second waits."""
     codes = [Code("a", 3, 100), Code("b", 2, 50), Code("c", 1, 60)]
     jobs = generate_code_jobs(codes, 3, processors=4, mix="list", arrivals="at-once")
