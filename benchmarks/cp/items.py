@@ -134,7 +134,11 @@ def _text(stored: items.Stored, figure: str) -> items.Verdict:
             rows = table[(table["item"] == figure) & table["so"].notna()]
             pairs = zip(rows["Remediani 2017 says"], rows["so"], strict=True)
             found = {**dict(pairs), **found}
-    return items.of_intervals(found)
+    verdict, why = items.of_intervals(found)
+    said = {str(one) for one in STATEMENTS if one.item == figure}
+    if silent := len(said - found.keys()):
+        why += f"; {silent} more are of runs or jobs that there are too few of here"
+    return items.Verdict(verdict, why)
 
 
 def _of_figure(figure: str) -> items.Judge:
