@@ -9,6 +9,7 @@ from typing import Any
 
 from hpcgym.baselines.dispatchers import DISPATCHERS, chooses_nodes
 from hpcgym.errors import HpcgymError, unknown
+from hpcgym.machine.slurm.lines import files_of
 from hpcgym.naming import seconds_of
 from hpcgym.scheduler.asked_for import check_fair_share
 from hpcgym.scheduler.backfilling import BACKFILL, Hold
@@ -17,7 +18,6 @@ from hpcgym.scheduler.files import ENDING, read_scheduler
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import POLICIES
 from hpcgym.scheduler.rules import OF_THE_QUEUE, RULES, Scheduler, not_beside_a_dispatcher
-from hpcgym.scheduler.slurm_conf import files_of, scheduler_of_slurm
 
 # --- The co-schedulers of ELiSE -------------------------------------------------------------------
 #
@@ -115,6 +115,8 @@ def find_scheduler(name: str) -> Scheduler:
     """
     known = {**SCHEDULERS, **COSCHEDULERS}
     if of_slurm := files_of(name):
+        from hpcgym.scheduler.slurm_conf import scheduler_of_slurm
+
         return scheduler_of_slurm(*of_slurm)
     if is_file(name):
         return read_scheduler(name)

@@ -258,14 +258,16 @@ class Reading:
         with working(f"reading {source}"):
             return self._read(source)
 
-    def read(self, source: str, **where: Any) -> tuple[Workload, Workload]:
+    def read(
+        self, source: str, processors: int | None = None, **where: Any
+    ) -> tuple[Workload, Workload]:
         """Return the jobs, and all that there are before cleaning."""
+        from hpcgym.workload.io.files import ReadOptions, names_in
         from hpcgym.workload.load import load_with_raw
 
         errors = cast("Errors", self.errors)
-        return load_with_raw(
-            source, self.clean, errors=errors, tz=self.tz, fields=self.fields, **where
-        )
+        how = ReadOptions(processors, errors, None, self.tz, names_in(self.fields))
+        return load_with_raw(source, self.clean, how, **where)
 
     def _read(self, source: str, **where: Any) -> Workload:
         from hpcgym.workload.load import GENERATORS

@@ -95,8 +95,8 @@ def replay(
     chosen = rules_of(scheduler, given | more)
     loaded = reading.load(workload)
 
+    from hpcgym.machine.slurm.lines import files_of
     from hpcgym.replay import facts_of, replay_on_slurm, table_of
-    from hpcgym.scheduler.slurm_conf import files_of
 
     with counting("replaying", len(loaded) + 1) as step:
         # a file of Slurm is given to it as it is

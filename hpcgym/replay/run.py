@@ -17,6 +17,7 @@ from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.machine import Cluster, Partition, find_cluster
 from hpcgym.machine.partitions import hosts
 from hpcgym.machine.slurm import SlurmConf, read_slurm_conf
+from hpcgym.machine.slurm.lines import files_of
 from hpcgym.naming import CORE, MINUTE_S
 from hpcgym.replay.accounts import Limits, limits_of
 from hpcgym.replay.configuration import (
@@ -33,7 +34,7 @@ from hpcgym.replay.private import Closed, PrivateSlurm, Record, private_slurm
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.scheduler.slurm_conf import files_of, without_wrong_values
+from hpcgym.scheduler.slurm_conf import without_wrong_values
 from hpcgym.scheduler.slurm_qos import read_qos
 from hpcgym.simulation.restricted import nodes_in
 from hpcgym.simulation.run import simulate

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from hpcgym.errors import (
     HpcgymError,
     HpcgymWarning,
     Remarks,
-    check_each_once,
     warn_caller,
     warn_of_file,
 )
 from hpcgym.machine.slurm import (
-    ENDING,
     OtherSetting,
     SlurmConf,
     WrongSettingError,
@@ -35,9 +31,6 @@ from hpcgym.scheduler.slurm_assoc import Association, read_associations
 from hpcgym.scheduler.slurm_qos import Qos, read_qos
 from hpcgym.scheduler.slurm_tables import Left, in_short
 
-#: What may stand behind the name of a slurm.conf, each with a file: the tables of sacctmgr.
-_BESIDE = re.compile(rf"(?P<conf>.*{re.escape(ENDING)}):(?P<files>(?:qos|assoc)=.*)", re.DOTALL)
-_NEXT = re.compile(r"\+(?=(?:qos|assoc)=)")
 _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
 _CLASSIC = "no_fair_tree"  # the flag of the formula that was the usual one before Slurm 19.05
 #: General settings that a scheduler follows, in lower case.
@@ -52,33 +45,6 @@ _BASIC = "priority/basic"
 _WRONG = "values that cannot be, in place of which Slurm's usual ones count"
 #: Columns of QOS that say who stops whom.
 _STOPPING = ("Preempt", "PreemptMode", "PreemptExemptTime", "GraceTime")
-
-
-class SlurmFiles(NamedTuple):
-    """A slurm.conf, and beside it files of QOS and of associations."""
-
-    conf: str
-    qos: str | None = None
-    assoc: str | None = None
-
-
-def files_of(name: Any) -> SlurmFiles | None:
-    """Return the slurm.conf that a text names, and the files behind it; None: it names none.
-
-    Raises
-    ------
-    HpcgymError : a kind of file that stands there twice.
-
-    >>> files_of("slurm.conf:qos=qos.txt+assoc=assoc.txt"), files_of("easy")
-    (SlurmFiles(conf='slurm.conf', qos='qos.txt', assoc='assoc.txt'), None)
-    """
-    if not isinstance(name, str):
-        return None
-    if beside := _BESIDE.fullmatch(name):
-        pairs = [part.partition("=") for part in _NEXT.split(beside["files"])]
-        check_each_once(f"{name!r}", [kind for kind, _, _ in pairs])
-        return SlurmFiles(beside["conf"], **{kind: file for kind, _, file in pairs})
-    return SlurmFiles(name) if name.endswith(ENDING) else None
 
 
 def scheduler_of_slurm(

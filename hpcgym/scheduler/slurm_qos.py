@@ -15,7 +15,6 @@ from hpcgym.naming import ARRAY
 from hpcgym.scheduler.restrictions import BOUNDS, MODES, Preemption, Quota, by_tier
 from hpcgym.scheduler.slurm_assoc import associations_as_quotas, is_associations
 from hpcgym.scheduler.slurm_tables import Left, Row, in_short, rows_of
-from hpcgym.workload.io.sacct import is_sacct, throttles
 
 if TYPE_CHECKING:
     from hpcgym.machine.slurm import SlurmConf
@@ -162,15 +161,11 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
     HpcgymError : what :func:`read_qos` or :func:`associations_as_quotas` raises; a dump without
         throttles.
     """
-    head = head_of(Path(path))
-    if is_associations(head.decode(errors="replace")):
+    if is_associations(head_of(Path(path)).decode(errors="replace")):
         return associations_as_quotas(path)
-    if is_sacct(head):
-        most = throttles(Path(path))
-        if not most:
-            raise HpcgymError(
-                f"{path}: no line tells how many tasks of an array may run at once, as 7_[5-9%2]"
-            )
+    from hpcgym.workload.io.sacct import throttles
+
+    if (most := throttles(Path(path))) is not None:
         return [Quota((), ((ARRAY, str(array)),), jobs=jobs) for array, jobs in most.items()]
     found, left = limits_as_quotas(read_qos(path))
     if left:

@@ -16,14 +16,7 @@ from hpcgym.machine.files import find_cluster
 from hpcgym.workload import archive
 from hpcgym.workload.cleaning import clean as clean_workload
 from hpcgym.workload.cleaning import fills_times, filter_names, warn_of_ignored
-from hpcgym.workload.io.batsim import is_batsim, read_batsim
-from hpcgym.workload.io.files import Errors, Reading, check_errors, is_table
-from hpcgym.workload.io.grid_engine import is_grid_engine, read_grid_engine
-from hpcgym.workload.io.lsf import is_lsf, read_lsf
-from hpcgym.workload.io.pbs import is_pbs, read_pbs
-from hpcgym.workload.io.sacct import is_sacct, read_sacct
-from hpcgym.workload.io.swf import read_swf
-from hpcgym.workload.io.tables import from_pandas, read_table
+from hpcgym.workload.io.files import AS_IT_LOOKS, Errors, Format, ReadOptions, is_table, names_in
 from hpcgym.workload.model import Workload
 from hpcgym.workload.partition_limits import (
     in_default_partition,
@@ -44,28 +37,21 @@ if TYPE_CHECKING:
 # name.
 
 
-#: What reads a file; and whether one is of the format, by its path and first bytes, unpacked.
-Format = tuple[Callable[[Path, Reading], Workload], Callable[[Path, bytes], bool]]
-
-
-def _swf(path: Path, how: Reading) -> Workload:
-    return read_swf(path, errors=how.errors, processors=how.processors)
-
-
-def _table(path: Path, how: Reading) -> Workload:
-    return read_table(path, processors=how.processors, errors=how.errors, tz=how.tz)
-
-
-#: Name -> format, in the order in which files are compared with them.
-FORMATS: dict[str, Format] = {
-    "sacct": (read_sacct, lambda path, head: is_sacct(head)),
-    "pbs": (read_pbs, lambda path, head: is_pbs(head)),
-    "lsf": (read_lsf, lambda path, head: is_lsf(head)),
-    "grid-engine": (read_grid_engine, lambda path, head: is_grid_engine(head)),
-    "batsim": (read_batsim, is_batsim),
-    "table": (_table, lambda path, head: is_table(path)),
-    "swf": (_swf, lambda path, head: True),
+#: Name -> the module that reads it, in the order in which files are compared with formats. Each is
+#: imported when it is needed, and has a :data:`hpcgym.workload.io.files.Format`.
+FORMATS = {
+    "sacct": "sacct",
+    "pbs": "pbs",
+    "lsf": "lsf",
+    "grid-engine": "grid_engine",
+    "batsim": "batsim",
+    "table": "tables",
+    "swf": "swf",
 }
+
+
+def _format(name: str) -> Format:
+    return import_module(f"hpcgym.workload.io.{FORMATS[name]}").FORMAT  # type: ignore[no-any-return]
 
 
 def format_of(path: Path) -> str:
@@ -76,22 +62,23 @@ def format_of(path: Path) -> str:
     WorkloadError : it cannot be read.
     """
     head = head_of(path, WorkloadError) if os.path.isfile(path) else b""
-    return next(name for name, (_, recognises) in FORMATS.items() if recognises(path, head))
+    if head[:1] == b";" and not is_table(path):  # a comment of SWF alone
+        return "swf"
+    return next(name for name in FORMATS if _format(name)[0](path, head))
 
 
-def read_jobs(path: Path, how: Reading, format: str | None = None) -> Workload:
+def read_jobs(path: Path, how: ReadOptions) -> Workload:
     """Read a file of jobs, of the format that is given or that it is of.
 
     Raises
     ------
     WorkloadError : as the reader of the format; no format of that name.
     """
-    if format is not None:
-        check_choice("format", format, FORMATS)
-    if how.fields is not None and format not in (None, "sacct"):
-        raise WorkloadError(f"fields are of a dump of sacct, and the format is {format}")
-    read, _ = FORMATS[format or ("sacct" if how.fields else format_of(path))]
-    return read(path, how)
+    if how.format is not None:
+        check_choice("format", how.format, FORMATS)
+    if how.fields is not None and how.format not in (None, "sacct"):
+        raise WorkloadError(f"fields are of a dump of sacct, and the format is {how.format}")
+    return _format(how.format or ("sacct" if how.fields else format_of(path)))[1](path, how)
 
 
 # --- One door to every workload -------------------------------------------------------------------
@@ -157,16 +144,8 @@ def load_workload(
     WorkloadWarning : the source does not tell the machine's size; it tells of partial executions,
         jobs that follow others or partitions, which are not simulated.
     """
-    return load_with_raw(
-        source,
-        clean,
-        processors=processors,
-        cluster=cluster,
-        errors=errors,
-        format=format,
-        tz=tz,
-        fields=fields,
-    )[0]
+    how = ReadOptions(processors, errors, format, tz, names_in(fields))
+    return load_with_raw(source, clean, how, cluster)[0]
 
 
 def as_workload(
@@ -183,49 +162,34 @@ def as_workload(
 def load_with_raw(
     source: str | os.PathLike[str] | pd.DataFrame | Workload,
     clean: str | Sequence[str] = "default",
-    *,
-    processors: int | None = None,
+    how: ReadOptions = AS_IT_LOOKS,
     cluster: Cluster | str | int | os.PathLike[str] | None = None,
-    errors: Errors = "raise",
-    format: str | None = None,
-    tz: str | None = None,
-    fields: str | Sequence[str] | None = None,
     follows: bool = False,
 ) -> tuple[Workload, Workload]:
     """Return the jobs of :func:`load_workload`, and all that the source has, before cleaning.
 
     ``follows`` : schedules heed which jobs follow others, and nothing needs to be said of them.
     """
-    check_errors(errors)
     filter_names(clean)  # a wrong recipe is said before a large file is read
     machine: Cluster | None = None
     partitions: tuple[Partition, ...] = ()
     if cluster is not None:
-        if processors is not None:
+        if how.processors is not None:
             raise WorkloadError("give either cluster or processors, not both")
         machine = find_cluster(cluster)
-        processors, partitions = machine.processors, machine.partitions
-    named = fields.split(",") if isinstance(fields, str) else fields
-    nodes = machine if machine is not None and machine.groups else None
-    how = Reading(
-        processors,
-        errors,
-        tz,
-        None if named is None else tuple(named),
-        None if nodes is None else nodes.name,
-        () if nodes is None else nodes.node_resources,
-    )
-    for option, value in (("format", format), ("fields", fields)):
+        partitions = machine.partitions
+        how = replace(how, processors=machine.processors)
+        if machine.groups:
+            how = replace(how, cluster=machine.name, resources=machine.node_resources)
+    for option, value in (("format", how.format), ("fields", how.fields)):
         if value is not None and not _is_file(source):
             raise WorkloadError(f"{option} is of files, and {source!r} is none")
-    loaded = _load(source, how, format)
+    loaded = _load(source, how)
     # the queues of a dump of sacct are QOS
-    queued = (
-        loaded if _is_dump(source, how, format) else in_partitions_of_queues(loaded, partitions)
-    )
+    queued = loaded if _is_dump(source, how) else in_partitions_of_queues(loaded, partitions)
     placed = in_default_partition(queued, partitions)
     timed = with_default_times(placed, partitions) if fills_times(clean) else placed
-    workload = clean_workload(timed, clean, processors)
+    workload = clean_workload(timed, clean, how.processors)
     if machine is not None:
         workload = with_whole_nodes(workload, machine)
     if loaded is not source:  # a workload has been warned of when it was loaded
@@ -239,25 +203,27 @@ def _is_file(source: Any) -> bool:
     return named and os.path.isfile(os.path.expanduser(source))
 
 
-def _is_dump(source: Any, how: Reading, format: str | None) -> bool:
+def _is_dump(source: Any, how: ReadOptions) -> bool:
     """Tell whether a source is a dump of sacct."""
-    if format is not None or how.fields is not None:
-        return format in (None, "sacct")
+    if how.format is not None or how.fields is not None:
+        return how.format in (None, "sacct")
     return _is_file(source) and format_of(Path(os.path.expanduser(source))) == "sacct"
 
 
-def _load(source: Any, how: Reading, format: str | None) -> Workload:
+def _load(source: Any, how: ReadOptions) -> Workload:
     """Return the workload before cleaning."""
     if isinstance(source, Workload):
         return source
     if not isinstance(source, str | os.PathLike):
         if type(source).__name__ == "DataFrame":
+            from hpcgym.workload.io.tables import from_pandas
+
             return from_pandas(source, processors=how.processors, errors=how.errors, tz=how.tz)
         raise WorkloadError(f"a workload cannot be made of a {type(source).__name__}")
     path = Path(os.path.expanduser(source))
     # os.path, since pathlib raises for names that no file can have
     if os.path.isfile(path) or not isinstance(source, str):
-        return read_jobs(path, how, format)
+        return read_jobs(path, how)
     if source.partition(":")[0] in GENERATORS:
         return _generate(source)
     if archive.is_trace(source):
@@ -271,7 +237,7 @@ def _load(source: Any, how: Reading, format: str | None) -> Workload:
     raise WorkloadError(f"{source!r} is no file, trace or generator; {did_you_mean(source, known)}")
 
 
-def _read_trace(name: str, how: Reading) -> Workload:
+def _read_trace(name: str, how: ReadOptions) -> Workload:
     """Read a trace of the archive, from this machine or from the archive."""
     trace = archive.find_trace(name)
     path = archive.find(name) or archive.fetch(name)

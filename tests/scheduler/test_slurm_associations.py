@@ -15,9 +15,9 @@ import hpcgym
 from hpcgym import Scheduler
 from hpcgym.baselines.schedulers import find_scheduler, is_scheduler
 from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.machine.slurm.lines import files_of
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.slurm_assoc import limits_as_quotas, read_associations, with_shares
-from hpcgym.scheduler.slurm_conf import files_of
 from hpcgym.workload.model import Workload
 
 #: As Slurm 22.05 to 25.05 print associations.

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hpcgym.errors import HpcgymError, Remarks
+from hpcgym.errors import HpcgymError, Remarks, check_each_once
 from hpcgym.files import bytes_of, line_text, utf_16
 from hpcgym.machine.partitions import hosts
 from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S, NO_LIMIT
@@ -24,6 +24,9 @@ from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S, NO_LIMIT
 ENDING = ".conf"
 # one in the name of a scheduler, with rules behind it, or of a machine, with more nodes
 _FILE = re.compile(rf"(.+?{re.escape(ENDING)})(?=$|[:,]|[+-]\d+$)", re.DOTALL)
+#: What may stand behind the name of a slurm.conf, each with a file: the tables of sacctmgr.
+_BESIDE = re.compile(rf"(?P<conf>.*{re.escape(ENDING)}):(?P<files>(?:qos|assoc)=.*)", re.DOTALL)
+_NEXT = re.compile(r"\+(?=(?:qos|assoc)=)")
 _MOST = 1 << 24  # bytes of a file
 _MOST_INCLUDES = 8  # files within files
 #: Kinds of remarks: what is not followed, and files that lie elsewhere than their line says.
@@ -47,6 +50,33 @@ def conf_in(name: str) -> str:
     """
     found = _FILE.match(name)
     return found[1] if found else ""
+
+
+class SlurmFiles(NamedTuple):
+    """A slurm.conf, and beside it files of QOS and of associations."""
+
+    conf: str
+    qos: str | None = None
+    assoc: str | None = None
+
+
+def files_of(name: Any) -> SlurmFiles | None:
+    """Return the slurm.conf that a text names, and the files behind it; None: it names none.
+
+    Raises
+    ------
+    HpcgymError : a kind of file that stands there twice.
+
+    >>> files_of("slurm.conf:qos=qos.txt+assoc=assoc.txt"), files_of("easy")
+    (SlurmFiles(conf='slurm.conf', qos='qos.txt', assoc='assoc.txt'), None)
+    """
+    if not isinstance(name, str):
+        return None
+    if beside := _BESIDE.fullmatch(name):
+        pairs = [part.partition("=") for part in _NEXT.split(beside["files"])]
+        check_each_once(f"{name!r}", [kind for kind, _, _ in pairs])
+        return SlurmFiles(beside["conf"], **{kind: file for kind, _, file in pairs})
+    return SlurmFiles(name) if name.endswith(ENDING) else None
 
 
 class SlurmSetting(NamedTuple):

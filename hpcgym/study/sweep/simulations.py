@@ -25,7 +25,7 @@ from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload, assign_codes, shuffled
 from hpcgym.workload.archive import fetch, find, find_own, is_trace
 from hpcgym.workload.cleaning import filter_names
-from hpcgym.workload.io.files import Errors, check_errors, sha256_of
+from hpcgym.workload.io.files import Errors, ReadOptions, check_errors, sha256_of
 from hpcgym.workload.load import GENERATORS, load_with_raw
 from hpcgym.workload.summary import warn_of_doubts
 
@@ -203,11 +203,8 @@ def _slices(
     elif is_trace(name):  # a trace is called by its name
         given = name
     machine = None if source.cluster is None else _machine(source.cluster, folder, of_machine)
-    errors = cast(Errors, source.errors)
-    workload, raw = load_with_raw(
-        given, source.clean, processors=source.processors, cluster=machine, errors=errors,
-        tz=source.tz,
-    )  # fmt: skip
+    how = ReadOptions(source.processors, cast(Errors, source.errors), tz=source.tz)
+    workload, raw = load_with_raw(given, source.clean, how, machine)
     if not generated:
         warn_of_doubts(workload, raw)
     if source.codes is not None and codes:

@@ -19,7 +19,7 @@ from typing import Any
 
 from hpcgym.errors import WorkloadError
 from hpcgym.files import bytes_of, json_of
-from hpcgym.workload.io.files import Reading, file_name, no_job
+from hpcgym.workload.io.files import Format, ReadOptions, file_name, no_job
 from hpcgym.workload.io.tables import from_pandas, told_processors
 from hpcgym.workload.model import Workload
 
@@ -35,7 +35,7 @@ def is_batsim(path: Path, head: bytes) -> bool:
     return named and head.lstrip()[:1] == b"{" and any(word in head for word in _TELLING)
 
 
-def read_batsim(path: Path, how: Reading) -> Workload:
+def read_batsim(path: Path, how: ReadOptions) -> Workload:
     """Read a workload of Batsim; see this module.
 
     Decimals of times are rounded to whole seconds and counted, as in tables.
@@ -107,3 +107,6 @@ def _row(job: dict[str, Any], delay: float, place: int) -> dict[str, Any]:
         "requested_time": walltime if walltime != 0 else -1,
         "requested_processors": job["res"],
     }
+
+
+FORMAT: Format = (is_batsim, read_batsim)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +16,8 @@ from hpcgym.naming import NAME_COLUMNS, printable
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from hpcgym.workload.model import Workload
 
 
 # --- Names and checksums of files -----------------------------------------------------------------
@@ -31,14 +33,21 @@ Errors = Literal["raise", "skip"]
 SKIPS = "; errors='skip', or --errors skip, drops and counts such lines"
 
 
+def check_errors(errors: str) -> None:
+    """Say so if ``errors`` is not one of the two ways to treat bad lines."""
+    if errors not in ("raise", "skip"):
+        raise WorkloadError(f"errors must be 'raise' or 'skip', not {errors!r}")
+
+
 @dataclass(frozen=True)
-class Reading:
+class ReadOptions:
     """How a file is read, whatever its format.
 
     Attributes
     ----------
     processors : size of the machine, instead of what the file tells.
     errors : what to do with a line that is no job.
+    format : name of the format, in :data:`hpcgym.workload.load.FORMATS`; None: as the file looks.
     tz : the time zone of dates without an offset, such as ``Europe/Berlin``; None: nobody said.
     fields : names of the fields of a dump of ``sacct -n``, which has no line of them; None: it has.
     cluster : name of the machine with nodes for which the jobs are read; None: there is none.
@@ -47,16 +56,29 @@ class Reading:
 
     processors: int | None = None
     errors: Errors = "raise"
+    format: str | None = None
     tz: str | None = None
     fields: tuple[str, ...] | None = None
     cluster: str | None = None
     resources: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        check_errors(self.errors)
 
-def check_errors(errors: str) -> None:
-    """Say so if ``errors`` is not one of the two ways to treat bad lines."""
-    if errors not in ("raise", "skip"):
-        raise WorkloadError(f"errors must be 'raise' or 'skip', not {errors!r}")
+
+#: How a file is read of which nobody says anything.
+AS_IT_LOOKS = ReadOptions()
+
+
+def names_in(fields: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    """Return names of fields, which a text has between commas; None where none are given."""
+    names = fields.split(",") if isinstance(fields, str) else fields
+    return None if names is None else tuple(names)
+
+
+#: What tells whether a file is of a format, by its path and first bytes, unpacked; and what reads
+#: one. Modules of readers call theirs ``FORMAT``.
+Format = tuple[Callable[[Path, bytes], bool], Callable[[Path, ReadOptions], "Workload"]]
 
 
 def is_table(path: Path) -> bool:

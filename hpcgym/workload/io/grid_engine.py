@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from hpcgym.naming import BINARY, NO_LIMIT, NO_LIMIT_S, Clock, amount_in
-from hpcgym.workload.io.files import Reading
+from hpcgym.workload.io.files import Format, ReadOptions
 from hpcgym.workload.io.log_lines import (
     MOST_KB,
     MOST_MB,
@@ -60,7 +60,7 @@ def is_grid_engine(head: bytes) -> bool:
     return False
 
 
-def read_grid_engine(path: Path, how: Reading) -> Workload:
+def read_grid_engine(path: Path, how: ReadOptions) -> Workload:
     """Read the accounting of Grid Engine; see this module.
 
     Processors are slots. Memory is h_vmem, else mem_free, of each slot.
@@ -82,7 +82,7 @@ def read_grid_engine(path: Path, how: Reading) -> Workload:
     return workload_of(log, columns, Clock(how.tz), "job_number", "task_number")
 
 
-def _read(path: Path, how: Reading) -> Log:
+def _read(path: Path, how: ReadOptions) -> Log:
     """Return the records of a log."""
     log = Log(path, how)
     names = (*_PLACES, "category", "pe_taskid", "maxvmem")
@@ -179,3 +179,6 @@ _TOLD: dict[str, tuple[Told, ...]] = {
         ("category", partial(_option, ("h_vmem", "mem_free", "m_mem_free"), _megabytes)),
     ),
 }
+
+
+FORMAT: Format = (lambda path, head: is_grid_engine(head), read_grid_engine)

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import lines_of
 from hpcgym.naming import NAME_COLUMNS, UNITS_PER_NODE, Clock, nearest_second, printable, seconds_in
-from hpcgym.workload.io.files import SKIPS, Reading, file_name, no_job
+from hpcgym.workload.io.files import SKIPS, ReadOptions, file_name, no_job
 from hpcgym.workload.io.tables import from_pandas
 from hpcgym.workload.model import MISSING, Workload
 
@@ -121,7 +121,7 @@ class Log:
     """
 
     path: Path
-    how: Reading
+    how: ReadOptions
     lines: list[int] = field(default_factory=list)
     fields: dict[str, list[str]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)

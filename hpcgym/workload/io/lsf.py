@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.naming import Clock
-from hpcgym.workload.io.files import Reading
+from hpcgym.workload.io.files import Format, ReadOptions
 from hpcgym.workload.io.log_lines import (
     Log,
     Told,
@@ -54,7 +54,7 @@ def is_lsf(head: bytes) -> bool:
     return begins_with(_RECORD, head)
 
 
-def read_lsf(path: Path, how: Reading) -> Workload:
+def read_lsf(path: Path, how: ReadOptions) -> Workload:
     """Read the accounting of LSF; see this module.
 
     Parameters
@@ -76,7 +76,7 @@ def read_lsf(path: Path, how: Reading) -> Workload:
     return workload_of(log, columns, Clock(how.tz), "jobId", "idx")
 
 
-def _read(path: Path, how: Reading) -> Log:
+def _read(path: Path, how: ReadOptions) -> Log:
     """Return the records of ends of jobs."""
     log = Log(path, how)
     rows = []
@@ -182,3 +182,6 @@ _TOLD: dict[str, tuple[Told, ...]] = {
     **{name: (told,) for name, told in told_by_hosts("execHosts", _slots).items()},
     "asked": (("numProcessors", above_0),),
 }
+
+
+FORMAT: Format = (lambda path, head: is_lsf(head), read_lsf)

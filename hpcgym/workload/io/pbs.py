@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from hpcgym.naming import BINARY, Clock, amount_in, nearest_second
-from hpcgym.workload.io.files import Reading
+from hpcgym.workload.io.files import Format, ReadOptions
 from hpcgym.workload.io.log_lines import (
     MOST_KB,
     Log,
@@ -63,7 +63,7 @@ def is_pbs(head: bytes) -> bool:
     return begins_with(_RECORD, head)
 
 
-def read_pbs(path: Path, how: Reading) -> Workload:
+def read_pbs(path: Path, how: ReadOptions) -> Workload:
     """Read an accounting log of PBS or Torque; see this module.
 
     Parameters
@@ -87,7 +87,7 @@ def read_pbs(path: Path, how: Reading) -> Workload:
     return workload_of(log, columns, clock, "id")
 
 
-def _read(path: Path, how: Reading) -> Log:
+def _read(path: Path, how: ReadOptions) -> Log:
     """Return the records of ends of jobs, with what those of their beginnings tell."""
     log = Log(path, how)
     records: list[tuple[str, int, re.Match[str]]] = []
@@ -282,3 +282,6 @@ _TOLD: dict[str, tuple[Told, ...]] = {
     "memory_mb": ((f"{_LIST}mem", _megabytes),),
 }
 _NAMES = ("user", "group", "account", "queue")
+
+
+FORMAT: Format = (lambda path, head: is_pbs(head), read_pbs)

@@ -24,7 +24,7 @@ from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import head_of
 from hpcgym.naming import NO_LIMIT, Clock, printable
 from hpcgym.workload.io import sacct_dependencies, sacct_fields, sacct_json, sacct_lines
-from hpcgym.workload.io.files import Reading
+from hpcgym.workload.io.files import AS_IT_LOOKS, Format, ReadOptions
 from hpcgym.workload.io.log_lines import GENERIC, Ints, Log, lasted, numbered, workload_of
 from hpcgym.workload.io.sacct_fields import NO_ID, JobId, job_id
 from hpcgym.workload.model import MISSING, Workload
@@ -39,7 +39,7 @@ def is_sacct(head: bytes) -> bool:
     return sacct_json.is_json(head) or sacct_lines.is_dump(head)
 
 
-def read_sacct(path: Path, how: Reading) -> Workload:
+def read_sacct(path: Path, how: ReadOptions) -> Workload:
     """Read a dump of ``sacct``; see this module.
 
     Parameters
@@ -65,20 +65,27 @@ def read_sacct(path: Path, how: Reading) -> Workload:
     return workload_of(log, columns, clock, "Cluster", _id(log))
 
 
-def throttles(path: Path) -> dict[int, int]:
-    """Return how many tasks of arrays may run at once, by array, as far as a dump tells.
+def throttles(path: Path) -> dict[int, int] | None:
+    """Return how many tasks of arrays may run at once, by array; None of a file that is no dump.
 
-    It tells of arrays that had tasks which had not started.
+    A dump tells it of arrays that had tasks which had not started.
 
     Raises
     ------
-    WorkloadError : as :func:`read_sacct`, of the lines and ids alone.
+    WorkloadError : as :func:`read_sacct`, of the lines and ids alone; no array has a throttle.
     """
-    ids = _records(path, Reading()).parsed("JobID", job_id, NO_ID)
-    return {one.number: one.at_once for one in ids if one.at_once}
+    if not is_sacct(head_of(path, WorkloadError)):
+        return None
+    ids = _records(path, AS_IT_LOOKS).parsed("JobID", job_id, NO_ID)
+    found = {one.number: one.at_once for one in ids if one.at_once}
+    if not found:
+        raise WorkloadError(
+            f"{path}: no line tells how many tasks of an array may run at once, as 7_[5-9%2]"
+        )
+    return found
 
 
-def _records(path: Path, how: Reading) -> Log:
+def _records(path: Path, how: ReadOptions) -> Log:
     """Return the records of a dump, of lines or in JSON."""
     if how.fields is None and sacct_json.is_json(head_of(path, WorkloadError)):
         return sacct_json.records_of(path, how)
@@ -314,3 +321,6 @@ def _after(log: Log, name: str, before: Ints, clock: Clock) -> Ints:
         if later >= before[place]:
             times[place] = later
     return times
+
+
+FORMAT: Format = (lambda path, head: is_sacct(head), read_sacct)

@@ -14,7 +14,7 @@ from typing import Any
 
 from hpcgym.errors import WorkloadError
 from hpcgym.files import bytes_of, json_of
-from hpcgym.workload.io.files import Reading
+from hpcgym.workload.io.files import ReadOptions
 from hpcgym.workload.io.log_lines import Log
 from hpcgym.workload.io.sacct_fields import UNLIMITED
 
@@ -28,7 +28,7 @@ def is_json(head: bytes) -> bool:
     return head.lstrip(b"\xef\xbb\xbf\r\n\t ")[:1] == b"{" and any(one in head for one in _TELLING)
 
 
-def records_of(path: Path, how: Reading) -> Log:
+def records_of(path: Path, how: ReadOptions) -> Log:
     """Return the jobs of a dump by the fields of ``sacct -P``, numbered from 1 in place of lines.
 
     Raises

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hpcgym.errors import WorkloadError
 from hpcgym.files.tables import csv_records
-from hpcgym.workload.io.files import Reading
+from hpcgym.workload.io.files import ReadOptions
 from hpcgym.workload.io.log_lines import Log
 from hpcgym.workload.io.sacct_fields import OPEN_STATES, STATES, STEP, is_step
 
@@ -91,7 +91,7 @@ def is_dump(head: bytes) -> bool:
     return known > 3 or (known > 2 and bool({"jobid", "jobidraw"} & names))
 
 
-def records_of(path: Path, how: Reading) -> Log:
+def records_of(path: Path, how: ReadOptions) -> Log:
     """Return the records of a dump; steps are counted, lines that are no records refused.
 
     Raises

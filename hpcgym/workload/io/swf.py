@@ -27,7 +27,7 @@ from hpcgym.files.writing import whole_text
 from hpcgym.naming import CORE, MEMORY, OWN_COLUMNS, SWF_COLUMNS
 from hpcgym.workload import model
 from hpcgym.workload.cleaning import size_by_jobs
-from hpcgym.workload.io.files import Errors, check_errors, is_table, no_job, stem
+from hpcgym.workload.io.files import Errors, Format, check_errors, is_table, no_job, stem
 from hpcgym.workload.io.swf_header import HeaderReader, header_lines
 
 # --- A line of the Standard Workload Format -------------------------------------------------------
@@ -396,3 +396,9 @@ class _Reader:
             self.header.number("UnixStartTime", str(self.path))
         except WorkloadError as error:
             warn_caller(f"{error}: when the trace began counts as unknown", WorkloadWarning)
+
+
+FORMAT: Format = (  # what is of no other format
+    lambda path, head: True,
+    lambda path, how: read_swf(path, errors=how.errors, processors=how.processors),
+)

@@ -308,3 +308,9 @@ def _column(series: pd.Series[Any], column: str, counts: dict[str, int]) -> NDAr
     if changed:
         counts[f"repaired: {column} rounded to a whole number"] = changed
     return nearest
+
+
+FORMAT: job_files.Format = (
+    lambda path, head: job_files.is_table(path),
+    lambda path, how: read_table(path, processors=how.processors, errors=how.errors, tz=how.tz),
+)
