@@ -126,7 +126,7 @@ class _AllRules(WeighedRules):
         once: those of a partition, a queue or QOS (qos:high>low), a user or a group. Put ';'
         between several. Stopped jobs wait again and run from the beginning; add ',cancel', and they
         do not run again, or ',suspend', and they go on later. With ',exempt=600' no run is stopped
-        in its first 600 s.
+        in its first 600 s; with ',grace=120' a job runs on for 120 s once it is to stop.
     dependencies none|after|closed-loop : When jobs that follow others (preceding_job, think_time)
         are submitted: when the log says (none); then, but not before the others have ended and the
         user has thought (after); or as soon as this is so, whatever the log says (closed-loop).

@@ -288,6 +288,8 @@ def _check_stops(case: Case, group: Sequence[str], failing: set[tuple[int, int]]
         mine = group[of[run]]
         told = end[run] - grace.get(mine, 0)
         ran = told - int(runs.start[run])
+        if ran < 0:
+            return [f"job {of[run]} has grace time from {told} s on, before it starts"]
         if ran < exempt.get(mine, 0):
             return [f"job {of[run]} is stopped after {ran} s; for {exempt[mine]} s nobody may"]
         if mine in grace:

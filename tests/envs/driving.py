@@ -257,6 +257,8 @@ PLACES: dict[str, dict[str, Any]] = {
                   "paid": "waiting"},
     "requeued": {"workload": stopping(), "preemption": "queue:2>3>4"},
     "cancelled": {"workload": stopping(), "preemption": "queue:2>3>4,cancel"},
+    "leaving": {"workload": stopping(), "preemption": "queue:2>3>4,grace=300"},
+    "leaving for good": {"workload": stopping(), "preemption": "queue:2>3>4,cancel,grace=3=300"},
     "suspended": {"workload": stopping(), "cluster": "4x2x2",
                   "preemption": "queue:2>3>4,suspend"},
     "slurm": {"backfill": "slurm:bf_interval=600"},
@@ -277,7 +279,7 @@ PLACES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 #: Places where no agent names each job.
 _OF_QUEUES = (
-    *("requeued", "cancelled", "suspended"),
+    *("requeued", "cancelled", "leaving", "leaving for good", "suspended"),
     *("slurm", "slurm after others", "slurm and stops", "slurm on nodes"),
 )
 #: Places where a rule may order the queue.
@@ -295,7 +297,7 @@ HIDE = (
     "starved first",
 )  # fmt: skip
 EXTRACTS = ("extract", "extract under quotas", "extract of users", "extract on nodes")
-STOPS = ("requeued", "cancelled", "suspended", "slurm and stops")
+STOPS = ("requeued", "cancelled", "leaving", "leaving for good", "suspended", "slurm and stops")
 STEERED: dict[str, dict[str, Any]] = {
     "limits": {"limits": limits_that_grow, "controls": ("power", "nodes"), "paid": "end"},
     "limits and weights": {"limits": limits_that_grow, "interval": 3, "power": "energy-bud",

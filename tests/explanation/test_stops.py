@@ -39,6 +39,16 @@ def test_who_took_its_node_is_named_and_nobody_else(mode: str) -> None:
     assert stops_of(pool, 2) == []
 
 
+def test_who_waited_as_its_grace_time_began_is_named() -> None:
+    """By hand: both urgent jobs wait from 5 s on, one is looked at after the other."""
+    for cluster in (None, "2x1x1"):
+        result = hpcgym.simulate(four(), cluster=cluster, preemption="queue:2>1,grace=7")
+        assert result.start.tolist() == [19, 22, 12, 17]
+        assert stops_of(result, 0) == [Stop("requeued", 0, 19, [4], [])]
+        assert stops_of(result, 1) == [Stop("requeued", 0, 12, [3, 4], [])]
+        assert "preemption" in hpcgym.validate_schedule(result)
+
+
 def test_who_began_anew_may_have_stopped_it() -> None:
     """By hand: 2 stops 1, beside it 3 starts, which 1 stops as it begins anew."""
     jobs = few_jobs(2, [0, 5, 11], [30, 10, 30], [2, 1, 1], job_number=[1, 2, 3], queue=[2, 3, 1])

@@ -16,7 +16,11 @@ from typer.testing import CliRunner
 import hpcgym
 from hpcgym.cli import app
 from hpcgym.errors import WorkloadError
+from hpcgym.machine import Partition
 from hpcgym.replay import Replay, facts_of, replay_on_slurm
+from hpcgym.replay.configuration import Node, scheduling_of
+from hpcgym.replay.private import private_slurm
+from hpcgym.workload.model import Workload
 
 JOBS = "lublin:jobs=40,processors=8,load=4,seed=4"  # of which 11 are back-filled
 
@@ -88,6 +92,46 @@ def test_whatever_ends_a_replay_nothing_is_left(signal: str, times: int, tmp_pat
     )
     assert done.stdout.split("\n") == ["nothing"] * times + [""], done.stderr
     assert not list(tmp_path.iterdir())
+
+
+@needs_slurm
+@pytest.mark.parametrize("mode", ["cancel", "requeue"])
+def test_who_is_stopped_has_grace_time_as_in_slurm(mode: str) -> None:
+    """Job 0 leaves from 10 s on, job 1 ends by itself by then, and job 2 starts when both have."""
+    partitions = (Partition("low", (0,), priority_tier=1), Partition("high", (0,), priority_tier=9))
+    settings = scheduling_of(hpcgym.Scheduler(backfill="slurm")) | {
+        "PreemptType": "preempt/partition_prio",
+        "PreemptMode": mode.upper(),
+        "PartitionName": "DEFAULT GraceTime=80",
+    }
+    settings["SchedulerParameters"] += ",preempt_youngest_first"
+    jobs = Workload.from_columns(
+        {
+            "submit_time": [0, 0, 10],
+            "run_time": [1000, 60, 50],
+            "requested_time": [1200, 1200, 600],
+            "requested_processors": [2, 2, 3],
+            "queue": [1, 1, 2],
+        },
+        processors=4,
+    )
+    rules = {"backfill": "slurm", "preemption": f"queue:2>1,{mode},grace=80"}
+    simulated = hpcgym.simulate(jobs, **rules)
+    assert simulated.start.tolist()[1:] == [0, 90]
+    stopped = simulated.end[0] if mode == "cancel" else simulated.lost.end[0]
+    assert stopped == 90
+    with private_slurm((Node(4),), settings, 30, partitions) as slurm:
+        slurm.begin(0)
+        for row, name in enumerate(["low", "low", "high"]):
+            slurm.advance(int(jobs.submit_time[row]))
+            asks = ["-n", str(jobs.requested_processors[row]), "-p", name]
+            slurm.submit(str(row), asks, int(jobs.requested_time[row]), int(jobs.run_time[row]))
+        slurm.advance(300)
+        first, other, last = sorted(slurm.records(), key=lambda record: record.name)
+    assert (other.state, other.end, last.state) == ("COMPLETED", 60, "COMPLETED")
+    assert (first.state, first.start) == ("PREEMPTED", 0)
+    assert 0 <= first.end - stopped <= 30  # Slurm looks every 30 s at who has to have gone
+    assert 0 <= last.start - first.end <= 30  # so often it back-fills
 
 
 @needs_slurm

@@ -279,6 +279,8 @@ RESTRICTED: dict[str, tuple[Workload, dict[str, Any], Any, list[str]]] = {
         for rule, text in (
             ("queue:1>2", "job 1 is stopped at 2 s, when no job that may stop it"),
             ("queue:2>1,cancel", "was stopped, and not cancelled"),
+            ("queue:2>1,grace=2", "job 1 has grace time from 0 s on, when no job that may stop it"),
+            ("queue:2>1,grace=3", "job 1 has grace time from -1 s on, before it starts"),
         )
     },
     "a lost run that is longer": (
