@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
@@ -140,7 +139,7 @@ def table_5_1(outcomes: Outcomes) -> pd.DataFrame:
 def _same_sign(ours: float, theirs: float, bounds: str) -> str:
     """Return whether two changes have the same sign: undecided if the interval of ours has 0."""
     if bounds != "-":
-        low, high = json.loads(bounds)
+        low, high = map(float, bounds.strip("[]").split(","))
         if low <= 0 <= high:
             return "undecided"
     return "yes" if ours * theirs > 0 else "no"

@@ -418,7 +418,8 @@ class EnergyFairshare(Study):
 
     Each of the 20 users with the most jobs saves 30 % of the energy, or wastes it, under EFS and
     FS+EFS (table 6.1). A second experiment has three users of Light-ESP (figures 6.2 and 6.3).
-    SDSC-SP2 takes two minutes of two cores. After an interruption, the same command goes on.
+    SDSC-SP2 and CEA-Curie take six minutes of a core. After an interruption, the same command goes
+    on.
 
     Examples
     --------
