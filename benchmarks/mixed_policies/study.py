@@ -369,13 +369,13 @@ def optimum(study: Study, parts: Parts, train: Sequence[int], points: int) -> pd
 #: Section 8.1.1: XNES from one start over the weights as they are, with the penalty of equation 6;
 #: where it starts, its steps and lambda are not printed.
 PLAIN = {"scale": "none", "samples": 0, "restarts": 1, "sigma": 1.0, "penalty": 1.0}
-#: Name of a search -> its set of features in ``hpcgym.agents.xnes``, how many, and settings. Those
-#: of the paper, and those of hpcgym, which scale weights by features and begin with random vectors.
-SEARCHES: dict[str, tuple[str, int, dict[str, Any]]] = {
-    "xnes3": ("xnes3", 3, PLAIN),
-    "xnes6": ("xnes6", 6, PLAIN),
-    "xnes3, scaled": ("xnes3", 3, {}),
-    "xnes6, scaled": ("xnes6", 6, {}),
+#: Name of a search -> its set of features in ``hpcgym.agents.xnes``, and settings. Those of the
+#: paper, and those of hpcgym, which scale weights by features and begin with random vectors.
+SEARCHES: dict[str, tuple[str, dict[str, Any]]] = {
+    "xnes3": ("xnes3", PLAIN),
+    "xnes6": ("xnes6", PLAIN),
+    "xnes3, scaled": ("xnes3", {}),
+    "xnes6, scaled": ("xnes6", {}),
 }
 
 SEED = 0
@@ -385,7 +385,7 @@ def searched(study: Study, name: str, budget: int) -> Floats:
     """Return the least mean BSLD of each week that a search finds with so many evaluations."""
     from hpcgym.agents.xnes import Xnes
 
-    features, _, how = SEARCHES[name]
+    features, how = SEARCHES[name]
     tau, rules = study.reading.tau_s, study.rules()
     search = Xnes(features, budget=budget, seed=SEED, scheduler=rules, tau=tau, **how)
     parts = list(study.weeks.values())
