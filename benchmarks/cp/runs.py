@@ -106,10 +106,10 @@ _EURORA = "eurora:days={days},load=1,seed={seed}"
 #: jobs wait on most days. KIT's log has no job names, so D is left to Eurora, as published.
 MACHINES = {
     "eurora": Machine(
-        "eurora", _EURORA, 10, 10, ("W", "D", "R"), LISTS, True, "ten times ten days"
+        "eurora", _EURORA, 10, 20, ("W", "D", "R"), LISTS, True, "twenty times ten days"
     ),
     "eurora-cph": Machine(
-        "eurora", _EURORA, 1, 12, ("W", "D", "R"), (*LISTS, *CPH), True, "twelve days"
+        "eurora", _EURORA, 2, 12, ("W", "D", "R"), (*LISTS, *CPH), True, "twelve times two days"
     ),
     "eurora-cp": Machine(
         "eurora", _EURORA, 0.4, 8, ("W", "D", "R"), PURE_CP, False, "shorter days of the same"

@@ -297,8 +297,8 @@ class Cp(Study):
     dispatcher NAME : A dispatcher of the list below; several times for several. Tables and pictures
         show only these; those of others are removed, but their outcomes are kept. [default: all]
     days N : How many days the jobs of each seed come in, before the load stretches them.
-        [default: 10 of eurora, 1 of eurora-cph, 0.4 of the others of Eurora, 3.5 of KIT]
-    seeds N : How many workloads are generated. [default: 10 of eurora, 12 of eurora-cph, 8 of
+        [default: 10 of eurora, 2 of eurora-cph, 0.4 of the others of Eurora, 3.5 of KIT]
+    seeds N : How many workloads are generated. [default: 20 of eurora, 12 of eurora-cph, 8 of
         eurora-cp and eurora-later, 5 of KIT]
 
     Examples
