@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from difflib import get_close_matches
 from fractions import Fraction
@@ -299,6 +299,12 @@ def so_many(number: int, total: int) -> str:
     ('. The same holds for 12 of 40 jobs', '')
     """
     return f". The same holds for {number:,} of {total:,} jobs" if number > 1 else ""
+
+
+def first_few(names: Sequence[str]) -> str:
+    """Return the first five names, and how many more there are."""
+    more = len(names) - 5
+    return ", ".join(names[:5]) + (f" and {more} more" if more > 0 else "")
 
 
 def duration(seconds: float) -> str:

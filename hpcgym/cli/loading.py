@@ -69,8 +69,7 @@ def fitting_on(workload: Workload, cluster: Cluster | None, drop: bool) -> Workl
     """Return the jobs that the empty machine holds: all, unless the others are to be dropped."""
     from hpcgym.workload import check_fits, fitting, needs_of, within_limits
     from hpcgym.workload.cleaning import clean
-    from hpcgym.workload.needs import check_partitions
-    from hpcgym.workload.partition_limits import check_limits
+    from hpcgym.workload.partitions import check_limits, check_partitions
 
     if cluster is None or not cluster.groups:
         processors = None if cluster is None else cluster.processors

@@ -76,7 +76,7 @@ def machines(
     """
     from hpcgym.machine import cluster_toml, find_cluster, machine_names
     from hpcgym.workload import load_workload
-    from hpcgym.workload.needs import machine_of_partitions
+    from hpcgym.workload.partitions import machine_of_partitions
 
     if speedups is not None:
         _tell_of_codes(speedups, format, output_file, picture)

@@ -12,14 +12,7 @@ import typer
 from hpcgym.cli import loading, names, options, output
 from hpcgym.cli.files import PRINTED, SCHEDULE
 from hpcgym.cli.groups import Several, grouped
-from hpcgym.cli.lineup import (
-    choices_of,
-    leave_out,
-    lineup,
-    pair_rules,
-    rules_of,
-    scheduler_names,
-)
+from hpcgym.cli.lineup import choices_of, leave_out, lineup, pair_rules, rules_of, scheduler_names
 from hpcgym.cli.tables import Format, Sheet, Table, show
 from hpcgym.errors import ApartError, HpcgymError, reworded
 from hpcgym.files.recorded import KEY

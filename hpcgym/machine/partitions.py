@@ -29,7 +29,7 @@ class Partition:
     """A set of nodes with a name, which jobs ask for; partitions may overlap.
 
     A job gets nodes of its partition alone, and must be one that it lets run, by time, nodes,
-    account, QOS and state (:mod:`hpcgym.workload.partition_limits`). ``priority_tier`` and
+    account, QOS and state (:mod:`hpcgym.workload.partitions`). ``priority_tier`` and
     ``priority_factor`` count where a slurm.conf is the scheduler
     (:mod:`hpcgym.scheduler.slurm_conf`). ``qos`` is read from it (its man page,
     "PARTITION CONFIGURATION"), and no simulation goes by it yet.
@@ -39,7 +39,7 @@ class Partition:
     name : what jobs call it.
     nodes : numbers of its nodes in the machine, ascending; without any no job can run in it.
     default : whether jobs that name no partition are in it, where they are loaded with the machine
-        (:func:`hpcgym.workload.partition_limits.in_default_partition`).
+        (:func:`hpcgym.workload.partitions.in_default_partition`).
     max_time_s, default_time_s : the longest that a job may ask for, and what one asks for that does
         not say [s]; None: no limit, or the longest.
     min_nodes, max_nodes : of a job: on the most, and the fewest, that hold it; no most if None.
@@ -91,7 +91,7 @@ class Partition:
             )
 
 
-def checked_partitions(partitions: Any, n_nodes: int) -> tuple[Partition, ...]:
+def all_checked(partitions: Any, n_nodes: int) -> tuple[Partition, ...]:
     """Return partitions of a machine as a tuple, or say what is wrong with them."""
     found = named_once(partitions, Partition, "partitions", "Partition after Partition")
     for one in found:

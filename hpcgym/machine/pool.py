@@ -12,13 +12,7 @@ from numpy.typing import NDArray
 
 import hpcgym.naming as naming
 from hpcgym.errors import HpcgymError, check_whole, real, seconds, watts
-from hpcgym.machine.partitions import (
-    MOST_NODES,
-    Partition,
-    checked_partitions,
-    named_once,
-    names_of_nodes,
-)
+from hpcgym.machine.partitions import MOST_NODES, Partition, all_checked, named_once, names_of_nodes
 from hpcgym.machine.power import Level, NodePower
 
 # --- Groups of equal nodes, and what a node has of each resource ----------------------------------
@@ -165,7 +159,7 @@ class Cluster:
         settle(self, "processors", _processors(self.processors, self.groups))
         settle(self, "queues", _queues(self.queues))
         settle(self, "levels", named_once(self.levels, Level, "levels", "Level above Level"))
-        settle(self, "partitions", checked_partitions(self.partitions, self.nodes))
+        settle(self, "partitions", all_checked(self.partitions, self.nodes))
         for what, given in (
             ("levels stand above", self.levels),
             ("partitions are of", self.partitions),

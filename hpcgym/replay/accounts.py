@@ -17,8 +17,8 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.restrictions import COLUMNS, Quota
+from hpcgym.workload.io.swf_header import called_in
 from hpcgym.workload.model import Workload
-from hpcgym.workload.needs import called_in
 
 # --- Quotas as limits of Slurm --------------------------------------------------------------------
 

@@ -40,8 +40,9 @@ from hpcgym.simulation.restricted import nodes_in
 from hpcgym.simulation.run import simulate
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload import Workload
+from hpcgym.workload.io.swf_header import called_in, partitions_of
 from hpcgym.workload.model import MISSING
-from hpcgym.workload.needs import called_in, demands_of, partitions_of
+from hpcgym.workload.needs import demands_of
 
 if TYPE_CHECKING:
     import pandas as pd

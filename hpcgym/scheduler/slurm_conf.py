@@ -7,19 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from hpcgym.errors import (
-    HpcgymError,
-    HpcgymWarning,
-    Remarks,
-    warn_caller,
-    warn_of_file,
-)
-from hpcgym.machine.slurm import (
-    OtherSetting,
-    SlurmConf,
-    WrongSettingError,
-    read_slurm_conf,
-)
+from hpcgym.errors import HpcgymError, HpcgymWarning, Remarks, warn_caller, warn_of_file
+from hpcgym.machine.slurm import OtherSetting, SlurmConf, WrongSettingError, read_slurm_conf
 from hpcgym.machine.slurm.lines import minutes_text
 from hpcgym.naming import MOST_NICE, WEEK_S
 from hpcgym.scheduler import slurm_assoc, slurm_qos

@@ -43,8 +43,8 @@ from hpcgym.simulation.restricted import nodes_in
 from hpcgym.simulation.results import as_came
 from hpcgym.workload.checks import needs_on
 from hpcgym.workload.followers import followed, think_times
+from hpcgym.workload.io.swf_header import partitions_of
 from hpcgym.workload.model import Workload
-from hpcgym.workload.needs import partitions_of
 
 #: Estimates of run times that it has, besides lists and predictors in Python.
 _ESTIMATES = re.compile(r"requested|double-requested|clairvoyant|ave\d+|user-ratio|typical-ratio")

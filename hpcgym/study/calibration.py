@@ -25,7 +25,8 @@ from hpcgym.progress import Progress, silent
 from hpcgym.schedule.result import recorded
 from hpcgym.scheduler.restrictions import COLUMNS, Quota
 from hpcgym.simulation.run import simulate
-from hpcgym.workload.needs import needs_of, partitions_of, units_held
+from hpcgym.workload.io.swf_header import partitions_of
+from hpcgym.workload.needs import needs_of, units_held
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -255,7 +256,7 @@ def limits_of(workload: Workload) -> Iterator[tuple[str, tuple[Quota, ...]]]:
         for bound, amount in (("processors", workload.requested_processors), ("jobs", one)):
             most = int(most_at_once(workload, keys, amount).max())
             words = f"at most {most:,} {bound} of each {name} run at once"
-            yield words, (Quota.parse(f"{column}:{bound}={most}"),)
+            yield words, (Quota((column,), (), **{bound: most}, spares=()),)
     names, keys = np.unique(partitions_of(workload), return_inverse=True)
     most_of = most_at_once(workload, keys.reshape(-1), workload.requested_processors)
     each = {name: most for name, most in zip(names, most_of.tolist(), strict=True) if name}

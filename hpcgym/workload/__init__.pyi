@@ -21,8 +21,8 @@ from .load import load_workload as load_workload
 from .model import Initial as Initial
 from .model import Workload as Workload
 from .needs import check_fits as check_fits
-from .needs import expected_waits as expected_waits
 from .needs import fitting as fitting
 from .needs import needs_of as needs_of
-from .partition_limits import with_whole_nodes as with_whole_nodes
-from .partition_limits import within_limits as within_limits
+from .needs import with_whole_nodes as with_whole_nodes
+from .partitions import expected_waits as expected_waits
+from .partitions import within_limits as within_limits

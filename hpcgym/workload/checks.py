@@ -9,8 +9,8 @@ from hpcgym._engine import FOREVER
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.machine.pool import ANY_NUMBER, Cluster
 from hpcgym.workload.model import MAX_TIME, Workload
-from hpcgym.workload.needs import check_fits, check_partitions, needs_of
-from hpcgym.workload.partition_limits import check_limits, warn_of_shared
+from hpcgym.workload.needs import check_fits, needs_of, warn_of_shared
+from hpcgym.workload.partitions import check_limits, check_partitions
 
 
 def check_jobs(workload: Workload, processors: int) -> None:

@@ -16,13 +16,13 @@ from hpcgym.machine.files import find_cluster
 from hpcgym.workload import archive
 from hpcgym.workload.cleaning import clean as clean_workload
 from hpcgym.workload.cleaning import fills_times, filter_names, warn_of_ignored
-from hpcgym.workload.io.files import AS_IT_LOOKS, Errors, Format, ReadOptions, is_table, names_in
+from hpcgym.workload.io.files import Errors, Format, ReadOptions, is_table, names_in
 from hpcgym.workload.model import Workload
-from hpcgym.workload.partition_limits import (
+from hpcgym.workload.needs import with_whole_nodes
+from hpcgym.workload.partitions import (
     in_default_partition,
     in_partitions_of_queues,
     with_default_times,
-    with_whole_nodes,
 )
 
 if TYPE_CHECKING:
@@ -39,15 +39,8 @@ if TYPE_CHECKING:
 
 #: Name -> the module that reads it, in the order in which files are compared with formats. Each is
 #: imported when it is needed, and has a :data:`hpcgym.workload.io.files.Format`.
-FORMATS = {
-    "sacct": "sacct",
-    "pbs": "pbs",
-    "lsf": "lsf",
-    "grid-engine": "grid_engine",
-    "batsim": "batsim",
-    "table": "tables",
-    "swf": "swf",
-}
+FORMATS = {"sacct": "sacct", "pbs": "pbs", "lsf": "lsf", "grid-engine": "grid_engine"}
+FORMATS |= {"batsim": "batsim", "table": "tables", "swf": "swf"}
 
 
 def _format(name: str) -> Format:
@@ -161,8 +154,8 @@ def as_workload(
 
 def load_with_raw(
     source: str | os.PathLike[str] | pd.DataFrame | Workload,
-    clean: str | Sequence[str] = "default",
-    how: ReadOptions = AS_IT_LOOKS,
+    clean: str | Sequence[str],
+    how: ReadOptions,
     cluster: Cluster | str | int | os.PathLike[str] | None = None,
     follows: bool = False,
 ) -> tuple[Workload, Workload]:

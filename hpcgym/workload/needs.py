@@ -1,4 +1,4 @@
-"""What jobs need of a machine: partitions, units, what each unit takes, which nodes have it.
+"""What jobs ask of a machine: units, what each unit takes, which nodes hold it, and whole nodes.
 
 A machine is here what its nodes have: ``resources``, the types in order, and ``capacity``, an array
 with a row for each node, as :class:`hpcgym.machine.Cluster` has them.
@@ -6,129 +6,33 @@ with a row for each node, as :class:`hpcgym.machine.Cluster` has them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
-from hpcgym.machine import Cluster, NodeGroup, Partition
+from hpcgym.machine import Cluster, Partition
 from hpcgym.machine.pool import ANY_NUMBER
-from hpcgym.naming import CORE, MEMORY, PARTITION, UNITS_PER_NODE, near_name, so_many
-from hpcgym.workload.cleaning import most_busy
-from hpcgym.workload.io.swf_header import names_of
-from hpcgym.workload.model import MISSING, Workload
+from hpcgym.naming import (
+    CORE,
+    MEMORY,
+    PARTITION,
+    UNITS_PER_NODE,
+    counted,
+    first_few,
+    near_name,
+    so_many,
+)
+from hpcgym.workload.io.swf_header import partitions_of
+from hpcgym.workload.model import Workload, read_only
 
-# --- Partitions that jobs name, and a machine that has them ---------------------------------------
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
-
-def partitions_of(workload: Workload) -> NDArray[np.object_]:
-    """Return the partition that each job names, (n_jobs,): a name, or the number; "" of none."""
-    return called_in(workload, "partition")
-
-
-def called_in(workload: Workload, column: str) -> NDArray[np.object_]:
-    """Return what the number of each job in a column is called, (n_jobs,): as partitions are."""
-    numbers, place = np.unique(workload.columns[column], return_inverse=True)
-    names = names_of(workload, column)
-    texts = [names.get(n, str(n)) if n >= 0 else "" for n in numbers.tolist()]
-    return np.array(texts, dtype=object)[place.reshape(-1)]
-
-
-def in_others(named: NDArray[np.object_], partitions: Sequence[str]) -> NDArray[np.bool_]:
-    """Return which jobs are in partitions that the machine does not have, (n_jobs,).
-
-    None are where all are: then the log's partitions are not the machine's, and do not count.
-
-    Parameters
-    ----------
-    named : of :func:`partitions_of`.
-    partitions : names of the machine's.
-    """
-    known = np.isin(named, list(partitions))
-    others: NDArray[np.bool_] = ~known & (named != "")
-    return others if known.any() else np.zeros_like(others)
-
-
-def check_partitions(workload: Workload, partitions: Sequence[str]) -> None:
-    """Say so if a job names a partition that the machine does not have.
-
-    Parameters
-    ----------
-    workload : the jobs.
-    partitions : names of the machine's; none: it has all jobs in one.
-
-    Raises
-    ------
-    WorkloadError : it names the first such job, and says how many there are.
-
-    Warns
-    -----
-    WorkloadWarning : no job is in a partition of the machine, so that each may have any nodes.
-    """
-    if not partitions or not len(workload):
-        return
-    named = partitions_of(workload)
-    if not np.isin(named, list(partitions)).any():
-        said = first_few(sorted({*named} - {""}))
-        warn_caller(
-            f"{workload.name}: its jobs are in none of the machine's partitions"
-            f" ({first_few(partitions)}){said and f', but in {said}'}; each may have any nodes",
-            WorkloadWarning,
-        )
-        return
-    strange = in_others(named, partitions)
-    if strange.any():
-        job = int(strange.argmax())
-        raise WorkloadError(
-            f"{workload.name}: {workload.called(job)} is in partition {named[job]!r}, which the"
-            f" machine lacks; it has {', '.join(partitions)}. The same holds for"
-            f" {np.count_nonzero(strange):,} of {len(workload):,} jobs"
-        )
-
-
-def first_few(names: Sequence[str]) -> str:
-    """Return the first five names, and how many more there are."""
-    more = len(names) - 5
-    return ", ".join(names[:5]) + (f" and {more} more" if more > 0 else "")
-
-
-def machine_of_partitions(workload: Workload) -> Cluster:
-    """Return a machine with the partitions that a log names, each one node of its own.
-
-    A partition is as large as the log shows it busy at once, or as its largest job. So sites of a
-    grid, or machines of a centre, are simulated side by side.
-
-    Parameters
-    ----------
-    workload : jobs with partitions; those without may have any node.
-
-    Raises
-    ------
-    WorkloadError : no job names a partition.
-
-    Examples
-    --------
-    >>> import hpcgym
-    >>> from hpcgym.workload.needs import machine_of_partitions
-    >>> jobs = hpcgym.load_workload("lublin:jobs=4,processors=8,seed=0")
-    >>> machine_of_partitions(jobs.with_columns(partition=[1, 1, 2, 2])).nodes
-    2
-    """
-    named = partitions_of(workload)
-    names = [name for name in dict.fromkeys(named.tolist()) if name]
-    if not names:
-        raise WorkloadError(f"{workload.name}: no job names a partition")
-    groups = []
-    for name in names:
-        jobs = workload.take(named == name)
-        size = max(most_busy(jobs.columns), int(jobs.requested_processors.max()))
-        groups.append(NodeGroup(name, 1, {CORE: size}))
-    partitions = [Partition(name, (node,)) for node, name in enumerate(names)]
-    return Cluster(groups=tuple(groups), partitions=tuple(partitions), name=workload.name)
-
-
-# --- What jobs need of a machine with nodes -------------------------------------------------------
+# --- What jobs ask for, and which nodes hold it ---------------------------------------------------
 
 #: The reasons by which :func:`fitting` counts the jobs that it drops.
 FITS_NOWHERE = "dropped: fits no empty machine"
@@ -251,6 +155,21 @@ def check_fits(
     )
 
 
+def in_others(named: NDArray[np.object_], partitions: Sequence[str]) -> NDArray[np.bool_]:
+    """Return which jobs are in partitions that the machine does not have, (n_jobs,).
+
+    None are where all are: then the log's partitions are not the machine's, and do not count.
+
+    Parameters
+    ----------
+    named : of :func:`partitions_of`.
+    partitions : names of the machine's.
+    """
+    known = np.isin(named, list(partitions))
+    others: NDArray[np.bool_] = ~known & (named != "")
+    return others if known.any() else np.zeros_like(others)
+
+
 def fitting(
     workload: Workload,
     resources: Sequence[str],
@@ -323,53 +242,188 @@ def _kinds_of(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
     return rows[one_of], kind
 
 
-def expected_waits(workload: Workload, queues: Mapping[str, float]) -> NDArray[np.float64]:
-    """Return how long each job is expected to wait, by its queue.
+def fewest_nodes(workload: Workload, cluster: Cluster, one: Partition) -> NDArray[np.int64]:
+    """Return on how many nodes of a partition jobs need at least, (n_jobs,) int64.
 
-    The numbers of queues get their names from the lines ``Queue`` of the workload's header, such
-    as ``1 debug``: the name is the word after the number, or all words after it, and upper and
-    lower case are the same.
+    Those that all of its nodes do not hold need one more than it has.
+    """
+    fewest = np.empty(len(workload), np.int64)
+    for rows, units, held in _kinds(workload, cluster, one):
+        together = np.cumsum(np.sort(held)[::-1])
+        fewest[rows] = np.searchsorted(together, units) + 1
+    return fewest
 
-    Parameters
-    ----------
-    workload : the jobs.
-    queues : name -> expected wait [s], of the machine.
 
-    Returns
-    -------
-    (n_jobs,) float64 [s]: the largest of ``queues`` for a job whose queue is none of them; 1 for
-    all jobs if ``queues`` is empty.
+def most_nodes(workload: Workload, cluster: Cluster, one: Partition) -> NDArray[np.int64]:
+    """Return on how many nodes of a partition jobs can be at most, a unit on each, (n_jobs,)."""
+    most = np.empty(len(workload), np.int64)
+    for rows, units, held in _kinds(workload, cluster, one):
+        most[rows] = np.minimum(units, np.count_nonzero(held))
+    return most
+
+
+def _kinds(
+    workload: Workload, cluster: Cluster, one: Partition
+) -> Iterator[tuple[Mask, NDArray[np.int64], NDArray[np.int64]]]:
+    """Return jobs whose units are alike, (n_jobs,) bool, by what these ask for.
+
+    With them, how many units each of them has, and how many such each empty node of a partition
+    holds.
+    """
+    needs = needs_of(workload, cluster.resources)
+    capacity = cluster.capacity[list(one.nodes)]
+    demands, kind = np.unique(needs[:, 1:], axis=0, return_inverse=True)
+    for place, demand in enumerate(demands):
+        mine = kind.reshape(-1) == place
+        yield mine, needs[mine, 0], units_on(capacity, demand)
+
+
+# --- Whole nodes, which exclusive partitions give -------------------------------------------------
+#
+# Each unit of such a job is a node: all of its cores and generic resources, and as much memory as
+# the job asks for there. So nobody else has anything of it.
+
+_RAISED = "repaired: processors raised to those of whole nodes, since its partition is exclusive"
+_WHOLE = "OverSubscribe=EXCLUSIVE, or select/linear"
+_UNITS = ""  # no resource has this name
+
+# workload -> the machine for which it was last looked at: many simulations of it look once
+_LOOKED: WeakKeyDictionary[Workload, Cluster] = WeakKeyDictionary()
+
+
+def with_whole_nodes(workload: Workload, cluster: Cluster) -> Workload:
+    """Return the jobs with whole nodes where their partitions are exclusive.
+
+    A job has the fewest nodes that hold it, and MinNodes at least. Jobs that their partition does
+    not hold stay as they are, and so do all where one asks for an unknown number of processors.
 
     Warns
     -----
-    WorkloadWarning : jobs are in queues that are none of ``queues``; it names both.
+    WorkloadWarning : the nodes of such partitions have not all as many cores; their jobs stay as
+        they are.
     """
-    if not queues:
-        return np.ones(len(workload))
-    known = {name.casefold(): wait for name, wait in queues.items()}
-    waits = np.full(len(workload), max(known.values()), dtype=np.float64)
-    strange = workload.queue != MISSING
-    names = names_of(workload, "queue")
-    for number, name in names.items():
-        wait = known.get(name.casefold(), known.get(name.casefold().split()[0]))
-        if wait is not None:
-            at = workload.queue == number
-            waits[at] = wait
-            strange &= ~at
-    if strange.any():
-        numbers = np.unique(workload.queue[strange]).tolist()
-        warn_caller(_strange_queues(numbers, names, queues), WorkloadWarning)
-    return waits
+    unlike = [
+        one.name for one in cluster.partitions if one.exclusive and not _are_alike(cluster, one)
+    ]
+    sharing = int(np.isin(partitions_of(workload), unlike).sum()) if unlike else 0
+    if sharing:
+        plural = "s" if len(unlike) > 1 else ""
+        warn_caller(
+            f"{workload.name}: {counted(sharing, 'job')} of partition{plural} {first_few(unlike)}"
+            f" may share nodes: whole nodes ({_WHOLE}) are given where all nodes of a"
+            " partition have as many cores",
+            WorkloadWarning,
+        )
+    return _with_whole_nodes(workload, cluster)
 
 
-def _strange_queues(
-    numbers: Sequence[int], names: Mapping[int, str], queues: Mapping[str, float]
-) -> str:
-    """Return the message that jobs are in queues which the machine does not have."""
-    told = ", ".join(repr(names[number]) if number in names else str(number) for number in numbers)
-    named = all(number in names for number in numbers)
-    hint = "" if named else "; SWF tells the names of numbers; in tables, write names"
-    return (
-        f"jobs are in queues that the machine does not have, {told}: the longest wait of its own"
-        f" ({', '.join(queues)}) is expected of them, {max(queues.values()):g} s{hint}"
+def _with_whole_nodes(workload: Workload, cluster: Cluster) -> Workload:
+    exclusive = [
+        one
+        for one in cluster.partitions
+        if one.exclusive and one.nodes and _are_alike(cluster, one)
+    ]
+    known = workload.units is not None or bool((workload.requested_processors > 0).all())
+    if not exclusive or not known:
+        return workload
+    named = np.where(lacking(workload, cluster.resources), "", partitions_of(workload))
+    asked = _asked(workload, cluster)
+    given = {name: amount.copy() for name, amount in asked.items()}
+    for one in exclusive:
+        rows = np.flatnonzero(named == one.name)
+        if len(rows):
+            _give(given, rows, workload.take(rows), cluster, one)
+    if all(np.array_equal(amount, given[name]) for name, amount in asked.items()):
+        return workload
+    units = read_only(given.pop(_UNITS))
+    requested = read_only(units * given[CORE])
+    whole = replace(
+        workload,
+        columns={**workload.columns, "requested_processors": requested},
+        units=units,
+        per_unit={name: read_only(amount) for name, amount in given.items() if amount.any()},
     )
+    raised = int(np.count_nonzero(requested != workload.requested_processors))
+    return whole.counted({_RAISED: raised})
+
+
+def warn_of_shared(workload: Workload, cluster: Cluster) -> None:
+    """Warn if jobs of exclusive partitions do not ask for whole nodes, and so share them.
+
+    It is worked out once for a workload and a machine, however often they are simulated.
+
+    Warns
+    -----
+    WorkloadWarning : as told.
+    """
+    if _LOOKED.get(workload) is cluster:
+        return
+    _LOOKED[workload] = cluster
+    if _with_whole_nodes(workload, cluster) is not workload:
+        warn_caller(
+            f"{workload.name}: jobs share nodes of partitions that give whole ones ({_WHOLE}): load"
+            " the jobs with cluster=, or see hpcgym.workload.with_whole_nodes",
+            WorkloadWarning,
+        )
+
+
+def _asked(workload: Workload, cluster: Cluster) -> dict[str, Ints]:
+    """Return units of jobs, and of each resource what a unit asks for, (n_jobs,) each.
+
+    The resources are those of the jobs and of the machine, cores first.
+    """
+    units, demands = demands_of(workload)
+    none = dict.fromkeys((CORE, *cluster.node_resources), np.zeros(len(workload), np.int64))
+    of_processors = workload.units is None  # whose memory counts on machines that have it alone
+    kept = {name: a for name, a in demands.items() if name in none or not of_processors}
+    return {_UNITS: units, **none, **kept}
+
+
+def _are_alike(cluster: Cluster, one: Partition) -> bool:
+    """Tell whether all nodes of a partition have as many cores.
+
+    Then whoever has all of these has the node alone, whatever else it has.
+    """
+    cores = cluster.capacity[list(one.nodes), 0]
+    return bool((cores == cores[:1]).all())
+
+
+def _give(
+    given: dict[str, Ints], rows: Ints, jobs: Workload, cluster: Cluster, one: Partition
+) -> None:
+    """Let units of a partition's jobs, which stand at some rows, be nodes, so many each.
+
+    What all nodes have alike a unit has, and of memory and the rest as much as its job has on the
+    node with most of it.
+    """
+    nodes = _whole_nodes(jobs, cluster, one)
+    rows, nodes = rows[nodes > 0], nodes[nodes > 0]
+    together = -(-given[_UNITS][rows] // nodes)  # the most units on one node
+    had = cluster.capacity[list(one.nodes), : len(cluster.node_resources)]
+    for name, amounts in zip(cluster.node_resources, had.T, strict=True):
+        if name == MEMORY or (amounts != amounts[0]).any():
+            given[name][rows] *= together
+        elif amounts[0] != ANY_NUMBER:
+            given[name][rows] = amounts[0]
+    if MEMORY in given and MEMORY not in cluster.node_resources:
+        given[MEMORY][rows] *= together
+    given[_UNITS][rows] = nodes
+
+
+def _whole_nodes(workload: Workload, cluster: Cluster, one: Partition) -> Ints:
+    """Return the fewest nodes of a partition that hold equal parts of a job, (n_jobs,); 0: none do.
+
+    They are ``min_nodes`` at least, where it has so many units.
+    """
+    least = np.minimum(one.min_nodes, most_nodes(workload, cluster, one))
+    whole = np.zeros(len(workload), np.int64)
+    number = np.arange(1, len(one.nodes) + 1)
+    for rows, units, held in _kinds(workload, cluster, one):
+        hold = number * np.sort(held)[::-1]  # so many of the largest nodes, each the same
+        asked = list(zip(units.tolist(), least[rows].tolist(), strict=True))
+        found = {}
+        for so_many_units, at_least in set(asked):
+            enough = (hold >= so_many_units) & (number >= at_least)
+            found[so_many_units, at_least] = int(enough.argmax()) + 1 if enough.any() else 0
+        whole[rows] = [found[one] for one in asked]
+    return whole

@@ -28,9 +28,10 @@ from hpcgym.machine import (
 )
 from hpcgym.machine.partitions import names_of_nodes, nodes_of_text, text_of_nodes
 from hpcgym.validation.validate import ScheduleError
+from hpcgym.workload.io.swf_header import partitions_of
 from hpcgym.workload.model import Workload
-from hpcgym.workload.needs import fitting, machine_of_partitions, needs_of, partitions_of
-from hpcgym.workload.partition_limits import check_limits
+from hpcgym.workload.needs import fitting, needs_of
+from hpcgym.workload.partitions import check_limits, machine_of_partitions
 
 GROUPS = (NodeGroup("thin", 3, {"core": 4}), NodeGroup("gpu", 2, {"core": 2, "gpu": 1}))
 BATCH, DEBUG = Partition("batch", (0, 1, 2)), Partition("debug", (2, 3), priority_tier=10)

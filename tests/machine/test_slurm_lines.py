@@ -19,7 +19,7 @@ from hpcgym.machine.partitions import hosts, text_of_hosts
 from hpcgym.machine.pool import ANY_NUMBER
 from hpcgym.machine.slurm import SlurmConf, read_slurm_conf
 from hpcgym.workload import Workload
-from hpcgym.workload.partition_limits import with_whole_nodes
+from hpcgym.workload.needs import with_whole_nodes
 
 MAIN = "NodeName=n[1-4] CPUs=8\nPartitionName=main Nodes=ALL\n"
 

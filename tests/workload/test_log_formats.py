@@ -90,6 +90,11 @@ def test_nodes_of_jobs_of_pbs(
     )  # fmt: skip
 
 
+def test_memory_of_pbs_that_no_machine_has_is_refused(tmp_path: Path) -> None:
+    line = PRO.replace("mem=600mb", "mem=999999999999999tb", 1)
+    refused(tmp_path / "log", line, "line 1: Resource_List.mem is .*, more than any machine has")
+
+
 def test_logs_of_pbs(tmp_path: Path) -> None:
     path = tmp_path / "20050606"
     path.write_text("\n".join([*OTHERS, TORQUE, PRO]) + "\n")

@@ -29,8 +29,8 @@ from hpcgym.workload import (
     with_whole_nodes,
     within_limits,
 )
-from hpcgym.workload.needs import units_held
-from hpcgym.workload.partition_limits import OVER_LIMITS, fewest_nodes, most_nodes
+from hpcgym.workload.needs import fewest_nodes, most_nodes, units_held
+from hpcgym.workload.partitions import OVER_LIMITS
 
 RESOURCES = ("core", "mem", "gpu")
 CAPACITY = np.array([[4, 1000, 0]] * 3 + [[8, 4000, 2]])

@@ -22,7 +22,7 @@ from hpcgym.machine import Cluster
 from hpcgym.naming import JOB_COLUMNS
 from hpcgym.workload import Workload, from_pandas, read_swf, read_table, write_table
 from hpcgym.workload.model import REORDERED, kind_of
-from hpcgym.workload.needs import expected_waits
+from hpcgym.workload.partitions import expected_waits
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*does not say how large its machine was")
 

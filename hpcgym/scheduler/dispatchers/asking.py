@@ -25,7 +25,7 @@ from hpcgym.scheduler.allocations import BY_DEMAND, RANDOM
 from hpcgym.scheduler.dispatchers.view import PassView
 from hpcgym.scheduler.rules import MEASURED, MOST_DISPATCH_TIME
 from hpcgym.workload.model import Workload
-from hpcgym.workload.needs import expected_waits
+from hpcgym.workload.partitions import expected_waits
 
 if TYPE_CHECKING:
     from hpcgym._engine import Simulation

@@ -66,10 +66,6 @@ class ReadOptions:
         check_errors(self.errors)
 
 
-#: How a file is read of which nobody says anything.
-AS_IT_LOOKS = ReadOptions()
-
-
 def names_in(fields: str | Sequence[str] | None) -> tuple[str, ...] | None:
     """Return names of fields, which a text has between commas; None where none are given."""
     names = fields.split(",") if isinstance(fields, str) else fields

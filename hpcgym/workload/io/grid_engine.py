@@ -18,20 +18,8 @@ from typing import Any
 import numpy as np
 
 from hpcgym.naming import BINARY, NO_LIMIT, NO_LIMIT_S, Clock, amount_in
+from hpcgym.workload.io import log_lines as logs
 from hpcgym.workload.io.files import Format, ReadOptions
-from hpcgym.workload.io.log_lines import (
-    MOST_KB,
-    MOST_MB,
-    Log,
-    Told,
-    bounded,
-    lasted,
-    numbered,
-    processors,
-    task_of,
-    whole_in,
-    workload_of,
-)
 from hpcgym.workload.model import MISSING, Workload
 
 #: Fields before ``category`` that are read, by their places; names as in accounting(5).
@@ -61,30 +49,20 @@ def is_grid_engine(head: bytes) -> bool:
 
 
 def read_grid_engine(path: Path, how: ReadOptions) -> Workload:
-    """Read the accounting of Grid Engine; see this module.
+    """Read the accounting of Grid Engine as :func:`hpcgym.workload.io.pbs.read_pbs` a log of PBS.
 
     Processors are slots. Memory is h_vmem, else mem_free, of each slot.
-
-    Parameters
-    ----------
-    path : of the file, plain or gzip.
-    how : as it is read; ``tz`` only says in which zone the site's clocks ran.
-
-    Raises
-    ------
-    WorkloadError : a file that cannot be read; a line that is no record, or a wrong one, unless
-        such lines are skipped; no job that ended.
     """
     log = _read(path, how)
     log.drop(list(map(_no_job, log.texts("pe_taskid"), log.texts("start_time"))))
     log.drop_copies()
     columns = log.settled(_columns(log))
-    return workload_of(log, columns, Clock(how.tz), "job_number", "task_number")
+    return logs.workload_of(log, columns, Clock(how.tz), "job_number", "task_number")
 
 
-def _read(path: Path, how: ReadOptions) -> Log:
+def _read(path: Path, how: ReadOptions) -> logs.Log:
     """Return the records of a log."""
-    log = Log(path, how)
+    log = logs.Log(path, how)
     names = (*_PLACES, "category", "pe_taskid", "maxvmem")
     log.fields = {name: [] for name in names}
     for line, text, hint in log.texts_of_lines("an accounting file of Grid Engine"):
@@ -110,23 +88,25 @@ def _no_job(slave: str, start: str) -> str:
     return "failed before it started" if start in ("", "0") else ""
 
 
-def _columns(log: Log) -> dict[str, Any]:
+def _columns(log: logs.Log) -> dict[str, Any]:
     """Return the columns of jobs, (n,) each; times in seconds since 1970; -1 is unknown."""
     columns: dict[str, Any] = {name: log.numbers(*told) for name, told in _TOLD.items()}
     start, end = columns["start"], columns.pop("end")
     log.refuse_at(columns["submit_time"] < 0, "submission_time is 0", "no submission")
     log.refuse_at(end < start, "end_time is before start_time", "line that ends before it starts")
     unknown = np.full(len(log), MISSING)
-    slots = processors(log, columns.pop("slots"), unknown, "slots", "slots tells no processors")
+    slots = logs.processors(
+        log, columns.pop("slots"), unknown, "slots", "slots tells no processors"
+    )
     size = np.maximum(slots["requested_processors"], 1)
-    failed = log.numbers(("failed", whole_in)) != 0
+    failed = log.numbers(("failed", logs.whole_in)) != 0
     asked = columns.pop("memory_of_slot")
     projects = [None if name in _NONE else name for name in log.names("project")]
-    number = log.numbers(("job_number", whole_in)).tolist()
-    ids = zip(number, log.parsed("task_number", task_of), strict=True)
+    number = log.numbers(("job_number", logs.whole_in)).tolist()
+    ids = zip(number, log.parsed("task_number", logs.task_of), strict=True)
     return {
         **columns,
-        **numbered(list(ids)),
+        **logs.numbered(list(ids)),
         **slots,
         "run_time": end - start,
         "status": np.where((columns["status"] == 0) & ~failed, 1, 0),
@@ -158,22 +138,29 @@ def _option(names: tuple[str, ...], read: Callable[[str], int], category: str) -
 def _megabytes(text: str) -> int:
     """Return the megabytes of ``2G``, ``1.5g`` or bytes, rounded up; -1 of what is none."""
     found = amount_in(text, _BYTES)
-    return MISSING if found is None else bounded(found / BINARY["m"], MOST_MB)
+    return MISSING if found is None else logs.bounded(found / BINARY["m"], logs.MOST_MB)
+
+
+def _kilobytes(text: str) -> int:
+    """Return the kilobytes of bytes such as ``1.5e+09``, rounded up."""
+    return logs.bounded(float(text) // 1 / BINARY["k"], logs.MOST_KB)
 
 
 def _seconds(text: str) -> int:
     """Return the seconds of ``600`` or ``24:00:00``; of INFINITY a year, as in dumps of Slurm."""
-    return NO_LIMIT_S if text.casefold() in NO_LIMIT else lasted(text) or MISSING
+    return NO_LIMIT_S if text.casefold() in NO_LIMIT else logs.lasted(text) or MISSING
 
 
 #: Column of jobs -> the field that tells it.
-_TOLD: dict[str, tuple[Told, ...]] = {
+_TOLD: dict[str, tuple[logs.Told, ...]] = {
     "submit_time": (("submission_time", _time),),
     "start": (("start_time", _time),),
     "end": (("end_time", _time),),
-    "slots": (("slots", whole_in),),
-    "status": (("exit_status", whole_in),),
-    "used_kb": (("maxvmem", lambda text: bounded(float(text) // 1 / BINARY["k"], MOST_KB)),),
+    "slots": (("slots", logs.whole_in),),
+    "status": (("exit_status", logs.whole_in),),
+    "used_kb": (
+        ("maxvmem", lambda text: logs.bounded(float(text) // 1 / BINARY["k"], logs.MOST_KB)),
+    ),
     "requested_time": (("category", partial(_option, ("h_rt",), _seconds)),),
     "memory_of_slot": (
         ("category", partial(_option, ("h_vmem", "mem_free", "m_mem_free"), _megabytes)),

@@ -34,9 +34,7 @@ Told = tuple[str, Callable[[str], Any]]
 #: What stands before the names of columns of generic resources.
 GENERIC = "gres/"
 
-#: No machine has more memory.
-MOST_MB = 1 << 40
-MOST_KB = MOST_MB << 10
+MOST_MB, MOST_KB = 1 << 40, 1 << 50  # of memory: more than any machine has
 
 _REQUEUED_S = 60  # within which a job is submitted again when a run of it has ended
 
@@ -368,10 +366,8 @@ def _with_units(columns: Mapping[str, Any], for_nodes: bool) -> Repaired:
     Where the log tells neither of nodes nor of resources beside memory there are no units.
     """
     found = dict(columns)
-    cores, nodes, memory_mb = (
-        found.pop(name) for name in ("requested_processors", "nodes", "memory_mb")
-    )
-    most, divisor, used_kb = (found.pop(name) for name in ("most_on_node", "divisor", "used_kb"))
+    names = ("requested_processors", "nodes", "memory_mb", "most_on_node", "divisor", "used_kb")
+    cores, nodes, memory_mb, most, divisor, used_kb = map(found.pop, names)
     amounts = {"gpu": found.pop("gpus")}
     for name in [name for name in found if name.startswith(GENERIC)]:
         amounts[name.removeprefix(GENERIC)] = found.pop(name)
@@ -400,23 +396,17 @@ def _shared(
 ) -> tuple[Ints, Ints, dict[str, NDArray[np.bool_]]]:
     """Return of how many equal units jobs are, how many a node may have, and what was repaired.
 
-    A job with the same share on each node is a unit a node. If the shares differ,
+    Columns are (n,) each, as in :func:`workload_of`; ``held`` are amounts that units share, too. A
+    job with the same share on each node is a unit a node. If the shares differ,
 
-    - each node gets the largest of all, which is counted: a job keeps its number of nodes, and
-      gets less than one core too much on each. So it is where the log is read for a machine with
-      nodes, and does not tell that one had more than the mean; and where nothing smaller than such
-      a share would do for a unit.
+    - each node gets the largest, which is counted: a job keeps its nodes, and gets less than one
+      core too much on each. So it is where the log is read for a machine with nodes, and does not
+      tell that one had more than the mean; and where no smaller unit would do.
     - else a job keeps its processors, in as many units as its amounts allow, of which none is
       smaller than what the processors of all its nodes were multiples of. No node has more of them
       than the largest share.
 
     A job whose nodes are not told has as many units as its amounts allow, on any nodes: counted.
-
-    Parameters
-    ----------
-    cores, nodes, most, divisor : as in :func:`workload_of`, (n,) each, -1 where unknown.
-    held : amounts of other resources, (n,) each, which units share alike too.
-    for_nodes : whether the log is read for a machine with nodes.
     """
     told, on = nodes > 0, np.maximum(nodes, 1)
     parts = np.gcd.reduce([cores // np.maximum(divisor, 1), cores, *held])

@@ -16,19 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.naming import Clock
+from hpcgym.workload.io import log_lines as logs
 from hpcgym.workload.io.files import Format, ReadOptions
-from hpcgym.workload.io.log_lines import (
-    Log,
-    Told,
-    above_0,
-    begins_with,
-    numbered,
-    processors,
-    task_of,
-    told_by_hosts,
-    whole_in,
-    workload_of,
-)
 from hpcgym.workload.model import Workload
 
 _RECORD = re.compile(r'"[A-Z_0-9]+" "[\d.]+" \d{9,11} .*')
@@ -51,34 +40,23 @@ _DONE = 64  # jStatus
 
 def is_lsf(head: bytes) -> bool:
     """Tell whether the first bytes of a file are those of such a log."""
-    return begins_with(_RECORD, head)
+    return logs.begins_with(_RECORD, head)
 
 
 def read_lsf(path: Path, how: ReadOptions) -> Workload:
-    """Read the accounting of LSF; see this module.
-
-    Parameters
-    ----------
-    path : of the file, plain or gzip.
-    how : as it is read; ``tz`` only says in which zone the site's clocks ran.
-
-    Raises
-    ------
-    WorkloadError : a file that cannot be read; a line that is no record, or a wrong one, unless
-        such lines are skipped; no job that ended.
-    """
+    """Read the accounting of LSF; see this module, and :func:`hpcgym.workload.io.pbs.read_pbs`."""
     log = _read(path, how)
     log.drop(["" if one != "0" else "ended before it started" for one in log.texts("startTime")])
     log.drop_copies()
     columns = log.settled(_columns(log))
     log.count(_DEPENDENCY, [bool(text) for text in log.texts("dependCond")])
     log.count(_MEMORY, ["mem=" in text for text in log.texts("resReq")])
-    return workload_of(log, columns, Clock(how.tz), "jobId", "idx")
+    return logs.workload_of(log, columns, Clock(how.tz), "jobId", "idx")
 
 
-def _read(path: Path, how: ReadOptions) -> Log:
+def _read(path: Path, how: ReadOptions) -> logs.Log:
     """Return the records of ends of jobs."""
-    log = Log(path, how)
+    log = logs.Log(path, how)
     rows = []
     for line, text, hint in log.texts_of_lines("an lsb.acct of LSF"):
         kind = text.strip().partition(" ")[0].strip('"')
@@ -132,7 +110,7 @@ def _run_limit(fields: list[str]) -> str:
         return "-1"
 
 
-def _columns(log: Log) -> dict[str, Any]:
+def _columns(log: logs.Log) -> dict[str, Any]:
     """Return the columns of jobs, (n,) each; times in seconds since 1970; -1 is unknown."""
     columns: dict[str, Any] = {name: log.numbers(*told) for name, told in _TOLD.items()}
     start, end = columns["start"], columns.pop("end")
@@ -140,11 +118,13 @@ def _columns(log: Log) -> dict[str, Any]:
     log.refuse_at(end < start, "eventTime is before startTime", "line that ends before it starts")
     given, asked = columns.pop("given"), columns.pop("asked")
     told = "execHosts, not numProcessors"
-    slots = processors(log, given, asked, told, "neither execHosts nor numProcessors tells slots")
-    ids = zip(columns.pop("number").tolist(), log.parsed("idx", task_of), strict=True)
+    slots = logs.processors(
+        log, given, asked, told, "neither execHosts nor numProcessors tells slots"
+    )
+    ids = zip(columns.pop("number").tolist(), log.parsed("idx", logs.task_of), strict=True)
     return {
         **columns,
-        **numbered(list(ids)),
+        **logs.numbered(list(ids)),
         **slots,
         "run_time": end - start,
         "user": log.names("userName"),
@@ -158,7 +138,7 @@ def _columns(log: Log) -> dict[str, Any]:
 
 def _status(text: str) -> int:
     """Return 1 of a job that is done, else 0."""
-    return int(whole_in(text) == _DONE)
+    return int(logs.whole_in(text) == _DONE)
 
 
 def _slots(text: str) -> list[int]:
@@ -170,17 +150,17 @@ def _slots(text: str) -> list[int]:
 
 
 #: Column of jobs -> the field that tells it.
-_TOLD: dict[str, tuple[Told, ...]] = {
-    "number": (("jobId", whole_in),),
-    "submit_time": (("submitTime", above_0),),
-    "eligible": (("beginTime", above_0),),
-    "start": (("startTime", above_0),),
-    "end": (("eventTime", above_0),),
-    "requested_time": (("runLimit", above_0),),
-    "used_kb": (("maxRMem", above_0),),
+_TOLD: dict[str, tuple[logs.Told, ...]] = {
+    "number": (("jobId", logs.whole_in),),
+    "submit_time": (("submitTime", logs.above_0),),
+    "eligible": (("beginTime", logs.above_0),),
+    "start": (("startTime", logs.above_0),),
+    "end": (("eventTime", logs.above_0),),
+    "requested_time": (("runLimit", logs.above_0),),
+    "used_kb": (("maxRMem", logs.above_0),),
     "status": (("jStatus", _status),),
-    **{name: (told,) for name, told in told_by_hosts("execHosts", _slots).items()},
-    "asked": (("numProcessors", above_0),),
+    **{name: (told,) for name, told in logs.told_by_hosts("execHosts", _slots).items()},
+    "asked": (("numProcessors", logs.above_0),),
 }
 
 

@@ -25,21 +25,8 @@ from typing import Any
 import numpy as np
 
 from hpcgym.naming import BINARY, Clock, amount_in, nearest_second
+from hpcgym.workload.io import log_lines as logs
 from hpcgym.workload.io.files import Format, ReadOptions
-from hpcgym.workload.io.log_lines import (
-    MOST_KB,
-    Log,
-    Told,
-    above_0,
-    begins_with,
-    bounded,
-    first_known,
-    lasted,
-    numbered,
-    processors,
-    told_by_hosts,
-    workload_of,
-)
 from hpcgym.workload.model import MISSING, Workload
 
 _RECORD = re.compile(
@@ -60,7 +47,7 @@ _KILOBYTES = {
 
 def is_pbs(head: bytes) -> bool:
     """Tell whether the first bytes of a file are those of such a log."""
-    return begins_with(_RECORD, head)
+    return logs.begins_with(_RECORD, head)
 
 
 def read_pbs(path: Path, how: ReadOptions) -> Workload:
@@ -84,12 +71,12 @@ def read_pbs(path: Path, how: ReadOptions) -> Workload:
     log.drop_copies()
     clock = Clock(how.tz)
     columns = log.settled(_columns(log, clock))
-    return workload_of(log, columns, clock, "id")
+    return logs.workload_of(log, columns, clock, "id")
 
 
-def _read(path: Path, how: ReadOptions) -> Log:
+def _read(path: Path, how: ReadOptions) -> logs.Log:
     """Return the records of ends of jobs, with what those of their beginnings tell."""
-    log = Log(path, how)
+    log = logs.Log(path, how)
     records: list[tuple[str, int, re.Match[str]]] = []
     for line, text, hint in log.texts_of_lines("an accounting log of PBS"):
         found = _RECORD.fullmatch(text.strip())
@@ -131,32 +118,32 @@ def _no_job(name: str, start: str, began: str, ran: str) -> str:
     return "ended before it started" if start in ("", "0") and not began and not ran else ""
 
 
-def _columns(log: Log, clock: Clock) -> dict[str, Any]:
+def _columns(log: logs.Log, clock: Clock) -> dict[str, Any]:
     """Return the columns of jobs, (n,) each; times in seconds since 1970; -1 is unknown."""
     columns: dict[str, Any] = {name: log.numbers(*told) for name, told in _TOLD.items()}
     queued, began, ended = (log.numbers((name, clock.seconds)) for name in _DATES)
     end, ran = columns.pop("end"), columns.pop("ran")
     if (end < 0).all():  # a log that never tells it; else it is a record that was cut
         end = np.where(ran < 0, ended, end)
-    columns["submit_time"] = first_known(columns["submit_time"], queued)
+    columns["submit_time"] = logs.first_known(columns["submit_time"], queued)
     untold = "neither ctime nor qtime tells when it was submitted, nor a record Q"
     log.refuse_at(columns["submit_time"] < 0, untold, "no submission")
-    start = first_known(columns["start"], began)
+    start = logs.first_known(columns["start"], began)
     log.count(_BY_END, (start < 0) & (ran >= 0))
-    start = np.where((start < 0) & (ran >= 0), first_known(end, ended) - ran, start)
+    start = np.where((start < 0) & (ran >= 0), logs.first_known(end, ended) - ran, start)
     early = (end >= 0) & (end < start)
     log.refuse_at(early, "end is before start", "line that ends before it starts")
     untold = "neither end nor resources_used.walltime is there"
     log.refuse_at((end < 0) & (ran < 0), untold, "no end")
     untold = "neither exec_host nor Resource_List tells its processors"
     given, asked, a_node = (columns.pop(name) for name in ("given", "asked", "a_node"))
-    cores = processors(log, given, asked, "exec_host, not Resource_List", untold)
+    cores = logs.processors(log, given, asked, "exec_host, not Resource_List", untold)
     # as Cray's ALPS places them
     spread = -(-cores["requested_processors"] // np.maximum(a_node, 1))
     columns["nodes"] = np.where((columns["nodes"] < 0) & (a_node > 0), spread, columns["nodes"])
     return {
         **columns,
-        **numbered(log.parsed("id", _id, (MISSING, None))),
+        **logs.numbered(log.parsed("id", _id, (MISSING, None))),
         **cores,
         "start": start,
         "run_time": np.where(end < 0, ran, end - start),
@@ -232,7 +219,7 @@ def _kilobytes(text: str) -> int:
     found = amount_in(text.casefold(), _KILOBYTES)
     if found is None:
         raise ValueError("no memory such as 600mb")
-    return bounded(found, MOST_KB)
+    return logs.bounded(found, logs.MOST_KB)
 
 
 def _megabytes(text: str) -> int:
@@ -247,38 +234,38 @@ _QUEUED, _BEGAN, _ENDED = "date of Q", "date of S", "date of E"
 _DATES = {_QUEUED: ("ctime", "qtime"), _BEGAN: ("start",), _ENDED: ("end",)}
 _BY_END = "repaired: start taken from the end and the walltime"
 
-_HOSTS = told_by_hosts("exec_host", _slots)
+_HOSTS = logs.told_by_hosts("exec_host", _slots)
 #: Column of jobs -> the entries that tell it, of which the first known one counts.
-_TOLD: dict[str, tuple[Told, ...]] = {
+_TOLD: dict[str, tuple[logs.Told, ...]] = {
     "submit_time": (("ctime", _time), ("qtime", _time)),
     "eligible": (("etime", _time),),
     "start": (("start", _time),),
     "end": (("end", _time),),
-    "ran": ((_WALLTIME, lasted),),
-    "requested_time": ((f"{_LIST}walltime", lambda text: lasted(text) or MISSING),),
+    "ran": ((_WALLTIME, logs.lasted),),
+    "requested_time": ((f"{_LIST}walltime", lambda text: logs.lasted(text) or MISSING),),
     "used_kb": (("resources_used.mem", _kilobytes),),
     "status": (("Exit_status", _status),),
     **{name: (told,) for name, told in _HOSTS.items()},
     "asked": (
         (f"{_LIST}select", partial(_chunks, "ncpus", 1)),
         (f"{_LIST}nodes", partial(_chunks, "ppn", 1)),
-        (f"{_LIST}ncpus", above_0),
-        (f"{_LIST}procs", above_0),
-        (f"{_LIST}mppwidth", above_0),
-        ("resources_used.ncpus", above_0),
+        (f"{_LIST}ncpus", logs.above_0),
+        (f"{_LIST}procs", logs.above_0),
+        (f"{_LIST}mppwidth", logs.above_0),
+        ("resources_used.ncpus", logs.above_0),
         (f"{_LIST}nodect", partial(_chunks, "ppn", 1)),
     ),
     "gpus": (
         (f"{_LIST}select", partial(_chunks, "ngpus", 0)),
         (f"{_LIST}nodes", partial(_chunks, "gpus", 0)),
-        (f"{_LIST}ngpus", above_0),
+        (f"{_LIST}ngpus", logs.above_0),
     ),
     "nodes": (
         _HOSTS["nodes"],
         (f"{_LIST}nodes", _nodes),
-        (f"{_LIST}nodect", lambda text: above_0(text.partition(":")[0])),
+        (f"{_LIST}nodect", lambda text: logs.above_0(text.partition(":")[0])),
     ),
-    "a_node": ((f"{_LIST}mppnppn", above_0),),
+    "a_node": ((f"{_LIST}mppnppn", logs.above_0),),
     "memory_mb": ((f"{_LIST}mem", _megabytes),),
 }
 _NAMES = ("user", "group", "account", "queue")

@@ -24,7 +24,7 @@ from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import head_of
 from hpcgym.naming import NO_LIMIT, Clock, printable
 from hpcgym.workload.io import sacct_dependencies, sacct_fields, sacct_json, sacct_lines
-from hpcgym.workload.io.files import AS_IT_LOOKS, Format, ReadOptions
+from hpcgym.workload.io.files import Format, ReadOptions
 from hpcgym.workload.io.log_lines import GENERIC, Ints, Log, lasted, numbered, workload_of
 from hpcgym.workload.io.sacct_fields import NO_ID, JobId, job_id
 from hpcgym.workload.model import MISSING, Workload
@@ -76,7 +76,7 @@ def throttles(path: Path) -> dict[int, int] | None:
     """
     if not is_sacct(head_of(path, WorkloadError)):
         return None
-    ids = _records(path, AS_IT_LOOKS).parsed("JobID", job_id, NO_ID)
+    ids = _records(path, ReadOptions()).parsed("JobID", job_id, NO_ID)
     found = {one.number: one.at_once for one in ids if one.at_once}
     if not found:
         raise WorkloadError(

@@ -24,17 +24,7 @@ from hpcgym.naming import (
     printable,
     resource_problem,
 )
-from hpcgym.workload.io.log_lines import (
-    GENERIC,
-    MOST_MB,
-    Ints,
-    Log,
-    bounded,
-    first_known,
-    lasted,
-    processors,
-    whole_in,
-)
+from hpcgym.workload.io import log_lines as logs
 from hpcgym.workload.model import MISSING
 
 # --- Fields of Slurm's accounting -----------------------------------------------------------------
@@ -157,7 +147,7 @@ def status_of(text: str) -> int:
 
 def minutes(text: str) -> int:
     """Return the seconds of a time limit in minutes, -1 if it is not told."""
-    return _limit_in_words(text) or whole_in(text) * 60 or MISSING
+    return _limit_in_words(text) or logs.whole_in(text) * 60 or MISSING
 
 
 def time_limit(text: str) -> int:
@@ -166,7 +156,7 @@ def time_limit(text: str) -> int:
         return found
     if ":" not in text:
         raise ValueError("no duration such as 1-00:00:00")
-    return lasted(text) or MISSING
+    return logs.lasted(text) or MISSING
 
 
 def _limit_in_words(text: str) -> int:
@@ -196,7 +186,7 @@ def requested_mb(text: str) -> tuple[int, str]:
         amount, per = amount - (1 << 63), "c"
     if amount in _UNSET:
         return 0, per
-    return bounded(amount, MOST_MB), per
+    return logs.bounded(amount, logs.MOST_MB), per
 
 
 def tres(text: str) -> dict[str, int]:
@@ -216,7 +206,7 @@ def tres(text: str) -> dict[str, int]:
         if not sign or not name:
             raise ValueError("no resources such as cpu=4,mem=8G,node=1,gres/gpu=2")
         kind = name.casefold()
-        generic, colon, kind_of = name[len(GENERIC) :].partition(":")
+        generic, colon, kind_of = name[len(logs.GENERIC) :].partition(":")
         generic = "gpu" if generic.casefold() == "gpu" else generic
         try:
             if kind == "mem":
@@ -224,13 +214,13 @@ def tres(text: str) -> dict[str, int]:
                 if not per:
                     amounts[kind] = memory
             elif kind in ("cpu", "node"):
-                amounts[kind] = whole_in(amount)
-            elif kind.startswith(GENERIC) and not kind.startswith(_OF_GPUS):
+                amounts[kind] = logs.whole_in(amount)
+            elif kind.startswith(logs.GENERIC) and not kind.startswith(_OF_GPUS):
                 if colon:
-                    types[generic] += whole_in(amount)
-                    types[f"{generic}:{kind_of}"] += whole_in(amount)
+                    types[generic] += logs.whole_in(amount)
+                    types[f"{generic}:{kind_of}"] += logs.whole_in(amount)
                 else:
-                    amounts[generic] = whole_in(amount)
+                    amounts[generic] = logs.whole_in(amount)
         except ValueError as problem:
             raise ValueError(f"of which {name} is {problem}") from None
     return {**types, **amounts}
@@ -270,7 +260,7 @@ _OPTION = re.compile(r"(?<!\S)--ni(?:ce?)?(?:=(?P<value>\S*))?(?!\S)")
 _WHOLE = re.compile(r"[+-]?\d{1,18}")  # with which a value begins, as C reads it
 
 
-def nice_of(log: Log) -> Ints:
+def nice_of(log: logs.Log) -> logs.Ints:
     """Return how nice each job is, (n,) int64, 0 where it does not say.
 
     ``log`` counts the jobs with a nice of -1, and those whose command has none that Slurm knows.
@@ -316,7 +306,7 @@ _TRES = ("AllocTRES", "ReqTRES")
 _OF_NODES = ("cpu", "mem", "node", "gpu")
 
 
-def resources_of(log: Log) -> dict[str, Ints]:
+def resources_of(log: logs.Log) -> dict[str, logs.Ints]:
     """Return what jobs held, (n,) each: as allocated, else as requested; -1 is unknown.
 
     That is ``requested_processors``, ``allocated_processors``, ``nodes``, ``gpus``, ``memory_mb``,
@@ -324,7 +314,7 @@ def resources_of(log: Log) -> dict[str, Ints]:
     """
     given, asked = (log.parsed(name, tres, {}) for name in _TRES)
 
-    def amounts(name: str) -> tuple[Ints, Ints]:
+    def amounts(name: str) -> tuple[logs.Ints, logs.Ints]:
         told = ([job.get(name, MISSING) for job in jobs] for jobs in (given, asked))
         allocated, requested = (np.array(column, dtype=np.int64) for column in told)
         return allocated, requested
@@ -334,15 +324,17 @@ def resources_of(log: Log) -> dict[str, Ints]:
         next((name for name in names if name.casefold() in log.fields), names[0])
         for names in (("AllocCPUS", "NCPUS", "AllocTRES"), ("ReqCPUS", "ReqTRES"))
     )
-    cores = processors(
+    cores = logs.processors(
         log,
-        first_known(log.numbers(("AllocCPUS", whole_in), ("NCPUS", whole_in)), cpus),
-        first_known(log.numbers(("ReqCPUS", whole_in)), asked_cpus),
+        logs.first_known(log.numbers(("AllocCPUS", logs.whole_in), ("NCPUS", logs.whole_in)), cpus),
+        logs.first_known(log.numbers(("ReqCPUS", logs.whole_in)), asked_cpus),
         f"{told}, not {untold}",
         "no field tells its processors",
     )
-    counted = log.numbers(("NNodes", whole_in), ("AllocNodes", whole_in), ("NodeList", nodes_in))
-    nodes = first_known(nodes, counted, asked_nodes, log.numbers(("ReqNodes", whole_in)))
+    counted = log.numbers(
+        ("NNodes", logs.whole_in), ("AllocNodes", logs.whole_in), ("NodeList", nodes_in)
+    )
+    nodes = logs.first_known(nodes, counted, asked_nodes, log.numbers(("ReqNodes", logs.whole_in)))
     log.count(
         _BESIDE_RESOURCES,
         [any(map(asks_beside, pair)) for pair in zip(*map(log.texts, _TRES), strict=True)],
@@ -350,32 +342,32 @@ def resources_of(log: Log) -> dict[str, Ints]:
     found = {
         **cores,
         "nodes": nodes,
-        "gpus": first_known(*amounts("gpu")),
-        "memory_mb": first_known(
+        "gpus": logs.first_known(*amounts("gpu")),
+        "memory_mb": logs.first_known(
             *amounts("mem"), _requested_memory(log, cores["requested_processors"], nodes)
         ),
     }
-    alike: dict[str, Ints] = {}
+    alike: dict[str, logs.Ints] = {}
     for name in sorted({name for job in (*given, *asked) for name in job} - {*_OF_NODES}):
-        generic = first_known(*amounts(name))
+        generic = logs.first_known(*amounts(name))
         of, colon, kind = name.partition(":")
         if colon:  # a job that asks for any may have been given one of a type
             generic = np.where(amounts(of)[1] > 0, amounts(name)[1], generic)
             if of_type(of, kind) in log.how.resources:
-                found[f"{GENERIC}{of_type(of, kind)}"] = generic
+                found[f"{logs.GENERIC}{of_type(of, kind)}"] = generic
             else:
                 alike[of] = np.maximum(alike.get(of, generic), generic)
         elif name in (CORE, MEMORY) or resource_problem(name):
-            told = f"{GENERIC}{printable(name)}, which is no name of a resource here"
+            told = f"{logs.GENERIC}{printable(name)}, which is no name of a resource here"
             log.count(f"not used: {told}", generic > 0)
         else:
-            found[f"{GENERIC}{name}"] = generic
+            found[f"{logs.GENERIC}{name}"] = generic
     for of, generic in alike.items():
         log.count(_TYPES.format(printable(of)), generic > 0)
     return found
 
 
-def _requested_memory(log: Log, cores: Ints, nodes: Ints) -> Ints:
+def _requested_memory(log: logs.Log, cores: logs.Ints, nodes: logs.Ints) -> logs.Ints:
     """Return the memory of jobs by ReqMem [MB], of which some is told for each core or node."""
     told = log.parsed("ReqMem", requested_mb, (MISSING, ""))
     amount = np.array([one for one, _ in told], np.int64)

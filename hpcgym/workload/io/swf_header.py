@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.files import header_number, plain_number
 from hpcgym.files.recorded import KEY
@@ -202,6 +205,19 @@ def names_of(workload: Workload, column: str) -> dict[int, str]:
     """
     key = HEADER_KEYS.get(column)
     return {} if key is None else numbered_names(workload.header, key)
+
+
+def called_in(workload: Workload, column: str) -> NDArray[np.object_]:
+    """Return what the number of each job in a column is called, (n_jobs,): as partitions are."""
+    numbers, place = np.unique(workload.columns[column], return_inverse=True)
+    names = names_of(workload, column)
+    texts = [names.get(n, str(n)) if n >= 0 else "" for n in numbers.tolist()]
+    return np.array(texts, dtype=object)[place.reshape(-1)]
+
+
+def partitions_of(workload: Workload) -> NDArray[np.object_]:
+    """Return the partition that each job names, (n_jobs,): a name, or the number; "" of none."""
+    return called_in(workload, "partition")
 
 
 def called(names: Mapping[int, str], kind: str, number: int) -> str:
