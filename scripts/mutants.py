@@ -276,7 +276,7 @@ MUTANTS = (
     ),
     Mutant(
         "a job on as many nodes as MaxNodes is refused",
-        "hpcgym/workload/partition_limits.py",
+        "hpcgym/workload/partitions.py",
         "cluster, one) > one.max_nodes",
         "cluster, one) >= one.max_nodes",
         tests="tests/workload/test_needs.py",

@@ -309,25 +309,29 @@ def test_an_executor_of_somebody_else_that_breaks_is_not_replaced(tmp_path: Path
     assert sorted(did(log)) == list(range(5))
 
 
+#: Tasks that are not all done before a busy machine comes to kill their parent.
+MANY = 600
+
+
 def test_a_killed_parent_loses_and_repeats_nothing_that_was_done(tmp_path: Path) -> None:
     folder, log = tmp_path / "sweep", tmp_path / "log"
-    command = [sys.executable, chores.__file__, str(folder), str(log), "200"]
+    command = [sys.executable, chores.__file__, str(folder), str(log), str(MANY)]
     parent = subprocess.Popen(command)
     wait_until(lambda: len(done_in(folder)) >= 20)
     with pytest.raises(HpcgymError, match="another process is at work on it"):
-        run_tasks(chores.square, numbers(200), folder, "serial")
+        run_tasks(chores.square, numbers(MANY), folder, "serial")
     workers = children_of(parent.pid)
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     wait_until(lambda: not any(is_running(worker) for worker in workers))
     before = done_in(folder)
-    assert 20 <= len(before) < 200
+    assert 20 <= len(before) < MANY
     noted = len(did(log))
-    tasks = numbers(200, log=str(log), sleep_s=0.02)
+    tasks = numbers(MANY, log=str(log), sleep_s=0.02)
     summary = run_tasks(chores.square, tasks, folder, "serial", chunk=50)
-    assert (summary.done, summary.damaged) == (200, 0)
-    assert summary.new == 200 - len(before)
-    assert sorted(done_in(folder)) == list(range(200))
+    assert (summary.done, summary.damaged) == (MANY, 0)
+    assert summary.new == MANY - len(before)
+    assert sorted(done_in(folder)) == list(range(MANY))
     assert done_in(folder)[: len(before)] == before
     assert not set(did(log)[noted:]) & set(before)
 
