@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, Remarks, warn_caller, warn_of_file
 from hpcgym.machine.slurm import OtherSetting, SlurmConf, WrongSettingError, read_slurm_conf
+from hpcgym.machine.slurm.conf import YES
 from hpcgym.machine.slurm.lines import minutes_text
 from hpcgym.naming import MOST_NICE, WEEK_S
 from hpcgym.scheduler import slurm_assoc, slurm_qos
@@ -238,7 +239,7 @@ def _order(conf: SlurmConf, known: Sequence[Qos]) -> tuple[str, FairShare | None
         raise conf.wrong("prioritytype", text)
     age = _seconds(conf, "PriorityMaxAge") or math.inf
     size = f"processors / {conf.cluster.processors}"
-    if conf.said("priorityfavorsmall") == "yes":
+    if conf.said("priorityfavorsmall") in YES:
         size = f"(1 - {size})"
     factors = {
         "PriorityWeightAge": f"min(wait / {age}, 1)",

@@ -360,7 +360,7 @@ def stopping_of(
     if not pairs:
         raise HpcgymError(f"{path}: no QOS may stop another, for the column Preempt is empty")
     told = [known[name] for name in dict.fromkeys(other for _, other in pairs if other in known)]
-    how = {one.name: _mode_of(one.preempt_mode) for one in told if one.preempt_mode}
+    how = {one.name: _mode_of(one.preempt_mode or "cluster") for one in told}
     pairs = tuple(pair for pair in pairs if how.get(pair[1]) != "off")
     if not pairs:
         raise HpcgymError(f"{path}: no QOS may stop another, for the PreemptMode of all is OFF")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, check_each_once
 from hpcgym.files import text_of
 from hpcgym.machine.slurm.lines import check_printable, count
 from hpcgym.naming import SLURM_MEGABYTES, amount_in
@@ -27,6 +27,7 @@ class Row:
 
     def __init__(self, where: str, header: Sequence[str], values: Sequence[str]):
         self.where = where
+        check_each_once(where, [name.strip() for name in header])
         self._written = {name.strip().casefold(): name.strip() for name in header}
         self.others = dict(zip(self._written, values, strict=True))
 

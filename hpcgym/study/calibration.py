@@ -227,11 +227,21 @@ def changes_for(workload: Workload, own: Candidate) -> list[Change]:
     ]
 
 
+def _shared_out(nodes: int, cluster: Cluster) -> list[int]:
+    """Return how many of so many nodes each group has, in proportion to its own: these add up."""
+    exact = [group.nodes * nodes / max(cluster.nodes, 1) for group in cluster.groups]
+    counts = [int(one) for one in exact]
+    most_left = sorted(range(len(exact)), key=lambda k: counts[k] - exact[k])
+    for k in most_left[: nodes - sum(counts)]:
+        counts[k] += 1
+    return counts
+
+
 def _of_machine(cluster: Cluster) -> Iterator[Change]:
     """Return smaller machines, and the same without partitions."""
     for share in _AWAY:
         words = f"{100 * share:.0f} % of the {'nodes' if cluster.groups else 'processors'}"
-        counts = [round(group.nodes * (1 - share)) for group in cluster.groups]
+        counts = _shared_out(round(cluster.nodes * (1 - share)), cluster)
         if not cluster.groups:
             smaller = replace(cluster, processors=round(cluster.processors * (1 - share)) or 1)
         elif sum(counts) in (0, cluster.nodes):

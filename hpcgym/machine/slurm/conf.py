@@ -18,7 +18,8 @@ from hpcgym.naming import NO_LIMIT_S
 
 # --- Partitions of a slurm.conf -------------------------------------------------------------------
 
-_YES = ("yes", "true", "up", "1")
+#: How a boolean is written that holds; any other text does not.
+YES = ("yes", "true", "up", "1")
 
 
 def _partitions(
@@ -67,7 +68,7 @@ def _partition(line: Thing, members: Sequence[int], whole: bool) -> Partition:
     return Partition(
         name=line.name,
         nodes=tuple(members),
-        default=line.text("default") in _YES,
+        default=line.text("default") in YES,
         max_time_s=max_time_s,
         default_time_s=default_time_s,
         min_nodes=line.number("minnodes", 0),

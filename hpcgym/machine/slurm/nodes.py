@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -67,7 +68,8 @@ def nodes_of(
     for line in things(settings, "nodename", "nodes"):
         try:
             nodes = _of_line(line, counts_memory, remarks)
-            if twice := next((name for name in nodes.names if name in seen), None):
+            counts = Counter(nodes.names)
+            if twice := next((one for one in counts if counts[one] > 1 or one in seen), None):
                 raise HpcgymError(f"{line.where}: node {twice!r} stands there twice")
             NodeGroup(line.name, len(nodes.names), nodes.amounts, sockets=nodes.sockets)
         except HpcgymError as error:
