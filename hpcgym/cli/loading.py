@@ -54,10 +54,13 @@ def _heeded(workload: Workload, schedulers: Sequence[Scheduler]) -> Workload:
 def _allowed(workload: Workload, schedulers: Sequence[Scheduler], drop: bool) -> Workload:
     """Return the jobs that each quota lets run by itself: all, unless others are to be dropped."""
     from hpcgym.simulation.restricted import check_within, within_quotas
+    from hpcgym.workload.summary import warn_of_dropped
 
     quotas = [quota for one in schedulers for quota in one.quota]
     if drop:
-        return within_quotas(workload, quotas)
+        kept = within_quotas(workload, quotas)
+        warn_of_dropped(kept, workload)
+        return kept
     try:
         check_within(workload, quotas)
     except HpcgymError as error:
@@ -272,9 +275,18 @@ class Reading:
         from hpcgym.workload.summary import warn_of_doubts
 
         jobs, raw = self.read(source, **where)
-        if source.partition(":")[0] not in GENERATORS:  # which do what they were told
-            warn_of_doubts(jobs, raw)
-        return jobs
+        kept = jobs
+        try:
+            kept = self._fitting(jobs)
+        finally:
+            generated = source.partition(":")[0] in GENERATORS  # which do what they were told
+            if not generated or len(kept) < len(jobs):
+                warn_of_doubts(kept, raw)
+        return kept
+
+    def _fitting(self, workload: Workload) -> Workload:
+        """Return the jobs that the machine can run: all that there are."""
+        return workload
 
 
 @dataclass(frozen=True)
@@ -378,7 +390,9 @@ class MachineReading(PoolReading):
     def _read(self, source: str, **where: Any) -> Workload:
         if self.unfit not in ("raise", "drop"):
             raise HpcgymError(f"--unfit must be 'raise' or 'drop', not {self.unfit!r}")
-        workload = super()._read(source, cluster=self.machine, **where)
+        return super()._read(source, cluster=self.machine, **where)
+
+    def _fitting(self, workload: Workload) -> Workload:
         return fitting_on(workload, self.machine, self.unfit == "drop")
 
 
