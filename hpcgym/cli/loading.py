@@ -396,14 +396,22 @@ class MachineReading(PoolReading):
         return fitting_on(workload, self.machine, self.unfit == "drop")
 
 
-def whole_seconds(text: str) -> int:
-    """Return the seconds of an option, which are whole, given as a number or with units."""
-    from hpcgym.naming import seconds_of
+def time_of_log(text: str) -> int | str:
+    """Return the whole seconds of an option, given as a number or with units, or its date."""
+    from hpcgym.naming import Clock, is_date, seconds_of
 
+    if is_date(text):
+        try:
+            Clock(None).seconds(text.strip())
+        except ValueError as error:
+            raise typer.BadParameter(f"{text!r}: {error}") from None
+        return text.strip()
     sign = -1 if text.startswith("-") else 1  # an extract may begin before the log's time 0
     seconds = seconds_of(text.removeprefix("-"))
     if seconds is None or seconds != int(seconds):
-        raise typer.BadParameter(f"{text!r} is no whole seconds, nor a time such as 5h or 2d")
+        raise typer.BadParameter(
+            f"{text!r} is no whole seconds, nor a time such as 5h or 2d, nor a date"
+        )
     return sign * int(seconds)
 
 
@@ -416,10 +424,10 @@ class PeriodReading(MachineReading):
     week N : Only week N of the trace, from an empty machine. Weeks have 7 days and count from the
         log's first submission; jobs that cross the end of the week are dropped.
     month N : Only month N, of 30 days, in the same way.
-    begin TIME : Only the trace from this time of its clock on, in seconds or as 84d, with the
-        machine as it was then: jobs that ran keep their starts, jobs that waited are queued, and
-        fair share knows the users' past usage. This needs the waiting times that the trace
-        recorded.
+    begin TIME : Only the trace from this time on, in seconds of its clock, 84d or 2024-03-05T08:00,
+        with the machine as it was then: jobs that ran keep their starts, jobs that waited are
+        queued, and fair share knows the users' past usage. This needs the waiting times that the
+        trace recorded.
     end TIME : With --from: only jobs submitted before this time. They are simulated to their ends.
         [default: the last submission]
 
@@ -437,8 +445,8 @@ class PeriodReading(MachineReading):
     allocation: str | None = None
     week: int | None = None
     month: int | None = None
-    begin: Annotated[int | None, typer.Option("--from", parser=whole_seconds)] = None
-    end: Annotated[int | None, typer.Option("--to", parser=whole_seconds)] = None
+    begin: Annotated[Any, typer.Option("--from", parser=time_of_log)] = None
+    end: Annotated[Any, typer.Option("--to", parser=time_of_log)] = None
 
     def _read(self, source: str, **where: Any) -> Workload:
         if self.week is not None and self.month is not None:
@@ -459,7 +467,15 @@ class PeriodReading(MachineReading):
             if number is not None:
                 workload = _period(workload, label, number)
         if self.begin is not None:
-            workload = _of_whole(workload.extract(self.begin, self.end), workload)
+            from hpcgym.scheduler.restrictions import second_of
+
+            times = (("--from", self.begin), ("--to", self.end))
+            begin, end = (
+                None if one is None else second_of(one, workload.header, f"{option} {one}")
+                for option, one in times
+            )
+            assert begin is not None
+            workload = _of_whole(workload.extract(begin, end), workload)
         return workload
 
 
