@@ -204,9 +204,10 @@ def _order(scheduler: Scheduler) -> list[str]:
         slurm, shown = scheduler.reserve.slurm, ("bf_interval", "bf_max_job_test")
         others = [one for one in fields(slurm) if one.name not in shown]
         told = [(one.name, getattr(slurm, one.name), one.default) for one in others]
+        way = f"Slurm's backfilling every {slurm.bf_interval} s over {slurm.bf_max_job_test} jobs"
         return [
             order,
-            f"Slurm's backfilling every {slurm.bf_interval} s over {slurm.bf_max_job_test} jobs",
+            "no backfilling, each partition by itself" if scheduler.reserve.depth == 0 else way,
             *(f"{name} {value}" for name, value, usual in told if value != usual),
         ]
     if scheduler.reserve.anew:

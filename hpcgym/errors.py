@@ -85,6 +85,10 @@ class TrainingWarning(HpcgymWarning):
     """An agent that is evaluated on jobs that it has learned from."""
 
 
+class DroppedJobsWarning(WorkloadWarning):
+    """Many jobs were dropped: commands tell it, however many other warnings there are."""
+
+
 def warn_caller(message: str, category: type[HpcgymWarning], details: Sequence[str] = ()) -> None:
     """Warn, at the line from which hpcgym was called, however deep in it this is.
 

@@ -108,6 +108,8 @@ DEPTHS = (
     "slurm:bf_interval=700+bf_resolution=7",
     "slurm:bf_interval=700+bf_max_job_user=1",
     "slurm:bf_interval=700+default_queue_depth=1+sched_interval=45",
+    "slurm:bf_interval=-1",
+    "slurm:bf_interval=-1+default_queue_depth=1+sched_interval=45",
 )
 
 
@@ -136,7 +138,13 @@ OF_USERS = st.builds(
         ["bf_max_job_test=500", "bf_job_part_count_reserve=2", "bf_max_job_test=3", "bf_window=1"]
     ),
 )
-SLURM = st.one_of(PLANS, PLANS, OF_USERS)
+#: No passes that back-fill.
+AT_EVENTS = st.builds(
+    "slurm:bf_interval=-1+default_queue_depth={}+sched_interval={}".format,
+    st.sampled_from([1, 2, 100]),
+    st.sampled_from([45, 60]),
+)
+SLURM = st.one_of(PLANS, PLANS, OF_USERS, AT_EVENTS)
 
 #: More than one reservation.
 SEVERAL = ("conservative", *DEPTHS)

@@ -54,10 +54,13 @@ def _heeded(workload: Workload, schedulers: Sequence[Scheduler]) -> Workload:
 def _allowed(workload: Workload, schedulers: Sequence[Scheduler], drop: bool) -> Workload:
     """Return the jobs that each quota lets run by itself: all, unless others are to be dropped."""
     from hpcgym.simulation.restricted import check_within, within_quotas
+    from hpcgym.workload.summary import warn_of_dropped
 
     quotas = [quota for one in schedulers for quota in one.quota]
     if drop:
-        return within_quotas(workload, quotas)
+        kept = within_quotas(workload, quotas)
+        warn_of_dropped(kept, workload)
+        return kept
     try:
         check_within(workload, quotas)
     except HpcgymError as error:
@@ -273,9 +276,18 @@ class Reading:
         from hpcgym.workload.summary import warn_of_doubts
 
         jobs, raw = self.read(source, **where)
-        if source.partition(":")[0] not in GENERATORS:  # which do what they were told
-            warn_of_doubts(jobs, raw)
-        return jobs
+        kept = jobs
+        try:
+            kept = self._fitting(jobs)
+        finally:
+            generated = source.partition(":")[0] in GENERATORS  # which do what they were told
+            if not generated or len(kept) < len(jobs):
+                warn_of_doubts(kept, raw)
+        return kept
+
+    def _fitting(self, workload: Workload) -> Workload:
+        """Return the jobs that the machine can run: all that there are."""
+        return workload
 
 
 @dataclass(frozen=True)
@@ -379,18 +391,28 @@ class MachineReading(PoolReading):
     def _read(self, source: str, **where: Any) -> Workload:
         if self.unfit not in ("raise", "drop"):
             raise HpcgymError(f"--unfit must be 'raise' or 'drop', not {self.unfit!r}")
-        workload = super()._read(source, cluster=self.machine, **where)
+        return super()._read(source, cluster=self.machine, **where)
+
+    def _fitting(self, workload: Workload) -> Workload:
         return fitting_on(workload, self.machine, self.unfit == "drop")
 
 
-def whole_seconds(text: str) -> int:
-    """Return the seconds of an option, which are whole, given as a number or with units."""
-    from hpcgym.naming import seconds_of
+def time_of_log(text: str) -> int | str:
+    """Return the whole seconds of an option, given as a number or with units, or its date."""
+    from hpcgym.naming import Clock, is_date, seconds_of
 
+    if is_date(text):
+        try:
+            Clock(None).seconds(text.strip())
+        except ValueError as error:
+            raise typer.BadParameter(f"{text!r}: {error}") from None
+        return text.strip()
     sign = -1 if text.startswith("-") else 1  # an extract may begin before the log's time 0
     seconds = seconds_of(text.removeprefix("-"))
     if seconds is None or seconds != int(seconds):
-        raise typer.BadParameter(f"{text!r} is no whole seconds, nor a time such as 5h or 2d")
+        raise typer.BadParameter(
+            f"{text!r} is no whole seconds, nor a time such as 5h or 2d, nor a date"
+        )
     return sign * int(seconds)
 
 
@@ -403,10 +425,10 @@ class PeriodReading(MachineReading):
     week N : Only week N of the trace, from an empty machine. Weeks have 7 days and count from the
         log's first submission; jobs that cross the end of the week are dropped.
     month N : Only month N, of 30 days, in the same way.
-    begin TIME : Only the trace from this time of its clock on, in seconds or as 84d, with the
-        machine as it was then: jobs that ran keep their starts, jobs that waited are queued, and
-        fair share knows the users' past usage. This needs the waiting times that the trace
-        recorded.
+    begin TIME : Only the trace from this time on, in seconds of its clock, 84d or 2024-03-05T08:00,
+        with the machine as it was then: jobs that ran keep their starts, jobs that waited are
+        queued, and fair share knows the users' past usage. This needs the waiting times that the
+        trace recorded.
     end TIME : With --from: only jobs submitted before this time. They are simulated to their ends.
         [default: the last submission]
 
@@ -424,8 +446,8 @@ class PeriodReading(MachineReading):
     allocation: str | None = None
     week: int | None = None
     month: int | None = None
-    begin: Annotated[int | None, typer.Option("--from", parser=whole_seconds)] = None
-    end: Annotated[int | None, typer.Option("--to", parser=whole_seconds)] = None
+    begin: Annotated[Any, typer.Option("--from", parser=time_of_log)] = None
+    end: Annotated[Any, typer.Option("--to", parser=time_of_log)] = None
 
     def _read(self, source: str, **where: Any) -> Workload:
         if self.week is not None and self.month is not None:
@@ -446,7 +468,15 @@ class PeriodReading(MachineReading):
             if number is not None:
                 workload = _period(workload, label, number)
         if self.begin is not None:
-            workload = _of_whole(workload.extract(self.begin, self.end), workload)
+            from hpcgym.scheduler.restrictions import second_of
+
+            times = (("--from", self.begin), ("--to", self.end))
+            begin, end = (
+                None if one is None else second_of(one, workload.header, f"{option} {one}")
+                for option, one in times
+            )
+            assert begin is not None
+            workload = _of_whole(workload.extract(begin, end), workload)
         return workload
 
 

@@ -18,7 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from hpcgym.cli.files import as_given, check_files, digests_of_read, streamed
 from hpcgym.cli.groups import EXPLAINS, PANELS, WHOLE
 from hpcgym.cli.interrupts import interruptible
-from hpcgym.errors import HpcgymError, HpcgymWarning, reworded
+from hpcgym.errors import DroppedJobsWarning, HpcgymError, HpcgymWarning, reworded
 from hpcgym.files.recorded import Command, commanded, date_text
 from hpcgym.naming import counted
 
@@ -81,7 +81,8 @@ def _warnings_in_a_line(told: Mapping[str, Any]) -> Iterator[None]:
             said.add(str(message))
             text = f"hpcgym: {as_given(str(message))}"
             shortened |= len(message.details) > 1
-            if len(said) >= _MOST_WARNINGS and not told.get(EXPLAINS):
+            hides = len(said) >= _MOST_WARNINGS and not issubclass(category, DroppedJobsWarning)
+            if hides and not told.get(EXPLAINS):
                 left.append(text)
                 return
             note(text)

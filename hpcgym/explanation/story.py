@@ -96,6 +96,8 @@ def reasons_at(
         tests.append(("nodes", ~have_room(result, rows, at.time, anywhere)))
         tests.append(("partition", ~have_room(result, rows, at.time, needs)))
     if scheduler.reserve.slurm is not None:
+        if scheduler.reserve.depth == 0:  # each partition is served in order
+            return _first(tests, "order")
         tests.append(("clock", np.full(len(rows), not at.looked)))
         tests.append(("unseen", unseen))
     if scheduler.reserve.several:

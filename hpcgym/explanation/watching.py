@@ -198,13 +198,13 @@ class Watched:
         names = ("time", "submitted", "free", "head", "shadow", "extra")
         time, self.come, free, head, shadow, extra = (known[name].item() for name in names)
         # under quotas there is one reservation, or none, and yet a plan; Slurm's have no first
-        several = depth > 1 or every > 0
+        several = depth > 1 or (every > 0 and depth > 0)
         if depth == UNLIMITED or (rules.get("tested", 0) > 0 and several):
             head = -1
         # a head that has started since is not cleared
         stands = head >= 0 and self._native.start(head) < 0
         promised = stands and depth > 0
-        looked = every == 0 or known["next_look"] == time + every
+        looked = every == 0 or depth == 0 or known["next_look"] == time + every
         return Moment(
             time,
             head if stands else -1,

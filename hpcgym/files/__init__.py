@@ -41,6 +41,15 @@ HEAD_BYTES = MEGABYTE  # bytes that ``peek`` can show
 _FILE_NAME = re.compile(r"\.{0,2}/[^:;=>,]*|[^:;=>,]*\w\.[A-Za-z]\w{1,6}")
 
 
+#: How files begin that are packed in other ways, by what, and the command that unpacks them.
+_PACKED = (
+    (re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", re.DOTALL), "bzip2", "bunzip2 -k"),
+    (re.compile(rb"\xfd7zXZ\x00"), "xz", "unxz -k"),
+    (re.compile(rb"\x28\xb5\x2f\xfd"), "zstd", "unzstd"),
+    (re.compile(rb"PK\x03\x04"), "zip", "unzip"),
+)
+
+
 @contextmanager
 def saying(path: Any, error: type[HpcgymError] = HpcgymError) -> Iterator[None]:
     """Turn what the system or a damaged archive says into an error that names the file.
@@ -99,7 +108,11 @@ def open_bytes(path: Path, error: type[HpcgymError] = HpcgymError) -> Iterator[A
         far more than any trace does.
     """
     with saying(path, error), _opened(path, error) as file:
-        if file.peek(2)[:2] != b"\x1f\x8b":
+        head = file.peek(10)[:10]
+        for begins, kind, command in _PACKED:
+            if begins.match(head):
+                raise error(f"{path} is packed by {kind}, which is not read: {command} {path}")
+        if head[:2] != b"\x1f\x8b":
             yield file
         else:
             with io.BufferedReader(_Unpacked(file, path, error), HEAD_BYTES) as unpacked:

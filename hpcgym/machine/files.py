@@ -56,7 +56,7 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError, MachineOnlyWarning, unknown, warn_caller
 from hpcgym.files import toml_file, toml_of
-from hpcgym.machine.partitions import Partition, nodes_of_text, text_of_nodes
+from hpcgym.machine.partitions import MOST_NODES, Partition, nodes_of_text, text_of_nodes
 from hpcgym.machine.pool import ANY_NUMBER, Cluster, NodeGroup, Usual, with_counts
 from hpcgym.machine.power import Level, NodePower
 from hpcgym.machine.slurm import ENDING as SLURM
@@ -70,7 +70,7 @@ _SOCKETS = "sockets"
 ANY = "any"
 # nodes, sockets of each, cores of each: a number may be missing, to be told so
 _EQUAL_NODES = re.compile(r"-?\d*(x-?\d*)+", re.IGNORECASE)
-_MORE_NODES = re.compile(r"(.*[^+-])([+-]\d{1,7})", re.DOTALL)  # behind the name of a machine
+_MORE_NODES = re.compile(r"(.*[^+-])([+-]\d{1,18})", re.DOTALL)  # behind the name of a machine
 _Made = TypeVar("_Made", "_Queue", NodePower, Level, Partition)
 
 
@@ -200,6 +200,11 @@ def find_cluster(
     is_file = os.path.isfile(path)  # pathlib raises for names that no file can have
     if not is_file and (more := _MORE_NODES.fullmatch(str(source))):
         return _with_more(find_cluster(more[1], rules_too=rules_too), int(more[2]), str(source))
+    if not is_file and "," in path.name:
+        first, *_ = str(source).split(",")
+        raise HpcgymError(
+            f"machine {str(source)!r}: machines are given one by one, as in --cluster {first}"
+        )
     if path.suffix == SLURM:
         return _of_slurm(path, rules_too)
     if is_file or path.suffix == ".toml" or len(path.parts) > 1:
@@ -221,6 +226,8 @@ def _with_more(cluster: Cluster, nodes: int, text: str) -> Cluster:
         raise HpcgymError(f"{text}: a pool of processors has no nodes to add to, or to take away")
     counts = [group.nodes for group in cluster.groups]
     largest = counts.index(max(counts))
+    if sum(counts) + nodes > MOST_NODES:
+        raise HpcgymError(f"{text}: a machine has at most {MOST_NODES:,} nodes")
     if counts[largest] + nodes < 0:
         raise HpcgymError(f"{text}: its largest group has {counts[largest]} nodes")
     counts[largest] += nodes

@@ -80,7 +80,8 @@ Backfilling
 23. slurm, per-timestamp passes only: a pass at an event starts jobs in primary order until one does
     not fit, or default_queue_depth and one more have been looked at. At multiples of sched_interval
     there is no such bound. If it has left jobs out for it, a pass follows at the next of these
-    times, as at an event, unless there is an event before. A second kind of pass comes bf_interval
+    times, as at an event, unless there is an event before. With a bf_interval of -1 that is
+    all, and no job has a reservation. A second kind of pass comes bf_interval
     after the last of its kind if anything has happened since, that very second included, or if jobs
     waited when that last one was due, before rule 27 and the pass at an event that it follows; else
     it comes at the next event, and the first with the first event. It follows a pass as at an

@@ -272,6 +272,8 @@ class SlurmPasses(Reservations):
         self.open_partitions()
         if found is TOO_MANY:
             self.all_due = (now // interval + 1) * interval
+        if every == -1:
+            return
         if self.plan_due is None:
             last = self.last_planned
             self.plan_due = now if last is None else max(now, last + every)

@@ -129,7 +129,7 @@ def replay_on_slurm(
     if conf is not None and counts_size(conf):
         _check_sizes(jobs, asks)
     asked = rules.reserve.slurm
-    every_s = 0 if asked is None else asked.bf_interval
+    every_s = 0 if asked is None else max(asked.bf_interval, 0)
     even_s = MINUTE_S if asked is None else math.lcm(MINUTE_S, asked.bf_resolution)
     drives = is_driven(rules) if conf is None else is_aged(conf)
     if drives:

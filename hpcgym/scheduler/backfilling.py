@@ -193,6 +193,8 @@ def _number(name: str, value: Any, least: float, most: float) -> float:
 
 NAME = "slurm"
 _MOST = 10**9
+#: As ``bf_interval``, in Slurm too: no pass back-fills.
+NEVER = -1
 _MAY_BE_ZERO = ("bf_job_part_count_reserve", "bf_window_linear", "bf_max_job_user")
 
 
@@ -204,7 +206,8 @@ class SlurmBackfill:
 
     Attributes
     ----------
-    bf_interval : [s] from one pass that back-fills to the next.
+    bf_interval : [s] from one pass that back-fills to the next; -1: there is none, and jobs start
+        in order, of each partition by itself, as under ``sched/builtin``.
     bf_max_job_test : how many queued jobs such a pass looks at.
     bf_window : [min] from the pass on in which reservations begin.
     bf_job_part_count_reserve : how many jobs may have reservations; 0: all that are looked at.
@@ -244,10 +247,13 @@ class SlurmBackfill:
         for each in fields(self):
             value = getattr(self, each.name)
             least = 0 if each.name in _MAY_BE_ZERO else 1
+            off = each.name == "bf_interval"
+            if off and is_number(value) and value == NEVER:
+                continue
             if not (is_number(value) and least <= value <= _MOST and value == int(value)):
                 raise HpcgymError(
-                    f"backfill: {each.name} must be a whole number from {least} to {_MOST:,}, not"
-                    f" {value!r}"
+                    f"backfill: {each.name} must be a whole number from {least} to {_MOST:,}"
+                    f"{', or -1 for no backfill passes' if off else ''}, not {value!r}"
                 )
             object.__setattr__(self, each.name, int(value))
 
@@ -263,6 +269,8 @@ class SlurmBackfill:
     @property
     def reservations(self) -> int:
         """How many jobs may have reservations."""
+        if self.bf_interval == NEVER:
+            return 0
         return min(self.bf_job_part_count_reserve or self.bf_max_job_test, self.bf_max_job_test)
 
     @classmethod
@@ -295,7 +303,8 @@ class SlurmBackfill:
                 raise HpcgymError(f"backfill {text!r}: {unknown('setting', key, known)}")
             if key in found:
                 raise HpcgymError(f"backfill {text!r}: {key} is there twice")
-            found[key] = int(value) if value.isascii() and value.isdigit() else value
+            is_whole = value.isascii() and value.removeprefix("-").isdigit()
+            found[key] = int(value) if is_whole else value
         return cls(**found)
 
 
@@ -385,7 +394,7 @@ class Backfill:
     @property
     def several(self) -> bool:
         """Whether several jobs that wait have reservations."""
-        return self.anew or self.conservative
+        return (self.anew and self.depth != 0) or self.conservative
 
     @property
     def sweeps(self) -> bool:

@@ -252,7 +252,7 @@ class Window:
         HpcgymError : dates that the log has no clock for, an end before the log begins, or one that
             is not after the window's own beginning.
         """
-        begin, end = (self._second(time, header) for time in (self.begin, self.end))
+        begin, end = (second_of(time, header, f"window {self}") for time in (self.begin, self.end))
         if end <= begin:
             raise HpcgymError(f"window {str(self)!r}: its end must be after its beginning")
         if end <= 0:
@@ -261,16 +261,23 @@ class Window:
             raise HpcgymError(f"window {str(self)!r} ends too late: after second {_LATEST:,}")
         return max(begin, 0), end
 
-    def _second(self, time: int | str, header: Mapping[str, list[str]]) -> int:
-        if isinstance(time, int):
-            return time
-        zero = header_number(header, "UnixStartTime", least=0)
-        if zero is None:
-            raise HpcgymError(
-                f"window {self}: the log does not tell by which date it begins; give whole seconds"
-                " of its clock"
-            )
-        return Clock(zone_of(header)[1]).seconds(time) - zero
+
+def second_of(time: int | str, header: Mapping[str, list[str]], what: str) -> int:
+    """Return which second of a log's clock a time is: one of it already, or a date.
+
+    Raises
+    ------
+    HpcgymError : a date, and the log does not tell by which one it begins; ``what`` is for that.
+    """
+    if isinstance(time, int):
+        return time
+    zero = header_number(header, "UnixStartTime", least=0)
+    if zero is None:
+        raise HpcgymError(
+            f"{what}: the log does not tell by which date it begins; give whole seconds of its"
+            " clock"
+        )
+    return Clock(zone_of(header)[1]).seconds(time) - zero
 
 
 def read_windows(value: Any) -> tuple[Window, ...]:

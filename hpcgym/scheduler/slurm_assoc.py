@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, number_in, warn_caller
+from hpcgym.naming import counted
 from hpcgym.scheduler.policies.fair_share import AT, PARENT, Account, FairShare
 from hpcgym.scheduler.restrictions import OR, Quota
 from hpcgym.scheduler.slurm_tables import Left, Row, header_of, in_short, rows_of
@@ -117,15 +118,24 @@ def read_associations(path: str | os.PathLike[str], cluster: str = "") -> list[A
 def _of_cluster(
     found: list[Association], cluster: str, path: str | os.PathLike[str]
 ) -> list[Association]:
-    """Return the associations of a cluster, or of the only one."""
+    """Return the associations of a cluster; of the only one where the file does not tell which."""
     own = [one for one in found if one.cluster.casefold() == cluster.casefold()]
     names = sorted({one.cluster for one in found})
-    if not own and len(names) > 1:
+    told = cluster and any(names)  # both say which cluster it is
+    if not own and (told or len(names) > 1):
         which = f", none of {cluster!r}" if cluster else ""
+        has = f"clusters {', '.join(names)}{which}"
+        if len(names) == 1:
+            has = f"cluster {names[0]}, not {cluster!r} as the slurm.conf"
         raise HpcgymError(
-            f"{path}: it has the clusters {', '.join(names)}{which}: take one, as"
-            f" sacctmgr -P show assoc cluster={names[0]} does"
+            f"{path}: it has the {has}: take one, as"
+            f" sacctmgr -P show assoc cluster={cluster or names[0]} does"
         )
+    others = sorted({*names} - {one.cluster for one in own})
+    if own and others:
+        left = counted(len(found) - len(own), "association")
+        text = f"{path}: left out: {left} of other clusters, {', '.join(others)}"
+        warn_caller(text, HpcgymWarning)
     return own or found
 
 

@@ -22,6 +22,8 @@ from hpcgym.scheduler.slurm_qos import Qos, read_qos
 from hpcgym.scheduler.slurm_tables import Left, in_short
 
 _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
+#: Of these, what passes at events follow: all that there is under sched/builtin.
+_AT_EVENTS = ("default_queue_depth", "sched_interval")
 _CLASSIC = "no_fair_tree"  # the flag of the formula that was the usual one before Slurm 19.05
 #: General settings that a scheduler follows, in lower case.
 _FOLLOWED = ("schedulertype", "prioritytype", "schedulerparameters")
@@ -51,17 +53,17 @@ def scheduler_of_slurm(
     their shares, and their limits, as quotas. A limit of a QOS stands in place of the same of
     associations for the jobs of that QOS, which these count and spare.
 
-    ``SchedulerType=sched/builtin``, or ``bf_interval=-1``, is strict order; else jobs are
-    back-filled as :class:`SlurmBackfill` says. ``PriorityType=priority/basic`` is by submission.
-    With ``priority/multifactor``, or no type, the order is the sum of three factors times their
-    weights (Slurm's page "Multifactor Priority Plugin"), and four with that of the partition:
-    PriorityJobFactor / the greatest of one. The nice of a job is taken from it, down to 1. Jobs in
-    a partition of a higher PriorityTier come before all others. Age: min(wait / PriorityMaxAge, 1).
-    Job size: processors / those of the machine, or 1 less that with PriorityFavorSmall; Slurm's is
-    the mean of this and the same of nodes. Fair share: Fair Tree as :class:`FairShare` has it, or
-    with ``PriorityFlags=NO_FAIR_TREE`` 2^(-U / S / FairShareDampeningFactor). Without
-    ``assoc`` there are no accounts, and users are alike. Who stops whom is as
-    :func:`hpcgym.scheduler.slurm_qos.preemption_of_slurm` says.
+    ``SchedulerType=sched/builtin``, or ``bf_interval=-1``, is strict order in each partition; else
+    jobs are back-filled as :class:`SlurmBackfill` says. ``PriorityType=priority/basic`` is by
+    submission. With ``priority/multifactor``, or no type, the order is the sum of three factors
+    times their weights (Slurm's page "Multifactor Priority Plugin"), and four with that of the
+    partition: PriorityJobFactor / the greatest of one. The nice of a job is taken from it, down to
+    1. Jobs in a partition of a higher PriorityTier come before all others. Age: min(wait /
+    PriorityMaxAge, 1). Job size: processors / those of the machine, or 1 less that with
+    PriorityFavorSmall; Slurm's is the mean of this and the same of nodes. Fair share: Fair Tree as
+    :class:`FairShare` has it, or with ``PriorityFlags=NO_FAIR_TREE`` 2^(-U / S /
+    FairShareDampeningFactor). Without ``assoc`` there are no accounts, and users are alike. Who
+    stops whom is as :func:`hpcgym.scheduler.slurm_qos.preemption_of_slurm` says.
 
     Raises
     ------
@@ -176,11 +178,12 @@ def _not_followed(
     conf: SlurmConf, scheduler: Scheduler, has_qos: bool = False
 ) -> tuple[list[str], list[OtherSetting]]:
     """Return what says how jobs are scheduled, and is not followed: parameters, and settings."""
-    strict, stops = scheduler.reserve.kind == "none", scheduler.preemption is not None
+    strict, stops = scheduler.reserve.depth == 0, scheduler.preemption is not None
     left = [
         f"SchedulerParameters {name}"
         for name, value in conf.parameters.items()
-        if (name not in _OF_BACKFILL or (strict and (name, value) != ("bf_interval", "-1")))
+        if name not in (_AT_EVENTS if strict else _OF_BACKFILL)
+        and (name, value) != ("bf_interval", "-1")
         and not (stops and name in slurm_qos.YOUNGEST_FIRST)
     ]
     followed: tuple[str, ...] = _FOLLOWED
@@ -213,18 +216,19 @@ def _of_preemption(one: OtherSetting, conf: SlurmConf) -> bool:
 def _backfill(conf: SlurmConf) -> str:
     """Return the way to back-fill."""
     kind = conf.said("schedulertype")
-    if kind == "sched/builtin" or conf.parameters.get("bf_interval") == "-1":
-        return "none"
-    if kind != "sched/backfill":
+    if kind not in ("sched/builtin", "sched/backfill"):
         text = f"SchedulerType={kind}: known are sched/backfill and sched/builtin"
         raise conf.wrong("schedulertype", text)
-    given = {name: conf.parameters[name] for name in _OF_BACKFILL if name in conf.parameters}
+    strict = kind == "sched/builtin" or conf.parameters.get("bf_interval") == "-1"
+    followed = _AT_EVENTS if strict else _OF_BACKFILL
+    given = {name: conf.parameters[name] for name in followed if name in conf.parameters}
     for name, value in given.items():
         try:
             SlurmBackfill.parse(f"slurm:{name}={value}")
         except HpcgymError as error:
             told = f"SchedulerParameters: {str(error).removeprefix('backfill: ')}"
             raise conf.wrong("schedulerparameters", told, ("parameters", name)) from None
+    given |= {"bf_interval": "-1"} if strict else {}
     text = "+".join(f"{name}={value}" for name, value in given.items())
     return str(SlurmBackfill.parse(f"slurm:{text}" if text else "slurm"))
 

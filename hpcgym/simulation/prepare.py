@@ -352,7 +352,7 @@ def _planning_rules(scheduler: Scheduler) -> dict[str, int]:
     if slurm is None:
         return {"tested": allocations.ALL_JOBS, "window": FOREVER}
     return {
-        "every": slurm.bf_interval,
+        "every": max(slurm.bf_interval, 1),  # none of its passes is made with a depth of 0
         "tested": slurm.bf_max_job_test,
         "tested_of_user": slurm.bf_max_job_user,
         "window": 60 * slurm.bf_window,

@@ -321,10 +321,12 @@ def check_promises(result: Result) -> list[str]:
         reserved,
         submit,
     )
-    if result.scheduler.reserve.kind == "none":
+    reserve = result.scheduler.reserve
+    if reserve.depth == 0:
         found += cases(promised, "job {} is promised a start without backfilling")
+    if reserve.kind == "none":
         found += cases(result.backfilled, "job {} is marked as backfilled without backfilling")
-    if result.scheduler.reserve.conservative:
+    if reserve.conservative:
         text = "job {} has no reservation under conservative backfilling"
         found += cases(~promised & decided(result.workload), text)
     return found

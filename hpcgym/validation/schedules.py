@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.scheduler.backfilling import NEVER
 from hpcgym.workload.extracts import decided
 
 if TYPE_CHECKING:
@@ -346,6 +347,8 @@ def _looked_at(result: Result, line: Timeline) -> Mask:
     """
     slurm, initial = result.scheduler.reserve.slurm, result.workload.initial
     assert slurm is not None
+    if slurm.bf_interval == NEVER:
+        return np.zeros(line.time.size, np.bool_)
     every, look, waits = slurm.bf_interval, -1, False
     if result.allocation is not None:
         return _may_be_looked_at(line, every, initial)

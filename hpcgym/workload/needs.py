@@ -77,6 +77,7 @@ def needs_of(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
                 f"{workload.name}: {workload.called(job)} asks for {demand[job]} {resource!r} a"
                 f" unit, which the machine lacks; it has {', '.join(had)}"
                 f"{f', of which {near!r} may be meant' if near else ''}"
+                f"{so_many(int(np.count_nonzero(demand > 0)), len(workload))}"
             )
     parts = [place for place, name in enumerate(resources) if name.startswith(PARTITION)]
     named = partitions_of(workload) if parts else None

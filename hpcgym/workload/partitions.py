@@ -195,7 +195,7 @@ def with_default_times(workload: Workload, partitions: Sequence[Partition]) -> W
     if endless:
         warn_caller(
             f"{workload.name}: {counted(endless, 'job')} without a told time limit, in partitions"
-            " without MaxTime: 365 days are taken, with which Slurm plans such jobs",
+            " without MaxTime: 365 days are taken, as Slurm does for its jobs without a limit",
             WorkloadWarning,
         )
     counts = {_BY_DEFAULT: changed - endless, _ENDLESS: endless}

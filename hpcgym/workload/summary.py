@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadWarning, warn_caller
+from hpcgym.errors import DroppedJobsWarning, WorkloadWarning, warn_caller
 from hpcgym.files import header_number
 from hpcgym.naming import DAY_S, HOUR_S, counted, duration, zone_of
 from hpcgym.workload.cleaning import most_busy
@@ -37,6 +38,9 @@ SHOWN = 10  # of each of them, those with most processor seconds
 # what makes a warning: shares of jobs
 _TOUCHED = 0.03
 _EXACT = 0.95
+_DROPPED = "dropped: "
+#: How repairs begin that give jobs a limit which nobody asked for.
+_INVENTED = ("repaired: requested_time ", "repaired: time limit ")
 # of a log's head: how many jobs it should have, and which share of them makes it thin
 _LEAST_HEAD = 30
 _THIN = 0.5
@@ -138,9 +142,20 @@ def warn_of_doubts(workload: Workload, raw: Workload) -> None:
     if touched:
         more = f"; {len(touched) - 1} more such remarks" if len(touched) > 1 else ""
         details = touched if more else ()
-        warn_caller(f"{workload.name}: {touched[0]}{more}", WorkloadWarning, details)
+        drops = f"jobs were {_DROPPED}" in touched[0]
+        category = DroppedJobsWarning if drops else WorkloadWarning
+        warn_caller(f"{workload.name}: {touched[0]}{more}", category, details)
     for line in _known_future(workload):
         warn_caller(f"{workload.name}: {line}", WorkloadWarning)
+
+
+def warn_of_dropped(kept: Workload, workload: Workload) -> None:
+    """Warn if many of some jobs were dropped."""
+    if len(workload) - len(kept) > _TOUCHED * len(workload):
+        before = replace(workload, cleaning={})
+        gone = {k: n for k, n in kept.cleaning.items() if workload.cleaning.get(k, 0) != n}
+        (line,) = _touched(replace(kept, cleaning=gone), before)
+        warn_caller(f"{workload.name}: {line}", DroppedJobsWarning)
 
 
 def doubts(workload: Workload, raw: Workload) -> list[str]:
@@ -153,17 +168,30 @@ def doubts(workload: Workload, raw: Workload) -> list[str]:
 
 
 def _touched(workload: Workload, raw: Workload) -> list[str]:
-    """Return what was done to many of the jobs as they were read and cleaned, to most first."""
-    found = []
-    for reason, number in sorted(workload.cleaning.items(), key=lambda one: -one[1]):
-        of_reader = raw.cleaning.get(reason, 0)
-        if reason == REORDERED or (reason.startswith("dropped: ") and of_reader == number):
-            continue  # no harm; lines that are no jobs
+    """Return what was done to many of the jobs as they were read and cleaned, the worst first.
+
+    That is what was dropped, altogether; then limits that nobody asked for; then other repairs.
+    """
+    most = _TOUCHED * len(raw)
+    cleaning = sorted(workload.cleaning.items(), key=lambda one: -one[1])
+    dropped, found, limits = dict[str, int](), list[str](), list[str]()
+    for reason, number in cleaning:
+        if reason.startswith(_DROPPED):
+            if raw.cleaning.get(reason, 0) != number:  # else of lines that are no jobs
+                dropped[reason.removeprefix(_DROPPED)] = number
+            continue
         # of what is missing, cleaning repairs or drops what is needed, and is told itself
-        untold = reason.startswith(("not used: ", "repaired: missing "))
-        if not untold and number > _TOUCHED * len(raw):
-            found.append(f"{_percent(number / len(raw))} of the jobs were {reason}")
-    return found
+        untold = reason == REORDERED or reason.startswith(("not used: ", "repaired: missing "))
+        if not untold and number > most:
+            invented = reason.startswith(_INVENTED)
+            line = f"{_percent(number / len(raw))} of the jobs were {reason}"
+            (limits if invented else found).append(line)
+    total = sum(dropped.values())
+    if total > most:
+        shares = [f"{why} ({_percent(number / len(raw))})" for why, number in dropped.items()]
+        why = ", ".join(shares if len(shares) > 1 else dropped)
+        limits.insert(0, f"{_percent(total / len(raw))} of the jobs were {_DROPPED}{why}")
+    return limits + found
 
 
 def _known_future(workload: Workload) -> list[str]:

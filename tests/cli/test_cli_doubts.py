@@ -102,3 +102,47 @@ def test_what_schedules_heed_is_not_told_as_ignored() -> None:
         "after",
     )
     assert "1 job follows others" in succeed(*both).stderr
+
+
+DROPS = """ClusterName=t
+NodeName=n[1-2] CPUs=4
+NodeName=d1 CPUs=4 State=DOWN
+PartitionName=main Nodes=n[1-2] Default=YES
+PartitionName=old Nodes=d1
+PartitionName=closed Nodes=n[1-2] State=DOWN
+Gres=1
+Nodes=2
+SelectTypeParameters=CR_Nothing
+SchedulerType=sched/mine
+PriorityWeightAge=much
+"""
+
+
+@pytest.mark.parametrize("gone", [2, 4])
+def test_jobs_that_the_machine_drops_are_told(tmp_path: Path, gone: int) -> None:
+    """More than 3 % of 100 jobs, altogether, however much else is wrong."""
+    (tmp_path / "slurm.conf").write_text(DROPS)
+    rows = ["JobID|User|Partition|Submit|Start|ElapsedRaw|TimelimitRaw|AllocCPUS|NNodes"]
+    for number in range(1, 101):
+        partition = ("old", "closed", "main")[min(number % 2 if number <= gone else 2, 2)]
+        time = f"2024-03-01T00:{number % 60:02}:00"
+        rows.append(f"{number}|u|{partition}|{time}|{time}|60|60|1|1")
+    (tmp_path / "jobs.txt").write_text("\n".join(rows))
+    machine = str(tmp_path / "slurm.conf")
+    done = succeed(
+        "simulate", str(tmp_path / "jobs.txt"), "--cluster", machine, "--scheduler", machine,
+        "--unfit", "drop",
+    )  # fmt: skip
+    line = "hpcgym: jobs.txt: 4 % of the jobs were dropped: "
+    told = [one for one in done.stderr.splitlines() if " were dropped: " in one]
+    assert [one.startswith(line) for one in told] == [True] * (gone == 4), done.stderr
+
+
+def test_jobs_that_quotas_drop_are_told(tmp_path: Path) -> None:
+    file = Path(log(tmp_path / "log.swf", exact=0, without=0))
+    lines = file.read_text().splitlines()
+    wide = [line.replace(" 60 2 -1 -1 2 ", " 60 4 -1 -1 4 ") for line in lines[:11]]  # ten jobs
+    file.write_text("\n".join([*wide, *lines[11:]]))
+    done = succeed("simulate", str(file), "--quota", "user:processors=3", "--unfit", "drop")
+    told = "10 % of the jobs were dropped: asks for more processors than a quota lets run"
+    assert f"hpcgym: log: {told}" in done.stderr.splitlines()

@@ -79,6 +79,7 @@ def test_what_is_wrong_or_missing_is_said_before_the_work(words, message, monkey
             "simulate JOBS --processors 64.5",
             "Invalid value for '--processors': Input should be a valid integer",
         ),
+        ("simulate JOBS --from 2024-13-05", "no date such as 2024-03-01T12:00:00"),
         ("simulate JOBS --from soon", "'soon' is no whole seconds, nor a time such as 5h or 2d"),
         ("simulate JOBS --week 1 --month 1", "a week or a month, not both"),
         ("simulate JOBS --cluster eurora --processors 9", "a machine or its processors, not both"),

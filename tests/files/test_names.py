@@ -18,7 +18,7 @@ from hypothesis import strategies as texts
 import hpcgym
 from hpcgym import naming
 from hpcgym.baselines.schedulers import find_scheduler, rule_value
-from hpcgym.cli.loading import whole_seconds
+from hpcgym.cli.loading import time_of_log
 from hpcgym.envs.core.surroundings import read_duration
 from hpcgym.errors import HpcgymError
 from hpcgym.files.recorded import (
@@ -181,7 +181,7 @@ def test_rules_in_texts_take_times_and_no_other_numbers_do() -> None:
     )
     with pytest.raises(HpcgymError, match="hold: from_s"):
         find_scheduler("saf:hold=0.1,from_s=soon")
-    assert [whole_seconds(text) for text in ("84d", "60", "-2h")] == [84 * 86_400, 60, -7_200]
+    assert [time_of_log(text) for text in ("84d", "60", "-2h")] == [84 * 86_400, 60, -7_200]
 
 
 TEXTS = texts.text(texts.characters(exclude_categories=["Cs"]), max_size=30)

@@ -310,3 +310,7 @@ def test_a_baseline_by_usage_says_where_it_can_act() -> None:
         find_baseline("fairshare").begin(env)
     with pytest.raises(HpcgymError, match=r"simulate\(workload, 'fs\+efs'\)$"):
         find_baseline("fs+efs").begin(env)
+
+
+def test_no_accounts_are_not_named() -> None:
+    assert str(FairShare(accounts={})) == str(FairShare())

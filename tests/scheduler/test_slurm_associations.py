@@ -210,6 +210,20 @@ def test_files_that_are_none(tmp_path: Path, text: str, message: str) -> None:
         read_associations(path)
 
 
+def test_associations_of_other_clusters_are_counted_or_refused(tmp_path: Path) -> None:
+    head = "Cluster|Account|User|Partition|Share\n"
+    file = tmp_path / "assoc.txt"
+    file.write_text(f"{head}beta|root|||1\nbeta|a|u||1\nAlpha|a|u||2\n")
+    with pytest.warns(HpcgymWarning, match="left out: 2 associations of other clusters, beta"):
+        assert [one.cluster for one in read_associations(file, "alpha")] == ["Alpha"]
+    with pytest.raises(HpcgymError, match="the clusters Alpha, beta, none of 'gamma'"):
+        read_associations(file, "gamma")
+    file.write_text(f"{head}beta|a|u||1\n")
+    with pytest.raises(HpcgymError, match="the cluster beta, not 'alpha'"):
+        read_associations(file, "alpha")
+    assert len(read_associations(file)) == 1  # nobody says of which machine
+
+
 def test_a_machine_takes_those_of_its_cluster(tmp_path: Path) -> None:
     path = tmp_path / "assoc.txt"
     path.write_text("Cluster|Account|User|MaxJobs\none|a|x|1\ntwo|a|x|2\n")

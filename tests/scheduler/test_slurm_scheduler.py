@@ -14,8 +14,10 @@ from few_jobs import few_jobs
 import hpcgym
 from hpcgym.baselines.schedulers import find_scheduler, is_scheduler
 from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.machine.files import find_cluster
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.slurm_qos import read_qos
+from hpcgym.simulation.batch import BatchSimulator
 
 NODES = "ClusterName=mine\nNodeName=n[1-4] CPUs=16\n"
 
@@ -54,13 +56,33 @@ def test_all_that_is_followed(tmp_path: Path) -> None:
     [
         ("", "fcfs", "slurm"),
         ("PriorityType=priority/basic\nPriorityWeightAge=9\n", "fcfs", "slurm"),
-        ("SchedulerType=sched/builtin\n", "fcfs", "none"),
-        ("SchedulerParameters=bf_interval=-1\n", "fcfs", "none"),
+        ("SchedulerType=sched/builtin\n", "fcfs", "slurm:bf_interval=-1"),
+        (
+            "SchedulerType=sched/builtin\nSchedulerParameters=bf_interval=9,default_queue_depth=5\n",
+            "fcfs",
+            "slurm:bf_interval=-1+default_queue_depth=5",
+        ),
+        ("SchedulerParameters=bf_interval=-1\n", "fcfs", "slurm:bf_interval=-1"),
         ("PriorityWeightAge=5\nPriorityMaxAge=UNLIMITED\n", "fcfs", "slurm"),
         ("PriorityWeightAge=5\n", "max(5 * min(wait / 604800, 1) - nice, 1)", "slurm"),
         (
             "PriorityWeightJobSize=5\nPriorityFavorSmall=YES\n",
             "max(5 * (1 - processors / 64) - nice, 1)",
+            "slurm",
+        ),
+        (
+            "PriorityWeightJobSize=5\nPriorityFavorSmall=true\n",
+            "max(5 * (1 - processors / 64) - nice, 1)",
+            "slurm",
+        ),
+        (
+            "PriorityWeightJobSize=5\nPriorityFavorSmall=1\n",
+            "max(5 * (1 - processors / 64) - nice, 1)",
+            "slurm",
+        ),
+        (
+            "PriorityWeightJobSize=5\nPriorityFavorSmall=DOWN\n",
+            "max(5 * processors / 64 - nice, 1)",
             "slurm",
         ),
         (
@@ -102,6 +124,43 @@ def test_strict_order_needs_no_settings_of_backfilling(tmp_path: Path) -> None:
     file = conf(tmp_path, "SchedulerType=sched/builtin\nSchedulerParameters=bf_window=5\n")
     with pytest.warns(HpcgymWarning, match="SchedulerParameters bf_window"):
         find_scheduler(file)
+
+
+BUILTIN = (
+    "SchedulerType=sched/builtin\nPriorityType=priority/basic\n"
+    "PartitionName=a Nodes=n1 Default=YES\nPartitionName=b Nodes=n2\n"
+    "PartitionName=both Nodes=n[1-2]\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("partition", "start"),
+    [
+        # job 2 waits in a, and job 3 has b to itself
+        ([1, 1, 2, 2], [0, 100, 2, 102]),
+        # job 2 waits for both, and no node of both is left for who comes later
+        ([1, 3, 2, 2], [0, 100, 200, 300]),
+    ],
+)
+def test_strict_order_is_of_each_partition(
+    tmp_path: Path, partition: list[int], start: list[int]
+) -> None:
+    file = conf(tmp_path, BUILTIN)
+    width = [32 if one == 3 else 16 for one in partition]
+    numbers = {"partition": partition, "job_number": [1, 2, 3, 4]}
+    jobs = few_jobs(64, [0, 1, 2, 3], [100] * 4, width, **numbers)
+    jobs = replace(jobs, header={"Partition": ["1 a", "2 b", "3 both"]})
+    result = hpcgym.simulate(jobs, file, cluster=file)
+    assert result.start.tolist() == start
+    hpcgym.validate_schedule(result)
+    assert set(hpcgym.explain(result, 4).waited_for) <= {
+        "processors",
+        "nodes",
+        "partition",
+        "order",
+    }
+    batch = BatchSimulator([jobs], ["wait"], find_scheduler(file), cluster=find_cluster(file))
+    assert batch.run([[1.0]], ["mean_wait_s"]).item() == np.mean(start) - 1.5
 
 
 def test_plans_are_rounded_and_joined_as_the_file_says(tmp_path: Path) -> None:
@@ -442,3 +501,22 @@ def test_qos(tmp_path: Path) -> None:
     assert (high.grace_time, high.preempt_mode, high.others) == (
         "00:00:00", "", {"Flags": "DenyOnLimit"}
     )  # fmt: skip
+
+
+def test_a_blank_preempt_mode_is_that_of_the_cluster(tmp_path: Path) -> None:
+    """One QOS is cancelled, the other by the cluster's mode: that is two ways."""
+    qos = tmp_path / "qos.txt"
+    qos.write_text("Name|Preempt|PreemptMode\nhigh|a,b|\na||cancel\nb||\n")
+    with pytest.raises(HpcgymError, match="stopped in several ways, cancel, requeue"):
+        preemption_of(conf(tmp_path, "PreemptType=preempt/qos\nPreemptMode=REQUEUE\n"), qos)
+
+
+def test_a_column_that_stands_twice_is_one_line(tmp_path: Path) -> None:
+    qos = tmp_path / "qos.txt"
+    qos.write_text("Name|Priority|Name\nhigh|1|high\n")
+    with pytest.raises(HpcgymError, match="'Name' is there twice"):
+        preemption_of(conf(tmp_path, ""), qos)
+
+
+def preemption_of(file: Path, qos: Path) -> object:
+    return find_scheduler(f"{file}:qos={qos}").preemption

@@ -101,3 +101,16 @@ def test_machines_with_other_numbers_of_nodes() -> None:
     assert with_counts(machine, [3, 2]) == machine
     spare = replace(machine, partitions=(Partition("q", (0,)), Partition("p", (1,))))  # node 2
     assert [one.nodes for one in with_counts(spare, [5, 3]).partitions] == [(0,), (1, 3, 4)]
+
+
+def test_a_share_of_many_small_groups_is_that_share() -> None:
+    groups = tuple(NodeGroup(f"g{k}", 2, {"core": 4}) for k in range(10))
+    machine = Cluster(groups=groups)
+    away = {
+        one.words: machine.nodes - (one.cluster or machine).nodes
+        for one in changes_for(NARROW, Candidate(Scheduler(), machine, {}))
+        if "out of service" in one.words
+    }
+    assert away["10 % of the nodes out of service"] == 2
+    assert away["30 % of the nodes out of service"] == 6
+    assert away["40 % of the nodes out of service"] == 8

@@ -92,17 +92,19 @@ def test_what_is_odd_of_a_log() -> None:
 def test_what_was_done_to_many_jobs_is_one_warning() -> None:
     raw = workload()
     cleaned = raw.counted({"dropped: no run time": 1, "repaired: a": 3, "repaired: b": 2})
+    cleaned = cleaned.counted({"repaired: requested_time made up": 1})
     with pytest.warns(WorkloadWarning) as caught:
         warn_of_doubts(cleaned, raw)
     (message,) = [one.message for one in caught]
     assert isinstance(message, WorkloadWarning)
-    assert str(message) == "log: 75 % of the jobs were repaired: a; 2 more such remarks"
+    assert str(message) == "log: 25 % of the jobs were dropped: no run time; 3 more such remarks"
     assert message.details == tuple(
         f"{share} % of the jobs were {reason}"
         for share, reason in (
+            (25, "dropped: no run time"),
+            (25, "repaired: requested_time made up"),
             (75, "repaired: a"),
             (50, "repaired: b"),
-            (25, "dropped: no run time"),
         )
     )
 

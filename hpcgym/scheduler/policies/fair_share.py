@@ -106,7 +106,7 @@ class FairShare:
                 for name, share in self.shares.items()
             )
             parts.append(f"shares {listed}")
-        if isinstance(self.accounts, Mapping) and few:
+        if isinstance(self.accounts, Mapping) and self.accounts and few:
             listed = " ".join(f"{below}<{above}" for below, above in self.accounts.items())
             parts.append(f"accounts {listed}")
         elif self.accounts == BY_GROUP:

@@ -353,7 +353,8 @@ def resources_of(log: logs.Log) -> dict[str, logs.Ints]:
         of, colon, kind = name.partition(":")
         if colon:  # a job that asks for any may have been given one of a type
             generic = np.where(amounts(of)[1] > 0, amounts(name)[1], generic)
-            if of_type(of, kind) in log.how.resources:
+            # where types tell nodes apart, a job of one that no node has fits nowhere
+            if any(had.startswith(of_type(of, "")) for had in log.how.resources):
                 found[f"{logs.GENERIC}{of_type(of, kind)}"] = generic
             else:
                 alike[of] = np.maximum(alike.get(of, generic), generic)
