@@ -350,7 +350,10 @@ def test_jobs_that_never_fit_are_dropped_on_demand() -> None:
     machine, mics = find_cluster("kit-forhlr-ii"), "eurora:jobs=200,load=1.3,seed=0"
     kept = fitting(load_workload(mics), machine.resources, machine.capacity)
     words = (mics, "--cluster", "kit-forhlr-ii")
-    assert "it has core, mem, gpu; --unfit drop drops such jobs" in line("simulate", *words)
+    assert (
+        "it has core, mem, gpu. The same holds for 6 of 200 jobs; --unfit drop drops such jobs"
+        in line("simulate", *words)
+    )
     value = as_json("simulate", *words, "--unfit", "drop")
     assert 0 < value["jobs"] == len(kept) < 200
     assert value["cleaning"] == kept.cleaning == {FITS_NOWHERE: 200 - len(kept)}
