@@ -26,7 +26,6 @@ def written(folder: Path, scheduler: Scheduler, cores: tuple[int, ...] = (8,)) -
 @pytest.mark.parametrize(
     "backfill",
     [
-        "none",
         "slurm",
         "slurm:bf_interval=60+bf_max_job_test=7",
         "slurm:bf_resolution=120+bf_window_linear=9",
@@ -36,6 +35,13 @@ def written(folder: Path, scheduler: Scheduler, cores: tuple[int, ...] = (8,)) -
 def test_slurm_is_set_to_what_the_scheduler_says(backfill: str, tmp_path: Path) -> None:
     rules = Scheduler(backfill=backfill)
     assert scheduler_of_slurm(written(tmp_path, rules)) == rules
+
+
+@pytest.mark.filterwarnings("ignore:.*not followed")
+def test_no_backfilling_is_slurms_builtin_scheduler(tmp_path: Path) -> None:
+    """It serves each partition by itself; the machine that is written here has one."""
+    found = scheduler_of_slurm(written(tmp_path, Scheduler(backfill="none")))
+    assert found == Scheduler(backfill="slurm:bf_interval=-1+default_queue_depth=100000")
 
 
 @pytest.mark.filterwarnings("ignore:.*not followed")
