@@ -14,7 +14,7 @@ import typer
 from hpcgym.cli import names, options
 from hpcgym.cli.files import Written
 from hpcgym.cli.groups import Lists, grouped
-from hpcgym.cli.running import ExplainedCommand, note
+from hpcgym.cli.running import ExplainedCommand, group_of, note
 from hpcgym.cli.tables import Format, Sheet, of_frame, rows_of, show
 from hpcgym.errors import HpcgymError
 from hpcgym.files.recorded import KEY, write_beside
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
 # --- What all studies share -----------------------------------------------------------------------
 
-reproduce = typer.Typer(
-    name="reproduce", no_args_is_help=True, add_completion=False, rich_markup_mode=None
-)
+reproduce = group_of("reproduce")
 
 #: Traces of the studies that are looked for if none is named.
 TRACES = ("KTH-SP2", "SDSC-SP2", "CTC-SP2", "SDSC-BLUE")

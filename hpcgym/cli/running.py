@@ -58,6 +58,11 @@ class Program(TyperGroup):
 _MOST_WARNINGS = 5  # lines of a command
 
 
+def group_of(name: str) -> typer.Typer:
+    """Return a command that has others below it."""
+    return typer.Typer(name=name, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+
+
 @contextmanager
 def _warnings_in_a_line(told: Mapping[str, Any]) -> Iterator[None]:
     """Show hpcgym's own warnings once each, without the place in the code that gave them.

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hpcgym.cli.groups import grouped
-from hpcgym.cli.running import ExplainedCommand, note
+from hpcgym.cli.running import ExplainedCommand, group_of, note
 from hpcgym.cli.tables import Format, Sheet, Table, of_rows, show
 from hpcgym.progress import counting
 
 if TYPE_CHECKING:
     import pandas as pd
 
-suite = typer.Typer(name="suite", no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+suite = group_of("suite")
 
 
 class By(StrEnum):

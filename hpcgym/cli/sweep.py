@@ -13,7 +13,7 @@ from hpcgym.cli import options, output
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.means import Asked, means_of
 from hpcgym.cli.output import FigureOptions
-from hpcgym.cli.running import ExplainedCommand, note
+from hpcgym.cli.running import ExplainedCommand, group_of, note
 from hpcgym.cli.tables import Format, Sheet, show
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.progress import measuring
@@ -63,7 +63,7 @@ def _record(folder: Path) -> dict[str, Any]:
 
 # --- ``hpcgym sweep`` -----------------------------------------------------------------------------
 
-sweep = typer.Typer(name="sweep", no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+sweep = group_of("sweep")
 
 
 @dataclass(frozen=True)

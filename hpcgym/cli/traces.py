@@ -10,7 +10,7 @@ import typer
 
 from hpcgym.cli import loading, output
 from hpcgym.cli.groups import grouped
-from hpcgym.cli.running import ExplainedCommand, note
+from hpcgym.cli.running import ExplainedCommand, group_of, note
 from hpcgym.cli.tables import Format, Sheet, Table, of_rows, show
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import counted
@@ -104,9 +104,7 @@ def _percent(share: float | None) -> str:
 
 # --- ``hpcgym traces``: the Parallel Workloads Archive --------------------------------------------
 
-traces = typer.Typer(
-    name="traces", no_args_is_help=True, add_completion=False, rich_markup_mode=None
-)
+traces = group_of("traces")
 
 
 @traces.callback()

@@ -30,12 +30,12 @@ from hpcgym.cli import names, options
 from hpcgym.cli.files import Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.loading import MachineReading, PoolReading, WorkloadOption
-from hpcgym.cli.running import ExplainedCommand, note
+from hpcgym.cli.running import ExplainedCommand, group_of, note
 from hpcgym.errors import HpcgymWarning, check_choice, warn_caller
 from hpcgym.naming import counted, duration
 from hpcgym.progress import measuring, say
 
-train = typer.Typer(name="train", no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+train = group_of("train")
 
 _PT = Annotated[Path, Written("file of an agent", (".pt",))]
 _JSON = Annotated[Path, Written("file of an agent", (".json",))]
