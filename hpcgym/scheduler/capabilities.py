@@ -28,19 +28,6 @@ PLACES = {
     "batches on nodes": "a batch on nodes",
     "look-ahead": "look-ahead",
 }
-#: Place -> others whose refusals hold there too.
-WITHIN = {
-    "failures": ("nodes",),
-    "limits": ("whole nodes",),
-    "environments": ("pool",),
-    "job selection": ("environments", "pool"),
-    "environments by rule": ("environments", "pool"),
-    "environments on nodes": ("environments", "nodes"),
-    "environments under limits": ("environments", "limits", "whole nodes"),
-    "batches": ("pool",),
-    "batches on nodes": ("batches", "nodes"),
-    "look-ahead": ("pool",),
-}
 #: What one may ask for, in words.
 FEATURES = {
     "conservative": "backfill='conservative'",
@@ -221,11 +208,6 @@ def check(*things: str, words: Mapping[str, str] | None = None) -> None:
     for (one, other), why in APART.items():
         if one in present and other in present:
             raise ApartError(f"{present[one]} and {present[other]} do not go together: {why}")
-
-
-def refuses(place: str, feature: str) -> bool:
-    """Return whether a feature does not go with a place, or with what that is within."""
-    return any((feature, each) in APART for each in (place, *WITHIN.get(place, ())))
 
 
 def table() -> str:

@@ -20,10 +20,30 @@ from hpcgym import Cluster, Scheduler, Workload, simulate, validate_schedule
 from hpcgym.agents.lookahead import Lookahead
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.machine import Failures, NodeGroup, NodePower, Partition
-from hpcgym.scheduler.capabilities import APART, FEATURES, PLACES, check, refuses, table
+from hpcgym.scheduler.capabilities import APART, FEATURES, PLACES, check, table
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.simulation.batch import METRICS, BatchSimulator
 from hpcgym.workload.codes import with_codes
+
+#: Place -> others whose refusals hold there too.
+WITHIN = {
+    "failures": ("nodes",),
+    "limits": ("whole nodes",),
+    "environments": ("pool",),
+    "job selection": ("environments", "pool"),
+    "environments by rule": ("environments", "pool"),
+    "environments on nodes": ("environments", "nodes"),
+    "environments under limits": ("environments", "limits", "whole nodes"),
+    "batches": ("pool",),
+    "batches on nodes": ("batches", "nodes"),
+    "look-ahead": ("pool",),
+}
+
+
+def refuses(place: str, feature: str) -> bool:
+    """Return whether a feature does not go with a place, or with what that is within."""
+    return any((feature, each) in APART for each in (place, *WITHIN.get(place, ())))
+
 
 N = 30
 JOBS = hpcgym.load_workload(f"lublin:jobs={N},processors=8,seed=1").with_columns(
