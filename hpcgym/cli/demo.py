@@ -9,7 +9,7 @@ import typer
 from hpcgym.cli.explore import explained_sheet, serve
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.running import note
-from hpcgym.cli.tables import Sheet, Table
+from hpcgym.cli.tables import Sheet, of_results
 from hpcgym.progress import working
 
 #: The week: 1,000 jobs of 49 users on 128 processors, of a model of real logs.
@@ -42,7 +42,6 @@ def demo(
     hpcgym demo --no-browser
     """
     from hpcgym.explanation import explain
-    from hpcgym.report.tables import comparison
     from hpcgym.study.compared import compare
 
     with working("simulating a week"):
@@ -53,8 +52,7 @@ def demo(
     if browser:
         serve(results, ["hpcgym", "simulate", WEEK], port, browser, job=longest)
         return
-    heading, *rows = comparison(results)
-    Sheet([f"{easy.workload.name}: a week"], [Table([text for text, _ in heading], rows)]).print()
+    Sheet([f"{easy.workload.name}: a week"], [of_results(results)]).print()
     typer.echo()
     told = explain(easy, longest, seconds=_SECONDS)
     explained_sheet(told, easy.workload.name, "easy", []).print()

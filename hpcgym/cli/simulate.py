@@ -13,7 +13,7 @@ from hpcgym.cli import loading, names, options, output
 from hpcgym.cli.files import PRINTED, SCHEDULE
 from hpcgym.cli.groups import Several, grouped
 from hpcgym.cli.lineup import choices_of, leave_out, lineup, pair_rules, rules_of, scheduler_names
-from hpcgym.cli.tables import Format, Sheet, Table, show
+from hpcgym.cli.tables import Format, Sheet, of_results, show
 from hpcgym.errors import ApartError, HpcgymError, reworded
 from hpcgym.files.recorded import KEY
 from hpcgym.naming import duration
@@ -243,7 +243,7 @@ def simulate(
 def _sheet(row: Row, past: Row | None, below: Sequence[str]) -> Sheet:
     """Return a result for people, beside the past where the log tells it."""
     from hpcgym.baselines.labels import describe
-    from hpcgym.report.tables import comparison, limits_in_words, rich_metrics, subtitle
+    from hpcgym.report.tables import limits_in_words, rich_metrics, subtitle
 
     name, _, result = row
     results = {name: result}
@@ -252,8 +252,7 @@ def _sheet(row: Row, past: Row | None, below: Sequence[str]) -> Sheet:
     above += [f"limits: {kept}"] if kept else []
     above += output.cleaning_of(result.workload)
     before = None if past is None else past.result
-    heading, *rows = comparison(results if past is None else {**results, past.name: past.result})
-    table = Table([text for text, _ in heading], rows)
+    table = of_results(results if past is None else {**results, past.name: past.result})
     remarks = [*output.remarks(results), *below]
     return Sheet(above, [table], remarks, rich_metrics(result, before))
 
@@ -407,7 +406,7 @@ def _facts(rows: Sequence[Row], past: Row | None) -> dict[str, Any]:
 def _compared(rows: Sequence[Row], past: Row | None) -> Sheet:
     """Return a comparison for people, beside the past where the log tells it."""
     from hpcgym.baselines.labels import describe
-    from hpcgym.report.tables import comparison, limits_in_words, rich_comparison, subtitle
+    from hpcgym.report.tables import limits_in_words, rich_comparison, subtitle
 
     results = {row.label: row.result for row in rows}
     above = [subtitle(results)]
@@ -426,6 +425,4 @@ def _compared(rows: Sequence[Row], past: Row | None) -> Sheet:
     remarks = output.remarks(results)
     remarks += next((said for row in rows if (said := told_apart(row.name, row, past))), [])
     shown = results if past is None else {**results, past.name: past.result}
-    heading, *cells = comparison(shown)
-    table = Table([text for text, _ in heading], cells)
-    return Sheet(above, [table], remarks, rich_comparison(shown))
+    return Sheet(above, [of_results(shown)], remarks, rich_comparison(shown))

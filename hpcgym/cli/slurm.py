@@ -16,7 +16,7 @@ from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import rules_of
 from hpcgym.cli.options import given_rules
 from hpcgym.cli.running import note
-from hpcgym.cli.tables import Format, Sheet, Table, of_rows, rows_of, show
+from hpcgym.cli.tables import Format, Sheet, Table, of_results, of_rows, rows_of, show
 from hpcgym.errors import HpcgymError, HpcgymWarning, NoJobError, check_choice, warn_caller
 from hpcgym.files.recorded import KEY, write_beside
 from hpcgym.files.writing import is_stream
@@ -156,13 +156,12 @@ def _replayed(found: Replay) -> Sheet:
     """Return for people what differs, and where both schedules part."""
     from hpcgym.baselines.labels import describe
     from hpcgym.replay import facts_of, table_of
-    from hpcgym.report.tables import comparison, rich_comparison, subtitle
+    from hpcgym.report.tables import rich_comparison, subtitle
 
     results, facts = _schedules(found), facts_of(found)
     above = [subtitle(results), describe(found.simulated.scheduler)]
     above += output.cleaning_of(found.replayed.workload)
-    heading, *cells = comparison(results)
-    tables = [Table([text for text, _ in heading], cells)]
+    tables = [of_results(results)]
     below = [
         f"starts at the same second: {facts['same_starts']:.1%}; at most 60 s apart:"
         f" {facts['close_starts']:.1%}; largest difference: {facts['largest_difference_s']:,} s",

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
 
+    from hpcgym.schedule.result import Result
+
 Row = Mapping[str, Any]
 
 
@@ -138,6 +140,14 @@ def show(
         sheet().print()
     else:
         sheet().write(format)
+
+
+def of_results(results: Mapping[str, Result]) -> Table:
+    """Return schedules beside each other, a row each, the best of each metric marked."""
+    from hpcgym.report.tables import comparison
+
+    heading, *rows = comparison(dict(results))
+    return Table([text for text, _ in heading], rows)
 
 
 def of_rows(rows: Iterable[Row], *columns: str, title: str = "") -> Table:
