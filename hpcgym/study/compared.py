@@ -9,13 +9,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcgym.baselines.labels import scheduler_names
 from hpcgym.errors import HpcgymError, check_choice, check_each_once
-from hpcgym.naming import WEEK_S
+from hpcgym.naming import HOUR_S
 from hpcgym.report.tables import COMPARED
-from hpcgym.schedule.measures import metrics_by
+from hpcgym.schedule.measures import metrics_by, weekly_sums
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
@@ -65,16 +64,11 @@ def paired(result: Result, other: Result, of: str = "bsld") -> Mean:
     counts = result.counted & other.counted
     if not counts.any():
         return Mean(float("nan"), float("nan"), float("nan"))
-    change = _of_jobs(result, of) - _of_jobs(other, of)
-    week = result.workload.since_first_submit[counts] // WEEK_S
-    sums = np.bincount(week, change[counts])
-    jobs = np.bincount(week)
+    jobs, bsld, wait_h = weekly_sums(result, counts).T
+    _, other_bsld, other_wait_h = weekly_sums(other, counts).T
+    sums = bsld - other_bsld if of == "bsld" else (wait_h - other_wait_h) * HOUR_S
     low, high = bootstrap(sums[:, None], block=block_length(len(jobs)), counts=jobs)
-    return Mean(float(change[counts].mean()), float(low[0]), float(high[0]))
-
-
-def _of_jobs(result: Result, of: str) -> NDArray[np.float64]:
-    return result.bsld if of == "bsld" else result.wait.astype(np.float64)
+    return Mean(float(sums.sum() / jobs.sum()), float(low[0]), float(high[0]))
 
 
 def check_same(results: Iterable[Result]) -> None:
