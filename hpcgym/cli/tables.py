@@ -156,10 +156,8 @@ def of_rows(rows: Iterable[Row], *columns: str, title: str = "") -> Table:
     names = columns or list(dict.fromkeys(name for row in given for name in row))
     told = {name: [row.get(name) for row in given] for name in names}
     told = {name: values for name, values in told.items() if any(map(_known, values))}
-    numbers = [name for name, values in told.items() if all(map(_number, values))]
-    heads = [*(name for name in told if name not in numbers), *numbers]
-    cells = [[_text(name, row.get(name)) for name in heads] for row in given]
-    return Table(heads, cells, len(heads) - len(numbers), title)
+    words = [name for name, values in told.items() if not all(map(_number, values))]
+    return _words_first(told, words, title)
 
 
 def _known(value: Any) -> bool:
@@ -173,12 +171,16 @@ def _number(value: Any) -> bool:
 def of_frame(frame: pd.DataFrame, title: str = "") -> Table:
     """Return a table of data: words before numbers, "-" for what is missing."""
     frame = frame.dropna(axis="columns", how="all")
-    words = [name for name in frame if frame[name].dtype.kind not in "iuf"]
-    frame = frame[[*words, *(name for name in frame if name not in words)]]
-    names = [str(name) for name in frame]
-    rows = [[_text(*cell) for cell in zip(names, row, strict=True)]
-            for row in frame.itertuples(index=False)]  # fmt: skip
-    return Table(names, rows, len(words), title)
+    words = [str(name) for name in frame if frame[name].dtype.kind not in "iuf"]
+    return _words_first({str(name): frame[name].tolist() for name in frame}, words, title)
+
+
+def _words_first(columns: Mapping[str, Sequence[Any]], words: Sequence[str], title: str) -> Table:
+    """Return a table of columns, those of words before those of numbers."""
+    heads = [*words, *(name for name in columns if name not in words)]
+    rows = zip(*(columns[name] for name in heads), strict=True)
+    cells = [[_text(*cell) for cell in zip(heads, row, strict=True)] for row in rows]
+    return Table(heads, cells, len(words), title)
 
 
 def _text(column: str, value: Any) -> str:
