@@ -67,6 +67,8 @@ def paired(result: Result, other: Result, of: str = "bsld") -> Mean:
     jobs, bsld, wait_h = weekly_sums(result, counts).T
     _, other_bsld, other_wait_h = weekly_sums(other, counts).T
     sums = bsld - other_bsld if of == "bsld" else (wait_h - other_wait_h) * HOUR_S
+    first = int(np.flatnonzero(jobs)[0])  # a part of a log has no weeks before it
+    sums, jobs = sums[first:], jobs[first:]
     low, high = bootstrap(sums[:, None], block=block_length(len(jobs)), counts=jobs)
     return Mean(float(sums.sum() / jobs.sum()), float(low[0]), float(high[0]))
 

@@ -68,6 +68,17 @@ def test_who_pays(found: hpcgym.Comparison) -> None:
         found.by("queue")
 
 
+def test_a_part_of_a_log_has_no_weeks_before_it() -> None:
+    """Weeks before the first job that counts are no draws of slowdowns of 0."""
+    log = hpcgym.load_workload(LOG)
+    late = log[np.arange(len(log)) >= 23_000]
+    first, last = late.since_first_submit[[0, -1]] // (7 * 86400)
+    assert first > 9
+    assert last - first < 4
+    saf, easy = hpcgym.simulate(late, "saf"), hpcgym.simulate(late, "easy")
+    assert np.isnan(hpcgym.paired(saf, easy).low)
+
+
 def test_few_weeks_have_no_interval() -> None:
     short = hpcgym.compare("lublin:jobs=50,processors=64,seed=3")
     assert np.isnan(short.above["saf"].low)
