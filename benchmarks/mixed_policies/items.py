@@ -69,19 +69,18 @@ def _each(stored: items.Stored, name: str, *columns: str) -> Any:
     return stored.each({trace: f"{trace}-numbers/{name}" for trace in THRESHOLD_TABLE}, *columns)
 
 
-def _weekly(stored: items.Stored, trace: str, *columns: str) -> pd.DataFrame:
+def _weekly(stored: items.Stored, trace: str, *columns: str) -> Any:
     """Return the mean BSLD of each week, by number; "best" is of the pure policies."""
-    table: pd.DataFrame = _stored(stored, trace, "weekly", "week", "saf").set_index("week")
+    table = _stored(stored, trace, "weekly", "week", "saf").set_index("week")
     if missing := {*columns} - {*table}:
         raise items.NotThereError(f"not all was tried: no {', '.join(sorted(missing))}")
     pure = [name for name in TABLES_3_TO_6[trace] if name in table]
     return table.assign(best=table[pure].min(axis=1))
 
 
-def _halves(stored: items.Stored, trace: str) -> pd.DataFrame:
+def _halves(stored: items.Stored, trace: str) -> Any:
     """Return the sums of training and testing, by policy."""
-    table: pd.DataFrame = _stored(stored, trace, "split", "policy", "train", "test")
-    table = table.set_index("policy")
+    table = _stored(stored, trace, "split", "policy", "train", "test").set_index("policy")
     if "w*" not in table.index:
         raise items.NotThereError("not all vectors were tried")
     return table
@@ -126,7 +125,8 @@ def _tables_3_to_6(trace: str, stored: items.Stored) -> items.Verdict:
         _stored(stored, trace, "thresholds", "threshold (s)", "policy", reading=reading)
         for reading in ("numbers", "text")
     )
-    found = items.of_values(*items.columns_of(ours, "ours", "paper"), 0.01, "sums")
+    mine, printed = items.columns_of(ours, "ours", "paper")
+    found = items.of_values(mine, printed, 0.01, "sums")
     ratio = text["ours"] / text["paper"]
     fcfs = float(ratio[(text["policy"] == "fcfs") & (text["threshold (s)"] == "none")].iloc[0])
     place = (
@@ -245,7 +245,7 @@ class Named(NamedTuple):
     weeks: tuple[int, ...]
     holds: Callable[[Row], bool]
 
-    def found(self, table: pd.DataFrame) -> dict[str, bool]:
+    def found(self, table: Any) -> dict[str, bool]:
         """Return each week of a sentence as one: what is said, and whether it holds."""
         rows: dict[int, Any] = {week: table.loc[week].to_dict() for week in self.weeks}
         return {f"week {week}: {self.words}": self.holds(row) for week, row in rows.items()}
@@ -281,7 +281,7 @@ NAMED = (
 )
 
 
-def _not_counted(table: pd.DataFrame, *named: Named) -> str:
+def _not_counted(table: Any, *named: Named) -> str:
     """Return what is said of weeks by which their numbers were chosen."""
     so = {words: holds for one in named for words, holds in one.found(table).items()}
     weeks = sorted(week for one in named for week in one.weeks)
