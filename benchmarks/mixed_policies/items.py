@@ -139,7 +139,7 @@ def _tables_3_to_6(trace: str, stored: items.Stored) -> items.Verdict:
     return items.Verdict(
         items.CONTRADICTION,
         f"the printed sums do not follow from the text's rules, by which we have {by_text}, and"
-        f" {fcfs:.2f} times that of FCFS, which no rule but these touches",
+        f" {fcfs:.2f} times that of FCFS, which no other rule affects",
     ).noted(f"{_OTHER_RULES}, we have: {found.why}", place)
 
 
