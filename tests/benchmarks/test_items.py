@@ -407,8 +407,8 @@ QUICK: dict[str, tuple[list[str], list[str], list[str]]] = {
     "prediction": (["--workload", SMALL], [], ["lublin-64 seed 1, first 1,500 jobs"]),
     "frontier": (
         ["--workload", SMALL],
-        ["front-lublin-64_seed_1_legrand.png"],  # no recipe leaves other jobs
-        ["lublin-64 seed 1 legrand"],
+        [],
+        ["lublin-64 seed 1 legrand"],  # no recipe leaves other jobs
     ),
     "coscheduling": ([], [], ["500 jobs on 100 nodes"]),
     "powercap": (
