@@ -1,18 +1,16 @@
-"""The rules that are compared, and what is simulated with them: whole logs, and weeks."""
+"""The rules that are compared, and what is simulated with them: whole logs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.baselines import SCHEDULERS
-from hpcgym.benchmarks.prediction.predictors import Similar
 from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
-from hpcgym.benchmarks.studies.weeks import weekly_slowdowns
 from hpcgym.naming import HOUR_S
 from hpcgym.schedule.gains import felt
 from hpcgym.schedule.measures import measures
@@ -22,10 +20,6 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.study.tuning.trials import varied
 from hpcgym.workload.model import Workload
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # --- The rules that are compared ------------------------------------------------------------------
 
@@ -210,42 +204,3 @@ def measures_by_class(result: Result, jobs: NDArray[np.bool_]) -> dict[str, floa
 def _mean(values: NDArray[np.float64]) -> float:
     """Return a mean, nan of nothing."""
     return float(values.mean()) if values.size else float("nan")
-
-
-# --- Sums over weeks, each from an empty machine --------------------------------------------------
-
-#: The least requested area back-filled first, and what long jobs hold back by their requests.
-BY_REQUEST = Scheduler("saf", backfill_order="saf", hold=0.1)
-_STRONG = Hold(0.14, 3272, 64, 14400, "both")
-
-
-def lineup() -> dict[str, Scheduler]:
-    """Return the schedulers of the table by the names of its rows."""
-    rows = {rule.name: rule.scheduler for rule in named_rules()}
-    for name in ("easy", "saf"):
-        strict = Rule(name, backfill="until-shadow")
-        rows[strict.name] = strict.scheduler
-    typical = Rule("saf-typical").scheduler
-    similar = Scheduler("saf", backfill_order="saf", policy_estimate=Similar())
-    return {
-        **rows,
-        "saf, back-filled by area, hold 0.1": BY_REQUEST,
-        "saf-typical, hold 0.14 from 3,272 s": typical.but(hold=_STRONG),
-        "saf by similar jobs, back-filled by area": similar,
-        "the same, hold 0.14 from 3,272 s": similar.but(hold=_STRONG),
-    }
-
-
-def sums_of(weeks: Mapping[int, Workload]) -> dict[str, float]:
-    """Return the sum of the mean bounded slowdowns of weeks by the names of rows."""
-    return {name: sum(weekly_slowdowns(weeks, each)) for name, each in lineup().items()}
-
-
-def table_of(sums: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
-    """Return a row for each scheduler, a column for each log."""
-    import pandas as pd
-
-    rows: list[dict[str, Any]] = [
-        {"rule": name, **{log: values[name] for log, values in sums.items()}} for name in lineup()
-    ]
-    return pd.DataFrame(rows)

@@ -1,29 +1,19 @@
-"""Tables, pictures and report: fronts, what was chosen early and reached late, and who pays."""
+"""Tables and report: named rules, what was chosen early and reached late, and who pays."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from hpcgym.benchmarks.frontier import runs
-from hpcgym.benchmarks.studies.tables import finish, legend_below, read_texts, table_sections
-from hpcgym.report.canvas import BLACK, DARK_GREY, LINE_COLOURS, new_figure
+from hpcgym.benchmarks.studies.tables import read_texts
 from hpcgym.schedule.gains import Felt, gain
 from hpcgym.study.intervals import mean_of
-from hpcgym.version import __version__
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-
-# --- Which rules nobody beats in everything -------------------------------------------------------
+# --- Which rule is chosen -------------------------------------------------------------------------
 
 #: What is weighed against each other, all of which should be small.
 AIMS = ("mean_bsld", "mean_wait_h", "p99_wait_h", "max_wait_h")
@@ -37,16 +27,6 @@ def means_of(rows: pd.DataFrame, part: str) -> pd.DataFrame:
     """Return the means over the variants of a log of one part of it, a row for each rule."""
     those = rows[rows["part"] == part].drop(columns=["part", "start_week", "seed"])
     return those.groupby("rule", sort=False).mean()
-
-
-def front_of(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rules than which no other is at least as good in all aims, and better in one.
-
-    ``table`` : a row for each rule, with the columns AIMS.
-    """
-    values: NDArray[np.float64] = table[list(AIMS)].to_numpy()
-    kept = [not ((values <= row).all(axis=1) & (values < row).any(axis=1)).any() for row in values]
-    return table[kept].sort_values("mean_bsld")
 
 
 def ratios_to_reference(table: pd.DataFrame, aims: Sequence[str] = AIMS) -> pd.DataFrame:
@@ -104,7 +84,6 @@ HEADS = {
     "users_p90_wait_h": "90th percentile of users' mean waits h",
     "utilization": "utilisation",
 }
-NOBODY = "no rule keeps the bounds on all early parts"
 
 
 def _head(aim: str) -> str:
@@ -171,14 +150,6 @@ def gains(late: Mapping[str, Mapping[str, Felt]]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def fronts(logs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return the rules of each log that no other beats in all aims, means over variants."""
-    return pd.concat(
-        [_shown(front_of(means_of(rows, "whole"))[list(HEADS)], log) for log, rows in logs.items()],
-        ignore_index=True,
-    )
-
-
 def _shown(table: pd.DataFrame, log: str) -> pd.DataFrame:
     """Return a table with heads for people, and the log in front."""
     shown = table.rename(columns=HEADS).reset_index()
@@ -230,157 +201,72 @@ def who_pays(logs: Mapping[str, pd.DataFrame], best: str | None) -> pd.DataFrame
     return pd.DataFrame(rows)
 
 
-def extra_processors(
-    logs: Mapping[str, pd.DataFrame], rules: Mapping[str, runs.Rule]
-) -> pd.DataFrame:
-    """Return each order with and without extra processors, means over variants of whole logs."""
-    rows = []
-    for log, all_rows in logs.items():
-        means: Any = means_of(all_rows, "whole")
-        for order in _orders(rules):
-            one = means.loc[runs.Rule(order).name]
-            other = means.loc[runs.Rule(order, backfill="until-shadow").name]
-            rows.append(
-                {
-                    "log": log,
-                    "rule": order,
-                    **{HEADS[aim]: float(one[aim]) for aim in AIMS},
-                    **{f"{HEADS[aim]}, until shadow": float(other[aim]) for aim in AIMS},
-                }
-            )
-    return pd.DataFrame(rows)
+#: A field of rules that is a lever -> the value without it, and what a rule with it is called.
+_LEVERS = {
+    "threshold_h": (None, "threshold {} h"),
+    "share": (0.0, "hold {:g}"),
+    "backfill": ("easy", "without extra processors"),
+}
 
 
 def levers(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, runs.Rule]) -> pd.DataFrame:
-    """Return what threshold and hold do to each order: medians over the other rules, and logs.
+    """Return what each lever does to each order: medians over the other rules, and logs.
 
-    Ratios of a rule to the same rule without its threshold, or without its hold; ``rules`` are all
-    by their names.
+    Ratios of a rule to the same rule without the lever; ``rules`` are all by their names. The
+    oldest first has no threshold.
     """
     rows = []
     means: list[Any] = [means_of(all_rows, "whole") for all_rows in logs.values()]
-    for what, without in (("threshold_h", None), ("share", 0.0)):
-        usual: dict[str, Any] = {what: without}
-        values: list[Any] = sorted({getattr(rule, what) for rule in rules.values()} - {without})
-        for order, value in product(_orders(rules), values):
-            pairs = [
-                (rule.name, rule._replace(**usual).name)
-                for rule in rules.values()
-                if rule.order == order and getattr(rule, what) == value
-            ]
-            if not pairs:  # the oldest first has no threshold
-                continue
-            row: dict[str, Any] = {"order": order, "lever": _lever(what, value)}
+    for field, (without, called) in _LEVERS.items():
+        pairs: dict[tuple[str, Any], list[tuple[str, str]]] = {}
+        for rule in rules.values():
+            if (value := getattr(rule, field)) != without:
+                plain = rule._replace(**{field: without}).name
+                pairs.setdefault((rule.order, value), []).append((rule.name, plain))
+        for (order, value), names in pairs.items():
+            row: dict[str, Any] = {"order": order, "lever": called.format(value)}
             for aim in AIMS:
                 ratios = [
-                    table.loc[one, aim] / table.loc[other, aim]
-                    for table in means
-                    for one, other in pairs
+                    of.loc[one, aim] / of.loc[other, aim] for of in means for one, other in names
                 ]
                 row[f"{_head(aim)} ratio"] = float(np.median(ratios))
             rows.append(row)
     return pd.DataFrame(rows)
 
 
-def _orders(rules: Mapping[str, runs.Rule]) -> list[str]:
-    """Return the orders of some rules, each once."""
-    return list(dict.fromkeys(rule.order for rule in rules.values()))
-
-
-def _lever(what: str, value: float) -> str:
-    """Return what one of the two levers is called."""
-    return f"threshold {value} h" if what == "threshold_h" else f"hold {value:g}"
-
-
-def relative(logs: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """Return for each log the aims of all rules divided by EASY's, means over variants."""
-    return {log: ratios_to_reference(means_of(rows, "whole")) for log, rows in logs.items()}
-
-
-# --- The pictures ---------------------------------------------------------------------------------
-
-_ACROSS = {"max_wait_h": "longest wait / EASY's", "p99_wait_h": "99th percentile of waits / EASY's"}
-
-
-def draw_front(
-    table: pd.DataFrame, rules: dict[str, runs.Rule], log: str, best: str | None
-) -> Figure:
-    """Each rule's mean bounded slowdown against its tails, all divided by EASY's.
-
-    Parameters
-    ----------
-    table : a row for each rule, of :func:`ratios_to_reference`.
-    rules : what is in its index.
-    best : the chosen rule, which gets a circle.
-    """
-    figure = new_figure(10, 5)
-    for place, (aim, label) in enumerate(_ACROSS.items()):
-        axes = figure.add_subplot(1, 2, place + 1)
-        _scatter(axes, table, rules, aim)
-        front = front_of(table).sort_values([aim, "mean_bsld"])
-        lower = front[front["mean_bsld"].cummin() == front["mean_bsld"]]
-        axes.plot(lower[aim], lower["mean_bsld"], color=DARK_GREY, linewidth=0.8, zorder=1)
-        if best:
-            chosen = table.loc[best]
-            axes.scatter(
-                chosen[aim], chosen["mean_bsld"], s=110, facecolors="none", edgecolors=BLACK,
-                label="chosen on the early parts", zorder=4,
-            )  # fmt: skip
-        axes.axvline(1, color=DARK_GREY, linewidth=0.5, linestyle=":")
-        axes.axhline(1, color=DARK_GREY, linewidth=0.5, linestyle=":")
-        finish(axes, x=label, y="mean bounded slowdown / EASY's", log="xy", grid=None)
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    legend_below(figure, handles, labels, 7)
-    figure.suptitle(
-        f"Rules on {log}. Triangles hold long jobs back; the line: the best for each tail"
-    )
-    return figure
-
-
-def _scatter(axes: Axes, table: pd.DataFrame, rules: dict[str, runs.Rule], aim: str) -> None:
-    """Draw a mark for each rule: colours are orders, triangles hold long jobs back."""
-    for order, colour in zip(runs.ORDERS, LINE_COLOURS, strict=False):
-        for holds, marker in ((False, "o"), (True, "^")):
-            names = [
-                name
-                for name, rule in rules.items()
-                if rule.order == order and bool(rule.share) == holds and name in table.index
-            ]
-            if names:
-                axes.scatter(
-                    table.loc[names, aim], table.loc[names, "mean_bsld"], s=16, color=colour,
-                    marker=marker, linewidths=0, alpha=0.8, zorder=2,
-                    label=None if holds else order,
-                )  # fmt: skip
-
-
-# --- The report: tables and pictures of all rules on whole logs -----------------------------------
+# --- The report -----------------------------------------------------------------------------------
 
 #: What reports of this study begin with; of each table its heading, and what is said below it.
-HEAD, _TEXTS = read_texts(
+HEAD, TEXTS = read_texts(
     __file__,
     bounds=", ".join(f"{aim} at most {most:g} times EASY's" for aim, most in AT_MOST.items()),
 )
 
 
-def report_text(
-    made: Mapping[str, pd.DataFrame], pictures: Mapping[str, Path], best: str | None, quick: bool
-) -> str:
-    """Return the report as Markdown.
+def of_named(
+    logs: Mapping[str, pd.DataFrame], late: Mapping[str, Mapping[str, Felt]]
+) -> dict[str, pd.DataFrame]:
+    """Return the tables of rules that have names."""
+    return {
+        "over-logs": over_logs(logs),
+        "over-logs-late": over_logs(logs, "late"),
+        "gains-late": gains(late),
+        "named": named(logs, None),
+    }
 
-    Parameters
-    ----------
-    made : the tables by name.
-    pictures : log -> file.
-    best : the rule that is chosen, None if none keeps the bounds.
-    quick : whether this is a small cut.
-    """
-    parts = [HEAD.format(version=__version__)]
-    if quick:
-        parts.append("**A quick cut: the first jobs, few rules. Nothing to go by.**\n")
-    if "choices" in made:
-        parts.append(f"Chosen on the early parts: **{best or NOBODY}**.\n")
-    for log, file in pictures.items():
-        parts.append(f"![{log}]({file.as_posix()})\n")
-    filled = {name: table for name, table in made.items() if table.shape[1] > 1}
-    return "\n".join(parts + table_sections(filled, _TEXTS))
+
+def of_chosen(
+    logs: Mapping[str, pd.DataFrame], rules: Mapping[str, runs.Rule]
+) -> dict[str, pd.DataFrame]:
+    """Return the tables of all rules; one of ``rules`` is chosen, and shown on the late parts."""
+    among = {log: rows[rows["rule"].isin(rules)] for log, rows in logs.items()}
+    found = chosen(among)
+    best = next(iter(found.index), None)
+    return {
+        "named": named(logs, best),
+        "choices": choices(found),
+        "held-out": held_out(among, dict.fromkeys(among, best)),
+        "held-out-own": held_out(among, chosen_alone(among)),
+        "who-pays": who_pays(among, best),
+        "levers": levers(among, rules),
+    }

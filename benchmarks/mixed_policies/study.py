@@ -23,7 +23,6 @@ from hpcgym.benchmarks.studies.harness import (
     readings,
 )
 from hpcgym.benchmarks.studies.store import Store
-from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice
 from hpcgym.naming import MONTH_S, WEEK_S
 from hpcgym.scheduler.policies import POLICIES, WEIGHTED_FEATURES
@@ -41,6 +40,9 @@ Parts = Mapping[int, Workload]
 
 #: The cleaning recipe of both readings.
 RECIPE = "legrand"
+
+#: Section 6.1: how many consecutive weeks of a trace.
+WEEKS = {"KTH-SP2": 45, "CTC-SP2": 45, "SDSC-SP2": 100, "SDSC-BLUE": 100}
 
 
 @dataclass(frozen=True)

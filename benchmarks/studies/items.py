@@ -56,6 +56,10 @@ class Verdict(NamedTuple):
     verdict: str
     why: str
 
+    def noted(self, *notes: str) -> Verdict:
+        """Return it with more of why; empty notes say nothing."""
+        return self._replace(why="; ".join(filter(None, (self.why, *notes))))
+
 
 class NotThereError(Exception):
     """A table that the study has not written."""

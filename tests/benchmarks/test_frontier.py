@@ -1,4 +1,4 @@
-"""The study of rules on whole logs: what it measures, whom it chooses, what it writes."""
+"""The study of rules on whole logs: what it measures, what it chooses, what it writes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from hpcgym.benchmarks.frontier.tables import (
     SHOWN,
     chosen,
     chosen_alone,
-    front_of,
     gains,
+    levers,
     over_logs,
 )
-from hpcgym.benchmarks.prediction.predictors import Similar
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.naming import WEEK_S
 from hpcgym.schedule.gains import Felt, felt, gain
@@ -115,18 +114,25 @@ def test_variants_of_a_log() -> None:
 # --- Whom it chooses ------------------------------------------------------------------------------
 
 
-def test_the_front_is_whom_nobody_beats() -> None:
-    rows = {"a": (1, 5, 5, 5), "b": (2, 5, 5, 5), "c": (2, 4, 5, 5), "d": (1, 5, 5, 5)}
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=list(AIMS))
-    assert set(front_of(table).index) == {"a", "c", "d"}
-
-
 def test_late_parts_choose_nothing() -> None:
     early = {"easy": (100, 2, 20, 80), "quick": (40, 2, 29, 119), "tail": (10, 1, 31, 80)}
     one = log_of({name: [values, (1, 1, 1, 1)] for name, values in early.items()})
     assert list(chosen({"one": one}).index) == ["quick", "easy"]
     other = log_of({name: [values, (9, 9, 9, 9)] for name, values in early.items()})
     assert chosen({"one": other}).equals(chosen({"one": one}))
+
+
+def test_a_lever_is_a_rule_over_the_same_without_it() -> None:
+    rules = [Rule("easy"), Rule("easy", share=0.1), Rule("easy", None, 0.1, "until-shadow")]
+    values = [(4.0, 1.0, 1.0, 1.0), (2.0, 1.0, 1.0, 3.0), (1.0, 1.0, 2.0, 3.0)]
+    rows = log_of({rule.name: [of, of] for rule, of in zip(rules, values, strict=True)})
+    rows["part"] = "whole"
+    rows = pd.concat([rows, rows.assign(rule="easy, until shadow")[:1]])
+    table = levers({"one": rows}, {rule.name: rule for rule in rules}).set_index("lever")
+    head = HEADS["mean_bsld"]
+    # one half of 4, and one quarter of what the third has without it
+    assert table.loc["hold 0.1", f"{head} ratio"] == pytest.approx(np.median([0.5, 0.25]))
+    assert table.loc["without extra processors", f"{head} ratio"] == 0.5
 
 
 def test_all_logs_choose_together_or_each_alone() -> None:
@@ -193,26 +199,6 @@ def test_orders_that_age_reach_on_a_real_log_what_the_page_says(
     assert gained["saf-typical-80h"].broken == ("longest wait 131.5 h, at most 119.0 h",)
 
 
-# --- Similar jobs ---------------------------------------------------------------------------------
-
-
-def test_similar_jobs_by_hand() -> None:
-    def job(user: int, processors: int, requested: int) -> dict[str, float]:
-        return {"user": user, "processors": processors, "requested": requested}
-
-    similar = Similar()
-    assert similar.predict_one(job(1, 2, 100)) == 100
-    similar.learn_one(job(1, 2, 100), 50)  # the last but one
-    similar.learn_one(job(1, 4, 200), 50)
-    # weights 0.3 x 0.4, e^-0.05, and 0.5 of the mean of jobs that request 100 s
-    weights = np.array([0.3 * 0.4, math.exp(-0.05), 0.5])
-    logs = np.log([0.25, 0.5, 0.5])
-    expected = 100 * math.exp(weights @ logs / weights.sum())
-    assert similar.predict_one(job(1, 2, 100)) == pytest.approx(expected)
-    # of another user, and another request: all jobs
-    assert similar.predict_one(job(2, 1, 300)) == pytest.approx(300 * math.sqrt(0.125))
-
-
 # --- The whole ------------------------------------------------------------------------------------
 
 
@@ -225,7 +211,13 @@ def test_a_quick_study(tmp_path: Path) -> None:
     assert named.loc["saf", "mean BSLD"] == expected["mean_bsld"]
     assert named.loc["saf", "longest wait h"] == expected["max_wait_s"] / 3600
     assert {file.name for file in path.parent.glob("*.csv")} == {f"{name}.csv" for name in tables}
-    assert len(list(path.parent.glob("front-*.png"))) == named.index.tolist().count("saf")
+    assert tables["choices"]["rule"][0] in named.index
+    levers = tables["levers"][["order", "lever"]].apply(tuple, axis=1).tolist()
+    assert levers == [
+        ("saf", "threshold 80 h"),
+        *((order, "hold 0.1") for order in ("easy", "saf")),
+        *((order, "without extra processors") for order in ("easy", "saf")),
+    ]
 
 
 def test_rules_by_name_alone(tmp_path: Path) -> None:

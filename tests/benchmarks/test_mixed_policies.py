@@ -25,6 +25,7 @@ from hpcgym.benchmarks.mixed_policies.study import (
     READINGS,
     THREE,
     THRESHOLD_S,
+    WEEKS,
     cover_on,
     grid,
     months,
@@ -33,7 +34,6 @@ from hpcgym.benchmarks.mixed_policies.study import (
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.tables import table_text
-from hpcgym.benchmarks.studies.weeks import WEEKS
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation.batch import BatchSimulator

@@ -28,11 +28,9 @@ from hpcgym.benchmarks.energy import budget, powercap, shares
 from hpcgym.benchmarks.frontier import runs as frontier
 from hpcgym.benchmarks.mixed_policies import study as mixed_policies
 from hpcgym.benchmarks.prediction import runs as prediction
-from hpcgym.benchmarks.prediction.predictors import Similar
 from hpcgym.benchmarks.studies import harness, store
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.tables import table_text
-from hpcgym.benchmarks.studies.weeks import cut_weeks
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import find_cluster
@@ -177,7 +175,7 @@ def test_each_report_begins_as_the_study_says() -> None:
 
 #: What studies have done by workers, and what others results follow from.
 WORK: list[Any] = [
-    *(simulate, BatchSimulator, Xnes, Lookahead, solve, generate_code_jobs, Similar, cut_weeks),
+    *(simulate, BatchSimulator, Xnes, Lookahead, solve, generate_code_jobs),
     *(budget.measure, coscheduling.measure, frontier.simulate_rule),
     *(instances.compare_one, mixed_policies.cover_one),
     *(powercap.measure, prediction.predictions_of, prediction.simulate_one, shares.measure),
