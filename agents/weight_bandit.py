@@ -9,7 +9,7 @@ slowdowns with the sign changed).
 
     hpcgym.study.prequential("weight-bandit", "KTH-SP2").table
 
-It learns while it schedules, on one pass, and is never trained before; see docs/online.md. It needs
+It learns while it schedules, on one pass, and is never trained before; see docs/agents.md. It needs
 nothing but numpy. To make one of your own, copy :class:`WeightBandit`: a :class:`Learner` has
 ``act``, ``observe`` and ``features``, and nothing else is asked of it.
 :func:`hpcgym.study.prequential` lets learners go through a whole trace once.

@@ -2,7 +2,7 @@
 
 The search of Legrand 2018, section 8.1.2: XNES over weight vectors, each evaluated by simulating
 the slices, many at a time (:class:`hpcgym.simulation.batch.BatchSimulator`). CMA-ES and random
-search are there as controls. Needs no extra; docs/mixed-policies.md says what was measured.
+search are there as controls. Needs no extra; docs/policies.md says how it searches.
 
 >>> import hpcgym
 >>> from hpcgym.agents.xnes import Xnes

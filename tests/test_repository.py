@@ -266,7 +266,7 @@ def room(name: str) -> str:
 
 
 def test_rooms_import_only_from_rooms_above_them() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text()
+    page = (ROOT / "docs" / "internals.md").read_text()
     rooms = re.findall(r"^\| `(\w+)` \|[^|]*\|$", page, re.MULTILINE)
     modules = {name: file for name, file in sources().items() if room(name)}
     assert sorted(rooms) == sorted({"_engine", *(room(name) for name in modules)})
@@ -280,7 +280,7 @@ def test_rooms_import_only_from_rooms_above_them() -> None:
 
 
 def test_rooms_of_the_engine_include_only_from_rooms_before_them() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text().partition("## The engine")[2]
+    page = (ROOT / "docs" / "internals.md").read_text().partition("## The engine")[2]
     rooms = re.findall(r"`(\w+)/`", page.partition("**")[0])[1:]  # of `native/`
     native = ROOT / "native"
     assert sorted(rooms) == sorted({path.parts[-2] for path in native.glob("*/*.hpp")} - {"fuzz"})

@@ -254,7 +254,7 @@ def page(results: Results, *, report: bool = False) -> str:
 
     It is one file of HTML, without anything from the network. A reader can zoom and move, look at
     single jobs, filter them, choose which two schedules are shown, and save what is seen as a
-    picture; see docs/exploring.md. It says where it is from. The same results give the same text
+    picture; see docs/comparing.md. It says where it is from. The same results give the same text
     but for the date, which is that of :func:`hpcgym.files.recorded.date_text`.
 
     Parameters

@@ -1,4 +1,4 @@
-"""The batch script of docs/sweeps.md on the Slurm that is installed, killed and submitted again."""
+"""The batch script of docs/tuning.md on the Slurm that is installed, killed and submitted again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hpcgym.replay.native import find_programs
 from hpcgym.study import read_results
 from hpcgym.study.sweep.run import read_manifest
 
-PAGE = Path(__file__).parents[3] / "docs" / "sweeps.md"
+PAGE = Path(__file__).parents[3] / "docs" / "tuning.md"
 #: Where scripts/test installs Intel MPI, whose ranks srun starts with Slurm's own plugin.
 INTEL = Path(os.environ.get("HPCGYM_INTEL_MPI", Path(sys.prefix) / "intel-mpi"))
 LIBRARY = INTEL / "lib" / "libmpi.so.12"
