@@ -4,7 +4,7 @@ At every scheduling pass at which some waiting job fits, the present queue is dr
 run times, once for each weight vector of a portfolio, and the best vector is followed until the
 next pass: `native/places/foresight.hpp`. There all rules hold but that of the policy. It knows
 pools of processors only, and units that are single cores.
-``docs/lookahead.md`` says what it gives.
+``docs/prediction.md`` says what it gives.
 """
 
 from __future__ import annotations

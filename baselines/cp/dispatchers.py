@@ -205,7 +205,7 @@ class PureCP(CPDispatcher):
 # not be contiguous then.
 #
 # Positions are contiguous, and a unit keeps its own while it runs. That is stricter than counting
-# what a node has free: docs/constraint-programming.md. What runs already has positions that the log
+# what a node has free: docs/dispatchers.md. What runs already has positions that the log
 # does not know; see `models.running_boxes`.
 
 

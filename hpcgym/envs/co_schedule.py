@@ -103,7 +103,7 @@ for each pair |
     How fast a job runs depends on its neighbours at each time. Its rate is its least speedup beside
     the codes that have a part of any of its nodes, and changes when they come and go. So a start
     may slow other jobs down, or speed them up, and an end is not known before it comes. The rules
-    are those of `hpcgym.simulate(..., speedups=...)`; `docs/shared-nodes.md` has them.
+    are those of `hpcgym.simulate(..., speedups=...)`; `docs/coscheduling.md` has them.
 
     {Description} The list of *neighbours* shows the first `neighbours` running jobs, in order of
     start, that have a part free on one of their nodes.

@@ -133,7 +133,7 @@ class MixedPolicy(SchedulingEnv):
     `scale="none"` they are as they are: areas are millions of processor seconds, and nothing else
     counts unless their weight is as small as they are large. For an expression that looks at the
     state it is divided by 1. The last two features are priorities of users by `fair_share`; see
-    `docs/fair-share.md`. An episode begins without usage, unless it is an extract. Its shares are
+    `docs/site-rules.md`. An episode begins without usage, unless it is an extract. Its shares are
     those of the users who have jobs in it.
 
     ## Starting State

@@ -239,7 +239,7 @@ class PowerCapEnv(SteeringEnv):
     | `share` | `0.6` | the cap, as a share of the greatest power |
     | `hours` | `(8, 20)` | hours of the day between which the cap holds |
     | `power` | `"dvfs"` | how limits are kept: a name of `hpcgym.scheduler.rules.POWER`, see \
-`docs/power-limits.md` |
+`docs/power.md` |
     """
 
     read_arguments = staticmethod(read_power_cap)
@@ -285,7 +285,7 @@ class EnergyBudgetEnv(SteeringEnv):
     | `period` | `600` | [s] between two readings of the meter, for rules that read it |
     | `shutdown` | `False` | whether idle nodes are switched off at once |
     | `power` | `"none"` | how limits are kept: a name of `hpcgym.scheduler.rules.POWER`, see \
-`docs/power-limits.md` |
+`docs/power.md` |
     """
 
     read_arguments = staticmethod(read_energy_budget)
