@@ -1,8 +1,8 @@
-"""What both documents print of results, and their items with their verdicts."""
+"""What both documents print and say of results, and how it is judged by runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,31 +11,11 @@ from hpcgym.benchmarks.studies import items
 
 # --- What is published ----------------------------------------------------------------------------
 
-INFINITE = float("inf")
-
-
-class Times(NamedTuple):
-    """A row of table 1 or 2 of Galleguillos et al. 2020.
-
-    Attributes
-    ----------
-    dispatch_ms : average CPU time of a dispatching decision [ms]; infinite: the run did not end.
-    total_s : time of the whole simulation [s].
-    """
-
-    dispatch_ms: float
-    total_s: float
-
-
-#: Machine of the study -> (dispatcher, duration) -> what these tables print.
-TIMES = {
-    machine: {
-        (name, letter): Times(*of) if of else Times(INFINITE, INFINITE)
-        for letter, by in rows.items()
-        for name, of in by.items()
-    }
-    for machine, rows in items.published_values(__file__)["times"].items()
-}
+#: Galleguillos 2020, tables 1 and 2: machine of the study -> duration -> dispatcher -> average CPU
+#: time of a dispatching decision [ms] and time of the whole simulation [s]; (): it did not end.
+TIMES: dict[str, dict[str, dict[str, tuple[float, ...]]]] = items.published_values(__file__)[
+    "times"
+]
 
 #: Galleguillos 2020, figure 6: on each instance the ratio of variables, PCP'20 to PCP'19, is below.
 VARIABLES_BELOW = 0.1
@@ -45,14 +25,14 @@ SECONDS_BETWEEN = (0.01, 1.0)
 
 
 class Statement(NamedTuple):
-    """What the text of Remediani 2017 says of two runs in one of its figures.
+    """What a text says of two runs.
 
     Attributes
     ----------
-    item : the figure.
+    item : the figure or table that it is of.
     section : where it says so.
-    measure : "slowdown", "wait" or "queue", a part of its box, and maybe a class of jobs.
-    first, second : a dispatcher and a duration each; "prb D, all" is of another class.
+    measure : of whom, if not of all, and a part of its box: see :func:`column_of`.
+    first, second : a dispatcher and a duration each; "prb D, all" is of another class of jobs.
     relation : "below", "about" or "at most".
     """
 
@@ -66,13 +46,47 @@ class Statement(NamedTuple):
     def __str__(self) -> str:
         return f"{self.measure}: {self.first} {self.relation} {self.second}"
 
+    @property
+    def pair(self) -> tuple[tuple[str, str], ...]:
+        """Of both runs the name, and the measure."""
+        run, _, of_class = self.second.partition(", ")
+        measure = self.measure.partition(", ")[0]
+        other = f"{measure}, {of_class}" if of_class else self.measure
+        return (self.first, self.measure), (run, other)
 
-#: All that sections 3.3 and 5.2 to 5.4 of Remediani 2017 say of figures 3.3 to 5.11. Slowdowns are
-#: of the jobs that waited, which are those of the figures, and a box is taken by its upper quartile
-#: where the text does not name its median or mean; waits are means over all jobs, as their trend.
+
+#: All that sections 3.3 and 5.2 to 5.5 of Remediani 2017 say of pairs of runs, and sections 5.1 and
+#: 5.2 of Galleguillos et al. 2020. Remediani's slowdowns are of the jobs that waited, as in the
+#: figures; a box is taken by its upper quartile where the text names no other part; waits are means
+#: over all jobs, as their trend.
 STATEMENTS = tuple(Statement(*cells) for cells in items.csv_cells(__file__, "statements.csv")[1:])
 
-#: Within which share of the second both are about the same: the document names none.
+#: Item -> the machine of its runs; those of Remediani's: the first that has both runs.
+MACHINE_OF = {
+    **dict.fromkeys(("table 1", "figure 4"), ("kit-forhlr-ii",)),
+    **dict.fromkeys(("table 2", "figure 5"), ("eurora-later",)),
+}
+OF_EURORA = ("eurora", "eurora-cph", "eurora-cp")
+
+#: What a measure is of -> where it is in an outcome, of a class of jobs.
+_WHERE = {
+    "slowdown": "shapes.{}.slowed",
+    "slowdown (all jobs)": "shapes.{}.slowdown",
+    "wait": "shapes.{}.wait",
+    "wait (jobs that waited)": "shapes.{}.waited",
+}
+
+
+def column_of(measure: str) -> str:
+    """Return where a measure such as "slowdown q3, long" is in an outcome of a run."""
+    what, _, name = measure.partition(", ")
+    kind, part = what.rsplit(" ", 1)
+    return f"{_WHERE.get(kind, kind).format(name or 'all')}.{part}"
+
+
+# --- Statements by intervals ----------------------------------------------------------------------
+
+#: Within which share of the second both are about the same: the documents name none.
 ABOUT = 0.1
 #: A first that is less than this share below the second is not below it.
 LEAST = 0.01
@@ -97,77 +111,49 @@ def ratio_interval(first: Sequence[float], second: Sequence[float]) -> tuple[flo
     if len(a) < FEWEST_SEEDS:
         return float("nan"), float("nan")
     logs = np.log(a / b)
-    t = _T[min(len(logs), len(_T) + 1) - 2]
-    half = t * float(logs.std(ddof=1)) / float(np.sqrt(len(logs)))
+    half = _T[min(len(logs), len(_T) + 1) - 2] * logs.std(ddof=1) / np.sqrt(len(logs))
     return float(np.exp(logs.mean() - half)), float(np.exp(logs.mean() + half))
 
 
 def judge_ratio(low: float, high: float, relation: str) -> str:
-    """Return whether a sentence is ``held``, ``contradicted`` or ``undecided`` by an interval.
+    """Return whether a statement is ``held``, ``contradicted`` or ``undecided`` by an interval.
 
     "below" holds if all of it is below 1, and is contradicted if all of it is above 1 - LEAST.
     "about" holds if it lies within ABOUT of 1, and is contradicted if it lies beyond. "at most"
     holds if it is below 1 + LEAST, and is contradicted if it is above 1.
     """
     most, least = 1 + ABOUT, 1 / (1 + ABOUT)
-    if relation == "below":
-        holds, fails = high < 1, low > 1 - LEAST
-    elif relation == "about":
-        holds, fails = least < low and high < most, low > most or high < least
-    else:
-        holds, fails = high < 1 + LEAST, low > 1
+    holds, fails = {
+        "below": (high < 1, low > 1 - LEAST),
+        "about": (least < low and high < most, low > most or high < least),
+        "at most": (high < 1 + LEAST, low > 1),
+    }[relation]
     return "held" if holds else "contradicted" if fails else "undecided"
 
 
 # --- Verdicts -------------------------------------------------------------------------------------
 
-#: Whose runs a sentence is judged by: the first of these that has both.
-OF_EURORA = ("eurora", "eurora-cph", "eurora-cp")
 
-
-def _text(stored: items.Stored, figure: str) -> items.Verdict:
-    """Judge what the text says of a figure, by the first machine that has the runs."""
-    found: dict[str, str] = {}
-    for machine in OF_EURORA:
-        if stored.has(f"{machine}/table-statements.csv"):
-            table = stored.table(f"{machine}/table-statements", "item", "Remediani 2017 says", "so")
-            rows = table[(table["item"] == figure) & table["so"].notna()]
-            pairs = zip(rows["Remediani 2017 says"], rows["so"], strict=True)
-            found = {**dict(pairs), **found}
-    verdict, why = items.of_intervals(found)
-    said = {str(one) for one in STATEMENTS if one.item == figure}
-    if silent := len(said - found.keys()):
-        why += f"; {silent} more are of runs or jobs that there are too few of here"
-    return items.Verdict(verdict, why)
-
-
-def _of_figure(figure: str) -> items.Judge:
-    return lambda stored: _text(stored, figure)
-
-
-def _times(machine: str) -> items.Judge:
-    """Judge the order of the dispatchers' times."""
+def _statements_of(item: str) -> items.Judge:
+    """Judge all statements of an item, each by the first machine that has its runs."""
 
     def judge(stored: items.Stored) -> items.Verdict:
-        table = stored.table(f"{machine}/table-times", "run", "dispatch (ms)")
-        ours = table.set_index("run")["dispatch (ms)"]
-        so = {}
-        for one, other in _pairs(machine):
-            mine = [ours.get(" ".join(key), np.nan) for key in (one, other)]
-            if np.isfinite(mine).all():
-                so[f"{' '.join(one)} below {other[0]}"] = bool(mine[0] < mine[1])
-        return items.of_sentences(so)
+        found: dict[str, str] = {}
+        seeds = []
+        names = {name: f"{name}/table-statements" for name in MACHINE_OF.get(item, OF_EURORA)}
+        for name, table in stored.each(names, "item", "what is said", "days", "seeds", "so"):
+            rows = table[(table["item"] == item) & table["so"].notna()]
+            pairs = zip(rows["what is said"], rows["so"], strict=True)
+            if new := {say: so for say, so in pairs if say not in found}:
+                of = rows.iloc[0]
+                seeds.append(f"{of['seeds']} seeds of {of['days']:g} days on {name}")
+                found |= new
+        verdict, why = items.of_intervals(found)
+        silent = sum(one.item == item and str(one) not in found for one in STATEMENTS)
+        why += f"; {silent} more have no runs here, or jobs on too few seeds" if silent else ""
+        return items.Verdict(verdict, f"{why}; {', '.join(seeds)}")
 
     return judge
-
-
-def _pairs(machine: str) -> Iterator[tuple[Any, Any]]:
-    """Yield the runs of which the first has published times below the second's."""
-    published = TIMES[machine]
-    for one, of_one in published.items():
-        for other, of_other in published.items():
-            if one[1] == other[1] and of_one.dispatch_ms < of_other.dispatch_ms < INFINITE:
-                yield one, other
 
 
 def _stops(stored: items.Stored) -> items.Verdict:
@@ -177,46 +163,29 @@ def _stops(stored: items.Stored) -> items.Verdict:
     return items.of_count(same, len(table), "runs of pcp19:as=published stop dispatching")
 
 
-def _qualities(machine: str, relation: str) -> items.Judge:
-    """Judge what section 5 says of HCP'19's slowdowns and waits beside PCP'20's."""
-
-    def judge(stored: items.Stored) -> items.Verdict:
-        table = stored.table(f"{machine}/table-qualities", "measure", "low", "high")
-        so = {
-            f"{words}: hcp19 {relation} pcp20": judge_ratio(low, high, relation)
-            for words, low, high in zip(table["measure"], table["low"], table["high"], strict=True)
-            if np.isfinite([low, high]).all()
-        }
-        return items.of_intervals(so)
-
-    return judge
-
-
 def _ratio(column: str, words: str) -> items.Judge:
     """Judge a share of instances whose ratio is as published."""
 
     def judge(stored: items.Stored) -> items.Verdict:
-        rows = stored.table("table-sizes", "machine", "number", column)
+        rows: Any = stored.table("table-sizes", "machine", "number", column)
         rows = rows[rows["machine"] == "eurora-later"]
-        number = rows["number"].to_numpy()
-        within = round(float((rows[column].to_numpy() * number).sum()))
-        return items.of_count(within, int(number.sum()), words)
+        within = round(float((rows[column] * rows["number"]).sum()))
+        more = f"states of {' and '.join(rows['instances of'])}; there 624,564"
+        return items.of_count(within, int(rows["number"].sum()), words, more)
 
     return judge
 
 
 #: Items with results -> what makes their verdicts.
 JUDGES: dict[str, items.Judge] = {
-    **{figure: _of_figure(figure) for figure in dict.fromkeys(one.item for one in STATEMENTS)},
-    "table 1": _times("kit-forhlr-ii"),
+    **{item: _statements_of(item) for item in dict.fromkeys(one.item for one in STATEMENTS)},
     "section 5.1": _stops,
-    "figure 4": _qualities("kit-forhlr-ii", "at most"),
-    "table 2": _times("eurora-later"),
-    "figure 5": _qualities("eurora-later", "about"),
-    "figure 6": _ratio(f"as published: share below {VARIABLES_BELOW}", "instances below 0.1"),
+    "figure 6": _ratio(
+        f"as published: share below {VARIABLES_BELOW}", "instances with a ratio below 0.1"
+    ),
     "figure 7": _ratio(
         "seconds: share within {:g} to {:g}".format(*SECONDS_BETWEEN),
-        "instances between 0.01 and 1",
+        "instances with a ratio between 0.01 and 1",
     ),
-    "section 5.3, quality": _ratio("objective: share at 1", "instances of equal objectives"),
+    "section 5.3, quality": _ratio("objective: share at 1", "instances with equal objectives"),
 }

@@ -362,12 +362,6 @@ class Findings:
         jobs = hash_of([load_jobs(self.name, self.days, seed)[0]])
         return {"machine": self.name, "days": self.days, "seed": seed, "jobs_sha256": jobs}
 
-    def ended(self) -> dict[Run, list[dict[str, Any]]]:
-        """Return the outcomes of the runs that came to a schedule on every seed."""
-        return {
-            run: of for run, of in self.outcomes.items() if not any("stopped" in one for one in of)
-        }
-
 
 def run_campaign(
     names: Sequence[str],

@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 
 from hpcgym.benchmarks.cp.items import (
-    INFINITE,
+    MACHINE_OF,
     OF_EURORA,
     SECONDS_BETWEEN,
     STATEMENTS,
     TIMES,
     VARIABLES_BELOW,
+    column_of,
     judge_ratio,
     ratio_interval,
 )
@@ -26,40 +27,40 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Outcome = Mapping[str, Any]
-Outcomes = Sequence[Outcome]
-
 #: What published tables have where a run did not come to its end.
 NOT_FINISHED = "none finished"
 
 
-def number(value: float | None) -> float:
-    """Return a number of an outcome; what is none was kept as null."""
-    return float("nan") if value is None else float(value)
+def ended(found: Findings) -> dict[Run, pd.DataFrame]:
+    """Return the outcomes of the runs that came to a schedule on every seed.
 
-
-def value_of(outcome: Outcome, measure: str) -> float:
-    """Return a part of a box, such as "slowdown q3, long": of the jobs of a class that waited.
-
-    Waits are those of all jobs.
+    Returns
+    -------
+    run -> a row for each seed, whose columns are as ``shapes.long.slowed.q3``; beside what
+    :func:`hpcgym.benchmarks.cp.runs.simulate_one` returns ``dispatch.mean``, the time of all calls
+    [ms] by the passes with jobs in the queue, and ``simulation.total`` [s].
     """
-    what, _, name = measure.partition(", ")
-    kind, part = what.split()
-    if kind == "queue":
-        return number(outcome["queue"][part])
-    key = {"slowdown": "slowed", "wait": "wait"}[kind]
-    return number(outcome["shapes"][name or "all"][key][part])
+    kept = {}
+    for run, outcomes in found.outcomes.items():
+        if not any("stopped" in one for one in outcomes):
+            of = pd.json_normalize(list(outcomes)).apply(pd.to_numeric, errors="coerce")
+            of["simulation.total"] = of["total_s"]
+            if "dispatch_ms.number" in of:
+                of["calls_ms"] = of["dispatch_ms.mean"].fillna(0) * of["dispatch_ms.number"]
+                of["dispatch.mean"] = of["calls_ms"] / of["queue.number"].clip(lower=1)
+            kept[run] = of
+    return kept
 
 
-def mean_of(outcomes: Outcomes, *keys: str) -> float:
-    """Return the mean over seeds of a number of outcomes; of those that have it."""
-    values = []
-    for one in outcomes:
-        for key in keys:
-            one = one[key]
-        values.append(number(one))  # type: ignore[arg-type]
-    known = [value for value in values if value == value]
-    return float(np.mean(known)) if known else float("nan")
+def means(found: Findings) -> pd.DataFrame:
+    """Return the mean over the seeds of each number of an outcome: a row for each run."""
+    return pd.DataFrame({str(run): of.mean() for run, of in ended(found).items()}).T
+
+
+def _means(found: Findings, names: Mapping[str, str]) -> pd.DataFrame:
+    """Return some columns of the means by other names, and the runs."""
+    chosen = means(found).reindex(columns=list(names)).rename(columns=names)
+    return chosen.rename_axis("run").reset_index()
 
 
 # --- Slowdown, waits and queues (Remediani 2017, figures 3.3 to 5.11) -----------------------------
@@ -76,60 +77,38 @@ def waits(found: Findings) -> pd.DataFrame:
 
 
 def _by_class(found: Findings, measure: str, late: str) -> pd.DataFrame:
-    rows = []
-    for run, outcomes in found.ended().items():
-        row: dict[str, Any] = {"run": str(run)}
-        for name in CLASSES:
-            row["mean" if name == "all" else name] = mean_of(
-                outcomes, "shapes", name, measure, "mean"
-            )
-        row["std"] = mean_of(outcomes, "shapes", "all", measure, "std")
-        for part in ("number", *PARTS, "mean"):
-            row[f"{part}, waited"] = mean_of(outcomes, "shapes", "all", late, part)
-        rows.append(row)
-    return pd.DataFrame(rows)
+    names = {f"shapes.{name}.{measure}.mean": name for name in CLASSES}
+    names |= {f"shapes.all.{measure}.mean": "mean", f"shapes.all.{measure}.std": "std"}
+    parts = ("number", *PARTS, "mean")
+    return _means(found, names | {f"shapes.all.{late}.{one}": f"{one}, waited" for one in parts})
 
 
 def queues(found: Findings) -> pd.DataFrame:
     """Return how many jobs wait after passes (equation 3.2)."""
-    return pd.DataFrame(
-        [
-            {"run": str(run)}
-            | {part: mean_of(of, "queue", part) for part in ("number", "mean", *PARTS[1:])}
-            for run, of in found.ended().items()
-        ]
-    )
+    return _means(found, {f"queue.{part}": part for part in ("number", "mean", *PARTS[1:])})
 
 
 def statements(found: Findings) -> pd.DataFrame:
-    """Return what the text of Remediani 2017 says, and whether ours hold by intervals."""
-    if found.name not in OF_EURORA:
-        return pd.DataFrame()
-    ended = {str(run): outcomes for run, outcomes in found.ended().items()}
+    """Return what the texts say of pairs of runs, and whether ours hold by intervals."""
+    runs = {str(run): of for run, of in ended(found).items()}
     rows = []
     for said in STATEMENTS:
-        second, _, of_class = said.second.partition(", ")
-        other = f"{said.measure.partition(', ')[0]}, {of_class}" if of_class else said.measure
-        pair = []
-        for run, measure in ((said.first, said.measure), (second, other)):
-            dispatcher, letter = run.split()
-            outcomes = ended.get(f"{found.machine.named(dispatcher)} {letter}")
-            if outcomes is not None:
-                pair.append([value_of(one, measure) for one in outcomes])
-        if len(pair) < 2:
+        if found.name not in MACHINE_OF.get(said.item, OF_EURORA):
             continue
-        low, high = ratio_interval(*pair)
-        row: dict[str, Any] = {"item": said.item, "section": said.section}
-        row |= {"Remediani 2017 says": str(said)}
-        row |= {name: _mean(of) for name, of in zip(("the first", "the second"), pair, strict=True)}
-        row |= {"ratio, low": low, "ratio, high": high}
-        rows.append(row | {"so": judge_ratio(low, high, said.relation) if low == low else None})
+        pair = []
+        for run, measure in said.pair:
+            dispatcher, letter = run.split()
+            of = runs.get(f"{found.machine.named(dispatcher)} {letter}")
+            if of is not None:
+                pair.append(of[column_of(measure)])
+        if len(pair) == 2:
+            low, high = ratio_interval(pair[0].tolist(), pair[1].tolist())
+            row: dict[str, Any] = {"item": said.item, "section": said.section}
+            row |= {"what is said": str(said), "days": found.days, "seeds": len(found.seeds)}
+            row |= {"the first": pair[0].mean(), "the second": pair[1].mean()}
+            row |= {"ratio, low": low, "ratio, high": high}
+            rows.append(row | {"so": judge_ratio(low, high, said.relation) if low == low else None})
     return pd.DataFrame(rows)
-
-
-def _mean(values: Sequence[float]) -> float:
-    known = [value for value in values if value == value]
-    return float(np.mean(known)) if known else float("nan")
 
 
 # --- Times and models (Galleguillos 2020) ---------------------------------------------------------
@@ -142,120 +121,93 @@ def times(found: Findings) -> pd.DataFrame:
     so the sum of ours is shown over the passes with jobs in the queue too.
     """
     rows = []
-    for run, outcomes in found.ended().items():
-        if "dispatch_ms" not in outcomes[0]:
-            continue
-        calls = [one["dispatch_ms"]["number"] for one in outcomes]
-        spent = sum(
-            number(one["dispatch_ms"]["mean"]) * n
-            for one, n in zip(outcomes, calls, strict=True)
-            if n
-        )
-        passes = sum(one["queue"]["number"] for one in outcomes)
-        row: dict[str, Any] = {
-            "run": str(run),
-            "dispatch (ms)": spent / max(passes, 1),
-            "published (ms)": "",
-            "a call (ms)": spent / max(sum(calls), 1),
-            "longest (ms)": max(number(one["dispatch_ms"]["high"]) for one in outcomes),
-            "passes": passes,
-            "calls": sum(calls),
-            "simulation (s)": sum(one["total_s"] for one in outcomes),
-            "published (s)": "",
-        }
-        published = TIMES.get(found.name, {}).get((run.dispatcher, run.duration))
-        if published is not None:
-            ended = published.dispatch_ms < INFINITE
-            row["published (ms)"] = f"{published.dispatch_ms:,.0f}" if ended else NOT_FINISHED
-            row["published (s)"] = f"{published.total_s:,.0f}" if ended else NOT_FINISHED
-        rows.append(row)
+    for run, of in ended(found).items():
+        if "calls_ms" in of:
+            spent, calls, passes = of[["calls_ms", "dispatch_ms.number", "queue.number"]].sum()
+            ms, s = _published(found, run)
+            rows.append({
+                "run": str(run),
+                "dispatch (ms)": spent / max(passes, 1),
+                "published (ms)": ms,
+                "a call (ms)": spent / max(calls, 1),
+                "longest (ms)": of["dispatch_ms.high"].max(),
+                "passes": int(passes),
+                "calls": int(calls),
+                "simulation (s)": of["total_s"].sum(),
+                "published (s)": s,
+            })  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def _published(found: Findings, run: Run) -> tuple[str, str]:
+    """Return the published times of a run, or what is printed in place of them."""
+    printed = TIMES.get(found.name, {}).get(run.duration, {}).get(run.dispatcher)
+    if printed is None:
+        return "", ""
+    ms, s = (f"{one:,.0f}" for one in printed) if printed else (NOT_FINISHED, NOT_FINISHED)
+    return ms, s
 
 
 def as_published(found: Findings) -> pd.DataFrame:
     """Return whether PCP'19 as published came to its end: a row for each seed."""
     rows = []
     for run, outcomes in found.outcomes.items():
-        if run.dispatcher != BARE:
-            continue
-        published = TIMES[found.name]["pcp19", run.duration]
-        for seed, one in zip(found.seeds, outcomes, strict=True):
-            stopped = "stopped" in one
-            row: dict[str, Any] = {"run": str(run), "seed": seed}
-            row["started"] = one["started"] if stopped else one["shapes"]["all"]["jobs"]
-            row["jobs"] = one["jobs"] if stopped else row["started"]
-            row["nothing found"] = float("nan") if stopped else one["solved"]["unknown"]
-            row["ours"] = NOT_FINISHED if stopped else "finished"
-            row["published"] = "finished" if published.dispatch_ms < INFINITE else NOT_FINISHED
-            rows.append(row)
+        for seed, one in zip(found.seeds, outcomes if run.dispatcher == BARE else (), strict=False):
+            row: dict[str, Any] = {"run": str(run), "seed": seed, "ours": NOT_FINISHED}
+            if "stopped" in one:
+                row |= {"started": one["started"], "jobs": one["jobs"]}
+            else:
+                jobs = one["shapes"]["all"]["jobs"]
+                row |= {"ours": "finished", "started": jobs, "jobs": jobs}
+                row["nothing found"] = one["solved"]["unknown"]
+            ended = TIMES[found.name][run.duration]["pcp19"]
+            rows.append(row | {"published": "finished" if ended else NOT_FINISHED})
     return pd.DataFrame(rows)
 
 
 def solving(found: Findings) -> pd.DataFrame:
     """Return what became of the models: how many were solved to what, of all seeds together."""
     rows = []
-    for run, outcomes in found.ended().items():
-        if outcomes[0].get("solved"):
-            of = pd.DataFrame([one["solved"] for one in outcomes]).astype(float)
+    for run, outcomes in ended(found).items():
+        of = outcomes.filter(like="solved.").rename(columns=lambda name: name.partition(".")[2])
+        if len(of.columns):
             means = of[["considered", "variables"]].mean()
-            sums = of.drop(columns=means.index).sum()
-            rows.append({"run": str(run), **sums.to_dict(), **means.to_dict()})
-    return pd.DataFrame(rows)
-
-
-def qualities(found: Findings) -> pd.DataFrame:
-    """Return the ratios of HCP'19's mean slowdowns and waits to PCP'20's, with intervals."""
-    ended, rows = found.ended(), []
-    for letter in found.machine.durations:
-        pair = [ended.get(Run(name, letter)) for name in ("hcp19", "pcp20")]
-        for measure in ("slowdown", "wait") if all(pair) else ():
-            values = [
-                [number(one["shapes"]["all"][measure]["mean"]) for one in outcomes or ()]
-                for outcomes in pair
-            ]
-            low, high = ratio_interval(*values)
-            row: dict[str, Any] = {"measure": f"{measure} {letter}"}
-            row |= {"hcp19": _mean(values[0]), "pcp20": _mean(values[1])}
-            rows.append(row | {"low": low, "high": high})
+            rows.append({"run": str(run), **of.drop(columns=means.index).sum(), **means})
     return pd.DataFrame(rows)
 
 
 def sizes(findings: Sequence[Findings]) -> pd.DataFrame:
     """Return the ratios of variables, times and objectives, PCP'20 to PCP'19, of each instance."""
+    least, most = SECONDS_BETWEEN
+    few = f"share below {VARIABLES_BELOW}"
+    shares: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
+        "as published": ("as_published", few, lambda ratio: ratio < VARIABLES_BELOW),
+        "ours": ("variables", few, lambda ratio: ratio < VARIABLES_BELOW),
+        "seconds": (
+            "seconds",
+            f"share within {least:g} to {most:g}",
+            lambda ratio: (least <= ratio) & (ratio <= most),
+        ),
+        "objective": ("objective", "share at 1", lambda ratio: np.isclose(ratio, 1, rtol=1e-9)),
+    }
     rows = []
     for found in findings:
         for run, outcome in found.instances.items():
             row: dict[str, Any] = {"machine": found.name, "instances of": str(run)}
             row["number"] = len(outcome["variables"])
-            for what, key in (
-                ("as published", "as_published"),
-                ("ours", "variables"),
-                ("seconds", "seconds"),
-                ("objective", "objective"),
-            ):
+            for what, (key, share, within) in shares.items():
                 ratio = ratios(outcome[key])
-                row[f"{what}: median ratio"] = float(np.median(ratio)) if ratio.size else np.nan
-                row[f"{what}: largest ratio"] = float(ratio.max()) if ratio.size else np.nan
-                if what == "seconds":
-                    least, most = SECONDS_BETWEEN
-                    share = (least <= ratio) & (ratio <= most)
-                    row[f"seconds: share within {least:g} to {most:g}"] = _share(share)
-                elif what == "objective":
-                    row["objective: share at 1"] = _share(np.isclose(ratio, 1, rtol=1e-9))
-                else:
-                    row[f"{what}: share below {VARIABLES_BELOW}"] = _share(ratio < VARIABLES_BELOW)
+                row[f"{what}: median ratio"] = ratio.median()
+                row[f"{what}: largest ratio"] = ratio.max()
+                row[f"{what}: {share}"] = pd.Series(within(ratio)).mean()
             rows.append(row)
     return pd.DataFrame(rows)
 
 
-def ratios(pairs: Sequence[Sequence[float]]) -> Any:
+def ratios(pairs: Sequence[Sequence[float]]) -> pd.Series[float]:
     """Return the ratios of pairs, PCP'20's to PCP'19's, where both are."""
-    given = np.array([pair for pair in pairs if None not in pair], np.float64).reshape(-1, 2)
-    return given[:, 0] / given[:, 1]
-
-
-def _share(of: Any) -> float:
-    return float(of.mean()) if of.size else float("nan")
+    given = pd.DataFrame(pairs, columns=["first", "second"], dtype=float).dropna()
+    return given["first"] / given["second"]
 
 
 # --- The documents' figures -----------------------------------------------------------------------
@@ -265,83 +217,82 @@ _COLOURS = dict(
 )
 _NOTE = "low, quartiles, median, high, and mean (triangle): means over seeds"
 #: What matplotlib calls the parts of a box.
-_OF_BOXES = ("whislo", "q1", "med", "q3", "whishi")
+_OF_BOXES = dict(
+    zip((*PARTS, "mean"), ("whislo", "q1", "med", "q3", "whishi", "mean"), strict=True)
+)
 _MEAN = {"marker": "^", "markerfacecolor": "black", "markeredgecolor": "white", "markersize": 5}
 
 
 def draw_slowdowns(found: Findings) -> Figure:
     """Figures 3.3, 3.4, 5.1, 5.2, 5.5, 5.6 and 5.9: slowdowns of the jobs that waited, by class."""
-    side = {name: f"slowdown, {name}" for name in CLASSES}
-    return _draw(found, {side[name]: ("shapes", name, "slowed") for name in CLASSES}, "Slowdown")
+    return _boxes(
+        found, {f"slowdown, {one}": f"shapes.{one}.slowed" for one in CLASSES}, "Slowdown"
+    )
 
 
 def draw_waits(found: Findings) -> Figure:
     """Figures 5.4, 5.8 and 5.11: waits of those that waited."""
-    return _draw(found, {"wait (s)": ("shapes", "all", "waited")}, "Waits")
+    return _boxes(found, {"wait (s)": "shapes.all.waited"}, "Waits")
 
 
 def draw_queues(found: Findings) -> Figure:
     """Figures 3.5, 5.3, 5.7 and 5.10: jobs that wait after each pass."""
-    return _draw(found, {"jobs that wait": ("queue",)}, "Queue", symlog=True)
+    return _boxes(found, {"jobs that wait": "queue"}, "Queue", "symlog")
 
 
-def _draw(
-    found: Findings, panels: Mapping[str, tuple[str, ...]], heading: str, *, symlog: bool = False
-) -> Figure:
-    """Draw a panel of boxes for each part of the outcomes."""
-    runs = found.ended()
-    figure = canvas.new_figure(max(6.0, 1.5 + 0.25 * len(runs)), 1.9 + 2.5 * len(panels))
-    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
-    for one, (side, keys) in zip(axes, panels.items(), strict=True):
-        _boxes(one, runs, keys)
-        first = f"{heading}: {found.name}" if one is axes[0] else ""
-        finish(one, first, _NOTE, y=side, log="" if symlog else "y")
-        if symlog:
-            one.set_yscale("symlog")
-            one.set_ylim(bottom=0)
-    axes[-1].set_xticks(range(len(runs)), [str(run) for run in runs], rotation=90)
+def _by_run(found: Findings, panels: int, high: float) -> tuple[Figure, Any, pd.DataFrame]:
+    """Return a figure of panels above one another with a place for each run, and the means."""
+    of = means(found)
+    figure = canvas.new_figure(max(6.0, 1.5 + 0.25 * len(of)), high)
+    axes = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
+    axes[-1].set_xticks(range(len(of)), of.index, rotation=90)
+    return figure, axes, of
+
+
+def _boxes(found: Findings, panels: Mapping[str, str], heading: str, scale: str = "log") -> Figure:
+    """Draw a panel of boxes for each part of the outcomes: a box for each run that has one."""
+    figure, every, of = _by_run(found, len(panels), 1.9 + 2.5 * len(panels))
+    for axes, (side, where) in zip(every, panels.items(), strict=True):
+        _draw_boxes(axes, of.reindex(columns=[f"{where}.{part}" for part in (*PARTS, "mean")]))
+        first = f"{heading}: {found.name}" if axes is every[0] else ""
+        finish(axes, first, _NOTE, y=side, log="y" if scale == "log" else "")
+        if scale == "symlog":
+            axes.set_yscale("symlog")
+            axes.set_ylim(bottom=0)
     return figure
 
 
-def _boxes(axes: Axes, runs: Mapping[Run, Outcomes], keys: tuple[str, ...]) -> None:
-    """Draw a box for each run that has one, coloured by its durations."""
+def _draw_boxes(axes: Axes, boxes: pd.DataFrame) -> None:
+    """Draw the boxes that have all parts, coloured by the durations of their runs."""
     named: set[str] = set()
-    for place, (run, outcomes) in enumerate(runs.items()):
-        parts = {part: mean_of(outcomes, *keys, part) for part in (*PARTS, "mean")}
-        if not all(np.isfinite(value) for value in parts.values()):
-            continue
-        drawn = dict(zip(_OF_BOXES, [parts[part] for part in PARTS], strict=True))
-        made = axes.bxp(
-            [{**drawn, "mean": parts["mean"]}], positions=[place], widths=0.6, showfliers=False,
-            showmeans=True, patch_artist=True, medianprops={"color": "black"}, meanprops=_MEAN,
-            manage_ticks=False,
-        )  # fmt: skip
-        name = "_" if run.duration in named else f"{run.duration}: {DURATIONS[run.duration]}"
-        made["boxes"][0].set(facecolor=_COLOURS[run.duration], alpha=0.7, label=name)
-        named.add(run.duration)
+    for place, (run, *box) in enumerate(boxes.itertuples()):
+        letter = str(run).split()[1]
+        if np.isfinite(box).all():
+            made = axes.bxp(
+                [dict(zip(_OF_BOXES, box, strict=True))], positions=[place], widths=0.6, showfliers=False,
+                showmeans=True, patch_artist=True, medianprops={"color": "black"}, meanprops=_MEAN,
+                manage_ticks=False,
+            )  # fmt: skip
+            name = "_" if letter in named else f"{letter}: {DURATIONS[letter]}"
+            made["boxes"][0].set(facecolor=_COLOURS[letter], alpha=0.7, label=name)
+            named.add(letter)
     if not named:
         axes.text(0.5, 0.5, "no job waits", transform=axes.transAxes, ha="center", fontsize=9)
-    axes.set_xlim(-0.7, len(runs) - 0.3)
+    axes.set_xlim(-0.7, len(boxes) - 0.3)
 
 
 def draw_means(found: Findings) -> Figure:
     """Figures 4 and 5 of Galleguillos 2020, of all runs: means and one standard deviation."""
-    runs = found.ended()
-    figure = canvas.new_figure(max(6.0, 1.5 + 0.25 * len(runs)), 7)
-    panels = figure.subplots(2, 1, sharex=True)
+    figure, panels, of = _by_run(found, 2, 7)
     for axes, measure, label in zip(panels, ("slowdown", "wait"), ("", " (s)"), strict=True):
-        parts = [
-            [mean_of(of, "shapes", "all", measure, part) for of in runs.values()]
-            for part in ("mean", "std", "low")
-        ]
-        mean, std, low = np.array(parts)
+        where = [f"shapes.all.{measure}.{part}" for part in ("mean", "std", "low")]
+        mean, std, low = of.reindex(columns=where).to_numpy().T
         # no job is below the least, and a deviation of a long tail may be
         errors = np.array([np.fmin(std, mean - low), std])
-        axes.errorbar(range(len(runs)), mean, errors, fmt="o", color=canvas.BLUE, capsize=3)
+        axes.errorbar(range(len(of)), mean, errors, fmt="o", color=canvas.BLUE, capsize=3)
         heading = f"Slowdown and wait of all jobs: {found.name}" if axes is panels[0] else ""
         note = "bars: one standard deviation, but not below the least value"
         finish(axes, heading, note, y=f"average {measure}{label}")
-    panels[1].set_xticks(range(len(runs)), [str(run) for run in runs], rotation=90)
     return figure
 
 
@@ -369,7 +320,6 @@ TABLES: dict[str, Callable[[Findings], pd.DataFrame]] = {
     "statements": statements,
     "times": times,
     "as-published": as_published,
-    "qualities": qualities,
     "solving": solving,
 }
 

@@ -203,25 +203,21 @@ def of_sentences(so: Mapping[str, bool]) -> Verdict:
 
 
 def of_intervals(found: Mapping[str, str]) -> Verdict:
-    """Return the verdict of sentences by intervals.
+    """Return the verdict of comparisons of runs by intervals.
 
     Parameters
     ----------
-    found : sentence -> ``held``, ``contradicted`` or ``undecided``.
+    found : what is said of two runs -> ``held``, ``contradicted`` or ``undecided``.
     """
     if not found:
         raise NotThereError("nothing that the sentences are of")
-    by = {how: [words for words, of in found.items() if of == how] for how in _HOW}
-    counts = ", ".join(f"{len(by[how])} {how}" for how in _HOW)
-    told = [f"{how}: {'; '.join(by[how])}" for how in _HOW[1:] if by[how]]
-    why = f"of {len(found)} sentences {counts}" + "".join(f". {words}" for words in told)
+    by = {how: [words for words, of in found.items() if of == how] for how in set(found.values())}
+    held, against = (len(by.get(how, ())) for how in ("held", "contradicted"))
+    told = [f"{how}: {'; '.join(by[how])}" for how in ("contradicted", "undecided") if how in by]
+    why = ". ".join([f"{held} of {len(found)} comparisons of runs hold", *told])
     least = TREND * len(found)
-    if len(by["held"]) >= least:
-        return Verdict("trend", why)
-    return Verdict("not met" if len(found) - len(by["contradicted"]) < least else "undecided", why)
-
-
-_HOW = ("held", "contradicted", "undecided")
+    failed = "not met" if len(found) - against < least else "undecided"
+    return Verdict("trend" if held >= least else failed, why)
 
 
 def of_picture(*files: str) -> Judge:

@@ -6,6 +6,7 @@ import json
 import math
 import pickle
 import statistics
+from itertools import permutations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,22 +33,37 @@ HOUR = 3600
 
 def test_every_published_time_has_a_run_beside_it() -> None:
     for machine, times in TIMES.items():
-        assert set(times) <= {(one.dispatcher, one.duration) for one in MACHINES[machine].runs()}
+        published = {Run(name, letter) for letter, of in times.items() for name in of}
+        assert published <= {*MACHINES[machine].runs()}
 
 
-def test_every_statement_of_document_000_can_be_looked_at() -> None:
+def test_orders_of_published_times_are_all_compared() -> None:
+    """Of both tables: each pair of runs by the same duration that ended, in both columns."""
+    said = {str(one) for one in STATEMENTS if one.item.startswith("table")}
+    expected = set()
+    for of in TIMES.values():
+        for letter, by in of.items():
+            for one, other in permutations([name for name in by if by[name]], 2):
+                for column, measure in enumerate(("dispatch mean", "simulation total")):
+                    if by[one][column] < by[other][column]:
+                        expected.add(f"{measure}: {one} {letter} below {other} {letter}")
+    assert said == expected
+
+
+def test_every_statement_can_be_looked_at() -> None:
     where = {
         name: {f"{one} {letter}" for one in of.dispatchers for letter in of.durations}
         for name, of in MACHINES.items()
     }
+    columns = {*tables.ended(findings(prb_W=[1.0]))[Run("prb:as=published", "W")].columns}
+    assert len({*STATEMENTS}) == len(STATEMENTS)
     for said in STATEMENTS:
-        pair = {said.first, said.second.partition(", ")[0]}
-        assert any(pair <= where[name] for name in items.OF_EURORA), said
+        (first, measure), (second, other) = said.pair
+        machines = items.MACHINE_OF.get(said.item, items.OF_EURORA)
+        assert any({first, second} <= where[name] for name in machines), said
         assert said.relation in ("below", "about", "at most")
         assert said.item in items.JUDGES
-        shapes = {key: dict.fromkeys(("slowed", "wait"), runs.box([1.0])) for key in runs.CLASSES}
-        outcome = {"shapes": shapes, "queue": runs.box([1.0])}
-        assert tables.value_of(outcome, said.measure) == 1.0
+        assert {items.column_of(measure), items.column_of(other)} <= columns, said
 
 
 def test_runs_are_as_published_but_for_pure_cp_and_the_later_ones() -> None:
@@ -232,12 +248,13 @@ def findings(name: str = "eurora", **values: list[float]) -> Findings:
 
 def test_statements_are_of_the_runs_of_the_machine() -> None:
     table = tables.statements(findings(prb_W=[1, 2, 3], prb_D=[1, 2, 3], sdprb_D=[0.5, 1.1, 1.4]))
-    so = dict(zip(table["Remediani 2017 says"], table["so"], strict=True))
+    so = dict(zip(table["what is said"], table["so"], strict=True))
     assert so["slowdown q3: prb W below prb D"] == "contradicted"
     assert so["queue q3: prb D about prb W"] == "held"
     assert so["slowdown q3: sdprb D below prb D"] == "held"
     assert so["slowdown q3, short: prb D about prb D, all"] == "held"
     assert "slowdown q3: sdprb R below sdprb D" not in so
+    assert {*table["seeds"]} == {3}
     assert len(tables.statements(findings("kit-forhlr-ii", prb_R=[1.0]))) == 0
     few = tables.statements(findings(prb_W=[1, 2], prb_D=[1, 2]))
     assert few["so"].isna().all()  # too few seeds
@@ -264,13 +281,16 @@ def test_where_pcp19_stops_is_in_its_own_table() -> None:
     assert len(tables.slowdowns(found)) == 0
 
 
-def test_qualities_are_ratios_by_seed() -> None:
+def test_statements_of_all_jobs_and_of_times_by_seed() -> None:
     values = [1.0, 2.0, 4.0]
     found = findings("eurora-later", hcp19_D=[2 * one for one in values], pcp20_D=values)
-    table = tables.qualities(found)
-    assert table["measure"].tolist() == ["slowdown D", "wait D"]
-    assert (table["low"].tolist(), table["high"].tolist()) == ([2, 2], [2, 2])
-    assert table["hcp19"].tolist() == [2 * statistics.mean(values)] * 2
+    found.outcomes[Run("pcp20", "D")][0]["shapes"]["all"]["slowed"] = runs.box([])
+    table = tables.statements(found).set_index("what is said")
+    row = table.loc["slowdown (all jobs) mean: hcp19 D about pcp20 D"]
+    assert (row["ratio, low"], row["ratio, high"]) == pytest.approx((2, 2))
+    assert row["the first"] == 2 * statistics.mean(values)
+    # 40 ms of 4 passes each
+    assert table.loc["dispatch mean: pcp20 D below hcp19 D", "the second"] == 10
 
 
 def test_ratios_are_those_of_the_same_state() -> None:

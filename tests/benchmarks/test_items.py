@@ -469,54 +469,57 @@ def test_a_quick_cut_has_tables_that_verdicts_are_made_of_and_is_kept(
     assert {file: file.read_bytes() for file in folder.rglob("sweep.sqlite")} == kept != {}
 
 
-def test_statements_of_document_000_by_figure(tmp_path: Path) -> None:
+def test_what_is_said_of_two_runs_by_figure(tmp_path: Path) -> None:
     """By intervals over seeds, of the first machine that has the runs."""
     document = "Remediani 2017"
-    rows = [
+
+    def written(machine: str, *rows: tuple[str, str, str | None], seeds: int) -> None:
+        table = pd.DataFrame(rows, columns=["item", "what is said", "so"])
+        store(tmp_path, f"cp/{machine}/table-statements", table.assign(days=2.0, seeds=seeds))
+
+    written(
+        "eurora",
         ("figure 5.1", "slowdown q3: a", "held"),
         ("figure 5.1", "slowdown q3: b", "contradicted"),
         ("figure 5.1", "slowdown q3: c", None),
         ("figure 5.3", "queue q3: a", "held"),
         ("figure 5.3", "queue q3: b", "undecided"),
         ("figure 5.4", "wait mean: a", "held"),
-    ]
-    columns = ["item", "Remediani 2017 says", "so"]
-    store(tmp_path, "cp/eurora/table-statements", pd.DataFrame(rows, columns=columns))
+        seeds=20,
+    )
     more = [("figure 5.1", "slowdown q3: b", "held"), ("figure 5.5", "slowdown q3: d", "held")]
-    store(tmp_path, "cp/eurora-cph/table-statements", pd.DataFrame(more, columns=columns))
+    written("eurora-cph", *more, ("figure 5.4", "wait mean: e", "held"), seeds=12)
     said = import_module("hpcgym.benchmarks.cp.items").STATEMENTS
     number = Counter(one.item for one in said)  # none of these is a real one
-    more = "more are of runs or jobs that there are too few of here"
+    more = "more have no runs here, or jobs on too few seeds"
     assert verdict(tmp_path, document, "figure 5.1") == (
         "not met",
-        "of 2 sentences 1 held, 1 contradicted, 0 undecided. contradicted: slowdown q3: b;"
-        f" {number['figure 5.1']} {more}",
+        "1 of 2 comparisons of runs hold. contradicted: slowdown q3: b;"
+        f" {number['figure 5.1']} {more}; 20 seeds of 2 days on eurora",
     )
     assert verdict(tmp_path, document, "figure 5.3") == (
         "undecided",
-        "of 2 sentences 1 held, 0 contradicted, 1 undecided. undecided: queue q3: b;"
-        f" {number['figure 5.3']} {more}",
+        "1 of 2 comparisons of runs hold. undecided: queue q3: b;"
+        f" {number['figure 5.3']} {more}; 20 seeds of 2 days on eurora",
     )
-    assert verdict(tmp_path, document, "figure 5.4")[0] == "trend"
+    assert verdict(tmp_path, document, "figure 5.4") == (
+        "trend",
+        f"2 of 2 comparisons of runs hold; {number['figure 5.4']} {more};"
+        " 20 seeds of 2 days on eurora, 12 seeds of 2 days on eurora-cph",
+    )
     assert verdict(tmp_path, document, "figure 5.5")[0] == "trend"
     assert verdict(tmp_path, document, "figure 5.9")[0] == "not run"
 
 
-def test_times_of_document_001_are_compared_by_order(tmp_path: Path) -> None:
-    """On Eurora PCP'20 is fastest and PCP'19 slowest, with D and with R: six pairs."""
-    ms = {"hcp19": 4.0, "pcp19": 5.0, "pcp20": 4.5}
-    table = pd.DataFrame(
-        [
-            {"run": f"{name} {letter}", "dispatch (ms)": value}
-            for name, value in ms.items()
-            for letter in ("D", "R")
-        ]
-    )
-    store(tmp_path, "cp/eurora-later/table-times", table)
-    found = verdict(tmp_path, "Galleguillos et al. 2020", "table 2")
-    assert found == (
+def test_sizes_say_of_how_many_states_they_are(tmp_path: Path) -> None:
+    rows = [("pcp19 D", 0.9), ("pcp19 R", 0.4)]
+    table = pd.DataFrame(rows, columns=["instances of", "as published: share below 0.1"])
+    table = pd.concat([table, table.iloc[:1].assign(machine="kit-forhlr-ii")])
+    store(tmp_path, "cp/table-sizes", table.fillna({"machine": "eurora-later"}).assign(number=60))
+    judge = import_module("hpcgym.benchmarks.cp.items").JUDGES["figure 6"]
+    assert items.judged(judge, items.Stored(tmp_path / "cp")) == (
         "not met",
-        "4 of 6 sentences hold; not: pcp20 D below hcp19; pcp20 R below hcp19",
+        "78 of 120 instances with a ratio below 0.1; states of pcp19 D and pcp19 R; there 624,564",
     )
 
 
