@@ -40,7 +40,7 @@ FEATURES = {
     "predictor": "a predictor in Python",
     "usage": "an order by what users have used",
     "anew": "an expression that is worked out anew at each pass",
-    "state": "an expression that looks at the state of machine, queue and users",
+    "state": "an expression that looks at the state",
     "dispatcher": "a dispatcher",
     "dispatch time": "a dispatcher that takes time",
     "threshold": "a starvation threshold",
@@ -55,7 +55,7 @@ FEATURES = {
     "contiguous": "allocation='contiguous'",
     "shutdown": "shutdown_after_s",
     "partitions": "partitions of nodes",
-    "extract": "an extract, which begins with jobs that run",
+    "extract": "an extract",
 }
 
 _OF_AGENTS = "there the agent says what starts"
