@@ -202,7 +202,7 @@ def who_pays(logs: Mapping[str, pd.DataFrame], best: str | None) -> pd.DataFrame
 
 
 #: A field of rules that is a lever -> the value without it, and what a rule with it is called.
-_LEVERS = {
+_LEVERS: dict[str, tuple[Any, str]] = {
     "threshold_h": (None, "threshold {} h"),
     "share": (0.0, "hold {:g}"),
     "backfill": ("easy", "without extra processors"),

@@ -42,7 +42,6 @@ _PICTURES = {
     "searches": "Search over three and six weights against the grid (figures 5, 8, 11, 14)",
     "months": "Mixed policies on each month (figure 15)",
 }
-_MAPS = 4  # weeks whose space is drawn, of a trace of which the paper draws none
 
 
 @dataclass
@@ -151,38 +150,26 @@ def add_mixed(found: Findings, folder: Folder) -> None:
         tried[period] = optimum(study, parts, halves[period][0], points)
         table = tables.by_period(study, period, parts, tried[period])
         heading = f"Mixed and pure policies on each {period}"
-        figure = tables.draw_periods(table, tables.MIXED, heading, found.said, halves[period])
+        figure = tables.draw_periods(table, tables.MIXED, heading, found.said, halves[period][1])
         found.draw(folder, f"{period}s", figure)
         found.tables[f"{period}ly"] = table
     found.tables["grid"] = tables.grids(study, tried)
     if "month" in tried:
         found.tables["months"] = tables.split(found.tables["monthly"], halves["month"])
-    searches = {
-        name: {budget: searched(study, name, budget) for budget in study.budgets}
-        for name in SEARCHES
-    }
-    most = {name: of[study.budgets[-1]] for name, of in searches.items()}
-    weekly = found.tables["weekly"] = found.tables["weekly"].assign(**most)
+    searches = {name: searched(study, name) for name in SEARCHES}
+    weekly = found.tables["weekly"] = found.tables["weekly"].assign(**searches)
     found.tables["searches"] = tables.searches(tried["week"]["w*"], searches)
     found.tables["split"] = tables.split_of_weeks(study, weekly)
     heading = "XNES and all vectors of three weights"
-    found.draw(
-        folder, "searches", tables.draw_periods(weekly, tables.SEARCHED, heading, found.said)
-    )
+    figure = tables.draw_periods(weekly, tables.SEARCHED, heading, found.said)
+    found.draw(folder, "searches", figure)
+    mapped = items.MAPPED.get(study.trace, set()) & study.weeks.keys() or [*study.weeks][:4]
     cubes = {
         week: covered(study, week, study.weeks[week], study.points)["values"]
-        for week in _mapped(study)
+        for week in sorted(mapped)
     }
     spaces = tables.draw_spaces(cubes, grid(study.points).points, found.said)
     found.draw(folder, "spaces", spaces)
-
-
-def _mapped(study: Study) -> list[int]:
-    """Return the weeks whose space is drawn: the paper's, or those where policies differ most."""
-    bsld = study.pure(study.weeks)
-    most = (bsld.max(axis=0) / bsld.min(axis=0)).argsort()[::-1][:_MAPS]
-    differ = sorted(list(study.weeks)[place] for place in most)
-    return [week for week in items.MAPPED.get(study.trace, ()) if week in study.weeks] or differ
 
 
 # --- The report -----------------------------------------------------------------------------------
@@ -226,9 +213,6 @@ def closeness(findings: Sequence[Findings]) -> pd.DataFrame:
                 "geometric mean ratio": float(np.exp(np.log(ratio).mean())),
                 "largest ratio": float(ratio.max()),
                 "same order": f"{same} of {pairs}",
-                "largest difference of a gain": float(
-                    (free["gain %"] - free["paper's gain %"]).abs().max()
-                ),
             }
         )
     return pd.DataFrame(rows)
