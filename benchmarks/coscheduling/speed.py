@@ -79,10 +79,9 @@ def set_of(jobs: int, speedups: Heatmap, seed: int) -> Workload:
     return generate_code_jobs(codes, jobs, seed=seed)
 
 
-def machine_of(cores: int) -> Cluster:
+def machine_of(cores: int, node: int = NODE) -> Cluster:
     """Return a machine of so many cores, in nodes of two sockets."""
-    group = NodeGroup("node", cores // NODE, {"core": NODE}, sockets=2)
-    return Cluster(groups=(group,))
+    return Cluster(groups=(NodeGroup("node", cores // node, {"core": node}, sockets=2),))
 
 
 def machine_name() -> str:

@@ -85,8 +85,8 @@ def improvements(found: pd.DataFrame) -> pd.DataFrame:
 
 def all_coschedulers(found: pd.DataFrame) -> pd.DataFrame:
     """Return improvements of all co-schedulers, by how nodes beside others are chosen [%]."""
-    gains = found.pivot_table("improvement", ["reading", "mean"], "scheduler")[COSCHEDULERS]
-    gains = gains.add_suffix(" %").to_dict("index")
+    means = found.pivot_table("improvement", ["reading", "mean"], "scheduler")[COSCHEDULERS]
+    gains: dict[Any, dict[Any, float]] = means.add_suffix(" %").to_dict("index")
     return pd.DataFrame(
         {
             "partners": partners,

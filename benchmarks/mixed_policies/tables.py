@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym.benchmarks.mixed_policies.items import JOBS, TABLE_2, TABLE_7, TABLES_3_TO_6, THRESHOLDS
 from hpcgym.benchmarks.mixed_policies.study import PURE, Floats, Parts, Study, grid
-from hpcgym.benchmarks.studies.tables import finish, heading_above
+from hpcgym.benchmarks.studies.tables import finish, heading_above, log_ticks
 from hpcgym.naming import WEEK_S
 from hpcgym.report import canvas
 from hpcgym.workload.model import Workload
@@ -237,7 +237,7 @@ SEARCHED: Marks = {
 }
 
 
-def draw_distribution(table: pd.DataFrame, name: str) -> Figure:
+def draw_distribution(table: pd.DataFrame, *, heading: str, note: str) -> Figure:
     """Figure 1: how the weekly mean BSLD of the pure policies is distributed, best mean first."""
     means = table[list(PURE)].mean().sort_values(ascending=False)
     figure = canvas.new_figure(8, 4.6)
@@ -246,13 +246,13 @@ def draw_distribution(table: pd.DataFrame, name: str) -> Figure:
                  showmeans=True, meanprops={"marker": "D"}, flierprops={"marker": "."})  # fmt: skip
     labels = [f"{str(policy).upper()}  {mean:.1f}" for policy, mean in means.items()]
     axes.set_yticks(range(1, len(means) + 1), labels)
-    note = f"{name}. By the mean over the weeks (diamond, number)."
-    finish(axes, "Pure policies", note, x="mean BSLD of a week", log="x", grid="x")
+    note = f"{note}. By the mean over the weeks (diamond, number)."
+    finish(axes, heading, note, x="mean BSLD of a week", log="x", grid="x")
     return figure
 
 
 def draw_periods(
-    table: pd.DataFrame, marks: Marks, heading: str, name: str, tested: Sequence[int] = ()
+    table: pd.DataFrame, marks: Marks, tested: Sequence[int] = (), *, heading: str, note: str
 ) -> Figure:
     """Draw a table of :func:`by_period` by week or month: figures 2, 3, 5 and those of other logs.
 
@@ -270,11 +270,11 @@ def draw_periods(
     if tested:
         axes.axvline(tested[0] - 0.5, color=canvas.DARK_GREY, linewidth=0.8, linestyle="--")
     axes.locator_params(axis="x", integer=True)
-    finish(axes, heading, name, x=period, y="mean BSLD", log="y")
+    finish(axes, heading, note, x=period, y="mean BSLD", log="y")
     return figure
 
 
-def draw_spaces(values: Mapping[int, Floats], points: Floats, name: str) -> Figure:
+def draw_spaces(values: Mapping[int, Floats], points: Floats, *, heading: str, note: str) -> Figure:
     """Figure 4: mean BSLD over the space of three weights, a row a week.
 
     The space |q| + |p| + |wait| = 1 is two squares that stand on a corner, one where q <= 0 and one
@@ -284,7 +284,7 @@ def draw_spaces(values: Mapping[int, Floats], points: Floats, name: str) -> Figu
     ----------
     values : week -> mean BSLD under all vectors of a grid, (n, n, n) by q, p, wait.
     points : (n,) the values of a weight.
-    name : of the trace.
+    heading, note : above the picture.
     """
     from matplotlib.colors import LogNorm
 
@@ -302,10 +302,11 @@ def draw_spaces(values: Mapping[int, Floats], points: Floats, name: str) -> Figu
         best = points[list(np.unravel_index(int(cube.argmin()), cube.shape))]
         q, p, wait = best / np.abs(best).sum()
         row[0 if q < 0 else 1].plot(wait - p, wait + p, "o", color="red", markeredgecolor="white")
-        figure.colorbar(image, ax=list(row), label="mean BSLD")
-    note = "q: processors, p: requested time, wait: waiting time; large scores first. Dot: least."
+        bar = figure.colorbar(image, ax=list(row), label="mean BSLD")
+        log_ticks(bar.ax.yaxis, (1, 1.5, 2, 3, 5, 7))
+    names = "q: processors, p: requested time, wait: waiting time; large scores first. Dot: least."
     corners = "Corners, from the upper left: p = 1, wait = 1, p = -1, wait = -1."
-    heading_above(figure, f"The space of three weights\n{name}\n{note}\n{corners}")
+    heading_above(figure, f"{heading}\n{note}\n{names}\n{corners}")
     return figure
 
 
