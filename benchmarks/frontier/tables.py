@@ -93,7 +93,7 @@ def _head(aim: str) -> str:
 
 def named(logs: Mapping[str, pd.DataFrame], best: str | None) -> pd.DataFrame:
     """Return the named rules, and the chosen one, on the whole logs as they are."""
-    names = [rule.name for rule in runs.named_rules()] + ([best] if best else [])
+    names = [rule.name for rule in runs.NAMED] + ([best] if best else [])
     tables = []
     for log, rows in logs.items():
         as_is = rows[(rows["part"] == "whole") & (rows["start_week"] == 0) & (rows["seed"] == 0)]

@@ -14,21 +14,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.baselines.schedulers import find_scheduler
-from hpcgym.benchmarks.studies.harness import (
-    Folder,
-    Progress,
-    check_same_jobs,
-    load_jobs,
-    no_progress,
-    readings,
-)
+from hpcgym.benchmarks.studies import harness
+from hpcgym.benchmarks.studies.harness import Folder, Progress, load_jobs
 from hpcgym.benchmarks.studies.store import Store
-from hpcgym.errors import HpcgymError, WorkloadError, check_choice
+from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.naming import MONTH_S, WEEK_S
 from hpcgym.scheduler.policies import POLICIES, WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.batch import BatchSimulator
-from hpcgym.workload.extracts import slices
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
 
@@ -65,7 +58,7 @@ class Reading:
     first_week: int
 
 
-READINGS = readings(Reading, __file__)
+READINGS = harness.readings(Reading, __file__)
 
 
 def weeks(workload: Workload, reading: Reading, number: int | None) -> dict[int, Workload]:
@@ -91,11 +84,9 @@ def _periods(
 ) -> dict[int, Workload]:
     """Return the periods that have jobs, the one numbered ``first`` from time 0 as number 1."""
     if reading.drops_crossing:
-        try:
-            parts = slices(workload, period_s, first=first, label=label, origin_s=0)
-        except WorkloadError:  # no job in any of them
-            return {}
-        return {int(part.name.rpartition(" ")[2]) - first + 1: part for part in parts}
+        start = workload.submit_time + np.maximum(workload.wait_time, 0)
+        until = start + np.maximum(workload.run_time, 0)
+        workload = workload.take(start // period_s == until // period_s)
     period = workload.submit_time // period_s
     found = {}
     for number in np.unique(period[period >= first]).tolist():
@@ -204,7 +195,7 @@ class Study:
         folder: Path,
         points: int = POINTS,
         quick: bool = False,
-        progress: Progress = no_progress,
+        progress: Progress = harness.no_progress,
     ) -> None:
         check_choice("reading", reading, READINGS)
         if points < 2:
@@ -433,7 +424,9 @@ def cover_one(task: dict[str, Any]) -> dict[str, Any]:
     """Try all vectors on one week or month; the result lies in the study's folder."""
     study = _study(task["source"], task["reading"], task["folder"], task["points"], task["quick"])
     parts, points = study.covers()[task["period"]]
-    check_same_jobs(task["source"], fingerprint([parts[task["number"]]]), task["jobs_sha256"])
+    harness.check_same_jobs(
+        task["source"], fingerprint([parts[task["number"]]]), task["jobs_sha256"]
+    )
     step = covered(study, task["number"], parts[task["number"]], points)
     return {"best": float(step["values"].min())}
 
