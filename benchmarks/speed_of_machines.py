@@ -25,14 +25,14 @@ from hpcgym import (
     simulate,
 )
 from hpcgym.baselines.schedulers import COSCHEDULERS
-from hpcgym.benchmarks.coscheduling.speed import SHAPES, machine_of, trace_jobs
+from hpcgym.benchmarks.coscheduling.speed import machine_of
 from hpcgym.machine import NodeGroup, find_cluster
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.on_machines import simulates_as_pool
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import assign_nodes, place_on_nodes
 from hpcgym.simulation.prepare import pool_of
-from hpcgym.workload import Code, fitting, generate_code_jobs
+from hpcgym.workload import Code, assign_codes, fitting, generate_code_jobs
 from hpcgym.workload.archive import find
 from hpcgym.workload.checks import needs_on
 
@@ -284,8 +284,17 @@ def log(given: argparse.Namespace) -> Figures:
     """Time two years of SDSC-SP2 on nodes that jobs share."""
     speedups, on = generate_speedups(), machine_of(128 * 64, 64)
     rows = []
-    for shape in SHAPES if find(TRACE) is not None else ():
-        jobs = trace_jobs(TRACE, shape, speedups, 128, 64)
+    for shape in ("p processes", "p nodes") if find(TRACE) is not None else ():
+        jobs = assign_codes(load_workload(TRACE), speedups.codes, seed=0)
+        if shape == "p nodes":  # of 64 cores each
+            names = ("requested_processors", "allocated_processors")
+            wide = {name: 64 * jobs.columns[name] for name in names}
+            jobs = Workload.from_columns(
+                {**jobs.columns, **wide},
+                header=jobs.header,
+                processors=on.processors,
+                name=jobs.name,
+            )
         runs = {
             name: partial(simulate, jobs, name, cluster=on, speedups=speedups)
             for name in ("fcfs", "easy", "easy-co", "filler-co", "popularity-co")

@@ -13,7 +13,7 @@ from hpcgym.benchmarks.studies import items
 # --- What ELiSE prints of its results -------------------------------------------------------------
 
 _PRINTED = {table: [row[1:] for row in items.csv_cells(__file__) if row[0] == table]
-            for table in ("improvements", "days an hour", "logs")}  # fmt: skip
+            for table in ("improvements", "days an hour")}  # fmt: skip
 
 #: "MJS & MS correlation": mean job speedup of a workload -> makespan improvement over EASY [%].
 IMPROVEMENTS = {float(mean): float(percent) for mean, percent in _PRINTED["improvements"]}
@@ -26,11 +26,6 @@ DAYS_AN_HOUR = {
 }
 #: What "10-fold" may be and still be called so: half of it to twice.
 TENFOLD = (5.0, 20.0)
-
-#: "Real Workloads": log -> scheduler -> simulated days an hour; its jobs; nodes, cores of a node.
-TRACES = {name: {"fcfs": float(row[0]), "easy": float(row[1])} for name, *row in _PRINTED["logs"]}
-TRACE_JOBS = {name: int(row[2]) for name, *row in _PRINTED["logs"]}
-TRACE_NODES = {name: (int(row[3]), int(row[4])) for name, *row in _PRINTED["logs"]}
 
 
 # --- The items of ELiSE, and what makes their verdicts --------------------------------------------

@@ -76,19 +76,15 @@ def reproduce(
     head = tables.HEAD.format(version=__version__, heatmaps=sizes.heatmaps)
     if measured is None:
         head += "\n" + tables.NO_MEASURED.format(file=MEASURED_FILE)
-    made = make_tables(tables.frame(outcomes)) | tables.speeds(timings)
-    return folder.publish(head, made, tables.TEXTS, {}, "few jobs and heatmaps" * quick)
-
-
-def make_tables(found: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the tables of simulations by name; those of nothing simulated have no rows."""
+    found = tables.frame(outcomes)
     pairs, mixes = (found[found["part"] == part] for part in ("pairs", "mixes"))
     made = {
         "improvements": tables.improvements(pairs),
         "correlation": tables.correlation(pairs),
         "coschedulers": tables.all_coschedulers(pairs),
         "readings": tables.by_reading(pairs),
+        "speed": tables.speeds(timings),
     }
     if len(mixes):
         made |= {"mixes": tables.mixes(mixes), "mix-utilisation": tables.mix_utilisation(mixes)}
-    return made
+    return folder.publish(head, made, tables.TEXTS, {}, "few jobs and heatmaps" * quick)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -191,7 +192,7 @@ MAIN = "main"
 
 #: [s] the shortest and the longest of the seven NAS codes of 256 processes measured on ARIS, ten
 #: times as long, as in the load file NASx10, whose run times the document's table of jobs has.
-RUN_S = (561.0, 1459.0)
+RUN_S = [561.0, 1459.0]
 #: Standard deviation of the measured speedups of NAS on Grvingt.
 GRVINGT = 0.11
 #: Of the main reading: each node is judged by itself.
@@ -220,7 +221,7 @@ class Reading:
     meaning: str
     codes: int = 8
     spread: float = GRVINGT
-    run_s: Sequence[float] = RUN_S
+    run_s: Sequence[float] = field(default_factory=lambda: RUN_S)
     rising: bool = False
     chosen_of: int | None = None
     alone: float | None = None
@@ -271,37 +272,31 @@ class Sizes:
 QUICK = Sizes(heatmaps=2, shuffles=2, jobs=60)
 
 
+#: Fields of a reading that its tasks have as they are.
+_READ = ("alone", "run_s", "rising", "arrivals", "rules")
+
+
 def of_pairs(sizes: Sizes, quick: bool) -> list[Task]:
     """Return the tasks of the table of mean speedups, under all readings."""
     tasks = []
     for name in [MAIN, "no spread"] if quick else READINGS:
         reading, means = READINGS[name], sorted([*IMPROVEMENTS, *(MORE_MEANS * (name == MAIN))])
-        for mean in means:
-            for seed in range(sizes.heatmaps):
-                chosen = reading.chosen_of is not None
-                of = reading.chosen_of or reading.codes, OF_ALL if chosen else mean
-                speedups = generate_speedups(*of, reading.spread, seed)
-                tasks.append(
-                    PLAIN
-                    | {
-                        "part": "pairs",
-                        "reading": name,
-                        "mean": mean,
-                        "seed": seed,
-                        "speedups": speedups.source,
-                        "digest": speedups.digest,
-                        "chosen": reading.codes if chosen else None,
-                        "alone": reading.alone,
-                        "processes": PROCESSES,
-                        "run_s": list(reading.run_s),
-                        "rising": reading.rising,
-                        "arrivals": reading.arrivals,
-                        "rules": dict(reading.rules),
-                        "cluster": CLUSTER,
-                        "jobs": sizes.jobs,
-                        "shuffles": list(range(SHUFFLES)),
-                    }
-                )
+        same: Task = {
+            **PLAIN,
+            **{field: getattr(reading, field) for field in _READ},
+            "part": "pairs",
+            "reading": name,
+            "chosen": reading.codes if reading.chosen_of else None,
+            "processes": PROCESSES,
+            "cluster": CLUSTER,
+            "jobs": sizes.jobs,
+            "shuffles": list(range(SHUFFLES)),
+        }
+        for mean, seed in product(means, range(sizes.heatmaps)):
+            of = (reading.chosen_of, OF_ALL) if reading.chosen_of else (reading.codes, mean)
+            speedups = generate_speedups(*of, reading.spread, seed)
+            drawn = {"speedups": speedups.source, "digest": speedups.digest}
+            tasks.append({**same, "mean": mean, "seed": seed, **drawn})
     return tasks
 
 

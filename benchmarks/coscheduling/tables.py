@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hpcgym.benchmarks.coscheduling import runs
-from hpcgym.benchmarks.coscheduling.items import DAYS_AN_HOUR, IMPROVEMENTS, TRACE_JOBS, TRACES
+from hpcgym.benchmarks.coscheduling.items import DAYS_AN_HOUR, IMPROVEMENTS
 from hpcgym.benchmarks.coscheduling.speed import machine_name
 from hpcgym.benchmarks.studies import tables
 from hpcgym.naming import HOUR_S
@@ -20,6 +20,8 @@ Outcomes = Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
 #: The document's simple co-scheduling, which the table of improvements is read to be of.
 SIMPLE = "easy-co"
 COSCHEDULERS = [name for name in runs.SCHEDULERS if name != runs.REFERENCE]
+#: Schedulers of which it is shown whether later jobs overtake.
+OVERTAKEN = [runs.REFERENCE, SIMPLE, "filler-co"]
 CLOSE = 3.0  # percentage points
 OF_RUNS = "mean over jobs"
 #: Readings that differ in how nodes are chosen -> the rule.
@@ -83,21 +85,18 @@ def improvements(found: pd.DataFrame) -> pd.DataFrame:
 
 def all_coschedulers(found: pd.DataFrame) -> pd.DataFrame:
     """Return improvements of all co-schedulers, by how nodes beside others are chosen [%]."""
-    here = [name for name in PARTNERS if name in set(found["reading"])]
-    gains = {
-        (reading, name): by_heatmap(found, reading, name, "improvement").mean(axis=1)
-        for reading in here
-        for name in COSCHEDULERS
-    }
+    means = found.pivot_table("improvement", ["reading", "mean"], "scheduler")[COSCHEDULERS]
+    gains: dict[Any, dict[Any, float]] = means.add_suffix(" %").to_dict("index")
     return pd.DataFrame(
         {
-            "partners": PARTNERS[reading],
+            "partners": partners,
             "mean pair speedup": f"{mean:.2f}",
             "published %": published,
+            **gains[reading, mean],
         }
-        | {f"{name} %": float(gains[reading, name][mean]) for name in COSCHEDULERS}
-        for reading in here
+        for reading, partners in PARTNERS.items()
         for mean, published in IMPROVEMENTS.items()
+        if (reading, mean) in gains
     )
 
 
@@ -123,15 +122,13 @@ def at_runs(found: pd.DataFrame) -> pd.Series:
     Of each series of heatmaps that differ in their mean alone, between the nearest two, linearly;
     the mean over the series that reach so far.
     """
-    x, y = (by_heatmap(found, runs.MAIN, SIMPLE, what) for what in ("job_speedup", "improvement"))
-    at = list(IMPROVEMENTS)
-    series = [np.interp(at, *_rising(x[k], y[k]), left=np.nan, right=np.nan) for k in x.columns]
+    at, series = list(IMPROVEMENTS), []
+    of_simple = found[(found["reading"] == runs.MAIN) & (found["scheduler"] == SIMPLE)]
+    for _, of in of_simple.groupby("seed"):
+        means = of.groupby("mean")[["job_speedup", "improvement"]].mean().sort_values("job_speedup")
+        x, y = (means[name].to_numpy() for name in means)
+        series.append(np.interp(at, x, y, left=np.nan, right=np.nan))
     return pd.DataFrame(series, columns=at).mean()
-
-
-def _rising(x: pd.Series, y: pd.Series) -> tuple[Any, Any]:
-    order = np.argsort(x.to_numpy())
-    return x.to_numpy()[order], y.to_numpy()[order]
 
 
 def correlation(found: pd.DataFrame) -> pd.DataFrame:
@@ -140,14 +137,13 @@ def correlation(found: pd.DataFrame) -> pd.DataFrame:
     A series is a heatmap with its four published means, and five shuffles of each: Pearson's
     correlation over these twenty. The document prints four means, whose correlation is beside it.
     """
-    printed = tables.pearson(np.array(list(IMPROVEMENTS)), np.array(list(IMPROVEMENTS.values())))
+    printed = tables.pearson(*map(np.array, zip(*IMPROVEMENTS.items(), strict=True)))
+    simple = found[(found["scheduler"] == SIMPLE) & found["mean"].isin([*IMPROVEMENTS])]
     rows = []
     for name in PARTNERS:
-        part = found[(found["reading"] == name) & (found["scheduler"] == SIMPLE)]
-        part = part[part["mean"].isin(list(IMPROVEMENTS))]
         r = [
             tables.pearson(of["mean"].to_numpy(), of["improvement"].to_numpy())
-            for _, of in part.groupby("seed")
+            for _, of in simple[simple["reading"] == name].groupby("seed")
         ]
         if r:
             row = {"reading": name, "heatmaps": len(r), "above 0": int((np.array(r) > 0).sum())}
@@ -162,15 +158,15 @@ def mixes(found: pd.DataFrame) -> pd.DataFrame:
     """Return improvements by mix of process counts, and who is overtaken by later jobs."""
     rows = []
     for (mix, kind), part in found.groupby(["mix", "kind"], sort=False):
-        of = {name: part[part["scheduler"] == name] for name in runs.SCHEDULERS}
-        row: dict[str, Any] = {"processes": mix, "speedups": kind}
-        row["mean pair speedup (ratio)"] = float(part["mean pair"].mean())
-        row |= {f"{name} %": float(of[name]["improvement"].mean()) for name in COSCHEDULERS}
-        gain = of[SIMPLE]["improvement"].to_numpy()
-        row[f"95 % interval of {SIMPLE}"] = tables.interval(gain, 1)
-        for name in (runs.REFERENCE, SIMPLE, "filler-co"):
-            row[f"{name}: overtaken"] = float(of[name]["overtaken"].mean())
-        rows.append(row)
+        means = part.groupby("scheduler")[["improvement", "overtaken"]].mean()
+        gain = part[part["scheduler"] == SIMPLE]["improvement"].to_numpy()
+        rows.append(
+            {"processes": mix, "speedups": kind}
+            | {"mean pair speedup (ratio)": float(part["mean pair"].mean())}
+            | means.loc[COSCHEDULERS, "improvement"].add_suffix(" %").to_dict()
+            | {f"95 % interval of {SIMPLE}": tables.interval(gain, 1)}
+            | means.loc[OVERTAKEN, "overtaken"].add_suffix(": overtaken").to_dict()
+        )
     return pd.DataFrame(rows)
 
 
@@ -184,41 +180,31 @@ def mix_utilisation(found: pd.DataFrame) -> pd.DataFrame:
 # --- Simulated days an hour -----------------------------------------------------------------------
 
 
-def speeds(timings: Outcomes) -> dict[str, pd.DataFrame]:
-    """Return simulated days an hour beside the published: "speed" of sets, "traces" of logs."""
-    made: dict[str, list[dict[str, Any]]] = {"speed": [], "traces": []}
+def speeds(timings: Outcomes) -> pd.DataFrame:
+    """Return simulated days an hour of sets of jobs beside the published."""
+    rows = []
     for task, outcome in timings:
-        name = task["scheduler"]
-        if "trace" in task:
-            published = TRACES[task["trace"]].get(name, np.nan)
-            row = {"trace": task["trace"], "jobs": outcome["jobs"]}
-            row |= {"published jobs": TRACE_JOBS[task["trace"]]}
-            row |= {"a job of p processors": task["shape"]}
-        else:
-            published = DAYS_AN_HOUR[task["jobs"]][task["cores"]] if name != SIMPLE else np.nan
-            row = {"jobs": task["jobs"], "cores": task["cores"]}
+        known = task["scheduler"] != SIMPLE
+        published = DAYS_AN_HOUR[task["jobs"]][task["cores"]] if known else np.nan
         ours = outcome["days"] / (outcome["cpu_s"] / HOUR_S)
-        made["traces" if "trace" in task else "speed"].append(
-            row
+        rows.append(
+            {name: task[name] for name in ("jobs", "cores", "scheduler")}
             | {
-                "scheduler": name,
                 "published days/h": published,
                 "ours days/h": ours,
                 "times as fast": ours / published,
                 "simulated days": outcome["days"] / task["repeats"],
                 "ms a run": 1e3 * outcome["cpu_s"] / task["repeats"],
-                "jobs a second": int(outcome["jobs"] * task["repeats"] / outcome["cpu_s"]),
+                "jobs a second": int(task["jobs"] * task["repeats"] / outcome["cpu_s"]),
             }
         )
-    return {name: pd.DataFrame(rows) for name, rows in made.items()}
+    return pd.DataFrame(rows)
 
 
 # --- The report of the study ----------------------------------------------------------------------
 
 #: What reports of this study begin with; of each table its heading, and what is said below it.
-HEAD, TEXTS = tables.read_texts(
-    __file__, machine=machine_name(), fcfs=TRACES["KIT-FH2"]["fcfs"], easy=TRACES["KIT-FH2"]["easy"]
-)
+HEAD, TEXTS = tables.read_texts(__file__, machine=machine_name())
 
 NO_MEASURED = """\
 **Without measured speedups**: the mixes of process counts are left out. They need ELiSE's `{file}`,

@@ -53,10 +53,9 @@ def reproduce(
     folder.begin(tables.HEAD)
     first_jobs = QUICK_JOBS if quick else None
     workloads = _load(sources, NAMED_RECIPES if named else RECIPES, first_jobs)
-    rules = {rule.name: rule for rule in (runs.quick_rules() if quick else runs.all_rules())}
-    simulated = runs.named_rules() if named else list(rules.values())
-    if not (named or quick):
-        simulated += [runs.Rule(name) for name in runs.BESIDE]
+    rules = {rule.name: rule for rule in (runs.QUICK if quick else runs.ALL)}
+    beside = [] if quick else [runs.Rule(name) for name in runs.BESIDE]
+    simulated = runs.NAMED if named else [*rules.values(), *beside]
     variants = VARIANTS[:1] if named else VARIANTS[:2] if quick else VARIANTS
     tasks: list[dict[str, Any]] = [
         {

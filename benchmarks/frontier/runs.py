@@ -44,23 +44,6 @@ THRESHOLDS_H = (None, 20, 40, 80, 160)
 SHARES = (0.0, 0.05, 0.1, 0.14, 0.2)
 BACKFILL = ("easy", "until-shadow")
 
-#: Those of the table that says what is known already: the order, and the threshold [h].
-NAMED = (
-    ("easy", None),
-    ("easy-sjbf", None),
-    ("easy++", None),
-    ("f1", None),
-    ("wfp3", None),
-    ("saf", None),
-    ("saf", 80),
-    ("saf-typical", None),
-    ("saf-typical", 80),
-    ("saf-typical", 40),
-    ("aged", None),
-    ("aged-safe", None),
-    ("evolved", 80),
-    ("saf, clairvoyant", None),
-)
 REFERENCE = "easy"
 
 
@@ -96,21 +79,6 @@ class Rule(NamedTuple):
         )
 
 
-def all_rules() -> list[Rule]:
-    """Return all combinations."""
-    return _combined(ORDERS, THRESHOLDS_H, SHARES)
-
-
-def named_rules() -> list[Rule]:
-    """Return those of the table that says what is known already."""
-    return [Rule(*each) for each in NAMED]
-
-
-def quick_rules() -> list[Rule]:
-    """Return a few, to see how the study looks."""
-    return _combined(("easy", "saf"), (None, 80), (0.0, 0.1))
-
-
 def _combined(
     orders: Iterable[str], thresholds_h: Iterable[int | None], shares: Iterable[float]
 ) -> list[Rule]:
@@ -119,6 +87,17 @@ def _combined(
     return [
         rule for rule in rules if rule.threshold_h is None or ORDERS[rule.order].policy != "fcfs"
     ]
+
+
+#: All combinations; a few of them, to see how the study looks.
+ALL = _combined(ORDERS, THRESHOLDS_H, SHARES)
+QUICK = _combined(("easy", "saf"), (None, 80), (0.0, 0.1))
+#: Those that have names, in the table that says what is known already.
+NAMED = [
+    *map(Rule, ("easy", "easy-sjbf", "easy++", "f1", "wfp3", "saf")),
+    *(Rule("saf", 80), Rule("saf-typical"), Rule("saf-typical", 80), Rule("saf-typical", 40)),
+    *(Rule("aged"), Rule("aged-safe"), Rule("evolved", 80), Rule("saf, clairvoyant")),
+]
 
 
 # --- The simulations ------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -29,9 +29,17 @@ def means_of(rows: pd.DataFrame, part: str) -> pd.DataFrame:
     return those.groupby("rule", sort=False).mean()
 
 
-def ratios_to_reference(table: pd.DataFrame, aims: Sequence[str] = AIMS) -> pd.DataFrame:
-    """Return how many times as much as under EASY each rule has of each aim."""
-    return table[list(aims)] / table.loc[runs.REFERENCE, list(aims)]
+def over_reference(logs: Mapping[str, pd.DataFrame], part: str) -> tuple[Any, Any]:
+    """Return how many times as much as under EASY each rule has of each aim on a part of the logs.
+
+    Returns
+    -------
+    The geometric means over the logs, and the greatest of them: a row for each rule.
+    """
+    means: list[Any] = [means_of(rows, part) for rows in logs.values()]
+    ratios = pd.concat([of[[*SHOWN]] / of.loc[runs.REFERENCE, [*SHOWN]] for of in means])
+    by_rule = ratios.groupby("rule", sort=False)
+    return np.exp(np.log(ratios).groupby("rule", sort=False).mean()), by_rule.max()
 
 
 def chosen(logs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -49,23 +57,12 @@ def chosen(logs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     A row for each rule, "rule" its index: "slowdown / EASY's", and of each aim with a bound the
     greatest of the logs, divided by EASY's.
     """
-    ratios = [ratios_to_reference(means_of(rows, "early")) for rows in logs.values()]
-    found = pd.DataFrame(
-        {
-            "slowdown / EASY's": np.exp(
-                np.mean([np.log(each["mean_bsld"].to_numpy()) for each in ratios], axis=0)
-            ),
-            **{
-                f"{aim} / EASY's, greatest": np.max([each[aim].to_numpy() for each in ratios], 0)
-                for aim in AT_MOST
-            },
-        },
-        index=ratios[0].index,
-    )
-    keeps = np.logical_and.reduce(
-        [found[f"{aim} / EASY's, greatest"] <= most for aim, most in AT_MOST.items()]
-    )
-    return found[keeps].sort_values("slowdown / EASY's")
+    means, greatest = over_reference(logs, "early")
+    found = greatest[[*AT_MOST]].rename(columns=_greatest)
+    found.insert(0, "slowdown / EASY's", means["mean_bsld"])
+    keeps = (greatest[[*AT_MOST]] <= pd.Series(AT_MOST)).all(axis=1)
+    kept: pd.DataFrame = found[keeps].sort_values("slowdown / EASY's")
+    return kept
 
 
 def chosen_alone(logs: Mapping[str, pd.DataFrame]) -> dict[str, str | None]:
@@ -91,9 +88,13 @@ def _head(aim: str) -> str:
     return HEADS[aim].removesuffix(" h")
 
 
+def _greatest(aim: str) -> str:
+    return f"{_head(aim)} / EASY's, greatest"
+
+
 def named(logs: Mapping[str, pd.DataFrame], best: str | None) -> pd.DataFrame:
     """Return the named rules, and the chosen one, on the whole logs as they are."""
-    names = [rule.name for rule in runs.named_rules()] + ([best] if best else [])
+    names = [rule.name for rule in runs.NAMED] + ([best] if best else [])
     tables = []
     for log, rows in logs.items():
         as_is = rows[(rows["part"] == "whole") & (rows["start_week"] == 0) & (rows["seed"] == 0)]
@@ -103,19 +104,11 @@ def named(logs: Mapping[str, pd.DataFrame], best: str | None) -> pd.DataFrame:
 
 
 def over_logs(logs: Mapping[str, pd.DataFrame], part: str = "whole") -> pd.DataFrame:
-    """Return for each rule what a part of each log has of each aim, divided by EASY's.
-
-    Geometric means, and the greatest of the logs.
-    """
-    found: dict[str, dict[str, float]] = {}
-    tables = [ratios_to_reference(means_of(rows, part), SHOWN) for rows in logs.values()]
-    for rule, ratios in pd.concat(tables).groupby(level=0, sort=False):
-        row = found.setdefault(str(rule), {})
-        for aim in SHOWN:
-            row[f"{_head(aim)} / EASY's"] = float(np.exp(np.log(ratios[aim].to_numpy()).mean()))
-        for aim in SHOWN:
-            row[f"{_head(aim)} / EASY's, greatest"] = float(ratios[aim].max())
-    return pd.DataFrame.from_dict(found, orient="index").rename_axis("rule").reset_index()
+    """Return :func:`over_reference` as a table."""
+    means, greatest = over_reference(logs, part)
+    ratios = means.rename(columns=lambda aim: f"{_head(aim)} / EASY's")
+    table: pd.DataFrame = ratios.join(greatest.rename(columns=_greatest)).reset_index()
+    return table
 
 
 def gains(late: Mapping[str, Mapping[str, Felt]]) -> pd.DataFrame:
@@ -157,14 +150,6 @@ def _shown(table: pd.DataFrame, log: str) -> pd.DataFrame:
     return shown
 
 
-def choices(found: pd.DataFrame, number: int = 10) -> pd.DataFrame:
-    """Return the first rules of :func:`chosen`, with heads for people."""
-    table = found.head(number).reset_index()
-    return table.rename(
-        columns={f"{aim} / EASY's, greatest": f"{_head(aim)} / EASY's, greatest" for aim in AT_MOST}
-    )
-
-
 def held_out(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, str | None]) -> pd.DataFrame:
     """Return what a rule for each log reaches on the late parts, against EASY.
 
@@ -202,7 +187,7 @@ def who_pays(logs: Mapping[str, pd.DataFrame], best: str | None) -> pd.DataFrame
 
 
 #: A field of rules that is a lever -> the value without it, and what a rule with it is called.
-_LEVERS = {
+_LEVERS: dict[str, tuple[Any, str]] = {
     "threshold_h": (None, "threshold {} h"),
     "share": (0.0, "hold {:g}"),
     "backfill": ("easy", "without extra processors"),
@@ -264,7 +249,7 @@ def of_chosen(
     best = next(iter(found.index), None)
     return {
         "named": named(logs, best),
-        "choices": choices(found),
+        "choices": found.head(10).reset_index(),
         "held-out": held_out(among, dict.fromkeys(among, best)),
         "held-out-own": held_out(among, chosen_alone(among)),
         "who-pays": who_pays(among, best),

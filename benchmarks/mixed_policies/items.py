@@ -18,7 +18,7 @@ _PRINTED = items.published_values(__file__)
 JOBS: dict[str, tuple[int, int, int]] = _PRINTED["table 1"]
 
 #: Section 7.3: the weeks of figure 4.
-MAPPED = {"SDSC-SP2": (70, 71, 72, 73)}
+MAPPED = {"SDSC-SP2": {70, 71, 72, 73}}
 
 #: Section 10: the thresholds [s] of the columns of tables 3 to 6; None is without.
 THRESHOLDS = (None, 200_000, 72_000)
@@ -331,7 +331,7 @@ def _figure_4(stored: items.Stored) -> items.Verdict:
     """Section 7.3: "the half where q >= 0 have a lower BSLD"; a week's best vector in the next."""
     lower, upper = "mean, q < 0", "mean, q > 0"
     weeks = _weekly(stored, "SDSC-SP2", lower, upper, "w*", "w_greedy")
-    drawn = weeks.loc[list(MAPPED["SDSC-SP2"])]
+    drawn = weeks.loc[sorted(MAPPED["SDSC-SP2"])]
     apart = drawn[upper] / drawn[lower] - 1
     better, told = int((apart < 0).sum()), ", ".join(f"{one:+.2%}" for one in apart)
     ratio = float(weeks.loc[73, "w_greedy"] / weeks.loc[73, "w*"])

@@ -10,39 +10,26 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hpcgym.benchmarks.mixed_policies import items, tables
-from hpcgym.benchmarks.mixed_policies.study import (
-    POINTS,
-    READINGS,
-    SEARCHES,
-    THRESHOLD_S,
-    Study,
-    cover_on,
-    covered,
-    grid,
-    optimum,
-    searched,
-)
+from hpcgym.benchmarks.mixed_policies import items, study, tables
 from hpcgym.benchmarks.studies.harness import Folder, folder_name
 from hpcgym.benchmarks.studies.tables import read_texts
 from hpcgym.version import __version__
 from hpcgym.workload.load import load_workload
 
 #: What reports of this study begin with; of each table its heading, and what is said below it.
-HEAD, TEXTS = read_texts(__file__, threshold=THRESHOLD_S)
+HEAD, TEXTS = read_texts(__file__, threshold=study.THRESHOLD_S)
 #: The table of all traces and readings.
 _ALL = "how-close"
 
-#: Name of a picture -> heading, and the figure of the paper that it stands for.
+#: Name of a picture -> heading, and the figures of the paper that it stands for.
 _PICTURES = {
     "distribution": "Weekly mean BSLD of the pure policies (figure 1)",
     "saf": "SAF and the best pure policy of each week (figures 2, 6, 9, 12)",
-    "weeks": "Mixed policies on each week (figures 3, 7, 10, 13)",
+    "weeks": "Mixed and pure policies on each week (figures 3, 7, 10, 13)",
     "spaces": "The space of three weights (figure 4)",
-    "searches": "Search over three and six weights against the grid (figures 5, 8, 11, 14)",
-    "months": "Mixed policies on each month (figure 15)",
+    "searches": "XNES and all vectors of three weights (figures 5, 8, 11, 14)",
+    "months": "Mixed and pure policies on each month (figure 15)",
 }
-_MAPS = 4  # weeks whose space is drawn, of a trace of which the paper draws none
 
 
 @dataclass
@@ -52,12 +39,14 @@ class Findings:
     Attributes
     ----------
     study, source : the trace and the reading; what the trace was loaded from.
+    folder : where the study is run.
     tables : name -> table; each is a CSV file too.
-    pictures : name -> file, relative to the folder of the report.
+    pictures : name -> file, relative to the folder.
     """
 
-    study: Study
+    study: study.Study
     source: str
+    folder: Folder
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
     pictures: dict[str, Path] = field(default_factory=dict)
 
@@ -65,16 +54,12 @@ class Findings:
         """Return the name of a table or picture of these findings, in a folder of their own."""
         return f"{folder_name(f'{self.study.trace}-{self.study.reading.name}')}/{name}"
 
-    def draw(self, folder: Folder, name: str, figure: Any) -> None:
-        """Write a picture."""
-        self.pictures[name] = folder.picture(figure, self.place(f"{name}.png"))
-
-    @property
-    def said(self) -> str:
-        """What pictures say of the trace, in one line that fits."""
-        trace = self.study.trace
-        trace = trace if len(trace) <= 40 else f"{trace[:39]}…"
-        return f"{trace}, reading: {self.study.reading.name}, threshold {THRESHOLD_S:,} s"
+    def draw(self, name: str, draw: Any, *what: Any) -> None:
+        """Draw a picture with its heading, of what it takes before and after these."""
+        trace = self.study.trace if len(self.study.trace) <= 40 else f"{self.study.trace[:39]}…"
+        note = f"{trace}, reading: {self.study.reading.name}, threshold {study.THRESHOLD_S:,} s"
+        figure = draw(*what, heading=_PICTURES[name], note=note)
+        self.pictures[name] = self.folder.picture(figure, self.place(f"{name}.png"))
 
 
 def reproduce(
@@ -82,7 +67,7 @@ def reproduce(
     folder: Folder,
     *,
     reading: str = "numbers",
-    points: int = POINTS,
+    points: int = study.POINTS,
     quick: bool = False,
 ) -> tuple[Path, list[Findings]]:
     """Run the study and write tables, pictures and a report; what was done before is kept.
@@ -106,83 +91,64 @@ def reproduce(
     ------
     HpcgymError : a source or reading that is none, a file that cannot be written, or no matplotlib.
     """
-    names = [reading, *(name for name in READINGS if name != reading)]
+    names = [reading, *(name for name in study.READINGS if name != reading)]
     rules: dict[str, Any] = {"folder": folder.path, "points": points, "quick": quick}
     findings = [
-        Findings(Study(source, name, progress=folder.progress, **rules), source)
+        Findings(study.Study(source, name, progress=folder.progress, **rules), source, folder)
         for source in sources
         for name in names
     ]
     folder.begin(HEAD)
     for found in findings:
-        add_pure(found, folder)
+        add_pure(found)
     path = write(findings, folder)
     for found in findings:
         if found.study.reading.name == reading:
-            cover_on(found.study, found.source, folder)
-            add_mixed(found, folder)
+            study.cover_on(found.study, found.source, folder)
+            add_mixed(found)
             write(findings, folder)
     return path, findings
 
 
-def add_pure(found: Findings, folder: Folder) -> None:
+def add_pure(found: Findings) -> None:
     """Simulate the pure policies: tables 1 and 3 to 7, figures 1 and 2."""
-    study = found.study
-    study.progress(f"{study.trace}, {study.reading.name}: pure policies", 0, 1)
-    weekly = tables.by_period(study, "week", study.weeks)
+    of = found.study
+    of.progress(f"{of.trace}, {of.reading.name}: pure policies", 0, 1)
+    weekly = tables.by_period(of, "week", of.weeks)
     found.tables |= {
-        "jobs": tables.jobs(study),
-        "thresholds": tables.thresholds(study),
-        "split": tables.split_of_weeks(study, weekly),
+        "jobs": tables.jobs(of),
+        "thresholds": tables.thresholds(of),
+        "split": tables.split_of_weeks(of, weekly),
         "weekly": weekly,
     }
-    if study.trace in items.TABLE_7:
-        found.tables["longest"] = tables.longest(study, load_workload(found.source, clean="none"))
-    found.draw(folder, "distribution", tables.draw_distribution(weekly, found.said))
-    heading = "SAF and the best pure policy of each week"
-    found.draw(folder, "saf", tables.draw_periods(weekly, tables.BEST, heading, found.said))
+    if of.trace in items.TABLE_7:
+        found.tables["longest"] = tables.longest(of, load_workload(found.source, clean="none"))
+    found.draw("distribution", tables.draw_distribution, weekly)
+    found.draw("saf", tables.draw_periods, weekly, tables.BEST)
 
 
-def add_mixed(found: Findings, folder: Folder) -> None:
+def add_mixed(found: Findings) -> None:
     """Try all vectors of three weights, and searches: table 2, figures 3 to 5 and 15."""
-    study, tried = found.study, {}
-    halves = {"week": (study.train, study.test), "month": tables.half_of_months(study)}
-    for period, (parts, points) in study.covers().items():
-        tried[period] = optimum(study, parts, halves[period][0], points)
-        table = tables.by_period(study, period, parts, tried[period])
-        heading = f"Mixed and pure policies on each {period}"
-        figure = tables.draw_periods(table, tables.MIXED, heading, found.said, halves[period])
-        found.draw(folder, f"{period}s", figure)
-        found.tables[f"{period}ly"] = table
-    found.tables["grid"] = tables.grids(study, tried)
+    of, tried = found.study, {}
+    halves = {"week": (of.train, of.test), "month": tables.half_of_months(of)}
+    for period, (parts, points) in of.covers().items():
+        tried[period] = study.optimum(of, parts, halves[period][0], points)
+        table = found.tables[f"{period}ly"] = tables.by_period(of, period, parts, tried[period])
+        found.draw(f"{period}s", tables.draw_periods, table, tables.MIXED, halves[period][1])
+    found.tables["grid"] = tables.grids(of, tried)
     if "month" in tried:
         found.tables["months"] = tables.split(found.tables["monthly"], halves["month"])
-    searches = {
-        name: {budget: searched(study, name, budget) for budget in study.budgets}
-        for name in SEARCHES
-    }
-    most = {name: of[study.budgets[-1]] for name, of in searches.items()}
-    weekly = found.tables["weekly"] = found.tables["weekly"].assign(**most)
+    searches = {name: study.searched(of, name) for name in study.SEARCHES}
+    weekly = found.tables["weekly"] = found.tables["weekly"].assign(**searches)
     found.tables["searches"] = tables.searches(tried["week"]["w*"], searches)
-    found.tables["split"] = tables.split_of_weeks(study, weekly)
-    heading = "XNES and all vectors of three weights"
-    found.draw(
-        folder, "searches", tables.draw_periods(weekly, tables.SEARCHED, heading, found.said)
-    )
+    found.tables["split"] = tables.split_of_weeks(of, weekly)
+    found.draw("searches", tables.draw_periods, weekly, tables.SEARCHED)
+    mapped = items.MAPPED.get(of.trace, set()) & of.weeks.keys() or [*of.weeks][:4]
     cubes = {
-        week: covered(study, week, study.weeks[week], study.points)["values"]
-        for week in _mapped(study)
+        week: study.covered(of, week, of.weeks[week], of.points)["values"]
+        for week in sorted(mapped)
     }
-    spaces = tables.draw_spaces(cubes, grid(study.points).points, found.said)
-    found.draw(folder, "spaces", spaces)
-
-
-def _mapped(study: Study) -> list[int]:
-    """Return the weeks whose space is drawn: the paper's, or those where policies differ most."""
-    bsld = study.pure(study.weeks)
-    most = (bsld.max(axis=0) / bsld.min(axis=0)).argsort()[::-1][:_MAPS]
-    differ = sorted(list(study.weeks)[place] for place in most)
-    return [week for week in items.MAPPED.get(study.trace, ()) if week in study.weeks] or differ
+    found.draw("spaces", tables.draw_spaces, cubes, study.grid(of.points).points)
 
 
 # --- The report -----------------------------------------------------------------------------------
@@ -194,12 +160,13 @@ def write(findings: Sequence[Findings], folder: Folder) -> Path:
     pictures: dict[str, Path] = {}
     for found in findings:
         said = f"{found.study.trace}, reading {found.study.reading.name}"
-        for name, (heading, note) in TEXTS.items():
-            texts[found.place(name)] = f"{said}: {heading}", note
+        texts |= {
+            found.place(name): (f"{said}: {text[0]}", text[1]) for name, text in TEXTS.items()
+        }
         made |= {found.place(name): table for name, table in found.tables.items()}
-        pictures |= {f"{said}: {_PICTURES[name]}": of for name, of in found.pictures.items()}
+        pictures |= {f"{said}: {_PICTURES[name]}": file for name, file in found.pictures.items()}
     cut = "few weeks and a coarse grid" * any(found.study.quick for found in findings)
-    lines = [f"- **{reading.name}**: {reading.meaning}." for reading in READINGS.values()]
+    lines = [f"- **{reading.name}**: {reading.meaning}." for reading in study.READINGS.values()]
     head = "\n".join([HEAD.format(version=__version__), "Two readings of the paper:\n", *lines, ""])
     return folder.publish(head, made, texts, pictures, cut, begin="")[0]
 
@@ -212,23 +179,19 @@ def closeness(findings: Sequence[Findings]) -> pd.DataFrame:
     rows = []
     for found in findings:
         table = found.tables["thresholds"]
-        if "paper" not in table:
-            continue
-        free = table[table["threshold (s)"] == "none"].set_index("policy")
-        ratio = free["ours / paper"]
-        same, pairs = tables.order_agreement(free["ours"].tolist(), free["paper"].tolist())
-        rows.append(
-            {
-                "trace": found.study.trace,
-                "reading": found.study.reading.name,
-                "FCFS: ratio": float(ratio["fcfs"]),
-                "least ratio": float(ratio.min()),
-                "geometric mean ratio": float(np.exp(np.log(ratio).mean())),
-                "largest ratio": float(ratio.max()),
-                "same order": f"{same} of {pairs}",
-                "largest difference of a gain": float(
-                    (free["gain %"] - free["paper's gain %"]).abs().max()
-                ),
-            }
-        )
+        if "paper" in table:
+            free = table[table["threshold (s)"] == "none"].set_index("policy")
+            ratio = free["ours / paper"]
+            same, pairs = tables.order_agreement(free["ours"].tolist(), free["paper"].tolist())
+            rows.append(
+                {
+                    "trace": found.study.trace,
+                    "reading": found.study.reading.name,
+                    "FCFS: ratio": float(ratio["fcfs"]),
+                    "least ratio": float(ratio.min()),
+                    "geometric mean ratio": float(np.exp(np.log(ratio).mean())),
+                    "largest ratio": float(ratio.max()),
+                    "same order": f"{same} of {pairs}",
+                }
+            )
     return pd.DataFrame(rows)

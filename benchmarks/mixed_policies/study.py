@@ -14,21 +14,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.baselines.schedulers import find_scheduler
-from hpcgym.benchmarks.studies.harness import (
-    Folder,
-    Progress,
-    check_same_jobs,
-    load_jobs,
-    no_progress,
-    readings,
-)
+from hpcgym.benchmarks.studies import harness
+from hpcgym.benchmarks.studies.harness import Folder, Progress, load_jobs
 from hpcgym.benchmarks.studies.store import Store
-from hpcgym.errors import HpcgymError, WorkloadError, check_choice
+from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.naming import MONTH_S, WEEK_S
 from hpcgym.scheduler.policies import POLICIES, WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.batch import BatchSimulator
-from hpcgym.workload.extracts import slices
 from hpcgym.workload.fingerprint import fingerprint
 from hpcgym.workload.model import Workload
 
@@ -65,7 +58,7 @@ class Reading:
     first_week: int
 
 
-READINGS = readings(Reading, __file__)
+READINGS = harness.readings(Reading, __file__)
 
 
 def weeks(workload: Workload, reading: Reading, number: int | None) -> dict[int, Workload]:
@@ -91,11 +84,9 @@ def _periods(
 ) -> dict[int, Workload]:
     """Return the periods that have jobs, the one numbered ``first`` from time 0 as number 1."""
     if reading.drops_crossing:
-        try:
-            parts = slices(workload, period_s, first=first, label=label, origin_s=0)
-        except WorkloadError:  # no job in any of them
-            return {}
-        return {int(part.name.rpartition(" ")[2]) - first + 1: part for part in parts}
+        start = workload.submit_time + np.maximum(workload.wait_time, 0)
+        until = start + np.maximum(workload.run_time, 0)
+        workload = workload.take(start // period_s == until // period_s)
     period = workload.submit_time // period_s
     found = {}
     for number in np.unique(period[period >= first]).tolist():
@@ -189,7 +180,7 @@ class Study:
     weeks, months : number -> jobs, by the paper's numbers; no months of a short trace.
     train, test : numbers of the weeks of the two halves (section 7.2.1).
     points, month_points : values of a weight in the grids of weeks and months.
-    budgets : evaluations of a search for one week, least first.
+    budget : evaluations of a search for one week.
 
     Raises
     ------
@@ -204,7 +195,7 @@ class Study:
         folder: Path,
         points: int = POINTS,
         quick: bool = False,
-        progress: Progress = no_progress,
+        progress: Progress = harness.no_progress,
     ) -> None:
         check_choice("reading", reading, READINGS)
         if points < 2:
@@ -213,7 +204,7 @@ class Study:
         self.workload = load_jobs(source, clean=RECIPE)
         self.trace = self.workload.name
         self.points, self.month_points = (8, 6) if quick else (points, min(points, MONTH_POINTS))
-        self.budgets = (60, 120) if quick else (500, 2000)
+        self.budget = 120 if quick else 2000
         self.weeks = weeks(self.workload, self.reading, 6 if quick else WEEKS.get(self.trace))
         if len(self.weeks) < 2:
             raise HpcgymError(
@@ -323,36 +314,27 @@ def optimum(study: Study, parts: Parts, train: Sequence[int], points: int) -> pd
     -------
     table : a row a week. "w*", the least mean BSLD of any vector; "w*_train", that of the vector
         with the least sum over the weeks of training; "w_greedy", the mean over the best vectors of
-        the week before, and "w_greedy, first", of the first of them, NaN without; "w*: FEATURE",
-        the weights of the first best vector, ||w||_1 = 1; "w*: share of vectors" that have it;
-        "below SAF: share of vectors"; "mean, q < 0" and "mean, q > 0" of the vectors with such a
+        the week before, NaN without; "mean, q < 0" and "mean, q > 0" of the vectors with such a
         weight of processors; "seconds" of computing, whichever process or earlier run did it.
     """
-    saf = study.pure(parts)[PURE.index("saf")]
     total = np.zeros((points,) * len(THREE))
     rows: list[dict[str, float]] = []
-    before: tuple[int, NDArray[np.bool_], int] | None = None
-    for place, (number, part) in enumerate(parts.items()):
+    before: tuple[int, NDArray[np.bool_]] | None = None
+    for number, part in parts.items():
         step = covered(study, number, part, points)
         values = step["values"]
-        at_best = values == values.min()
-        one = int(at_best.argmax())
         known = before is not None and before[0] == number - 1
         rows.append(
             {
                 "w*": values.min(),
                 "w*_train": np.nan,
                 "w_greedy": values[before[1]].mean() if before and known else np.nan,
-                "w_greedy, first": values.flat[before[2]] if before and known else np.nan,
-                **{f"w*: {name}": w for name, w in zip(THREE, vector(points, one), strict=True)},
-                "w*: share of vectors": at_best.mean(),
-                "below SAF: share of vectors": (values < saf[place]).mean(),
                 "mean, q < 0": values[: points // 2].mean(),
                 "mean, q > 0": values[-(points // 2) :].mean(),
                 "seconds": float(step["seconds"]),
             }
         )
-        before = number, at_best, one
+        before = number, values == values.min()
         if number in train:
             total += values
     chosen = vector(points, int(total.argmin()))
@@ -383,12 +365,12 @@ SEARCHES: dict[str, tuple[str, dict[str, Any]]] = {
 SEED = 0
 
 
-def searched(study: Study, name: str, budget: int) -> Floats:
-    """Return the least mean BSLD of each week that a search finds with so many evaluations."""
+def searched(study: Study, name: str) -> Floats:
+    """Return the least mean BSLD of each week that a search finds."""
     from hpcgym.agents.xnes import Xnes
 
     features, how = SEARCHES[name]
-    tau, rules = study.reading.tau_s, study.rules()
+    budget, tau, rules = study.budget, study.reading.tau_s, study.rules()
     search = Xnes(features, budget=budget, seed=SEED, scheduler=rules, tau=tau, **how)
     parts = list(study.weeks.values())
     what = f"{study.trace}: {name}, {budget:,} evaluations of {len(parts)} weeks at once"
@@ -442,7 +424,9 @@ def cover_one(task: dict[str, Any]) -> dict[str, Any]:
     """Try all vectors on one week or month; the result lies in the study's folder."""
     study = _study(task["source"], task["reading"], task["folder"], task["points"], task["quick"])
     parts, points = study.covers()[task["period"]]
-    check_same_jobs(task["source"], fingerprint([parts[task["number"]]]), task["jobs_sha256"])
+    harness.check_same_jobs(
+        task["source"], fingerprint([parts[task["number"]]]), task["jobs_sha256"]
+    )
     step = covered(study, task["number"], parts[task["number"]], points)
     return {"best": float(step["values"].min())}
 

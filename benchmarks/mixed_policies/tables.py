@@ -18,10 +18,12 @@ from hpcgym.report import canvas
 from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # --- The paper's tables, ours beside its own, as DataFrames ---------------------------------------
+
+#: Numbers of the weeks or months of training and of testing.
+Halves = tuple[Sequence[int], Sequence[int]]
 
 #: What of w* a search may be away from it and still count as there.
 NEAR = 0.01
@@ -31,19 +33,16 @@ _ROUNDING = 1e-9
 def jobs(study: Study) -> pd.DataFrame:
     """Table 1: how many jobs, how long and how large."""
     log, week = study.workload, study.workload.submit_time // WEEK_S
-    inside = week > 0
-    parts = {
-        "after cleaning": [log],
-        "without week 0": [log.take(inside)],
-        "without week 0 and the last": [log.take(inside & (week < week.max()))],
-        f"in weeks {min(study.weeks)} to {max(study.weeks)}": list(study.weeks.values()),
+    kept = {
+        "after cleaning": week >= 0,
+        "without week 0": week > 0,
+        "without week 0 and the last": (week > 0) & (week < week.max()),
     }
-    rows: list[tuple[Any, ...]] = []
-    for name, of in parts.items():
-        run = np.concatenate([part.run_time for part in of])
-        size = np.concatenate([part.requested_processors for part in of])
-        some = float(run.mean()), float(size.mean()) if len(run) else np.nan
-        rows.append((name, len(run), *some))
+    parts = {name: log.take(inside) for name, inside in kept.items()}
+    rows: list[tuple[Any, ...]] = [
+        (name, len(part), part.run_time.mean(), part.requested_processors.mean())
+        for name, part in parts.items()
+    ]
     if study.trace in JOBS:
         rows.append(("paper, table 1", *map(float, JOBS[study.trace])))
     columns = ["jobs of", "number", "mean run time (s)", "mean processors"]
@@ -80,7 +79,7 @@ def grids(study: Study, found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def half_of_months(study: Study) -> tuple[list[int], list[int]]:
+def half_of_months(study: Study) -> Halves:
     """Return the months of training, the first ten or the first half, and of testing."""
     numbers = list(study.months)
     half = min(10, len(numbers) // 2)
@@ -89,10 +88,10 @@ def half_of_months(study: Study) -> tuple[list[int], list[int]]:
 
 def split(
     table: pd.DataFrame,
-    halves: tuple[Sequence[int], Sequence[int]],
+    halves: Halves,
     published: Mapping[str, tuple[float, float]] | None = None,
 ) -> pd.DataFrame:
-    """Table 2: sums over training and testing, with gains on FCFS in percent, beside the paper's.
+    """Table 2: sums over training and testing, beside the paper's.
 
     Rows are in the order of our training sums. In the first week, which has none before it,
     w_greedy is FCFS: nothing was learned.
@@ -107,17 +106,12 @@ def split(
     if "w_greedy" in table:
         table = table.assign(w_greedy=table["w_greedy"].fillna(table["fcfs"]))
         names = ["w*", "w*_train", "w_greedy", *names]
-    columns: dict[str, Mapping[str, float]] = {}
+    columns: dict[str, pd.Series] = {}
     for place, (half, chosen) in enumerate(zip(("train", "test"), halves, strict=True)):
-        sums = table[table[period].isin(chosen)][names].sum()
-        ours = {name: float(sums[name]) for name in names}
-        columns |= {half: ours, f"{half}: gain %": gains(ours)}
+        columns[half] = table[table[period].isin(chosen)][names].sum()
         if published:
-            paper = {name: values[place] for name, values in published.items()}
-            columns[f"{half}: paper"] = paper
-            columns[f"{half}: paper's gain %"] = gains(paper)
-            columns[f"{half}: ours / paper"] = {name: ours[name] / paper[name] for name in
-                                                ours.keys() & paper.keys()}  # fmt: skip
+            paper = pd.Series({name: values[place] for name, values in published.items()})
+            columns |= {f"{half}: paper": paper, f"{half}: ours / paper": columns[half] / paper}
     found = pd.DataFrame(columns).reindex(names).sort_values("train")
     return found.rename_axis("policy").reset_index()
 
@@ -136,32 +130,23 @@ def thresholds(study: Study) -> pd.DataFrame:
     with a threshold only the value of FCFS is known by name, and the others are compared by place.
     """
     published = {} if study.quick else TABLES_3_TO_6.get(study.trace, {})
-    rows = []
+    tables = []
     for column, threshold in enumerate(THRESHOLDS):
-        sums = study.pure(study.weeks, threshold).sum(axis=1)
-        ours = dict(zip(PURE, sums.tolist(), strict=True))
-        gained, order = gains(ours), sorted(ours, key=ours.__getitem__)
-        paper = {name: values[column] for name, values in published.items()}
-        if paper and threshold is not None:
-            fcfs = published["fcfs"][0]
-            values = sorted(paper.values())
-            values.remove(fcfs)
-            others = [name for name in order if name != "fcfs"]
-            paper = {"fcfs": fcfs, **dict(zip(others, values, strict=True))}
-        for place, name in enumerate(order, start=1):
-            row = {
-                "threshold (s)": "none" if threshold is None else f"{threshold:,}",
-                "place": place,
-                "policy": name,
-                "ours": ours[name],
-                "gain %": gained[name],
-            }
-            if paper:
-                row["paper"] = paper[name]
-                row["paper's gain %"] = 100 * (1 - paper[name] / published["fcfs"][0])
-                row["ours / paper"] = ours[name] / paper[name]
-            rows.append(row)
-    return pd.DataFrame(rows)
+        sums = pd.Series(study.pure(study.weeks, threshold).sum(axis=1), PURE, name="ours")
+        table = sums.rename_axis("policy").sort_values().reset_index()
+        table.insert(0, "threshold (s)", "none" if threshold is None else f"{threshold:,}")
+        if published:
+            paper = {name: values[column] for name, values in published.items()}
+            if threshold is not None:
+                fcfs = published["fcfs"][0]
+                values = sorted(paper.values())
+                values.remove(fcfs)
+                others = [name for name in table["policy"] if name != "fcfs"]
+                paper = {"fcfs": fcfs, **dict(zip(others, values, strict=True))}
+            table["paper"] = table["policy"].map(paper)
+            table["ours / paper"] = table["ours"] / table["paper"]
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
 
 
 def longest(study: Study, log: Workload) -> pd.DataFrame:
@@ -175,57 +160,49 @@ def longest(study: Study, log: Workload) -> pd.DataFrame:
     """
     printed = TABLE_7.get(study.trace, ())
     jobs = log.take(np.sort(np.argsort(-log.run_time, kind="stable")[: len(printed)]))
-    names = ["job_number", "submit_time", "run_time", "requested_processors", "requested_time"]
-    table = pd.DataFrame({name: jobs.columns[name] for name in names})
-    table = table.sort_values("run_time", ascending=False, kind="stable")
-    same = [tuple(row) == of for row, of in zip(table[names[:4]].to_numpy().tolist(), printed,
-                                                 strict=False)]  # fmt: skip
-    kept = table["job_number"].isin(study.workload.job_number)
-    heads = ["job", "submit time (s)", "run time (s)", "processors", "requested time (s)"]
-    table = table.rename(columns=dict(zip(names, heads, strict=True))).astype({"job": str})
-    return table.assign(
-        **{
-            "as in the paper": np.where(same, "yes", "no"),
-            "kept by cleaning": np.where(kept, "yes", "no"),
+    table = pd.DataFrame(
+        {
+            "job": jobs.job_number,
+            "submit time (s)": jobs.submit_time,
+            "run time (s)": jobs.run_time,
+            "processors": jobs.requested_processors,
+            "requested time (s)": jobs.requested_time,
         }
-    ).reset_index(drop=True)
+    ).sort_values("run time (s)", ascending=False, kind="stable")
+    same = [tuple(row) == of for row, of in zip(table.iloc[:, :4].to_numpy().tolist(), printed,
+                                                 strict=False)]  # fmt: skip
+    kept = table["job"].isin(study.workload.job_number)
+    words = {"as in the paper": np.where(same, "yes", "no")}
+    words["kept by cleaning"] = np.where(kept, "yes", "no")
+    return table.assign(**words).astype({"job": str}).reset_index(drop=True)
 
 
-def gains(sums: Mapping[str, float]) -> dict[str, float]:
-    """Return by how many percent each sum is below that of FCFS."""
-    return {name: 100 * (1 - value / sums["fcfs"]) for name, value in sums.items()}
+def searches(best: pd.Series, found: Mapping[str, Floats]) -> pd.DataFrame:
+    """Section 8.1.2: XNES against w* of three features, over all weeks.
 
-
-def searches(best: pd.Series, found: Mapping[str, Mapping[int, Floats]]) -> pd.DataFrame:
-    """Section 8.1.2: XNES against w* of three features, over all weeks, by evaluations of a week.
-
-    Three shares of weeks: those at w* or below, those at most 1 % above it, and those within 1 % of
-    it either way, whose result is the same.
+    Two shares of weeks: those within 1 % of w*, either way, whose result is the same, and those at
+    most 1 % above it.
 
     Parameters
     ----------
     best : w* by week.
-    found : name of a search -> evaluations -> least mean BSLD of each week.
+    found : name of a search -> least mean BSLD of each week.
     """
     rows = []
-    for name, budgets in found.items():
-        for budget, bsld in budgets.items():
-            ratio = bsld / best.to_numpy()
-            above = ratio <= (1 + NEAR) * (1 + _ROUNDING)
-            same = above & (ratio >= (1 - NEAR) / (1 + _ROUNDING))
-            rows.append(
-                {
-                    "search": name,
-                    "evaluations a week": budget,
-                    "sum": float(bsld.sum()),
-                    "sum of w*": float(best.sum()),
-                    "share of weeks at w* or below": float((ratio <= 1 + _ROUNDING).mean()),
-                    f"share at most {NEAR} above w*": float(above.mean()),
-                    f"share within {NEAR} of w*, either way": float(same.mean()),
-                    "largest ratio to w*": float(ratio.max()),
-                    "mean ratio to w*": float(ratio.mean()),
-                }
-            )
+    for name, bsld in found.items():
+        ratio = bsld / best.to_numpy()
+        above = ratio <= (1 + NEAR) * (1 + _ROUNDING)
+        rows.append(
+            {
+                "search": name,
+                "sum": float(bsld.sum()),
+                "sum of w*": float(best.sum()),
+                "share within 1 %": float((above & (ratio >= (1 - NEAR) / (1 + _ROUNDING))).mean()),
+                "share at most 1 % above": float(above.mean()),
+                "mean ratio": float(ratio.mean()),
+                "largest ratio": float(ratio.max()),
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -259,82 +236,45 @@ SEARCHED: Marks = {
     "xnes6": ("xnes6", canvas.GREEN, "s"),
 }
 
-#: Numbers of the weeks or months of training and of testing.
-Halves = tuple[Sequence[int], Sequence[int]]
 
-_NAMED = 1.25  # a pure policy is named where SAF is worse by this factor
-
-
-def draw_distribution(table: pd.DataFrame, name: str) -> Figure:
+def draw_distribution(table: pd.DataFrame, *, heading: str, note: str) -> Figure:
     """Figure 1: how the weekly mean BSLD of the pure policies is distributed, best mean first."""
     means = table[list(PURE)].mean().sort_values(ascending=False)
     figure = canvas.new_figure(8, 4.6)
     axes = figure.add_subplot()
-    boxes = axes.boxplot(
-        [table[policy] for policy in means.index],
-        orientation="horizontal",
-        widths=0.6,
-        showmeans=True,
-        patch_artist=True,
-        medianprops={"color": canvas.BLACK, "linewidth": 1.2},
-        meanprops={"marker": "D", "markerfacecolor": canvas.VERMILLION, "markeredgecolor": "none"},
-        flierprops={"marker": ".", "markersize": 3, "markeredgecolor": canvas.DARK_GREY},
-    )
-    for place, box in enumerate(boxes["boxes"]):
-        of_best = place >= len(means) - 3
-        box.set(facecolor=canvas.SKY_BLUE if of_best else canvas.LIGHT_GREY, linewidth=0.6)
+    axes.boxplot([table[policy] for policy in means.index], orientation="horizontal", widths=0.6,
+                 showmeans=True, meanprops={"marker": "D"}, flierprops={"marker": "."})  # fmt: skip
     labels = [f"{str(policy).upper()}  {mean:.1f}" for policy, mean in means.items()]
     axes.set_yticks(range(1, len(means) + 1), labels)
-    note = f"{name}. By the mean over the weeks (diamond, number); the three best are coloured."
-    finish(axes, "Pure policies", note, x="mean BSLD of a week", log="x", grid="x")
+    note = f"{note}. By the mean over the weeks (diamond, number)."
+    finish(axes, heading, note, x="mean BSLD of a week", log="x", grid="x")
     return figure
 
 
 def draw_periods(
-    table: pd.DataFrame,
-    marks: Marks,
-    heading: str,
-    name: str,
-    halves: Halves = ((), ()),
+    table: pd.DataFrame, marks: Marks, tested: Sequence[int] = (), *, heading: str, note: str
 ) -> Figure:
     """Draw a table of :func:`by_period` by week or month: figures 2, 3, 5 and those of other logs.
 
-    With SAF and the best pure policy alone, the latter is named where it is clearly better.
+    Weeks or months of testing, from a broken line on, are those after training.
     """
     period = str(table.columns[0])
     table = table.assign(best=table[list(PURE)].min(axis=1))
     number = table[period].to_numpy()
-    width = max(6.5, min(14.0, 2 + 0.13 * len(table)))
-    figure = canvas.new_figure(width, 5 if len(marks) > 2 else 4)
+    figure = canvas.new_figure(max(6.5, min(14.0, 2 + 0.13 * len(table))), 4.5)
     axes = figure.add_subplot()
     for column, (label, colour, marker) in marks.items():
         axes.plot(number, table[column], marker, color=colour, markersize=4.5, label=label)
     least, most = ("w*", "saf") if "w*" in marks else ("best", "saf")
     axes.vlines(number, table[least], table[most], color=canvas.LIGHT_GREY, linewidth=1, zorder=0)
-    if len(marks) == 2:
-        policies = table[list(PURE)].idxmin(axis=1)
-        for x, low, high, policy in zip(number, table["best"], table["saf"], policies, strict=True):
-            if high >= _NAMED * low:
-                turned = 90 if len(table) > 60 else 45
-                axes.text(x, 0.95 * low, str(policy).upper(), ha="center", va="top",
-                          rotation=turned, fontsize=6.5)  # fmt: skip
-        name += f". Named where SAF is worse by {100 * _NAMED - 100:.0f} % or more."
-        axes.set_ylim(bottom=0.5)
-    for part, chosen in zip(("training", "testing"), halves, strict=True):
-        if chosen:
-            middle = (chosen[0] + chosen[-1]) / 2
-            axes.text(middle, 1.0, part, transform=axes.get_xaxis_transform(), ha="center",
-                      va="top", fontsize=8, color=canvas.DARK_GREY)  # fmt: skip
-    if all(halves):
-        between = (halves[0][-1] + halves[1][0]) / 2
-        axes.axvline(between, color=canvas.DARK_GREY, linewidth=0.8, linestyle="--")
-    axes.set_xlim(number[0] - 1, number[-1] + 1)
+    if tested:
+        axes.axvline(tested[0] - 0.5, color=canvas.DARK_GREY, linewidth=0.8, linestyle="--")
     axes.locator_params(axis="x", integer=True)
-    finish(axes, heading, name, x=period, y="mean BSLD", log="y")
+    finish(axes, heading, note, x=period, y="mean BSLD", log="y")
     return figure
 
 
-def draw_spaces(values: Mapping[int, Floats], points: Floats, name: str) -> Figure:
+def draw_spaces(values: Mapping[int, Floats], points: Floats, *, heading: str, note: str) -> Figure:
     """Figure 4: mean BSLD over the space of three weights, a row a week.
 
     The space |q| + |p| + |wait| = 1 is two squares that stand on a corner, one where q <= 0 and one
@@ -344,30 +284,29 @@ def draw_spaces(values: Mapping[int, Floats], points: Floats, name: str) -> Figu
     ----------
     values : week -> mean BSLD under all vectors of a grid, (n, n, n) by q, p, wait.
     points : (n,) the values of a weight.
-    name : of the trace.
+    heading, note : above the picture.
     """
     from matplotlib.colors import LogNorm
 
     figure = canvas.new_figure(7.6, 3.4 * len(values) + 0.6)
-    panels = figure.subplots(len(values), 3, squeeze=False, width_ratios=(1, 1, 0.06))
+    panels = figure.subplots(len(values), 2, squeeze=False)
     for row, (week, cube) in zip(panels, values.items(), strict=True):
-        squares = {sign: square(cube, points, sign) for sign in (-1, 1)}
-        norm = LogNorm(min(map(np.min, squares.values())), max(map(np.max, squares.values())))
-        for axes, (sign, picture) in zip(row[:2], squares.items(), strict=True):
+        norm = LogNorm(cube.min(), cube.max())
+        for axes, sign in zip(row, (-1, 1), strict=True):
             image = axes.imshow(
-                picture, origin="lower", extent=(-1, 1, -1, 1), cmap="cividis_r", norm=norm
-            )
-            _diagonals(axes, "q ≤ 0" if sign < 0 else "q ≥ 0", f"week {week}")
+                square(cube, points, sign),
+                origin="lower", extent=(-1, 1, -1, 1), cmap="cividis_r", norm=norm,
+            )  # fmt: skip
+            axes.set(xticks=[], yticks=[], xlabel="q ≤ 0" if sign < 0 else "q ≥ 0",
+                     ylabel=f"week {week}")  # fmt: skip
         best = points[list(np.unravel_index(int(cube.argmin()), cube.shape))]
         q, p, wait = best / np.abs(best).sum()
-        dot = {"color": "red", "markersize": 6, "markeredgecolor": "white"}
-        row[0 if q < 0 else 1].plot(wait - p, wait + p, "o", **dot)
-        bar = figure.colorbar(image, cax=row[2])
+        row[0 if q < 0 else 1].plot(wait - p, wait + p, "o", color="red", markeredgecolor="white")
+        bar = figure.colorbar(image, ax=list(row), label="mean BSLD")
         log_ticks(bar.ax.yaxis, (1, 1.5, 2, 3, 5, 7))
-        bar.ax.tick_params(labelsize=7)
-        bar.set_label("mean BSLD", fontsize=8)
-    note = "q: processors, p: requested time, wait: waiting time; large scores first. Dot: least."
-    heading_above(figure, f"The space of three weights\n{name}\n{note}")
+    names = "q: processors, p: requested time, wait: waiting time; large scores first. Dot: least."
+    corners = "Corners, from the upper left: p = 1, wait = 1, p = -1, wait = -1."
+    heading_above(figure, f"{heading}\n{note}\n{names}\n{corners}")
     return figure
 
 
@@ -385,12 +324,3 @@ def square(cube: Floats, points: Floats, sign: int, pixels: int = 240) -> Floats
     places: NDArray[np.int64] = np.rint((vectors + 1) / 2 * (len(points) - 1)).astype(np.int64)
     picture: Floats = cube[tuple(places)]
     return picture
-
-
-def _diagonals(axes: Axes, half: str, week: str) -> None:
-    """Name the corners: the weights that are 1 or -1 there."""
-    corners = {(-1, 1): "p = 1", (1, 1): "wait = 1", (1, -1): "p = -1", (-1, -1): "wait = -1"}
-    for (x, y), text in corners.items():
-        side, at = "left" if x < 0 else "right", "bottom" if y > 0 else "top"
-        axes.text(x, 1.02 * y, text, ha=side, va=at, fontsize=7, color=canvas.DARK_GREY)
-    axes.set(xticks=[], yticks=[], xlabel=half, ylabel=week)

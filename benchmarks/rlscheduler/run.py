@@ -114,6 +114,11 @@ def _tasks(log: str, models: Path, quick: bool) -> Iterator[dict[str, Any]]:
 
 # --- The tables -----------------------------------------------------------------------------------
 
+#: The part that has the sequences of their table.
+_FIRST = next(iter(runs.parts_of(runs.PART)))
+
+_AGAINST = ("network / SAF", "95 %")
+
 
 def theirs(played: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each cell of their table: mean bounded slowdowns, and longest waits."""
@@ -138,57 +143,38 @@ def by_part(
     """
     rows = []
     of_these = played[played["setting"].isin([*settings])]
-    for (log, setting, part), cell in _each(of_these, "log", "setting", "part"):
+    parts: Any = of_these.groupby(["log", "setting", "part"], sort=False)
+    for (log, setting, part), cell in parts:
+        of: dict[str, pd.DataFrame] = dict(iter(cell.groupby("policy", sort=False)))
         row = {"log": log, "backfilling": settings[setting], "jobs": part}
-        row |= {_HEADS.get(one, one): _mean(cell, one) for one in policies}
-        rows.append({**row, **_of_networks(cell), **_against(cell), **_longest(cell, policies[0])})
+        row |= {_head(one): float(of[one]["mean_bsld"].mean()) for one in (*policies, BEST)}
+        row |= {DRAWN: _drawn(of[DRAWN]), **_against(of[BEST], of["saf"])}
+        rows.append(
+            row
+            | {
+                f"longest wait, {_head(one)} [h]": float(of[one]["max_wait_h"].max())
+                for one in (policies[0], "saf", BEST)
+            }
+        )
     return pd.DataFrame(rows)
 
 
-#: The part that has the sequences of their table.
-_FIRST = next(iter(runs.parts_of(runs.PART)))
-
-_HEADS = {name: name.upper() for name in ("fcfs", "easy", "easy-sjbf", "sjf", "f1", "saf")}
-
-_AGAINST = ("network / SAF", "95 %")
+def _head(policy: str) -> str:
+    return policy if policy in (BEST, "saf-typical-80h") else policy.upper()
 
 
-def _each(table: pd.DataFrame, *columns: str) -> Iterator[tuple[Any, pd.DataFrame]]:
-    yield from table.groupby([*columns], sort=False)
+def _drawn(rows: pd.DataFrame) -> str:
+    """Return what a network reaches by actions that are drawn, and of which seeds how much."""
+    means = rows.groupby("seed")["mean_bsld"].mean()
+    least = f" ({means.min():,.0f} to {means.max():,.0f})" if len(means) > 1 else ""
+    return f"{means.mean():,.0f}{least}"
 
 
-def _values(cell: pd.DataFrame, policy: str, measure: str = "mean_bsld") -> Any:
-    """Return a measure of a policy on each sequence, (n,); the mean over seeds of what is drawn."""
-    of = cell[cell["policy"] == policy]
-    return of[measure].to_numpy().reshape(of["seed"].nunique(dropna=False), -1).mean(axis=0)
-
-
-def _mean(cell: pd.DataFrame, policy: str) -> float:
-    return float(_values(cell, policy).mean())
-
-
-def _of_networks(cell: pd.DataFrame) -> dict[str, Any]:
-    """Return what the network reaches by its best actions, and by those drawn, of each seed."""
-    drawn = cell[cell["policy"] == DRAWN].groupby("seed")["mean_bsld"].mean()
-    text = f"{drawn.mean():,.0f}"
-    if len(drawn) > 1:
-        text += f" ({drawn.min():,.0f} to {drawn.max():,.0f})"
-    return {BEST: _mean(cell, BEST), DRAWN: text}
-
-
-def _against(cell: pd.DataFrame) -> dict[str, Any]:
+def _against(network: pd.DataFrame, saf: pd.DataFrame) -> dict[str, Any]:
     """Return the geometric mean of the ratios to SAF over sequences, and its interval."""
-    logs: Any = np.log(_values(cell, BEST) / _values(cell, "saf"))
+    logs: Any = np.log(network["mean_bsld"].to_numpy() / saf["mean_bsld"].to_numpy())
     shown = interval(logs, 4)
     if shown != "-":
         low, high = (np.exp(float(end)) for end in shown.strip("[]").split(", "))
         shown = f"[{low:.2f}, {high:.2f}]"
     return dict(zip(_AGAINST, (float(np.exp(logs.mean())), shown), strict=True))
-
-
-def _longest(cell: pd.DataFrame, first: str) -> dict[str, float]:
-    """Return the longest waits over all sequences [h]."""
-    return {
-        f"longest wait, {_HEADS.get(one, one)} [h]": float(_values(cell, one, "max_wait_h").max())
-        for one in (first, "saf", BEST)
-    }

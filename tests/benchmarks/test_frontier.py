@@ -13,7 +13,7 @@ import pytest
 from hpcgym import Workload, load_workload, simulate
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.benchmarks.frontier import run
-from hpcgym.benchmarks.frontier.runs import ORDERS, Rule, all_rules, load_log, measures_by_class
+from hpcgym.benchmarks.frontier.runs import ALL, ORDERS, Rule, load_log, measures_by_class
 from hpcgym.benchmarks.frontier.tables import (
     AIMS,
     HEADS,
@@ -49,10 +49,9 @@ def log_of(rows: dict[str, list[tuple[float, float, float, float]]]) -> pd.DataF
 
 
 def test_each_rule_has_a_name_of_its_own() -> None:
-    rules = all_rules()
-    assert len({rule.name for rule in rules}) == len(rules) == 140
-    assert {rule.order for rule in rules} == set(ORDERS)
-    assert all(rule.threshold_h is None or rule.order.startswith("saf") for rule in rules)
+    assert len({rule.name for rule in ALL}) == len(ALL) == 140
+    assert {rule.order for rule in ALL} == set(ORDERS)
+    assert all(rule.threshold_h is None or rule.order.startswith("saf") for rule in ALL)
 
 
 def test_a_rule_is_what_its_name_says() -> None:

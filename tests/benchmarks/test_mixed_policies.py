@@ -210,15 +210,10 @@ def test_the_optimum_is_that_of_all_vectors(study: Study) -> None:
     best = bsld.min(axis=0)
     np.testing.assert_array_equal(found["w*"], best)
     at_best = bsld == best
-    np.testing.assert_allclose(found["w*: share of vectors"], at_best.mean(axis=0))
-    first = vectors[at_best.argmax(axis=0)]
-    np.testing.assert_allclose(found[[f"w*: {name}" for name in THREE]], first)
     for half, of in (("<", vectors[:, 0] < 0), (">", vectors[:, 0] > 0)):
         np.testing.assert_allclose(found[f"mean, q {half} 0"], bsld[of].mean(axis=0))
     pure = study.pure(study.weeks)
     assert (best < pure[PURE.index("fcfs")]).any()
-    below = (bsld < pure[PURE.index("saf")]).mean(axis=0)
-    np.testing.assert_allclose(found["below SAF: share of vectors"], below)
     train = [k for k, week in enumerate(study.weeks) if week in study.train]
     chosen = bsld[:, train].sum(axis=1).argmin()
     np.testing.assert_array_equal(found["w*_train"], bsld[chosen])
@@ -229,7 +224,6 @@ def test_the_optimum_is_that_of_all_vectors(study: Study) -> None:
             assert np.isnan(found["w_greedy"][week])
             continue
         np.testing.assert_allclose(found["w_greedy"][week], bsld[at_best[:, k - 1], k].mean())
-        assert found["w_greedy, first"][week] == bsld[at_best[:, k - 1].argmax(), k]
 
 
 @pytest.mark.parametrize("points", [2, 5, 8])
@@ -280,9 +274,7 @@ def test_table_1_leaves_the_first_and_the_last_week_out(study: Study) -> None:
     assert table["number"].is_monotonic_decreasing
 
 
-def test_gains_and_orders() -> None:
-    ours = {"fcfs": 200.0, "saf": 100.0, "laf": 300.0}
-    assert tables.gains(ours) == {"fcfs": 0.0, "saf": 50.0, "laf": -50.0}
+def test_orders_agree_by_pairs() -> None:
     assert tables.order_agreement([200.0, 100.0, 300.0], [3.0, 1.0, 2.0]) == (2, 3)
 
 
@@ -290,25 +282,21 @@ def test_searches_are_counted_by_how_near_they_come_to_the_optimum() -> None:
     best = pd.Series(10.0, index=[3, 4, 5, 7, 8])
     few = np.array([10.0, 10.1, 10.2, 9.9, 8.0])
     many = best.to_numpy() * (1 + 1e-10)
-    table = tables.searches(best, {"xnes3": {500: few, 1000: many}, "xnes6": {500: few}})
-    assert table["search"].tolist() == ["xnes3", "xnes3", "xnes6"]
-    assert table["evaluations a week"].tolist() == [500, 1000, 500]
+    table = tables.searches(best, {"xnes3": few, "xnes6": many})
+    assert table["search"].tolist() == ["xnes3", "xnes6"]
     first, second = table.iloc[0], table.iloc[1]
-    assert first["share of weeks at w* or below"] == pytest.approx(0.6)  # 10.0, 9.9 and 8.0
-    assert first["share at most 0.01 above w*"] == pytest.approx(0.8)  # and 10.1
-    assert first["share within 0.01 of w*, either way"] == pytest.approx(0.6)  # but not 8.0
-    assert first["largest ratio to w*"] == pytest.approx(1.02)
-    assert second["share of weeks at w* or below"] == 1
-    text = table_text(table)
-    assert "| 0.600 | 0.800 | 0.600 |" in text
+    assert first["share at most 1 % above"] == pytest.approx(0.8)  # 10.0, 10.1, 9.9 and 8.0
+    assert first["share within 1 %"] == pytest.approx(0.6)  # but not 8.0
+    assert first["largest ratio"] == pytest.approx(1.02)
+    assert second["share within 1 %"] == 1
 
 
 def test_the_searches_of_the_paper_are_the_plain_ones(study: Study) -> None:
     """One start over the weights as they are; those of the library find less or as much."""
-    sums = {name: studied.searched(study, name, 60).sum() for name in studied.SEARCHES}
+    sums = {name: studied.searched(study, name).sum() for name in studied.SEARCHES}
     part = next(iter(study.weeks.values()))
-    plain = Xnes("xnes3", budget=60, seed=0, scheduler=study.rules(), tau=60, **studied.PLAIN)
-    assert studied.searched(study, "xnes3", 60)[0] == plain.fit([part]).best_
+    plain = Xnes("xnes3", budget=120, seed=0, scheduler=study.rules(), tau=60, **studied.PLAIN)
+    assert studied.searched(study, "xnes3")[0] == plain.fit([part]).best_
     assert sums["xnes3, scaled"] < sums["xnes3"]
 
 
@@ -343,9 +331,7 @@ def test_the_command_writes_tables_pictures_and_a_report(trace_file: Path, tmp_p
     written = {"jobs", "thresholds", "split", "weekly", "grid", "searches", "months", "monthly"}
     assert {file.stem for file in folder.glob("*.csv")} == written
     searched = pd.read_csv(folder / "searches.csv")
-    assert list(zip(searched["search"], searched["evaluations a week"], strict=True)) == [
-        (name, budget) for name in studied.SEARCHES for budget in (60, 120)
-    ]
+    assert searched["search"].tolist() == list(studied.SEARCHES)
     report = (tmp_path / "out" / "report.md").read_text()
     assert "quick cut" in report
     assert f"With the threshold of {THRESHOLD_S:,} s" in report
@@ -385,15 +371,13 @@ def test_the_account_speaks_of_the_traces_at_hand_only(trace: str) -> None:
                     "ours": [2 * value for value in paper.values()],
                     "paper": list(paper.values()),
                     "ours / paper": 2.0,
-                    "gain %": 10.0,
-                    "paper's gain %": 10.0,
                 }
             )
         },
     )
     text = table_text(closeness([found]))
     assert {name for name in WEEKS if name in text} == {trace}
-    assert "2.000 | 2.000 | 2.000 | 2.000 | 66 of 66 | 0.00" in text
+    assert "2.000 | 2.000 | 2.000 | 2.000 | 66 of 66 |" in text
     assert "README.md" in TEXTS["how-close"][1]
 
 

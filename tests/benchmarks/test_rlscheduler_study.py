@@ -8,6 +8,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import pandas as pd
 import pytest
 from checkpoints import network_of, random_network, write_checkpoint
 from drawing import given
@@ -274,22 +275,13 @@ def test_the_command_needs_their_folder(tmp_path: Path) -> None:
 
 
 def test_means_over_seeds_and_intervals() -> None:
-    import pandas as pd
-
-    rows = [("saf", None, [2.0, 4.0]), ("network", None, [1.0, 8.0])]
-    rows += [("network, drawn", 0, [1.0, 3.0]), ("network, drawn", 1, [5.0, 9.0])]
-    cell = pd.concat(
-        pd.DataFrame({"policy": policy, "seed": seed, "mean_bsld": values})
-        for policy, seed, values in rows
-    )
-    assert run._values(cell, "network, drawn").tolist() == [3.0, 6.0]
-    assert run._of_networks(cell) == {"network": 4.5, "network, drawn": "4 (2 to 7)"}
-    many = [np.exp(np.linspace(-1, 1, 41)), np.ones(41)]
-    cell = pd.concat(
-        pd.DataFrame({"policy": policy, "seed": None, "mean_bsld": values})
-        for policy, values in zip(("network", "saf"), many, strict=True)
-    )
-    found = run._against(cell)
+    seeds = [(0, [1.0, 3.0]), (1, [5.0, 9.0])]
+    drawn = [pd.DataFrame({"seed": seed, "mean_bsld": of}) for seed, of in seeds]
+    assert run._drawn(pd.concat(drawn)) == "4 (2 to 7)"
+    assert run._drawn(drawn[0]) == "2"
+    network = pd.DataFrame({"mean_bsld": np.exp(np.linspace(-1, 1, 41))})
+    saf = network.assign(mean_bsld=1.0)
+    found = run._against(network, saf)
     assert found["network / SAF"] == pytest.approx(1)
     low, high = (float(one) for one in found["95 %"].strip("[]").split(", "))
     assert (low, high) == pytest.approx((0.83, 1.2), abs=0.02)
