@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hpcgym.cli import loading
+from hpcgym.cli import loading, output
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import rules_of
-from hpcgym.cli.tables import Format, Sheet, of_frame, rows_of, show
-from hpcgym.naming import duration
+from hpcgym.cli.tables import Sheet, of_frame, rows_of
+from hpcgym.naming import HOUR_S, duration
 from hpcgym.progress import counting
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hpcgym.report.figures import Drawing
     from hpcgym.workload import Workload
 
 #: How many settings people see, of the first step and of each other, the best first.
@@ -27,7 +28,7 @@ def calibrate(
     scheduler: str | None = None,
     most: int = 3,
     reading: loading.PeriodReading,
-    format: Format = Format.table,
+    how: output.ResultOptions,
 ) -> None:
     """Say which settings may explain that a log's past differs from what today's rules simulate.
 
@@ -50,6 +51,7 @@ def calibrate(
     """
     from hpcgym.machine import Cluster
     from hpcgym.machine.slurm import conf_in
+    from hpcgym.schedule.provenance import provenance_of_workloads
     from hpcgym.study.calibration import calibrate as run
 
     usual = conf_in(reading.cluster or "") or "easy"
@@ -57,18 +59,21 @@ def calibrate(
     jobs = reading.load(workload, schedulers=[rules])
     machine = reading.machine or Cluster(jobs.processors)
     table = run(jobs, rules, machine, most=most, progress=counting)
-    show(format, lambda: _sheet(jobs, table), lambda: rows_of(table))
+    how.show(
+        output.Found(
+            sheet=lambda: _sheet(jobs, table),
+            rows=lambda: rows_of(table),
+            record=lambda: provenance_of_workloads([jobs]),
+            drawings=lambda: _drawings(jobs, table),
+        )
+    )
 
 
 def _sheet(jobs: Workload, table: pd.DataFrame) -> Sheet:
     """Return what people see: the best settings of each step."""
     past = float(jobs.wait_time.mean())
     own, best = table.iloc[0], table[table.chosen].iloc[-1]
-    parts = [table.iloc[:1]]
-    for step in range(1, int(table.step.max()) + 1):
-        tried = table[(table.step == step) & (table.problem == "")]
-        parts.append(tried.sort_values("explained", ascending=False).head(_SHOWN[step > 1]))
-    shown = _joined(parts)
+    shown = _joined(_best(table))
     text = f"mean wait {duration(past)} recorded, {duration(own.mean_wait_s)} simulated"
     if best.step == 0:
         said = "nothing that was tried explains the difference"
@@ -85,11 +90,35 @@ def _sheet(jobs: Workload, table: pd.DataFrame) -> Sheet:
     return Sheet([f"{jobs.name}: {text}"], [of_frame(shown)], [said, *(more if left else [])])
 
 
-def _joined(parts: list[pd.DataFrame]) -> pd.DataFrame:
+def _drawings(jobs: Workload, table: pd.DataFrame) -> dict[str, Drawing]:
+    """Return the mean waits under the settings that people see, beside the recorded one."""
+    from hpcgym.report.figures import of_means
+
+    rows = _best(table)
+    none = float("nan")
+    means = {
+        settings or "as given": (wait / HOUR_S, none, none)
+        for settings, wait in zip(rows["settings"], rows["mean_wait_s"], strict=True)
+    }
+    past = float(jobs.wait_time.mean()) / HOUR_S
+    return {"waits": of_means(means, "mean wait (hours); line: as recorded", past)}
+
+
+def _best(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows that people see: the given settings, and the best of each step."""
+    import pandas as pd
+
+    parts = [table.iloc[:1]]
+    for step in range(1, int(table.step.max()) + 1):
+        tried = table[(table.step == step) & (table.problem == "")]
+        parts.append(tried.sort_values("explained", ascending=False).head(_SHOWN[step > 1]))
+    return pd.concat(parts)
+
+
+def _joined(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows as people read them."""
     import pandas as pd
 
-    rows = pd.concat(parts)
     share = {name: rows[name].map("{:.0%}".format) for name in ("explained", "explained_later")}
     return pd.DataFrame(
         {

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -14,10 +13,9 @@ from hpcgym.agents.settings import EpisodeSettings
 from hpcgym.cli import loading, options, output
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.means import Asked, Means, means_of
-from hpcgym.cli.output import FigureOptions
 from hpcgym.cli.running import note
-from hpcgym.cli.tables import Format, Sheet, Table, show
-from hpcgym.errors import PolicyWarning, check_choice
+from hpcgym.cli.tables import Format, Sheet, Table
+from hpcgym.errors import HpcgymError, PolicyWarning, check_choice
 from hpcgym.files.recorded import KEY
 from hpcgym.progress import counting
 
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hpcgym.machine import Cluster
+    from hpcgym.report.figures import Drawing
     from hpcgym.study import Leaderboard
     from hpcgym.workload import Workload
 
@@ -116,18 +115,24 @@ def _of_acting(board: Leaderboard) -> list[str]:
     ]
 
 
-def save_figures(workload: Workload, board: Leaderboard, where: Path, width: float) -> list[Path]:
-    """Write a performance profile of what policies are ranked by."""
-    from hpcgym.report.overview import write_figures
-    from hpcgym.schedule.provenance import provenance_of_workloads
-    from hpcgym.study.evaluation.figures import slice_figures
+def drawings_of(board: Leaderboard) -> dict[str, Drawing]:
+    """Return the means with their intervals, and a performance profile, of what ranks policies."""
+    from hpcgym.report.figures import of_means
+    from hpcgym.study.evaluation.figures import profiles
 
+    metric, table = board.ranked_by, board.table
+    ends = [name for name in (f"{metric.name}_low", f"{metric.name}_high") if name in table]
+    values = (table[[metric.name, *ends]] * metric.scale).T.to_dict("list")
+    nothing = [float("nan")] * 2
+    means = {str(name): tuple([*one, *nothing][:3]) for name, one in values.items()}
+    found = {"means": of_means(means, metric.heading)}
     grid = board.by_slice
-    grid = grid.loc[:, grid.notna().any()]  # who failed everywhere has no place
-    metric = board.ranked_by
-    drawn = slice_figures({metric.name: grid}, {metric.name: metric}, width)
-    record = provenance_of_workloads([workload])
-    return write_figures(drawn, where, lambda _: record)
+    grid = grid.loc[:, grid.notna().any()]  # a policy that failed everywhere has no place
+    try:
+        return found | profiles({metric.name: grid}, {metric.name: metric})
+    except HpcgymError as error:
+        note(f"no performance profile: {error}")
+        return found
 
 
 def _called(workload: Workload, machine: Cluster | None) -> str:
@@ -170,23 +175,28 @@ def sheet_of(shown: Shown) -> Sheet:
     return Sheet(above, [table], below)
 
 
-def show_board(shown: Shown, format: Format) -> None:
-    """Print a row for each policy."""
-    from hpcgym.schedule.provenance import provenance_of_workloads
-
+def found_of(shown: Shown) -> output.Found:
+    """Return a row for each policy, in every form."""
     workload, machine, board = shown.workload, shown.machine, shown.board
 
     def facts() -> dict[str, Any]:
         found = output.workload_facts(workload, shown.clean)
         found |= output.machine_facts(workload, machine)
-        found |= {KEY: provenance_of_workloads([workload]), "evaluation": shown.settings}
+        found |= {KEY: _record(shown), "evaluation": shown.settings}
         return {**found, **board.facts()}
 
     begin = {"workload": workload.name, **output.machine_columns(workload, machine)}
-    rows = [{**begin, **row} for row in board.rows()]
-    show(format, lambda: sheet_of(shown), lambda: rows, facts)
-    if format in (Format.json, Format.csv) and (why := no_intervals(board)):  # others have it
-        note(why)
+    return output.Found(
+        sheet=lambda: sheet_of(shown), rows=lambda: [{**begin, **row} for row in board.rows()],
+        facts=facts, record=lambda: _record(shown), drawings=lambda: drawings_of(board),
+    )  # fmt: skip
+
+
+def _record(shown: Shown) -> dict[str, Any]:
+    """Return where a leaderboard is from."""
+    from hpcgym.schedule.provenance import provenance_of_workloads
+
+    return provenance_of_workloads([shown.workload])
 
 
 def by_group(shown: Shown, by: str, reference: str | None) -> Means:
@@ -270,9 +280,7 @@ def evaluate(
     by: str | None = None,
     rules: options.EvaluatedRules,
     reading: loading.MachineReading,
-    format: Format = Format.table,
-    page: output.PageOptions,
-    paper: FigureOptions,
+    how: output.ResultOptions,
 ) -> None:
     """Compare agents and schedulers on unseen slices of a workload.
 
@@ -347,7 +355,6 @@ def evaluate(
     hpcgym evaluate greedy-pairs popularity-co --env CoSchedule --workload
         codes:jobs=5000,processes=96,processors=768 --cluster 16x2x24 --number 20
     """
-    from hpcgym.schedule.provenance import provenance_of_workloads
     from hpcgym.scheduler.own_code import look_here
     from hpcgym.study.evaluation.policies import find_policy, read_policies, schedulers_of
 
@@ -358,27 +365,28 @@ def evaluate(
     from hpcgym.envs.ids import id_of
 
     environment = None if env is None else id_of(env)
-    found = read_policies(policies or [], partial(find_policy, seed=None))
-    source = reading.load(workload, schedulers=schedulers_of(found, given))
+    chosen = read_policies(policies or [], partial(find_policy, seed=None))
+    source = reading.load(workload, schedulers=schedulers_of(chosen, given))
     of_environment = options.of_environment(environment, share, shutdown)
     of_environment |= options.given(speedups=speedups)
     ranked = {"metric": metric, "reference": reference, "by": by}
     settings = _settings(slices, seed, budget)
     board = _board(
-        found, source, **settings, **ranked, cluster=machine, env=environment,
+        chosen, source, **settings, **ranked, cluster=machine, env=environment,
         env_options=of_environment, **given,
     )  # fmt: skip
     settings |= {"n": len(board.by_slice), **board.around}  # newer environments have their own
     report_failures(board)
     shown = Shown(source, machine, board, settings, reading.clean)
-    means = None if by is None else by_group(shown, by, reference)
-    sheet = sheet_of(shown) if means is None else means.sheet
-    page.write(lambda: sheet.page(provenance_of_workloads([source])))
-    if means is None:
-        show_board(shown, format)
-    else:
-        means.show(format)
-    paper.write(partial(save_figures, source, board))  # what it refuses takes no table away
+    found = found_of(shown)
+    few = no_intervals(board)
+    if by is not None:
+        means = by_group(shown, by, reference)
+        found = replace(found, sheet=lambda: means.sheet, rows=lambda: means.rows, facts=None)
+        few = means.few
+    how.show(found)
+    if how.format in (Format.json, Format.csv) and few:  # others have it
+        note(few)
     if (board.table["failed"] == board.table["slices"]).any():
         raise typer.Exit(1)
 

@@ -15,7 +15,7 @@ from hpcgym.cli.files import Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import scheduler_names, simulated_each
 from hpcgym.cli.running import note
-from hpcgym.cli.tables import Format, Sheet, Table, of_rows, rows_of, show
+from hpcgym.cli.tables import Sheet, Table, of_rows, rows_of
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.recorded import KEY
 from hpcgym.naming import HOUR_S, ONCE_CALLED, counted
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hpcgym.explanation import Explanation
+    from hpcgym.report.figures import Drawing
     from hpcgym.schedule.result import Result
 
 
@@ -90,13 +91,15 @@ def explore(
     hpcgym explore lublin:jobs=5000,processors=128,load=1.1 --port 8123 --no-browser
     hpcgym explore eurora:days=7 --cluster eurora --output eurora.html
     """
+    from hpcgym.explore import write_page
+
     results = exploration.simulated()
     if output_file is None:
         command = loading.simulating(exploration.workload, exploration.reading)
         serve(results, command, port, browser)
         return
     with working(f"writing {output_file}"):
-        output.draw(results, output_file, report=False)
+        write_page(results, output_file)
     note(f"wrote {output_file}")
 
 
@@ -135,8 +138,8 @@ _MANY_HOURS = 100 * HOUR_S  # [s]; as hours, and not as days
 MOST_ROWS = 15  # of a table for people, but of sizes and weeks; others are one row
 
 
-def _show_waits(results: Mapping[str, Result], by: str | None, format: Format) -> None:
-    """Print what all jobs waited for: of one schedule by groups, of several each.
+def _waited(results: Mapping[str, Result], by: str | None) -> output.Found:
+    """Return what all jobs waited for: of one schedule by groups, of several each.
 
     ``by``: one of :data:`hpcgym.explanation.GROUPS`; None: sizes, or a row a scheduler.
     """
@@ -150,12 +153,28 @@ def _show_waits(results: Mapping[str, Result], by: str | None, format: Format) -
         "schedulers": list(results),
         "waited_for": rows,
     }
-    show(
-        format,
-        lambda: _waits_sheet(table, results),
-        lambda: rows,
-        lambda: {**facts, KEY: provenance_of(results)},
+    return output.Found(
+        sheet=lambda: _waits_sheet(table, results),
+        rows=lambda: rows,
+        facts=lambda: {**facts, KEY: provenance_of(results)},
+        record=lambda: provenance_of(results),
+        drawings=lambda: _drawn_waits(table),
     )
+
+
+def _drawn_waits(table: pd.DataFrame) -> dict[str, Drawing]:
+    """Return the hours of each row by what the jobs waited for."""
+    from hpcgym.explanation.explain import shortened
+    from hpcgym.explanation.story import CALLED
+    from hpcgym.report.figures import of_shares
+
+    reasons = [name for name in CALLED if table[name].any()]
+    rows = {
+        str(name): {CALLED[one]: row[one] / HOUR_S for one in reasons}
+        for name, row in shortened(table, MOST_ROWS).iterrows()
+    }
+    label = f"hours of waiting, by {str(table.index.name).replace('_', ' ')}"
+    return {"waited-for": of_shares(rows, label)} if reasons else {}
 
 
 def _waits(results: Mapping[str, Result], by: str | None) -> pd.DataFrame:
@@ -241,7 +260,7 @@ def explain(
     most: Annotated[int | None, typer.Option(min=0, show_default=str(MOST))] = None,
     seconds: Annotated[float | None, typer.Option(min=0, show_default=f"{SECONDS:g}")] = None,
     explained: Explained,
-    format: Format = Format.table,
+    how: output.ResultOptions,
 ) -> None:
     """Say why a job waited, or what all jobs waited for.
 
@@ -287,19 +306,39 @@ def explain(
         raise HpcgymError(f"{wrong[0]} is for {whose} --job")
     results = explained.simulated(explained.failures)
     if number is None:
-        _show_waits(results, by, format)
+        how.show(_waited(results, by))
         return
     allowed, (first, result) = SECONDS if seconds is None else seconds, next(iter(results.items()))
     with measuring("leaving out jobs") as progress:
         found = find(result, number, most=most, seconds=allowed, progress=progress)
     _say_untried(found, most, allowed)
     beside = _beside(results, number)
-    show(
-        format,
-        lambda: explained_sheet(found, result.workload.name, first, beside),
-        lambda: found.to_dict()["others"],
-        lambda: {**found.to_dict(), "schedulers": beside, KEY: provenance_of(results)},
+    how.show(
+        output.Found(
+            sheet=lambda: explained_sheet(found, result.workload.name, first, beside),
+            rows=lambda: found.to_dict()["others"],
+            facts=lambda: {**found.to_dict(), "schedulers": beside, KEY: provenance_of(results)},
+            record=lambda: provenance_of(results),
+            drawings=lambda: _drawn_delays(found),
+        )
     )
+
+
+def _drawn_delays(found: Explanation) -> dict[str, Drawing]:
+    """Return by how much the other jobs delayed a job; nothing if none did."""
+    from hpcgym.report.figures import of_shares
+
+    rows = {
+        f"job {number}": {"delay": float(row["delay"]) / HOUR_S}
+        for number, row in _late(found).head(MOST_ROWS).iterrows()
+    }
+    return {"delays": of_shares(rows, f"delay of job {found.job} (hours)")} if rows else {}
+
+
+def _late(found: Explanation) -> pd.DataFrame:
+    """Return the jobs that delayed a job, the greatest delay first."""
+    others = found.others
+    return others[others["delay"].fillna(0) > 0].sort_values("delay", ascending=False)
 
 
 def _say_untried(found: Explanation, most: int | None, seconds: float) -> None:
@@ -342,8 +381,7 @@ def explained_sheet(
     from hpcgym.naming import duration
 
     above = [f"Job {found.job} of {log} under {scheduler}", *found.sentences]
-    others, tables = found.others, []
-    late = others[others["delay"].fillna(0) > 0].sort_values("delay", ascending=False)
+    late, tables = _late(found), []
     if len(late):
         submit = found.facts["submit_time"]
         rows = [

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli.files import PICTURE, Written
+from hpcgym.cli import output
+from hpcgym.cli.files import Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.running import note
 from hpcgym.cli.tables import Format, Sheet, of_frame, of_rows, rows_of, show
 from hpcgym.errors import HpcgymError
-from hpcgym.progress import working
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from hpcgym.machine import Cluster, Partition
     from hpcgym.machine.speedups import Heatmap
+    from hpcgym.report.figures import Drawing
 
 
 # --- ``hpcgym machines`` --------------------------------------------------------------------------
@@ -30,12 +32,11 @@ def machines(
     name: Annotated[str | None, typer.Argument()] = None,
     of: str | None = None,
     speedups: str | None = None,
-    format: Format = Format.table,
     output_file: Annotated[
         Path | None, typer.Option("--output"), Written("file of speedups", (".csv", ".json"))
     ] = None,
-    picture: Annotated[Path | None, PICTURE] = None,
-    force: bool = False,
+    *,
+    how: output.ResultOptions,
 ) -> None:
     """List the ready-made machines, or print one as the TOML file that would describe it.
 
@@ -52,7 +53,7 @@ def machines(
     name NAME : The machine to print: a ready-made one, a TOML file, a slurm.conf, or a description
         such as 100x2x24.
 
-    Options
+    Machine
     -------
     of LOG : Print the machine of a log's partitions: each as large as the most that the log shows
         in use.
@@ -62,7 +63,6 @@ def machines(
     Output
     ------
     output_file FILE : Write the speedups as .csv (pairs only) or .json (all that is known).
-    picture FILE : Draw the heatmap of the speedups: .png, .svg or .pdf.
 
     Examples
     --------
@@ -79,16 +79,19 @@ def machines(
     from hpcgym.workload.partitions import machine_of_partitions
 
     if speedups is not None:
-        _tell_of_codes(speedups, format, output_file, picture)
+        _tell_of_codes(speedups, output_file, how)
         return
-    if output_file is not None or picture is not None:
-        raise HpcgymError("--output and --picture are for --speedups; print a machine into a file")
+    if any((output_file, how.picture, how.html, how.figures)):
+        raise HpcgymError(
+            "--output, --picture, --html and --figures are for --speedups; print a machine into a"
+            " file"
+        )
     if of is not None:
-        if name is not None or format is not Format.table:
+        if name is not None or how.format is not Format.table:
             raise typer.BadParameter("it prints TOML, and stands alone", param_hint="'--of'")
         typer.echo(cluster_toml(machine_of_partitions(load_workload(of))), nl=False)
         return
-    if name is not None and format is Format.table:
+    if name is not None and how.format is Format.table:
         _print_toml(name)
         return
     names = machine_names() if name is None else [name]
@@ -98,7 +101,7 @@ def machines(
     lines = [{key: _text(value) for key, value in row.items()} for row in rows]
     columns = ("name", "resources", "queues", "node_w", "nodes")
     show(
-        format,
+        how.format,
         lambda: Sheet([], [of_rows(lines, *columns)]),
         lambda: lines,
         lambda: whole if name is None else whole[0],
@@ -215,21 +218,15 @@ def _text(value: Any) -> Any:
 # --- ``hpcgym machines --speedups`` ---------------------------------------------------------------
 
 
-def _tell_of_codes(source: str, format: Format, output: Path | None, picture: Path | None) -> None:
+def _tell_of_codes(source: str, file: Path | None, how: output.ResultOptions) -> None:
     """Print how fast codes run beside each other, and write and draw it."""
     from hpcgym.machine.speedups import find_speedups, write_speedups
+    from hpcgym.schedule.provenance import provenance_of_workloads
 
     heatmap = find_speedups(source)
-    if output is not None:
-        write_speedups(heatmap, output)
-        note(f"wrote {output}")
-    if picture is not None:
-        from hpcgym.report import draw_speedups
-        from hpcgym.report.canvas import figure_of, picture_suffix, save_figure
-
-        with working(f"drawing {picture}"):
-            save_figure(figure_of(draw_speedups(heatmap)), picture, picture_suffix(picture))
-        note(f"wrote {picture}")
+    if file is not None:
+        write_speedups(heatmap, file)
+        note(f"wrote {file}")
     codes = _codes(heatmap)
     facts = {**heatmap.describe(), "mean_speedup": heatmap.mean_speedup, "codes": rows_of(codes)}
     unknown = f"{heatmap.unknown:,} of {heatmap.speedup.size:,} pairs unknown"
@@ -237,7 +234,23 @@ def _tell_of_codes(source: str, format: Format, output: Path | None, picture: Pa
     mean = "" if heatmap.unknown == heatmap.speedup.size else f" · mean {heatmap.mean_speedup:.4f}"
     title = f"{heatmap.source} · {len(heatmap)} codes{mean} · {unknown}{dropped}"
     above = [title, f"SHA-256 {heatmap.digest}"]
-    show(format, lambda: Sheet(above, [of_frame(codes)]), lambda: rows_of(codes), lambda: facts)
+    how.show(
+        output.Found(
+            sheet=lambda: Sheet(above, [of_frame(codes)]),
+            rows=lambda: rows_of(codes),
+            facts=lambda: facts,
+            record=lambda: provenance_of_workloads([]),
+            drawings=lambda: {"speedups": _drawn(heatmap)},
+        )
+    )
+
+
+def _drawn(heatmap: Heatmap) -> Drawing:
+    """Return the heatmap of the speedups."""
+    from hpcgym.report import draw_speedups
+    from hpcgym.report.figures import COLUMN_INCHES, on_axes
+
+    return on_axes(partial(draw_speedups, heatmap), 0.9 * COLUMN_INCHES, grows=True)
 
 
 def _codes(heatmap: Heatmap) -> pd.DataFrame:

@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpcgym.cli.running import note
-from hpcgym.cli.tables import Format, Sheet, Table, rows_of, show
+from hpcgym.cli.tables import Sheet, Table, rows_of
 from hpcgym.errors import check_choice, check_each_once
 from hpcgym.study.sweep import OF_GROUPS, OF_JOBS
 
@@ -40,12 +39,6 @@ class Means(NamedTuple):
     sheet: Sheet
     rows: list[dict[str, Any]]
     few: str
-
-    def show(self, format: Format) -> None:
-        """Print them."""
-        show(format, lambda: self.sheet, lambda: self.rows)
-        if format in (Format.json, Format.csv) and self.few:  # others have it
-            note(self.few)
 
 
 @dataclass(frozen=True)

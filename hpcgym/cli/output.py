@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from hpcgym.cli.files import PAGE, PICTURE, Written, WrittenFolder
+from hpcgym.cli.files import PAGE, PICTURE, WrittenFolder
 from hpcgym.cli.running import note
+from hpcgym.cli.tables import Format, Row, Sheet, show
+from hpcgym.errors import HpcgymError
 from hpcgym.files.recorded import NAME, ending_of, origin_columns, record_text, write_beside
 from hpcgym.files.writing import is_stream, plain, whole_file, whole_text
 from hpcgym.naming import duration
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hpcgym.machine import Cluster
+    from hpcgym.report.figures import Drawing
     from hpcgym.schedule.result import Result
     from hpcgym.schedule.runs import Allocation
     from hpcgym.workload import Workload
@@ -118,18 +118,6 @@ def csv_row(
     }
 
 
-def draw(results: Mapping[str, Result], path: Path, *, report: bool = True) -> None:
-    """Write what the name's ending says: a page, with or without a report; a picture."""
-    from hpcgym.explore import write_page
-    from hpcgym.report import save_picture
-
-    ending = ending_of(path)
-    if ending == ".html":
-        write_page(results, path, report=report)
-    else:
-        save_picture(results, path)
-
-
 def save_schedule(name: str, result: Result, path: Path | None) -> None:
     """Write the schedule, with where it is from, and say so: as SWF, or all columns as a table.
 
@@ -204,86 +192,137 @@ def cleaning_of(workload: Workload, heading: str = "cleaning") -> list[str]:
     return [f"{heading}:", *(f"  {jobs:,} {why}" for why, jobs in workload.cleaning.items())]
 
 
-# --- The options of commands that write figures for papers ----------------------------------------
+# --- The options by which every result is printed, drawn and written -----------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What a command has found, in every form in which it can be shown.
+
+    Attributes
+    ----------
+    sheet : what people see.
+    rows : its numbers in full, as a table.
+    facts : all that there is to be told, for JSON; None: the rows.
+    record : where it is from.
+    drawings : name -> a plot of it for papers.
+    results : name -> schedule, if it is about schedules: their picture and page are their own.
+    """
+
+    sheet: Callable[[], Sheet]
+    rows: Callable[[], Iterable[Row]]
+    facts: Callable[[], Any] | None = None
+    record: Callable[[], Mapping[str, Any]]
+    drawings: Callable[[], Mapping[str, Drawing]]
+    results: Mapping[str, Result] | None = None
+
+
+def of_schedules(
+    results: Mapping[str, Result],
+    sheet: Callable[[], Sheet],
+    rows: Callable[[], Iterable[Row]],
+    facts: Callable[[], Any],
+) -> Found:
+    """Return what a command has found that is about schedules, by their names."""
+    from hpcgym.schedule.provenance import provenance_of
+
+    def drawings() -> Mapping[str, Drawing]:
+        from hpcgym.report.figures import drawings_of
+
+        return drawings_of(results)
+
+    return Found(
+        sheet=sheet, rows=rows, facts=facts, record=lambda: provenance_of(results),
+        drawings=drawings, results=results,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class FigureOptions:
-    """Where figures go, and how wide they are.
+class ResultOptions:
+    """How a result is printed, and into which files it is drawn.
 
     Output
     ------
-    figures FOLDER : Write figures for a paper, each as PDF and SVG: no titles, TrueType fonts,
-        lines that differ in grey too.
-    figures_width INCHES : Width of the figures: 3.5 is a column, 7.2 a page.
+    format table|json|csv|markdown|latex : How to print the result; numbers are in full in json and
+        csv.
+    picture FILE : Draw the result: .png, .svg or .pdf.
+    html FILE : Write a page with all tables, which can be sorted, and all pictures: .html.
+    figures FOLDER : Write each plot for a paper, a column wide, as PDF and PNG, and each table as
+        LaTeX.
     """
 
-    figures: Annotated[Path | None, WrittenFolder()] = None
-    figures_width: Annotated[float, typer.Option(min=2.5, max=12)] = 3.5  # fmt: skip
-
-    def write(self, save: Callable[[Path, float], list[Path]]) -> None:
-        """Write what a function of folder and width writes, if it is asked for, and say so."""
-        if self.figures is None:
-            return
-        with working(f"drawing into {self.figures}"):
-            files = save(self.figures, self.figures_width)
-        names = dict.fromkeys(path.stem for path in files)
-        note(f"wrote {', '.join(names)} into {self.figures}, each as PDF and SVG")
-
-
-@dataclass(frozen=True)
-class _PictureOptions:
-    """Where a picture of schedules, and a page of them, go.
-
-    Output
-    ------
-    picture FILE : Draw Gantt charts, utilization, queue and slowdowns: .png, .svg or .pdf.
-    html FILE : Write a page with all tables and pictures.
-    """
-
+    format: Format = Format.table
     picture: Annotated[Path | None, PICTURE] = None
     html: Annotated[Path | None, PAGE] = None
-
-
-@dataclass(frozen=True)
-class DrawnOptions(FigureOptions, _PictureOptions):
-    """Where all that is drawn of schedules goes."""
-
+    figures: Annotated[Path | None, WrittenFolder()] = None
     force: bool = False
 
-    def draw(self, results: Mapping[str, Result]) -> None:
-        """Draw schedules into the files that are asked for, and say so."""
-        from hpcgym.report import save_figures
-        from hpcgym.report.overview import why_no_gantts
+    def show(self, found: Found) -> None:
+        """Print a result, and write the files that are asked for."""
+        show(self.format, found.sheet, found.rows, found.facts)
+        self.write(found)
 
-        for path in filter(None, (self.picture, self.html)):
+    def write(self, found: Found) -> None:
+        """Write the files that are asked for, and say so."""
+        for path, write in ((self.picture, _write_picture), (self.html, _write_page)):
+            if path is None:
+                continue
             with working(f"drawing {path}"):
-                draw(results, path)
+                write(found, path)
             note(f"wrote {path}")
-            if missing := why_no_gantts(results):
-                note(f"{path}: {missing}")
-        self.write(partial(save_figures, results))
+            if found.results is not None:
+                from hpcgym.report.overview import why_no_gantts
+
+                if missing := why_no_gantts(found.results):
+                    note(f"{path}: {missing}")
+        if self.figures is not None:
+            with working(f"drawing into {self.figures}"):
+                files = _write_figures(found, self.figures)
+            names = ", ".join(dict.fromkeys(path.stem for path in files))
+            note(f"wrote {names} into {self.figures}: plots as PDF and PNG, tables as LaTeX")
 
 
-# --- The option of commands that write what they print as a page, too -----------------------------
+def _write_picture(found: Found, path: Path) -> None:
+    """Draw a result as one picture."""
+    from hpcgym.report.figures import save_drawings
+    from hpcgym.report.overview import save_picture
+
+    if found.results is not None:
+        save_picture(found.results, path)
+        return
+    drawings = found.drawings()
+    if not drawings:
+        raise HpcgymError(f"{path} is not written: there is nothing to draw")
+    save_drawings(drawings.values(), path, found.record())
 
 
-@dataclass(frozen=True)
-class PageOptions:
-    """Where a page goes.
+def _write_page(found: Found, path: Path) -> None:
+    """Write a result as a page."""
+    from hpcgym.report.figures import figure_of
 
-    Output
-    ------
-    html FILE : Write a page too, whose tables can be sorted: .html.
-    """
+    if found.results is not None:
+        from hpcgym.explore import write_page
 
-    html: Annotated[Path | None, Written("page", (".html",))] = None
-    force: bool = False
+        write_page(found.results, path, report=True)
+        return
+    pictures = [(figure_of(one, _PAGE_INCHES), name) for name, one in found.drawings().items()]
+    with whole_text(path) as file:
+        file.write(found.sheet().page(found.record(), pictures))
 
-    def write(self, make: Callable[[], str]) -> None:
-        """Write the page that a function returns, if one is asked for, and say so."""
-        if self.html is None:
-            return
-        with working(f"writing {self.html}"), whole_text(self.html) as file:
-            file.write(make())
-        note(f"wrote {self.html}")
+
+_PAGE_INCHES = 6.5
+
+
+def _write_figures(found: Found, folder: Path) -> list[Path]:
+    """Write each plot and each table of a result into a folder, and return the files."""
+    from hpcgym.report.cells import latex
+    from hpcgym.report.figures import write_figures
+
+    files = write_figures(found.drawings(), folder, found.record())
+    tables = found.sheet().tables
+    for place, one in enumerate(tables, 1):
+        files.append(folder / f"table{'' if len(tables) == 1 else f'-{place}'}.tex")
+        with whole_text(files[-1]) as file:
+            file.write(f"% {one.title}\n" if one.title else "")
+            file.write(latex(one.heads, one.cells, one.words))
+    return files

@@ -13,7 +13,7 @@ from hpcgym.cli import loading, names, options, output
 from hpcgym.cli.files import PRINTED, SCHEDULE
 from hpcgym.cli.groups import Several, grouped
 from hpcgym.cli.lineup import choices_of, leave_out, lineup, pair_rules, rules_of, scheduler_names
-from hpcgym.cli.tables import Format, Sheet, of_results, show
+from hpcgym.cli.tables import Format, Sheet, of_results
 from hpcgym.errors import ApartError, HpcgymError, reworded
 from hpcgym.files.recorded import KEY
 from hpcgym.naming import duration
@@ -182,9 +182,8 @@ class Simulation:
 def simulate(
     *,
     simulation: Simulation,
-    format: Format = Format.table,
     output_file: Annotated[Path | None, typer.Option("--output"), SCHEDULE] = None,
-    drawn: output.DrawnOptions,
+    how: output.ResultOptions,
 ) -> None:
     """Simulate one scheduler or dispatcher on a workload and print its metrics.
 
@@ -220,15 +219,10 @@ def simulate(
 
     row = simulation.row()
     name, where, result = row
-    drawn.draw({name: result})
-    if output_file == PRINTED:
-        output.print_schedule(result, as_json=format is Format.json)
-        return
-    output.save_schedule(name, result, output_file)
     past = past_of(row)
     told = {} if past is None else {past.name: output.result_facts(past.name, past.result)}
-    show(
-        format,
+    found = output.of_schedules(
+        {name: result},
         lambda: _sheet(row, past, told_apart(simulation.scheduler, row, past)),
         lambda: [one.columns() for one in (row, past) if one is not None],
         lambda: {
@@ -238,6 +232,12 @@ def simulate(
             KEY: provenance_of({name: result}),
         },
     )
+    if output_file == PRINTED:
+        output.print_schedule(result, as_json=how.format is Format.json)
+        how.write(found)
+        return
+    output.save_schedule(name, result, output_file)
+    how.show(found)
 
 
 def _sheet(row: Row, past: Row | None, below: Sequence[str]) -> Sheet:
@@ -347,8 +347,7 @@ class Comparison:
 def compare(
     *,
     comparison: Comparison,
-    format: Format = Format.table,
-    drawn: output.DrawnOptions,
+    how: output.ResultOptions,
 ) -> None:
     """Simulate several schedulers or dispatchers and mark the best of each metric.
 
@@ -364,20 +363,20 @@ def compare(
     hpcgym compare lublin:jobs=10000,load=0.9 --format csv > six.csv
     hpcgym compare KTH-SP2 --policy saf --policy 'wait - area' --estimate requested --estimate ave2
     hpcgym compare KTH-SP2 --processors 100 --processors 128 --scheduler easy,saf --picture s.png
-    hpcgym compare KTH-SP2 --scheduler easy,saf --figures figures --figures-width 7.2
+    hpcgym compare KTH-SP2 --scheduler easy,saf --figures figures
     hpcgym compare eurora:jobs=200 --cluster eurora --scheduler easy,prb,sdprb,pcp20
     hpcgym compare codes:jobs=500,processes=256 --cluster 100x2x24 --speedups generated
     """
     rows = comparison.rows()
-    drawn.draw({row.label: row.result for row in rows})
     past = past_of(rows[0])
     told = rows if past is None else [*rows, past]
-    show(
-        format,
+    found = output.of_schedules(
+        {row.label: row.result for row in rows},
         lambda: _compared(rows, past),
         lambda: [row.columns() for row in told],
         lambda: _facts(rows, past),
     )
+    how.show(found)
 
 
 def _facts(rows: Sequence[Row], past: Row | None) -> dict[str, Any]:

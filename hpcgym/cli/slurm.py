@@ -45,10 +45,9 @@ def replay(
     quota: str | None = None,
     maintenance: str | None = None,
     reading: loading.PeriodReading,
-    format: Format = Format.table,
     output_file: Annotated[Path | None, typer.Option("--output"), SCHEDULE] = None,
     jobs: Annotated[Path | None, Written("comparison", (".csv", ".json"))] = None,
-    force: bool = False,
+    how: output.ResultOptions,
 ) -> None:
     """Run a workload on an unmodified Slurm, and compare its schedule with the simulated one.
 
@@ -119,11 +118,13 @@ def replay(
             KEY: _record(found),
         }
 
-    show(
-        format,
-        lambda: _replayed(found),
-        lambda: [output.csv_row(r.workload, cluster, name, r) for name, r in results.items()],
-        facts,
+    how.show(
+        output.of_schedules(
+            results,
+            lambda: _replayed(found),
+            lambda: [output.csv_row(r.workload, cluster, name, r) for name, r in results.items()],
+            facts,
+        )
     )
 
 

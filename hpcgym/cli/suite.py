@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hpcgym.cli import output
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.running import ExplainedCommand, group_of, note
 from hpcgym.cli.tables import Format, Sheet, Table, of_rows, show
@@ -15,6 +16,8 @@ from hpcgym.progress import counting
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from hpcgym.report.figures import Drawing
 
 suite = group_of("suite")
 
@@ -112,7 +115,8 @@ def run_agent(
 def report_submissions(
     folders: list[Path],
     by: By = By.task,
-    format: Format = Format.table,
+    *,
+    how: output.ResultOptions,
 ) -> None:
     """Compare submissions task by task; each is verified again.
 
@@ -144,11 +148,43 @@ def report_submissions(
     records: list[dict[Any, Any]] = rows.to_dict("records")
     if not records:
         note("these are logs that do not count; --by log shows them")
-    show(format, lambda: _sheet(records, rows), lambda: records, board.facts)
+    how.show(
+        output.Found(
+            sheet=lambda: _sheet(records, rows),
+            rows=lambda: records,
+            facts=board.facts,
+            record=_record,
+            drawings=lambda: _drawings(records),
+        )
+    )
     for agent, proof in board.failed:
         note(f"{agent}: {proof.task} on {proof.log} is not verified: {proof.text}")
     if board.failed:
         raise typer.Exit(1)
+
+
+def _record() -> dict[str, Any]:
+    """Return where a report is from."""
+    from hpcgym.schedule.provenance import provenance_of_workloads
+
+    return provenance_of_workloads([])
+
+
+def _drawings(records: list[dict[Any, Any]]) -> dict[str, Drawing]:
+    """Return the scores of each task with their intervals."""
+    from hpcgym.report.figures import of_means
+
+    found = {}
+    for task in dict.fromkeys(row["task"] for row in records):
+        means = {
+            f"{row['agent']}, {row['log']}" if "log" in row else row["agent"]: (
+                row["score"], row["score_low"], row["score_high"],
+            )
+            for row in records
+            if row["task"] == task
+        }  # fmt: skip
+        found[f"score-{task}"] = of_means(means, f"score in {task}: log(EASY / agent)", 0)
+    return found
 
 
 def _facts(task: Any) -> dict[str, Any]:

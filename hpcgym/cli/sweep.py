@@ -12,7 +12,6 @@ import typer
 from hpcgym.cli import options, output
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.means import Asked, means_of
-from hpcgym.cli.output import FigureOptions
 from hpcgym.cli.running import ExplainedCommand, group_of, note
 from hpcgym.cli.tables import Format, Sheet, show
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
@@ -20,17 +19,16 @@ from hpcgym.progress import measuring
 from hpcgym.study.sweep import OF_GROUPS, OF_JOBS
 
 if TYPE_CHECKING:
-    pass
+    from hpcgym.report.figures import Drawing
 
 
-# --- What a sweep has found, as figures -----------------------------------------------------------
+# --- What a sweep has found, as plots -----------------------------------------------------------
 
 
-def save_of_slices(folder: Path, asked: Asked, where: Path, width: float) -> list[Path]:
-    """Write a profile of each metric that is asked for, over all simulations."""
-    from hpcgym.report.overview import write_figures
+def _profiles(folder: Path, asked: Asked) -> dict[str, Drawing]:
+    """Return a performance profile of each metric that is asked for, over all simulations."""
     from hpcgym.study import read_table
-    from hpcgym.study.evaluation.figures import slice_figures
+    from hpcgym.study.evaluation.figures import profiles
 
     rows = read_table(folder)
     jobs = [name for name in (*OF_GROUPS, *OF_JOBS) if name in rows]
@@ -46,9 +44,7 @@ def save_of_slices(folder: Path, asked: Asked, where: Path, width: float) -> lis
                 " others not all schedulers have a value",
                 HpcgymWarning,
             )
-    record = _record(folder)
-    drawn = slice_figures(grids, {one.name: one for one in chosen}, width)
-    return write_figures(drawn, where, lambda _: record)
+    return profiles(grids, {one.name: one for one in chosen})
 
 
 def _record(folder: Path) -> dict[str, Any]:
@@ -257,9 +253,7 @@ def table(
     *,
     folder: Path,
     asked: Asked,
-    format: Format = Format.table,
-    page: output.PageOptions,
-    paper: FigureOptions,
+    how: output.ResultOptions,
 ) -> None:
     """Print what a sweep has found so far.
 
@@ -290,9 +284,16 @@ def table(
     if found.done < found.tasks:
         note(f"{found.done:,} of {found.tasks:,} tasks are done: hpcgym sweep status {folder}")
     means = means_of(rows, next(iter(read_manifest(folder)["schedulers"])), asked, above)
-    page.write(lambda: means.sheet.page(_record(folder)))
-    paper.write(lambda where, width: save_of_slices(folder, asked, where, width))
-    means.show(format)
+    how.show(
+        output.Found(
+            sheet=lambda: means.sheet,
+            rows=lambda: means.rows,
+            record=lambda: _record(folder),
+            drawings=lambda: _profiles(folder, asked),
+        )
+    )
+    if how.format in (Format.json, Format.csv) and means.few:  # others have it
+        note(means.few)
 
 
 _SHOWN = 5  # failures

@@ -101,11 +101,14 @@ class Sheet:
         for line in self.below:
             sys.stderr.write(f"{line}\n")
 
-    def page(self, record: Mapping[str, Any]) -> str:
-        """Return it as a page whose tables can be sorted, with where it is from."""
+    def page(self, record: Mapping[str, Any], pictures: Iterable[tuple[Any, str]] = ()) -> str:
+        """Return it as a page whose tables can be sorted, with where it is from.
+
+        ``pictures`` : figures of matplotlib, and what each is called.
+        """
         from html import escape
 
-        from hpcgym.explore.document import Cell, paragraphs, sheet, table
+        from hpcgym.explore.document import Cell, paragraphs, picture, sheet, table
 
         parts = []
         for one in self.tables:
@@ -117,7 +120,8 @@ class Sheet:
             parts.append(
                 table(one.heads, rows, words=range(one.words), sortable=True, caption=caption)
             )
-        title, *more = self.above
+        parts += [picture(figure, name) for figure, name in pictures]
+        title, *more = self.above or [next((one.title for one in self.tables), "")]
         return sheet(title, more, "\n".join([*parts, paragraphs(self.below)]), record)
 
 

@@ -17,6 +17,7 @@ from hpcgym.naming import counted
 from hpcgym.progress import working
 
 if TYPE_CHECKING:
+    from hpcgym.report.figures import Drawing
     from hpcgym.workload import Workload
     from hpcgym.workload.archive import Trace
 
@@ -98,6 +99,22 @@ def _tables(facts: Mapping[str, Any]) -> Iterator[Table]:
             yield Table((title, "jobs", "of processor time"), rows)
 
 
+def _drawings(facts: Mapping[str, Any]) -> dict[str, Drawing]:
+    """Return how wide jobs are, and when they were submitted."""
+    from hpcgym.report.figures import of_shares
+
+    widths = {
+        str(one["processors"]): {"jobs": 100 * one["jobs"]} for one in facts["widths"]["classes"]
+    }
+    found = {"processors": of_shares(widths, "% of jobs, by their processors")}
+    if facts["arrivals"] is not None:
+        hours = {f"{hour} h": jobs for hour, jobs in enumerate(facts["arrivals"]["hours"])}
+        for name, jobs in (("hour", hours), ("weekday", facts["arrivals"]["weekdays"])):
+            rows = {str(one): {"jobs": float(number)} for one, number in jobs.items()}
+            found[f"{name}s"] = of_shares(rows, f"submitted jobs, by {name}")
+    return found
+
+
 def _percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f} %"
 
@@ -145,7 +162,7 @@ def show_trace(
     workload: str,
     *,
     reading: loading.MachineReading,
-    format: Format = Format.table,
+    how: output.ResultOptions,
 ) -> None:
     """Show what a trace, or a log of your own, is like: its machine, load, jobs and users.
 
@@ -161,6 +178,7 @@ def show_trace(
     hpcgym traces show KTH-SP2
     hpcgym traces show jobs.txt --tz Europe/Berlin
     """
+    from hpcgym.schedule.provenance import provenance_of_workloads
     from hpcgym.workload.archive import find_own, is_trace
     from hpcgym.workload.io.files import sha256_of
 
@@ -178,11 +196,14 @@ def show_trace(
         return Sheet([*lines, *found.above], found.tables)
 
     single = (str, int, float, type(None))
-    show(
-        format,
-        sheet,
-        lambda: [{**facts, **{k: v for k, v in told.items() if isinstance(v, single)}}],
-        lambda: {**facts, **told},
+    how.show(
+        output.Found(
+            sheet=sheet,
+            rows=lambda: [{**facts, **{k: v for k, v in told.items() if isinstance(v, single)}}],
+            facts=lambda: {**facts, **told},
+            record=lambda: provenance_of_workloads([jobs] if told else []),
+            drawings=lambda: _drawings(told) if told else {},
+        )
     )
 
 

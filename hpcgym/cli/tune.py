@@ -7,18 +7,21 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli import loading, names, options
+from hpcgym.cli import loading, names, options, output
 from hpcgym.cli.files import as_given
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.loading import PoolReading, simulating
 from hpcgym.cli.running import note
-from hpcgym.cli.tables import Format, Sheet, of_frame, rows_of, show
+from hpcgym.cli.tables import Sheet, of_frame, rows_of
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.recorded import KEY, write_beside
+
+if TYPE_CHECKING:
+    from hpcgym.report.figures import Drawing
 
 # --- ``hpcgym tune``: a scheduler for one's own log -----------------------------------------------
 
@@ -151,7 +154,7 @@ def tune(
     shared: _Shared,
     reading: PoolReading,
     executor: options.ExecutorOptions,
-    format: Format = Format.table,
+    how: output.ResultOptions,
 ) -> None:
     """Search for the scheduler that serves your log best, and judge it on weeks not searched on.
 
@@ -195,7 +198,7 @@ def tune(
     plan = Plan(_space(search, shared.speedups is not None), **searched.given())
     sharing = shared.read(reading.processors)
     again = simulating(as_given(workload).replace("standard input", "-"), reading)
-    _check_folder(folder)
+    _check_folder(folder, how.force)
     where: dict[str, Any] = {}
     if sharing is not None:
         where = {"cluster": sharing.machine, "speedups": sharing.speedups}
@@ -217,21 +220,33 @@ def tune(
     record = provenance_of_workloads([log])
     write_beside(files[0], record)
     rows = [{"workload": log.name, **row} for row in rows_of(tuned.board.reset_index())]
-    show(
-        format,
-        lambda: Sheet(
-            [],
-            [
-                of_frame(_board(tuned), f"{log.name}: the later part"),
-                of_frame(tuned.ablation, f"{log.name}: parts given up, the least loss first"),
-            ],
-        ),
-        lambda: rows,
-        lambda: {"rows": rows, KEY: record},
+    how.show(
+        output.Found(
+            sheet=lambda: Sheet(
+                [],
+                [
+                    of_frame(_board(tuned), f"{log.name}: the later part"),
+                    of_frame(tuned.ablation, f"{log.name}: parts given up, the least loss first"),
+                ],
+            ),
+            rows=lambda: rows,
+            facts=lambda: {"rows": rows, KEY: record},
+            record=lambda: record,
+            drawings=lambda: _drawings(tuned),
+        )
     )
     note(tuned.verdict)
     note(f"wrote {', '.join(path.name for path in files)} into {folder}")
     note(f"{' '.join(again)}{shared.words} --scheduler {files[0]} simulates it")
+
+
+def _drawings(tuned: Any) -> dict[str, Drawing]:
+    """Return how far the tuned scheduler is from each other one."""
+    from hpcgym.report.figures import of_means
+
+    columns = tuned.board[["tuned_percent", "low", "high"]].iloc[1:]
+    means = {str(name): tuple(row) for name, row in zip(columns.index, columns.values, strict=True)}
+    return {"tuned": of_means(means, f"{tuned.objective} of tuned against it (%)", 0)}
 
 
 def _board(tuned: Any) -> Any:
@@ -246,12 +261,12 @@ def _board(tuned: Any) -> Any:
     return board.rename(columns=names).reset_index()
 
 
-def _check_folder(folder: Path) -> None:
+def _check_folder(folder: Path, force: bool) -> None:
     """Say before the search what is wrong with the folder that its results go to."""
     from hpcgym.report.canvas import require_matplotlib
 
     path = folder / "scheduler.toml"
-    if path.exists():
+    if path.exists() and not force:
         raise HpcgymError(f"{path} is there already: choose another folder (--output)")
     if folder.exists() and not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise HpcgymError(f"{folder} is a file, or not yours; --output names a folder")

@@ -212,6 +212,8 @@ def again(arguments: Sequence[str], ending: str, workload: str | None, into: Pat
         *most, last = _COMMANDS
         known = f"{', '.join(most)} and {last}"
         raise HpcgymError(f"hpcgym {name} wrote it, and only files of {known} can be verified")
+    from hpcgym.report.figures import SUFFIXES
+
     command, read = _COMMANDS[name], {}
     folder = Path(tempfile.mkdtemp(dir=into))
 
@@ -224,7 +226,7 @@ def again(arguments: Sequence[str], ending: str, workload: str | None, into: Pat
         writes = printed
         for name, mark in marks_of(command).items():
             path = Path(values[name] or "")
-            endings = (".pdf", ".svg") if isinstance(mark, WrittenFolder) else (ending_of(path),)
+            endings = SUFFIXES if isinstance(mark, WrittenFolder) else (ending_of(path),)
             values[name] = folder / name / path.name if path.name and ending in endings else None
             if values[name] is not None:
                 values[name].parent.mkdir()

@@ -1,8 +1,8 @@
 from .distribution import draw_bsld as draw_bsld
 from .distribution import draw_job_speedups as draw_job_speedups
 from .distribution import draw_speedups as draw_speedups
+from .figures import save_figures as save_figures
 from .gantt import draw_gantt as draw_gantt
-from .overview import save_figures as save_figures
 from .overview import save_picture as save_picture
 from .tables import metrics_table as metrics_table
 from .timeline import draw_power as draw_power

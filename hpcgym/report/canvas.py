@@ -69,7 +69,7 @@ def unit_of(seconds: float) -> tuple[int, str]:
     return next((unit for unit in UNITS if seconds >= 2 * unit[0]), UNITS[-1])
 
 
-def new_figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float, dpi: int = 150) -> Figure:
     """Return an empty figure of a size in inches, drawn without display and without pyplot.
 
     Its PDF and PostScript files embed TrueType fonts, not Type 3, which journals refuse.
@@ -81,7 +81,7 @@ def new_figure(width: float, height: float) -> Figure:
     require_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    figure = _embedding()(figsize=(width, height), dpi=150, layout="constrained", facecolor="white")
+    figure = _embedding()(figsize=(width, height), dpi=dpi, layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
     return figure
 
@@ -249,6 +249,128 @@ def legend_above(axes: Axes, names: Sequence[str], **options: Any) -> int:
     rows = -(-len(names) // columns)
     filled = (names[at : at + rows] for at in range(0, len(names), rows))
     return max(sum(name.count("\n") + 1 for name in column) for column in filled)
+
+
+def labelled(axes: Axes) -> list[Any]:
+    """Return the lines of axes that have a name."""
+    return [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
+
+
+# in points
+_SPACING = 1  # between the places at which lines are looked at
+_AWAY = (2, 9, 18, 27)  # between a line and its name, tried in turn
+_FAR = 14  # farther from other lines is no better
+
+
+def label_curves(axes: Axes) -> bool:
+    """Write the name of each line beside it, in its colour, clear of all lines and other names.
+
+    If there is room only farther away, a thin line leads from the name to the curve.
+
+    Returns
+    -------
+    Whether there was room for all names; if not, none is written.
+    """
+    figure = figure_of(axes)
+    figure.draw_without_rendering()  # places are known then
+    frame, lines = axes.get_window_extent(), labelled(axes)
+    points = {line: _pixels(axes, line) for line in axes.get_lines()}
+    every = np.concatenate([*points.values()])
+    taken: list[NDArray[np.float64]] = []
+    texts: list[Any] = []
+    for line in lines:
+        others = [places for one, places in points.items() if one in lines and one is not line]
+        text = axes.text(
+            0, 0, str(line.get_label()), fontsize=7, color=line.get_color(), parse_math=False,
+            transform=axes.transAxes, ha="left", va="bottom", in_layout=False,
+        )  # fmt: skip
+        texts.append(text)
+        extent = text.get_window_extent()
+        size = np.array([extent.width, extent.height])
+        apart, point = np.concatenate(others or [every[:0]]), figure.dpi / 72
+        for away in _AWAY:
+            own = points[line]
+            low, high = np.array(frame.min) + 2 * point, np.array(frame.max) - 2 * point
+            own = own[((own > low) & (own < high)).all(axis=1)]
+            nearest = away * point if away == _AWAY[0] else 0.0
+            found = _place_of(
+                own, apart, every, taken, size, frame, away * point, nearest, _FAR * point
+            )
+            if found is not None:
+                break
+        else:
+            for one in texts:
+                one.remove()
+            return False
+        place, end = found
+        taken.append(np.concatenate([place, place + size]))
+        inverted = axes.transAxes.inverted()
+        text.set_position(tuple(inverted.transform(place)))
+        if away > _AWAY[0]:
+            begin = np.clip(end, place, place + size)
+            leader = axes.plot(
+                *inverted.transform([begin, end]).T, color=line.get_color(), linewidth=0.5,
+                transform=axes.transAxes, label="_leader",
+            )  # fmt: skip
+            texts += leader
+    return True
+
+
+def _pixels(axes: Axes, line: Any) -> NDArray[np.float64]:
+    """Return points along a line, (n, 2) pixels, that are close to each other and inside axes."""
+    step = _SPACING * figure_of(axes).dpi / 72
+    data = np.asarray(line.get_xydata(), dtype=np.float64)
+    if line.get_drawstyle() == "steps-post":
+        data = np.stack([np.repeat(data[:, 0], 2)[1:], np.repeat(data[:, 1], 2)[:-1]], axis=1)
+    with np.errstate(all="ignore"):
+        places = np.asarray(axes.transData.transform(data))
+    places = places[np.isfinite(places).all(axis=1)]
+    if len(places) > 1:
+        far = np.concatenate([[0], np.hypot(*np.diff(places, axis=0).T).cumsum()])
+        at = np.linspace(0, far[-1], max(int(far[-1] / step), 2))
+        places = np.stack([np.interp(at, far, one) for one in places.T], axis=1)
+    frame = axes.get_window_extent()
+    within = ((places >= frame.min) & (places <= frame.max)).all(axis=1)
+    return np.asarray(places[within])
+
+
+def _place_of(
+    own: NDArray[np.float64],
+    others: NDArray[np.float64],
+    every: NDArray[np.float64],
+    taken: Sequence[NDArray[np.float64]],
+    size: NDArray[np.float64],
+    frame: Any,
+    away: float,
+    nearest: float,
+    far: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Return the lower left corner of a name beside its line, and where on the line; or None.
+
+    It is farther from other lines than ``nearest``, as far as it can be up to ``far``. All are
+    pixels.
+    """
+    sides = np.array([(0, 0), (-1, 0), (0, -1), (-1, -1)])
+    pads = away * (1 + 2 * sides)
+    corners = (own[:, None] + (sides * size + pads)[None]).reshape(-1, 2)
+    on_line = np.repeat(own, len(sides), axis=0)
+    ends = corners + size
+    free = ((corners >= frame.min) & (ends <= frame.max)).all(axis=1)
+    for box in taken:
+        free &= (ends < box[:2]).any(axis=1) | (corners > box[2:]).any(axis=1)
+    corners, ends, on_line = corners[free], ends[free], on_line[free]
+    inside = (every[None] > corners[:, None] - 1) & (every[None] < ends[:, None] + 1)
+    clear = ~inside.all(axis=2).any(axis=1)
+    corners, on_line = corners[clear], on_line[clear]
+    if not len(corners):
+        return None
+    beside = np.abs(corners[:, None] + size / 2 - others[None]) - size / 2  # of a box and a point
+    distance = np.hypot(*np.moveaxis(beside.clip(min=0), 2, 0)).min(axis=1, initial=np.inf)
+    if distance.max() <= nearest:  # it might be read as the name of another line
+        return None
+    gap = np.linalg.norm(on_line[:, None] - others[None], axis=2).min(axis=1, initial=np.inf)
+    best = np.argmax(distance.clip(max=far) + gap.clip(max=far))
+    return corners[best], on_line[best]
 
 
 def headed(axes: Axes, heading: str, note: str = "") -> Axes:

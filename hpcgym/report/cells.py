@@ -60,11 +60,30 @@ _ESCAPES = {
 _MINUS = re.compile(r"(?<![\w.,-])-(?=\d)")
 
 
+#: Columns of a table in LaTeX: more do not fit into a column of a page.
+MOST_COLUMNS = 7
+
+
 def latex(heading: Sequence[str], rows: Rows, words: int = 1) -> str:
     """Return rows as LaTeX's ``tabular`` with booktabs, the best bold.
 
-    The first ``words`` columns are to the left, the others, which are numbers, to the right.
+    The first ``words`` columns are to the left, the others, which are numbers, to the right. More
+    than seven columns become several tables, each with the words in front; a comment says so.
     """
+    room = max(MOST_COLUMNS - words, 1)
+    parts = [range(at, min(at + room, len(heading))) for at in range(words, len(heading), room)]
+    tables = []
+    for place, numbers in enumerate(parts or [range(0)], 1):
+        columns = [*range(words), *numbers]
+        told = [f"% part {place} of {len(parts)}: {len(heading)} columns do not fit into one table"]
+        cells = [[row[column] for column in columns] for row in rows]
+        some = [heading[column] for column in columns]
+        tables.append("\n".join([*(told if len(parts) > 1 else ()), _tabular(some, cells, words)]))
+    return "\n".join(tables)
+
+
+def _tabular(heading: Sequence[str], rows: Rows, words: int) -> str:
+    """Return one table."""
     lines = []
     for row in rows:
         cells = [rf"\textbf{{{_escaped(text)}}}" if top else _escaped(text) for text, top in row]
@@ -72,9 +91,18 @@ def latex(heading: Sequence[str], rows: Rows, words: int = 1) -> str:
         lines.append(" & ".join(cells) + r" \\")
     sides = "l" * words + "r" * (len(heading) - words)
     begin = rf"\begin{{tabular}}{{{sides}}}  % needs \usepackage{{booktabs}}"
-    titles = " & ".join(map(_escaped, heading)) + r" \\"
-    parts = [begin, r"\toprule", titles, r"\midrule", *lines, r"\bottomrule", r"\end{tabular}", ""]
-    return "\n".join(parts)
+    titles = [*map(_escaped, heading[:words]), *map(_narrow, heading[words:])]
+    end = [r"\bottomrule", r"\end{tabular}", ""]
+    return "\n".join([begin, r"\toprule", " & ".join(titles) + r" \\", r"\midrule", *lines, *end])
+
+
+def _narrow(heading: str) -> str:
+    """Return the heading of numbers in two lines, if it is broken somewhere."""
+    if " " not in heading:
+        return _escaped(heading)
+    lines = [_escaped(line) for line in two_lines(heading).split("\n") if line]
+    broken = r" \\ ".join(lines)
+    return rf"\shortstack[r]{{{broken}}}"
 
 
 def _escaped(text: str) -> str:

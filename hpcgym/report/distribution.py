@@ -95,6 +95,7 @@ def _scale(axes: Axes, parts: Mapping[str, Result]) -> None:
 _MOST_NUMBERS = 40  # codes; with more the cells are too small for numbers
 _INCHES_A_CODE, _LEAST_CODES = 0.27, 17  # with fewer the cells are larger
 _INCHES_A_LETTER = 0.06  # of 7 points
+_NUMBER_INCHES = 0.2  # cells that are narrower have none
 _LEAST_SPAN = 0.01  # of the colours, about 1
 
 
@@ -125,7 +126,8 @@ def draw_speedups(heatmap: Heatmap, axes: Axes | None = None) -> Axes:
         bad=canvas.LIGHT_GREY
     )
     cells = axes.imshow(speedup, cmap=colours, norm=CenteredNorm(1, span))
-    if len(heatmap) <= _MOST_NUMBERS:
+    wide = canvas.figure_of(axes).get_figwidth()
+    if len(heatmap) <= _MOST_NUMBERS and (wide - room - 1) / len(heatmap) > _NUMBER_INCHES:
         size = min(5.5 * max(_LEAST_CODES / len(heatmap), 1), 9)
         for row, column in known:
             value = speedup[row, column]
@@ -141,12 +143,13 @@ def draw_speedups(heatmap: Heatmap, axes: Axes | None = None) -> Axes:
     axes.set_ylabel("speedup of", fontsize=9)
     bar = canvas.figure_of(axes).colorbar(cells, ax=axes, fraction=0.04, pad=0.02)
     bar.ax.tick_params(labelsize=8)
-    bar.set_label("compact run time / run time side by side", fontsize=9)
+    if wide >= _WIDE_INCHES:
+        bar.set_label("compact run time / run time side by side", fontsize=9)
     note = f"{Path(heatmap.source).name} · {len(heatmap)} codes"
     if heatmap.unknown:
         note += f" · {heatmap.unknown} of {speedup.size} pairs not measured (grey)"
     mean = f": mean {heatmap.mean_speedup:.3f}" if known else ""
-    canvas.title(axes, f"Speedups side by side{mean}", note)
+    canvas.title(axes, f"Speedups side by side{mean}", note if wide >= _WIDE_INCHES else "")
     return axes
 
 
@@ -155,6 +158,7 @@ def draw_speedups(heatmap: Heatmap, axes: Axes | None = None) -> Axes:
 #: So many codes have boxes, those with most jobs.
 MOST_CODES = 40
 _ROW_INCHES, _FRAME_INCHES = 0.24, 1.3
+_WIDE_INCHES = 6  # narrower figures have no room for words beside boxes
 
 Groups = dict[str, NDArray[np.float64]]
 
@@ -235,11 +239,13 @@ def _draw_boxes(axes: Axes, groups: Groups) -> None:
     )  # fmt: skip
     axes.axvline(1, color=canvas.BLACK, linewidth=0.8, linestyle=":", zorder=0.9)
     _name_rows(axes, list(groups))
-    right = axes.secondary_yaxis("right")
-    right.set_yticks(range(len(groups)), [_in_words(values) for values in groups.values()])
-    right.tick_params(length=0, labelsize=8, labelcolor=canvas.DARK_GREY)
-    right.spines.right.set_visible(False)
-    axes.set_xlabel("job speedup: run time compact / run time")
+    axes.set_xlabel("job speedup")
+    if canvas.figure_of(axes).get_figwidth() >= _WIDE_INCHES:
+        axes.set_xlabel("job speedup: run time compact / run time")
+        right = axes.secondary_yaxis("right")
+        right.set_yticks(range(len(groups)), [_in_words(values) for values in groups.values()])
+        right.tick_params(length=0, labelsize=8, labelcolor=canvas.DARK_GREY)
+        right.spines.right.set_visible(False)
     canvas.plain(axes, grid="x")
     axes.tick_params(left=False)
 

@@ -1,4 +1,4 @@
-"""One picture of everything, and figures for a paper."""
+"""One picture of everything."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcgym.baselines.labels import describe
-from hpcgym.errors import HpcgymError, check_choice
-from hpcgym.files.writing import writing
 from hpcgym.report import canvas, distribution, tables
 from hpcgym.report.gantt import gantt_inches, gantt_on, gantt_time
 from hpcgym.report.timeline import CURVES, curve_on
@@ -25,143 +23,10 @@ if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
 
 
-# --- Figures for papers ---------------------------------------------------------------------------
-
-#: Formats of each figure: LaTeX takes the first, word processors and pages the other.
-SUFFIXES = (".pdf", ".svg")
-#: Widths [inches]: a column of most journals, and what a page has at most.
-COLUMN_INCHES, MOST_INCHES = 3.5, 12.0
-#: Letters in narrower figures leave no room for what is drawn.
-LEAST_INCHES = 2.5
-_LINES_OF_NAMES = 4
-_INCHES = 2.4  # of what is drawn, without a legend above it
+# --- One picture of everything --------------------------------------------------------------------
 
 #: Draws on axes.
 Draw = Callable[["Axes"], Any]
-
-
-def save_figures(
-    results: tables.Results, folder: str | os.PathLike[str], width: float = COLUMN_INCHES
-) -> list[Path]:
-    """Write each figure of one or several schedules of a workload as PDF and as SVG.
-
-    They are ``slowdown`` (:func:`~hpcgym.report.draw_bsld`), ``utilization``, ``queue`` and, where
-    jobs share nodes, ``job-speedups``. They have no title: papers have captions. Long names of
-    schedulers take several lines, and lack their middle if they need more. Fonts are
-    TrueType, lines differ in grey too. Their metadata say where they are from.
-
-    Parameters
-    ----------
-    results : a result, a sequence of them, or scheduler name -> result.
-    folder : to write into; it is made if need be, and files of these names are replaced.
-    width : of a figure [inches], from 2.5 to 12.
-
-    Returns
-    -------
-    The files, in the order above.
-
-    Raises
-    ------
-    HpcgymError : another width, no jobs, a file that cannot be written, or matplotlib is missing.
-    """
-    parts = tables.drawable(results)
-    drawn = {name: draw_figure(parts, name, width) for name in _draws_of(parts)}
-    record = provenance_of(parts)
-    return write_figures(drawn, folder, lambda name: record | _told(name, width))
-
-
-def draw_figure(results: tables.Results, name: str, width: float = COLUMN_INCHES) -> Figure:
-    """Return one of the figures that :func:`save_figures` writes.
-
-    Raises
-    ------
-    HpcgymError : another name, or what that function raises.
-    """
-    given = tables.drawable(results)
-    # at rows there is room for few letters; a legend has names over some lines
-    short = canvas.shortened(given, width if name == "job-speedups" else _LINES_OF_NAMES * width)
-    parts = {short[name]: result for name, result in given.items()}
-    draws = _draws_of(parts)
-    check_choice("figure", name, draws)
-    inches = distribution.boxes_inches(parts) if name == "job-speedups" else _INCHES
-    return bare_figure(draws[name], width, inches)
-
-
-def _told(name: str, width: float) -> dict[str, Any]:
-    """Return what a record tells of a figure, so that it can be drawn again."""
-    return {"figure": {"name": name, "width": width}}
-
-
-def bare_figure(draw: Draw, width: float, inches: float = _INCHES) -> Figure:
-    """Return a figure without a title, ``inches`` high and as much more as its legend needs.
-
-    Raises
-    ------
-    HpcgymError : a width that figures cannot have.
-    """
-    if not LEAST_INCHES <= width <= MOST_INCHES:
-        raise HpcgymError(
-            f"figures are from {LEAST_INCHES:g} to {MOST_INCHES:g} inches wide, not {width:g}"
-        )
-    figure = canvas.new_figure(width, inches)
-    axes = figure.add_subplot()
-    draw(axes)
-    axes.set_title("", loc="left")
-    legend = axes.get_legend()
-    if legend is not None:
-        figure.draw_without_rendering()
-        figure.set_figheight(inches + legend.get_window_extent().height / figure.dpi)
-    return figure
-
-
-def write_figures(
-    figures: Mapping[str, Figure],
-    folder: str | os.PathLike[str],
-    record: Callable[[str], Mapping[str, Any]],
-) -> list[Path]:
-    """Write figures by their names in each of the formats, and return the files.
-
-    Parameters
-    ----------
-    record : returns where the figure of a name is from.
-
-    Raises
-    ------
-    HpcgymError : a file, or the folder, cannot be written.
-    """
-    folder = Path(folder)
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    found = []
-    for name, figure in figures.items():
-        for suffix in SUFFIXES:
-            found.append(folder / f"{name}{suffix}")
-            canvas.save_figure(figure, found[-1], suffix, record(name))
-    return found
-
-
-def _draws_of(parts: Mapping[str, Result]) -> dict[str, Draw]:
-    """Return what draws each figure there is of these results, by its name."""
-    time = canvas.time_axis(parts)
-    found: dict[str, Draw] = {
-        "slowdown": partial(_slowdown, parts=parts),
-        **{name: partial(curve_on, name=name, parts=parts, time=time) for name in CURVES},
-    }
-    if distribution.has_speedups(parts):
-        found["job-speedups"] = partial(distribution.draw_job_speedups, parts)
-    return found
-
-
-def _slowdown(axes: Axes, parts: Mapping[str, Result]) -> None:
-    """Draw slowdowns with the legend above the curves, which fill a narrow figure."""
-    distribution.bsld_on(axes, parts)
-    axes.plot([], [], "o", color=canvas.DARK_GREY, markersize=6, label="means")
-    _, names = axes.get_legend_handles_labels()
-    canvas.legend_above(axes, names)
-
-
-# --- One picture of everything --------------------------------------------------------------------
-
 #: Up to so many schedulers have a Gantt chart; of more, none could be read.
 MOST_GANTTS = 3
 #: Of a table: the texts of each, and whether it is the best of its column.

@@ -6,6 +6,7 @@ import pytest
 from commands import line, succeed
 
 from hpcgym.files.recorded import record_of_file
+from hpcgym.report.figures import SUFFIXES
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 
@@ -20,16 +21,16 @@ def test_figures_are_written_once_and_verify(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    options = ["--figures", "paper", "--figures-width", "7.2"]
+    options = ["--figures", "paper"]
     said = succeed(*command, *options).stderr
-    assert "wrote slowdown, utilization, queue into paper" in said
-    assert len(list(Path("paper").iterdir())) == 6
-    checked = succeed("verify", "paper/queue.pdf", "paper/slowdown.svg")
-    assert checked.stdout == "paper/queue.pdf: equal\npaper/slowdown.svg: equal\n"
-    before = Path("paper/queue.svg").stat().st_ino
+    assert "wrote slowdown, utilization, queue, table into paper" in said
+    assert len(list(Path("paper").iterdir())) == 7
+    checked = succeed("verify", "paper/queue.pdf", "paper/slowdown.png")
+    assert checked.stdout == "paper/queue.pdf: equal\npaper/slowdown.png: equal\n"
+    before = Path("paper/queue.png").stat().st_ino
     refused = line(*command, *options)
     assert "paper has files in it already: --force writes beside and over them" in refused
-    assert Path("paper/queue.svg").stat().st_ino == before
+    assert Path("paper/queue.png").stat().st_ino == before
     succeed(*command, *options, "--force")
     Path("file").write_text("")
     assert "file is there already, and is no folder" in line(*command, "--figures", "file")
@@ -43,6 +44,7 @@ def test_figures_of_leaderboards(tmp_path: Path) -> None:
     words += ["--jobs", "60", "--number", "6", "--budget", "0", "--figures", folder]
     succeed(*words)
     names = {path.name for path in folder.iterdir()}
-    assert names == {"profile-mean_bsld.pdf", "profile-mean_bsld.svg"}
-    assert record_of_file(folder / "profile-mean_bsld.svg")["command"][0] == "evaluate"
-    assert "6 slices" in (folder / "profile-mean_bsld.svg").read_text()
+    drawn = {f"{name}{ending}" for name in ("means", "profile-mean_bsld") for ending in SUFFIXES}
+    assert names == drawn | {"table.tex"}
+    assert record_of_file(folder / "profile-mean_bsld.png")["command"][0] == "evaluate"
+    assert r"\toprule" in (folder / "table.tex").read_text()

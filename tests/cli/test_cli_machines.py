@@ -198,6 +198,6 @@ def test_speedups_are_written_in_another_form() -> None:
     )
     assert succeed(*words).stderr.count("wrote ") == 2
     np.testing.assert_array_equal(read_speedups("pairs.csv").speedup, source.speedup)
-    assert "3 codes" in Path("heatmap.svg").read_text()
+    assert "speedup of" in Path("heatmap.svg").read_text()
     succeed("machines", "--speedups", PAIRS, "--output", "other.json")
     assert read_speedups("other.json").digest == generate_speedups(4, seed=1).digest

@@ -78,4 +78,4 @@ def test_reports_in_each_form(made):
     assert {row["log"] for row in rows} == {"mini"}
     assert len(rows) == len(facts["by_log"]) == 4
     latex = succeed("suite", "report", *folders, "--format", "latex").stdout
-    assert latex.startswith(r"\begin{tabular}")
+    assert r"\begin{tabular}" in latex

@@ -7,9 +7,9 @@ from itertools import combinations
 import pytest
 
 from hpcgym.errors import HpcgymError
-from hpcgym.report import save_figures
+from hpcgym.report import canvas, save_figures
 from hpcgym.report.canvas import LINE_COLOURS, line_style, shortened
-from hpcgym.report.overview import draw_figure
+from hpcgym.report.figures import COLUMN_INCHES, draw_figure, drawings_of, save_drawings
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 
@@ -22,19 +22,19 @@ def two(schedule):
 
 
 @pytest.mark.slow
-def test_each_figure_is_a_pdf_and_an_svg_of_the_width_of_a_column(two, tmp_path):
+def test_each_figure_is_a_pdf_and_a_png_of_the_width_of_a_column(two, tmp_path):
     files = save_figures(two, tmp_path / "figures")
-    assert [path.name for path in files] == [f"{n}{s}" for n in NAMES for s in (".pdf", ".svg")]
+    assert [path.name for path in files] == [f"{n}{s}" for n in NAMES for s in (".pdf", ".png")]
     for path in files:
         data = path.read_bytes()
         if path.suffix == ".pdf":
             box = re.search(rb"/MediaBox\s*\[\s*0 0 ([\d.]+) ([\d.]+)", data)
-            assert float(box[1]) == 3.5 * 72
+            assert float(box[1]) == pytest.approx(COLUMN_INCHES * 72)
             assert 2 * 72 < float(box[2]) < 5 * 72
             assert b"/CIDFontType2" in data  # TrueType
             assert not re.search(rb"/Subtype\s*/Type3", data)
         else:
-            assert re.search(rb'width="([\d.]+)pt"', data)[1] == b"252"
+            assert int.from_bytes(data[16:20], "big") == COLUMN_INCHES * 300  # pixels
     again = save_figures(two, tmp_path / "again")
     assert [one.read_bytes() for one in files] == [one.read_bytes() for one in again]
 
@@ -42,19 +42,56 @@ def test_each_figure_is_a_pdf_and_an_svg_of_the_width_of_a_column(two, tmp_path)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_figure_has_no_title_and_nothing_of_it_is_cut_off(two, name):
     figure = draw_figure(two, name)
-    (axes,) = figure.axes
-    assert axes.get_title("left") == ""
-    texts = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert texts[0].startswith("$easy_1$: mean ")
     figure.draw_without_rendering()
     width, height = figure.get_size_inches() * figure.dpi
-    for part in (axes, axes.get_legend(), axes.xaxis.label, axes.yaxis.label):
-        box = part.get_window_extent()
-        assert box.x0 >= 0
-        assert box.y0 >= 0
-        assert box.x1 <= width + 1
-        assert box.y1 <= height + 1
-    assert axes.get_window_extent().height > 0.4 * height
+    for axes in figure.axes:
+        panel = len(figure.axes) > 1
+        assert axes.get_title("left") in ({*two} if panel else {""})
+        for part in (axes, axes.xaxis.label, axes.yaxis.label):
+            box = part.get_window_extent()
+            assert box.x0 >= -1
+            assert box.y0 >= -1
+            assert box.x1 <= width + 1
+            assert box.y1 <= height + 1
+    assert sum(axes.get_window_extent().height for axes in figure.axes) > 0.4 * height
+
+
+def test_names_stand_beside_their_curves_and_overlap_nothing(two):
+    figure = draw_figure(two, "slowdown")
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    assert axes.get_legend() is None
+    assert [text.get_text() for text in axes.texts] == [*two]
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    lines = {line.get_label(): line for line in axes.get_lines()}
+    for text, box in zip(axes.texts, boxes, strict=True):
+        assert axes.get_window_extent().fully_containsx(box.x1)
+        assert text.get_color() == lines[text.get_text()].get_color()
+        for line in lines.values():
+            places = axes.transData.transform(line.get_xydata())
+            assert not any(box.contains(*place) for place in places)
+
+
+def test_the_best_four_are_drawn_and_the_figure_says_of_how_many(schedule):
+    names = ["fcfs", "easy", "easy-sjbf", "saf", "spf", "conservative"]
+    results = {name: schedule(scheduler=name) for name in names}
+    best = sorted(names, key=lambda name: results[name].metrics["mean_bsld"])[:4]
+    (axes,) = draw_figure(results, "slowdown").axes
+    drawn = [line.get_label() for line in axes.get_lines() if line.get_label() in names]
+    assert drawn == [name for name in names if name in best]
+    assert axes.get_xlabel().endswith("best 4 of 6")
+    panels = draw_figure(results, "queue").axes
+    assert [axes.get_title("left") for axes in panels] == drawn
+    assert len({axes.get_ylim() for axes in panels}) == 1
+
+
+def test_drawings_stand_below_each_other_in_a_picture(two, tmp_path):
+    path = tmp_path / "all.png"
+    save_drawings(drawings_of(two).values(), path, {"hpcgym": "1"})
+    assert int.from_bytes(path.read_bytes()[20:24], "big") > 150 * sum(
+        drawing.inches for drawing in [*drawings_of(two).values()][1:]
+    )
 
 
 def lightness(colour):
@@ -83,21 +120,17 @@ def test_what_figures_cannot_be(two, tmp_path):
             wrong()
 
 
-def test_legends_have_names_in_full_in_several_lines(schedule):
+def test_names_that_have_no_room_beside_curves_stand_in_a_legend_in_full(schedule, monkeypatch):
     """However narrow the figure is: what was compared is what differs."""
+    monkeypatch.setattr(canvas, "label_curves", lambda axes: False)
     rules, machines = ("easy", "saf:threshold=288000"), ("128", "136")
     names = [f"{rule} on {size} processors" for size in machines for rule in rules]
-    results = {name: schedule() for name in names}
-    for figure in NAMES:
-        drawn = draw_figure(results, figure, 3.5)
-        drawn.draw_without_rendering()
-        legend = drawn.axes[0].get_legend()
-        texts = [" ".join(text.get_text().split()) for text in legend.get_texts()]
-        assert [text.partition(": mean")[0] for text in texts[:4]] == names
-        lines = "\n".join(text.get_text() for text in legend.get_texts()).split("\n")
-        assert not any(line.split()[-1] in ("mean", "max") for line in lines[:-1])
-        assert legend.get_window_extent().x1 <= drawn.bbox.x1
-        assert legend.get_window_extent().y1 <= drawn.bbox.y1 + 1
+    drawn = draw_figure({name: schedule() for name in names}, "slowdown", 3.5)
+    drawn.draw_without_rendering()
+    legend = drawn.axes[0].get_legend()
+    assert [" ".join(text.get_text().split()) for text in legend.get_texts()] == names
+    assert legend.get_window_extent().x1 <= drawn.bbox.x1
+    assert legend.get_window_extent().y1 <= drawn.bbox.y1 + 1
 
 
 def test_long_names_leave_room_for_what_is_drawn(schedule):

@@ -12,20 +12,20 @@ from hpcgym.errors import HpcgymError
 from hpcgym.report.canvas import (
     axes_or_new,
     figure_of,
+    labelled,
     legend_above,
     line_style,
     plain,
     shortened,
     title,
 )
-from hpcgym.report.overview import bare_figure
+from hpcgym.report.figures import Drawing, best_of, finish, on_axes
 from hpcgym.schedule.metrics import MORE, NEITHER, Metric
 from hpcgym.study.intervals import Floats
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 def ratios_to_best(values: pd.DataFrame, metric: Metric) -> Floats:
@@ -76,50 +76,64 @@ def draw_profiles(values: pd.DataFrame, metric: Metric, axes: Axes | None = None
     """
     ratios = ratios_to_best(values, metric)
     axes = axes_or_new(axes, 6, 4)
-    short = shortened(map(str, values.columns), figure_of(axes).get_figwidth())
-    farthest = max(float(ratios.max()) * 1.05, 1.1)
-    for place, (name, column) in enumerate(zip(values.columns, ratios.T, strict=True)):
+    columns = dict(zip(map(str, values.columns), ratios.T, strict=True))
+    _curves(axes, columns, metric, len(ratios))
+    for line, column in zip(labelled(axes), columns.values(), strict=True):
+        best = 100 * float((column == 1).mean())
+        line.set_label(f"{line.get_label()}: best on {best:.0f} %")
+    names = [str(line.get_label()) for line in labelled(axes)]
+    title(axes, "Performance profiles", "", legend_above(axes, names))
+    return axes
+
+
+def _curves(axes: Axes, columns: Mapping[str, Floats], metric: Metric, slices: int) -> None:
+    """Draw a curve for each scheduler, from its ratios to the best."""
+    short = shortened(columns, figure_of(axes).get_figwidth())
+    farthest = max(*(1.05 * float(column.max()) for column in columns.values()), 1.1)
+    for place, (name, column) in enumerate(columns.items()):
         x = np.sort(column)
         share = 100 * np.arange(1, len(x) + 1) / len(x)
-        best = f"best on {100 * float((column == 1).mean()):.0f} %"
         steps = np.concatenate(([1.0], x, [farthest])), np.concatenate(([0.0], share, [100.0]))
-        axes.step(
-            *steps,
-            where="post",
-            label=f"{short[str(name)]}: {best}",
-            linewidth=1.2,
-            **line_style(place),
-        )
+        axes.step(*steps, where="post", label=short[name], linewidth=1.2, **line_style(place))
     axes.set_xscale("log")
     axes.set_xlim(1, farthest)
     axes.set_ylim(0, 103)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
     axes.xaxis.set_minor_formatter(lambda x, _: f"{x:g}" if farthest < 10 else "")
     axes.set_xlabel(f"{metric.title}, times that of the best")
-    axes.set_ylabel(f"% of {len(ratios):,} slices")
+    axes.set_ylabel(f"% of {slices:,} slices")
     plain(axes)
     axes.tick_params(which="minor", labelsize=8)
-    _, names = axes.get_legend_handles_labels()
-    title(axes, "Performance profiles", "", legend_above(axes, names))
-    return axes
 
 
-def slice_figures(
-    grids: Mapping[str, pd.DataFrame], metrics: Mapping[str, Metric], width: float
-) -> dict[str, Figure]:
+def profiles(
+    grids: Mapping[str, pd.DataFrame], metrics: Mapping[str, Metric]
+) -> dict[str, Drawing]:
     """Return the performance profiles of some metrics by name, ``profile-METRIC``.
+
+    Of more than four schedulers they have the four that are nearest to the best on geometric mean.
 
     Parameters
     ----------
     grids : metric -> a row a slice, a column a scheduler.
     metrics : those metrics.
-    width : of a figure [inches].
 
     Raises
     ------
-    HpcgymError : as :func:`~hpcgym.study.draw_profiles`, or a width that figures cannot have.
+    HpcgymError : as :func:`ratios_to_best`.
     """
     return {
-        f"profile-{name}": bare_figure(partial(draw_profiles, grid, metrics[name]), width)
+        f"profile-{name}": on_axes(
+            partial(_few, ratios_to_best(grid, metrics[name]), grid, metrics[name])
+        )
         for name, grid in grids.items()
     }
+
+
+def _few(ratios: Floats, grid: pd.DataFrame, metric: Metric, axes: Axes) -> None:
+    """Draw the profiles of the best schedulers, with their names beside the curves."""
+    columns = dict(zip(map(str, grid.columns), ratios.T, strict=True))
+    losses = {name: float(np.log(column).mean()) for name, column in columns.items()}
+    shown, note = best_of(columns, losses)
+    _curves(axes, shown, metric, len(ratios))
+    finish(axes, note)

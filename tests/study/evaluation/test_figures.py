@@ -10,8 +10,8 @@ from hpcgym.errors import HpcgymError
 from hpcgym.schedule.metrics import LESS, Metric, known_metrics
 from hpcgym.study.evaluation.figures import (
     draw_profiles,
+    profiles,
     ratios_to_best,
-    slice_figures,
 )
 
 BSLD = Metric("mean_bsld", "mean BSLD", "", LESS)
@@ -38,6 +38,6 @@ def test_what_has_no_profile() -> None:
     with pytest.raises(HpcgymError, match="on no slice all have a value above 0"):
         ratios_to_best(grid, BSLD)
     with pytest.raises(HpcgymError, match="mean_bsld: on no slice"):
-        slice_figures({"mean_bsld": grid}, {"mean_bsld": BSLD}, 3.5)
+        profiles({"mean_bsld": grid}, {"mean_bsld": BSLD})
     with pytest.raises(HpcgymError, match="neither less nor more"):
         ratios_to_best(grid, known_metrics()["jobs"])

@@ -204,14 +204,14 @@ def test_profiles_are_figures(
     folder, asked = tmp_path / "figures", ("--metric", "mean_bsld", "--figures")
     result = succeed("table", reference, *asked, folder)
     names = sorted(path.name for path in folder.iterdir())
-    assert names == ["profile-mean_bsld.pdf", "profile-mean_bsld.svg"]
-    assert "4 slices" in (folder / "profile-mean_bsld.svg").read_text()
-    assert f"wrote profile-mean_bsld into {folder}" in result.stderr
+    assert names == ["profile-mean_bsld.pdf", "profile-mean_bsld.png", "table.tex"]
+    assert f"wrote profile-mean_bsld, table into {folder}" in result.stderr
     assert "has files in it already" in run("table", reference, *asked, folder).stderr
     rows = read_table(groups)
     weeks = len(rows) // 2
-    succeed("table", groups, "--by", "class", *asked, tmp_path / "weeks")
-    assert f"{weeks} slices" in (tmp_path / "weeks" / "profile-mean_bsld.svg").read_text()
+    picture = tmp_path / "weeks.svg"
+    succeed("table", groups, "--by", "class", *asked[:2], "--picture", picture)
+    assert f"{weeks} slices" in picture.read_text()
     first = (rows["slice"] == rows["slice"].iloc[0]) & (rows["scheduler"] == "saf")
     rows.loc[first, "mean_bsld"] = np.nan
     monkeypatch.setattr("hpcgym.study.read_table", lambda _: rows)
