@@ -24,7 +24,15 @@ from hpcgym.files import header_number
 from hpcgym.files.writing import plain, whole_text
 from hpcgym.naming import NAMED, duration, zone_of
 from hpcgym.report.placement import has_nodes, place_jobs, rows_of
-from hpcgym.report.tables import Results, comparison, drawable, in_order, limits_of, told_of_all
+from hpcgym.report.tables import (
+    Results,
+    comparison,
+    drawable,
+    in_order,
+    limits_of,
+    same_jobs,
+    told_of_all,
+)
 from hpcgym.schedule.metrics import watts_given
 from hpcgym.schedule.provenance import provenance_of
 from hpcgym.schedule.result import Result
@@ -215,28 +223,14 @@ def statistics(parts: Mapping[str, Result]) -> dict[str, Any]:
     return {"names": list(parts), "first": first_shown, "rows": rows}
 
 
-def same_jobs(parts: Mapping[str, Result]) -> dict[str, Result]:
-    """Return the schedules of the same jobs as the first; of failures of nodes, the same runs."""
-    runs = {name: result.runs.workload for name, result in parts.items()}
-    first = next(iter(runs.values()))
-    return {name: result for name, result in parts.items() if _alike(first, runs[name])}
-
-
 def check_same_jobs(parts: Mapping[str, Result]) -> None:
     """Raise an HpcgymError unless all schedules are of the same jobs."""
-    first, *others = (result.workload for result in parts.values())
-    if not all(_alike(first, other) for other in others):
+    if len(same_jobs(parts, runs=True)) < len(parts):
         raise HpcgymError(
             "schedules on one page must be of the same jobs, submitted when they are in the others;"
             " these differ in jobs, or jobs follow others, or a failure of a node has made one run"
             " several times"
         )
-
-
-def _alike(first: Workload, other: Workload) -> bool:
-    """Return whether two workloads have the same jobs, as a page tells them."""
-    columns = ("submit_time", "job_number", "requested_processors")
-    return all(np.array_equal(getattr(first, one), getattr(other, one)) for one in columns)
 
 
 # --- One file that shows schedules down to each job -----------------------------------------------
@@ -270,7 +264,7 @@ def page(results: Results, *, report: bool = False) -> str:
         report, and matplotlib is not installed.
     """
     given = drawable(results)
-    return explorer_page(same_jobs(given), given) if report else explorer_page(given)
+    return explorer_page(same_jobs(given, runs=True), given) if report else explorer_page(given)
 
 
 def write_page(results: Results, path: str | os.PathLike[str], *, report: bool = False) -> None:
@@ -355,8 +349,8 @@ def _packed(
 
     ``head`` goes into its header.
     """
+    check_same_jobs(shown)
     parts = {name: result.runs for name, result in shown.items()}
-    check_same_jobs(parts)
     first = next(iter(parts.values()))
     told_of_jobs, columns = of_workload(first.workload)
     head = {**told_of_jobs, "runs": [], "statistics": statistics(every), **head}
