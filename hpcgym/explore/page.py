@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import shlex
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -150,7 +151,9 @@ def of_schedule(result: Result, name: str, place: int, first: Result, lanes: int
     head : ``name``, ``rules`` (the scheduler, in words), ``rows`` and ``row`` (how many there are,
         and what one is), ``processors``, ``columns`` (what is told -> name of the column),
         and the names of ``nodes``.
-    columns : ``wait`` and, unless as in the first, ``run`` [s], (n,). Where jobs are placed,
+    columns : ``wait`` and, unless as in the first, ``run`` [s], (n,). Where they differ from the
+        run times, ``full``, those at full speed, which bounded slowdowns divide by; where metrics
+        are not of all jobs, ``counted``, 1 of those that they are of. Where jobs are placed,
         ``pieces`` (of each job, (n,)), ``low`` and ``width`` of each piece, and ``nodes``, the rows
         of each node. Where the machine has powers, ``power_gap`` [s] and ``power`` [W], one a
         change.
@@ -160,6 +163,10 @@ def of_schedule(result: Result, name: str, place: int, first: Result, lanes: int
     ran = result.end - result.start
     if result is first or not np.array_equal(ran, first.end - first.start):
         told["run"] = ran
+    if result.full_speed_run_time is not result.run_time:
+        told["full"] = result.full_speed_run_time
+    if not result.counted.all():
+        told["counted"] = result.counted.astype(np.int64)
     rows, row = cluster.processors, "processor"
     if shared is not None or has_nodes(result):
         finer = 1 if shared is None else lanes // shared.parts
@@ -237,9 +244,9 @@ def check_same_jobs(parts: Mapping[str, Result]) -> None:
 
 #: Files of the script, in the order in which they stand in the page: each uses those before it.
 SCRIPTS = (
-    *("theme", "sorting", "arrays", "decode", "place", "curves", "words", "filter", "colours"),
-    *("raster", "state", "gantt", "panes", "overlay", "elements", "facts", "table", "view"),
-    *("pointer", "keys", "pictures", "choice", "live", "main"),
+    *("theme", "sorting", "arrays", "decode", "place", "curves", "words", "filter", "measures"),
+    *("colours", "raster", "state", "gantt", "panes", "overlay", "elements", "waiting", "facts"),
+    *("table", "selection", "view", "pointer", "keys", "pictures", "choice", "live", "main"),
 )
 
 
@@ -330,7 +337,7 @@ def explorer_page(
     """
     every = shown if reported is None else reported
     record = provenance_of(every)
-    told = {"limits": limits_of(every), **more}
+    told = {"limits": limits_of(every), "command": _jobs_in_words(record), **more}
     parts = {
         "DATA": as_text(_packed(shown, every, told)),
         "ORIGIN": "" if reported is not None else origin_section(record),
@@ -340,6 +347,20 @@ def explorer_page(
     body = re.sub("@([A-Z]+)@", lambda mark: parts[mark[1]], source("explorer.html"))
     title = next(iter(every.values())).workload.name
     return document(title, body, record=record, scripts=SCRIPTS, styles=("style", "explorer"))
+
+
+def _jobs_in_words(record: Mapping[str, Any]) -> str:
+    """Return the words of ``hpcgym explore`` that name jobs and schedulers; "…" of another page."""
+    if not record["command"] or record["command"][0] != "explore":
+        return "…"
+    left = iter(record["command"][1:])
+    words = []
+    for word in left:
+        if word == "--output":
+            next(left, None)
+        elif word != "--force" and not word.startswith("--output="):
+            words.append(word)
+    return shlex.join(words)
 
 
 def _packed(
@@ -353,6 +374,8 @@ def _packed(
     parts = {name: result.runs for name, result in shown.items()}
     first = next(iter(parts.values()))
     told_of_jobs, columns = of_workload(first.workload)
+    interrupted = any(result.interrupted is not None for result in shown.values())
+    told_of_jobs["what"] = "run" if interrupted else "job"
     head = {**told_of_jobs, "runs": [], "statistics": statistics(every), **head}
     # rows of a node that all have, however many jobs may share it under each scheduler
     lanes = lcm(*(part.coschedule.parts for part in parts.values() if part.coschedule is not None))

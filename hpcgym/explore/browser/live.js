@@ -73,7 +73,7 @@ async function explainIn(k, j) {
   const run = S.runs[k], current = () => S.picked === j && S.runs[k] === run;
   const tell = (delayed, told) => {
     if (!current()) return;
-    run.why = { job: j, delayed, told };
+    run.why = { job: j, delayed, title: `${plural(delayed.length, "job")} delayed it`, told };
     showFacts();
     drawOver();
   };

@@ -18,7 +18,7 @@ function draw() {
     document.body.dataset.frames = ++S.frames;
   });
   clearTimeout(settling);
-  settling = setTimeout(() => { remember(); showTable(); }, 150);
+  settling = setTimeout(() => { remember(); showSelection(); showTable(); }, 150);
 }
 
 /** Show a time, not much more than the whole schedule. */
