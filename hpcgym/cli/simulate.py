@@ -357,6 +357,9 @@ def compare(
     without --scheduler means EASY with each policy. docs/comparing.md says which rules change which
     schedulers. A scheduler that cannot keep a rule is left out, with the reason.
 
+    Below the metrics it says who pays, beside the first scheduler: short and long, small and large
+    jobs, and users.
+
     Examples
     --------
     hpcgym compare KTH-SP2 --scheduler easy,saf,saf:threshold=288000
@@ -429,6 +432,6 @@ def _compared(rows: Sequence[Row], past: Row | None) -> Sheet:
     printed = [of_results(shown)]
     if (paid := who_pays(results)) is not None:
         heads = [paid.heading[0], *map(two_lines, paid.heading[1:])]
-        printed.append(Table(heads, paid.rows, title=paid.title))
+        printed.append(Table(heads, paid.rows, title=f"Who pays. {paid.title}"))
         remarks = [*paid.below, *remarks]
     return Sheet(above, printed, remarks, rich_comparison(shown))

@@ -121,8 +121,8 @@ def _who_pays(parts: Mapping[str, Result]) -> list[str]:
     found = tables.who_pays(parts)
     if found is None:
         return []
-    told = table(found.heading, found.rows, words=[0], caption=found.title)
-    return ["<h2>Who pays</h2>", told, paragraphs(found.below)]
+    told = table(found.heading, found.rows, words=[0])
+    return ["<h2>Who pays</h2>", paragraphs([found.title]), told, paragraphs(found.below)]
 
 
 def _pictures(parts: Mapping[str, Result]) -> list[str]:

@@ -475,7 +475,10 @@ def who_pays(parts: Mapping[str, Result]) -> WhoPays | None:
     rows.append([name, *map(shown, before.values())])
     below = [f"{classes_in_words()}; small: up to 1/{_SMALL} of the machine; large: more"]
     if len(users) > 1:
-        heading += [f"of {len(users):,} users gain", "users lose", "their median"]
+        heading += [f"of {len(users):,} users gain", "users lose", "median ratio"]
+        below.append(
+            f"a user gains if the mean bounded slowdown of the own jobs is lower than under {name}"
+        )
         rows = [[*row, "", "", ""] for row in rows]
     for other, result in others:
         after = {one: _mean(result, of) for one, of in classes.items()}
@@ -488,7 +491,7 @@ def who_pays(parts: Mapping[str, Result]) -> WhoPays | None:
             if lost := _losers(first, users, ratio):
                 below.append(f"{other}: users who lose most: {lost}")
         rows.append([other, *("-" if cell == "- (nan)" else cell for cell in row)])
-    title = f"Who pays: mean bounded slowdown, and how many times that of {name} it is"
+    title = f"Mean bounded slowdown, and in brackets how many times that of {name} it is"
     return WhoPays(title, heading, rows, below)
 
 
@@ -505,7 +508,7 @@ def _losers(result: Result, users: NDArray[np.int64], ratio: NDArray[np.float64]
         if ratio[place] > 1:
             jobs = int((result.counted & (number == users[place])).sum())
             said = called(names, "user", int(users[place]))
-            own.append(f"{said}, {shown(float(ratio[place]))} times ({counted(jobs, 'job')})")
+            own.append(f"{said}, {ratio[place]:,.1f} times ({counted(jobs, 'job')})")
     return "; ".join(own)
 
 
