@@ -310,6 +310,32 @@ def test_on_a_small_screen_a_tap_shows_facts_below_the_job(visit: Any, year: str
     assert 0 <= place["y"] < facts["y"]
 
 
+def test_two_fingers_zoom_and_one_moves(visit: Any, year: str) -> None:
+    tab = visit(year, viewport={"width": 400, "height": 800}, has_touch=True)
+    session, box = tab.context.new_cdp_session(tab), tab.locator("#gantt0").bounding_box()
+    y = box["y"] + 60
+
+    def touch(kind: str, *places: float) -> None:
+        points = [{"x": x, "y": y, "id": finger} for finger, x in enumerate(places)]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    whole = state(tab, "view")
+    touch("touchStart", 180, 220)
+    for step in range(1, 9):
+        touch("touchMove", 180 - 5 * step, 220 + 5 * step)
+    touch("touchEnd")
+    near = state(tab, "view")
+    width, before = (one["t1"] - one["t0"] for one in (near, whole))
+    assert width == pytest.approx(before / 3, rel=0.1)
+    touch("touchStart", 150)
+    for step in range(1, 11):
+        touch("touchMove", 150 + 5 * step)
+    touch("touchEnd")
+    moved = state(tab, "view.t0") - near["t0"]
+    assert moved == pytest.approx(-50 / box["width"] * width, rel=0.3)
+    assert tab.get_attribute("body", "data-job") == ""
+
+
 HOSTILE = '</script><img src=x onerror=alert(1)><b>"&'
 
 

@@ -19,7 +19,6 @@ const S = {
   picked: -1,
   dark: false,
   background: "#ffffff",
-  frames: 0,
 };
 
 const $ = (id) => document.getElementById(id);
