@@ -31,11 +31,14 @@ def main() -> None:
         browser = playwright.chromium.launch(
             executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"]
         )
-        tab = browser.new_page(viewport={"width": 1280, "height": 860})
+        tab = browser.new_page(viewport={"width": 1280, "height": 1080})
         tab.goto(f"{server.address}#job={JOB}")
         tab.wait_for_selector("#why1 p")
+        tab.click("#selected summary")
+        tab.wait_for_selector("#groups tbody tr")
         tab.evaluate("document.getElementById('detail').scrollIntoView()")
-        tab.wait_for_timeout(500)
+        tab.evaluate("scrollTo(0, 0)")
+        tab.wait_for_timeout(1000)
         tab.screenshot(path=PICTURE)
         browser.close()
         server.shutdown()

@@ -13,7 +13,7 @@ from hpcgym.cli import loading, names, options, output
 from hpcgym.cli.files import PRINTED, SCHEDULE
 from hpcgym.cli.groups import Several, grouped
 from hpcgym.cli.lineup import choices_of, leave_out, lineup, pair_rules, rules_of, scheduler_names
-from hpcgym.cli.tables import Format, Sheet, of_results
+from hpcgym.cli.tables import Format, Sheet, Table, of_results
 from hpcgym.errors import ApartError, HpcgymError, reworded
 from hpcgym.files.recorded import KEY
 from hpcgym.naming import duration
@@ -356,6 +356,9 @@ def compare(
     without --scheduler means EASY with each policy. docs/comparing.md says which rules change which
     schedulers. A scheduler that cannot keep a rule is left out, with the reason.
 
+    Below the metrics it says who pays, beside the first scheduler: short and long, small and large
+    jobs, and users.
+
     Examples
     --------
     hpcgym compare KTH-SP2 --scheduler easy,saf,saf:threshold=288000
@@ -405,7 +408,8 @@ def _facts(rows: Sequence[Row], past: Row | None) -> dict[str, Any]:
 def _compared(rows: Sequence[Row], past: Row | None) -> Sheet:
     """Return a comparison for people, beside the past where the log tells it."""
     from hpcgym.baselines.labels import describe
-    from hpcgym.report.tables import limits_in_words, rich_comparison, subtitle
+    from hpcgym.report.cells import two_lines
+    from hpcgym.report.tables import limits_in_words, rich_comparison, subtitle, who_pays
 
     results = {row.label: row.result for row in rows}
     above = [subtitle(results)]
@@ -424,4 +428,9 @@ def _compared(rows: Sequence[Row], past: Row | None) -> Sheet:
     remarks = output.remarks(results)
     remarks += next((said for row in rows if (said := told_apart(row.name, row, past))), [])
     shown = results if past is None else {**results, past.name: past.result}
-    return Sheet(above, [of_results(shown)], remarks, rich_comparison(shown))
+    printed = [of_results(shown)]
+    if (paid := who_pays(results)) is not None:
+        heads = [paid.heading[0], *map(two_lines, paid.heading[1:])]
+        printed.append(Table(heads, paid.rows, title=f"Who pays. {paid.title}"))
+        remarks = [*paid.below, *remarks]
+    return Sheet(above, printed, remarks, rich_comparison(shown))

@@ -18,7 +18,7 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError, is_number, unknown
 from hpcgym.explanation import explain
-from hpcgym.explore.page import explorer_page, of_schedule, pack, page, statistics
+from hpcgym.explore.page import explorer_page, of_schedule, pack, statistics
 from hpcgym.files import json_of
 from hpcgym.files.writing import json_text
 from hpcgym.schedule.result import Result
@@ -141,7 +141,8 @@ class Session:
             with self._one:
                 result = self._simulated(rules)
             parts = {self._name: self._fixed, self._named(result): result}
-            return Answer(self._origin.copy().run(page, parts).encode(), _HTML)
+            text = self._origin.copy().run(explorer_page, parts, command="…")
+            return Answer(text.encode(), _HTML)
         return Answer(text.encode(), _PLAIN)
 
     def _simulated(self, question: Mapping[str, Any]) -> Result:

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import shlex
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +25,15 @@ from hpcgym.files import header_number
 from hpcgym.files.writing import plain, whole_text
 from hpcgym.naming import NAMED, duration, zone_of
 from hpcgym.report.placement import has_nodes, place_jobs, rows_of
-from hpcgym.report.tables import Results, comparison, drawable, in_order, limits_of, told_of_all
+from hpcgym.report.tables import (
+    Results,
+    comparison,
+    drawable,
+    in_order,
+    limits_of,
+    same_jobs,
+    told_of_all,
+)
 from hpcgym.schedule.metrics import watts_given
 from hpcgym.schedule.provenance import provenance_of
 from hpcgym.schedule.result import Result
@@ -142,7 +151,9 @@ def of_schedule(result: Result, name: str, place: int, first: Result, lanes: int
     head : ``name``, ``rules`` (the scheduler, in words), ``rows`` and ``row`` (how many there are,
         and what one is), ``processors``, ``columns`` (what is told -> name of the column),
         and the names of ``nodes``.
-    columns : ``wait`` and, unless as in the first, ``run`` [s], (n,). Where jobs are placed,
+    columns : ``wait`` and, unless as in the first, ``run`` [s], (n,). Where they differ from the
+        run times, ``full``, those at full speed, which bounded slowdowns divide by; where metrics
+        are not of all jobs, ``counted``, 1 of those that they are of. Where jobs are placed,
         ``pieces`` (of each job, (n,)), ``low`` and ``width`` of each piece, and ``nodes``, the rows
         of each node. Where the machine has powers, ``power_gap`` [s] and ``power`` [W], one a
         change.
@@ -152,6 +163,10 @@ def of_schedule(result: Result, name: str, place: int, first: Result, lanes: int
     ran = result.end - result.start
     if result is first or not np.array_equal(ran, first.end - first.start):
         told["run"] = ran
+    if result.full_speed_run_time is not result.run_time:
+        told["full"] = result.full_speed_run_time
+    if not result.counted.all():
+        told["counted"] = result.counted.astype(np.int64)
     rows, row = cluster.processors, "processor"
     if shared is not None or has_nodes(result):
         finer = 1 if shared is None else lanes // shared.parts
@@ -215,17 +230,9 @@ def statistics(parts: Mapping[str, Result]) -> dict[str, Any]:
     return {"names": list(parts), "first": first_shown, "rows": rows}
 
 
-def same_jobs(parts: Mapping[str, Result]) -> dict[str, Result]:
-    """Return the schedules of the same jobs as the first; of failures of nodes, the same runs."""
-    runs = {name: result.runs.workload for name, result in parts.items()}
-    first = next(iter(runs.values()))
-    return {name: result for name, result in parts.items() if _alike(first, runs[name])}
-
-
 def check_same_jobs(parts: Mapping[str, Result]) -> None:
     """Raise an HpcgymError unless all schedules are of the same jobs."""
-    first, *others = (result.workload for result in parts.values())
-    if not all(_alike(first, other) for other in others):
+    if len(same_jobs(parts, runs=True)) < len(parts):
         raise HpcgymError(
             "schedules on one page must be of the same jobs, submitted when they are in the others;"
             " these differ in jobs, or jobs follow others, or a failure of a node has made one run"
@@ -233,19 +240,13 @@ def check_same_jobs(parts: Mapping[str, Result]) -> None:
         )
 
 
-def _alike(first: Workload, other: Workload) -> bool:
-    """Return whether two workloads have the same jobs, as a page tells them."""
-    columns = ("submit_time", "job_number", "requested_processors")
-    return all(np.array_equal(getattr(first, one), getattr(other, one)) for one in columns)
-
-
 # --- One file that shows schedules down to each job -----------------------------------------------
 
 #: Files of the script, in the order in which they stand in the page: each uses those before it.
 SCRIPTS = (
-    *("theme", "sorting", "arrays", "decode", "place", "curves", "words", "filter", "colours"),
-    *("raster", "state", "gantt", "panes", "overlay", "elements", "facts", "table", "view"),
-    *("pointer", "keys", "pictures", "choice", "live", "main"),
+    *("theme", "sorting", "arrays", "decode", "place", "curves", "words", "filter", "measures"),
+    *("colours", "raster", "state", "gantt", "panes", "overlay", "elements", "waiting", "facts"),
+    *("table", "selection", "view", "pointer", "keys", "pictures", "choice", "live", "main"),
 )
 
 
@@ -270,7 +271,7 @@ def page(results: Results, *, report: bool = False) -> str:
         report, and matplotlib is not installed.
     """
     given = drawable(results)
-    return explorer_page(same_jobs(given), given) if report else explorer_page(given)
+    return explorer_page(same_jobs(given, runs=True), given) if report else explorer_page(given)
 
 
 def write_page(results: Results, path: str | os.PathLike[str], *, report: bool = False) -> None:
@@ -336,7 +337,7 @@ def explorer_page(
     """
     every = shown if reported is None else reported
     record = provenance_of(every)
-    told = {"limits": limits_of(every), **more}
+    told = {"limits": limits_of(every), "command": _jobs_in_words(record), **more}
     parts = {
         "DATA": as_text(_packed(shown, every, told)),
         "ORIGIN": "" if reported is not None else origin_section(record),
@@ -348,6 +349,20 @@ def explorer_page(
     return document(title, body, record=record, scripts=SCRIPTS, styles=("style", "explorer"))
 
 
+def _jobs_in_words(record: Mapping[str, Any]) -> str:
+    """Return the words of ``hpcgym explore`` that name jobs and schedulers; "…" of another page."""
+    if not record["command"] or record["command"][0] != "explore":
+        return "…"
+    left = iter(record["command"][1:])
+    words = []
+    for word in left:
+        if word == "--output":
+            next(left, None)
+        elif word != "--force" and not word.startswith("--output="):
+            words.append(word)
+    return shlex.join(words)
+
+
 def _packed(
     shown: Mapping[str, Result], every: Mapping[str, Result], head: dict[str, Any]
 ) -> bytes:
@@ -355,10 +370,12 @@ def _packed(
 
     ``head`` goes into its header.
     """
+    check_same_jobs(shown)
     parts = {name: result.runs for name, result in shown.items()}
-    check_same_jobs(parts)
     first = next(iter(parts.values()))
     told_of_jobs, columns = of_workload(first.workload)
+    interrupted = any(result.interrupted is not None for result in shown.values())
+    told_of_jobs["what"] = "run" if interrupted else "job"
     head = {**told_of_jobs, "runs": [], "statistics": statistics(every), **head}
     # rows of a node that all have, however many jobs may share it under each scheduler
     lanes = lcm(*(part.coschedule.parts for part in parts.values() if part.coschedule is not None))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hpcgym import report
 from hpcgym.baselines.labels import describe
 from hpcgym.errors import one_line
-from hpcgym.explore.document import Cell, cleaning_table, origin_section, picture, table
+from hpcgym.explore.document import Cell, cleaning_table, origin_section, paragraphs, picture, table
 from hpcgym.naming import printable
 from hpcgym.report import canvas, distribution, overview, tables
 from hpcgym.report.cells import shown
@@ -81,6 +81,7 @@ def report_of(
             if distribution.has_speedups(parts)
             else []
         ),
+        *_who_pays(parts),
         "<h2>Pictures</h2>",
         *_pictures(parts),
         "<h2>Schedulers</h2>",
@@ -113,6 +114,15 @@ def _metrics(parts: Mapping[str, Result]) -> str:
     caption = f"★ best of its row{machines}" if len(parts) > 1 else ""
     lines = [[title, *(Cell(*value) for value in values)] for (title, _), *values in rows]
     return table(["metric", *(name for name, _ in names)], lines, caption=caption)
+
+
+def _who_pays(parts: Mapping[str, Result]) -> list[str]:
+    """Return what schedules change for classes of jobs and for users; nothing of one schedule."""
+    found = tables.who_pays(parts)
+    if found is None:
+        return []
+    told = table(found.heading, found.rows, words=[0])
+    return ["<h2>Who pays</h2>", paragraphs([found.title]), told, paragraphs(found.below)]
 
 
 def _pictures(parts: Mapping[str, Result]) -> list[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from hpcgym.baselines.dispatchers import chooses_nodes
 from hpcgym.baselines.labels import apart, rules_of_all, scheduler_names
@@ -13,11 +15,22 @@ from hpcgym.errors import HpcgymError
 from hpcgym.files.writing import whole_text
 from hpcgym.naming import HOUR_S, counted, duration
 from hpcgym.report.cells import Cell, rich_table, shown, two_lines
-from hpcgym.schedule.metrics import MORE, NEITHER, Metric, known_metrics, told_metrics
+from hpcgym.schedule.measures import classes_in_words, mean_by_user
+from hpcgym.schedule.metrics import (
+    LENGTH_CLASSES,
+    MORE,
+    NEITHER,
+    Metric,
+    in_class,
+    known_metrics,
+    told_metrics,
+)
 from hpcgym.schedule.schedule import RECORDED
+from hpcgym.workload.io.swf_header import called, names_of
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
     from rich.table import Table
 
     from hpcgym.machine.pool import Cluster
@@ -410,6 +423,106 @@ def _unit_of(metric: Metric, value: float) -> str:
     """Return the unit of a metric, of long times with what people call them."""
     long = metric.unit == "s" and value >= HOUR_S
     return f"s = {duration(value)}" if long else metric.unit
+
+
+# --- Who pays for a mean: classes of jobs, and users ----------------------------------------------
+
+_SMALL = 8  # a small job asks for no more than one processor of so many of the machine
+_LOSERS = 5  # users that are named
+
+
+class WhoPays(NamedTuple):
+    """What schedules change for classes of jobs and for users, beside the first schedule.
+
+    Attributes
+    ----------
+    title : of the table.
+    heading, rows : the table: the number of jobs of each class, then a row a schedule.
+    below : what classes are, and the users who lose most, in lines.
+    """
+
+    title: str
+    heading: list[str]
+    rows: list[list[str]]
+    below: list[str]
+
+
+def who_pays(parts: Mapping[str, Result]) -> WhoPays | None:
+    """Return whose jobs have a higher or lower bounded slowdown than in the first schedule.
+
+    Cells have the mean bounded slowdown of a class of jobs, and behind the first schedule its ratio
+    to that one. A user gains if the mean over the own jobs is lower than in the first schedule.
+
+    Parameters
+    ----------
+    parts : name -> schedule. Those of other jobs than the first are left out.
+
+    Returns
+    -------
+    None where only the first schedule is left.
+    """
+    (name, first), *others = same_jobs(parts).items()
+    if not others:
+        return None
+    jobs, run, size = first.counted, first.run_time, first.workload.requested_processors
+    large = size * _SMALL > first.cluster.processors
+    classes = {one: jobs & in_class(run, one) for one in LENGTH_CLASSES}
+    classes |= {"small": jobs & ~large, "large": jobs & large}
+    user, before = first.workload.user_id, {one: _mean(first, of) for one, of in classes.items()}
+    users = np.unique(user[jobs])
+    heading = ["scheduler", *classes]
+    rows = [["jobs", *(f"{np.count_nonzero(of):,}" for of in classes.values())]]
+    rows.append([name, *map(shown, before.values())])
+    below = [f"{classes_in_words()}; small: up to 1/{_SMALL} of the machine; large: more"]
+    if len(users) > 1:
+        heading += [f"of {len(users):,} users gain", "users lose", "median ratio"]
+        below.append(
+            f"a user gains if the mean bounded slowdown of the own jobs is lower than under {name}"
+        )
+        rows = [[*row, "", "", ""] for row in rows]
+    for other, result in others:
+        after = {one: _mean(result, of) for one, of in classes.items()}
+        row = [f"{shown(after[one])} ({after[one] / before[one]:,.2f})" for one in classes]
+        if len(users) > 1:
+            old, new = (mean_by_user(one.bsld, user, jobs) for one in (first, result))
+            ratio = new / old
+            row += [f"{(ratio < 1).sum():,}", f"{(ratio > 1).sum():,}"]
+            row.append(f"{np.median(ratio):,.2f}")
+            if lost := _losers(first, users, ratio):
+                below.append(f"{other}: users who lose most: {lost}")
+        rows.append([other, *("-" if cell == "- (nan)" else cell for cell in row)])
+    title = f"Mean bounded slowdown, and in brackets how many times that of {name} it is"
+    return WhoPays(title, heading, rows, below)
+
+
+def _mean(result: Result, jobs: NDArray[np.bool_]) -> float:
+    """Return the mean bounded slowdown of some jobs, nan of no job."""
+    return float(result.bsld[jobs].mean()) if jobs.any() else float("nan")
+
+
+def _losers(result: Result, users: NDArray[np.int64], ratio: NDArray[np.float64]) -> str:
+    """Return the users whose slowdown has become the largest multiple, in words."""
+    names = names_of(result.workload, "user_id")
+    number, own = result.workload.user_id, []
+    for place in np.argsort(-ratio, kind="stable")[:_LOSERS]:
+        if ratio[place] > 1:
+            jobs = int((result.counted & (number == users[place])).sum())
+            said = called(names, "user", int(users[place]))
+            own.append(f"{said}, {ratio[place]:,.1f} times ({counted(jobs, 'job')})")
+    return "; ".join(own)
+
+
+def same_jobs(parts: Mapping[str, Result], runs: bool = False) -> dict[str, Result]:
+    """Return the schedules of the same jobs as the first; ``runs``: with the same runs of them."""
+    found = {name: (one.runs if runs else one).workload for name, one in parts.items()}
+    first = next(iter(found.values()))
+    columns = ("submit_time", "job_number", "requested_processors")
+
+    def alike(name: str) -> bool:
+        pairs = ((getattr(first, one), getattr(found[name], one)) for one in columns)
+        return all(np.array_equal(*pair) for pair in pairs)
+
+    return {name: result for name, result in parts.items() if alike(name)}
 
 
 def write_tables(

@@ -32,6 +32,7 @@ from hpcgym.baselines import SCHEDULERS
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.cli.simulate import DEFAULT, SHARED_DEFAULT
 from hpcgym.machine import cluster_toml, find_cluster
+from hpcgym.report.tables import who_pays
 from hpcgym.schedule.provenance import schedule_digest
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.policies import POLICIES
@@ -194,7 +195,7 @@ def test_facts_and_columns_of_several_machines() -> None:
     assert {one["processors"]: one["cleaning"] for one in value["machines"]} == {
         size: dict(of_size.cleaning) for size, of_size in jobs.items()
     }
-    text, rows = succeed(*words).stdout, as_csv(*words)
+    text, rows = succeed(*words).stdout.partition("Who pays")[0], as_csv(*words)
     for entry, row in zip(value["results"], rows, strict=True):
         size, mean = entry["processors"], entry["mean_bsld"]
         assert (row["processors"], float(row["mean_bsld"])) == (str(size), mean)
@@ -239,6 +240,19 @@ def test_tables_for_people(words: tuple[str, ...], said: list[str]) -> None:
     Path("taurus.toml").write_text(cluster_toml(find_cluster("taurus")))
     text = in_words(succeed("compare", *words, "--scheduler", "easy,saf").stdout)
     assert [one for one in said if one not in text] == []
+
+
+def test_it_says_who_pays() -> None:
+    words = ("compare", JOBS, "--scheduler")
+    text = in_words(succeed(*words, "easy,saf").stdout)
+    results = {name: simulate(load_workload(JOBS), name) for name in ("easy", "saf")}
+    found = who_pays(results)
+    assert found is not None
+    told = [found.title, *(" ".join(" ".join(row).split()) for row in found.rows), *found.below]
+    assert [one for one in told if one not in text] == []
+    assert "Who pays" not in succeed(*words, "easy").stdout
+    larger = succeed(*words, "easy", *every("--processors", 24, 64), "--unfit", "drop").stdout
+    assert "Who pays" not in larger  # the smaller machine has fewer jobs
 
 
 def test_rules_of_sharing_leave_the_others_as_they_are() -> None:

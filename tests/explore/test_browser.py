@@ -59,14 +59,15 @@ def test_a_job_is_found_clicked_and_read(visit: Any, year: str, kth: Any) -> Non
     tab.mouse.up()
     tab.wait_for_selector(f'body[data-job="{JOB}"]', state="attached")
     text = tab.inner_text("#detail")
-    for name, rule in (("EASY", "easy"), ("SAF", "saf")):
+    for k, (name, rule) in enumerate([("EASY", "easy"), ("SAF", "saf")]):
         result = simulate(kth, rule)
         row = int(np.flatnonzero(kth.job_number == JOB)[0])
         wait, start = int(result.wait[row]), result.start[row]
         later = (kth.submit_time > kth.submit_time[row]) & (result.start < start)
+        later[[other for other, _ in state(tab, f"runs[{k}].why.delayed")]] = False
         part = text[text.index(name, text.index("requested")) :]
         assert f"waited\n{duration(wait)}\n" in part
-        assert f"{later.sum()} later jobs started before it" in part
+        assert f"{later.sum()} other later jobs started before it" in part
     assert "3 d" in text
 
 
@@ -182,6 +183,90 @@ def test_a_filter_leaves_the_table_with_what_it_means(visit: Any, year: str, kth
     assert tab.inner_text("#wrong") == "no user is called nobody"
 
 
+def selected(tab: Any, act: Callable[[], Any]) -> None:
+    """Do something, and wait until the selected range has followed."""
+    tab.evaluate("() => { explorer.state.selected = null; }")
+    act()
+    tab.wait_for_function("() => explorer.state.selected")
+
+
+def test_the_selected_range_has_what_pandas_finds(visit: Any, year: str, kth: Any) -> None:
+    t0, t1 = 4_900_000, 5_700_000
+    tab = visit(f"{year}#t={t0}_{t1}")
+    selected(tab, lambda: tab.click("#selected summary"))
+    tables = []
+    for rule in ("easy", "saf"):
+        jobs = simulate(kth, rule).jobs
+        since = jobs["submit_time"] - jobs["submit_time"].iloc[0]
+        tables.append(jobs[(since >= t0) & (since < t1)])
+    first = tables[0]
+    assert f": {len(first)} jobs" in tab.inner_text("#selected summary")
+    cells = {
+        row.get_attribute("data-measure"): row.locator("td").all_inner_texts()
+        for row in tab.locator("#measures tbody tr").all()
+    }
+    waits = [table["wait_time"] for table in tables]
+    for name, values in {
+        "mean_wait": [one.mean() for one in waits],
+        "median_wait": [one.median() for one in waits],
+        "p95_wait": [one.quantile(0.95) for one in waits],
+        "max_wait": [one.max() for one in waits],
+    }.items():
+        by = values[1] - values[0]
+        sign = "+" if by > 0 else "-"
+        assert cells[name] == [*map(duration, values), f"{sign}{duration(abs(by))}"]
+    means = [table["bsld"].mean() for table in tables]
+    by = f"{means[1] - means[0]:+,.2f}"
+    assert cells["mean_bsld"] == [f"{means[0]:,.2f}", f"{means[1]:,.2f}", by]
+    area = first["requested_processors"] * first["run_time"]
+    hours = f"{area.sum() / 3600:,.0f}"
+    assert cells["core_hours"] == [hours, hours, "same"]
+    by_user = area.groupby(first["user_id"]).sum().sort_values(ascending=False)
+    rows = tab.locator("#groups tbody tr")
+    assert rows.count() == 21
+    assert f"{len(by_user) - 20} others" in rows.last.inner_text()
+    assert rows.first.locator("button").inner_text() == f"user {by_user.index[0]}"
+    some = first[first["user_id"].isin(by_user.index[:20])]
+    mean = some.groupby("user_id")["wait_time"].mean()
+    heading = tab.locator("#groups thead button:text-is('mean wait, EASY')")
+    for order in ("ascending", "descending"):
+        selected(tab, heading.click)
+        assert tab.get_attribute(f"#groups th[aria-sort={order}]", "scope") == "col"
+    assert duration(mean.max()) in rows.first.inner_text()
+    assert "others" in rows.last.inner_text()
+    selected(tab, rows.first.locator("button").click)
+    assert tab.input_value("#find") == f'user "user {mean.idxmax()}"'
+    count = (first["user_id"] == mean.idxmax()).sum()
+    assert f": {count} job" in tab.inner_text("#selected summary")
+
+
+def test_a_page_says_why_a_job_waited_and_what_the_live_app_adds(
+    visit: Any, made: Callable[..., Any], tmp_path: Path
+) -> None:
+    """By hand: 2 asks for all, 1 runs until 100, and 3 fits behind the promise to 2."""
+    result = made([(0, 100, 4), (10, 50, 8), (20, 30, 4), (30, 500, 1)])
+    assert result.start.tolist() == [0, 100, 20, 150]
+    write_page(result, tmp_path / "page.html")
+    tab = visit(f"{(tmp_path / 'page.html').as_uri()}#job=2")
+    text = " ".join(tab.inner_text("#detail").split())
+    assert "In its way: 1 job 1 by 40 s" not in text  # then 3 is there until 50
+    assert "In its way: 1 job 1 by 50 s" in text
+    assert "As it came, 1 job had 4 of 8 processors, and 0 earlier jobs waited." in text
+    assert "8 processors were not free at once until it started." in text
+    assert "Who had most of the machine in its wait: 1 50% 3 17%" in text
+    assert "1 other later job started before it" in text
+    assert "The live app, hpcgym explore …, simulates again" in text
+    assert "hpcgym explain … --job 2" in text
+    tab.fill("#find", "4")
+    tab.press("#find", "Enter")
+    text = " ".join(tab.inner_text("#detail").split())
+    assert "For 50 s of its wait 1 processor was free. Then the rules kept it" in text
+    assert "No single job was in its way" not in text
+    tab.fill("#find", "3")
+    tab.press("#find", "Enter")
+    assert "The live app" not in tab.inner_text("#detail")  # it did not wait
+
+
 def test_pictures_are_saved(visit: Any, year: str, tmp_path: Path) -> None:
     tab = visit(f"{year}#job={JOB}")
     for name, begins in (("png", b"\x89PNG"), ("svg", b"<svg")):
@@ -195,8 +280,17 @@ def test_pictures_are_saved(visit: Any, year: str, tmp_path: Path) -> None:
 def test_it_fits_a_small_screen_in_the_dark(visit: Any, year: str) -> None:
     options = {"viewport": {"width": 400, "height": 800}, "color_scheme": "dark"}
     tab = visit(year, **options)
+    selected(tab, lambda: tab.click("#selected summary"))
+    tab.click("#listed summary")
+    settled(tab)
     assert tab.evaluate("document.documentElement.scrollWidth") <= 400
+    assert tab.locator("#groups tbody tr").count() == 21
     assert state(tab, "dark") is True
+    width = "view.t1 - explorer.state.view.t0"
+    whole = state(tab, width)
+    for button, share in (("closer", 0.5), ("closer", 0.25), ("farther", 0.5), ("whole", 1)):
+        tab.click(f"#{button}")
+        assert state(tab, width) == pytest.approx(share * whole)
     assert tab.locator("#gantt0").bounding_box()["width"] > 350
 
 
@@ -214,6 +308,32 @@ def test_on_a_small_screen_a_tap_shows_facts_below_the_job(visit: Any, year: str
     assert title["y"] + 100 < facts["y"] + facts["height"] <= 800
     place = tab.evaluate(f"explorer.locate({JOB})")
     assert 0 <= place["y"] < facts["y"]
+
+
+def test_two_fingers_zoom_and_one_moves(visit: Any, year: str) -> None:
+    tab = visit(year, viewport={"width": 400, "height": 800}, has_touch=True)
+    session, box = tab.context.new_cdp_session(tab), tab.locator("#gantt0").bounding_box()
+    y = box["y"] + 60
+
+    def touch(kind: str, *places: float) -> None:
+        points = [{"x": x, "y": y, "id": finger} for finger, x in enumerate(places)]
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    whole = state(tab, "view")
+    touch("touchStart", 180, 220)
+    for step in range(1, 9):
+        touch("touchMove", 180 - 5 * step, 220 + 5 * step)
+    touch("touchEnd")
+    near = state(tab, "view")
+    width, before = (one["t1"] - one["t0"] for one in (near, whole))
+    assert width == pytest.approx(before / 3, rel=0.1)
+    touch("touchStart", 150)
+    for step in range(1, 11):
+        touch("touchMove", 150 + 5 * step)
+    touch("touchEnd")
+    moved = state(tab, "view.t0") - near["t0"]
+    assert moved == pytest.approx(-50 / box["width"] * width, rel=0.3)
+    assert tab.get_attribute("body", "data-job") == ""
 
 
 HOSTILE = '</script><img src=x onerror=alert(1)><b>"&'

@@ -16,6 +16,7 @@ from html_pages import Page
 from hpcgym.errors import HpcgymError
 from hpcgym.explore import page, show
 from hpcgym.explore.page import as_text, pack
+from hpcgym.files.recorded import Command, commanded
 from hpcgym.machine import find_cluster
 from hpcgym.report.placement import place_jobs
 from hpcgym.schedule.provenance import provenance_of
@@ -114,6 +115,42 @@ def test_an_extract_begins_with_the_jobs_that_ran() -> None:
     head, columns = told(page(result))
     start = head["first"] + np.cumsum(columns["gap"]) + columns["wait0"]
     assert np.array_equal(start, result.start)
+
+
+def test_what_slowdowns_divide_by_and_metrics_are_of_is_told_where_it_differs() -> None:
+    jobs = load_workload("codes:jobs=60,processes=64")
+    shared = simulate(jobs, "easy-co", cluster="10x2x8", speedups="generated")
+    head, columns = told(page(shared))
+    assert np.array_equal(columns["full0"], shared.full_speed_run_time)
+    assert head["what"] == "job"
+    assert "counted0" not in columns
+    whole = load_workload(SOURCE)
+    log = whole.with_columns(wait_time=simulate(whole).wait)
+    part = simulate(log.extract(int(whole.submit_time[150])))
+    _, columns = told(page(part))
+    assert np.array_equal(columns["counted0"], part.counted)
+    assert "full0" not in columns
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (
+            ["explore", "a b.swf", "--week", "3", "--output", "x.html", "--force"],
+            "'a b.swf' --week 3",
+        ),
+        (
+            ["explore", "--output=x.html", "KTH-SP2", "--scheduler", "saf"],
+            "KTH-SP2 --scheduler saf",
+        ),
+        (["compare", "KTH-SP2", "--html", "x.html"], "…"),
+    ],
+)
+def test_a_page_names_the_command_that_opens_the_live_app(command: list[str], words: str) -> None:
+    result = simulate(load_workload(SOURCE))
+    with commanded(Command(command, dict, "1970-01-01T00:00:00Z")):
+        assert told(page(result))[0]["command"] == words
+    assert told(page(result))[0]["command"] == "…"  # from Python
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.explore import page, write_page
 from hpcgym.explore.document import sheet, table
 from hpcgym.machine import Cluster
+from hpcgym.report.tables import who_pays
 from hpcgym.schedule.metrics import METRICS
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
@@ -69,6 +70,14 @@ def test_it_has_metrics_pictures_settings_cleaning_and_versions(text):
     assert read.tags.count("img") == 5  # slowdowns, utilization, queue, two Gantt charts
     assert all(read.values("alt"))
     assert "★" in words
+
+
+def test_it_says_who_pays(results, text):
+    (of_classes,) = [one for one in Page(text).tables if one and "short" in one[0]]
+    found = who_pays(results)
+    assert of_classes == [found.heading, *found.rows]
+    assert all(line in " ".join(Page(text).text) for line in found.below)
+    assert "Who pays" not in page({"easy": results["easy"]}, report=True)
 
 
 def test_it_says_why_there_are_no_gantt_charts(text):

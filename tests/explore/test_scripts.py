@@ -266,6 +266,206 @@ def test_who_delayed_a_job_is_apart_from_who_merely_came_later(node):
     assert other == []  # it is known of job 2 alone
 
 
+MEASURED = """
+  const jobs = jobsOf(given.head, given.columns), runs = given.runs.map((told) => {
+    const used = stacked(told.start, told.end, jobs.size);
+    const queue = stacked(jobs.submit, told.start, null);
+    return { ...told, used, queue, row: "processor" };
+  });"""
+MEASURES = ["arrays", "decode", "curves", "words", "filter", "measures"]
+
+
+@pytest.fixture(scope="module")
+def queued():
+    """Two schedules of one workload that has queues, and what the scripts are told of them."""
+    jobs = load_workload("lublin:jobs=900,processors=32,load=1.1,users=60,seed=6")
+    results = [simulate(jobs, name) for name in ("easy", "saf")]
+    head, columns = of_workload(jobs)
+    told = {
+        "head": head,
+        "columns": {name: np.asarray(one).tolist() for name, one in columns.items()},
+    }
+    first = int(jobs.submit_time[0])
+    told["runs"] = [
+        {"start": (one.start - first).tolist(), "end": (one.end - first).tolist(), "processors": 32}
+        for one in results
+    ]
+    return results, told
+
+
+def steps(times, changes, t0, t1):
+    """A step function in an interval, of what changes when: its mean and its greatest value."""
+    order = np.argsort(times, kind="stable")
+    moments, first = np.unique(np.asarray(times)[order], return_index=True)
+    level = np.add.reduceat(np.asarray(changes)[order], first).cumsum()
+    inside = (moments > t0) & (moments < t1)
+    before = level[moments <= t0][-1:] if (moments <= t0).any() else [0]
+    values = np.concatenate([before, level[inside]])
+    lengths = np.diff(np.concatenate([[t0], moments[inside], [t1]]))
+    return (values * lengths).sum() / (t1 - t0), values.max()
+
+
+@pytest.mark.parametrize("part", [(0, 1), (0.2, 0.45), (0.9995, 1)])
+def test_measures_of_a_time_are_those_of_its_jobs(node, queued, part):
+    """As pandas has them of the table of jobs; the last part has no job."""
+    results, told = queued
+    last = max(max(run["end"]) for run in told["runs"])
+    t0, t1 = (share * last for share in part)
+    body = (
+        MEASURED
+        + """
+      const rows = selectedJobs(jobs, runs, given.t0, given.t1);
+      const each = runs.map((run) => measuresOf(jobs, run, rows, given.t0, given.t1));
+      const plain = each.map(({ waits, slowdowns, areas, ...one }) => one);
+      const bins = histogram(each[1].waits, 0, logarithmicEdges(each[1].max_wait, 4));
+      const { of, names } = jobs.kinds.user;
+      const groups = groupsOf(rows, of, names.length, each, 5);
+      const { low } = bins, shares = Array.from(bins.bins);
+      return { rows: Array.from(rows), plain, low, bins: shares, groups, names };"""
+    )
+    found = node(MEASURES, body, {**told, "t0": t0, "t1": t1})
+    tables = []
+    for result, measured in zip(results, found["plain"], strict=True):
+        table = result.jobs
+        first = table["submit_time"].iloc[0]
+        since = table["submit_time"] - first
+        part_of = table[(since >= t0) & (since < t1)]
+        tables.append(part_of)
+        assert (table.index[(since >= t0) & (since < t1)] == found["rows"]).all()
+        wait, size = part_of["wait_time"], table["requested_processors"]
+        start, end = (table[f"{name}_time"] - first for name in ("start", "end"))
+        used, _ = steps([*start, *end], [*size, *-size], t0, t1)
+        ones = np.ones(len(table))
+        _, queue = steps([*since, *start], [*ones, *-ones], t0, t1)
+        area = part_of["requested_processors"] * part_of["run_time"]
+        wanted = {
+            "core_hours": area.sum() / 3600,
+            "utilization": used / 32,
+            "mean_wait": wait.mean(),
+            "median_wait": wait.median(),
+            "p95_wait": wait.quantile(0.95),
+            "max_wait": wait.max(),
+            "mean_bsld": part_of["bsld"].mean(),
+            "max_bsld": part_of["bsld"].max(),
+            "max_queue": queue,
+        }
+        assert {name for name, value in measured.items() if value is None} == {
+            name for name, value in wanted.items() if np.isnan(value)
+        }
+        for name, value in wanted.items():
+            if not np.isnan(value):
+                assert measured[name] == pytest.approx(value, rel=1e-6), name
+    wait = tables[1]["wait_time"].to_numpy()
+    if not len(wait):
+        assert found["groups"] == []
+        return
+    assert found["low"] == pytest.approx((wait == 0).mean())
+    edges = 10 ** (np.arange(len(found["bins"]) + 1) / 4)
+    assert found["bins"] == pytest.approx(np.histogram(wait, edges)[0] / len(wait))
+    assert sum(found["bins"]) + found["low"] == pytest.approx(1)
+    check_groups(found["groups"], found["names"], tables)
+
+
+def check_groups(groups, names, tables):
+    """The five users with the largest area, and all others in one row, as pandas groups them."""
+    easy, saf = (one.assign(area=one["requested_processors"] * one["run_time"]) for one in tables)
+    area = easy.groupby("user_id")["area"].sum().sort_values(ascending=False)
+    assert len(area) > 7
+    for group, user in zip(groups, [*area.index[:5], None], strict=True):
+        mine = [
+            table[table["user_id"] == user]
+            if user is not None
+            else table[table["user_id"].isin(area.index[5:])]
+            for table in (easy, saf)
+        ]
+        assert (names[group["place"]] if user is not None else group["groups"]) == (
+            f"user {user}" if user is not None else len(area) - 5
+        )
+        assert group["jobs"] == len(mine[0])
+        assert group["share"] == pytest.approx(mine[0]["area"].sum() / area.sum())
+        assert group["waits"] == pytest.approx([one["wait_time"].mean() for one in mine])
+        assert group["slowdowns"] == pytest.approx([one["bsld"].mean() for one in mine])
+
+
+def test_a_filter_selects_what_it_leaves_in_any_schedule(node, queued):
+    results, told = queued
+    body = (
+        MEASURED
+        + """
+      const [a, b] = runs.map((run) => matching(jobs, run, parseFilter("wait_time > 1h user 3")));
+      runs[0].matches = a; runs[1].matches = b;
+      runs[1].counted = jobs.submit.map((_, j) => j % 2);
+      return Array.from(selectedJobs(jobs, runs, 0, 1e12));"""
+    )
+    rows = np.array(node(MEASURES, body, told))
+    long = (results[0].wait > 3600) | (results[1].wait > 3600)
+    mine = results[0].workload.user_id == 3
+    odd = np.arange(len(mine)) % 2 == 1
+    assert len(rows)
+    assert rows.tolist() == np.flatnonzero(long & mine & odd).tolist()
+
+
+def room(result, j, without=None):
+    """The first second from its submission on that has room for a job's run, by each second."""
+    start, end, size = result.start, result.end, result.workload.requested_processors
+    others = np.ones(len(start), bool)
+    others[[j] if without is None else [j, without]] = False
+    submit, run = int(result.workload.submit_time[j]), int(result.run_time[j])
+    used = np.zeros(int(start[j]) + run - submit + 1, int)
+    for i in np.flatnonzero(others & (end > submit) & (start < submit + len(used))):
+        used[max(start[i] - submit, 0) : end[i] - submit] += size[i]
+    fits = used + size[j] <= result.cluster.processors
+    first = next(t for t in range(len(used) - run) if fits[t : t + run].all())
+    return submit + first, int(fits[: start[j] - submit].sum())
+
+
+@pytest.mark.parametrize("rule", ["fcfs", "easy", "saf"])
+def test_what_was_in_the_way_of_a_job(node, made, rule):
+    """Against a count of each second: of each job that waited, with each other one taken out."""
+    rng = np.random.default_rng(5)
+    jobs = [(int(t), int(r), int(p)) for t, r, p in zip(
+        np.sort(rng.integers(0, 400, 40)), rng.integers(5, 90, 40), rng.integers(1, 9, 40),
+        strict=True,
+    )]  # fmt: skip
+    result = made(jobs, rule, requested_time=np.array([2 * run for _, run, _ in jobs]))
+    waited = np.flatnonzero(result.wait > 0)
+    assert len(waited) > 15
+    told = {"rows": waited.tolist()} | {
+        name: np.asarray(column).tolist()
+        for name, column in {
+            "submit": result.workload.submit_time,
+            "size": result.workload.requested_processors,
+            "start": result.start,
+            "end": result.end,
+        }.items()
+    }
+    body = """
+      const jobs = { n: given.submit.length, submit: given.submit, size: given.size };
+      const used = stacked(given.start, given.end, given.size);
+      const run = { start: given.start, end: given.end, used, processors: 8, row: "processor" };
+      return given.rows.map((j) => {
+        const { room, ...found } = waitOf(jobs, run, j);
+        return { ...found, first: room.first, free: room.free };
+      });"""
+    helped = 0
+    for j, found in zip(waited, node(["arrays", "curves", "waiting"], body, told), strict=True):
+        submit, start = int(result.workload.submit_time[j]), int(result.start[j])
+        first, free = room(result, j)
+        assert (found["first"], found["free"]) == (first, free)
+        running = (result.start <= submit) & (result.end > submit)
+        running[j] = False
+        assert found["running"] == running.sum()
+        assert found["used"] == result.workload.requested_processors[running].sum()
+        assert found["ahead"] == (result.start[:j] > submit).sum()
+        meanwhile = np.minimum(result.end, start) - np.maximum(result.start, submit)
+        meanwhile[j] = 0
+        assert {i for i, _ in found["meanwhile"]} == {*np.flatnonzero(meanwhile > 0).tolist()}
+        earlier = {i: first - room(result, j, i)[0] for i in np.flatnonzero(meanwhile > 0).tolist()}
+        assert dict(found["inWay"]) == {i: by for i, by in earlier.items() if by > 0}
+        helped += len(found["inWay"])
+    assert helped > 3
+
+
 def test_all_files_of_the_script_are_in_the_page():
     from importlib.resources import files
 

@@ -7,7 +7,7 @@ import pytest
 
 from hpcgym.errors import HpcgymError
 from hpcgym.report.cells import shown, shown_p
-from hpcgym.report.tables import drawable, named, subtitle
+from hpcgym.report.tables import drawable, named, subtitle, who_pays
 from hpcgym.simulation.run import simulate
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload import interesting_extracts, load_workload
@@ -95,3 +95,54 @@ def test_numbers_have_four_digits_and_whole_ones_all_of_theirs():
     assert (shown(7), shown(np.int64(12345))) == ("7", "12,345")
     ps = (1.0, 0.5, 0.012345, 2e-5, float("nan"))
     assert [shown_p(p) for p in ps] == ["1", "0.5", "0.0123", "2e-05", "-"]
+
+
+def test_who_pays_is_what_pandas_finds():
+    """Classes by run time and by an eighth of the machine, users by the ratio of their means."""
+    jobs = load_workload("lublin:jobs=900,processors=64,load=1.1,users=40,seed=2")
+    results = {name: simulate(jobs, name) for name in ("easy", "saf")}
+    found = who_pays(results)
+    table = results["easy"].jobs.assign(saf=results["saf"].bsld)
+    run, size = table["run_time"], table["requested_processors"]
+    classes = {
+        "short": run < 600,
+        "medium": (run >= 600) & (run < 7200),
+        "long": run >= 7200,
+        "small": size <= 8,
+        "large": size > 8,
+    }
+    means = {name: table.loc[jobs, ["bsld", "saf"]].mean() for name, jobs in classes.items()}
+    users = table.groupby("user_id")[["bsld", "saf"]].mean()
+    ratio = (users["saf"] / users["bsld"]).sort_values(ascending=False)
+    gain, lose = (ratio < 1).sum(), (ratio > 1).sum()
+    assert min(gain, lose) > 1
+    more = [f"of {len(ratio)} users gain", "users lose", "median ratio"]
+    assert found.heading == ["scheduler", *classes, *more]
+    counts, first, other = found.rows
+    assert counts == ["jobs", *(str(jobs.sum()) for jobs in classes.values()), "", "", ""]
+    assert first == ["easy", *(shown(one["bsld"]) for one in means.values()), "", "", ""]
+    assert other == [
+        "saf",
+        *(f"{shown(one['saf'])} ({one['saf'] / one['bsld']:.2f})" for one in means.values()),
+        str(gain),
+        str(lose),
+        f"{ratio.median():.2f}",
+    ]
+    *_, losers = found.below
+    most = ratio[ratio > 1].index[:5]
+    named = [f"user {one}, {ratio[one]:,.1f} times" for one in most]
+    assert losers.startswith(f"saf: users who lose most: {named[0]} (")
+    assert [text.rpartition(" (")[0] for text in losers.split(": ")[2].split("; ")] == named
+
+
+def test_nobody_pays_where_there_is_nothing_to_compare(make):
+    jobs = [(0, 700, 8), (1, 10, 8), (2, 10, 8)]
+    first = make(jobs)
+    assert who_pays({"a": first}) is None
+    assert who_pays({"a": first, "b": make(jobs[:2])}) is None  # other jobs
+    same = who_pays({"a": first, "b": make(jobs), "c": make(jobs[:2])})
+    assert [row[0] for row in same.rows] == ["jobs", "a", "b"]
+    assert same.heading == ["scheduler", "short", "medium", "long", "small", "large"]
+    assert same.rows[0] == ["jobs", "2", "1", "0", "0", "3"]
+    assert same.rows[2][1:4] == [f"{same.rows[1][1]} (1.00)", "1.000 (1.00)", "-"]
+    assert len(same.below) == 1

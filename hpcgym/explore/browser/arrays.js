@@ -10,6 +10,13 @@ function upper(sorted, x) {
   return low;
 }
 
+/** How many entries of a sorted array are below x. */
+function lower(sorted, x) {
+  let count = upper(sorted, x);
+  while (count && sorted[count - 1] === x) count--;
+  return count;
+}
+
 function isSorted(values) {
   for (let i = 1; i < values.length; i++) if (values[i] < values[i - 1]) return false;
   return true;

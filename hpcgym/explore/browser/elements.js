@@ -40,6 +40,13 @@ function showLegend() {
   $("legend").replaceChildren(...entries);
 }
 
+/** The name of a schedule behind the colour of its lines, if it is shown. */
+function scheduleName(name) {
+  const swatch = element("i"), k = S.runs.findIndex((run) => run.name === name);
+  if (k >= 0) swatch.style.background = lineColour(k);
+  return element("span", { className: "schedule", title: k < 0 ? "" : S.runs[k].rules }, swatch, name);
+}
+
 /** The metrics that tell most, a line a schedule; or all of them, a line a metric. */
 function showStatistics() {
   const { names, first, rows } = S.head.statistics, all = $("statistics").dataset.all === "1";
@@ -49,18 +56,13 @@ function showStatistics() {
     const [text, best] = values[k];
     return element("td", { className: best ? "best" : "", dataset: { metric: name } }, best ? `${text} ★` : text);
   };
-  const named = (name) => {
-    const swatch = element("i"), k = S.runs.findIndex((run) => run.name === name);
-    if (k >= 0) swatch.style.background = lineColour(k);
-    return element("span", { title: k < 0 ? "" : S.runs[k].rules }, swatch, name);
-  };
   const row = (...cells) => element("tr", {}, ...cells);
   const shown = rows.filter(({ name }) => first.includes(name));
   const top = all
-    ? names.map((name) => head("col", named(name)))
+    ? names.map((name) => head("col", scheduleName(name)))
     : shown.map((metric) => head("col", titled(metric)));
   const lines = all
     ? rows.map((metric) => row(head("row", titled(metric)), ...names.map((_, k) => cell(metric, k))))
-    : names.map((name, k) => row(head("row", named(name)), ...shown.map((metric) => cell(metric, k))));
+    : names.map((name, k) => row(head("row", scheduleName(name)), ...shown.map((metric) => cell(metric, k))));
   $("statistics").replaceChildren(element("thead", {}, row(element("td"), ...top)), element("tbody", {}, ...lines));
 }

@@ -20,7 +20,8 @@ function showFacts() {
     $("detail").replaceChildren(element("p", { className: "soft" }, ...words));
     return;
   }
-  const { jobs, clock } = S;
+  const { jobs, clock, runs } = S;
+  for (const run of runs) if (!S.head.live && run.why?.job !== j) run.why = whyFrom(jobs, run, j);
   const names = Object.entries(jobs.kinds).map(([kind, { names, of }]) => [kind, names[of[j]]]);
   const facts = definitions([
     ...names,
@@ -31,7 +32,8 @@ function showFacts() {
   const none = { className: "close", title: "pick none", "aria-label": "Pick none", onclick: () => pick(-1) };
   const close = element("button", none, "×");
   const title = element("h2", {}, `Job ${jobs.number[j]}`, close);
-  $("detail").replaceChildren(title, facts, ...S.runs.map((run, k) => factsIn(run, k, j)), ...comparedFacts(j));
+  $("detail").replaceChildren(title, facts, ...runs.map((run, k) => factsIn(run, k, j)), ...comparedFacts(j));
+  if (!S.head.live && runs.some((run) => run.start[j] > jobs.submit[j])) $("detail").append(liveAdds(j));
 }
 
 /** What became of a job in one schedule: who delayed it first, who merely came later last. */
@@ -43,26 +45,19 @@ function factsIn(run, k, j) {
     ["ran", span(run.end[j] - run.start[j])],
     ["bounded slowdown", boundedSlowdown(jobs, run, j).toFixed(1)],
   ]);
+  const { title = "", told = [] } = run.why?.job === j ? run.why : {};
   const bold = (className, text) => element("b", { className }, text);
   const by = (i) => element("div", {}, jobButton(delayed[i][0]), ` by ${span(delayed[i][1])}`);
-  const late = element("div", {}, bold("delayed", `${plural(delayed.length, "job")} delayed it`), ...buttonsOf(delayed, by));
+  const late = element("div", {}, bold("delayed", title), ...buttonsOf(delayed, by));
   const alone = run.start[j] > jobs.submit[j] ? "No job ended as it started." : "It started at once.";
   const ended = freed.length
     ? ["It started when ", bold("freed", plural(freed.length, "job")), " ended: ", ...buttonsOf(freed)]
     : [alone];
-  const why = element("div", { id: `why${k}`, className: "why" }, ...whyOf(run, j));
+  const why = element("div", { id: `why${k}`, className: "why" }, ...told);
   return element(
     "section", {}, element("h3", {}, run.name), facts, ...(delayed.length ? [late] : []), element("p", {}, ...ended), why,
     ...laterFacts(overtook, delayed.length > 0),
   );
-}
-
-/** What is known of why a job waited, in words. */
-function whyOf(run, j) {
-  if (run.why?.job === j) return run.why.told;
-  if (S.head.live || run.start[j] <= S.jobs.submit[j]) return [];
-  const command = element("code", {}, `hpcgym explain … --job ${S.jobs.number[j]}`);
-  return [element("p", { className: "soft" }, "Who delayed it: ", command, " tells, or the live app.")];
 }
 
 /** Jobs that came later and started before, and are not known to have done harm; others: some did. */

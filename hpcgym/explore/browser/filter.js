@@ -68,9 +68,9 @@ function measureOf(jobs, run, what) {
   return of[what];
 }
 
-/** (wait + run) / max(run, 10 s), at least 1. */
+/** (wait + run) / max(run at full speed, 10 s), at least 1. */
 function boundedSlowdown(jobs, run, j) {
-  const ran = run.end[j] - run.start[j];
+  const ran = run.full ? run.full[j] : run.end[j] - run.start[j];
   return Math.max((run.end[j] - jobs.submit[j]) / Math.max(ran, 10), 1);
 }
 

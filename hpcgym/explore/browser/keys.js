@@ -15,6 +15,7 @@ const KEYS = {
   f: () => pick(S.picked, true),
   n: () => pickNext(1),
   p: () => pickNext(-1),
+  r: () => { $("selected").open = !$("selected").open; },
   t: () => { $("listed").open = !$("listed").open; },
   "/": () => $("find").focus(),
   "?": () => $("help").showModal(),

@@ -34,7 +34,6 @@ async function simulateAnew() {
   asking = true;
   do {
     newer = false;
-    const begin = performance.now();
     try {
       const answer = await ask("simulate", wanted());
       takeSchedule(unpack(await answer.text()));
@@ -44,7 +43,6 @@ async function simulateAnew() {
     }
     // the next question waits for the picture: else pictures would come late and all at once
     await new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); });
-    S.liveMs = performance.now() - begin;
     document.body.dataset.live = Number(document.body.dataset.live || 0) + 1;
   } while (newer);
   asking = false;
@@ -73,7 +71,7 @@ async function explainIn(k, j) {
   const run = S.runs[k], current = () => S.picked === j && S.runs[k] === run;
   const tell = (delayed, told) => {
     if (!current()) return;
-    run.why = { job: j, delayed, told };
+    run.why = { job: j, delayed, title: `${plural(delayed.length, "job")} delayed it`, told };
     showFacts();
     drawOver();
   };

@@ -4,7 +4,7 @@ function fillPage() {
   const { head, jobs, runs } = S;
   document.title = head.name;
   $("name").textContent = head.name;
-  $("about").textContent = `${plural(jobs.n, "job")}, ${plural(runs[0].processors, "processor")}`;
+  $("about").textContent = `${plural(jobs.n, head.what)}, ${plural(runs[0].processors, "processor")}`;
   const measures = ["wait_time", "bsld", "requested_processors", ...(runs.length > 1 ? ["difference"] : [])];
   const options = [...Object.keys(jobs.kinds), ...measures];
   S.colour = options[0];
@@ -33,6 +33,10 @@ function listen() {
   $("png").addEventListener("click", savePng);
   $("svg").addEventListener("click", () => saveSvg());
   $("listed").addEventListener("toggle", showTable);
+  $("selected").addEventListener("toggle", showSelection);
+  $("closer").addEventListener("click", () => zoom(0.5));
+  $("farther").addEventListener("click", () => zoom(2));
+  $("whole").addEventListener("click", showWhole);
   $("down").addEventListener("click", () => $("report").scrollIntoView());
   listenToHeadings();
   $("all").addEventListener("click", () => {

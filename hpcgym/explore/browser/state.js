@@ -1,7 +1,7 @@
 // What the page shows now. Only the functions of view.js and live.js change it.
 
 const S = {
-  head: null,  // what Python told; see explore/columns.py
+  head: null,  // what Python told; see explore/page.py
   jobs: null,  // what all schedules share
   columns: null,
   places: [],  // of the schedules that are shown, among those that Python told
@@ -19,7 +19,6 @@ const S = {
   picked: -1,
   dark: false,
   background: "#ffffff",
-  frames: 0,
 };
 
 const $ = (id) => document.getElementById(id);
@@ -49,6 +48,8 @@ function scheduleOf(told, columns, jobs) {
     processors: told.processors,
     start,
     end,
+    full: column("full"),
+    counted: column("counted"),
     pieces: timed(pieces, start, end),
     nodes: nodes ? cumulated(nodes, 0) : null,  // one after the last row of each
     nodeNames: told.nodes,
@@ -56,6 +57,7 @@ function scheduleOf(told, columns, jobs) {
     queue: stacked(jobs.submit, start, null, undefined, byStart),
     power: column("power") ? curveOf(cumulated(column("power_gap"), 0), column("power")) : null,
     matches: null,
+    why: null,  // why the picked job waited: {job, delayed, title, told}
   };
 }
 

@@ -5,7 +5,7 @@ const sorting = { by: "submitted", down: false };
 
 /** Columns: title -> [what it is sorted by, what is shown] of a job. */
 function tableColumns() {
-  const { jobs, runs, clock } = S, columns = { job: [(j) => jobs.number[j], (j) => String(jobs.number[j])] };
+  const { jobs, runs, clock } = S, columns = { job: [(j) => jobs.number[j], jobButton] };
   for (const [kind, { names, of }] of Object.entries(jobs.kinds)) columns[kind] = [(j) => of[j], (j) => names[of[j]]];
   const time = (of) => [of, (j) => span(of(j))];
   Object.assign(columns, {
@@ -38,25 +38,31 @@ function sortedBy(list, of, down) {
   return Array.from(order.slice(0, MOST_LISTED), (i) => list[i]);
 }
 
+/**
+ * Fill a table that its headings sort.
+ * columns: as those of jobs; order: {by, down}, which a click changes, before it asks `again`;
+ * last: rows that stay below the others. Returns how many rows there are.
+ */
+function fillSorted(table, columns, list, order, again, last = []) {
+  if (!columns[order.by]) [order.by] = Object.keys(columns);
+  const listed = [...sortedBy(list, columns[order.by][0], order.down), ...last];
+  const heads = Object.keys(columns).map((title) => {
+    const mine = title === order.by;
+    const turn = () => { Object.assign(order, { by: title, down: mine && !order.down }); again(); };
+    const sorted = mine ? (order.down ? "descending" : "ascending") : "none";
+    return element("th", { scope: "col", "aria-sort": sorted }, element("button", { onclick: turn }, title));
+  });
+  const rows = listed.map((one) => {
+    const [first, ...others] = Object.values(columns).map(([, shown]) => shown(one));
+    return element("tr", {}, element("th", { scope: "row" }, first), ...others.map((text) => element("td", {}, text)));
+  });
+  table.replaceChildren(element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  return listed.length;
+}
+
 function showTable() {
   if (!$("listed").open) return;
-  const columns = tableColumns(), list = jobsInView();
-  const [of] = columns[sorting.by] || columns[sorting.by = "submitted"];
-  const listed = sortedBy(list, of, sorting.down);
-  const heads = Object.keys(columns).map((title) => {
-    const mine = title === sorting.by;
-    const turn = () => { Object.assign(sorting, { by: title, down: mine && !sorting.down }); showTable(); };
-    const order = mine ? (sorting.down ? "descending" : "ascending") : "none";
-    const button = element("button", { onclick: turn }, `${title}${mine ? (sorting.down ? " ▾" : " ▴") : ""}`);
-    return element("th", { scope: "col", "aria-sort": order }, button);
-  });
-  const rows = listed.map((j) => {
-    const [number, ...others] = Object.values(columns).map(([, shown]) => shown(j));
-    const button = element("button", { className: "job", onclick: () => pick(j, true) }, number);
-    return element("tr", {}, element("th", { scope: "row" }, button), ...others.map((text) => element("td", {}, text)));
-  });
-  $("count").textContent = list.length > listed.length
-    ? `${plural(list.length, "job")} in view; the first ${MOST_LISTED} are listed.`
-    : `${plural(list.length, "job")} in view.`;
-  $("jobs").replaceChildren(element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows));
+  const list = jobsInView(), count = fillSorted($("jobs"), tableColumns(), list, sorting, showTable);
+  const first = list.length > count ? `; the first ${MOST_LISTED} are listed` : "";
+  $("count").textContent = `${plural(list.length, "job")} in view${first}.`;
 }

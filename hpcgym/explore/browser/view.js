@@ -8,17 +8,14 @@ function draw() {
   if (asked) return;
   asked = requestAnimationFrame(() => {
     asked = 0;
-    const begin = performance.now();
     S.runs.forEach((_, k) => drawGantt(k));
     drawCurves();
     drawAxis();
     drawMap();
     drawOver();
-    S.drawMs = performance.now() - begin;
-    document.body.dataset.frames = ++S.frames;
   });
   clearTimeout(settling);
-  settling = setTimeout(() => { remember(); showTable(); }, 150);
+  settling = setTimeout(() => { remember(); showSelection(); showTable(); }, 150);
 }
 
 /** Show a time, not much more than the whole schedule. */
