@@ -108,25 +108,25 @@ def picture_sections(pictures: Mapping[str, Path]) -> list[str]:
 
 
 #: What is found of a sentence of a text: in words, and whether it is so; None: nothing is known.
-Finding = tuple[str, bool | None]
+Finding = tuple[str, bool | str | None]
 NOT_SIMULATED: Finding = ("not simulated", None)
 
 
 def statements_table(
-    document: str, said: Iterable[tuple[Any, ...]], found: Mapping[str, Sequence[Finding]]
+    said: Iterable[tuple[Any, ...]], found: Mapping[str, Sequence[Finding]]
 ) -> pd.DataFrame:
     """Return sentences of a text, and whether they are so.
 
     Parameters
     ----------
-    document : whose text it is: the heading of the sentences.
-    said : of each sentence what it says and how that is published, and maybe more.
+    said : of each sentence its item, what it says and how that is published, and maybe more.
     found : what it was looked at in, such as a trace -> findings, one a sentence.
     """
-    table = pd.DataFrame([one[:2] for one in said], columns=[document, "published"])
+    table = pd.DataFrame([one[:3] for one in said], columns=["item", "sentence", "published"])
+    words = {True: "yes", False: "no", None: ""}
     for name, findings in found.items():
         table[f"ours, {name}"] = [ours for ours, _ in findings]
-        table[f"so, {name}"] = ["" if so is None else "yes" if so else "no" for _, so in findings]
+        table[f"so, {name}"] = [words.get(so, so) for _, so in findings]  # type: ignore[arg-type]
     return table
 
 
