@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +14,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.benchmarks.energy import shares
-from hpcgym.benchmarks.energy.shares import BURST_USERS, ESP_USERS, FREQUENCIES, TEXT, Outcome180
+from hpcgym.benchmarks.energy.shares import (
+    BURST_USERS,
+    ESP_USERS,
+    FREQUENCIES,
+    TEXT,
+    Became,
+)
 from hpcgym.benchmarks.studies import items, tables
 from hpcgym.benchmarks.studies.harness import Folder, load_sources, task_of
 from hpcgym.naming import DAY_S, WEEK_S
@@ -38,10 +46,6 @@ TABLE_6_1 = pd.DataFrame(
     },
     index=STATISTICS,
 ).T
-
-#: Section 6.3.2, in its text; figures 6.2 and 6.3 have no numbers.
-UTILISATION = 0.89  # of all policies
-SAVED = 0.60  # by which share the efficient user's stretch is reduced
 
 #: Waits [s] up to which efficiency hardly matters under EFS (figure 6.5b).
 ALIKE_UP_TO_S = 1_250
@@ -148,47 +152,13 @@ def of_counter(sources: Sequence[str]) -> pd.DataFrame:
 
 # --- What the text says of Light-ESP --------------------------------------------------------------
 
-#: (measure, policy) -> what users have in the mean, in each order of the jobs, (seeds, users).
-Values = Mapping[tuple[str, str], tables.Floats]
-#: policy -> what became of the jobs on 180 cores, in each order of them.
-Policies = Mapping[str, Sequence[Outcome180]]
 
-
-def values_of_esp(load: float, seeds: int) -> Values:
-    """Return what the sentences of section 6.3.2 are of, under a load."""
-    found: dict[tuple[str, str], tables.Floats] = {}
-    for what, experiment in (("", shares.EFFICIENCY), ("other jobs, ", shares.WORKLOAD)):
-        of = shares.run_esp(experiment, load, seeds)
-        found |= {(f"{what}stretch", policy): each for policy, each in of.stretch.items()}
-        found[f"{what}utilisation", "each policy"] = np.transpose(list(of.utilisation.values()))
-    return found
-
-
-def run_180(load: float, seeds: int) -> dict[str, list[Outcome180]]:
-    """Return policy -> what becomes of Light-ESP in each of that many orders of the jobs."""
-    jobs = [shares.light_esp_of(seed, load) for seed in range(seeds)]
-    return {
-        policy: [shares._outcome([shares.simulated(one, policy)], shares.USERS_180) for one in jobs]
-        for policy in shares.POLICIES_180
-    }
-
-
-def joined(outcomes: Sequence[Outcome180]) -> Outcome180:
-    """Return the jobs of all orders together."""
-    found = Outcome180()
-    for user in outcomes[0].wait:
-        found.wait[user] = np.sort(np.concatenate([of.wait[user] for of in outcomes]))
-        found.stretch[user] = np.sort(np.concatenate([of.stretch[user] for of in outcomes]))
-    return found
-
-
-def values_of_180(policies: Policies) -> Values:
-    """Return what the sentences of section 6.3.3 are of."""
-    found: dict[tuple[str, str], tables.Floats] = {}
-    for policy, of in policies.items():
-        for what, each in (("stretch", [o.stretch for o in of]), ("wait", [o.wait for o in of])):
-            found[what, policy] = np.array([[one[u].mean() for u in FREQUENCIES] for one in each])
-    found["waits apart", "EFS"] = np.array([_apart_by_length(of.wait) for of in policies["EFS"]])
+def values_of_180(policies: Mapping[str, Sequence[Became]]) -> pd.DataFrame:
+    """Return what the sentences of section 6.3.3 are of, a row for each order of the jobs."""
+    apart = [_apart_by_length(of["wait"]) for of in policies["EFS"]]
+    found = pd.DataFrame(apart, columns=["apart_short", "apart_long"])
+    for policy, user, what in product(policies, FREQUENCIES, ("stretch", "wait")):
+        found[f"{what}_{policy}_{user}"] = [of[what][user].mean() for of in policies[policy]]
     return found
 
 
@@ -203,128 +173,43 @@ def _apart_by_length(waits: Mapping[str, tables.Floats]) -> list[float]:
     return apart
 
 
-def _spread(of: Any) -> Any:
-    return of.max(axis=-1) / of.min(axis=-1)
+#: Sentences of the text: of which item, how published, and whether it is so, of columns of values.
+SENTENCES = items.csv_rows(__file__, "sentences.csv")
 
 
-def _rises(of: Any) -> Any:
-    return (np.diff(of, axis=-1) > 0).all(axis=-1)
+def statements(by_load: Mapping[float, pd.DataFrame], of: Sequence[str]) -> pd.DataFrame:
+    """Return what the text says, and whether it is so here, under each load.
+
+    Parameters
+    ----------
+    by_load : load -> a row of values for each order of the jobs.
+    of : items.
+    """
+    said = [one for one in SENTENCES if one["item"] in of]
+    found = {f"load {load:g}": findings(values, said) for load, values in by_load.items()}
+    return tables.statements_table([tuple(one.values()) for one in said], found)
 
 
-def _near(found: Any, published: float) -> Any:
-    return (np.abs(found / published - 1) <= items.CLOSE).all(axis=-1)
-
-
-def _same(first: Any, *others: Any) -> Any:
-    return np.all([(first == other).all(axis=-1) for other in others], axis=0)
-
-
-def _third_is_most(*of: Any) -> Any:
-    return np.all([one.argmax(axis=-1) == 2 for one in of], axis=0)
-
-
-def _longer(of: Any) -> Any:
-    """Return whether gluttonous jobs have more than both others, by more than these differ."""
-    return of[..., 2] - of[..., :2].max(axis=-1) > np.abs(of[..., 0] - of[..., 1])
-
-
-def _slightly_less(of: Any) -> Any:
-    """Return whether green jobs have less than normal ones, by less than gluttonous have more."""
-    return (of[..., 0] < of[..., 1]) & (of[..., 1] - of[..., 0] < of[..., 2] - of[..., 1])
-
-
-def _alike(first: int, second: int, *of: Any) -> Any:
-    """Return whether two users are nearer to each other than either is to the third."""
-    third = 3 - first - second
-    near = [np.abs(one[..., first] - one[..., second]) for one in of]
-    far = [np.abs(one[..., [first, second]] - one[..., [third]]).min(axis=-1) for one in of]
-    return np.all(np.less(near, far), axis=0)
-
-
-def _normal_best(*of: Any) -> Any:
-    return np.all([one.argmin(axis=-1) == 1 for one in of], axis=0)
-
-
-def _normal_less(*of: Any) -> Any:
-    return np.all([one[..., 1] < one[..., 0] for one in of], axis=0)
-
-
-_EACH = tuple(("stretch", name) for name in ("FS", "EFS", "FS+EFS"))
-_OTHER = tuple((f"other jobs, {what}", policy) for what, policy in _EACH)
-_BOTH = [(("stretch", name), ("wait", name)) for name in ("FS", "EFS", "FS+EFS")]
-Test = Callable[..., Any]
-#: The item, what is said, how it is published, and a test of some values of each user.
-_STATEMENTS: tuple[tuple[str, str, str, tuple[tuple[str, str], ...], Test], ...] = (
-    ("figure 6.2", "under FS and FIFO all users have roughly the same stretch", "so",
-     (("stretch", "FIFO"), _EACH[0]),
-     lambda *of: np.all([_spread(one) <= 1 + items.CLOSE for one in of], axis=0)),
-    ("figure 6.2", "under EFS and FS+EFS who needs more energy has a larger stretch", "so",
-     _EACH[1:], lambda *of: np.all([_rises(one) for one in of], axis=0)),
-    ("figure 6.2", "under EFS the efficient user's stretch is reduced by roughly 60 %", "60 %",
-     _EACH[:2], lambda fs, efs: _near(1 - efs[..., :1] / fs[..., :1], SAVED)),
-    ("figure 6.2", "under FS+EFS users differ less than under EFS", "so",
-     _EACH[1:], lambda efs, both: _spread(both) < _spread(efs)),
-    ("figure 6.2", "all policies have a utilisation of about 89 %", "89 %",
-     (("utilisation", "each policy"),), partial(_near, published=UTILISATION)),
-    ("figure 6.3", "with other jobs all policies but FIFO have the same results", "so",
-     _OTHER, _same),
-    ("figure 6.3", "the user with most jobs, the third, is penalised", "user 3",
-     _OTHER, _third_is_most),
-    ("figure 6.3", "all policies have the same utilisation of 89 %", "89 %",
-     (("other jobs, utilisation", "each policy"),), partial(_near, published=UTILISATION)),
-)  # fmt: skip
-_STATEMENTS_180: tuple[tuple[str, str, str, tuple[tuple[str, str], ...], Test], ...] = (
-    ("figure 6.5", "green jobs have a smaller stretch than normal ones", "so",
-     _BOTH[1][:1], lambda of: of[..., 0] < of[..., 1]),
-    ("figure 6.5", "green and gluttonous jobs have quite similar stretches", "so",
-     _BOTH[1][:1], partial(_alike, 0, 2)),
-    ("figure 6.5", "gluttonous jobs wait much longer than both others", "so",
-     _BOTH[1][1:], _longer),
-    ("figure 6.5", "green jobs wait slightly less than normal ones", "so",
-     _BOTH[1][1:], _slightly_less),
-    ("figure 6.5", "waits up to 1,250 s are alike, longer ones differ", "so",
-     (("waits apart", "EFS"),), lambda of: of[..., 0] < of[..., 1]),
-    ("figure 6.6", "normal jobs have the best stretch and wait", "so", _BOTH[0], _normal_best),
-    ("figure 6.6", "gluttonous jobs have the worst", "so", _BOTH[0], _third_is_most),
-    ("figure 6.7", "gluttonous jobs wait much longer than both others", "so",
-     _BOTH[2][1:], _longer),
-    ("figure 6.7", "their stretch is significantly worse than under EFS alone", "so",
-     _EACH[1:], lambda efs, both: both[..., 2] > efs[..., 2]),
-    ("figure 6.7", "green and normal jobs are similarly good, in stretch and wait", "so",
-     _BOTH[2], partial(_alike, 0, 1)),
-    ("figure 6.7", "normal jobs have a slight advantage over green ones in both", "so",
-     _BOTH[2], _normal_less),
-)  # fmt: skip
-
-
-def findings(values: Values, said: Sequence[Any]) -> list[tables.Finding]:
+def findings(values: pd.DataFrame, said: Sequence[Mapping[str, str]]) -> list[tables.Finding]:
     """Return whether sentences hold: in 97.5 % of resampled orders of the jobs, or in 2.5 %."""
+    picks = np.random.default_rng(0).integers(0, len(values), (2_000, len(values)))
+    means = pd.DataFrame(values.to_numpy()[picks].mean(axis=1), columns=values.columns)
     found: list[tables.Finding] = []
-    for *_, keys, test in said:
-        some = [values[key] for key in keys]
-        number = len(some[0])
-        picks = np.random.default_rng(0).integers(0, number, (2_000, number))
-        held = float(np.mean(test(*(of[picks].mean(axis=1) for of in some))))
-        means = (", ".join(f"{x:,.4g}" for x in of.mean(axis=0)) for of in some)
-        words = [f"{what}, {policy}: {of}" for (what, policy), of in zip(keys, means, strict=True)]
+    for one in said:
+        held = float(means.eval(one["so"]).mean())
+        words = [name for name in values if re.search(rf"\b{name}\b", one["so"])]
         so = held >= 0.975 if held >= 0.975 or held <= 0.025 else "undecided"
-        found.append(("; ".join(words), so))
+        found.append((tables.listed(values[words].mean(), "{:,.4g}"), so))
     return found
 
 
-def statements(by_load: Mapping[float, Values], said: Sequence[Any]) -> pd.DataFrame:
-    """Return what the text says, and whether it is so here, under each load."""
-    found = {f"load {load:g}": findings(values, said) for load, values in by_load.items()}
-    return tables.statements_table(said, found)
-
-
-def of_burst(bursts: Mapping[float, Outcome180]) -> pd.DataFrame:
+def of_burst(bursts: Mapping[float, Became]) -> pd.DataFrame:
     """Return what section 6.3.3 says of the burst, whichever part of energy green jobs save."""
     found: dict[str, list[tables.Finding]] = {}
     for saved, of in bursts.items():
-        means = [[one[user].mean() for user in BURST_USERS] for one in (of.stretch, of.wait)]
+        means = [[of[what][u].mean() for u in BURST_USERS] for what in ("stretch", "wait")]
         words = [", ".join(f"{x:,.4g}" for x in one) for one in means]
-        so = all(green < min(others) for green, *others in means)
+        so = all(green < (1 - items.CLOSE) * min(others) for green, *others in means)
         found[f"{saved:.1%} saved"] = [(f"stretch: {words[0]}; wait: {words[1]}", so)]
     said = "green jobs of a burst have significantly better stretches and waits"
     return tables.statements_table([("figure 6.8", said, "so")], found)
@@ -348,27 +233,24 @@ def draw_counter(used: pd.DataFrame) -> Figure:
     return figure
 
 
-def draw_esp(values: Values) -> Figure:
+def draw_esp(values: pd.DataFrame) -> Figure:
     """Figures 6.2 and 6.3: mean stretch of each user under each policy, over that of FIFO."""
     figure = canvas.new_figure(9, 3.8)
     panels = figure.subplots(1, 2, sharey=True)
-    kinds = (("stretch", shares.EFFICIENCY), ("other jobs, stretch", shares.WORKLOAD))
-    for axes, (what, experiment) in zip(panels, kinds, strict=True):
-        over = {policy: of / values[what, "FIFO"].mean() for policy, of in _of(values, what)}
+    headings = ("The same jobs, other efficiency (6.2)", "Other jobs, the same efficiency (6.3)")
+    for axes, begin, heading in zip(panels, shares.EXPERIMENTS, headings, strict=True):
+        fifo = values[[f"{begin}FIFO_{user}" for user in ESP_USERS]].to_numpy().mean()
         for place, user in enumerate(ESP_USERS):
-            mine = [of[:, place] for of in over.values()]
-            at, heights = np.arange(len(over)) + 0.27 * (place - 1), [one.mean() for one in mine]
-            error = [1.96 * one.std(ddof=1) / np.sqrt(len(one)) for one in mine]
+            mine = values[[f"{begin}{policy}_{user}" for policy in shares.ESP_POLICIES]] / fifo
+            error = 1.96 * mine.std() / np.sqrt(len(mine))
             style: dict[str, Any] = {"color": _USERS[place], "ecolor": canvas.DARK_GREY}
-            axes.bar(at, heights, 0.25, yerr=error, capsize=2, label=f"user {user}", **style)
-        axes.set_xticks(range(len(over)), list(over))
-        tables.finish(axes, experiment.heading.capitalize())
+            at, label = np.arange(mine.shape[1]) + 0.27 * (place - 1), f"user {user}"
+            axes.bar(at, mine.mean(), 0.25, yerr=error, capsize=2, label=label, **style)
+        names = [name.replace("_", "+") for name in shares.ESP_POLICIES]
+        axes.set_xticks(range(len(names)), names)
+        tables.finish(axes, heading)
     panels[0].set_ylabel("mean stretch / that under FIFO")
     return figure
-
-
-def _of(values: Values, what: str) -> list[tuple[str, tables.Floats]]:
-    return [(policy, of) for (measure, policy), of in values.items() if measure == what]
 
 
 def draw_frequencies() -> Figure:
@@ -394,18 +276,22 @@ def draw_frequencies() -> Figure:
     return figure
 
 
-def draw_distributions(outcome: shares.Outcome180, heading: str) -> Figure:
+def draw_distributions(orders: Sequence[Became], heading: str) -> Figure:
     """Figures 6.5 to 6.8: distributions of stretches (a) and waits (b), by user."""
     figure = canvas.new_figure(9, 3.6)
     panels = figure.subplots(1, 2, sharey=True)
-    for axes, values in zip(panels, (outcome.stretch, outcome.wait), strict=True):
-        for user, of in values.items():
-            style = "--" if user == "on demand" else "-"
-            axes.plot(of, np.arange(1, len(of) + 1) / len(of), style, drawstyle="steps-post",
-                      color=_COLOURS_180[user], linewidth=1.4, label=user)  # fmt: skip
+    for axes, what in zip(panels, ("stretch", "wait"), strict=True):
+        for user in orders[0][what]:
+            of = np.sort(np.concatenate([one[what][user] for one in orders]))
+            share, dashes = (
+                np.arange(1, len(of) + 1) / len(of),
+                "--" if user == "on demand" else "-",
+            )
+            style: dict[str, Any] = {"color": _COLOURS_180[user], "linewidth": 1.4, "label": user}
+            axes.step(of, share, dashes, where="post", **style)
         axes.set_ylim(0, 1.02)
-    every = np.concatenate(list(outcome.stretch.values()))
-    log = "x" if every.max() > 20 * every.min() else ""
+    low, high = panels[0].dataLim.intervalx
+    log = "x" if high > 20 * low else ""
     tables.finish(panels[0], heading, x="stretch", y="share of jobs", log=log, grid="both")
     tables.finish(panels[1], x="waiting time (s)", grid="both")
     return figure
@@ -447,7 +333,7 @@ def reproduce(
     esp, on_180 = {}, {}
     for place, load in enumerate(shares.LOADS):
         folder.progress("light-esp", place, len(shares.LOADS))
-        esp[load], on_180[load] = values_of_esp(load, seeds), run_180(load, seeds)
+        esp[load], on_180[load] = shares.run_esp(load, seeds), shares.run_180(load, seeds)
     bursts = shares.run_burst()
     of_180 = {load: values_of_180(policies) for load, policies in on_180.items()}
     made = {
@@ -457,8 +343,8 @@ def reproduce(
         "late": of_late(rows),
         "users": of_users(rows),
         "counter": of_counter([] if quick else sources),
-        "statements": statements(esp, _STATEMENTS),
-        "statements-180": statements(of_180, _STATEMENTS_180),
+        "statements": statements(esp, ("figure 6.2", "figure 6.3")),
+        "statements-180": statements(of_180, ("figure 6.5", "figure 6.6", "figure 6.7")),
         "burst": of_burst(bursts),
     }
     usual, least = on_180[shares.LOADS[0]], min(shares.BURST_SAVED)
@@ -473,11 +359,14 @@ def reproduce(
         figure = draw_counter(made["counter"])
         drawn["figure-6.1"] = "What user 33 of Curie has used (figure 6.1)", figure
     shown = {
-        number: (f"{policy}, Light-ESP on 180 cores (figure {number})", joined(usual[policy]))
+        number: (
+            f"{policy}, Light-ESP on 180 cores (figure {number})".replace("_", "+"),
+            usual[policy],
+        )
         for policy, number in shares.FIGURES.items()
-    } | {"6.8": (f"EFS, a burst, {least:.0%} saved (figure 6.8)", bursts[least])}
-    for number, (heading, outcome) in shown.items():
-        drawn[f"figure-{number}"] = heading, draw_distributions(outcome, heading)
+    } | {"6.8": (f"EFS, a burst, {least:.0%} saved (figure 6.8)", [bursts[least]])}
+    for number, (heading, orders) in shown.items():
+        drawn[f"figure-{number}"] = heading, draw_distributions(orders, heading)
     pictures = {
         heading: folder.picture(figure, f"{name}.png") for name, (heading, figure) in drawn.items()
     }

@@ -129,6 +129,12 @@ def csv_cells(module: str, file: str = "published.csv") -> list[list[str]]:
         return list(csv.reader(lines))
 
 
+def csv_rows(module: str, file: str) -> list[dict[str, str]]:
+    """Return the rows of a CSV file beside a module, by the names of its first row."""
+    head, *rows = csv_cells(module, file)
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
 def published_values(module: str, file: str = "published.csv") -> dict[str, Any]:
     """Return the numbers of each row by its words: the table, then what it is of, dicts in dicts.
 

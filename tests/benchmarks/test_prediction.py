@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from prediction_files import row_of, write_published
+from prediction_files import published, row_of, write_published
 
 from hpcgym.benchmarks.prediction import runs, tables
 from hpcgym.benchmarks.prediction.tables import read_published
@@ -20,17 +20,17 @@ from hpcgym.scheduler.estimates import Regression
 
 
 def test_there_are_as_many_configurations_as_published() -> None:
-    for make, learned in ((runs.thesis, 120), (runs.published, 5760)):
+    for make, learned in ((runs.thesis, 120), (published, 5760)):
         found = make()
         assert sum(one.learned for one in found) == learned
         assert len(found) == len({str(one) for one in found}) == learned + 12
-    assert set(runs.thesis()) < set(runs.published())
+    assert set(runs.thesis()) < set(published())
     assert set(runs.quick()) < set(runs.thesis())
     variants = runs.variants(runs.E_LOSS_TRIPLE)
     assert len(set(variants)) == 27
     assert runs.E_LOSS_TRIPLE in variants
     assert {*runs.thesis(), *variants} < set(runs.usual())
-    assert set(runs.usual()) < set(runs.published())
+    assert set(runs.usual()) < set(published())
     assert len(set(runs.usual())) == len(runs.usual()) == 12 + 360 + 24
 
 
@@ -61,7 +61,7 @@ def test_rules_of_a_configuration() -> None:
 
 
 def test_rows_are_read_as_configurations(tmp_path: Path) -> None:
-    every = runs.published()[12::97] + runs.thesis()[:12]
+    every = published()[12::97] + runs.thesis()[:12]
     write_published(
         tmp_path / "glesser-ch7-x.csv.gz",
         [row_of(one, 10, place, 1, 1, 1, 1) for place, one in enumerate(every)],

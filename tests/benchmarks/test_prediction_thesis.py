@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from prediction_files import published
 
 from hpcgym.benchmarks.prediction import runs, tables
 from hpcgym.benchmarks.prediction.tables import Published, read_published
@@ -81,7 +82,7 @@ def test_configurations_without_learning_meet_the_published_values(
 
 
 def test_every_configuration_is_in_the_original_results(originals: dict[str, Published]) -> None:
-    names = {str(one) for one in runs.published()}
+    names = {str(one) for one in published()}
     for trace in ("KTH-SP2", "CTC-SP2", "SDSC-SP2"):
         found = originals[trace]
         assert found.rows == 5774
@@ -111,18 +112,18 @@ def test_the_thesis_prints_the_original_results(originals: dict[str, Published])
 def test_the_thesis_s_best_and_worst_are_over_all_thresholds(
     trace: str, originals: dict[str, Published]
 ) -> None:
-    values = originals[trace].values
+    values, thesis = originals[trace].values, set(runs.thesis())
     for order, printed in (
         ("fcfs", tables.TABLE_7_6[trace][4:6]),
         ("sjbf", tables.TABLE_7_6[trace][6:8]),
     ):
         names = [
             name
-            for one in runs.published()
+            for one in published()
             if (name := str(one)) in values.index
             and one.order == order
             and isinstance(one.estimate, runs.Loss)
-            and replace(one.estimate, threshold=0.0).of_thesis
+            and replace(one, estimate=replace(one.estimate, threshold=0.0)) in thesis
         ]
         ends = values[names].agg(["min", "max"])
         if trace == "SDSC-BLUE":  # its best are of runs that did not come to their end
