@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,6 @@ from hpcgym.benchmarks.energy.budget import (
     LARGE,
     MECHANISMS,
     READINGS,
-    RECKONED_IDLE_W,
     RECKONED_W,
     TEXT,
     weeks_of,
@@ -45,8 +43,6 @@ TABLE_5_1 = {
 
 RELATIVE = ["utilisation", "AVEbsld", "jobs started"]  # to EASY; energy is to the possible
 MEASURES = [*RELATIVE, "energy"]
-#: Where no processor is switched off, what keeps no budget below this: idle ones use as much.
-IDLE = RECKONED_IDLE_W / RECKONED_W
 
 
 def rows_of(tasks: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -146,32 +142,39 @@ def of_weeks(tasks: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, An
 # --- What the text says ---------------------------------------------------------------------------
 
 
-class Found(NamedTuple):
-    """What was found in some traces: means over traces of means over weeks.
+ITEMS = ("section 5.3", "figure 5.1", "figure 5.2", "figure 5.3", "table 5.1, text")
+SENTENCES = items.csv_rows(__file__, "sentences.csv", ITEMS)
 
-    Attributes
-    ----------
-    rows : of :func:`rows_of`.
-    utilisation, late, energy : rows are budgets, the lowest first, columns mechanisms with and
-        without shutdown; ``late`` is AVEbsld.
-    change : (measure, mechanism) -> as in table 5.1 [%].
+
+def means_of(rows: pd.DataFrame) -> Any:
+    """Return means over traces of means over weeks: rows (budget, shutdown), measures by mechanism.
+
+    The lowest budget is first.
     """
-
-    rows: pd.DataFrame
-    utilisation: Any
-    late: Any
-    energy: Any
-    change: Any
-
-
-def found_in(rows: pd.DataFrame) -> Found:
-    """Return what was found in the runs of some traces under a reading."""
+    keys = ["budget", "shutdown", "mechanism"]
     runs = rows[rows["mechanism"] != BASELINE]
-    keys = ["mechanism", "shutdown", "budget"]
     means = runs.groupby(["trace", *keys])[MEASURES].mean().groupby(keys).mean()
-    wide = means.unstack(["mechanism", "shutdown"]).sort_index(axis=1)
+    return means.unstack("mechanism")
+
+
+def frames_of(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return what the sentences are about, of the runs of some traces under a reading.
+
+    Returns
+    -------
+    frames : "runs"; "points", of each budget with and without shutdown: "energy_powercap" and the
+        like, and the black "line" of figure 5.1; "budgets", of each: "energy_powercap_on" and
+        "..._off"; "changes", as in table 5.1 [%].
+    """
+    points = means_of(rows)
+    points.columns = [f"{measure}_{name}" for measure, name in points]
+    budgets = points.unstack("shutdown")
+    budgets.columns = [f"{name}_{'on' if shutdown else 'off'}" for name, shutdown in budgets]
+    points["line"] = line(points.index.get_level_values("budget"))
     change = changes(rows).groupby("trace").mean().mean()
-    return Found(rows, wide["utilisation"], wide["AVEbsld"], wide["energy"], change)
+    change.index = [f"{measure}_{name}".replace("jobs ", "") for measure, name in change.index]
+    changed = change.to_frame().T
+    return {"runs": rows, "points": points, "budgets": budgets, "changes": changed}
 
 
 def statements(rows: pd.DataFrame, by: str) -> pd.DataFrame:
@@ -180,138 +183,15 @@ def statements(rows: pd.DataFrame, by: str) -> pd.DataFrame:
     Of each reading, or as written of each trace: ``by`` names the column.
     """
     found = {
-        str(name): [check(found_in(part)) for *_, check in _STATEMENTS]
+        str(name): tables.checked(SENTENCES, frames_of(part))
         for name, part in rows.groupby(by, sort=False)
     }
-    return tables.statements_table(_STATEMENTS, found)
+    return tables.statements_table(SENTENCES, found)
 
 
 def line(budget: Any) -> Any:
     """Return the black line of figure 5.1 at budgets: 3/7 of the utilisation falls with them."""
     return 3 / 7 * budget + 4 / 7
-
-
-def _named(setting: Any) -> str:
-    return f"{setting[0]}{' with shutdown' if setting[1] else ''}"
-
-
-def _first(of: Found, name: str, low: float, high: float) -> tables.Finding:
-    """Return whether a mechanism has most utilisation, with and without shutdown, at budgets."""
-    words, so = [], True
-    for budget, row in of.utilisation.loc[low:high].iterrows():
-        for shutdown in (False, True):
-            ours = row.xs(shutdown, level="shutdown")
-            so &= bool(ours[name] >= ours.max())
-            which = "all alike" if ours.min() == ours.max() else ours.idxmax()
-            words.append(f"{budget:.0%}{' with shutdown' * shutdown}: {which}")
-    return ("; ".join(words), so) if words else tables.NOT_SIMULATED
-
-
-def _above(
-    of: Found, low: float, high: float, only: tuple[Any, Any] = (slice(None), slice(None))
-) -> tables.Finding:
-    """Return whether points are above the line at budgets, of some settings."""
-    used = of.utilisation.loc[low:high, only]
-    gaps = used.sub(line(used.index.to_numpy()), axis=0).unstack()
-    if not len(gaps):
-        return tables.NOT_SIMULATED
-    below = [f"{_named(key)} at {key[2]:.0%}" for key in gaps[gaps <= 0].index]
-    words = f"{len(gaps) - len(below)} of {len(gaps)} points above"
-    return words + (f"; below: {', '.join(below)}" if below else ""), not below
-
-
-def _best_bsld(of: Found) -> tables.Finding:
-    best: list[Any] = of.late.loc[:0.95].idxmin(axis=1).tolist()
-    others = {_named(one) for one in best} - {_named(("energyBud", True))}
-    words = f"at {best.count(('energyBud', True))} of {len(best)} budgets below 100 %"
-    return words + (f"; else {', '.join(sorted(others))}" if others else ""), not others
-
-
-def _comparable(of: Found) -> tables.Finding:
-    ratio = of.late.loc[:0.95, ("powercap", False)] / of.late.loc[:0.95, ("energyBud", False)]
-    so = bool(0.5 < ratio.min() <= ratio.max() < 2)
-    return f"{ratio.min():.2f} to {ratio.max():.2f} times as high", so
-
-
-def _saves(of: Found) -> tables.Finding:
-    less = of.energy.xs(True, axis=1, level=1) < of.energy.xs(False, axis=1, level=1)
-    return f"in {less.to_numpy().sum()} of {less.size}", bool(less.to_numpy().all())
-
-
-def _consumes(of: Found) -> tables.Finding:
-    used = of.energy.loc[:0.95].stack("shutdown", future_stack=True)
-    so = (used["energyBud"] >= used["reducePC"]) & (used["reducePC"] >= used["powercap"])
-    return f"in {so.sum()} of {len(so)}", bool(so.mean() >= items.TREND)
-
-
-def _like_easy(of: Found) -> tables.Finding:
-    rows = of.rows
-    full = rows[(rows["budget"] >= 1) & ~rows["shutdown"] & (rows["mechanism"] != BASELINE)]
-    if not len(full):
-        return tables.NOT_SIMULATED
-    return f"{full['same'].sum()} of {len(full)} schedules", bool(full["same"].all())
-
-
-def _respected(of: Found) -> tables.Finding:
-    """Return whether all budgets are kept, also those that no schedule keeps (section 5.4.3)."""
-    over = of.rows[of.rows["exceeded_j"] > 0]
-    never = int((~over["shutdown"] & (over["budget"] < IDLE)).sum())
-    words = f"exceeded in {len(over)} of {len(of.rows)} runs"
-    if never:
-        words += f"; in {never} of them idle processors alone use more"
-    return words, not len(over)
-
-
-def _changed(of: Found, measure: str, test: Callable[[Any], bool]) -> tables.Finding:
-    """Return whether something is so of what table 5.1 has of a measure."""
-    ours = of.change[measure]
-    return tables.listed(ours, "{:+.1f} %"), bool(test(ours))
-
-
-_BUD = ("energyBud", slice(None))
-_LOW = ("reducePC", slice(True, True))
-_TEXT = "table 5.1, text"
-#: The item, what is said, how it is published, what finds ours.
-_STATEMENTS: tuple[tuple[str, str, str, Callable[[Found], tables.Finding]], ...] = (
-    ("section 5.3", "under an unbounded budget the schedule is EASY's", "so", _like_easy),
-    ("section 5.3", "the budget is strictly respected", "so", _respected),
-    ("figure 5.1", "energyBud has the most utilisation under high budgets (80 and 90 %)", "so",
-     partial(_first, name="energyBud", low=0.75, high=0.95)),
-    ("figure 5.1", "reducePC has the most utilisation under low budgets (50 % and less)", "so",
-     partial(_first, name="reducePC", low=0.0, high=0.5)),
-    ("figure 5.1", "under 90 % the utilisation of all is above 3/7 budget + 4/7", "so",
-     partial(_above, low=0.85, high=0.95)),
-    ("figure 5.1", "under 80 % the utilisation of energyBud is above 3/7 budget + 4/7", "so",
-     partial(_above, low=0.75, high=0.85, only=_BUD)),
-    ("figure 5.1", "under low budgets that of reducePC with shutdown is above 3/7 budget + 4/7",
-     "so", partial(_above, low=0.0, high=0.5, only=_LOW)),
-    ("figure 5.2", "energyBud with shutdown has the lowest AVEbsld", "of all", _best_bsld),
-    ("figure 5.2", "without shutdown powercap's AVEbsld is comparable to energyBud's", "so",
-     _comparable),
-    ("figure 5.3", "with shutdown less energy is consumed", "so", _saves),
-    ("figure 5.3", "energyBud consumes more than reducePC, and that more than powercap", "so",
-     _consumes),
-    (_TEXT, "shutdown lowers powercap's energy", "so",
-     partial(_changed, measure="energy", test=lambda of: of["powercap"] < 0)),
-    (_TEXT, "shutdown lowers the energy of energyBud and reducePC less than that", "so",
-     partial(_changed, measure="energy",
-             test=lambda of: of["powercap"] < of.drop("powercap").min() < 0)),
-    (_TEXT, "shutdown lets energyBud and reducePC start more jobs", "so",
-     partial(_changed, measure="jobs started", test=lambda of: of.drop("powercap").min() > 0)),
-    (_TEXT, "shutdown lets energyBud start as many more jobs as reducePC", "1.66 and 1.67 %",
-     partial(_changed, measure="jobs started",
-             test=lambda of: abs(of["energyBud"] / of["reducePC"] - 1) <= items.CLOSE)),
-    (_TEXT, "shutdown improves energyBud's utilisation far more than reducePC's",
-     "2.05 and 1.22 %",
-     partial(_changed, measure="utilisation",
-             test=lambda of: of["energyBud"] >= _FAR * of["reducePC"])),
-    (_TEXT, "shutdown improves energyBud's AVEbsld far more than reducePC's",
-     "-9.83 and +1.91 %",
-     partial(_changed, measure="AVEbsld",
-             test=lambda of: of["energyBud"] <= _FAR * min(of["reducePC"], 0))),
-)  # fmt: skip
-#: How many times as much is far more: the published gains in utilisation are 1.7 times apart.
-_FAR = 1.5
 
 
 # --- The pictures of the study of energy budgets --------------------------------------------------
@@ -332,6 +212,7 @@ def draw(of: Any, measure: str, what: str) -> Figure:
     """
     figure = canvas.new_figure(7, 4.4)
     axes = figure.add_subplot()
+    of = of.unstack("shutdown")
     percent = 100 * of.index.to_numpy()
     for (mechanism, shutdown), values in of.items():
         colour = _COLOURS[mechanism]
@@ -409,11 +290,10 @@ def reproduce(
     }
     if written["trace"].nunique() > 1:
         made["statements-by-trace"] = statements(written, "trace")
-    of, traces = found_in(written), ", ".join(dict.fromkeys(written["trace"]))
-    shown = dict(zip(FIGURES, (of.utilisation, of.late, of.energy), strict=True))
+    means, traces = means_of(written), ", ".join(dict.fromkeys(written["trace"]))
     pictures = {
         f"Figure {figure}: {label}": folder.picture(
-            draw(shown[measured], measured, traces), f"figure-{figure}.png"
+            draw(means[measured], measured, traces), f"figure-{figure}.png"
         )
         for measured, (figure, label) in FIGURES.items()
     }
@@ -484,5 +364,5 @@ def _of_traces(judge: items.Judge) -> items.Judge:
 #: Items with results -> what makes their verdicts.
 JUDGES: dict[str, items.Judge] = {
     "table 5.1": _of_traces(_table_5_1),
-    **{item: _of_traces(items.said(item)) for item in dict.fromkeys(one[0] for one in _STATEMENTS)},
+    **{item: _of_traces(items.said(item)) for item in ITEMS},
 }

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ from hpcgym.benchmarks.studies.harness import Folder, folder_name, load_sources,
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.files import find_cluster
 from hpcgym.machine.power import NodePower
-from hpcgym.machine.power_plans import fewest_off, greatest_w, rho
+from hpcgym.machine.power_plans import fewest_off, greatest_w
 from hpcgym.naming import DAY_S, HOUR_S
 from hpcgym.report import canvas
 from hpcgym.scheduler.limits import PowerCap
@@ -61,11 +61,6 @@ SECTION_4_5 = {
 #: Section 4.6.2, of the thesis's intervals.
 SECTION_4_6_2 = {"short": 0.69, "huge": 0.001, "longer": 12_670.0, "median_longer": 12_000.0}
 
-#: Section 4.6.3: by how much less is computed if nodes can only be left idle; work of the 24 hours
-#: under a cap of 40 %, of what is possible.
-NONE_LESS = 0.40
-DAY_WORK = {"SHUT": 0.94, "DVFS": 0.85, "MIX": 0.85}
-
 # --- Tables 4.1 to 4.3 and section 4.5 ------------------------------------------------------------
 
 
@@ -95,7 +90,7 @@ def table_4_3() -> pd.DataFrame:
         row["published best"] = "-" if name == "NA" else "Switch-off"
         off = plans_under(nodes, cap, power).best.off
         row["best by C1 and C3"] = "Switch-off" if off else "DVFS"
-        rows.append(row | {"rho, by equation": rho(power)})
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -216,174 +211,62 @@ _FACTS = {
 }
 
 
-class Means(NamedTuple):
-    """Means over intervals of a kind: rows (interval, cap), the lowest cap first; by policy.
+#: Sentences of sections 4.6.3 and 4.7: see :func:`tables.checked`.
+ITEMS = ("figure 4.6", "section 4.7", "section 4.6.3, 24 hours")
+SENTENCES = items.csv_rows(__file__, "sentences.csv", ITEMS)
 
-    Without a cap all policies are one.
+
+def frames_of(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return what the sentences are about, of the runs of a trace with one beginning.
+
+    Columns are "work_SHUT" and the like, means over intervals of a kind; without a cap all policies
+    are one. "fall_work_SHUT": how much less it is than under the next higher cap.
+
+    Returns
+    -------
+    frames : "cells", of each kind of interval of 5 hours and cap; "caps", their means, where
+        "done_SHUT" is work over energy; "mean", over all cells with a cap: "cost_SHUT", energy over
+        work, and "deviation_SHUT", of work; "day", of 24 hours by cap; "launched", of medianjob:
+        without a cap, DVFS under the highest one, and the least of all others.
     """
-
-    energy: pd.DataFrame
-    work: pd.DataFrame
-    computed: pd.DataFrame
-    launched: pd.DataFrame
-
-
-def means_of(rows: pd.DataFrame) -> Means:
-    """Return the means of some runs of a trace, of one beginning."""
-    means = rows.groupby(["interval", "cap", "policy"])[list(Means._fields)].mean()
-    return Means(*(means[name].unstack("policy").bfill(axis=1).ffill(axis=1) for name in means))
-
-
-def capped(values: Any) -> Any:
-    """Return the rows with a cap."""
-    return values[values.index.get_level_values("cap") < 1]
-
-
-def by_cap(values: Any) -> Any:
-    """Return means over intervals, the highest cap first: first without any."""
-    return values.groupby("cap").mean()[::-1]
+    names = ["energy", "work", "launched"]
+    means = rows.groupby(["interval", "cap", "policy"])[names].mean().unstack("policy")
+    wide = {name: means[name].bfill(axis=1).ffill(axis=1) for name in names}
+    cells = pd.concat([wide[name].add_prefix(f"{name}_") for name in names], axis=1)
+    falls = -cells.groupby("interval").diff(-1)
+    cells = cells.join(falls.add_prefix("fall_"))
+    day = cells.index.get_level_values("interval") == "24h"
+    shapes = cells[~day]
+    caps = shapes.groupby("cap").mean()
+    capped = shapes[shapes.index.get_level_values("cap") < 1]
+    mean = {}
+    for name in SWITCHING:
+        caps[f"done_{name}"] = caps[f"work_{name}"] / caps[f"energy_{name}"]
+        mean[f"cost_{name}"] = (capped[f"energy_{name}"] / capped[f"work_{name}"]).mean()
+        mean[f"deviation_{name}"] = capped[f"work_{name}"].std(ddof=0)
+    frames = {"cells": shapes, "caps": caps, "day": cells[day]}
+    frames["mean"] = pd.DataFrame([mean] * bool(len(capped)))
+    return {**frames, "launched": _launched(wide["launched"][SWITCHING])}
 
 
-def _at(values: Any, form: str) -> str:
-    """Return values by their caps in one line."""
-    return tables.listed({f"{cap:.0%}:": value for cap, value in values.items()}, form)
-
-
-def _more_work(of: Means) -> tables.Finding:
-    gap = capped(of.work["DVFS"] - of.work["SHUT"])
-    words = f"in {(gap > 0).sum()} of {len(gap)}; points at {_at(100 * by_cap(gap), '{:+.1f}')}"
-    return words, bool((gap > 0).all())
-
-
-def _least_energy(of: Means) -> tables.Finding:
-    best = capped(of.energy[SWITCHING]).idxmin(axis=1).value_counts()
-    best = best.reindex(SWITCHING, fill_value=0)
-    return f"least energy: {tables.listed(best, '{}')}", bool(best["MIX"] > best.sum() / 2)
-
-
-def _same_order(of: Means) -> tables.Finding:
-    apart = 100 * capped(of.work["MIX"] / of.work[["SHUT", "DVFS"]].mean(axis=1) - 1)
-    return f"{apart.min():+.0f} to {apart.max():+.0f} %", bool(apart.abs().max() < 20)
-
-
-def _falls(of: Means) -> tables.Finding:
-    both = [table[SWITCHING].unstack("interval") for table in (of.work, of.energy)]
-    rising: list[Any] = [(table.diff().iloc[1:] > 0).all() for table in both]
-    falling: Any = pd.concat(rising)
-    return f"in {falling.sum()} of {len(falling)} rows", bool(falling.all())
-
-
-def _more_rapidly(of: Means) -> tables.Finding:
-    before, after = by_cap(of.work[SWITCHING]).iloc[-2:].to_numpy()
-    fall = dict(zip(SWITCHING, 100 * (before - after), strict=True))
-    return f"points: {tables.listed(fall, '{:+.1f}')}", max(fall, key=fall.__getitem__) == "DVFS"
-
-
-def _tradeoff(of: Means) -> tables.Finding:
-    done = {"work": of.work, "computed": of.computed}
-    costs = {name: capped(of.energy / table)[SWITCHING].mean() for name, table in done.items()}
-    words = [f"energy / {name}: {tables.listed(cost, '{:.2f}')}" for name, cost in costs.items()]
-    return "; ".join(words), costs["work"].idxmax() == "DVFS"
-
-
-def _few_launched(of: Means) -> tables.Finding:
-    runs: Any = of.launched.loc["medianjob"][SWITCHING].stack()
+def _launched(launched: pd.DataFrame) -> pd.DataFrame:
+    """Return the jobs that medianjob launches without a cap, with DVFS at the highest, and else."""
+    if "medianjob" not in launched.index:
+        return pd.DataFrame()
+    runs: Any = launched.loc["medianjob"].stack()
     *_, high, plain = runs.index.levels[0]
-    few = runs[[(plain, "DVFS"), (high, "DVFS")]]
-    least = runs.drop(plain).drop((high, "DVFS")).min()
-    words = f"{few.iloc[0]:.2f} and {few.iloc[1]:.2f} of the most, others at least {least:.2f}"
-    return words, bool(few.max() < least)
-
-
-def _beside_idle(table: pd.DataFrame) -> Any:
-    """Return by how many percent idle nodes alone have more than the mean of others, by cap."""
-    means = by_cap(capped(table))
-    return 100 * (means["none"] / means[SWITCHING].mean(axis=1) - 1)
-
-
-def _idle_is_worst(of: Means) -> tables.Finding:
-    more, worst = _beside_idle(of.work), by_cap(capped(of.work)).idxmin(axis=1) == "none"
-    so = worst.all() and abs(more.iloc[-1] / 100 + NONE_LESS) < items.CLOSE
-    return f"against the mean of the others, {_at(more, '{:+.0f} %')}", bool(so)
-
-
-def _idle_same_energy(of: Means) -> tables.Finding:
-    more = _beside_idle(of.energy)
-    return _at(more, "{:+.0f} %"), bool(more.abs().max() < 100 * items.CLOSE)
-
-
-def _most_for_energy(of: Means, place: int, policy: str) -> tables.Finding:
-    """Return whether a policy has most work for each joule, under one of the caps.
-
-    Work is the thesis's; what is computed is told beside it.
-    """
-    words, best = [], []
-    for what, done in (("work", of.work), ("computed", of.computed)):
-        cells = (by_cap(capped(table))[SWITCHING].iloc[place] for table in (done, of.energy))
-        ratio = next(cells) / next(cells)
-        words.append(f"{what} / energy at {ratio.name:.0%}: {tables.listed(ratio, '{:.3f}')}")
-        best.append(ratio.idxmax())
-    return "; ".join(words), best[0] == policy
-
-
-def _consistent(of: Means) -> tables.Finding:
-    spread = 100 * capped(of.work)[SWITCHING].std(ddof=0)
-    return f"deviations in points: {tables.listed(spread, '{:.1f}')}", spread.idxmin() == "MIX"
-
-
-def _day_work(day: Means) -> tables.Finding:
-    ours = by_cap(day.work[SWITCHING]).iloc[-1]
-    so = all(abs(ours[name] / share - 1) <= items.CLOSE for name, share in DAY_WORK.items())
-    return tables.listed(ours, "{:.0%}"), so
-
-
-def _day_order(day: Means) -> tables.Finding:
-    ours = by_cap(day.work[SWITCHING]).iloc[-1].sort_values(ascending=False)
-    return " > ".join(ours.index), ours.index[0] == "SHUT"
-
-
-def _day_energy(day: Means) -> tables.Finding:
-    ours = 100 * by_cap(day.energy[SWITCHING]).iloc[-1]
-    return tables.listed(ours, "{:.1f} %"), ours.idxmin() == "MIX"
-
-
-_DAY = "section 4.6.3, 24 hours"
-#: The item, what is said, how it is published, what finds ours: of the 24 hours, or of the others.
-_STATEMENTS: tuple[tuple[str, str, str, Callable[[Means], tables.Finding]], ...] = (
-    ("figure 4.6", "DVFS always has more work than SHUT", "always", _more_work),
-    ("figure 4.6", "MIX uses the least energy most of the time", "so", _least_energy),
-    ("figure 4.6", "MIX has work in the same order as the others", "so", _same_order),
-    ("figure 4.6", "work and energy fall with the cap in each kind of interval", "so", _falls),
-    ("figure 4.6", "DVFS falls more rapidly below 60 % than SHUT and MIX", "so", _more_rapidly),
-    ("figure 4.6", "SHUT and MIX use less energy for the same work", "so", _tradeoff),
-    ("figure 4.6", "medianjob without a cap, and with DVFS at 80 %, launches the fewest jobs", "so",
-     _few_launched),
-    ("figure 4.6", "nodes left idle have the least work, 40 % less than the others", "so",
-     _idle_is_worst),
-    ("figure 4.6", "nodes left idle use about the same energy", "so", _idle_same_energy),
-    ("section 4.7", "switching off is most efficient below 60 %", "so",
-     partial(_most_for_energy, place=-1, policy="SHUT")),
-    ("section 4.7", "MIX is the most consistent", "so", _consistent),
-    ("section 4.7", "lower frequencies are better at 80 %", "so",
-     partial(_most_for_energy, place=0, policy="DVFS")),
-    (_DAY, "under 40 % SHUT has 94 % of the possible work, DVFS and MIX 85 %", "so", _day_work),
-    (_DAY, "under 40 % SHUT has most work", "so", _day_order),
-    (_DAY, "under 40 % MIX uses the least energy", "so", _day_energy),
-)  # fmt: skip
+    others = runs.drop(plain).drop((high, "DVFS"))
+    row = {"uncapped": runs[plain, "DVFS"], "DVFS": runs[high, "DVFS"], "others": others.min()}
+    return pd.DataFrame([row])
 
 
 def statements(rows: pd.DataFrame) -> pd.DataFrame:
     """Return what sections 4.6.3 and 4.7 say, and whether it is so here, for each reading."""
-    found = {}
-    for (trace, begins), part in rows.groupby(["trace", "begins"], sort=False):
-        of_day = part["interval"] == "24h"
-        day, shapes = part[of_day], part[~of_day]
-        known = [day if item == _DAY else shapes for item, *_ in _STATEMENTS]
-        found[f"{trace}, {begins}"] = [
-            check(means_of(runs)) if len(runs) else tables.NOT_SIMULATED
-            for runs, (*_, check) in zip(known, _STATEMENTS, strict=True)
-        ]
-    return tables.statements_table(_STATEMENTS, found)
+    found = {
+        f"{trace}, {begins}": tables.checked(SENTENCES, frames_of(part))
+        for (trace, begins), part in rows.groupby(["trace", "begins"], sort=False)
+    }
+    return tables.statements_table(SENTENCES, found)
 
 
 # --- The pictures of the study of power caps ------------------------------------------------------
@@ -668,5 +551,5 @@ JUDGES: dict[str, items.Judge] = {
     "table 4.3": _table_4_3,
     "figure 4.4": items.of_picture("24h-MIX-CEA-Curie.png"),
     "figure 4.5": items.of_picture("bigjob-SHUT-CEA-Curie.png", "smalljob-DVFS-CEA-Curie.png"),
-    **{item: items.said(item) for item in ("figure 4.6", _DAY, "section 4.7")},
+    **{item: items.said(item) for item in ITEMS},
 }

@@ -173,10 +173,6 @@ def _apart_by_length(waits: Mapping[str, tables.Floats]) -> list[float]:
     return apart
 
 
-#: Sentences of the text: of which item, how published, and whether it is so, of columns of values.
-SENTENCES = items.csv_rows(__file__, "sentences.csv")
-
-
 def statements(by_load: Mapping[float, pd.DataFrame], of: Sequence[str]) -> pd.DataFrame:
     """Return what the text says, and whether it is so here, under each load.
 
@@ -185,9 +181,9 @@ def statements(by_load: Mapping[float, pd.DataFrame], of: Sequence[str]) -> pd.D
     by_load : load -> a row of values for each order of the jobs.
     of : items.
     """
-    said = [one for one in SENTENCES if one["item"] in of]
+    said = items.csv_rows(__file__, "sentences.csv", of)
     found = {f"load {load:g}": findings(values, said) for load, values in by_load.items()}
-    return tables.statements_table([tuple(one.values()) for one in said], found)
+    return tables.statements_table(said, found)
 
 
 def findings(values: pd.DataFrame, said: Sequence[Mapping[str, str]]) -> list[tables.Finding]:
@@ -211,8 +207,9 @@ def of_burst(bursts: Mapping[float, Became]) -> pd.DataFrame:
         words = [", ".join(f"{x:,.4g}" for x in one) for one in means]
         so = all(green < (1 - items.CLOSE) * min(others) for green, *others in means)
         found[f"{saved:.1%} saved"] = [(f"stretch: {words[0]}; wait: {words[1]}", so)]
-    said = "green jobs of a burst have significantly better stretches and waits"
-    return tables.statements_table([("figure 6.8", said, "so")], found)
+    words = "green jobs of a burst have significantly better stretches and waits"
+    said = {"item": "figure 6.8", "sentence": words, "published": "so"}
+    return tables.statements_table([said], found)
 
 
 # --- Pictures -------------------------------------------------------------------------------------

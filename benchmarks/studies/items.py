@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -129,10 +129,11 @@ def csv_cells(module: str, file: str = "published.csv") -> list[list[str]]:
         return list(csv.reader(lines))
 
 
-def csv_rows(module: str, file: str) -> list[dict[str, str]]:
-    """Return the rows of a CSV file beside a module, by the names of its first row."""
+def csv_rows(module: str, file: str, of: Sequence[str]) -> list[dict[str, str]]:
+    """Return rows of a CSV file beside a module, of some items, by the names of its first row."""
     head, *rows = csv_cells(module, file)
-    return [dict(zip(head, row, strict=True)) for row in rows]
+    found = [dict(zip(head, row, strict=True)) for row in rows]
+    return [row for row in found if row["item"] in of]
 
 
 def published_values(module: str, file: str = "published.csv") -> dict[str, Any]:
