@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from hpcgym.benchmarks.energy import budget as simulated
 from hpcgym.benchmarks.energy.budget import (
@@ -20,13 +18,12 @@ from hpcgym.benchmarks.energy.budget import (
     LARGE,
     MECHANISMS,
     READINGS,
-    RECKONED_IDLE_W,
     RECKONED_W,
     TEXT,
     weeks_of,
 )
 from hpcgym.benchmarks.studies import items, tables
-from hpcgym.benchmarks.studies.harness import Folder, grouped, load_jobs, load_sources, task_of
+from hpcgym.benchmarks.studies.harness import Folder, load_jobs, load_sources, task_of
 from hpcgym.errors import HpcgymError
 from hpcgym.report import canvas
 from hpcgym.version import __version__
@@ -44,96 +41,77 @@ TABLE_5_1 = {
 
 # --- The tables of the study of energy budgets ----------------------------------------------------
 
-#: reading -> trace -> week -> what :func:`budget.measure` returns.
-Outcomes = Mapping[str, Mapping[str, Mapping[int, Mapping[str, Any]]]]
-
-MEASURES = ("utilisation", "AVEbsld", "energy", "jobs started")
-RELATIVE = ("utilisation", "AVEbsld", "jobs started")  # to EASY; energy is to the possible
-Row = Mapping[str, Any]
-Setting = tuple[str, bool]  # mechanism, shutdown
-SETTINGS: list[Setting] = [(name, shutdown) for name in MECHANISMS for shutdown in (False, True)]
-
-#: (mechanism, shutdown, budget) -> measure -> trace -> a number for each week.
-Cells = Mapping[tuple[str, bool, float], Mapping[str, Mapping[str, NDArray[np.float64]]]]
+RELATIVE = ["utilisation", "AVEbsld", "jobs started"]  # to EASY; energy is to the possible
+MEASURES = [*RELATIVE, "energy"]
 
 
-def cells_of(traces: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> Cells:
-    """Return what figures 5.1 to 5.3 show: over EASY's of the same week, but for the energy."""
-    cells: dict[tuple[str, bool, float], dict[str, dict[str, list[float]]]] = {}
-    for trace, weeks in traces.items():
-        for outcome in weeks.values():
-            easy = outcome["rows"][0]
-            for row in outcome["rows"]:
-                cell = cells.setdefault((row["mechanism"], row["shutdown"], row["budget"]), {})
-                for name in MEASURES:
-                    value = row[name] / easy[name] if name in RELATIVE else row[name]
-                    cell.setdefault(name, {}).setdefault(trace, []).append(value)
-    return {
-        key: {name: {t: np.array(v) for t, v in of.items()} for name, of in cell.items()}
-        for key, cell in cells.items()
-    }
-
-
-def budgets_of(cells: Cells) -> list[float]:
-    """Return the budgets, the highest first."""
-    return sorted({budget for name, _, budget in cells if name != BASELINE}, reverse=True)
-
-
-def mean(cells: Cells, setting: Setting, budget: float, measure: str) -> float:
-    """Return the mean over traces of their means over weeks."""
-    return float(np.mean([v.mean() for v in cells[(*setting, budget)][measure].values()]))
-
-
-def percent(budget: float) -> str:
-    """Return a budget in words."""
-    return f"{budget:.0%}"
-
-
-def figures(outcomes: Outcomes) -> pd.DataFrame:
-    """Return the values of figures 5.1 to 5.3: of each trace, and of all."""
-    cells, traces = cells_of(outcomes[TEXT]), list(outcomes[TEXT])
+def rows_of(tasks: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return what :func:`budget.measure` found, a row for each run: over EASY's of the week."""
     rows = []
-    for trace, (key, cell) in product(["all", *traces] if traces[1:] else traces, cells.items()):
-        row: dict[str, Any] = {"trace": trace, "mechanism": key[0]}
-        row |= {"shutdown": "yes" if key[1] else "no", "budget": percent(key[2])}
-        for name in MEASURES:
-            groups = [v for t, v in cell[name].items() if trace in ("all", t)]
-            beside = "EASY" if name in RELATIVE else "possible"
-            row[f"{name} / {beside}"] = float(np.mean([v.mean() for v in groups]))
-            if name in ("utilisation", "AVEbsld"):
-                row[f"interval of {name}"] = tables.interval_of_groups(groups)
-        rows.append(row)
+    for task, outcome in zip(tasks, found, strict=True):
+        known = {name: task[name] for name in ("reading", "trace", "week")}
+        easy = outcome["rows"][0]
+        for row in outcome["rows"]:
+            rows.append(known | row | {name: row[name] / easy[name] for name in RELATIVE})
     return pd.DataFrame(rows)
 
 
-def table_5_1(outcomes: Outcomes) -> pd.DataFrame:
+def figures(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the values of figures 5.1 to 5.3: of each trace, and of all, as written."""
+    written = rows[rows["reading"] == TEXT]
+    parts = {str(trace): part for trace, part in written.groupby("trace", sort=False)}
+    table = []
+    for trace, part in (({"all": written} if len(parts) > 1 else {}) | parts).items():
+        for key, runs in part.groupby(["mechanism", "shutdown", "budget"], sort=False):
+            row: dict[str, Any] = {"trace": trace, "mechanism": key[0]}
+            row |= {"shutdown": "yes" if key[1] else "no", "budget": f"{key[2]:.0%}"}
+            for name in MEASURES:
+                groups = by_trace(runs.set_index("trace")[name])
+                beside = "EASY" if name in RELATIVE else "possible"
+                row[f"{name} / {beside}"] = float(np.mean([v.mean() for v in groups]))
+                if name in ("utilisation", "AVEbsld"):
+                    row[f"interval of {name}"] = tables.interval_of_groups(groups)
+            table.append(row)
+    return pd.DataFrame(table)
+
+
+def by_trace(values: Any) -> list[tables.Floats]:
+    """Return the values of each trace."""
+    return [of.to_numpy() for _, of in values.groupby("trace", sort=False)]
+
+
+def changes(rows: pd.DataFrame) -> Any:
+    """Return how measures change with shutdown, the mean over budgets [%].
+
+    A row for each week, a column for each measure and mechanism.
+    """
+    runs = rows[rows["mechanism"] != BASELINE]
+    runs = runs.set_index(["trace", "week", "mechanism", "budget", "shutdown"])[MEASURES]
+    change = runs.xs(True, level="shutdown") / runs.xs(False, level="shutdown") - 1
+    return 100 * change.groupby(["trace", "week", "mechanism"], sort=False).mean().unstack()
+
+
+def table_5_1(rows: pd.DataFrame) -> pd.DataFrame:
     """Return table 5.1: under each reading, and as written of each trace."""
-    parts = dict(outcomes.items())
-    if len(outcomes[TEXT]) > 1:
-        parts |= {f"{TEXT}, {trace}": {trace: of} for trace, of in outcomes[TEXT].items()}
-    rows = []
-    for reading, traces in parts.items():
+    parts = {str(reading): part for reading, part in rows.groupby("reading", sort=False)}
+    if parts[TEXT]["trace"].nunique() > 1:
+        parts |= {f"{TEXT}, {name}": of for name, of in parts[TEXT].groupby("trace", sort=False)}
+    table = []
+    for reading, part in parts.items():
+        found = changes(part)
         for measure, mechanism in product(TABLE_5_1, MECHANISMS):
-            groups = [
-                np.array([_change(week["rows"], mechanism, measure) for week in weeks.values()])
-                for weeks in traces.values()
-            ]
-            ours, theirs = float(np.mean([g.mean() for g in groups])), TABLE_5_1[measure][mechanism]
+            groups, theirs = by_trace(found[measure, mechanism]), TABLE_5_1[measure][mechanism]
+            ours = float(np.mean([values.mean() for values in groups]))
             bounds = tables.interval_of_groups(groups, 1)
-            rows.append(
-                {
-                    "reading": reading,
-                    "traces": " ".join(traces),
-                    "measure": measure,
-                    "mechanism": mechanism,
-                    "published %": theirs,
-                    "ours %": ours,
-                    "interval": bounds,
-                    "median %": float(np.median(np.concatenate(groups))),
-                    "the same sign": _same_sign(ours, theirs, bounds),
-                }
-            )
-    return pd.DataFrame(rows)
+            row: dict[str, Any] = {
+                "reading": reading,
+                "traces": " ".join(dict.fromkeys(part["trace"])),
+            }
+            row |= {"measure": measure, "mechanism": mechanism, "published %": theirs}
+            row |= {"ours %": ours, "interval": bounds}
+            row |= {"median %": float(np.median(np.concatenate(groups)))}
+            table.append(row | {"the same sign": _same_sign(ours, theirs, bounds)})
+    return pd.DataFrame(table)
 
 
 def _same_sign(ours: float, theirs: float, bounds: str) -> str:
@@ -145,194 +123,75 @@ def _same_sign(ours: float, theirs: float, bounds: str) -> str:
     return "yes" if ours * theirs > 0 else "no"
 
 
-def _change(rows: Sequence[Row], mechanism: str, measure: str) -> float:
-    """Return how a measure changes with shutdown in a week, the mean over budgets [%]."""
-    found = {(r["shutdown"], r["budget"]): r[measure] for r in rows if r["mechanism"] == mechanism}
-    budgets = {budget for _, budget in found}
-    return 100 * float(np.mean([found[True, b] / found[False, b] - 1 for b in budgets]))
-
-
-def of_weeks(outcomes: Outcomes) -> pd.DataFrame:
+def of_weeks(tasks: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> Any:
     """Return the weeks, and what EASY makes of them."""
     return pd.DataFrame(
         {
-            "trace": trace,
-            "week": str(week),
+            "trace": task["trace"],
+            "week": str(task["week"]),
             "jobs": outcome["jobs"],
             "share in use, by the log": outcome["logged"],
             "share in use, EASY": outcome["rows"][0]["utilisation"],
             "AVEbsld, EASY": outcome["rows"][0]["AVEbsld"],
         }
-        for trace, weeks in outcomes[TEXT].items()
-        for week, outcome in weeks.items()
+        for task, outcome in zip(tasks, found, strict=True)
+        if task["reading"] == TEXT
     )
 
 
-def statements(outcomes: Outcomes) -> pd.DataFrame:
+# --- What the text says ---------------------------------------------------------------------------
+
+
+ITEMS = ("section 5.3", "figure 5.1", "figure 5.2", "figure 5.3", "table 5.1, text")
+SENTENCES = items.csv_rows(__file__, "sentences.csv", ITEMS)
+
+
+def means_of(rows: pd.DataFrame) -> Any:
+    """Return means over traces of means over weeks: rows (budget, shutdown), measures by mechanism.
+
+    The lowest budget is first.
+    """
+    keys = ["budget", "shutdown", "mechanism"]
+    runs = rows[rows["mechanism"] != BASELINE]
+    means = runs.groupby(["trace", *keys])[MEASURES].mean().groupby(keys).mean()
+    return means.unstack("mechanism")
+
+
+def frames_of(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return what the sentences are about, of the runs of some traces under a reading.
+
+    Returns
+    -------
+    frames : "runs"; "points", of each budget with and without shutdown: "energy_powercap" and the
+        like, and the black "line" of figure 5.1; "budgets", of each: "energy_powercap_on" and
+        "..._off"; "changes", as in table 5.1 [%].
+    """
+    points = means_of(rows)
+    points.columns = [f"{measure}_{name}" for measure, name in points]
+    budgets = points.unstack("shutdown")
+    budgets.columns = [f"{name}_{'on' if shutdown else 'off'}" for name, shutdown in budgets]
+    points["line"] = line(points.index.get_level_values("budget"))
+    change = changes(rows).groupby("trace").mean().mean()
+    change.index = [f"{measure}_{name}".replace("jobs ", "") for measure, name in change.index]
+    changed = change.to_frame().T
+    return {"runs": rows, "points": points, "budgets": budgets, "changes": changed}
+
+
+def statements(rows: pd.DataFrame, by: str) -> pd.DataFrame:
     """Return what the text of chapter 5 says, and whether it is so here.
 
-    Of each reading, or of each trace as one of its own; without any there is no row.
+    Of each reading, or as written of each trace: ``by`` names the column.
     """
     found = {
-        name: [check(cells_of(traces), _rows(traces)) for _, _, check in _STATEMENTS]
-        for name, traces in outcomes.items()
+        str(name): tables.checked(SENTENCES, frames_of(part))
+        for name, part in rows.groupby(by, sort=False)
     }
-    said = _STATEMENTS if found else ()
-    return tables.statements_table("Glesser 2016, chapter 5", said, found)
+    return tables.statements_table(SENTENCES, found)
 
 
 def line(budget: Any) -> Any:
     """Return the black line of figure 5.1 at budgets: 3/7 of the utilisation falls with them."""
     return 3 / 7 * budget + 4 / 7
-
-
-def _rows(traces: Mapping[str, Mapping[int, Mapping[str, Any]]]) -> list[Row]:
-    return [row for weeks in traces.values() for of in weeks.values() for row in of["rows"]]
-
-
-def _named(setting: Setting) -> str:
-    return f"{setting[0]}{' with shutdown' if setting[1] else ''}"
-
-
-def _within(cells: Cells, low: float, high: float) -> list[float]:
-    return [budget for budget in budgets_of(cells) if low <= budget <= high]
-
-
-def _first(cells: Cells, _: Sequence[Row], name: str, low: float, high: float) -> tables.Finding:
-    """Return whether a mechanism has most utilisation, with and without shutdown, at budgets."""
-    words, so = [], True
-    for budget, shutdown in product(_within(cells, low, high), (False, True)):
-        ours = {one: mean(cells, (one, shutdown), budget, "utilisation") for one in MECHANISMS}
-        best = max(ours, key=lambda one: ours[one])
-        so &= ours[name] >= ours[best]
-        which = "all alike" if min(ours.values()) == ours[best] else best
-        words.append(f"{percent(budget)}{' with shutdown' if shutdown else ''}: {which}")
-    return ("; ".join(words), so) if words else tables.NOT_SIMULATED
-
-
-def _above(
-    cells: Cells, _: Sequence[Row], settings: Sequence[Setting], low: float, high: float
-) -> tables.Finding:
-    """Return whether some mechanisms are above the line at budgets."""
-    points = {
-        (setting, budget): mean(cells, setting, budget, "utilisation") - line(budget)
-        for setting in settings
-        for budget in _within(cells, low, high)
-    }
-    if not points:
-        return tables.NOT_SIMULATED
-    below = [f"{_named(s)} at {percent(b)}" for (s, b), gap in points.items() if gap <= 0]
-    words = f"{len(points) - len(below)} of {len(points)} points above"
-    return words + (f"; below: {', '.join(below)}" if below else ""), not below
-
-
-_high_budgets = partial(_first, name="energyBud", low=0.75, high=0.95)
-_low_budgets = partial(_first, name="reducePC", low=0.0, high=0.5)
-_all_at_90 = partial(_above, settings=SETTINGS, low=0.85, high=0.95)
-_BUD = [("energyBud", False), ("energyBud", True)]
-_bud_at_80 = partial(_above, settings=_BUD, low=0.75, high=0.85)
-_reduced_when_low = partial(_above, settings=[("reducePC", True)], low=0.0, high=0.5)
-
-
-def _best_bsld(cells: Cells, _: Sequence[Row]) -> tables.Finding:
-    budgets = _within(cells, 0.0, 0.95)
-    best = [
-        min(SETTINGS, key=lambda setting, b=budget: mean(cells, setting, b, "AVEbsld"))  # type: ignore[misc]
-        for budget in budgets
-    ]
-    wins = best.count(("energyBud", True))
-    others = {_named(one) for one in best} - {_named(("energyBud", True))}
-    words = f"at {wins} of {len(budgets)} budgets below 100 %"
-    return words + (f"; else {', '.join(sorted(others))}" if others else ""), wins == len(budgets)
-
-
-def _comparable(cells: Cells, _: Sequence[Row]) -> tables.Finding:
-    ratios = [
-        mean(cells, ("powercap", False), b, "AVEbsld")
-        / mean(cells, ("energyBud", False), b, "AVEbsld")
-        for b in _within(cells, 0.0, 0.95)
-    ]
-    return f"{min(ratios):.2f} to {max(ratios):.2f} times", 0.5 < min(ratios) <= max(ratios) < 2
-
-
-def _saves(cells: Cells, _: Sequence[Row]) -> tables.Finding:
-    less = [
-        mean(cells, (name, True), b, "energy") < mean(cells, (name, False), b, "energy")
-        for name, b in product(MECHANISMS, budgets_of(cells))
-    ]
-    return f"in {sum(less)} of {len(less)}", all(less)
-
-
-def _consumes(cells: Cells, _: Sequence[Row]) -> tables.Finding:
-    ordered = []
-    for shutdown, b in product((False, True), _within(cells, 0.0, 0.95)):
-        names = ("energyBud", "reducePC", "powercap")
-        first, second, third = (mean(cells, (name, shutdown), b, "energy") for name in names)
-        ordered.append(first >= second >= third)
-    return f"in {sum(ordered)} of {len(ordered)}", sum(ordered) > len(ordered) / 2
-
-
-def _gained(cells: Cells, measure: str, name: str) -> float:
-    """Return by how many percent shutdown changes a measure, the mean over budgets."""
-    with_it, without = (
-        np.mean([mean(cells, (name, on), b, measure) for b in budgets_of(cells)])
-        for on in (True, False)
-    )
-    return float(100 * (with_it / without - 1))
-
-
-def _most_of_it(cells: Cells, _: Sequence[Row]) -> tables.Finding:
-    used, late = (
-        {name: _gained(cells, measure, name) for name in MECHANISMS}
-        for measure in ("utilisation", "AVEbsld")
-    )
-    form = "{:+.1f} %"
-    words = f"utilisation: {tables.listed(used, form)}; AVEbsld: {tables.listed(late, form)}"
-    return words, max(used.values()) == used["energyBud"] and (
-        min(late.values()) == late["energyBud"]
-    )
-
-
-def _like_easy(_: Cells, rows: Sequence[Row]) -> tables.Finding:
-    full = [
-        row
-        for row in rows
-        if row["budget"] >= 1 and not row["shutdown"] and row["mechanism"] != BASELINE
-    ]
-    if not full:
-        return tables.NOT_SIMULATED
-    same = sum(row["same"] for row in full)
-    return f"{same} of {len(full)} schedules", same == len(full)
-
-
-def _respected(_: Cells, rows: Sequence[Row]) -> tables.Finding:
-    """Return whether all budgets are kept that any schedule keeps.
-
-    If nothing is switched off, one below what idle processors use (49 %, section 5.4.3) is not.
-    """
-    over = [row for row in rows if row["exceeded_j"] > 0]
-    never = [r for r in over if not r["shutdown"] and r["budget"] < RECKONED_IDLE_W / RECKONED_W]
-    words = f"exceeded in {len(over) - len(never)} of {len(rows) - len(never)} runs"
-    if never:
-        words += f", and in {len(never)} in which idle processors alone use more"
-    return words, len(over) == len(never)
-
-
-#: What is said, how it is published, what finds ours.
-_STATEMENTS: tuple[tuple[str, str, Callable[[Cells, Sequence[Row]], tables.Finding]], ...] = (
-    ("5.3.2: an unbounded budget gives EASY's schedule", "so", _like_easy),
-    ("5.3.1: the budget is strictly respected", "so", _respected),
-    ("figure 5.1: energyBud has most utilisation, budgets of 90 and 80 %", "so", _high_budgets),
-    ("figure 5.1: reducePC has, budgets of 50 % and less", "so", _low_budgets),
-    ("figure 5.1: at 90 % all points are above the line", "so", _all_at_90),
-    ("figure 5.1: at 80 % those of energyBud are", "so", _bud_at_80),
-    ("figure 5.1: reducePC with shutdown is, for low budgets", "so", _reduced_when_low),
-    ("figure 5.2: energyBud with shutdown has the best AVEbsld", "of all", _best_bsld),
-    ("figure 5.2: powercap and energyBud without shutdown", "comparable", _comparable),
-    ("figure 5.3: with shutdown less energy is consumed", "so", _saves),
-    ("figure 5.3: energyBud consumes more than reducePC, that more than powercap", "so", _consumes),
-    ("table 5.1: energyBud gains most by shutdown", "utilisation, AVEbsld", _most_of_it),
-)
 
 
 # --- The pictures of the study of energy budgets --------------------------------------------------
@@ -346,28 +205,24 @@ FIGURES = {
 }
 
 
-def draw(cells: Cells, measure: str, what: str) -> Figure:
+def draw(of: Any, measure: str, what: str) -> Figure:
     """Draw a measure over the budget, a line for each mechanism with and without shutdown.
 
     Figure 5.1 has the line on which the utilisation falls as the budget of the three days.
     """
     figure = canvas.new_figure(7, 4.4)
     axes = figure.add_subplot()
-    budgets = budgets_of(cells)
-    for setting in SETTINGS:
-        mechanism, shutdown = setting
-        axes.plot(
-            [100 * budget for budget in budgets],
-            [mean(cells, setting, budget, measure) for budget in budgets],
-            "o-" if shutdown else "o--",
-            markersize=4,
-            markerfacecolor=_COLOURS[mechanism] if shutdown else "white",
-            color=_COLOURS[mechanism],
-            label=f"{mechanism}, {'shutdown' if shutdown else 'no shutdown'}",
-        )
+    of = of.unstack("shutdown")
+    percent = 100 * of.index.to_numpy()
+    for (mechanism, shutdown), values in of.items():
+        colour = _COLOURS[mechanism]
+        face, words = (colour, "shutdown") if shutdown else ("white", "no shutdown")
+        style: dict[str, Any] = {"markersize": 4, "markerfacecolor": face, "color": colour}
+        dashes = "o-" if shutdown else "o--"
+        axes.plot(percent, values, dashes, label=f"{mechanism}, {words}", **style)
     if measure == "utilisation":
-        ends = np.array([max(budgets), min(budgets)])
-        axes.plot(100 * ends, line(ends), color=canvas.BLACK, linewidth=1, label="3/7 budget + 4/7")
+        falls = line(percent / 100)
+        axes.plot(percent, falls, color=canvas.BLACK, linewidth=1, label="3/7 budget + 4/7")
     axes.invert_xaxis()
     number, label = FIGURES[measure]
     below, log = "budget (% of what busy processors use)", "y" if measure == "AVEbsld" else ""
@@ -423,21 +278,22 @@ def reproduce(
     folder.begin(HEAD)
     tasks = _tasks(sources, number, seed, quick)
     found = folder.run(simulated.measure, tasks, "weeks")
-    outcomes: Outcomes = grouped(tasks, found, "reading", "trace", "week")
-    by_trace = {trace: {trace: weeks} for trace, weeks in outcomes[TEXT].items()}
+    rows = rows_of(tasks, found)
+    written = rows[rows["reading"] == TEXT]
     words = [(name, reading.meaning) for name, reading in READINGS.items()]
     made = {
-        "statements": statements(outcomes),
-        "statements-by-trace": statements(by_trace if len(by_trace) > 1 else {}),
-        "5.1": table_5_1(outcomes),
-        "figures": figures(outcomes),
-        "weeks": of_weeks(outcomes),
+        "statements": statements(rows, "reading"),
+        "5.1": table_5_1(rows),
+        "figures": figures(rows),
+        "weeks": of_weeks(tasks, found),
         "readings": pd.DataFrame(words, columns=["reading", "meaning"]),
     }
-    cells, traces = cells_of(outcomes[TEXT]), ", ".join(outcomes[TEXT])
+    if written["trace"].nunique() > 1:
+        made["statements-by-trace"] = statements(written, "trace")
+    means, traces = means_of(written), ", ".join(dict.fromkeys(written["trace"]))
     pictures = {
         f"Figure {figure}: {label}": folder.picture(
-            draw(cells, measured, traces), f"figure-{figure}.png"
+            draw(means[measured], measured, traces), f"figure-{figure}.png"
         )
         for measured, (figure, label) in FIGURES.items()
     }
@@ -478,21 +334,19 @@ def _tasks(
 
 
 def _table_5_1(stored: items.Stored) -> items.Verdict:
-    """Judge the signs that weeks decide, under the first reading; those under others are named."""
-    table = stored.table("table-5.1", "reading", "the same sign")
-    found = {
-        str(name): part["the same sign"].value_counts()
+    """Judge the signs under the first reading, by intervals; those under others are told."""
+    table = stored.table("table-5.1", "reading", "measure", "mechanism", "the same sign")
+    how = {"yes": "held", "no": "contradicted", "undecided": "undecided"}
+    rows = table[table["reading"] == TEXT]
+    names = rows["measure"] + " of " + rows["mechanism"]
+    found = items.of_intervals(dict(zip(names, rows["the same sign"].map(how), strict=True)))
+    words = [
+        f"{name}: {(part['the same sign'] == 'yes').sum()} of {len(part)} held"
         for name, part in table.groupby("reading", sort=False)
-    }
-    if TEXT not in found:
-        raise items.NotThereError("no readings")
-    so = {name: (int(of.get("yes", 0)), int(of.get("no", 0))) for name, of in found.items()}
-    words = [f"{name} {yes} of {yes + no}" for name, (yes, no) in so.items() if name != TEXT]
-    yes, no = so[TEXT]
-    told = f"{int(found[TEXT].get('undecided', 0))} more are undecided: their intervals have 0;"
-    return items.of_count(
-        yes, yes + no, "published signs", f"{told} other readings: {', '.join(words)}"
-    )
+        if name in READINGS and name != TEXT
+    ]
+    told = found.why.replace("sentences", "published signs")
+    return items.Verdict(found.verdict, f"{told}; other readings: {', '.join(words)}")
 
 
 def _of_traces(judge: items.Judge) -> items.Judge:
@@ -510,14 +364,5 @@ def _of_traces(judge: items.Judge) -> items.Judge:
 #: Items with results -> what makes their verdicts.
 JUDGES: dict[str, items.Judge] = {
     "table 5.1": _of_traces(_table_5_1),
-    **{
-        item: _of_traces(items.said("table-statements", "Glesser 2016, chapter 5", [begin]))
-        for item, begin in (
-            ("section 5.3", "5.3"),
-            ("figure 5.1", "figure 5.1"),
-            ("figure 5.2", "figure 5.2"),
-            ("figure 5.3", "figure 5.3"),
-            ("table 5.1, text", "table 5.1"),
-        )
-    },
+    **{item: _of_traces(items.said(item)) for item in ITEMS},
 }

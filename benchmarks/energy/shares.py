@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
@@ -183,7 +185,7 @@ ESP_POLICIES = {
     "FIFO": "fcfs",
     "FS": "fairshare",
     "EFS": "energy-fairshare",
-    "FS+EFS": "fs+efs",
+    "FS_EFS": "fs+efs",
 }
 PROCESSORS = 80_640
 REPEAT = 4
@@ -193,59 +195,29 @@ SEEDS, QUICK_SEEDS = 20, 3
 LOADS = (1.0, 1.2)
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """What the three users differ in."""
-
-    heading: str
-    spread: float
-    unequal: int
+#: What the three users differ in: how names of columns begin -> the spread of their efficiency, and
+#: whether their jobs differ.
+EXPERIMENTS = {"": (0.3, 0), "other_": (0.0, 1)}
 
 
-EFFICIENCY = Experiment("the same jobs, other efficiency (figure 6.2)", 0.3, 0)
-WORKLOAD = Experiment("other jobs, the same efficiency (figure 6.3)", 0.0, 1)
+def run_esp(load: float, seeds: int) -> pd.DataFrame:
+    """Return what becomes of jobs in that many orders of them, a row for each.
 
-
-@dataclass(frozen=True)
-class EspOutcome:
-    """Of an experiment: policy -> a row for each seed."""
-
-    experiment: Experiment
-    load: float
-    stretch: dict[str, NDArray[np.float64]]  # (seeds, users) mean stretch of the user's jobs
-    utilisation: dict[str, NDArray[np.float64]]  # (seeds,)
-
-
-def run_esp(experiment: Experiment, load: float, seeds: int) -> EspOutcome:
-    """Simulate an experiment with that many orders of the jobs, under each policy.
-
-    Jobs are back-filled in the order of the queue, as Slurm does.
+    The columns "EFS_1" and the like are mean stretches of a user, "used_EFS" is the utilisation;
+    "other_EFS_1" and the like are of users with other jobs. Jobs are back-filled in the order of
+    the queue, as Slurm does.
     """
-    stretch: dict[str, list[list[float]]] = {name: [] for name in ESP_POLICIES}
-    utilisation: dict[str, list[float]] = {name: [] for name in ESP_POLICIES}
-    for seed in range(seeds):
-        workload = light_esp(
-            PROCESSORS,
-            repeat=REPEAT,
-            seed=seed,
-            load=load,
-            users=len(ESP_USERS),
-            unequal=experiment.unequal,
-            spread=experiment.spread,
-        )
+    rows: list[dict[str, float]] = [{} for _ in range(seeds)]
+    for (begin, (spread, unequal)), seed in product(EXPERIMENTS.items(), range(seeds)):
+        given = {"users": len(ESP_USERS), "unequal": unequal, "spread": spread}
+        workload = light_esp(PROCESSORS, REPEAT, seed, load, **given)  # type: ignore[arg-type]
         for name, policy in ESP_POLICIES.items():
             result = simulate(workload, Scheduler(policy, backfill_order=policy))
             each = stretches(result)
-            stretch[name].append(
-                [float(each[workload.user_id == user].mean()) for user in ESP_USERS]
-            )
-            utilisation[name].append(float(result.metrics["utilization"]))
-    return EspOutcome(
-        experiment,
-        load,
-        {name: np.array(rows) for name, rows in stretch.items()},
-        {name: np.array(rows) for name, rows in utilisation.items()},
-    )
+            for user in ESP_USERS:
+                rows[seed][f"{begin}{name}_{user}"] = float(each[workload.user_id == user].mean())
+            rows[seed][f"{begin}used_{name}"] = float(result.metrics["utilization"])
+    return pd.DataFrame(rows)
 
 
 # --- Section 6.3.3 --------------------------------------------------------------------------------
@@ -259,8 +231,8 @@ FREQUENCIES = {"green": 2.3, "normal": 2.5, "gluttonous": 1.6}
 BURST = (60, 60)
 
 #: Policy -> its figure in the thesis, and what it is called here.
-FIGURES = {"EFS": "6.5", "FS": "6.6", "FS+EFS": "6.7"}
-POLICIES_180 = {"EFS": "energy-fairshare", "FS": "fairshare", "FS+EFS": "fs+efs"}
+FIGURES = {"EFS": "6.5", "FS": "6.6", "FS_EFS": "6.7"}
+POLICIES_180 = {"EFS": "energy-fairshare", "FS": "fairshare", "FS_EFS": "fs+efs"}
 USERS_180 = tuple(FREQUENCIES)
 CORES, NODE_CORES = 180, 12
 BURST_RUN_TIME_S = 60  # assumed
@@ -301,17 +273,8 @@ def efficiencies() -> dict[str, tuple[float, float]]:
     return {user: (slowdown(x, k), drawn_at(x, a)) for user, x in shares.items()}
 
 
-@dataclass
-class Outcome180:
-    """What became of jobs under a policy, over all orders.
-
-    Attributes
-    ----------
-    wait, stretch : user -> a number for each of her jobs [s], [1].
-    """
-
-    wait: dict[str, Floats] = field(default_factory=dict)
-    stretch: dict[str, Floats] = field(default_factory=dict)
+#: What became of jobs: "wait" [s] and "stretch" -> user -> a number for each of her jobs.
+Became = dict[str, dict[str, Floats]]
 
 
 def light_esp_of(seed: int, load: float) -> Workload:
@@ -382,38 +345,27 @@ def simulated(workload: Workload, policy: str) -> Result:
     return simulate(workload, scheduler, cluster=Cluster(CORES, busy_power_w=core_w()))
 
 
-def run_180(load: float, seeds: int) -> dict[str, Outcome180]:
-    """Return policy -> what becomes of Light-ESP, over that many orders of the jobs."""
-    outcomes = {}
-    for policy in POLICIES_180:
-        results = [simulated(light_esp_of(seed, load), policy) for seed in range(seeds)]
-        outcomes[policy] = _outcome(results, USERS_180)
-    return outcomes
+def run_180(load: float, seeds: int) -> dict[str, list[Became]]:
+    """Return policy -> what becomes of Light-ESP in each of that many orders of the jobs."""
+    jobs = [light_esp_of(seed, load) for seed in range(seeds)]
+    return {
+        policy: [_became(simulated(one, policy), USERS_180) for one in jobs]
+        for policy in POLICIES_180
+    }
 
 
-def run_burst() -> dict[float, Outcome180]:
+def run_burst() -> dict[float, Became]:
     """Return part of energy saved -> what becomes of the burst under EFS (figure 6.8)."""
     longer, drawn = efficiencies()["green"]
     by_model = 1 - longer * drawn
     return {
-        saved: _outcome([simulated(burst(saved), "EFS")], BURST_USERS)
+        saved: _became(simulated(burst(saved), "EFS"), BURST_USERS)
         for saved in (*BURST_SAVED, by_model)
     }
 
 
-def _outcome(results: list[Result], users: tuple[str, ...]) -> Outcome180:
-    """Return the jobs of each user in all results."""
-    found = Outcome180()
-    for place, user in enumerate(users, start=1):
-        mine = [result.workload.user_id == place for result in results]
-        found.wait[user] = _joined(
-            [result.wait[of].astype(np.float64) for result, of in zip(results, mine, strict=True)]
-        )
-        found.stretch[user] = _joined(
-            [stretches(result)[of] for result, of in zip(results, mine, strict=True)]
-        )
-    return found
-
-
-def _joined(parts: list[Floats]) -> Floats:
-    return np.sort(np.concatenate(parts))
+def _became(result: Result, users: tuple[str, ...]) -> Became:
+    """Return what became of the jobs of each user."""
+    mine = {user: result.workload.user_id == place for place, user in enumerate(users, start=1)}
+    found = {"wait": result.wait.astype(np.float64), "stretch": stretches(result)}
+    return {what: {user: of[jobs] for user, jobs in mine.items()} for what, of in found.items()}

@@ -94,35 +94,31 @@ def _scatter(table: pd.DataFrame, columns: tuple[str, str], of: tuple[str, str])
 
 def draw_errors(predictions: Mapping[str, NDArray[np.int64]], trace: str) -> Figure:
     """Figure 7.3: how prediction errors, predicted less actual run time, are distributed."""
-    errors = {"clairvoyant": np.zeros(1)}
-    errors |= {name: (given - run) / HOUR_S for name, (given, run) in predictions.items()}
-    figure = canvas.new_figure(7, 4.4)
-    axes = figure.add_subplot()
-    _distributions(axes, errors)
+    errors = {name: (given - run) / HOUR_S for name, (given, run) in predictions.items()}
+    axes = _distributions({"clairvoyant": np.zeros(1), **errors})
     shares = (_OUT_OF_SIGHT, 1 - _OUT_OF_SIGHT)
     ends = np.concatenate([np.quantile(values, shares) for values in errors.values()])
     axes.set_xlim(ends.min(), ends.max())
     note = f"{trace}; at most {_OUT_OF_SIGHT:.0%} of a predictor's errors are beyond either end"
     below = "predicted less actual run time (hours)"
     finish(axes, "Prediction errors (figure 7.3)", note, x=below, y="share of jobs")
-    return figure
+    return canvas.figure_of(axes)
 
 
 def draw_predicted(predictions: Mapping[str, NDArray[np.int64]], trace: str) -> Figure:
     """Figure 7.4: how predicted run times are distributed."""
-    values = {"clairvoyant": next(iter(predictions.values()))[1] / HOUR_S}
-    values |= {name: given / HOUR_S for name, (given, _) in predictions.items()}
-    figure = canvas.new_figure(7, 4.4)
-    axes = figure.add_subplot()
-    _distributions(axes, values)
+    values = {name: given / HOUR_S for name, (given, _) in predictions.items()}
+    _, run = next(iter(predictions.values()))
+    axes = _distributions({"clairvoyant": run / HOUR_S, **values})
     below = "predicted run time (hours)"
     finish(axes, "Predicted run times (figure 7.4)", trace, x=below, y="share of jobs", log="x")
     log_ticks(axes.xaxis, (1,))
-    return figure
+    return canvas.figure_of(axes)
 
 
-def _distributions(axes: Axes, values: Mapping[str, NDArray[Any]]) -> None:
+def _distributions(values: Mapping[str, NDArray[Any]]) -> Axes:
     """Draw the share of jobs at or below each value."""
+    axes = canvas.new_figure(7, 4.4).add_subplot()
     share = np.linspace(0, 1, _POINTS)
     for name, numbers in values.items():
         colour, dashes = _LINES.get(name, (canvas.PURPLE, "-"))
@@ -130,6 +126,7 @@ def _distributions(axes: Axes, values: Mapping[str, NDArray[Any]]) -> None:
         at = np.quantile(numbers, share, method="inverted_cdf")
         axes.step(at, share, where="post", color=colour, linestyle=dashes, label=name)
     axes.set_ylim(0, 1)
+    return axes
 
 
 # --- The report -----------------------------------------------------------------------------------
@@ -154,8 +151,8 @@ def _counts(findings: Sequence[Findings], values: Mapping[str, Published]) -> st
     ]
     for trace, one in values.items():
         lines.append(
-            f"- Published of {trace}: {one.rows:,} rows; {one.unfinished:,} of them, of runs that"
-            " did not come to their end, are ignored."
+            f"- Published of {trace}: {one.rows:,} rows; {len(one.unfinished):,} of them, of runs"
+            " that did not come to their end, are ignored."
         )
     if len(findings) < 2:
         lines.append("- Figure 7.2 is of two traces: it is drawn if --workload names a second one.")
@@ -168,6 +165,7 @@ def _counts(findings: Sequence[Findings], values: Mapping[str, Published]) -> st
 TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "without-learning": tables.exactness,
     "7.1": tables.table_7_1,
+    "7.7": tables.table_7_7,
     "7.4": tables.table_7_4,
     "7.6": tables.table_7_6,
     "pairs": tables.pairs,
@@ -175,7 +173,6 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
     "spread": tables.spread,
     "7.8": tables.table_7_8,
     "tails": tables.tails,
-    "correlations": tables.correlations,
 }
 
 
@@ -210,17 +207,12 @@ def reproduce(
     traces = tables.load_traces(sources, quick)
     folder.begin(HEAD)
     which = runs.quick() if quick else runs.usual()
-    outcomes = tables.run_campaign(traces, which, folder, quick=quick)
-    findings = [
-        tables.findings_of(source, workload, which, outcomes[name], values.get(name))
-        for name, (source, workload) in traces.items()
-    ]
+    findings = tables.run_campaign(traces, which, folder, values, quick=quick)
     store = Store(folder.path / "steps")
     for place, found in enumerate(findings):
         folder.progress("predictions", place, len(findings))
         found.accuracy = runs.predictions_of(found.workload, store)
     made = {name: make(findings) for name, make in TABLES.items()}
-    made["7.7"] = tables.table_7_7(findings, values)
     made["selection"] = tables.selection(findings, values)
     for found in findings:
         file = folder.path / folder_name(found.trace) / "configurations.csv"
@@ -242,7 +234,7 @@ def _draw(findings: Sequence[Findings], folder: Folder) -> dict[str, Path]:
             "errors": draw_errors(found.accuracy, found.trace),
             "predicted": draw_predicted(found.accuracy, found.trace),
         }
-        if found.published is not None:
+        if found.table["published"].notna().any():
             figure_of["published"] = draw_against_published(found)
         for name, figure in figure_of.items():
             drawn = folder.picture(figure, f"{folder_name(found.trace)}/{name}.png")

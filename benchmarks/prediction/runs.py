@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import product
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 
 from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
 from hpcgym.benchmarks.studies.store import Store
-from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
@@ -32,12 +30,8 @@ ORDERS = ("fcfs", "sjbf")
 #: Predictions that are never too short: no correction ever comes to bear.
 UNCORRECTED = ("requested", "double-requested", "clairvoyant")
 
-#: What the published campaign has beyond the thesis: branch -> its parameters, and the thresholds.
-SCALES = {
-    "absolute": (1.0, 100.0, 10_000.0),
-    "squared": (1.0, 100.0, 10_000.0),
-    "exponential": (1e-5, 1e-4),
-}
+#: What the published campaign has beyond the thesis: factors of the branches, and thresholds.
+SCALES = (1.0, 100.0, 10_000.0)
 THRESHOLDS = (0.0, 60.0, 600.0)
 
 #: Learning rate and regularisation of the published campaign.
@@ -64,12 +58,6 @@ class Loss:
         if self.threshold:
             words.append(f"from {self.threshold:g} s")
         return ", ".join([*words, f"weight {self.weight}"])
-
-    @property
-    def of_thesis(self) -> bool:
-        """Whether it is one of the thesis's 20: the published campaign has others too."""
-        plain = self.over in BRANCHES and self.under in BRANCHES and not self.threshold
-        return plain and self.over_scale == self.under_scale == 1
 
 
 #: Equation 7.3.
@@ -143,23 +131,17 @@ E_LOSS_TRIPLE = Configuration("sjbf", "incremental", E_LOSS)
 CLAIRVOYANT = {order: Configuration(order, "requested", "clairvoyant") for order in ORDERS}
 
 
-def with_thresholds(configuration: Configuration) -> list[Configuration]:
-    """Return a configuration that learns with each of the three published thresholds."""
+def variants(
+    configuration: Configuration, scales: tuple[float, ...] = SCALES
+) -> list[Configuration]:
+    """Return a configuration that learns with all published thresholds and scales."""
     loss = configuration.estimate
     assert isinstance(loss, Loss)
-    losses = [replace(loss, threshold=threshold) for threshold in THRESHOLDS]
+    losses = [
+        replace(loss, threshold=threshold, over_scale=over, under_scale=under)
+        for threshold, over, under in product(THRESHOLDS, scales, scales)
+    ]
     return [replace(configuration, estimate=one) for one in losses]
-
-
-def variants(configuration: Configuration) -> list[Configuration]:
-    """Return a configuration that learns with all published thresholds and scales, 27 or fewer."""
-    found = []
-    for one in with_thresholds(configuration):
-        assert isinstance(one.estimate, Loss)
-        for over, under in product(SCALES[one.estimate.over], SCALES[one.estimate.under]):
-            loss = replace(one.estimate, over_scale=over, under_scale=under)
-            found.append(replace(one, estimate=loss))
-    return found
 
 
 def without_learning() -> Iterator[Configuration]:
@@ -176,25 +158,13 @@ def thesis() -> list[Configuration]:
     return [*without_learning(), *_learned(losses)]
 
 
-def published() -> list[Configuration]:
-    """Return all that there are published results of: 5,760 that learn, and 12 that do not."""
-    sides = [(branch, scale) for branch, scales in SCALES.items() for scale in scales]
-    losses = [
-        Loss(over, under, weight, over_scale, under_scale, threshold)
-        for (over, over_scale), (under, under_scale), threshold, weight in product(
-            sides, sides, THRESHOLDS, WEIGHTS
-        )
-    ]
-    return [*without_learning(), *_learned(losses)]
-
-
 def usual() -> list[Configuration]:
     """Return what the thesis's tables need.
 
     Its configurations; those that learn with the other thresholds too, which table 7.6 is over; and
     the variants of the triple that it recommends.
     """
-    others = [other for one in thesis() if one.learned for other in with_thresholds(one)]
+    others = [other for one in thesis() if one.learned for other in variants(one, (1.0,))]
     return list(dict.fromkeys([*thesis(), *others, *variants(E_LOSS_TRIPLE)]))
 
 
@@ -221,8 +191,8 @@ RECIPE = "glesser"
 #: Section 7.5.5: the share of jobs that have extremely high bounded slowdowns.
 TAIL = 0.001
 
-#: What there are published results of.
-MEASURES = ("jobs", "mean_bsld", "max_bsld", "rms_bsld", "mean_response_s", "max_response_s")
+#: Metrics that are kept of a schedule.
+MEASURES = ("jobs", "mean_bsld", "max_bsld", "mean_response_s", "max_response_s")
 
 
 def load_trace(source: str, jobs: int | None) -> Workload:
@@ -251,8 +221,7 @@ def simulate_one(task: dict[str, Any]) -> dict[str, Any]:
     Returns
     -------
     outcome : metrics of the schedule; ``tail_share``, what a thousandth of the jobs has of the sum
-        of bounded slowdowns; of the predictions at submission ``mae_s`` [s], ``mean_e_loss``
-        (equation 7.3) and ``too_short_share``; ``seconds`` of computing.
+        of bounded slowdowns.
 
     Raises
     ------
@@ -260,29 +229,15 @@ def simulate_one(task: dict[str, Any]) -> dict[str, Any]:
     """
     workload = same_jobs(load_trace, task["jobs_sha256"], task["source"], task["first_jobs"])
     rules = scheduler_of(configuration_of(task["rules"]), task["eta"], task["l2"])
-    began = time.perf_counter()
     result = simulate(workload, rules)
-    seconds = time.perf_counter() - began
     metrics = {name: result.metrics[name] for name in MEASURES}
-    tail = {"tail_share": tail_share(result.bsld)}
-    return {**metrics, **tail, **errors_of(result), "seconds": seconds}
+    return {**metrics, "tail_share": tail_share(result.bsld)}
 
 
 def tail_share(bsld: NDArray[np.float64]) -> float:
     """Return which share of the sum the highest thousandth of some values has, at least one."""
     most = np.sort(bsld)[-max(round(TAIL * len(bsld)), 1) :]
     return float(most.sum() / bsld.sum())
-
-
-def errors_of(result: Result) -> dict[str, float]:
-    """Return how far a simulation's predictions were from the run times."""
-    run, predicted = result.run_time, result.predicted_run_time
-    error = (predicted - run).astype(np.float64)
-    return {
-        "mae_s": float(np.abs(error).mean()),
-        "mean_e_loss": float(e_loss(predicted, run, result.workload.requested_processors).mean()),
-        "too_short_share": float((error < 0).mean()),
-    }
 
 
 def e_loss(

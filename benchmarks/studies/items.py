@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +31,8 @@ VERDICTS = {
     "not met": "fewer hold",
     CONTRADICTION: "the document's numbers do not follow from what it says itself, or from its"
     " authors' own results; what does not agree is told",
-    "undecided": "fewer hold, but intervals over the seeds leave open whether three quarters do",
+    "undecided": "fewer hold, but intervals, or what the document does not tell, leave open whether"
+    " three quarters do",
     "drawn": "a picture that prints no numbers, and of which the text says none",
     "quick cut": "only a small cut was run, which is compared with nothing",
     "not run": "the study was not run, or without what the item needs",
@@ -132,6 +133,13 @@ def csv_cells(module: str, file: str = "published.csv") -> list[list[str]]:
         return list(csv.reader(lines))
 
 
+def csv_rows(module: str, file: str, of: Sequence[str]) -> list[dict[str, str]]:
+    """Return rows of a CSV file beside a module, of some items, by the names of its first row."""
+    head, *rows = csv_cells(module, file)
+    found = [dict(zip(head, row, strict=True)) for row in rows]
+    return [row for row in found if row["item"] in of]
+
+
 def published_values(module: str, file: str = "published.csv") -> dict[str, Any]:
     """Return the numbers of each row by its words: the table, then what it is of, dicts in dicts.
 
@@ -157,7 +165,9 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 # --- Verdicts -------------------------------------------------------------------------------------
 
 
-def of_values(ours: ArrayLike, printed: ArrayLike, step: float, what: str) -> Verdict:
+def of_values(
+    ours: ArrayLike, printed: ArrayLike, step: float, what: str, of: Any = None
+) -> Verdict:
     """Return the verdict of values beside those that are printed.
 
     Parameters
@@ -165,6 +175,7 @@ def of_values(ours: ArrayLike, printed: ArrayLike, step: float, what: str) -> Ve
     ours, printed : (n,) in the same order.
     step : the unit of the last printed digit, such as 0.1; 0: all digits are known.
     what : the values are called.
+    of : (n,) what each value is of; an order is then of values of the same. None: of all.
     """
     mine, theirs = np.asarray(ours, np.float64), np.asarray(printed, np.float64)
     if not len(mine) or not np.isfinite(mine).all():
@@ -180,7 +191,11 @@ def of_values(ours: ArrayLike, printed: ArrayLike, step: float, what: str) -> Ve
     words += f", {int(near.sum())} within 10 %, the farthest by {_percent(float(relative.max()))}"
     if near.all():
         return Verdict("close", words)
-    pairs = [(a, b) for a, b in combinations(range(len(mine)), 2) if theirs[a] != theirs[b]]
+    pairs = [
+        (a, b)
+        for a, b in combinations(range(len(mine)), 2)
+        if theirs[a] != theirs[b] and (of is None or of[a] == of[b])
+    ]
     same = sum(bool((mine[a] < mine[b]) == (theirs[a] < theirs[b])) for a, b in pairs)
     return of_count(same, len(pairs), "pairs in the published order", words)
 
@@ -232,32 +247,45 @@ def of_picture(*files: str) -> Judge:
     return judge
 
 
-def said(
-    table: str, column: str, words: Iterable[str], so: Sequence[str] = ("yes",), ours: str = "so, "
-) -> Judge:
-    """Return what judges sentences by a table of statements, by its first reading.
+def said(item: str, table: str = "table-statements", *, every: bool = False) -> Judge:
+    """Return what judges the sentences of an item by a table of statements.
 
     Parameters
     ----------
+    item : as the table calls it; see :func:`hpcgym.benchmarks.studies.tables.statements_table`.
     table : its name.
-    column : of the sentences.
-    words : how the sentences begin that the item is of.
-    so : what a cell says where the sentence holds; an empty one says nothing of it.
-    ours : how the column of what was found begins.
+    every : the document does not tell which reading is its own: a sentence is undecided unless all
+        agree. Otherwise the first reading is judged, and it is told how many hold by the others.
     """
-    begins = tuple(words)
 
     def judge(stored: Stored) -> Verdict:
-        rows = stored.table(table, column)
-        found = next((name for name in rows.columns if str(name).startswith(ours)), None)
-        if found is None:
-            raise NotThereError(f"no column {ours} in {table}")
-        rows = rows[rows[column].str.startswith(begins) & rows[found].notna()]
-        return of_sentences(
-            {str(say): value in so for say, value in zip(rows[column], rows[found], strict=True)}
-        )
+        rows = stored.table(table, "item", "sentence").fillna("")
+        rows = rows[rows["item"] == item]
+        readings = [name[4:] for name in rows if name.startswith("so, ")]
+        rows = rows[(rows[[f"so, {name}" for name in readings]] != "").all(axis="columns")]
+        if not len(rows):
+            raise NotThereError(f"no sentences of {item}")
+        found: dict[str, Any] = {}
+        for row in rows.to_dict("records"):
+            so = {name: row[f"so, {name}"] for name in readings}
+            if every:
+                how = _HOW_SO.get("".join({*so.values()}), _HOW[2])
+                each = ", ".join(f"{name}: {of}" for name, of in so.items())
+                found[row["sentence"] if how == _HOW[0] else f"{row['sentence']} ({each})"] = how
+            else:
+                holds = so[readings[0]] == "yes"
+                ours = "" if holds else f" ({row[f'ours, {readings[0]}']})"
+                found[f"{row['sentence']}{ours}"] = holds
+        if every:
+            return of_intervals(found)
+        verdict, why = of_sentences(found)
+        more = [f"{name}: {(rows[f'so, {name}'] == 'yes').sum()} hold" for name in readings[1:]]
+        return Verdict(verdict, "; ".join([f"{readings[0]}: {why}", *more]))
 
     return judge
+
+
+_HOW_SO = {"yes": _HOW[0], "no": _HOW[1]}
 
 
 def judged(judge: Judge, stored: Stored) -> Verdict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,26 +108,50 @@ def picture_sections(pictures: Mapping[str, Path]) -> list[str]:
 
 
 #: What is found of a sentence of a text: in words, and whether it is so; None: nothing is known.
-Finding = tuple[str, bool | None]
+Finding = tuple[str, bool | str | None]
 NOT_SIMULATED: Finding = ("not simulated", None)
 
 
 def statements_table(
-    document: str, said: Iterable[tuple[Any, ...]], found: Mapping[str, Sequence[Finding]]
+    said: Sequence[Mapping[str, str]], found: Mapping[str, Sequence[Finding]]
 ) -> pd.DataFrame:
     """Return sentences of a text, and whether they are so.
 
     Parameters
     ----------
-    document : whose text it is: the heading of the sentences.
-    said : of each sentence what it says and how that is published, and maybe more.
+    said : "item", "sentence", and how it is "published".
     found : what it was looked at in, such as a trace -> findings, one a sentence.
     """
-    table = pd.DataFrame([one[:2] for one in said], columns=[document, "published"])
+    table = pd.DataFrame(said, columns=["item", "sentence", "published"])
+    words = {True: "yes", False: "no", None: ""}
     for name, findings in found.items():
         table[f"ours, {name}"] = [ours for ours, _ in findings]
-        table[f"so, {name}"] = ["" if so is None else "yes" if so else "no" for _, so in findings]
+        table[f"so, {name}"] = [words.get(so, so) for _, so in findings]  # type: ignore[arg-type]
     return table
+
+
+def checked(said: Sequence[Mapping[str, str]], frames: Mapping[str, pd.DataFrame]) -> list[Finding]:
+    """Return whether sentences are so; in words of how many rows, and means of what they name.
+
+    Parameters
+    ----------
+    said : "of", the frame that a sentence is about; "where", which of its rows, "": all; "so", an
+        expression of its columns; "share" of the rows for which that must be so, "": all.
+    frames : by name.
+    """
+    found: list[Finding] = []
+    for one in said:
+        rows = frames[one["of"]]
+        rows = rows.query(one["where"]) if one["where"] and len(rows) else rows
+        if not len(rows):
+            found.append(NOT_SIMULATED)
+            continue
+        so = rows.eval(one["so"]).astype(bool)
+        words = [f"in {so.sum()} of {len(so)}"] if len(so) > 1 else []
+        names = [name for name in rows if re.search(rf"\b{name}\b", one["so"])]
+        words += [listed(rows[names].astype(float).mean(), "{:,.4g}")]
+        found.append((": ".join(words), bool(so.mean() >= float(one["share"] or 1))))
+    return found
 
 
 def listed(values: Mapping[str, float], form: str) -> str:

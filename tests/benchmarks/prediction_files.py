@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import gzip
+from itertools import product
 from pathlib import Path
 
+from hpcgym.benchmarks.prediction import runs
 from hpcgym.benchmarks.prediction.runs import Configuration, Loss
 
 COLUMNS = (
     "scheduler,correction,predictor,over_loss,over_param,under_loss,under_param,threshold,weight,"
     "jobs,mean_bsld,max_bsld,rms_bsld,mean_response_s,max_response_s"
 )
+
+
+def published() -> list[Configuration]:
+    """All that there are published results of: 5,760 that learn, and 12 that do not."""
+    sides = [(branch, scale) for branch in runs.BRANCHES for scale in runs.SCALES]
+    sides += [("exponential", 1e-5), ("exponential", 1e-4)]
+    losses = [
+        Loss(over, under, weight, over_scale, under_scale, threshold)
+        for (over, over_scale), (under, under_scale), threshold, weight in product(
+            sides, sides, runs.THRESHOLDS, runs.WEIGHTS
+        )
+    ]
+    learned = product(runs.ORDERS, runs.CORRECTIONS, losses)
+    return [*runs.without_learning(), *(Configuration(*one) for one in learned)]
 
 
 def row_of(one: Configuration, *measures: float) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from hpcgym.benchmarks.energy import budget, budget_run
@@ -125,8 +125,8 @@ def test_a_full_budget_is_no_budget() -> None:
         assert joules <= 0.6 * 203.12 * 32 * 3 * DAY_S
 
 
-def outcomes_of(value: Callable[[str, bool, float, str], float]) -> Any:
-    """Return outcomes of two weeks of a trace: (mechanism, shutdown, budget, measure) -> value."""
+def rows_of(value: Callable[[str, bool, float, str], float]) -> pd.DataFrame:
+    """Return the runs of two weeks of a trace: (mechanism, shutdown, budget, measure) -> value."""
     cells = [(BASELINE, False, 1.0)] + [
         (mechanism, shutdown, share)
         for mechanism in budget.MECHANISMS
@@ -138,8 +138,8 @@ def outcomes_of(value: Callable[[str, bool, float, str], float]) -> Any:
         | {name: 1.0 if m == BASELINE else value(m, s, b, name) for name in budget_run.MEASURES}
         for m, s, b in cells
     ]
-    outcome = {"jobs": 3, "logged": 0.9, "rows": rows}
-    return {TEXT: {"t": {1: outcome, 2: outcome}}}
+    tasks = [{"reading": TEXT, "trace": "t", "week": week} for week in (1, 2)]
+    return budget_run.rows_of(tasks, [{"rows": rows}] * 2)
 
 
 def as_published(mechanism: str, shutdown: bool, share: float, measure: str) -> float:
@@ -153,7 +153,7 @@ def as_published(mechanism: str, shutdown: bool, share: float, measure: str) -> 
     if measure == "AVEbsld":
         return 2 - share + 0.1 * (mechanism == "reducePC") - 0.1 * on * (place == 2)
     if measure == "energy":
-        return share + 0.01 * place - 0.05 * on
+        return share + 0.01 * place - (0.03, 0.02, 0.02)[place] * on
     return 1 + 0.01 * on
 
 
@@ -162,38 +162,42 @@ def reversed_of(mechanism: str, shutdown: bool, share: float, measure: str) -> f
     place = ["powercap", "reducePC", "energyBud"].index(mechanism)
     on = 1.0 if shutdown else 0.0
     if measure == "utilisation":
-        return 0.3 - 0.01 * place + 0.01 * on * (place == 0)
+        return 0.3 - 0.01 * place + on * (0.01, 0.02, 0.01)[place]
     if measure == "AVEbsld":
         return (5.0, 1.0, 1.2)[place] + on
     if measure == "energy":
         return share - 0.01 * place + 0.05 * on
-    return 1.0
+    return 1 - 0.01 * place * on
 
 
-def so_of(outcomes: Any) -> dict[str, str]:
-    table = budget_run.statements(outcomes)
-    return dict(zip(table["Glesser 2016, chapter 5"], table[f"so, {TEXT}"], strict=True))
+def so_of(rows: pd.DataFrame) -> dict[str, str]:
+    table = budget_run.statements(rows, "reading")
+    return dict(zip(table["sentence"], table[f"so, {TEXT}"], strict=True))
 
 
 def test_statements_can_hold_and_fail() -> None:
-    assert set(so_of(outcomes_of(as_published)).values()) == {"yes"}
-    outcomes = outcomes_of(reversed_of)
-    for row in outcomes[TEXT]["t"][1]["rows"]:
-        row |= {"same": False, "exceeded_j": 1.0}
-    assert set(so_of(outcomes).values()) == {"no"}
-    quick = outcomes_of(as_published)
-    for outcome in quick[TEXT]["t"].values():
-        outcome["rows"] = [
-            r for r in outcome["rows"] if r["mechanism"] == BASELINE or r["budget"] == 0.6
-        ]
-    assert so_of(quick)["figure 5.1: at 90 % all points are above the line"] == ""
+    assert set(so_of(rows_of(as_published)).values()) == {"yes"}
+    assert len(so_of(rows_of(as_published))) == 17
+    rows = rows_of(reversed_of).assign(same=False, exceeded_j=1.0)
+    assert set(so_of(rows).values()) == {"no"}
+    quick = rows_of(as_published)
+    quick = quick[(quick["mechanism"] == BASELINE) | (quick["budget"] == 0.6)]
+    assert so_of(quick)["under 90 % the utilisation of all is above 3/7 budget + 4/7"] == ""
+
+
+def test_a_budget_that_idle_processors_exceed_is_not_kept() -> None:
+    rows = rows_of(as_published)
+    never = ~rows["shutdown"] & (rows["budget"] == 0.3)
+    so = so_of(rows.assign(exceeded_j=never.astype(float)))
+    assert so["the budget is strictly respected"] == "no"
 
 
 def test_table_5_1_is_the_mean_change() -> None:
     def value(mechanism: str, shutdown: bool, share: float, measure: str) -> float:
         return share * (1.1 if shutdown and mechanism == "energyBud" else 1.0)
 
-    table = budget_run.table_5_1(outcomes_of(value))
+    rows = rows_of(value)
+    table = budget_run.table_5_1(rows)
     of = table.set_index(["measure", "mechanism"])
     assert of["ours %"]["AVEbsld", "energyBud"] == pytest.approx(10)
     assert of["ours %"]["AVEbsld", "powercap"] == 0
@@ -205,7 +209,7 @@ def test_table_5_1_is_the_mean_change() -> None:
     assert budget_run._same_sign(-0.5, 1.0, "[-1.0, 0.2]") == "undecided"
     assert budget_run._same_sign(-0.5, 1.0, "[-1.0, -0.1]") == "no"
     assert budget_run._same_sign(0.5, 1.0, "[0.1, 0.9]") == "yes"
-    two = {TEXT: {"t": outcomes_of(value)[TEXT]["t"], "u": outcomes_of(value)[TEXT]["t"]}}
+    two = pd.concat([rows, rows.assign(trace="u")])
     parts = budget_run.table_5_1(two).groupby("reading")["traces"].first()
     assert parts.to_dict() == {TEXT: "t u", f"{TEXT}, t": "t", f"{TEXT}, u": "u"}
 

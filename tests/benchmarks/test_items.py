@@ -379,6 +379,31 @@ def test_fillers_keep_the_gain_and_overtake(tmp_path: Path) -> None:
     )
 
 
+def test_sentences_are_judged_by_one_reading_or_by_all(tmp_path: Path) -> None:
+    rows = [
+        ("figure", "a", "yes", "1 of 1", "yes"),
+        ("figure", "b", "no", "0 of 1", "yes"),
+        ("figure", "c", "no", "none", "no"),
+        ("figure", "d", "", "not simulated", ""),
+        ("other", "e", "yes", "1", "yes"),
+    ]
+    columns = ["item", "sentence", "so, x", "ours, x", "so, y"]
+    store(tmp_path, "study/table-statements", pd.DataFrame(rows, columns=columns))
+    stored = items.Stored(tmp_path / "study")
+    assert items.said("figure")(stored) == (
+        "not met",
+        "x: 1 of 3 sentences hold; not: b (0 of 1); c (none); y: 2 hold",
+    )
+    assert items.said("figure", every=True)(stored) == (
+        "not met",
+        "of 3 sentences 1 held, 1 contradicted, 1 undecided. contradicted: c (x: no, y: no)."
+        " undecided: b (x: no, y: yes)",
+    )
+    assert items.said("other", every=True)(stored).verdict == "trend"
+    with pytest.raises(items.NotThereError):
+        items.said("nothing")(stored)
+
+
 def test_thresholds_that_are_none_stay_words(tmp_path: Path) -> None:
     ours = [row[0] for row in TABLES_3_TO_6["KTH-SP2"].values()]
     store(tmp_path, "s/t", pd.DataFrame({"threshold (s)": "none", "ours": ours}))
@@ -389,7 +414,9 @@ def test_table_7_6_says_of_how_many_logs_it_is(tmp_path: Path) -> None:
     printed = TABLE_7_6["KTH-SP2"]
     rows = {"trace": "KTH-SP2", "what": ENTRIES, "ours": [value + 0.04 for value in printed]}
     store(tmp_path, "prediction/table-7.6", pd.DataFrame({**rows, "thesis": printed}))
-    assert verdict(tmp_path, "Glesser 2016", "table 7.6") == ("exact", "8 values; of 1 of 6 traces")
+    how, why = verdict(tmp_path, "Glesser 2016", "table 7.6")
+    assert how == "exact"
+    assert why.startswith("8 values; of 1 of 6 traces; the thesis's 16.5 and 12.6 of SDSC-BLU")
     text = verdict(tmp_path, "Glesser 2016", "table 7.6, text")
     assert text == ("trend", "2 of 2 sentences hold")
 
@@ -414,7 +441,7 @@ QUICK: dict[str, tuple[list[str], list[str], list[str]]] = {
     "powercap": (
         ["--workload", OVERLOADED, "--cluster", "taurus"],
         [],
-        [f"lublin-192 seed 1 load 1.3, {begins}" for begins in ("all queued", "as logged")],
+        [f"lublin-192 seed 1 load 1.3, {begins}" for begins in ("as logged", "all queued")],
     ),
     "energy-budget": (
         [part for source in BUDGETS for part in ("--workload", source)],

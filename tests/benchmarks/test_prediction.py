@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from prediction_files import row_of, write_published
+from prediction_files import published, row_of, write_published
 
 from hpcgym.benchmarks.prediction import runs, tables
 from hpcgym.benchmarks.prediction.tables import read_published
@@ -20,17 +20,17 @@ from hpcgym.scheduler.estimates import Regression
 
 
 def test_there_are_as_many_configurations_as_published() -> None:
-    for make, learned in ((runs.thesis, 120), (runs.published, 5760)):
+    for make, learned in ((runs.thesis, 120), (published, 5760)):
         found = make()
         assert sum(one.learned for one in found) == learned
         assert len(found) == len({str(one) for one in found}) == learned + 12
-    assert set(runs.thesis()) < set(runs.published())
+    assert set(runs.thesis()) < set(published())
     assert set(runs.quick()) < set(runs.thesis())
     variants = runs.variants(runs.E_LOSS_TRIPLE)
     assert len(set(variants)) == 27
     assert runs.E_LOSS_TRIPLE in variants
     assert {*runs.thesis(), *variants} < set(runs.usual())
-    assert set(runs.usual()) < set(runs.published())
+    assert set(runs.usual()) < set(published())
     assert len(set(runs.usual())) == len(runs.usual()) == 12 + 360 + 24
 
 
@@ -61,15 +61,14 @@ def test_rules_of_a_configuration() -> None:
 
 
 def test_rows_are_read_as_configurations(tmp_path: Path) -> None:
-    every = runs.published()[12::97] + runs.thesis()[:12]
+    every = published()[12::97] + runs.thesis()[:12]
     write_published(
         tmp_path / "glesser-ch7-x.csv.gz",
         [row_of(one, 10, place, 1, 1, 1, 1) for place, one in enumerate(every)],
     )
     (found,) = read_published(tmp_path).values()
-    assert list(found.configurations.values()) == every
-    assert found.table["mean_bsld"].tolist() == list(range(len(every)))
-    assert (found.rows, found.unfinished) == (len(every), 0)
+    assert found.values.to_dict() == {str(one): place for place, one in enumerate(every)}
+    assert (found.rows, len(found.unfinished)) == (len(every), 0)
 
 
 def test_runs_that_did_not_end_are_ignored_and_easy_counts_once(tmp_path: Path) -> None:
@@ -83,8 +82,9 @@ def test_runs_that_did_not_end_are_ignored_and_easy_counts_once(tmp_path: Path) 
     ]
     write_published(tmp_path / "glesser-ch7-CEA-curie.csv.gz", named + rows)
     found = read_published(tmp_path)["CEA-Curie"]
-    assert found.table["mean_bsld"].to_dict() == {str(runs.EASY): 3.0, str(runs.E_LOSS_TRIPLE): 7.0}
-    assert (found.rows, found.unfinished) == (5, 2)
+    assert found.values.to_dict() == {str(runs.EASY): 3.0, str(runs.E_LOSS_TRIPLE): 7.0}
+    assert (found.rows, len(found.unfinished)) == (5, 2)
+    assert found.unfinished[str(runs.EASY_PLUS_PLUS)] == 2
 
 
 def test_what_is_no_published_result_is_said(tmp_path: Path) -> None:
@@ -116,11 +116,13 @@ def test_the_e_loss_is_that_of_equation_7_3() -> None:
 
 
 def test_a_triple_is_chosen_on_the_other_traces() -> None:
-    values = {
-        "a": pd.Series({"x": 1.0, "y": 9.0, "z": 0.0}),
-        "b": pd.Series({"x": 5.0, "y": 1.0}),
-        "c": pd.Series({"x": 4.0, "y": 3.0, "z": 0.0}),
-    }
+    values = pd.DataFrame(
+        {
+            "a": pd.Series({"x": 1.0, "y": 9.0, "z": 0.0}),
+            "b": pd.Series({"x": 5.0, "y": 1.0}),
+            "c": pd.Series({"x": 4.0, "y": 3.0, "z": 0.0}),
+        }
+    )
     # z would always be best, where it has a value on each of the others
     assert tables.leave_one_out(values) == {"a": "y", "b": "z", "c": "x"}
-    assert tables.leave_one_out({"a": values["a"]}) == {}
+    assert tables.leave_one_out(values[["a"]]) == {}
