@@ -269,9 +269,9 @@ def said(item: str, table: str = "table-statements", *, every: bool = False) -> 
         for row in rows.to_dict("records"):
             so = {name: row[f"so, {name}"] for name in readings}
             if every:
-                how = _HOW_SO.get("".join({*so.values()}), _HOW[2])
+                how = _HOW_SO.get("".join({*so.values()}), "undecided")
                 each = ", ".join(f"{name}: {of}" for name, of in so.items())
-                found[row["sentence"] if how == _HOW[0] else f"{row['sentence']} ({each})"] = how
+                found[row["sentence"] if how == "held" else f"{row['sentence']} ({each})"] = how
             else:
                 holds = so[readings[0]] == "yes"
                 ours = "" if holds else f" ({row[f'ours, {readings[0]}']})"
@@ -285,7 +285,7 @@ def said(item: str, table: str = "table-statements", *, every: bool = False) -> 
     return judge
 
 
-_HOW_SO = {"yes": _HOW[0], "no": _HOW[1]}
+_HOW_SO = {"yes": "held", "no": "contradicted"}
 
 
 def judged(judge: Judge, stored: Stored) -> Verdict:
