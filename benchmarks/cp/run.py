@@ -94,9 +94,7 @@ def reproduce(
 def head_of(findings: Sequence[Findings]) -> str:
     """Return what the report begins with: also what was simulated."""
     lines = [
-        f"- {found.name}: {found.machine.what}, {found.jobs:,} jobs: `"
-        f"{found.machine.workload.format(days=f'{found.days:g}', seed='N')}`,"
-        f" N from 1 to {len(found.seeds)}."
+        f"- {found.name}: {found.machine.what}, {found.jobs:,} jobs: `{found.workloads}`."
         for found in findings
     ]
     return "\n".join([HEAD.format(version=__version__), *lines, ""])

@@ -357,6 +357,12 @@ class Findings:
         """The machine."""
         return MACHINES[self.name]
 
+    @property
+    def workloads(self) -> str:
+        """What is simulated: the workloads of all seeds."""
+        seeds = f"{self.seeds[0]} to {self.seeds[-1]}"
+        return self.machine.workload.format(days=f"{self.days:g}", seed=seeds)
+
     def task(self, seed: int) -> dict[str, Any]:
         """Return what all tasks on a seed begin with."""
         jobs = hash_of([load_jobs(self.name, self.days, seed)[0]])

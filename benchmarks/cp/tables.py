@@ -104,7 +104,7 @@ def statements(found: Findings) -> pd.DataFrame:
         if len(pair) == 2:
             low, high = ratio_interval(pair[0].tolist(), pair[1].tolist())
             row: dict[str, Any] = {"item": said.item, "section": said.section}
-            row |= {"what is said": str(said), "days": found.days, "seeds": len(found.seeds)}
+            row |= {"what is said": str(said), "jobs": found.workloads}
             row |= {"the first": pair[0].mean(), "the second": pair[1].mean()}
             row |= {"ratio, low": low, "ratio, high": high}
             rows.append(row | {"so": judge_ratio(low, high, said.relation) if low == low else None})
@@ -217,9 +217,7 @@ _COLOURS = dict(
 )
 _NOTE = "low, quartiles, median, high, and mean (triangle): means over seeds"
 #: What matplotlib calls the parts of a box.
-_OF_BOXES = dict(
-    zip((*PARTS, "mean"), ("whislo", "q1", "med", "q3", "whishi", "mean"), strict=True)
-)
+_OF_BOXES = ("whislo", "q1", "med", "q3", "whishi", "mean")
 _MEAN = {"marker": "^", "markerfacecolor": "black", "markeredgecolor": "white", "markersize": 5}
 
 
@@ -268,8 +266,9 @@ def _draw_boxes(axes: Axes, boxes: pd.DataFrame) -> None:
     for place, (run, *box) in enumerate(boxes.itertuples()):
         letter = str(run).split()[1]
         if np.isfinite(box).all():
+            drawn = dict(zip(_OF_BOXES, box, strict=True))
             made = axes.bxp(
-                [dict(zip(_OF_BOXES, box, strict=True))], positions=[place], widths=0.6, showfliers=False,
+                [drawn], positions=[place], widths=0.6, showfliers=False,
                 showmeans=True, patch_artist=True, medianprops={"color": "black"}, meanprops=_MEAN,
                 manage_ticks=False,
             )  # fmt: skip

@@ -254,7 +254,7 @@ def test_statements_are_of_the_runs_of_the_machine() -> None:
     assert so["slowdown q3: sdprb D below prb D"] == "held"
     assert so["slowdown q3, short: prb D about prb D, all"] == "held"
     assert "slowdown q3: sdprb R below sdprb D" not in so
-    assert {*table["seeds"]} == {3}
+    assert {*table["jobs"]} == {"eurora:days=1,load=1,seed=1 to 3"}
     assert len(tables.statements(findings("kit-forhlr-ii", prb_R=[1.0]))) == 0
     few = tables.statements(findings(prb_W=[1, 2], prb_D=[1, 2]))
     assert few["so"].isna().all()  # too few seeds
@@ -357,7 +357,7 @@ def test_a_small_study_is_written_and_goes_on(tmp_path: Path) -> None:
     text = (tmp_path / "report.md").read_text()
     for heading in ("Slowdown (Remediani 2017", "Time (Galleguillos", "Models of the same"):
         assert heading in text
-    assert "`eurora:days=0.05,load=2,seed=N`, N from 1 to 3" in text
+    assert "`eurora:days=0.05,load=2,seed=1 to 3`" in text
     for picture in ("slowdown", "queue", "wait", "means", "ratios"):
         assert (tmp_path / "eurora" / f"{picture}.png").stat().st_size > 5_000
         assert f"eurora/{picture}.png" in text
