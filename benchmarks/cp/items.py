@@ -61,12 +61,16 @@ class Statement(NamedTuple):
 #: over all jobs, as their trend.
 STATEMENTS = tuple(Statement(*cells) for cells in items.csv_cells(__file__, "statements.csv")[1:])
 
-#: Item -> the machine of its runs; those of Remediani's: the first that has both runs.
-MACHINE_OF = {
-    **dict.fromkeys(("table 1", "figure 4"), ("kit-forhlr-ii",)),
-    **dict.fromkeys(("table 2", "figure 5"), ("eurora-later",)),
-}
+#: Machines of Remediani's runs: a statement is judged by the first that has both.
 OF_EURORA = ("eurora", "eurora-cph", "eurora-cp")
+_OTHERS = {"table 1": "kit-forhlr-ii", "figure 4": "kit-forhlr-ii"}
+_OTHERS |= {"table 2": "eurora-later", "figure 5": "eurora-later"}
+
+
+def machines_of(item: str) -> tuple[str, ...]:
+    """Return the machines by whose runs an item is judged."""
+    return (_OTHERS[item],) if item in _OTHERS else OF_EURORA
+
 
 #: What a measure is of -> where it is in an outcome, of a class of jobs.
 _WHERE = {
@@ -141,7 +145,7 @@ def _statements_of(item: str) -> items.Judge:
         said = {str(one) for one in STATEMENTS if one.item == item}
         found: dict[str, str] = {}
         jobs: list[str] = []
-        names = {name: f"{name}/table-statements" for name in MACHINE_OF.get(item, OF_EURORA)}
+        names = {name: f"{name}/table-statements" for name in machines_of(item)}
         for _, table in stored.each(names, "item", "what is said", "jobs", "so"):
             new = table["what is said"].isin(said - found.keys())
             rows = table[new & (table["item"] == item) & table["so"].notna()]

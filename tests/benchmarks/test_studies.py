@@ -23,7 +23,7 @@ from hpcgym.agents.xnes import Xnes
 from hpcgym.baselines.cp.dispatcher import solve
 from hpcgym.benchmarks.coscheduling import runs as coscheduling
 from hpcgym.benchmarks.coscheduling import speed
-from hpcgym.benchmarks.cp import instances, runs
+from hpcgym.benchmarks.cp import runs
 from hpcgym.benchmarks.energy import budget, powercap, shares
 from hpcgym.benchmarks.frontier import runs as frontier
 from hpcgym.benchmarks.mixed_policies import study as mixed_policies
@@ -179,7 +179,7 @@ def test_each_report_begins_as_the_study_says() -> None:
 WORK: list[Any] = [
     *(simulate, BatchSimulator, Xnes, Lookahead, solve, generate_code_jobs, Similar, cut_weeks),
     *(budget.measure, coscheduling.measure, frontier.simulate_rule),
-    *(instances.compare_one, mixed_policies.cover_one),
+    *(runs.compare_one, mixed_policies.cover_one),
     *(powercap.measure, prediction.predictions_of, prediction.simulate_one, shares.measure),
     *(runs.simulate_one, speed.measure),
 ]
