@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,17 +63,8 @@ def _means(found: Findings, names: Mapping[str, str]) -> pd.DataFrame:
 # --- Slowdown, waits and queues (Remediani 2017, figures 3.3 to 5.11) -----------------------------
 
 
-def slowdowns(found: Findings) -> pd.DataFrame:
-    """Return slowdowns of all jobs by class, and the boxes of those that waited."""
-    return _by_class(found, "slowdown", "slowed")
-
-
-def waits(found: Findings) -> pd.DataFrame:
-    """Return waits [s] of all jobs by class, and the boxes of those that waited."""
-    return _by_class(found, "wait", "waited")
-
-
-def _by_class(found: Findings, measure: str, late: str) -> pd.DataFrame:
+def by_class(found: Findings, measure: str, late: str) -> pd.DataFrame:
+    """Return a measure of all jobs by class, and its boxes of those that waited."""
     names = {f"shapes.{name}.{measure}.mean": name for name in CLASSES}
     names |= {f"shapes.all.{measure}.mean": "mean", f"shapes.all.{measure}.std": "std"}
     parts = ("number", *PARTS, "mean")
@@ -221,23 +213,6 @@ _OF_BOXES = ("whislo", "q1", "med", "q3", "whishi", "mean")
 _MEAN = {"marker": "^", "markerfacecolor": "black", "markeredgecolor": "white", "markersize": 5}
 
 
-def draw_slowdowns(found: Findings) -> Figure:
-    """Figures 3.3, 3.4, 5.1, 5.2, 5.5, 5.6 and 5.9: slowdowns of the jobs that waited, by class."""
-    return _boxes(
-        found, {f"slowdown, {one}": f"shapes.{one}.slowed" for one in CLASSES}, "Slowdown"
-    )
-
-
-def draw_waits(found: Findings) -> Figure:
-    """Figures 5.4, 5.8 and 5.11: waits of those that waited."""
-    return _boxes(found, {"wait (s)": "shapes.all.waited"}, "Waits")
-
-
-def draw_queues(found: Findings) -> Figure:
-    """Figures 3.5, 5.3, 5.7 and 5.10: jobs that wait after each pass."""
-    return _boxes(found, {"jobs that wait": "queue"}, "Queue", "symlog")
-
-
 def _by_run(found: Findings, panels: int, high: float) -> tuple[Figure, Any, pd.DataFrame]:
     """Return a figure of panels above one another with a place for each run, and the means."""
     of = means(found)
@@ -247,12 +222,12 @@ def _by_run(found: Findings, panels: int, high: float) -> tuple[Figure, Any, pd.
     return figure, axes, of
 
 
-def _boxes(found: Findings, panels: Mapping[str, str], heading: str, scale: str = "log") -> Figure:
+def draw_boxes(found: Findings, panels: Mapping[str, str], scale: str = "log") -> Figure:
     """Draw a panel of boxes for each part of the outcomes: a box for each run that has one."""
     figure, every, of = _by_run(found, len(panels), 1.9 + 2.5 * len(panels))
     for axes, (side, where) in zip(every, panels.items(), strict=True):
         _draw_boxes(axes, of.reindex(columns=[f"{where}.{part}" for part in (*PARTS, "mean")]))
-        first = f"{heading}: {found.name}" if axes is every[0] else ""
+        first = f"{side.partition(',')[0].capitalize()}: {found.name}" if axes is every[0] else ""
         finish(axes, first, _NOTE, y=side, log="y" if scale == "log" else "")
         if scale == "symlog":
             axes.set_yscale("symlog")
@@ -313,8 +288,8 @@ def draw_ratios(found: Findings) -> Figure:
 
 #: Name of a table of one machine -> what makes it.
 TABLES: dict[str, Callable[[Findings], pd.DataFrame]] = {
-    "slowdown": slowdowns,
-    "wait": waits,
+    "slowdown": partial(by_class, measure="slowdown", late="slowed"),
+    "wait": partial(by_class, measure="wait", late="waited"),
     "queue": queues,
     "statements": statements,
     "times": times,
@@ -322,11 +297,15 @@ TABLES: dict[str, Callable[[Findings], pd.DataFrame]] = {
     "solving": solving,
 }
 
-#: Heading of a picture of one machine -> what draws it, and the name of its file.
+#: Heading of a picture of one machine -> what draws it, and the name of its file. The first are
+#: figures 3.3 to 3.5 and 5.1 to 5.11 of Remediani 2017; waits are of those that waited.
 PICTURES: dict[str, tuple[Callable[[Findings], Figure], str]] = {
-    "Slowdown of the jobs that waited": (draw_slowdowns, "slowdown"),
-    "Queue": (draw_queues, "queue"),
-    "Waiting times": (draw_waits, "wait"),
+    "Slowdown of the jobs that waited": (
+        partial(draw_boxes, panels={f"slowdown, {one}": f"shapes.{one}.slowed" for one in CLASSES}),
+        "slowdown",
+    ),
+    "Queue": (partial(draw_boxes, panels={"jobs that wait": "queue"}, scale="symlog"), "queue"),
+    "Waiting times": (partial(draw_boxes, panels={"wait (s)": "shapes.all.waited"}), "wait"),
     "Slowdown and wait (Galleguillos et al. 2020, figures 4 and 5)": (draw_means, "means"),
     "Models of the same instances (Galleguillos et al. 2020, figures 6 and 7)": (
         draw_ratios,

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.baselines.cp.problem import hold
 from hpcgym.baselines.dispatchers import PUBLISHED, find_dispatcher
-from hpcgym.benchmarks.studies.harness import Folder, check_same_jobs, hash_of
+from hpcgym.benchmarks.studies.harness import Folder, check_same_jobs, hash_of, readings
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster
 from hpcgym.machine.files import find_cluster
@@ -41,10 +41,7 @@ DURATIONS = {"W": "requested", "D": "data-driven", "L2": "ave2", "R": "clairvoya
 
 #: Remediani 2017, section 3.2 and chapter 4.
 LISTS = ("sjf-list", "ljf-list", "easy", "prb", "sdprb")
-CPH = ("cph-0", "cph-1", "cph-2", "cph-3")
-PURE_CP = ("cp-0", "cp-1", "cp-2", "cp-3")
-#: Galleguillos et al. 2020; and PCP'19 without anything to fall back on.
-LATER = ("hcp19", "pcp19", "pcp20")
+#: PCP'19 of Galleguillos et al. 2020 without anything to fall back on.
 BARE = f"pcp19{PUBLISHED}"
 
 #: What stands for a second of the authors' solver in CPH: a fiftieth of its branches, beside the
@@ -85,8 +82,8 @@ class Machine:
     workload: str
     days: float
     seeds: int
-    durations: tuple[str, ...]
-    dispatchers: tuple[str, ...]
+    durations: Sequence[str]
+    dispatchers: Sequence[str]
     as_published: bool
     what: str
 
@@ -104,34 +101,8 @@ class Machine:
         return [Run(self.named(one), letter) for one, letter in product(chosen, self.durations)]
 
 
-_EURORA = "eurora:days={days},load=1,seed={seed}"
-
-#: Name -> machine. The loads of both published logs are not printed: those here are chosen so that
-#: jobs wait on most days. KIT's log has no job names, so D is left to Eurora, as published.
-MACHINES = {
-    "eurora": Machine(
-        "eurora", _EURORA, 10, 20, ("W", "D", "R"), LISTS, True, "twenty times ten days"
-    ),
-    "eurora-cph": Machine(
-        "eurora", _EURORA, 2, 12, ("W", "D", "R"), (*LISTS, *CPH), True, "twelve times two days"
-    ),
-    "eurora-cp": Machine(
-        "eurora", _EURORA, 0.4, 8, ("W", "D", "R"), PURE_CP, False, "shorter days of the same"
-    ),
-    "eurora-later": Machine(
-        "eurora", _EURORA, 0.4, 8, ("D", "R"), ("prb", *LATER), False, "those days"
-    ),
-    "kit-forhlr-ii": Machine(
-        "kit-forhlr-ii",
-        "kit:days={days},load=0.9,seed={seed}",
-        3.5,
-        5,
-        ("L2", "R"),
-        ("prb", *LATER, BARE),
-        False,
-        "days of generated jobs",
-    ),
-}
+#: Name -> machine.
+MACHINES = readings(Machine, __file__, "machines.toml")
 
 #: All that run on one of them.
 DISPATCHERS = tuple(dict.fromkeys(one for of in MACHINES.values() for one in of.dispatchers))

@@ -173,7 +173,7 @@ def of_values(ours: ArrayLike, printed: ArrayLike, step: float, what: str) -> Ve
     relative = apart / np.where(size > 0, size, max(float(size.mean()), _ROUNDING))
     near = relative <= CLOSE
     words = f"{int(exact.sum())} of {len(mine)} {what} equal"
-    words += f", {int(near.sum())} within 10 %, the farthest by {_percent(float(relative.max()))}"
+    words += f", {int(near.sum())} within 10 %, the farthest by {100 * relative.max():.3g} %"
     if near.all():
         return Verdict("close", words)
     pairs = [(a, b) for a, b in combinations(range(len(mine)), 2) if theirs[a] != theirs[b]]
@@ -276,7 +276,3 @@ def columns_of(table: Any, *names: str) -> list[Any]:
         raise NotThereError(f"nothing published of these: no column {missing[0]}")
     rows = table.dropna(subset=list(names))
     return [rows[name].to_numpy() for name in names]
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"

@@ -278,7 +278,7 @@ def test_where_pcp19_stops_is_in_its_own_table() -> None:
     assert table["ours"].tolist() == ["finished", "none finished"]
     assert table["started"].tolist() == [1, 7]
     assert set(table["published"]) == {"none finished"}
-    assert len(run.slowdowns(found)) == 0
+    assert len(run.TABLES["slowdown"](found)) == 0
 
 
 def test_statements_of_all_jobs_and_of_times_by_seed() -> None:
@@ -314,10 +314,13 @@ def test_ratios_are_those_of_the_same_state() -> None:
 
 def test_queues_are_drawn_from_zero_up() -> None:
     pytest.importorskip("matplotlib")
-    axes = run.draw_queues(findings(easy_W=[2.0], prb_W=[0.0])).axes[0]
+    slowdown, queue = (
+        draw for draw, name in run.PICTURES.values() if name in ("slowdown", "queue")
+    )
+    axes = queue(findings(easy_W=[2.0], prb_W=[0.0])).axes[0]
     assert axes.get_ylim()[0] == 0
     nothing = findings(easy_W=[float("nan")])
-    idle = run.draw_slowdowns(nothing).axes[0]
+    idle = slowdown(nothing).axes[0]
     assert "no job waits" in [text.get_text() for text in idle.texts]
 
 

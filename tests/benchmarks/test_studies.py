@@ -111,7 +111,7 @@ def test_files_have_all_digits_and_safe_names(tmp_path: Path) -> None:
 def test_what_cannot_be_written_is_said() -> None:
     for write in (
         lambda path: harness.write_csv(pd.DataFrame({"x": [1]}), path),
-        lambda path: harness.save_picture(new_figure(1, 1), path),
+        lambda path: harness.Folder(path.parent).picture(new_figure(1, 1), path.name),
         lambda path: harness.check_report(path, HEAD),
     ):
         with pytest.raises(HpcgymError, match="/dev/null/x"):
