@@ -2,8 +2,9 @@
 
 Times are the least of --repeat runs, after one that does not count. What is timed is
 hpcgym.simulate() from the loaded workload to the Result; not reading the workload, nor metrics or
-the DataFrame. Each row of start, jobs and load is a process of its own, which ends at --limit
-seconds; larger sizes are then left out.
+the DataFrame. Each row of jobs and load is a process of its own, which ends at --limit seconds;
+larger sizes are then left out. A step of an environment does an action that is made beforehand;
+decisions are counted with those that begin episodes.
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ from itertools import pairwise
 from multiprocessing import get_context
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pandas as pd
-import speed_of_environments
 import speed_of_machines
-from timing import Figures, best, forget_peak, in_turn, machine, memory, rates, wall_seconds
+from timing import Figures, best, forget_peak, machine, memory, rates, simulated, told
 
 import hpcgym
 from hpcgym.baselines import find_scheduler
 from hpcgym.benchmarks.studies.tables import table_text
+from hpcgym.envs import IDS
 from hpcgym.files.writing import json_text
 from hpcgym.processors import threads_here
 from hpcgym.simulation.batch import BatchSimulator
@@ -62,22 +64,12 @@ RUNS, BUDGET_S = 3, 2.0
 def schedulers(given: argparse.Namespace) -> Figures:
     """Time each scheduler, in turn."""
     jobs = hpcgym.load_workload(given.workload or of_size_of_kth(), given.clean)
-    calls = {
+    runs = {
         name: partial(hpcgym.simulate, jobs, scheduler, **rules)
         for name, (scheduler, rules) in SCHEDULERS.items()
     }
-    least = in_turn({name: wall_seconds(call) for name, call in calls.items()}, given.repeat)
-    rows = [
-        {"scheduler": name, **rates(seconds, len(jobs)), **told(calls[name]())}
-        for name, seconds in least.items()
-    ]
-    return Figures(f"{jobs.name}: {len(jobs):,} jobs, {jobs.processors:,} processors", rows)
-
-
-def told(result: hpcgym.Result) -> dict[str, float]:
-    """Return which schedule it was, and how long its queues."""
-    names = {"mean_bsld": "mean BSLD", "mean_queue_length": "mean queue"}
-    return {name: float(result.metrics[metric]) for metric, name in names.items()}
+    title = f"{jobs.name}: {len(jobs):,} jobs, {jobs.processors:,} processors"
+    return Figures(title, simulated("scheduler", runs, given.repeat))
 
 
 def of_size_of_kth() -> str:
@@ -93,11 +85,11 @@ def start(given: argparse.Namespace) -> Figures:
         "imports": "import hpcgym.simulation.run, hpcgym.workload.load",
         "the workload, simulated with easy": f"import hpcgym; hpcgym.simulate({load}, 'easy')",
     }
-    runs = {
-        name: wall_seconds(partial(subprocess.run, [sys.executable, "-c", program], check=True))
+    rows = [
+        {"process": name, "s": best(partial(subprocess.run, command, check=True), given.repeat)}
         for name, program in programs.items()
-    }
-    rows = [{"process": name, "s": s} for name, s in in_turn(runs, min(given.repeat, 5)).items()]
+        for command in [[sys.executable, "-c", program]]
+    ]
     return Figures(f"A process from its start to its end: {source}", rows)
 
 
@@ -180,30 +172,21 @@ def estimates(given: argparse.Namespace) -> Figures:
 
     source = given.workload or "lublin:jobs=20000,processors=128,seed=0,load=0.8"
     trace = hpcgym.load_workload(source, given.clean)
+    e_loss: dict[str, Any] = {"over": "squared", "under": "absolute", "weight": "large"}
+    # not the numbers of users and jobs too
+    by_river = partial(RuntimeRegression, **e_loss, features=tuple(JOB_FEATURES))
     names = ("requested", "ave2", "user-ratio", "data-driven", "e-loss")
-    calls: dict[str, Callable[[], hpcgym.Result]] = {
-        name: partial(hpcgym.simulate, trace, learning(name)) for name in names
-    }
-
-    def by_river() -> hpcgym.Result:
-        e_loss: dict[str, Any] = {"over": "squared", "under": "absolute", "weight": "large"}
-        # not the numbers of users and jobs too
-        model = RuntimeRegression(**e_loss, features=tuple(JOB_FEATURES))
-        return hpcgym.simulate(trace, learning(model))
-
-    calls["e-loss, RuntimeRegression"] = by_river
-    rows = [
-        {"estimate": name, **rates(best(call, given.repeat), len(trace)), **told(call())}
-        for name, call in calls.items()
-    ]
+    ways: dict[str, Callable[[], Any]] = {name: partial(str, name) for name in names}
+    ways["e-loss, RuntimeRegression"] = by_river
+    runs = {name: partial(with_estimate, trace, way) for name, way in ways.items()}
+    rows = simulated("estimate", runs, given.repeat)
     return Figures(f"{len(trace):,} jobs of {trace.name}", rows)
 
 
-def learning(estimate: Any) -> hpcgym.Scheduler:
-    """Return the best scheduler of the thesis, with an estimate."""
-    return hpcgym.Scheduler(
-        backfill_order="sjbf", estimate=estimate, correction="incremental", passes="per-event"
-    )
+def with_estimate(trace: hpcgym.Workload, make: Callable[[], Any]) -> hpcgym.Result:
+    """Simulate the best scheduler of the thesis, with a new estimate."""
+    rules: dict[str, Any] = {"backfill_order": "sjbf", "correction": "incremental"}
+    return hpcgym.simulate(trace, hpcgym.Scheduler(**rules, estimate=make(), passes="per-event"))
 
 
 # --- Many weights on many slices ------------------------------------------------------------------
@@ -256,11 +239,8 @@ def threads(given: argparse.Namespace) -> Figures:
     """Simulate many weights by threads, and a tenth of them by a loop over simulate."""
     of, weights = slices_of(given), vectors(given.vectors)
     found = {
-        f"{number} threads": (
-            best(partial(batch(of).run, weights, threads=number), given.repeat),
-            1.0,
-        )
-        for number in range(1, threads_here() + 1)
+        f"{n} threads": (best(partial(batch(of).run, weights, threads=n), given.repeat), 1.0)
+        for n in range(1, threads_here() + 1)
     }
     few, rules = max(given.vectors // 10, 1), find_scheduler("spf")
 
@@ -276,7 +256,7 @@ def threads(given: argparse.Namespace) -> Figures:
 def executors(given: argparse.Namespace) -> Figures:
     """Divide the weights among the workers of --executors, on one thread each."""
     of, found = slices_of(given), {}
-    pieces = np.linspace(0, given.vectors, 9).astype(int).tolist()
+    pieces = list(pairwise(np.linspace(0, given.vectors, 9).astype(int).tolist()))
     expected = batch(of).run(vectors(given.vectors))
     for name in given.executors:
         for workers in range(1, threads_here() + 1) if name == "processes" else [None]:
@@ -284,11 +264,8 @@ def executors(given: argparse.Namespace) -> Figures:
                 executor: Any = opened
 
                 def run(executor: Any = executor) -> Any:
-                    futures = [
-                        executor.submit(share, of, given.vectors, *piece)
-                        for piece in pairwise(pieces)
-                    ]
-                    return np.concatenate([future.result() for future in futures])
+                    asked = [executor.submit(share, of, given.vectors, *piece) for piece in pieces]
+                    return np.concatenate([one.result() for one in asked])
 
                 if not (run() == expected).all():
                     raise SystemExit(f"{name}: other results than in this process")
@@ -303,13 +280,86 @@ def share(of: Slices, number: int, first: int, stop: int) -> list[list[float]]:
     return values
 
 
+# --- Environments ---------------------------------------------------------------------------------
+
+WORKLOAD = "lublin:jobs=10000,processors=256,seed=0,load=0.8"
+CODES = "codes:jobs=10000,processes=96,processors=768,arrivals=poisson,interval=600,seed=0"
+#: Arguments beside the usual ones.
+GIVEN: dict[str, dict[str, Any]] = {
+    "hpcgym/JobSelection-v1": {"window": 128},
+    "hpcgym/QueueOrdering-v1": {"window": 128},
+    "hpcgym/MixedPolicy-v1": {"interval": "pass", "window": 128},
+    "hpcgym/PowerCap-v0": {"share": 0.6},
+    "hpcgym/EnergyBudget-v0": {"share": 0.6},
+    "hpcgym/CoSchedule-v0": {"workload": CODES},
+}
+#: How observations of many environments are had -> arguments.
+WAYS: dict[str, dict[str, Any]] = {
+    "copies": {},
+    "views": {"copy": False},
+    "flat views": {"copy": False, "observation": "flat"},
+}
+
+
+def per_second(call: Callable[[], object], steps: int, repeat: int, each: int = 1) -> int:
+    """Return how many a second are done by some calls, each of which does ``each``."""
+
+    def run() -> None:
+        for _ in range(steps):
+            call()
+
+    return round(each * steps / best(run, repeat))
+
+
+def single(given: argparse.Namespace) -> Figures:
+    """Count steps a second of one environment, each id, each form of observation."""
+    jobs, rows = hpcgym.load_workload(given.workload or WORKLOAD), []
+    for name in IDS:
+        row: dict[str, Any] = {"environment": name}
+        for form in ("dict", "flat"):
+            options = {"workload": jobs, "observation": form, **GIVEN.get(name, {})}
+            env: Any = gymnasium.make(name, **options)
+            shape = env.action_space.shape
+            action: Any = np.ones(shape, env.action_space.dtype) if shape else 0
+            env.reset(seed=0)
+
+            def step(env: Any = env, action: Any = action) -> None:
+                if env.step(action)[2]:
+                    env.reset()
+
+            row[f"{form}, steps a second"] = per_second(step, given.steps, given.repeat)
+        rows.append({**row, "kB": env.unwrapped.simulations.nbytes / 1000})
+    return Figures("gymnasium.make: one environment, 128 visible jobs x 8 features", rows)
+
+
+def vector(given: argparse.Namespace) -> Figures:
+    """Count decisions a second of JobSelection by numbers of environments and threads."""
+    jobs = hpcgym.load_workload(given.workload or WORKLOAD)
+    rows = []
+    for number in (1, 8, 64, 512):
+        steps, actions = max(given.steps // number, 20), np.zeros(number, np.int64)
+        for threads in sorted({1, threads_here()}):
+            row: dict[str, Any] = {"environments": number, "threads": threads}
+            made = {"num_envs": number, "vectorization_mode": "vector_entry_point"}
+            for way, more in WAYS.items():
+                rules = {"workload": jobs, "threads": threads, "window": 128, **more}
+                env: Any = gymnasium.make_vec("hpcgym/JobSelection-v1", **made, **rules)
+                env.reset(seed=0)
+                row[way] = per_second(partial(env.step, actions), steps, given.repeat, number)
+            simulations = env.unwrapped.simulations
+            alone = partial(simulations.step_all, threads)
+            row["the engine's call alone"] = per_second(alone, steps, given.repeat, number)
+            row["visible jobs"] = float(simulations.batch.episode_state["visible"].mean())
+            rows.append({**row, "kB an environment": simulations.nbytes / number / 1000})
+    return Figures(f"gymnasium.make_vec: decisions a second of JobSelection, {jobs.name}", rows)
+
+
 # --- The command line -----------------------------------------------------------------------------
 
 SECTIONS: dict[str, Callable[[argparse.Namespace], Figures]] = {
     one.__name__: one
     for one in (
-        *(schedulers, start, jobs, load, estimates, threads, executors),
-        *speed_of_environments.SECTIONS,
+        *(schedulers, start, jobs, load, estimates, threads, executors, single, vector),
         *speed_of_machines.SECTIONS,
     )
 }

@@ -9,34 +9,28 @@ import argparse
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
-from timing import Figures, in_turn, processor_seconds, rates
+from timing import Figures, in_turn, rates, simulated, spent
 
-from hpcgym import (
-    Cluster,
-    Heatmap,
-    Result,
-    Scheduler,
-    Workload,
-    generate_speedups,
-    load_workload,
-    simulate,
-)
+from hpcgym import Cluster, Heatmap, Result, Scheduler, Workload
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.benchmarks.coscheduling.speed import machine_of
 from hpcgym.machine import NodeGroup, find_cluster
+from hpcgym.machine.speedups import generate_speedups
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.on_machines import simulates_as_pool
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import assign_nodes, place_on_nodes
 from hpcgym.simulation.prepare import pool_of
+from hpcgym.simulation.run import simulate
 from hpcgym.workload import Code, assign_codes, fitting, generate_code_jobs
 from hpcgym.workload.archive import find
 from hpcgym.workload.checks import needs_on
+from hpcgym.workload.load import load_workload
 
-SLURM = Scheduler(backfill="slurm")
 SCHEDULERS = ("fcfs", "easy", "conservative", *COSCHEDULERS)
 NODES, CORES, JOBS = 100, 48, 5_000
 GROWTH = (1_250, 2_500, 5_000, 10_000, 20_000, 40_000)
@@ -50,19 +44,14 @@ TRACE = "SDSC-SP2"
 Simulations = Mapping[str, Callable[[], Result]]
 
 
-def timed(runs: Simulations, repeat: int) -> dict[str, float]:
-    """Return the seconds of the processor of simulations that take turns."""
-    return in_turn({name: processor_seconds(run) for name, run in runs.items()}, repeat)
+def timed(runs: Mapping[str, Callable[[], Any]], repeat: int) -> dict[str, float]:
+    """Return the seconds of the processor of calls that take turns."""
+    return in_turn({name: spent(run, time.process_time) for name, run in runs.items()}, repeat)
 
 
 def rows_of(runs: Simulations, repeat: int, **beside: Any) -> list[dict[str, Any]]:
     """Return a row for each simulation: its time, and its mean queue."""
-    return [
-        {**beside, "by": name, **rates(seconds, len(result.workload))}
-        | {"mean queue": float(result.metrics["mean_queue_length"])}
-        for name, seconds in timed(runs, repeat).items()
-        for result in [runs[name]()]
-    ]
+    return simulated("by", runs, repeat, time.process_time, **beside)
 
 
 # --- Nodes ----------------------------------------------------------------------------------------
@@ -71,41 +60,44 @@ def rows_of(runs: Simulations, repeat: int, **beside: Any) -> list[dict[str, Any
 def nodes(given: argparse.Namespace) -> Figures:
     """Time EASY and Slurm's rules on nodes, beside a pool; the simulation alone."""
     kth, one_core = load_workload("KTH-SP2", "glesser"), find_cluster("kth-sp2")
-    easy, pool = Scheduler(), Cluster(100)
-    table: dict[str, tuple[Workload, Callable[[], float]]] = {
-        "KTH-SP2, pool of 100 processors": (kth, on_nodes(kth, pool, easy)),
-        "KTH-SP2, 100 nodes x 1 core, first fit": (kth, on_nodes(kth, one_core, easy)),
-        "the same, single cores treated as any units": (
-            kth,
-            on_nodes(kth, one_core, easy, general=True),
-        ),
-        "the same under Slurm's rules": (kth, on_nodes(kth, one_core, SLURM)),
+    easy, slurm = Scheduler(), Scheduler(backfill="slurm")
+    cases: dict[str, tuple[Workload, Cluster, Scheduler]] = {
+        "KTH-SP2, pool of 100 processors": (kth, Cluster(100), easy),
+        "KTH-SP2, 100 nodes x 1 core, first fit": (kth, one_core, easy),
+        "the same, single cores treated as any units": (kth, one_core, easy),
+        "the same under Slurm's rules": (kth, one_core, slurm),
     }
-    thin = Cluster(groups=(NodeGroup("thin", 1152, {"core": 20, "mem": 64_000}),))
-    for name, source in (
-        ("100,000 jobs of single cores", "lublin:jobs=100000,processors=23040,seed=1"),
-        ("100,000 jobs of whole nodes and parts", "kit:jobs=100000,seed=1"),
+    thin, some = thin_nodes(1152, core=20, mem=64_000), thin_nodes(96, core=20, mem=64_000)
+    for (name, source), allocation in product(
+        (
+            ("100,000 jobs of single cores", "lublin:jobs=100000,processors=23040,seed=1"),
+            ("100,000 jobs of whole nodes and parts", "kit:jobs=100000,seed=1"),
+        ),
+        ("first-fit", "best-fit"),
     ):
         jobs = fitting_on(load_workload(source), thin)
-        for allocation in ("first-fit", "best-fit"):
-            label = f"1,152 x 20 cores, {name}, {allocation}"
-            table[label] = jobs, on_nodes(jobs, thin, Scheduler(allocation=allocation))
-    small = Cluster(groups=(NodeGroup("thin", 96, {"core": 128}),))
+        rules = Scheduler(allocation=allocation)
+        cases[f"1,152 x 20 cores, {name}, {allocation}"] = jobs, thin, rules
     full = load_workload("lublin:jobs=10000,processors=12288,load=1.2,seed=1")
     label = "96 x 128 cores, 10,000 jobs at load 1.2, Slurm's rules"
-    table[label] = full, on_nodes(full, small, SLURM)
-    some = Cluster(groups=(NodeGroup("thin", 96, {"core": 20, "mem": 64_000}),))
+    cases[label] = full, thin_nodes(96, core=128), slurm
     crowd = fitting_on(load_workload("kit:jobs=1000,seed=3"), some)
     for name in ("easy", "conservative"):
         label = f"96 x 20 cores, {len(crowd):,} jobs of whole nodes and parts, {name}"
-        table[label] = crowd, on_nodes(crowd, some, Scheduler(backfill=name))
+        cases[label] = crowd, some, Scheduler(backfill=name)
+    runs = {name: on_nodes(*case, general="any units" in name) for name, case in cases.items()}
     # those that take seconds by themselves: behind them the system clears memory for the next
-    slow = {name for name in table if "Slurm" in name or "conservative" in name}
+    slow = {name for name in cases if "Slurm" in name or "conservative" in name}
     least: dict[str, float] = {}
-    for names in (table.keys() - slow, slow):
-        least |= in_turn({name: table[name][1] for name in table if name in names}, given.repeat)
-    rows = [{"what": name, **rates(least[name], len(of))} for name, (of, _) in table.items()]
+    for names in (cases.keys() - slow, slow):
+        least |= in_turn({name: runs[name] for name in runs if name in names}, given.repeat)
+    rows = [{"what": name, **rates(least[name], len(of[0]))} for name, of in cases.items()]
     return Figures("Nodes", rows)
+
+
+def thin_nodes(number: int, **each: int) -> Cluster:
+    """Return a machine of nodes that are all alike."""
+    return Cluster(groups=(NodeGroup("thin", number, each),))
 
 
 def fitting_on(jobs: Workload, cluster: Cluster) -> Workload:
@@ -145,28 +137,29 @@ def on_nodes(
 def books(given: argparse.Namespace) -> Figures:
     """Time what energy accounts add to EASY on KTH-SP2, on nodes and on a pool."""
     kth = load_workload("KTH-SP2", "glesser")
-    power = find_cluster("taurus").groups[0].power
     pool, plain = Cluster(100), find_cluster("kth-sp2")
+    power = find_cluster("taurus").groups[0].power
     powered = Cluster(groups=(NodeGroup("node", 100, {"core": 1}, power),))
-    by_state: Callable[[Result], Any] = lambda of: of.books.by_state  # noqa: E731
-    by_job: Callable[[Result], Any] = lambda of: (by_state(of), of.books.by_job())  # noqa: E731
-    cases: dict[str, tuple[Cluster, dict[str, Any], Callable[[Result], Any]]] = {
-        "pool": (pool, {}, id),
-        "pool, energies by state and job": (pool, {}, by_job),
-        "nodes": (plain, {}, id),
-        "nodes with power": (powered, {}, id),
-        "nodes with power, energies by state": (powered, {}, by_state),
-        "nodes with power, energies by state and job": (powered, {}, by_job),
-        "nodes with power, the same and power over time": (
-            powered,
-            {},
-            lambda of: (by_job(of), of.books.watts()),
-        ),
-        "nodes, limits=[]": (powered, {"limits": []}, id),
+    #: Name -> machine, and which books are read.
+    cases: dict[str, tuple[Cluster, str]] = {
+        "pool": (pool, ""),
+        "pool, energies by state and job": (pool, "states jobs"),
+        "nodes": (plain, ""),
+        "nodes with power": (powered, ""),
+        "nodes with power, energies by state": (powered, "states"),
+        "nodes with power, energies by state and job": (powered, "states jobs"),
+        "nodes with power, the same and power over time": (powered, "states jobs watts"),
+        "nodes, limits=[]": (powered, "limits"),
     }
 
-    def once(on: Cluster, rules: dict[str, Any], reads: Callable[[Result], Any]) -> Any:
-        return reads(simulate(kth, cluster=on, **rules))
+    def once(on: Cluster, reads: str) -> None:
+        result = simulate(kth, cluster=on, **({"limits": []} if reads == "limits" else {}))
+        if "states" in reads:
+            _ = result.books.by_state
+        if "jobs" in reads:
+            result.books.by_job()
+        if "watts" in reads:
+            result.books.watts()
 
     least = timed({name: partial(once, *case) for name, case in cases.items()}, given.repeat)
     rows = [
@@ -185,29 +178,26 @@ def limits(given: argparse.Namespace) -> Figures:
     ):
         jobs, on = load_workload(source), find_cluster(name)
         runs = {
-            what: partial(simulate, jobs, cluster=on, **rules)
-            for what, rules in limits_of(on, jobs).items()
+            what: partial(simulate, jobs, cluster=on, limits=limits, power=rule)
+            for what, (limits, rule) in limits_of(on, jobs).items()
         }
         rows += rows_of(runs, given.repeat, machine=name)
     return Figures("20,000 jobs, 60 % for a quarter of the time", rows)
 
 
-def limits_of(on: Cluster, jobs: Workload) -> dict[str, dict[str, Any]]:
-    """Return rules by name."""
+def limits_of(on: Cluster, jobs: Workload) -> dict[str, tuple[list[Any], str]]:
+    """Return limits, and the rule that keeps them, by name."""
     first, last = int(jobs.submit_time[0]), int(jobs.submit_time[-1])
     middle, half = (first + last) // 2, (last - first) // 8
     begin, end = middle - half, middle + half
     cap = PowerCap.of(on, 0.6, begin, end=end)
     sudden = PowerCap.of(on, 0.6, begin, end=end, announced=begin - 3600, kills=True)
-    cases: dict[str, dict[str, Any]] = {"no limit": {"limits": []}}
-    for rule in ("none", "shut", "dvfs", "mix"):
-        cases[f"cap, {rule}"] = {"limits": [cap], "power": rule}
-    cases["cap of an hour's notice that kills, mix"] = {"limits": [sudden], "power": "mix"}
-    for rule in ("powercap", "reduce-pc", "energy-bud"):
-        for shutdown in (False, True):
-            budget = EnergyBudget.of(on, 0.6, begin, end, shutdown=shutdown)
-            what = f"budget, {rule}{', idle nodes off' if shutdown else ''}"
-            cases[what] = {"limits": [budget], "power": rule}
+    cases: dict[str, tuple[list[Any], str]] = {"no limit": ([], "none")}
+    cases |= {f"cap, {rule}": ([cap], rule) for rule in ("none", "shut", "dvfs", "mix")}
+    cases["cap of an hour's notice that kills, mix"] = [sudden], "mix"
+    for rule, off in product(("powercap", "reduce-pc", "energy-bud"), (False, True)):
+        budget = EnergyBudget.of(on, 0.6, begin, end, shutdown=off)
+        cases[f"budget, {rule}{', idle nodes off' if off else ''}"] = [budget], rule
     return cases
 
 

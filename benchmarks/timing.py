@@ -12,9 +12,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hpcgym import Result
 from hpcgym.benchmarks.coscheduling.speed import machine_name
 from hpcgym.processors import threads_here
 from hpcgym.version import __version__
+
+Clock = Callable[[], float]
 
 
 class Figures(NamedTuple):
@@ -24,41 +27,55 @@ class Figures(NamedTuple):
     rows: list[dict[str, Any]]
 
 
-def best(run: Callable[[], object], repeat: int) -> float:
-    """Return the least seconds of some runs, after one that is not timed."""
-    return in_turn({"": wall_seconds(run)}, repeat)[""]
+def spent(call: Callable[[], object], clock: Clock = time.perf_counter) -> Callable[[], float]:
+    """Return what makes a call and returns the seconds that it took, by a clock."""
+
+    def run() -> float:
+        begin = clock()
+        call()
+        return clock() - begin
+
+    return run
 
 
-def wall_seconds(call: Callable[[], object]) -> Callable[[], float]:
-    """Return what makes a call and returns the seconds that it took."""
-    return lambda: _spent(call, time.perf_counter)
-
-
-def processor_seconds(call: Callable[[], object]) -> Callable[[], float]:
-    """Return what makes a call and returns the seconds of the processor that it took."""
-    return lambda: _spent(call, time.process_time)
-
-
-def _spent(call: Callable[[], object], clock: Callable[[], float]) -> float:
-    begin = clock()
-    call()
-    return clock() - begin
+def best(call: Callable[[], object], repeat: int) -> float:
+    """Return the least seconds of some calls, after one that is not timed."""
+    return in_turn({"": spent(call)}, repeat)[""]
 
 
 def in_turn(runs: Mapping[str, Callable[[], float]], repeat: int) -> dict[str, float]:
     """Return the least seconds of each; runs take turns, after one that does not count."""
-    least = dict.fromkeys(runs, math.inf)
-    for turn in range(repeat + 1):
-        for name, run in runs.items():
-            seconds = run()
-            if turn:
-                least[name] = min(least[name], seconds)
-    return least
+    turns = [[run() for run in runs.values()] for _ in range(repeat + 1)]
+    return dict(zip(runs, map(min, zip(*turns[1:], strict=True)), strict=True))
 
 
 def rates(seconds: float, jobs: int) -> dict[str, float]:
     """Return what is shown of the time of a simulation."""
     return {"s": seconds, "ns a job": 1e9 * seconds / jobs, "jobs a second": round(jobs / seconds)}
+
+
+def told(result: Result) -> dict[str, float]:
+    """Return which schedule it was, and how long its queues."""
+    names = {"mean_bsld": "mean BSLD", "mean_queue_length": "mean queue"}
+    return {name: float(result.metrics[metric]) for metric, name in names.items()}
+
+
+def simulated(
+    what: str,
+    runs: Mapping[str, Callable[[], Result]],
+    repeat: int,
+    clock: Clock = time.perf_counter,
+    **beside: Any,
+) -> list[dict[str, Any]]:
+    """Return a row for each simulation, called ``what``: its time, and which schedule it was."""
+    least = in_turn({name: spent(run, clock) for name, run in runs.items()}, repeat)
+    rows = []
+    for name, run in runs.items():
+        result = run()
+        rows.append(
+            {**beside, what: name, **rates(least[name], len(result.workload)), **told(result)}
+        )
+    return rows
 
 
 def memory(field: str) -> float:

@@ -311,7 +311,7 @@ MAY_PARSE = {
     "hpcgym/files/writing.py gzip.GzipFile(",  # it writes
     "hpcgym/study/sweep/tasks.py json.loads(",  # a task, as canonical() has written it
     "agents/network_files.py torch.load(",  # bounded, and no code of the file is run
-    "benchmarks/cp/instances.py pickle.loads(",  # what it has pickled itself, in memory
+    "benchmarks/cp/runs.py pickle.loads(",  # what it has pickled itself, in memory
     "benchmarks/studies/items.py csv.reader(",  # files that stand beside it in the repository
 }
 

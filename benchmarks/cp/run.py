@@ -2,33 +2,330 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
 
 from hpcgym.baselines.dispatchers import find_dispatcher
-from hpcgym.benchmarks.cp import instances, tables
-from hpcgym.benchmarks.cp.items import ABOUT, LEAST, SECONDS_BETWEEN, VARIABLES_BELOW
-from hpcgym.benchmarks.cp.runs import DISPATCHERS, LISTS, MACHINES, Findings, run_campaign
+from hpcgym.benchmarks.cp import items, runs
+from hpcgym.benchmarks.cp.runs import BARE, CLASSES, DURATIONS, PARTS, Findings, Run
 from hpcgym.benchmarks.studies.harness import Folder
-from hpcgym.benchmarks.studies.tables import read_texts
+from hpcgym.benchmarks.studies.tables import finish, read_texts
 from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.report import canvas
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: What published tables have where a run did not come to its end.
+NOT_FINISHED = "none finished"
+
+
+def ended(found: Findings) -> dict[Run, pd.DataFrame]:
+    """Return the outcomes of the runs that came to a schedule on every seed.
+
+    Returns
+    -------
+    run -> a row for each seed, whose columns are as ``shapes.long.slowed.q3``; beside what
+    :func:`hpcgym.benchmarks.cp.runs.simulate_one` returns ``dispatch.mean``, the time of all calls
+    [ms] by the passes with jobs in the queue, and ``simulation.total`` [s].
+    """
+    kept = {}
+    for run, outcomes in found.outcomes.items():
+        if not any("stopped" in one for one in outcomes):
+            of = pd.json_normalize(list(outcomes)).apply(pd.to_numeric, errors="coerce")
+            of["simulation.total"] = of["total_s"]
+            if "dispatch_ms.number" in of:
+                of["calls_ms"] = of["dispatch_ms.mean"].fillna(0) * of["dispatch_ms.number"]
+                of["dispatch.mean"] = of["calls_ms"] / of["queue.number"].clip(lower=1)
+            kept[run] = of
+    return kept
+
+
+def means(found: Findings) -> pd.DataFrame:
+    """Return the mean over the seeds of each number of an outcome: a row for each run."""
+    return pd.DataFrame({str(run): of.mean() for run, of in ended(found).items()}).T
+
+
+def _means(found: Findings, names: Mapping[str, str]) -> pd.DataFrame:
+    """Return some columns of the means by other names, and the runs."""
+    chosen = means(found).reindex(columns=list(names)).rename(columns=names)
+    return chosen.rename_axis("run").reset_index()
+
+
+# --- Slowdown, waits and queues (Remediani 2017, figures 3.3 to 5.11) -----------------------------
+
+
+def by_class(found: Findings, measure: str, late: str) -> pd.DataFrame:
+    """Return a measure of all jobs by class, and its boxes of those that waited."""
+    names = {f"shapes.{name}.{measure}.mean": name for name in CLASSES}
+    names |= {f"shapes.all.{measure}.mean": "mean", f"shapes.all.{measure}.std": "std"}
+    parts = ("number", *PARTS, "mean")
+    return _means(found, names | {f"shapes.all.{late}.{one}": f"{one}, waited" for one in parts})
+
+
+def queues(found: Findings) -> pd.DataFrame:
+    """Return how many jobs wait after passes (equation 3.2)."""
+    return _means(found, {f"queue.{part}": part for part in ("number", "mean", *PARTS[1:])})
+
+
+def statements(found: Findings) -> pd.DataFrame:
+    """Return what the texts say of pairs of runs, and whether ours hold by intervals."""
+    of_runs = {str(run): of for run, of in ended(found).items()}
+    rows = []
+    for said in items.STATEMENTS:
+        pair = []
+        for run, measure in said.pair if found.name in items.machines_of(said.item) else ():
+            dispatcher, letter = run.split()
+            of = of_runs.get(f"{found.machine.named(dispatcher)} {letter}")
+            pair += [] if of is None else [of[items.column_of(measure)]]
+        if len(pair) == 2:
+            low, high = items.ratio_interval(pair[0].tolist(), pair[1].tolist())
+            rows.append({
+                "item": said.item,
+                "section": said.section,
+                "what is said": str(said),
+                "jobs": found.workloads,
+                "the first": pair[0].mean(),
+                "the second": pair[1].mean(),
+                "ratio, low": low,
+                "ratio, high": high,
+                "so": items.judge_ratio(low, high, said.relation) if low == low else None,
+            })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+# --- Times and models (Galleguillos 2020) ---------------------------------------------------------
+
+
+def times(found: Findings) -> pd.DataFrame:
+    """Return the average time of a dispatch [ms] and that of the whole simulations [s].
+
+    A dispatcher is not called where no job fits. The published averages are over all invocations,
+    so the sum of ours is shown over the passes with jobs in the queue too.
+    """
+    rows = []
+    for run, of in ended(found).items():
+        if "calls_ms" in of:
+            spent, calls, passes = of[["calls_ms", "dispatch_ms.number", "queue.number"]].sum()
+            ms, s = _published(found, run)
+            rows.append({
+                "run": str(run),
+                "dispatch (ms)": spent / max(passes, 1),
+                "published (ms)": ms,
+                "a call (ms)": spent / max(calls, 1),
+                "longest (ms)": of["dispatch_ms.high"].max(),
+                "passes": int(passes),
+                "calls": int(calls),
+                "simulation (s)": of["total_s"].sum(),
+                "published (s)": s,
+            })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _published(found: Findings, run: Run) -> tuple[str, str]:
+    """Return the published times of a run, or what is printed in place of them."""
+    printed = items.TIMES.get(found.name, {}).get(run.duration, {}).get(run.dispatcher)
+    if printed is None:
+        return "", ""
+    ms, s = (f"{one:,.0f}" for one in printed) if printed else (NOT_FINISHED, NOT_FINISHED)
+    return ms, s
+
+
+def as_published(found: Findings) -> pd.DataFrame:
+    """Return whether PCP'19 as published came to its end: a row for each seed."""
+    rows = []
+    for run, outcomes in found.outcomes.items():
+        for seed, one in zip(found.seeds, outcomes, strict=True) if run.dispatcher == BARE else ():
+            jobs = one["jobs"] if "stopped" in one else one["shapes"]["all"]["jobs"]
+            rows.append({
+                "run": str(run),
+                "seed": seed,
+                "started": one.get("started", jobs),
+                "jobs": jobs,
+                "nothing found": one.get("solved", {}).get("unknown"),
+                "ours": NOT_FINISHED if "stopped" in one else "finished",
+                "published": _published(found, Run("pcp19", run.duration))[0],
+            })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def solving(found: Findings) -> pd.DataFrame:
+    """Return what became of the models: how many were solved to what, of all seeds together."""
+    rows = []
+    for run, outcomes in ended(found).items():
+        of = outcomes.filter(like="solved.").rename(columns=lambda name: name.partition(".")[2])
+        if len(of.columns):
+            means = of[["considered", "variables"]].mean()
+            rows.append({"run": str(run), **of.drop(columns=means.index).sum(), **means})
+    return pd.DataFrame(rows)
+
+
+def sizes(findings: Sequence[Findings]) -> pd.DataFrame:
+    """Return the ratios of variables, times and objectives, PCP'20 to PCP'19, of each instance."""
+    least, most = items.SECONDS_BETWEEN
+    few = f"share below {items.VARIABLES_BELOW}"
+    shares: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
+        "as published": ("as_published", few, lambda ratio: ratio < items.VARIABLES_BELOW),
+        "ours": ("variables", few, lambda ratio: ratio < items.VARIABLES_BELOW),
+        "seconds": (
+            "seconds",
+            f"share within {least:g} to {most:g}",
+            lambda ratio: (least <= ratio) & (ratio <= most),
+        ),
+        "objective": ("objective", "share at 1", lambda ratio: np.isclose(ratio, 1, rtol=1e-9)),
+    }
+    rows = []
+    for found in findings:
+        for run, outcome in found.instances.items():
+            row: dict[str, Any] = {"machine": found.name, "instances of": str(run)}
+            row["number"] = len(outcome["variables"])
+            for what, (key, share, within) in shares.items():
+                ratio = ratios(outcome[key])
+                row[f"{what}: median ratio"] = ratio.median()
+                row[f"{what}: largest ratio"] = ratio.max()
+                row[f"{what}: {share}"] = pd.Series(within(ratio)).mean()
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def ratios(pairs: Sequence[Sequence[float]]) -> pd.Series[float]:
+    """Return the ratios of pairs, PCP'20's to PCP'19's, where both are."""
+    given = pd.DataFrame(pairs, columns=["first", "second"], dtype=float).dropna()
+    return given["first"] / given["second"]
+
+
+# --- The documents' figures -----------------------------------------------------------------------
+
+_COLOURS = dict(
+    zip(DURATIONS, (canvas.VERMILLION, canvas.BLUE, canvas.ORANGE, canvas.GREEN), strict=True)
+)
+_NOTE = "low, quartiles, median, high, and mean (triangle): means over seeds"
+#: What matplotlib calls the parts of a box.
+_OF_BOXES = ("whislo", "q1", "med", "q3", "whishi", "mean")
+_MEAN = {"marker": "^", "markerfacecolor": "black", "markeredgecolor": "white", "markersize": 5}
+
+
+def _by_run(found: Findings, panels: int, high: float) -> tuple[Figure, Any, pd.DataFrame]:
+    """Return a figure of panels above one another with a place for each run, and the means."""
+    of = means(found)
+    figure = canvas.new_figure(max(6.0, 1.5 + 0.25 * len(of)), high)
+    axes = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
+    axes[-1].set_xticks(range(len(of)), of.index, rotation=90)
+    return figure, axes, of
+
+
+def draw_boxes(found: Findings, panels: Mapping[str, str], scale: str = "log") -> Figure:
+    """Draw a panel of boxes for each part of the outcomes: a box for each run that has one."""
+    figure, every, of = _by_run(found, len(panels), 1.9 + 2.5 * len(panels))
+    for axes, (side, where) in zip(every, panels.items(), strict=True):
+        _draw_boxes(axes, of.reindex(columns=[f"{where}.{part}" for part in (*PARTS, "mean")]))
+        first = f"{side.partition(',')[0].capitalize()}: {found.name}" if axes is every[0] else ""
+        finish(axes, first, _NOTE, y=side, log="y" if scale == "log" else "")
+        if scale == "symlog":
+            axes.set_yscale("symlog")
+            axes.set_ylim(bottom=0)
+    return figure
+
+
+def _draw_boxes(axes: Axes, boxes: pd.DataFrame) -> None:
+    """Draw the boxes that have all parts, coloured by the durations of their runs."""
+    named: set[str] = set()
+    for place, (run, *box) in enumerate(boxes.itertuples()):
+        letter = str(run).split()[1]
+        if np.isfinite(box).all():
+            drawn = dict(zip(_OF_BOXES, box, strict=True))
+            made = axes.bxp(
+                [drawn], positions=[place], widths=0.6, showfliers=False,
+                showmeans=True, patch_artist=True, medianprops={"color": "black"}, meanprops=_MEAN,
+                manage_ticks=False,
+            )  # fmt: skip
+            name = "_" if letter in named else f"{letter}: {DURATIONS[letter]}"
+            made["boxes"][0].set(facecolor=_COLOURS[letter], alpha=0.7, label=name)
+            named.add(letter)
+    if not named:
+        axes.text(0.5, 0.5, "no job waits", transform=axes.transAxes, ha="center", fontsize=9)
+    axes.set_xlim(-0.7, len(boxes) - 0.3)
+
+
+def draw_means(found: Findings) -> Figure:
+    """Figures 4 and 5 of Galleguillos 2020, of all runs: means and one standard deviation."""
+    figure, panels, of = _by_run(found, 2, 7)
+    for axes, measure, label in zip(panels, ("slowdown", "wait"), ("", " (s)"), strict=True):
+        where = [f"shapes.all.{measure}.{part}" for part in ("mean", "std", "low")]
+        mean, std, low = of.reindex(columns=where).to_numpy().T
+        # no job is below the least, and a deviation of a long tail may be
+        errors = np.array([np.fmin(std, mean - low), std])
+        axes.errorbar(range(len(of)), mean, errors, fmt="o", color=canvas.BLUE, capsize=3)
+        heading = f"Slowdown and wait of all jobs: {found.name}" if axes is panels[0] else ""
+        note = "bars: one standard deviation, but not below the least value"
+        finish(axes, heading, note, y=f"average {measure}{label}")
+    return figure
+
+
+def draw_ratios(found: Findings) -> Figure:
+    """Figures 6 and 7 of Galleguillos et al. 2020: PCP'20 to PCP'19 on each instance."""
+    figure = canvas.new_figure(8, 3.8)
+    panels = (("variables", "number of variables"), ("seconds", "time of a dispatch"))
+    for axes, (what, label) in zip(figure.subplots(1, 2), panels, strict=True):
+        for place, (run, outcome) in enumerate(found.instances.items()):
+            ratio = ratios(outcome[what])
+            style = {"markersize": 4, "alpha": 0.7, "color": canvas.line_style(place)["color"]}
+            axes.plot(np.arange(1, ratio.size + 1), ratio, "o", label=str(run), **style)
+        at = items.VARIABLES_BELOW if what == "variables" else 1
+        axes.axhline(at, color=canvas.DARK_GREY, linewidth=0.8)
+        heading, side = f"PCP'20 to PCP'19: {label}", f"ratio: {label}"
+        finish(axes, heading, found.name, x="instance", y=side, log="y")
+    return figure
+
+
+#: Name of a table of one machine -> what makes it.
+TABLES: dict[str, Callable[[Findings], pd.DataFrame]] = {
+    "slowdown": partial(by_class, measure="slowdown", late="slowed"),
+    "wait": partial(by_class, measure="wait", late="waited"),
+    "queue": queues,
+    "statements": statements,
+    "times": times,
+    "as-published": as_published,
+    "solving": solving,
+}
+
+#: Heading of a picture of one machine -> what draws it, and the name of its file. The first are
+#: figures 3.3 to 3.5 and 5.1 to 5.11 of Remediani 2017; waits are of those that waited.
+PICTURES: dict[str, tuple[Callable[[Findings], Figure], str]] = {
+    "Slowdown of the jobs that waited": (
+        partial(draw_boxes, panels={f"slowdown, {one}": f"shapes.{one}.slowed" for one in CLASSES}),
+        "slowdown",
+    ),
+    "Queue": (partial(draw_boxes, panels={"jobs that wait": "queue"}, scale="symlog"), "queue"),
+    "Waiting times": (partial(draw_boxes, panels={"wait (s)": "shapes.all.waited"}), "wait"),
+    "Slowdown and wait (Galleguillos et al. 2020, figures 4 and 5)": (draw_means, "means"),
+    "Models of the same instances (Galleguillos et al. 2020, figures 6 and 7)": (
+        draw_ratios,
+        "ratios",
+    ),
+}
+
+
+# --- The whole study -----------------------------------------------------------------------------
 
 #: What reports of this study begin with; of each table its heading, and what is said below it.
 HEAD, _TEXTS = read_texts(
     __file__,
-    about=ABOUT,
-    below=VARIABLES_BELOW,
-    least=SECONDS_BETWEEN[0],
-    most=SECONDS_BETWEEN[1],
-    share=LEAST,
+    about=items.ABOUT,
+    below=items.VARIABLES_BELOW,
+    least=items.SECONDS_BETWEEN[0],
+    most=items.SECONDS_BETWEEN[1],
+    share=items.LEAST,
 )
-SIZES = _TEXTS.pop("sizes")
+_SIZES = _TEXTS.pop("sizes")
 
 
 def reproduce(
@@ -64,29 +361,33 @@ def reproduce(
         models.
     """
     for name in machines:
-        check_choice("machine of the study", name, MACHINES)
+        check_choice("machine of the study", name, runs.MACHINES)
     for name in dispatchers:
-        check_choice("dispatcher of the study", name, DISPATCHERS)
+        check_choice("dispatcher of the study", name, runs.DISPATCHERS)
     for what, value in (("days", days), ("seeds", seeds)):
         if value is not None and not value > 0:
             raise HpcgymError(f"{what} must be a number above 0, not {value!r}")
-    asked = dispatchers or [one for name in machines for one in MACHINES[name].dispatchers]
-    for name in [name for name in asked if name not in LISTS][:1]:
+    asked = dispatchers or [one for name in machines for one in runs.MACHINES[name].dispatchers]
+    for name in [name for name in asked if name not in runs.LISTS][:1]:
         find_dispatcher(name)  # no OR-Tools is said before the work
     folder.begin(HEAD)
-    findings = run_campaign(machines, folder, days, seeds, dispatchers, quick)
-    _compare(findings, folder, dispatchers)
-    made = {"sizes": tables.sizes(findings)}
-    texts: dict[str, tuple[str, str]] = {}
+    findings = runs.run_campaign(machines, folder, days, seeds, dispatchers, quick)
+    _compare(findings, folder)
+    made = {"sizes": sizes(findings)}
+    texts, pictures = {}, {}
     for found in findings:
-        made |= {f"{found.name}/{name}": make(found) for name, make in tables.TABLES.items()}
-        texts |= {
-            f"{found.name}/{name}": (f"{found.name}: {heading}", note)
-            for name, (heading, note) in _TEXTS.items()
-        }
-    head, cut = head_of(findings), "few days" * quick
-    pictures = _draw(findings, folder)
-    path, made = folder.publish(head, made, texts | {"sizes": SIZES}, pictures, cut)
+        for name, (heading, note) in _TEXTS.items():
+            made[f"{found.name}/{name}"] = TABLES[name](found)
+            texts[f"{found.name}/{name}"] = f"{found.name}: {heading}", note
+        for heading, (draw, name) in PICTURES.items():
+            file = f"{found.name}/{name}.png"
+            if draw is not draw_ratios or found.instances:
+                pictures[f"{found.name}: {heading}"] = folder.picture(draw(found), file)
+            else:  # of other dispatchers there may have been
+                (folder.path / file).unlink(missing_ok=True)
+    path, made = folder.publish(
+        head_of(findings), made, texts | {"sizes": _SIZES}, pictures, "few days" * quick
+    )
     names = {found.name: f"{found.name}/slowdown" for found in findings}
     return path, {machine: made[name] for machine, name in names.items() if name in made}
 
@@ -94,45 +395,25 @@ def reproduce(
 def head_of(findings: Sequence[Findings]) -> str:
     """Return what the report begins with: also what was simulated."""
     lines = [
-        f"- {found.name}: {found.machine.what}, {found.jobs:,} jobs: `"
-        f"{found.machine.workload.format(days=f'{found.days:g}', seed='N')}`,"
-        f" N from 1 to {len(found.seeds)}."
+        f"- {found.name}: {found.machine.what}, {found.jobs:,} jobs: `{found.workloads}`."
         for found in findings
     ]
     return "\n".join([HEAD.format(version=__version__), *lines, ""])
 
 
-def _compare(findings: Sequence[Findings], folder: Folder, dispatchers: Sequence[str]) -> None:
+def _compare(findings: Sequence[Findings], folder: Folder) -> None:
     """Have PCP'19 and PCP'20 answer at the same states."""
     places = [
         (found, run)
         for found in findings
-        for run in instances.DRIVERS.get(found.name, ())
-        if not dispatchers or run.dispatcher in dispatchers
+        for run in runs.DRIVERS.get(found.name, ())
+        if run in found.outcomes
     ]
     tasks = [
-        {**found.task(found.seeds[0]), **asdict(run), "number": instances.NUMBER}
+        {**found.task(found.seeds[0]), **asdict(run), "number": runs.NUMBER}
         for found, run in places
     ]
     what = "the same instances"
-    outcomes = folder.run(
-        instances.compare_one, tasks, "comparisons", "instances", what=what, chunk=1
-    )
+    outcomes = folder.run(runs.compare_one, tasks, "comparisons", "instances", what=what, chunk=1)
     for (found, run), outcome in zip(places, outcomes, strict=True):
         found.instances[run] = outcome
-
-
-def _draw(findings: Sequence[Findings], folder: Folder) -> dict[str, Path]:
-    """Draw the pictures of each machine; return heading -> file."""
-    pictures: dict[str, Path] = {}
-    for found in findings:
-        drawn = dict(tables.PICTURES)
-        if found.instances:
-            drawn[tables.RATIOS] = tables.draw_ratios, "ratios"
-        else:  # of other dispatchers there may have been
-            (folder.path / found.name / "ratios.png").unlink(missing_ok=True)
-        pictures |= {
-            f"{found.name}: {heading}": folder.picture(draw(found), f"{found.name}/{name}.png")
-            for heading, (draw, name) in drawn.items()
-        }
-    return pictures

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcgym.baselines.cp.problem import hold
 from hpcgym.baselines.dispatchers import PUBLISHED, find_dispatcher
-from hpcgym.benchmarks.studies.harness import Folder, check_same_jobs, hash_of
+from hpcgym.benchmarks.studies.harness import Folder, check_same_jobs, hash_of, readings
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster
 from hpcgym.machine.files import find_cluster
@@ -29,6 +31,8 @@ from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import fitting
 
+Ints = NDArray[np.int64]
+
 # --- Machines and runs ----------------------------------------------------------------------------
 
 #: Letter of the documents -> what jobs are expected to take: wall time, the data-driven heuristic,
@@ -37,10 +41,7 @@ DURATIONS = {"W": "requested", "D": "data-driven", "L2": "ave2", "R": "clairvoya
 
 #: Remediani 2017, section 3.2 and chapter 4.
 LISTS = ("sjf-list", "ljf-list", "easy", "prb", "sdprb")
-CPH = ("cph-0", "cph-1", "cph-2", "cph-3")
-PURE_CP = ("cp-0", "cp-1", "cp-2", "cp-3")
-#: Galleguillos et al. 2020; and PCP'19 without anything to fall back on.
-LATER = ("hcp19", "pcp19", "pcp20")
+#: PCP'19 of Galleguillos et al. 2020 without anything to fall back on.
 BARE = f"pcp19{PUBLISHED}"
 
 #: What stands for a second of the authors' solver in CPH: a fiftieth of its branches, beside the
@@ -81,8 +82,8 @@ class Machine:
     workload: str
     days: float
     seeds: int
-    durations: tuple[str, ...]
-    dispatchers: tuple[str, ...]
+    durations: Sequence[str]
+    dispatchers: Sequence[str]
     as_published: bool
     what: str
 
@@ -100,34 +101,8 @@ class Machine:
         return [Run(self.named(one), letter) for one, letter in product(chosen, self.durations)]
 
 
-_EURORA = "eurora:days={days},load=1,seed={seed}"
-
-#: Name -> machine. The loads of both published logs are not printed: those here are chosen so that
-#: jobs wait on most days. KIT's log has no job names, so D is left to Eurora, as published.
-MACHINES = {
-    "eurora": Machine(
-        "eurora", _EURORA, 10, 20, ("W", "D", "R"), LISTS, True, "twenty times ten days"
-    ),
-    "eurora-cph": Machine(
-        "eurora", _EURORA, 2, 12, ("W", "D", "R"), (*LISTS, *CPH), True, "twelve times two days"
-    ),
-    "eurora-cp": Machine(
-        "eurora", _EURORA, 0.4, 8, ("W", "D", "R"), PURE_CP, False, "shorter days of the same"
-    ),
-    "eurora-later": Machine(
-        "eurora", _EURORA, 0.4, 8, ("D", "R"), ("prb", *LATER), False, "those days"
-    ),
-    "kit-forhlr-ii": Machine(
-        "kit-forhlr-ii",
-        "kit:days={days},load=0.9,seed={seed}",
-        3.5,
-        5,
-        ("L2", "R"),
-        ("prb", *LATER, BARE),
-        False,
-        "days of generated jobs",
-    ),
-}
+#: Name -> machine.
+MACHINES = readings(Machine, __file__, "machines.toml")
 
 #: All that run on one of them.
 DISPATCHERS = tuple(dict.fromkeys(one for of in MACHINES.values() for one in of.dispatchers))
@@ -220,7 +195,7 @@ def queue_of(result: Result) -> Box:
     times = np.unique(np.concatenate([submit, end]))
     came = np.searchsorted(submit, times, side="right")
     before = came - np.searchsorted(start, times, side="left")
-    after: NDArray[np.int64] = came - np.searchsorted(start, times, side="right")
+    after: Ints = came - np.searchsorted(start, times, side="right")
     return box(after[before > 0])
 
 
@@ -270,13 +245,21 @@ def load_jobs(machine: str, days: float, seed: int) -> tuple[Workload, Cluster]:
     return fitting(workload, cluster.resources, cluster.capacity), cluster
 
 
-class Timed:
-    """Calls a dispatcher, and notes the CPU seconds of each call."""
+class Watched:
+    """Calls a dispatcher, notes the CPU seconds of each call, and saves some of the states.
 
-    def __init__(self, dispatcher: Any) -> None:
-        self.dispatcher, self.name = dispatcher, str(dispatcher.name)
+    Attributes
+    ----------
+    seconds : of each call.
+    saved : pickled views, evenly spread over all calls: each ``stride``-th, up to twice ``number``.
+    """
+
+    def __init__(self, dispatcher: Any, number: int = 0) -> None:
+        self.dispatcher, self.name = dispatcher, str(getattr(dispatcher, "name", ""))
         self.own_nodes = bool(getattr(dispatcher, "own_nodes", False))
         self.seconds: list[float] = []
+        self.saved: list[bytes] = []
+        self.number, self.stride = number, 1
 
     def begin(self) -> None:
         """Begin a new simulation."""
@@ -284,6 +267,10 @@ class Timed:
 
     def __call__(self, view: Any) -> list[Any]:
         """Return what the dispatcher returns."""
+        if self.number and len(self.seconds) % self.stride == 0:
+            self.saved.append(pickle.dumps(view))
+            if len(self.saved) >= 2 * self.number:
+                self.saved, self.stride = self.saved[::2], 2 * self.stride
         began = time.process_time()
         chosen = list(self.dispatcher(view))
         self.seconds.append(time.process_time() - began)
@@ -312,7 +299,7 @@ def simulate_one(task: dict[str, Any]) -> dict[str, Any]:
     machine, run = task["machine"], Run(task["dispatcher"], task["duration"])
     workload, cluster = load_jobs(machine, task["days"], task["seed"])
     check_same_jobs(machine, hash_of([workload]), task["jobs_sha256"])
-    timed = None if run.dispatcher == "easy" else Timed(dispatcher_of(run.dispatcher))
+    timed = None if run.dispatcher == "easy" else Watched(dispatcher_of(run.dispatcher))
     log: list[dict[str, Any]] = []
     began = time.perf_counter()
     try:
@@ -334,6 +321,99 @@ def simulate_one(task: dict[str, Any]) -> dict[str, Any]:
     return outcome
 
 
+# --- Models alone: what PCP'19 and PCP'20 make of the same instances ------------------------------
+
+#: Machine -> the runs whose states are saved, of the first seed; published are those of PCP'19 on
+#: Eurora.
+DRIVERS = {
+    "eurora-later": (Run("pcp19", "D"), Run("pcp19", "R")),
+    "kit-forhlr-ii": (Run("pcp20", "R"),),
+}
+
+#: What is asked at each state.
+ASKED = ("pcp20", "pcp19")
+
+#: How many states are compared, spread evenly over the run.
+NUMBER = 60
+
+
+def compare_one(task: dict[str, Any]) -> dict[str, Any]:
+    """Ask PCP'20 and PCP'19 at the states of one run.
+
+    Parameters
+    ----------
+    task : as :func:`simulate_one` takes it, and "number" of states.
+
+    Returns
+    -------
+    For each state a pair, PCP'20's and PCP'19's: ``variables`` of the models as they are built
+    here, ``as_published``, the variables as Galleguillos 2020 counts them, ``seconds`` of CPU time,
+    and ``objective``.
+    """
+    workload, cluster = load_jobs(task["machine"], task["days"], task["seed"])
+    check_same_jobs(task["machine"], hash_of([workload]), task["jobs_sha256"])
+    watched = Watched(find_dispatcher(task["dispatcher"]), task["number"])
+    run = Run(task["dispatcher"], task["duration"])
+    simulate(workload, rules_of(run, watched), cluster=cluster)
+    found: dict[str, list[Any]] = {}
+    for packed in watched.saved:
+        view = pickle.loads(packed)
+        asked = [_asked(name, view) for name in ASKED]
+        for one, published in zip(asked, published_sizes(*considered(view)), strict=True):
+            one["as_published"] = published
+        for key in asked[0]:
+            found.setdefault(key, []).append([one[key] for one in asked])
+    return found
+
+
+def _asked(name: str, view: Any) -> dict[str, Any]:
+    """Return the size, time and objective of a dispatcher's model of a state, solved in any case.
+
+    A dispatcher takes a shortcut where the heuristic's schedule is optimal; the papers' do not.
+    """
+    from hpcgym.baselines.cp.dispatcher import solve
+
+    dispatcher: Any = find_dispatcher(name)
+    began = time.process_time()
+    problem = dispatcher.pose(view)
+    model = dispatcher.model(problem)
+    answer = solve(problem, model, dispatcher.limits, fixed=dispatcher.fixed)
+    return {
+        "seconds": time.process_time() - began,
+        "variables": len(model.cp.proto.variables),
+        "objective": problem.weights.cost(answer.schedule.start),
+    }
+
+
+def considered(view: Any) -> tuple[Ints, Ints, Ints]:
+    """Return units and demands of the jobs that a model of the state has, and the capacity."""
+    dispatcher: Any = find_dispatcher("pcp20")
+    problem = dispatcher.pose(view)
+    return problem.units, problem.per_unit, view.capacity
+
+
+def published_sizes(units: Ints, per_unit: Ints, capacity: Ints) -> tuple[int, int]:
+    """Return the numbers of decision variables of PCP'20 and PCP'19 by Galleguillos et al. 2020.
+
+    PCP'20 has |Q| + sum rn_i |R| (section 3). PCP'19 has |Q| + sum over jobs and nodes of p_i,n,
+    the least of rn_i and how often a unit fits into the empty node (section 2.2).
+
+    Parameters
+    ----------
+    units : (q,) rn_i.
+    per_unit : (q, R) req_i,r / rn_i.
+    capacity : (N, R) cap_n,r.
+    """
+    q, r = per_unit.shape
+    alternatives = q
+    for number, demand in zip(units.tolist(), per_unit, strict=True):
+        alternatives += int(np.minimum(hold(capacity, demand), number).sum())
+    return q + int(units.sum()) * r, alternatives
+
+
+# --- All runs -------------------------------------------------------------------------------------
+
+
 @dataclass
 class Findings:
     """What came out on one machine.
@@ -342,7 +422,7 @@ class Findings:
     ----------
     name, days, seeds, jobs : the machine, the days of each workload, the seeds, all jobs together.
     outcomes : run -> what :func:`simulate_one` returns, one for each seed.
-    instances : what :func:`hpcgym.benchmarks.cp.instances.compare_one` returns, by run.
+    instances : what :func:`compare_one` returns, by run.
     """
 
     name: str
@@ -356,6 +436,12 @@ class Findings:
     def machine(self) -> Machine:
         """The machine."""
         return MACHINES[self.name]
+
+    @property
+    def workloads(self) -> str:
+        """What is simulated: the workloads of all seeds."""
+        seeds = f"{self.seeds[0]} to {self.seeds[-1]}"
+        return self.machine.workload.format(days=f"{self.days:g}", seed=seeds)
 
     def task(self, seed: int) -> dict[str, Any]:
         """Return what all tasks on a seed begin with."""

@@ -104,14 +104,16 @@ def all_items(results: Path | None, recorded: Path | None = None) -> list[Entry]
     known_before, entries = read_recorded(recorded), []
     for row in csv_frame(_ITEMS, keep_default_na=False, dtype=str).to_dict("records"):
         document, place, study = row["document"], row["item"], row["study"]
-        verdict, computed = items.Verdict(row["verdict"], row["why"]), ""
-        if fixed := bool(verdict.verdict):
-            pass
-        elif results is not None:
+        verdict, computed, fixed = (
+            items.Verdict(row["verdict"], row["why"]),
+            "",
+            row["verdict"] != "",
+        )
+        if not fixed and results is not None:
             verdict = items.judged(_STUDIES[study][0][place], items.Stored(results / study))
-        else:
-            usual = items.Verdict("not run", ""), ""
-            verdict, computed = known_before.get((document, place), usual)
+        elif not fixed:
+            not_run = items.Verdict("not run", ""), ""
+            verdict, computed = known_before.get((document, place), not_run)
         told = document, place, row["what"], study, row["options"], row["published"]
         entries.append(Entry(*told, fixed, verdict, computed))
     return entries
@@ -149,17 +151,9 @@ def record(results: Path, path: Path, computed: str) -> None:
 
 def table_of(entries: Sequence[Entry]) -> pd.DataFrame:
     """Return a row for each item."""
-    return pd.DataFrame(
-        {
-            "document": [entry.document for entry in entries],
-            "item": [entry.place for entry in entries],
-            "what": [entry.what for entry in entries],
-            "verdict": [entry.verdict.verdict for entry in entries],
-            "why": [entry.verdict.why for entry in entries],
-            "published": [entry.published for entry in entries],
-            "command": [entry.command for entry in entries],
-        }
-    )
+    rows = [(e.document, e.place, e.what, *e.verdict, e.published, e.command) for e in entries]
+    names = ["document", "item", "what", "verdict", "why", "published", "command"]
+    return pd.DataFrame(rows, columns=names)
 
 
 def counts_text(entries: Sequence[Entry]) -> str:

@@ -6,12 +6,11 @@ Tables and reports are made by :mod:`hpcgym.benchmarks.studies.tables`.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import product
+from functools import lru_cache, partial
+from itertools import pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -102,17 +101,10 @@ class Folder:
         HpcgymError : a task that failed again and again, or what :func:`hpcgym.study.run_tasks`
             raises.
         """
-        place, name = self.path / into, of if what is None else what
+        place, told = self.path / into, partial(self.progress, what or of)
         tasks = [{**task, "code": code()} for task in tasks]
-        summary = run_tasks(
-            function,
-            tasks,
-            place,
-            self.executor,
-            workers=self.workers,
-            chunk=chunk,
-            progress=lambda done, total: self.progress(name, done, total),
-        )
+        how: dict[str, Any] = {"workers": self.workers, "chunk": chunk, "progress": told}
+        summary = run_tasks(function, tasks, place, self.executor, **how)
         if summary.failed:
             raise HpcgymError(f"{summary.failed} of {summary.total} {of} failed; {place} says why")
         return [record["result"] for record in read_results(place, tasks)]
@@ -127,8 +119,16 @@ class Folder:
         return (self.path / table).with_name(f"{begin}{Path(table).name}.csv")
 
     def picture(self, figure: Figure, file: str | Path) -> Path:
-        """Write a figure as PNG; return its file, relative to this folder."""
-        save_picture(figure, self.path / file)
+        """Write a figure as PNG, and its folder if need be; return its file in this folder.
+
+        Raises
+        ------
+        HpcgymError : it cannot be written.
+        """
+        path = self.path / file
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        save_figure(figure, path, ".png")
         return Path(file)
 
     def report(self, text: str) -> Path:
@@ -159,15 +159,16 @@ class Folder:
         cut : what a quick cut has; "" of a whole study.
         begin : how the names of the tables' files begin.
         """
-        from hpcgym.benchmarks.studies.tables import picture_sections, quick_note, table_sections
+        from hpcgym.benchmarks.studies.tables import table_sections
 
         made = {name: table for name, table in made.items() if len(table)}
         self.write_tables(made, begin)
         for name in texts.keys() - made.keys():
             self.file_of(name, begin).unlink(missing_ok=True)
-        quick = quick_note(cut) if cut else []
-        parts = [head, *quick, *table_sections(made, texts), *picture_sections(pictures)]
-        return self.report("\n".join(parts)), made
+        quick = [f"**A quick cut: {cut}. Not to be compared.**\n"] if cut else []
+        drawn = [f"## {name}\n\n![{name}]({at.as_posix()})\n" for name, at in pictures.items()]
+        text = "\n".join([head, *quick, *table_sections(made, texts), *drawn])
+        return self.report(text), made
 
 
 def grouped(tasks: Sequence[Mapping[str, Any]], outcomes: Iterable[Any], *keys: str) -> Any:
@@ -224,9 +225,9 @@ def load_jobs(source: str, clean: str | Sequence[str] = "default") -> Workload:
 
 def hash_of(workloads: Iterable[Workload]) -> str:
     """Return a hash of jobs, with what predictors and dispatchers in Python look at beside them."""
-    workloads = list(workloads)
-    digest = hashlib.sha256(fingerprint(workloads).encode())
-    for workload, name in product(workloads, ("group_id", "executable", "queue")):
+    every = list(workloads)
+    digest = hashlib.sha256(fingerprint(every).encode())
+    for workload, name in product(every, ("group_id", "executable", "queue")):
         digest.update(np.ascontiguousarray(workload.columns[name], np.int64).tobytes())
     return digest.hexdigest()
 
@@ -258,9 +259,9 @@ def same_jobs(load: Callable[..., Workload], begun: str, source: str, *rest: Any
 
 def check_names(workloads: Iterable[Workload]) -> None:
     """Raise an HpcgymError if two workloads of a study have the same name."""
-    for name, number in Counter(workload.name for workload in workloads).items():
-        if number > 1:
-            raise HpcgymError(f"two workloads are called {name}")
+    names = sorted(workload.name for workload in workloads)
+    for name in [one for one, other in pairwise(names) if one == other]:
+        raise HpcgymError(f"two workloads are called {name}")
 
 
 # --- Files of a study -----------------------------------------------------------------------------
@@ -324,35 +325,18 @@ def check_report(path: Path, head: str) -> None:
     HpcgymError : the file cannot be written, or is no report of this study; the folder has other
         files and no report.
     """
-    title = head.splitlines()[0]
+    title, problem = head.splitlines()[0], ""
     check_writable(path, folders=True)
-    if not path.is_file():
-        if any(path.parent.iterdir()):
-            raise HpcgymError(
-                f"{path.parent} has files already, and no report of this study"
-                f" ({title.lstrip('# ')}): choose another folder (--output)"
-            )
+    if path.is_file():
+        with path.open("rb") as file:
+            first = file.readline(1000).decode(errors="replace")
+        problem = f"{path} is there already, and is" if first.strip() != title else ""
+    elif any(path.parent.iterdir()):
+        problem = f"{path.parent} has files already, and"
+    else:
         write_text(f"{title}\n\nNot finished yet.\n", path)
-        return
-    with path.open("rb") as file:
-        first = file.readline(1000).decode(errors="replace")
-    if first.strip() != title:
+    if problem:
+        name = title.lstrip("# ")
         raise HpcgymError(
-            f"{path} is there already, and is no report of this study ({title.lstrip('# ')}):"
-            " choose another folder (--output)"
+            f"{problem} no report of this study ({name}): choose another folder (--output)"
         )
-
-
-# --- What the pictures of all studies share -------------------------------------------------------
-
-
-def save_picture(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG, and its folder if need be.
-
-    Raises
-    ------
-    HpcgymError : it cannot be written.
-    """
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    save_figure(figure, path, ".png")

@@ -188,7 +188,7 @@ def of_values(
     relative = apart / np.where(size > 0, size, max(float(size.mean()), _ROUNDING))
     near = relative <= CLOSE
     words = f"{int(exact.sum())} of {len(mine)} {what} equal"
-    words += f", {int(near.sum())} within 10 %, the farthest by {_percent(float(relative.max()))}"
+    words += f", {int(near.sum())} within 10 %, the farthest by {100 * relative.max():.3g} %"
     if near.all():
         return Verdict("close", words)
     pairs = [
@@ -308,7 +308,3 @@ def columns_of(table: Any, *names: str) -> list[Any]:
         raise NotThereError(f"nothing published of these: no column {missing[0]}")
     rows = table.dropna(subset=list(names))
     return [rows[name].to_numpy() for name in names]
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -60,10 +61,9 @@ def sources() -> list[Path]:
 
 def _solver() -> str:
     """Return the version of OR-Tools, whose next one may find other schedules."""
-    try:
+    with suppress(PackageNotFoundError):
         return version("ortools")
-    except PackageNotFoundError:
-        return "none"
+    return "none"
 
 
 # --- Results of steps on disk ---------------------------------------------------------------------
@@ -87,18 +87,9 @@ class Store:
         text = json.dumps({"hpcgym": __version__, "code": code(), **inputs}, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         path = self.folder / f"{name.replace('/', '-')}-{digest}.npz"
-        kept = _read(path)
-        if kept is not None:
-            return kept
+        with suppress(HpcgymError):  # there is no such file, or no readable one
+            return arrays_of(path)
         arrays = {key: np.asarray(value) for key, value in compute().items()}
         with whole_file(path, folders=True) as part, part.open("wb") as file:
             np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
         return arrays
-
-
-def _read(path: Path) -> Arrays | None:
-    """Return the arrays of a file; None if there is no such file, or no readable one."""
-    try:
-        return arrays_of(path)
-    except HpcgymError:
-        return None

@@ -46,16 +46,8 @@ def _cell(head: str, value: Any) -> str:
         return ""
     if "%" in head:
         return f"{value:+.1f}"
-    if _PARTS.search(head):
-        return f"{value:.3f}"
-    if isinstance(value, float):
-        return f"{value:,.2f}"
-    return f"{value:,}"
-
-
-def quick_note(cut: str) -> list[str]:
-    """Return the part of a report which says that it is of a small cut, and of which."""
-    return [f"**A quick cut: {cut}. Not to be compared.**\n"]
+    form = ".3f" if _PARTS.search(head) else ",.2f" if isinstance(value, float) else ","
+    return format(value, form)
 
 
 def read_texts(
@@ -98,13 +90,6 @@ def table_sections(made: Mapping[str, pd.DataFrame], texts: Texts) -> list[str]:
             filled = made[name].dropna(axis="columns", how="all")
             parts += [f"## {heading}\n", *said, table_text(filled)]
     return parts
-
-
-def picture_sections(pictures: Mapping[str, Path]) -> list[str]:
-    """Return the parts of a report that have pictures, of their files by heading."""
-    return [
-        f"## {heading}\n\n![{heading}]({file.as_posix()})\n" for heading, file in pictures.items()
-    ]
 
 
 #: What is found of a sentence of a text: in words, and whether it is so; None: nothing is known.
@@ -179,9 +164,8 @@ def interval_of_groups(groups: Sequence[Floats], digits: int = 2) -> str:
     if min(map(len, groups)) < FEWEST:
         return "-"
     random = np.random.default_rng(0)
-    means = [resampled(values, random) for values in groups]
-    low, high = np.percentile(np.mean(means, axis=0), [2.5, 97.5])
-    return f"[{low:.{digits}f}, {high:.{digits}f}]"
+    means = np.mean([resampled(values, random) for values in groups], axis=0)
+    return "[{:.{d}f}, {:.{d}f}]".format(*np.percentile(means, [2.5, 97.5]), d=digits)
 
 
 def pearson(first: Floats, second: Floats) -> float:
@@ -225,10 +209,7 @@ def finish(
     for name in log:
         axes.set(**{f"{name}scale": "log"})
         log_ticks(axes.xaxis if name == "x" else axes.yaxis)
-    if x:
-        axes.set_xlabel(x)
-    if y:
-        axes.set_ylabel(y)
+    axes.set(**{f"{name}label": text for name, text in (("x", x), ("y", y)) if text})
     canvas.plain(axes, grid)
     if heading:
         _, names = axes.get_legend_handles_labels()
@@ -238,15 +219,8 @@ def finish(
 
 def legend_below(figure: Figure, handles: Any, labels: Any, columns: int, **more: Any) -> None:
     """Put one legend below all panels of a figure."""
-    figure.legend(
-        handles,
-        labels,
-        loc="outside lower center",
-        ncols=columns,
-        fontsize=8,
-        frameon=False,
-        **more,
-    )
+    style: dict[str, Any] = {"ncols": columns, "fontsize": 8, "frameon": False, **more}
+    figure.legend(handles, labels, loc="outside lower center", **style)
 
 
 def heading_above(figure: Figure, text: str) -> None:

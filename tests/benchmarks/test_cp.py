@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from hpcgym.benchmarks.cp import instances, items, run, runs, tables
+from hpcgym.benchmarks.cp import items, run, runs
 from hpcgym.benchmarks.cp.items import STATEMENTS, TIMES, VARIABLES_BELOW
 from hpcgym.benchmarks.cp.runs import BARE, LISTS, MACHINES, Findings, Machine, Run
 from hpcgym.benchmarks.studies.harness import Folder
@@ -55,11 +55,11 @@ def test_every_statement_can_be_looked_at() -> None:
         name: {f"{one} {letter}" for one in of.dispatchers for letter in of.durations}
         for name, of in MACHINES.items()
     }
-    columns = {*tables.ended(findings(prb_W=[1.0]))[Run("prb:as=published", "W")].columns}
+    columns = {*run.ended(findings(prb_W=[1.0]))[Run("prb:as=published", "W")].columns}
     assert len({*STATEMENTS}) == len(STATEMENTS)
     for said in STATEMENTS:
         (first, measure), (second, other) = said.pair
-        machines = items.MACHINE_OF.get(said.item, items.OF_EURORA)
+        machines = items.machines_of(said.item)
         assert any({first, second} <= where[name] for name in machines), said
         assert said.relation in ("below", "about", "at most")
         assert said.item in items.JUDGES
@@ -142,7 +142,7 @@ def test_models_are_counted_by_what_was_found() -> None:
 
 
 def test_saved_states_are_spread_over_the_run() -> None:
-    saving = instances.Saving(lambda view: [], 4)
+    saving = runs.Watched(lambda view: [], 4)
     for number in range(21):
         saving(number)
     assert [pickle.loads(one) for one in saving.saved] == [0, 4, 8, 12, 16, 20]
@@ -154,7 +154,7 @@ def test_sizes_are_counted_as_the_paper_does() -> None:
     capacity = np.array([[16, 2], [16, 2], [16, 0]])
     per_unit = np.array([[4, 1], [8, 0]])
     # positions: 2 jobs + (1 + 3) units x 2 types; alternatives: 2 + (1 + 1 + 0) + (2 + 2 + 2)
-    assert instances.published_sizes(np.array([1, 3]), per_unit, capacity) == (10, 10)
+    assert runs.published_sizes(np.array([1, 3]), per_unit, capacity) == (10, 10)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_of_what_units_a_job_of_eurora_is_that_figure_6_allows(
     capacity = np.array([gpus] * 32 + [mics] * 32)
     kept = []
     for units in range(1, 33):
-        sizes = instances.published_sizes(np.array([units]), np.array([per_unit]), capacity)
+        sizes = runs.published_sizes(np.array([units]), np.array([per_unit]), capacity)
         if sizes[0] < VARIABLES_BELOW * sizes[1]:
             kept.append(units)
     assert kept == list(range(1, most + 1))
@@ -247,24 +247,24 @@ def findings(name: str = "eurora", **values: list[float]) -> Findings:
 
 
 def test_statements_are_of_the_runs_of_the_machine() -> None:
-    table = tables.statements(findings(prb_W=[1, 2, 3], prb_D=[1, 2, 3], sdprb_D=[0.5, 1.1, 1.4]))
+    table = run.statements(findings(prb_W=[1, 2, 3], prb_D=[1, 2, 3], sdprb_D=[0.5, 1.1, 1.4]))
     so = dict(zip(table["what is said"], table["so"], strict=True))
     assert so["slowdown q3: prb W below prb D"] == "contradicted"
     assert so["queue q3: prb D about prb W"] == "held"
     assert so["slowdown q3: sdprb D below prb D"] == "held"
     assert so["slowdown q3, short: prb D about prb D, all"] == "held"
     assert "slowdown q3: sdprb R below sdprb D" not in so
-    assert {*table["seeds"]} == {3}
-    assert len(tables.statements(findings("kit-forhlr-ii", prb_R=[1.0]))) == 0
-    few = tables.statements(findings(prb_W=[1, 2], prb_D=[1, 2]))
+    assert {*table["jobs"]} == {"eurora:days=1,load=1,seed=1 to 3"}
+    assert len(run.statements(findings("kit-forhlr-ii", prb_R=[1.0]))) == 0
+    few = run.statements(findings(prb_W=[1, 2], prb_D=[1, 2]))
     assert few["so"].isna().all()  # too few seeds
 
 
 def test_times_are_over_all_passes_with_published_ones_beside() -> None:
-    row = tables.times(findings("eurora-later", pcp20_D=[2, 2])).iloc[0]
+    row = run.times(findings("eurora-later", pcp20_D=[2, 2])).iloc[0]
     assert (row["dispatch (ms)"], row["a call (ms)"]) == (10, 20)  # 80 ms of 8 passes, 4 calls
     assert (row["published (ms)"], row["published (s)"]) == ("252", "134,240")
-    kit = tables.times(findings("kit-forhlr-ii", pcp19_R=[2]))
+    kit = run.times(findings("kit-forhlr-ii", pcp19_R=[2]))
     assert kit.iloc[0]["published (ms)"] == "none finished"
 
 
@@ -274,18 +274,18 @@ def test_where_pcp19_stops_is_in_its_own_table() -> None:
     whole = found.outcomes.pop(Run("pcp19", "L2"))
     whole[0]["solved"] = {"unknown": 3}
     found.outcomes[Run(BARE, "L2")] = [whole[0], stopped]
-    table = tables.as_published(found)
+    table = run.as_published(found)
     assert table["ours"].tolist() == ["finished", "none finished"]
     assert table["started"].tolist() == [1, 7]
     assert set(table["published"]) == {"none finished"}
-    assert len(tables.slowdowns(found)) == 0
+    assert len(run.TABLES["slowdown"](found)) == 0
 
 
 def test_statements_of_all_jobs_and_of_times_by_seed() -> None:
     values = [1.0, 2.0, 4.0]
     found = findings("eurora-later", hcp19_D=[2 * one for one in values], pcp20_D=values)
     found.outcomes[Run("pcp20", "D")][0]["shapes"]["all"]["slowed"] = runs.box([])
-    table = tables.statements(found).set_index("what is said")
+    table = run.statements(found).set_index("what is said")
     row = table.loc["slowdown (all jobs) mean: hcp19 D about pcp20 D"]
     assert (row["ratio, low"], row["ratio, high"]) == pytest.approx((2, 2))
     assert row["the first"] == 2 * statistics.mean(values)
@@ -303,7 +303,7 @@ def test_ratios_are_those_of_the_same_state() -> None:
             "objective": [[5.0, 5.0], [6.0, 5.0], [7.0, 7.0]],
         }
     }
-    row = tables.sizes([found]).iloc[0]
+    row = run.sizes([found]).iloc[0]
     assert row["ours: largest ratio"] == pytest.approx(0.15)
     assert row["ours: share below 0.1"] == 0.5
     assert row["as published: share below 0.1"] == pytest.approx(2 / 3)
@@ -314,10 +314,13 @@ def test_ratios_are_those_of_the_same_state() -> None:
 
 def test_queues_are_drawn_from_zero_up() -> None:
     pytest.importorskip("matplotlib")
-    axes = tables.draw_queues(findings(easy_W=[2.0], prb_W=[0.0])).axes[0]
+    slowdown, queue = (
+        draw for draw, name in run.PICTURES.values() if name in ("slowdown", "queue")
+    )
+    axes = queue(findings(easy_W=[2.0], prb_W=[0.0])).axes[0]
     assert axes.get_ylim()[0] == 0
     nothing = findings(easy_W=[float("nan")])
-    idle = tables.draw_slowdowns(nothing).axes[0]
+    idle = slowdown(nothing).axes[0]
     assert "no job waits" in [text.get_text() for text in idle.texts]
 
 
@@ -341,8 +344,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A study of an hour of Eurora."""
     pytest.importorskip("ortools")
     monkeypatch.setitem(MACHINES, "eurora", SMALL)
-    monkeypatch.setitem(instances.DRIVERS, "eurora", (Run("pcp20", "D"),))
-    monkeypatch.setattr(instances, "NUMBER", 2)
+    monkeypatch.setitem(runs.DRIVERS, "eurora", (Run("pcp20", "D"),))
+    monkeypatch.setattr(runs, "NUMBER", 2)
 
 
 @pytest.mark.usefixtures("small")
@@ -357,7 +360,7 @@ def test_a_small_study_is_written_and_goes_on(tmp_path: Path) -> None:
     text = (tmp_path / "report.md").read_text()
     for heading in ("Slowdown (Remediani 2017", "Time (Galleguillos", "Models of the same"):
         assert heading in text
-    assert "`eurora:days=0.05,load=2,seed=N`, N from 1 to 3" in text
+    assert "`eurora:days=0.05,load=2,seed=1 to 3`" in text
     for picture in ("slowdown", "queue", "wait", "means", "ratios"):
         assert (tmp_path / "eurora" / f"{picture}.png").stat().st_size > 5_000
         assert f"eurora/{picture}.png" in text

@@ -23,7 +23,7 @@ from hpcgym.agents.xnes import Xnes
 from hpcgym.baselines.cp.dispatcher import solve
 from hpcgym.benchmarks.coscheduling import runs as coscheduling
 from hpcgym.benchmarks.coscheduling import speed
-from hpcgym.benchmarks.cp import instances, runs
+from hpcgym.benchmarks.cp import runs
 from hpcgym.benchmarks.energy import budget, powercap, shares
 from hpcgym.benchmarks.frontier import runs as frontier
 from hpcgym.benchmarks.mixed_policies import study as mixed_policies
@@ -109,7 +109,7 @@ def test_files_have_all_digits_and_safe_names(tmp_path: Path) -> None:
 def test_what_cannot_be_written_is_said() -> None:
     for write in (
         lambda path: harness.write_csv(pd.DataFrame({"x": [1]}), path),
-        lambda path: harness.save_picture(new_figure(1, 1), path),
+        lambda path: harness.Folder(path.parent).picture(new_figure(1, 1), path.name),
         lambda path: harness.check_report(path, HEAD),
     ):
         with pytest.raises(HpcgymError, match="/dev/null/x"):
@@ -177,7 +177,7 @@ def test_each_report_begins_as_the_study_says() -> None:
 WORK: list[Any] = [
     *(simulate, BatchSimulator, Xnes, Lookahead, solve, generate_code_jobs),
     *(budget.measure, coscheduling.measure, frontier.simulate_rule),
-    *(instances.compare_one, mixed_policies.cover_one),
+    *(runs.compare_one, mixed_policies.cover_one),
     *(powercap.measure, prediction.predictions_of, prediction.simulate_one, shares.measure),
     *(runs.simulate_one, speed.measure),
 ]
