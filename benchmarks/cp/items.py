@@ -165,7 +165,7 @@ def _stops(stored: items.Stored) -> items.Verdict:
     """Section 5.1: PCP'19 does not finish on KIT; fewer jobs may not come to where it stops."""
     table = stored.table("kit-forhlr-ii/table-as-published", "ours", "published", "jobs")
     same = int((table["ours"] == table["published"]).sum())
-    more = f"of {table['jobs'].min():,} to {table['jobs'].max():,} jobs, where the log has 114,355"
+    more = f"of {table['jobs'].mean():,.0f} jobs each, where the log has 114,355"
     what = "runs of pcp19:as=published stop dispatching"
     verdict, why = items.of_count(same, len(table), what, more)
     return items.Verdict("trend" if verdict == "trend" else "undecided", why)

@@ -488,7 +488,7 @@ def test_whether_pcp19_stops_is_left_open_by_few_jobs(tmp_path: Path) -> None:
         store(tmp_path, "cp/kit-forhlr-ii/table-as-published", table)
         found, why = verdict(tmp_path, "Galleguillos et al. 2020", "section 5.1")
         assert found == expected
-        assert why.endswith("stop dispatching; of 656 to 656 jobs, where the log has 114,355")
+        assert why.endswith("stop dispatching; of 656 jobs each, where the log has 114,355")
 
 
 def test_sizes_say_of_how_many_states_they_are(tmp_path: Path) -> None:
