@@ -69,23 +69,23 @@ class Rule:
 def players() -> dict[str, Any]:
     """Return policies that play for an episode, and some that care for who waits."""
 
-    def wide(jobs: Any, rows: Any) -> Any:
-        return jobs.requested_processors[rows] > jobs.processors // 4
-
     def area(jobs: Any, rows: Any) -> Any:
         return jobs.requested_processors[rows] * jobs.requested_time[rows]
 
-    def wait(jobs: Any, rows: Any, time: float) -> Any:
-        return time - jobs.submit_time[rows]
+    def starving(jobs: Any, rows: Any, time: float) -> Any:
+        wide = jobs.requested_processors[rows] > jobs.processors // 4
+        return wide * 1e12 + jobs.submit_time[rows]
+
+    def limited(jobs: Any, rows: Any, time: float) -> Any:
+        submitted = jobs.submit_time[rows]
+        return np.where(time - submitted > 172_800, submitted - 1e12, area(jobs, rows))
 
     return {
         "random": RandomActions(),
-        "starve wide": Rule(lambda j, r, t: wide(j, r) * 1e12 + j.submit_time[r]),
+        "starve wide": Rule(starving),
         "starve long": Rule(lambda j, r, t: (j.requested_time[r] > 14_400) * 1e12 + area(j, r)),
-        "saf, two days at most": Rule(
-            lambda j, r, t: np.where(wait(j, r, t) > 172_800, j.submit_time[r] - 1e12, area(j, r))
-        ),
-        "saf, ageing": Rule(lambda j, r, t: area(j, r) - 20.0 * wait(j, r, t)),
+        "saf, two days at most": Rule(limited),
+        "saf, ageing": Rule(lambda j, r, t: area(j, r) - 20.0 * (t - j.submit_time[r])),
     }
 
 
@@ -95,11 +95,9 @@ def played(env: JobSelection, policy: Any, names: Sequence[str]) -> list[dict[st
     for name in names:
         observation, info = env.reset(options={"slice": name})
         policy.begin(env)
-        over = False
-        while not over:
-            action = policy.act(observation, info)
-            observation, _, terminated, truncated, info = env.step(action)
-            over = terminated or truncated
+        over = [False]
+        while not any(over):
+            observation, _, *over, info = env.step(policy.act(observation, info))
         found.append(info["metrics"])
     return found
 
@@ -108,11 +106,6 @@ def mean_bsld(metrics: Sequence[dict[str, float]]) -> float:
     """Return the mean bounded slowdown over all jobs of all episodes."""
     jobs = np.array([each["jobs"] for each in metrics])
     return float((jobs * [each["mean_bsld"] for each in metrics]).sum() / jobs.sum())
-
-
-def longest(metrics: dict[str, float]) -> float:
-    """Return the longest wait [s], also of jobs that were there before."""
-    return metrics.get("longest_wait_s", metrics["max_wait_s"])
 
 
 def episodes_of(env: JobSelection, windows: int) -> list[str]:
@@ -124,16 +117,11 @@ def episodes_of(env: JobSelection, windows: int) -> list[str]:
 
 def trained(env: JobSelection, windows: int, number: int = 40) -> Baseline:
     """Return the best of some random weights in episodes of an environment."""
-    features = WEIGHTED_FEATURES
-    units = spread([env.options.workload], features)
-    vectors = candidates(np.random.default_rng(0), len(features), number) / units
+    units = spread([env.options.workload], WEIGHTED_FEATURES)
+    vectors = candidates(np.random.default_rng(0), len(WEIGHTED_FEATURES), number) / units
     names = episodes_of(env, windows)
-    scores = [
-        mean_bsld(played(env, Baseline(dict(zip(features, row, strict=True))), names))
-        for row in vectors.tolist()
-    ]
-    best = vectors[int(np.argmin(scores))].tolist()
-    return Baseline(dict(zip(features, best, strict=True)))
+    rules = [Baseline(dict(zip(WEIGHTED_FEATURES, row, strict=True))) for row in vectors.tolist()]
+    return min(rules, key=lambda rule: mean_bsld(played(env, rule, names)))
 
 
 def compare(workload: Any, windows: int, policies: dict[str, Any] | None = None) -> pd.DataFrame:
@@ -146,20 +134,21 @@ def compare(workload: Any, windows: int, policies: dict[str, Any] | None = None)
         policies = {name: find_baseline(name) for name in NAMED} | players()
         policies["trained on short episodes"] = trained(parts[0], windows // 2)
         policies["trained on long ones"] = trained(parts[1], windows // 2)
-    rows = {}
+    places = {
+        "short": (short, episodes_of(short, windows)),
+        "long": (long, episodes_of(long, windows)),
+        "whole": (whole, ["test"]),
+    }
+    rows: dict[str, dict[str, float]] = {}
     with counting("policies", len(policies)) as step:
         for name, policy in policies.items():
             step(name)
-            seen = {
-                "short": played(short, policy, episodes_of(short, windows)),
-                "long": played(long, policy, episodes_of(long, windows)),
-                "whole": played(whole, policy, ["test"]),
-            }
-            rows[name] = {kind: mean_bsld(metrics) for kind, metrics in seen.items()} | {
-                f"longest wait, {kind}": max(map(longest, metrics)) / HOUR_S
-                for kind, metrics in seen.items()
-            }
-            rows[name]["unserved"] = sum(each["unserved_jobs"] for each in seen["long"])
+            seen = {kind: played(env, policy, of) for kind, (env, of) in places.items()}
+            row = {kind: mean_bsld(metrics) for kind, metrics in seen.items()}
+            for kind, metrics in seen.items():  # waits also of jobs that were there before
+                waits = [one.get("longest_wait_s", one["max_wait_s"]) for one in metrics]
+                row[f"longest wait, {kind}"] = max(waits) / HOUR_S
+            rows[name] = row | {"unserved": sum(one["unserved_jobs"] for one in seen["long"])}
     return pd.DataFrame(rows).T
 
 

@@ -340,7 +340,7 @@ def vector(given: argparse.Namespace) -> Figures:
         steps, actions = max(given.steps // number, 20), np.zeros(number, np.int64)
         for threads in sorted({1, threads_here()}):
             row: dict[str, Any] = {"environments": number, "threads": threads}
-            made = {"num_envs": number, "vectorization_mode": "vector_entry_point"}
+            made: dict[str, Any] = {"num_envs": number, "vectorization_mode": "vector_entry_point"}
             for way, more in WAYS.items():
                 rules = {"workload": jobs, "threads": threads, "window": 128, **more}
                 env: Any = gymnasium.make_vec("hpcgym/JobSelection-v1", **made, **rules)

@@ -153,7 +153,7 @@ def books(given: argparse.Namespace) -> Figures:
     }
 
     def once(on: Cluster, reads: str) -> None:
-        result = simulate(kth, cluster=on, **({"limits": []} if reads == "limits" else {}))
+        result = simulate(kth, cluster=on, limits=[] if reads == "limits" else None)
         if "states" in reads:
             _ = result.books.by_state
         if "jobs" in reads:

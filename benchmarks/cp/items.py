@@ -151,6 +151,8 @@ def _statements_of(item: str) -> items.Judge:
             rows = table[new & (table["item"] == item) & table["so"].notna()]
             jobs += rows["jobs"].unique().tolist()
             found |= dict(zip(rows["what is said"], rows["so"], strict=True))
+        if not found:
+            raise items.NotThereError("no two runs on three seeds")
         verdict, why = items.of_intervals(found)
         silent = len(said - found.keys())
         why += f"; {silent} more have no runs here, or jobs on too few seeds" if silent else ""
@@ -160,10 +162,13 @@ def _statements_of(item: str) -> items.Judge:
 
 
 def _stops(stored: items.Stored) -> items.Verdict:
-    """Section 5.1: PCP'19 does not finish on KIT."""
-    table = stored.table("kit-forhlr-ii/table-as-published", "ours", "published")
+    """Section 5.1: PCP'19 does not finish on KIT; fewer jobs may not come to where it stops."""
+    table = stored.table("kit-forhlr-ii/table-as-published", "ours", "published", "jobs")
     same = int((table["ours"] == table["published"]).sum())
-    return items.of_count(same, len(table), "runs of pcp19:as=published stop dispatching")
+    more = f"of {table['jobs'].mean():,.0f} jobs each, where the log has 114,355"
+    what = "runs of pcp19:as=published stop dispatching"
+    verdict, why = items.of_count(same, len(table), what, more)
+    return items.Verdict("trend" if verdict == "trend" else "undecided", why)
 
 
 def _ratio(column: str, words: str, why: str = "") -> items.Judge:

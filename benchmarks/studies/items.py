@@ -31,8 +31,8 @@ VERDICTS = {
     "not met": "fewer hold",
     CONTRADICTION: "the document's numbers do not follow from what it says itself, or from its"
     " authors' own results; what does not agree is told",
-    "undecided": "fewer hold, but intervals, or what the document does not tell, leave open whether"
-    " three quarters do",
+    "undecided": "fewer hold, but intervals, runs of far fewer jobs than the document's, or what it"
+    " does not tell, leave open whether three quarters do",
     "drawn": "a picture that prints no numbers, and of which the text says none",
     "quick cut": "only a small cut was run, which is compared with nothing",
     "not run": "the study was not run, or without what the item needs",
@@ -224,8 +224,6 @@ def of_intervals(found: Mapping[str, str]) -> Verdict:
     ----------
     found : what is said of two runs -> ``held``, ``contradicted`` or ``undecided``.
     """
-    if not found:
-        raise NotThereError("nothing that the sentences are of")
     by = {how: [words for words, of in found.items() if of == how] for how in set(found.values())}
     held, against = (len(by.get(how, ())) for how in ("held", "contradicted"))
     told = [f"{how}: {'; '.join(by[how])}" for how in ("contradicted", "undecided") if how in by]

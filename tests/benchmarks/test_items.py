@@ -536,6 +536,15 @@ def test_what_is_said_of_two_runs_by_figure(tmp_path: Path) -> None:
     assert verdict(tmp_path, document, "figure 5.9")[0] == "not run"
 
 
+def test_whether_pcp19_stops_is_left_open_by_few_jobs(tmp_path: Path) -> None:
+    for ours, expected in (("finished", "undecided"), ("none finished", "trend")):
+        table = pd.DataFrame({"ours": [ours] * 4, "published": "none finished", "jobs": 656})
+        store(tmp_path, "cp/kit-forhlr-ii/table-as-published", table)
+        found, why = verdict(tmp_path, "Galleguillos et al. 2020", "section 5.1")
+        assert found == expected
+        assert why.endswith("stop dispatching; of 656 jobs each, where the log has 114,355")
+
+
 def test_sizes_say_of_how_many_states_they_are(tmp_path: Path) -> None:
     rows = [("pcp19 D", 0.9), ("pcp19 R", 0.4)]
     table = pd.DataFrame(rows, columns=["instances of", "as published: share below 0.1"])
