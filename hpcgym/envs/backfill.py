@@ -80,45 +80,39 @@ class Backfill(SchedulingEnv):
 
     ## Description
 
-    This is the question of RLBackfilling (Kolker-Hicks, Zhang and Dai, SC 2023 workshops). The
-    order of the queue is a rule, `policy`: first come, first served by default. Jobs start in this
-    order while they fit. The first that does not fit, the *head*, gets the reservation, exactly as
-    EASY gives it: at the *shadow time* enough processors will be free for it, as predicted, and
-    beside it some *extra* ones. A job may start now if it fits, and either ends by the shadow time,
-    as predicted, or takes extra processors only. Such a job is a *candidate*. The agent says which
-    candidate starts next, or none.
-
-    So whoever is picked, the head starts by the shadow time, as predicted, and nobody starves. But
-    who picks nobody leaves processors idle, and then all wait longer.
+    This is the question of RLBackfilling (Kolker-Hicks, Zhang and Dai, SC 2023 workshops). A rule,
+    `policy`, orders the queue, and jobs start in this order while they fit. The first that does not
+    fit, the *head*, gets EASY's reservation: at the *shadow time* enough processors will be free
+    for it, as predicted, and beside it some *extra* ones. A *candidate* fits now, and either ends
+    by the shadow time, as predicted, or takes extra processors only. The agent says which candidate
+    starts next, or none. So the head starts by the shadow time, as predicted, whatever the agent
+    does.
 
     {Description}
 
     ## Decision points
 
-    Each scheduling pass asks when the head has its reservation and there is a candidate. If one is
-    picked, it starts, and the extra processors become fewer if it runs on beyond the shadow time.
-    Then the candidates are worked out anew, and the pass asks again, until there are none, or the
-    agent says so. No time passes between. A pass follows each submission and end of a job. A
-    candidate that was not picked may be one again at the next pass.
+    Each scheduling pass (after each submission and end of a job) asks when the head has its
+    reservation and there is a candidate. A picked job starts, and takes of the extra processors if
+    it runs on beyond the shadow time. Then the pass works out the candidates anew and asks again,
+    until no candidate is left or the agent picks none. No time passes between. The engine starts
+    the jobs before the head, and their rewards count in the next step. An episode without a
+    question takes one step, whatever its action.
 
-    The engine itself starts the jobs that come before the head. What they are rewarded with counts
-    in the next step. An episode in which nobody is ever asked takes one step, whatever that does.
+    Three agents make the schedule of `hpcgym.simulate` with the same `policy` and rules:
 
-    Three agents make the very schedule of `hpcgym.simulate` with the same `policy` and rules:
-
-    - The first place behind the head, always: that of `backfill_order="fcfs"`, EASY.
-    - The candidate that a policy puts first, always: that of this policy as `backfill_order`, such
-      as SPF of EASY-SJBF, or SAF. More candidates than the window shows may make a difference.
-    - None, always: that of `backfill="none"`.
+    - always the first place behind the head: that of `backfill_order="fcfs"`, EASY;
+    - always the candidate that a policy puts first: that of this policy as `backfill_order`, such
+      as `"spf"` or `"saf"`, if the window shows all candidates;
+    - always none: that of `backfill="none"`.
 
     ## Action Space
 
-    `Discrete(window)`: a place in the window. The head is at place 0, which stands for none: the
-    pass is over. Behind it are the candidates in order of submission, as many as there is room for.
-    `info["action_mask"]`, (window,) int8, is 1 where there is a job; these are the first places,
-    and while the agent is asked at least two. `env.unwrapped.action_masks()` is the same as bool,
-    under the name that sb3-contrib expects. A masked action means none. A number beyond the space
-    raises `HpcgymError`.
+    `Discrete(window)`: a place in the window. Place 0 is the head and stands for none, which ends
+    the pass. Behind it are the candidates in order of submission. `info["action_mask"]`, (window,)
+    int8, is 1 where there is a job: the first places, at least two when the agent is asked.
+    `env.unwrapped.action_masks()` is the same as bool, as sb3-contrib expects. A masked action
+    means none. A number beyond the space raises `HpcgymError`.
 
     ## Starting State
 
@@ -134,8 +128,8 @@ class Backfill(SchedulingEnv):
     | `policy` | `"fcfs"` | the order of the queue: what `hpcgym.simulate` takes as `policy`, but \
 no function and nothing that looks at what users have used |
     | `backfill` | `"easy"` | or `"until-shadow"`: there are no extra processors |
-    | `backfill_order` | `"fcfs"` | the agent says it; looked at with `passes="per-event"` alone, \
-where a pass follows each submission unless this is `"fcfs"` |
+    | `backfill_order` | `"fcfs"` | the agent takes its place; with `passes="per-event"` a pass \
+follows each submission unless this is `"fcfs"` |
 
     ## Vectorized environment
 
@@ -143,11 +137,9 @@ where a pass follows each submission unless this is `"fcfs"` |
 
     ## Reference
 
-    `hpcgym.simulate` with `backfill_order` is the reference: an order of candidates that does not
-    learn. RLBackfilling trains on windows of jobs of Lublin's model and of the archive, asks about
-    up to 128 candidates, and compares with EASY.
-
-    On all of KTH-SP2, SDSC-SP2 and CTC-SP2, with first come, first served, times those of EASY:
+    RLBackfilling trains on windows of jobs of Lublin's model and of the archive, asks about up to
+    128 candidates, and compares with EASY. On all of KTH-SP2, SDSC-SP2 and CTC-SP2, as multiples of
+    EASY's values:
 
     | who is picked | mean bounded slowdown | longest wait |
     |---|---|---|

@@ -94,130 +94,90 @@ for each pair |
 
     ## Description
 
-    Jobs share nodes: each takes half of the cores of each socket (`allocation="half-socket"`), and
-    another may have the other half. Codes that need different things of a node, such as memory
-    bandwidth and arithmetic, then run faster than on filled nodes of their own; others run slower
-    (ELiSE). The agent sees how fast each waiting job would run beside each running one, and decides
-    which job starts beside which.
+    Jobs share nodes (ELiSE): each takes half of the cores of each socket
+    (`allocation="half-socket"`), and another may have the other half. Codes that need different
+    things of a node then run faster than on filled nodes of their own; others run slower. The agent
+    sees how fast each waiting job would run beside each running one.
 
-    How fast a job runs depends on its neighbours at each time. Its rate is its least speedup beside
-    the codes that have a part of any of its nodes, and changes when they come and go. So a start
-    may slow other jobs down, or speed them up, and an end is not known before it comes. The rules
-    are those of `hpcgym.simulate(..., speedups=...)`; `docs/coscheduling.md` has them.
+    A job's rate is its least speedup beside the codes that have a part of any of its nodes. It
+    changes when they come and go, so a start may slow other jobs down or speed them up, and no end
+    is known before it comes. The rules are those of `hpcgym.simulate(..., speedups=...)`
+    (`docs/coscheduling.md`).
 
-    {Description} The list of *neighbours* shows the first `neighbours` running jobs, in order of
-    start, that have a part free on one of their nodes.
+    {Description} The *neighbours* are the first `neighbours` running jobs, in order of start, that
+    have a part free on one of their nodes.
 
     ## Decision points
 
     The agent is asked whenever a job has ended or been submitted, and some waiting job, visible or
-    not, finds room. With `action="pair"` it is asked again after each start, at the same time, as
-    long as some job finds room. With `action="scores"` it is asked once.
-
-    There is no backfilling: any visible job may start if there is room. The agent itself must keep
-    nodes free for a large job.
+    not, finds room: with `action="pair"` again after each start, as long as one does, with
+    `action="scores"` once. There is no backfilling: the agent itself must keep nodes free for a
+    large job.
 
     ## Action Space
 
     `action="pair"`: `Discrete(window * (neighbours + 1) + 1)`. Action i * (neighbours + 1) + j
     starts visible job i. With j = 0 the rule `partners` chooses the nodes. Otherwise the job takes
-    the nodes of neighbour j - 1 that have a part free; if it needs more, the rule chooses them. The
-    last action is to wait until a job ends or is submitted.
+    the nodes of neighbour j - 1 that have a part free, and if it needs more, the rule chooses them.
+    The last action waits until a job ends or is submitted.
 
-    `info["action_mask"]`, (n_actions,) int8, is 1 for each possible action. Job i must find enough
-    nodes; if j > 0, it must share nodes, and there must be such a neighbour. Waiting is possible
-    while a job runs. While none runs, each job finds room, and one has to start; so every episode
-    ends. If no visible job finds room, only waiting is possible. A masked action means the first
-    possible one. `env.unwrapped.action_masks()` is the same as bool, under the name that
-    sb3-contrib expects. A number beyond the space raises `HpcgymError`.
+    `info["action_mask"]`, (n_actions,) int8, is 1 for each possible action: job i finds enough
+    nodes, and if j > 0, it shares nodes, and the neighbour exists. Waiting is possible while a job
+    runs; while none runs, one has to start, so every episode ends. If no visible job finds room,
+    only waiting is possible. A masked action means the first possible one.
+    `env.unwrapped.action_masks()` is the same as bool, as sb3-contrib expects. A number beyond the
+    space raises `HpcgymError`.
 
     `action="scores"`: `Box(-1, 1, (window * (neighbours + 1),), float32)`, a score for each pair.
-    Of the pairs that can be started, the one with the highest score starts, the first of equals.
-    This is repeated while that score is above 0; then the agent waits. Jobs and neighbours are
-    those that were shown: a job that has just started is no neighbour yet. While no job runs, one
-    is started whatever its score. Numbers outside [-1, 1] are taken as they are. Another shape, NaN
-    or infinity raises `HpcgymError`.
+    The possible pair with the highest score starts, the first of equals, again and again while that
+    score is above 0; then the agent waits. Jobs that start meanwhile are no neighbours yet. While
+    no job runs, one is started whatever its score. Numbers outside [-1, 1] are taken as they are.
+    Another shape, NaN or infinity raises `HpcgymError`.
 
     ## Observation Space
 
-    By default a `Dict` of five fields. With `observation="flat"` it is one `Box(0, 1, (1001,),
-    float32)`, the fields one after the other, row by row. The table gives places in it, and shapes,
-    for 16 waiting and 16 running jobs. All numbers are from 0 to 1. i is a place in the window, j a
-    place in the list of neighbours, N the number of nodes of the machine. A speedup s appears as s
-    / (s + 1), so that 1 is in the middle, and a time t as t / (t + 1 h). Rows without a job are 0,
-    and so are the pairs of a job that is alone on its nodes.
+    A `Dict` of five fields, or with `observation="flat"` one `Box(0, 1, (1001,), float32)`, the
+    fields one after the other, row by row. Places and shapes are for 16 waiting and 16 running
+    jobs. Nodes are shares of the machine's. A speedup or rate s appears as s / (s + 1), a time t as
+    t / (t + 1 h). Rows without a job, and pairs of a job that is alone on its nodes, are 0.
 
-    | field | flat | shape | unit | what |
-    |---|---|---|---|---|
-    | `machine[0]` | 0 on | (8,) | share of N | nodes without a job |
-    | `machine[1]` |  |  | share of N | nodes with a job that have a part free |
-    | `machine[2]` |  |  | share of all | parts that are free |
-    | `machine[3]` |  |  | - | n / (n + `window`), n waiting jobs |
-    | `machine[4]` |  |  | share of n | waiting jobs outside the window |
-    | `machine[5]` |  |  | - | r / (r + `neighbours`), r running jobs |
-    | `machine[6]` |  |  | share of these | running jobs with a part free beside them that are not listed |
-    | `machine[7]` |  |  | t / (t + 1 h) | longest wait of a visible job |
-    | `jobs[i, 0]` | 8 on | (16, 8) | share of N | nodes that it needs |
-    | `jobs[i, 1]` |  |  | t / (t + 1 h) | predicted compact run time, by `estimate` |
-    | `jobs[i, 2]` |  |  | t / (t + 1 h) | waiting time |
-    | `jobs[i, 3]` |  |  | s / (s + 1) | mean speedup beside all codes |
-    | `jobs[i, 4]` |  |  | s / (s + 1) | speedup on parts of its nodes without a neighbour |
-    | `jobs[i, 5]` |  |  | share of these | other waiting jobs with which the mean of both speedups is above 1 |
-    | `jobs[i, 6]` |  |  | - | 1 if it takes a part of each node, 0 if it is alone on them |
-    | `jobs[i, 7]` |  |  | - | 1 if it finds room now |
-    | `neighbours[j, 0]` | 136 on | (16, 5) | share of N | its nodes that have a part free |
-    | `neighbours[j, 1]` |  |  | share of N | its nodes |
-    | `neighbours[j, 2]` |  |  | t / (t + 1 h) | what is left of its predicted compact run time |
-    | `neighbours[j, 3]` |  |  | s / (s + 1) | rate at which it runs now; compact is 1 |
-    | `neighbours[j, 4]` |  |  | s / (s + 1) | speedup on parts of its nodes without a neighbour |
-    | `pairs[i, j, 0]` | 216 on | (16, 16, 2) | s / (s + 1) | speedup of the waiting job beside the running one |
-    | `pairs[i, j, 1]` |  |  | s / (s + 1) | speedup of the running job beside the waiting one |
-    | `mask[a]` | 728 on | (273,) | 0 or 1 | 1 for each possible action |
+    | field | flat | shape | what |
+    |---|---|---|---|
+    | `machine` | 0 to 7 | (8,) | 0: nodes without a job; 1: nodes with a job that have a part free; 2: share of all parts that are free; 3: n / (n + `window`), n waiting jobs; 4: share of them outside the window; 5: r / (r + `neighbours`), r running jobs; 6: share of those with a part free beside them that are not listed; 7: longest wait of a visible job, t |
+    | `jobs` | 8 to 135 | (16, 8) | 0: nodes that it needs; 1: predicted compact run time, by `estimate`, t; 2: waiting time, t; 3: mean speedup beside all codes; 4: speedup on parts of its nodes without a neighbour; 5: share of the other waiting jobs with which the mean of both speedups is above 1; 6: 1 if it takes a part of each node, 0 if it is alone on them; 7: 1 if it finds room now |
+    | `neighbours` | 136 to 215 | (16, 5) | 0: its nodes that have a part free; 1: its nodes; 2: what is left of its predicted compact run time, t; 3: rate at which it runs now (compact is 1); 4: speedup on parts of its nodes without a neighbour |
+    | `pairs` | 216 to 727 | (16, 16, 2) | 0: speedup of waiting job i beside running job j; 1: of j beside i |
+    | `mask` | 728 to 1000 | (273,) | 1 for each possible action, else 0 |
 
-    Nothing here is hidden from an online scheduler: no actual run time, no actual end, no job that
-    has not been submitted. Speedups and the present rates of running jobs are known.
+    Speedups and present rates are known; actual run times and ends, and later jobs, are hidden.
 
     ## Info
 
-    | key | when | what |
-    |---|---|---|
-    | `window` | always | (window,) int64: rows of `env.unwrapped.episode_workload` of the visible jobs, then -1 |
-    | `neighbours` | always | (neighbours,) int64: rows of the running jobs that are listed, then -1 |
-    | `time` | always | the time [s], of the trace's clock, a float |
-    | `action_mask` | always | (n_actions,) int8: 1 for each possible action |
-    | `reward_terms` | always | raw terms of the last step: `bsld`, the sum over jobs that ended; `wait_s`, over those that started; `energy_j`; `elapsed_s`; 0 after a reset |
-    | `metrics` | at the end | metrics of the schedule, as `hpcgym.simulate` has them; values that are nan are left out |
-    | `episode_name` | at the end | the name of the episode |
+    {Keys}
+    | `neighbours` | always | (neighbours,) int64: rows of the neighbours, then -1 |
 
-    `env.unwrapped` also has `time`, `free` (free parts of nodes), `queued()`, `running()`,
-    `result()` (the schedule so far), `scheduler_rules`, `speedups`, and `snapshot()` and
-    `restore()`. For the same machine and rules call
+    `env.unwrapped` has `time`, `free` (free parts of nodes), `queued()`, `running()`, `result()`,
+    `scheduler_rules`, `speedups`, `snapshot()` and `restore()`. The same without an agent is
     `hpcgym.simulate(env.unwrapped.episode_workload, cluster=env.unwrapped.options.cluster,
     speedups=env.unwrapped.speedups, **env.unwrapped.scheduler_rules)`.
 
     ## Rewards
 
-    A job's wait counts in the step in which it starts, its slowdown in the step in which it ends,
-    and energy as it is drawn. For an episode of n jobs on m processors:
+    A job's wait counts in the step in which it starts, its slowdown in that in which it ends,
+    energy as it is drawn. For an episode of n jobs on m processors:
 
     | `reward` | what a step adds | return |
     |---|---|---|
-    | `"bsld"` | -max((wait + run) / max(compact, 10 s), 1) / n for each job that ends | -`metrics["mean_bsld"]`: minus the mean bounded slowdown |
-    | `"wait"` | -wait / n for each job that starts [h] | -`metrics["mean_wait_s"]` / 3600: minus the mean wait [h] |
-    | `"throughput"` | -(time since the last decision) / B | -`metrics["makespan_s"]` / B: minus the makespan, by what compact jobs would need at least |
-    | `"energy"` | -(energy that the machine has drawn since the last decision) / E | -`metrics["energy_j"]` / E, with E = B x power with all processors busy |
+    | `"bsld"` | -max((wait + run) / max(compact, 10 s), 1) / n for each job that ends | -`metrics["mean_bsld"]` |
+    | `"wait"` | -wait / n for each job that starts [h] | -`metrics["mean_wait_s"]` / 3600 |
+    | `"throughput"` | -(time since the last decision) / B | -`metrics["makespan_s"]` / B |
+    | `"energy"` | -(energy that the machine has drawn since the last decision) / E | -`metrics["energy_j"]` / E, E = B x power with all processors busy |
 
-    run is the time that the job takes; compact is the time that it takes on filled nodes of its
-    own, at most the requested time. B is the sum of processors x compact over m, or the time from
-    the first to the last submission if that is longer. The return is the metric except for the
-    rounding of a sum (a relative error below 1e-9).
+    run is the job's time; compact is its time on filled nodes of its own, at most the requested
+    one. B is the sum of processors x compact over m, or the time from the first to the last
+    submission if that is longer. The return is the metric to a relative error below 1e-9.
 
-    - A mapping of these names to weights, `{"bsld": 0.7, "energy": 0.3}`, is their weighted sum.
-    - A list of names, `["bsld", "energy"]`, makes the reward an array, float64, and adds
-      `env.unwrapped.reward_space`, as MO-Gymnasium has it.
-    - A function is called once a step with a `StepView` (in `hpcgym/envs/single.py`: the jobs that
-      started, their waiting and compact run times, the time, the energy, the queue) and returns the
-      reward.
+    {Forms of rewards}
 
     ## Starting State
 
@@ -225,12 +185,12 @@ for each pair |
 
     ## Arguments
 
-    | `action` | `"pair"` | or `"scores"`; see Action Space |
+    | `action` | `"pair"` | or `"scores"` |
     | `workload` | `"codes:jobs=2000,processes=96,processors=768,arrivals=poisson,interval=420,seed=0"` | a `Workload` whose jobs have codes, or what `hpcgym.load_workload` takes |
     | `speedups` | `"generated:codes=16,mean=1.1,spread=0.1,seed=0"` | a `hpcgym.machine.speedups.Heatmap`, a file of one, or a text as in the default |
     | `cluster` | `"16x2x24"` | a `hpcgym.Cluster` whose nodes are alike, the name of one, or nodes x sockets x cores |
-    | `allocation` | `"half-socket"` | `"half-socket"`; `"part:K"`: one of K parts of each node; `"spread"`, `"compact"`: alone on its nodes |
-    | `partners` | `"best"` | `"fill"`, `"best"` or `"first"`: which nodes a job takes, see `hpcgym.Scheduler`, whose default is `"fill"` |
+    | `allocation` | `"half-socket"` | or `"part:K"`: one of K parts of each node; `"spread"`, `"compact"`: alone on its nodes |
+    | `partners` | `"best"` | `"fill"`, `"best"` or `"first"`: which nodes a job takes, see `hpcgym.Scheduler` |
     | `estimate` | `"requested"` | predicted compact run times: `"requested"`, `"double-requested"` or `"clairvoyant"` |
     | `reward` | `"bsld"` | see Rewards |
     | `window` | `16` | how many waiting jobs are visible |

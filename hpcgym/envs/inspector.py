@@ -61,30 +61,29 @@ class Inspector(SchedulingEnv):
     ## Description
 
     This is the question of SchedInspector (Zhang, Dai and Xie, HPDC 2022). A rule schedules: a
-    `policy`, with its backfilling. Whenever it is about to start a job, the agent is asked. It
-    accepts, and the job starts; or it puts the job off, as it hopes for a better moment.
+    `policy`, with its backfilling. Whenever it is about to start a job, the agent accepts, and the
+    job starts, or puts it off, in the hope of a better moment.
 
-    A job that was put off is passed over in this scheduling pass, as if it did not wait: it is
-    neither the head of the queue nor back-filled, it has no reservation, and others start as the
-    rule says. At the next pass it waits as before. If nothing else happens, there is a pass `delay`
-    seconds after it was put off. A job that was put off `put_offs` times starts without a question
-    when the rule says so. SchedInspector has the same two bounds, 600 s and 72 times. There nobody
-    else starts in that pass, and jobs are proposed that do not fit yet.
+    A job that was put off is passed over in this scheduling pass: it is neither head of the queue
+    nor back-filled, it has no reservation, and others start as the rule says. At the next pass it
+    waits as before; there is one `delay` seconds later if nothing else happens. After `put_offs`
+    times it starts without a question when the rule says so. SchedInspector has the same bounds,
+    600 s and 72 times; but there no other job starts in that pass, and jobs are proposed that do
+    not fit yet.
 
     {Description}
 
     ## Decision points
 
-    Each scheduling pass asks about each job that would start next: first about the jobs that fit
-    in the order of `policy`, up to the first that does not fit, which gets the reservation; then,
-    with `backfill="easy"`, about those that would be back-filled around it, in `backfill_order`.
-    The window shows the job in question first, and then the others that wait, in order of
-    submission. No time passes between the questions of a pass. Reservations are made anew at each
-    pass, and a job that was put off may start before them later.
+    Each scheduling pass asks about each job that would start next: first about the jobs that fit,
+    in the order of `policy`, up to the first that does not and gets the reservation; then, with
+    `backfill="easy"`, about those that would be back-filled around it, in `backfill_order`. No time
+    passes between. The window shows the job in question first, then the others by submission.
+    Reservations are made anew at each pass; a job that was put off may start before them later.
 
-    An agent that always accepts makes the very schedule of `hpcgym.simulate` with the same rules.
-    Of others `hpcgym.validate_schedule` may say that the machine is idle although jobs wait, and
-    that jobs start when no job is submitted or ends: after the delay.
+    An agent that always accepts makes the schedule of `hpcgym.simulate` with the same rules. Of
+    other schedules `hpcgym.validate_schedule` may say that the machine is idle although jobs wait,
+    and that jobs start when no job is submitted or ends.
 
     ## Action Space
 
@@ -107,12 +106,12 @@ no function and nothing that looks at what users have used |
     | `delay` | `600` | seconds after which a pass follows, if none does before |
     | `backfill` | `"easy"` | or `"until-shadow"`, `"none"` |
     | `backfill_order` | `None` | order in which jobs are back-filled: `"fcfs"`, `"sjbf"` or any \
-policy; `None`: as `hpcgym.simulate`, `"fcfs"` under first come, first served, else `"spf"` |
+policy; `None`: `"fcfs"` under first come, first served, else `"spf"` |
 
     ## Reference
 
-    The rule itself, by `hpcgym.simulate`, is the reference. SchedInspector trains on windows of
-    jobs of Lublin's model and of the archive, under SJF, F1 and others.
+    The rule itself, by `hpcgym.simulate`. SchedInspector trains on windows of jobs of Lublin's
+    model and of the archive, under SJF, F1 and others.
 
     ## Version History
 

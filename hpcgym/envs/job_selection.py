@@ -79,9 +79,9 @@ class JobSelection(SchedulingEnv):
     ## Description
 
     This is the setting of the published reinforcement-learning schedulers. Whenever a job could
-    start, the agent names one of the waiting jobs that it sees. If enough processors are free, the
-    job starts, and the agent is asked again. If not, the job is the head of the queue. With
-    `backfill="easy"` it then gets the reservation, and others may start around it. With
+    start, the agent names one of the waiting jobs that it sees. If it fits the free processors, it
+    starts, and the agent is asked again. If not, it is the head of the queue. With
+    `backfill="easy"` it gets the reservation, and others may start around it. With
     `backfill="none"` all others wait behind it.
 
     {Description}
@@ -89,41 +89,39 @@ class JobSelection(SchedulingEnv):
     ## Decision points
 
     - `reservation="revised"`: a scheduling pass asks as long as some waiting job, visible or not,
-      fits the free processors. A selected job that fits starts, and the pass goes on. A selected
-      job that does not fit ends the questions. Under EASY it gets the reservation of this pass, and
-      the other jobs, also those outside the window, are back-filled in `backfill_order`. The next
-      pass asks anew.
-    - `reservation="kept"`: a pass asks as long as jobs wait and none is selected, even if none of
-      them fits. A selected job that does not fit stays selected until it starts. At each pass until
-      then, the others are back-filled around it. The published RL schedulers do this.
+      fits the free processors. A selected job that fits starts, and the pass goes on. One that does
+      not fit ends the pass: under EASY it gets the reservation of this pass, and all other jobs are
+      back-filled in `backfill_order`. The next pass asks anew.
+    - `reservation="kept"`, as in the published RL schedulers: a pass asks as long as jobs wait and
+      none is selected, even if none fits. A selected job that does not fit stays selected until it
+      starts, and each pass back-fills the others around it.
 
-    No time passes between the questions of a pass. Consider an agent that always selects the job
-    that a policy puts first. If reservations are revised and no more jobs wait than the window
-    shows, it makes the same schedule as `hpcgym.simulate` with this policy and the same rules. Not
-    if the policy looks at the state: a simulation reads that once before a pass, and an agent that
-    names jobs one by one sees what has changed in between.
+    No time passes between the questions of a pass. An agent that always selects the first job of a
+    policy makes the schedule of `hpcgym.simulate` with this policy and the same rules if
+    reservations are revised, the window shows all waiting jobs, and the policy does not look at the
+    state (which `hpcgym.simulate` reads once a pass).
 
     ### Quotas and windows
 
     {Quotas and windows}
 
-    All of these need `reservation="revised"`. `preemption` is for QueueOrdering and MixedPolicy.
+    All of these need `reservation="revised"`; `preemption` is not for this environment.
 
     ## Action Space
 
     `Discrete(window)`: a place in the window. `info["action_mask"]`, (window,) int8, is 1 where
-    there is a job; these are the first places. `env.unwrapped.action_masks()` is the same as bool,
-    under the name that sb3-contrib expects. A masked action means the job that was submitted first.
-    A number beyond the space raises `HpcgymError`.
+    there is a job: the first places. `env.unwrapped.action_masks()` is the same as bool, as
+    sb3-contrib expects. A masked action means the oldest job. A number beyond the space raises
+    `HpcgymError`.
 
-    With `quota`, the mask is 0 for jobs that would exceed one now, in the observation too, and a
-    masked action means the first job by submission that would not. If the mask would be 0 for all
-    visible jobs, the first place stands for the first job behind the window that may start.
+    With `quota`, the mask, also in the observation, is 0 for jobs that would exceed one now, and a
+    masked action means the oldest job that would not. If that leaves no visible job, the first
+    place stands for the first job behind the window that may start.
 
-    With `shutdown_action=True` the space is `Discrete(window + 1)`, and the last action begins to
-    switch all idle processors off. It is masked if there are none. No time passes, and the same
-    question is asked again. A job that takes processors which are off starts when they have been
-    switched on. The powers and times are those of `cluster`.
+    With `shutdown_action=True` the space is `Discrete(window + 1)`. The last action begins to
+    switch all idle processors off, with the powers and times of `cluster`; it is masked if no
+    processor is idle. The same question is asked again, at the same time. A job that takes
+    processors that are off starts when they are on.
 
     ## Starting State
 
@@ -137,8 +135,8 @@ class JobSelection(SchedulingEnv):
 
     | `reservation` | `"revised"` | or `"kept"`; see Decision points |
     | `shutdown_action` | `False` | whether one more action switches idle processors off |
-    | `skip_forced` | `True` | whether the environment itself selects a job that is the only \
-choice: no step is asked for it, except the first of an episode |
+    | `skip_forced` | `True` | whether a job that is the only choice is selected without a step, \
+except the first of an episode |
 
     ## Vectorized environment
 

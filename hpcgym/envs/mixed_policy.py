@@ -76,12 +76,12 @@ class MixedPolicy(SchedulingEnv):
 
     ## Description
 
-    These are the mixed policies of Legrand et al. 2018 (see `docs/studies.md`): a job's score is
-    the weighted sum of its features, and the queue is served from the highest score to the lowest,
-    as `hpcgym.simulate(workload, policy=weights)` does. The agent sets new weights at each
-    interval. With `episodes="weeks"` and `interval="episode"`, an episode is a week of the paper
-    and one decision: what a black-box search evaluates. With shorter intervals the weights adapt. A
-    window of 256 jobs is often submitted within a day or two, so choose both lengths together.
+    These are the mixed policies of Legrand et al. 2018 (`docs/studies.md`): a job's score is the
+    weighted sum of its features, and the queue is served from the highest score to the lowest, as
+    `hpcgym.simulate(workload, policy=weights)` does. The agent sets new weights at each interval.
+    With `episodes="weeks"` and `interval="episode"`, an episode is a week of the paper and one
+    decision. A window of 256 jobs is often submitted within a day or two: choose both lengths
+    together.
 
     {Description}
 
@@ -89,18 +89,18 @@ class MixedPolicy(SchedulingEnv):
 
     | `interval` | weights hold for |
     |---|---|
-    | `"pass"` | one scheduling pass; the agent is asked at each at which some waiting job fits |
+    | `"pass"` | one scheduling pass at which some waiting job fits |
     | a whole number n | the next n submissions; those of the same second stay together |
     | `"hour"`, `"day"`, `"week"`, `"6h"` | stretches of this length, from the first submission on |
     | `"episode"` | the whole episode |
 
-    With `backfill="slurm"` an agent of `"pass"` is asked at each event at which jobs wait, also if
-    none of them fits. Its weights hold until the next event.
+    With `backfill="slurm"`, `"pass"` asks at each event at which jobs wait, and its weights hold
+    until the next event.
 
-    If no job waits at the end of a stretch of time, the agent is not asked, and the weights hold
-    for the next stretch too. So the times of decisions tell nothing of what comes. A decision by
-    time is made at that time. A decision by submissions sees the state after the last event before
-    the next of them. New weights apply to all waiting jobs.
+    If no job waits at the end of a stretch, the agent is not asked, and the weights hold for the
+    next one too; so the times of decisions tell nothing of what comes. A decision by submissions
+    sees the state after the last event before the next of them. New weights apply to all waiting
+    jobs.
 
     ### Quotas and windows
 
@@ -110,31 +110,29 @@ class MixedPolicy(SchedulingEnv):
 
     ## Action Space
 
-    `Box(-1, 1, (n_features,), float32)`: a weight for each of `policy_features`. Weights are
-    divided by the sum of their sizes, so that ||w||_1 = 1. If all are 0, the order is that of
-    submission. Ties are in order of submission. Numbers outside [-1, 1] are taken as they are.
-    Another shape, NaN or infinity raises `HpcgymError`.
+    `Box(-1, 1, (n_features,), float32)`: a weight for each of `policy_features`, divided by the sum
+    of their sizes, so that ||w||_1 = 1. If all are 0, the order is that of submission, as in ties.
+    Numbers outside [-1, 1] are taken as they are. Another shape, NaN or infinity raises
+    `HpcgymError`.
 
-    These are the features; the first six are the default (s: seconds from the first submission of
-    the whole log to that of the job, at least 1):
+    The first six features are the default (s: seconds from the first submission of the whole log to
+    that of the job, at least 1):
 
     | name | feature |
     |---|---|
     {policy features}
 
-    A feature may also be **any expression of a policy** that does not look at usage, such as
-    `"log(requested)"`, `"free*log(processors)"` or `"log(1+last_run)"`. So weights over logarithms
-    are log-linear rules. Scores are then worked out anew before each pass, as those of
-    `hpcgym.simulate(workload, policy="w0 * (...) + w1 * (...)")`, whose schedule it is. Expressions
-    do not go with `dependencies`, nor with quotas that let jobs come.
+    A feature may also be an **expression** of a policy that does not look at usage, such as
+    `"log(requested)"` or `"free*log(processors)"`. Scores are then worked out anew before each
+    pass, as by `hpcgym.simulate(workload, policy="w0 * (...) + w1 * (...)")`. Expressions do not go
+    with `dependencies`, nor with quotas of submitted jobs.
 
     Each weight is divided by how much its feature differs between the jobs of the first half of the
-    log's time (`hpcgym.scheduler.policies.features`), so that all features count alike. With
-    `scale="none"` they are as they are: areas are millions of processor seconds, and nothing else
-    counts unless their weight is as small as they are large. For an expression that looks at the
-    state it is divided by 1. The last two features are priorities of users by `fair_share`; see
-    `docs/site-rules.md`. An episode begins without usage, unless it is an extract. Its shares are
-    those of the users who have jobs in it.
+    log's time (`hpcgym.scheduler.policies.features`), or by 1 for an expression that looks at the
+    state, so that all features count alike. With `scale="none"` it is not: areas are millions of
+    processor seconds and outweigh the rest. The last two features are priorities of users by
+    `fair_share` (`docs/site-rules.md#fair-share`), among the users of the episode, which begins without usage
+    unless it is an extract.
 
     ## Starting State
 
@@ -143,16 +141,16 @@ class MixedPolicy(SchedulingEnv):
 
     {Around slices}
 
-    {Extracts} The first decision comes at this beginning, with these jobs visible. Stretches of
+    {Extracts} The first decision comes at this beginning, with these jobs visible, and stretches of
     time count from then on.
 
     ## Arguments
 
-    | `policy_features` | the first six | names of features, or expressions; see Action Space |
+    | `policy_features` | the first six | names of features, or expressions |
     | `interval` | `"hour"` | see Decision points |
     | `scale` | `"spread"` | or `"none"`; see Action Space |
-    | `skip_forced` | `True` | whether no step is asked with `interval="pass"` where one job waits \
-and none can be stopped, except the first of an episode |
+    | `skip_forced` | `True` | whether `interval="pass"` takes no step where one job waits and no \
+job can be stopped, except the first of an episode |
     """
 
     action_kind: ClassVar[str] = "weights"

@@ -3,7 +3,7 @@
 The decorator :func:`page` puts a chapter of ``chapters.md`` where a docstring says its title in
 braces, or has none of its own, and the tables that follow from the code: ``help()`` of a class
 tells all. In ``docs/environments``, which ``scripts/pages.py`` writes, the page of an environment
-has what is its own, and ``shared.md`` the chapters, once.
+has what is its own, ``shared.md`` the chapters, once, and ``power-cap.md`` those of limits.
 """
 
 from __future__ import annotations
@@ -50,10 +50,13 @@ def _names(cls: type) -> dict[str, str]:
 
 def _tables() -> dict[str, str]:
     """Return the tables that follow from the code, by their names in chapters."""
-    usual = [
-        (k, f"`{one}`", WINDOW_FEATURES.get(one, "x / (4 + abs(x)) of this expression"))
+    usual: list[tuple[object, ...]] = [
+        (k, f"`{one}`", WINDOW_FEATURES[one])
         for k, one in enumerate(USUAL_FEATURES)
+        if one in WINDOW_FEATURES
     ]
+    last = [f"`{one}`" for one in USUAL_FEATURES if one not in WINDOW_FEATURES]
+    usual.append((f"{len(usual)} on", ", ".join(last), "expressions x, as x / (4 + abs(x))"))
     known = {one: feature.meaning for one, feature in FEATURES.items()} | USER_FEATURES
     weighed = [(f"`{feature}`", meaning) for feature, meaning in known.items()]
     return {
@@ -88,7 +91,7 @@ def _with_settings(given: list[str]) -> str:
 def _whole(text: str, cls: type, name: str) -> str:
     """Return a docstring with all headings of a page, and chapters where it has none itself."""
     own = _titled(text)
-    limited = getattr(cls, "action_kind", "") == "power"
+    limited = _limited(cls)
     mores = [f" of {name}", *[" of v1"] * id_of(name).endswith("-v1")]
     mores += [*[" under limits"] * limited, ""]
     parts = [re.split("^## ", text, flags=re.MULTILINE)[0].strip()]
@@ -130,7 +133,11 @@ def _rows(text: str) -> dict[str, str]:
 
 
 def _default(value: object) -> str:
-    return f'`"{value}"`' if isinstance(value, str) else f"`{value!r}`"
+    return f"`{_shown(value)}`"
+
+
+def _shown(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
 def _filled(text: str, parts: dict[str, str]) -> str:
@@ -162,27 +169,31 @@ def _row(cells: tuple[object, ...]) -> str:
 
 #: Chapters of the shared page, below the headings; others have the heading's own name.
 _BELOW = {
-    "Decision points": ("Decision points under limits", "Quotas and windows", "Stopped jobs"),
-    "Action Space": ("Actions under limits",),
-    "Observation Space": ("Observation Space under limits",),
+    "Decision points": ("Quotas and windows", "Stopped jobs"),
     "Info": (),
-    "Rewards": ("Rewards under limits",),
     "Starting State": ("Around slices", "Extracts"),
-    "Arguments": ("Arguments under limits",),
 }
-_HEAD = "| field | flat | shape | unit | range | what |\n|---|---|---|---|---|---|"
-#: Chapters that are of one environment.
-_OWN = ("Reference of ", "Policies under limits")
+#: The environment whose page has the chapters of both that have limits.
+_LIMITED = "PowerCap"
 
 
 def markdown(cls: type) -> str:
     """Return the page of an environment in ``docs/environments``: what is its own."""
-    name = own_name(cls)
-    chapters = {
-        title: text if title.startswith(_OWN) else "" for title, text in _chapters().items()
-    }
-    own = _titled(_WRITTEN[cls])
-    own.setdefault("Reference", f"{{Reference of {name}}}")
+    name, limited = own_name(cls), _limited(cls)
+    reference, own = f"Reference of {name}", _titled(_WRITTEN[cls])
+    chapters = dict.fromkeys(_chapters(), "")
+    if reference in chapters:
+        chapters[reference] = _chapters()[reference]
+        own.setdefault("Reference", f"{{{reference}}}")
+    # rows of its own, below the head of a table whose others are on the shared page
+    chapters |= {"Keys": _head("key", "when"), "Fields": _head("field", "flat", "shape")}
+    if name == _LIMITED:
+        for heading in HEADINGS:
+            title = f"{heading} under limits"
+            if heading != "Arguments" and title in chapters:
+                own.setdefault(heading, f"{{{title}}}")
+        chapters |= {title: text for title, text in _chapters().items() if "under limits" in title}
+        chapters["Info under limits"] = ""
     parts = [re.split("^## ", _WRITTEN[cls], flags=re.MULTILINE)[0].strip()]
     for heading in HEADINGS:
         told = _filled(own.get(heading, ""), chapters)
@@ -193,30 +204,41 @@ def markdown(cls: type) -> str:
         if told:
             parts.append(f"## {heading}\n\n{told}")
     text = _filled("\n\n".join(parts), _tables() | _names(cls))
+    others = "[all environments](shared.md)"
+    if limited and name != _LIMITED:
+        others = f"[{_LIMITED}](power-cap.md) and of {others}"
     return (
         f"# {name}\n\n"
         f"<!-- The docstring of {cls.__module__}.{cls.__name__}, written by"
         " scripts/pages.py: change it there. -->\n\n"
         f"![A state of the environment as it draws itself](../pictures/{name}.png)\n\n"
-        "This page has what is of this environment alone. Observations, rewards, episodes and most"
-        f" arguments are those of [all environments](shared.md). `help({cls.__name__})` tells"
-        f" both.\n\n{text}\n"
+        f"What is missing here is as on the page of {others}; `help({cls.__name__})` has all."
+        f"\n\n{text}\n"
     )
 
 
+def _head(*columns: str) -> str:
+    return f"{_row((*columns, 'what'))}\n|{'---|' * (len(columns) + 1)}"
+
+
+def _limited(cls: type) -> bool:
+    return getattr(cls, "action_kind", "") == "power"
+
+
 def _own_arguments(cls: type, rows: str) -> str:
-    """Return a table of the arguments that others lack, or whose default is another one here."""
-    usual, own = arguments_of(_usual()), arguments_of(cls)
-    limited = getattr(cls, "action_kind", "") == "power"
-    known = {**arguments(), **_rows(_chapters()["Arguments under limits"] if limited else "")}
-    others = [
-        _row((f"`{name}`", _default(one.default), known[name]))
-        for name, one in own.items()
-        if name in known and name not in _rows(rows)
-        if name not in usual or one.default != usual[name].default
-    ]
-    head = ["| argument | default | meaning |", "|---|---|---|"]
-    return "\n".join([*head, *filter(None, [rows]), *others]) if rows or others else ""
+    """Return the arguments that the pages before lack, and the defaults that are others here."""
+    before = [one for one in (_usual(), *[_with_limits()] * _limited(cls)) if one is not cls]
+    known = _rows(_chapters()["Arguments under limits"]) if own_name(cls) == _LIMITED else {}
+    lacked, others = [rows] if rows else [], []
+    for name, one in arguments_of(cls).items() if before else ():
+        if name not in _rows(rows) and name in known:
+            lacked.append(_row((f"`{name}`", _default(one.default), known[name])))
+        elif name not in _rows(rows) and not any(_has(it, name, one.default) for it in before):
+            others.append(f"`{name}={_shown(one.default)}`")
+    head = "| argument | default | meaning |\n|---|---|---|\n"
+    told = [head + "\n".join(lacked)] * bool(lacked)
+    told += [f"Other defaults than there: {', '.join(others)}."] * bool(others)
+    return _as_lists("\n\n".join(told))
 
 
 def _usual() -> type:
@@ -226,28 +248,44 @@ def _usual() -> type:
     return QueueOrdering
 
 
+def _with_limits() -> type:
+    """Return the environment whose defaults are on the page of limits."""
+    from hpcgym.envs.power_limits import PowerCapEnv
+
+    return PowerCapEnv
+
+
+def _has(cls: type, name: str, default: object) -> bool:
+    """Return whether an environment has an argument with this default."""
+    own = arguments_of(cls)
+    return name in own and own[name].default == default
+
+
+def _as_lists(tables: str) -> str:
+    """Return tables of arguments as lists: each with its default, and its meaning."""
+    text = re.sub(r"(?m)^\| (argument|setting) .*\n\|---.*\n", "", tables)
+    text = re.sub(r"(?m)^\| `(\w+)` \| `(.*?)` \| (.*) \|$", r"- `\1=\2`: \3", text)
+    return re.sub(r"(?m)^\| (`\w+`) \| (.*?) \| (.*) \|$", r"- \1, by default \2: \3", text)
+
+
 def shared_markdown() -> str:
     """Return the page in ``docs/environments`` of what all environments share."""
     chapters, cls = _chapters(), _usual()
     parts = []
     for heading in HEADINGS:
         titles = [heading, *_BELOW.get(heading, ())]
-        if heading == "Version History":
-            titles.append("Version History of v1")
+        if f"{heading} of v1" in chapters:
+            titles.append(f"{heading} of v1")
         told = []
         for title in titles:
             text = chapters.get(title, "")
-            if title == "Observation Space under limits":  # what is above is not repeated
-                text = text.replace("{Fields}\n", f"{_HEAD}\n").replace("{Columns}\n\n", "")
-            elif title == "Arguments":
+            if title == "Arguments":
                 text = chapters["Values"] + "\n\n{arguments}"
-            elif title == "Arguments under limits":
-                text = f"| argument | default | meaning |\n|---|---|---|\n{text}"
             if text:
-                told += [f"### {title}"] * (title != heading) + [text]
+                told += [f"### {title}"] * (not title.startswith(heading)) + [text]
         if told:
             parts.append("\n\n".join([f"## {heading}", *told]))
-    rows = {"arguments": _with_settings(_arguments(cls, ""))}
+    rows = {"arguments": _as_lists(_with_settings(_arguments(cls, "")))}
     names = {"id": "hpcgym/QueueOrdering-v1", "class": cls.__name__}
     text = _filled("\n\n".join(parts), {**chapters, **rows, **_tables(), **names})
     return (

@@ -215,11 +215,10 @@ class PowerCapEnv(SteeringEnv):
     ## Description
 
     Each day from 8 to 20 h the machine may draw no more than a share of its greatest power (Glesser
-    2016, chapter 4). `limits` can set other limits. The scheduler keeps the caps whatever the agent
-    does, by the rule `power`. With `"dvfs"`, the default, a job starts at the highest frequency
-    that all caps that it may run into allow. The agent decides how fast jobs run, which nodes are
-    off and how much power to use, before and during a cap. With `policy_features` it also decides
-    the order of the queue.
+    2016, chapter 4). `limits` can set other limits. The rule `power` keeps the caps whatever the
+    agent does: by `"dvfs"` a job starts at the highest frequency that all caps allow that it may
+    run into. The agent decides how fast jobs run, which nodes are off and how much power to use,
+    before and during a cap; with `policy_features` also the order of the queue.
 
     Each job has nodes of its own. By default each processor of the workload is a node, with the
     power of a node of the machine `curie`: eight frequencies, switched off and on at once.
@@ -260,10 +259,9 @@ class EnergyBudgetEnv(SteeringEnv):
 
     From the first to the last submission of an episode, the machine may use a share of the energy
     that it would use with all nodes busy (Glesser 2016, chapter 5). `limits` can set other limits.
-    A job starts only if the budget suffices for everything that is certain then. So only idle nodes
-    can exceed a budget. The agent decides when to use the energy. The rule `powercap` never draws
-    more than the mean, and loses what it does not draw at night. An agent that uses too much too
-    early has to wait for the end.
+    A job starts only if the budget suffices for all that is certain then, so only idle nodes can
+    exceed it. The agent decides when to use the energy: what the rule `powercap` does not draw at
+    night is lost, and an agent that uses too much too early has to wait for the end.
 
     Each job has nodes of its own. By default each processor of the workload is a node, with the
     power of a node of the machine `taurus`: one frequency, 7 s to switch off and 152 s to switch

@@ -43,23 +43,21 @@ class QueueOrdering(SchedulingEnv):
 
     ## Description
 
-    The agent decides in which order a scheduling pass serves the queue. Jobs start in this order
-    while they fit. With `backfill="easy"` the first job that does not fit gets the reservation, and
-    the others are back-filled around it in `backfill_order`. With `"depth:K"` the first K jobs that
-    do not fit get reservations; with `"slurm"`, those that Slurm would give them to. With
-    `backfill="none"` all others wait behind the first.
+    The agent orders the queue of each scheduling pass. Jobs start in this order while they fit.
+    With `backfill="easy"` the first job that does not fit gets the reservation, and the others are
+    back-filled around it in `backfill_order`. With `"depth:K"` the first K such jobs get
+    reservations; with `"slurm"`, those that Slurm would give them to. With `backfill="none"` all
+    others wait.
 
     {Description}
 
     ## Decision points
 
-    Each scheduling pass at which some waiting job, visible or not, fits the free processors asks
-    once. The scores hold for this pass only, and so does the reservation. Consider an agent whose
-    scores put the jobs into the order of a policy. If no more jobs wait than the window shows, it
-    makes the same schedule as `hpcgym.simulate` with this policy and the same rules.
-
-    With `backfill="slurm"` each event asks at which jobs wait, also if none of them fits. The
-    scores hold until the next event, so for the backfill passes between, too.
+    Each scheduling pass asks once, if some waiting job, visible or not, fits the free processors.
+    The scores, and the reservation, hold for this pass. With `backfill="slurm"` each event asks at
+    which jobs wait, and the scores hold until the next event. An agent whose scores order the jobs
+    as a policy does makes the schedule of `hpcgym.simulate` with this policy and the same rules, if
+    the window shows all waiting jobs.
 
     ### Quotas and windows
 
@@ -70,10 +68,10 @@ class QueueOrdering(SchedulingEnv):
     ## Action Space
 
     `Box(-1, 1, (window,), float32)`: entry i is the score of visible job i. The highest comes
-    first, with ties in order of submission. Jobs outside the window come after all others, in order
-    of submission. Only the order counts. Entries without a job are not read. Numbers outside [-1,
-    1] are taken as they are. Another shape, NaN or infinity raises `HpcgymError`, also in entries
-    without a job.
+    first; ties are in order of submission, and so are the jobs outside the window, which come last.
+    Only the order counts: numbers outside [-1, 1] are taken as they are, and entries without a job
+    are not read. Another shape, NaN or infinity raises `HpcgymError`, also in entries without a
+    job.
 
     ## Starting State
 
@@ -85,8 +83,8 @@ class QueueOrdering(SchedulingEnv):
 
     ## Arguments
 
-    | `skip_forced` | `True` | whether no step is asked where one job is visible, except the first \
-of an episode |
+    | `skip_forced` | `True` | whether no step is taken where one job is visible, except the \
+first of an episode |
     """
 
     action_kind: ClassVar[str] = "order"

@@ -123,6 +123,15 @@ def test_further_arguments_of_vector_environments(name: str) -> None:
     assert set(rows) == {"num_envs", "copy", "max_episode_steps", "autoreset_mode", "threads"}
 
 
+def assert_numbered(told: str, size: int) -> None:
+    """That a cell such as "0: ...; 1 to 8: ...; 9: ..." has each place once."""
+    found: list[int] = []
+    for numbers in re.findall(r"(?:^|; )(\d+(?: to \d+)?): ", told):
+        first, _, last = numbers.partition(" to ")
+        found += range(int(first), int(last or first) + 1)
+    assert found == [*range(size)]
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_places_of_fields(name: str) -> None:
     """The table's places in the flat form are where the dict's fields are."""
@@ -130,16 +139,16 @@ def test_places_of_fields(name: str) -> None:
     dictionary, flat = SINGLE[name](BUSY, jobs=50), SINGLE[name](BUSY, jobs=50, observation="flat")
     fields, row = dictionary.reset(seed=0)[0], flat.reset(seed=0)[0]
     sizes = {"cluster": QUEUE_AT, "queue": TIME_AT - QUEUE_AT, "time": JOBS_AT - TIME_AT}
-    assert ("power" in fields) == (name in LIMITED) == ("power[0]" in rows)
+    assert ("power" in fields) == (name in LIMITED) == ("power" in rows)
     if name in LIMITED:
         sizes["power"] = POWER_SIZE
     for field, size in sizes.items():
-        assert fields[field].shape == (size,)
-        places = [cells[0] for key, cells in rows.items() if key.startswith(field)]
-        first, last = re.findall(r"\d+", places[0])[0], re.findall(r"\d+", places[-1])[-1]
-        np.testing.assert_array_equal(row[int(first) : int(last) + 1], fields[field])
-        named = [cells[1] for key, cells in rows.items() if key.startswith(field) and cells[1]]
-        assert named == [f"({size},)"]
+        places, shape, told = rows[field]
+        first, last = map(int, places.split(" to "))
+        np.testing.assert_array_equal(row[first : last + 1], fields[field])
+        assert shape == str(fields[field].shape) == f"({size},)"
+        if field != "time":
+            assert_numbered(told, size)
     for field, key in (("jobs", "jobs[i, k]"), ("mask", "mask[i]")):
         numbers = re.findall(r"\d+", rows[key][0])
         part = row[int(numbers[0]) : int(numbers[-1]) + 1]
@@ -153,11 +162,12 @@ def test_places_of_fields_where_jobs_share_nodes() -> None:
     dictionary, flat = CoSchedule(jobs=50), CoSchedule(jobs=50, observation="flat")
     fields, row = dictionary.reset(seed=0)[0], flat.reset(seed=0)[0]
     for field, values in fields.items():
-        named = {key: cells for key, cells in rows.items() if key.startswith(f"{field}[")}
-        first, shape = next((int(c[0].split()[0]), c[1]) for c in named.values() if c[1])
+        places, shape, told = rows[field]
+        first, last = map(int, places.split(" to "))
         assert shape == str(values.shape)
-        assert field == "mask" or len(named) == values.shape[-1]
-        np.testing.assert_array_equal(row[first : first + values.size], values.ravel())
+        if field != "mask":
+            assert_numbered(told, values.shape[-1])
+        np.testing.assert_array_equal(row[first : last + 1], values.ravel())
     assert f"({row.size},)" in " ".join((CoSchedule.__doc__ or "").split()).replace(", ", ",")
 
 
