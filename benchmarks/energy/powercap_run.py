@@ -230,7 +230,7 @@ def frames_of(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
         without a cap, DVFS under the highest one, and the least of all others.
     """
     names = ["energy", "work", "launched"]
-    means = rows.groupby(["interval", "cap", "policy"])[names].mean().unstack("policy")
+    means: Any = rows.groupby(["interval", "cap", "policy"])[names].mean().unstack("policy")
     wide = {name: means[name].bfill(axis=1).ffill(axis=1) for name in names}
     cells = pd.concat([wide[name].add_prefix(f"{name}_") for name in names], axis=1)
     falls = -cells.groupby("interval").diff(-1)

@@ -189,13 +189,13 @@ def statements(by_load: Mapping[float, pd.DataFrame], of: Sequence[str]) -> pd.D
 def findings(values: pd.DataFrame, said: Sequence[Mapping[str, str]]) -> list[tables.Finding]:
     """Return whether sentences hold: in 97.5 % of resampled orders of the jobs, or in 2.5 %."""
     picks = np.random.default_rng(0).integers(0, len(values), (2_000, len(values)))
-    means = pd.DataFrame(values.to_numpy()[picks].mean(axis=1), columns=values.columns)
+    means: Any = pd.DataFrame(values.to_numpy()[picks].mean(axis=1), columns=values.columns)
     found: list[tables.Finding] = []
     for one in said:
         held = float(means.eval(one["so"]).mean())
-        words = [name for name in values if re.search(rf"\b{name}\b", one["so"])]
+        named = [name for name in values if re.search(rf"\b{name}\b", one["so"])]
         so = held >= 0.975 if held >= 0.975 or held <= 0.025 else "undecided"
-        found.append((tables.listed(values[words].mean(), "{:,.4g}"), so))
+        found.append((tables.listed(values[named].mean(), "{:,.4g}"), so))
     return found
 
 
@@ -207,8 +207,8 @@ def of_burst(bursts: Mapping[float, Became]) -> pd.DataFrame:
         words = [", ".join(f"{x:,.4g}" for x in one) for one in means]
         so = all(green < (1 - items.CLOSE) * min(others) for green, *others in means)
         found[f"{saved:.1%} saved"] = [(f"stretch: {words[0]}; wait: {words[1]}", so)]
-    words = "green jobs of a burst have significantly better stretches and waits"
-    said = {"item": "figure 6.8", "sentence": words, "published": "so"}
+    said = {"item": "figure 6.8", "published": "so"}
+    said["sentence"] = "green jobs of a burst have significantly better stretches and waits"
     return tables.statements_table([said], found)
 
 

@@ -40,55 +40,31 @@ _POINTS = 2001  # of a distribution that are drawn
 _OUT_OF_SIGHT = 0.02  # of the errors of each predictor, at either end: long tails of few jobs
 
 
-def draw_against_published(found: Findings) -> Figure:
-    """Each configuration: our mean bounded slowdown against the published one."""
-    table = found.table[found.table["published"].notna()]
-    heading = "Mean bounded slowdown of each configuration"
-    figure = _scatter(table, ("published", "mean_bsld"), ("published", "ours"))
-    values = table[["published", "mean_bsld"]].to_numpy()
-    ends = [values.min(), values.max()]
-    axes = figure.axes[0]
-    axes.plot(ends, ends, color=canvas.DARK_GREY, linewidth=0.8, linestyle="--", zorder=0)
-    canvas.title(axes, heading, found.trace)
-    return figure
-
-
 def draw_two_traces(first: Findings, second: Findings) -> Figure:
-    """Figure 7.2: each configuration on two traces."""
-    other = second.table["mean_bsld"].rename("mean_bsld too")
-    shown = first.of_thesis.join(other, how="inner")
-    heading = "Mean bounded slowdown of each configuration on two traces (figure 7.2)"
-    figure = _scatter(shown, ("mean_bsld", "mean_bsld too"), (first.trace, second.trace))
-    canvas.title(figure.axes[0], heading, "")
-    return figure
-
-
-def _scatter(table: pd.DataFrame, columns: tuple[str, str], of: tuple[str, str]) -> Figure:
-    """Draw a mark for each configuration, by correction, order and whether it learns."""
+    """Figure 7.2: each configuration on two traces, by correction, order and whether it learns."""
+    other = second.table["mean_bsld"].rename("other")
+    table = first.of_thesis.join(other, how="inner")
+    learns = table["estimate"] == "regression"
     figure = canvas.new_figure(6.5, 6)
     axes = figure.add_subplot()
-    x, y = (table[column] for column in columns)
-    learns = table["estimate"] == "regression"
-    crowded = len(table) > 500
     for (correction, colour), (order, marker) in product(_COLOURS.items(), _MARKERS.items()):
-        these = learns & (table["correction"] == correction) & (table["order"] == order)
-        if these.any():
-            style: dict[str, Any] = {
-                "markersize": 2 if crowded else 5,
-                "alpha": 0.3 if crowded else 0.8,
-            }
+        these = table[learns & (table["correction"] == correction) & (table["order"] == order)]
+        if len(these):
+            style: dict[str, Any] = {"color": colour, "markersize": 5, "alpha": 0.8}
             label = f"{correction}, {order.upper()}"
-            axes.plot(x[these], y[these], marker, color=colour, label=label, **style)
-    axes.plot(x[~learns], y[~learns], "s", color=canvas.BLACK, markerfacecolor="none", markersize=5,
-              label="without learning")  # fmt: skip
+            axes.plot(these["mean_bsld"], these["other"], marker, label=label, **style)
+    others = table[~learns]
+    style = {"color": canvas.BLACK, "markerfacecolor": "none", "markersize": 5}
+    axes.plot(others["mean_bsld"], others["other"], "s", label="without learning", **style)
     for one in _NAMED:
-        if str(one) in table.index:
-            place = float(x[str(one)]), float(y[str(one)])
-            words: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": 7}
-            axes.annotate(name_of(one), place, (6, 0), **words)
-    x_label, y_label = (f"mean bounded slowdown, {name}" for name in of)
+        place = table.loc[str(one), ["mean_bsld", "other"]].tolist()
+        words: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": 7}
+        axes.annotate(name_of(one), place, (6, 0), **words)
+    x_label, y_label = (f"mean bounded slowdown, {one.trace}" for one in (first, second))
     finish(axes, x=x_label, y=y_label, log="xy")
     legend_below(figure, *axes.get_legend_handles_labels(), 3)
+    heading = "Mean bounded slowdown of each configuration on two traces (figure 7.2)"
+    canvas.title(axes, heading, "")
     return figure
 
 
@@ -133,14 +109,6 @@ def _distributions(values: Mapping[str, NDArray[Any]]) -> Axes:
 
 #: What reports of this study begin with; of each table its heading, and what is said below it.
 HEAD, TEXTS = read_texts(__file__)
-
-
-#: Name of a picture of one trace -> its heading.
-_PICTURES = {
-    "errors": "prediction errors (figure 7.3)",
-    "predicted": "predicted run times (figure 7.4)",
-    "published": "ours and the published values",
-}
 
 
 def _counts(findings: Sequence[Findings], values: Mapping[str, Published]) -> str:
@@ -230,13 +198,11 @@ def _draw(findings: Sequence[Findings], folder: Folder) -> dict[str, Path]:
         drawn = folder.picture(draw_two_traces(first, second), file)
         pictures[f"{first.trace} and {second.trace} (figure 7.2)"] = drawn
     for found in findings:
-        figure_of = {
-            "errors": draw_errors(found.accuracy, found.trace),
-            "predicted": draw_predicted(found.accuracy, found.trace),
-        }
-        if found.table["published"].notna().any():
-            figure_of["published"] = draw_against_published(found)
-        for name, figure in figure_of.items():
-            drawn = folder.picture(figure, f"{folder_name(found.trace)}/{name}.png")
-            pictures[f"{found.trace}: {_PICTURES[name]}"] = drawn
+        for name, draw, words in (
+            ("errors", draw_errors, "prediction errors (figure 7.3)"),
+            ("predicted", draw_predicted, "predicted run times (figure 7.4)"),
+        ):
+            file = f"{folder_name(found.trace)}/{name}.png"
+            figure = draw(found.accuracy, found.trace)
+            pictures[f"{found.trace}: {words}"] = folder.picture(figure, file)
     return pictures

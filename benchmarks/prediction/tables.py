@@ -14,7 +14,7 @@ import pandas as pd
 from hpcgym.benchmarks.prediction import runs
 from hpcgym.benchmarks.prediction.runs import Configuration, Loss, e_loss
 from hpcgym.benchmarks.studies import items
-from hpcgym.benchmarks.studies.harness import Folder, task_of
+from hpcgym.benchmarks.studies.harness import Folder, load_sources, task_of
 from hpcgym.benchmarks.studies.tables import pearson
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.files.tables import csv_frame
@@ -190,48 +190,38 @@ class Findings:
         return self.table[self.table["of thesis"]]
 
 
-def load_traces(sources: Sequence[str], quick: bool) -> dict[str, tuple[str, Workload]]:
-    """Return name -> source and jobs of each trace.
-
-    A log of one of the thesis's names on a machine of another size is another log, and is called
-    so: the archive's MetaCentrum has 8,412 processors, the thesis's 3,356.
+def load_traces(sources: Sequence[str], quick: bool) -> dict[str, Workload]:
+    """Return source -> jobs of each trace.
 
     Raises
     ------
     HpcgymError : a trace that cannot be read or has no requested times, or two of the same name.
     """
-    found: dict[str, tuple[str, Workload]] = {}
-    for source in sources:
-        try:
-            workload = runs.load_trace(source, QUICK_JOBS if quick else None)
-        except WorkloadError as error:
-            raise _explained(source, error) from None
-        processors = workload.processors
-        if TABLE_7_4.get(workload.name, (processors,))[0] != processors:
-            name = f"{workload.name} of {processors:,} processors"
-            workload = workload.take(slice(None), name=name)
-        if workload.name in found:
-            raise HpcgymError(f"two workloads are called {workload.name}: {source} is one of them")
-        found[workload.name] = source, workload
-    return found
+    return load_sources(sources, lambda source: _load(source, QUICK_JOBS if quick else None))
 
 
-def _explained(source: str, error: WorkloadError) -> HpcgymError:
-    """Return the error, or what can be done if the trace lacks requested times."""
+def _load(source: str, jobs: int | None) -> Workload:
+    """Return a trace; one of the thesis's names on a machine of another size is called so.
+
+    The archive's MetaCentrum has 8,412 processors, the thesis's 3,356.
+    """
     try:
-        jobs = load_workload(source, clean="none")
+        workload = runs.load_trace(source, jobs)
     except WorkloadError:
-        return error
-    if (jobs.requested_time > 0).any():
-        return error
-    return HpcgymError(
-        f"{source} has no requested times, which predictions are compared with: name another trace,"
-        " or the generator, lublin:jobs=10000, which has them"
-    )
+        if (load_workload(source, clean="none").requested_time > 0).any():
+            raise
+        raise HpcgymError(
+            f"{source} has no requested times, which predictions are compared with: name another"
+            " trace, or the generator, lublin:jobs=10000, which has them"
+        ) from None
+    if TABLE_7_4.get(workload.name, (workload.processors,))[0] != workload.processors:
+        name = f"{workload.name} of {workload.processors:,} processors"
+        workload = workload.take(slice(None), name=name)
+    return workload
 
 
 def run_campaign(
-    traces: Mapping[str, tuple[str, Workload]],
+    traces: Mapping[str, Workload],
     configurations: Sequence[Configuration],
     folder: Folder,
     published: Mapping[str, Published],
@@ -242,20 +232,21 @@ def run_campaign(
 
     Parameters
     ----------
-    traces : name -> source and jobs.
+    traces : source -> jobs.
     folder : where the study is run.
     published : results of a trace by its name.
     """
     jobs = QUICK_JOBS if quick else None
     settings = {"eta": runs.ETA, "l2": runs.L2, "first_jobs": jobs}
     words = [one.words() for one in configurations]
-    alike = [task_of(source, workload, **settings) for source, workload in traces.values()]
+    alike = [task_of(source, workload, **settings) for source, workload in traces.items()]
     tasks = [{**task, "rules": rules} for task in alike for rules in words]
     outcomes = iter(folder.run(runs.simulate_one, tasks, "simulations"))
     index = pd.Index([str(one) for one in configurations], name="configuration")
     thesis = {str(one) for one in runs.thesis()}
     found = []
-    for name, (source, workload) in traces.items():
+    for source, workload in traces.items():
+        name = workload.name
         table = pd.DataFrame([rules | next(outcomes) for rules in words], index=index)
         table["of thesis"] = index.isin(thesis)
         table["published"] = published[name].values if name in published else _NONE
@@ -543,7 +534,7 @@ CURIE = "CEA-Curie"
 
 
 def _values(table: str, names: Mapping[str, str], number: int, step: float = 0.1) -> items.Judge:
-    """Judge values beside printed ones, an order by the values of one trace alone.
+    """Judge values beside printed ones.
 
     Parameters
     ----------
@@ -557,7 +548,7 @@ def _values(table: str, names: Mapping[str, str], number: int, step: float = 0.1
         rows = stored.table(table)
         parts = [items.columns_of(rows, *of, "trace") for of in names.items()]
         ours, printed, trace = (np.concatenate(of) for of in zip(*parts, strict=True))
-        found = items.of_values(ours, printed, step, "values", of=trace)
+        found = items.of_values(ours, printed, step, "values")
         return _traces(found, len({*trace}), number)
 
     return judge

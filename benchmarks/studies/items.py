@@ -165,9 +165,7 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 # --- Verdicts -------------------------------------------------------------------------------------
 
 
-def of_values(
-    ours: ArrayLike, printed: ArrayLike, step: float, what: str, of: Any = None
-) -> Verdict:
+def of_values(ours: ArrayLike, printed: ArrayLike, step: float, what: str) -> Verdict:
     """Return the verdict of values beside those that are printed.
 
     Parameters
@@ -175,7 +173,6 @@ def of_values(
     ours, printed : (n,) in the same order.
     step : the unit of the last printed digit, such as 0.1; 0: all digits are known.
     what : the values are called.
-    of : (n,) what each value is of; an order is then of values of the same. None: of all.
     """
     mine, theirs = np.asarray(ours, np.float64), np.asarray(printed, np.float64)
     if not len(mine) or not np.isfinite(mine).all():
@@ -191,11 +188,7 @@ def of_values(
     words += f", {int(near.sum())} within 10 %, the farthest by {100 * relative.max():.3g} %"
     if near.all():
         return Verdict("close", words)
-    pairs = [
-        (a, b)
-        for a, b in combinations(range(len(mine)), 2)
-        if theirs[a] != theirs[b] and (of is None or of[a] == of[b])
-    ]
+    pairs = [(a, b) for a, b in combinations(range(len(mine)), 2) if theirs[a] != theirs[b]]
     same = sum(bool((mine[a] < mine[b]) == (theirs[a] < theirs[b])) for a, b in pairs)
     return of_count(same, len(pairs), "pairs in the published order", words)
 

@@ -126,7 +126,7 @@ def checked(said: Sequence[Mapping[str, str]], frames: Mapping[str, pd.DataFrame
     """
     found: list[Finding] = []
     for one in said:
-        rows = frames[one["of"]]
+        rows: Any = frames[one["of"]]
         rows = rows.query(one["where"]) if one["where"] and len(rows) else rows
         if not len(rows):
             found.append(NOT_SIMULATED)
@@ -134,12 +134,13 @@ def checked(said: Sequence[Mapping[str, str]], frames: Mapping[str, pd.DataFrame
         so = rows.eval(one["so"]).astype(bool)
         words = [f"in {so.sum()} of {len(so)}"] if len(so) > 1 else []
         names = [name for name in rows if re.search(rf"\b{name}\b", one["so"])]
-        words += [listed(rows[names].astype(float).mean(), "{:,.4g}")]
+        means = rows[names].astype(float).mean().rename(lambda name: name.replace("_", " "))
+        words += [listed(means, "{:,.4g}")]
         found.append((": ".join(words), bool(so.mean() >= float(one["share"] or 1))))
     return found
 
 
-def listed(values: Mapping[str, float], form: str) -> str:
+def listed(values: Any, form: str) -> str:
     """Return values by their names in one line; ``form`` is of a value, such as "{:.2f}"."""
     return ", ".join(f"{name} {form.format(value)}" for name, value in values.items())
 

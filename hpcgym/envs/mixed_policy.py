@@ -131,8 +131,8 @@ class MixedPolicy(SchedulingEnv):
     log's time (`hpcgym.scheduler.policies.features`), or by 1 for an expression that looks at the
     state, so that all features count alike. With `scale="none"` it is not: areas are millions of
     processor seconds and outweigh the rest. The last two features are priorities of users by
-    `fair_share` (`docs/site-rules.md#fair-share`), among the users of the episode, which begins without usage
-    unless it is an extract.
+    `fair_share` (`docs/site-rules.md#fair-share`), among the users of the episode, which begins
+    without usage unless it is an extract.
 
     ## Starting State
 
