@@ -18,7 +18,7 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError, is_number, unknown
 from hpcgym.explanation import explain
-from hpcgym.explore.page import explorer_page, of_schedule, pack, statistics
+from hpcgym.explore.page import explorer_page, of_schedule, pack, statistics, why_not_live
 from hpcgym.files import json_of
 from hpcgym.files.writing import json_text
 from hpcgym.schedule.result import Result
@@ -26,7 +26,6 @@ from hpcgym.scheduler.backfilling import BACKFILL, Hold
 from hpcgym.scheduler.estimates import ESTIMATES
 from hpcgym.scheduler.files import scheduler_text
 from hpcgym.scheduler.policies import POLICIES, WEIGHTED_FEATURES
-from hpcgym.scheduler.restrictions import bound_submissions
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 
@@ -212,17 +211,7 @@ class Session:
 def _check_changeable(results: Mapping[str, Result]) -> None:
     """Raise an HpcgymError of a schedule that other rules cannot be tried on."""
     for name, result in results.items():
-        why = {
-            "a dispatcher says what starts": result.dispatcher is not None,
-            "a function orders the queue": callable(result.scheduler.policy),
-            "it keeps limits": result.limits is not None,
-            "jobs share nodes": result.coschedule is not None,
-            "jobs stop others": result.scheduler.preemption is not None,
-            "nodes fail": result.lost is not None,
-            "jobs follow others": result.scheduler.dependencies != "none",
-            "quotas say when jobs are submitted": bound_submissions(result.scheduler.quota),
-        }
-        for reason in (text for text, true in why.items() if true):
+        if reason := why_not_live(result):
             raise HpcgymError(f"{name} cannot be explored live, since {reason}: --output writes it")
 
 

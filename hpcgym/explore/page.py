@@ -37,6 +37,7 @@ from hpcgym.report.tables import (
 from hpcgym.schedule.metrics import watts_given
 from hpcgym.schedule.provenance import provenance_of
 from hpcgym.schedule.result import Result
+from hpcgym.scheduler.restrictions import bound_submissions
 from hpcgym.workload.io.swf_header import called, names_of
 
 if TYPE_CHECKING:
@@ -338,6 +339,7 @@ def explorer_page(
     every = shown if reported is None else reported
     record = provenance_of(every)
     told = {"limits": limits_of(every), "command": _jobs_in_words(record), **more}
+    told["fixed"] = any(map(why_not_live, shown.values()))
     parts = {
         "DATA": as_text(_packed(shown, every, told)),
         "ORIGIN": "" if reported is not None else origin_section(record),
@@ -347,6 +349,21 @@ def explorer_page(
     body = re.sub("@([A-Z]+)@", lambda mark: parts[mark[1]], source("explorer.html"))
     title = next(iter(every.values())).workload.name
     return document(title, body, record=record, scripts=SCRIPTS, styles=("style", "explorer"))
+
+
+def why_not_live(result: Result) -> str:
+    """Return why the live app cannot try other rules on a schedule; "": it can."""
+    why = {
+        "a dispatcher says what starts": result.dispatcher is not None,
+        "a function orders the queue": callable(result.scheduler.policy),
+        "it keeps limits": result.limits is not None,
+        "jobs share nodes": result.coschedule is not None,
+        "jobs stop others": result.scheduler.preemption is not None,
+        "nodes fail": result.lost is not None,
+        "jobs follow others": result.scheduler.dependencies != "none",
+        "quotas say when jobs are submitted": bound_submissions(result.scheduler.quota),
+    }
+    return next((reason for reason, true in why.items() if true), "")
 
 
 def _jobs_in_words(record: Mapping[str, Any]) -> str:

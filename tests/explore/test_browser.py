@@ -255,8 +255,8 @@ def test_a_page_says_why_a_job_waited_and_what_the_live_app_adds(
     assert "8 processors were not free at once until it started." in text
     assert "Who had most of the machine in its wait: 1 50% 3 17%" in text
     assert "1 other later job started before it" in text
-    assert "The live app, hpcgym explore …, simulates again" in text
-    assert "hpcgym explain … --job 2" in text
+    assert "hpcgym explain … --job 2 simulates again without each of these jobs" in text
+    assert "The live app, hpcgym explore …, does so, too." in text
     tab.fill("#find", "4")
     tab.press("#find", "Enter")
     text = " ".join(tab.inner_text("#detail").split())

@@ -122,12 +122,13 @@ def test_what_slowdowns_divide_by_and_metrics_are_of_is_told_where_it_differs() 
     shared = simulate(jobs, "easy-co", cluster="10x2x8", speedups="generated")
     head, columns = told(page(shared))
     assert np.array_equal(columns["full0"], shared.full_speed_run_time)
-    assert head["what"] == "job"
+    assert (head["what"], head["fixed"]) == ("job", True)  # the live app shares no nodes
     assert "counted0" not in columns
     whole = load_workload(SOURCE)
     log = whole.with_columns(wait_time=simulate(whole).wait)
     part = simulate(log.extract(int(whole.submit_time[150])))
-    _, columns = told(page(part))
+    head, columns = told(page(part))
+    assert head["fixed"] is False
     assert np.array_equal(columns["counted0"], part.counted)
     assert "full0" not in columns
 

@@ -87,12 +87,12 @@ function whyFrom(jobs, run, j) {
   return { job: j, delayed: inWay, title: `In its way: ${plural(inWay.length, "job")}`, told };
 }
 
-/** What the live app adds to that, and the command that opens it. */
+/** What the live app adds to that, and the commands that tell it. */
 function liveAdds(j) {
-  const { command } = S.head, code = (text) => element("code", {}, text);
+  const { command, fixed } = S.head, code = (text) => element("code", {}, text);
+  const live = ["The live app, ", code(`hpcgym explore ${command}`), ", does so, too."];
   return element(
-    "p", { className: "soft" }, "The live app, ", code(`hpcgym explore ${command}`),
-    ", simulates again without each of these jobs, so that all others move too. So does ",
-    code(`hpcgym explain ${command} --job ${S.jobs.number[j]}`), ".",
+    "p", { className: "soft" }, code(`hpcgym explain ${command} --job ${S.jobs.number[j]}`),
+    " simulates again without each of these jobs, so that all others move too. ", ...(fixed ? [] : live),
   );
 }
