@@ -166,20 +166,12 @@ def measures_by_class(result: Result, jobs: NDArray[np.bool_]) -> dict[str, floa
     Returns
     -------
     What :func:`hpcgym.schedule.measures.measures` tells; the utilisation of the whole schedule; and
-    mean bounded slowdown and mean wait for each class of run times and of widths, nan without such
-    jobs.
+    the mean wait for each class of run times and of widths, nan without such jobs.
     """
     found = measures(result, jobs) | {"utilization": float(result.metrics["utilization"])}
     share = result.workload.requested_processors / result.cluster.processors
-    wait = result.wait / HOUR_S
     for values, classes in ((result.run_time / HOUR_S, RUN_TIMES_H), (share, WIDTHS)):
         for name, (low, high) in classes.items():
-            those = jobs & (values > low) & (values <= high)
-            found[f"mean_bsld, {name}"] = _mean(result.bsld[those])
-            found[f"mean_wait_h, {name}"] = _mean(wait[those])
+            waits = result.wait[jobs & (values > low) & (values <= high)] / HOUR_S
+            found[f"mean_wait_h, {name}"] = float(waits.mean()) if len(waits) else np.nan
     return found
-
-
-def _mean(values: NDArray[np.float64]) -> float:
-    """Return a mean, nan of nothing."""
-    return float(values.mean()) if values.size else float("nan")

@@ -62,21 +62,17 @@ def by_period(
 
 def grids(study: Study, found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return how many vectors were tried, and what that took, over processes and earlier runs."""
-    rows = []
-    for period, optimum in found.items():
-        points = study.covers()[period][1]
-        vectors = len(grid(points).weights)
-        rows.append(
-            {
-                "of": f"{period}s",
-                "values of a weight": points,
-                "different vectors": vectors,
-                "number": len(optimum),
-                "schedules": vectors * len(optimum),
-                "seconds of computing": float(optimum["seconds"].sum()),
-            }
-        )
-    return pd.DataFrame(rows)
+    points = {period: values for period, (_, values) in study.covers().items()}
+    return pd.DataFrame(
+        {
+            "of": f"{period}s",
+            "number": len(optimum),
+            "values of a weight": points[period],
+            "different vectors": len(grid(points[period]).weights),
+            "seconds of computing": float(optimum["seconds"].sum()),
+        }
+        for period, optimum in found.items()
+    )
 
 
 def half_of_months(study: Study) -> Halves:

@@ -90,7 +90,7 @@ def test_measures_by_hand() -> None:
     assert found["mean_wait_h, below 1 h"] == pytest.approx(1.75)
     assert found["mean_wait_h, 1 to 6 h"] == 0
     assert math.isnan(found["mean_wait_h, above 6 h"])
-    assert found["mean_bsld, above 1/4"] == found["mean_bsld"]
+    assert found["mean_wait_h, above 1/4"] == found["mean_wait_h"]
     assert measures_by_class(result, np.array([False, True, False]))["mean_bsld"] == 5
 
 

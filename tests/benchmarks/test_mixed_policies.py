@@ -292,12 +292,10 @@ def test_searches_are_counted_by_how_near_they_come_to_the_optimum() -> None:
 
 
 def test_the_searches_of_the_paper_are_the_plain_ones(study: Study) -> None:
-    """One start over the weights as they are; those of the library find less or as much."""
-    sums = {name: studied.searched(study, name).sum() for name in studied.SEARCHES}
+    """One start over the weights as they are."""
     part = next(iter(study.weeks.values()))
     plain = Xnes("xnes3", budget=120, seed=0, scheduler=study.rules(), tau=60, **studied.PLAIN)
     assert studied.searched(study, "xnes3")[0] == plain.fit([part]).best_
-    assert sums["xnes3, scaled"] < sums["xnes3"]
 
 
 def test_the_picture_of_the_space_shows_the_nearest_vectors() -> None:
