@@ -116,7 +116,7 @@ def contents_of(path: str | Path) -> dict[str, Any]:
     ------
     HpcgymError : as of :func:`load`.
     """
-    with shaped(path, _KIND):  # what cannot be the name of a file is none
+    with shaped(path, _KIND):  # what cannot be the name of a file is no file
         network = zipfile.is_zipfile(path)
     contents = import_agent("network_files").read(path) if network else _json_of(path)
     name = contents.get("agent")

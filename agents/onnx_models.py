@@ -94,7 +94,7 @@ class OnnxModel:
         if found.size == 1:
             return int(found.item())
         if found.size != self._space.n or np.isnan(found).any():
-            what = f"{found.size} numbers, or some that are none"
+            what = f"{found.size} numbers, or some that are not finite"
             raise HpcgymError(f"{self.name} gives {what}; there are {self._space.n} actions")
         return int(np.argmax(np.where(info["action_mask"] > 0, found.ravel(), -np.inf)))
 

@@ -123,7 +123,7 @@ def maker(workload: Any, env_id: str, options: Mapping[str, Any], train_share: f
         known = len(whole) if train_share == 1 else whole.row_at(train_share)
         logs[whole.name] = whole.take(slice(0, known), name=whole.name)
     if not logs:
-        raise HpcgymError("workload: there is none to learn from")
+        raise HpcgymError("workload: no log is given to learn from")
     return Make(logs, env_id, options)
 
 

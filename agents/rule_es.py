@@ -79,7 +79,7 @@ _RULES = {
     "order": "policy", "select": "policy", "weights": "policy", "backfill": "backfill_order",
 }  # fmt: skip
 
-#: The share of the gate that may be used at no price: the rest is for logs that nobody has seen.
+#: The share of the gate that may be used at no price: the rest is for unseen logs.
 _MARGIN = 0.9
 #: What it costs to exceed that e times, in units of the gain.
 _PRICE = 2.0

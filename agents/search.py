@@ -396,7 +396,7 @@ class Checkpoint:
             self.path.unlink(missing_ok=True)
 
     def take(self, number: int) -> NDArray[np.float64] | None:
-        """Return the next values of an earlier run, (number, n_searches); None: there are none."""
+        """Return the next values of an earlier run, (number, n_searches); None: no more values."""
         if not self._again:
             return None
         values: NDArray[np.float64] = self._again.pop(0)

@@ -24,7 +24,7 @@ _NODES, _ALONE = 0, 4  # of "jobs"
 
 
 def speedups(shown: NDArray[Any]) -> Floats:
-    """Return speedups s that an observation shows as s / (s + 1); 0 where there is none."""
+    """Return speedups s that an observation shows as s / (s + 1); 0 without any."""
     values = np.asarray(shown, np.float64)
     return values / (1.0 - values)
 

@@ -74,7 +74,7 @@ class Expert:
     """
 
     def __init__(self, dispatcher: Dispatcher, name: str | None = None) -> None:
-        Scheduler(dispatcher=dispatcher)  # which says what is none
+        Scheduler(dispatcher=dispatcher)  # which says what is invalid
         told = getattr(dispatcher, "name", None) or getattr(dispatcher, "__name__", None)
         self.dispatcher = dispatcher
         self.name = name or str(told or type(dispatcher).__name__)
@@ -282,7 +282,7 @@ class Baseline:
             raise HpcgymError(f"no baseline knows actions of the kind {env.action_kind!r}")
 
     def _as_expression(self, learned: bool) -> Expression | None:
-        """Return this policy as an expression that the engine works out; None: it is none.
+        """Return this policy as an expression that the engine works out; None: it is no expression.
 
         ``learned``: also of a weighted sum that waiting does not change, which looks at other times
         than the requested ones.

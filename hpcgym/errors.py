@@ -147,7 +147,7 @@ def one_line(message: object) -> str:
 
 
 def _shown(character: str) -> str:
-    """Return a character, or its number if it is none that can be seen."""
+    """Return a character, or its number if it cannot be seen."""
     if character.isprintable():
         return character
     return character.encode("unicode_escape").decode()
@@ -157,7 +157,7 @@ _MOST_SHOWN = 16  # names in a message
 
 
 def unknown(kind: str, name: object, known: Iterable[str], also: str = "") -> str:
-    """Return the message that a name is none of the known ones, with those nearest to it.
+    """Return the message that a name is not one of the known ones, with those nearest to it.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ MOST_SECONDS = 2**31
 
 
 def watts(name: str, power: Any) -> float:
-    """Return a power as a float, or say that it is none."""
+    """Return a power as a float, or say that it is not one."""
     number = real(power)
     if not (math.isfinite(number) and number >= 0):
         raise HpcgymError(f"{name} must be a power of at least 0 W, not {power!r}")
@@ -267,7 +267,7 @@ def whole_column(name: str, values: Any) -> NDArray[np.int64]:
 
 
 def real(number: Any) -> float:
-    """Return a number as a float; not-a-number of what is none."""
+    """Return a number as a float; NaN of what is not one."""
     try:
         return float(number)
     except (TypeError, ValueError, OverflowError):

@@ -151,7 +151,7 @@ _OTHER_WORDS = {
 
 
 def near_name(name: str, known: Iterable[str], cutoff: float = 0.8) -> str | None:
-    """Return which of the known names is meant by one that is none of them.
+    """Return which of the known names is meant by one that is not among them.
 
     It is that name in another case, in the plural, by another word, a part of it (``user`` of
     ``user_id``), or nearly its letters.
@@ -250,7 +250,7 @@ def megabytes(text: str) -> int | None:
 
 
 def amount_in(text: str, units: Mapping[str, int | Fraction]) -> Fraction | None:
-    """Return a number times what the unit behind it stands for; None if the text is none such.
+    """Return a number times what the unit behind it stands for; None if the text is not one.
 
     >>> amount_in("1.5 GB", MEGABYTES), amount_in("2t", SLURM_MEGABYTES), amount_in("2", MEGABYTES)
     (Fraction(1500, 1), Fraction(2097152, 1), None)
@@ -271,7 +271,7 @@ def alike(names: Iterable[str]) -> tuple[str, str] | None:
 
 
 def seconds_of(text: str) -> float | None:
-    """Return the seconds of a time as people and logs write it; None if it is none.
+    """Return the seconds of a time as people and logs write it; None if it is not one.
 
     Seconds alone, a number and a unit or several of them (s, m or min, h, d, w), or a clock of
     hours, minutes and seconds, perhaps with days before.
@@ -415,7 +415,7 @@ def seconds_in(text: str) -> float:
 
     Raises
     ------
-    ValueError : it is none of them, as :func:`hpcgym.naming.seconds_of` has them.
+    ValueError : it is not one of them, as :func:`hpcgym.naming.seconds_of` has them.
     """
     seconds = seconds_of(text)
     if seconds is None:

@@ -15,7 +15,7 @@ Progress = Callable[[str, int], AbstractContextManager[Callable[..., None]]]
 
 
 def watched() -> bool:
-    """Return whether the error stream is a terminal. Notebooks want colour, and are none."""
+    """Return whether the error stream is a terminal. Notebooks want colour, but are not."""
     return sys.stderr.isatty()
 
 

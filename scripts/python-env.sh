@@ -30,7 +30,7 @@ find_python() {
         die "$unable cannot make virtual environments: its venv module is missing." \
             "On Debian and Ubuntu: apt install python3-venv"
     fi
-    die "hpcgym needs Python 3.11 or newer, and there is none on the PATH." \
+    die "hpcgym needs Python 3.11 or newer, which is not on the PATH." \
         "On Debian and Ubuntu: apt install python3 python3-venv; elsewhere: see python.org."
 }
 

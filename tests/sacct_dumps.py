@@ -113,7 +113,7 @@ def dump(seed: int, records: int = 20_000) -> Dump:
 
 
 def record(made: Dump, random: Random, number: int, at: int, style: str) -> list[dict[str, str]]:
-    """The lines of one job, or of what is none."""
+    """The lines of one job, or of what is not one."""
     kind = random.choices(
         ["job", "task", "parts", "requeued", "cancelled", "pending", "running", "array"],
         [70, 10, 2, 3, 6, 3, 2, 2],

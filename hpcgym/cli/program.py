@@ -58,7 +58,7 @@ class _Commands(Program):
         return [*_MODULES]
 
     def get_command(self, ctx: Any, name: str) -> Any:
-        """Return a command by its name; None if there is none."""
+        """Return a command by its name; None if the command is unknown."""
         if name not in _MODULES:
             return None
         if name not in self.commands:

@@ -329,7 +329,7 @@ class Cp(Study):
         return run or list(MACHINES)  # of none it is said what is wrong with the names
 
     def rules(self) -> dict[str, Any]:
-        """Return how long the runs are, on how many seeds, and of whom."""
+        """Return how long the runs are,on how many seeds, and of what."""
         dispatchers = tuple(dict.fromkeys(self.dispatcher or ()))
         return {"days": self.days, "seeds": self.seeds, "dispatchers": dispatchers}
 

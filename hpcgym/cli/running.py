@@ -46,7 +46,7 @@ class Program(TyperGroup):
         except HpcgymError as error:
             _fail(str(error))
         except typer.BadParameter as error:
-            error.message = error.message.removeprefix("Value error, ")  # of whom typer asks
+            error.message = error.message.removeprefix("Value error, ")  # typer asks for it
             raise
         except OSError as error:
             _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))

@@ -37,7 +37,7 @@ def read_following(
 
     Raises
     ------
-    HpcgymError : rules under which nobody is asked who starts, nodes, or a split window.
+    HpcgymError : rules under which the agent is never asked, nodes, or a split window.
     """
     options = read_options(workload, policy=policy, **more)
     check_scheduler(options.scheduler, "environments by rule")

@@ -393,7 +393,7 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
     def _truncate(self, most: int) -> NDArray[np.bool_]:
         """Return which episodes have had so many steps, and end them."""
         states = self.simulations.batch.episode_state
-        # the step that begins an episode is none of it
+        # the step that begins an episode does not count
         self._steps = np.where(states["resets"] == 1, 0, self._steps + 1)
         truncated: NDArray[np.bool_] = self._steps >= most
         states["ended"][truncated] = 1

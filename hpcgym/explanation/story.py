@@ -176,7 +176,7 @@ def spells_of(result: Result, job: int, passes: Sequence[watching.Pass]) -> list
     if not passes:
         return []
     submit, start = int(result.workload.submit_time[job]), int(result.start[job])
-    # passes at single events: there is none for a job that does not fit as it comes
+    # passes at single events: a job that does not fit as it comes has no pass
     seconds = {("processors", passes[0].ahead > 0): min(passes[0].at.time, start) - submit}
     needs, names = needs_of_nodes(result), list(REASONS)
     row = np.array([job])

@@ -47,7 +47,7 @@ def over_after(seconds: float) -> Callable[[], bool]:
 
 # --- What a scheduler knew of jobs at each pass of their wait -------------------------------------
 #
-# The simulation itself keeps nothing of this, so that it costs nothing where nobody asks. It is
+# The simulation itself keeps nothing of this, so that it costs nothing if unused. It is
 # run again, one pass at a time from where it matters.
 
 Rows = NDArray[np.int64]  # rows of jobs, (k,)

@@ -318,7 +318,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, answer)
 
     def _question(self) -> dict[str, Any]:
-        """Return the object of JSON that is sent; raise an HpcgymError if it is none."""
+        """Return the object of JSON that is sent; raise an HpcgymError if it is not one."""
         length = self.headers.get("Content-Length", "")
         # of over 4,300 digits Python makes no number
         plain = length.isascii() and length.isdigit() and len(length) <= len(str(_MOST_BYTES))

@@ -194,7 +194,7 @@ def of_schedule(result: Result, name: str, place: int, first: Result, lanes: int
 def _power(result: Result) -> dict[str, Any]:
     """Return the power over time, of a machine whose watts somebody gave, else nothing.
 
-    When processors of a pool are switched off is not known, so there is none of these either.
+    When processors of a pool are switched off is not known, so these are missing too.
     """
     if not watts_given(result.cluster, result.workload) or result.idle_seconds is not None:
         return {}

@@ -214,7 +214,7 @@ def decoded(content: bytes, where: str, kind: str, error: type[HpcgymError] = Hp
 
 
 def utf_16(content: bytes) -> str:
-    """Return what to do with a text in UTF-16, as Windows writes it; nothing if it is none."""
+    """Return what to do with a text in UTF-16, as Windows writes it; nothing if it is not one."""
     if not content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return ""
     return ", or a text in UTF-16, of which iconv -f UTF-16 -t UTF-8 makes one in UTF-8"

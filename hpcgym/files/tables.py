@@ -183,7 +183,7 @@ def arrays_of(path: str | Path, names: Sequence[str] | None = None) -> dict[str,
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in (file.files if names is None else names)}
         if not all(isinstance(array, np.ndarray) for array in arrays.values()):
-            raise ValueError("one of them is none")  # numpy gives the bytes then
+            raise ValueError("one of them is invalid")  # numpy gives the bytes then
         return arrays
     except Exception as problem:  # numpy raises many kinds for files that it did not write
         raise HpcgymError(f"{path} holds no such arrays: {_words(problem)}") from None

@@ -203,7 +203,7 @@ def same_file(one: Path, other: Path) -> bool:
 
 
 def _begun(target: Path) -> Path:
-    """Return a new empty file beside one, with its permissions; those of new files if it is none.
+    """Return a new empty file beside one, with its permissions; those of new files without it.
 
     Raises
     ------

@@ -254,7 +254,7 @@ def _of_slurm(path: Path, rules_too: bool) -> Cluster:
 
 
 def _equal_nodes(text: str) -> Cluster:
-    """Return the machine of ``NODESxSOCKETSxCORES``, or say that it is none."""
+    """Return the machine of ``NODESxSOCKETSxCORES``, or say that it is not one."""
     numbers = [int(part) for part in text.split("x") if part.isdigit()]
     if len(numbers) != text.count("x") + 1 or len(numbers) != 3 or not all(numbers):
         raise HpcgymError(
@@ -346,7 +346,7 @@ def _power_lines(power: NodePower) -> list[str]:
 
 
 def _check_keys(where: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Say so if a key is none of the known ones."""
+    """Say so if a key is not one of the known ones."""
     names = list(known)
     for key in given:
         if key not in names:

@@ -40,7 +40,7 @@ class NodeGroup:
     Raises
     ------
     HpcgymError : no nodes, no cores, an amount that is no whole number from 0 to 2^31, the name of
-        a resource that is none (see :func:`hpcgym.naming.resource_problem`), a power that is no
+        an invalid resource (see :func:`hpcgym.naming.resource_problem`), a power that is no
         :class:`~hpcgym.machine.power.NodePower`, or sockets that do not divide the cores.
     """
 

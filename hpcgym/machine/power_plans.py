@@ -98,7 +98,7 @@ def _padded(rows: list[Any], levels: Ints) -> NDArray[Any]:
 
 
 def _ghz(label: str) -> float:
-    """Return the frequency in the name of a state, 0 where there is none."""
+    """Return the frequency in the name of a state, 0 without one."""
     return float(label.removeprefix("busy_").removesuffix("ghz")) if "_" in label else 0.0
 
 

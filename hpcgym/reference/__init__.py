@@ -139,7 +139,7 @@ Backfilling
     terminations of that time. It is predicted to end by then, rules 7 and 15 too. Who is gone
     through leaves out those that leave already, as if they were gone. If any of those that are to
     be stopped has a grace time, these leave, the others run on, and the job does not start; nor,
-    and then nobody is stopped, if it would not fit beside those that leave already. No later job
+    and then no job is stopped, if it would not fit beside those that leave already. No later job
     of its group is looked at so then either. A later pass looks at it anew, as at any other.
 28. Quotas of submitted jobs: a key for each job, or none, and how many jobs of one key may be
     queued or running. A job that is to be submitted, by the log or by rule 26, waits outside the

@@ -18,7 +18,7 @@ MICROSECOND = Fraction(1, 10**6)
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean of some values, 0 if there are none."""
+    """Return the mean of some values, 0 without any."""
     total = 0.0
     for value in values:  # sum() rounds otherwise in some versions of Python
         total += value

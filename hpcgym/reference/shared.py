@@ -18,7 +18,7 @@ Nodes
     and has one part of each. Spread and part jobs that need more than N nodes are placed compact;
     one that is too large then, or P = 0, is an error.
  5. s(a, b) is the speedup of code a beside code b. Rates: compact 1; spread alone(a); part: the
-    least s(own, other) of all jobs on any of its nodes, alone(own) if there are none.
+    least s(own, other) of all jobs on any of its nodes, alone(own) without any.
  5a. A machine may have a file system that all jobs share, of B whole bytes a second. Alone at
     full speed, a code does I/O for a share f of its time, and each of its cores asks for b bytes a
     second meanwhile, whole too. D is the sum of processors * b of all running jobs, whatever

@@ -186,7 +186,7 @@ def _numbers(*numbers: int) -> bytes:
 
 
 def _text(text: str = "") -> bytes:
-    """Return a text; an empty one is none."""
+    """Return a text; an empty one counts as missing."""
     told = text.encode() + b"\0" if text else b""
     return struct.pack(">I", len(told)) + told
 
@@ -209,7 +209,7 @@ def _resource(number: int, name: str) -> bytes:
 
 
 def _user(name: str, number: int) -> bytes:
-    """Return a user: no administrator, of whom associations stand elsewhere."""
+    """Return a user: no administrator, whose associations stand elsewhere."""
     return b"".join(
         (
             struct.pack(">HII", 1, _NOTHING, _NOTHING),

@@ -313,7 +313,7 @@ def gres_conf(machine: Machine) -> str:
     return "".join(lines)
 
 
-_MUCH_MB = 1_000_000  # of nodes whose memory nobody asks for
+_MUCH_MB = 1_000_000  # of nodes whose memory is never asked for
 
 
 def _limited(machine: Machine) -> dict[str, object]:

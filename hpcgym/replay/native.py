@@ -105,7 +105,7 @@ def kept_ports(number: int) -> Iterator[int]:
 
 
 def _keep(one: socket.socket, port: int) -> None:
-    """Take a port that nobody has; from then on those who listen may share it."""
+    """Take a free port; from then on those who listen may share it."""
     one.bind(("127.0.0.1", port))
     one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 

@@ -67,7 +67,7 @@ def read_records(text: str, zero_s: int, shares: str = "") -> list[Record]:
 
     Raises
     ------
-    HpcgymError : a line without a field that it must have, or a time that is none.
+    HpcgymError : a line without a field that it must have, or an invalid time.
     """
     found, clock = [], Clock("UTC")
     had = dict(line.split() for line in shares.splitlines())

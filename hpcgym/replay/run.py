@@ -106,7 +106,7 @@ def replay_on_slurm(
         Slurm does not run; a job ends otherwise than it should.
     WorkloadError : no jobs, jobs that run for no time or whose memory Slurm cannot be asked for, or
         a workload that begins on a machine which is not empty.
-    ScheduleError : Slurm's schedule is none, such as one that uses too many processors.
+    ScheduleError : Slurm's schedule is invalid, such as one that uses too many processors.
     """
     files = files_of(scheduler)
     if files is not None and files.assoc is not None:
@@ -133,7 +133,7 @@ def replay_on_slurm(
     even_s = MINUTE_S if asked is None else math.lcm(MINUTE_S, asked.bf_resolution)
     drives = is_driven(rules) if conf is None else is_aged(conf)
     if drives:
-        order_rules(rules)  # which says why it is none that Slurm can be driven by
+        order_rules(rules)  # which says why Slurm cannot be driven by it
     partitions = _partitions(machine, conf)
     closed = [
         Closed(window.seconds(jobs.header), nodes_in(window, machine).tolist())

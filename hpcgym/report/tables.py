@@ -43,7 +43,7 @@ _LIMITS_SHOWN = 3
 
 
 def limits_in_words(result: Result) -> str:
-    """Return the first limits that a schedule kept, and how many more; nothing if there are none.
+    """Return the first limits that a schedule kept, and how many more; nothing without any.
 
     Percents are of all nodes busy.
     """

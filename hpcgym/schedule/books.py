@@ -14,7 +14,7 @@ be busy, or idle.
 **Who is charged.** A job is charged what its nodes draw while it runs. Jobs that share a node
 divide what it draws by their cores times the watts of their levels; of the same level, by cores. A
 measured job is charged what it draws. All else (idle, off, switching, components) is overhead of
-the machine, that nobody is charged with.
+the machine, that no job is charged with.
 
 Everything is counted from the first submission to the last end.
 """
@@ -177,7 +177,7 @@ class EnergySplit(NamedTuple):
     node, begin, end : (k,) int64; from and up to which place in the list of times.
     cores : (k,) int64, the cores that are not those of measured jobs: this part of the node is busy
         where ``level`` is not -1.
-    level : (k,) int64, the highest of the jobs that are not measured; -1 where there is none.
+    level : (k,) int64, the highest of the jobs that are not measured; -1 without any.
     rate : (k,) float64, what the busy part draws, for each core of a job and each watt of its
         level.
     job : (s,) int64.

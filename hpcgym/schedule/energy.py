@@ -119,7 +119,7 @@ def by_user(jobs: pd.DataFrame) -> pd.DataFrame:
 def shares(result: Schedule, charged: Floats) -> Floats:
     """Return the part of the overhead that each job has, (n_jobs,): as of what jobs are charged.
 
-    If nobody is charged anything it is that of the processor seconds.
+    If no job is charged anything it is that of the processor seconds.
     """
     weights = charged
     if not charged.sum():

@@ -78,7 +78,7 @@ def felt(result: Result, jobs: NDArray[np.bool_]) -> Felt:
     HpcgymError : none of them.
     """
     if not jobs.any():
-        raise HpcgymError("jobs: there are none whose waits could be told")
+        raise HpcgymError("jobs: no job has a wait that could be told")
     number, bsld, _ = weekly_sums(result, jobs).T
     means = np.divide(bsld, number, out=np.full(len(number), np.nan), where=number > 0)
     waits = measures(result, jobs)

@@ -154,8 +154,8 @@ class NodeStates:
                 + ", ".join(f"{name} {column.shape}" for name, column in columns.items())
             )
         node, state, begin, end = columns.values()
-        _check(node < 0, "node {} is none", node)
-        _check((state < 0) | (state >= len(STATE_NAMES)), "state {} is none", state)
+        _check(node < 0, "node {} does not exist", node)
+        _check((state < 0) | (state >= len(STATE_NAMES)), "state {} does not exist", state)
         _check(end <= begin, "an interval of node {} from {} s to {} s", node, begin, end)
         order = np.lexsort((begin, node))
         for name, column in columns.items():

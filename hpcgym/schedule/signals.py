@@ -166,7 +166,7 @@ def bill(result: Result, signal: Signal) -> Bill:
     """Return what a schedule, each of its jobs and each user emits or pays.
 
     Jobs are charged by the rule of :mod:`hpcgym.schedule.books`; ``with_overhead`` spreads what
-    nobody is charged with over them, in proportion to what they are.
+    no job is charged with over them, in proportion to what they are.
 
     Raises
     ------

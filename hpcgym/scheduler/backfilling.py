@@ -206,7 +206,7 @@ class SlurmBackfill:
 
     Attributes
     ----------
-    bf_interval : [s] from one pass that back-fills to the next; -1: there is none, and jobs start
+    bf_interval : [s] from one pass that back-fills to the next; -1: no such pass, and jobs start
         in order, of each partition by itself, as under ``sched/builtin``.
     bf_max_job_test : how many queued jobs such a pass looks at.
     bf_window : [min] from the pass on in which reservations begin.

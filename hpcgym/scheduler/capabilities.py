@@ -123,7 +123,7 @@ APART: dict[tuple[str, str], str] = {
         for rule in ("depth", "slurm")
     },
     **{
-        (rule, "environments by rule"): "there a plan says who starts, and nobody is asked"
+        (rule, "environments by rule"): "there a plan says who starts, and no agent is asked"
         for rule in ("quota", "submitted", "maintenance", "preemption", "dependencies")
     },
     ("hold", "whole nodes"): "it says how much stays free, and not how much power and energy",

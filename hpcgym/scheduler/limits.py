@@ -149,7 +149,7 @@ def _window(limit: Any, where: str) -> None:
 
 
 def _amount(where: str, name: str, amount: Any) -> float:
-    """Return watts or joules as a float, or say that they are none."""
+    """Return watts or joules as a float, or say that they are not."""
     number = real(amount)
     if not 0 <= number < math.inf:
         raise HpcgymError(f"{where}: {name} must be a number of at least 0, not {amount!r}")
@@ -157,14 +157,14 @@ def _amount(where: str, name: str, amount: Any) -> float:
 
 
 def _flag(where: str, name: str, value: Any) -> bool:
-    """Return a flag, or say that it is none."""
+    """Return a flag, or say that it is not one."""
     if not isinstance(value, bool | np.bool_):
         raise HpcgymError(f"{where}: {name} must be True or False, not {value!r}")
     return bool(value)
 
 
 def _share(share: Any) -> float:
-    """Return a share as a float, or say that it is none."""
+    """Return a share as a float, or say that it is not one."""
     number = real(share)
     if not 0 <= number <= MOST_SHARE:
         raise HpcgymError(

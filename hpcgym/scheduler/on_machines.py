@@ -28,7 +28,7 @@ _NO_POWER = NodePower(idle_w=0.0, busy_w=0.0)
 
 
 def check_power_rule(scheduler: Scheduler, given: Any) -> None:
-    """Raise an HpcgymError for a rule of how limits are kept where there are none."""
+    """Raise an HpcgymError for a rule of how limits are kept where no limits are."""
     if given is None and scheduler.power != "none":
         raise HpcgymError(f"power={scheduler.power!r} needs limits: caps or budgets")
 

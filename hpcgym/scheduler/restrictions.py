@@ -99,7 +99,7 @@ class Quota:
 
         Raises
         ------
-        HpcgymError : it is none.
+        HpcgymError : it is not one.
         """
         of, colon, bounds = text.strip().rpartition(":")
         if not colon:
@@ -181,7 +181,7 @@ class Window:
 
     Raises
     ------
-    HpcgymError : a time that is none, an end that is not after the beginning, processors that are
+    HpcgymError : an invalid time, an end that is not after the beginning, processors that are
         no whole number from 1 to 2^31, or processors beside nodes.
 
     Examples
@@ -223,7 +223,7 @@ class Window:
 
         Raises
         ------
-        HpcgymError : it is none.
+        HpcgymError : it is not one.
         """
         found = _TEXT.fullmatch(text.strip())
         if found is None:
@@ -455,7 +455,7 @@ class Preemption:
 
         Raises
         ------
-        HpcgymError : it is none.
+        HpcgymError : it is not one.
         """
         column, colon, said = text.partition(":")
         chains, *words = (word.strip() for word in said.split(","))

@@ -193,7 +193,7 @@ def read_preemption(value: Any) -> restrictions.Preemption | None:
 
     Raises
     ------
-    HpcgymError : what is none.
+    HpcgymError : invalid rules.
     """
     if value is None:
         return None
@@ -453,7 +453,7 @@ class Scheduler:
     def parts(self) -> int:
         """How many jobs may have parts of the same node; 0 where jobs fill their nodes.
 
-        1 stands for spread jobs, which have half of each socket, and nobody has the other half.
+        1 stands for spread jobs, which have half of each socket, and the other half stays free.
         """
         name, _, number = self.allocation.partition(":")
         known = {"spread": 1, "half-socket": 2, "part": int(number or 2)}

@@ -335,7 +335,7 @@ def _of_qos(known: Sequence[Qos], weight: int) -> list[str]:
 
 
 def _seconds(conf: SlurmConf, name: str) -> int | None:
-    """Return a time of Slurm in seconds, a week where there is none; None: no end."""
+    """Return a time of Slurm in seconds, a week without one; None: no end."""
     text = conf.scheduling.get(name.casefold())
     try:
         return WEEK_S if text is None else minutes_text(text, name)

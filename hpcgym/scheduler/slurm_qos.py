@@ -261,7 +261,7 @@ def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
     Raises
     ------
     HpcgymError : ``PreemptMode=SUSPEND``, which Slurm does not start with: GANG lets suspended jobs
-        go on (the same; "PreemptMode=SUSPEND requires GANG too"); a type or a mode that is none, or
+        go on (the same; "PreemptMode=SUSPEND requires GANG too"); an invalid type or mode, or
         an exempt or a grace time.
     """
     kind = conf.said("preempttype")
@@ -318,13 +318,13 @@ def exempt_of_slurm(conf: SlurmConf) -> int | None:
 
 
 def _times(times: Iterable[tuple[str, int | None]], mode: str) -> tuple[tuple[str, int], ...]:
-    """Return exempt or grace times [s], but for those that are none."""
+    """Return exempt or grace times [s], but for invalid ones."""
     known = {} if mode == "suspend" else dict(times)
     return tuple((name, seconds) for name, seconds in known.items() if seconds)
 
 
 def mode_of_slurm(conf: SlurmConf) -> str:
-    """Return PreemptMode as a mode, in lower case; it is none of MODES if no job stops another."""
+    """Return PreemptMode in lower case; it is not one of MODES if no job stops another."""
     return _mode_of(conf.said("preemptmode"))
 
 

@@ -22,7 +22,7 @@ class Row:
     Attributes
     ----------
     where : file and line, for messages.
-    others : columns that nobody has taken yet, in lower case -> text.
+    others : columns that are not taken yet, in lower case -> text.
     """
 
     def __init__(self, where: str, header: Sequence[str], values: Sequence[str]):
@@ -32,7 +32,7 @@ class Row:
         self.others = dict(zip(self._written, values, strict=True))
 
     def take(self, column: str) -> str:
-        """Return what stands in a column, "" where there is none."""
+        """Return what stands in a column, "" if it is missing."""
         return self.others.pop(column, "").strip()
 
     def count(self, column: str) -> int | None:
@@ -60,7 +60,7 @@ class Row:
         return f"{self.where}: {self._written.get(column, column)}"
 
     def left(self) -> dict[str, str]:
-        """Return what stands in columns that nobody has taken, by their names in the file."""
+        """Return what stands in columns that are not taken, by their names in the file."""
         return {
             self._written[name]: text.strip() for name, text in self.others.items() if text.strip()
         }

@@ -41,7 +41,7 @@ def machine_of(
     Raises
     ------
     HpcgymError : no machine of that name, or a file that describes none.
-    WorkloadError : both are given, or a cluster that is none.
+    WorkloadError : both are given, or an invalid cluster.
     """
     if cluster is None:
         return Cluster(workload.processors if processors is None else processors)
@@ -200,7 +200,7 @@ def prepare(
 
     Raises
     ------
-    HpcgymError : rules that do not go together, an order of nodes where there are none, or one of
+    HpcgymError : rules that do not go together, an order of nodes without nodes, or one of
         the queue that looks at usage, without ``counts``.
     WorkloadError : a job that cannot be simulated.
 

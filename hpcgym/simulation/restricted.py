@@ -377,7 +377,7 @@ def _check_following(workload: Workload, following: Following, rule: str) -> Non
 
 
 def _ring(following: Following) -> list[int]:
-    """Return jobs of which each follows the next, and the first itself; none where there are none.
+    """Return jobs of which each follows the next, and the first itself; nothing without such jobs.
 
     The first stands at the end again.
     """

@@ -255,7 +255,7 @@ class Beginning(NamedTuple):
     running, start : (n_running,) int64, jobs that run, in the order of their starts [s].
     predicted, promised : (number,) int64 [s], of the jobs before, but for what a learner predicts.
     history : (n_users, n) int64 [s] run times of the last jobs of each user where estimates are
-        their mean, or orders look at them; -1 where there are none.
+        their mean, or orders look at them; -1 without any.
     ongoing : more, where the simulation goes on, else None.
     """
 

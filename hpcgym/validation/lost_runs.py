@@ -174,7 +174,7 @@ def check_going_on(case: Case, called: Sequence[str]) -> list[str]:
     """Find jobs of a pool that are still suspended when they could go on.
 
     One can if it fits beside all that run, and the suspended jobs that may stop it, at a time at
-    which nobody is stopped. ``called``: of each job, the name by which others may stop it.
+    which no job is stopped. ``called``: of each job, the name by which others may stop it.
     """
     result, line, pieces, rule = case.result, case.line, case.lost, case.stops
     assert pieces is not None

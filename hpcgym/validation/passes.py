@@ -67,7 +67,7 @@ def check_owned(job: Ints, node: Cells, n_nodes: int) -> list[str]:
     twice[1:] = (np.diff(job[order]) == 0) & (np.diff(node[order]) == 0)
     none = (node < 0) | (node >= n_nodes)
     return [
-        *cases(none, "job {1} is on node {2}, which is none", job, node),
+        *cases(none, "job {1} is on node {2}, which does not exist", job, node),
         *cases(twice, "job {1} has node {2} twice", job[order], node[order]),
     ]
 

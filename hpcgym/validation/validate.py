@@ -139,7 +139,7 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
       has a node of its own then, if there are nodes; or such a job waited when its grace time
       began. Suspended jobs of a pool go on once they fit
       beside what runs, and beside suspended jobs that may stop them. On nodes (*nodes*) they go on
-      where they ran, and nobody has their memory meanwhile.
+      where they ran, and no other job has their memory meanwhile.
 
     Where switching processors off or on takes time, a job is given its processors at a pass, and
     starts once they are on: at once, or ``boot_time_s`` to ``boot_time_s + shutdown_time_s`` later.

@@ -78,7 +78,7 @@ def size_by_jobs(columns: Columns, name: str, told: str = "") -> int:
     ----------
     columns : those of a workload, (n_jobs,) each.
     name : what messages call it.
-    told : why what the log tells of the size is none, if it tells anything.
+    told : why what the log tells of the size is wrong, if it tells anything.
 
     Raises
     ------

@@ -53,7 +53,7 @@ class Code:
 
     Raises
     ------
-    WorkloadError : a name that is none (:func:`hpcgym.workload.io.swf_header.check_name`), or a
+    WorkloadError : an invalid name (:func:`hpcgym.workload.io.swf_header.check_name`), or a
         number that cannot be.
     """
 
@@ -124,7 +124,7 @@ def with_codes(workload: Workload, codes: Sequence[str]) -> Workload:
 
     Raises
     ------
-    WorkloadError : names that are none, not one for each job, or an extract.
+    WorkloadError : invalid names, not one for each job, or an extract.
     """
     if isinstance(codes, str) or len(codes) != len(workload):
         raise WorkloadError(
@@ -156,7 +156,7 @@ def assign_codes(
 
     Raises
     ------
-    WorkloadError : names that are none, weights that cannot be, or an extract.
+    WorkloadError : invalid names, weights that cannot be, or an extract.
     """
     seed = whole_argument("assign_codes", "seed", seed, 0, 2**64)
     if isinstance(codes, str) or not len(codes):
@@ -188,7 +188,7 @@ def _no_code(number: int, names: dict[int, str], codes: Sequence[str]) -> str:
     if number not in names:
         return f"has no code: no line {HEADER_KEY!r} of the header names its executable, {number}"
     hint = did_you_mean(names[number], codes)
-    return f"runs {names[number]!r}, which is none of the {len(codes)} codes; {hint}"
+    return f"runs {names[number]!r}, which is not one of the {len(codes)} codes; {hint}"
 
 
 # --- Workloads of known codes ---------------------------------------------------------------------

@@ -396,7 +396,7 @@ def shuffled(workload: Workload, seed: int = 0) -> Workload:
 
     Raises
     ------
-    WorkloadError : a seed that is none, or an extract, in which some jobs run already.
+    WorkloadError : an invalid seed, or an extract, in which some jobs run already.
     """
     if workload.initial is not None:
         raise WorkloadError(

@@ -176,7 +176,7 @@ def load_with_raw(
             how = replace(how, cluster=machine.name, resources=machine.node_resources)
     for option, value in (("format", how.format), ("fields", how.fields)):
         if value is not None and not _is_file(source):
-            raise WorkloadError(f"{option} is of files, and {source!r} is none")
+            raise WorkloadError(f"{option} is of files, and {source!r} is no file")
     loaded = _load(source, how)
     # the queues of a dump of sacct are QOS
     queued = loaded if _is_dump(source, how) else in_partitions_of_queues(loaded, partitions)

@@ -147,7 +147,7 @@ class Kind(NamedTuple):
     unknown: bool = True
 
     def outside(self, values: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return which numbers are none that the column may hold; what is no number is not."""
+        """Return which numbers the column may not hold; what is no number is not."""
         lowest, highest = self.lowest, self.highest
         if values.dtype.kind == "f" and float(highest) > highest:  # as 2^63 - 1, which is no float
             highest = math.nextafter(highest, 0)
@@ -531,7 +531,7 @@ class Ongoing:
     predicted : (n_jobs,) int64 [s] run times predicted at submission; -1 of jobs to come.
     promised : (n_jobs,) int64 [s] first start times promised by a reservation, -1 if none.
     reserved : (n_jobs,) int64 [s] start times that conservative backfilling has reserved for jobs
-        that wait; None where there are none, or where they are to be made anew at the next pass.
+        that wait; None without any, or where they are to be made anew at the next pass.
     cells : nodes of running jobs, and those reserved; None on a pool.
     looks : where passes come by the clock, as Slurm makes them: when the next one has something to
         do, and when the next one is at all [s], and whether others follow, as ``Simulation.begin``

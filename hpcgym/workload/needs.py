@@ -36,7 +36,7 @@ Mask = NDArray[np.bool_]
 
 #: The reasons by which :func:`fitting` counts the jobs that it drops.
 FITS_NOWHERE = "dropped: fits no empty machine"
-_ELSEWHERE = "dropped: its partition is none of the machine's"
+_ELSEWHERE = "dropped: its partition is not of the machine"
 
 
 def needs_of(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:

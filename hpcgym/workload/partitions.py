@@ -164,7 +164,7 @@ def in_default_partition(workload: Workload, partitions: Sequence[Partition]) ->
 def with_default_times(workload: Workload, partitions: Sequence[Partition]) -> Workload:
     """Return jobs with the DefaultTime of their partition where no requested time is told.
 
-    Where there is none, MaxTime counts, as in Slurm. A job that ran for longer must have asked for
+    Without one, MaxTime counts, as in Slurm. A job that ran for longer must have asked for
     more, and its requested time stays unknown. But no job was allowed more than MaxTime: one that
     ran for longer was killed somewhat late, and MaxTime is what it asked for. In a slurm.conf no
     MaxTime is no limit.
@@ -217,12 +217,12 @@ def expected_waits(workload: Workload, queues: Mapping[str, float]) -> NDArray[n
 
     Returns
     -------
-    (n_jobs,) float64 [s]: the largest of ``queues`` for a job whose queue is none of them; 1 for
+    (n_jobs,) float64 [s]: the largest of ``queues`` for a job whose queue is not one of them; 1 for
     all jobs if ``queues`` is empty.
 
     Warns
     -----
-    WorkloadWarning : jobs are in queues that are none of ``queues``; it names both.
+    WorkloadWarning : jobs are in queues that are not among ``queues``; it names both.
     """
     if not queues:
         return np.ones(len(workload))
@@ -339,7 +339,7 @@ def _refused(workload: Workload, cluster: Cluster, one: Partition) -> Iterator[t
             name = np.where(name == one.name, "", name)
         if allowed:
             over = (name != "") & ~np.isin(name, allowed)
-            yield over, f"has {has} that is none of the Allow{plural}"
+            yield over, f"has {has} that is not one of the Allow{plural}"
         elif denied:
             yield np.isin(name, denied), f"has {has} that is one of the Deny{plural}"
     if one.state != "up":

@@ -156,5 +156,5 @@ def test_what_is_no_such_network(tmp_path: Path) -> None:
         [("scores", TensorProto.FLOAT, ["n", WINDOW, 1])],
         [("weights", np.zeros((2, 1), np.float32))],
     )
-    with pytest.raises(HpcgymError, match="or some that are none"):
+    with pytest.raises(HpcgymError, match="or some that are not finite"):
         played(load(nan))

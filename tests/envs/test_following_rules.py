@@ -457,7 +457,7 @@ def test_defaults(name: str) -> None:
         (Inspector, {"delay": 0}, "delay must be a whole number of at least 1"),
         (Inspector, {"policy": "fairshare"}, "looks at what users have used"),
         (Backfill, {"policy": "nobody"}, "nobody"),
-        (Backfill, {"quota": "user:jobs=1"}, "there a plan says who starts, and nobody is asked"),
+        (Backfill, {"quota": "user:jobs=1"}, "there a plan says who starts, and no agent is asked"),
         (Inspector, {"cluster": "8x2x4"}, "are for pools of processors"),
     ],
 )

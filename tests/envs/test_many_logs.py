@@ -73,7 +73,7 @@ def assert_alike(mixed: Any, alone: list[Any], *, first: int, steps: int) -> int
     return ended
 
 
-#: Where what hangs on a log differs: all other places are tried by slow tests.
+#: Where what depends on a log differs: all other places are tried by slow tests.
 QUICK = (
     *("pool", "learned", "surrounded", "to a horizon", "users", "switched off", "nodes", "powers"),
     *("quotas", "requeued", "extract", "limits", "limits and users", "pairs", "pairs and files"),
@@ -162,7 +162,7 @@ def test_weights_are_in_the_units_of_each_log() -> None:
         for jobs in (logs, *logs)
     )
     assert [one.units.tolist() for one in alone] == mixed.units[:3].tolist()
-    assert len({*map(tuple, mixed.units.tolist())}) == 2  # shorter run times are none of them
+    assert len({*map(tuple, mixed.units.tolist())}) == 2  # shorter run times are not among them
     for env in (mixed, *alone):
         env.reset(seed=0)
     assert_alike(mixed, alone, first=0, steps=40)

@@ -1,4 +1,4 @@
-"""Scripts of the page in Node, and pages in a browser: both are skipped where there is none."""
+"""Scripts of the page in Node, and pages in a browser: both are skipped without any."""
 
 from __future__ import annotations
 

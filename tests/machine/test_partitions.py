@@ -119,7 +119,7 @@ def test_partitions_that_the_machine_lacks() -> None:
         hpcgym.simulate(strange, cluster=CLUSTER)
     names = [one.name for one in CLUSTER.partitions]
     kept = fitting(strange, CLUSTER.resources, CLUSTER.capacity, names)
-    assert (len(kept), kept.cleaning["dropped: its partition is none of the machine's"]) == (1, 1)
+    assert (len(kept), kept.cleaning["dropped: its partition is not of the machine"]) == (1, 1)
     with pytest.warns(WorkloadWarning, match="in none of the machine's partitions"):
         result = hpcgym.simulate(jobs_in(8, 9), cluster=CLUSTER)
     assert result.start.tolist() == [0, 0]

@@ -395,8 +395,8 @@ def test_jobs_that_have_not_started_draw_nothing() -> None:
     [
         (([0], [0], [5], [5]), "an interval of node 0 from 5 s to 5 s"),
         (([0, 0], [0, 1], [0, 4], [5, 9]), "two intervals of node 0 at 4 s"),
-        (([-1], [0], [0], [5]), "node -1 is none"),
-        (([0], [3], [0], [5]), "state 3 is none"),
+        (([-1], [0], [0], [5]), "node -1 does not exist"),
+        (([0], [3], [0], [5]), "state 3 does not exist"),
         (([0], [0], [0.5], [5]), "begin must hold whole numbers, not float64"),
         (([0, 1], [0], [0], [5]), "four arrays of one length"),
     ],

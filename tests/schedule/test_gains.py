@@ -45,7 +45,7 @@ def test_jobs_of_a_part_are_in_the_weeks_of_the_log() -> None:
     assert math.isnan(found.bsld[0])
     assert found.bsld[1] == 149 / 50
     assert found.longest_wait_h == found.area_weighted_wait_h == 99 / 3600
-    with pytest.raises(HpcgymError, match=r"^jobs: there are none"):
+    with pytest.raises(HpcgymError, match=r"^jobs: no job has a wait"):
         felt(result, np.zeros(4, bool))
 
 

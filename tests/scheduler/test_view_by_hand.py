@@ -60,7 +60,7 @@ WRONG = {
         ({"resources": ("core", "core")}, "resources must be different names"),
         ({"capacity": [4, 4]}, r"capacity must have the shape \(2, 2\), not \(2,\)"),
         ({"capacity": [[4, 1], [4]]}, "capacity has parts of different lengths"),
-        ({"capacity": []}, "capacity must have a row for each node, and there is none"),
+        ({"capacity": []}, "capacity must have a row for each node, and it has no row"),
         ({"allocation": 7}, "allocation must be at most 6, not 7"),
         ({"allocation": "best-fit"}, "allocation must be a whole number"),
         ({"queue": [1]}, r"queue must be a mapping of arrays, not \[1\]"),

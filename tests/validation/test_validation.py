@@ -400,8 +400,8 @@ BROKEN: dict[str, tuple[Workload, dict[str, Any], Any, list[str]]] = {
             (((1, 3),), "job 3 has 3 units on nodes instead of 2"),
             ((), "job 3 has 0 units on nodes instead of 2"),
             (((1, 1), (1, 1)), "job 3 has node 1 twice"),
-            (((1, 1), (2, 1)), "job 3 is on node 2, which is none"),
-            (((1, 1), (-1, 1)), "job 3 is on node -1, which is none"),
+            (((1, 1), (2, 1)), "job 3 is on node 2, which does not exist"),
+            (((1, 1), (-1, 1)), "job 3 is on node -1, which does not exist"),
             (((1, 2), (0, 0)), "job 3 has 0 units on node 0"),
         )
     },

@@ -318,7 +318,7 @@ ROWS = ["batch,8,60,3600", "batch,1,60,3601", "long,9,60,6000", "batch,9,60,60",
 OWNERS = "partition_name,group,queue_name,requested_processors,run_time"
 #: The fourth is of an unknown account and QOS; the fifth is in another partition.
 OWNED = ["some,a,low,1,9", "some,b,high,1,9", "some,c,low,1,9", "some,,,1,9", "free,c,low,1,9"]
-ALLOWED = "has an account that is none of the AllowAccounts"
+ALLOWED = "has an account that is not one of the AllowAccounts"
 
 
 @pytest.mark.parametrize(
@@ -330,9 +330,9 @@ ALLOWED = "has an account that is none of the AllowAccounts"
         ("AllowAccounts=a,b", OWNERS, OWNED, [3], ALLOWED),
         ("DenyAccounts=b,c", OWNERS, OWNED, [2, 3], "has an account that is one of the DenyAcc"),
         ("AllowAccounts=a DenyAccounts=a", OWNERS, OWNED, [2, 3], ALLOWED),
-        ("AllowQos=high", OWNERS, OWNED, [1, 3], "has a QOS that is none of the AllowQos"),
+        ("AllowQos=high", OWNERS, OWNED, [1, 3], "has a QOS that is not one of the AllowQos"),
         ("DenyQos=low", OWNERS, OWNED, [1, 3], "has a QOS that is one of the DenyQos"),
-        ("AllowQos=low DenyQos=low", OWNERS, OWNED, [2], "has a QOS that is none of the AllowQos"),
+        ("AllowQos=low DenyQos=low", OWNERS, OWNED, [2], "has a QOS that is not one of the Allow"),
         ("AllowAccounts=ALL AllowQos=ALL", OWNERS, OWNED, [], ""),
         ("State=DOWN", OWNERS, OWNED, [1, 2, 3, 4], "cannot start in the state DOWN of partition"),
         ("State=DRAIN", OWNERS, OWNED, [1, 2, 3, 4], "cannot start in the state DRAIN"),

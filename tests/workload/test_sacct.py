@@ -327,7 +327,7 @@ def test_separators_of_all_kinds(tmp_path: Path) -> None:
     assert len(load_workload(packed, "none", format="sacct")) == 1
     with pytest.raises(HpcgymError, match="unknown format 'sact'; did you mean 'sacct'"):
         load_workload(packed, format="sact")
-    with pytest.raises(HpcgymError, match="format is of files, and 'lublin:jobs=5' is none"):
+    with pytest.raises(HpcgymError, match="format is of files, and 'lublin:jobs=5' is no file"):
         load_workload("lublin:jobs=5", format="sacct")
     nameless = text(JOB).partition("\n")[2]
     with pytest.raises(HpcgymError, match=r"line 1: .* sacct begins with names of fields; or"):

@@ -293,7 +293,7 @@ def read_indices(actions: Any, num_envs: int) -> NDArray[np.int64]:
 
 
 def read_options_of_reset(options: Any) -> Mapping[str, Any]:
-    """Return the options of a reset, empty where there are none."""
+    """Return the options of a reset, empty if they are missing."""
     if options is None or isinstance(options, Mapping):
         return options or {}
     raise HpcgymError(f"options must be a dict, not {options!r}")
@@ -353,7 +353,7 @@ class Value(NamedTuple):
     Attributes
     ----------
     settings : their names.
-    key : what a mapping calls the one that has the name of the argument; "": there is none.
+    key : what a mapping calls the one that has the name of the argument; "": no other name.
     """
 
     settings: tuple[str, ...]

@@ -201,7 +201,7 @@ class Infos(dict[str, Any]):
         return value
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return an entry, or the default where there is none."""
+        """Return an entry, or the default if it is missing."""
         return self[key] if key in self else default  # noqa: SIM401  # it would call itself
 
     def __reduce__(self) -> Any:
@@ -341,7 +341,7 @@ class Teller:
         return listed
 
     def _at_end(self, ends: Ends, key: str, name: str) -> Any:
-        """Return such an entry of the episodes that have ended, or of whom there is one."""
+        """Return such an entry of the episodes that have ended, or that have one."""
         final, number = name.startswith("final"), self._env.num_envs
         some = slice(None) if final else ends.over
         those = ends.those[some].tolist()

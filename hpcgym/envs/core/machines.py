@@ -323,7 +323,7 @@ class LimitedMachines(Machines):
 
         Raises
         ------
-        HpcgymError : limits that are none, that need nodes to be switched off where they stay on,
+        HpcgymError : invalid limits, limits that need nodes to be switched off where they stay on,
             or under which a job can never start.
         """
         limits_of, workload = self.limited.limits_of, jobs_of()

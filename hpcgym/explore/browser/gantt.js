@@ -1,7 +1,7 @@
 // The Gantt charts.
 
 // The picture is made of bytes. A canvas in memory takes them faster than one on a graphics card,
-// and far faster where there is none.
+// and far faster without any.
 const IN_MEMORY = { willReadFrequently: true };
 const FEW = 4000;  // pieces of which edges and numbers are drawn
 

@@ -18,7 +18,7 @@ from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S, NO_LIMIT
 # A line is ``Name=value`` once or several times, with blanks between. ``#`` begins a comment, a
 # backslash at the end joins the next line, one before a character keeps that as it is, quotes keep
 # blanks, ``Include FILE`` reads another file, and names are the same in any case (man page
-# slurm.conf, "DESCRIPTION"). A line that is none of this costs itself, not the file.
+# slurm.conf, "DESCRIPTION"). A line that is not one of this costs itself, not the file.
 
 #: How the names of these files end.
 ENDING = ".conf"
@@ -43,7 +43,7 @@ _INCLUDE = re.compile(r'\s*include\s+"?([^\s"]+)"?\s*$', re.IGNORECASE)
 
 
 def conf_in(name: str) -> str:
-    """Return the slurm.conf of which a scheduler or a machine is named; blank if it is none.
+    """Return the slurm.conf of which a scheduler or a machine is named; blank without it.
 
     >>> conf_in("slurm.conf:qos=qos.txt"), conf_in("slurm.conf+2"), conf_in("easy")
     ('slurm.conf', 'slurm.conf', '')
@@ -125,12 +125,12 @@ class Thing(NamedTuple):
         return f"{self.called}: {self.told.get(key, (key, ''))[0]}"
 
     def number(self, key: str, usual: int | None) -> Any:
-        """Return a whole number; ``usual`` where there is none."""
+        """Return a whole number; ``usual`` if it is missing."""
         found = count(self.value(key), self.place(key))
         return usual if found is None else found
 
     def time(self, key: str) -> int | None:
-        """Return a time limit [s], in Slurm whole minutes, rounded up; None where there is none."""
+        """Return a time limit [s], in Slurm whole minutes, rounded up; None if it is missing."""
         found = minutes_text(self.value(key), self.place(key))
         return None if found is None else -(-found // MINUTE_S) * MINUTE_S
 
@@ -156,7 +156,7 @@ def not_read(line: Thing, error: HpcgymError, remarks: Remarks) -> None:
 def settings_of(path: str | Path, remarks: Remarks) -> list[SlurmSetting]:
     """Return all settings of a slurm.conf in order, those of included files in their places.
 
-    ``remarks`` is told of lines that are none, and of included files that are not where they should
+    ``remarks`` is told of invalid lines, and of included files that are not where they should
     be: a file that was copied from its site has them beside it.
 
     Raises
@@ -249,7 +249,7 @@ def _joined(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _of_line(where: str, line: str, remarks: Remarks) -> Iterator[SlurmSetting]:
-    """Yield the settings of one line; words among them that are none cost themselves."""
+    """Yield the settings of one line; invalid words among them cost themselves."""
     pairs, words, place = [], [], 0
     while place < len(line):
         if found := _PAIR.match(line, place):
@@ -278,7 +278,7 @@ _HOURS = re.compile(r"(\d+):(\d+):(\d+)")
 
 
 def minutes_text(text: str, where: str) -> int | None:
-    """Return a time limit in seconds; None where there is none.
+    """Return a time limit in seconds; None if it is missing.
 
     It is ``minutes``, ``minutes:seconds``, ``hours:minutes:seconds``, ``days-hours``,
     ``days-hours:minutes`` or ``days-hours:minutes:seconds`` (man page slurm.conf, "MaxTime").

@@ -64,7 +64,7 @@ def heatmap_of_loads(where: str, loads: Sequence[Any]) -> Heatmap:
 
     Raises
     ------
-    HpcgymError : a load that is none, without times, or with one that is not above 0; the message
+    HpcgymError : an invalid load, without times, or with one that is not above 0; the message
         begins with ``where`` and names the load.
     """
     found: dict[str, Mapping[str, Any]] = {}
@@ -275,7 +275,7 @@ def _of_json(where: str, text: str) -> Heatmap:
 
 
 def _known(what: str, value: Any, most: float | None = None) -> float:
-    """Return a number above 0, or from 0 to ``most``, of a file; NaN where there is none."""
+    """Return a number above 0, or from 0 to ``most``, of a file; NaN if it is missing."""
     return math.nan if value is None else positive(what, value, most)
 
 

@@ -81,7 +81,7 @@ class Heatmap:
 
     Raises
     ------
-    HpcgymError : no codes, a name that is none or stands twice, an array of another shape, one of
+    HpcgymError : no codes, an invalid or repeated name, an array of another shape, one of
         ``io_share`` and ``io_demand_mb_s`` without the other, or a value that cannot be; the
         message names the code, or the pair.
     """
@@ -236,7 +236,7 @@ class Heatmap:
         return {name: row for row, name in enumerate(self.codes)}
 
     def _floats(self, name: str, values: Any, shape: tuple[int, ...]) -> Floats:
-        """Return an array of numbers as a copy, or say that it is none of this shape."""
+        """Return an array of numbers as a copy, or say that it is not one of this shape."""
         try:
             array = np.array(values, np.float64)
         except (TypeError, ValueError):

@@ -131,7 +131,7 @@ class LearnedSpeedups:
 
         Raises
         ------
-        HpcgymError : a code that is none of ``codes``, or a regressor that returns no number.
+        HpcgymError : a code that is not one of ``codes``, or a regressor that returns no number.
         """
         self._check(code, beside)
         return self._bounded(code, beside)
@@ -141,7 +141,7 @@ class LearnedSpeedups:
 
         Raises
         ------
-        HpcgymError : a code that is none of ``codes``, or a speedup that is no number above 0.
+        HpcgymError : a code that is not one of ``codes``, or a speedup that is no number above 0.
         """
         self._check(code, beside)
         logarithm = math.log(positive(f"speedup of {code!r} beside {beside!r}", speedup))

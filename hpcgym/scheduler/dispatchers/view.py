@@ -35,7 +35,7 @@ def machine(resources: Any, capacity: Any) -> tuple[tuple[str, ...], Ints]:
         raise HpcgymError(f"resources must be different names, not {resources!r}")
     nodes = _length("capacity", capacity)
     if not nodes:
-        raise HpcgymError("capacity must have a row for each node, and there is none")
+        raise HpcgymError("capacity must have a row for each node, and it has no row")
     return names, whole_array("capacity", capacity, (nodes, len(names)), 0)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # --- What a prediction of a job's run time may look at --------------------------------------------
 
 #: Name -> what it is, when the job is submitted. Features of users are of their ended jobs, and 0
-#: as long as there are none, unless it says otherwise. The order is that of the table.
+#: as long as no run has ended, unless it says otherwise. The order is that of the table.
 JOB_FEATURES = {
     "requested": "requested time [s]",
     "last": "run time of the user's last job [s]",

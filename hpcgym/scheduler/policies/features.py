@@ -102,7 +102,7 @@ class JobColumns:
 
         Warns
         -----
-        WorkloadWarning : the log has names, of which this is none, but nearly one.
+        WorkloadWarning : the log has names, of which this is not one, but nearly.
         """
         names = names_of(self._workload, column)
         near = get_close_matches(name, names.values(), 1)

@@ -36,7 +36,7 @@ class Platform(NamedTuple):
     Attributes
     ----------
     cluster : the machine; None: as many processors as the workload's had.
-    limits : of power and energy; None: there are none.
+    limits : of power and energy; None: no limits.
     speedups : of codes beside one another, where jobs share nodes.
     """
 

@@ -189,17 +189,17 @@ def find_policy(policy: Any, seed: int | None = None) -> Any:
     Parameters
     ----------
     policy : one of those that :func:`hpcgym.study.evaluate` takes.
-    seed : of learners, which only :func:`hpcgym.study.prequential` has; None: there are none.
+    seed : of learners, which only :func:`hpcgym.study.prequential` has; None: no learners.
 
     Raises
     ------
-    HpcgymError : it is none of these.
+    HpcgymError : it is not one of these.
     """
     policy = as_policy(policy, seed)
     if isinstance(policy, Scheduler) or acts(policy):
         return policy
     if callable(policy):
-        Scheduler(dispatcher=policy)  # which says why it is none
+        Scheduler(dispatcher=policy)  # which says why it is not one
         return policy
     if isinstance(policy, Path):
         return load_agent(policy)

@@ -61,7 +61,7 @@ def references(rules: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the references under these rules, the plain one first.
 
     Under several reservations, or Slurm's backfilling, it is the order of submission with these,
-    and EASY is one of the others. F1 is none where the schedule says when jobs are submitted: it
+    and EASY is one of the others. F1 is left out if the schedule decides submissions: it
     looks at when the log says it.
     """
     backfill = str(Backfill.parse(rules.get("backfill", "easy")))
@@ -191,7 +191,7 @@ def _check_limits(
         if limits is None:
             if rule != "none" or ruled(name) is not None:
                 raise HpcgymError(
-                    f"{name} keeps limits, and there are none: give env='hpcgym/EnergyBudget-v0'"
+                    f"{name} keeps limits, but has no limits: give env='hpcgym/EnergyBudget-v0'"
                     " (--env EnergyBudget), or a saved agent of such an environment"
                 )
             continue

@@ -70,7 +70,7 @@ def imported(text: str, seed: int | None = None) -> Any:
     Raises
     ------
     HpcgymError : there is no such module, importing it fails, or it has no such name; what has the
-        name is none, as of :func:`as_policy`.
+        name is unknown, as of :func:`as_policy`.
     """
     found = named_object(text)
     if isinstance(found, Scheduler):

@@ -33,7 +33,7 @@ def found_agent(agent: str, task: Task, log: Log) -> Any:
 
     Raises
     ------
-    HpcgymError : it is none of these, or cannot act in this task.
+    HpcgymError : it is not one of these, or cannot act in this task.
     """
     if agent == REFERENCE:
         return reference_of(task, log)
@@ -77,5 +77,5 @@ def training_of(task: Task, found: Any) -> Task:
 
 
 def digest_of_agent(agent: str) -> str | None:
-    """Return the SHA-256 of the file that an agent is; None if it is none."""
+    """Return the SHA-256 of the file that an agent is; None if it is not one."""
     return sha256_of(Path(agent)) if os.path.isfile(agent) else None

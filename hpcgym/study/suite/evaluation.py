@@ -136,7 +136,7 @@ class Evaluation:
         return self.env, *self.env.reset(seed=0, options={"slice": episode.name})
 
     def chance(self, seed: int) -> Any:
-        """Return random actions; where there are none, a random order."""
+        """Return random actions; without any, a random order."""
         if getattr(self.env.unwrapped, "action_kind", "") in KINDS:
             return RandomActions(seed)
         if self.task.kind == "pairs":

@@ -64,7 +64,7 @@ def run(
 
     Raises
     ------
-    HpcgymError : an agent that is none, a task in which it cannot act, what it did wrong there, a
+    HpcgymError : an invalid agent, a task in which it cannot act, what it did wrong there, a
         folder with another submission, or that cannot be written, or a process that died.
     """
     done = _begun(Path(folder), agent)
@@ -106,7 +106,7 @@ def run(
                 play = plays.setdefault(key, _Play(agent, source, seed, trained, alone, []))
                 play.on.append((task, log))
     if not done.tasks:
-        first = held[0].removeprefix("left out: ") if held else "there are none"
+        first = held[0].removeprefix("left out: ") if held else "no task was played"
         raise HpcgymError(f"{agent} plays none of these tasks: {first}")
     for text in held:
         note(text)

@@ -103,7 +103,7 @@ def read(folder: str | Path) -> Submission:
 
     Raises
     ------
-    HpcgymError : there is none, it is of another suite, or damaged.
+    HpcgymError : it is missing, it is of another suite, or damaged.
     """
     folder = Path(folder)
     path = folder / FACTS

@@ -50,7 +50,7 @@ class Log:
     name : what submissions call it.
     workload, clean : what :func:`hpcgym.load_workload` is given.
     processors : of the machine; 0: as the log says.
-    digest : the fingerprint of the jobs; "" of a log whose jobs nobody has frozen.
+    digest : the fingerprint of the jobs; "" of a log whose jobs are not frozen.
     """
 
     name: str
@@ -173,7 +173,7 @@ def find_tasks(names: str | None = None) -> list[Task]:
 
     Raises
     ------
-    HpcgymError : a name that is none of these.
+    HpcgymError : a name that is not one of these.
     """
     known = tasks()
     if names is None:

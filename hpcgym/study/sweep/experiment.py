@@ -310,7 +310,7 @@ def _check_metrics(experiment: Experiment) -> None:
     for name in by:
         check_choice("by", name, GROUPED_BY)
     if by and metrics and not {*metrics} & {*group_metrics()}:
-        raise HpcgymError(f"by: {metrics[0]} is none of groups of jobs, such as mean_bsld")
+        raise HpcgymError(f"by: {metrics[0]} is not one of groups of jobs, such as mean_bsld")
 
 
 def _check_together(experiment: Experiment) -> None:

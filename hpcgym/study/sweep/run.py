@@ -200,7 +200,7 @@ def read_manifest(folder: str | Path) -> Manifest:
 
     Raises
     ------
-    HpcgymError : there is none, or it is not what was written.
+    HpcgymError : it is missing, or it is not what was written.
     """
     with reading(Path(folder)) as file:
         manifest: Manifest | None = about(file).get("manifest")

@@ -173,7 +173,7 @@ class Inputs:
 
 
 def _given(name: str, folder: str, digest: str, of_jobs: bool = False) -> str | Path:
-    """Return the file that is called so, which must be what it was, or the name of what is none."""
+    """Return the file that is called so, which must be what it was; other names as they are."""
     path = file_of(name, Path(folder), of_jobs)
     if path is not None and sha256_of(path) != digest:
         raise HpcgymError(f"{name}: its file is not the one that the sweep began with")

@@ -42,7 +42,7 @@ def read_batsim(path: Path, how: ReadOptions) -> Workload:
 
     Raises
     ------
-    WorkloadError : a file that is none; a job without submission, resources or profile, or of a
+    WorkloadError : an invalid file; a job without submission, resources or profile, or of a
         profile that is no delay, unless such jobs are skipped.
     """
     import pandas as pd

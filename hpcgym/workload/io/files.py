@@ -50,7 +50,7 @@ class ReadOptions:
     format : name of the format, in :data:`hpcgym.workload.load.FORMATS`; None: as the file looks.
     tz : the time zone of dates without an offset, such as ``Europe/Berlin``; None: nobody said.
     fields : names of the fields of a dump of ``sacct -n``, which has no line of them; None: it has.
-    cluster : name of the machine with nodes for which the jobs are read; None: there is none.
+    cluster : name of the machine with nodes for which the jobs are read; None: a pool.
     resources : of its nodes.
     """
 
@@ -176,7 +176,7 @@ def _names_as_written(columns: list[str]) -> dict[str, Any]:
 
 
 def as_numbers(series: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column as numbers; what is none, or too large to be a float, is missing."""
+    """Return a column as numbers; what is not one, or too large to be a float, is missing."""
     import pandas as pd
 
     try:

@@ -136,7 +136,7 @@ def _option(names: tuple[str, ...], read: Callable[[str], int], category: str) -
 
 
 def _megabytes(text: str) -> int:
-    """Return the megabytes of ``2G``, ``1.5g`` or bytes, rounded up; -1 of what is none."""
+    """Return the megabytes of ``2G``, ``1.5g`` or bytes, rounded up; -1 of what is not one."""
     found = amount_in(text, _BYTES)
     return MISSING if found is None else logs.bounded(found / BINARY["m"], logs.MOST_MB)
 

@@ -1,7 +1,7 @@
 """What readers of sites' logs share: fields as columns of texts, and each line accounted for.
 
 A reader says which fields there are and how each is read; the rest is here. A line becomes a job,
-or it is counted by the reason why it is none. So the jobs of a workload and the counts that begin
+or it is counted by the reason why it is not. So the jobs of a workload and the counts that begin
 with "dropped: " add up to the lines of the file, but for blank ones and the names of fields.
 """
 
@@ -75,7 +75,7 @@ def bounded(memory: Fraction | float, most: int) -> int:
 
 
 def task_of(text: str) -> int | None:
-    """Return the number of a task of an array, None of 0: of a job that is none."""
+    """Return the number of a task of an array, None of 0: of an invalid job."""
     return whole_in(text) or None
 
 
@@ -233,7 +233,7 @@ class Log:
 
         Raises
         ------
-        WorkloadError : there are none.
+        WorkloadError : no job is left.
         """
         places = [k for k, line in enumerate(self.lines) if line not in self.refused]
         if not places:
@@ -261,7 +261,7 @@ def numbered(ids: Sequence[tuple[int, Any]]) -> dict[str, Ints]:
 
     Parameters
     ----------
-    ids : of each job its number, and the task of an array; None of a job that is none.
+    ids : of each job its number, and the task of an array; None of what is no job.
     """
     tasks = {one for one in ids if one[1] is not None}
     first = max((number for number, _ in ids), default=0) + 1

@@ -62,7 +62,7 @@ OPEN_STATES = (
     *("SIGNALING", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD"),
 )
 
-#: A time limit that is none.
+#: What stands for no time limit.
 UNLIMITED = "UNLIMITED"
 #: A time limit that is not told.
 UNSAID = "Partition_Limit"
@@ -170,7 +170,7 @@ def requested_mb(text: str) -> tuple[int, str]:
     """Return the megabytes of ReqMem, and of what: a core ``c``, a node ``n``, else the job.
 
     Slurm marks memory of a core by the highest bit of the number, which some versions print: of 64
-    bits, or of 32 in jobs of older ones. 0 is none, and so is what stands for an unset number.
+    bits, or of 32 in jobs of older ones. 0 means no number, as do unset numbers.
 
     Raises
     ------

@@ -228,7 +228,7 @@ def called(names: Mapping[int, str], kind: str, number: int) -> str:
 def name_all(table: pd.DataFrame, workload: Workload) -> pd.DataFrame:
     """Return a table of the jobs of a workload with names behind the numbers that it has.
 
-    Columns are called as in :data:`hpcgym.naming.NAME_COLUMNS`; there is none of what has no names.
+    Columns are called as in :data:`hpcgym.naming.NAME_COLUMNS`; what has no names has no column.
     A column that is there already stays as it is.
     """
     named = table.copy()
@@ -242,7 +242,7 @@ def name_all(table: pd.DataFrame, workload: Workload) -> pd.DataFrame:
 
 
 def check_name(name: Any, column: str = "code") -> str:
-    """Return a name that may stand in a header, or say that it is none.
+    """Return a name that may stand in a header, or say that it is not one.
 
     Names stand in lines of headers: they are printable, not empty, and have no blanks at the ends.
 
@@ -253,7 +253,7 @@ def check_name(name: Any, column: str = "code") -> str:
 
     Raises
     ------
-    WorkloadError : it is none.
+    WorkloadError : it is not one.
     """
     if not isinstance(name, str) or not name or not name.isprintable() or name != name.strip():
         raise WorkloadError(f"{name!r} is no name of {_MEANT[column]}: a text, on one line")

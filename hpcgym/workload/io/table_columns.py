@@ -1,6 +1,6 @@
 """Columns of tables as columns of a workload: numbers, names, times, predecessors.
 
-Where a column holds such texts, each value that is none stays a text, of which its reader says so.
+Where a column holds such texts, each value that is not stays a text, of which its reader says so.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FRACTION = "line with a fraction where only whole numbers make sense"
 
 
 def numbers_in(series: pd.Series[Any], column: str, name: str) -> pd.Series[Any]:
-    """Return a column of a table, which ``name`` is called, as numbers; what is none is missing.
+    """Return a column of a table, which ``name`` is called, as numbers; what is not one is missing.
 
     Raises
     ------
@@ -59,9 +59,9 @@ def numbers_in(series: pd.Series[Any], column: str, name: str) -> pd.Series[Any]
 
 
 def numbers_alone(series: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column of texts and objects as numbers; what is none is missing.
+    """Return a column of texts and objects as numbers; what is not one is missing.
 
-    True and False are none, in files of JSON too.
+    True and False are no numbers, in files of JSON too.
     """
     given = series.astype(object)
     truths = given.map(lambda value: isinstance(value, bool | np.bool_)).to_numpy(np.bool_)
@@ -116,13 +116,13 @@ def _how(column: str) -> str:
 
 
 def _megabytes(text: str) -> int | str:
-    """Return the megabytes of a text such as ``16 GB``, or what is none as it is."""
+    """Return the megabytes of a text such as ``16 GB``, or what is not one as it is."""
     found = naming.megabytes(text)
     return text if found is None else found
 
 
 def _seconds(text: str) -> float | str:
-    """Return the seconds of a duration such as ``1-02:03:04``, or what is none as it is."""
+    """Return the seconds of a duration such as ``1-02:03:04``, or what is not one as it is."""
     try:
         return naming.seconds_in(text.strip()) if ":" in text else text
     except ValueError:
@@ -198,7 +198,7 @@ def with_names(frame: pd.DataFrame, workload: Workload) -> pd.DataFrame:
 
 
 def _holds_names(column: pd.Series[Any]) -> bool:
-    """Tell whether a column of numbers has texts that are none."""
+    """Tell whether a column of numbers has texts that are no numbers."""
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(column.dtype):
@@ -425,7 +425,7 @@ def _holds_dates(values: pd.Series[Any]) -> bool:
 
 
 def _unix(value: Any, clock: naming.Clock) -> Any:
-    """Return the seconds since 1970 of a date; None if it is blank, else a text if it is none."""
+    """Return the seconds since 1970 of a date; None if blank, a text if it is no date."""
     import pandas as pd
 
     if value is None or value is pd.NaT or value != value or (isinstance(value, str) and not value):
@@ -434,5 +434,5 @@ def _unix(value: Any, clock: naming.Clock) -> Any:
     try:
         return clock.seconds(text)
     except ValueError:
-        # a number among dates is none
+        # a number among dates is no date
         return f"{text} (no date)" if text.lstrip("+-").replace(".", "").isdigit() else text

@@ -149,7 +149,7 @@ def from_pandas(
     Raises
     ------
     WorkloadError : an unknown column, a table without jobs, or a value that is no number (True and
-        False are none), or none that the column can hold; it names the column and the row: its
+        False are not), or none that the column can hold; it names the column and the row: its
         label in the DataFrame, the line of a CSV file.
     """
     job_files.check_errors(errors)

@@ -377,8 +377,8 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     ((), {"passes": "per-event", "cluster": "eurora", "workload": "eurora:jobs=600,seed=0",
           "progress": None}, "passes='per-event' and a machine of nodes"),
     # limits
-    ("powercap", {}, "powercap keeps limits, and there are none: give env='hpcgym/EnergyBud"),
-    ("none+saf", {}, "keeps limits, and there are none"),
+    ("powercap", {}, "powercap keeps limits, but has no limits: give env='hpcgym/EnergyBud"),
+    ("none+saf", {}, "keeps limits, but has no limits"),
     ("conservative", SHARE, "conservative keeps no limits of power and energy: backfill"),
     ("dvfs", SHARE, "dvfs is for caps, and the environment has none"),
     ("reduce-pc", {"env": "hpcgym/PowerCap-v0"}, "reduce-pc is for budgets"),

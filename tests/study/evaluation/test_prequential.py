@@ -260,7 +260,7 @@ def test_what_a_learner_does_wrong_names_it(log: Workload) -> None:
     ("given", "message"),
     [
         ({"learners": "lookahead"}, "lookahead looks into its environment"),
-        ({"learners": ["reduce-pc"]}, "reduce-pc keeps limits, and there are none"),
+        ({"learners": ["reduce-pc"]}, "reduce-pc keeps limits, but has no limits"),
         ({"interval": "fortnight"}, "interval must be"),
         ({"part": "half"}, "part"),
         ({"budget": 0}, "budget"),

@@ -154,7 +154,7 @@ LIMITED = f'{ENOUGH}cluster = "taurus"\n[[limits]]\nname = "a"\n{CAP}\n'
         (f"metrics = ['mean_dispatch_s']\n{ENOUGH}", "unknown metrics[0] 'mean_dispatch_s'"),
         (f"by = ['clas']\n{ENOUGH}", "unknown by 'clas'; did you mean 'class'?"),
         (f"by = ['user', 'user']\n{ENOUGH}", "by: 'user' is there twice"),
-        (f"by = 'class'\nmetrics = ['utilization']\n{ENOUGH}", "utilization is none of groups"),
+        (f"by = 'class'\nmetrics = ['utilization']\n{ENOUGH}", "utilization is not one of groups"),
         # workloads
         (on("nowhere.swf"), "workloads[0]: nowhere.swf: no such file"),
         (on("KTH-SP3"), "workloads[0]: 'KTH-SP3' is no file, trace or generator"),

@@ -41,7 +41,7 @@ def full(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def at(job: dict[str, Any], name: str) -> int:
-    """A time since 1970, 0 if there is none."""
+    """A time since 1970, 0 without any."""
     offset = job.get(name, job["submit"])
     return BEGAN + offset if offset else 0
 

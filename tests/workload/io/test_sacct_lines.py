@@ -112,7 +112,7 @@ def test_dumps_without_names_of_fields(tmp_path: Path, separator: str) -> None:
         read(tmp_path, text, fields="JobID,State,Start,End,NCPUS")
     with pytest.raises(WorkloadError, match="and the fields that are given, their names, 5"):
         read(tmp_path, text, fields="JobID,Submit,Start,End,NCPUS")
-    with pytest.raises(WorkloadError, match="fields is of files, and 'lublin:jobs=5' is none"):
+    with pytest.raises(WorkloadError, match="fields is of files, and 'lublin:jobs=5' is no file"):
         load_workload("lublin:jobs=5", fields="JobID")
     with pytest.raises(WorkloadError, match="fields are of a dump of sacct, and the format is swf"):
         read(tmp_path, text, fields="JobID", format="swf")
