@@ -130,7 +130,8 @@ def _draw(findings: Sequence[Findings], folder: Folder) -> dict[str, Path]:
         if found.instances:
             drawn[tables.RATIOS] = tables.draw_ratios, "ratios"
         else:  # of other dispatchers there may have been
-            (folder.path / found.name / "ratios.png").unlink(missing_ok=True)
+            for suffix in (".png", ".pdf"):
+                (folder.path / found.name / f"ratios{suffix}").unlink(missing_ok=True)
         pictures |= {
             f"{found.name}: {heading}": folder.picture(draw(found), f"{found.name}/{name}.png")
             for heading, (draw, name) in drawn.items()

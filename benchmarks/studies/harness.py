@@ -118,16 +118,20 @@ class Folder:
         return [record["result"] for record in read_results(place, tasks)]
 
     def write_tables(self, made: Mapping[str, pd.DataFrame], begin: str = "table-") -> None:
-        """Write tables as CSV, each named after its name."""
+        """Write tables as CSV and as LaTeX, each named after its name."""
+        from hpcgym.benchmarks.studies.tables import latex_text
+
         for name, table in made.items():
-            write_csv(table, self.file_of(name, begin))
+            path = self.file_of(name, begin)
+            write_csv(table, path)
+            write_text(latex_text(table), path.with_suffix(".tex"))
 
     def file_of(self, table: str, begin: str = "table-") -> Path:
         """Return the file of a table, whose name may begin with a folder in this one."""
         return (self.path / table).with_name(f"{begin}{Path(table).name}.csv")
 
     def picture(self, figure: Figure, file: str | Path) -> Path:
-        """Write a figure as PNG; return its file, relative to this folder."""
+        """Write a figure as PNG and PDF; return the first file, relative to this folder."""
         save_picture(figure, self.path / file)
         return Path(file)
 
@@ -164,7 +168,8 @@ class Folder:
         made = {name: table for name, table in made.items() if len(table)}
         self.write_tables(made, begin)
         for name in texts.keys() - made.keys():
-            self.file_of(name, begin).unlink(missing_ok=True)
+            for suffix in (".csv", ".tex"):
+                self.file_of(name, begin).with_suffix(suffix).unlink(missing_ok=True)
         quick = quick_note(cut) if cut else []
         parts = [head, *quick, *table_sections(made, texts), *picture_sections(pictures)]
         return self.report("\n".join(parts)), made
@@ -347,7 +352,7 @@ def check_report(path: Path, head: str) -> None:
 
 
 def save_picture(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG, and its folder if need be.
+    """Write a figure as PNG, and as PDF beside it, and its folder if need be.
 
     Raises
     ------
@@ -355,4 +360,5 @@ def save_picture(figure: Figure, path: Path) -> None:
     """
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    save_figure(figure, path, ".png")
+    for suffix in (".png", ".pdf"):
+        save_figure(figure, path.with_suffix(suffix), suffix)

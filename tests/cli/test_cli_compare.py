@@ -275,7 +275,7 @@ def test_pictures_and_pages() -> None:
 
 
 def test_help_tells_which_options_may_be_given_several_times() -> None:
-    text = " ".join(succeed("compare", "--help-all").stdout.split())
+    text = " ".join(succeed("compare", "--help").stdout.split())
     for option in ("--threshold TIME|none...", "--processors N...", "--power none|shut|dvfs"):
         assert option in text
     assert "--week N " in text

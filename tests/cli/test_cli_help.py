@@ -64,8 +64,7 @@ def test_help_fits_and_begins_with_an_example(
     words: tuple[str, ...], width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    assert succeed(*words, "-h").stdout == succeed(*words, "--help").stdout
-    text = succeed(*words, "--help-all").stdout
+    text = succeed(*words, "--help").stdout
     top, _, rest = text.partition("\n\n    hpcgym ")
     assert top.startswith(f"Usage: hpcgym {' '.join(words)} ")
     assert len(top.splitlines()) < 10
@@ -114,7 +113,7 @@ def test_short_help_fits_a_screen(words: tuple[str, ...], monkeypatch: pytest.Mo
     monkeypatch.setenv("COLUMNS", "80")
     text = succeed(*words, "-h").stdout
     assert len(text.splitlines()) <= 60
-    whole = succeed(*words, "--help-all").stdout
+    whole = succeed(*words, "--help").stdout
     options = {one.opts[0] for one in COMMANDS[words].params if one.param_type_name == "option"}
     assert [name for name in options if name not in whole] == []
     if text == whole:
@@ -125,7 +124,7 @@ def test_short_help_fits_a_screen(words: tuple[str, ...], monkeypatch: pytest.Mo
 
 
 #: What every study takes.
-OF_STUDIES = ("folder", "quick", "executor", "workers", "format")
+OF_STUDIES = ("folder", "quick", "executor", "format")
 STUDIES = [
     words for words in COMMANDS if words[0] == "reproduce" and words != ("reproduce", "items")
 ]
@@ -146,5 +145,5 @@ def test_studies_have_the_same_options(words: tuple[str, ...]) -> None:
             (params[name].opts, params[name].help, params[name].metavar) for name in OF_STUDIES
         ]
         defaults = [params[name].default for name in OF_STUDIES]
-        assert defaults == [None, False, "processes", None, "table"]
+        assert defaults == [None, False, "processes", "table"]
     assert told[words] == told[STUDIES[0]]
