@@ -10,7 +10,7 @@ from typing import Any
 from hpcgym.baselines.dispatchers import DISPATCHERS, chooses_nodes
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.machine.slurm.lines import files_of
-from hpcgym.naming import seconds_of
+from hpcgym.naming import in_seconds
 from hpcgym.scheduler.asked_for import check_fair_share
 from hpcgym.scheduler.backfilling import BACKFILL, Hold
 from hpcgym.scheduler.backfilling import NAME as OF_SLURM
@@ -241,7 +241,7 @@ _NONE = (*_NUMBERS, "hold", "quota", "maintenance", "preemption", "fair_share", 
 def rule_value(rule: str, text: str) -> Any:
     """Return what a rule is that was given as text: a number or None, where it can be.
 
-    Times may have units, such as ``5h``; see :func:`hpcgym.naming.seconds_of`.
+    Times may have units, such as ``5h``; see :func:`hpcgym.naming.in_seconds`.
 
     Raises
     ------
@@ -256,9 +256,10 @@ def rule_value(rule: str, text: str) -> Any:
         return None
     if rule not in _NUMBERS:
         return text
-    read = seconds_of(text) if rule in _TIMES else None
+    if rule in _TIMES:
+        return in_seconds(text)
     try:
-        number = float(text) if read is None else read
+        number = float(text)
     except ValueError:
         return text
     return int(number) if number.is_integer() else number

@@ -292,6 +292,25 @@ def seconds_of(text: str) -> float | None:
     return (hours * 60 + int(found["second"])) * 60 + float(found["third"])
 
 
+def in_seconds(value: Any) -> Any:
+    """Return a duration in seconds: of a text its number, and whatever else is given as it is.
+
+    A text that is no duration stays a text, so that the caller's check says what it should be.
+
+    >>> in_seconds("80h"), in_seconds("1.5"), in_seconds(60), in_seconds("soon")
+    (288000, 1.5, 60, 'soon')
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return int(text)  # of any size
+    seconds = seconds_of(text)
+    if seconds is None:
+        return value
+    return int(seconds) if seconds.is_integer() else seconds
+
+
 def so_many(number: int, total: int) -> str:
     """Return how many of all jobs something is so of, as a sentence behind that of the first.
 

@@ -110,16 +110,20 @@ class Folder:
         return [record["result"] for record in read_results(place, tasks)]
 
     def write_tables(self, made: Mapping[str, pd.DataFrame], begin: str = "table-") -> None:
-        """Write tables as CSV, each named after its name."""
+        """Write tables as CSV and as LaTeX, each named after its name."""
+        from hpcgym.benchmarks.studies.tables import latex_text
+
         for name, table in made.items():
-            write_csv(table, self.file_of(name, begin))
+            path = self.file_of(name, begin)
+            write_csv(table, path)
+            write_text(latex_text(table), path.with_suffix(".tex"))
 
     def file_of(self, table: str, begin: str = "table-") -> Path:
         """Return the file of a table, whose name may begin with a folder in this one."""
         return (self.path / table).with_name(f"{begin}{Path(table).name}.csv")
 
     def picture(self, figure: Figure, file: str | Path) -> Path:
-        """Write a figure as PNG, and its folder if need be; return its file in this folder.
+        """Write a figure as PNG and PDF, and its folder if need be; return the PNG's place here.
 
         Raises
         ------
@@ -128,7 +132,8 @@ class Folder:
         path = self.path / file
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-        save_figure(figure, path, ".png")
+        for suffix in (".png", ".pdf"):
+            save_figure(figure, path.with_suffix(suffix), suffix)
         return Path(file)
 
     def report(self, text: str) -> Path:
@@ -164,7 +169,8 @@ class Folder:
         made = {name: table for name, table in made.items() if len(table)}
         self.write_tables(made, begin)
         for name in texts.keys() - made.keys():
-            self.file_of(name, begin).unlink(missing_ok=True)
+            for suffix in (".csv", ".tex"):
+                self.file_of(name, begin).with_suffix(suffix).unlink(missing_ok=True)
         quick = [f"**A quick cut: {cut}. Not to be compared.**\n"] if cut else []
         drawn = [f"## {name}\n\n![{name}]({at.as_posix()})\n" for name, at in pictures.items()]
         text = "\n".join([head, *quick, *table_sections(made, texts), *drawn])

@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.report import canvas
+from hpcgym.report.cells import latex
 from hpcgym.study.intervals import FEWEST
 
 if TYPE_CHECKING:
@@ -36,6 +37,21 @@ def table_text(table: pd.DataFrame) -> str:
         cells = (_cell(head, value) for head, value in zip(heads, row, strict=True))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def latex_text(table: pd.DataFrame) -> str:
+    """Return a table as LaTeX, with the digits of :func:`table_text`; words stand in front."""
+    numeric = [table[column].dtype.kind in "if" for column in table.columns]
+    words = numeric.index(True) if True in numeric else len(numeric)
+    heads = [str(column) for column in table.columns]
+    rows = [
+        [
+            (_cell(head, value).replace("\\|", "|"), False)
+            for head, value in zip(heads, row, strict=True)
+        ]
+        for row in table.itertuples(index=False)
+    ]
+    return latex(heads, rows, max(words, 1))
 
 
 def _cell(head: str, value: Any) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcgym.cli import loading, options, output
+from hpcgym.cli import loading, output
 from hpcgym.cli.files import Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import scheduler_names, simulated_each
@@ -38,13 +38,13 @@ class Exploration:
 
     Scheduler
     ---------
-    scheduler NAME... : One scheduler or several; two at a time are shown, one above the other. The
+    scheduler NAME... : One scheduler or several, also with other rules, as in
+        saf:threshold=80h,estimate=ave2, or files; two at a time are shown, one above the other. The
         live app takes one or two, and its sliders change the second. [default: easy]
     """
 
     workload: str
     scheduler: list[str] | None = None
-    rules: options.SimulatedRules
     reading: loading.PeriodReading
 
     @property
@@ -54,7 +54,7 @@ class Exploration:
 
     def simulated(self, failures: Path | None = None) -> dict[str, Result]:
         """Return the schedules by the names of their schedulers."""
-        return simulated_each(self.names, self.workload, self.rules, self.reading, failures)
+        return simulated_each(self.names, self.workload, self.reading, failures)
 
 
 @grouped()
@@ -245,8 +245,9 @@ class Explained(Exploration):
 
     Scheduler
     ---------
-    scheduler NAME... : The scheduler whose schedule is explained. If you name others behind it, you
-        see how long the same job waits under them. [default: easy]
+    scheduler NAME... : The scheduler whose schedule is explained, also with other rules, as in
+        saf:threshold=80h,estimate=ave2, or a file. If you name others behind it, you see how long
+        the same job waits under them. [default: easy]
     """
 
     failures: Path | None = None

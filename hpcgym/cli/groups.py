@@ -145,9 +145,6 @@ def _grouped(command: Callable[..., None], lists: Lists) -> Any:
             raise TypeError(f"{command.__name__} has the option {option.name!r} twice")
         shown[option.name] = option
 
-    for option in _OF_ALL:
-        shown[option.name] = option
-
     def arguments(values: Mapping[str, Any]) -> dict[str, Any]:
         return {name: part.made(values) for name, part in parts.items()}
 
@@ -163,43 +160,6 @@ def _grouped(command: Callable[..., None], lists: Lists) -> Any:
     seen.__signature__ = Signature(list(shown.values()))
     seen.__annotations__ = {name: option.annotation for name, option in shown.items()}
     return run
-
-
-#: Whether ``--explain-warnings`` was typed, in what contexts keep.
-EXPLAINS = "hpcgym.explains"
-
-
-def _explains(ctx: typer.Context, value: bool) -> None:
-    ctx.meta[EXPLAINS] = value
-
-
-#: Whether help tells everything, in what contexts keep.
-WHOLE = "hpcgym.help_all"
-
-
-def _tell_all(ctx: typer.Context, value: bool) -> None:
-    """Print all help, and end."""
-    if value and not ctx.resilient_parsing:
-        ctx.meta[WHOLE] = True
-        typer.echo(ctx.get_help())
-        raise typer.Exit
-
-
-def _flag(name: str, help: str, callback: Callable[..., None]) -> Parameter:
-    """Return an option that all commands have; it is read before files are by others."""
-    option = typer.Option(
-        f"--{name.replace('_', '-')}", callback=callback, is_eager=True, expose_value=False,
-        help=help, rich_help_panel="Running",
-    )  # fmt: skip
-    return Parameter(
-        name, Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, option]
-    )
-
-
-_OF_ALL = (
-    _flag("explain_warnings", "List all that warnings sum up.", _explains),
-    _flag("help_all", "Explain all options in full.", _tell_all),
-)
 
 
 def _options(parts: Mapping[str, _Part]) -> list[Parameter]:

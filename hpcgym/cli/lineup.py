@@ -19,7 +19,7 @@ from hpcgym.errors import (
 from hpcgym.progress import working
 
 if TYPE_CHECKING:
-    from hpcgym.cli import loading, options
+    from hpcgym.cli import loading
     from hpcgym.cli.groups import Several
     from hpcgym.schedule.result import Result
     from hpcgym.scheduler.rules import Scheduler
@@ -130,17 +130,16 @@ def _split(text: str) -> list[str]:
 def simulated_each(
     names: Sequence[str],
     workload: str,
-    rules: options.SimulatedRules,
     reading: loading.PeriodReading,
     failures: Path | None = None,
 ) -> dict[str, Result]:
-    """Return the schedules of schedulers under the same rules, on the same jobs, by their names.
+    """Return the schedules of schedulers on the same jobs, by their names.
 
     Raises
     ------
     HpcgymError : an unknown name, or what rules, jobs or machine cannot be.
     """
-    chosen = {name: rules_of(name, rules.given() | reading.given()) for name in names}
+    chosen = {name: rules_of(name, reading.given()) for name in names}
     machine = reading.machine
     jobs = reading.load(workload, schedulers=chosen.values())
 

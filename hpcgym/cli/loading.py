@@ -96,7 +96,7 @@ def fitting_on(workload: Workload, cluster: Cluster | None, drop: bool) -> Workl
 def _to_drop(error: HpcgymError) -> HpcgymError:
     """Return an error of jobs that do not fit, with the option that drops them."""
     told = str(error).partition(": hpcgym.")[0]  # how Python does
-    return HpcgymError(f"{told}; --unfit drop drops such jobs, counted")
+    return HpcgymError(f"{told}; --errors skip drops such jobs, counted")
 
 
 # --- Options of simulations in which jobs share nodes ---------------------------------------------
@@ -241,8 +241,9 @@ class Reading:
     Workload
     --------
     clean RECIPE : Cleaning recipe or filter, several joined by '+'.
-    errors raise|skip : What to do with a line of the file that is not a job: stop, or drop and
-        count it.
+    errors raise|skip : What to do with a line of the file that is not a job, and with a job that
+        does not fit on the empty machine, or that a limit of its partition or a quota never lets
+        run: stop, or drop and count it.
     tz ZONE : Time zone of dates in the file that have none, such as Europe/Berlin. [default: UTC]
     fields NAMES : Fields of a dump of sacct -n, which has no line of their names, as its -o was
         given them: JobID,User,Submit.
@@ -307,31 +308,18 @@ class PoolReading(Reading):
 
 
 @dataclass(frozen=True)
-class MachineReading(PoolReading):
-    """The same, for a machine that may have nodes.
+class ShownReading(PoolReading):
+    """The same, for a machine that may have nodes, of which a command only tells.
 
     Machine
     -------
     cluster NAME|FILE|N : A machine with nodes: a ready-made one, or a TOML file
         (hpcgym machines NAME prints one to begin with); or a number of processors. Without it the
-        machine is a pool of processors. Cleaning drops jobs larger than it; --unfit is about others
-        that do not fit.
-    allocation first-fit|best-fit|worst-fit|balanced|weighted|hybrid|random[:SEED]|contiguous :
-        Which nodes of --cluster are filled first: by number, those with the least free, those with
-        the most free, those without scarce resources (balanced), those on which least is left of
-        what waiting jobs ask for (weighted), by both rules (hybrid), or at random. contiguous: each
-        job has nodes of its own, in a row. [default: first-fit]
-    unfit raise|drop : What to do with a job that does not fit on the empty machine, or that a limit
-        of its partition or a quota never lets run: stop, or drop and count it.
+        machine is a pool of processors. Cleaning drops jobs that are larger; --errors is about
+        others that do not fit.
     """
 
     cluster: str | None = None
-    allocation: str | None = None
-    unfit: str = "raise"
-
-    def given(self) -> dict[str, Any]:
-        """Return the rules of schedulers that were given."""
-        return {} if self.allocation is None else {"allocation": self.allocation}
 
     @cached_property
     def machine(self) -> Cluster | None:
@@ -342,7 +330,32 @@ class MachineReading(PoolReading):
             )
         from hpcgym.machine import find_cluster
 
-        found = None if self.cluster is None else find_cluster(self.cluster)
+        return None if self.cluster is None else find_cluster(self.cluster)
+
+
+@dataclass(frozen=True)
+class MachineReading(ShownReading):
+    """The same, whose nodes jobs are given.
+
+    Machine
+    -------
+    allocation first-fit|best-fit|worst-fit|balanced|weighted|hybrid|random[:SEED]|contiguous :
+        Which nodes of --cluster are filled first: by number, those with the least free, those with
+        the most free, those without scarce resources (balanced), those on which least is left of
+        what waiting jobs ask for (weighted), by both rules (hybrid), or at random. contiguous: each
+        job has nodes of its own, in a row. [default: first-fit]
+    """
+
+    allocation: str | None = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the rules of schedulers that were given."""
+        return {} if self.allocation is None else {"allocation": self.allocation}
+
+    @cached_property
+    def machine(self) -> Cluster | None:
+        """The machine of ``--cluster``; None without it."""
+        found = super().machine
         if self.allocation not in (None, "first-fit") and (found is None or not found.groups):
             raise HpcgymError(
                 "--allocation is for machines with nodes, of which a pool of processors has none;"
@@ -355,9 +368,8 @@ class MachineReading(PoolReading):
 
         None: an option changes the jobs, of which names know nothing.
         """
-        for one in fields(MachineReading):
-            if one.name not in ("cluster", "allocation") and getattr(self, one.name) != one.default:
-                return None
+        if self != MachineReading(cluster=self.cluster, allocation=self.allocation):
+            return None
         machine = self.cluster
         if machine is not None and Path(machine).is_file():
             machine = str(Path(machine).resolve())
@@ -373,7 +385,7 @@ class MachineReading(PoolReading):
         """Return the workload that a command is about, or the part of it.
 
         ``schedulers`` are those that it is for: what they heed is not told as ignored, and what
-        their quotas never let run is refused, or dropped with ``--unfit drop``. ``change`` is
+        their quotas never let run is refused, or dropped with ``--errors skip``. ``change`` is
         applied to the whole of it, before a part is taken.
         """
         from hpcgym.progress import working
@@ -382,19 +394,17 @@ class MachineReading(PoolReading):
         with working(f"reading {source}"):
             workload = self._read(source, follows=follow(chosen))
             workload = self._part(workload if change is None else change(workload))
-        return for_schedulers(workload, chosen, self.unfit == "drop")
+        return for_schedulers(workload, chosen, self.errors == "skip")
 
     def _part(self, workload: Workload) -> Workload:
         """Return the part that was asked for: all of it."""
         return workload
 
     def _read(self, source: str, **where: Any) -> Workload:
-        if self.unfit not in ("raise", "drop"):
-            raise HpcgymError(f"--unfit must be 'raise' or 'drop', not {self.unfit!r}")
         return super()._read(source, cluster=self.machine, **where)
 
     def _fitting(self, workload: Workload) -> Workload:
-        return fitting_on(workload, self.machine, self.unfit == "drop")
+        return fitting_on(workload, self.machine, self.errors == "skip")
 
 
 def time_of_log(text: str) -> int | str:
@@ -424,7 +434,6 @@ class PeriodReading(MachineReading):
     --------
     week N : Only week N of the trace, from an empty machine. Weeks have 7 days and count from the
         log's first submission; jobs that cross the end of the week are dropped.
-    month N : Only month N, of 30 days, in the same way.
     begin TIME : Only the trace from this time on, in seconds of its clock, 84d or 2024-03-05T08:00,
         with the machine as it was then: jobs that ran keep their starts, jobs that waited are
         queued, and fair share knows the users' past usage. This needs the waiting times that the
@@ -445,28 +454,22 @@ class PeriodReading(MachineReading):
 
     allocation: str | None = None
     week: int | None = None
-    month: int | None = None
     begin: Annotated[Any, typer.Option("--from", parser=time_of_log)] = None
     end: Annotated[Any, typer.Option("--to", parser=time_of_log)] = None
 
     def _read(self, source: str, **where: Any) -> Workload:
-        if self.week is not None and self.month is not None:
-            raise typer.BadParameter(
-                "a week or a month, not both", param_hint="'--week' / '--month'"
-            )
         if self.begin is None and self.end is not None:
             raise typer.BadParameter("it needs --from", param_hint="'--to'")
-        if self.begin is not None and (self.week, self.month) != (None, None):
+        if self.begin is not None and self.week is not None:
             raise typer.BadParameter(
-                "an extract, a week or a month", param_hint="'--from' / '--week' / '--month'"
+                "an extract or a week, not both", param_hint="'--from' / '--week'"
             )
         return super()._read(source, **where)
 
     def _part(self, workload: Workload) -> Workload:
-        """Return the week, the month or the extract that was asked for; all without one."""
-        for label, number in (("week", self.week), ("month", self.month)):
-            if number is not None:
-                workload = _period(workload, label, number)
+        """Return the week or the extract that was asked for; all without one."""
+        if self.week is not None:
+            workload = _week(workload, self.week)
         if self.begin is not None:
             from hpcgym.scheduler.restrictions import second_of
 
@@ -480,15 +483,14 @@ class PeriodReading(MachineReading):
         return workload
 
 
-def _period(workload: Workload, label: str, number: int) -> Workload:
-    """Return one week or month of a workload."""
-    parts = workload.weeks() if label == "week" else workload.months()
-    by_number = {int(part.name.rpartition(" ")[2]): part for part in parts}
+def _week(workload: Workload, number: int) -> Workload:
+    """Return one week of a workload."""
+    by_number = {int(part.name.rpartition(" ")[2]): part for part in workload.weeks()}
     if number not in by_number:
         first, last = min(by_number), max(by_number)
         raise HpcgymError(
-            f"{workload.name} has no jobs in {label} {number}, only from {label} {first} to {last}:"
-            f" {label} 0 is left out, as the machine's test phase"
+            f"{workload.name} has no jobs in week {number}, only from week {first} to {last}:"
+            " week 0 is left out, as the machine's test phase"
         )
     return _of_whole(by_number[number], workload)
 

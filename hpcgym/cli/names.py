@@ -172,7 +172,7 @@ def list_names(
 
     Arguments
     ---------
-    kind KIND : Of what to list the names; without it the kinds are listed.
+    kind KIND : The kind of names to list; without it the kinds are listed.
 
     Examples
     --------

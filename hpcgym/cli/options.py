@@ -48,34 +48,24 @@ class Backfilling:
 
 
 @dataclass(frozen=True)
-class BackfillRules(Backfilling):
-    """The same, and in which order.
+class PredictedRules(Backfilling):
+    """The same, in which order, and what run times are taken to be.
 
     Scheduler
     ---------
     backfill_order fcfs|sjbf|NAME : Order of backfilling.
-    """
-
-    backfill_order: str | None = None
-
-    def given(self) -> dict[str, Any]:
-        """Return the rules that were given, by name: the scheduler keeps its own for others."""
-        return given_rules(**vars(self))
-
-
-@dataclass(frozen=True)
-class PredictedRules(BackfillRules):
-    """The same, and what run times are taken to be.
-
-    Scheduler
-    ---------
     estimate NAME : How run times are predicted for backfilling; see hpcgym list estimates.
     policy_estimate NAME : Which run times policies look at in place of requested times; names as
         for --estimate.
     """
 
+    backfill_order: str | None = None
     estimate: str | None = None
     policy_estimate: str | None = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the rules that were given, by name: the scheduler keeps its own for others."""
+        return given_rules(**vars(self))
 
 
 @dataclass(frozen=True)
@@ -402,24 +392,33 @@ class ExecutorOptions:
 
     Running
     -------
-    executor NAME : Where tasks run; see hpcgym list executors. Results are the same.
-    workers N : Number of processes to start on this machine, for processes. [default: as many as
-        processors]
+    executor NAME : Where tasks run; see hpcgym list executors. Results are the same. processes:4
+        starts four processes on this machine. [default: processes, one for each processor]
     """
 
     executor: str = "processes"
-    workers: int | None = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the executor, and how many processes it starts; None: its own number."""
+        kind, colon, number = self.executor.partition(":")
+        if kind != "processes" or not colon:
+            return {"executor": self.executor, "workers": None}
+        if not number.isdecimal() or int(number) < 1:
+            raise HpcgymError(
+                f"--executor {self.executor}: processes:N needs a whole number above 0"
+            )
+        return {"executor": kind, "workers": int(number)}
 
     def become_mpi(self) -> None:
         """Begin again under ``python -m mpi4py.futures``, which has other ranks wait for tasks.
 
         Raises
         ------
-        HpcgymError : an unknown executor, or a number of workers for one that starts none.
+        HpcgymError : an unknown executor.
         """
         from hpcgym.study.executors import check_executor, leads_mpi
 
-        check_executor(self.executor, self.workers)
+        check_executor(*self.given().values())
         if self.executor != "mpi" or leads_mpi():
             return
         try:

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from hpcgym.cli.running import ExplainedCommand, Program
+from hpcgym.cli.running import EXPLAINS, ExplainedCommand, Program
 from hpcgym.version import __version__
 
-#: Heading -> command -> its module, and what it does.
+#: Heading -> command -> its module, with the function if it has another name, and what it does.
 COMMANDS = {
     "Begin": {
         "demo": ("demo", "A week of a machine under two rules, and why one job waited."),
@@ -30,7 +30,7 @@ COMMANDS = {
         "traces": ("traces", "List, show and fetch real traces; look at your own log."),
         "generate": ("generate", "Write a generated workload into a file."),
         "machines": ("machines", "List the ready-made machines, or print one."),
-        "list": ("names", "The names of schedulers, policies, estimates and the like."),
+        "list": ("names:list_names", "The names of schedulers, policies, estimates and the like."),
     },
     "Learn": {
         "train": ("train", "Train agents that learn to schedule."),
@@ -62,8 +62,8 @@ class _Commands(Program):
         if name not in _MODULES:
             return None
         if name not in self.commands:
-            module = import_module(f"hpcgym.cli.{_MODULES[name]}")
-            made = getattr(module, "list_names" if name == "list" else name)
+            module, _, function = _MODULES[name].partition(":")
+            made = getattr(import_module(f"hpcgym.cli.{module}"), function or name)
             if not isinstance(made, typer.Typer):
                 function, made = made, typer.Typer(add_completion=False, rich_markup_mode=None)
                 made.command(name, cls=ExplainedCommand)(function)
@@ -84,7 +84,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={  # commands have them from here
-        "help_option_names": ["-h", "--help"],
+        "help_option_names": ["-h", "--help", "--help-all"],
         "max_content_width": 120,
     },
 )
@@ -98,14 +98,19 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback(epilog="hpcgym COMMAND -h explains a command, with examples.")
 def _options(
+    ctx: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
             "--version", help="Print the version.", callback=_print_version, is_eager=True
         ),
     ] = False,
+    explain_warnings: Annotated[
+        bool, typer.Option("--explain-warnings", help="List all that warnings sum up.")
+    ] = False,
 ) -> None:
     """Exact simulation of batch scheduling on HPC machines: real traces in, schedules out."""
+    ctx.meta[EXPLAINS] = explain_warnings
 
 
 def run() -> None:

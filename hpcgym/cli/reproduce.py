@@ -43,8 +43,8 @@ class _Placed(options.ExecutorOptions):
 
     Output
     ------
-    folder FOLDER : Folder for tables, pictures and report.md. Earlier results are kept there and
-        not computed again. [default: the study's name]
+    folder FOLDER : Folder for report.md, tables (CSV and LaTeX) and pictures (PNG and PDF). Earlier
+        results are kept there and not computed again. [default: the study's name]
 
     Experiment
     ----------
@@ -87,7 +87,7 @@ class Running(_Placed):
                 show(done, total)
 
             try:
-                place = Folder(folder, self.executor, self.workers, progress)
+                place = Folder(folder, **self.given(), progress=progress)
                 run = import_module(f"hpcgym.benchmarks.{asked.module}").reproduce
                 return run(asked.given(self.quick), place, quick=self.quick, **asked.rules())
             except KeyboardInterrupt:
@@ -210,8 +210,8 @@ class MixedPolicies(Study):
     Experiment
     ----------
     reading text|numbers : How the paper is read; the pure policies are simulated both ways.
-    points N : Values of each of three weights, evenly from -1 to 1; the paper has 100. Of 34 all
-        vectors are among those of 100.
+    points N : Values of each of three weights, evenly from -1 to 1; the paper has 100. All
+        vectors of 34 are among those of 100.
 
     Examples
     --------
@@ -329,7 +329,7 @@ class Cp(Study):
         return run or list(MACHINES)  # of none it is said what is wrong with the names
 
     def rules(self) -> dict[str, Any]:
-        """Return how long the runs are,on how many seeds, and of what."""
+        """Return how long the runs are, on how many seeds, and of which dispatchers."""
         dispatchers = tuple(dict.fromkeys(self.dispatcher or ()))
         return {"days": self.days, "seeds": self.seeds, "dispatchers": dispatchers}
 
@@ -354,7 +354,7 @@ class Powercap(Study):
 
     Experiment
     ----------
-    number N : Of intervals of each kind, at most.
+    number N : How many intervals of each kind are simulated, at most.
 
     Examples
     --------
@@ -531,11 +531,11 @@ class Frontier(Study):
 class RlScheduler(Study):
     """Play the networks that RLScheduler (SC 2020) has published: by its rules and by ours.
 
-    Whoever has their repository names its folder of networks, trained_models/bsld; nothing of it is
-    shipped. Each plays its log by its best actions and by drawn ones: the ten sequences of their
-    table, sequences of later jobs, and the whole log, beside FCFS, SJF, F1, SAF and EASY. The logs
-    are Lublin-1, SDSC-SP2, HPC2N and Lublin-2, as far as they are on this machine. It takes some
-    minutes of two cores. After an interruption, the same command goes on.
+    If you have their repository, name its folder of networks, trained_models/bsld; hpcgym ships
+    none of them. Each plays its log by its best actions and by drawn ones: the ten sequences of
+    their table, sequences of later jobs, and the whole log, beside FCFS, SJF, F1, SAF and EASY.
+    The logs are Lublin-1, SDSC-SP2, HPC2N and Lublin-2, as far as they are on this machine. It
+    takes some minutes of two cores. After an interruption, the same command goes on.
 
     Experiment
     ----------
@@ -588,7 +588,7 @@ def items(
 
     Options
     -------
-    results FOLDER : Where the folders of the studies are, such as mixed-policies.
+    results FOLDER : The folder that holds the folders of the studies, such as mixed-policies.
 
     Output
     ------

@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from hpcgym.cli.files import as_given, check_files, digests_of_read, streamed
-from hpcgym.cli.groups import EXPLAINS, PANELS, WHOLE
+from hpcgym.cli.groups import PANELS
 from hpcgym.cli.interrupts import interruptible
 from hpcgym.errors import DroppedJobsWarning, HpcgymError, HpcgymWarning, reworded
 from hpcgym.files.recorded import Command, commanded, date_text
@@ -25,6 +25,10 @@ from hpcgym.naming import counted
 # --- How commands run -----------------------------------------------------------------------------
 
 _ARGUMENTS = "hpcgym.arguments"  # in what contexts keep: those that were typed
+#: Whether ``--explain-warnings`` was typed, in what contexts keep.
+EXPLAINS = "hpcgym.explains"
+#: Whether help tells everything, in what contexts keep.
+WHOLE = "hpcgym.whole"
 
 
 class Program(TyperGroup):
@@ -46,7 +50,7 @@ class Program(TyperGroup):
         except HpcgymError as error:
             _fail(str(error))
         except typer.BadParameter as error:
-            error.message = error.message.removeprefix("Value error, ")  # typer asks for it
+            error.message = error.message.removeprefix("Value error, ")  # typer adds this
             raise
         except OSError as error:
             _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
@@ -101,11 +105,11 @@ def _warnings_in_a_line(told: Mapping[str, Any]) -> Iterator[None]:
         finally:
             if len(left) > 1 or (left and shortened):
                 more = counted(len(left), "more warning")
-                note(f"hpcgym: {more}: --explain-warnings lists all, and all of each kind")
+                note(f"hpcgym: {more}: hpcgym --explain-warnings COMMAND lists all of all kinds")
             elif left:
                 note(left[0])
             elif shortened and not told.get(EXPLAINS):
-                note("hpcgym: --explain-warnings lists all of each kind")
+                note("hpcgym: hpcgym --explain-warnings COMMAND lists all of each kind")
 
 
 def _by_options(ctx: Any, message: str) -> str:
@@ -146,6 +150,11 @@ class ExplainedCommand(TyperCommand):
         ctx = super().make_context(info_name, [*args], parent, **more)  # parsing empties the list
         ctx.meta[_ARGUMENTS] = [*words, *args]
         return ctx
+
+    def parse_args(self, ctx: Any, args: Any) -> Any:
+        """Read the options; --help-all tells everything, and -h what most people use."""
+        ctx.meta[WHOLE] = "--help-all" in args
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command, if it can write the files that it is to write."""
@@ -227,11 +236,11 @@ class ExplainedCommand(TyperCommand):
 #: What ``-h`` leaves out: headings, and options below others.
 _RARE_HEADINGS = ("Power", "Shared nodes", "Running")
 _RARE = {
-    "arrivals", "backfill_order", "chunk", "correction", "dependencies", "dispatch_time",
-    "errors", "failures", "fair_share", "fields", "figures", "figures_width", "force",
-    "hold", "horizon", "log", "maintenance", "month", "pair_estimate", "passes", "penalty",
+    "arrivals", "backfill_order", "correction", "dependencies", "dispatch_time",
+    "errors", "failures", "fair_share", "fields", "figures", "force",
+    "hold", "horizon", "log", "maintenance", "pair_estimate", "passes", "penalty",
     "policy_estimate", "population", "preemption", "quota", "reference", "restarts",
-    "samples", "scale", "sigma", "start", "tensorboard", "train_share", "tz", "unfit",
+    "samples", "scale", "sigma", "start", "tensorboard", "train_share", "tz",
     "warmup",
 }  # fmt: skip
 
@@ -242,7 +251,7 @@ def _whole(ctx: Any) -> bool:
 
 
 def _rare(parameter: Any) -> bool:
-    if parameter.name in ("help", "help_all"):
+    if parameter.name == "help":
         return False
     return parameter.name in _RARE or parameter.rich_help_panel in _RARE_HEADINGS
 
@@ -269,7 +278,7 @@ def _heading(parameter: Any) -> str:
     """Return the heading of an argument or option in help; that of --help itself is the last."""
     if parameter.param_type_name == "argument":
         return "Arguments"
-    if parameter.name in ("help", "help_all"):
+    if parameter.name == "help":
         return "Running"
     return parameter.rich_help_panel or "Options"
 

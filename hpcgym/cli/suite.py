@@ -80,7 +80,7 @@ def run_agent(
 
     Output
     ------
-    folder FOLDER : Of the submission; a run goes on with what it has, trainings and logs.
+    folder FOLDER : Folder of the submission. A run goes on with the trainings and logs in it.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def report_submissions(
 
     Arguments
     ---------
-    folders FOLDER... : Of submissions.
+    folders FOLDER... : Folders of submissions.
 
     Options
     -------

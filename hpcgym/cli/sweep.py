@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -62,18 +61,6 @@ def _record(folder: Path) -> dict[str, Any]:
 sweep = group_of("sweep")
 
 
-@dataclass(frozen=True)
-class SweepExecutor(options.ExecutorOptions):
-    """Where the tasks of a sweep are done.
-
-    Running
-    -------
-    chunk N : Tasks that are sent to a worker at once. [default: a share of what is left]
-    """
-
-    chunk: int | None = None
-
-
 @sweep.callback()
 def _sweep() -> None:
     """Run experiments of many simulations, on one core or on a cluster."""
@@ -85,16 +72,17 @@ def run(
     *,
     file: Path,
     folder: Annotated[Path | None, typer.Option("--output")] = None,
-    executor: SweepExecutor,
+    executor: options.ExecutorOptions,
 ) -> None:
     """Simulate every workload, slice, seed and shuffle of an experiment under every scheduler.
 
-    Results are kept at once: after a kill or Ctrl-C, hpcgym sweep resume goes on. Names of files in
-    an experiment are relative to its folder.
+    Results are kept at once. After a kill or Ctrl-C, hpcgym sweep run FOLDER does what is left, and
+    tries failed tasks again; it refuses if a file that it reads or the version of hpcgym has
+    changed. Names of files in an experiment are relative to its folder.
 
     Arguments
     ---------
-    file FILE : The experiment: a TOML file.
+    file FILE|FOLDER : The experiment, a TOML file; or the folder of a sweep, to go on with it.
 
     Output
     ------
@@ -105,7 +93,7 @@ def run(
     hpcgym sweep run weeks.toml
     hpcgym sweep run weeks.toml --executor dask:tcp://node1:8786
     mpiexec -n 9 hpcgym sweep run weeks.toml --executor mpi    # 8 workers
-    hpcgym sweep resume weeks.sweep
+    hpcgym sweep run weeks.sweep    # goes on
     hpcgym sweep table weeks.sweep --format csv > weeks.csv
 
     An experiment, weeks.toml
@@ -166,43 +154,15 @@ def run(
     """
     executor.become_mpi()
 
-    from hpcgym.study import run_experiment
+    from hpcgym.study import resume, run_experiment
 
-    folder = folder or Path(f"{file.stem}.sweep")
-    _run(
-        folder,
-        lambda show: run_experiment(file, folder, **vars(executor), progress=show),
-    )
-
-
-@sweep.command("resume", cls=ExplainedCommand)
-@grouped()
-def resume(
-    *,
-    folder: Path,
-    executor: SweepExecutor,
-) -> None:
-    """Do what is left of a sweep, and try failed tasks again.
-
-    Refused if a file that it reads or the version of hpcgym has changed.
-
-    Arguments
-    ---------
-    folder FOLDER : Folder of the sweep.
-
-    Examples
-    --------
-    hpcgym sweep resume weeks.sweep
-    hpcgym sweep resume weeks.sweep --executor serial
-    """
-    executor.become_mpi()
-
-    from hpcgym.study import resume as go_on
-
-    _run(
-        folder,
-        lambda show: go_on(folder, **vars(executor), progress=show),
-    )
+    if file.is_dir():
+        if folder is not None:
+            raise HpcgymError(f"--output is for a new sweep; {file} is the folder of one")
+        _run(file, lambda show: resume(file, **executor.given(), progress=show))
+        return
+    into = folder or Path(f"{file.stem}.sweep")
+    _run(into, lambda show: run_experiment(file, into, **executor.given(), progress=show))
 
 
 @sweep.command("status", cls=ExplainedCommand)
@@ -237,7 +197,7 @@ def status(folder: Path, format: Format = Format.table) -> None:
         words = [f"{facts[key]:,} {key}" for key in ("done", "failed", "left")]
         lines = [f"{found.state}: {found.tasks:,} tasks, {', '.join(words)}"]
         if found.damaged:
-            text = f"damaged results: {found.damaged:,}; hpcgym sweep resume {folder}"
+            text = f"damaged results: {found.damaged:,}; hpcgym sweep run {folder}"
             lines.append(f"{text} does their tasks again")
         lines += map(_in_words, failures[:_SHOWN])
         if found.failed > _SHOWN:
@@ -309,7 +269,7 @@ def _run(folder: Path, run: Callable[[Any], Any]) -> None:
             summary = run(show)
     except KeyboardInterrupt:
         if (folder / FILE).exists():
-            note(f"\n{folder} keeps what is done: hpcgym sweep resume {folder} goes on")
+            note(f"\n{folder} keeps what is done: hpcgym sweep run {folder} goes on")
         raise
     if summary.damaged:
         note(f"{folder} had damaged results: {summary.damaged:,}; their tasks were done again")
@@ -322,7 +282,7 @@ def _run(folder: Path, run: Callable[[Any], Any]) -> None:
             note(_in_words(record))
         raise HpcgymError(
             f"{summary.failed:,} of {summary.total:,} tasks failed: hpcgym sweep status {folder}"
-            f" tells which; hpcgym sweep resume {folder} tries them again"
+            f" tells which; hpcgym sweep run {folder} tries them again"
         )
 
 

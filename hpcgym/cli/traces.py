@@ -161,7 +161,7 @@ def list_traces(format: Format = Format.table) -> None:
 def show_trace(
     workload: str,
     *,
-    reading: loading.MachineReading,
+    reading: loading.ShownReading,
     how: output.ResultOptions,
 ) -> None:
     """Show what a trace, or a log of your own, is like: its machine, load, jobs and users.
@@ -207,7 +207,7 @@ def show_trace(
     )
 
 
-def _summarised(source: str, reading: loading.MachineReading) -> tuple[Workload, dict[str, Any]]:
+def _summarised(source: str, reading: loading.ShownReading) -> tuple[Workload, dict[str, Any]]:
     """Return the cleaned jobs, and what they are like, with the warnings of their reader."""
     import warnings
 

@@ -210,7 +210,7 @@ def tune(
     try:
         tuned = run(
             log, plan, against=against or (), checkpoint=checkpoint, progress=shower(),
-            **where, **vars(executor),
+            **where, **executor.given(),
         )  # fmt: skip
     except KeyboardInterrupt:
         if checkpoint.exists():

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, is_number
-from hpcgym.naming import duration
+from hpcgym.naming import duration, in_seconds
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.schedule import runs_of
 from hpcgym.scheduler.allocations import UNLIMITED
@@ -34,6 +34,7 @@ def time_of(seconds: Any) -> float:
     """
     if seconds is None:
         return float("inf")
+    seconds = in_seconds(seconds)
     if not is_number(seconds) or not seconds >= 0:
         raise HpcgymError(f"seconds must be a number of at least 0, or None, not {seconds!r}")
     return float(seconds)

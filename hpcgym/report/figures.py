@@ -13,7 +13,7 @@ import numpy as np
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.writing import writing
 from hpcgym.report import canvas, distribution, tables
-from hpcgym.report.timeline import CURVES, curve_on
+from hpcgym.report.timeline import CURVES, curve_on, has_many_steps
 from hpcgym.schedule.provenance import provenance_of
 
 if TYPE_CHECKING:
@@ -152,15 +152,17 @@ def _panels(
     figure: Any, name: str, parts: Mapping[str, Result], time: canvas.TimeAxis, note: str
 ) -> None:
     """Draw a curve over time for each schedule, one below the other on the same axes."""
-    column = np.atleast_1d(figure.subplots(len(parts), 1, sharex=True, sharey=True))
+    column = np.atleast_1d(figure.subplots(len(parts), 1, sharex=True))
+    binned = has_many_steps(name, parts, time)
     for axes, (who, result) in zip(column, parts.items(), strict=True):
-        curve_on(axes, name, {who: result}, time, legend=False)
+        curve_on(axes, name, {who: result}, time, legend=False, binned=binned)
         axes.set_title(who if len(parts) > 1 else "", loc="left", fontsize=8, pad=2)
         axes.set_xlabel("")
         label = axes.get_ylabel()
         axes.set_ylabel("")
     highest = max(axes.get_ylim()[1] for axes in column)
-    column[0].set_ylim(0, highest)
+    for axes in column:
+        axes.set_ylim(0, highest)
     figure.supylabel(label, fontsize=8)
     column[-1].set_xlabel(time.label)
     finish(column[-1], note)

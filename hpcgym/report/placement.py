@@ -90,8 +90,9 @@ Piece = tuple[int, int]  # adjacent processors, from the lowest to the one after
 def place_jobs(result: Result) -> Rectangles:
     """Give every job processors that no other holds at the same time.
 
-    A job gets the lowest adjacent processors that are free over its whole width, as a rectangle is
-    easiest to read; without any, the lowest free ones. On nodes it gets so those of each
+    A job gets the lowest adjacent processors that are free over its whole width, because a
+    rectangle is easiest to read. If there is no such row, it gets the lowest free ones. On nodes it
+    gets so those of each
     node that it has, and where jobs share nodes, parts of these: one lane of each if it shares
     them, else all. Each job costs time in proportion to its nodes and to the number of gaps between
     the running jobs, some microseconds in all.

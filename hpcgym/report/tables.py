@@ -389,8 +389,8 @@ def rich_comparison(results: Results) -> Table:
     machines = by_machine(parts)
     broken = [two_lines(text) for text, _ in heading[1:]]
     simulated = [group for group in machines if any(not r.replayed_on for r in group.values())]
-    of_whom = "its column and machine" if len(simulated) > 1 else "its column"
-    table = rich_table([heading[0][0], *broken], rows, caption=f"* best of {of_whom}")
+    where = "its column and machine" if len(simulated) > 1 else "its column"
+    table = rich_table([heading[0][0], *broken], rows, caption=f"* best of {where}")
     last = {list(group)[-1] for group in machines}
     for line, name in zip(table.rows, parts, strict=True):
         line.end_section = name in last

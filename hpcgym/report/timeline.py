@@ -87,8 +87,12 @@ def curve_on(
     note: str = "",
     *,
     legend: bool = True,
+    binned: bool | None = None,
 ) -> Axes:
-    """Draw one of :data:`CURVES` over a time axis that others may share."""
+    """Draw one of :data:`CURVES` over a time axis that others may share.
+
+    ``binned`` : whether lines are means of bins; None: if one has many steps.
+    """
     from matplotlib.ticker import MaxNLocator
 
     heading, label = CURVES[name]
@@ -104,7 +108,7 @@ def curve_on(
         else:
             axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True))
         axes.yaxis.set_major_formatter(lambda jobs, _: f"{jobs:,.0f}")
-    _draw(axes, lines, time)
+    _draw(axes, lines, time, binned)
     axes.set_ylim(0, max(axes.get_ylim()[1], 1) if name == "queue" else 105)
     if legend:
         return canvas.headed(axes, heading, note)
@@ -118,10 +122,18 @@ def _alone(name: str, results: Results, axes: Axes | None) -> Axes:
     return curve_on(axes, name, parts, canvas.time_axis(parts), note)
 
 
-def _draw(axes: Axes, lines: Mapping[str, Line], time: canvas.TimeAxis) -> None:
+def has_many_steps(name: str, parts: Parts, time: canvas.TimeAxis) -> bool:
+    """Tell whether one of several lines has too many steps to be drawn one by one."""
+    return any(_over(*_line(name, one)[1], time)[0].size > MOST_STEPS for one in parts.values())
+
+
+def _draw(
+    axes: Axes, lines: Mapping[str, Line], time: canvas.TimeAxis, binned: bool | None
+) -> None:
     """Draw step functions, one line each: all step by step, or all as means of the same bins."""
     steps = {name: _over(*line, time) for name, line in lines.items()}
-    binned = any(times.size > MOST_STEPS for times, _ in steps.values())
+    if binned is None:
+        binned = any(times.size > MOST_STEPS for times, _ in steps.values())
     number = bins_of(axes)
     for place, (name, (times, values)) in enumerate(steps.items()):
         style: dict[str, Any] = {**canvas.line_style(place), "linewidth": 1.1}

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, is_number, number_in, unknown
-from hpcgym.naming import seconds_of
+from hpcgym.naming import in_seconds
 
 # --- The rule that holds long jobs back -----------------------------------------------------------
 
@@ -68,7 +68,7 @@ class Hold:
     def __post_init__(self) -> None:
         settle = object.__setattr__
         settle(self, "share", _number("share", self.share, 0, 1))
-        settle(self, "from_s", _number("from_s", self.from_s, 1, _MOST_S))
+        settle(self, "from_s", _number("from_s", in_seconds(self.from_s), 1, _MOST_S))
         settle(self, "factor", _number("factor", self.factor, 1, 1e12))
         if self.factor == 1:
             raise HpcgymError("hold: factor must be above 1")
@@ -164,9 +164,8 @@ def _pairs(text: str) -> dict[str, Any]:
             name, value = "share", name
         if name in found:
             raise HpcgymError(f"hold: {name} is there twice in {text!r}")
-        seconds = seconds_of(value) if name in ("from_s", "erode_s") else None
-        found[name] = seconds if seconds is not None else value
-        if seconds is None and name != "by":
+        found[name] = in_seconds(value) if name in ("from_s", "erode_s") else value
+        if isinstance(found[name], str) and name != "by":
             found[name] = number_in(f"hold: {name}", value)
     return found
 
@@ -175,7 +174,7 @@ def _erode(value: Any) -> float:
     """Return after how long half as much is held back [s], checked."""
     if value in (math.inf, "inf"):
         return math.inf
-    value = value.item() if isinstance(value, np.generic) else value
+    value = in_seconds(value.item() if isinstance(value, np.generic) else value)
     if not is_number(value) or not 1 <= value <= _MOST_S or value != int(value):
         raise HpcgymError(f"hold: erode_s must be whole seconds from 1 on, or inf, not {value!r}")
     return float(value)

@@ -61,7 +61,7 @@ FEATURES = {
 _OF_AGENTS = "there the agent says what starts"
 _EMPTY = (
     "they begin with an empty machine; leave the extract out (--from), and give the whole trace, or"
-    " one of its weeks and months (--week, --month)"
+    " one of its weeks (--week)"
 )
 _NO_PYTHON = "no Python runs inside; 'ave2' or 'e-loss' are compiled"
 _OWN_NODES = "a batch counts processors, and jobs have whole nodes of their own then"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,6 +13,7 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, check_choice, check_whole, real, warn_caller
 from hpcgym.machine.power_plans import greatest_w
+from hpcgym.naming import in_seconds
 
 if TYPE_CHECKING:
     from hpcgym.machine.pool import Cluster
@@ -53,7 +55,7 @@ class PowerCap:
         object.__setattr__(self, "watts", _amount(where, "watts", self.watts))
         _window(self, where)
         if self.announced is not None:
-            settled = check_whole(f"{where}: announced", self.announced, 0, LATEST)
+            settled = check_whole(f"{where}: announced", in_seconds(self.announced), 0, LATEST)
             object.__setattr__(self, "announced", settled)
             if self.end is not None and settled >= self.end:
                 raise HpcgymError(f"cap: it ends at {self.end} s, before it is announced")
@@ -98,7 +100,7 @@ class EnergyBudget:
         if self.end is None:
             raise HpcgymError("budget: it needs an end")
         _window(self, where)
-        settled = check_whole(f"{where}: period", self.period, 1, LATEST)
+        settled = check_whole(f"{where}: period", in_seconds(self.period), 1, LATEST)
         object.__setattr__(self, "period", settled)
         for name in ("shutdown", "off_as_idle"):
             object.__setattr__(self, name, _flag(where, name, getattr(self, name)))
@@ -108,6 +110,7 @@ class EnergyBudget:
         cls, cluster: Cluster, share: float, start: int, end: int, **others: Any
     ) -> EnergyBudget:
         """Return a budget of a share of what a machine uses when all its nodes are busy."""
+        start, end = in_seconds(start), in_seconds(end)
         return cls(_share(share) * _greatest_w(cluster) * (end - start), start, end, **others)
 
 
@@ -139,10 +142,10 @@ def check_limits(limits: Any) -> tuple[Limit, ...]:
 
 def _window(limit: Any, where: str) -> None:
     """Settle start and end of a limit, or say what is wrong with them."""
-    start = check_whole(f"{where}: start", limit.start, 0, LATEST)
+    start = check_whole(f"{where}: start", in_seconds(limit.start), 0, LATEST)
     object.__setattr__(limit, "start", start)
     if limit.end is not None:
-        end = check_whole(f"{where}: end", limit.end, 0, LATEST)
+        end = check_whole(f"{where}: end", in_seconds(limit.end), 0, LATEST)
         object.__setattr__(limit, "end", end)
         if end <= start:
             raise HpcgymError(f"{where}: it ends at {end} s, not after its start at {start} s")
@@ -305,7 +308,7 @@ def _value(where: str, key: str, value: str) -> float | int | bool | str:
             return value.lower() in ("yes", "true")
         raise HpcgymError(f"{where}: {key} is yes or no, not {value!r}")
     try:
-        return float(value) if key in _NUMBERS else int(value)
-    except ValueError:
+        return float(value) if key in _NUMBERS else operator.index(in_seconds(value))
+    except (TypeError, ValueError):
         kind = _NUMBERS.get(key, "a whole number")
         raise HpcgymError(f"{where}: {key} must be {kind}, not {value!r}") from None

@@ -16,7 +16,7 @@ from hpcgym.errors import HpcgymError, is_number, unknown
 from hpcgym.files import check_is_there, header_number
 from hpcgym.machine.failures import Failures
 from hpcgym.machine.partitions import text_of_nodes
-from hpcgym.naming import ARRAY, WITH_QOS, Clock, is_date, zone_of
+from hpcgym.naming import ARRAY, WITH_QOS, Clock, in_seconds, is_date, zone_of
 from hpcgym.scheduler.policies.features import JobColumns
 
 if TYPE_CHECKING:
@@ -326,10 +326,11 @@ def _planned(failures: Failures) -> list[Window]:
 
 def _time(name: str, value: Any) -> int | str:
     """Return whole seconds, or the text of a date, checked."""
-    text = str(value).strip()
-    if isinstance(value, int | str) and not isinstance(value, bool):
-        if text.isascii() and text.isdigit() and int(text) <= _LATEST:
-            return int(text)
+    seconds = in_seconds(value)
+    if isinstance(seconds, int) and not isinstance(seconds, bool) and 0 <= seconds <= _LATEST:
+        return seconds
+    if isinstance(value, str):
+        text = value.strip()
         if is_date(text):
             try:
                 Clock("UTC").seconds(text)
@@ -413,7 +414,7 @@ class Preemption:
 
     def _check_times(self, kind: str) -> None:
         """Raise an HpcgymError of times of a kind that cannot be, or put them in order."""
-        given: tuple[tuple[str, int], ...] = getattr(self, kind)
+        given = [(name, in_seconds(seconds)) for name, seconds in getattr(self, kind)]
         if given and self.mode == "suspend":
             raise HpcgymError(
                 f"preemption: {kind} goes with requeue and cancel; with suspend Slurm ignores such"
@@ -523,8 +524,7 @@ def _times_of(text: str, pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, A
     found: list[tuple[str, Any]] = []
     for part in text.split(";"):
         name, equals, seconds = (word.strip() for word in part.rpartition("="))
-        value = int(seconds) if seconds.isascii() and seconds.isdigit() else seconds
-        found += [(one, value) for one in ([name] if equals else names)]
+        found += [(one, in_seconds(seconds)) for one in ([name] if equals else names)]
     return tuple(found)
 
 

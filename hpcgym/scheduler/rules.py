@@ -13,7 +13,7 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError, check_choice, is_number
 from hpcgym.files import check_is_there
-from hpcgym.naming import seconds_of
+from hpcgym.naming import in_seconds
 from hpcgym.scheduler import restrictions
 from hpcgym.scheduler.allocations import check_allocation_name
 from hpcgym.scheduler.backfilling import Backfill, Hold
@@ -90,9 +90,7 @@ def _threshold(threshold: Any) -> float | None:
     """Return a starvation threshold [s], checked; a text may have units, such as ``"80h"``."""
     if threshold is None:
         return None
-    number = threshold.item() if isinstance(threshold, np.generic) else threshold
-    if isinstance(number, str) and (seconds := seconds_of(number)) is not None:
-        number = int(seconds) if seconds.is_integer() else seconds
+    number = in_seconds(threshold.item() if isinstance(threshold, np.generic) else threshold)
     if not is_number(number) or math.isnan(number) or number < 0:
         hint = ", or a time such as '5h' or '2d'" if isinstance(threshold, str) else ""
         raise HpcgymError(f"threshold must be a number of at least 0 s{hint}, not {threshold!r}")
@@ -120,6 +118,7 @@ def _dispatch_time(value: Any) -> Any:
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or callable(value) or (isinstance(value, str) and value == MEASURED):
         return value
+    value = in_seconds(value)
     if not (is_number(value) and 0 <= value <= MOST_DISPATCH_TIME):
         raise HpcgymError(
             f"dispatch_time must be 0 to {MOST_DISPATCH_TIME:,} s, 'measured' or a callable, not"
@@ -291,10 +290,10 @@ class Scheduler:
         of :data:`hpcgym.baselines.dispatchers.DISPATCHERS`, or a callable; see
         :func:`hpcgym.simulate`. With it ``backfill`` is "none".
     dispatch_time : how long each call of the dispatcher takes, in whole seconds, rounded up; what
-        it answers starts so much later, and it is not asked meanwhile. A number of seconds;
-        "measured", the time on the clock that the call takes, which is another in each run; or a
-        callable that takes the :class:`hpcgym.scheduler.dispatchers.PassView`, after the dispatcher
-        answered, and returns seconds. None, as 0: no time.
+        it answers starts so much later, and it is not asked meanwhile. Seconds, or a text such as
+        ``"5s"``; "measured", the time on the clock that the call takes, which differs from run to
+        run; or a callable that takes the :class:`hpcgym.scheduler.dispatchers.PassView`, after the
+        dispatcher answered, and returns seconds. None, as 0: no time.
     order : ``policy``, parsed: what simulations go by.
     sweep_order : ``backfill_order``, parsed; None where jobs are back-filled by predicted run
         times, or in the order of the queue.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
-from hpcgym.naming import DAY_S, MONTH_S, WEEK_S, whole_argument
+from hpcgym.naming import DAY_S, MONTH_S, WEEK_S, in_seconds, whole_argument
 from hpcgym.workload.model import MAX_TIME, Initial, Workload, together
 
 if TYPE_CHECKING:
@@ -82,8 +82,8 @@ def extract(workload: Workload, start: float, end: float | None = None) -> Workl
     Parameters
     ----------
     workload : the trace, cleaned.
-    start, end : [s] of the trace's clock, whole seconds; without ``end``, up to the last
-        submission. Jobs submitted from ``end`` on are not in the extract.
+    start, end : of the trace's clock: whole seconds, or texts such as ``"84d"``; without ``end``,
+        up to the last submission. Jobs submitted from ``end`` on are not in the extract.
 
     Returns
     -------
@@ -152,7 +152,7 @@ def nothing_there(workload: Workload, begin: int, end: float | None) -> Workload
 
 def named(workload: Workload, begin: int, end: float | None) -> str:
     """Return what an extract is called."""
-    return f"{workload.name} from {begin}" + ("" if end is None else f" to {int(end)}")
+    return f"{workload.name} from {begin}" + ("" if end is None else f" to {in_seconds(end):.0f}")
 
 
 def recorded_run_time(workload: Workload) -> NDArray[np.int64]:
@@ -250,6 +250,7 @@ def slices(
 
 def _whole_seconds(what: str, time: Any, least: int = -MAX_TIME) -> int:
     """Return a time as an int [s], or say that it is no whole number of seconds."""
+    time = in_seconds(time)
     try:
         seconds = int(time)
     except (TypeError, ValueError, OverflowError):

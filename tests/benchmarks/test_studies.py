@@ -74,7 +74,7 @@ def test_a_study_takes_workers_without_an_executor(
 
     monkeypatch.setattr("hpcgym.benchmarks.mixed_policies.run.reproduce", run)
     arguments = ["mixed-policies", "--workload", "x.swf", "--output", str(tmp_path / "x")]
-    result = CliRunner().invoke(app, ["reproduce", *arguments, "--workers", "3"])
+    result = CliRunner().invoke(app, ["reproduce", *arguments, "--executor", "processes:3"])
     assert result.exit_code == 0, result.stderr
     assert [(one.executor, one.workers) for one in given] == [("processes", 3)]
     record = json.loads((tmp_path / "x" / "report.md.provenance.json").read_text())

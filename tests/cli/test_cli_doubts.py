@@ -131,7 +131,7 @@ def test_jobs_that_the_machine_drops_are_told(tmp_path: Path, gone: int) -> None
     machine = str(tmp_path / "slurm.conf")
     done = succeed(
         "simulate", str(tmp_path / "jobs.txt"), "--cluster", machine, "--scheduler", machine,
-        "--unfit", "drop",
+        "--errors", "skip",
     )  # fmt: skip
     line = "hpcgym: jobs.txt: 4 % of the jobs were dropped: "
     told = [one for one in done.stderr.splitlines() if " were dropped: " in one]
@@ -143,6 +143,6 @@ def test_jobs_that_quotas_drop_are_told(tmp_path: Path) -> None:
     lines = file.read_text().splitlines()
     wide = [line.replace(" 60 2 -1 -1 2 ", " 60 4 -1 -1 4 ") for line in lines[:11]]  # ten jobs
     file.write_text("\n".join([*wide, *lines[11:]]))
-    done = succeed("simulate", str(file), "--quota", "user:processors=3", "--unfit", "drop")
+    done = succeed("simulate", str(file), "--quota", "user:processors=3", "--errors", "skip")
     told = "10 % of the jobs were dropped: asks for more processors than a quota lets run"
     assert f"hpcgym: log: {told}" in done.stderr.splitlines()

@@ -81,7 +81,7 @@ def test_what_is_wrong_or_missing_is_said_before_the_work(words, message, monkey
         ),
         ("simulate JOBS --from 2024-13-05", "no date such as 2024-03-01T12:00:00"),
         ("simulate JOBS --from soon", "'soon' is no whole seconds, nor a time such as 5h or 2d"),
-        ("simulate JOBS --week 1 --month 1", "a week or a month, not both"),
+        ("simulate JOBS --week 1 --from 0", "an extract or a week, not both"),
         ("simulate JOBS --cluster eurora --processors 9", "a machine or its processors, not both"),
         ("evaluate --workload JOBS --cluster eurora --processors 9", "processors, not both"),
         ("compare JOBS --processors 32 --cluster taurus", "a machine or its processors, not both"),

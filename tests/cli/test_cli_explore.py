@@ -23,11 +23,12 @@ WORKLOAD = "lublin:jobs=60,processors=16,seed=2"
 
 def test_the_page_is_that_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
-    words = ["explore", WORKLOAD, "--scheduler", "easy,saf", "--threshold", "3600"]
+    names = {f"{name}:threshold=1h": name for name in ("easy", "saf")}
+    words = ["explore", WORKLOAD, "--scheduler", ",".join(names)]
     words += ["--output", "two.html"]
     succeed(*words)
     jobs = load_workload(WORKLOAD)
-    results = {name: simulate(jobs, name, threshold=3600) for name in ("easy", "saf")}
+    results = {called: simulate(jobs, name, threshold=3600) for called, name in names.items()}
     with commanded(Command(words, dict, "1970-01-01T00:00:00Z")):
         assert Path("two.html").read_text() == page(results)
 

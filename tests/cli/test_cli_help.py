@@ -125,7 +125,7 @@ def test_short_help_fits_a_screen(words: tuple[str, ...], monkeypatch: pytest.Mo
 
 
 #: What every study takes.
-OF_STUDIES = ("folder", "quick", "executor", "workers", "format")
+OF_STUDIES = ("folder", "quick", "executor", "format")
 STUDIES = [
     words for words in COMMANDS if words[0] == "reproduce" and words != ("reproduce", "items")
 ]
@@ -146,5 +146,5 @@ def test_studies_have_the_same_options(words: tuple[str, ...]) -> None:
             (params[name].opts, params[name].help, params[name].metavar) for name in OF_STUDIES
         ]
         defaults = [params[name].default for name in OF_STUDIES]
-        assert defaults == [None, False, "processes", None, "table"]
+        assert defaults == [None, False, "processes", "table"]
     assert told[words] == told[STUDIES[0]]

@@ -324,7 +324,7 @@ def test_a_job_stops_another() -> None:
         assert jobs["start_time"].tolist() == [1800, 600]
         assert jobs["restarts"].tolist() == [1, 0]
         assert jobs["lost_core_seconds"].tolist() == [600 * 64, 0]
-    asked = ("explain", *words, *given[:2], "--job", "1")
+    asked = ("explain", *words, "--scheduler", f"easy:preemption={given[1]}", "--job", "1")
     said = "stopped 10 min after it came, for job 2, when it had run for 10 min"
     assert said in succeed(*asked).stdout
     (stop,) = as_json(*asked)["stops"]
@@ -351,15 +351,15 @@ def test_jobs_that_never_fit_are_dropped_on_demand() -> None:
     kept = fitting(load_workload(mics), machine.resources, machine.capacity)
     words = (mics, "--cluster", "kit-forhlr-ii")
     assert (
-        "it has core, mem, gpu. The same holds for 6 of 200 jobs; --unfit drop drops such jobs"
+        "it has core, mem, gpu. The same holds for 6 of 200 jobs; --errors skip drops such jobs"
         in line("simulate", *words)
     )
-    value = as_json("simulate", *words, "--unfit", "drop")
+    value = as_json("simulate", *words, "--errors", "skip")
     assert 0 < value["jobs"] == len(kept) < 200
     assert value["cleaning"] == kept.cleaning == {FITS_NOWHERE: 200 - len(kept)}
-    whole = as_json("simulate", mics, "--cluster", "eurora", "--unfit", "drop")
+    whole = as_json("simulate", mics, "--cluster", "eurora", "--errors", "skip")
     assert (whole["jobs"], whole["cleaning"]) == (200, {})
-    rows = as_csv("compare", *words, "--unfit", "drop", "--scheduler", "easy,prb")
+    rows = as_csv("compare", *words, "--errors", "skip", "--scheduler", "easy,prb")
     assert [int(row["jobs"]) for row in rows] == [len(kept)] * 2
 
 
@@ -401,16 +401,18 @@ def test_jobs_that_may_never_run_are_refused_or_dropped(
     words = ("simulate", table_file("jobs.csv", *jobs), *where)
     assert why in run(*words).stderr
     if "must be from" not in why:
-        assert "--unfit drop drops such jobs, counted" in run(*words).stderr
-    value = as_json(*words, "--unfit", "drop")
+        assert "--errors skip drops such jobs, counted" in run(*words).stderr
+    value = as_json(*words, "--errors", "skip")
     assert value["cleaning"] == dropped
     assert value["jobs"] == len(jobs) - 1 - sum(dropped.values())
 
 
 def test_jobs_are_those_that_the_quotas_of_all_rows_let_run() -> None:
     jobs = (OF_QUEUES, "0,low,8,60,3600", "1,low,2,60,3600", "2,high,8,60,3600", "3,low,9,9,60")
-    words = (table_file("jobs.csv", *jobs), "--processors", "16", "--unfit", "drop", "--quota")
+    where = (table_file("jobs.csv", *jobs), "--processors", "16", "--errors", "skip")
+    words = (*where, "--quota")
     several = (*words, "qos=low:processors=4", "--quota", "none", "--scheduler", "easy")
     assert [int(row["jobs"]) for row in as_csv("compare", *several)] == [2, 2]
-    assert "2 jobs" in succeed("explain", *words, "qos=low:processors=4").stdout
+    bounded = "easy:quota=qos=low:processors=4"
+    assert "2 jobs" in succeed("explain", *where, "--scheduler", bounded).stdout
     assert line("simulate", *words, "all:processors=1").endswith("no job is within the quotas")

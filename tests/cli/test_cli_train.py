@@ -151,7 +151,7 @@ def test_a_dispatcher_is_recorded_on_nodes() -> None:
     pytest.importorskip("minari")
     jobs, machine = "eurora:jobs=200,load=1.3,seed=0", find_cluster("kit-forhlr-ii")
     where = ("--workload", jobs, "--cluster", "kit-forhlr-ii", "--jobs", "40", "--number", "2")
-    succeed("train", "record", "sdprb", *where, "--allocation", "best-fit", "--unfit", "drop")
+    succeed("train", "record", "sdprb", *where, "--allocation", "best-fit", "--errors", "skip")
     found = load_recording("recording-v0")
     same = record(
         "sdprb", fitting(load_workload(jobs), machine.resources, machine.capacity), jobs=40,

@@ -74,7 +74,7 @@ def test_a_command_gets_an_instance_of_each_group() -> None:
     text = run(command, "--help").stdout
     options = [line.split()[0] for line in text.splitlines() if line.startswith("  --")]
     names = ["--what", "--width", "--high", "--depth"]
-    assert options == ["--first", *names, "--last", "--explain-warnings", "--help-all", "--help"]
+    assert options == ["--first", *names, "--last", "--help"]
     assert "--what THING What it is. [default: sand]" in in_words(text)
     assert "--width MM How wide a box is. [default: 5]" in in_words(text)
     assert "Pack it." in text

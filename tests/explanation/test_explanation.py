@@ -249,7 +249,7 @@ def test_without_time_one_job_is_tried_and_the_rest_is_said() -> None:
     assert told == [(0, 2), (1, 2)]
     assert found.waited_for == {"processors": 40}
     assert "Not tried: 1 of them." in found.sentences
-    for wrong in (-1, float("nan"), "20", True):
+    for wrong in (-1, float("nan"), "soon", True):
         with pytest.raises(HpcgymError, match="seconds must be a number of at least 0"):
             hpcgym.explain(result, 2, seconds=wrong)  # type: ignore[arg-type]
 

@@ -411,10 +411,10 @@ def test_all_of_a_kind_are_told_on_demand(tmp_path: Path) -> None:
     assert short.stderr.splitlines() == [
         f"hpcgym: {path}: lines or parts of lines not read: 2, such as line 3: 'one' is no setting"
         " such as Name=value",
-        "hpcgym: --explain-warnings lists all of each kind",
+        "hpcgym: hpcgym --explain-warnings COMMAND lists all of each kind",
     ]
     assert short.stdout.endswith(f"# {path}, line 5: b: LLN=YES (and 1 more such line)\n")
-    long = CliRunner().invoke(app, ["machines", str(path), "--explain-warnings"])
+    long = CliRunner().invoke(app, ["--explain-warnings", "machines", str(path)])
     assert long.stdout == short.stdout
     assert long.stderr.splitlines()[1:] == [
         f"    {path}, line {line}: {word!r} is no setting such as Name=value"

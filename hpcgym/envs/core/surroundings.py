@@ -15,7 +15,7 @@ from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.envs.core.slices import Episode
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.machine.pool import Cluster
-from hpcgym.naming import DAY_S, seconds_of
+from hpcgym.naming import DAY_S, in_seconds
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import cells_held
 from hpcgym.scheduler.rules import Scheduler
@@ -95,12 +95,9 @@ def read_duration(name: str, value: Any, least: int) -> int:
     ------
     HpcgymError : it is neither, or too short or long.
     """
-    seconds = -1.0
-    if isinstance(value, str):
-        read = seconds_of(value)
-        seconds = -1.0 if read is None else read
-    elif isinstance(value, (int, float, np.integer)) and not isinstance(value, bool):
-        seconds = float(value)
+    given = in_seconds(value)
+    number = isinstance(given, (int, float, np.integer)) and not isinstance(given, bool)
+    seconds = float(given) if number else -1.0
     if not least <= seconds <= _MOST_S or seconds != int(seconds):
         raise HpcgymError(
             f"{name} must be a number of seconds, or a duration such as '12h', '7d' or '2w', not"

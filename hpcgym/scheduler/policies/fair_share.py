@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, check_each_once, number_in, unknown
 from hpcgym.files import check_is_there, toml_file
-from hpcgym.naming import WEEK_S
+from hpcgym.naming import WEEK_S, in_seconds
 
 MOST_SECONDS = 2**53
 
@@ -46,7 +46,8 @@ class FairShare:
 
     Attributes
     ----------
-    half_life_s : whole seconds in which usage loses half its weight; ``math.inf``: never.
+    half_life_s : time in which usage loses half its weight: whole seconds, or a text such as
+        ``"2d"``; ``math.inf``: never.
     damping : above 0; the larger, the less priorities differ. Of the classic formula.
     shares : user number, or name of an account -> share, above 0; 1 for all others. They count
         among those who have the same account above them. Or all by names of the log, whose groups
@@ -145,8 +146,9 @@ class FairShare:
                 raise HpcgymError(unknown(argument, name, _IN_TEXT, "a file .toml with shares"))
             if name in pairs:
                 raise HpcgymError(f"{argument}: {name} is there twice in {given!r}")
-            number = _IN_TEXT[name]
-            pairs[name] = number_in(f"{argument}: {name}", value) if number else value
+            pairs[name] = in_seconds(value) if name == "half_life_s" else value
+            if _IN_TEXT[name] and isinstance(pairs[name], str):
+                pairs[name] = number_in(f"{argument}: {name}", value)
         return cls._of(pairs, f"{argument}: ", usual)
 
     @classmethod
@@ -334,6 +336,7 @@ def _half_life(value: Any) -> float:
     """Return a half-life [s], checked: whole seconds, or infinity."""
     if value in (math.inf, "inf"):
         return math.inf
+    value = in_seconds(value)
     try:
         seconds = int(value)
     except (TypeError, ValueError, OverflowError):

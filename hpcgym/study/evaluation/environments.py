@@ -19,7 +19,7 @@ from hpcgym.envs.core.surroundings import NOTHING_AROUND, USUAL_START
 from hpcgym.errors import HpcgymError, TrainingWarning, check_choice, warn_caller
 from hpcgym.files import shaped
 from hpcgym.machine import Cluster
-from hpcgym.naming import seconds_of
+from hpcgym.naming import in_seconds
 from hpcgym.schedule.measures import metrics_within
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import (
@@ -496,8 +496,7 @@ def _meant(value: Any) -> Any:
     """Return a value that is equal for all ways to write the same."""
     if value == "warm":
         return USUAL_START
-    seconds = seconds_of(value) if isinstance(value, str) else None
-    return value if seconds is None else seconds
+    return in_seconds(value)
 
 
 def warn_of_seen(acting: Mapping[str, Any], whole: Workload, part: Episodes) -> None:

@@ -312,7 +312,7 @@ def _check_free(file: sqlite3.Connection, folder: Path) -> None:
     """Raise an HpcgymError if a folder has a sweep."""
     if "manifest" in about(file):
         raise HpcgymError(
-            f"{folder} has a sweep already: hpcgym sweep resume {folder} goes on with it; or choose"
+            f"{folder} has a sweep already: hpcgym sweep run {folder} goes on with it; or choose"
             " another folder (--output)"
         )
 

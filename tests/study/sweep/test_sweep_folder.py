@@ -196,7 +196,7 @@ def test_an_improvement_is_missing_without_its_first(shared: Path, tmp_path: Pat
 
 def test_a_folder_with_a_sweep_is_left_alone(half: Path, experiment: Path, tmp_path: Path) -> None:
     before = (half / FILE).read_bytes()
-    with pytest.raises(HpcgymError, match="has a sweep already: hpcgym sweep resume"):
+    with pytest.raises(HpcgymError, match="has a sweep already: hpcgym sweep run"):
         run_experiment(experiment, half, "serial")
     assert (half / FILE).read_bytes() == before
     (tmp_path / "file").touch()
@@ -218,7 +218,7 @@ def test_a_run_that_was_overtaken_leaves_the_other_alone(
         return make_manifest(experiment)
 
     monkeypatch.setattr("hpcgym.study.sweep.run.make_manifest", overtaken)
-    with pytest.raises(HpcgymError, match="has a sweep already: hpcgym sweep resume"):
+    with pytest.raises(HpcgymError, match="has a sweep already: hpcgym sweep run"):
         run_experiment(tmp_path / "slow.toml", folder, "serial")
     assert read_table(folder)["jobs"].tolist() == [50]
     assert status(folder).state == "complete"
@@ -335,11 +335,11 @@ def test_damage_is_told_wherever_a_sweep_is_looked_at(whole: Path, reference: Pa
     changed(whole, "UPDATE results SET text = replace(text, '.', '.1') WHERE rowid = 3")
     found = status(whole)
     assert (found.state, found.done, found.damaged) == ("interrupted", 7, 1)
-    assert "damaged results: 1; hpcgym sweep resume" in shown("status", whole).stdout
+    assert "damaged results: 1; hpcgym sweep run" in shown("status", whole).stdout
     table = shown("table", whole, "--format", "csv")
     assert (table.exit_code, table.stdout.count("\n")) == (0, 8)
     assert "has damaged results: 1" in table.stderr
-    told = shown("resume", whole, "--executor", "serial").stderr
+    told = shown("run", whole, "--executor", "serial").stderr
     assert "had damaged results: 1; their tasks were done again" in told
     assert status(whole) == status(reference)
     assert read_table(whole).equals(read_table(reference))
@@ -366,7 +366,7 @@ def test_results_of_other_tasks_are_not_counted(half: Path) -> None:
 )
 def test_what_is_damaged_is_named_by_all(statement: str, message: str, whole: Path) -> None:
     changed(whole, statement)
-    for word in ("status", "table", "resume"):
+    for word in ("status", "table", "run"):
         result = shown(word, whole)
         assert result.exit_code == 1
         (line,) = result.stderr.splitlines()
