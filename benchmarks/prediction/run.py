@@ -43,7 +43,7 @@ _OUT_OF_SIGHT = 0.02  # of the errors of each predictor, at either end: long tai
 def draw_two_traces(first: Findings, second: Findings) -> Figure:
     """Figure 7.2: each configuration on two traces, by correction, order and whether it learns."""
     other = second.table["mean_bsld"].rename("other")
-    table = first.of_thesis.join(other, how="inner")
+    table: Any = first.of_thesis.join(other, how="inner")
     learns = table["estimate"] == "regression"
     figure = canvas.new_figure(6.5, 6)
     axes = figure.add_subplot()
@@ -57,7 +57,7 @@ def draw_two_traces(first: Findings, second: Findings) -> Figure:
     style = {"color": canvas.BLACK, "markerfacecolor": "none", "markersize": 5}
     axes.plot(others["mean_bsld"], others["other"], "s", label="without learning", **style)
     for one in _NAMED:
-        place = table.loc[str(one), ["mean_bsld", "other"]].tolist()
+        place = tuple(table.loc[str(one), ["mean_bsld", "other"]])
         words: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": 7}
         axes.annotate(name_of(one), place, (6, 0), **words)
     x_label, y_label = (f"mean bounded slowdown, {one.trace}" for one in (first, second))

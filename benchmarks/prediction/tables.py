@@ -599,6 +599,9 @@ def _table_7_6_text(stored: items.Stored) -> items.Verdict:
     return items.of_sentences(so)
 
 
+_WHOSE = {"ours": "ours", "published": "by the authors' files"}
+
+
 def _correlations(stored: items.Stored) -> items.Verdict:
     """Section 7.5.3: mean, least and largest coefficient over pairs of logs."""
     table = stored.table("table-pairs", "ours: Pearson", "published: Pearson")
@@ -614,7 +617,7 @@ def _correlations(stored: items.Stored) -> items.Verdict:
     }
     found = items.of_sentences(so)
     words = [
-        f"{by} {of.mean():.2f}, {of.min():.2f} to {of.max():.2f} over {len(of)} pairs"
+        f"{_WHOSE[by]} {of.mean():.2f}, {of.min():.2f} to {of.max():.2f} over {len(of)} pairs"
         for by, of in values.items()
         if len(of)
     ]
@@ -724,10 +727,8 @@ def _tails(stored: items.Stored) -> items.Verdict:
     so, words = {}, []
     for row in table.to_dict("records"):
         above, _, number = row["above EASY's"].partition(" of ")
-        say = (
-            f"{row['trace']}: a thousandth of the jobs has more of the sum of slowdowns than under"
-        )
-        so[f"{say} EASY with every triple that predicts ({above} of {number})"] = above == number
+        say = f"{row['trace']}: more than under EASY with every triple that predicts"
+        so[f"{say} ({above} of {number})"] = above == number
         shares = [f"{row[f'share, {name}']:.1%}" for name in ("EASY", "EASY++", "median")]
         words.append(f"{row['trace']}: EASY {shares[0]}, EASY++ {shares[1]}, median {shares[2]}")
     found = items.of_sentences(so)
@@ -764,7 +765,7 @@ JUDGES: dict[str, items.Judge] = {
     "section 7.5.3, E-Loss": _claim,
     "table 7.8": _more(
         _of_predictions(*_ERRORS),
-        "the table names no log; "
+        "the table names no log, and has "
         + ", ".join(f"{name} {a:,.0f} s and {b:.3g}" for name, (a, b) in TABLE_7_8.items()),
     ),
     "figures 7.3 and 7.4": _of_predictions(*_SHORT),
