@@ -15,6 +15,7 @@ from hpcgym.scheduler.asked_for import check_fair_share
 from hpcgym.scheduler.backfilling import BACKFILL, Hold
 from hpcgym.scheduler.backfilling import NAME as OF_SLURM
 from hpcgym.scheduler.files import ENDING, read_scheduler
+from hpcgym.scheduler.policies.expressions import is_expression
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import POLICIES
 from hpcgym.scheduler.rules import OF_THE_QUEUE, RULES, Scheduler, not_beside_a_dispatcher
@@ -154,6 +155,11 @@ def no_scheduler(name: Any, known: Iterable[str], kind: str = "scheduler") -> Hp
         return HpcgymError(f"{name!r}: no rules can stand behind a file; give them by themselves")
     if isinstance(begin, str) and begin in BACKFILL:
         return HpcgymError(f"{begin!r} is a way to back-fill, not a {kind}: easy:backfill={begin}")
+    if isinstance(name, str) and not colon and is_expression(name):
+        return HpcgymError(
+            f"{name!r} is an order of the queue, not a {kind}: 'easy:policy={name}', or"
+            " Scheduler(policy=...)"
+        )
     return HpcgymError(unknown(kind, begin, known))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -99,7 +99,11 @@ class Comparison:
     results: Mapping[str, Result]
 
     def __getitem__(self, name: str) -> Result:
+        check_choice("scheduler", name, self.results)
         return self.results[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.results)
 
     @cached_property
     def above(self) -> dict[str, Mean]:
@@ -185,7 +189,7 @@ class Comparison:
 
 def compare(
     workload: Workload | str | os.PathLike[str] | pd.DataFrame,
-    schedulers: Iterable[str | Scheduler] = ("easy", "saf"),
+    schedulers: Iterable[str | Scheduler] | Mapping[str, str | Scheduler] = ("easy", "saf"),
     **how: Any,
 ) -> Comparison:
     """Simulate several schedulers on the same jobs.
@@ -194,7 +198,7 @@ def compare(
     ----------
     workload : jobs, or what :func:`hpcgym.load_workload` takes.
     schedulers : names or rules, as :func:`hpcgym.simulate` takes them; the first is what the others
-        are compared with.
+        are compared with. A mapping gives them names of your own: ``{"mine": rules}``.
     how : other arguments of :func:`hpcgym.simulate`, for all: ``cluster``, ``estimate``, ...
 
     Raises
@@ -208,12 +212,29 @@ def compare(
     >>> list(found.table.index)
     ['easy', 'saf']
     """
-    chosen = [schedulers] if isinstance(schedulers, (str, Scheduler)) else list(schedulers)
-    if not chosen:
-        raise HpcgymError("schedulers: name at least one")
+    named = named_schedulers(schedulers)
     jobs = as_workload(workload, how.get("cluster"), how.get("processors"))
-    rules = [one for one in chosen if isinstance(one, Scheduler)]
-    called = dict(zip(rules, scheduler_names(rules), strict=True))
-    names = [called[one] if isinstance(one, Scheduler) else str(one) for one in chosen]
-    check_each_once("schedulers", names)
-    return Comparison({n: simulate(jobs, one, **how) for n, one in zip(names, chosen, strict=True)})
+    return Comparison({name: simulate(jobs, one, **how) for name, one in named.items()})
+
+
+def named_schedulers(
+    schedulers: Iterable[str | Scheduler] | Mapping[str, str | Scheduler],
+) -> dict[str, str | Scheduler]:
+    """Return name -> scheduler: names as they are given, or what tells the rules apart.
+
+    Raises
+    ------
+    HpcgymError : no schedulers, or one of them twice.
+    """
+    if isinstance(schedulers, Mapping):
+        named = dict(schedulers)
+    else:
+        chosen = [schedulers] if isinstance(schedulers, (str, Scheduler)) else list(schedulers)
+        rules = [one for one in chosen if isinstance(one, Scheduler)]
+        called = dict(zip(rules, scheduler_names(rules), strict=True))
+        names = [called[one] if isinstance(one, Scheduler) else str(one) for one in chosen]
+        check_each_once("schedulers", names)
+        named = dict(zip(names, chosen, strict=True))
+    if not named:
+        raise HpcgymError("schedulers: name at least one")
+    return named

@@ -100,6 +100,24 @@ def test_rules_have_names_too() -> None:
     assert list(hpcgym.compare("lublin:jobs=9", ["easy", rules]).results) == ["easy", "saf"]
 
 
+def test_names_of_ones_own() -> None:
+    """A mapping's schedulers are simulated, not its names."""
+    named = {"saf": "easy", "mine": hpcgym.Scheduler(policy="20 * wait - area")}
+    own = hpcgym.compare(LOG, named)
+    assert list(own) == ["saf", "mine"]
+    assert own["saf"].scheduler == hpcgym.simulate(LOG, "easy").scheduler
+    assert own["mine"].scheduler.policy == "20 * wait - area"
+    with pytest.raises(HpcgymError, match="did you mean 'mine'"):
+        own["Mine"]
+    with pytest.raises(HpcgymError, match="name at least one"):
+        hpcgym.compare(LOG, {})
+
+
+def test_an_order_is_no_scheduler() -> None:
+    with pytest.raises(HpcgymError, match=r"'easy:policy=20 \* wait - area', or Scheduler"):
+        hpcgym.compare("lublin:jobs=9", ["easy", "20 * wait - area"])
+
+
 def test_a_figure(found: hpcgym.Comparison) -> None:
     axes = found.plot()
     assert [one.get_text() for one in axes.get_yticklabels()] == [*found.results][1:]
