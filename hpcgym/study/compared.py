@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcgym.baselines.labels import scheduler_names
-from hpcgym.errors import HpcgymError, check_choice, check_each_once
+from hpcgym.errors import HpcgymError, check_choice, check_each_once, unknown
 from hpcgym.naming import HOUR_S
 from hpcgym.report.tables import COMPARED
 from hpcgym.schedule.measures import metrics_by, weekly_sums
@@ -88,8 +88,8 @@ def check_same(results: Iterable[Result]) -> None:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison:
-    """Schedules of the same jobs; all are compared with the first.
+class Comparison(Mapping[str, Result]):
+    """Schedules of the same jobs, name -> schedule; all are compared with the first.
 
     Attributes
     ----------
@@ -99,11 +99,15 @@ class Comparison:
     results: Mapping[str, Result]
 
     def __getitem__(self, name: str) -> Result:
-        check_choice("scheduler", name, self.results)
+        if name not in self.results:
+            raise KeyError(unknown("scheduler", name, self.results))
         return self.results[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
 
     @cached_property
     def above(self) -> dict[str, Mean]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import hpcgym
 from hpcgym import HpcgymError
+from hpcgym.report import save_figures
 
 LOG = "lublin:jobs=24000,processors=64,seed=3,load=0.6"
 
@@ -107,10 +110,16 @@ def test_names_of_ones_own() -> None:
     assert list(own) == ["saf", "mine"]
     assert own["saf"].scheduler == hpcgym.simulate(LOG, "easy").scheduler
     assert own["mine"].scheduler.policy == "20 * wait - area"
-    with pytest.raises(HpcgymError, match="did you mean 'mine'"):
+    assert "Mine" not in own
+    with pytest.raises(KeyError, match="did you mean 'mine'"):
         own["Mine"]
     with pytest.raises(HpcgymError, match="name at least one"):
         hpcgym.compare(LOG, {})
+
+
+def test_figures_of_a_comparison(found: hpcgym.Comparison, tmp_path: Path) -> None:
+    paths = save_figures(found, tmp_path)
+    assert paths[0].name == "slowdown.pdf"
 
 
 def test_an_order_is_no_scheduler() -> None:
