@@ -10,7 +10,7 @@ from typing import Any
 from hpcgym.baselines.dispatchers import DISPATCHERS, chooses_nodes
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.machine.slurm.lines import files_of
-from hpcgym.naming import in_seconds
+from hpcgym.naming import at_commas, in_seconds
 from hpcgym.scheduler.asked_for import check_fair_share
 from hpcgym.scheduler.backfilling import BACKFILL, Hold
 from hpcgym.scheduler.backfilling import NAME as OF_SLURM
@@ -192,7 +192,7 @@ def read_variant(name: str) -> tuple[str, dict[str, Any]]:
     known, of_hold = [*RULES], [each.name for each in fields(Hold)]
     found: dict[str, Any] = {}
     of_share: list[str] = []
-    for pair in text.split(","):
+    for pair in at_commas(text):
         rule, equals, value = (part.strip() for part in pair.partition("="))
         if not equals or not value:
             raise HpcgymError(

@@ -18,7 +18,7 @@ from hpcgym.schedule.measures import metrics_by, weekly_sums
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
-from hpcgym.study.intervals import Mean, against, block_length, bootstrap
+from hpcgym.study.intervals import Floats, Mean, against, block_length, bootstrap
 from hpcgym.workload.load import as_workload
 from hpcgym.workload.model import Workload
 
@@ -61,16 +61,38 @@ def paired(result: Result, other: Result, of: str = "bsld") -> Mean:
     """
     check_choice("of", of, PAIRED)
     check_same([result, other])
-    counts = result.counted & other.counted
+    jobs, bsld, wait_h = _of_weeks(result, other)
+    _, other_bsld, other_wait_h = _of_weeks(other, result)
+    sums = bsld - other_bsld if of == "bsld" else (wait_h - other_wait_h) * HOUR_S
+    return _mean(sums, jobs)
+
+
+def _share_above(result: Result, other: Result) -> Mean:
+    """Return the difference of mean bounded slowdowns as a share of the other's.
+
+    Both are drawn anew in each resample, so no end is below -1, and the ends have the signs of
+    those of :func:`paired`.
+    """
+    _, bsld, _ = _of_weeks(result, other)
+    _, other_bsld, _ = _of_weeks(other, result)
+    return _mean(bsld - other_bsld, other_bsld)
+
+
+def _of_weeks(result: Result, beside: Result) -> Floats:
+    """Return sums over the jobs of each week that count in both schedules, (3, n_weeks).
+
+    See :func:`weekly_sums`; a part of a log has no weeks before it.
+    """
+    sums = weekly_sums(result, result.counted & beside.counted).T
+    return sums[:, int(np.argmax(sums[0] > 0)) :]
+
+
+def _mean(sums: Floats, counts: Floats) -> Mean:
+    """Return the sum of the first over that of the second, with its interval over weeks."""
     if not counts.any():
         return Mean(float("nan"), float("nan"), float("nan"))
-    jobs, bsld, wait_h = weekly_sums(result, counts).T
-    _, other_bsld, other_wait_h = weekly_sums(other, counts).T
-    sums = bsld - other_bsld if of == "bsld" else (wait_h - other_wait_h) * HOUR_S
-    first = int(np.flatnonzero(jobs)[0])  # a part of a log has no weeks before it
-    sums, jobs = sums[first:], jobs[first:]
-    low, high = bootstrap(sums[:, None], block=block_length(len(jobs)), counts=jobs)
-    return Mean(float(sums.sum() / jobs.sum()), float(low[0]), float(high[0]))
+    low, high = bootstrap(sums[:, None], block=block_length(len(counts)), counts=counts)
+    return Mean(float(sums.sum() / counts.sum()), float(low[0]), float(high[0]))
 
 
 def check_same(results: Iterable[Result]) -> None:
@@ -180,9 +202,9 @@ class Comparison(Mapping[str, Result]):
     def __repr__(self) -> str:
         first = next(iter(self.results))
         lines = [self.table.to_string(float_format="{:,.4g}".format)]
-        for name, above in self.above.items():
-            scale = 100 / self.results[first].metrics["mean_bsld"]
-            change, low, high = (end * scale for end in above)
+        for name in [*self.results][1:]:
+            share = _share_above(self.results[name], self.results[first])
+            change, low, high = (100 * end for end in share)
             said = against(first, change, low, high, "blocks of weeks")
             lines.append(f"{name}: slowdown {said}")
         return "\n".join(lines)
