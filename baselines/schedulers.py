@@ -10,11 +10,12 @@ from typing import Any
 from hpcgym.baselines.dispatchers import DISPATCHERS, chooses_nodes
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.machine.slurm.lines import files_of
-from hpcgym.naming import in_seconds
+from hpcgym.naming import at_commas, in_seconds
 from hpcgym.scheduler.asked_for import check_fair_share
 from hpcgym.scheduler.backfilling import BACKFILL, Hold
 from hpcgym.scheduler.backfilling import NAME as OF_SLURM
 from hpcgym.scheduler.files import ENDING, read_scheduler
+from hpcgym.scheduler.policies.expressions import is_expression
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import POLICIES
 from hpcgym.scheduler.rules import OF_THE_QUEUE, RULES, Scheduler, not_beside_a_dispatcher
@@ -154,6 +155,11 @@ def no_scheduler(name: Any, known: Iterable[str], kind: str = "scheduler") -> Hp
         return HpcgymError(f"{name!r}: no rules can stand behind a file; give them by themselves")
     if isinstance(begin, str) and begin in BACKFILL:
         return HpcgymError(f"{begin!r} is a way to back-fill, not a {kind}: easy:backfill={begin}")
+    if isinstance(name, str) and not colon and is_expression(name):
+        return HpcgymError(
+            f"{name!r} is an order of the queue, not a {kind}: 'easy:policy={name}', or"
+            " Scheduler(policy=...)"
+        )
     return HpcgymError(unknown(kind, begin, known))
 
 
@@ -186,7 +192,7 @@ def read_variant(name: str) -> tuple[str, dict[str, Any]]:
     known, of_hold = [*RULES], [each.name for each in fields(Hold)]
     found: dict[str, Any] = {}
     of_share: list[str] = []
-    for pair in text.split(","):
+    for pair in at_commas(text):
         rule, equals, value = (part.strip() for part in pair.partition("="))
         if not equals or not value:
             raise HpcgymError(

@@ -292,6 +292,18 @@ def seconds_of(text: str) -> float | None:
     return (hours * 60 + int(found["second"])) * 60 + float(found["third"])
 
 
+def at_commas(text: str) -> list[str]:
+    """Return what stands between the commas of a text, but for those in brackets: max(wait, 5)."""
+    parts, depth = [""], 0
+    for sign in text:
+        depth += (sign == "(") - (sign == ")")
+        if sign == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return parts
+
+
 def in_seconds(value: Any) -> Any:
     """Return a duration in seconds: of a text its number, and whatever else is given as it is.
 

@@ -16,6 +16,7 @@ from hpcgym.errors import (
     check_each_once,
     reworded,
 )
+from hpcgym.naming import at_commas
 from hpcgym.progress import working
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def scheduler_names(given: list[str] | None) -> list[str]:
 def _split(text: str) -> list[str]:
     """Return names joined by commas; a rule belongs to the variant before it."""
     found: list[str] = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
+    for part in filter(None, (part.strip() for part in at_commas(text))):
         if found and ":" in found[-1] and "=" in part.partition(":")[0]:
             found[-1] += f",{part}"
         else:

@@ -385,7 +385,7 @@ def waits_by(result: Result, waited: pd.DataFrame, by: str) -> pd.DataFrame:
     result : of :func:`hpcgym.simulate`.
     waited : of :func:`waits`.
     by : one of :data:`GROUPS`: "requested_processors" has classes that double, "week" counts from
-        the first submission, the others are what the log tells of a job.
+        0 at the log's first submission, as --week does, the others are what the log tells of a job.
 
     Returns
     -------
@@ -444,8 +444,7 @@ def _groups(workload: Workload, by: str) -> tuple[NDArray[np.int64], Callable[[i
     if by == "requested_processors":
         return size_classes(column, workload.processors)
     if by == "week":
-        first = column.min(initial=0)
-        return (column - first) // WEEK_S + 1, lambda week: f"week {week}"
+        return workload.since_first_submit // WEEK_S, lambda week: f"week {week}"
     if len(column) and column.max() < 0:
         raise HpcgymError(f"{workload.name}: the log does not tell the {by} of any job")
     known = names_of(workload, GROUPS[by])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcgym.baselines.labels import scheduler_names
-from hpcgym.errors import HpcgymError, check_choice, check_each_once
+from hpcgym.errors import HpcgymError, check_choice, check_each_once, unknown
 from hpcgym.naming import HOUR_S
 from hpcgym.report.tables import COMPARED
 from hpcgym.schedule.measures import metrics_by, weekly_sums
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
-from hpcgym.study.intervals import Mean, against, block_length, bootstrap
+from hpcgym.study.intervals import Floats, Mean, against, block_length, bootstrap
 from hpcgym.workload.load import as_workload
 from hpcgym.workload.model import Workload
 
@@ -61,16 +61,38 @@ def paired(result: Result, other: Result, of: str = "bsld") -> Mean:
     """
     check_choice("of", of, PAIRED)
     check_same([result, other])
-    counts = result.counted & other.counted
+    jobs, bsld, wait_h = _of_weeks(result, other)
+    _, other_bsld, other_wait_h = _of_weeks(other, result)
+    sums = bsld - other_bsld if of == "bsld" else (wait_h - other_wait_h) * HOUR_S
+    return _mean(sums, jobs)
+
+
+def _share_above(result: Result, other: Result) -> Mean:
+    """Return the difference of mean bounded slowdowns as a share of the other's.
+
+    Both are drawn anew in each resample, so no end is below -1, and the ends have the signs of
+    those of :func:`paired`.
+    """
+    _, bsld, _ = _of_weeks(result, other)
+    _, other_bsld, _ = _of_weeks(other, result)
+    return _mean(bsld - other_bsld, other_bsld)
+
+
+def _of_weeks(result: Result, beside: Result) -> Floats:
+    """Return sums over the jobs of each week that count in both schedules, (3, n_weeks).
+
+    See :func:`weekly_sums`; a part of a log has no weeks before it.
+    """
+    sums = weekly_sums(result, result.counted & beside.counted).T
+    return sums[:, int(np.argmax(sums[0] > 0)) :]
+
+
+def _mean(sums: Floats, counts: Floats) -> Mean:
+    """Return the sum of the first over that of the second, with its interval over weeks."""
     if not counts.any():
         return Mean(float("nan"), float("nan"), float("nan"))
-    jobs, bsld, wait_h = weekly_sums(result, counts).T
-    _, other_bsld, other_wait_h = weekly_sums(other, counts).T
-    sums = bsld - other_bsld if of == "bsld" else (wait_h - other_wait_h) * HOUR_S
-    first = int(np.flatnonzero(jobs)[0])  # a part of a log has no weeks before it
-    sums, jobs = sums[first:], jobs[first:]
-    low, high = bootstrap(sums[:, None], block=block_length(len(jobs)), counts=jobs)
-    return Mean(float(sums.sum() / jobs.sum()), float(low[0]), float(high[0]))
+    low, high = bootstrap(sums[:, None], block=block_length(len(counts)), counts=counts)
+    return Mean(float(sums.sum() / counts.sum()), float(low[0]), float(high[0]))
 
 
 def check_same(results: Iterable[Result]) -> None:
@@ -88,8 +110,8 @@ def check_same(results: Iterable[Result]) -> None:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison:
-    """Schedules of the same jobs; all are compared with the first.
+class Comparison(Mapping[str, Result]):
+    """Schedules of the same jobs, name -> schedule; all are compared with the first.
 
     Attributes
     ----------
@@ -99,7 +121,15 @@ class Comparison:
     results: Mapping[str, Result]
 
     def __getitem__(self, name: str) -> Result:
+        if name not in self.results:
+            raise KeyError(unknown("scheduler", name, self.results))
         return self.results[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
 
     @cached_property
     def above(self) -> dict[str, Mean]:
@@ -172,9 +202,9 @@ class Comparison:
     def __repr__(self) -> str:
         first = next(iter(self.results))
         lines = [self.table.to_string(float_format="{:,.4g}".format)]
-        for name, above in self.above.items():
-            scale = 100 / self.results[first].metrics["mean_bsld"]
-            change, low, high = (end * scale for end in above)
+        for name in [*self.results][1:]:
+            share = _share_above(self.results[name], self.results[first])
+            change, low, high = (100 * end for end in share)
             said = against(first, change, low, high, "blocks of weeks")
             lines.append(f"{name}: slowdown {said}")
         return "\n".join(lines)
@@ -185,7 +215,7 @@ class Comparison:
 
 def compare(
     workload: Workload | str | os.PathLike[str] | pd.DataFrame,
-    schedulers: Iterable[str | Scheduler] = ("easy", "saf"),
+    schedulers: Iterable[str | Scheduler] | Mapping[str, str | Scheduler] = ("easy", "saf"),
     **how: Any,
 ) -> Comparison:
     """Simulate several schedulers on the same jobs.
@@ -194,7 +224,7 @@ def compare(
     ----------
     workload : jobs, or what :func:`hpcgym.load_workload` takes.
     schedulers : names or rules, as :func:`hpcgym.simulate` takes them; the first is what the others
-        are compared with.
+        are compared with. A mapping gives them names of your own: ``{"mine": rules}``.
     how : other arguments of :func:`hpcgym.simulate`, for all: ``cluster``, ``estimate``, ...
 
     Raises
@@ -208,12 +238,29 @@ def compare(
     >>> list(found.table.index)
     ['easy', 'saf']
     """
-    chosen = [schedulers] if isinstance(schedulers, (str, Scheduler)) else list(schedulers)
-    if not chosen:
-        raise HpcgymError("schedulers: name at least one")
+    named = named_schedulers(schedulers)
     jobs = as_workload(workload, how.get("cluster"), how.get("processors"))
-    rules = [one for one in chosen if isinstance(one, Scheduler)]
-    called = dict(zip(rules, scheduler_names(rules), strict=True))
-    names = [called[one] if isinstance(one, Scheduler) else str(one) for one in chosen]
-    check_each_once("schedulers", names)
-    return Comparison({n: simulate(jobs, one, **how) for n, one in zip(names, chosen, strict=True)})
+    return Comparison({name: simulate(jobs, one, **how) for name, one in named.items()})
+
+
+def named_schedulers(
+    schedulers: Iterable[str | Scheduler] | Mapping[str, str | Scheduler],
+) -> dict[str, str | Scheduler]:
+    """Return name -> scheduler: names as they are given, or what tells the rules apart.
+
+    Raises
+    ------
+    HpcgymError : no schedulers, or one of them twice.
+    """
+    if isinstance(schedulers, Mapping):
+        named = dict(schedulers)
+    else:
+        chosen = [schedulers] if isinstance(schedulers, (str, Scheduler)) else list(schedulers)
+        rules = [one for one in chosen if isinstance(one, Scheduler)]
+        called = dict(zip(rules, scheduler_names(rules), strict=True))
+        names = [called[one] if isinstance(one, Scheduler) else str(one) for one in chosen]
+        check_each_once("schedulers", names)
+        named = dict(zip(names, chosen, strict=True))
+    if not named:
+        raise HpcgymError("schedulers: name at least one")
+    return named

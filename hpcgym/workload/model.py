@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hpcgym.naming as naming
-from hpcgym.errors import WorkloadError
+from hpcgym.errors import WorkloadError, unknown
 from hpcgym.machine.power import MOST_SLOWDOWN
 
 if TYPE_CHECKING:
@@ -352,6 +352,10 @@ class Workload:
         short = {name: column for name, column in _SHORT.items() if name not in table}
         try:
             kept = table.assign(**{n: table[c] for n, c in short.items()}).eval(condition)
+        except NameError as error:
+            known = [*short, *table]
+            said = unknown("column", str(error).split("'")[1], known)
+            raise WorkloadError(f"{condition!r} cannot be asked of jobs: {said}") from None
         except Exception as error:  # of what pandas makes of any text
             raise WorkloadError(f"{condition!r} cannot be asked of jobs: {error}") from None
         if getattr(kept, "dtype", None) != np.bool_:

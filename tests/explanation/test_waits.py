@@ -65,6 +65,15 @@ def test_names_of_users() -> None:
     assert all(one.equals(waits_by(result, waited, "requested_processors")) for one in sizes)
 
 
+def test_weeks_have_the_numbers_of_the_log() -> None:
+    """A part of a log keeps them, and ``--week 2`` is the row ``week 2``."""
+    week = 7 * 86400
+    whole = few_jobs(4, [0, week, 2 * week], [10] * 3, [4] * 3)
+    for log, names in ((whole, ["week 0", "week 1", "week 2"]), (whole[np.array([2])], ["week 2"])):
+        result = hpcgym.simulate(log, "easy")
+        assert waits_by(result, waits(result), "week").index.tolist() == names
+
+
 def test_what_cannot_be_told() -> None:
     result = hpcgym.simulate(jobs(*SMALL), "easy")
     with pytest.raises(HpcgymError, match="did you mean 'requested_processors'"):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import hpcgym
 from hpcgym import HpcgymError
+from hpcgym.report import save_figures
 
 LOG = "lublin:jobs=24000,processors=64,seed=3,load=0.6"
 
@@ -79,6 +83,14 @@ def test_a_part_of_a_log_has_no_weeks_before_it() -> None:
     assert np.isnan(hpcgym.paired(saf, easy).low)
 
 
+def test_no_interval_in_per_cent_goes_below_nothing() -> None:
+    """SAF's interval of differences is wider than EASY's mean; that of their ratio is not."""
+    found = hpcgym.compare("lublin:jobs=40000,processors=64,seed=0,load=0.8")
+    assert found.above["saf"].low < -found["easy"].metrics.mean_bsld
+    ((low, high),) = re.findall(r" % \[(.*?), (.*?)\]", repr(found))
+    assert -100 < int(low) < int(high) < 0
+
+
 def test_few_weeks_have_no_interval() -> None:
     short = hpcgym.compare("lublin:jobs=50,processors=64,seed=3")
     assert np.isnan(short.above["saf"].low)
@@ -98,6 +110,37 @@ def test_other_jobs_are_refused(found: hpcgym.Comparison) -> None:
 def test_rules_have_names_too() -> None:
     rules = hpcgym.Scheduler(policy="saf", backfill_order="spf")
     assert list(hpcgym.compare("lublin:jobs=9", ["easy", rules]).results) == ["easy", "saf"]
+
+
+def test_names_of_ones_own() -> None:
+    """A mapping's schedulers are simulated, not its names."""
+    named = {"saf": "easy", "mine": hpcgym.Scheduler(policy="20 * wait - area")}
+    own = hpcgym.compare(LOG, named)
+    assert list(own) == ["saf", "mine"]
+    assert own["saf"].scheduler == hpcgym.simulate(LOG, "easy").scheduler
+    assert own["mine"].scheduler.policy == "20 * wait - area"
+    assert "Mine" not in own
+    with pytest.raises(KeyError, match="did you mean 'mine'"):
+        own["Mine"]
+    with pytest.raises(HpcgymError, match="name at least one"):
+        hpcgym.compare(LOG, {})
+
+
+def test_figures_of_a_comparison(found: hpcgym.Comparison, tmp_path: Path) -> None:
+    paths = save_figures(found, tmp_path)
+    assert paths[0].name == "slowdown.pdf"
+
+
+def test_an_order_may_have_commas() -> None:
+    rules = "easy:policy=max(wait, min(requested, 60)),threshold=5h"
+    found = hpcgym.compare("lublin:jobs=9", ["easy", rules])
+    assert found[rules].scheduler.policy == "max(wait, min(requested, 60))"
+    assert found[rules].scheduler.threshold == 5 * 3600
+
+
+def test_an_order_is_no_scheduler() -> None:
+    with pytest.raises(HpcgymError, match=r"'easy:policy=20 \* wait - area', or Scheduler"):
+        hpcgym.compare("lublin:jobs=9", ["easy", "20 * wait - area"])
 
 
 def test_a_figure(found: hpcgym.Comparison) -> None:

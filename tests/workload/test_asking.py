@@ -22,7 +22,7 @@ def test_masks_slices_and_conditions_choose_the_same_jobs() -> None:
 
 
 def test_what_is_no_condition_is_refused() -> None:
-    with pytest.raises(WorkloadError, match=r"cannot be asked of jobs: name .colour"):
+    with pytest.raises(WorkloadError, match=r"cannot be asked of jobs: unknown column .colour"):
         LOG.query("colour > 3")
     with pytest.raises(WorkloadError, match="is no condition"):
         LOG.query("user + 3")
