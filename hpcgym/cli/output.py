@@ -318,8 +318,10 @@ def _write_figures(found: Found, folder: Path) -> list[Path]:
     from hpcgym.report.cells import latex
     from hpcgym.report.figures import write_figures
 
-    files = write_figures(found.drawings(), folder, found.record())
-    tables = found.sheet().tables
+    drawings, tables = found.drawings(), found.sheet().tables
+    if not drawings and not tables:
+        raise HpcgymError(f"{folder}: nothing is written, because there is nothing to draw")
+    files = write_figures(drawings, folder, found.record())
     for place, one in enumerate(tables, 1):
         files.append(folder / f"table{'' if len(tables) == 1 else f'-{place}'}.tex")
         with whole_text(files[-1]) as file:

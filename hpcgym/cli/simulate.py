@@ -233,6 +233,8 @@ def simulate(
         },
     )
     if output_file == PRINTED:
+        if how.format in (Format.markdown, Format.latex):
+            raise HpcgymError("--output - prints jobs as csv or json: leave out --format")
         output.print_schedule(result, as_json=how.format is Format.json)
         how.write(found)
         return

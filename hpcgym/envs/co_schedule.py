@@ -104,7 +104,9 @@ for each pair |
     is known before it comes. The rules are those of `hpcgym.simulate(..., speedups=...)`
     (`docs/coscheduling.md`).
 
-    {Description} The *neighbours* are the first `neighbours` running jobs, in order of start, that
+    {Description}
+
+    The *neighbours* are the first `neighbours` running jobs, in order of start, that
     have a part free on one of their nodes.
 
     ## Decision points

@@ -105,7 +105,8 @@ class JobSelection(SchedulingEnv):
 
     {Quotas and windows}
 
-    All of these need `reservation="revised"`; `preemption` is not for this environment.
+    Quotas, windows and dependencies need `reservation="revised"`; `preemption` is not for this
+    environment.
 
     ## Action Space
 

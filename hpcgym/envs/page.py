@@ -212,7 +212,7 @@ def markdown(cls: type) -> str:
         f"<!-- The docstring of {cls.__module__}.{cls.__name__}, written by"
         " scripts/pages.py: change it there. -->\n\n"
         f"![A state of the environment as it draws itself](../pictures/{name}.png)\n\n"
-        f"What is missing here is as on the page of {others}; `help({cls.__name__})` has all."
+        f"What is not said here is on the page of {others}; `help({cls.__name__})` has all."
         f"\n\n{text}\n"
     )
 
@@ -237,7 +237,7 @@ def _own_arguments(cls: type, rows: str) -> str:
             others.append(f"`{name}={_shown(one.default)}`")
     head = "| argument | default | meaning |\n|---|---|---|\n"
     told = [head + "\n".join(lacked)] * bool(lacked)
-    told += [f"Other defaults than there: {', '.join(others)}."] * bool(others)
+    told += [f"Defaults that differ from the shared page: {', '.join(others)}."] * bool(others)
     return _as_lists("\n\n".join(told))
 
 

@@ -174,9 +174,7 @@ def _panels(
 Mean = tuple[float, float, float]
 
 
-def of_means(
-    means: Mapping[str, Mean], label: str, zero: float | None = None, width: float = COLUMN_INCHES
-) -> Drawing:
+def of_means(means: Mapping[str, Mean], label: str, zero: float | None = None) -> Drawing:
     """Return a drawing of values with their intervals, a row each, the first on top.
 
     Parameters
@@ -196,14 +194,12 @@ def of_means(
         )  # fmt: skip
         if zero is not None:
             axes.axvline(zero, color=canvas.BLACK, linewidth=0.8, zorder=0)
-        _rows(axes, [*means], label, width)
+        _rows(axes, [*means], label)
 
     return on_axes(draw, _ROW_INCHES * len(means) + _FRAME_INCHES)
 
 
-def of_shares(
-    rows: Mapping[str, Mapping[str, float]], label: str, width: float = COLUMN_INCHES
-) -> Drawing:
+def of_shares(rows: Mapping[str, Mapping[str, float]], label: str) -> Drawing:
     """Return a drawing of bars, a row each, in which the parts of a row lie side by side.
 
     Parameters
@@ -220,16 +216,16 @@ def of_shares(
             colour = canvas.LINE_COLOURS[place % len(canvas.LINE_COLOURS)]
             axes.barh(range(len(rows)), sizes, left=begin, color=colour, label=part, height=0.65)
             begin += sizes
-        _rows(axes, [*rows], label, width)
+        _rows(axes, [*rows], label)
         if len(parts) > 1:
             canvas.legend_above(axes, parts)
 
     return on_axes(draw, _ROW_INCHES * len(rows) + _FRAME_INCHES)
 
 
-def _rows(axes: Axes, names: Sequence[str], label: str, width: float) -> None:
+def _rows(axes: Axes, names: Sequence[str], label: str) -> None:
     """Name the rows of a plot, the first on top, and say what is drawn."""
-    short = canvas.shortened(names, width)
+    short = canvas.shortened(names, canvas.figure_of(axes).get_figwidth())
     axes.set_yticks(range(len(names)), [short[name] for name in names])
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.set_xlabel(label)
@@ -268,12 +264,17 @@ def figure_of(drawing: Drawing, width: float = COLUMN_INCHES) -> Figure:
         axes.tick_params(labelsize=_LETTERS_PT, which="both")
         axes.xaxis.label.set_fontsize(_LETTERS_PT + 1)
         axes.yaxis.label.set_fontsize(_LETTERS_PT + 1)
-    legends = [legend for axes in figure.axes if (legend := axes.get_legend()) is not None]
-    if legends:
-        figure.draw_without_rendering()
-        more = sum(legend.get_window_extent().height for legend in legends) / figure.dpi
-        figure.set_figheight(drawing.height(width) + more)
+    figure.set_figheight(drawing.height(width) + _legends(figure))
     return figure
+
+
+def _legends(figure: Figure) -> float:
+    """Return how high the legends of a figure are together [inches]."""
+    legends = [legend for axes in figure.axes if (legend := axes.get_legend()) is not None]
+    if not legends:
+        return 0.0
+    figure.draw_without_rendering()
+    return sum(legend.get_window_extent().height for legend in legends) / figure.dpi
 
 
 def write_figures(
@@ -309,7 +310,7 @@ def save_drawings(
 ) -> None:
     """Write drawings one below the other as one picture, whose ending tells the format."""
     every = [*drawings]
-    heights = [one.height(width) for one in every]
+    heights = [one.height(width) + _legends(figure_of(one, width)) for one in every]
     figure = canvas.new_figure(width, sum(heights))
     parts: Any = figure.subfigures(len(every), 1, height_ratios=heights, squeeze=False)
     for part, one in zip(parts[:, 0], every, strict=True):

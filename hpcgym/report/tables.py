@@ -475,7 +475,7 @@ def who_pays(parts: Mapping[str, Result]) -> WhoPays | None:
     rows.append([name, *map(shown, before.values())])
     below = [f"{classes_in_words()}; small: up to 1/{_SMALL} of the machine; large: more"]
     if len(users) > 1:
-        heading += [f"of {len(users):,} users gain", "users lose", "median ratio"]
+        heading += [f"users who gain (of {len(users):,})", "who lose", "median ratio"]
         below.append(
             f"a user gains if the mean bounded slowdown of the own jobs is lower than under {name}"
         )
@@ -508,7 +508,7 @@ def _losers(result: Result, users: NDArray[np.int64], ratio: NDArray[np.float64]
         if ratio[place] > 1:
             jobs = int((result.counted & (number == users[place])).sum())
             said = called(names, "user", int(users[place]))
-            own.append(f"{said}, {ratio[place]:,.1f} times ({counted(jobs, 'job')})")
+            own.append(f"{said}, {ratio[place]:,.2f} times ({counted(jobs, 'job')})")
     return "; ".join(own)
 
 

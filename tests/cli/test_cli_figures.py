@@ -15,16 +15,20 @@ WORKLOAD = "lublin:jobs=120,processors=64,load=0.9"
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "command", [["simulate", WORKLOAD], ["compare", WORKLOAD, "--scheduler", "easy,saf"]]
+    ("command", "tables"),
+    [
+        (["simulate", WORKLOAD], ["table"]),
+        (["compare", WORKLOAD, "--scheduler", "easy,saf"], ["table-1", "table-2"]),  # who pays
+    ],
 )
 def test_figures_are_written_once_and_verify(
-    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: list[str], tables: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     options = ["--figures", "paper"]
     said = succeed(*command, *options).stderr
-    assert "wrote slowdown, utilization, queue, table into paper" in said
-    assert len(list(Path("paper").iterdir())) == 7
+    assert f"wrote slowdown, utilization, queue, {', '.join(tables)} into paper" in said
+    assert len(list(Path("paper").iterdir())) == 6 + len(tables)
     checked = succeed("verify", "paper/queue.pdf", "paper/slowdown.png")
     assert checked.stdout == "paper/queue.pdf: equal\npaper/slowdown.png: equal\n"
     before = Path("paper/queue.png").stat().st_ino

@@ -116,7 +116,7 @@ def test_who_pays_is_what_pandas_finds():
     ratio = (users["saf"] / users["bsld"]).sort_values(ascending=False)
     gain, lose = (ratio < 1).sum(), (ratio > 1).sum()
     assert min(gain, lose) > 1
-    more = [f"of {len(ratio)} users gain", "users lose", "median ratio"]
+    more = [f"users who gain (of {len(ratio)})", "who lose", "median ratio"]
     assert found.heading == ["scheduler", *classes, *more]
     counts, first, other = found.rows
     assert counts == ["jobs", *(str(jobs.sum()) for jobs in classes.values()), "", "", ""]
@@ -130,7 +130,7 @@ def test_who_pays_is_what_pandas_finds():
     ]
     *_, losers = found.below
     most = ratio[ratio > 1].index[:5]
-    named = [f"user {one}, {ratio[one]:,.1f} times" for one in most]
+    named = [f"user {one}, {ratio[one]:,.2f} times" for one in most]
     assert losers.startswith(f"saf: users who lose most: {named[0]} (")
     assert [text.rpartition(" (")[0] for text in losers.split(": ")[2].split("; ")] == named
 

@@ -47,7 +47,7 @@ TAKEN: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("taken", TAKEN.values(), ids=TAKEN)
 def test_a_text_is_the_same_as_its_seconds(taken: Callable[[Any], Any]) -> None:
-    for text in ("2h", "120min", "1h 60m", "2:00:00", "7200"):
+    for text in ("2h", "120min", "1h 60m", "2:00:00", "7200", "7.2e3"):
         assert taken(text) == taken(7200) == 7200
     for wrong in ("soon", "2 fortnights"):
         with pytest.raises(HpcgymError):
@@ -60,3 +60,11 @@ def test_extracts_begin_at_texts_too() -> None:
     assert past.extract("2h", "9h").submit_time.tolist() == (
         past.extract(7200, 32400).submit_time.tolist()
     )
+    with pytest.raises(HpcgymError, match=r"no job from 604800000 s to 604803600 s"):
+        past.extract("1000w", "604803600")
+
+
+def test_a_wrong_half_life_is_told_what_it_should_be() -> None:
+    with pytest.raises(HpcgymError, match="half_life_s must be whole seconds.*'soon'"):
+        FairShare.parse("half_life_s=soon")
+    assert FairShare.parse("half_life_s=inf").half_life_s == float("inf")

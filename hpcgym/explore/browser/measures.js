@@ -89,5 +89,5 @@ function histogram(values, least, edges) {
     if (values[i] <= least) low++; else bins[Math.min(Math.max(upper(edges, values[i]) - 1, 0), bins.length - 1)]++;
   }
   const count = values.length || 1;
-  return { low: low / count, bins: bins.map((x) => x / count) };
+  return { above: (values.length - low) / count, bins: bins.map((x) => x / count) };
 }

@@ -3,7 +3,7 @@
 const MOST_GROUPS = 20;
 const ranking = { by: "share (%)", down: true };
 const long = (seconds) => (Number.isNaN(seconds) ? "-" : span(seconds));
-const rounded = (digits) => (x) => (Number.isNaN(x) ? "-" : x.toLocaleString("en", { maximumFractionDigits: digits, minimumFractionDigits: digits }));
+const rounded = (digits) => (x) => (Number.isNaN(x) ? "-" : (Number(x.toFixed(digits)) + 0).toLocaleString("en", { maximumFractionDigits: digits, minimumFractionDigits: digits }));
 // title -> [name of a measure, how it is shown]; BSLD is the bounded slowdown
 const SELECTED = {
   "core-hours": ["core_hours", rounded(0)],
@@ -34,7 +34,7 @@ let showing = 0;  // counts what was asked for: what is no longer wanted is left
  */
 async function showSelection() {
   const { jobs, runs, clock, whole, view } = S;
-  const t0 = Math.max(view.t0, whole.t0), t1 = Math.min(view.t1, whole.t1);
+  const t0 = Math.max(view.t0, whole.t0), t1 = Math.max(t0, Math.min(view.t1, whole.t1));
   const rows = selectedJobs(jobs, runs, t0, t1), many = plural(rows.length, S.head.what);
   $("selected-jobs").textContent = `: ${many}`;
   if (!$("selected").open) return;
@@ -120,6 +120,6 @@ function drawHistogram(name, measured) {
   g.textAlign = "right";
   g.fillText(`highest bar: ${rounded(1)(100 * top)} %`, width, 0);
   g.textAlign = "left";
-  const said = found.map(({ low }) => `${rounded(0)(100 - 100 * low)} %`).join(" and ");
+  const said = found.map(({ above }) => `${rounded(0)(100 * above)} %`).join(" and ");
   $(`${name}-title`).textContent = `${title}: ${said}`;
 }

@@ -146,8 +146,9 @@ class FairShare:
                 raise HpcgymError(unknown(argument, name, _IN_TEXT, "a file .toml with shares"))
             if name in pairs:
                 raise HpcgymError(f"{argument}: {name} is there twice in {given!r}")
-            pairs[name] = in_seconds(value) if name == "half_life_s" else value
-            if _IN_TEXT[name] and isinstance(pairs[name], str):
+            timed = name == "half_life_s"  # the class says what is wrong with it
+            pairs[name] = value
+            if _IN_TEXT[name] and not timed:
                 pairs[name] = number_in(f"{argument}: {name}", value)
         return cls._of(pairs, f"{argument}: ", usual)
 
