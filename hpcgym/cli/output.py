@@ -93,6 +93,8 @@ def remarks(results: Mapping[str, Result]) -> list[str]:
         if result.given is None or not len(result.given):
             continue
         later = float(result.workload.submit_time.mean() - result.given.submit_time.mean())
+        if later < 0.5:  # what would be told is 0 s
+            continue
         before = f"{name}: " if len(results) > 1 else ""
         text = f"jobs were submitted {duration(later)} later than in the log on average"
         lines.append(f"{before}{text}; no wait counts this")
