@@ -258,7 +258,9 @@ def read_numbers(name: str, action: Any, shape: tuple[int, ...]) -> NDArray[Any]
             f"not an array of {numbers.dtype} of shape {numbers.shape}"
         )
     if not (np.abs(numbers) < 1e30).all():
-        raise HpcgymError(f"{name} must be numbers from -1 to 1, and has {_first_bad(numbers)}")
+        raise HpcgymError(
+            f"{name} must be numbers between -1e30 and 1e30, and has {_first_bad(numbers)}"
+        )
     return numbers
 
 
