@@ -252,10 +252,8 @@ def watts(name: str, power: Any) -> float:
 
 
 def seconds(name: str, time: Any) -> int:
-    """Return whole seconds as an int, or say that they cannot be; texts such as "5min" count."""
-    from hpcgym.naming import in_seconds
-
-    return check_whole(name, in_seconds(time), 0, MOST_SECONDS, "whole seconds")
+    """Return whole seconds as an int, or say that they cannot be."""
+    return check_whole(name, time, 0, MOST_SECONDS, "whole seconds")
 
 
 def whole_column(name: str, values: Any) -> NDArray[np.int64]:

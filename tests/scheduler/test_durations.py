@@ -65,6 +65,6 @@ def test_extracts_begin_at_texts_too() -> None:
 
 
 def test_a_wrong_half_life_is_told_what_it_should_be() -> None:
-    with pytest.raises(HpcgymError, match="half_life_s must be whole seconds.*'soon'"):
+    with pytest.raises(HpcgymError, match=r"half_life_s must be whole seconds.*'soon'"):
         FairShare.parse("half_life_s=soon")
     assert FairShare.parse("half_life_s=inf").half_life_s == float("inf")

@@ -71,7 +71,7 @@ def test_codes_are_numbered_and_found_by_name() -> None:
         (plain(), r"job 1 has no code: .* its executable, -1; so it is with 4 of 4"),
         (coded().take([1, 3]), r"log: job 4 runs '628.pot3d s', .* 1 of 2 jobs"),
         (coded(["cg.D.64"] * 3 + ["lu.E.204"]), "did you mean 'lu.E.2048'"),
-        (coded(["zzz"] * 4), "none of the 2 codes; known are cg.D.64, lu.E.2048"),
+        (coded(["zzz"] * 4), "not one of the 2 codes; known are cg.D.64, lu.E.2048"),
     ],
 )
 def test_jobs_without_a_known_code(workload: Workload, problem: str) -> None:

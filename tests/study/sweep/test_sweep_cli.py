@@ -231,7 +231,7 @@ def test_profiles_are_figures(
 def test_the_experiments_in_the_help_are_some(
     number: int, numbers: tuple[int, ...], tmp_path: Path
 ) -> None:
-    shown = succeed("run", "--help").stdout
+    shown = succeed("run", "--help-all").stdout
     # from a heading such as "An experiment, weeks.toml:" to the next line that is not indented
     text = re.findall(r"^\S.*\.toml:\n((?:  .*\n|\n)+)", shown, re.MULTILINE)[number]
     write_speedups(generate_speedups(4), tmp_path / "aris.json")
