@@ -70,7 +70,7 @@ def continued(result: Result, start: float, end: float | None = None) -> Workloa
     runs = begun & (started + known["run"] >= begin)
     kept = runs | (~begun & (submit < last))
     if not kept.any():
-        raise nothing_there(workload, begin, end)
+        raise nothing_there(workload, begin, last)
     before = submit < begin
     planned, cells = simulation.native.reserved(), result.allocation
     reserved, held = None, runs
@@ -96,7 +96,7 @@ def continued(result: Result, start: float, end: float | None = None) -> Workloa
     past = replace(past, name=f"{workload.name} before {begin}")
     jobs = bare.with_columns(wait_time=result.wait)
     jobs = replace(jobs, initial=Initial(begin, np.where(runs, started, -1), past, ongoing))
-    return jobs.take(kept, name=named(workload, begin, end))
+    return jobs.take(kept, name=named(workload, begin, last))
 
 
 def _check(result: Result) -> None:

@@ -111,10 +111,10 @@ def extract(workload: Workload, start: float, end: float | None = None) -> Workl
     past = before & known & (began + run <= begin)
     kept = (before & known & ~past) | (~before & (submit < last))
     if not kept.any():
-        raise nothing_there(workload, begin, None if end is None else last)
+        raise nothing_there(workload, begin, last)
     waits = np.where(runs & ~fits, begin - submit, wait)
     jobs = replace(workload.with_columns(wait_time=waits), cleaning={})
-    jobs = jobs.take(kept, name=named(workload, begin, None if end is None else last))
+    jobs = jobs.take(kept, name=named(workload, begin, last))
     started = np.where(fits, began, -1)[kept]
     state = Initial(begin, started, workload.take(past, name=f"{workload.name} before {begin}"))
     counts = {UNKNOWN: int((before & ~known).sum()), OVER_USED: int((runs & ~fits).sum())}
@@ -140,9 +140,9 @@ def interval(start: Any, end: Any) -> tuple[int, int]:
     return begin, last
 
 
-def nothing_there(workload: Workload, begin: int, end: int | None) -> WorkloadError:
+def nothing_there(workload: Workload, begin: int, last: int) -> WorkloadError:
     """Return the error that no job is in an interval, which tells where there are some."""
-    until = "on" if end is None else f"to {end} s"
+    until = "on" if last > MAX_TIME else f"to {last} s"
     text = f"{workload.name} has no job from {begin} s {until}"
     if len(workload):
         submit = workload.submit_time
@@ -150,9 +150,9 @@ def nothing_there(workload: Workload, begin: int, end: int | None) -> WorkloadEr
     return WorkloadError(text)
 
 
-def named(workload: Workload, begin: int, end: int | None) -> str:
+def named(workload: Workload, begin: int, last: int) -> str:
     """Return what an extract is called."""
-    return f"{workload.name} from {begin}" + ("" if end is None else f" to {end}")
+    return f"{workload.name} from {begin}" + ("" if last > MAX_TIME else f" to {last}")
 
 
 def recorded_run_time(workload: Workload) -> NDArray[np.int64]:

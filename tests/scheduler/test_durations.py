@@ -62,6 +62,7 @@ def test_extracts_begin_at_texts_too() -> None:
     )
     with pytest.raises(HpcgymError, match=r"no job from 604800000 s to 604803600 s"):
         past.extract("1000w", "604803600")
+    assert past.extract("2h").name == f"{past.name} from 7200"
 
 
 def test_a_wrong_half_life_is_told_what_it_should_be() -> None:
