@@ -9,6 +9,7 @@ them too.
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -16,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hpcgym.errors import HpcgymError
+from hpcgym.replay.configuration import NAME
 from hpcgym.scheduler.restrictions import COLUMNS, Quota
-from hpcgym.workload.io.swf_header import called_in
+from hpcgym.workload.io.swf_header import called_in, names_of
 from hpcgym.workload.model import Workload
 
 # --- Quotas as limits of Slurm --------------------------------------------------------------------
@@ -114,13 +116,30 @@ def limits_of(
     for quota in quotas:
         if {column for column, _ in quota.where} <= {by}:
             _check_spares(jobs, quota, {number: told[0] for number, told in of_qos.items()})
+    qos = _qos_names(jobs)
     return Limits(
         of_all,
         of_account,
-        {_called("q", number): limits for number, limits in of_qos.items()},
+        {qos[number]: limits for number, limits in of_qos.items()},
         [_called(letter, number) for number in owner.tolist()],
-        [_called("q", number) for number in jobs.queue.tolist()],
+        [qos[number] for number in jobs.queue.tolist()],
     )
+
+
+def _qos_names(jobs: Workload) -> dict[int, str]:
+    """Return what Slurm calls each queue: its name in the log, which an order may ask for.
+
+    Where Slurm does not take a name, or tells two apart by their case alone, it has a number.
+    """
+    told = names_of(jobs, "queue")
+    numbers = np.unique(jobs.queue).tolist()
+    alike = Counter(told.get(number, "").casefold() for number in numbers)
+    return {
+        number: name
+        if NAME.fullmatch(name := told.get(number, "")) and alike[name.casefold()] == 1
+        else _called("q", number)
+        for number in numbers
+    }
 
 
 def _check_spares(jobs: Workload, quota: Quota, of_qos: Mapping[int, Limit]) -> None:

@@ -37,8 +37,8 @@ _AT_ONCE = f"{SOON},default_queue_depth=100000"
 _NO_FORECAST = "interval=86400"
 #: sched/backfill that only serves in the order of priorities.
 NO_BACKFILL = "bf_interval=-1"
-#: What a partition may be called that is written into a slurm.conf.
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+#: What a partition or a QOS may be called in Slurm.
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 class Node(NamedTuple):
@@ -87,7 +87,7 @@ def nodes_of(cluster: Cluster) -> tuple[Node, ...]:
     HpcgymError : a partition whose name Slurm cannot have.
     """
     for one in cluster.partitions:
-        if not _NAME.fullmatch(one.name) or one.name.casefold() in (PARTITION, "default"):
+        if not NAME.fullmatch(one.name) or one.name.casefold() in (PARTITION, "default"):
             raise HpcgymError(
                 f"a replay on Slurm cannot call a partition {one.name!r}: letters, digits, _ . and"
                 f" - are possible, but not {PARTITION!r} and 'default'"

@@ -280,3 +280,16 @@ def test_a_site_with_limits_and_a_window(tmp_path: Path) -> None:
         rules = found.simulated.scheduler.but(**{name: value})
         other = hpcgym.simulate(jobs, rules, cluster=str(conf))
         assert (other.start != found.simulated.start).mean() > 0.05
+
+
+@needs_slurm
+@pytest.mark.filterwarnings("ignore:.*follow", "ignore:.*settings that", "ignore:.*its jobs ran")
+def test_priorities_of_qos_beside_age(tmp_path: Path) -> None:
+    """Slurm is driven by the file's formula then, which asks for QOS by the names of the log."""
+    conf, qos = tmp_path / "site.conf", tmp_path / "qos.txt"
+    conf.write_text(
+        CONF.replace("PriorityWeightPartition=1000", "PriorityWeightAge=1000\nPriorityMaxAge=1-0")
+    )
+    qos.write_text("Name|Priority\nnormal|0\nlong|10\n")
+    found = replay_on_slurm(site_jobs(100, 3.0), f"{conf}:qos={qos}")
+    assert facts_of(found)["close_starts"] >= 0.98
