@@ -262,10 +262,11 @@ def rule_value(rule: str, text: str) -> Any:
         return None
     if rule not in _NUMBERS:
         return text
-    if rule in _TIMES:
-        return in_seconds(text)
+    read = in_seconds(text) if rule in _TIMES else text
+    if not isinstance(read, str):
+        return read
     try:
-        number = float(text)
+        number = float(text)  # also 1e4 and inf
     except ValueError:
         return text
     return int(number) if number.is_integer() else number

@@ -309,8 +309,8 @@ def in_seconds(value: Any) -> Any:
 
     A text that is no duration stays a text, so that the caller's check says what it should be.
 
-    >>> in_seconds("80h"), in_seconds("1.5"), in_seconds("1e4"), in_seconds(60), in_seconds("soon")
-    (288000, 1.5, 10000, 60, 'soon')
+    >>> in_seconds("80h"), in_seconds("1.5"), in_seconds(60), in_seconds("soon")
+    (288000, 1.5, 60, 'soon')
     """
     if not isinstance(value, str):
         return value
@@ -319,10 +319,7 @@ def in_seconds(value: Any) -> Any:
         return int(text)  # of any size
     seconds = seconds_of(text)
     if seconds is None:
-        try:
-            seconds = float(text)  # 1e4, inf
-        except ValueError:
-            return value
+        return value
     return int(seconds) if seconds.is_integer() else seconds
 
 

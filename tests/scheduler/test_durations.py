@@ -47,11 +47,16 @@ TAKEN: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("taken", TAKEN.values(), ids=TAKEN)
 def test_a_text_is_the_same_as_its_seconds(taken: Callable[[Any], Any]) -> None:
-    for text in ("2h", "120min", "1h 60m", "2:00:00", "7200", "7.2e3"):
+    for text in ("2h", "120min", "1h 60m", "2:00:00", "7200"):
         assert taken(text) == taken(7200) == 7200
     for wrong in ("soon", "2 fortnights"):
         with pytest.raises(HpcgymError):
             taken(wrong)
+
+
+def test_seconds_of_a_rule_may_be_any_number() -> None:
+    assert find_scheduler("saf:threshold=7.2e3").threshold == 7200
+    assert find_scheduler("saf:threshold=inf").threshold == float("inf")
 
 
 def test_extracts_begin_at_texts_too() -> None:
