@@ -31,7 +31,7 @@ class Statement(NamedTuple):
     ----------
     item : the figure or table that it is of.
     section : where it says so.
-    measure : of whom, if not of all, and a part of its box: see :func:`column_of`.
+    measure : a class of jobs, if not all count, and a part of its box: see :func:`column_of`.
     first, second : a dispatcher and a duration each; "prb D, all" is of another class of jobs.
     relation : "below", "about" or "at most".
     """

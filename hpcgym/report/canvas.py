@@ -288,10 +288,10 @@ def label_curves(axes: Axes) -> bool:
         extent = text.get_window_extent()
         size = np.array([extent.width, extent.height])
         apart, point = np.concatenate(others or [every[:0]]), figure.dpi / 72
+        low, high = np.array(frame.min) + 2 * point, np.array(frame.max) - 2 * point
+        own = points[line]
+        own = own[((own > low) & (own < high)).all(axis=1)]
         for away in _AWAY:
-            own = points[line]
-            low, high = np.array(frame.min) + 2 * point, np.array(frame.max) - 2 * point
-            own = own[((own > low) & (own < high)).all(axis=1)]
             nearest = away * point if away == _AWAY[0] else 0.0
             found = _place_of(
                 own, apart, every, taken, size, frame, away * point, nearest, _FAR * point

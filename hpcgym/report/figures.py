@@ -170,7 +170,7 @@ def _panels(
 
 # --- Figures of rows: values with intervals, and parts of a whole ---------------------------------
 
-#: A value and the ends of its interval; nan where there is none.
+#: A value and the ends of its interval; nan if it has no interval.
 Mean = tuple[float, float, float]
 
 
