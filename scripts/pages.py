@@ -22,7 +22,6 @@ from hpcgym.scheduler.capabilities import table
 FOLDER = Path(__file__).parents[1] / "docs" / "environments"
 SEMANTICS = FOLDER.parent / "semantics.md"
 DOCUMENTS = FOLDER.parent / "documents.md"
-VERDICTS = FOLDER.parent / "verdicts.csv"
 
 #: Heading of what does not go together: the table below it is the end of the page.
 APART = "## What does not go together\n"
@@ -67,12 +66,12 @@ def main() -> None:
             draw(environment)
     if sys.argv[1:2] == ["--verdicts"]:
         results, computed = sys.argv[2:]
-        record(Path(results), VERDICTS, computed)
+        record(Path(results), computed)
     texts = {FOLDER / name: markdown(environment) for name, environment in PAGES.items()}
     texts[FOLDER / "shared.md"] = shared_markdown()
     by_hand, heading, rest = SEMANTICS.read_text().partition(APART)
     texts[SEMANTICS] = by_hand + heading + rest.partition("|")[0] + table() + "\n"
-    texts[DOCUMENTS] = page_text(all_items(None, VERDICTS), results=False)
+    texts[DOCUMENTS] = page_text(all_items(), results=False)
     for file, text in texts.items():
         if not file.exists() or file.read_text() != text:
             file.write_text(text)

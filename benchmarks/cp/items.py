@@ -153,7 +153,7 @@ def _statements_of(item: str) -> items.Judge:
             found |= dict(zip(rows["what is said"], rows["so"], strict=True))
         if not found:
             raise items.NotThereError("no two runs on three seeds")
-        verdict, why = items.of_intervals(found)
+        verdict, why = items.of_intervals(found, "comparisons of runs")
         silent = len(said - found.keys())
         why += f"; {silent} more have no runs here, or jobs on too few seeds" if silent else ""
         return items.Verdict(verdict, f"{why}; jobs: {', '.join(jobs)}")

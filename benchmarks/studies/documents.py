@@ -37,6 +37,9 @@ DOCUMENTS = {
 #: All items, those of a document one after the other; what their page says above its tables.
 _ITEMS, _PAGE = (Path(__file__).with_name(name) for name in ("items.csv", "page.md"))
 
+#: Verdicts of the studies' last runs; scripts/pages.py writes them by :func:`record`.
+RECORDED = Path(__file__).with_name("verdicts.csv")
+
 #: Command of a study, which is also the folder that it writes into -> what makes the verdicts of
 #: its items, by their places, and where its published values stand.
 _STUDIES: dict[str, tuple[dict[str, items.Judge], str]] = {
@@ -87,13 +90,13 @@ class Entry(NamedTuple):
         return f"{self.stands} in {file}" if file else self.stands
 
 
-def all_items(results: Path | None, recorded: Path | None = None) -> list[Entry]:
+def all_items(results: Path | None = None, recorded: Path = RECORDED) -> list[Entry]:
     """Return all items in the order of the documents.
 
     Parameters
     ----------
-    results : the folder that the studies' folders are in; None: without verdicts of results.
-    recorded : the file of :func:`record`, whose verdicts are taken without results.
+    results : the folder that the studies' folders are in; None: verdicts as recorded.
+    recorded : the file of :func:`record` with these.
 
     Raises
     ------
@@ -119,9 +122,9 @@ def all_items(results: Path | None, recorded: Path | None = None) -> list[Entry]
     return entries
 
 
-def read_recorded(path: Path | None) -> dict[tuple[str, str], tuple[items.Verdict, str]]:
+def read_recorded(path: Path) -> dict[tuple[str, str], tuple[items.Verdict, str]]:
     """Return (document, place) -> the verdict of a file of :func:`record`, and when it was made."""
-    if path is None or not path.exists():
+    if not path.exists():
         return {}
     rows = csv_frame(path, keep_default_na=False, dtype=str)
     return {
@@ -130,20 +133,20 @@ def read_recorded(path: Path | None) -> dict[tuple[str, str], tuple[items.Verdic
     }
 
 
-def record(results: Path, path: Path, computed: str) -> None:
+def record(results: Path, computed: str, path: Path = RECORDED) -> None:
     """Write the verdicts of results into a file, beside those that others have left in it.
 
     Parameters
     ----------
     results : the folder that the studies' folders are in.
-    path : a CSV file.
     computed : when, and by which commit.
+    path : a CSV file.
     """
     found = read_recorded(path)
     for entry in all_items(results):
         if not entry.fixed and entry.verdict.verdict not in ("not run", "quick cut"):
             found[entry.document, entry.place] = (entry.verdict, computed)
-    keys = [(entry.document, entry.place) for entry in all_items(None)]
+    keys = [(entry.document, entry.place) for entry in all_items()]
     rows = [(*key, *found[key][0], found[key][1]) for key in keys if key in found]
     columns = ["document", "item", "verdict", "why", "computed"]
     write_csv(pd.DataFrame(rows, columns=columns), path)
@@ -151,8 +154,11 @@ def record(results: Path, path: Path, computed: str) -> None:
 
 def table_of(entries: Sequence[Entry]) -> pd.DataFrame:
     """Return a row for each item."""
-    rows = [(e.document, e.place, e.what, *e.verdict, e.published, e.command) for e in entries]
-    names = ["document", "item", "what", "verdict", "why", "published", "command"]
+    rows = [
+        (e.document, e.place, e.what, e.computed, *e.verdict, e.published, e.command)
+        for e in entries
+    ]
+    names = ["document", "item", "what", "computed", "verdict", "why", "published", "command"]
     return pd.DataFrame(rows, columns=names)
 
 
@@ -177,9 +183,7 @@ def page_text(entries: Sequence[Entry], results: bool) -> str:
     parts.append(table_text(meanings))
     for document, title in DOCUMENTS.items():
         of_document = [entry for entry in entries if entry.document == document]
-        rows = table_of(of_document).drop(columns="document")
-        if not results:
-            rows.insert(3, "computed", [entry.computed for entry in of_document])
+        rows = table_of(of_document).drop(columns=["document", *(["computed"] if results else [])])
         rows["command"] = [f"`{command}`" if command else "" for command in rows["command"]]
         parts += [f"## {document}\n", f"{title}.\n", table_text(rows)]
     return "\n".join(parts)

@@ -210,17 +210,18 @@ def of_sentences(so: Mapping[str, bool]) -> Verdict:
     return of_count(len(so) - len(failing), len(so), "sentences hold", more)
 
 
-def of_intervals(found: Mapping[str, str]) -> Verdict:
-    """Return the verdict of comparisons of runs by intervals.
+def of_intervals(found: Mapping[str, str], what: str = "sentences") -> Verdict:
+    """Return the verdict of sentences by intervals or by all readings.
 
     Parameters
     ----------
-    found : what is said of two runs -> ``held``, ``contradicted`` or ``undecided``.
+    found : what is said -> ``held``, ``contradicted`` or ``undecided``.
+    what : it is called.
     """
     by = {how: [words for words, of in found.items() if of == how] for how in set(found.values())}
     held, against = (len(by.get(how, ())) for how in ("held", "contradicted"))
     told = [f"{how}: {'; '.join(by[how])}" for how in ("contradicted", "undecided") if how in by]
-    why = ". ".join([f"{held} of {len(found)} comparisons of runs hold", *told])
+    why = ". ".join([f"{held} of {len(found)} {what} hold", *told])
     least = TREND * len(found)
     failed = "not met" if len(found) - against < least else "undecided"
     return Verdict("trend" if held >= least else failed, why)

@@ -574,21 +574,23 @@ class RlScheduler(Study):
 @reproduce.command("items", cls=ExplainedCommand)
 @grouped({"Verdicts": names.named("hpcgym.benchmarks.studies.items", "VERDICTS")})
 def items(
-    results: Path = Path(),
+    results: Path | None = None,
     page: Annotated[Path | None, typer.Option("--output"), Written("page", (".md",))] = None,
     force: bool = False,
     format: Format = Format.table,
 ) -> None:
-    """List all items of the documents with their verdicts, by what the studies have found.
+    """List all items of the documents with their verdicts.
 
     An item is a table, figure, equation or sentence with a result. Its verdict is exact, close,
     trend or not met, with the reason. The list also says what was not run yet, and by which
-    command, and what the inputs do not allow. Nothing is simulated: the command reads the tables
-    that the other commands have written.
+    command, and what the inputs do not allow. Nothing is simulated: the verdicts are those recorded
+    when hpcgym's authors last ran the studies, or of tables that the other commands have written
+    for you.
 
     Options
     -------
-    results FOLDER : The folder that holds the folders of the studies, such as mixed-policies.
+    results FOLDER : Judge your own results: the folder that holds the folders of the studies, such
+        as mixed-policies.
 
     Output
     ------
@@ -607,7 +609,7 @@ def items(
     table = documents.table_of(entries)
     rows = rows_of(table)
     if page is not None:
-        write_text(documents.page_text(entries, results=True), page)
+        write_text(documents.page_text(entries, results=results is not None), page)
 
     def sheet() -> Sheet:
         missing = table["verdict"].isin(["not run", "quick cut"])
@@ -623,6 +625,9 @@ def items(
         )
 
     show(format, sheet, lambda: rows, lambda: {"rows": rows})
-    note(f"{documents.counts_text(entries)} (results in {results}; --results names another folder)")
+    source = (
+        "recorded; --results FOLDER judges yours" if results is None else f"results in {results}"
+    )
+    note(f"{documents.counts_text(entries)} ({source})")
     if page is not None:
         note(f"wrote {page}")

@@ -92,7 +92,7 @@ ENTRIES += [f"learning, {order}: {end}" for order in ("FCFS", "SJBF") for end in
     ("document", "kind"), [(number, kind) for number, of in CAPTIONS.items() for kind in of]
 )
 def test_every_caption_of_the_documents_is_an_item(document: str, kind: str) -> None:
-    places = [one.place for one in documents.all_items(None) if one.document == document]
+    places = [one.place for one in documents.all_items() if one.document == document]
     found = [number for place in places for number in named(place, kind)]
     assert {*CAPTIONS[document][kind]} <= {*found}
     # a table may have its text apart
@@ -100,7 +100,7 @@ def test_every_caption_of_the_documents_is_an_item(document: str, kind: str) -> 
 
 
 def test_items_are_whole() -> None:
-    entries = documents.all_items(None)
+    entries = documents.all_items()
     assert {one.document for one in entries} == {*documents.DOCUMENTS}
     places = [(one.document, one.place) for one in entries]
     assert len({*places}) == len(places)
@@ -118,7 +118,7 @@ def test_items_are_whole() -> None:
 
 def test_the_commands_of_items_are_understood() -> None:
     group: Any = typer.main.get_command(app)
-    commands = {one.command for one in documents.all_items(None)} - {""}
+    commands = {one.command for one in documents.all_items()} - {""}
     assert len(commands) > 7
     for line in commands:
         _, _, study, *words = line.split()
@@ -126,16 +126,16 @@ def test_the_commands_of_items_are_understood() -> None:
 
 
 def test_the_page_is_that_of_the_code() -> None:
-    entries = documents.all_items(None, ROOT / "docs" / "verdicts.csv")
+    entries = documents.all_items()
     text = documents.page_text(entries, results=False)
     assert (ROOT / "docs" / "documents.md").read_text() == text, "run scripts/pages.py"
 
 
 def test_the_page_has_a_verdict_of_each_item_and_when_it_was_computed() -> None:
-    entries = documents.all_items(None, ROOT / "docs" / "verdicts.csv")
+    entries = documents.all_items()
     assert all(entry.verdict.verdict in items.VERDICTS for entry in entries)
     known = [entry for entry in entries if entry.computed]
-    assert len(known) == len(documents.read_recorded(ROOT / "docs" / "verdicts.csv")) > 0
+    assert len(known) == len(documents.read_recorded(documents.RECORDED)) > 0
     for entry in known:
         assert not entry.fixed
         assert entry.verdict.verdict not in ("not run", "quick cut")
@@ -150,14 +150,14 @@ def test_verdicts_are_recorded_beside_those_that_are_there(tmp_path: Path) -> No
     columns = ("EASY", "thesis: EASY", "CLAIRVOYANT", "thesis: CLAIRVOYANT")
     table = pd.DataFrame({"trace": ["KTH-SP2"], **{name: [62.6] for name in columns}})
     store(tmp_path / "one", "prediction/table-7.1", table)
-    documents.record(tmp_path / "one", file, "2026-01-01, 00000000")
+    documents.record(tmp_path / "one", "2026-01-01, 00000000", file)
     found = documents.read_recorded(file)
     why = "2 values; of 1 of 6 traces"
     assert found == {key: (items.Verdict("exact", why), "2026-01-01, 00000000")}
     (tmp_path / "two").mkdir()
-    documents.record(tmp_path / "two", file, "2026-02-02, 11111111")  # nothing was run
+    documents.record(tmp_path / "two", "2026-02-02, 11111111", file)  # nothing was run
     assert documents.read_recorded(file) == found
-    documents.record(tmp_path / "one", file, "2026-03-03, 22222222")
+    documents.record(tmp_path / "one", "2026-03-03, 22222222", file)
     assert documents.read_recorded(file)[key][1] == "2026-03-03, 22222222"
     (entry,) = [one for one in documents.all_items(None, file) if one.computed]
     assert (entry.place, entry.verdict.verdict) == ("table 7.1", "exact")
@@ -395,8 +395,7 @@ def test_sentences_are_judged_by_one_reading_or_by_all(tmp_path: Path) -> None:
     )
     assert items.said("figure", every=True)(stored) == (
         "not met",
-        "of 3 sentences 1 held, 1 contradicted, 1 undecided. contradicted: c (x: no, y: no)."
-        " undecided: b (x: no, y: yes)",
+        "1 of 3 sentences hold. contradicted: c (x: no, y: no). undecided: b (x: no, y: yes)",
     )
     assert items.said("other", every=True)(stored).verdict == "trend"
     with pytest.raises(items.NotThereError):
@@ -579,7 +578,7 @@ def test_a_mistake_of_a_judge_is_seen(error: type[Exception], tmp_path: Path) ->
 def test_the_command_prints_all_items_and_writes_the_page(tmp_path: Path) -> None:
     page = tmp_path / "documents.md"
     arguments = ["reproduce", "items", "--results", str(tmp_path)]
-    number = len(documents.all_items(None))
+    number = len(documents.all_items())
     result = CliRunner().invoke(app, [*arguments, "--format", "json", "--output", str(page)])
     assert result.exit_code == 0, result.stderr
     rows = json.loads(result.stdout)["rows"]
@@ -589,6 +588,11 @@ def test_the_command_prints_all_items_and_writes_the_page(tmp_path: Path) -> Non
     assert "| table 7.6 | overview of all triples | not run |" in page.read_text()
     csv = CliRunner().invoke(app, [*arguments, "--format", "csv"])
     assert len(csv.stdout.splitlines()) == number + 1
+    recorded = json.loads(CliRunner().invoke(app, [*arguments[:2], "--format", "json"]).stdout)[
+        "rows"
+    ]
+    (of_table,) = [row for row in recorded if row["item"] == "table 7.1"]
+    assert (of_table["verdict"], of_table["computed"][:2]) == ("close", "20")
     table = CliRunner().invoke(app, arguments)
     assert "hpcgym reproduce prediction" in table.stdout
     assert "left out" in table.stderr

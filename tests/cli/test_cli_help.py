@@ -132,7 +132,7 @@ STUDIES = [
 
 
 def test_all_studies_are_known() -> None:
-    named = {one.command.split()[2] for one in all_items(None) if one.command}
+    named = {one.command.split()[2] for one in all_items() if one.command}
     assert named <= {words[1] for words in STUDIES}
     assert len(named) > 4
 
