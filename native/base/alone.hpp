@@ -1,12 +1,12 @@
-// What one thread at a time may be in: whoever comes second is refused.
+// A lock that refuses the second thread instead of letting it wait.
 #pragma once
 #include <atomic>
 #include <stdexcept>
 
 namespace hpc {
 
-// `run` lets other threads of Python go on, which would find a simulation halfway between two
-// states. Nobody is in a copy.
+// `run` lets other Python threads run; without this they would find a simulation between two
+// states. A copy is never in use.
 class Alone {
   mutable std::atomic<bool> is_busy_ = false;
 

@@ -1,8 +1,7 @@
-// What a simulation knows, as bytes: written, and read into another one of the same model.
-//
-// Each class that changes says once, in `keep(Archive&)`, which of its members that is: not those
-// which follow from the model, nor those which are worked out before they are looked at. Bytes are
-// read by the program that has written them.
+// The state of a simulation as bytes: written, and read into another simulation of the same model.
+// Each class with state names the members to save once, in `keep(Archive&)`: not those that follow
+// from the model, nor those that are recomputed before use. Bytes are read only by the program that
+// wrote them.
 #pragma once
 #include <array>
 #include <cstring>
@@ -24,14 +23,14 @@ class Archive {
   void operator()(T&... values) {
     (one(values), ...);
   }
-  // So many bytes as they are.
+  // `size` bytes as they are.
   void raw(void* place, std::size_t size) {
     if (!reads_) return void(written_.append(static_cast<const char*>(place), size));
     if (size > left_.size()) fail();
     std::memcpy(place, left_.data(), size);
     left_.remove_prefix(size);
   }
-  // What must be as it is here.
+  // A value that must be the same in both simulations.
   template <class T>
   void same(const T& value) {
     T other = value;

@@ -1,4 +1,4 @@
-// A column of the jobs that many simulations look at.
+// A column of values by job that many simulations share.
 #pragma once
 #include <vector>
 
@@ -7,7 +7,7 @@
 
 namespace hpc {
 
-// It is shared until a simulation has need to write to it: then it has its own, and so has a copy.
+// A simulation that has to write to it makes its own copy; a copy of that simulation does, too.
 template <class T>
 class Column {
   const T* data_ = nullptr;
@@ -31,7 +31,7 @@ class Column {
     a(own_);
     if (!own_.empty()) data_ = own_.data();
   }
-  // To write to, of a simulation that has its own.
+  // For writing; only after `own`.
   T& at(i64 j) { return own_[index(j)]; }
 };
 

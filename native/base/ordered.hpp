@@ -1,9 +1,8 @@
 // An ordered list of jobs: sorted blocks of at most 64 entries.
 //
 // A sorted array costs a scan and a shift of all its entries at each change. Here both touch one
-// block, and what is known of each block as a whole lets a scan pass over it. A list of up to 64
-// jobs is a sorted array. Equal keys stay in the order of insertion. A copy of a list goes on
-// alone.
+// block, and a summary of each block lets a scan skip it. A list of up to 64 jobs is a sorted
+// array. Equal keys stay in the order of insertion. A copy of a list is independent.
 #pragma once
 #include <array>
 #include <bit>
@@ -38,16 +37,16 @@ inline int class_of(i64 width) {
 struct Block {
   int count = 0;
   bool narrow_known = false;
-  // bounds: a removal may leave them too low, but for the least end of running jobs
+  // bounds: a removal may leave them too low, except the least end of running jobs
   i64 least_width = nothing, least_span = nothing;
   i64 sum_width = 0;
-  // bounds of what scores that time changes are made of
+  // bounds of the parts of scores that time changes
   i64 first_submit = 0, last_submit = 0;
   double greatest_score = 0, greatest_gain = inf;  // infinite: not known
   std::array<i64, width_classes> narrow;           // [s] least span of the jobs of up to this width
   std::array<Entry, block_size> entries;
 
-  Block() {}  // what is behind `count` is never read
+  Block() {}  // entries from `count` on are never read
   Block(const Block& other) { *this = other; }
   Block& operator=(const Block& other) {
     const std::size_t used = sizeof(Entry) * index(other.count);
@@ -102,7 +101,7 @@ struct Place {  // position of a block in its list, and of an entry in the block
 
 class OrderedList {
   std::vector<Block> blocks_ = std::vector<Block>(1);
-  std::vector<std::int32_t> order_{0}, spare_;  // numbers of blocks: in use, by position, and not
+  std::vector<std::int32_t> order_{0}, spare_;  // block numbers: in use, by position; and spare
 
   int last_block_from(i64 key) const {
     int low = 0, high = size_in_blocks();
@@ -124,7 +123,7 @@ class OrderedList {
       blocks_[index(fresh)] = Block();
     }
     Block &full = at(position), &made = blocks_[index(fresh)];
-    // at the end of the list nothing is moved: a list that only grows there has full blocks
+    // at the end of the list no entry moves: a list that only grows there has full blocks
     const bool last = position == size_in_blocks() - 1;
     const bool grows = last && key >= full.entries[block_size - 1].key;
     order_.insert(order_.begin() + position + 1, fresh);
@@ -138,7 +137,7 @@ class OrderedList {
     from.summarise();
     to.summarise();
   }
-  // Move the entries of the next block behind those of this one if there are few of both.
+  // Move the entries of the next block to this one if both have few.
   void join(int position) {
     Block &block = at(position), &next = at(position + 1);
     const bool few = block.count + next.count <= block_size / 2;
@@ -150,7 +149,7 @@ class OrderedList {
 
  public:
   int size_in_blocks() const { return static_cast<int>(order_.size()); }
-  // The first block never moves: it is found without a look at the order.
+  // The first block never moves, so it is found without `order_`.
   Block& at(int position) { return blocks_[position == 0 ? 0 : index(order_[index(position)])]; }
   const Block& at(int position) const {
     return blocks_[position == 0 ? 0 : index(order_[index(position)])];
@@ -183,7 +182,7 @@ class OrderedList {
     block->sum_width += e.width;
     return *block;
   }
-  // Where a job stands that is listed under this key.
+  // The place of a job that is listed under this key.
   Place find(i64 key, i64 job) const {
     // equal keys may reach back into earlier blocks
     for (int position = size_in_blocks() == 1 ? 0 : last_block_from(key);; --position) {
@@ -197,7 +196,7 @@ class OrderedList {
     at(place.block).erase(place.entry);
     if (size_in_blocks() > 1) tidy(place.block);
   }
-  // Remove an entry and return it; the bounds of its block are exact then.
+  // Remove an entry and return it; afterwards the bounds of its block are exact.
   Entry take_off(Place place) {
     Block& block = at(place.block);
     const Entry e = block.entries[index(place.entry)];
@@ -206,7 +205,7 @@ class OrderedList {
     if (size_in_blocks() > 1) tidy(place.block);
     return e;
   }
-  // Move a job before those of the same key that `comes_before` says it comes before.
+  // Move a job before those jobs of the same key for which `comes_before(job, other)` holds.
   template <class F>
   void bring_forward(i64 key, i64 job, F comes_before) {
     const Place place = find(key, job);
@@ -222,7 +221,7 @@ class OrderedList {
       k = before, i = last;
     }
   }
-  // Give an entry a greater key, and the place of that. Least spans stay exact.
+  // Give an entry a greater key, and move it there. Least spans stay exact.
   void move_back(Place place, i64 key) {
     Block& block = at(place.block);
     Entry e = block.entries[index(place.entry)];
@@ -244,13 +243,13 @@ class OrderedList {
     if (position > 0) join(position - 1);
     if (position + 1 < size_in_blocks()) join(position);
   }
-  // Tidy the block before a position, which a sweep has left; return where the sweep goes on.
+  // Tidy the block before `next`, which a sweep has left; return where the sweep continues.
   int tidy_swept(int next) {
     const int before = size_in_blocks();
     if (before == 1) return next;
     if (next < before) {
       join(next - 1);
-      // entries that the sweep has yet to see have moved here
+      // entries that the sweep has not seen yet have moved here
       if (size_in_blocks() < before) return next - 1;
     }
     if (next - 1 > 0) join(next - 2);

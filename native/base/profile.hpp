@@ -1,8 +1,8 @@
 // How many units are free from each time on, by predicted ends and reservations: a step function.
 //
-// The steps are a linked list, from the one that lasts now to the one that lasts for ever. So one
-// is added or dropped without a move of others, and a job that knows its steps changes the profile
-// without a search. Steps that are dropped are used again.
+// The steps are a linked list, from the one that lasts now to the one that lasts for ever. So a
+// step is added or dropped without moving others, and a job that knows its steps changes the
+// profile without a search. Dropped steps are reused.
 #pragma once
 #include <cassert>
 #include <vector>
@@ -18,16 +18,16 @@ inline constexpr StepNo no_step = ~StepNo{0};
 class Profile {
  public:
   struct Step {
-    i64 time;  // [s] from which on
+    i64 time;  // [s] when it begins
     i64 free;  // units
     StepNo next, before;
     // Where reservations are kept: how many of them, and of predicted runs, begin or end here. A
-    // step that none uses has as many units free as the one before it.
+    // step without uses has as many units free as the one before it.
     std::int32_t uses;
     std::int32_t job;  // the first of the queued jobs whose reservations begin here, -1 if none
   };
 
-  // From now on so many units are free.
+  // Start with `free` units from now on.
   void begin(i64 now, i64 free) {
     steps_.assign(1, {now, free, no_step, no_step, 1, -1});
     first_ = 0;
@@ -38,10 +38,10 @@ class Profile {
   Step& operator[](StepNo s) { return steps_[s]; }
   const Step& operator[](StepNo s) const { return steps_[s]; }
   i64 now() const { return steps_[first_].time; }
-  // [s] when a step begins; that of none is never.
+  // [s] when a step begins; forever for no_step.
   i64 time_of(StepNo s) const { return s == no_step ? forever : steps_[s].time; }
 
-  // A new step that begins at a time while another lasts.
+  // Add a step that begins at `time`, within the step `during`.
   StepNo add(StepNo during, i64 time) {
     StepNo made = spare_;
     if (made == no_step) {
@@ -56,7 +56,7 @@ class Profile {
     before.next = made;
     return made;
   }
-  // The step that begins at a time, made if there is none; `from` is not later.
+  // The step that begins at a time, added if there is none; `from` is not later.
   StepNo at(i64 time, StepNo from) {
     for (StepNo next; (next = steps_[from].next) != no_step && steps_[next].time <= time;)
       from = next;
@@ -69,7 +69,7 @@ class Profile {
     if (gone.next != no_step) steps_[gone.next].before = gone.before;
     lay_aside(s);
   }
-  // Drop the steps that are over, and let the present one begin now.
+  // Drop the steps that are over; the present step begins now.
   void forget_past(i64 now) {
     for (StepNo next; (next = steps_[first_].next) != no_step && steps_[next].time <= now;) {
       lay_aside(first_);
@@ -80,16 +80,16 @@ class Profile {
     present.job = -1;
     present.time = now;
   }
-  // Take units from one step up to another, or give back if it is negative.
+  // Take units from step `from` up to `to`; a negative width gives units back.
   void take(StepNo from, StepNo to, i64 width) {
     for (StepNo s = from; s != to; s = steps_[s].next) {
-      assert(s != no_step && steps_[s].time >= 0);  // not one that was laid aside
+      assert(s != no_step && steps_[s].time >= 0);  // not a dropped step
       steps_[s].free -= width;
     }
   }
-  // The first step, from one on, at which so many units are free for `length` [s]; none if that is
-  // not before `latest`, or after `last`. A job may have a reservation of that size at `latest`:
-  // from then on nothing is looked at, for there it has its own.
+  // The first step from `from` on at which `width` units are free for `length` [s]; none if that is
+  // not before `latest`, or after `last`. If the job already has a reservation of that size at
+  // `latest`, the search ends there.
   StepNo earliest(StepNo from, i64 width, i64 length, i64 latest = forever,
                   i64 last = forever) const {
     StepNo begin = from;
@@ -104,12 +104,12 @@ class Profile {
     }
     return begin;
   }
-  // The first step from which on so many units are free up to another.
+  // The first of the steps up to `s` that all have `width` units free.
   StepNo stretch_before(StepNo s, i64 width) const {
     while (s != first_ && steps_[steps_[s].before].free >= width) s = steps_[s].before;
     return s;
   }
-  // The first step from one on at which so many are not free, none if they always are.
+  // The first step from `s` on with fewer units free; none if there is no such step.
   StepNo stretch_after(StepNo s, i64 width) const {
     while (s != no_step && steps_[s].free >= width) s = steps_[s].next;
     return s;
@@ -118,10 +118,10 @@ class Profile {
  private:
   std::vector<Step> steps_;
   StepNo first_ = 0;
-  StepNo spare_ = no_step;  // one that may be used again; its `next` is another
+  StepNo spare_ = no_step;  // a step for reuse; its `next` is another one
 
   void lay_aside(StepNo s) {
-    steps_[s].time = -1;  // it is recognised by that
+    steps_[s].time = -1;  // marks a dropped step
     steps_[s].next = spare_;
     spare_ = s;
   }

@@ -1,9 +1,9 @@
 // A few threads that share the work of one call; the caller is one of them.
 //
-// Nobody waits for a thread that has not begun: where the processors have other things to do, the
-// caller alone does all, and is not slower than without the others. One call often follows another
-// soon, and to be woken takes longer than a short call: threads look for some time before they sleep,
-// and let others go first meanwhile.
+// The caller never waits for a thread that has not begun: on busy processors it does all the work
+// alone, and is not slower than without threads. One call often follows another soon, and waking a
+// thread takes longer than a short call: so threads poll for a while before they sleep, and yield
+// meanwhile.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -35,8 +35,8 @@ class Threads {
     for (auto& thread : threads_) thread.join();
   }
 
-  // Let each thread call `work` once, which takes of what is to be done until nothing is left. What
-  // one of them throws is thrown here.
+  // Let each thread call `work` once, which takes tasks until none is left. An exception from any
+  // thread is thrown again here.
   void run(const std::function<void()>& work) {
     if (threads_.empty()) return work();
     {
@@ -57,7 +57,7 @@ class Threads {
   }
 
  private:
-  std::mutex mutex_;  // of all that follows
+  std::mutex mutex_;  // guards all that follows
   std::condition_variable go_, over_;
   const std::function<void()>* work_ = nullptr;
   std::exception_ptr error_;
@@ -84,7 +84,7 @@ class Threads {
       if (--busy_ == 0) over_.notify_one();
     }
   }
-  // Wait for a tenth of a millisecond at most.
+  // Poll for a tenth of a millisecond at most.
   template <class F>
   static void look_for(F holds) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(100);

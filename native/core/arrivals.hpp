@@ -1,8 +1,7 @@
-// Submissions that the schedule itself makes: of jobs that come when others have ended.
-//
-// Some follow others, and are due once these have ended. Some would be one too many under a quota
-// of submitted jobs, and wait outside the queue until others of theirs have ended. All jobs come
-// from here then, others at the times of the log.
+// Submissions whose times the schedule decides: jobs that come once other jobs have ended.
+// Dependent jobs are due after the jobs that they follow have ended. Jobs that would exceed a quota
+// of submitted jobs wait outside the queue until other jobs under that quota have ended. If a
+// simulation has such rules, all jobs come from here; the others come at the times of the log.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -18,36 +17,36 @@ namespace hpc {
 struct Due {
   i64 time;  // [s]
   i64 job;
-  // of one time, the first in the log comes first: as of a heap, the last in order
+  // of equal times the earlier in the log first: in a heap, the last in order
   friend bool operator<(const Due& a, const Due& b) {
     return std::pair(a.time, a.job) > std::pair(b.time, b.job);
   }
 };
-// Of the jobs of several episodes, which of them follow which.
+// Which jobs follow which, for the jobs of several episodes.
 struct Links {
   std::vector<i64> first, followers;  // as of ArrivalRules
-  const i64* think;    // [s] by job; -1: what the log has in between
-  const i64* log_end;  // [s] when jobs ended in the log, -1 where it does not tell that
+  const i64* think;    // [s] by job; -1: the gap in the log
+  const i64* log_end;  // [s] when jobs ended in the log, -1: unknown
 };
 struct ArrivalRules {
-  bool moves = false;                // all jobs come so
-  i64 second = 1;                    // of the clock: jobs come at whole ones, as in logs
-  std::vector<i64> first;            // (n_jobs + 1,) where those that follow a job begin in, or (0,)
-  std::vector<i64> followers;        // jobs, by whom they follow
-  std::vector<i64> left;             // by job: how many that it follows are still to end
-  std::vector<i64> think;            // [s] by job, from the end of the last other to the submission
-  std::shared_ptr<const Links> links;  // of which a part is to be taken
-  const i64* earliest = nullptr;     // [s] by job: no submission is before
-  std::array<bool, 2> by_arrival{};  // whether an order is that of coming
-  QuotaRules places;                 // of jobs that are queued or run
+  bool moves = false;                // all jobs come from here
+  i64 second = 1;                    // ticks of the clock: jobs come at whole seconds
+  std::vector<i64> first;            // (n_jobs + 1,) begin of each job's `followers`, or (0,)
+  std::vector<i64> followers;        // jobs, grouped by the job that they follow
+  std::vector<i64> left;             // by job: how many of the jobs that it follows have not ended
+  std::vector<i64> think;            // [s] by job, from the last of those ends to the submission
+  std::shared_ptr<const Links> links;  // of all episodes, if this is to be a part of them
+  const i64* earliest = nullptr;     // [s] by job: earliest submission
+  std::array<bool, 2> by_arrival{};  // whether an order is by arrival
+  QuotaRules places;                 // quotas of queued and running jobs
 
-  // Let them be of the jobs of some rows alone. Others, of which there is no end here, count as if
-  // nobody followed them.
+  // Keep only the jobs of some rows. A job followed from outside these rows never ends here, so
+  // such links are dropped.
   template <class Job>
   void take_part(i64 row, i64 n, const Job* jobs) {
     places.move(row), earliest += row;
     left.assign(index(n), 0), think.resize(index(n)), first.resize(index(n) + 1);
-    std::vector<i64> latest(index(n), -forever);  // [s] the last end of those that it follows
+    std::vector<i64> latest(index(n), -forever);  // [s] the last end of the jobs that it follows
     for (i64 other = 0; other < n; ++other) {
       first[index(other)] = static_cast<i64>(followers.size());
       for (i64 k = links->first[index(row + other)]; k < links->first[index(row + other) + 1]; ++k) {
@@ -69,9 +68,9 @@ struct ArrivalRules {
 
 class Arrivals {
  public:
-  bool alone = false;  // this time has no other reason than jobs that are due
+  bool alone = false;  // this pass has no other reason than jobs that are due
 
-  // The jobs that follow none come at the times of the log.
+  // Jobs that follow none come at the times of the log.
   template <class Jobs>
   Arrivals(const ArrivalRules& rules, const Jobs& jobs, i64 n_jobs)
       : rules_(&rules), left_(rules.left), places_(rules.places) {
@@ -87,27 +86,27 @@ class Arrivals {
     const i64 at = std::min(again_, next_due());
     return leaving_.empty() || outside_.empty() ? at : std::min(at, left_at_);
   }
-  // A job has been cancelled: it makes room for others a second later, in no pass of this one.
+  // A cancelled job makes room for others a second later, not in this pass.
   void cancelled(i64 j, i64 now) {
     leave(now);
     leaving_.push_back(j);
     left_at_ = now + 1;
   }
 
-  // Begin with the first jobs of the log in the queue or running: they count, also where they are
-  // more than a quota lets be submitted.
+  // Begin with the first jobs of the log in the queue or running: they count, even if they exceed a
+  // quota of submitted jobs.
   void begin(i64 number) {
     std::erase_if(coming_, [number](const Due& due) { return due.job < number; });
     std::make_heap(coming_.begin(), coming_.end());
     for (i64 j = 0; j < number; ++j) places_.begun(j);
   }
 
-  // Whether jobs may come now, as far as can be told before the pass. `log`: jobs in the order of
+  // Whether jobs may come now, as far as is known before the pass. `log`: jobs in the order of
   // their ends.
   bool may_come(i64 now, const std::vector<i64>& log) const {
     return !outside_.empty() || next_due() <= now || (!rules_->first.empty() && followed_ < log.size());
   }
-  // The jobs that may come now; others wait outside the queue.
+  // The jobs that are due and still outside the queue.
   const std::vector<i64>& line_up(i64 now, const std::vector<i64>& log) {
     leave(now);
     for (; !rules_->first.empty() && followed_ < log.size(); ++followed_) follow(log[followed_], now);
@@ -118,15 +117,15 @@ class Arrivals {
     }
     return outside_;
   }
-  // Let the jobs come that are due by now, and not one too many; call f(job) for each. Return
-  // whether a pass is due.
+  // Let the jobs that are due come, as far as quotas allow; call f(job) for each. Return whether a
+  // pass is due.
   template <class F>
   bool come(i64 now, const std::vector<i64>& log, F f) {
     line_up(now, log);
     again_ = outside_.empty() || !has_room(log) ? forever : whole(now);
     if (now < again_ && again_ < forever) return !alone;
     again_ = forever;
-    // who has waited outside goes on waiting unless a job has ended
+    // jobs already outside keep waiting unless a job has ended
     std::size_t k = has_room(log) ? 0 : outside_.size() - lined_up_;
     lined_up_ = 0;
     make_room(log);
@@ -144,8 +143,7 @@ class Arrivals {
     outside_.resize(left);
     return !alone || left < before;
   }
-  // The jobs that come in the pass which follows, of those that are lined up. `one`: each has a pass
-  // of its own.
+  // Which of the jobs outside come in the next pass. `one`: each has a pass of its own.
   std::vector<i64> coming(const std::vector<i64>& log, bool one) const {
     if (one && !one_) return {};
     if (one) return {outside_[outside_.size() - lined_up_]};
@@ -159,7 +157,7 @@ class Arrivals {
     }
     return found;
   }
-  // Where each has a pass of its own: whether one may come now, in the pass that follows.
+  // Where each job has a pass of its own: whether one comes now, in the next pass.
   bool one_comes(i64 now, const std::vector<i64>& log) {
     line_up(now, log);
     if (has_room(log)) lined_up_ = outside_.size();
@@ -168,7 +166,7 @@ class Arrivals {
       if (!places_.bar(outside_[outside_.size() - lined_up_])) return one_ = true;
     return false;
   }
-  // Let it come, if there is one.
+  // Let that job come, if there is one.
   template <class F>
   void let_one_come(F f) {
     if (!std::exchange(one_, false)) return;
@@ -183,19 +181,19 @@ class Arrivals {
   const ArrivalRules* rules_;
   std::vector<i64> left_;
   std::vector<Due> coming_;   // a heap
-  std::vector<i64> outside_;  // jobs that are due, the first to be so first
+  std::vector<i64> outside_;  // jobs that are due, in that order
   Quotas places_;
-  bool one_ = false;          // the first of these comes in the pass that follows
-  std::size_t lined_up_ = 0;  // how many of the last in `outside_` have yet to be looked at
-  std::size_t followed_ = 0;  // jobs whose ends have let those come that follow them
+  bool one_ = false;          // the first of the lined-up jobs comes in the next pass
+  std::size_t lined_up_ = 0;  // how many of the last in `outside_` have not been checked yet
+  std::size_t followed_ = 0;  // ended jobs whose followers have been counted
   std::size_t ended_ = 0;     // jobs that have made room for others
-  i64 again_ = forever;       // [s] when those outside are looked at, since jobs have ended
+  i64 again_ = forever;       // [s] when jobs outside are checked next, since jobs have ended
   std::vector<i64> leaving_;  // cancelled jobs, which count up to `left_at_`
   i64 left_at_ = 0;           // [s]
-  bool made_room_ = false;    // some of these have, since those outside were looked at
+  bool made_room_ = false;    // some of these have left since the jobs outside were last checked
 
   i64 next_due() const { return coming_.empty() ? forever : coming_.front().time; }
-  // Whether jobs have made room for others since those outside were looked at.
+  // Whether jobs have made room since the jobs outside were last checked.
   bool has_room(const std::vector<i64>& log) const { return made_room_ || ended_ < log.size(); }
   void make_room(const std::vector<i64>& log) {
     for (; ended_ < log.size(); ++ended_) places_.ended(log[ended_]);
@@ -207,7 +205,7 @@ class Arrivals {
     leaving_.clear();
     made_room_ = true;
   }
-  // The same time, or the next whole second.
+  // This time, or the next whole second.
   i64 whole(i64 time) const {
     const i64 over = time % rules_->second;
     return over == 0 ? time : time - over + rules_->second;

@@ -1,4 +1,4 @@
-// Features of jobs that policies look at, and scores that are weighted sums of them.
+// Features of jobs that policies use, and scores that are weighted sums of features.
 #pragma once
 #include "model.hpp"
 #include "told.hpp"
@@ -6,13 +6,13 @@
 
 namespace hpc {
 
-struct JobNumbers {  // of a job, as the formulas take them
+struct JobNumbers {  // of a job, as the formulas use them
   double since_first;  // [s] submit, counted from the first submission of the whole log
-  double requested;    // [s] or the run time that stands for it
+  double requested;    // [s] or the run time used in its place
   double processors;
 };
 
-// In the order of hpcgym.scheduler.policies.FEATURES; f1 to f4 are of Carastan-Santos 2017.
+// In the order of hpcgym.scheduler.policies.FEATURES; f1 to f4 are from Carastan-Santos 2017.
 enum class Feature : i64 { processors, requested, wait, ratio, expansion, area, unicef, f1, f2, f3, f4 };
 
 // The patience of the feature unicef [s]. log2 of one processor is 0: a serial job that has waited
@@ -21,9 +21,9 @@ inline double serial_patience(const JobNumbers& job) {
   return std::max(std::log2(job.processors) * job.requested, 1e-200);
 }
 
-// The part of a feature that waiting does not change.
+// The part of a feature that does not change with waiting.
 inline double static_of(Feature feature, const JobNumbers& job) {
-  // that of the first job is 0, where the published formulas have no value
+  // 0 for the first job, where the published formulas have no value
   const auto since = [&] { return std::log10(std::max(job.since_first, 1.0)); };
   switch (feature) {
     case Feature::processors: return job.processors;
@@ -47,7 +47,7 @@ inline Waiting waiting_of(Feature feature) {
     default: return Waiting::not_at_all;
   }
 }
-// Whether it changes with the run time that policies look at.
+// Whether the feature depends on the run time that policies see.
 inline bool looks_at_time(Feature feature) {
   return feature != Feature::processors && feature != Feature::wait;
 }

@@ -1,9 +1,8 @@
-// How Slurm rounds times when it asks when a job can start.
+// How Slurm rounds times when it tests when a job can start.
 //
-// It lets running jobs end in spans of time. The first reaches from the first end to 30 s after the
-// next multiple of 30 s, and those behind it twice as far each time, or by `linear` seconds
-// further. Who ends in a span ends with the last who does. Reservations are rounded to
-// `resolution`.
+// It joins the ends of running jobs to spans of time. The first span reaches from the first end to
+// 30 s after the next multiple of 30 s; each later one is twice as long, or longer by `linear`
+// seconds. All jobs of a span end with its last job. Reservations are rounded to `resolution`.
 #pragma once
 #include "model.hpp"
 
@@ -13,7 +12,7 @@ class JoinedEnds {
  public:
   explicit JoinedEnds(const Rules& rules) : linear_(rules.linear) {}
 
-  // Whether a job that ends then, no earlier than the last, is the first of another span.
+  // Whether a job that ends at `end`, no earlier than the job before, begins another span.
   bool begins_span(i64 end) {
     if (span_ < 0) {
       start_ = end + half_minute - end % half_minute;
@@ -32,7 +31,7 @@ class JoinedEnds {
 
   void widen(i64 least) {
     if (linear_ > 0) {
-      // rounded down, as it is negative: up to a whole number of steps
+      // the division rounds up to whole steps, as its result is negative
       span_ += (least - span_ + linear_ - 1) / linear_ * linear_;
       return;
     }
@@ -41,7 +40,7 @@ class JoinedEnds {
 };
 
 inline i64 rounded(const Rules& rules, i64 time) { return time - time % rules.resolution; }
-// When a reservation is over in plans.
+// The rounded end of a reservation in plans.
 inline i64 rounded_end(const Rules& rules, i64 begin, i64 end) {
   return std::max(rounded(rules, end), rounded(rules, begin) + rules.resolution);
 }

@@ -1,4 +1,4 @@
-// The queue in the order in which it is served, written into one array.
+// The queue in the order in which it is served, as one array.
 #pragma once
 #include <tuple>
 #include <vector>
@@ -9,7 +9,7 @@ namespace hpc {
 
 struct InLine {
   i64 job;
-  double score;  // where scores order
+  double score;  // if the order is by scores
 };
 
 // Equal scores stand in the order of submission.
@@ -19,7 +19,7 @@ inline void sort_by_score(std::vector<InLine>::iterator begin, std::vector<InLin
   });
 }
 
-// Write the first `most` queued jobs, or more, in primary order.
+// Write at least the first `most` queued jobs in primary order.
 inline void line_up(const Model& model, const Queue& queue, i64 now, i64 most,
                     std::vector<InLine>& line) {
   const Rules& rules = model.rules;
@@ -27,7 +27,7 @@ inline void line_up(const Model& model, const Queue& queue, i64 now, i64 most,
   const bool by_submission = queue.is_listed_by_submission();
   const bool keyed = rules.primary == Order::keyed;
   line.clear();
-  // who has waited longer than the threshold comes first, in the order of submission
+  // jobs that have waited beyond the threshold come first, in the order of submission
   if (rules.threshold >= 0 && rules.primary != Order::submission) {
     queue.jobs.each([&](const Entry& e) {
       if (starves(e.job)) line.push_back({e.job, -static_cast<double>(queue.place(e.job))});
@@ -49,17 +49,17 @@ inline void line_up(const Model& model, const Queue& queue, i64 now, i64 most,
   if (sorts) sort_by_score(line.begin() + starved, line.end());
 }
 
-// The same of a simulation: where jobs are selected, it is the one that has been.
+// The same for a simulation; where jobs are selected, the line is the selected job alone.
 template <class S>
 void line_up(const S& s, i64 most, std::vector<InLine>& line) {
   if (s.rules().primary == Order::selection) return line.assign(1, {s.selected, 0});
   line_up(s.model, s.queue, s.time, most, line);
 }
 
-// Put some jobs in primary order, be they queued or not.
+// Put jobs in primary order, whether queued or not.
 inline void sort_in_order(const Model& model, const Queue& queue, i64 now, std::vector<i64>& jobs) {
   const Rules& rules = model.rules;
-  const auto place = [&](i64 j) {  // what comes first is less
+  const auto place = [&](i64 j) {  // less comes first
     const i64 waiting = now - queue.known[j].submit;
     const bool starves = rules.starves(waiting);
     const bool keyed = rules.primary == Order::keyed && !starves;

@@ -1,4 +1,4 @@
-// What a simulation is told: jobs, orders and rules. It never changes, and many share it.
+// Jobs, orders and rules of a simulation. A model never changes, and many simulations share it.
 #pragma once
 #include <memory>
 #include <numeric>
@@ -19,18 +19,18 @@ inline constexpr i64 all_jobs = i64{1} << 62;  // depth: a reservation for each 
 
 // The values are those of hpcgym.scheduler.allocations.
 enum class Passes : std::uint8_t { per_timestamp, per_event };
-// In which order the queue is served, and back-filled. That of arrival; by keys, which time does
-// not change; by predicted run time (back-filling alone); as is said from outside (serving alone);
-// by scores, which time changes.
+// The order in which the queue is served, and back-filled: by arrival; by keys, which time does not
+// change; by predicted run time (back-filling only); by selection from outside (serving only); by
+// scores, which time changes.
 enum class Order : std::uint8_t { submission, keyed, prediction, selection, scored, cubed };
 enum class Estimate : std::uint8_t { given, average };
 enum class Correction : std::uint8_t { none, to_requested, incremental, doubling, again, kill };
-// When jobs that wait are to have new scores or predictions before a pass.
+// When waiting jobs get new scores or predictions before a pass.
 enum class Renews : std::uint8_t { never, after_ends, each_time };
-// What a simulation waits for: an order of the queue before a pass, or, within one, the job that is
-// served next, or starts; a prediction for the job that is submitted next, or a new one for a job that has run
-// as long as predicted; new ones, or new scores, for the jobs that wait; which jobs start in place
-// of a pass.
+// What a simulation waits for: an order of the queue before a pass; within a pass, the job that is
+// served next, or whether a job starts; a prediction for the job submitted next, or a correction
+// for a job that has run as long as predicted; new predictions or scores for the waiting jobs; the
+// jobs that start, in place of a pass.
 enum class Asked : std::uint8_t { nothing, order, job, prediction, correction, renewal, starts };
 
 // [s] The mean of a user's last run times, rounded down: Tsafrir et al. 2007; Glesser 2016, section 7.2.2
@@ -42,7 +42,7 @@ T mean_of_last(const T* run_times, i64 n) {
 struct Job {  // [s]
   HPC_RECORD(
       i64 submit;
-      i64 run;  // actual, at most the requested time, or that predicted
+      i64 run;  // actual, at most the requested or the predicted time
       i64 requested, processors;
       i64 since_first;);  // submit, counted from the first submission of the whole log
 };
@@ -58,53 +58,53 @@ struct Rules {
   i64 depth = 1;       // reservations: none, one (EASY), some or all_jobs (conservative)
   i64 threshold = -1;  // [s] -1: none
   i64 last = 0;        // jobs of a user whose mean run time is an average
-  i64 remembered = 0;  // jobs of a user whose run times orders look at
-  bool strict = false; // jobs end before a reservation begins, not in that very second
-  // of reservations that are made anew at each pass, or at looks: see strategies/planned.hpp
+  i64 remembered = 0;  // jobs of a user whose run times the orders use
+  bool strict = false; // whether jobs end before a reservation begins, not in the same second
+  // of reservations that each pass or look makes anew: see strategies/planned.hpp
   i64 tested = 0, tested_of_user = 0, window = forever;
   i64 every = 0, at_events = 0, all_every = 1;  // [s]; jobs; [s]
   i64 resolution = 1, linear = 0;               // [s]
-  // of idle processors that are switched off
+  // of switching idle processors off
   bool managed = false;
   i64 timeout = forever, off_time = 0, on_time = 0;  // [s]
-  // of long jobs that are held back: [s] of waiting that halve what a job holds back, 0: never
+  // of holding long jobs back: [s] of waiting that halve the units held back, 0: never
   bool holds = false;
   i64 erode = 0;
   // questions
   bool keeps = false;   // a selected job that does not fit stays selected until it starts
-  bool picks = false;   // for who starts before the head that waits, one after the other
-  bool proposes = false;  // whether each job that is to start does, or is put off
-  bool asks = false;    // for an order, before each pass in which a job may start
-  bool asks_by_clock = false;  // likewise at looks, also where nothing happens
-  bool starts = false;  // for who starts, in place of each pass in which a job may: no pass starts any
-  bool learns = false;  // for a prediction, before each submission
+  bool picks = false;   // an agent picks jobs to start before the blocked head
+  bool proposes = false;  // an agent decides whether each job that could start does, or is put off
+  bool asks = false;    // an agent orders the queue before each pass in which a job may start
+  bool asks_by_clock = false;  // likewise at looks, also without an event
+  bool starts = false;  // an agent starts jobs in place of each pass in which a job may start
+  bool learns = false;  // an agent predicts before each submission
   Renews renews = Renews::never;
-  bool logs = false;    // it notes who has ended
-  i64 put_offs = 0, put_off_for = 0;  // of a job, at most; [s] after one there is a pass
+  bool logs = false;    // it records the order of ends
+  i64 put_offs = 0, put_off_for = 0;  // put-offs of a job, at most; [s] to the next pass
 
-  // Whether a job has waited so long that it is served before all others: Legrand et al. 2018, section 5.2
+  // Whether a job has waited so long that it is served first: Legrand et al. 2018, section 5.2
   bool starves(i64 waiting) const { return threshold >= 0 && waiting > threshold; }
-  // How many run times of each user's last jobs are kept, if any are.
+  // How many run times of each user are kept, if any.
   i64 kept() const { return std::max(last, remembered); }
   bool remembers() const { return estimate == Estimate::average || remembered > 0; }
-  // Whether somebody says within a pass who starts, in an order that is a rule.
+  // Whether an agent decides within a pass which job starts, in an order given by a rule.
   bool asks_within() const { return picks || proposes; }
   // Whether several jobs have reservations.
   bool plans() const { return tested > 0 || depth == all_jobs; }
-  // Whether they are kept from one pass to the next.
+  // Whether reservations are kept from one pass to the next.
   bool keeps_reservations() const { return tested == 0 && depth == all_jobs; }
   bool operator==(const Rules&) const = default;
 };
 
-// Said of a job that runs longer than predicted where no rule says what is predicted then.
+// The error for a job that runs longer than predicted if no rule corrects predictions.
 inline constexpr const char* unexpected =
     "correction: a plan has to know what becomes of predictions that expire";
 
-struct Features;  // what weights weigh
+struct Features;  // features that weights weigh
 // A node fails, or is repaired.
 struct Outage {
   i64 time, node;  // [s]
-  i64 until;       // [s] when a failure will be repaired; -1 of a repair
+  i64 until;       // [s] when a failure will be repaired; -1 for a repair
   bool is_repair() const { return until < 0; }
 };
 
@@ -112,52 +112,52 @@ struct Layout;         // machines/nodes/layout.hpp
 struct LimitedLayout;  // machines/limited/layout.hpp
 struct Sharing;        // machines/corun/sharing.hpp
 
-// The memory is somebody else's, and lives as long as the model.
+// The memory belongs to the caller, and must outlive the model.
 struct Model {
   const Job* jobs = nullptr;
   i64 n_jobs = 0;
-  bool several = false;  // jobs of several episodes, each in the order of submission
+  bool several = false;  // jobs of several episodes, each sorted by submission
   i64 capacity = 0;  // units of the machine
   const Layout* nodes = nullptr;  // nullptr: a pool of processors
-  std::shared_ptr<const Sharing> sharing;  // or jobs share nodes, of whose parts they take some
-  i64 ticks = 1;  // of its clock in a second, where not all times are whole seconds
-  std::shared_ptr<const LimitedLayout> limited;  // whose whole nodes are given to jobs, if any
+  std::shared_ptr<const Sharing> sharing;  // or jobs share the parts of nodes
+  i64 ticks = 1;  // of the clock in a second, if times are not whole seconds
+  std::shared_ptr<const LimitedLayout> limited;  // of whole nodes under limits, if any
   Rules rules;
-  // by job, and where an order wants them: keys ascend; of scores the highest comes first
+  // by job, if an order needs them: the least key and the highest score come first
   const i64* keys = nullptr;
   const i64* second_keys = nullptr;
   const Score* scores = nullptr;
   const Score* second_scores = nullptr;
   const i64* predicted = nullptr;  // [s] at submission
-  const double* held = nullptr;    // units that stay free behind a job that has not waited yet
-  const i64* users = nullptr;      // numbers from 0, where they matter
+  const double* held = nullptr;    // units that a job holds back before it has waited
+  const i64* users = nullptr;      // numbers from 0, if needed
   i64 n_users = 0;
-  const Outage* outages = nullptr;  // by time, of one time repairs first
+  const Outage* outages = nullptr;  // by time, repairs before failures of the same time
   i64 n_outages = 0;
-  // what restricts who may start when
+  // restrictions on when jobs start
   bool restricted = false;
   QuotaRules quotas;
-  std::vector<Window> windows;  // by their ends
+  std::vector<Window> windows;  // by end
   ArrivalRules arrivals;
   StopRules stops;
-  // who answers, where somebody does
+  // parts that answer questions, if any
   std::optional<Learning> learning;
   std::optional<Accounts> accounts;
-  std::array<Expression, 2> expressions;  // of the two orders; without steps it is another order
+  std::array<Expression, 2> expressions;  // of the two orders; without steps: none
 
-  // Whether time changes the primary (0) or the secondary (1) order.
+  // Whether the primary (0) or the secondary (1) order changes with time.
   bool is_scored(std::size_t half) const {
     return (half == 0 ? rules.primary : rules.secondary) >= Order::scored;
   }
-  std::shared_ptr<const Features> features;  // where weights say the order, in place of scores
+  std::shared_ptr<const Features> features;  // if weights give the order, in place of scores
 
-  // [s] Of jobs that follow others none is the first.
+  // [s] The first submission is never of a job that follows others.
   i64 first_submission() const {
     i64 j = 0;
     while (arrivals.moves && j < n_jobs && arrivals.left[index(j)] > 0) ++j;
     return j < n_jobs ? jobs[j].submit : 0;
   }
-  // The same rules for the jobs of some rows alone. Features and machines stay those of all.
+  // The model of the jobs of some rows alone. Features and machines stay those of all jobs.
   Model part(i64 first, i64 n) const {
     Model some = *this;
     some.n_jobs = n;
@@ -172,20 +172,20 @@ struct Model {
   }
 };
 
-// A run that ended before it was over.
+// A run that was stopped or lost before its end.
 struct LostRun {
   i64 job, start, end;  // [s]
 };
 
-// What becomes of a job.
+// The state of a job.
 struct Progress {
-  i64 start = -1;      // [s] -1 before
+  i64 start = -1;      // [s] -1 before it
   i64 predicted = 0;   // [s] run time, at submission
   i64 promised = -1;   // [s] the first start that was reserved for it, -1 if none
-  std::int32_t number = 0;         // jobs that started before
+  std::int32_t number = 0;         // jobs that started before it
   std::uint8_t corrections = 0;    // expiries of the prediction, up to 255
   bool backfilled = false;
-  std::uint8_t put_off = 0;        // how often it has been
+  std::uint8_t put_off = 0;        // how often it has been put off
 };
 
 }  // namespace hpc

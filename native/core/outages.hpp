@@ -1,11 +1,10 @@
 // Nodes that fail and are repaired; the jobs on them wait again, and run from the beginning.
-//
-// A node that is down is an entry among the running jobs: one that holds all of the node until the
-// repair. So what fits, and when the head finds room, is worked out as always. Such an entry has
-// the number `n_jobs + node`, and never ends.
-//
-// Repairs come before all else of their time, so that no prediction expires with them. Failures
-// come after all else, before the pass: whoever is asked for that knows of the jobs that wait again.
+// A failed node has an entry among the running jobs, which holds all of the node until the repair.
+// So fits and shadow times are computed as always. Such an entry has the number `n_jobs + node`,
+// and never ends.
+// Repairs come before all other events of their time, so that no prediction expires with them.
+// Failures come after all others, before the pass: questions asked for it include the jobs that
+// wait again.
 #pragma once
 #include <algorithm>
 #include <map>
@@ -19,14 +18,14 @@ namespace hpc {
 
 class Outages {
   const Model* model_;
-  i64 next_ = 0;  // the event that comes next
+  i64 next_ = 0;  // the next event
   i64 down_ = 0;  // nodes
-  bool repaired_ = false;  // a node has been at this time, and the pass is to come
+  bool repaired_ = false;  // a node has been repaired at this time, and the pass is to come
 
   const Outage& event() const { return model_->outages[next_]; }
   i64 holder(i64 node) const { return model_->n_jobs + node; }
 
-  // A node is down until then [s].
+  // Mark a node as down until a time [s].
   template <class S>
   void hold(S& s, i64 node, i64 until) {
     const i64 width = s.machine.hold_node(node);
@@ -41,7 +40,7 @@ class Outages {
     --down_;
     return up;
   }
-  // Where the first running job stands that has units on a node.
+  // The place of the first running job with units on a node.
   template <class S>
   Place first_on(const S& s, i64 node) const {
     for (int k = 0; k < s.running.size_in_blocks(); ++k) {
@@ -62,22 +61,22 @@ class Outages {
   i64 down() const { return down_; }
   // [s]
   i64 next_repair() const { return is_left() && event().is_repair() ? event().time : forever; }
-  // [s] when a pass is due for nodes that fail, or have been repaired now.
+  // [s] when a pass is due for failures, or for a repair at this time.
   i64 next_due(i64 now) const {
     if (repaired_) return now;
     return is_left() && !event().is_repair() ? event().time : forever;
   }
 
-  // The simulation begins with jobs that run: each has nodes that have been up since its start.
-  // What has failed before and is not repaired is down then. `place` starts the next of them;
-  // return the first of which it says that there is no room, -1 if there is none.
+  // Begin with running jobs, whose nodes have been up since their starts. Nodes that failed before
+  // and are not repaired are down. `place(k)` starts the k-th job; return the first job for which
+  // it returns false, -1 if there is none.
   template <class S, class F>
   i64 begin(S& s, const Beginning& b, F place) {
-    const i64 over = b.due ? b.time : b.time - 1;  // repairs up to then
-    std::map<i64, i64> until;  // [s] of a node, the last repair
+    const i64 over = b.due ? b.time : b.time - 1;  // [s] repairs up to then are done
+    std::map<i64, i64> until;  // [s] by node, its last repair
     for (; is_left() && event().time < b.time + event().is_repair() * b.due; ++next_)
       if (!event().is_repair()) until[event().node] = event().until;
-    std::vector<std::pair<i64, i64>> held;  // by that time, and the nodes
+    std::vector<std::pair<i64, i64>> held;  // repair times and nodes, sorted
     for (const auto& [node, time] : until) held.push_back({time, node}), hold(s, node, time);
     std::sort(held.begin(), held.end());
     auto next = held.begin();
@@ -91,7 +90,7 @@ class Outages {
     repair_to(over);
     return -1;
   }
-  // Let the nodes be repaired that are now.
+  // Repair the nodes that are due now.
   template <class S>
   void repair(S& s) {
     for (; next_repair() == s.time; ++next_) {
@@ -100,7 +99,7 @@ class Outages {
     }
     s.changed = repaired_ = true;
   }
-  // A pass begins: let the nodes fail that do now.
+  // A pass begins: the nodes whose failures are due now fail.
   template <class S>
   void fail(S& s) {
     repaired_ = false;
@@ -108,7 +107,7 @@ class Outages {
       const auto [time, node, until] = event();
       for (Place at = first_on(s, node); at.block >= 0; at = first_on(s, node)) s.stop(at);
       hold(s, node, until);
-      s.changed = s.expired = true;  // no reservation holds
+      s.changed = s.expired = true;  // reservations no longer hold
     }
   }
 };

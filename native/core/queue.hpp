@@ -1,4 +1,4 @@
-// The queue: jobs that wait, in the order in which they are back-filled, and served.
+// The queue: the waiting jobs, in the orders of back-filling and of serving.
 #pragma once
 #include <array>
 #include <utility>
@@ -17,11 +17,11 @@ inline double score_now(Order order, Score s, i64 waiting) {
 class Queue {
  public:
   OrderedList jobs;  // in secondary order
-  std::array<Column<Score>, 2> scores;  // by job, in primary and in secondary order, where they order
+  std::array<Column<Score>, 2> scores;  // by job, primary and secondary, if orders use them
 
-  Column<Job> known;                   // with the submissions that the schedule makes
-  std::array<Column<i64>, 2> keys;     // the same, where they ascend
-  std::vector<i64> came;  // by job, where the schedule says when it comes: how many had before; or -1
+  Column<Job> known;                   // with submission times that the schedule decides
+  std::array<Column<i64>, 2> keys;     // by job, primary and secondary, ascending
+  std::vector<i64> came;  // by job, if the schedule decides arrivals: its rank among them, or -1
 
   Queue(const Model& model)
       : scores{model.scores, model.second_scores},
@@ -35,7 +35,7 @@ class Queue {
   bool is_listed_by_submission() const {
     return model_->rules.secondary != Order::prediction && model_->rules.secondary != Order::keyed;
   }
-  // In primary order, where that is by keys.
+  // In primary order, if that is by keys.
   const OrderedList& by_key() const { return by_key_; }
   void enter(i64 j, i64 predicted) {
     const Job& job = known[j];
@@ -52,9 +52,9 @@ class Queue {
     if (keyed.narrow_known) keyed.widen_narrow(job.processors, predicted);
   }
   void note_came(i64 j) { came[index(j)] = n_came_++; }
-  // The place of a job in the order of submission.
+  // The position of a job in the order of submission.
   i64 place(i64 j) const { return came.empty() ? j : came[index(j)]; }
-  // Of a job that has started before: it stands before those of its key that came later.
+  // A job that has started before: it stands before jobs of the same key that came later.
   void enter_again(i64 j, i64 predicted) {
     enter(j, predicted);
     const auto comes_before = [&](i64 a, i64 b) { return place(a) < place(b); };
@@ -66,13 +66,13 @@ class Queue {
     jobs.remove(jobs.find(key_of(j, predicted), j));
     leave_by_key(j);
   }
-  // Of a job that has been taken out of `jobs`.
+  // A job has been taken out of `jobs`.
   void leave_by_key(i64 j) {
     if (is_keyed()) by_key_.remove(by_key_.find(keys[0][j], j));
   }
 
-  // The job that is first in primary order; the queue is not empty. `head` is a first guess where
-  // scores order it, -1 if there is none.
+  // The first job in primary order; the queue is not empty. `head` is a first guess for orders by
+  // scores, -1 if there is none.
   i64 first(i64 now, const std::vector<Progress>& progress, i64 head) {
     const Rules& rules = model_->rules;
     const bool by_submission = rules.primary == Order::submission;
@@ -83,7 +83,7 @@ class Queue {
     }
     return is_scored() ? best_scored(now, head) : by_key_.front().job;
   }
-  // The job that was submitted first of those in the queue, which is not empty.
+  // The queued job that was submitted first; the queue is not empty.
   i64 oldest(const std::vector<Progress>& progress) {
     if (!came.empty()) {
       i64 first = -1;
@@ -95,21 +95,21 @@ class Queue {
     while (progress[index(oldest_)].start >= 0) ++oldest_;
     return oldest_;
   }
-  // Whether a job comes before another in an order by keys.
+  // Whether a job comes before another in the order by keys.
   bool comes_before(i64 j, i64 other) const { return keys[0][j] < keys[0][other]; }
 
-  // Scores have been written: no bound of them holds any longer.
+  // Scores have changed: their bounds no longer hold.
   void forget_bounds() {
     for (int k = 0; k < jobs.size_in_blocks(); ++k) jobs.at(k).greatest_gain = inf;
   }
 
-  // No job needs fewer units than that.
+  // No job needs fewer units than this.
   i64 least_width() const {
     i64 least = nothing;
     for (int k = 0; k < jobs.size_in_blocks(); ++k) least = std::min(least, jobs.at(k).least_width);
     return least;
   }
-  // Whether all need more than that; the bounds are mended.
+  // Whether all jobs need more than `room`; repairs the bounds.
   bool none_fits(i64 room) {
     for (int k = 0; k < jobs.size_in_blocks(); ++k) {
       Block& block = jobs.at(k);
@@ -135,7 +135,7 @@ class Queue {
     return j;
   }
 
-  // An order that changes as jobs wait: the queue is searched, block by block.
+  // For an order that changes with waiting: search the queue, block by block.
   i64 best_scored(i64 now, i64 head) {
     const Order order = model_->rules.primary;
     i64 best = head;
@@ -148,14 +148,14 @@ class Queue {
         best = j;
       }
     };
-    if (jobs.size_in_blocks() == 1) {  // the head's own block is never passed over
+    if (jobs.size_in_blocks() == 1) {  // the block of the head is never skipped
       for (const Entry& e : jobs.at(0)) look_at(e.job);
       jobs.at(0).greatest_gain = inf;
       return best;
     }
     for (int k = 0; k < jobs.size_in_blocks(); ++k) {
       Block& block = jobs.at(k);
-      // a bound that is no number says nothing
+      // a NaN bound does not exclude the block
       if (block.greatest_gain != inf && bound(order, block, now) < highest) continue;
       i64 first_submit = forever, last_submit = 0;
       double greatest_score = -inf, greatest_gain = -inf;
@@ -173,7 +173,7 @@ class Queue {
     }
     return best;
   }
-  // No score in a block exceeds it; what its scores are made of must be known.
+  // No score in a block exceeds this; the bounds of its parts must be known.
   static double bound(Order order, const Block& block, i64 now) {
     const double gain = block.greatest_gain;
     const i64 submit = gain >= 0 ? block.first_submit : block.last_submit;

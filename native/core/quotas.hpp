@@ -1,8 +1,7 @@
-// Quotas: what may run at once, or be submitted at once.
-//
-// A quota has one or several counts, as one for each user; a job is in one of them, or in none. A
-// job that would exceed one is passed over, as if it did not wait; unless the quota spares it: then
-// the job counts, and may begin all the same.
+// Quotas on running or submitted jobs.
+// A quota has one or several counts, for example one for each user; a job belongs to one of them,
+// or to none. A job that would exceed a count is passed over, as if it did not wait. A quota may
+// exempt a job: the job counts, but is never passed over.
 #pragma once
 #include <vector>
 
@@ -15,14 +14,14 @@ struct Bound {  // of a count: how much more may start
   i64 jobs, processors;
 };
 struct QuotaRules {
-  // (n_jobs, n) the count of each quota that a job is in, -1: none, -2 - count: it is spared
+  // (n_jobs, n) the count of each quota for a job, -1: none, -2 - count: exempt
   const i64* counts = nullptr;
   i64 n = 0;                    // quotas
   const i64* processors = nullptr;  // by job
   std::vector<Bound> left;          // by count, at the beginning
-  bool spent = true;                // jobs that run then have been taken off
+  bool spent = true;                // running jobs at the beginning have been subtracted
 
-  void move(i64 row) { counts += row * n, processors += row; }  // to jobs from there on
+  void move(i64 row) { counts += row * n, processors += row; }  // to the jobs from `row` on
 };
 
 class Quotas {
@@ -33,14 +32,14 @@ class Quotas {
 
   void keep(Archive& a) { a(left); }
   i64 size() const { return rules_->n; }
-  // Whether a job would exceed one of them now.
+  // Whether a job would exceed this quota now.
   bool bars(i64 j, i64 quota) const {
     const i64 count = rules_->counts[j * rules_->n + quota];
     if (count < 0) return false;
     const Bound& bound = left[index(count)];
     return bound.jobs < 1 || bound.processors < rules_->processors[j];
   }
-  // Whether it would exceed any.
+  // Whether a job would exceed any quota.
   bool bar(i64 j) const {
     for (i64 k = 0; k < rules_->n; ++k)
       if (bars(j, k)) return true;

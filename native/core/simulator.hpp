@@ -1,10 +1,10 @@
-// A simulation: what has happened up to now, and what happens next. It can stop anywhere between
-// two passes, or at a question before one, and a copy goes on alone.
+// The state of a simulation and its next events. It can stop between two passes, or at a question
+// before one; a copy is independent.
 //
-// What happens at equal times is the whole difference between the two rules for passes:
+// The two rules for passes differ only in the order of events at equal times:
 // - per timestamp: expiries, all ends in the order of the starts, all submissions, then one pass;
-// - per event: expiries, then each submission and after them each end, a pass following each. Where
-//   an end lets jobs come, each of these is next.
+// - per event: expiries, then each submission and after them each end, with a pass after each. Jobs
+//   that become due by an end come directly after it.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -27,7 +27,7 @@
 
 namespace hpc {
 
-// [s] added to the first prediction, one after the other: Glesser 2016, section 7.4.2
+// [s] added to the first prediction, step by step: Glesser 2016, section 7.4.2
 inline constexpr std::array<i64, 11> increments{60,    300,   900,   1800,   3600,  7200,
                                                 18000, 36000, 72000, 180000, 360000};
 
@@ -40,39 +40,39 @@ struct Simulator {
   std::vector<Progress> progress;  // by job
   i64 time;             // [s] of the last event
   i64 begins;           // [s] of the first submission, or of a later beginning
-  i64 next = 0;         // job that is submitted next
-  i64 started = 0;      // jobs that have
+  i64 next = 0;         // the job submitted next
+  i64 started = 0;      // jobs started so far
   i64 free;             // units
   i64 arrived = 0;      // jobs submitted since the last pass, not yet in the queue
   bool changed = false; // a job started or ended, or a prediction expired, since the last full pass
-  bool expired = false; // a prediction has, since a strategy that asks set it back
-  std::vector<Entry> ended;  // jobs that have since the last pass, in order, where `notes_ends`
+  bool expired = false; // a prediction has, since a strategy that uses this reset it
+  std::vector<Entry> ended;  // jobs ended since the last pass, in order, if `notes_ends`
   bool notes_ends = false;
-  std::vector<i64> newcomers;  // likewise: jobs that have come, and have no reservation yet
+  std::vector<i64> newcomers;  // likewise: jobs that came and have no reservation yet
   bool passed = false;  // at the last pass a job started before the head
   i64 head = -1;        // the job that could not start at the last pass, -1 if none
-  Shadow shadow;        // of its reservation
+  Shadow shadow;        // of the reservation of the head
   std::optional<Quotas> quotas;
   std::optional<Windows> windows;
   std::optional<Arrivals> arrivals;
-  Column<double> held;  // by job, where long ones are held back
-  std::vector<i64> log; // jobs in the order of their ends, where the rules say so
-  i64 logged_at_pass = 0, lost_at_pass = 0;  // how many there were as the last pass began, and in `lost`
-  Asked asked = Asked::nothing;    // why `advance` stopped; it goes on as if that was answered
-  i64 selected = -1;    // the job to serve next, or to start, where that is asked for; -1: none yet
-  static constexpr i64 none_now = -2;  // that is the answer
-  i64 about = -1;       // the job of a prediction or a correction that is asked for, or that is to start
-  i64 renewed = 0;      // [s] that correction
+  Column<double> held;  // by job, if long jobs are held back
+  std::vector<i64> log; // jobs in the order of their ends, if the rules say so
+  i64 logged_at_pass = 0, lost_at_pass = 0;  // sizes of `log` and `lost` as the last pass began
+  Asked asked = Asked::nothing;    // why `advance` stopped; the next call takes it as answered
+  i64 selected = -1;    // the selected job that is served or starts next; -1: none yet
+  static constexpr i64 none_now = -2;  // the answer that no job starts
+  i64 about = -1;       // the job whose prediction, correction or start is asked for
+  i64 renewed = 0;      // [s] the answer: the corrected run time
   std::optional<Outages> outages;
   std::optional<Stops> stops;
   Looks looks;
   std::vector<LostRun> lost;  // in the order of their ends
-  std::vector<i64> past;  // (n_users, kept) run times of each user's last jobs, -1 before any
-  // where somebody says within a pass who starts
-  bool filling = false;         // the head waits, and it is asked who starts before it
-  std::vector<i64> candidates;  // who may, in secondary order
-  std::vector<i64> passed_over;  // who has been put off in this pass
-  i64 again = forever;           // [s] when there is to be another, as somebody has
+  std::vector<i64> past;  // (n_users, kept) run times of each user's last jobs, -1: none
+  // where an agent decides within a pass which job starts
+  bool filling = false;         // the head is blocked, and the agent picks jobs to backfill
+  std::vector<i64> candidates;  // jobs it may pick, in secondary order
+  std::vector<i64> passed_over;  // jobs put off in this pass
+  i64 again = forever;           // [s] of the next pass, if a job has been put off
 
   static constexpr bool has_levels = M::has_levels;
 
@@ -93,7 +93,7 @@ struct Simulator {
     if (m.stops.n_groups() > 0) stops.emplace(m);
     if ((stops && stops->cancels()) || has_levels) queue.known.own(m.n_jobs);
     if (!m.arrivals.moves) return;
-    next = m.n_jobs;  // for the loop of events they have all been submitted
+    next = m.n_jobs;  // the loop of events takes them all as submitted
     arrivals.emplace(m.arrivals, queue.known, m.n_jobs);
     queue.known.own(m.n_jobs);
     queue.came.assign(index(m.n_jobs), -1);
@@ -122,17 +122,17 @@ struct Simulator {
     own.run = run_time(j);
     return own;
   }
-  // [s] The run times of the last jobs of a job's user, the last one last; -1 before there are any.
+  // [s] The run times of the last jobs of a job's user, the latest last; -1 if there are fewer.
   const i64* history(i64 j) const { return &past[index(model.users[j] * rules().kept())]; }
   Used used(i64 j) const { return machine.used(j, of(j).start + run_time(j)); }
-  // Who waits the longest of all, if that is longer than the threshold; -1: nobody does.
+  // The job that has waited longest, if beyond the threshold; -1: there is none.
   i64 starving() {
     if (rules().threshold < 0 || queue.empty()) return -1;
     const i64 j = queue.oldest(progress);
     return rules().starves(time - job(j).submit) ? j : -1;
   }
-  // Units that must be free for a job to start now: what it takes, and what it holds back, which
-  // becomes less as it waits: `held` before it has.
+  // Units that must be free for a job to start now: its own, and those that it holds back. The
+  // latter start at `held` and decrease as it waits.
   i64 needed_by(i64 j) const { return needed_by(j, time - job(j).submit); }
   i64 needed_by(i64 j, i64 waited) const {
     const Job& own = job(j);
@@ -140,18 +140,18 @@ struct Simulator {
     double back = held[j];
     if (rules().erode > 0)
       back /= 1.0 + static_cast<double>(waited) / static_cast<double>(rules().erode);
-    // to the nearest, of two the even one
+    // half to even
     return std::min(model.capacity, own.processors + static_cast<i64>(std::nearbyint(back)));
   }
 
-  // Call f(entry) for each job that runs; in `running` stand nodes that are down, too.
+  // Call f(entry) for each running job; `running` also lists nodes that are down.
   template <class F>
   void each_running_job(F f) const {
     running.each([&](const Entry& e) {
       if (e.job < model.n_jobs) f(e);
     });
   }
-  // Units free now, with those of jobs that are predicted to end now.
+  // Units free now, with those of jobs whose predicted end is now.
   i64 free_with_leaving() const {
     i64 units = free;
     for (int k = 0; k < running.size_in_blocks(); ++k)
@@ -162,32 +162,32 @@ struct Simulator {
     return units;
   }
 
-  // Those that a pass may give: where each event has one, with those of jobs that are about to end.
+  // Units that a pass may assign: per event, with those of jobs that are about to end.
   i64 room() const { return rules().passes == Passes::per_event ? free_with_leaving() : free; }
 
-  // Whether a job may not start now, whatever is free: by quotas, as it was put off in this pass, or by
-  // what a machine adds.
+  // Whether a job may not start now although there is room: by quotas, as it was put off in this
+  // pass, or by a restriction of the machine.
   bool bars(i64 j) const {
     return machine.bars(j) || (quotas && quotas->bar(j)) || is_passed_over(j);
   }
-  // Whether it bars anybody at all.
+  // Whether any job may be barred.
   bool bars_some() const { return M::restricts || quotas || !passed_over.empty(); }
   bool is_passed_over(i64 j) const { return std::ranges::find(passed_over, j) != passed_over.end(); }
-  // Whether anything restricts who may start when, windows, dependencies and preemption too.
+  // Whether anything restricts when jobs start, windows, dependencies and preemption included.
   bool restricted() const { return M::restricts || model.restricted; }
-  // Whether a job could start now: as the first or, where budgets allow more there, behind it.
+  // Whether a job could start now: as the head or, where budgets allow more there, behind it.
   bool could_start(i64 j, i64 room) {
     if (bars(j)) return false;
     if (machine.backfills_more() && rules().asks) return needed_by(j) <= room;
     return machine.fits(j, needed_by(j), room);
   }
-  // Whether no job runs, waits or is to come; each node that is down has a running entry.
+  // Whether no job runs, waits or is to come; each node that is down has an entry in `running`.
   bool is_over() const {
     if (next < model.n_jobs || (arrivals && arrivals->next() < forever)) return false;
     return queue.empty() && running.size() == (outages ? outages->down() : 0);
   }
   bool closes() const { return windows && windows->are_left(); }
-  // A pass begins: let those jobs come whose submissions the schedule makes; return whether it goes on.
+  // A pass begins: let jobs come that are due by the schedule; return whether it continues.
   bool come() {
     if (!arrivals) return true;
     const auto enter = [&](i64 j) {
@@ -202,23 +202,23 @@ struct Simulator {
     return true;
   }
 
-  // Promise a time to the head, if nothing has been promised to it. Where the order changes as jobs
-  // wait the next pass may have another head, and where some are put off it may: no promise.
+  // Promise a start time to the head, once. There is no promise if the next pass may have another
+  // head: if the order changes with waiting, or if jobs are put off.
   void promise(i64 j, i64 at) {
     const bool keeps = rules().primary < Order::selection && !rules().proposes;
     if (of(j).promised < 0 && keeps) of(j).promised = at;
   }
-  // What back-filling orders a job by, where time changes that.
+  // The score for back-filling, if time changes that order.
   double second_score(i64 j) const {
     return score_now(rules().secondary, queue.scores[1][j], time - job(j).submit);
   }
 
-  void note_came(i64 j) {  // where the schedule says when jobs come
+  void note_came(i64 j) {  // if the schedule decides arrivals
     for (std::size_t k = 0; k < 2; ++k)
       if (model.arrivals.by_arrival[k]) queue.keys[k].at(j) = job(j).submit;
     queue.note_came(j);
   }
-  void put_off(i64 j) {  // a job that was to start, up to the next pass
+  void put_off(i64 j) {  // a job that could start, until the next pass
     ++of(j).put_off;
     passed_over.push_back(j);
     again = time + rules().put_off_for;
@@ -237,20 +237,20 @@ struct Simulator {
       own.requested = machine.at_its_level(j, own.requested);
       p.predicted = machine.at_its_level(j, p.predicted);
     }
-    // one that starts late ends later than was planned, and so may the head start
+    // a job that starts late ends later than planned, so the head may be delayed, too
     if (span.start != time) changed = true;
     p.start = span.start;
     p.number = static_cast<std::int32_t>(started++);
     const i64 width = machine.width(j);
     free -= width;
-    // where events are handled one by one, a job may have the units of one that is about to end
+    // per event, a job may take the units of one that is about to end
     assert(free >= 0 || rules().passes == Passes::per_event);
     if (quotas) quotas->begun(j);
     running.insert({span.expected, span.end, width, j});
     if (machine.begun(j, time, running)) changed = true;
   }
 
-  // A run that is over now, as its job is killed.
+  // End a run now, as its job is killed.
   void kill(Place at) {
     Block& block = running.at(at.block);
     Entry& gone = block.entries[index(at.entry)];
@@ -258,7 +258,7 @@ struct Simulator {
     gone.span = block.least_span = time;
     end_first();
   }
-  // A run that ends before it is over; its job waits again.
+  // Stop a run before its end; its job waits again.
   void stop(Place at) {
     const Entry e = running.take_off(at);
     give_back(e.job, e.width);
@@ -267,7 +267,7 @@ struct Simulator {
     note_lost(e.job);
     wait_again(e.job);
   }
-  void note_lost(i64 j) {  // of a job that has given back what it had
+  void note_lost(i64 j) {  // a job that has given back its units
     lost.push_back({j, of(j).start, time});
     machine.note_lost(j);
   }
@@ -282,14 +282,14 @@ struct Simulator {
     machine.give(time, j, width);
   }
 
-  // Begin with jobs that run and jobs that wait; called before anything else. What has expired of
-  // predictions before is corrected as it would have been. `answer()` is called for each prediction
-  // that is asked for: first of all these jobs, as if they were submitted now. Where it returns false
-  // the answer comes from outside: called again, it goes on from there. Return the first of those
-  // that run that cannot, as it has ended by then, or finds no room; -1 if all do.
+  // Begin with running and waiting jobs; called before anything else. Predictions that expired
+  // before are corrected. `answer()` is called for each prediction that is asked for: first for all
+  // these jobs, as if they were submitted now. If it returns false, the answer comes from outside,
+  // and the next call continues there. Return the first running job that cannot run, as it has
+  // ended by then or finds no room; -1 if all can.
   template <class F>
   i64 begin(const Beginning& b, F answer) {
-    bool is_known = asked != Asked::nothing;  // what was asked for
+    bool is_known = asked != Asked::nothing;  // the answer to the last question
     if (!is_known) take(b);
     if (asked == Asked::prediction) {
       for (; about < b.number; ++about)
@@ -312,7 +312,7 @@ struct Simulator {
     line_up(b.time, b.number, b.due);
     return -1;
   }
-  // The same, where those that run are on the machine: let those wait that do.
+  // The same, once the running jobs are on the machine: enter the waiting jobs.
   void line_up(i64 at, i64 number, bool due) {
     time = due ? at : at - 1;
     if (arrivals) arrivals->begin(number);
@@ -327,8 +327,8 @@ struct Simulator {
       while (next_end() == time) end_first();
   }
 
-  // Stand where another simulation does, of which this one has the jobs that run and wait: `rows`,
-  // ascending. `due`: a pass is due at once.
+  // Take over the state of another simulation, of which this one has the running and waiting jobs:
+  // `rows`, ascending. `due`: a pass is due at once.
   void stand_as(const Simulator& other, const std::vector<i64>& rows, bool due) {
     const auto place_of = [&](i64 row) {
       return std::lower_bound(rows.begin(), rows.end(), row) - rows.begin();
@@ -344,7 +344,7 @@ struct Simulator {
     if (windows) windows->forget_over(time);
     other.running.each([&](const Entry& e) {
       const i64 j = place_of(e.job);
-      // where events are handled one by one, a job may be about to end as predicted
+      // per event, a job may be about to end as predicted
       const i64 end = e.key > time ? of(j).start + run_time(j) : e.key;
       running.insert({e.key, end, e.width, j});
     });
@@ -354,25 +354,24 @@ struct Simulator {
 
   // --- When the next pass is --------------------------------------------------------------------
   //
-  // A second is made of these, in this order. `go_on` asks all that have times of their own when
-  // they are next.
+  // Each second has these stages, in this order. `go_on` takes the earliest of their next times.
   //
   //   nodes are repaired                                   Outages::next_repair
   //   predictions expire, jobs end, jobs are submitted     next_event
   //   nodes fail                                           Outages::next_due
-  //   limits begin or end, meters are looked at            machine.next_change
+  //   limits begin or end, meters are read                 machine.next_change
   //   windows end; exempt jobs may be stopped              Windows::next_over, Stops::exempt_until
-  //   it is time for a look at the queue                   Looks::next_due
-  //   who was put off has waited for so long               again
-  //   who waits has new predictions or scores              asks_for_renewal
-  //   jobs come that the schedule lets come                Arrivals::next
-  //   the queue is put in order                            asks_for_order
-  //   the pass: limits do what they have to, jobs start    strategies/scheduled.hpp
+  //   a look at the queue is due                           Looks::next_due
+  //   the wait after a put-off is over                     again
+  //   waiting jobs get new predictions or scores           asks_for_renewal
+  //   jobs come that are due by the schedule               Arrivals::next
+  //   an order of the queue is asked for                   asks_for_order
+  //   the pass: limits act, jobs start                     strategies/scheduled.hpp
   //
-  // Where nothing else is to be done, idle nodes are switched off without a pass: `machine.next_idle`.
+  // With no other stage due, idle nodes are switched off without a pass: `machine.next_idle`.
 
-  // Go to the next pass, at `stop` [s] or before; return whether there is one. If something is
-  // asked for before, return false: called again, it goes on from there.
+  // Go to the next pass, at `stop` [s] or before; return whether there is one. At a question before
+  // the pass, return false: the next call continues there.
   bool next_pass(i64 stop) {
     const Asked answered = std::exchange(asked, Asked::nothing);
     const bool amid = std::exchange(amid_, false);
@@ -381,7 +380,7 @@ struct Simulator {
     if (answered == Asked::renewal || (amid && rules().passes == Passes::per_event))
       return is_ready();
     bool is_corrected = answered == Asked::correction, is_predicted = answered == Asked::prediction;
-    bool is_amid = amid || is_predicted;  // what comes before submissions in this second is done
+    bool is_amid = amid || is_predicted;  // the stages before submissions are done
     for (;; is_corrected = is_predicted = is_amid = false) {
       if (!is_amid && !go_on(stop, is_corrected)) return false;
       if (!submit_all(is_predicted)) return false;
@@ -400,7 +399,7 @@ struct Simulator {
     const i64 at = next < model.n_jobs ? std::min(next_end(), job(next).submit) : next_end();
     return rules().correction != Correction::none ? std::min(at, next_expected_end()) : at;
   }
-  // [s] when a pass is due though nothing happens to a job, and not for a look.
+  // [s] when a pass is due without an event of a job, other than a look.
   i64 next_due() const {
     i64 at = outages ? outages->next_due(time) : forever;
     at = std::min({at, machine.next_change(), again});
@@ -411,17 +410,17 @@ struct Simulator {
   i64 next_coming() const {
     return arrivals && rules().passes == Passes::per_timestamp ? arrivals->next() : forever;
   }
-  // Whether priorities by usage change though nobody is charged.
+  // Whether priorities by usage change without a new charge.
   bool usage_fades() const {
     const auto& a = model.accounts;
     return a && !a->book.in_a_tree &&
            (a->kinds[0] == Usage::mixed || a->kinds[1] == Usage::mixed);
   }
-  // Whether somebody is to put the queue in order before the pass, or to say who starts in its
-  // place: new jobs wait from then on. Where no job can start that makes no difference.
+  // Whether an agent is asked for an order of the queue before the pass, or for the jobs that start
+  // in its place: new jobs enter the queue first. It is not asked if no job can start.
   bool waits_for_order() {
     for (; arrived > 0; --arrived) wait(next - arrived);
-    if (arrivals) {  // who comes now is to be in that order, too
+    if (arrivals) {  // jobs that come now belong to that order, too
       if (!come()) return false;
       arrivals->alone = false;
     }
@@ -438,7 +437,7 @@ struct Simulator {
     return some_fits;
   }
 
-  // Whether jobs that wait, or may come now, are to have new predictions or scores before the pass.
+  // Whether jobs that wait, or may come now, get new predictions or scores before the pass.
   bool asks_for_renewal() {
     if (rules().renews == Renews::never) return false;
     // since the last pass began
@@ -453,10 +452,10 @@ struct Simulator {
   i64 logged() const { return static_cast<i64>(log.size()); }
   i64 n_lost() const { return static_cast<i64>(lost.size()); }
 
-  // The job whose end is now; of several the one that started first.
+  // End the job whose end is now; of several, the one that started first.
   void end_first() {
     Place found{-1, -1};
-    i64 least = nothing;  // of the others in its block
+    i64 least = nothing;  // of the other jobs in its block
     std::int32_t first = std::numeric_limits<std::int32_t>::max();
     for (int k = 0; k < running.size_in_blocks(); ++k) {
       const Block& block = running.at(k);
@@ -490,10 +489,10 @@ struct Simulator {
   }
 
  private:
-  bool due_ = false;          // a pass follows what has happened at this time
-  bool amid_ = false;         // it begins with a pass, after what is left of its first second
+  bool due_ = false;          // a pass follows the events of this time
+  bool amid_ = false;         // it begins with a pass, after the rest of its first second
 
-  // Know what is told of a beginning. Where run times are learned, ask for those of all its jobs.
+  // Take over a given beginning. If run times are learned, ask for predictions of all its jobs.
   void take(const Beginning& b) {
     begins = std::max(begins, b.time);
     std::copy(b.history.begin(), b.history.end(), past.begin());
@@ -510,7 +509,7 @@ struct Simulator {
     }
     asked = Asked::prediction, about = 0;
   }
-  // Start those that run, where they are said to, or on nodes that the machine chooses.
+  // Start the running jobs on the given nodes, or on nodes that the machine chooses.
   i64 start_running(const Beginning& b) {
     for (std::size_t k = 0; k < b.running.size(); ++k)
       if (b.start[k] + run_time(b.running[k]) < b.time) return b.running[k];
@@ -528,7 +527,7 @@ struct Simulator {
     if (quotas && model.quotas.spent) quotas.emplace(model.quotas);
     return -1;
   }
-  // The same of one of them; return whether it finds room.
+  // The same for one job; return whether it finds room.
   bool start_running(const Beginning& b, std::size_t k) {
     const i64 j = b.running[k];
     time = b.start[k];
@@ -544,13 +543,13 @@ struct Simulator {
     asked = Asked::nothing;
     return true;
   }
-  // Go to the next second, or stay in this one, and do all that is next but submissions; return
-  // whether there is anything, and nothing is asked for. `is_corrected`: the correction that was
-  // asked for is known.
+  // Go to the next second, or stay in this one, and do its next stage except submissions; return
+  // whether there is one, and nothing is asked for. `is_corrected`: the correction asked for is
+  // known.
   bool go_on(i64 stop, bool is_corrected) {
     const bool moves = arrivals && rules().passes == Passes::per_event;
     due_ = false;
-    // an end of this time may have let a job come
+    // an end at this time may have let a job come
     if (moves && !is_corrected && time <= stop && arrivals->one_comes(time, log)) return due_ = true;
     while (true) {
       const i64 repair = outages ? outages->next_repair() : forever;
@@ -566,13 +565,13 @@ struct Simulator {
       else machine.idle_up_to(at);
     }
   }
-  // A pass is due though nothing happens: note where all of that is jobs that may come, or a look.
+  // A pass is due without an event: note if its only reason is jobs that may come, or a look.
   bool wake(i64 due, i64 coming) {
     if (arrivals) arrivals->alone = coming < std::min(due, looks.next_due());
     looks.note_woken(std::min(due, coming));
     return due_ = true;
   }
-  // Do what is next of this second; return whether nothing is asked for.
+  // Do the next events of this second; return whether nothing is asked for.
   bool happen(bool is_corrected) {
     const Rules& r = rules();
     const bool per_event = r.passes == Passes::per_event;
@@ -591,8 +590,8 @@ struct Simulator {
     }
     return true;
   }
-  // Submit the jobs of now, one where each event has a pass; false if a prediction is asked for
-  // first. `is_predicted`: that of the next one is known.
+  // Submit the jobs of now, or one if each event has a pass; false if a prediction is asked for
+  // first. `is_predicted`: that of the next job is known.
   bool submit_all(bool is_predicted) {
     const Rules& r = rules();
     for (; next < model.n_jobs && job(next).submit == time; is_predicted = false) {
@@ -604,21 +603,21 @@ struct Simulator {
       submit(next);
       due_ = true;
       if (r.passes == Passes::per_timestamp) continue;
-      // the original simulator looks at its queue only if the new job could start, unless the
-      // order of back-filling is not that of submission; it holds no jobs back, and restricts none
+      // the original simulator starts a pass only if the new job could start, unless back-filling
+      // is not in the order of submission; it holds no jobs back, and has no restrictions
       if (r.secondary == Order::submission && r.depth != all_jobs && !r.holds && !restricted())
         due_ = job(next - 1).processors <= free_with_leaving();
       break;
     }
     return true;
   }
-  // Under limits, and where several jobs have reservations, it is asked for within the pass.
+  // With limits or several reservations, the order is asked for within the pass.
   bool asks_for_order() {
     const bool asks = (rules().asks && !rules().plans()) || rules().starts;
     return !has_levels && asks && waits_for_order();
   }
 
-  // Of the pass nothing is left but what it does itself, unless an order is asked for.
+  // Nothing is left before the pass, unless an order is asked for.
   bool is_ready() {
     logged_at_pass = logged(), lost_at_pass = n_lost();
     passed_over.clear(), again = forever;
@@ -633,7 +632,7 @@ struct Simulator {
   }
   i64 next_expected_end() const { return running.empty() ? forever : running.front().key; }
 
-  // All jobs whose end is now, where their order makes no difference.
+  // End all jobs whose end is now, where their order makes no difference.
   void end_all() {
     for (int k = 0; k < running.size_in_blocks();) {
       Block& block = running.at(k++);
@@ -666,14 +665,14 @@ struct Simulator {
     std::copy(begin + 1, end, begin);
     end[-1] = run_time(j);
   }
-  // The mean run time of the user's last jobs, at most the requested time, or that without.
+  // The mean run time of the user's last jobs, at most the requested time; without history, that.
   i64 average(i64 j) {
     const i64 requested = job(j).requested, *past = history(j) + rules().kept() - rules().last;
     if (past[0] < 0) return requested;
     return std::min(mean_of_last(past, rules().last), requested);
   }
 
-  // Correct the predictions that end now, of jobs that run on; false if the next is asked for.
+  // Correct the predictions that expire now; false if the next correction is asked for.
   bool expire(bool is_corrected) {
     while (true) {
       const Place found = first_expired();
@@ -710,7 +709,7 @@ struct Simulator {
       return std::min(renewed, requested);
     if (rules().correction == Correction::incremental && before < increments.size())
       return std::min(p.predicted + increments[before], requested);
-    // not bounded by the requested time: so the published values were obtained
+    // not bounded by the requested time, as in the published results
     if (rules().correction == Correction::doubling) return 2 * (time - p.start);
     return requested;
   }

@@ -1,4 +1,4 @@
-// Who may stop whom to start at once, and what becomes of jobs that are stopped.
+// Which jobs may preempt which, and what happens to preempted jobs.
 #pragma once
 #include <vector>
 
@@ -6,16 +6,16 @@
 
 namespace hpc {
 
-// A job that is stopped waits again, and then runs from the beginning; or does not run again; or
-// gives up its units, and later goes on where it was.
+// A preempted job waits again and runs from the beginning; or is cancelled; or gives up its units
+// and resumes later.
 enum class Stopped : std::uint8_t { requeued, cancelled, suspended };
 
 struct StopRules {
-  const i64* group = nullptr;  // by job, -1: of none
-  std::vector<i64> level;      // by group; 0: it may stop nobody, else only who has a lower one
+  const i64* group = nullptr;  // by job, -1: none
+  std::vector<i64> level;      // by group; it may stop only groups of lower levels, at 0 none
   std::vector<i64> may;        // (n_groups, n_groups) whether the first may stop the second
-  std::vector<i64> exempt;     // [s] by group: for how long nobody stops a run
-  std::vector<i64> grace;      // [s] by group: for how long a run goes on once it is to stop
+  std::vector<i64> exempt;     // [s] by group: time from its start in which a run cannot be stopped
+  std::vector<i64> grace;      // [s] by group: how long a run goes on once told to stop
   Stopped become = Stopped::requeued;
 
   std::size_t n_groups() const { return level.size(); }

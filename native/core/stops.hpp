@@ -1,25 +1,25 @@
-// Jobs that stop others: before each pass, those that may are served first.
+// Preemption: before each pass, jobs that may stop others are served first.
+// Groups of jobs have levels: a group may be stopped only by groups of higher levels. From the
+// highest level down, the queued jobs of each level are tested in primary order. A job that fits
+// starts. Otherwise, if it would fit without some running jobs that it may stop, these are stopped,
+// and it starts. Otherwise no other job of its group is tested so in this pass. Among the jobs that
+// it may stop, those of higher levels, and on one level those that have run longer, are spared
+// first if the job still fits.
+// Jobs of groups with a grace time run on for that time, or to their ends if these come before.
+// From then on their expected ends are within it. The job that stops them stays queued, and is
+// tested again in each pass as if the leaving jobs had gone: it stops no more than it needs beside
+// these, and starts once it fits. A job without a grace time is stopped only if the preemptor can
+// then start.
 //
-// Groups of jobs have levels: who may stop a group is of a higher level than it. From the highest
-// level down, the queued jobs of each are looked at in primary order. One that fits starts; else, if
-// it would fit without some that run and that it may stop, these are stopped, and it starts; else no
-// other job of its group is looked at so in this pass. Of those that it may stop, who is of a higher
-// level, or of one level has run for longer, goes on first, as long as the job fits all the same.
-// Jobs of some groups run on for a grace time once they are to stop, or to their ends if these come
-// before. From then on they are expected to end by then. Who waits for them is queued as any other,
-// and looked at again in each pass, as if those that leave had gone: it stops no more than it needs
-// beside these, and starts once it fits. A job without such a time is stopped only if the one that
-// stops it can then start.
+// Some groups are exempt for a time from the start of a run on. A pass is due when that ends for a
+// job that a queued job may stop. Where each event has its own pass, all jobs are exempt in the
+// second in which a run starts or resumes, and in that in which it ends.
 //
-// Some groups are exempt for a time from the start of a run on. A pass comes when that is over for
-// a job that a queued one may stop. Where each event has a pass of its own, all are exempt in the
-// second in which a run begins, or goes on, and in that in which it ends.
-//
-// What a suspended job gives up is taken all the same, but not for jobs that may stop it. So before
-// a job is looked at, what those have that it may not stop is hidden from it, and afterwards shown
-// again; less than nothing may be free then, for others run there. Each level begins with its
-// suspended jobs: one goes on if it fits beside all that run, and the suspended jobs that may stop
-// it. It is as if it had started later, by the time for which it has been suspended.
+// Units that a suspended job gives up count as taken, except for jobs that may stop it. So before a
+// job is tested, the units of suspended jobs that it may not stop are hidden from it, and shown
+// again afterwards; free units may be negative then, as other jobs run there. Each level begins
+// with its suspended jobs: one resumes if it fits beside all running jobs and the suspended jobs
+// that may stop it. Its start moves later by the time for which it was suspended.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -32,24 +32,24 @@ namespace hpc {
 
 struct Suspended {
   i64 job, width;
-  i64 ran;        // [s] all its pieces together
+  i64 ran;        // [s] of all its pieces together
   i64 left;       // [s] of its run
   i64 predicted;  // [s] what is left of its predicted run
-  i64 end;        // [s] when it is expected to end, as the last plan has it
+  i64 end;        // [s] expected end, by the last plan
 };
 
 struct Leaving {
   i64 job;
-  i64 by;       // [s] when it has gone
-  bool is_cut;  // or ends by itself
+  i64 by;       // [s] when it is gone
+  bool is_cut;  // stopped then, not ended by itself
 };
 
 class Stops {
  public:
   std::vector<Leaving> leaving;
-  i64 exempt_until = forever;  // [s] when a queued job may stop one that is still exempt
+  i64 exempt_until = forever;  // [s] when a queued job may stop a job that is still exempt
   std::vector<Suspended> suspended;
-  i64 lacking = 0;  // units, in a pass: by so many fewer than none are free beside suspended jobs
+  i64 lacking = 0;  // units, in a pass: how far free units are below 0 beside suspended jobs
 
   explicit Stops(const Model& model) : rules_(&model.stops) {
     const StopRules& rules = model.stops;
@@ -60,16 +60,16 @@ class Stops {
   }
   void keep(Archive& a) { a(leaving, exempt_until, suspended, lacking, resumed_, resumed_at_); }
   bool cancels() const { return rules_->become == Stopped::cancelled; }
-  // What suspended jobs have used is charged when they end.
+  // Usage of suspended jobs is charged when they end.
   bool charges_at_once() const { return rules_->become != Stopped::suspended; }
 
-  // [s] when a running job has gone at the latest.
+  // [s] the latest time at which a running job is gone.
   i64 gone_by(i64 j) const {
     const auto at = find_leaving(j);
     return at == leaving.end() ? forever : at->by;
   }
-  // A running job has given back what it had, in its end or since a node failed; return whether it
-  // had to leave before it was over.
+  // A running job has given back its units, by its end or a failed node; return whether it was to
+  // be stopped before its end.
   bool forget_leaving(i64 j) {
     const auto at = find_leaving(j);
     if (at == leaving.end()) return false;
@@ -77,7 +77,7 @@ class Stops {
     leaving.erase(at);
     return is_cut;
   }
-  // The same in the second in which its run ends: it is stopped if that had to be.
+  // The same in the second in which its run ends: note it as stopped if it was to be.
   template <class S>
   bool cut_short(S& s, i64 j) {
     if (!forget_leaving(j)) return false;
@@ -85,7 +85,7 @@ class Stops {
     return true;
   }
 
-  // Whether a job may start now, or stop one that runs, be that enough or not.
+  // Whether a job may start now, or may stop a running job, even if that does not suffice.
   template <class S>
   bool some_may_start(S& s) {
     std::vector<bool> stoppers(rules_->n_groups());
@@ -105,7 +105,7 @@ class Stops {
              (s.machine.has_room(e.job, s.room()) || (own >= 0 && stoppers[index(own)]));
     });
   }
-  // Let those start, and go on, that may stop others; then let `pass()` serve all others. `plan` says
+  // Start and resume jobs that may stop others; then let `pass()` serve all others. `plan` tells
   // whether a job fits now.
   template <class S, class P, class F>
   void serve(S& s, P& plan, F pass) {
@@ -125,7 +125,7 @@ class Stops {
     }
     exempt_until = first_exempt_until(s);
   }
-  // Let a plan of what runs give back what suspended jobs have, when they are expected to end.
+  // In a plan of the running jobs, give back the units of suspended jobs at their expected ends.
   template <class S, class P>
   void plan(const S& s, P& plan) {
     if (suspended.empty()) return;
@@ -147,22 +147,22 @@ class Stops {
   const StopRules* rules_;
   i64 highest_;  // level
   bool exempts_, spares_;
-  std::vector<i64> resumed_;     // jobs that have gone on in the second of the last pass
-  i64 resumed_at_ = -1;          // [s] that
-  std::vector<bool> blocked_;    // by group: no other job of it is looked at in this pass
-  std::vector<Victim> victims_;  // who might be stopped for the present job, longest runs first
+  std::vector<i64> resumed_;     // jobs resumed in the second of the last pass
+  i64 resumed_at_ = -1;          // [s] that second
+  std::vector<bool> blocked_;    // by group: no other job of it is tested in this pass
+  std::vector<Victim> victims_;  // jobs that the present job might stop, longest runs first
   std::vector<InLine> line_;
 
-  i64 group(i64 j) const { return rules_->group[j]; }  // -1: of none
+  i64 group(i64 j) const { return rules_->group[j]; }  // -1: none
   std::vector<Leaving>::const_iterator find_leaving(i64 j) const {
     return std::ranges::find(leaving, j, &Leaving::job);
   }
   i64 level_of(i64 j) const { return rules_->level[index(group(j))]; }
-  // Whether a job may stop another, if that is of a group.
+  // Whether a job may stop another, if both have groups.
   bool may_stop(i64 j, i64 other) const {
     return group(j) >= 0 && group(other) >= 0 && rules_->may_stop(group(j), group(other));
   }
-  // [s] before which nobody stops the present run of a job.
+  // [s] before which the present run of a job cannot be stopped.
   template <class S>
   i64 end_of_exemption(const S& s, i64 j) const {
     i64 begun = s.of(j).start;
@@ -171,14 +171,14 @@ class Stops {
     if (std::find(resumed_.begin(), resumed_.end(), j) != resumed_.end()) begun = resumed_at_;
     return std::max(until, begun + 1);
   }
-  // Whether a job of some group cannot be stopped now.
+  // Whether a job with a group cannot be stopped now.
   template <class S>
   bool is_spared(const S& s, const Entry& e) const {
     return std::min(e.key, e.span) <= s.time || s.time < end_of_exemption(s, e.job);
   }
 
-  // As long as it lives, what those suspended jobs have that `which(job)` names is hidden from who
-  // looks at what is free. Where units are not alike, their number is only a bound, and stays.
+  // During its lifetime, the units of the suspended jobs for which `which(job)` holds are hidden
+  // from tests of what is free. Where units are not alike, `free` is only a bound, and stays.
   template <class S, class Which>
   class Hidden {
     S& s_;
@@ -199,7 +199,7 @@ class Stops {
   };
   static bool all(i64) { return true; }
 
-  // Let those of the suspended jobs of a level go on that can, who has run longest first.
+  // Resume the suspended jobs of a level that fit, longest runs first.
   template <class S>
   void go_on(S& s, i64 level) {
     line_.clear();
@@ -221,13 +221,13 @@ class Stops {
       s.running.insert({s.time + own.predicted, s.time + own.left, own.width, j});
     }
   }
-  // Whether a suspended job fits beside all that run, and the suspended jobs that may stop it.
+  // Whether a suspended job fits beside all running jobs, and the suspended jobs that may stop it.
   template <class S>
   bool goes_on(S& s, i64 j) {
     const Hidden hidden(s, [&](i64 other) { return may_stop(other, j); });
     return s.machine.goes_on(j, s.room());
   }
-  // When none is in the way of a suspended job, and it has run.
+  // The last end of the jobs that keep a suspended job from resuming, plus its remaining run.
   template <class S>
   i64 expected_end(const S& s, const Suspended& own) const {
     i64 end = s.time;
@@ -255,21 +255,21 @@ class Stops {
       s.start(j);
     }
   }
-  // Whether a job fits, once those have been stopped that have to be and can be now.
+  // Whether a job fits, after stopping the jobs that have to be stopped and can be now.
   template <class S, class P>
   bool finds_place(S& s, P& plan, i64 j) {
-    // what those have that it may not stop; it may stop who is now
+    // hides the units of suspended jobs that it may not stop
     const Hidden hidden(s, [&](i64 other) { return !may_stop(j, other); });
     if (plan.fits_now(s, j)) return true;
-    // it would meet a window
+    // whether it would meet a window
     const i64 until = s.time + s.of(j).predicted + (s.rules().every > 0);
     const bool around = s.closes() && s.windows->meet(until);
     if (!make_room(s, plan, j, around)) return false;
     stop_all(s, around);
     return plan.fits_now(s, j);
   }
-  // Say who is stopped so that a job fits, and free what they have; return whether it will fit. It
-  // will not yet if some have to leave, or are to: these are told so.
+  // Decide which jobs are stopped so that a job fits, and free their units; return whether it fits.
+  // It does not yet if some are leaving, or are told to leave here.
   template <class S, class P>
   bool make_room(S& s, P& plan, i64 j, bool around) {
     const auto finds_room = [&] {
@@ -327,9 +327,8 @@ class Stops {
       return a.ran != b.ran ? a.ran > b.ran : a.run.job < b.run.job;
     });
   }
-  // Let a running job give up what it has, as it does if it is stopped. For a plan without it, it
-  // is taken off the list of what runs. Suspended jobs meet no windows: these rules exclude each
-  // other.
+  // Give up the units of a running job, as if it were stopped. For a plan without it, it leaves the
+  // list of running jobs. Suspended jobs never meet windows: these rules exclude each other.
   template <class S>
   void give_up(S& s, const Victim& v, bool around) {
     move(s, v, 1);
@@ -346,7 +345,7 @@ class Stops {
     if (rules_->become == Stopped::suspended) s.machine.lend(v.run.job, sign);
     else s.machine.give_all(v.run.job, sign);
   }
-  // Stop the jobs whose room has been freed.
+  // Stop the jobs whose units have been freed.
   template <class S>
   void stop_all(S& s, bool around) {
     const bool suspends = rules_->become == Stopped::suspended;
@@ -354,11 +353,11 @@ class Stops {
       if (!v.is_stopped) continue;
       const auto& [key, end, width, j] = v.run;
       if (suspends) suspended.push_back({j, width, v.ran, end - s.time, key - s.time, 0});
-      if (!around) s.running.take_off(s.running.find(key, j));  // else it is off already
+      if (!around) s.running.take_off(s.running.find(key, j));  // otherwise it is already removed
       has_stopped(s, j);
     }
   }
-  // A job has given up what it had.
+  // A job has given up its units.
   template <class S>
   void has_stopped(S& s, i64 j) {
     s.note_lost(j);

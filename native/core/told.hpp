@@ -1,5 +1,5 @@
-// What those who answer a simulation are told: how run times are predicted, who may use how much,
-// what scores are worked out from. It never changes. The codes are those of hpcgym.scheduler.
+// Parameters of the parts that answer a simulation: predictions, fair share, expressions. They
+// never change. The codes are those of hpcgym.scheduler.
 #pragma once
 #include <array>
 #include <vector>
@@ -12,7 +12,7 @@ namespace hpc {
 // -- run times that are learned --------------------------------------------------------------------
 
 inline constexpr std::size_t n_seen = 20;      // features of a job, for predictions
-inline constexpr std::size_t n_features = 11;  // that policies weigh
+inline constexpr std::size_t n_features = 11;  // of those, features that policies weigh
 using Weights = std::array<double, n_features>;
 using Seen = std::array<double, n_seen>;
 
@@ -28,26 +28,26 @@ struct Loss {  // of a regression
       double over_scale;
       Branch under;
       double under_scale;
-      double threshold;  // [s] predictions up to so much too long are under-predictions
+      double threshold;  // [s] predictions too long by up to this much count as under-predictions
       Weighting weighting;
-      double eta, l2;  // how fast to learn; how much large weights cost
+      double eta, l2;  // learning rate; cost of large weights
       i64 degree;);
 };
 struct Estimator {
   Predicts kind = Predicts::beforehand;
-  i64 last = 0;  // how many run times a mean is of
+  i64 last = 0;  // number of run times in a mean
   Loss loss{};
-  std::vector<std::size_t> features;  // places of those that a regression looks at
+  std::vector<std::size_t> features;  // places of the features that a regression uses
 };
 // Two estimates: for back-filling and for ordering.
 struct Learning {
   std::array<Estimator, 2> estimators;
-  std::array<bool, 2> looks{};       // whether the two orders look at predictions
+  std::array<bool, 2> looks{};       // whether the two orders use predictions
   std::array<Weights, 2> weights{};  // of features in them
-  const i64* classes = nullptr;  // by job, a number for each user and width; null: nobody looks
-  const i64* asked = nullptr;    // processors by job, where its width is in nodes; else null
-  std::vector<double> hold;      // most, from, logarithm of factor, by which run times; or empty
-  // what is known at first; see Histories and Regression
+  const i64* classes = nullptr;  // by job, a number for each user and width; null: not needed
+  const i64* asked = nullptr;    // processors by job, if its width is in nodes; else null
+  std::vector<double> hold;      // most, from, log of factor, for units held back; or empty
+  // initial state; see Histories and Regression
   std::vector<double> memory, ratios;
   std::array<std::vector<double>, 2> terms;
   std::array<double, 4> sums{};
@@ -55,52 +55,52 @@ struct Learning {
 
 // -- usage -----------------------------------------------------------------------------------------
 
-struct Book {  // scalars of accounts
+struct Book {  // scalars of the accounts
   HPC_RECORD(
-      i64 leaves;      // accounts that jobs have; they are the first
-      i64 half_life;   // of usage, 0: nothing is forgotten
-      i64 ticks;       // of the clock in a second; times are of that clock
-      i64 begin;       // from when on there was something to use
-      i64 epoch;       // when usage is multiplied by 1
-      i64 charged;     // how many of the jobs that have ended have been charged
-      i64 stopped;     // how many of the runs that others have ended have been charged
-      i64 open;        // the first of them whose charge is not in `used` yet
+      i64 leaves;      // accounts of jobs; they are the first
+      i64 half_life;   // of usage, 0: no decay
+      i64 ticks;       // of the clock in a second; the times below are in ticks
+      i64 begin;       // since when the machine has been available
+      i64 epoch;       // when usage has the factor 1
+      i64 charged;     // how many ended jobs have been charged
+      i64 stopped;     // how many stopped runs have been charged
+      i64 open;        // the first job whose charge is not in `used` yet
       i64 open_at;     // when these ended
-      i64 version;     // goes up with each charge
-      i64 written;     // the version that scores are of
-      i64 written_at;  // the time that they are of
-      i64 stamp;       // goes up whenever terms are made anew
-      i64 in_a_tree;); // 1: priorities are places in a row (fair tree), and not a formula of usage
+      i64 version;     // increases with each charge
+      i64 written;     // the version from which scores were computed
+      i64 written_at;  // the time for which they were computed
+      i64 stamp;       // increases whenever terms are recomputed
+      i64 in_a_tree;); // 1: priorities are ranks (fair tree), not a formula of usage
 };
-// What an order makes of usage: nothing; the least usage of processors or energy for the share
-// first; the least sum of both, each over its present maximum; priorities, weighted, beside other
+// How an order uses usage: not; least usage of processors or of energy relative to the share first;
+// least sum of both, each divided by its present maximum; weighted priorities, beside other
 // features.
 enum class Usage : i64 { unaware, by_cpu, by_energy, by_both, mixed };
 
-// A accounts: leaves, then those above. What is by kind of usage is of processors, then of energy.
+// A accounts: leaves, then their ancestors. Pairs by kind of usage are processors, then energy.
 struct Accounts {
-  const i64* owner = nullptr;  // by job, the leaf that it is charged to
-  std::array<const double*, 2> rate{};  // by job, what a second of it counts
+  const i64* owner = nullptr;  // by job, the leaf account to charge
+  std::array<const double*, 2> rate{};  // by job, usage in a second
   std::vector<i64> parent;              // the account above, -1: the machine
-  std::vector<double> share, part;      // of the machine, and of the account above
-  std::array<Usage, 2> kinds{};         // what the two orders make of usage
+  std::vector<double> share, part;      // relative to the machine, and to the account above
+  std::array<Usage, 2> kinds{};         // how the two orders use usage
   std::array<std::array<double, 2>, 2> weights{};  // of the two priorities, in the two orders
-  std::array<double, 2> capacity{};     // what there is to use in a second
+  std::array<double, 2> capacity{};     // available usage in a second
   double damping = 1;
-  std::array<std::vector<double>, 2> used, recent;  // at first
+  std::array<std::vector<double>, 2> used, recent;  // initial
   Book book{};
 };
 
 // -- scores that are worked out anew ---------------------------------------------------------------
 
-struct Expression {  // a list of steps in postfix order; looked at where scores order
+struct Expression {  // steps in postfix order; evaluated where scores order
   std::vector<i64> codes;  // of hpcgym.scheduler.policies.operations
-  std::vector<double> numbers;            // what a push takes: a number, or a place in a table
+  std::vector<double> numbers;            // operand of a push: a number, or an index into a table
   std::vector<const double*> columns;     // by job: since first [s], processors, then others
   const i64* times = nullptr;  // [s] by job: requested, or what stands for it
   i64 clock = 0;               // [s] time of the week at time 0
 
-  // Be of the jobs from so many rows on.
+  // Move to the jobs from row `rows` on.
   void move(i64 rows) {
     if (times) times += rows;
     for (const double*& column : columns) column += rows;

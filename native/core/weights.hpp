@@ -7,11 +7,11 @@
 
 namespace hpc {
 
-// How a feature depends on waiting: not at all, or as the features of these names do.
+// How a feature depends on waiting: not at all, or as the feature of that name.
 enum class Waiting : i64 { not_at_all, wait, expansion, unicef };
 
-// The patience of a score [s] under the weights of the features that waiting changes, infinite if it
-// changes none. `unicef()` is the patience of that feature alone, `requested` [s].
+// The patience of a score [s] under the weights of the features that change with waiting, infinite
+// if none does. `unicef()` is the patience of that feature alone, `requested` [s].
 template <class F>
 double patience_of(double by_wait, double by_expansion, double by_unicef, double requested,
                    F unicef) {
@@ -28,9 +28,9 @@ double patience_of(double by_wait, double by_expansion, double by_unicef, double
   return by_expansion != 0 ? requested / by_expansion : inf;
 }
 
-// The score of a mixed policy, a sum of `n` weighted features in the order of their table: Legrand et
-// al. 2018, section 4.3, equation 3; equal to that of hpcgym.scheduler.policies.rank to the last bit.
-// Of each feature: its weight, how it depends on waiting, and the part that waiting does not change.
+// The score of a mixed policy, a sum of `n` weighted features in the order of their table: Legrand
+// et al. 2018, section 4.3, equation 3; equal to that of hpcgym.scheduler.policies.rank to the last
+// bit. For each feature: its weight, its dependence on waiting, and its constant part.
 template <class W, class D, class P, class F>
 Score mixed_score(std::size_t n, W weight_of, D depends, P part_of, double requested, F unicef) {
   double sum = 0, by_wait = 0, by_expansion = 0, by_unicef = 0;
@@ -45,20 +45,19 @@ Score mixed_score(std::size_t n, W weight_of, D depends, P part_of, double reque
   return {sum, patience_of(by_wait, by_expansion, by_unicef, requested, unicef)};
 }
 
-// Of all jobs, in the order of the table of features, in which sums are made. The memory is
-// somebody else's.
+// Features of all jobs, summed in the order of the table of features. The caller owns the memory.
 struct Features {
   i64 n_jobs;
-  const double* parts;           // (n_jobs, n) what waiting does not change
+  const double* parts;           // (n_jobs, n) the part that does not change with waiting
   std::vector<Waiting> waiting;  // (n,)
-  std::vector<i64> places;       // (n,) which weight is theirs
+  std::vector<i64> places;       // (n,) index of each feature's weight
   const double* serial;          // (n_jobs,) [s] patience of the feature unicef; or nullptr
-  const i64* seconds;            // (n_jobs,) [s] what policies look at in place of run times
+  const i64* seconds;            // (n_jobs,) [s] run times that policies see
   std::vector<i64> formulas;     // (n,) places in the table of features
-  // which weights are those of the priorities of users, by processors and by energy; -1: none
+  // weights of users' priorities, by processors and by energy; -1: none
   std::array<i64, 2> by_usage{-1, -1};
 
-  // The same of the jobs of some rows alone.
+  // The features of the jobs of some rows alone.
   Features part(i64 first, i64 n) const {
     Features some = *this;
     some.n_jobs = n, some.parts += first * static_cast<i64>(waiting.size()), some.seconds += first;
@@ -67,7 +66,7 @@ struct Features {
   }
   bool is_of_usage(i64 place) const { return place == by_usage[0] || place == by_usage[1]; }
 
-  // The score under weights that are divided by `total`, and 0 without one.
+  // The score under weights divided by `total`; weights count as 0 if `total` is 0.
   Score score(i64 j, const double* weights, double total) const {
     const double* part = parts + j * static_cast<i64>(waiting.size());
     return mixed_score(

@@ -1,8 +1,7 @@
 // Windows: times at which units of the machine are closed to jobs, known from the beginning.
-//
-// A window stands in every plan from now, or from its beginning, to its end. So what runs never
-// meets it, for no job runs longer than predicted; nothing has to happen when it begins. When it
-// ends, jobs that wait may start.
+// A window is in every plan from now, or from its beginning, to its end. As no job runs longer than
+// predicted, no running job ever meets it, and nothing has to happen when it begins. When it ends,
+// waiting jobs may start.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -14,8 +13,8 @@ namespace hpc {
 
 struct Window {
   i64 begin, end;  // [s]
-  i64 taken;       // units of a pool; on nodes, who holds them, counted from behind: -1 is the last
-  std::vector<i64> nodes = {};  // that it takes; none of a pool
+  i64 taken;       // units of a pool; on nodes, their pseudo-job, from the end: -1 is the last
+  std::vector<i64> nodes = {};  // on nodes: the nodes taken
 };
 
 class Windows {
@@ -28,7 +27,7 @@ class Windows {
   void forget_over(i64 now) {
     while (next_over() <= now) ++over_;
   }
-  // Whether one of these begins before a time [s].
+  // Whether a remaining window begins before a time [s].
   bool meet(i64 end) const {
     return std::any_of(all_->begin() + static_cast<std::ptrdiff_t>(over_), all_->end(),
                        [end](const Window& w) { return w.begin < end; });
@@ -41,7 +40,7 @@ class Windows {
 
  private:
   const std::vector<Window>* all_;
-  std::size_t over_ = 0;  // how many are
+  std::size_t over_ = 0;  // windows that are over
 };
 
 }  // namespace hpc
