@@ -1,9 +1,8 @@
-// A machine of nodes that jobs share: which of them a job may take, and which it takes.
-//
-// Jobs speed each other up, or slow each other down, so that ends move as neighbours come and go.
-// The head's reservation is a set of nodes at the shadow time. To keep it, a job that starts before
-// the head must slow down none that is to end by then so that it ends later; and if it stays beyond
-// that time itself, it takes nodes that the head can spare.
+// A machine of nodes that jobs share: which nodes a job may take, and which it takes.
+// Jobs on a node speed each other up or slow each other down, so ends move as neighbours come and
+// go. The head's reservation is a set of nodes at the shadow time. A job that starts before the
+// head must not delay a job that is to end by then beyond that time; if it runs past the shadow
+// time itself, it takes only nodes that the head can spare.
 #pragma once
 #include <array>
 #include <stdexcept>
@@ -37,7 +36,7 @@ class Corun : public SharedRates {
   bool fits(i64 j, i64, i64) { return choose(j, freely); }
   bool finds_place(i64 j, i64) { return choose(j, freely); }
   void waits(i64 j) { count_waiting(code(j), 1); }
-  // On the nodes that were chosen for it last.
+  // The job takes the nodes that were chosen for it last.
   Span begin(i64 j, i64 now, i64 predicted, i64 run) {
     take(j);
     if (told_->draws) busy_ += told_->draws->processors[j];
@@ -52,9 +51,9 @@ class Corun : public SharedRates {
     return true;
   }
   void give(i64, i64 j, i64) { gone_.push_back(j); }
-  // However fast it ran, at its usual power.
+  // With its usual power, whatever its speed.
   Used used(i64 j, i64) const { return {task(j).end, 1.0}; }
-  // Those that have ended leave their nodes, and the ends of others move.
+  // Ended jobs leave their nodes, and the ends of others move.
   void settle(i64 now, OrderedList& running) {
     const i64 passed = now - std::exchange(now_, now);
     if (told_->draws) joules_ += real(passed) / real(model_->ticks) * drawn_w();
@@ -67,7 +66,7 @@ class Corun : public SharedRates {
     gone_.clear();
   }
 
-  // Find when the head can start, on which nodes, and how many of them it does not need.
+  // Find when the head can start, on which nodes, and how many of them it can spare.
   void find_shadow(i64 j, i64, const OrderedList& running, Shadow& shadow) {
     head_ = j;
     plan_ = ++stamp_;
@@ -82,7 +81,7 @@ class Corun : public SharedRates {
     }
     for (int k = 0; k < running.size_in_blocks(); ++k)
       for (const Entry& e : running.at(k)) {
-        // all that leaves at the shadow time counts
+        // all jobs that leave at the shadow time count
         if (found >= needed && e.key > at) {
           k = running.size_in_blocks();
           break;
@@ -94,15 +93,15 @@ class Corun : public SharedRates {
     slack_ = found - needed;
     beside_head_ = unknown;
   }
-  // Parts of a job; of one that stays beyond the shadow time; and what runs longer than that though
-  // it be as fast as can be.
+  // Parts of a job; parts of a job that runs past the shadow time; the longest run time that can
+  // end by then at the highest speed.
   Bounds bounds(i64 now, i64 room, const Shadow& shadow) const {
     if (told_->fills || model_->is_scored(1)) return {room, nothing, nothing};
     if (beside_head_ == unknown) beside_head_ = most_beside_head();
     return {room, beside_head_,
             last_up_to(real(shadow.time - now) * belief_.greatest)};
   }
-  // Before the head; the bounds say whether it may last, speedups whether it does.
+  // Before the head; bounds tell if a job may run past the shadow time, speedups if it does.
   bool passes(i64 j, bool, Shadow& shadow) {
     if (told_->fills) return choose(j, freely);
     const double predicted = real(model_->predicted[j]);
@@ -118,21 +117,21 @@ class Corun : public SharedRates {
     return true;
   }
 
-  // Where jobs are selected: a running job whose nodes the next one takes first.
+  // If jobs are selected: the running job whose nodes the next one takes first.
   i64 beside = nobody;
   i64 n_idle() const { return idle_.count(); }  // nodes without a job
-  i64 n_open() const { return open_.count(); }  // nodes with one, and a part free
+  i64 n_open() const { return open_.count(); }  // nodes with a job and a free part
   bool has_room(i64 j) const { return with_room(j) >= told_->nodes[j]; }
-  // With how many other waiting jobs a waiting one would gain.
+  // The number of other waiting jobs with which a waiting job would gain.
   i64 friends_of(i64 j) const {
     return friends_[index(code(j))] - belief_.good[pair(code(j), code(j))];
   }
-  // How many nodes of a running job have a part free.
+  // The number of nodes of a running job with a free part.
   i64 room_beside(i64 j) const {
     const auto has_part = [&](i64 node) { return free_[index(node)] > 0; };
     return told_->is_part(j) ? std::ranges::count_if(cells(j), has_part) : 0;
   }
-  // The running jobs that have a part free beside them, in the order of their starts.
+  // The running jobs with a free part beside them, in the order of their starts.
   std::vector<i64> neighbours(const OrderedList& running, const std::vector<Progress>& of) const {
     std::vector<i64> found;
     running.each([&](const Entry& e) {
@@ -141,19 +140,19 @@ class Corun : public SharedRates {
     std::ranges::sort(found, {}, [&](i64 j) { return of[index(j)].number; });
     return found;
   }
-  // What jobs have drawn up to the last pass, beyond an idle machine, since this was last asked.
+  // Energy that jobs have drawn beyond an idle machine, from the last call to the last pass.
   double take_joules() { return std::exchange(joules_, 0.0); }
 
   bool fills() const { return told_->fills; }
   bool weighs() const { return told_->weighs(); }
-  // Whether a node was left out, since the shadow was found, for who would end later beside.
+  // Whether a node was excluded since the shadow was found, as a job on it would end too late.
   bool delays() const { return delays_; }
-  // The job of a queue whose score is highest, -1 if there is none. With `room`, only of those that
-  // may find it, but for the head; where it is -1, of all. The score is a sum of
-  // - fit: nodes that a job needs, over those that have room for it; -1 if these are too few;
+  // The job of a queue with the highest score, -1 if there is none. With `room`, only jobs that may
+  // find room, without the head; if `room` is -1, all jobs. The score is a sum of
+  // - fit: nodes that a job needs, over nodes with room for it; -1 if these are too few;
   // - popularity: other waiting jobs with which it would gain, over all others;
-  // - shortness: the shortest requested time of all that wait, over its own.
-  // Who is barred, `bars(job)`, is passed over, but waits like all others.
+  // - shortness: the shortest requested time of all waiting jobs, over its own.
+  // Jobs for which `bars(job)` holds are passed over, but count as waiting.
   template <class F>
   i64 best_of(const OrderedList& queue, i64 room, i64 head, F bars) const {
     const i64 n_waiting = queue.size();
@@ -171,7 +170,7 @@ class Corun : public SharedRates {
     });
     return best;
   }
-  // Jobs are to start by another belief from now on.
+  // Start jobs by another belief from now on.
   void believe(const Belief& belief) {
     if (belief.alone.size() != belief_.alone.size())
       throw std::invalid_argument("believe: of each code");
@@ -185,10 +184,10 @@ class Corun : public SharedRates {
   }
 
  private:
-  // What a start must leave alone: nothing; neighbours that are to end by the shadow time; and then
-  // the head's nodes, too.
+  // What a start must not disturb: nothing; neighbours that are to end by the shadow time; these
+  // and the head's nodes.
   enum Guard : std::size_t { freely, briefly, beside_head };
-  struct Refused {  // the least nodes that were refused, at which version
+  struct Refused {  // the least number of nodes that was refused, and the version
     i64 nodes = 0, version = 0;
   };
   static constexpr i64 unknown = -1;
@@ -196,21 +195,21 @@ class Corun : public SharedRates {
   i64 now_ = 0;
   std::vector<i64> gone_;         // jobs that have ended since the last pass, in order
   double joules_ = 0;
-  i64 busy_ = 0;                  // processors of jobs that run, where energy is counted
+  i64 busy_ = 0;                  // processors of running jobs, if energy is counted
   std::vector<i64> friends_;      // (C,) waiting jobs that a code gains with
-  std::vector<Refused> refused_;  // (3, C + 1) by guard and by what jobs are like
+  std::vector<Refused> refused_;  // (3, C + 1) by guard and by code, C: whole nodes
   i64 head_ = -1, shadow_ = 0, plan_ = 0;
   std::vector<i64> later_, counts_;
-  i64 slack_ = 0;         // nodes that count for the head beyond those that it needs
+  i64 slack_ = 0;         // nodes available for the head beyond its need
   bool delays_ = false;
-  mutable i64 beside_head_ = unknown;  // parts that jobs may take at most and stay
-  std::vector<i64> level_;        // (N,) of nodes that may be taken: less is better
-  std::vector<i64> found_, ranked_;  // these nodes by number, and by level
-  std::vector<i64> bounds_;       // (C + 3,) how many are of each level
+  mutable i64 beside_head_ = unknown;  // most parts for a job that runs past the shadow time
+  std::vector<i64> level_;        // (N,) of available nodes: less is better
+  std::vector<i64> found_, ranked_;  // available nodes by number, and by level
+  std::vector<i64> bounds_;       // (C + 3,) nodes of each level
   std::vector<i64> waiting_;      // (C,) jobs
 
   static double real(i64 whole) { return static_cast<double>(whole); }
-  // What jobs draw now beyond an idle machine [W]: of nodes by number, there of each as they came.
+  // Power of jobs beyond an idle machine [W]; nodes by number, jobs on each in order of arrival.
   double drawn_w() const {
     const Draws& draws = *told_->draws;
     if (draws.node_w.empty()) return real(busy_) * draws.processor_w;
@@ -224,7 +223,7 @@ class Corun : public SharedRates {
     }
     return total;
   }
-  // How many cores a job has of one of its nodes: the last has what is left over.
+  // The number of cores that a job has on one of its nodes: the rest, on the last node.
   i64 cores_on(i64 j, i64 node) const {
     const i64 each = told_->draws->cores[index(told_->placement[j])];
     if (cells(j).back() != node) return each;
@@ -236,12 +235,12 @@ class Corun : public SharedRates {
     for (i64 other = 0; other < told_->n_codes; ++other)
       friends_[index(other)] += change * belief_.good[pair(other, c)];
   }
-  // The last whole number that is not above another, as a real number.
+  // The greatest whole number that is not above `most` as a double.
   static i64 last_up_to(double most) {
     if (most >= static_cast<double>(nothing)) return nothing;
     auto found = static_cast<i64>(std::floor(most));
     const double spacing = std::nextafter(most, inf) - most;
-    // of numbers that are no real ones exactly, some are rounded down to it
+    // some whole numbers that are no doubles are rounded down to it
     const auto half = static_cast<i64>(std::max(spacing, 0.0) / 2);
     if (half > 0) found += static_cast<double>(found + half) <= most ? half : half - 1;
     return found;
@@ -259,9 +258,9 @@ class Corun : public SharedRates {
     return score;
   }
 
-  // How many nodes there are on which a job may find room, whoever is there.
+  // The number of nodes where a job may find room, whichever jobs are there.
   i64 with_room(i64 j) const { return idle_.count() + (told_->is_part(j) ? open_.count() : 0); }
-  // What jobs like this one were refused: those that may take the same nodes.
+  // The index of jobs like this one in `refused_`: those that may take the same nodes.
   std::size_t like(i64 j, Guard guard) const {
     const i64 kind = told_->is_part(j) ? code(j) : told_->n_codes;
     return guard * index(told_->n_codes + 1) + index(kind);
@@ -271,7 +270,7 @@ class Corun : public SharedRates {
     const Refused& before = refused_[like(j, guard)];
     return with_room(j) < nodes || (before.version == version_ && nodes >= before.nodes);
   }
-  // Write the nodes that a job would take into its cells; return whether there are enough.
+  // Write the nodes that a job would take into its cells; return whether they suffice.
   bool choose(i64 j, Guard guard) {
     if (was_refused(j, guard)) return false;
     if (told_->is_part(j)) {
@@ -290,11 +289,11 @@ class Corun : public SharedRates {
       *cell++ = static_cast<std::int32_t>(node);
       if (--left == 0) return true;
     }
-    // what was refused before, if nothing has changed since, was more
+    // an earlier refusal at this version was for more nodes
     refused_[like(j, guard)] = {told_->nodes[j], version_};
     return false;
   }
-  // Idle nodes by number: so many as a job needs, or all if some must be left.
+  // Add idle nodes by number: as many as a job needs, or all if it must leave some to the head.
   void add_idle(std::vector<i64>& nodes, i64 j, Guard guard, i64 level) {
     i64 most = guard == beside_head ? told_->n_nodes : told_->nodes[j];
     for (i64 node = idle_.next(0); node < told_->n_nodes && most > 0; node = idle_.next(node + 1)) {
@@ -307,7 +306,7 @@ class Corun : public SharedRates {
     ranked_.clear();
     add_idle(ranked_, j, guard, 0);
   }
-  // The nodes that a job with a part of each may take, with their levels.
+  // The nodes, with levels, that a job with one part of each may take.
   void gather(i64 j, Guard guard) {
     const bool by_number = told_->partners == Partners::first;
     found_.clear();
@@ -328,8 +327,8 @@ class Corun : public SharedRates {
   i64 rank(i64 c, i64 beside) const {
     return belief_.rank[index(c * (told_->n_codes + 1) + beside)];
   }
-  // How good a node in use is for a job: 0 beside whom it is to be, else from 1 on; -1 if it may
-  // not go there.
+  // The level of a node in use for a job: 0 if it is to be beside a job there, otherwise from 1; -1
+  // if it may not go there.
   i64 level_of(i64 j, i64 node, Guard guard) {
     i64 worst = 0;
     for (const i64 other : on(node)) {
@@ -343,7 +342,7 @@ class Corun : public SharedRates {
     }
     return 1 + worst;
   }
-  // Bring the nodes that may be taken into the order of their levels; equal ones stay.
+  // Sort available nodes by level; the sort is stable.
   void rank_found() {
     std::fill(bounds_.begin(), bounds_.end(), 0);
     for (const i64 node : found_) ++bounds_[index(level_[index(node)])];
@@ -353,7 +352,7 @@ class Corun : public SharedRates {
     for (const i64 node : found_) ranked_[index(bounds_[index(level_[index(node)])]++)] = node;
   }
 
-  // Whether a node has room for the head once the jobs that the plan marks have left.
+  // Whether a node has room for the head once the jobs marked by the plan have left.
   bool counts_for_head(i64 node) const {
     const i64 later = later_[index(node)];
     if (!told_->is_part(head_)) return later == told_->parts;
@@ -364,7 +363,7 @@ class Corun : public SharedRates {
           return false;
     return true;
   }
-  // Let a job have left its nodes; return how many more count for the head then.
+  // Mark a job as having left; return how many more nodes the head can use.
   i64 leave(i64 j) {
     i64 more = 0;
     task(j).stamp = plan_;
@@ -375,7 +374,7 @@ class Corun : public SharedRates {
     }
     return more;
   }
-  // Whether the head would lose a node if a job stayed on it past the shadow time.
+  // Whether the head loses a node if a job stays on it past the shadow time.
   bool costs_head(i64 j, i64 node) const {
     if (!counts_[index(node)]) return false;
     if (!told_->is_part(head_) || !told_->is_part(j) || later_[index(node)] == 1) return true;
@@ -398,7 +397,7 @@ class Corun : public SharedRates {
     }
     return std::max(shared + slack_, (whole + slack_) * told_->parts);
   }
-  // The least rate that is believed of a job on its cells, with the congestion of files before it.
+  // The lowest rate that is believed of a job on its cells, under the congestion before its start.
   double rate_there(i64 j) const {
     if (told_->is_compact(j)) return with_files(j, 1.0);
     double rate = believed_alone(j);

@@ -1,16 +1,13 @@
-// The plan of a pool where each job that waits has a reservation, and keeps it.
-//
-// Each reservation was at the earliest time when it was made or last tried. Since then a job can
-// only have won where units were given back, from one step of the profile to another, and in one of
-// two ways:
-// - It slides: the second before it begins lies there, and now has room for it.
-// - It finds a hole: a stretch of time before that has room for it, and had not before. Holes are
-//   kept until all jobs have been tried that could begin in them, and a job is tried nowhere else.
-// Each job that can move is noted. Some that cannot may be, too: another may be first in a hole.
-// Beside these those are noted whose reservations have begun.
-//
-// The same holds for a new job. Before the reservation of another that is neither wider nor longer,
-// and is at its earliest, there is no room for the new one either.
+// The plan of a pool in which each waiting job has a reservation, and keeps it.
+// Each reservation was at the earliest time when it was made or last tested. Since then it can
+// become earlier only where units were given back between two steps of the profile, in one of two
+// ways:
+// - It slides: the second before its begin lies there, and now has room for the job.
+// - It finds a hole: an earlier stretch of time that now has room for the job, and had none before.
+//   Holes are kept until all jobs that could begin in them have been tested; jobs are tested
+//   nowhere else.
+// Each job that can move is noted, and maybe some that cannot, as another job takes a hole first.
+// Jobs whose reservations have begun are noted, too.
 #pragma once
 #include <array>
 #include <bit>
@@ -32,12 +29,12 @@ class KeptPlan {
 
   void keep(Archive& a) { a(profile_, kept_, noted_, waiting_); }
   i64 reserved(i64 j) const { return kept_[index(j)].time; }
-  // Whether a reservation may be earlier than it is.
+  // Whether a reservation may become earlier.
   bool may_be_earlier(i64 j) const {
     return kept_[index(j)].loose != 0 || kept_[index(j)].time < profile_.now();
   }
 
-  // Begin with the predicted ends of the running jobs alone.
+  // Begin with the predicted ends of the running jobs only.
   void begin(const auto&, i64 now, i64 free, const OrderedList& running) {
     profile_.begin(now, free);
     StepNo step = profile_.first();
@@ -49,7 +46,7 @@ class KeptPlan {
     });
     for (Waiting& some : waiting_) some.clear();
   }
-  // Take what a window takes.
+  // Take the units of a window.
   void close(const auto&, const Window& window) {
     const i64 from = std::max(window.begin, profile_.now());
     if (from >= window.end) return;
@@ -65,48 +62,48 @@ class KeptPlan {
       for (std::int32_t j = profile_[s].job; j >= 0; j = of(j).next) note(j);
     profile_.forget_past(now);
   }
-  // A job has ended; whether some of its predicted run was left.
+  // A job has ended; `has_left`: before its predicted end.
   void ended(const Entry& e, bool has_left) {
     if (!has_left) return;
     const StepNo end = profile_.at(e.key, profile_.first());
     give_back(profile_.first(), end, e.width);
     let_go(end);
   }
-  // All jobs have been tried that were noted before, and some of those that have been since.
+  // All jobs noted before have been tested, and some of those noted since.
   void all_tried() {
     for (Waiting& some : waiting_) some.forget_holes();
   }
-  // List a job that waits.
+  // List a waiting job.
   void list(i64 j, i64 length) { waiting_of(j).add(j, length, width(j)); }
-  // Give a job a reservation at the earliest time; return that. `is_new`: it is not listed yet, and
-  // those that are have one.
+  // Reserve the earliest time for a job; return it. `is_new`: the job is not listed yet, and all
+  // listed jobs have reservations.
   i64 reserve(const auto&, i64 j, i64 length, bool is_new) {
     const StepNo from = is_new ? step_for_new(width(j), length) : profile_.first();
     reserve_from(j, length, from);
     if (reserved(j) == profile_.now()) note(j);
     return reserved(j);
   }
-  // List a job that waits with a reservation that it has had before.
+  // List a waiting job with the reservation that it has had before.
   void hold(i64 j, i64 time, i64 length) {
     list(j, length);
     Kept& kept = of(j);
     kept.time = time;
     const i64 now = profile_.now(), until = time + length;
-    if (until > now) {  // some of it is left
+    if (until > now) {  // it is not over
       const StepNo begin = profile_.at(std::max(time, now), profile_.first());
       const StepNo end = profile_.at(until, begin);
       profile_.take(begin, end, width(j));
       join(j, begin, end);
     }
-    // what has been given back since it was last tried is not known
+    // units given back since its last test are unknown
     kept.loose = slides | finds_a_hole;
     Waiting& some = waiting_of(j);
     some.holes.push_back({now, forever, profile_.first()});
     some.find_hole(some.find(j, length));
     note(j);
   }
-  // Make the reservation of a job anew if it can be earlier, or if its time was missed; return
-  // whether it has moved.
+  // Renew the reservation of a job if it can be earlier, or if its time was missed; return whether
+  // it has moved.
   bool advance(const auto&, i64 j, i64 length) {
     Kept& kept = of(j);
     if (kept.time < profile_.now()) {
@@ -122,11 +119,10 @@ class KeptPlan {
     move(j, length, step);
     return true;
   }
-  // A job whose reservation is now waits no longer; its predicted run is planned.
+  // A job with a reservation for now starts; the plan keeps its predicted run.
   void begun(const auto&, i64 j, i64 length) { waiting_of(j).remove(j, length); }
 
-  // The first job that is noted, from one on and before another, -1 if none is; it is noted no
-  // longer.
+  // Remove and return the first noted job in [from, to), -1 if there is none.
   i64 next_noted(i64 from, i64 to) {
     std::uint64_t passed = (std::uint64_t{1} << (from & 63)) - 1;
     for (i64 place = from >> 6; place * 64 < to; ++place, passed = 0) {
@@ -142,27 +138,27 @@ class KeptPlan {
 
  private:
   enum Loose : std::uint8_t { slides = 1, finds_a_hole = 2 };
-  struct Kept {     // of a job's reservation
+  struct Kept {     // the reservation of a job
     i64 time = -1;  // [s] at which it begins
     i64 width = 0;
     StepNo begins = 0, ends = 0;          // its steps
     std::int32_t next = -1, before = -1;  // jobs whose reservations begin at the same step
-    std::uint8_t loose = 0;               // why it may be earlier now
+    std::uint8_t loose = 0;               // in which ways it may become earlier
   };
   struct Hole {
     i64 time, end;  // [s]
-    StepNo step;    // at which it began when it was found
+    StepNo step;    // the step at which it began when found
   };
-  // The jobs of a class that wait, by length: arrays, since most are passed over for one number.
+  // The waiting jobs of a class, by length: arrays, as most jobs are skipped by one number.
   struct Waiting {
     std::vector<i64> length;         // [s]
-    std::vector<i64> latest;         // [s] the reservation of a job is not later
+    std::vector<i64> latest;         // [s] upper bound of the reservation
     std::vector<i64> widths;
     std::vector<std::int32_t> jobs;
-    // In which jobs may begin that are to be tried; `latest` of such a job is below 0, and says
-    // which was the first that it found.
+    // Holes for jobs that are still to be tested; `latest` of such a job is negative, and encodes
+    // the first hole that it found.
     std::vector<Hole> holes;
-    std::size_t n_old = 0;  // of them: found before all were tried last
+    std::size_t n_old = 0;  // holes found before all jobs were last tested
     i64 n_forgotten = 0;
 
     void keep(Archive& a) { a(length, latest, widths, jobs, holes, n_old, n_forgotten); }
@@ -176,16 +172,16 @@ class KeptPlan {
       n_forgotten += static_cast<i64>(n_old);
       n_old = holes.size();
     }
-    // A job is to be tried from the last hole on.
+    // Test a job from the last hole on.
     void find_hole(std::size_t k) { latest[k] = -n_forgotten - static_cast<i64>(holes.size()); }
     std::size_t first_hole(i64 mark) const { return index(-mark - 1 - n_forgotten); }
     i64& latest_of(i64 j, i64 of_length) { return latest[find(j, of_length)]; }
-    // How many are no longer than that.
+    // The number of jobs with length up to `most`.
     std::size_t up_to(i64 most) const {
       return static_cast<std::size_t>(std::upper_bound(length.begin(), length.end(), most) -
                                       length.begin());
     }
-    // Where a job stands, or would: those of one length stand by their numbers.
+    // The position of a job, listed or not; equal lengths are sorted by number.
     std::size_t find(i64 j, i64 of_length) const {
       const auto begin = jobs.begin() + static_cast<std::ptrdiff_t>(up_to(of_length - 1));
       const auto end = jobs.begin() + static_cast<std::ptrdiff_t>(up_to(of_length));
@@ -205,9 +201,9 @@ class KeptPlan {
 
   Profile profile_;
   std::vector<Kept> kept_;            // by job
-  std::vector<std::uint64_t> noted_;  // by 64 jobs: a bit for each
-  // By class of widths: 1, 2 and 3, 4 to 7, and so on; the last has all others. A hole is looked for
-  // that the narrowest of a class needs, and widths are mostly powers of two.
+  std::vector<std::uint64_t> noted_;  // one bit for each job
+  // By class of width: 1, 2 and 3, 4 to 7, and so on; the last class has all wider jobs. A hole
+  // must fit the narrowest job of a class; widths are mostly powers of two.
   std::array<Waiting, width_classes> waiting_;
 
   Kept& of(i64 j) { return kept_[index(j)]; }
@@ -243,18 +239,18 @@ class KeptPlan {
     if (kept.next >= 0) of(kept.next).before = kept.before;
     (kept.before >= 0 ? of(kept.before).next : profile_[kept.begins].job) = kept.next;
   }
-  // No job begins or ends at a step that did.
+  // A step has one use less; without uses it is dropped.
   void let_go(StepNo s) {
     if (--profile_[s].uses == 0 && s != profile_.first()) profile_.drop(s);
   }
-  // What is left of a reservation that has begun without its job.
+  // Remove the rest of a reservation that has begun without its job.
   void lift_missed(i64 j, i64 length) {
     if (reserved(j) + length <= profile_.now()) return;
-    const StepNo end = of(j).ends;  // where it begins has been forgotten
+    const StepNo end = of(j).ends;  // the step where it begins is already dropped
     give_back(profile_.first(), end, width(j));
     let_go(end);
   }
-  // The first step at which a job can begin that may be earlier; else where it does.
+  // The first step at which a job can begin, among those that may be earlier; else its present one.
   StepNo earlier_step(i64 j, i64 length) {
     const Kept& kept = of(j);
     StepNo step = kept.begins;
@@ -274,10 +270,10 @@ class KeptPlan {
     }
     return step;
   }
-  // Whether something of a hole is left that has so much room; it begins there then.
+  // Whether part of a hole has `room` units left; the hole then begins there.
   bool is_left(Hole& hole, i64 room, StepNo later) {
     StepNo step = hole.step;
-    if (profile_[step].time != hole.time) {  // it has been dropped
+    if (profile_[step].time != hole.time) {  // that step has been dropped
       step = later;
       while (step != profile_.first() && profile_[step].time > hole.time) step = profile_[step].before;
     }
@@ -295,19 +291,19 @@ class KeptPlan {
     leave(j);
     join(j, step, new_end);
     of(j).time = time;
-    // what it has in both places it keeps
+    // keep the overlap of both places
     const bool overlaps = until > profile_[begin].time;
     profile_.take(step, overlaps ? begin : new_end, width(j));
     give_back(overlaps ? new_end : begin, end, width(j));
-    // what it has given back itself is no use to it
+    // the units that it has given back do not help the job itself
     if (of(j).loose & finds_a_hole) waiting_of(j).latest_of(j, length) = time;
     of(j).loose = 0;
     let_go(begin);
     let_go(end);
   }
 
-  // The last step at which a job begins that is neither wider nor longer, and is at its earliest: a
-  // new job of that width and length begins no earlier.
+  // The latest begin of a reservation at its earliest time, among jobs neither wider nor longer
+  // than a new job of this width and length: the new job begins no earlier.
   StepNo step_for_new(i64 width, i64 length) {
     i64 latest = profile_.now();
     StepNo step = profile_.first();
@@ -330,7 +326,7 @@ class KeptPlan {
     profile_.take(begin, end, -width);
     note_given_back(begin, end, width);
   }
-  // Units have been given back from step to step: note who may begin earlier.
+  // Units have been given back between two steps: note the jobs that may begin earlier.
   void note_given_back(StepNo begin, StepNo end, i64 width) {
     i64 least = forever, most = 0;
     for (StepNo s = begin; s != end;) {
@@ -343,12 +339,12 @@ class KeptPlan {
         note(j);
       }
     }
-    // what is no wider was free before throughout
+    // for narrower jobs all of this was free before
     least = std::max(least - width + 1, i64{1});
     if (most < least) return;
     const bool lone = profile_[begin].next == end;
     StepNo first = begin, after = end;
-    // from the widest class on, so that the stretch around a single step only grows
+    // from the widest class down, so that the stretch around a single step only grows
     for (std::size_t c = class_of_hole(most) + 1; c-- > class_of_hole(least);) {
       if (waiting_[c].jobs.empty()) continue;
       const i64 narrowest = std::max(i64{1} << c, least);
@@ -362,8 +358,8 @@ class KeptPlan {
       }
     }
   }
-  // Offer each hole that the steps from `begin` to `end` have a part in: free for the narrowest,
-  // with a step there that was not free for the widest before.
+  // Offer each hole that includes steps from `begin` to `end`: free for the narrowest job, with a
+  // step there that was not free for the widest one before.
   void find_holes(std::size_t c, i64 narrowest, i64 widest, StepNo begin, StepNo end, i64 width) {
     for (StepNo s = begin; s != end;) {
       if (profile_[s].free < narrowest) {
@@ -377,7 +373,7 @@ class KeptPlan {
       if (is_new) offer_hole(c, narrowest, widest, first, profile_.stretch_after(s, narrowest));
     }
   }
-  // Note the jobs of a class for which a hole, from step to step, is long enough.
+  // Note the jobs of a class for which the hole between two steps is long enough.
   void offer_hole(std::size_t c, i64 narrowest, i64 widest, StepNo first, StepNo after) {
     const i64 time = profile_[first].time, end = profile_.time_of(after);
     Waiting& some = waiting_[c];

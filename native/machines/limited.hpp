@@ -1,14 +1,13 @@
 // A machine under limits of power and energy: whole nodes are given to jobs, which run at the
 // highest level that limits allow, and nodes are switched off and on.
 //
-// It is made in layers, each of which knows those before it: the state, nodes, budgets, caps,
-// starts, reservations (limited/*.hpp). Things happen on it by themselves: limits begin and end,
-// meters are looked at, nodes have been switched. So it says when there are passes (`next_change`),
-// and does what limits do before each (`begin_pass`). As a node that has been switched, or a limit
-// that is over, may let anybody start, all passes are full ones.
-//
-// Levels stay as they are while a job runs. Sums are of whole numbers, so that their order makes no
-// difference; a debug build counts both powers anew after each pass.
+// It is built in layers, each on those before it: state, nodes, budgets, caps, starts, reservations
+// (limited/*.hpp). It has events of its own: limits begin and end, meters are read, nodes finish
+// switching. So it says when passes are due (`next_change`), and applies limits before each pass
+// (`begin_pass`). As a switched node or an expired limit may let any job start, all passes are full
+// ones.
+// Levels are fixed while a job runs. Sums are of integers, so that their order does not matter; a
+// debug build recomputes both powers after each pass.
 #pragma once
 #include "limited/controls.hpp"
 
@@ -26,35 +25,35 @@ class Limited : public ControlledNodes {
     a(tried_, left_, predicted_, gone_, in_pass_);
   }
   const LimitedLayout& layout() const { return *layout_; }
-  // [s] when limits or nodes need a pass at which nothing happens to a job; where there are no limits
-  // nodes need none, and are switched beside it.
+  // [s] when limits or nodes need a pass without an event of a job; without limits nodes need none,
+  // and are switched between passes.
   i64 next_change() const { return layout_->limited ? next_own() : forever; }
   i64 next_idle() const { return layout_->limited ? forever : next_own(); }
   bool fits(i64 j, i64 needed, i64 room) { return needed <= room && find_level(j, false, 0); }
   bool finds_place(i64 j, i64 room) { return fits(j, width(j), room); }
-  void note_predicted(i64 j, i64 seconds) { predicted_[index(j)] = seconds; }  // of one that waits
-  // On the nodes, and at the level, that have been found for it just now.
+  void note_predicted(i64 j, i64 seconds) { predicted_[index(j)] = seconds; }  // of a waiting job
+  // On the nodes, and at the level, that were found for it just before.
   Span begin(i64 j, i64, i64 predicted, i64 run) {
     start(j, predicted, run);
     const LimitedTask& own = task(j);
     return {own.ready, own.ready + at_its_level(j, predicted), own.end};
   }
-  // All nodes are on then.
+  // All nodes are on at that time.
   bool resumes(i64 j, i64 since, i64, std::span<const i64>, std::span<const i64>) {
     now = since;
     tried_ = Tried{};
     tried_.level = layout_->highest, tried_.ready = now;
     return layout_->contiguous ? pick_row(j, 0, 0, 0, tried_.all_on) : pick(j, 0, tried_.all_on);
   }
-  // What was drawn before is not counted.
+  // Energy drawn before is not counted.
   void begins(i64 time) {
     begin_ = time;
     now = time - 1;
     for (LimitedNode& node : nodes) node.since = time;
   }
-  // How long a job that has started takes, of its time at the highest level [s].
+  // The run time of a started job, from that at the highest level [s].
   i64 at_its_level(i64 j, i64 seconds) const { return slowed(j, task(j).level, seconds); }
-  // And the other way round, of one that was cut rounded down.
+  // The inverse, rounded down; for a job that was cut short.
   i64 unslowed(i64 j, i64 seconds) const {
     const i64 by = slowdown(j, task(j).level);
     return seconds / by * million + seconds % by * million / by;
@@ -75,15 +74,15 @@ class Limited : public ControlledNodes {
     return {task(j).end, full > 0 ? static_cast<double>(own) / static_cast<double>(full) : 1.0};
   }
 
-  // Charged where all nodes are busy [mW].
+  // Charged if all nodes are busy [mW].
   i64 greatest_mw() const {
     return n_nodes() * layout_->busy_mw[index(layout_->highest)] + components_mw_;
   }
-  // But the control.
+  // All caps except the control.
   std::span<const Cap> own_caps() const {
     return std::span(caps).first(caps.size() - layout_->controlled);
   }
-  // The true energy up to a time [s] that nobody has taken account of [J].
+  // The true energy since the last call, up to a time [s] [J].
   double take_joules(i64 time) {
     count_to(std::max(time, now));
     return static_cast<double>(std::exchange(used_mj, 0)) / 1000.0;
@@ -93,7 +92,7 @@ class Limited : public ControlledNodes {
            cells_.size() * sizeof(std::int32_t);
   }
 
-  // Switch idle nodes at a time [s] at which there is no pass.
+  // Switch idle nodes at a time [s] without a pass.
   void idle_up_to(i64 time) {
     catch_up(time);
     switch_off_idle();
@@ -117,11 +116,11 @@ class Limited : public ControlledNodes {
   }
 
  private:
-  std::vector<i64> predicted_;  // [s] by job that waits
-  std::vector<i64> gone_;       // jobs that have ended, and not given their nodes back yet
-  bool in_pass_ = false;        // it has begun, and somebody may be asked
+  std::vector<i64> predicted_;  // [s] by waiting job
+  std::vector<i64> gone_;       // ended jobs that have not given their nodes back yet
+  bool in_pass_ = false;        // the pass has begun, and may stop at a question
 
-  // Do what has happened to nodes up to a time [s], and to jobs that had them.
+  // Do what is due on nodes up to a time [s], and for their jobs.
   void catch_up(i64 time) {
     count_to(time);
     end_switching();
@@ -138,7 +137,7 @@ class Limited : public ControlledNodes {
     }
     gone_.clear();
   }
-  // Kill the jobs that started last until the caps that kill, and begin now, hold.
+  // For each killing cap that begins now, kill the jobs started last until it holds.
   template <class S>
   void kill_for_caps(S& s) {
     for (const Cap& cap : caps) {
@@ -154,7 +153,7 @@ class Limited : public ControlledNodes {
       }
     }
   }
-  // Where the job stands that began last, and before now.
+  // The place of the job that started last, before now.
   template <class S>
   Place last_started(const S& s) const {
     Place found{-1, -1};
@@ -168,7 +167,7 @@ class Limited : public ControlledNodes {
     }
     return found;
   }
-  // The charged power, or the true one, by what nodes and jobs do.
+  // The charged or the true power, recomputed from nodes and jobs.
   i64 recounted(bool is_charged) const {
     i64 power = components_mw_ - saved_mw;
     for (const LimitedNode& node : nodes) {

@@ -1,4 +1,4 @@
-// Sets of nodes, a bit for each: whole words without a node are passed over.
+// Sets of nodes, one bit for each: whole words without a node are skipped.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -15,14 +15,14 @@ class NodeSet {
   explicit NodeSet(i64 n_nodes = 0, bool all = false)
       : words(index(n_nodes / 64 + 1), all ? ~std::uint64_t{0} : 0) {}
 
-  std::vector<std::uint64_t> words;  // one more bit than there are nodes, or more
+  std::vector<std::uint64_t> words;  // at least one bit more than there are nodes
 
   void keep(Archive& a) { a(words); }
   bool has(i64 node) const { return (words[index(node >> 6)] >> (node & 63)) & 1; }
   void add(i64 node) { words[index(node >> 6)] |= std::uint64_t{1} << (node & 63); }
   void remove(i64 node) { words[index(node >> 6)] &= ~(std::uint64_t{1} << (node & 63)); }
   void clear() { std::fill(words.begin(), words.end(), 0); }
-  // Let it be the nodes of such cells.
+  // Make it the set of the nodes of these cells.
   template <class Cells>
   void list(const Cells& cells) {
     clear();
@@ -39,7 +39,7 @@ class NodeSet {
       for (std::uint64_t left = words[w]; left != 0; left &= left - 1)
         f(static_cast<i64>(w * 64) + std::countr_zero(left));
   }
-  // The first node from this one on that is in the set, or one that there is not.
+  // The first node of the set from `node` on, or a number that no node has.
   i64 next(i64 node) const { return next_bit(node, 0); }
   // The first of `width` consecutive nodes of the set from `lowest` on, outside a block; or -1.
   i64 row(i64 lowest, i64 width, i64 block_from, i64 block_to) const {
@@ -56,7 +56,7 @@ class NodeSet {
   }
 
  private:
-  // The first place from this one on where the bits, or with a mask their opposites, are set.
+  // The first position from `node` on with a set bit; with an all-ones mask, with a clear bit.
   i64 next_bit(i64 node, std::uint64_t mask) const {
     std::size_t place = index(node >> 6);
     const std::uint64_t word = (words[place] ^ mask) >> (node & 63);

@@ -1,7 +1,6 @@
-// A machine of nodes with several resources: what fits, where it goes, and what is given back.
-//
-// The head's reservation is no set of nodes, but the promise that its units will find room at the
-// shadow time: a job that runs on past that time takes of each node only what the head can spare.
+// A machine of nodes with several resources: fits, placement and release.
+// The head's reservation is no set of nodes, but ensures that its units find room at the shadow
+// time: a job that runs past that time takes from each node only what the head can spare.
 #pragma once
 #include <algorithm>
 #include <span>
@@ -34,14 +33,14 @@ class Nodes : public AnyMachine, public FreeNodes {
   bool fits(i64 j, i64 needed, i64 room) {
     return needed <= room && (layout_->is_single(j) || has_room(j));
   }
-  // The same, and nodes are chosen for it, whatever was looked at before.
+  // The same, and nodes are chosen for it, ignoring earlier tests.
   bool finds_place(i64 j, i64 room) {
     if (width(j) > room || !place_at(free_, j)) return false;
     chosen_for_ = j;
     return true;
   }
   void waits(i64 j) { filling_.note_waiting(j, 1); }
-  // Take the nodes that have been chosen in `passes`, or such as are filled first.
+  // Take the nodes chosen in `passes`, or else those that come first in the filling order.
   Span begin(i64 j, i64 now, i64 predicted, i64 run) {
     if (chosen_for_ != j) place(free_, j);
     chosen_for_ = -1;
@@ -51,10 +50,10 @@ class Nodes : public AnyMachine, public FreeNodes {
     filling_.note_waiting(j, -1);
     return {now, now + predicted, now + run};
   }
-  // The cells remain on record.
+  // Its cells remain on record.
   void give(i64, i64 j, i64) { move(cells(j), layout_->demand(j), 1); }
-  // Where jobs stop others: of what a suspended job has, it gives up the cores alone. Less than
-  // nothing may be free on a node then, and cores are not alike.
+  // With preemption, a suspended job gives up its cores only. Free cores of a node may be negative
+  // then, and cores are not alike.
   void give_all(i64 j, i64 sign) { move(cells(j), layout_->demand(j), sign); }
   void lend(i64 j, i64 sign) {
     ++version_;
@@ -86,11 +85,11 @@ class Nodes : public AnyMachine, public FreeNodes {
     if (!is_later_made_) return find_shadow_of_single(j, missing, running, shadow);
     const i64 units = layout_->units(j), *demand = layout_->demand(j);
     later_ = free_;
-    i64 found = missing > 0 ? -1 : count(later_, demand);  // -1: not yet, for there are too few
+    i64 found = missing > 0 ? -1 : count(later_, demand);  // -1: not counted, as cores are missing
     i64 at = -1;
     for (int k = 0; k < running.size_in_blocks(); ++k)
       for (const Entry& e : running.at(k)) {
-        // all that is released at the shadow time counts
+        // all resources released at the shadow time count
         if (found >= units && e.key > at) {
           k = running.size_in_blocks();
           break;
@@ -113,13 +112,13 @@ class Nodes : public AnyMachine, public FreeNodes {
     shadow.extra = -missing;
     slack_ = found - units;
   }
-  // What a job may take that runs on is known node by node; no more than the extra units do where
-  // it leaves some free behind it, or where none may run on.
+  // The units of a job that runs past the shadow time are known node by node; the extra units limit
+  // them only if the head holds units back, or no job may run past that time.
   Bounds bounds(i64 now, i64 room, const Shadow& shadow) const {
     const bool counts = model_->rules.strict || model_->rules.holds;
     return {room, counts ? shadow.extra : nothing, shadow.time - now};
   }
-  // Beside the head, which is to fit into `later_`, if the job runs on.
+  // If the job runs past the shadow time, the head must still fit into `later_`.
   bool passes(i64 j, bool lasts, Shadow&) {
     if ((!layout_->is_single(j) && !has_room(j)) || !find_nodes(j, lasts)) return false;
     chosen_for_ = j;
@@ -129,7 +128,7 @@ class Nodes : public AnyMachine, public FreeNodes {
   }
   bool looks_at_who_waits() const { return filling_.goes_by_demand(); }
 
-  // A node that is down: who stands behind the jobs holds all of it, which are so many cores.
+  // A failed node: its pseudo-job, behind the jobs, holds all of it; return its cores.
   i64 hold_node(i64 node) {
     const i64 holder = model_->n_jobs + node;
     chosen_ = {{static_cast<std::int32_t>(node), 1}};
@@ -142,18 +141,18 @@ class Nodes : public AnyMachine, public FreeNodes {
       if (c.node == node) return true;
     return false;
   }
-  // The run of a job that has been given back is put on record.
+  // Record the run of a job that has been given back.
   void note_lost(i64 j) { lost_.push_back(held_[index(j)]); }
   std::span<const Cell> lost_cells(i64 run) const { return cells(lost_[index(run)]); }
 
-  // Choose nodes with that room for a job, whatever was looked at before; return whether all its
-  // units have one.
+  // Choose nodes with free resources `all` for a job, ignoring earlier tests; return whether all
+  // its units fit.
   bool place_at(const std::vector<i64>& all, i64 j) {
     filling_.note_all_changed(all.data());
     return place(all, j);
   }
-  // Let a job have these nodes if there is room for it; return whether there is. Orders are drawn
-  // for those whose nodes are said, too: else later passes would see the same.
+  // Give a job these nodes if they have room; return whether they do. Random orders are drawn even
+  // for jobs with given nodes: otherwise later passes would see the same order.
   bool takes_place(i64 j, std::vector<Cell> cells) {
     if (!std::ranges::all_of(cells, [&](const Cell& c) { return holds(j, c); })) return false;
     if (layout_->allocation == Allocation::random) filling_.shuffle();
@@ -163,7 +162,7 @@ class Nodes : public AnyMachine, public FreeNodes {
   using FreeNodes::change;
   void draw_on(const std::vector<i64>& drawn) { filling_.draw_on(drawn); }
   std::span<const Cell> chosen() const { return chosen_; }
-  // These are the nodes of a job that begins now.
+  // Set the nodes of a job that starts now.
   void choose(i64 j, const std::vector<Cell>& cells) { chosen_ = cells, chosen_for_ = j; }
   void choose(i64 j, std::span<const i64> node, std::span<const i64> units) {
     chosen_.clear();
@@ -177,13 +176,13 @@ class Nodes : public AnyMachine, public FreeNodes {
     return std::ranges::all_of(chosen_, [&](const Cell& c) { return holds(j, c); });
   }
 
-  // The nodes that a job has, or has had.
+  // The nodes that a job has, or had.
   std::span<const Cell> cells(i64 j) const { return cells(held_[index(j)]); }
-  // How many units of a job a node has that room for.
+  // How many units of a job fit on a node.
   i64 held(const std::vector<i64>& all, i64 node, i64 j) const {
     return layout_->held(room(all, node), layout_->demand(j));
   }
-  // How many units of that demand there is room for.
+  // How many units of a demand fit on all nodes.
   i64 count(const std::vector<i64>& all, const i64* demand) const {
     i64 found = 0;
     for (i64 node = 0; node < layout_->n_nodes; ++node)
@@ -200,26 +199,26 @@ class Nodes : public AnyMachine, public FreeNodes {
   }
 
  private:
-  struct Held {  // where the cells of a job stand
+  struct Held {  // where the cells of a job are stored
     i64 first = 0, count = 0;
   };
-  struct Beside {  // how many units of a kind fitted beside the head when
+  struct Beside {  // how many units of a kind fitted beside the head, and at which version
     i64 version = -1, units = 0;
   };
 
   const Model* model_;
-  // Free at the shadow time. Where that is known without, it is made once it is looked at: from
-  // what is free, and what those have who leave until then.
+  // Free at the shadow time. If that time is found without it, it is built when needed: from what
+  // is free, and the resources of the jobs that leave until then.
   std::vector<i64> later_;
   bool is_later_made_ = true;
   std::vector<i64> leaving_;
-  std::vector<Cell> cells_;          // of all runs, as they began
+  std::vector<Cell> cells_;          // of all runs, in the order of their starts
   std::vector<Held> held_;           // by job, its last run
-  std::vector<Held> lost_;           // of runs that ended before they were over
+  std::vector<Held> lost_;           // of runs that ended early
   std::vector<Beside> beside_;       // by kind
-  i64 chosen_for_ = -1;              // the job of the place that is chosen, -1 if of none
-  i64 shadows_ = 0;                  // up whenever `later_` is made anew
-  i64 guarded_ = -1, slack_ = 0;     // the head; units that `later_` holds beyond those of it
+  i64 chosen_for_ = -1;              // the job for which nodes are chosen, -1: none
+  i64 shadows_ = 0;                  // increases when `later_` is rebuilt
+  i64 guarded_ = -1, slack_ = 0;     // the head; units that `later_` holds beyond its need
 
   std::span<const Cell> cells(const Held& held) const {
     return {cells_.data() + held.first, index(held.count)};
@@ -230,7 +229,7 @@ class Nodes : public AnyMachine, public FreeNodes {
   void add(i64* there, const i64* demand, i64 units) const {
     for (i64 r = 0; r < layout_->n_resources; ++r) there[r] += units * demand[r];
   }
-  // Where only the number of cores counts, all that is free or is released.
+  // If only the number of cores matters, it suffices to add up free and released cores.
   void find_shadow_of_single(i64 j, i64 missing, const OrderedList& running, Shadow& shadow) {
     const i64 units = layout_->units(j);
     i64 found = n_free_, at = -1;
@@ -254,12 +253,12 @@ class Nodes : public AnyMachine, public FreeNodes {
     for (const i64 other : leaving_) change(made, cells(other), layout_->demand(other), 1);
     return made;
   }
-  // Choose free nodes for a job, beside the head if that is `guarded`.
+  // Choose free nodes for a job; if `guarded`, beside the head.
   bool find_nodes(i64 j, bool guarded) {
     if (!guarded) return place(free_, j);
     if (filling_.goes_by_demand()) return place_beside(j);
-    // for all jobs of a kind the same nodes would be filled, up to the last of their units; in a
-    // random order others might be: there a job is refused as the one before it was, without a draw
+    // jobs of a kind fill the same nodes, so a refusal holds for all of them; in a random order
+    // they might differ: there a job is refused like the one before, without a draw
     Beside& known = beside_[index(layout_->kind[index(j)])];
     const i64 version = version_ + shadows_;
     if (known.version == version && known.units < layout_->units(j)) return false;
@@ -278,7 +277,7 @@ class Nodes : public AnyMachine, public FreeNodes {
     slack_ = slack;
     return true;
   }
-  // How many of the units of a job the head can spare a node for; less slack is left then.
+  // How many units of a job the head can spare on a node; reduces the slack.
   i64 spared(i64 node, const i64* demand, i64 units, i64& slack) const {
     const i64* head = layout_->demand(guarded_);
     const i64* there = room(later_, node);

@@ -1,4 +1,4 @@
-// A machine of processors that are all alike. Idle ones may be switched off.
+// A pool of identical processors. Idle ones may be switched off.
 #pragma once
 #include <vector>
 
@@ -10,10 +10,10 @@
 
 namespace hpc {
 
-// Idle processors lie in a stack of groups, those that became idle last on top. A group is idle up
-// to its `off_at`, then takes `off_time` to switch off, and is off from then on. A job takes from
-// the top. Those that are off, or about to be, are switched on first, which takes `on_time`; the
-// job starts when the last of them is ready, and the others wait idle. Nothing of this is an event.
+// Idle processors form a stack of groups, the last to become idle on top. A group is idle until its
+// `off_at`, then takes `off_time` to switch off, and is off from then on. A job takes from the top.
+// Processors that are off or switching off are switched on first, which takes `on_time`; the job
+// starts when the last is ready, and the others wait idle. None of this is an event.
 class IdleProcessors {
  public:
   struct Group {
@@ -28,7 +28,7 @@ class IdleProcessors {
   IdleProcessors(const Rules& rules, i64 now, i64 width) : rules_(&rules) { rest(now, width); }
 
   void keep(Archive& a) { a(groups, seconds); }
-  // Processors that have just become idle.
+  // Processors have just become idle.
   void rest(i64 now, i64 width) {
     groups.push_back({now, rules_->timeout >= forever ? forever : now + rules_->timeout, width});
   }
@@ -54,13 +54,13 @@ class IdleProcessors {
     seconds.idle += width * delay - ready_sum;
     return delay;
   }
-  // Begin to switch off all that are idle; return whether there were any.
+  // Start switching off all idle processors; return whether there were any.
   bool switch_off(i64 now) {
     const bool found = some_idle(now);
     for (Group& g : groups) g.off_at = std::min(g.off_at, now);
     return found;
   }
-  // Whether some are not being switched off.
+  // Whether some are idle and not being switched off.
   bool some_idle(i64 now) const {
     return std::any_of(groups.begin(), groups.end(), [&](const Group& g) { return g.off_at > now; });
   }
@@ -70,11 +70,11 @@ class IdleProcessors {
     for (const Group& g : groups) width += g.off_at < now ? g.width : 0;
     return width;
   }
-  // What processors without a job have done up to now.
+  // Processor seconds without a job, by state, up to now.
   const IdleSeconds& settle(i64 now) {
     for (Group& g : groups) {
       spend(g.since, g.off_at, now, g.width);
-      // those that a job has just left for good may already have been counted further
+      // those that a killed job has just left may already have been counted further
       g.since = std::max(g.since, now);
     }
     return seconds;
@@ -113,7 +113,7 @@ class Pool : public AnyMachine {
   void give(i64 now, i64, i64 width) {
     if (managed_) idle_.rest(now, width);
   }
-  // Where jobs stop others, any units are as good as a job's own.
+  // With preemption, any units are as good as a job's own.
   void give_all(i64, i64) {}
   void lend(i64, i64) {}
   bool has_room(i64 j, i64 room) const { return width(j) <= room; }
@@ -125,7 +125,7 @@ class Pool : public AnyMachine {
   Bounds bounds(i64 now, i64 room, const Shadow& shadow) const {
     return {room, shadow.extra, shadow.time - now};
   }
-  bool passes(i64, bool, Shadow&) const { return true; }  // its bounds say all
+  bool passes(i64, bool, Shadow&) const { return true; }  // the bounds suffice
 
   bool switch_idle_off(i64 now) { return idle_.switch_off(now); }
   bool some_idle(i64 now) const { return idle_.some_idle(now); }

@@ -1,14 +1,13 @@
 // A reservation for every queued job: conservative backfilling.
 //
-// A job gets its reservation when it comes: the earliest time at which enough units are free over
-// its whole predicted run time, beside the running jobs and all other reservations. When jobs end
-// early the reservations are compressed: in primary order each is lifted and made anew, at the
-// earliest time, which is never later than it was; a job whose reservation is now starts. When a
-// prediction expires, reservations may no longer hold: all are made anew, in primary order. Where
-// somebody says that order, each pass asks for it at which jobs wait.
-//
-// If no reservation moved at the last compression and no job has ended early since, none can move.
-// Otherwise the plan knows who may.
+// A job gets its reservation when it is submitted: the earliest time at which enough units are free
+// throughout its predicted run time, beside the running jobs and all other reservations. When jobs
+// end early, reservations are compressed: in primary order each is removed and made anew at its
+// earliest time, which is never later than before; a job with a reservation for now starts. When a
+// prediction expires, reservations may no longer hold: all are made anew, in primary order. If an
+// agent gives that order, it is asked at each pass with waiting jobs.
+// If the last compression moved no reservation and no job has ended early since, none can move.
+// Otherwise the plan knows which jobs may move.
 #pragma once
 #include <utility>
 #include <vector>
@@ -28,13 +27,13 @@ class Conservative {
   }
 
   void keep(Archive& a) { a(plan, may_advance_, first_reserved_, has_asked_); }
-  // Let the jobs that wait at the beginning have its reservations.
+  // Restore the reservations of the jobs that wait at the beginning.
   void begin(Simulator<M>& s, const Beginning& b) {
     s.expired = false;
     may_advance_ = true;
     begin_plan(s, s.free_with_leaving());
     if constexpr (!M::alike) {
-      std::size_t k = b.running.size();  // cells of those that wait stand behind those that run
+      std::size_t k = b.running.size();  // cells of waiting jobs follow those of running jobs
       for (i64 j = 0; j < b.number; ++j)
         if (s.of(j).start < 0) plan.place(j, b.nodes_of(k), b.units_of(k)), ++k;
     }
@@ -48,7 +47,7 @@ class Conservative {
     if (s.windows) s.windows->forget_over(s.time);
     plan.forget_past(s.time);
     for (const Entry& e : s.ended) {
-      // not where the plan is made anew
+      // unless the plan is made anew
       const bool has_left = !s.expired && e.key > s.time;
       plan.ended(e, has_left);
       may_advance_ |= has_left;
@@ -64,7 +63,7 @@ class Conservative {
     if (has_asked_) s.asked = Asked::order;
     else go_on(s);
   }
-  // Whether a pass has asked for an order, and is to go on with the answer.
+  // Whether the pass has asked for an order, and continues with the answer.
   bool has_asked() const { return has_asked_; }
   void go_on(Simulator<M>& s) {
     has_asked_ = false;
@@ -78,7 +77,7 @@ class Conservative {
                      !s.restricted();
     s.newcomers.clear();
     if (one && s.machine.width(s.next - 1) > s.free_with_leaving()) {
-      may_advance_ |= made_anew;  // what was planned for now will have to be planned again
+      may_advance_ |= made_anew;  // what was planned for now must be planned again
       return;
     }
     if constexpr (M::alike)
@@ -88,8 +87,8 @@ class Conservative {
 
  private:
   std::vector<InLine> line_;
-  bool may_advance_ = false;      // some reservations may be earlier than they are
-  i64 first_reserved_ = forever;  // [s] no reservation is before
+  bool may_advance_ = false;      // some reservations may become earlier
+  i64 first_reserved_ = forever;  // [s] lower bound of all reservations
   bool has_asked_ = false;
 
   void begin_plan(const Simulator<M>& s, i64 free) {
@@ -117,7 +116,7 @@ class Conservative {
       if (!is_new(place.job)) reserve(s, place.job, false);
   }
 
-  // Make reservations earlier where that is possible, and start the jobs that are due.
+  // Make reservations earlier if possible, and start the jobs that are due.
   void compress(Simulator<M>& s) {
     const bool loose = may_advance_;
     if (!loose && first_reserved_ > s.time) return;
@@ -136,8 +135,8 @@ class Conservative {
     }
     if (loose) plan.all_tried();
   }
-  // The same in order of submission, with no look at jobs that cannot move. Jobs that are noted
-  // meanwhile are looked at now if they come later in order, else next time.
+  // The same in order of submission, skipping jobs that cannot move. Jobs noted meanwhile are
+  // tested in this pass if they come later in order, otherwise in the next.
   void compress_noted(Simulator<M>& s) {
     if (s.next == s.started) return;
     const i64 oldest = s.queue.oldest(s.progress);

@@ -1,18 +1,18 @@
-// A pass with no reservation or one (EASY): start what can start.
+// A pass with at most one reservation (EASY).
 //
-// The head of the queue, first in primary order, starts while it fits. If it does not, it gets the
-// one reservation: the shadow time, the earliest at which predicted ends leave it enough units, and
-// the extra units, those it leaves free then. Any other job may start now if it fits, and either
-// ends by the shadow time or takes extra units only.
+// The head of the queue, first in primary order, starts if it fits. If not, it gets the
+// reservation: the shadow time, the earliest at which predicted ends leave it enough units, and the
+// extra units, those it leaves free then. Any other job may start now if it fits, and either ends
+// by the shadow time or takes only extra units.
 //
-// Starting such a job moves neither the shadow time nor the head, and as time passes no more jobs
-// come to fit. So until a job ends, a prediction expires or the head changes, a pass need only look
-// at the jobs that have arrived since the last one. Where long jobs are held back, more may come to
-// fit as time passes: there each pass is a full one.
+// Starting such a job moves neither the shadow time nor the head, and time alone makes no other job
+// fit. So until a job ends, a prediction expires or the head changes, a pass need only test the
+// jobs submitted since the last one. If long jobs are held back, more jobs may fit as time passes:
+// then each pass is a full one.
 //
-// Somebody outside may say within a pass who starts, in two ways. He picks who starts behind the head
-// that waits, of those that may, one after the other, or nobody more. Or each start is proposed to him:
-// who is put off is barred for the rest of the pass, as if he did not wait, and has no reservation.
+// An agent may decide within a pass which jobs start: either it picks jobs to start before the
+// blocked head, one by one, or ends the pass; or each start is proposed to it, and a job that it
+// puts off is barred for the rest of the pass, as if it did not wait, and has no reservation.
 #pragma once
 #include <utility>
 
@@ -25,7 +25,7 @@ template <Machine M>
 class Easy {
  protected:
   Simulator<M>& s;
-  i64 leaving = 0;  // units of jobs that are predicted to end now: passes at single events see any
+  i64 leaving = 0;  // units of jobs predicted to end now, in passes per event
 
  public:
   explicit Easy(Simulator<M>& simulator) : s(simulator) {}
@@ -56,7 +56,7 @@ class Easy {
     }
     serve();
   }
-  // The same where all who have come wait in the queue.
+  // The same when all submitted jobs are in the queue.
   void serve() {
     if (!s.queue.empty()) serve_queue();
   }
@@ -66,7 +66,7 @@ class Easy {
   bool selects() const { return s.rules().primary == Order::selection; }
   i64 needs(i64 j) const { return s.needed_by(j); }
 
-  // Judge a single new job alone, where that settles the pass: (settled, the job starts).
+  // Judge a single new job alone, if that settles the pass: (settled, the job starts).
   std::pair<bool, bool> settle_arrival(i64 j) {
     const Rules& r = s.rules();
     if (s.bars_some()) return {false, false};
@@ -77,8 +77,8 @@ class Easy {
       return {false, false};
     if (r.depth == 0) return {true, false};
     if constexpr (!M::alike) {
-      // who waits found no place at the last pass; that may change once others have started, for
-      // which place is passed over depends on what else is free
+      // waiting jobs found no place at the last pass; that may change after other starts, as the
+      // bounds of a place depend on what else is free
       return {!s.passed && !s.machine.looks_at_who_waits() && !fits, false};
     }
     if (!fits) return {true, false};
@@ -87,7 +87,7 @@ class Easy {
     return {true, starts};
   }
 
-  // Start heads while they fit, then jobs behind the first head that does not.
+  // Start heads while they fit, then backfill behind the first head that does not.
   void serve_queue() {
     if (is_over()) return;
     i64 head = -1;
@@ -114,7 +114,7 @@ class Easy {
       s.changed = false;
       return;
     }
-    // where jobs are held back, all passes are full ones: here nobody could start
+    // if jobs are held back, all passes are full ones: in this one no job could start
     if (M::alike && s.rules().holds && head == s.head && s.queue.least_width() > room()) return;
     if (s.changed || head != s.head) {
       s.changed = false;
@@ -125,7 +125,7 @@ class Easy {
     if (s.rules().asks_within()) return fill();
     s.rules().secondary >= Order::scored ? sweep_scored() : sweep();
   }
-  // Whether somebody is to say first if a job, which is about to start, does. If he has, it does.
+  // Whether an agent must first approve the start of a job. If it has, the job starts.
   bool is_proposed(i64 j) {
     const Rules& r = s.rules();
     if (!r.proposes || std::exchange(s.selected, -1) == j || s.of(j).put_off >= r.put_offs) return false;
@@ -133,7 +133,7 @@ class Easy {
     s.asked = Asked::job;
     return true;
   }
-  // Behind the head that waits start who somebody says; ask as long as some may.
+  // Start the jobs that the agent picks behind the blocked head; ask as long as some may start.
   void fill() {
     i64 said = std::exchange(s.selected, -1);
     s.filling = false;
@@ -148,7 +148,7 @@ class Easy {
       return;
     }
   }
-  // Write who may start before the head, in secondary order.
+  // Write the jobs that may start before the head, in secondary order.
   void find_candidates() {
     const bool is_scored = s.rules().secondary >= Order::scored;
     const OrderedList& queue = s.queue.jobs;
@@ -172,13 +172,13 @@ class Easy {
     note_backfilled(j, predicted);
     s.start(j);
   }
-  // The queued job that is first in primary order, -1 if it is yet to be selected, or all are
-  // barred. Who starves comes before all that are selected.
+  // The first queued job in primary order, -1 if it is not selected yet, or all are barred. A
+  // starving job comes before selected jobs.
   i64 first() {
     if (selects()) {
       const i64 starving = s.starving();
       if (starving >= 0) return starving;
-      // it may have been back-filled around one that starved
+      // it may have been backfilled around a starving job
       if (s.selected >= 0 && s.of(s.selected).start >= 0) s.selected = -1;
       return s.selected;
     }
@@ -192,9 +192,9 @@ class Easy {
     const bool waits = s.head >= 0 && s.of(s.head).start < 0;
     return s.queue.first(s.time, s.progress, waits ? s.head : -1);
   }
-  // Whether no job can start, so that the order makes no difference: it may be another next time.
+  // Whether no job can start, so that the order does not matter; it may change until the next pass.
   bool is_over() {
-    // under limits it is quicker to serve the queue than to try each job at each level
+    // under limits, serving the queue is quicker than testing each job at each level
     const bool asks = selects() || s.rules().asks;
     if (s.rules().primary < Order::selection || (s.has_levels && !asks)) return false;
     if (s.rules().keeps || !none_can_start()) return false;
@@ -202,7 +202,7 @@ class Easy {
     return true;
   }
   bool none_can_start() {
-    // what is asked must not depend on bounds
+    // whether a question is asked must not depend on bounds
     if (selects() ? s.queue.none_fits(room()) : s.queue.least_width() > room()) return true;
     if (M::alike && !s.rules().holds) return false;
     bool none = true;
@@ -220,7 +220,7 @@ class Easy {
     b.longest -= s.rules().strict;
     return b;
   }
-  // Whether a job may start now before the head; the machine has chosen its place then.
+  // Whether a job may start now before the head; if so, the machine has chosen its place.
   bool may_backfill(const Entry& e, const Bounds& b) {
     return is_within(e, b) && s.machine.passes(e.job, e.span > b.longest, s.shadow);
   }
@@ -234,7 +234,7 @@ class Easy {
     s.of(j).backfilled = s.passed = true;
   }
 
-  // Through the queue in secondary order, passing over blocks in which no job can start.
+  // Sweep the queue in secondary order, skipping blocks in which no job can start.
   void sweep() {
     OrderedList& queue = s.queue.jobs;
     for (int k = 0; k < queue.size_in_blocks();) {
@@ -252,8 +252,8 @@ class Easy {
       }
     }
   }
-  // Start the jobs of one block that may start, and make its bounds anew. The head does not fit,
-  // and so is passed over.
+  // Start the jobs of a block that may start, and recompute its bounds. The head does not fit, and
+  // so is passed over.
   void sweep_block(Block& block, Bounds b) {
     i64 least_span = nothing, least_width = nothing;
     for (int i = 0; i < block.count;) {
@@ -274,9 +274,9 @@ class Easy {
     block.least_span = least_span;
     block.least_width = least_width;
   }
-  // In an order that time changes: the best of the jobs that may start, again and again.
+  // For an order that changes with time: repeatedly start the best job that may start.
   void sweep_scored() {
-    i64 refused = -1;  // no job up to this one, of this score, may start
+    i64 refused = -1;  // jobs before this one, and itself, have been refused at this score
     double limit = inf;
     while (true) {
       const Bounds b = bounds();

@@ -1,29 +1,29 @@
-// Reservations for the first few jobs that wait, made anew each time.
+// Reservations for the first few waiting jobs, made anew at each pass.
 //
-// In primary order, a job starts if it fits for as long as it is predicted to run, beside those
-// that run and all that is reserved before it; else it gets a reservation, until there are `depth`.
-// Then the others are tried in secondary order: each starts if it fits so.
+// In primary order, a job starts if it fits throughout its predicted run time, beside the running
+// jobs and all earlier reservations; otherwise it gets a reservation, up to `depth` of them. Then
+// the other jobs are tested in secondary order: each starts if it fits in this way.
 //
-// Between two passes at which a job ends or a prediction expires, nothing becomes free: the first
-// time at which the plan frees units is the predicted end of a running job. So at a submission
-// alone the plan still holds, and a job that comes after all who have reservations is judged alone.
+// Between two passes with an end or an expired prediction, nothing becomes free: the plan first
+// frees units at the predicted end of a running job. So after submissions only, the plan still
+// holds, and a new job that comes after all reservations is tested alone.
 //
-// Where `every` says so, as in Slurm, jobs start at an event in primary order until one does not
-// fit now; a pass as above is made only at looks. It looks at the first `tested` jobs, but of each
-// user only at `tested_of_user`, if that is not 0: further jobs of the user do not count. It
-// reserves nothing that begins later than `window` seconds from now.
+// With `every`, as in Slurm, jobs start at an event in primary order until one does not fit; a pass
+// as above is made only at looks. It tests the first `tested` jobs, and of each user at most
+// `tested_of_user`, if that is not 0: further jobs of the user do not count. It makes no
+// reservation later than `window` seconds from now.
 //
-// Where long jobs are held back, a job starts only if all that it needs is free, and its reservation
-// takes that too. What others need falls as time passes: no plan holds.
+// If long jobs are held back, a job starts only if all units that it needs are free, and its
+// reservation takes them all. Needs of others fall with time: no plan holds.
 //
-// One reservation on nodes, with neither windows nor stops to plan around, is EASY's, of room and not
-// of nodes by name: strategies/easy.hpp starts what may start. On a pool both are the same.
+// On nodes, one reservation without windows or preemption is that of EASY, of room instead of
+// individual nodes: strategies/easy.hpp serves it. On a pool both are the same.
 //
-// Where somebody says who is served, a pass asks as long as a queued job may start, or stop others,
-// as far as is known: for an order of the queue once, or for one job after the other. Where there are
-// looks, an order holds from event to event, and each event asks at which jobs wait: reservations are
-// in that order, too, and on nodes they say when the next look comes. Who scores jobs by the time is
-// asked at looks between events, too.
+// If an agent decides which job is served, a pass asks as long as a queued job may start or preempt
+// others, as far as is known: for one order of the queue, or for one job after the other. With
+// looks, an order holds from event to event, and each event with waiting jobs asks: reservations
+// use that order, too, and on nodes they decide when the next look comes. A policy whose scores
+// change with time is asked at looks between events, too.
 #pragma once
 #include <utility>
 #include <vector>
@@ -36,9 +36,9 @@ namespace hpc {
 template <Machine M>
 class Planned {
  public:
-  i64 n_reserved = 0;      // reservations that the last pass made
-  i64 last_reserved = -1;  // the last job in primary order that has one, -1 if none
-  i64 beyond = forever;    // [s] the earliest place that was too late to be reserved
+  i64 n_reserved = 0;      // reservations made by the last pass
+  i64 last_reserved = -1;  // the last job in primary order with one, -1: none
+  i64 beyond = forever;    // [s] the earliest place too late to be reserved
 
   explicit Planned(const Simulator<M>& s)
       : plan_(s.model),
@@ -56,12 +56,12 @@ class Planned {
     const i64 arrived = std::exchange(s.arrived, 0);
     for (i64 j = s.next - arrived; j < s.next; ++j) s.wait(j);
     if (s.rules().asks || selects(s)) {
-      s.changed = true;  // nothing has been planned
+      s.changed = true;  // the plan is not made yet
       if (ask(s) || (s.rules().every == 0 && !s.stops)) return;
     }
     start_some(s, arrived);
   }
-  // Whether a pass has asked, and is to go on with the answer.
+  // Whether the pass has asked, and continues with the answer.
   bool has_asked() const { return has_asked_; }
   void go_on(Simulator<M>& s) {
     has_asked_ = false;
@@ -72,7 +72,7 @@ class Planned {
     s.asked = Asked::nothing;
     if (s.of(selected).start >= 0) ask(s);
   }
-  // Whether a job fits beside what runs, and the windows while it does; its place is chosen then.
+  // Whether a job fits beside running jobs, and windows during its run; if so, its place is chosen.
   bool fits_now(Simulator<M>& s, i64 j) {
     if (!s.closes()) return s.machine.finds_place(j, s.room());
     begin_plan(s);
@@ -87,10 +87,10 @@ class Planned {
   static bool reserves_room(const Simulator<M>& s) {
     return !M::alike && s.rules().depth == 1 && s.rules().every == 0 && !s.windows && !s.stops;
   }
-  // Ask if that may let a job start; return whether it does.
+  // Ask if that may let a job start; return whether a question is asked.
   bool ask(Simulator<M>& s) {
     if (selects(s))
-      if (const i64 starving = s.starving(); starving >= 0) {  // it is served unasked
+      if (const i64 starving = s.starving(); starving >= 0) {  // it is served without asking
         s.selected = starving;
         go_on(s);
         return has_asked_;
@@ -109,7 +109,7 @@ class Planned {
       return !s.bars(e.job) && s.machine.fits(e.job, needed, s.room());
     });
   }
-  // Serve those who may stop others; then start what may start. So many jobs have just come.
+  // Serve jobs that may preempt others; then start what may start. `arrived` jobs have just come.
   void start_some(Simulator<M>& s, i64 arrived) {
     if (s.stops) {
       s.changed = true;  // no plan holds
@@ -117,12 +117,12 @@ class Planned {
     }
     look(s, arrived);
   }
-  // Start what may start; so many jobs have just come.
+  // Start what may start; `arrived` jobs have just come.
   void look(Simulator<M>& s, i64 arrived) {
     const Rules& r = s.rules();
     if (reserves_room(s)) return Easy<M>(s).serve();
     if (r.every > 0 || r.depth == 0) start_in_order(s);
-    if (r.depth == 0) return;  // strict order, only under restrictions: nothing is planned
+    if (r.depth == 0) return;  // strict order, only under restrictions: no plan
     const i64 queued = r.every > 0 ? s.queue.jobs.size() : 0;
     if (r.every > 0 && !s.looks.is_now(r, s.time, queued > 0)) return;
     if (arrived == 1 && plan_holds(s, s.next - 1)) {
@@ -135,20 +135,20 @@ class Planned {
 
   struct Reserved {
     i64 time;  // [s]
-    i64 in;    // the plan that made it
+    i64 in;    // the number of the plan that made it
   };
   bool has_asked_ = false;
   typename M::FreshPlan plan_;
   std::vector<Reserved> reserved_;  // by job
   i64 n_plans_ = 0;
-  std::vector<i64> tested_;         // by user: jobs that this pass has looked at
+  std::vector<i64> tested_;         // by user: jobs tested in this pass
   std::vector<InLine> line_;
-  std::vector<i64> stopped_;        // partitions, while jobs start in order
+  std::vector<i64> stopped_;        // closed partitions, while jobs start in order
 
-  // Whether what is planned holds, with a new job that comes after all reservations.
+  // Whether the plan still holds with a new job that comes after all reservations.
   bool plan_holds(const Simulator<M>& s, i64 j) const {
     const Rules& r = s.rules();
-    // who is barred now may have a reservation, and be passed over since another has started
+    // a job barred now may have a reservation, and be passed over since another has started
     if (s.restricted() || s.changed || r.every > 0 || r.primary >= Order::scored ||
         r.threshold >= 0)
       return false;
@@ -159,9 +159,9 @@ class Planned {
     return reserved_[index(j)].in == n_plans_ && reserved_[index(j)].time > s.time;
   }
 
-  // On nodes it depends on the plan, too, whether looks go on: there each makes all of it.
+  // On nodes the plan also decides whether looks continue: there each look makes all of it.
   static bool looks_on_nodes(const Simulator<M>& s) { return !M::alike && s.rules().every > 0; }
-  // Whether two jobs wait that no quota bars.
+  // Whether at least two waiting jobs are barred by no quota.
   static bool two_may_start(const Simulator<M>& s) {
     if (!s.quotas) return s.queue.jobs.size() > 1;
     i64 found = 0;
@@ -188,7 +188,7 @@ class Planned {
     s.head = last_reserved = -1;
     beyond = forever;
     if (!looks_on_nodes(s) && none_fits(s)) {
-      s.changed = true;  // nothing has been planned
+      s.changed = true;  // the plan is not made
       return;
     }
     begin_plan(s);
@@ -209,9 +209,9 @@ class Planned {
       }
       serve(s, j);
       if (n_reserved < looked) continue;
-      // whatever would be reserved for others makes no difference before the next plan
+      // other reservations make no difference before the next plan
       if (!looks_on_nodes(s) && !may_start(s)) {
-        s.changed = true;  // the plan is not whole
+        s.changed = true;  // the plan is incomplete
         return;
       }
       looked *= 2;
@@ -227,20 +227,20 @@ class Planned {
       s.windows->each_left([&](const Window& window) { plan_.close(s.machine, window); });
     if (s.stops) s.stops->plan(s, plan_);
   }
-  // Whether all queued jobs need more than what is free, and no promise is to be made.
+  // Whether all queued jobs need more than is free, and no promise is due.
   bool none_fits(Simulator<M>& s) {
     const Rules& r = s.rules();
-    // under restrictions the first that waits may be another than the first that may start
+    // under restrictions the first waiting job may differ from the first that may start
     if (s.restricted()) return false;
     if (s.queue.least_width() <= s.free) return false;
     if (r.primary >= Order::scored) return true;
-    // who is first would have to be looked for
+    // finding the first job would need a search
     if (r.threshold >= 0 || (r.primary == Order::submission && r.secondary != Order::submission))
       return false;
     return s.of(s.queue.first(s.time, s.progress, -1)).promised >= 0;
   }
-  // Whether this pass has looked at enough jobs of a user; if not, count this one, too, unless it
-  // is barred now.
+  // Whether this pass has tested enough jobs of a user; if not, count this one, unless it is barred
+  // now.
   bool is_passed_over(const Simulator<M>& s, i64 j) {
     i64& tested = tested_[index(s.model.users[j])];
     if (tested >= s.rules().tested_of_user) return true;
@@ -248,15 +248,15 @@ class Planned {
     return false;
   }
 
-  // [s] beyond which it does not matter how late a place is. Nobody reads it: not `beyond`, which
-  // is earlier, or not read where the order moves; and that a job is put off says nothing new where
-  // two jobs wait, this one and the head.
+  // [s] beyond which the exact time of a place does not matter: `beyond` is earlier, or unused as
+  // the order changes; and with two jobs waiting, this one and the head, looks continue whether or
+  // not a job is put off.
   i64 latest(const Simulator<M>& s) const {
     if (s.head < 0) return forever;
     const i64 last = s.time + s.rules().window;
     return order_moves(s.rules()) ? last : std::max(last, beyond);
   }
-  // Start a queued job now, or let it have a reservation if there may be one more.
+  // Start a queued job now, or reserve a time for it while reservations are left.
   void serve(Simulator<M>& s, i64 j) {
     if (s.bars(j)) return;
     const i64 last = s.time + s.rules().window, predicted = s.of(j).predicted;
@@ -264,7 +264,7 @@ class Planned {
     const bool holds = s.rules().holds;
     const i64 needed = holds ? s.needed_by(j) : s.machine.width(j);
     i64& reserved = reserved_[index(j)].time;
-    // a reservation takes what the job needs, one that starts its own units alone
+    // a reservation takes all that the job needs, a start only its own units
     bool starts = (holds || !reserves) && needed <= s.room() &&
                   (reserves || ends_in_time(s, predicted)) &&
                   plan_.place_now(s.machine, j, predicted, s.room(), false);
@@ -290,13 +290,13 @@ class Planned {
     if (s.head == j) s.shadow.time = reserved, s.promise(j, reserved);
   }
 
-  // Whether a job that starts now is gone when the head is to start, where it has to be.
+  // Whether a job that starts now ends before the head's start, if that is required.
   static bool ends_in_time(const Simulator<M>& s, i64 predicted) {
     const Rules& r = s.rules();
     return !r.strict || r.every > 0 || s.time + predicted < s.shadow.time;
   }
 
-  // Call f(block) for blocks that may have a job that starts now, beside the plan.
+  // Call f(block) for blocks that may have a job that can start now, beside the plan.
   template <class F>
   void each_fitting_block(Simulator<M>& s, F f) {
     for (int k = 0; k < s.queue.jobs.size_in_blocks(); ++k) {
@@ -337,11 +337,11 @@ class Planned {
   }
 
   // Start jobs in primary order until one does not fit beside the running jobs. Only the first are
-  // looked at, but now and then all. As in Slurm, one that does not fit stops its partition alone,
-  // and who is in others may have no node of it.
+  // tested, but periodically all. As in Slurm, a job that does not fit stops only its partition,
+  // whose nodes are then closed to jobs of other partitions.
   void start_in_order(Simulator<M>& s) {
     const Rules& r = s.rules();
-    s.changed = true;  // what was planned does not hold
+    s.changed = true;  // the plan no longer holds
     s.head = -1;
     s.looks.all_due = forever;
     const bool some = r.every > 0 && s.time % r.all_every != 0;
@@ -381,7 +381,7 @@ class Planned {
     else
       return !stopped_.empty() && std::ranges::find(stopped_, s.machine.layout().partition(j)) != stopped_.end();
   }
-  // A job does not fit: stop its partition; return whether others may still start.
+  // A job does not fit: stop its partition; return whether other jobs may still start.
   bool stop_partition(const Simulator<M>& s, i64 j) {
     if constexpr (M::alike) return false;
     else {
@@ -391,14 +391,14 @@ class Planned {
       return plan_.shut_partition(s.machine, partition);
     }
   }
-  // Start a queued job that has a place now: `by_plan`, or one that the machine has chosen.
+  // Start a queued job with a place: `by_plan`, or one chosen by the machine.
   void start(Simulator<M>& s, i64 j, bool by_plan) {
     const i64 predicted = s.of(j).predicted;
     if (by_plan) plan_.begun(s.machine, j, predicted);
     s.queue.leave(j, predicted);
     s.start(j);
-    // units that have to be switched on count as ready; but who starts while nobody waits before it
-    // is known to start late, as those that run are
+    // the plan counts units as ready even if they must be switched on; but a job started while no
+    // earlier job waits is known to start late, as running jobs are
     if constexpr (M::alike)
       if (by_plan && s.head < 0 && s.of(j).start > s.time)
         plan_.lasts(j, predicted, s.of(j).start - s.time);

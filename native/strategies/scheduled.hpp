@@ -1,4 +1,4 @@
-// A simulation with the strategy that its rules name, and with those who answer inside.
+// A simulation with the strategy of its rules, and the parts that answer its questions.
 #pragma once
 #include <algorithm>
 #include <optional>
@@ -13,12 +13,12 @@
 
 namespace hpc {
 
-// A copy goes on alone, of the same model.
+// A copy is independent, and uses the same model.
 template <Machine M>
 struct Scheduled {
   Simulator<M> sim_;
   Answers answers_;
-  static constexpr bool plans = Plannable<M>;  // else one job has a reservation at most
+  static constexpr bool plans = Plannable<M>;  // otherwise at most one job has a reservation
   struct NoPlan {};
   std::optional<std::conditional_t<plans, Conservative<M>, NoPlan>> conservative_;
   std::optional<std::conditional_t<plans, Planned<M>, NoPlan>> planned_;
@@ -36,8 +36,8 @@ struct Scheduled {
   }
 
   void keep(Archive& a) { a(sim_, answers_, conservative_, planned_); }
-  // Go to the next pass, at `until` [s] or before; return whether there is one. Else something is
-  // asked for, or nothing happens up to then.
+  // Go to the next pass, at `until` [s] or before; return whether there is one. Otherwise something
+  // is asked for, or nothing happens until then.
   bool next_pass(i64 until) { return sim_.next_pass(until); }
   void pass() {
     serve();
@@ -58,21 +58,21 @@ struct Scheduled {
     if constexpr (Shareable<M>) SharedPass<M>(sim_).pass();
     else Easy<M>(sim_).pass();
   }
-  // Let jobs come whose submissions the schedule makes; return whether the strategy says who starts.
+  // Let jobs come that are due by the schedule; return whether the strategy runs the pass.
   bool begins() {
     const Rules& r = sim_.rules();
     if constexpr (!Simulator<M>::has_levels) {
       return !r.starts && sim_.come();
     } else {
-      // limits do what they have to before anybody comes, starts or is asked; they may kill
+      // limits act before jobs come, start or are asked for; they may kill jobs
       const i64 ended = sim_.logged();
-      if (!sim_.machine.begin_pass(sim_)) return !r.starts;  // it goes on with what was asked for
+      if (!sim_.machine.begin_pass(sim_)) return !r.starts;  // it continues after a question
       if (sim_.arrivals && sim_.logged() > ended) learn_of_killed();
       if (r.asks || r.starts) return sim_.waits_for_order(), false;
       return sim_.come();
     }
   }
-  // Who comes as others were killed in this very pass is predicted now: nobody outside predicts.
+  // Predict jobs that come because others were killed in this pass; the predictor is inside.
   void learn_of_killed() {
     if (sim_.asks_for_renewal()) answers_.answer(sim_);
     sim_.asked = Asked::nothing;

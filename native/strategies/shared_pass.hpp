@@ -1,8 +1,7 @@
-// A pass with no reservation or one where jobs share nodes, and ends move with who starts.
-//
-// The rules are those of strategies/easy.hpp, but each pass in which something may have changed is
-// a full one: whoever starts moves the ends of others, and with them the shadow time. Where all
-// fills, what fits behind the head starts, without a reservation.
+// A pass with at most one reservation, where jobs share nodes and starts move the ends of others.
+// The rules are those of strategies/easy.hpp, but each pass after a possible change is a full one:
+// a start moves the ends of others, and with them the shadow time. With `fills`, all that fits
+// behind the head starts, without a reservation.
 #pragma once
 #include "easy.hpp"
 
@@ -22,22 +21,22 @@ class SharedPass : Easy<M> {
     if (s.queue.empty()) return;
     if (this->selects()) return serve_selected();
     if (!is_settled(arrived)) return serve_queue();
-    // all others were refused at the last pass
+    // all other jobs were refused at the last pass
     if (looks_behind()) start_behind(s.next - 1);
   }
 
  private:
   bool looks_behind() const { return s.rules().depth > 0 || s.machine.fills(); }
-  // Whether only a new job, which comes behind the head, has to be looked at. More than one would
-  // stand in the order of back-filling. Who would delay a neighbour too long now may not when there
-  // is less left of it.
+  // Whether only a new job behind the head must be tested. Several would be in the order of
+  // back-filling. A job that would delay a neighbour too much now may start when the neighbour has
+  // less work left.
   bool is_settled(i64 arrived) const {
     const Rules& r = s.rules();
     if (s.head < 0 || s.changed || arrived != 1 || s.queue.is_scored() || s.bars_some()) return false;
     if (s.machine.delays() || s.machine.weighs() || r.threshold >= 0) return false;
     return r.primary != Order::keyed || !s.queue.comes_before(s.next - 1, s.head);
   }
-  // Start the job that was selected, if it finds room; ask for another while one would.
+  // Start the selected job if it finds room; ask for another while some job fits.
   void serve_selected() {
     const i64 j = std::exchange(s.selected, -1);
     if (j == s.none_now) return;
@@ -53,7 +52,7 @@ class SharedPass : Easy<M> {
     });
     if (some_fits) s.asked = Asked::job;
   }
-  // Start heads while they may start, then jobs behind the first head that may not.
+  // Start heads while they may start, then backfill behind the first head that may not.
   void serve_queue() {
     i64 head = -1;
     for (; !s.queue.empty(); head = -1) {
@@ -63,7 +62,7 @@ class SharedPass : Easy<M> {
       s.start(head);
     }
     s.head = head;
-    // a job that starts behind the head may let another take other nodes: it is set again then
+    // reset: a job started behind the head may change which nodes others can take
     s.changed = false;
     if (head < 0 || !looks_behind()) return;
     if (!s.machine.fills()) find_shadow();
@@ -84,8 +83,8 @@ class SharedPass : Easy<M> {
     this->note_backfilled(j, s.of(j).predicted);
     s.start(j);
   }
-  // Start the best of the jobs that find room, again and again: jobs like those that are refused are
-  // passed over from then on.
+  // Repeatedly start the best job that finds room; jobs like a refused one are passed over from
+  // then on.
   void fill_by_weights() {
     for (i64 j; !s.queue.empty() && (j = best_of(s.free)) >= 0;) start_behind(j);
   }

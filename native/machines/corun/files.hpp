@@ -1,8 +1,7 @@
-// The file system that jobs of a machine share, where it has one.
-//
-// What running jobs ask of it is added up, in whole bytes a second, so that the sum is exact in
-// whatever order they come and go. Where it is more than the bandwidth, all that waits for files
-// takes so many times as long: the congestion.
+// The file system that all jobs of a machine share, if there is one.
+// The demands of running jobs are summed in whole bytes per second, so that the sum is exact in any
+// order. If it exceeds the bandwidth, each wait for files takes longer by their ratio: the
+// congestion.
 #pragma once
 #include <algorithm>
 #include <utility>
@@ -14,13 +13,13 @@ namespace hpc {
 
 class SharedFiles {
  public:
-  std::vector<i64> readers;  // the running jobs that ever wait for files, in any order
+  std::vector<i64> readers;  // running jobs that ever wait for files, in any order
 
   SharedFiles(const FileSystem& told, i64 n_jobs) : told_(&told), place_(index(n_jobs)) {}
 
   void keep(Archive& a) { a(readers, place_, asked_, congestion_, told_of_); }
-  // How fast a job is that would have this rate if there was no congestion. What it waits for files
-  // is added to its time, which the rate is the inverse of.
+  // The speed of a job whose rate would be `beside` without congestion. The extra wait for files is
+  // added to its time, the inverse of the rate.
   double rate(i64 code, double beside) const {
     return beside / (1.0 + beside * (told_->share[index(code)] * (congestion_ - 1.0)));
   }
@@ -40,7 +39,7 @@ class SharedFiles {
     }
     ask(-told_->demand[j]);
   }
-  // Whether there is another congestion than running jobs have been told of; they are from now on.
+  // Whether the congestion has changed since the running jobs were last updated; updates the mark.
   bool tells() { return std::exchange(told_of_, congestion_) != congestion_; }
 
  private:

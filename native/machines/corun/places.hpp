@@ -1,4 +1,4 @@
-// Who is on which node, where jobs share nodes.
+// Which jobs are on which nodes, where jobs share nodes.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace hpc {
 
-// A set of which it is known how many there are.
+// A set that knows its size.
 class CountedNodes : NodeSet {
   i64 count_ = 0;
 
@@ -20,29 +20,29 @@ class CountedNodes : NodeSet {
   using NodeSet::NodeSet, NodeSet::next;
   void keep(Archive& a) { a(words, count_); }
   i64 count() const { return count_; }
-  // A node that is not, or is, in the set.
+  // The node must not be in the set; for `remove` it must be.
   void add(i64 node) { NodeSet::add(node), ++count_; }
   void remove(i64 node) { NodeSet::remove(node), --count_; }
 };
 
-struct Task {  // of a job that has started, as it runs or has run
+struct Task {  // of a job that runs or has run
   double left = 0;  // [ticks] of work at `since`
   double rate = 0;
-  double beside = 0;      // its rate if there was no congestion of files
-  double least = 0;       // the rate that `predicted_end` is of
+  double beside = 0;      // its rate without congestion of files
+  double least = 0;       // the rate behind `predicted_end`
   i64 since = 0, end = 0;
-  i64 predicted_end = 0;  // no departure of others makes it later
-  i64 more = 0;           // [ticks] of predicted work that it does not have
-  i64 neighbours = 0;     // of each of its nodes, added up
-  i64 limit = -1;         // the code beside it that limits its rate, -1 if none does
-  i64 begun = 0;          // when it began to do so
-  i64 stamp = 0;          // of the last set of jobs in which it is
+  i64 predicted_end = 0;  // departures of others never make it later
+  i64 more = 0;           // [ticks] of predicted work beyond the true work
+  i64 neighbours = 0;     // summed over its nodes
+  i64 limit = -1;         // the neighbour's code that limits its rate, -1: none
+  i64 begun = 0;          // since when that code limits it
+  i64 stamp = 0;          // of the last set of jobs that includes it
   i64 first = 0;          // of its cells
 };
 
 class SharedPlaces : public AnyMachine {
  public:
-  static constexpr i64 nobody = -1;  // instead of a job
+  static constexpr i64 nobody = -1;  // in place of a job
 
   explicit SharedPlaces(const Model& model)
       : model_(&model),
@@ -66,11 +66,11 @@ class SharedPlaces : public AnyMachine {
   i64 n_jobs() const { return model_->n_jobs; }
   const Sharing& told() const { return *told_; }
   const Task& task(i64 j) const { return tasks_[index(j)]; }
-  // The nodes that a job has, or has had; before it starts, those that were looked at for it.
+  // The nodes that a job has, or had; before it starts, those last tested for it.
   std::span<const std::int32_t> cells(i64 j) const {
     return {&cells_[index(task(j).first)], index(told_->nodes[j])};
   }
-  // The jobs on a node, in the order in which they came.
+  // The jobs on a node, in order of arrival.
   std::span<const i64> on(i64 node) const {
     return {&who_[index(node * told_->parts)], index(present_[index(node)])};
   }
@@ -83,14 +83,14 @@ class SharedPlaces : public AnyMachine {
   std::vector<std::int32_t> cells_;   // nodes of all jobs, one job after the other
   std::vector<i64> who_;              // (N, K) jobs on a node; `nobody` behind them
   std::vector<i64> present_, free_;   // (N,) jobs, parts
-  CountedNodes idle_, open_;          // without a job; with one, and a part free
-  i64 version_ = 1;                   // up whenever something is taken or given back
+  CountedNodes idle_, open_;          // nodes without a job; nodes with one and a free part
+  i64 version_ = 1;                   // increases when parts are taken or given back
 
   Task& task(i64 j) { return tasks_[index(j)]; }
   i64 code(i64 j) const { return told_->code[j]; }
   std::size_t pair(i64 code, i64 beside) const { return index(code * told_->n_codes + beside); }
 
-  // Let a job have the nodes of its cells.
+  // Give a job the nodes of its cells.
   void take(i64 j) {
     Task& mine = task(j);
     mine.neighbours = 0;

@@ -1,9 +1,8 @@
-// How fast jobs that share nodes run, and when they end.
-//
-// The rate of a job is the least of its speedups beside those that have a part of any of its nodes.
-// It changes when they come and go, and the end of the job with it; where jobs share a file system,
-// also with the congestion there. What a job has done of its work is worked out at these changes
-// only, in the order in which the sums must be made.
+// The speeds and ends of jobs that share nodes.
+// The rate of a job is the least of its speedups beside the jobs on any of its nodes. It changes as
+// these come and go, and the end of the job with it; on a shared file system also with congestion.
+// The work done by a job is updated only at these changes, in the order in which the sums must be
+// made.
 #pragma once
 #include <cmath>
 #include <optional>
@@ -16,7 +15,7 @@
 
 namespace hpc {
 
-struct Spell {  // in which a job ran at one rate
+struct Spell {  // time in which a job ran at one rate
   i64 job;
   i64 beside;  // the code that limited its rate; -1: none
   i64 begin, end;
@@ -34,7 +33,7 @@ class SharedRates : public SharedPlaces {
   }
   const std::vector<Spell>& spells() const { return spells_; }
   const Belief& belief() const { return belief_; }
-  // [ticks] of the work of a running job that is believed to be left.
+  // [ticks] of remaining work of a running job, as believed.
   double predicted_left(const Task& t, i64 now) const {
     return left_at(t, now) + static_cast<double>(t.more);
   }
@@ -43,22 +42,21 @@ class SharedRates : public SharedPlaces {
   Belief belief_;
   std::optional<SharedFiles> files_;
   std::vector<Spell> spells_;
-  i64 stamp_ = 0;  // up for each set of jobs that is marked
+  i64 stamp_ = 0;  // increases with each set of jobs that is marked
 
   static i64 ticks_for(double work, double rate) {
     return std::max(i64{1}, static_cast<i64>(std::ceil(work / rate)));
   }
   double believed_alone(i64 j) const { return belief_.alone[index(code(j))]; }
-  // The rate of a job, if this is that without congestion.
+  // The rate of a job whose rate without congestion is `beside`.
   double with_files(i64 j, double beside) const {
     return files_ ? files_->rate(code(j), beside) : beside;
   }
   double left_at(const Task& t, i64 now) const {
     return t.left - t.rate * static_cast<double>(now - t.since);
   }
-  // The least rate to which a job comes down if it loses neighbours and gains none, as the scheduler
-  // believes that it runs with nobody beside it; with the congestion of now, which they do not make
-  // worse as they go.
+  // The lowest rate of a job if it loses neighbours and gains none, with the scheduler's belief for
+  // running alone; at the present congestion, which departures do not increase.
   double lasting_rate(i64 j, double beside) const {
     if (!told_->is_compact(j)) beside = std::min(beside, believed_alone(j));
     return with_files(j, beside);
@@ -82,7 +80,7 @@ class SharedRates : public SharedPlaces {
     give_back(j);
     if (files_) files_->close(j, code(j));
   }
-  // Let those that have, or had, a part of the nodes of a job go on at the rates of now.
+  // Update the rates of the neighbours of a job on its nodes.
   void renew_neighbours(i64 j, i64 now, OrderedList& running) {
     if (!told_->is_part(j)) return;
     task(j).stamp = ++stamp_;
@@ -93,12 +91,12 @@ class SharedRates : public SharedPlaces {
         follow(other, now, running, beside, limit);
       }
   }
-  // The same of all that wait for files, if there is another congestion.
+  // The same for all jobs that wait for files, if the congestion has changed.
   void renew_readers(i64 now, OrderedList& running) {
     if (!files_ || !files_->tells()) return;
     for (const i64 j : files_->readers) follow(j, now, running, task(j).beside, task(j).limit);
   }
-  // Whether a running job is to end by a time, but not with one of this code beside it, too.
+  // Whether a running job would end by `until`, but not with a job of code `by` beside it.
   bool is_delayed(i64 j, i64 by, i64 now, i64 until) const {
     const Task& t = task(j);
     if (t.predicted_end > until || !told_->is_part(j)) return false;
@@ -113,7 +111,7 @@ class SharedRates : public SharedPlaces {
     i64 by;  // a code, -1: none
   };
 
-  // Of a running job as its neighbours are now, without congestion of files.
+  // The rate of a running job beside its present neighbours, without congestion of files.
   Limited rate_of(i64 j) const {
     if (told_->is_compact(j)) return {1.0, -1};
     if (task(j).neighbours == 0) return {told_->alone[index(code(j))], -1};
@@ -149,12 +147,12 @@ class SharedRates : public SharedPlaces {
     t.beside = beside, t.limit = limit;
     t.least = lasting_rate(j, beside);
     t.predicted_end = now + ticks_for(t.left + static_cast<double>(t.more), t.least);
-    // no later than before: what is left of the work is rounded, and promises depend on it
+    // not later than before: remaining work is rounded, and promises depend on the end
     if (t.least >= least_before) t.predicted_end = std::min(t.predicted_end, predicted_before);
     t.end = std::min(now + ticks_for(t.left, t.rate), t.predicted_end);
   }
-  // Move a running job, listed under this key, to the place of its predicted end; the ends of blocks
-  // stay exact.
+  // Move a running job, listed under `key`, to its new predicted end; the ends of blocks stay
+  // exact.
   void relist(OrderedList& running, i64 key, i64 j) {
     const Task& t = task(j);
     const Place place = running.find(key, j);
@@ -163,7 +161,7 @@ class SharedRates : public SharedPlaces {
     const bool first = place.entry == 0, last = place.entry + 1 == block.count;
     const bool stays = (first || (&e)[-1].key <= t.predicted_end) &&
                        (last || t.predicted_end < (&e)[1].key);
-    // the first and the last of a block have neighbours in others
+    // the first and the last of a block have neighbours in other blocks
     if (stays && (running.size_in_blocks() == 1 || !(first || last))) {
       e.key = t.predicted_end, e.span = t.end;
       block.summarise();

@@ -1,4 +1,4 @@
-// Accounts of energy budgets: what was drawn, saved and reserved, and what is still to come.
+// Accounts of energy budgets: energy drawn, saved and reserved, and forecasts.
 #pragma once
 #include "nodes.hpp"
 
@@ -8,7 +8,7 @@ class BudgetedNodes : public PoweredNodes {
  protected:
   using PoweredNodes::PoweredNodes;
 
-  // Count what has been drawn up to a time [s], since when nothing has changed.
+  // Count the energy drawn up to a time [s], at constant power since `now`.
   void count_to(i64 time) {
     for (Budget& budget : budgets) {
       const i64 seconds = std::min(time, budget.end) - std::max(now, budget.start);
@@ -17,7 +17,7 @@ class BudgetedNodes : public PoweredNodes {
     used_mj += drawn * std::max(time - std::max(now, begin_), i64{0});
     now = time;
   }
-  // Look at the meter where it is time: what has been saved, what is still reserved.
+  // Read the meter if it is due: the saved energy, and what is still reserved.
   void look() {
     for (Budget& b : budgets) {
       if (now < b.start || now > b.end) continue;
@@ -28,22 +28,22 @@ class BudgetedNodes : public PoweredNodes {
       for (const auto& excess : b.reserving) b.reserved += reserved_for(b, excess);
     }
   }
-  // [s] when the meter is looked at next after a time in the period of a budget, or when that ends.
+  // [s] of the next meter reading after a time within a budget, or of its end.
   static i64 next_look(const Budget& b, i64 time) {
     return std::min(time + b.period - (time - b.start) % b.period, b.end);
   }
-  // What is reserved, as of the last look, for a job that runs above the mean power [mJ].
+  // Energy reserved, as of the last reading, for a job above the mean power [mJ].
   i64 reserved_for(const Budget& b, const Budget::Excess& excess) const {
     const LimitedTask& own = task(excess.job);
     const i64 left = std::min(own.until, b.end) - std::max(b.looked, own.passed);
     return (excess.mw - b.mean_mw) * std::max(left, i64{0});
   }
-  // Reserve what a job that starts now will draw above the mean power.
+  // Reserve the energy above the mean power of a job that starts now.
   void reserve(Budget& b, i64 j, i64 with_mw) {
     b.reserving.push_back({j, with_mw});
     b.reserved += reserved_for(b, b.reserving.back());
   }
-  // Give back what is still reserved for a job that has ended.
+  // Give back what is still reserved for an ended job.
   void give_back(i64 j) {
     for (Budget& b : budgets)
       for (auto& excess : b.reserving) {
@@ -55,9 +55,9 @@ class BudgetedNodes : public PoweredNodes {
       }
   }
 
-  // --- What is to come --------------------------------------------------------------------------
+  // --- Forecasts --------------------------------------------------------------------------------
 
-  // Reckon what will be charged up to the end of each budget if nothing else starts.
+  // Forecast the charge up to the end of each budget if nothing else starts.
   void weigh() {
     for (Budget& b : budgets) {
       if (b.end <= now) continue;
@@ -67,7 +67,7 @@ class BudgetedNodes : public PoweredNodes {
       for (const i64 j : holders) weigh_job(b, begin, j);
     }
   }
-  // Begin with the nodes that are free, and what stands above them.
+  // Begin with the free nodes, and the components above nodes.
   void weigh_free(Budget& b, i64 begin) {
     const i64 components = above_mw(b), off_mw = off_for(b);
     b.ahead = free_on * idle_mj(b, begin) + (free_off * off_mw + components) * (b.end - begin);
@@ -78,19 +78,19 @@ class BudgetedNodes : public PoweredNodes {
       b.at_start_mw += node_at(node).state == NodeState::switching_off ? off_mw : layout_->rest_mw;
     }
   }
-  // What a budget reckons for a node that is off [mW]; the meter sees what it draws.
+  // Power that a budget charges for a node that is off [mW]; the meter reads its true power.
   i64 off_for(const Budget& b) const { return b.as_idle ? layout_->rest_mw : layout_->off_mw; }
-  // What a budget reckons for what stands above nodes, as they are now [mW].
+  // Power that a budget charges for components above nodes in their present states [mW].
   i64 above_mw(const Budget& b) const { return components_mw_ - (b.as_idle ? 0 : saved_mw); }
-  // What a node is charged that is free from `begin` [s] to the end of a budget [mJ]. Where the
-  // budget says so it is switched off at once.
+  // Charge of a node that is free from `begin` [s] to the end of a budget [mJ]. If the budget shuts
+  // idle nodes, it is switched off at once.
   i64 idle_mj(const Budget& b, i64 begin) const {
     const i64 seconds = std::max(b.end - begin, i64{0});
     if (!b.shuts) return layout_->rest_mw * seconds;
     const i64 ends = std::min(seconds, layout_->off_time);
     return layout_->rest_mw * ends + off_for(b) * (seconds - ends);
   }
-  // The same of a free node, as it is now.
+  // The same for a free node in its present state.
   i64 free_mj(const Budget& b, i64 begin, i64 node) const {
     const LimitedNode& own = node_at(node);
     if (own.state == NodeState::on) return idle_mj(b, begin);
@@ -111,7 +111,7 @@ class BudgetedNodes : public PoweredNodes {
       b.at_start_mw += own.ready > b.start ? own.wait_mw : own.work_mw;
     }
   }
-  // What a job, and then its nodes, are charged from `begin` [s] to the end of a budget [mJ].
+  // Charge of a job, and then of its nodes, from `begin` [s] to the end of a budget [mJ].
   i64 job_mj(const Budget& b, i64 begin, i64 j) const {
     const LimitedTask& own = task(j);
     const i64 ready = std::min(std::max(own.ready, begin), b.end);
@@ -119,29 +119,29 @@ class BudgetedNodes : public PoweredNodes {
     return own.wait_mw * (ready - begin) + own.work_mw * std::max(until - ready, i64{0}) +
            width(j) * idle_mj(b, std::max(own.until, begin));
   }
-  // After a pass: switch off the nodes that have been idle long enough.
+  // After a pass: switch off nodes that have been idle long enough.
   void switch_off_idle() {
     for (const Budget& b : budgets)
       if (b.shuts && b.start <= now && now < b.end) return switch_off_free(n_nodes(), forever);
     if (layout_->timeout < forever) switch_off_free(n_nodes(), now - layout_->timeout);
   }
 
-  // --- Free nodes that are switched on again ----------------------------------------------------
+  // --- Switching free nodes on again ------------------------------------------------------------
 
-  // Switch on the free ones of these nodes that budgets suffice for.
+  // Switch on those free nodes in [first, end) for which budgets suffice.
   void wake_free(i64 first, i64 end) {
     weigh();
     for (i64 node = first; node < end; ++node) {
       const LimitedNode& own = node_at(node);
-      // of one that is still being switched off see `wake_late`
+      // for nodes still switching off see `wake_late`
       if (own.job < 0 && (own.state != NodeState::off || count_woken(node))) wake(node);
     }
   }
-  // Switch on the free nodes that were to be, and had to be off first.
+  // Switch on the free nodes that had to be off first.
   void wake_late() {
     if (!to_wake) return;
     to_wake = false;
-    const bool near = cap_near();  // a cap may have been announced since
+    const bool near = cap_near();  // a cap may have been announced since then
     weigh();
     for (i64 node = 0; node < n_nodes(); ++node) {
       LimitedNode& own = node_at(node);
@@ -150,8 +150,8 @@ class BudgetedNodes : public PoweredNodes {
       if (!near && count_woken(node)) switch_on(node);
     }
   }
-  // Whether all budgets in use suffice for a free node to be switched on; it is counted then. Jobs
-  // that may run into the period of a budget were started as if the node stayed off.
+  // Whether all budgets in use suffice to switch a free node on; if so, charge it. Jobs that may
+  // run into a budget were started as if the node stayed off.
   bool count_woken(i64 node) {
     for (const Budget& b : budgets)
       if (b.binds && b.in_use && b.end > now && b.spent + b.ahead + woken_mj(b, node) > b.mj)
@@ -160,14 +160,14 @@ class BudgetedNodes : public PoweredNodes {
       if (b.end > now) b.ahead += woken_mj(b, node);
     return true;
   }
-  // What it adds up to the end of a budget if a free node is switched on now [mJ].
+  // Charge up to the end of a budget for switching a free node on now [mJ].
   i64 woken_mj(const Budget& b, i64 node) const {
     const i64 begin = std::max(now, b.start);
     const i64 ready = std::min(std::max(now + layout_->on_time, begin), b.end);
     const i64 stays = off_for(b) - (b.as_idle ? 0 : woken_mw(node, -1));
     return layout_->rise_mw * (ready - begin) + idle_mj(b, ready) - stays * (b.end - begin);
   }
-  // The power of what stands above a node and is off, but not above the node `other`, -1: none.
+  // Power of components above a node that are off, without those above the node `other`, -1: none.
   i64 woken_mw(i64 node, i64 other) const {
     i64 woken = 0;
     for (std::size_t k = 0; k < awake_.size(); ++k) {

@@ -1,8 +1,7 @@
-// Caps of power as time goes on: announced, in force, over; and when there is anything to do.
-//
-// A cap has nodes that are off throughout, the first ones, and a forecast for its start: a floor
-// (these nodes off, all others on and idle, what stands above them) and what the jobs add that may
-// still run then, by their requested times. From its start on, the charged power takes its place.
+// Power caps over time: announced, in force, over; and when actions are due.
+// A cap may keep the first nodes off throughout. It has a forecast for its start: a floor (these
+// nodes off, all others on and idle, components above them), plus the power of jobs that may still
+// run then by their requested times. From its start on, the charged power replaces the forecast.
 #pragma once
 #include "budgets.hpp"
 
@@ -14,7 +13,7 @@ class CappedNodes : public BudgetedNodes {
 
   static i64 after(i64 time, i64 now) { return time > now ? time : forever; }
 
-  // [s] when there is something to do that is no event of a job.
+  // [s] of the next action that is no event of a job.
   i64 next_own() const {
     i64 time = std::min({next_switched, next_ready, next_timeout()});
     for (const Cap& cap : caps) {
@@ -31,7 +30,7 @@ class CappedNodes : public BudgetedNodes {
     }
     return time;
   }
-  // Make known the caps whose time has come to be announced.
+  // Announce the caps that are due to be known.
   void announce() {
     for (Cap& cap : caps) {
       if (cap.known || cap.announced > now) continue;
@@ -41,19 +40,19 @@ class CappedNodes : public BudgetedNodes {
       set_floor(cap);
     }
   }
-  // What is charged without jobs while the first `off` nodes are off [mW].
+  // Charge without jobs while the first `off` nodes are off [mW].
   i64 idle_mw(i64 off) const {
     i64 power = off * layout_->off_mw + (n_nodes() - off) * layout_->rest_mw + components_mw_;
     for (std::size_t k = 0; k < awake_.size(); ++k) {
       const i64 size = layout_->size[k], dark = off == n_nodes() ? n_nodes() : off / size * size;
       power -= (dark + size - 1) / size * layout_->component_mw[k];
-      if (k == 0) power -= dark * layout_->off_mw;  // not even what is off draws anything
+      if (k == 0) power -= dark * layout_->off_mw;  // below it, nodes that are off draw nothing
     }
     return power;
   }
-  // Set the floor of a forecast: what the nodes without a job that runs on then are charged. Nodes
-  // that are to be off, but not in time, are charged as they will be at the start; and so are those
-  // that still boot. Components below which a node is late, or has such a job, are not off.
+  // Set the floor of a forecast: the charge at its start for nodes without a job that runs on.
+  // Nodes that are to be off but are late, and nodes that still boot, are charged by their states
+  // at the start. A component stays on if a node below it is late or has such a job.
   void set_floor(Cap& cap) const {
     cap.floor_mw = cap.idle_mw;
     for (const i64 node : switching) {
@@ -92,13 +91,13 @@ class CappedNodes : public BudgetedNodes {
       if (is_late(node, start)) return true;
     return false;
   }
-  // Whether a job on some of these nodes may run beyond a time [s].
+  // Whether a job on one of these nodes may run beyond a time [s].
   bool some_run_on(i64 begin, i64 end, i64 time) const {
     for (i64 node = begin; node < end; ++node)
       if (node_at(node).job >= 0 && task(node_at(node).job).until > time) return true;
     return false;
   }
-  // Add a running job to the forecast of a cap, or take it out where `sign` is -1.
+  // Add a running job to the forecast of a cap; a `sign` of -1 removes it.
   void add_to_forecast(Cap& cap, i64 j, i64 sign) const {
     const LimitedTask& own = task(j);
     if (own.until <= cap.start) return;
@@ -107,7 +106,7 @@ class CappedNodes : public BudgetedNodes {
     cap.outside += sign * (width(j) - inside);
     cap.work_mw += sign * (own.ready > cap.start ? own.wait_mw : own.work_mw);
   }
-  // Note in all forecasts that a job has started, or that it has ended where `sign` is -1.
+  // Add a started job to all forecasts; a `sign` of -1 removes an ended job.
   void forecast(i64 j, i64 sign) {
     for (Cap& cap : caps) {
       if (!cap.known || cap.start <= now) continue;
@@ -115,12 +114,12 @@ class CappedNodes : public BudgetedNodes {
       if (!switching.empty() || count_below(j, cap.off) > 0) set_floor(cap);
     }
   }
-  // The power charged at the start of a cap, which is to come [mW].
+  // The power charged at the start of a future cap [mW].
   i64 forecast_mw(const Cap& cap) const {
     return cap.floor_mw + cap.work_mw - cap.outside * layout_->rest_mw -
            cap.inside * layout_->off_mw;
   }
-  // How many of the first nodes no job may have from `begin` up to `end` [s].
+  // How many of the first nodes are closed to jobs from `begin` to `end` [s].
   i64 nodes_off(i64 begin, i64 end) const {
     i64 most = 0;
     for (const Cap& cap : caps)
@@ -128,7 +127,7 @@ class CappedNodes : public BudgetedNodes {
         most = std::max(most, cap.off);
     return most;
   }
-  // Begin to switch off the nodes that caps say are to be off, and on those of caps that end.
+  // Start switching nodes off as caps demand, and nodes of ended caps on.
   void switch_for_caps() {
     i64 due = 0;
     for (const Cap& cap : caps) {

@@ -1,4 +1,4 @@
-// Nodes that are switched off and on, and given whole to jobs: their states and their power.
+// Nodes that are switched off and on, and allocated whole: their states and power.
 #pragma once
 #include "state.hpp"
 
@@ -10,18 +10,18 @@ class PoweredNodes : public LimitedState {
 
   // --- The state of a node ----------------------------------------------------------------------
 
-  // What a free node in a state counts as [mW].
+  // Charged power of a free node in a state [mW].
   i64 charged_for(NodeState state) const {
     if (state == NodeState::off) return layout_->off_mw;
     return state == NodeState::switching_on ? layout_->rise_mw : layout_->rest_mw;
   }
-  // What a node in a state draws without running a job [mW].
+  // True power of a node in a state without a running job [mW].
   i64 drawn_by(NodeState state) const {
     if (state == NodeState::on) return layout_->idle_mw;
     if (state == NodeState::off) return layout_->off_mw;
     return state == NodeState::switching_on ? layout_->boot_mw : layout_->shutdown_mw;
   }
-  // A node that runs no job is in another state from now on.
+  // Change the state of a node without a running job.
   void set_state(i64 node, NodeState state, i64 until) {
     LimitedNode& own = node_at(node);
     const NodeState was = own.state;
@@ -51,7 +51,7 @@ class PoweredNodes : public LimitedState {
       next_switched = std::min(next_switched, until);
     }
   }
-  // A node in this state is free, or no longer where `sign` is -1.
+  // Count a free node in a state; a `sign` of -1 removes it.
   void count_free(i64 node, NodeState state, i64 sign) {
     if (state == NodeState::off) free_off += sign;
     if (state == NodeState::switching_on) free_rising += sign;
@@ -59,7 +59,7 @@ class PoweredNodes : public LimitedState {
     free_on += sign;
     sign > 0 ? on_.add(node) : on_.remove(node);
   }
-  // A node is off, or no longer where `sign` is -1: count it in all that stands above it.
+  // Count a node as off in the components above it; a `sign` of -1 removes it.
   void count_dark(i64 node, i64 sign) {
     for (std::size_t k = 0; k < awake_.size(); ++k) {
       i64& awake = awake_[k][index(node / layout_->size[k])];
@@ -69,36 +69,36 @@ class PoweredNodes : public LimitedState {
       saved_mw += saved, charged -= saved, drawn -= saved;
     }
   }
-  // What is saved of nodes that are off when the component above this one is off [mW].
+  // Power saved by the nodes that are off below a component once that is off as well [mW].
   i64 off_beside(i64 node) const {
     const i64 size = layout_->size[0], begin = node / size * size;
     return (std::min(begin + size, n_nodes()) - begin) * layout_->off_mw;
   }
-  void switch_off(i64 node) {  // that is free and on
+  void switch_off(i64 node) {  // a free node that is on
     if (layout_->off_time == 0) set_state(node, NodeState::off, forever);
     else set_state(node, NodeState::switching_off, now + layout_->off_time);
   }
-  void switch_on(i64 node) {  // that is off
+  void switch_on(i64 node) {  // a node that is off
     if (layout_->on_time == 0) set_state(node, NodeState::on, forever);
     else set_state(node, NodeState::switching_on, now + layout_->on_time);
   }
-  // A node that is off, or on the way there, is switched on as soon as can be.
+  // Switch on a node that is off, or that is switching off, as soon as possible.
   void wake(i64 node) {
     if (node_at(node).state == NodeState::switching_off) node_at(node).boots = true;
     else if (node_at(node).state == NodeState::off) switch_on(node);
   }
-  // Whether a cap holds, or begins before nodes that are switched on now are on.
+  // Whether a cap holds, or begins before a node that is switched on now would be on.
   bool cap_near() const {
     const i64 soon = now + std::max(layout_->on_time, i64{1});
     return std::any_of(caps.begin(), caps.end(), [&](const Cap& cap) {
-      if (cap.off == 0 && is_control(cap)) return false;  // without nodes of its own
+      if (cap.off == 0 && is_control(cap)) return false;  // it keeps no nodes off
       return cap.known && cap.start - layout_->off_time < soon && cap.end > now;
     });
   }
-  // Nodes whose switching is done by now are off or on.
+  // Update the nodes whose switching is complete.
   void end_switching() {
     if (next_switched > now) return;
-    // from the end, for the last takes the place of one that goes
+    // from the end, as the last entry replaces a removed one
     for (auto i = static_cast<i64>(switching.size()) - 1; i >= 0; --i) {
       const i64 node = switching[index(i)];
       LimitedNode& own = node_at(node);
@@ -119,12 +119,12 @@ class PoweredNodes : public LimitedState {
     next_switched = forever;
     for (const i64 node : switching) next_switched = std::min(next_switched, node_at(node).until);
   }
-  // Switch off free nodes below number `end` that have been idle since then [s].
+  // Switch off the free nodes in [0, end) that have been idle since `idle_since` [s] or longer.
   void switch_off_free(i64 end, i64 idle_since) {
     for (i64 node = on_.next(0); node < end; node = on_.next(node + 1))
       if (node_at(node).since <= idle_since) switch_off(node);
   }
-  // [s] when the next free node has been idle for so long that it is switched off.
+  // [s] when the next free node reaches the idle timeout.
   i64 next_timeout() const {
     i64 first = forever;
     if (layout_->timeout >= forever || free_on == 0) return first;
@@ -135,8 +135,8 @@ class PoweredNodes : public LimitedState {
 
   // --- The nodes of a job -----------------------------------------------------------------------
 
-  // Choose free nodes for a job from number `lowest` on: the lowest that are on, and only if these
-  // are too few the lowest of the others as well. Return whether there are enough.
+  // Choose free nodes for a job, numbered from `lowest`: the lowest that are on, and, if these are
+  // too few, the lowest others as well. Return whether they suffice.
   bool pick(i64 j, i64 lowest, bool& all_on) {
     std::int32_t *const first = cell_of(j), *const end = first + width(j), *at = first;
     for (i64 node = on_.next(lowest); at < end && node < n_nodes(); node = on_.next(node + 1))
@@ -153,7 +153,7 @@ class PoweredNodes : public LimitedState {
     }
     return at == end;
   }
-  // The same in a row outside a block: the lowest that are on; if there are none, that are free.
+  // The same for consecutive nodes outside a block: the lowest row that is on, else that is free.
   bool pick_row(i64 j, i64 lowest, i64 block_from, i64 block_to, bool& all_on) {
     i64 begin = on_.row(lowest, width(j), block_from, block_to);
     all_on = begin >= 0;
@@ -162,12 +162,12 @@ class PoweredNodes : public LimitedState {
     for (i64 i = 0; i < width(j); ++i) cell_of(j)[i] = static_cast<std::int32_t>(begin + i);
     return true;
   }
-  // How many of the nodes of a job have a number below this one.
+  // How many of the nodes of a job have a number below `number`.
   i64 count_below(i64 j, i64 number) const {
     const auto own = cells(j);
     return std::lower_bound(own.begin(), own.end(), number) - own.begin();
   }
-  // [s] when all the nodes that were chosen for a job can be on.
+  // [s] when all the nodes chosen for a job can be on.
   i64 ready_time(i64 j) const {
     i64 ready = now;
     for (const i64 node : cells(j)) {
@@ -201,7 +201,7 @@ class PoweredNodes : public LimitedState {
       drawn += own.drawn_mw - width(j) * layout_->idle_mw;
     }
   }
-  // Jobs begin whose nodes are all on now.
+  // Jobs whose nodes are all on now begin.
   void begin_waiting() {
     if (next_ready > now) return;
     next_ready = forever;
@@ -218,7 +218,7 @@ class PoweredNodes : public LimitedState {
       waiting.pop_back();
     }
   }
-  // Free the nodes of a job that has run; they remain on record.
+  // Free the nodes of an ended job; its cells remain on record.
   void release(i64 j) {
     charged += width(j) * layout_->rest_mw - task(j).work_mw;
     drawn += width(j) * layout_->idle_mw - task(j).drawn_mw;
@@ -231,27 +231,27 @@ class PoweredNodes : public LimitedState {
     holders.erase(std::find(holders.begin(), holders.end(), j));
   }
 
-  // --- At a level -------------------------------------------------------------------------------
+  // --- By level ---------------------------------------------------------------------------------
 
   static constexpr i64 million = 1'000'000;
   i64 slowdown(i64 j, i64 level) const {  // [millionths]
     return layout_->slowdown[index(layout_->kind[j] * layout_->n_levels() + level)];
   }
-  // How long a job takes at a level, of its time at the highest, rounded up [s].
+  // The run time of a job at a level, from that at the highest level, rounded up [s].
   i64 slowed(i64 j, i64 level, i64 seconds) const {
     const i64 millionths = slowdown(j, level);
     // in two parts, so that no product overflows
     return seconds / million * millionths - floor_div(-(seconds % million) * millionths, million);
   }
-  // What it is charged while it runs [mW].
+  // Charged while it runs [mW].
   i64 work_mw(i64 j, i64 level) const {
     return std::max(width(j) * layout_->busy_mw[index(level)], measured_mw(j, level));
   }
-  // What it is charged while it waits for its nodes [mW].
+  // Charged while it waits for its nodes [mW].
   i64 wait_mw(i64 j, i64 level) const {
     return std::max(width(j) * layout_->rise_mw, work_mw(j, level));
   }
-  // What it draws while it runs [mW].
+  // True power while it runs [mW].
   i64 drawn_mw(i64 j, i64 level) const {
     const i64 measured = measured_mw(j, level);
     return measured >= 0 ? measured : width(j) * layout_->drawn_mw[index(level)];

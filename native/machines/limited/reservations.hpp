@@ -1,10 +1,8 @@
 // The head's reservation under limits: when it can start by predicted ends, and what it leaves.
-//
-// The shadow time is the earliest of now, predicted ends, ends of caps and budgets, and times at
-// which the meter of a budget is looked at, at which the head finds nodes and power. The plan takes
-// the machine to go on as it is: running jobs up to their predicted ends, and no starts. Under
-// caps, nodes that no cap has off are on; under budgets those that are off now stay off. All are
-// ready at once.
+// The shadow time is the first of these times at which the head finds nodes and power: now,
+// predicted ends, ends of caps and budgets, and readings of a budget's meter. The plan assumes that
+// running jobs last until their predicted ends, and that no job starts. Under caps, nodes that no
+// cap keeps off are on; under budgets, nodes that are off now stay off. All switch at once.
 #pragma once
 #include <utility>
 
@@ -17,15 +15,15 @@ class ReservingNodes : public StartingNodes {
  protected:
   using StartingNodes::StartingNodes;
 
-  // Find the shadow time of the head, and what it leaves of nodes, power and energy then. `strict`:
-  // whoever starts before it is over before then, and so it leaves nothing.
+  // Find the shadow time of the head, and the nodes, power and energy that it leaves then.
+  // `strict`: jobs started before the head must end earlier, so it leaves nothing.
   void plan_for(i64 head, const OrderedList& running, bool strict) {
     Plan p{now, 0, 0, count_off()};
     begin_plan(p, running);
     for (std::size_t i = 0;;) {
       if (n_nodes() - p.held >= width(head) && (p.level = planned_level(p, head)) >= 0) break;
       const i64 later = next_planned(i < leaving_.size() ? leaving_[i].first : forever, p.time);
-      if (later == forever) {  // the machine is empty, and still switches nodes: no job passes by
+      if (later == forever) {  // the machine is empty, but switches nodes: no job may backfill
         left_.shadow = now;
         return leave_nothing(strict);
       }
@@ -45,19 +43,19 @@ class ReservingNodes : public StartingNodes {
 
  private:
   struct Plan {
-    i64 time;   // [s] looked at
-    i64 total;  // [mW] charged for the jobs that run then
+    i64 time;   // [s] that is examined
+    i64 total;  // [mW] charged for the jobs that run at that time
     i64 held;   // their nodes
-    i64 off;    // free nodes that are off, or will be
+    i64 off;    // free nodes that are off, or are switching off
     i64 level = -1;  // of the head
   };
   struct Room {
     i64 spare;  // nodes that the head leaves, negative if it lacks some
-    i64 row;    // the first of its nodes, if they stand in a row
+    i64 row;    // the first of its nodes, if they are consecutive
   };
-  std::vector<std::pair<i64, i64>> leaving_;  // predicted ends [s], and whose they are
+  std::vector<std::pair<i64, i64>> leaving_;  // predicted ends [s] and their jobs
 
-  // Nobody starts who is not over by the shadow time or, where that is `strict`, before it.
+  // Only jobs that end by the shadow time, or if `strict` before it, may start.
   void leave_nothing(bool strict) {
     left_.over = left_.shadow - strict;
     left_.nodes = left_.mw = -1;
@@ -86,7 +84,7 @@ class ReservingNodes : public StartingNodes {
       for (Budget& b : budgets) plan_budget(b, e.job);
     });
   }
-  // Add a running job to what a cap will find.
+  // Add a running job to the plan of a cap.
   void plan_cap(Cap& cap, i64 j) const {
     if (!cap.known || cap.end <= now) return;
     const i64 inside = count_below(j, cap.off);
@@ -105,14 +103,14 @@ class ReservingNodes : public StartingNodes {
     b.plan_spent = b.spent;
     b.plan_mj = b.spent + b.base_mw * std::max(b.end - std::max(now, b.start), i64{0});
   }
-  // Add a running job to what a budget will find.
+  // Add a running job to the plan of a budget.
   void plan_budget(Budget& b, i64 j) const {
     const LimitedTask& own = task(j);
     const i64 more = own.work_mw - width(j) * b.rest_mw, begin = std::max(now, b.start);
     b.plan_mj += more * std::max(std::min(own.expected, b.end) - begin, i64{0});
     if (own.expected > b.start) b.plan_start_mw += more;
   }
-  // [s] the next time to be looked at; `leaves`: when the next job does.
+  // [s] the next time to examine; `leaves`: when the next job ends.
   i64 next_planned(i64 leaves, i64 time) const {
     i64 later = leaves;
     for (const Cap& cap : caps)
@@ -124,7 +122,7 @@ class ReservingNodes : public StartingNodes {
     }
     return later;
   }
-  // Count what is drawn from the time looked at to another.
+  // Count the energy from the examined time until another.
   void pass_over(const Plan& p, i64 later) {
     for (Budget& b : budgets) {
       const i64 seconds = std::min(later, b.end) - std::max(p.time, b.start);
@@ -138,7 +136,7 @@ class ReservingNodes : public StartingNodes {
     if (layout_->contiguous)
       for (const i64 node : cells(j)) later_.add(node);
   }
-  // The highest level at which the head can start at the time looked at, -1 if none.
+  // The highest level at which the head can start at the examined time, -1: none.
   i64 planned_level(Plan p, i64 head) const {
     for (p.level = ceiling; p.level >= lowest_level(); --p.level) {
       const i64 until = ends(p, head);
@@ -163,7 +161,7 @@ class ReservingNodes : public StartingNodes {
     const i64 row = later_.row(lowest, width(head), 0, 0);
     return row >= 0 ? Room{spare, row} : Room{-1, 0};
   }
-  // How much power the head leaves below all caps, negative if one is exceeded [mW].
+  // Power that the head leaves below all caps, negative if one is exceeded [mW].
   i64 spare_below_caps(const Plan& p, i64 head, i64 until) const {
     i64 spare = plenty;
     const i64 more = work_mw(head, p.level) - width(head) * layout_->rest_mw;
@@ -178,7 +176,7 @@ class ReservingNodes : public StartingNodes {
     }
     return spare;
   }
-  // Whether the budgets that the head runs into suffice for it.
+  // Whether budgets suffice for the head.
   bool plan_allows(const Plan& p, i64 head, i64 until) const {
     for (const Budget& b : budgets) {
       if (!b.binds || b.end <= p.time || b.start >= until) continue;
@@ -193,16 +191,16 @@ class ReservingNodes : public StartingNodes {
     }
     return true;
   }
-  // The power without the head, at the time looked at or when the budget begins [mW].
+  // Power without the head at the examined time, or at the start of the budget [mW].
   static i64 planned_mw(const Plan& p, const Budget& b) {
     return p.time < b.start ? b.plan_start_mw : b.base_mw + p.total - p.held * b.rest_mw;
   }
-  // By how much the head raises the power, on nodes that are on first [mW].
+  // Increase of power by the head, on nodes that are on first [mW].
   i64 planned_more(const Plan& p, const Budget& b, i64 head) const {
     const i64 on = std::min(width(head), n_nodes() - p.off - p.held);
     return work_mw(head, p.level) - on * b.rest_mw - (width(head) - on) * off_for(b);
   }
-  // What will have been saved, and not reserved for jobs that run then [mJ].
+  // Energy saved by then, minus that reserved for jobs that run then [mJ].
   i64 left_at(const Budget& b, i64 time) const {
     i64 left = b.mean_mw * (time - b.start) - b.plan_spent;
     for (const auto& [j, mw] : b.reserving)

@@ -1,8 +1,7 @@
 // Whether a job may start now under all limits, and at which level; and its start.
-//
-// A job starts at the highest level at which limits allow it (Glesser 2016, algorithm 3): at which
-// the charged power with it is within all caps in force, and the forecasts with it within all
-// announced caps that it may run into, by its requested time. Under budgets see `budgets_allow`.
+// A job starts at the highest level that limits allow (Glesser 2016, algorithm 3): the charged
+// power with it must be within all caps in force, and the forecasts with it within all announced
+// caps that it may run into by its requested time. For budgets see `budgets_allow`.
 #pragma once
 #include "caps.hpp"
 
@@ -12,32 +11,32 @@ class StartingNodes : public CappedNodes {
  protected:
   using CappedNodes::CappedNodes;
 
-  static constexpr i64 plenty = i64{1} << 61;  // [mW] more than there can be
+  static constexpr i64 plenty = i64{1} << 61;  // [mW] above any power
 
-  struct Tried {  // of the job that was tried last
+  struct Tried {  // of the job tested last
     bool backfills = false;  // it would start before the head, which has a reservation
     i64 level = -1;
-    i64 predicted = 0;      // [s] at the highest level, where it back-fills
+    i64 predicted = 0;      // [s] at the highest level, if it backfills
     i64 ready = 0;          // [s] when the last of its nodes is on
-    bool all_on = false;    // they all are
-    i64 picked_mw = 0;      // charged for its nodes as they are
-    i64 picked_off = 0;     // how many of them are off, or on the way there
+    bool all_on = false;    // whether all its nodes are on
+    i64 picked_mw = 0;      // charged for its nodes in their states
+    i64 picked_off = 0;     // how many of them are off or switching off
     i64 picked_dark = 0;    // how many of them are off
     i64 woken_mw = 0;       // of components that are switched on with them
   };
-  struct Left {  // by the head at the shadow time
+  struct Left {  // left by the head at the shadow time
     i64 shadow = -1;    // [s]
-    i64 over = -1;      // [s] who is over by then takes nothing of it
+    i64 over = -1;      // [s] jobs that end by then take nothing of it
     i64 nodes = 0;
     i64 mw = 0;         // below caps
     i64 limit_mw = 0;   // below the mean power of a budget
-    i64 node_mw = 0;    // charged there for a node that a job has left
-    i64 block_from = 0, block_to = 0;  // its nodes, if they stand in a row
+    i64 node_mw = 0;    // charged there for a node after its job
+    i64 block_from = 0, block_to = 0;  // the head's nodes, if consecutive
   };
   Tried tried_;
   Left left_;
 
-  // Find the highest level at which a job may start now, choose its nodes; return whether it may.
+  // Find the highest level at which a job may start now, and choose its nodes; return success.
   bool find_level(i64 j, bool backfills, i64 predicted) {
     tried_.backfills = backfills, tried_.predicted = predicted;
     for (tried_.level = ceiling; tried_.level >= lowest_level(); --tried_.level)
@@ -46,8 +45,8 @@ class StartingNodes : public CappedNodes {
   }
   bool may_start(i64 j) {
     const i64 requested = slowed(j, tried_.level, model_->jobs[j].requested);
-    // first as if all its nodes were on: others would only draw more, and be ready later, but for
-    // those that are just being switched on and count as more than idle
+    // first as if all its nodes were on: other nodes only draw more and are ready later, except
+    // nodes that are being switched on, which are charged more than idle ones
     tried_.ready = now;
     tried_.picked_mw = width(j) * layout_->rest_mw;
     tried_.picked_off = tried_.picked_dark = tried_.woken_mw = 0;
@@ -66,7 +65,7 @@ class StartingNodes : public CappedNodes {
     else if (sure) return true;
     return limits_allow(j, tried_.ready + requested);
   }
-  // Choose nodes for a job outside a block; return whether it can have enough of them.
+  // Choose nodes for a job outside a block; return whether they suffice.
   bool choose(i64 j, i64 requested, i64 block_from, i64 block_to) {
     for (i64 lowest = nodes_off(now, now + requested);;) {
       const bool found = layout_->contiguous
@@ -76,14 +75,14 @@ class StartingNodes : public CappedNodes {
       tried_.ready = now;
       if (tried_.all_on) return true;
       tried_.ready = ready_time(j);
-      // one that waits for its nodes ends later, and may run into another cap
+      // a job that waits for its nodes ends later, and may meet another cap
       const i64 again = nodes_off(now, tried_.ready + requested);
       if (again <= lowest) return true;
       lowest = again;
     }
   }
-  // Whether a job leaves the head its nodes and its power, at the shadow time. Whether it leaves it
-  // its row, if nodes stand in a row, is looked at where they are chosen.
+  // Whether a job leaves the head its nodes and its power at the shadow time. If nodes must be
+  // consecutive, the head's row is checked where nodes are chosen.
   bool leaves_room(i64 j) const {
     if (tried_.ready + slowed(j, tried_.level, tried_.predicted) <= left_.over) return true;
     if (width(j) > left_.nodes && !layout_->contiguous) return false;
@@ -91,11 +90,11 @@ class StartingNodes : public CappedNodes {
     if (work - width(j) * left_.node_mw > left_.limit_mw) return false;
     return work - width(j) * layout_->rest_mw <= left_.mw;
   }
-  // Whether all limits that a job may run into up to a time [s] allow it on the chosen nodes.
+  // Whether all limits up to a time [s] allow a job on the chosen nodes.
   bool limits_allow(i64 j, i64 until) const {
     return caps_allow(j, until) && budgets_allow(j, until);
   }
-  // No job may start now on more nodes, of so many that are free, by the limits in force.
+  // Upper bound of the nodes of a job that may start now under the limits in force.
   i64 widest(i64 most) const {
     const i64 each = layout_->busy_mw[index(lowest_level())] - layout_->rest_mw;
     if (free_rising > 0 || each <= 0) return most;
@@ -108,7 +107,7 @@ class StartingNodes : public CappedNodes {
           most = std::min(most, std::max(b.mean_mw - charged, i64{0}) / each);
     return most;
   }
-  // Reckon what is charged now for the nodes that were chosen, and wakes with them.
+  // Compute the present charge for the chosen nodes, and for components switched on with them.
   void weigh_picked(i64 j) {
     tried_.picked_mw = tried_.picked_off = tried_.picked_dark = tried_.woken_mw = 0;
     i64 other = -1;
@@ -123,9 +122,9 @@ class StartingNodes : public CappedNodes {
       other = node;
     }
   }
-  // By how much the charged power rises when a job starts on the chosen nodes [mW].
+  // Increase of the charged power when a job starts on the chosen nodes [mW].
   i64 more_now(i64 j) const { return mw_at(now, j) - tried_.picked_mw + tried_.woken_mw; }
-  // What a job that starts now on the chosen nodes is charged at a time [mW].
+  // Charge at a time for a job that starts now on the chosen nodes [mW].
   i64 mw_at(i64 time, i64 j) const {
     return tried_.ready > time ? wait_mw(j, tried_.level) : work_mw(j, tried_.level);
   }
@@ -142,9 +141,9 @@ class StartingNodes : public CappedNodes {
 
   // --- Budgets ----------------------------------------------------------------------------------
 
-  // Each must suffice for all that is then certain: what was drawn, what may still run by requested
-  // times, and the machine idle; also for nodes that a job which ends before has switched on, if
-  // others may run into the period. Beyond that see `head_allowed` and `backfill_allowed`.
+  // Each budget must suffice for all that is certain then: energy drawn, jobs until their requested
+  // ends, and the idle machine; also for nodes that a job which ends earlier has switched on, if
+  // others may run into the budget. For more see `head_allowed` and `backfill_allowed`.
   bool budgets_allow(i64 j, i64 until) const {
     for (const Budget& b : budgets) {
       const bool reaches = b.start < until;
@@ -164,11 +163,11 @@ class StartingNodes : public CappedNodes {
     }
     return true;
   }
-  // The charged power with a job on the chosen nodes, now or when a budget begins [mW].
+  // The charged power with a job on the chosen nodes, now or at the start of a budget [mW].
   i64 with_mw(const Budget& b, i64 j) const {
     if (b.start <= now) {
       i64 power = charged + more_now(j);
-      if (b.as_idle) {  // the nodes that stay off, and what stands above them
+      if (b.as_idle) {  // the nodes that stay off, and components above them
         power += (free_off - tried_.picked_dark) * (layout_->rest_mw - layout_->off_mw);
         power += saved_mw - tried_.woken_mw;
       }
@@ -178,9 +177,9 @@ class StartingNodes : public CappedNodes {
                      tried_.picked_off * off_for(b);
     return b.at_start_mw + mw_at(b.start, j) - rest + woken_for(b);
   }
-  // What a budget reckons for components that are switched on with chosen nodes [mW].
+  // Power that a budget charges for components switched on with the chosen nodes [mW].
   i64 woken_for(const Budget& b) const { return b.as_idle ? 0 : tried_.woken_mw; }
-  // What a job on the chosen nodes adds to what is charged in a budget's period [mJ].
+  // Increase of the charge of a budget by a job on the chosen nodes [mJ].
   i64 more_mj(const Budget& b, i64 j, i64 until) const {
     const i64 begin = std::max(now, b.start);
     const i64 ready = std::min(std::max(tried_.ready, begin), b.end);
@@ -194,7 +193,7 @@ class StartingNodes : public CappedNodes {
     for (const i64 node : cells(j)) more -= free_mj(b, begin, node);
     return more;
   }
-  // Whether enough has been saved for a job that takes the power above the mean.
+  // Whether enough energy has been saved for a job that raises the power above the mean.
   bool head_allowed(const Budget& b, i64 power, i64 until) const {
     if (layout_->use == BudgetUse::powercap || now < b.start) return false;
     return (power - b.mean_mw) * (std::min(until, b.end) - now) <= b.saved - b.reserved;
@@ -210,7 +209,7 @@ class StartingNodes : public CappedNodes {
 
   // --- The start --------------------------------------------------------------------------------
 
-  // Start a job at the level that was found, on the nodes that were chosen for it.
+  // Start a job at the level found, on the chosen nodes.
   void start(i64 j, i64 predicted, i64 run) {
     const i64 level = tried_.level;
     LimitedTask& own = task(j);
@@ -228,7 +227,7 @@ class StartingNodes : public CappedNodes {
     forecast(j, 1);
     weigh();
   }
-  // Take from what the head leaves at the shadow time, if a job runs on beyond it.
+  // Subtract a job that runs past the shadow time from what the head leaves.
   void take_from_head(i64 j) {
     const LimitedTask& own = task(j);
     if (own.ready + slowed(j, own.level, own.predicted) <= left_.over) return;
@@ -236,7 +235,7 @@ class StartingNodes : public CappedNodes {
     left_.mw -= own.work_mw - width(j) * layout_->rest_mw;
     left_.limit_mw -= own.work_mw - width(j) * left_.node_mw;
   }
-  // Reserve what a job takes above the mean power of a budget, and what it takes of the rest.
+  // Reserve the energy of a job above the mean power, and subtract what it takes of the rest.
   void settle_budgets(i64 j) {
     const i64 until = task(j).until;
     for (Budget& b : budgets) {

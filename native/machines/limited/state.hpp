@@ -1,9 +1,9 @@
 // The state of a machine under limits.
 //
-// Two powers are kept. The *true* one, `drawn`, is what nodes draw. The *charged* one, which is
-// never below it, is what limits look at: a node that is on and free may begin to switch off in the
-// next second, and counts as the larger of both powers; one whose job waits for other nodes counts
-// as being switched on or busy, whichever is more.
+// Two powers are kept. The *true* one, `drawn`, is what nodes draw. Limits apply to the *charged*
+// one, which is never below it: a free node that is on may start switching off in the next second,
+// and is charged the larger of both powers; a node whose job waits for other nodes is charged as
+// switching on or as busy, whichever is more.
 #pragma once
 #include <span>
 #include <vector>
@@ -15,25 +15,25 @@
 
 namespace hpc {
 
-// The first three are places in STATE_NAMES of hpcgym.schedule.runs.
+// The first three are indices into STATE_NAMES of hpcgym.schedule.runs.
 enum class NodeState : std::uint8_t { off, switching_off, switching_on, on };
 
 struct LimitedNode {
   NodeState state;
-  i64 since;  // [s] from when on it is in this state; of a free one that is on: idle
-  i64 until;  // [s] when switching is done
-  i64 job;    // that has the node, -1 if it is free
-  bool boots;  // it is to be switched on as soon as it is off
+  i64 since;  // [s] since when it is in this state; if free and on: idle
+  i64 until;  // [s] when switching is complete
+  i64 job;    // the job that has the node, -1: free
+  bool boots;  // it is switched on as soon as it is off
   i64 place;   // in `switching`
 };
 
-struct LimitedTask {  // what is known of a job from its start on
+struct LimitedTask {  // the data of a job from its start on
   i64 level;
   i64 passed;    // [s] the pass that gave it its nodes
   i64 ready;     // [s] its start
   i64 until;     // [s] the end of its requested time
   i64 end;       // [s] its true end
-  i64 expected;  // [s] its predicted end, as of the last plan
+  i64 expected;  // [s] its predicted end, by the last plan
   i64 work_mw, wait_mw;  // charged while it runs, and while it waits for its nodes
   i64 drawn_mw;          // true power while it runs
   i64 predicted;         // [s] at the highest level, before any correction
@@ -43,38 +43,38 @@ struct Cap : PowerCap {
   Cap() = default;
   explicit Cap(const PowerCap& told) : PowerCap(told) {}
   bool known = false;  // it has been announced
-  i64 idle_mw = 0;     // charged then without jobs
-  // forecast for its start, by requested ends; of jobs that run on then:
-  i64 floor_mw = 0;  // without them
+  i64 idle_mw = 0;     // charged during it without jobs
+  // forecast for its start, by requested ends:
+  i64 floor_mw = 0;  // without jobs
   i64 work_mw = 0;
-  i64 outside = 0, inside = 0;  // their nodes, and those of them that are to be off
-  // the same in the plan, by predicted ends: at its start, and at the time looked at
+  i64 outside = 0, inside = 0;  // nodes of jobs that run on: on other nodes, on nodes to be off
+  // the same in the plan, by predicted ends: at its start, and at the examined time
   i64 plan_work_mw = 0, plan_held = 0, plan_inside = 0, inside_now = 0;
 };
 
 struct Budget : EnergyBudget {
   Budget() = default;
   explicit Budget(const EnergyBudget& told) : EnergyBudget(told) {}
-  struct Excess {  // a job that runs above the mean power, and the power with it
+  struct Excess {  // a job above the mean power, and the power with it
     i64 job, mw;
   };
   i64 spent = 0;     // [mJ] true energy up to now
-  i64 saved = 0;     // [mJ] as of the last look
-  i64 looked = 0;    // [s] when that was
+  i64 saved = 0;     // [mJ] at the last reading
+  i64 looked = 0;    // [s] of the last reading
   i64 reserved = 0;  // [mJ] for jobs that run above the mean power
   std::vector<Excess> reserving;
   // at this pass
-  bool in_use = false;  // it has begun, or a job that has its nodes may run into its period
+  bool in_use = false;  // it has begun, or a job that has its nodes may run into it
   i64 ahead = 0;        // [mJ] charged up to its end if nothing else starts
   i64 at_start_mw = 0;  // charged at its start, if that is to come
   i64 head_mj = 0;      // reserved for the head
-  i64 left_mj = 0;      // that back-filled jobs may take
+  i64 left_mj = 0;      // available to backfilled jobs
   // in the plan
-  i64 rest_mw = 0;  // of a node that a job has left
+  i64 rest_mw = 0;  // of a node after its job
   i64 base_mw = 0;  // of the machine without jobs
   i64 plan_start_mw = 0;
-  i64 plan_mj = 0;     // spent at the end, without the head
-  i64 plan_spent = 0;  // at the time looked at
+  i64 plan_mj = 0;     // spent by its end, without the head
+  i64 plan_spent = 0;  // spent by the examined time
 
   void keep(Archive& a) {
     a(static_cast<EnergyBudget&>(*this), spent, saved, looked, reserved, reserving, in_use, ahead, at_start_mw, head_mj, left_mj,
@@ -82,7 +82,7 @@ struct Budget : EnergyBudget {
   }
 };
 
-struct NodeInterval {  // in which a node was off, or switched
+struct NodeInterval {  // in which a node was off or switching
   i64 node, state, begin, end;  // [s]
 };
 
@@ -91,22 +91,22 @@ class LimitedState : public AnyMachine {
   std::vector<LimitedNode> nodes;
   std::vector<LimitedTask> tasks;        // by job
   std::vector<i64> holders;       // jobs that have nodes
-  std::vector<i64> waiting;       // those of them that wait for their nodes
+  std::vector<i64> waiting;       // jobs that wait for their nodes to be on
   std::vector<i64> switching;     // nodes that are being switched
   std::vector<NodeInterval> log;
   std::vector<Cap> caps;
   std::vector<Budget> budgets;
-  i64 now;                        // [s] up to which everything has been counted
+  i64 now;                        // [s] up to which energy has been counted
   i64 charged, drawn;             // [mW]
-  i64 saved_mw = 0;               // by components that are off, with all that is below them
+  i64 saved_mw = 0;               // by components that are off, with all below them
   i64 free_on, free_off = 0, free_rising = 0;  // free nodes: on, off, being switched on
   i64 next_switched = forever;    // [s] when the first of `switching` is done
   i64 next_ready = forever;       // [s] when the first of `waiting` begins
   i64 used_mj = 0;                // true energy from the first submission on
-  i64 kills = 0;                  // jobs that were killed for a cap
-  i64 ceiling;                    // the highest level for the present, see controls.hpp
-  i64 was_off = 0;                // nodes that the control had off before it was set anew
-  bool to_wake = false;  // free nodes were to be switched on as soon as they are off, which is now
+  i64 kills = 0;                  // jobs killed for a cap
+  i64 ceiling;                    // the highest level allowed now, see controls.hpp
+  i64 was_off = 0;                // nodes kept off by the control before its last change
+  bool to_wake = false;  // free nodes that are off now are to be switched on
 
   LimitedState(const Model& model, const LimitedLayout& layout, i64 begin)
       : nodes(index(layout.n_nodes), {NodeState::on, begin, forever, -1, false, 0}),
@@ -145,24 +145,24 @@ class LimitedState : public AnyMachine {
       to_wake, awake_, cells_, free_, on_, later_);
   }
   i64 width(i64 j) const { return model_->jobs[j].processors; }
-  // The nodes that a job has, or has had; ascending.
+  // The nodes that a job has, or had, ascending.
   std::span<const std::int32_t> cells(i64 j) const {
     return {cells_.data() + first_[index(j)], index(width(j))};
   }
 
  protected:
-  static constexpr i64 before = -1;  // [s] all events: when caps that are always known are announced
+  static constexpr i64 before = -1;  // [s] before all events: announcement of permanent caps
 
   const Model* model_;
   const LimitedLayout* layout_;
-  i64 begin_;               // [s] from when on `used_mj` counts
+  i64 begin_;               // [s] since when `used_mj` counts
   i64 components_mw_ = 0;   // of all components above nodes
-  std::vector<std::vector<i64>> awake_;  // of each component how much just below is not off
-  std::vector<i64> first_;  // where the nodes of each job stand
+  std::vector<std::vector<i64>> awake_;  // by component: how many parts directly below are not off
+  std::vector<i64> first_;  // where the nodes of each job begin
   std::vector<std::int32_t> cells_;
   NodeSet free_;   // without a job
   NodeSet on_;     // and on
-  NodeSet later_;  // free at the time that a plan looks at
+  NodeSet later_;  // free at the time that a plan examines
 
   LimitedNode& node_at(i64 node) { return nodes[index(node)]; }
   const LimitedNode& node_at(i64 node) const { return nodes[index(node)]; }
@@ -170,9 +170,9 @@ class LimitedState : public AnyMachine {
   const LimitedTask& task(i64 j) const { return tasks[index(j)]; }
   std::int32_t* cell_of(i64 j) { return &cells_[index(first_[index(j)])]; }
   i64 n_nodes() const { return layout_->n_nodes; }
-  // The lowest level at which a job may start: where that is above the ceiling, this.
+  // The lowest level at which a job may start, at most the ceiling.
   i64 lowest_level() const { return std::min(layout_->lowest, ceiling); }
-  // The cap that is set from outside, which is there only where somebody may.
+  // The cap that an agent sets, if there is one.
   bool is_control(const Cap& cap) const { return layout_->controlled && &cap == &caps.back(); }
 };
 

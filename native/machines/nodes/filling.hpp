@@ -1,6 +1,6 @@
-// In which order nodes are filled: by number, by what is free or left free on them, or at random.
+// The order in which nodes are filled: by number, by free or remaining resources, or random.
 //
-// `room` (N, R) is what is free on each node.
+// `room` (N, R): free resources of each node.
 #pragma once
 #include <algorithm>
 #include <numeric>
@@ -14,19 +14,19 @@
 namespace hpc {
 
 class Filling {
-  // kinds of nodes: nothing scarce, no room for the job
+  // kinds of nodes: without scarce resources; without room for the job
   static constexpr i64 plain = -1, full = -2;
 
   const Layout* layout_;
-  std::vector<i64> order_;  // (N,) nodes as they are filled
-  std::vector<double> left_;  // (N,) what is free, as shares of all there is; or a place in a line
+  std::vector<i64> order_;  // (N,) nodes in filling order
+  std::vector<double> left_;  // (N,) free resources as shares of all; or a sort key
   std::vector<i64> kind_;   // (N,) the scarce resource of which a node has most
-  std::vector<i64> stale_;  // nodes that have changed since they were ordered
+  std::vector<i64> stale_;  // nodes changed since they were sorted
   std::vector<char> is_stale_;
-  std::vector<i64> merged_;  // the next order, while it is made
-  bool has_changed_ = true;    // any node has
-  std::vector<i64> asked_;     // (R,) what the jobs that wait ask for
-  std::vector<double> worth_;  // (R,) of a resource, to the job that is placed
+  std::vector<i64> merged_;  // buffer for the next order
+  bool has_changed_ = true;    // whether any node has changed
+  std::vector<i64> asked_;     // (R,) demand of the waiting jobs
+  std::vector<double> worth_;  // (R,) value of a resource for placing the job
   std::uint64_t random_;
 
   const i64* at(const std::vector<i64>& room, i64 node) const {
@@ -58,7 +58,7 @@ class Filling {
   void order_by_number() { std::iota(order_.begin(), order_.end(), i64{0}); }
   i64 size() const { return layout_->n_nodes; }
 
-  // Put the nodes that have changed back to where they belong among the others.
+  // Move the changed nodes to their places in the order.
   void merge_stale() {
     sort(stale_, static_cast<i64>(stale_.size()));
     merged_.clear();
@@ -73,12 +73,12 @@ class Filling {
     for (const i64 node : stale_) is_stale_[index(node)] = false;
     stale_.clear();
   }
-  // No scarce resource is used up before another. First come the nodes without any, by number.
-  // Each other node counts for the scarce resource of which it has most; of those resources the one
-  // with most nodes left gives the next node, and of its nodes the one that has least of it.
+  // `balanced`: no scarce resource is used up before another. Nodes without any come first, by
+  // number. Each other node counts for the scarce resource of which it has most; the resource with
+  // most nodes left gives the next node, and of its nodes the one that has least of it.
   void balance(const std::vector<i64>& room) {
     note_kinds(room);
-    // a part, so that of whole numbers that are equal, the kind decides
+    // a fraction, so that the kind breaks ties between integers
     const double part = 1.0 / static_cast<double>(layout_->n_resources + 1);
     order_by_number();
     for (std::size_t node = 0; node < order_.size(); ++node)
@@ -86,10 +86,10 @@ class Filling {
     sort(order_, size());
     take_turns(size());
   }
-  // By the value of what a job would leave free on them, the least first. A resource is worth the
-  // more, the more of it the others ask for that wait, and the more of all there is has been taken.
-  // `hybrid` goes by it among the nodes of one kind, which are as `balanced` has them; nodes
-  // without room for the job are of none.
+  // By the value of what a job would leave free on a node, least first. The value of a resource
+  // increases with the demand of the other waiting jobs, and with the share in use. `hybrid` uses
+  // it among the nodes of one kind, and takes kinds in turn as `balanced` does; nodes without room
+  // for the job have no kind.
   void order_by_value(const std::vector<i64>& room, i64 j) {
     const i64 resources = layout_->n_resources, *demand = layout_->demand(j);
     for (i64 r = 0; r < resources; ++r) {
@@ -120,7 +120,7 @@ class Filling {
     for (i64 i = n; i < size(); ++i) kind_[index(order_[index(i)])] = full;
     take_turns(n);
   }
-  // Of which scarce resource each node has most, and how much that is.
+  // The scarce resource of which each node has most, and its amount.
   void note_kinds(const std::vector<i64>& room) {
     std::fill(kind_.begin(), kind_.end(), plain);
     std::fill(left_.begin(), left_.end(), 0.0);
@@ -132,8 +132,8 @@ class Filling {
       }
     }
   }
-  // Let the kinds of the first `n` nodes take turns, each kind in the order that stands; plain
-  // nodes come first. A node's turn depends on how many of its kind are left then.
+  // Let the kinds of the first `n` nodes take turns, each kind in its present order; plain nodes
+  // come first. A node's turn depends on how many nodes of its kind are left.
   void take_turns(i64 n) {
     const double part = 1.0 / static_cast<double>(layout_->n_resources + 1);
     for (i64 i = 0; i < n; ++i)
@@ -165,7 +165,7 @@ class Filling {
     note_all_changed(layout.capacity);
   }
 
-  // Draw orders from a random state on, behind which the last one stands.
+  // Restore the random state and the last order drawn.
   void draw_on(const std::vector<i64>& drawn) {
     random_ = static_cast<std::uint64_t>(drawn[0]);
     order_.assign(drawn.begin() + 1, drawn.end());
@@ -173,19 +173,19 @@ class Filling {
   void keep(Archive& a) {
     a(order_, left_, kind_, stale_, is_stale_, has_changed_, asked_, random_);
   }
-  // Whether the order is another for each job, and changes with who else waits.
+  // Whether the order differs by job, and depends on the other waiting jobs.
   bool goes_by_demand() const { return layout_->allocation >= Allocation::weighted; }
   const std::vector<i64>& order() const { return order_; }  // the last one
   const std::vector<i64>& asked() const { return asked_; }
   void set_asked(std::span<const i64> asked) { asked_.assign(asked.begin(), asked.end()); }
   i64 random_state() const { return static_cast<i64>(random_); }
-  // A job waits now, or no longer where `sign` is -1.
+  // A job waits; a `sign` of -1: no longer.
   void note_waiting(i64 j, i64 sign) {
     if (!goes_by_demand()) return;
     for (i64 r = 0; r < layout_->n_resources; ++r)
       asked_[index(r)] += sign * layout_->asks[j * layout_->n_resources + r];
   }
-  // What is free on these nodes, of all `room`, has changed; or on any.
+  // Free resources `room` have changed on these nodes.
   template <class Cells>
   void note_changed(const i64* room, const Cells& cells) {
     has_changed_ = true;
@@ -197,7 +197,7 @@ class Filling {
     if (!goes_by_left()) return;
     for (i64 node = 0; node < size(); ++node) note_changed(room, node);
   }
-  // Bring the nodes into a random order (xorshift; Fisher and Yates).
+  // Shuffle the nodes (xorshift; Fisher and Yates).
   void shuffle() {
     for (std::size_t i = order_.size() - 1; i > 0; --i) {
       random_ ^= random_ << 13;
@@ -206,7 +206,7 @@ class Filling {
       std::swap(order_[i], order_[(random_ >> 11) % (i + 1)]);
     }
   }
-  // The nodes in the order in which a job is to fill them, where there is this room.
+  // The nodes in the order in which a job fills them, given the free resources `room`.
   const std::vector<i64>& arrange(const std::vector<i64>& room, i64 j) {
     if (layout_->allocation == Allocation::random) {
       shuffle();

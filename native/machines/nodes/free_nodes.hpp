@@ -1,4 +1,4 @@
-// What is free on nodes, and where a job goes that starts there.
+// Free resources of nodes, and the placement of a job that starts.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -19,7 +19,7 @@ class FreeNodes {
   const Layout& layout() const { return *layout_; }
   const std::vector<i64>& free() const { return free_; }  // (N, R)
   const Filling& filling() const { return filling_; }
-  // Whether all units of a job find room now.
+  // Whether all units of a job fit now.
   bool has_room(i64 j) {
     const i64 units = layout_->units(j), *demand = layout_->demand(j);
     Known& known = known_[index(layout_->kind[index(j)])];
@@ -38,8 +38,8 @@ class FreeNodes {
   Filling filling_;
   std::vector<i64> free_;
   i64 n_free_ = 0;            // cores
-  i64 version_ = 0;           // up whenever `free_` changes
-  std::vector<Cell> chosen_;  // the place of a job that may start
+  i64 version_ = 0;           // increases when `free_` changes
+  std::vector<Cell> chosen_;  // the placement of a job that may start
 
   explicit FreeNodes(const Layout& layout, std::span<const i64> free)
       : layout_(&layout),
@@ -65,7 +65,7 @@ class FreeNodes {
     std::uint64_t& word = open_[index(node >> 6)];
     word = *room(free_, node) > 0 ? word | bit : word & ~bit;
   }
-  // Give cells back to that room, or take them where `sign` is -1.
+  // Give the resources of cells back to `all`; a `sign` of -1 takes them.
   void change(std::vector<i64>& all, std::span<const Cell> cells, const i64* demand,
               i64 sign) const {
     const i64 resources = layout_->n_resources;
@@ -79,7 +79,7 @@ class FreeNodes {
       for (i64 r = 0; r < resources; ++r)
         first[c.node * resources + r] += sign * c.units * demand[r];
   }
-  // The same of what is free.
+  // The same for `free_`.
   void move(std::span<const Cell> cells, const i64* demand, i64 sign) {
     ++version_;
     for (const Cell& c : cells) n_free_ += sign * c.units * demand[0];
@@ -87,15 +87,15 @@ class FreeNodes {
     for (const Cell& c : cells) note_open(c.node);
     filling_.note_changed(free_.data(), cells);
   }
-  // Choose nodes with that room for a job; return whether all its units have one. `spared` says how
-  // many of the units for which there is room on a node it may take.
+  // Choose nodes for a job by the free resources `all`; return whether all its units fit.
+  // `spared(node, units)`: how many of the units that fit on a node it may take.
   template <class F>
   bool place(const std::vector<i64>& all, i64 j, F spared) {
     const i64* demand = layout_->demand(j);
     const bool single = layout_->is_single(j);
     i64 missing = layout_->units(j);
     chosen_.clear();
-    const auto fill = [&](i64 node) {  // return whether that was the last
+    const auto fill = [&](i64 node) {  // return whether all units are placed
       const i64* there = room(all, node);
       i64 units = single ? std::min(there[0], missing) : layout_->held(there, demand, missing);
       if (units > 0) units = spared(node, units);
@@ -122,15 +122,15 @@ class FreeNodes {
   }
 
  private:
-  struct Known {  // how many units of a kind fitted when: these or more, or all
+  struct Known {  // how many units of a kind fitted at a version: at least these, or exactly
     i64 version = -1, units = 0;
     bool is_all = false;
   };
 
-  std::vector<std::uint64_t> open_;  // a bit for each node: 1 where a core is free
+  std::vector<std::uint64_t> open_;  // one bit for each node: 1 if a core is free
   std::vector<Known> known_;         // by kind
 
-  // The first node from this one on with a free core, or one that there is not.
+  // The first node from `node` on with a free core, or a number that no node has.
   i64 next_open(i64 node) const {
     std::size_t place = index(node >> 6);
     std::uint64_t word = open_[place] >> (node & 63);

@@ -1,8 +1,7 @@
-// The plan of a machine of nodes that is made anew at each pass: of nodes by name.
-//
-// As the plan that keeps reservations, it is a list of times at which jobs will take their nodes
-// and give them back; those who hold nodes in windows are among these jobs. Where passes are looks,
-// as Slurm's, reservations are in a table in its place.
+// The plan of a machine of nodes that each pass makes anew, with individual nodes.
+// Like the plan that keeps reservations, it is a list of times at which jobs take nodes and give
+// them back; the pseudo-jobs of windows are among these jobs. With looks, as in Slurm, reservations
+// are in a table instead.
 #pragma once
 #include <optional>
 
@@ -23,7 +22,7 @@ class FreshNodePlan : private NodePlan {
     a(table_);
   }
 
-  // Slurm's; there is none where each pass plans.
+  // Slurm's table; none if each event has a pass that plans.
   const std::optional<NodeTable>& table() const { return table_; }
 
   void begin(const Nodes& m, i64 now, i64 free, const OrderedList& running) {
@@ -35,12 +34,12 @@ class FreshNodePlan : private NodePlan {
     if (table_) return table_->close(window, cells_[index(close_for(m, window))]);
     NodePlan::close(m, window);
   }
-  // From now on no job may have a node of a partition, while jobs start in order, as Slurm starts
-  // them; return whether any node is left open.
+  // Close the nodes of a partition to jobs from now on, while jobs start in order as in Slurm;
+  // return whether any node is left open.
   bool shut_partition(const Nodes& m, i64 partition) {
     return table_->shut_partition(m, partition);
   }
-  // Give back all that a suspended job has, at its expected end.
+  // Give back all resources of a suspended job at its expected end.
   void gives_back(const Nodes& m, i64 j, i64, i64 end) {
     if (table_) return table_->note(end, j);
     const auto has = m.cells(j);
@@ -48,8 +47,8 @@ class FreshNodePlan : private NodePlan {
     may_be_overdrawn_ = true;
     foresee(end, j, 1);
   }
-  // Give a job a place at the earliest time, and keep so many cores of any nodes free `beside` it;
-  // return that. None if it is later than `last`; beyond `latest` any later time will do.
+  // Reserve the earliest time for a job, with `beside` more cores free on any nodes; return it.
+  // Nothing is reserved if it is later than `last`; beyond `latest` any later time is valid.
   i64 reserve(Nodes& m, i64 j, i64 length, i64 last, i64 latest, i64 beside) {
     if (table_) return table_->reserve(m, j, length, last, latest);
     beside_[index(j)] = beside;
@@ -57,8 +56,8 @@ class FreshNodePlan : private NodePlan {
     if (time <= last) commit(m, j, length, time);
     return time;
   }
-  // Give it one that begins now, if there is one; return whether there is. `others`: allocations
-  // see what is free on nodes that are not for it, too.
+  // Plan a job from now on, if it fits now; return whether it does. `others`: allocations also see
+  // what is free on nodes that the job cannot use.
   bool place_now(Nodes& m, i64 j, i64 length, i64 free, bool others) {
     if (m.width(j) > free) return false;
     if (table_) return table_->starts_now(m, j, length, others);
@@ -67,7 +66,7 @@ class FreshNodePlan : private NodePlan {
     commit(m, j, length, now_);
     return true;
   }
-  // A job begins at the place that it has now.
+  // A job starts, as planned.
   void begun(Nodes& m, i64 j, i64 length) {
     if (!table_) return NodePlan::begun(m, j, length);
     const auto chosen = m.chosen();
@@ -75,7 +74,7 @@ class FreshNodePlan : private NodePlan {
     table_->begun(j, length, cells_[index(j)]);
     m.choose(j, cells_[index(j)]);
   }
-  // Up to when so many units are free [s]: which nodes have them is looked up for each job.
+  // Until when so many units are free [s]: unknown here, as nodes are checked for each job.
   i64 free_until(i64) const { return forever; }
 
  private:

@@ -1,9 +1,8 @@
-// What a machine of nodes has, and what jobs ask of it. It never changes, and many share it.
-//
-// A job asks for units, each of the same demand; a unit lies on one node, and a node holds as many
-// units as its scarcest resource allows, and at most so many of one job as that lets lie together.
-// Resource 0 is cores: each unit needs one, and the simulator counts them as units that are free,
-// wherever they are.
+// The resources of a machine of nodes, and the demands of jobs. It never changes, and many
+// simulations share it.
+// A job requests units, each with the same demand; a unit lies on one node. A node holds as many
+// units as its scarcest resource allows, and at most the job's limit of units on one node. Resource
+// 0 is cores: each unit needs one, and the simulator counts free cores as units.
 #pragma once
 #include <algorithm>
 #include <span>
@@ -13,7 +12,7 @@
 
 namespace hpc {
 
-// In which order nodes are filled; the values are those of hpcgym.scheduler.allocations.
+// The order in which nodes are filled; the values are those of hpcgym.scheduler.allocations.
 enum class Allocation : std::uint8_t {
   first_fit,
   best_fit,
@@ -24,32 +23,32 @@ enum class Allocation : std::uint8_t {
   hybrid
 };
 
-// Resources of which nodes have so much, or more, are not used up: partitions are such. Jobs of which
-// so many units may lie together may have any number on a node.
+// A resource of at least this amount never runs out, as partitions; a job with at least this limit
+// may have any number of units on a node.
 inline constexpr i64 any_number = i64{1} << 40;
 
-// N nodes, R resources. The memory is somebody else's, and lives as long as the layout.
+// N nodes, R resources. The memory belongs to the caller, and must outlive the layout.
 struct Layout {
   i64 n_nodes = 0, n_resources = 0;
-  i64 n_partitions = 0;           // so many of the resources, the last ones
-  i64 n_rows = 0;                 // jobs, and behind them who else holds nodes
-  // (n_rows, 2 + R) units, what each of them takes, and how many may lie on one node
+  i64 n_partitions = 0;           // the last of the resources
+  i64 n_rows = 0;                 // jobs, then pseudo-jobs that hold nodes
+  // (n_rows, 2 + R) units, demand of each, and limit of units on one node
   const i64* needs = nullptr;
   const i64* capacity = nullptr;  // (N, R)
-  // (n_rows, R) what all units ask for times the requested time and a second; only where the
-  // allocation goes by that
+  // (n_rows, R) demand of all units times the requested time plus a second; only for allocations
+  // that use it
   const i64* asks = nullptr;
   Allocation allocation = Allocation::first_fit;
   i64 random_state = 1;        // at the beginning
-  const i64* order = nullptr;  // (N,) nodes as they are filled then; nullptr: by number
+  const i64* order = nullptr;  // (N,) initial filling order; nullptr: by number
 
-  std::vector<double> total;       // (R,) of the machine; 0 of what nodes have any number of
-  std::vector<bool> scarce;        // (R,) some nodes have none of it at all
-  std::vector<std::int32_t> kind;  // (n_rows,) those of one kind have units of the same demand
+  std::vector<double> total;       // (R,) of the machine; 0 for resources that never run out
+  std::vector<bool> scarce;        // (R,) some nodes have none of it
+  std::vector<std::int32_t> kind;  // (n_rows,) jobs of one kind have units of the same demand
   i64 n_kinds = 0;
-  std::vector<bool> single;        // (n_kinds,) a unit is a core, and asks for nothing else
+  std::vector<bool> single;        // (n_kinds,) a unit is one core, and nothing else
 
-  // What follows from the others.
+  // Compute the members that follow from the others.
   void complete() {
     const std::size_t resources = index(n_resources);
     total.assign(resources, 0), scarce.assign(resources, false);
@@ -68,7 +67,7 @@ struct Layout {
     number_kinds();
   }
 
-  // The same for some rows alone.
+  // The same for some rows only.
   Layout part(i64 first, i64 n) const {
     Layout some = *this;
     some.n_rows = n;
@@ -81,27 +80,27 @@ struct Layout {
   std::span<const i64> all() const { return {capacity, index(n_nodes * n_resources)}; }
   i64 units(i64 j) const { return needs[j * (2 + n_resources)]; }
   bool is_single(i64 j) const { return single[index(kind[index(j)])]; }
-  // (R + 1,) of a unit; behind it, how many may lie on one node.
+  // (R + 1,) of a unit; then the limit of units on one node.
   const i64* demand(i64 j) const { return needs + j * (2 + n_resources) + 1; }
 
-  // The resource that the partition of a job is, or -1 of one that may have any node.
+  // The resource that stands for the partition of a job, -1 if it may use any node.
   i64 partition(i64 j) const {
     for (i64 r = n_resources - n_partitions; r < n_resources; ++r)
       if (demand(j)[r] > 0) return r;
     return -1;
   }
 
-  // How many units of that demand there is `room` for on a node, at most `most`.
+  // How many units of a demand fit into `room` of a node, at most `most`.
   i64 held(const i64* room, const i64* demand, i64 most) const {
     most = std::min(most, demand[n_resources]);
     for (i64 r = 0; r < n_resources; ++r) {
       const i64 need = demand[r], there = room[r];
-      // divisions take long, and are seldom needed
+      // divisions are slow, and seldom needed
       if (there < need * most) most = there < need ? 0 : need == 1 ? there : there / need;
     }
     return most;
   }
-  // The same, however many they are.
+  // The same without a maximum.
   i64 held(const i64* room, const i64* demand) const {
     if (room[0] <= 0) return 0;
     i64 most = std::min(demand[n_resources], demand[0] == 1 ? room[0] : room[0] / demand[0]);

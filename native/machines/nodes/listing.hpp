@@ -1,7 +1,6 @@
-// Nodes as a dispatcher sees them at a pass: what starts if jobs are taken in a given order.
-//
-// Algorithm 1 of Remediani 2017: at each time all jobs that fit start, in that order; those that
-// do not are passed over.
+// Nodes as a dispatcher sees them at a pass: which jobs start if taken in a given order.
+// Algorithm 1 of Remediani 2017: at each time all jobs that fit start, in that order; the others
+// are passed over.
 #pragma once
 #include <span>
 #include <vector>
@@ -11,10 +10,10 @@
 namespace hpc {
 
 class Listing : public FreeNodes {
-  std::vector<std::vector<Cell>> cells_;  // by row of the layout; once it has ended, too
+  std::vector<std::vector<Cell>> cells_;  // by row of the layout; kept after the end
 
  public:
-  // `asked`: what the jobs that wait ask for. Orders that have been drawn are drawn again.
+  // `asked`: demand of the waiting jobs. `drawn`: how many random orders to draw first.
   Listing(const Layout& layout, std::span<const i64> free, std::span<const i64> asked, i64 drawn)
       : FreeNodes(layout, free), cells_(index(layout.n_rows)) {
     filling_.set_asked(asked);
@@ -29,12 +28,12 @@ class Listing : public FreeNodes {
     filling_.note_waiting(j, -1);
     return true;
   }
-  // A job has units there, which are taken already.
+  // A job has units there, already subtracted from what is free.
   void hold(i64 j, Cell cell) { cells_[index(j)].push_back(cell); }
   const std::vector<Cell>& cells(i64 j) const { return cells_[index(j)]; }
 
-  // The starts of jobs from `time` [s] on, -1 of those that never fit. They are the first rows, in
-  // that order; `until` [s] is when each row gives its nodes back that runs.
+  // The starts of jobs from `time` [s] on, -1 if a job never fits. They are the first rows, taken
+  // in that order; `until` [s]: when each running row gives its nodes back.
   std::vector<i64> plan(std::span<const i64> order, std::span<const i64> duration,
                         std::vector<i64> until, i64 time) {
     std::vector<i64> start(order.size(), -1);

@@ -1,10 +1,9 @@
-// The plan of a machine of nodes where each job that waits has a reservation, and keeps it: times
-// at which jobs will take their nodes and give them back. A reservation begins at the first of
-// these times, or now, from which nodes are free throughout the job's predicted run time.
-//
-// A reservation that could not be earlier when it was last tried can be so only by room that the
-// plan has gained since: what a job that ended early was to keep, and what reservations that moved
-// have left. It then begins before the end of such room: no later time is tried.
+// The plan of a machine of nodes in which each waiting job has a reservation, and keeps it: times
+// at which jobs take nodes and give them back. A reservation begins at the first of these times, or
+// now, from which its nodes are free throughout the predicted run time of the job.
+// A reservation that was at its earliest time when last tested can become earlier only by room
+// gained since: the rest of a job that ended early, and what moved reservations have left. It then
+// begins before the end of such room: no later time is tested.
 #pragma once
 #include <span>
 #include <vector>
@@ -27,7 +26,7 @@ class NodePlan {
   bool may_be_earlier(i64) const { return true; }
   void list(i64, i64) {}
   void forget_past(i64 now) { now_ = now; }
-  // Begin with the predicted ends of the running jobs alone.
+  // Begin with the predicted ends of the running jobs only.
   void begin(const Nodes& m, i64 now, i64, const OrderedList& running) {
     now_ = now;
     events_.clear();
@@ -45,7 +44,7 @@ class NodePlan {
     foresee(std::max(window.begin, now_), holder, -1);
     foresee(window.end, holder, 1);
   }
-  // A job that waits has a reservation, which it has had before, on such nodes.
+  // Restore the nodes of a waiting job's reservation.
   void place(i64 j, std::span<const i64> node, std::span<const i64> units) {
     for (std::size_t c = 0; c < node.size(); ++c)
       cells_[index(j)].push_back({static_cast<std::int32_t>(node[c]), static_cast<std::int32_t>(units[c])});
@@ -63,7 +62,7 @@ class NodePlan {
     commit(m, j, length, earliest(m, j, length, forever));
     return reserved(j);
   }
-  // Make the reservation of a job anew if it can be earlier; return whether it is.
+  // Renew the reservation of a job if it can be earlier; return whether it is.
   bool advance(Nodes& m, i64 j, i64 length) {
     const i64 before = reserved(j), latest = std::min(before, gained_until_);
     if (now_ < before && latest <= now_) return false;
@@ -74,7 +73,7 @@ class NodePlan {
     commit(m, j, length, time);
     return time < before;
   }
-  // All that wait have been tried with what there was at the beginning of a pass.
+  // All waiting jobs have been tested with the room gained before this pass.
   void all_tried() { gained_until_ = std::exchange(left_until_, 0); }
   // A job takes its nodes now, and gives them back at its predicted end.
   void begun(Nodes& m, i64 j, i64 length) {
@@ -84,28 +83,28 @@ class NodePlan {
   }
 
  protected:
-  struct Event {  // of one time, what is given back comes first
+  struct Event {  // at equal times, releases come first
     i64 time, job, sign;
   };
   using Room = std::vector<i64>;
 
-  bool strict_;  // jobs end before others begin, not in that very second
+  bool strict_;  // jobs end before others begin, not in the same second
   i64 now_ = 0;
   std::vector<i64> reserved_;             // [s] by job
-  std::vector<std::vector<Cell>> cells_;  // by job, of those that wait or run
-  std::vector<i64> beside_;               // cores that its reservation keeps free, of any nodes
+  std::vector<std::vector<Cell>> cells_;  // by job, waiting or running
+  std::vector<i64> beside_;               // cores on any nodes that its reservation keeps free
   std::vector<Event> events_;             // by time
-  // Jobs may run where they should have ended: a node may have less than nothing free then.
+  // Jobs may run past their ends in the plan: free resources of a node may be negative then.
   bool may_be_overdrawn_ = false;
-  // [s] until when room has been gained; of that, what reservations have left in this pass: those
-  // of jobs before them in order have not been tried with it
+  // [s] until when room has been gained; the part left by reservations in this pass, with which
+  // earlier jobs in the order have not been tested
   i64 gained_until_ = forever, left_until_ = 0;
-  // What is free when a job would start; where the plan has been looked at last; at a time while it
-  // runs; throughout its run.
+  // Free resources: when a job would start; where the plan was examined last; at a time during its
+  // run; throughout its run.
   Room now_free_, at_one_time_, within_, throughout_;
-  std::vector<i64> spare_;  // of each resource, what all nodes have beyond what the job needs
+  std::vector<i64> spare_;  // by resource: total free beyond what the job needs
 
-  // Who holds the nodes of a window: it has them.
+  // Give the nodes of a window to the pseudo-job that holds them.
   i64 close_for(const Nodes& m, const Window& window) {
     const i64 holder = m.layout().n_rows + window.taken;
     std::vector<Cell>& held = cells_[index(holder)];
@@ -120,7 +119,7 @@ class NodePlan {
       --at;
     events_.insert(at, {time, j, sign});
   }
-  // What a job has in the plan will be free; return until when it had it [s].
+  // The planned resources of a job become free; return until when it had them [s].
   i64 note_gain(i64 j) {
     i64 until = 0;
     for (const Event& e : events_)
@@ -138,8 +137,8 @@ class NodePlan {
   }
   std::span<const Cell> cells(const Event& e) const { return cells_[index(e.job)]; }
 
-  // The first time before `latest` at which a job could start, whose nodes are chosen then; else
-  // that. What the job itself has in the plan does not count.
+  // The first time before `latest` at which a job could start, with its nodes chosen; else
+  // `latest`. The job's own reservation does not count.
   i64 earliest(Nodes& m, i64 j, i64 predicted, i64 latest) {
     const i64 length = predicted + strict_;
     note_spare(m, j);
@@ -148,8 +147,8 @@ class NodePlan {
     std::size_t i = 0, summed = 0, counted = 0, happened = 0;
     while (true) {
       while (i < events_.size() && events_[i].time <= time) ++i;
-      // Most places fail by what the whole machine has, which is quickly added up, or by what the
-      // nodes have at one time. What has been looked at for one start holds for later ones.
+      // Most times fail by the totals of the machine, which are quickly added up, or by the nodes
+      // at one time. The sums made for one start are reused for later ones.
       i64 short_at = runs_short(m, j, summed, i, time, time + length);
       if (short_at == forever) short_at = has_no_room(m, j, counted, found, i, time, time + length);
       if (short_at == forever) {
@@ -161,7 +160,7 @@ class NodePlan {
         }
         short_at = time;
       }
-      // once all that is planned is over, the machine is empty, and any job fits
+      // after all planned events the machine is empty, and any job fits
       while (i < events_.size() && events_[i].time <= short_at) ++i;
       time = i < events_.size() ? events_[i].time : latest;
       if (time >= latest) return latest;
@@ -170,11 +169,11 @@ class NodePlan {
   void change(const Nodes& m, Room& room, const Event& e) const {
     m.change(room, cells(e), m.layout().demand(e.job), e.sign);
   }
-  // What the job does not need never runs short.
+  // Resources that the job does not need never run short.
   void note_spare(const Nodes& m, i64 j) {
     const Layout& l = m.layout();
     spare_.assign(index(l.n_resources), forever);
-    if (may_be_overdrawn_) return;  // sums say nothing
+    if (may_be_overdrawn_) return;  // totals are not valid
     for (i64 r = 0; r < l.n_resources; ++r) {
       if (l.demand(j)[r] == 0) continue;
       i64& spare = spare_[index(r)];
@@ -191,12 +190,12 @@ class NodePlan {
     spare_[0] += e.sign * beside_[index(e.job)];
   }
   bool lacks() const { return *std::min_element(spare_.begin(), spare_.end()) < 0; }
-  // Whether all that happens at one time is before event `i`.
+  // Whether event `i` begins another time than the event before.
   bool is_whole(std::size_t i) const {
     return i == events_.size() || events_[i].time > events_[i - 1].time;
   }
-  // When there is first too little for a job, from the time at which `i` events have happened to
-  // `end`; `forever` if there is enough. So many as `summed` have been added up before.
+  // When there is first too little for a job, from the time after `i` events to `end`; forever if
+  // there is enough. `summed`: how many events have been added up.
   i64 runs_short(const Nodes& m, i64 j, std::size_t& summed, std::size_t i, i64 begin, i64 end) {
     while (summed < i) spend(m, j, events_[summed++]);
     if (lacks()) return begin;
@@ -206,7 +205,7 @@ class NodePlan {
     }
     return forever;
   }
-  // The same, looking at each node; `found`: the units that fit once `counted` have happened.
+  // The same, node by node; `found`: the units that fit after `counted` events.
   i64 has_no_room(const Nodes& m, i64 j, std::size_t& counted, i64& found, std::size_t i, i64 begin,
                   i64 end) {
     const i64 units = m.layout().units(j);
@@ -218,7 +217,7 @@ class NodePlan {
     }
     return forever;
   }
-  // Let an event happen; return how many units more of a job fit.
+  // Apply an event; return how many more units of a job fit.
   i64 shift(const Nodes& m, i64 j, const Event& e) {
     if (e.job == j) return 0;
     i64 more = 0;
@@ -229,7 +228,7 @@ class NodePlan {
     }
     return more;
   }
-  // Whether a job fits what is free throughout up to `end`; event `i` comes next.
+  // Whether a job fits into what is free throughout until `end`; event `i` is next.
   bool lasts(const Nodes& m, i64 j, std::size_t i, i64 end) {
     const Layout& l = m.layout();
     within_ = throughout_ = now_free_;

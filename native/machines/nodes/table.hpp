@@ -1,13 +1,11 @@
-// Places for jobs as Slurm finds them: on nodes that no reservation before them takes.
-//
-// The plan has the predicted ends of the running jobs. Reservations and windows take whole nodes,
-// for a time: these are in a table. A job is tried on the nodes that are open in the table while it
-// would run, if it started now: beside the running jobs, and then with these gone one after the
-// other, several at once where they end together. Where that gives no place, or one after other
-// nodes have become open, it is tried from then on; see docs/slurm.md.
-//
-// The table has periods, one behind the other, and for each the sets of the nodes that reservations
-// leave open, and that windows do.
+// Placement of jobs as in Slurm: on nodes that no earlier reservation takes.
+// The plan has the predicted ends of the running jobs. Reservations and windows take whole nodes
+// for a time: these are in a table. A job is tested on the nodes that are open in the table during
+// its run, if it started now: first beside the running jobs, then with these removed one by one, or
+// together if they end together. If that gives no place, or one after other nodes have opened, it
+// is tested from that time on; see docs/slurm.md.
+// The table has consecutive periods, and for each the sets of nodes that reservations, and that
+// windows leave open.
 #pragma once
 #include <vector>
 
@@ -19,8 +17,8 @@ namespace hpc {
 
 class NodeTable {
  public:
-  // Whether a job would fit before the time that it was tried from, and nodes that reservations
-  // take without a job on them: whether looks go on depends on these.
+  // Whether a job would fit before the time from which it was tested, and the number of reserved
+  // nodes without a job: these decide whether looks continue.
   bool put_off = false;
   i64 idle_planned = 0;
 
@@ -34,7 +32,7 @@ class NodeTable {
     a(put_off, idle_planned, now_, plan_, leaving_, lists_leaving_, periods_, open_, seen_,
       for_job_, written_, idle_, chosen_, later_);
   }
-  // The plan is what the running jobs give back at their predicted ends; all is open.
+  // The plan starts with the releases of the running jobs; all nodes are open.
   void begin(const Nodes& m, i64 now, const OrderedList& running) {
     now_ = now;
     plan_.clear();
@@ -45,7 +43,7 @@ class NodeTable {
     periods_.assign(1, {-forever, all, all});
     running.each([&](const Entry& e) { note(e.key, e.job); });
   }
-  // A job gives back then what it has.
+  // A job gives back its resources at a time.
   void note(i64 time, i64 j) {
     auto at = plan_.end();
     while (at != plan_.begin() &&
@@ -57,7 +55,7 @@ class NodeTable {
   void close(const Window& window, std::span<const Cell> cells) {
     shut(&Period::by_windows, std::max(window.begin, now_), window.end, cells);
   }
-  // From now on no job may have a node of a partition; return whether any node is left open.
+  // Close the nodes of a partition from now on; return whether any node is left open.
   bool shut_partition(const Nodes& m, i64 partition) {
     const Layout& l = m.layout();
     const std::size_t first = split(now_);
@@ -70,8 +68,8 @@ class NodeTable {
     }
     return is_open;
   }
-  // When a job can start; its place is chosen unless that is later than `last`. Where it is later
-  // than `latest`, any later time will do.
+  // When a job can start; its place is chosen unless that is later than `last`. Beyond `latest`,
+  // any later time is valid.
   i64 reserve(Nodes& m, i64 j, i64 length, i64 last, i64 latest) {
     i64 after = now_;
     while (after <= latest) {
@@ -95,15 +93,15 @@ class NodeTable {
     }
     return after;
   }
-  // Whether it can start now; its place is chosen. `others`: nodes that hold nothing of it when
-  // empty keep what they have, for allocations look at the room of the whole machine.
+  // Whether a job can start now; its place is chosen. `others`: nodes that can never hold a unit of
+  // it keep their free resources, as allocations use those of the whole machine.
   bool starts_now(Nodes& m, i64 j, i64 length, bool others) {
     look_ahead(m, j, now_, now_ + length);
     if (open_units(m, j) < m.layout().units(j)) return false;
     choose(m, j, others);
     return true;
   }
-  // A job begins on the nodes of its cells, which are idle no longer.
+  // A job starts on these cells, whose nodes are no longer idle.
   void begun(i64 j, i64 length, std::span<const Cell> cells) {
     note(now_ + length, j);
     for (const Cell& c : cells) {
@@ -130,16 +128,16 @@ class NodeTable {
 
   const Rules* rules_;
   i64 now_ = 0;
-  std::vector<End> plan_;  // by time; of one time, by number
-  std::vector<NodeSet> leaving_;  // the nodes of each of these, once they are listed
+  std::vector<End> plan_;  // by time, then by number
+  std::vector<NodeSet> leaving_;  // the nodes of each of these jobs, once listed
   bool lists_leaving_ = false;
   std::vector<Period> periods_;
-  // Sets of nodes: none; open while a job would run; open in the period behind that, too; those of
-  // the open ones that hold a unit of the job when empty; where `later_` is written; reserved, and
-  // no job is there; of the job that has been tried.
+  // Sets of nodes: empty; open during the run of a job; also open in the period after that; open
+  // and able to hold a unit of the job; written in `later_`; reserved without a job on them; of the
+  // job tested.
   NodeSet none_, open_, seen_, for_job_, written_, idle_, chosen_;
-  std::vector<std::optional<NodeSet>> usable_;  // by kind: that hold a unit when they are empty
-  std::vector<i64> later_;  // (N, R) what is free once some have ended
+  std::vector<std::optional<NodeSet>> usable_;  // by kind: nodes that hold a unit when empty
+  std::vector<i64> later_;  // (N, R) free resources once some jobs have ended
 
   void list_leaving(const Nodes& m) {
     if (std::exchange(lists_leaving_, true)) return;
@@ -147,7 +145,7 @@ class NodeTable {
     for (std::size_t i = 0; i < plan_.size(); ++i) leaving_[i].list(m.cells(plan_[i].job));
   }
 
-  // In which period a time lies.
+  // The period that contains a time.
   std::size_t period_at(i64 time) const {
     std::size_t low = 0, high = periods_.size();
     while (high - low > 1) {
@@ -156,7 +154,7 @@ class NodeTable {
     }
     return low;
   }
-  // The period that begins at that time, made if there is none.
+  // The period that begins at a time, added if there is none.
   std::size_t split(i64 time) {
     const std::size_t before = period_at(time);
     if (periods_[before].begin == time) return before;
@@ -170,7 +168,7 @@ class NodeTable {
     for (std::size_t p = first; p < last; ++p)
       for (const Cell& c : cells) (periods_[p].*layer).remove(c.node);
   }
-  // A reservation that begins then, whose nodes are chosen.
+  // Enter a reservation from `time` on, with the chosen nodes.
   void note_reserved(const Nodes& m, i64 time, i64 length) {
     const i64 resources = m.layout().n_resources;
     shut(&Period::by_reservations, rounded(*rules_, time),
@@ -182,8 +180,8 @@ class NodeTable {
       ++idle_planned;
     }
   }
-  // Whether the table shuts any of a job's nodes while it has them. Reservations are compared as
-  // they stand in the table, windows with when the job would run.
+  // Whether the table closes any of a job's nodes during its run. Reservations are compared by
+  // their rounded times in the table, windows by the times of the run.
   bool is_taken(std::span<const Cell> cells, i64 time, i64 length) {
     chosen_.list(cells);
     return shuts_some(&Period::by_reservations, rounded(*rules_, time),
@@ -206,9 +204,9 @@ class NodeTable {
       if (l.held(l.capacity + node * l.n_resources, l.demand(j), 1) > 0) found->add(node);
     return *found;
   }
-  // Note which nodes are open from one time to another; return when others open: the end of the
-  // first period behind which a node is open that has been shut in the periods before. Of those
-  // that begin after `until` only the first counts.
+  // Note the nodes that are open between two times; return when others open: the end of the first
+  // period after which a node is open that was closed before. Of the periods that begin after
+  // `until` only the first counts.
   i64 look_ahead(const Nodes& m, i64 j, i64 after, i64 until) {
     const NodeSet& may_have = usable_by(m, j);
     const std::size_t words = may_have.words.size();
@@ -236,7 +234,7 @@ class NodeTable {
     }
     return opens;
   }
-  // How many units of a job fit now on the nodes that are open, or enough.
+  // How many units of a job fit now on the open nodes, or at least enough.
   i64 open_units(const Nodes& m, i64 j) {
     const NodeSet& may_have = usable_by(m, j);
     for (std::size_t w = 0; w < may_have.words.size(); ++w)
@@ -249,13 +247,13 @@ class NodeTable {
     });
     return found;
   }
-  // No node counts for more than all units.
+  // A node counts at most for all units of the job.
   i64 held(const Nodes& m, const std::vector<i64>& room, i64 node, i64 j) const {
     const Layout& l = m.layout();
     return l.held(&room[index(node * l.n_resources)], l.demand(j), l.units(j));
   }
-  // When a job fits on the open nodes: now, or once running jobs have ended. If it does not before
-  // `stop`, any later time may be returned.
+  // When a job fits on the open nodes: now, or after ends of running jobs. If it does not fit
+  // before `stop`, any later time may be returned.
   i64 fits_after_ends(const Nodes& m, i64 j, i64 stop) {
     const i64 units = m.layout().units(j);
     i64 found = open_units(m, j), last = never;
@@ -265,7 +263,7 @@ class NodeTable {
     JoinedEnds joined(*rules_);
     for (std::size_t i = 0; i < plan_.size(); ++i) {
       if (found < units && plan_[i].time > stop) return plan_[i].time;
-      // who has none of the nodes is passed over, and the one behind it not asked when it ends
+      // a job on none of these nodes is skipped, and so is the test after it
       if (!leaving_[i].meets(for_job_)) continue;
       found += leave(m, j, plan_[i].job);
       if (last == never) joined.begins_span(plan_[i].time);
@@ -275,7 +273,7 @@ class NodeTable {
     }
     return found >= units ? last : never;
   }
-  // Let a running job leave the open nodes; return how many units of another more fit then.
+  // Remove a running job from the open nodes; return how many more units of job `j` fit.
   i64 leave(const Nodes& m, i64 j, i64 other) {
     const i64 resources = m.layout().n_resources;
     i64 gained = 0;
@@ -292,7 +290,7 @@ class NodeTable {
     }
     return gained;
   }
-  // Choose the nodes of a job that fits on the open ones. Nodes that are shut have no room.
+  // Choose the nodes of a job that fits on the open ones. Closed nodes have no room.
   void choose(Nodes& m, i64 j, bool others) {
     const NodeSet& usable = others ? open_ : for_job_;
     const i64 resources = m.layout().n_resources;
