@@ -1,5 +1,5 @@
-// Who answers what a simulation asks for, one after the other: run times that are learned, orders by
-// usage, expressions. Each is there only where the rules say so. A copy goes on alone.
+// The parts that answer questions of a simulation, in this order: learned run times, usage,
+// expressions. Each exists only if the rules need it. A copy is independent.
 #pragma once
 #include <optional>
 
@@ -12,8 +12,8 @@ namespace hpc {
 class Answers {
   const Model* model_;
   std::array<std::optional<Program>, 2> programs_;
-  std::vector<i64> jobs_;         // that wait, or may in the pass: for the programs
-  std::vector<double> waiting_;   // [s] how long they have
+  std::vector<i64> jobs_;         // jobs that wait, or may come in the pass: for the programs
+  std::vector<double> waiting_;   // [s] their waits
   State state_;
   bool sees_state_ = false;
 
@@ -22,7 +22,7 @@ class Answers {
   std::optional<Shares> shares;
   std::vector<double> weights;  // that the primary order names
 
-  // Of a simulation that begins: it has scores of its own where they will change.
+  // A simulation that begins owns its scores if they will change.
   template <class S>
   explicit Answers(S& s) : model_(&s.model) {
     const Model& m = *model_;
@@ -43,17 +43,17 @@ class Answers {
   }
 
   void keep(Archive& a) { a(learner, shares, weights); }
-  // [s] by job, the run times that policies look at, where they are learned; else nullptr.
+  // [s] by job, the run times that policies see, if learned; else nullptr.
   const i64* learned_times() const {
     return learner && learner->predicts_order() ? learner->ordered_by.data() : nullptr;
   }
-  // Give jobs that wait when a simulation begins the scores of then.
+  // Give the waiting jobs their scores when a simulation begins.
   template <class S>
   void begin(S& s) {
     if (shares) shares->begin(s);
     express(s);
   }
-  // Let the primary order have other weights, divided by the sum of their sizes: at once.
+  // Set the weights of the primary order, divided by the sum of their sizes; effective at once.
   template <class S>
   void weigh(S& s, const double* given) {
     weights.assign(given, given + Program::n_weights(model_->expressions[0]));
@@ -62,7 +62,7 @@ class Answers {
     for (double& each : weights) each = total > 0 ? each / total : 0.0;
     express(s);
   }
-  // Answer, and return true, unless an order or a prediction has to come from outside.
+  // Answer, and return true, unless an order or a prediction must come from outside.
   template <class S>
   bool answer(S& s) {
     if (s.asked == Asked::order || s.asked == Asked::starts) return false;
@@ -70,20 +70,20 @@ class Answers {
     follow(s);
     return true;
   }
-  // Write the scores that follow from the predictions that have just been made.
+  // Write the scores that follow from new predictions.
   template <class S>
   void follow(S& s) {
     if (shares && s.asked != Asked::correction) shares->count(s, learner.has_value());
     if (s.asked == Asked::renewal) express(s);
   }
-  // The scores that predictions change: those to which usage is added, if any.
+  // The scores that predictions change: without usage, if usage is added later.
   template <class S>
   Ranked& ranked(S& s) {
     return shares ? shares->base : s.queue.scores;
   }
 
  private:
-  // Give all jobs that wait the scores of now.
+  // Give all waiting jobs their present scores.
   template <class S>
   void express(S& s) {
     if (!programs_[0] && !programs_[1]) return;
@@ -103,7 +103,7 @@ class Answers {
       s.queue.scores[half].at(j).score = value;
     }
   }
-  // List the jobs that are to have scores, and read the state for them.
+  // List the jobs that get scores, and read the state for them.
   template <class S>
   void list(S& s) {
     const auto ticks = static_cast<double>(model_->ticks);
@@ -117,7 +117,7 @@ class Answers {
     for (i64 j = s.next - s.arrived; j < s.next; ++j) note(j);
     std::vector<i64> line;
     if (sees_state_) line = jobs_;
-    // those that run may wait again in the pass that follows
+    // running jobs may wait again in the next pass
     if (s.stops) s.each_running_job([&](const Entry& e) { note(e.job); });
     if (s.arrivals)
       for (const i64 j : s.arrivals->line_up(s.time, s.log)) note_at(j, s.time);

@@ -1,5 +1,5 @@
-// What expressions say of jobs that wait, as things are now: by the program, and the reading of the
-// state, that work out orders before passes.
+// The values of expressions for waiting jobs, by the same program and state that compute orders
+// before passes.
 #pragma once
 #include <algorithm>
 #include <numeric>
@@ -11,17 +11,17 @@
 namespace hpc {
 
 class Expressed {
-  std::vector<Expression> told_;  // of the jobs of a simulation
+  std::vector<Expression> told_;  // for the jobs of a simulation
   std::vector<Program> programs_;
   State state_;
   bool sees_state_ = false;
-  i64 first_ = 0;  // the row of the first of these
+  i64 first_ = 0;  // the row of the first of these jobs
   std::vector<i64> jobs_, line_;
   std::vector<double> waiting_;  // [s]
   std::vector<std::size_t> order_;
 
  public:
-  // Of jobs of which those of a simulation may be some rows.
+  // For jobs that include those of a simulation as some rows.
   explicit Expressed(std::vector<Expression> told) : told_(std::move(told)) {
     for (const Expression& each : told_) {
       programs_.emplace_back(each);
@@ -31,7 +31,7 @@ class Expressed {
   Expressed(const Expressed&) = delete;
 
   std::size_t size() const { return told_.size(); }
-  // Look at some jobs of a simulation, whose first has this row.
+  // Set the jobs of a simulation; the row of its first job is `first`.
   template <class S>
   void look(S& s, std::span<const i64> jobs, i64 first) {
     for (Expression& each : told_) each.move(first - first_);
@@ -47,12 +47,12 @@ class Expressed {
     for (i64 j = s.next - s.arrived; j < s.next; ++j) line_.push_back(j);
     state_.read(s, jobs_, waiting_, line_, told_.front().clock);
   }
-  // What one says of each; -inf: no number. They hold until the next call. `learned`: [s] by job, the
-  // run times that policies look at, where they are learned, else nullptr.
+  // The values of an expression; -inf: NaN. Valid until the next call. `learned`: [s] by job, the
+  // run times that policies see, if learned, else nullptr.
   const double* values(std::size_t k, const i64* learned) {
     return programs_[k].values_of(jobs_, waiting_, learned ? learned : told_[k].times, state_);
   }
-  // The places of n values from the least to the greatest. They hold until the next call.
+  // The indices of n values, from the least to the greatest. Valid until the next call.
   const std::vector<std::size_t>& from_least(const double* values, std::size_t n) {
     order_.resize(n);
     std::iota(order_.begin(), order_.end(), std::size_t{0});

@@ -1,8 +1,7 @@
-// Fair Tree: users in a row by what they and the accounts above them have used for their shares.
-//
-// Slurm's usual fair share (https://slurm.schedmd.com/fair_tree.html). Among those that have the same
-// account above them, the first is who has the greatest share for its part of what they all used. All
-// users below an account come before all below the next one. Who ties has the same place.
+// Fair Tree: a ranking of users by usage relative to shares, of theirs and of the accounts above.
+// Slurm's default fair share (https://slurm.schedmd.com/fair_tree.html). Among accounts with the
+// same parent, the first is the one with the greatest share relative to its part of their usage.
+// All users below an account rank before all users below the next one. Ties share a rank.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -11,7 +10,7 @@
 
 namespace hpc {
 
-// A number to 40 bits, about 12 digits: where sums differ by their rounding alone there is a tie.
+// A number rounded to 40 bits, about 12 digits: sums that differ only by rounding tie.
 inline double rounded(double number) {
   int exponent = 0;
   const double fraction = std::frexp(number, &exponent);
@@ -20,10 +19,10 @@ inline double rounded(double number) {
 
 class FairTree {
  public:
-  // Write the place of each user: 1 of the first, down to 1 / number of users of the last. Accounts
-  // that tie count as one: whoever is below any of them is compared. A user that ties with an account
-  // has the place of the first user below that. The users are the first accounts; `parent` is the
-  // account above, -1: the machine; `part` the share of what that has.
+  // Write the rank of each user: 1 for the first, down to 1 / number of users for the last.
+  // Accounts that tie count as one: the users below any of them are compared. A user that ties with
+  // an account has the rank of the first user below that. The users are the first accounts;
+  // `parent`: the account above, -1: the machine; `part`: the share relative to it.
   void rank(const std::vector<i64>& parent, const std::vector<double>& part,
             const std::vector<double>& usage, std::vector<double>& places) {
     link(parent, part, usage);
@@ -40,7 +39,7 @@ class FairTree {
         --untied;
         continue;
       }
-      // those that tie with it are accounts, too: users come before them
+      // all that tie with it are accounts, too: users come before them
       tied_.assign(1, next.account);
       for (; !waiting_.empty() && waiting_.back().ties; waiting_.pop_back())
         tied_.push_back(waiting_.back().account);
@@ -51,14 +50,14 @@ class FairTree {
   }
 
  private:
-  struct Served {  // an account that is still to be looked at
+  struct Served {  // an account still to be ranked
     i64 account;
-    double share;  // for its part of the usage of all with the same one above
-    bool ties;     // with who comes before it
+    double share;  // relative to its part of the usage of its siblings
+    bool ties;     // with the account before it
   };
-  std::vector<std::vector<i64>> below_;  // by account, and of the machine, the last first
+  std::vector<std::vector<i64>> below_;  // by account, and the machine last
   std::vector<double> served_;           // by account
-  std::vector<Served> waiting_;          // the next one last
+  std::vector<Served> waiting_;          // the next one is last
   std::vector<i64> tied_;
 
   void link(const std::vector<i64>& parent, const std::vector<double>& part,
@@ -80,7 +79,7 @@ class FairTree {
   void add_below(std::size_t account) {
     for (const i64 a : below_[account]) waiting_.push_back({a, served_[index(a)], false});
   }
-  // Let the greatest share be the last; the first of these may tie with whoever came before them.
+  // Sort by share, the greatest last; `ties`: whether that one ties with the account before these.
   void put_in_order(std::size_t begin, bool ties) {
     const auto first = waiting_.begin() + static_cast<std::ptrdiff_t>(begin);
     std::sort(first, waiting_.end(), [](const Served& a, const Served& b) {

@@ -1,8 +1,7 @@
-// What is known of users from jobs that have ended, and the features that predictions look at.
-//
-// Memory has a row for each user: sums, and run times, the latest first. Ratios, run time / requested
-// time, have one for all jobs, then one for each user, then one for each class: jobs of a user with
-// the same number of processors.
+// What ended jobs tell about users, and the features for predictions.
+// Memory has a row for each user: sums, then run times, latest first. Ratios, run time / requested
+// time, have a row for all jobs, then one for each user, then one for each class: jobs of a user
+// with the same number of processors.
 #pragma once
 #include <numbers>
 #include <vector>
@@ -13,7 +12,7 @@ namespace hpc {
 
 class Histories {
  public:
-  std::vector<double> memory, ratios;  // both flat, row by row
+  std::vector<double> memory, ratios;  // flat, row by row
 
   Histories(const Model& model)
       : memory(model.learning->memory), ratios(model.learning->ratios), model_(&model) {
@@ -25,9 +24,9 @@ class Histories {
     const Learning& rules = *model_->learning;
     return static_cast<double>(rules.asked ? rules.asked[j] : model_->jobs[j].processors);
   }
-  // How many jobs of its user have ended.
+  // The number of ended jobs of the job's user.
   double ended_of(i64 j) const { return memory[index(model_->users[j]) * columns_ + number]; }
-  // Add a job that has ended. It may have run slower than was asked for, up to a later time.
+  // Add an ended job. A lower level may have made it slower, and its end later.
   void remember(i64 j, i64 run_time, i64 requested_time, i64 end) {
     double* user = row_of(j);
     const auto run = static_cast<double>(run_time);
@@ -48,7 +47,7 @@ class Histories {
       row[1] = decay * row[1] + logarithm;
     }
   }
-  // [s] What a formula predicts.
+  // [s] The prediction of a formula.
   double predict(const Estimator& by, i64 j, i64 requested_time) {
     const double* user = row_of(j);
     const auto requested = static_cast<double>(requested_time);
@@ -73,7 +72,7 @@ class Histories {
     double count = 0, longest = 0, total = 0, occupied = 0;
     s.each_running_job([&](const Entry& e) {
       if (model_->users[e.job] != model_->users[j] || e.job == j) return;
-      // a job may wait for processors that are being switched on
+      // processors of a job may still be switching on
       const auto elapsed = static_cast<double>(std::max(s.time - s.of(e.job).start, i64{0}));
       count += 1;
       longest = std::max(longest, elapsed);
@@ -85,7 +84,7 @@ class Histories {
     x[12] = longest;
     x[13] = total;
     x[14] = occupied;
-    // what is remembered may be of another part of the trace, with later ends
+    // memory may be of another part of the trace, with later ends
     x[15] = n > 0 ? std::max(static_cast<double>(s.time) - user[last_end], 0.0) : 0.0;
     const auto angle = [&](i64 period) {
       const auto since = static_cast<double>(s.time % period);
@@ -97,10 +96,10 @@ class Histories {
   }
 
  private:
-  // columns of a user's memory: sums over the jobs that have ended, but for the last end
+  // columns of a user's memory: sums over ended jobs, except the last end
   enum : std::size_t { number, total_run, total_processors, last_end, total_ratio, last };
-  static constexpr double decay = 0.95;  // what a job counts when the next of its class has ended
-  static constexpr double prior = 1;     // jobs that what is known of the wider class counts as
+  static constexpr double decay = 0.95;  // factor of older jobs for each new one of the class
+  static constexpr double prior = 1;     // weight of the wider class, in jobs
 
   const Model* model_;
   std::size_t columns_ = 0;
@@ -110,13 +109,13 @@ class Histories {
   double* ratios_of_class(i64 j) {
     return &ratios[2 * index(1 + model_->n_users + model_->learning->classes[j])];
   }
-  // The geometric mean of run time / requested time. That of all jobs stands for the user's while
-  // few of those have ended, and that for the class's; the last two are averaged.
+  // The geometric mean of run time / requested time. While a user has few ended jobs, that of all
+  // jobs counts for it, and that of the user for the class; the last two are averaged.
   double typical_ratio(i64 j) {
     const double user = shrunk(ratios_of_user(j), ratios[1] / std::max(ratios[0], 1.0));
     return std::exp((user + shrunk(ratios_of_class(j), user)) / 2.0);
   }
-  // The mean logarithm of a class, with `wider` as that of some jobs more.
+  // The mean logarithm of a class, with `wider` as the prior.
   static double shrunk(const double* row, double wider) {
     return (row[1] + prior * wider) / (row[0] + prior);
   }

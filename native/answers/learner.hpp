@@ -1,8 +1,7 @@
-// Run times that are predicted from the jobs that have ended: for back-filling, and for ordering.
-//
-// Asked before a submission, all jobs that have ended by then, and no others, have been learned from.
-// A prediction is cut to whole seconds, from 1 to the requested time. What a predictor in Python has
-// to say comes from outside: the simulation stops for it.
+// Run times predicted from ended jobs: for back-filling, and for ordering.
+// A prediction before a submission uses exactly the jobs that have ended by then. It is cut to
+// whole seconds, from 1 to the requested time. Predictors in Python answer from outside: the
+// simulation stops for them.
 #pragma once
 #include <span>
 #include <vector>
@@ -20,9 +19,9 @@ class Learner {
  public:
   Histories histories;
   std::array<Regression, 2> regressions;
-  std::vector<i64> ordered_by;  // [s] by job, predictions for ordering, where they are learned
-  std::vector<Seen> at_submission;  // by job, features, where somebody looks at them
-  std::size_t n_learned = 0;        // how many of those that have ended it has learned from
+  std::vector<i64> ordered_by;  // [s] by job, predictions for ordering, if learned
+  std::vector<Seen> at_submission;  // by job, features, if needed
+  std::size_t n_learned = 0;        // number of ended jobs learned from
   std::array<Weights, 2> weights;   // of features in the two orders
 
   explicit Learner(const Model& model)
@@ -41,7 +40,7 @@ class Learner {
   void keep(Archive& a) {
     a(histories, regressions, ordered_by, knows_, at_submission, n_learned, weights, now_, answers_);
   }
-  // Begin with what has been learned of other jobs.
+  // Begin with what was learned from other jobs.
   void know(const std::vector<double>& memory, const std::vector<double>& ratios,
             const std::array<std::vector<double>, 2>& terms, const std::array<double, 4>& sums) {
     histories.memory = memory, histories.ratios = ratios;
@@ -50,8 +49,8 @@ class Learner {
       regressions[k].norm = sums[2 * k], regressions[k].steps = sums[2 * k + 1];
     }
   }
-  // Answer what is asked for, and return true, unless a prediction has to come from outside. Scores
-  // that follow are written to `ranked`.
+  // Answer the question, and return true, unless a prediction must come from outside. Scores that
+  // follow are written to `ranked`.
   template <class S>
   bool answer(S& s, Ranked& ranked) {
     learn(s);
@@ -62,11 +61,11 @@ class Learner {
     give(s, ranked);
     return true;
   }
-  // What somebody outside says of the job in question [s].
+  // An outside prediction [s] for the job in question.
   void take(std::size_t which, double seconds) {
     if (kind(which) == Predicts::outside) answers_[which] = seconds;
   }
-  // Give the simulation the predictions for the job in question.
+  // Pass the predictions for the job in question to the simulation.
   template <class S>
   void give(S& s, Ranked& ranked) {
     const i64 j = s.about, requested = s.job(j).requested;
@@ -84,15 +83,15 @@ class Learner {
     knows_[index(j)] = histories.ended_of(j);
     rank(s, ranked, j);
   }
-  // Put a job that waits where its new prediction [s] says; the queue forgets its bounds then.
+  // Rank a waiting job by its new prediction [s]; the caller resets the bounds of the queue.
   template <class S>
   void renew(S& s, Ranked& ranked, i64 j, double seconds) {
     knows_[index(j)] = histories.ended_of(j);
     const i64 renewed = cut(seconds, s.job(j).requested);
     if (std::exchange(ordered_by[index(j)], renewed) != renewed) rank(s, ranked, j);
   }
-  // The jobs that wait of whose users jobs have ended since they were predicted last, or that wait
-  // again since a node failed just now.
+  // Waiting jobs whose users have had ends since the last prediction, or that wait again since a
+  // node has just failed.
   template <class S>
   std::vector<i64> concerned(const S& s) const {
     std::vector<i64> found;
@@ -108,7 +107,7 @@ class Learner {
         found.push_back(s.lost[index(k)].job);
     return found;
   }
-  // Features of a job, where somebody looks at them: at its submission, or now.
+  // Features of a job, if kept: at its submission, or now.
   const Seen& seen(i64 j) const { return at_submission[index(j)]; }
   template <class S>
   const Seen& features(const S& s, i64 j) {
@@ -116,7 +115,7 @@ class Learner {
     return now_;
   }
   bool predicts_order() const { return kind(for_ordering) != Predicts::beforehand; }
-  // Learn from the jobs that have ended since the last time.
+  // Learn from the jobs that have ended since the last call.
   template <class S>
   void learn(const S& s) {
     for (; n_learned < s.log.size(); ++n_learned) {
@@ -128,10 +127,10 @@ class Learner {
     }
   }
 
-  // Learn from jobs of the past, which have ended by `until` [s], each as it was seen at its
-  // submission: those had ended that had in that second, and those ran that had started before. Of a
-  // simulation before its first event, of these jobs and others that run on: `by_start` are all, in
-  // the order of their starts, `start` [s] by job.
+  // Learn from past jobs, which have ended by `until` [s], each as seen at its submission: jobs had
+  // ended by that second, and jobs ran that had started before it. The simulation must be before
+  // its first event, and have these jobs and others that run on: `by_start`: all, in the order of
+  // their starts, `start` [s] by job.
   template <class S>
   void learn_from(S& s, std::span<const i64> past, std::span<const i64> by_start,
                   std::span<const i64> start, i64 until) {
@@ -157,7 +156,7 @@ class Learner {
       histories.describe(s, past[i], at_submission[index(past[i])]);
     }
   }
-  // Write the scores of a job under the orders that look at predictions, and what it holds back.
+  // Write the scores of a job in the orders that use predictions, and the units that it holds back.
   template <class S>
   void rank(S& s, Ranked& ranked, i64 j) {
     const auto requested = static_cast<double>(ordered_by[index(j)]);
@@ -179,7 +178,7 @@ class Learner {
   const Model* model_;
   Seen now_{};
   std::array<double, 2> answers_{};  // [s] for the job in question
-  std::vector<double> knows_;  // by job: how many of its user had ended when it was predicted last
+  std::vector<double> knows_;  // by job: number of its user's ends at its last prediction
 
   const Learning& rules() const { return *model_->learning; }
   Predicts kind(std::size_t which) const { return rules().estimators[which].kind; }
@@ -206,7 +205,7 @@ class Learner {
   bool renew_all(S& s, Ranked& ranked) {
     if (kind(for_ordering) == Predicts::outside) return false;
     if (s.arrivals) predict_coming(s, ranked);
-    if (kind(for_ordering) == Predicts::beforehand) return true;  // others ask for renewals
+    if (kind(for_ordering) == Predicts::beforehand) return true;  // the renewal is for other scores
     for (const i64 j : concerned(s)) {
       consider(s, j);
       renew(s, ranked, j, answers_[for_ordering]);
@@ -214,7 +213,7 @@ class Learner {
     s.queue.forget_bounds();
     return true;
   }
-  // Those that may come now: who has to wait outside is predicted again when it may the next time.
+  // Predict jobs that may come now; jobs that must stay outside are predicted again next time.
   template <class S>
   void predict_coming(S& s, Ranked& ranked) {
     s.asked = Asked::prediction;
@@ -226,9 +225,9 @@ class Learner {
     s.asked = Asked::renewal;
   }
   static i64 cut(double seconds, i64 requested) {
-    // a prediction that is no number says nothing
+    // a NaN prediction says nothing
     if (!(std::abs(seconds) < static_cast<double>(requested))) return requested;
-    // rounded down, but for what is below a whole second by its rounding alone
+    // rounded down, except values just below an integer by rounding
     return std::max(static_cast<i64>(std::abs(seconds) + 1e-6), i64{1});
   }
   // Units that a job holds back before it has waited.

@@ -1,6 +1,6 @@
-// Scores by expressions that are worked out anew, before each pass, of all jobs that wait: a small
-// stack machine in double precision. Squares and cubes are products; what logarithms, roots and other
-// powers are says the C library, as in Python.
+// Scores by expressions, recomputed before each pass for all waiting jobs: a small stack machine in
+// double precision. Squares and cubes are products; logarithms, roots and other powers are those of
+// the C library, as in Python.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -14,7 +14,7 @@ class Program {
  public:
   explicit Program(const Expression& told) : told_(&told) {}
 
-  // Why steps cannot be done; nullptr: they can. There are as many numbers as codes.
+  // Why steps are invalid; nullptr if they are valid. There are as many numbers as codes.
   static const char* refusal(const Expression& told) {
     std::size_t depth = 0;  // of the stack
     for (std::size_t k = 0; k < told.codes.size(); ++k) {
@@ -34,17 +34,17 @@ class Program {
     return told.codes.empty() || depth == 1 ? nullptr : "codes: they leave one value";
   }
 
-  // Call f(name) for what an expression names of the state.
+  // Call f(name) for each name of the state in an expression.
   template <class F>
   static void each_state(const Expression& told, F f) {
     for (std::size_t k = 0; k < told.codes.size(); ++k)
       if (told.codes[k] == state) f(static_cast<std::size_t>(told.numbers[k]));
   }
-  // How many weights it names.
+  // The number of weights in an expression.
   static std::size_t n_weights(const Expression& told) {
     return index(std::ranges::count(told.codes, static_cast<i64>(weight)));
   }
-  // Whether a model knows what it looks at of users.
+  // Whether a model has the data of users that the expression uses.
   static bool is_told(const Expression& told, const Model& m) {
     bool known = true;
     each_state(told, [&](std::size_t name) {
@@ -54,19 +54,19 @@ class Program {
     return known;
   }
 
-  // The scores of jobs that have waited so long [s]; -inf of what is no number. `times`: by job, the
-  // run times that policies look at. `now`: the state that has been read for them, if any is named.
-  // `weights`: those that it names, 0 where there is none. They hold until the next call.
+  // The scores of jobs after these waits [s]; -inf in place of NaN. `times`: by job, the run times
+  // that policies see. `now`: the state read for these jobs, if used. `weights`: missing ones count
+  // as 0. Valid until the next call.
   const double* values_of(const std::vector<i64>& jobs, const std::vector<double>& waiting,
                           const i64* times, const State& now, const std::vector<double>& weights = {}) {
     const std::size_t n = n_ = jobs.size();
     stack_.resize(n * told_->codes.size());
     std::size_t depth = 0;
-    double* top = stack_.data();  // of each job the value on top, behind those below it
+    double* top = stack_.data();  // the top value of each job, behind the values below it
     for (std::size_t k = 0; k < told_->codes.size(); ++k) {
       const i64 code = told_->codes[k];
       if (code < negative) {
-        top = stack_.data() + n * depth++;  // which has no first place where nobody waits
+        top = stack_.data() + n * depth++;  // without jobs there is no first element
         if (code == state) show(now.values(static_cast<std::size_t>(told_->numbers[k])), top);
         else if (code == weight) {
           const auto place = static_cast<std::size_t>(told_->numbers[k]);
@@ -87,8 +87,8 @@ class Program {
     return top;
   }
 
-  // The operations of hpcgym.scheduler.policies.operations: those that push a value, those that take
-  // one, two or three from the top of the stack and leave one. What users have used accounts add.
+  // The operations of hpcgym.scheduler.policies.operations: some push a value, others take one, two
+  // or three from the top of the stack and leave one. Usage is added by accounts.
   enum Code : i64 {
     number, feature, column, usage, wait, state, weight,
     negative, not_, log, log2, log10, exp, sqrt, abs, floor,
@@ -99,7 +99,7 @@ class Program {
 
  private:
   const Expression* told_;
-  std::vector<double> stack_;  // each place is one of all jobs: a step is done for one after the other
+  std::vector<double> stack_;  // each level has one value for each job: steps go over all jobs
   std::size_t n_ = 0;          // jobs
 
   void show(const std::vector<double>& values, double* top) const {
@@ -159,7 +159,7 @@ class Program {
       case power: return pairs(top, [](double a, double b) {
         return b == 2 ? a * a : b == 3 ? a * a * a : std::pow(a, b);
       });
-      // as numpy: what is no number is the least, and the greatest
+      // as in numpy: NaN is both the least and the greatest
       case least: return pairs(top, [](double a, double b) { return a < b || a != a ? a : b; });
       case greatest: return pairs(top, [](double a, double b) { return a > b || a != a ? a : b; });
       case less: return pairs(top, [](double a, double b) { return double(a < b); });
@@ -175,7 +175,7 @@ class Program {
   struct Divided {
     double whole, rest;
   };
-  // As numpy and Python have them: a / b and no number where b is 0.
+  // As in numpy and Python: a / b and NaN if b is 0.
   static Divided divided(double a, double b) {
     double rest = std::fmod(a, b);
     if (b == 0) return {a / b, rest};
@@ -188,7 +188,7 @@ class Program {
     }
     if (whole == 0) return {std::copysign(0.0, a / b), rest};
     const double down = std::floor(whole);
-    // a whole number but for its rounding
+    // an integer, except for rounding
     return {whole - down > 0.5 ? down + 1.0 : down, rest};
   }
 };

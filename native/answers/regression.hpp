@@ -2,7 +2,7 @@
 // algorithm 2 of S. Ross, P. Mineiro and J. Langford, "Normalized Online Learning", UAI 2013, which
 // needs no scaling of features. The losses are those of Glesser 2016, section 7.3.2.
 //
-// The terms of a prediction are the products of up to `degree` features. Sums are made in one order,
+// The terms of a prediction are the products of up to `degree` features. Sums have a fixed order,
 // so that the same inputs give the same weights to the last bit.
 #pragma once
 #include <array>
@@ -15,7 +15,7 @@ namespace hpc {
 
 class Regression {
  public:
-  std::vector<double> terms;  // weights, then scales, then sums of squared gradients, of each term
+  std::vector<double> terms;  // of each term: weights, then scales, then sums of squared gradients
   double norm = 0, steps = 1;
 
   Regression(const Estimator& rules) : rules_(&rules), phi_(n_terms(rules)) {
@@ -32,8 +32,8 @@ class Regression {
     expand(x);
     return sum();
   }
-  // Learn from a job of so many processors that ran for so long [s]: one step of NAG. Its loss
-  // counts so many `times` what it does by its weighting.
+  // Learn from a job with these processors and run time [s]: one step of NAG. `times` multiplies
+  // the weight of its loss.
   void learn(const double* x, double run, double processors, double times = 1) {
     const Loss& loss = rules_->loss;
     const double counts = times * weight_of(loss.weighting, run, processors);
@@ -55,7 +55,7 @@ class Regression {
 
  private:
   const Estimator* rules_;
-  std::vector<double> phi_;  // the terms of the job at hand
+  std::vector<double> phi_;  // the terms of the present job
 
   void expand(const double* x) {
     phi_[0] = 1;
@@ -68,7 +68,7 @@ class Regression {
       for (std::size_t k = i; k < n; ++k) *product++ = own[i] * own[k];
   }
   double sum() const {
-    // four sums side by side: each addition waits for the one before it
+    // four parallel sums: within each, an addition waits for the one before
     double a = 0, b = 0, c = 0, d = 0;
     const std::size_t fours = phi_.size() / 4 * 4;
     for (std::size_t i = 0; i < fours; i += 4) {
@@ -80,7 +80,7 @@ class Regression {
     for (std::size_t i = fours; i < phi_.size(); ++i) a += terms[i] * phi_[i];
     return (a + b) + (c + d);
   }
-  // Let the weights fit terms that are larger than any before, and add to the norm.
+  // Rescale the weights for terms larger than any before, and add to the norm.
   void rescale() {
     const std::size_t n = phi_.size();
     double *w = terms.data(), *scales = w + n, total = 0;
@@ -97,7 +97,7 @@ class Regression {
     }
     norm += total;
   }
-  // The derivative of the loss, without weight, by the prediction.
+  // The derivative of the unweighted loss by the prediction.
   double slope(double prediction, double run) const {
     const Loss& loss = rules_->loss;
     const double error = prediction - run - loss.threshold;
@@ -108,10 +108,10 @@ class Regression {
   static double branch_slope(Branch branch, double scale, double error) {
     if (branch == Branch::absolute) return scale;
     if (branch == Branch::squared) return 2.0 * scale * error;
-    // cut off: the squares of slopes, times features, still are finite
+    // limited, so that squared slopes times features stay finite
     return scale * std::exp(std::min(scale * error, 300.0));
   }
-  // What a job's loss counts; both are taken as at least 1.
+  // The weight of a job's loss; both numbers count as at least 1.
   static double weight_of(Weighting weighting, double run, double processors) {
     if (weighting == Weighting::constant) return 1;
     const double p = std::log(std::max(run, 1.0)), q = std::log(std::max(processors, 1.0));

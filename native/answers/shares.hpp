@@ -1,14 +1,12 @@
-// Orders of the queue by what users have used: usage that halves with time, priorities from it.
-//
-// A job is charged to its account, and to all accounts above, when it ends. Before each submission,
-// and before a pass that follows ends, the jobs that have ended are charged, and the scores of those
-// that wait are written anew where they have changed.
-//
-// Nothing decays step by step: what is charged at time t is multiplied by 2^((t - epoch) / half-life),
-// so that all usage keeps its proportions as time passes. The epoch moves on by whole half-lives
-// before numbers become too large; that changes no digit, but usage of more than a thousand half-lives
-// ago is lost. What has been charged in the same second is kept apart and unscaled: sums of whole
-// processor seconds are exact, and so are ties.
+// Orders of the queue by decayed usage, and priorities from it.
+// When a job ends, it is charged to its account, and to all accounts above. Before each submission,
+// and before a pass after ends, the ended jobs are charged, and changed scores of waiting jobs are
+// rewritten.
+// Usage does not decay step by step: a charge at time t is multiplied by 2^((t - epoch) /
+// half-life), so that all usage keeps its proportions over time. The epoch moves by whole
+// half-lives before numbers become too large; that changes no digit, but usage older than a
+// thousand half-lives is lost. Charges of the present second are kept apart and unscaled: sums of
+// whole processor seconds are exact, and so are ties.
 #pragma once
 #include <vector>
 
@@ -22,8 +20,8 @@ class Shares {
   std::array<Column<Score>, 2> base;            // scores without usage
   std::array<std::vector<double>, 2> used;      // by account, times 2^((time - epoch) / half-life)
   std::array<std::vector<double>, 2> recent;    // charged at `book.open_at`
-  std::array<std::vector<double>, 2> terms;     // by leaf, what is added to scores in the two orders
-  std::array<Usage, 2> kinds;                   // what the two orders make of usage
+  std::array<std::vector<double>, 2> terms;     // by leaf, added to scores in the two orders
+  std::array<Usage, 2> kinds;                   // how the two orders use usage
   std::array<std::array<double, 2>, 2> weights; // of the two priorities, in the two orders
   Book book;
 
@@ -45,18 +43,18 @@ class Shares {
   void keep(Archive& a) {
     a(base, used, recent, terms, kinds, weights, book, greatest_, places_, stamp_);
   }
-  // Charge the jobs of the model, which ended before those of a simulation, one after the other.
+  // Charge the jobs of the model, which ended before a simulation, one after the other.
   void charge_past(const i64* run, const i64* end) {  // [s] by job; ends ascend
     for (i64 j = 0; j < model_->n_jobs; ++j) charge_run(j, end[j], static_cast<double>(run[j]));
     settle_all();
   }
-  // Give jobs that wait when a simulation begins the scores of then.
+  // Give the waiting jobs their scores when a simulation begins.
   template <class S>
   void begin(S& s) {
     write_all(s);
   }
-  // Before its first event: let the first order make of usage what weights say, as a policy that
-  // stays does. `others`: some are of other features.
+  // Before the first event: let weights decide how the first order uses usage, like a fixed policy.
+  // `others`: there are weights of other features.
   void weigh(double by_cpu, double by_energy, bool others) {
     weights[0] = {by_cpu, by_energy};
     if (by_cpu == 0 && by_energy == 0) kinds[0] = Usage::unaware;
@@ -64,8 +62,8 @@ class Shares {
     else kinds[0] = by_cpu != 0 ? Usage::by_cpu : Usage::by_energy;
     if (kinds[0] == Usage::unaware) std::fill(terms[0].begin(), terms[0].end(), 0.0);
   }
-  // Charge the jobs that have ended, and give jobs the scores that follow. `learns`: what is learned
-  // of run times may have changed scores without usage.
+  // Charge ended jobs, and rewrite scores. `learns`: learned run times may have changed scores
+  // without usage.
   template <class S>
   void count(S& s, bool learns) {
     const auto n = static_cast<i64>(s.log.size());
@@ -80,13 +78,13 @@ class Shares {
     }
     charge_lost(s, forever);
     bool mixed = kinds[0] == Usage::mixed || kinds[1] == Usage::mixed;
-    mixed = mixed && !book.in_a_tree;  // places stay until somebody is charged
+    mixed = mixed && !book.in_a_tree;  // ranks change only with a charge
     const bool renewed = learns && s.asked == Asked::renewal;
     if (renewed || book.version != book.written || (mixed && book.written_at != s.time))
       write_all(s);
     if (s.arrivals)
       for (const i64 j : s.arrivals->line_up(s.time, s.log)) write(s, j, growth(book.open_at));
-    // a job that is to be submitted: its prediction is known by now
+    // the next job to be submitted: its prediction is known by now
     if (s.asked == Asked::prediction) write(s, s.about, growth(book.open_at));
   }
 
@@ -95,9 +93,9 @@ class Shares {
   static constexpr i64 most_half_lives = 256;       // between the epoch and now
 
   const Model* model_;
-  std::array<double, 2> greatest_{};  // the present maximum of usage / share, where it is needed
+  std::array<double, 2> greatest_{};  // the present maximum of usage / share, if needed
   std::array<std::vector<double>, 2> places_;  // by leaf, in a tree
-  std::vector<i64> stamp_;                     // by leaf, when its terms were made
+  std::vector<i64> stamp_;                     // by leaf, when its terms were computed
   FairTree tree_;
   std::vector<double> usage_;  // by account, for the tree
 
@@ -107,7 +105,7 @@ class Shares {
     for (i64 a = told().owner[j]; a >= 0; a = told().parent[index(a)]) f(index(a));
   }
 
-  // Charge the job at a place of those that have ended to its accounts.
+  // Charge the k-th ended job to its accounts.
   template <class S>
   void charge(const S& s, i64 k) {
     const i64 j = s.log[index(k)];
@@ -123,7 +121,7 @@ class Shares {
       recent[1][a] += told().rate[1][j] * seconds * drawn;
     });
   }
-  // Charge a run that is not of those that have ended.
+  // Charge a run that is not in the list of ended jobs.
   void charge_run(i64 j, i64 end, double seconds) {
     if (end != book.open_at) {
       settle_all();
@@ -135,8 +133,8 @@ class Shares {
         recent[what][a] += told().rate[what][j] * seconds;
     });
   }
-  // Charge the runs that were lost before a time, and have not been charged yet: those that others
-  // have ended in a pass are before all jobs that have ended since.
+  // Charge the lost runs that ended before a time, and are not charged yet: runs preempted in a
+  // pass come before all jobs that have ended since.
   template <class S>
   void charge_lost(const S& s, i64 before) {
     if (s.stops && !s.stops->charges_at_once()) return;
@@ -155,7 +153,7 @@ class Shares {
     book.open = book.charged;
     ++book.version;
   }
-  // Add what was charged at `open_at` to all before.
+  // Add the charges at `open_at` to the earlier ones.
   void settle_all() {
     const double factor = growth(book.open_at);
     for (std::size_t what = 0; what < kinds_of_usage; ++what)
@@ -164,7 +162,7 @@ class Shares {
         recent[what][a] = 0;
       }
   }
-  // Add what was charged at `open_at`, of the jobs before a place, to all before.
+  // Add the charges at `open_at`, of the jobs before `end`, to the earlier ones.
   template <class S>
   void settle(const S& s, i64 end) {
     const double factor = growth(book.open_at);
@@ -184,11 +182,11 @@ class Shares {
     const double part = static_cast<double>(rest) / static_cast<double>(book.half_life);
     return times_two_to(std::exp2(part), whole);
   }
-  // Before the first end, and after millions of half-lives, exponents are as long as one likes.
+  // Before the first end, and after millions of half-lives, exponents are unbounded.
   static double times_two_to(double number, i64 exponent) {
     return std::ldexp(number, static_cast<int>(std::clamp(exponent, i64{-4'000}, i64{1'000})));
   }
-  // Let the epoch be at most so many half-lives before a time.
+  // Move the epoch to at most `most_half_lives` before a time.
   void move_epoch(i64 time) {
     if (book.half_life == 0) return;
     const i64 whole = floor_div(time - book.epoch, book.half_life);
@@ -199,7 +197,7 @@ class Shares {
     book.epoch += whole * book.half_life;
   }
 
-  // Give all jobs that wait the scores of now.
+  // Give all waiting jobs their present scores.
   template <class S>
   void write_all(S& s) {
     ++book.stamp;
@@ -213,12 +211,12 @@ class Shares {
       }
     if (book.in_a_tree) place_all(factor);
     s.queue.jobs.each([&](const Entry& e) { write(s, e.job, factor); });
-    // those that run may wait again in the pass that follows
+    // running jobs may wait again in the next pass
     if (s.stops) s.each_running_job([&](const Entry& e) { write(s, e.job, factor); });
     for (i64 j = s.next - s.arrived; j < s.next; ++j) write(s, j, factor);
     s.queue.forget_bounds();
   }
-  // Put users in a row by each kind of usage that an order looks at.
+  // Rank users by each kind of usage that an order uses.
   void place_all(double factor) {
     for (std::size_t what = 0; what < kinds_of_usage; ++what) {
       if (weights[0][what] == 0 && weights[1][what] == 0) continue;
@@ -228,7 +226,7 @@ class Shares {
       tree_.rank(told().parent, told().part, usage_, places_[what]);
     }
   }
-  // Give a job the scores of now; `factor` is the growth up to `open_at`.
+  // Give a job its present score; `factor` is the growth up to `open_at`.
   template <class S>
   void write(S& s, i64 j, double factor) {
     const std::size_t leaf = index(told().owner[j]);
@@ -237,12 +235,12 @@ class Shares {
       for (std::size_t half = 0; half < 2; ++half)
         if (kinds[half] != Usage::unaware) terms[half][leaf] = term(half, leaf, s.time, factor);
     }
-    // of an order that does not look at usage the terms are 0
+    // for an order without usage the terms are 0
     for (std::size_t half = 0; half < 2; ++half)
       if (model_->is_scored(half))
         s.queue.scores[half].at(j) = {base[half][j].score + terms[half][leaf], base[half][j].patience};
   }
-  // What an account's usage adds to the scores of its jobs in one of the orders.
+  // What an account's usage adds to the scores of its jobs in an order.
   double term(std::size_t half, std::size_t leaf, i64 time, double factor) const {
     const Usage kind = kinds[half];
     double total = 0;
@@ -264,9 +262,9 @@ class Shares {
     }
     return rounded(total);
   }
-  // The usage of a leaf, to which its share of what those above have used is added, for its share. Of
-  // an account with the part p of the account above: its own usage x (1 - p) + that of the one above
-  // x p; at the top its own.
+  // The usage of a leaf, including its part of the usage above, divided by its share. For an
+  // account with the part p of its parent: its own usage x (1 - p) + that of the parent x p; at the
+  // top, its own usage.
   double usage_for_share(std::size_t what, std::size_t leaf, double factor) const {
     double total = 0, weight = 1;
     for (std::size_t a = leaf;; a = index(told().parent[a])) {
@@ -282,7 +280,7 @@ class Shares {
     const auto ticks = static_cast<double>(book.ticks);
     double passed = static_cast<double>(time - book.begin) / ticks;
     if (book.half_life > 0) {
-      // all that there was to use, which has decayed likewise
+      // the available usage, decayed in the same way
       const double in_half_life = static_cast<double>(book.half_life) / ticks / std::log(2.0);
       passed = -in_half_life * std::expm1(-passed / in_half_life);
     }

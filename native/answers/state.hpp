@@ -1,6 +1,5 @@
-// What the machine, the queue and users are like at a pass, as expressions name it. It is read once,
-// before the pass: after all that happens before in its second, and before any job starts.
-// Run times are those of jobs that have ended.
+// The state of machine, queue and users at a pass, as expressions name it. It is read once, after
+// all earlier events of that second, and before any job starts. Run times are those of ended jobs.
 #pragma once
 #include <array>
 #include <vector>
@@ -13,20 +12,20 @@ class State {
  public:
   // In the order of hpcgym.scheduler.policies.features.STATE.
   enum Name : std::size_t {
-    free, free_1h, queued, hour, weekday,  // of all jobs
+    free, free_1h, queued, hour, weekday,  // the same for all jobs
     fits, leaves, user_running, user_waiting, last_run, mean_run, spread_run, known_runs,
     n_names,
   };
   static bool is_of_users(std::size_t name) { return name >= user_running; }
-  // How many last run times of each user it looks at.
+  // The number of last run times of each user that it uses.
   static i64 looks_back(std::size_t name) { return name < last_run ? 0 : name == last_run ? 1 : few; }
 
   void name(std::size_t which) { named_[which] = true; }
-  // A value for each of the jobs that it was read for, or one for all.
+  // A value for each job that it was read for, or one for all.
   const std::vector<double>& values(std::size_t which) const { return values_[which]; }
 
-  // Read it for `jobs`, which have waited so long [s]. `line`: all that wait. `clock`: time of the
-  // week at time 0 [s].
+  // Read it for `jobs`, with their waits [s]. `line`: all waiting jobs. `clock`: time of the week
+  // at time 0 [s].
   template <class S>
   void read(S& s, const std::vector<i64>& jobs, const std::vector<double>& waiting,
             const std::vector<i64>& line, i64 clock) {
@@ -42,7 +41,7 @@ class State {
   std::array<std::vector<double>, n_names> values_;
   i64 free_ = 0;  // units
   std::vector<i64> running_, waiting_;  // jobs by user
-  struct User {  // what its last runs were like [s], as of this look
+  struct User {  // its last runs [s], at this reading
     i64 look = 0;
     double known = 0, last = 0, mean = 0, spread = 0;
   };
@@ -60,7 +59,7 @@ class State {
   void read_machine(const S& s, i64 n_waiting, i64 clock) {
     const Model& m = s.model;
     const auto units = static_cast<double>(m.capacity), second = static_cast<double>(m.ticks);
-    i64 then = free_;  // in an hour
+    i64 then = free_;  // in one hour
     if (named_[free_1h])
       s.running.each([&](const Entry& e) {
         if (e.key > s.time && e.key - s.time <= 3600 * m.ticks) then += e.width;
@@ -131,7 +130,7 @@ class State {
     of.spread = std::sqrt(sum / of.known);
     return of;
   }
-  struct Runs {  // the last of a user, the oldest first
+  struct Runs {  // the last runs of a user, oldest first
     const i64* first;
     i64 n;
   };

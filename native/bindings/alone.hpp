@@ -1,4 +1,4 @@
-// Functions for the module that are inside what they are given alone.
+// Functions of the module that lock their first argument.
 #pragma once
 #include <functional>
 
@@ -6,7 +6,7 @@
 
 namespace hpc {
 
-// A function, or a method, as one that is inside its simulation alone.
+// Wrap a function or method, so that only one thread at a time is in its simulation.
 template <class S, class R, class... A, class F>
 auto inside(F f) {
   return [f](S& s, A... a) -> R {

@@ -1,4 +1,4 @@
-// Arrays that Python gives, and that it gets.
+// Arrays from and to Python.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

@@ -1,4 +1,4 @@
-// What Python tells of machines on which jobs share nodes.
+// Reads the arguments for machines on which jobs share nodes.
 #pragma once
 #include <memory>
 

@@ -1,4 +1,4 @@
-// What Python sees of the engine: hpcgym._engine.
+// The Python module of the engine: hpcgym._engine.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>

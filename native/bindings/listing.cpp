@@ -1,4 +1,4 @@
-// Nodes as dispatchers see them, for the module.
+// Bindings of nodes as dispatchers see them.
 #include "../machines/nodes/listing.hpp"
 
 #include <nanobind/stl/shared_ptr.h>

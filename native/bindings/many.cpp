@@ -1,4 +1,4 @@
-// Look-ahead, and many simulations in one call, for the module.
+// Bindings of look-ahead, and of many simulations in one call.
 #include "../places/many.hpp"
 
 #include <nanobind/stl/shared_ptr.h>

@@ -1,4 +1,4 @@
-// What a simulation is told, for the module.
+// Bindings of models: jobs, orders and rules.
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -30,7 +30,7 @@ using ScoreRows =
 
 using Parts = nb::ndarray<const double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-// Features and the arrays that they look at.
+// Features, and the arrays that they refer to.
 struct OwnedFeatures {
   Features features;
   Parts parts;
@@ -60,7 +60,7 @@ std::shared_ptr<Features> make_features(Parts parts, In<i64> formulas, In<i64> p
   return {owned, &owned->features};
 }
 
-// The nodes of a machine and the arrays that they look at.
+// The nodes of a machine, and the arrays that they refer to.
 struct OwnedLayout {
   Layout layout;
   Rows needs, capacity;
@@ -103,7 +103,7 @@ std::shared_ptr<Layout> make_layout(Rows needs, Rows capacity, i64 allocation, i
   return {owned, &owned->layout};
 }
 
-// A model and the arrays that it looks at.
+// A model, and the arrays that it refers to.
 struct Owned {
   Model model;
   JobRows jobs;
@@ -134,7 +134,7 @@ std::shared_ptr<Model> make_model(
     std::shared_ptr<Features> features, std::shared_ptr<Layout> nodes,
     std::optional<OutageRows> outages, const std::optional<ByName>& sharing, i64 ticks,
     const std::optional<ByName>& limited, bool several) {
-  // whose last simulation may go while other threads of Python run
+  // the last simulation may be deleted while other Python threads run
   const std::shared_ptr<Owned> owned(new Owned, [](Owned* p) {
     nb::gil_scoped_acquire held;
     delete p;
@@ -183,7 +183,7 @@ std::shared_ptr<Model> make_model(
   return {owned, &owned->model};
 }
 
-// The fields of a record, and of which type each is, by its declarations.
+// The names and types of the fields of a record, from its declarations.
 std::vector<std::pair<std::string, std::string>> fields_of(const std::string& record) {
   const std::array<std::pair<const char*, std::string_view>, 7> records{
       {{"Job", Job::fields},

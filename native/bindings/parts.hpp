@@ -1,4 +1,4 @@
-// What the module has beside simulations, each in a file of its own.
+// The parts of the module besides simulations, each in its own file.
 #pragma once
 #include <nanobind/nanobind.h>
 

@@ -1,4 +1,4 @@
-// What jobs that ended before a simulation begins have left to it, for the module.
+// Bindings for usage by jobs that ended before a simulation begins.
 #include <nanobind/stl/pair.h>
 
 #include <cstring>

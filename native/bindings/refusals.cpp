@@ -11,7 +11,7 @@
 namespace hpc {
 namespace {
 
-// A rule by its name, and the values that it may have.
+// A rule by its name, and the range of its values.
 struct Field {
   const char* name;
   i64 least, most;
@@ -62,7 +62,7 @@ constexpr Field fields[] = {
     field<&Rules::erode>("erode", 0, longest),
 };
 
-// Something that must not be, and what is said of it.
+// A condition that must not hold, and its error text.
 struct Fault {
   bool is_there;
   const char* reason;
@@ -161,7 +161,7 @@ const char* refusal_of_jobs(const Model& m) {
     return std::isfinite(s.score) && s.patience != 0 && !std::isnan(s.patience);
   };
   const i64 least = r.learns ? 0 : 1;  // before there is a prediction
-  const i64 longest = m.ticks > 1 ? forever / 2 : hpc::longest;  // all jobs one after the other
+  const i64 longest = m.ticks > 1 ? forever / 2 : hpc::longest;  // for all jobs in sequence
   const bool bounded = r.correction == Correction::to_requested ||
                        r.correction == Correction::incremental ||
                        r.correction == Correction::again;
@@ -192,7 +192,7 @@ const char* refusal_of_jobs(const Model& m) {
          return !is_between(m.predicted[j], least, longest);
        }), "predicted: from 1 s to 2^53 s"},
       {any(bounded, [&](i64 j, const Job& job) {
-         // one that is given for long enough never expires
+         // a job with a sufficient given prediction never expires
          const bool known = !m.learning || m.learning->estimators[0].kind == Predicts::beforehand;
          const bool given = r.estimate == Estimate::given && known && m.predicted[j] >= job.run;
          return job.run > job.requested && !given;

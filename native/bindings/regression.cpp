@@ -1,4 +1,4 @@
-// Regressions outside simulations, for the module.
+// Bindings of regressions outside simulations.
 #include "../answers/regression.hpp"
 
 #include <algorithm>

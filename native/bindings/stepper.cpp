@@ -1,4 +1,4 @@
-// What Python sees of environments.
+// Bindings of environments.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -25,15 +25,15 @@ using Grid = nb::ndarray<T, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cp
 template <class T>
 using Line = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// Where the actions lie, and where to tell of each environment.
+// Arrays for the actions and outputs of each environment.
 struct Seen {
   std::vector<nb::object> arrays{};
   i64* chosen = nullptr;
   std::vector<Places> places{};
 };
-// What environments are told of one log: the model of its jobs, the table, expressions, beginnings.
+// The description of one log: the model of its jobs, the table, expressions, beginnings.
 using OfLog = std::tuple<std::shared_ptr<Model>, ByName, std::vector<ByName>, std::vector<ByName>>;
-// A stepper and the arrays that it looks at.
+// A stepper, and the arrays that it refers to.
 struct Owned {
   std::vector<OfLog> logs;
   std::vector<nb::object> rows{};
@@ -47,7 +47,7 @@ struct Owned {
   }
 };
 
-// With what episodes begin, of a model of all.
+// One of the beginnings of episodes, for the model of all jobs.
 Before read_before(const Model& m, const Told& told) {
   const i64* when = told.column<i64>("when", 3);
   Before b;
@@ -126,8 +126,8 @@ Table table_of(const OfLog& log) {
   return t;
 }
 
-// The rows of environments, arrays by name, as hpcgym.envs.core.simulations makes them: wide enough for
-// the episodes of all logs.
+// The rows of environments, arrays by name, as hpcgym.envs.core.simulations makes them: wide enough
+// for the episodes of all logs.
 std::vector<Row> rows_of(const std::vector<Table>& tables, nb::dict arrays, std::vector<nb::object>& keep) {
   const Table& t = tables.front();
   std::size_t booked = 0;
@@ -168,7 +168,7 @@ std::vector<Row> rows_of(const std::vector<Table>& tables, nb::dict arrays, std:
 }
 
 std::shared_ptr<Owned> make(std::vector<OfLog> logs, ByName rows) {
-  auto owned = std::make_shared<Owned>(Owned{std::move(logs)});  // which keeps their memory
+  auto owned = std::make_shared<Owned>(Owned{std::move(logs)});  // keeps their memory alive
   std::vector<Table> tables;
   for (const OfLog& log : owned->logs) tables.push_back(table_of(log));
   if (tables.empty()) throw nb::value_error("logs: at least one");
@@ -184,7 +184,7 @@ std::shared_ptr<Owned> make(std::vector<OfLog> logs, ByName rows) {
   return owned;
 }
 
-// Whether such rows have room for what is shown of power, and for controls.
+// Whether rows have room for observations of power, and for controls.
 bool has_room_for_limits(const Table& t, std::size_t seen, std::size_t numbers) {
   if (!t.model->limited) return true;
   const Settings& s = t.settings;
@@ -243,7 +243,7 @@ bool choose(const Owned& owned, Line<const i64> actions, i64 number) {
   const i64 *first = actions.data(), *last = first + actions.shape(0);
   if (last - first != owned.stepper->size()) throw nb::value_error("actions: of each environment");
   if (!std::all_of(first, last, [=](i64 one) { return is_between(one, 0, number - 1); })) return false;
-  std::copy(first, last, seen(owned, 0).chosen);  // that of all
+  std::copy(first, last, seen(owned, 0).chosen);  // those of all environments
   return true;
 }
 bool go_on(Owned& owned, i64 task, i64 first, i64 stop, int threads, std::size_t which) {
@@ -255,7 +255,7 @@ bool go_on(Owned& owned, i64 task, i64 first, i64 stop, int threads, std::size_t
   owned.stepper->go_on(static_cast<Todo>(task), first, stop, threads, places);
   const auto any = [&](const bool* of_first) { return std::count(of_first, of_first + (stop - first), true) > 0; };
   const Outputs& out = places[index(first)].out;
-  return task == 0 && (any(out.ended) || any(out.truncated));  // others tell nothing of that
+  return task == 0 && (any(out.ended) || any(out.truncated));  // other tasks do not report ends
 }
 
 void limit(Owned& owned, i64 e, ByName limits) {
@@ -265,7 +265,7 @@ void limit(Owned& owned, i64 e, ByName limits) {
   if (!limited) throw nb::value_error("limit: a machine under none");
   environment.limit(limits_of(Told(limits), limited->n_nodes));
 }
-// What users have used when an episode of so many jobs begins.
+// The usage at the beginning of an episode with n jobs.
 std::shared_ptr<const OwnAccounts> own_accounts(const ByName& arrays, i64 n) {
   const Told told(arrays);
   const auto own = std::make_shared<OwnAccounts>(

@@ -1,4 +1,4 @@
-// Texts, for the module.
+// Bindings for reading texts.
 #include "parts.hpp"
 
 #include <nanobind/ndarray.h>

@@ -8,7 +8,7 @@
 namespace hpc {
 namespace {
 
-// Read two rows of values, one behind the other.
+// Read two rows of values, one after the other.
 template <class T>
 std::array<std::vector<T>, 2> halves(const Told& told, const char* name) {
   const std::vector<T> both = told.list<T>(name);

@@ -1,4 +1,4 @@
-// Arrays by name, of which Python tells what those who answer are to know.
+// Arrays by name, from which parts of a model are read.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -14,7 +14,7 @@ namespace hpc {
 using ByName = nanobind::typed<nanobind::dict, nanobind::str, nanobind::any>;
 
 class Told {
-  // who keeps them keeps the memory
+  // keeps the memory of the arrays
   nanobind::dict arrays_;
 
   using Array = nanobind::ndarray<nanobind::ro, nanobind::c_contig, nanobind::device::cpu>;
@@ -27,7 +27,7 @@ class Told {
   Told(nanobind::dict arrays) : arrays_(std::move(arrays)) {}
 
   bool has(const char* name) const { return arrays_.contains(name); }
-  // So many values; any number where `n` is -1.
+  // An array of n values; any number if `n` is -1.
   template <class T>
   const T* column(const char* name, i64 n) const {
     const Array found = get(name);
@@ -41,7 +41,7 @@ class Told {
     const T* first = column<T>(name, n);
     return {first, first + get(name).size()};
   }
-  // The same of records.
+  // The same for records.
   template <class T>
   std::vector<T> records(const char* name, i64 n = -1) const {
     constexpr i64 width = sizeof(T) / sizeof(i64);
@@ -56,7 +56,7 @@ class Told {
 Learning learning_of(const Told& told, i64 n_jobs, i64 n_users);
 Accounts accounts_of(const Told& told, i64 n_jobs);
 Expression expression_of(const Told& told, i64 n_jobs);
-// Quotas and windows; who may stop whom; submissions that the schedule makes.
+// Quotas and windows; preemption; submissions that the schedule decides.
 void restrict(Model& model, const Told& told);
 void let_stop(Model& model, const Told& told);
 void let_come(Model& model, const Told& told);

@@ -1,4 +1,4 @@
-// One environment: what it does between two actions. It acts, simulates, and keeps accounts.
+// One environment: actions, simulation between them, and sums for rewards.
 #pragma once
 #include <array>
 #include <cstring>
@@ -17,7 +17,7 @@
 
 namespace hpc {
 
-// What the simulation of an episode is told. It looks at what is told of all episodes, and keeps that.
+// The model of an episode. It refers to the model of all episodes, and keeps it alive.
 struct OfEpisode {
   std::shared_ptr<const Model> whole;
   std::shared_ptr<const OwnAccounts> accounts;
@@ -33,22 +33,22 @@ struct OfEpisode {
     if (model.sharing) model.sharing = std::make_shared<Sharing>(model.sharing->part(first));
     if (model.limited) model.limited = model.limited->part(first, limits);
     if (!model.nodes) return;
-    // who holds nodes in windows stands behind the jobs of all
+    // pseudo-jobs that hold nodes in windows stand behind all jobs
     const i64 rows = model.windows.empty() ? n : model.nodes->n_rows - first;
     model.nodes = &layout.emplace(model.nodes->part(first, rows));
   }
 };
 
-struct Places {  // of one environment: what is done next, and where to tell of it
+struct Places {  // of one environment: its action, and where outputs go
   const i64* chosen;
   const double* numbers;
   Outputs out;
 };
 
-// An environment whatever its machine: one virtual call for a step, none within.
+// An environment for any machine: one virtual call for a step, none within.
 class AnyEnvironment {
  public:
-  const Table& table;  // somebody else's, as is the memory of the row
+  const Table& table;  // owned by the caller, as is the memory of the row
 
   explicit AnyEnvironment(const Table& t) : table(t) {}
   AnyEnvironment(const AnyEnvironment&) = delete;
@@ -57,16 +57,16 @@ class AnyEnvironment {
   virtual const Episode& episode() const = 0;
   virtual void limit(const Limits& limits) = 0;  // of the next episode
   virtual void begin_with(std::shared_ptr<const OwnAccounts> accounts) = 0;
-  // Throw unless it can do this.
+  // Throw unless the environment can do this task.
   virtual void check(Todo task) const = 0;
-  // Do one action, or begin the next episode, or do nothing; tell where it is then.
+  // Do one action, or begin the next episode, or only show; write the outputs.
   virtual void go_on(Todo task, const Places& places) = 0;
-  // One of its episode before the first event; that of an episode which has begun, as it goes on;
-  // put a copy of another in its place.
+  // A simulation of the episode before its first event; the one in progress; replace it by a copy
+  // of another.
   virtual std::shared_ptr<AnySimulation> anew(std::shared_ptr<const OwnAccounts> accounts) const = 0;
   virtual std::shared_ptr<AnySimulation> simulation() const = 0;
   virtual void put(const AnySimulation& simulation) = 0;
-  // Let a row of its own tell of an episode that goes on with the future hidden.
+  // Fill another row for a continuation of the episode with the future hidden.
   virtual void hide(const Row& of_hidden, const AnySimulation& hidden) const = 0;
 };
 
@@ -74,12 +74,12 @@ template <Machine M>
 class Environment final : public AnyEnvironment {
   Row row;
   std::shared_ptr<OneSimulation<M>> made_;  // of the jobs of the episode
-  std::shared_ptr<const OwnAccounts> next_accounts_;  // of the next
+  std::shared_ptr<const OwnAccounts> next_accounts_;  // of the next episode
   Clock clock_;
   Expressed expressed_;
   static constexpr bool has_nodes = std::is_same_v<M, Nodes>;
   static constexpr bool is_limited = std::is_same_v<M, Limited>;
-  static constexpr bool shares = Shareable<M>;  // and an action is a pair of jobs
+  static constexpr bool shares = Shareable<M>;  // an action is a pair of jobs
   Limits next_limits_;
 
  public:
@@ -121,14 +121,14 @@ class Environment final : public AnyEnvironment {
 
   void go_on(Todo task, const Places& places) override {
     const Outputs& out = places.out;
-    const auto before = is_beginning(task) ? made_ : nullptr;  // it may be known outside
+    const auto before = is_beginning(task) ? made_ : nullptr;  // others may still hold it
     std::optional<Alone::Inside> alone;
     if (made_) alone.emplace(*made_);
     if (task != Todo::show) step(task, *places.chosen, places.numbers, out);
     if (made_) show(out);
   }
 
-  // In the episode that the row tells of.
+  // In the episode of the row.
   void put(const AnySimulation& other) override {
     const auto* own = dynamic_cast<const OneSimulation<M>*>(&other);
     const Model& all = *table.model;
@@ -156,33 +156,33 @@ class Environment final : public AnyEnvironment {
                                                   next_limits_);
     return std::make_shared<OneSimulation<M>>(std::shared_ptr<const Model>(told, &told->model));
   }
-  // Go on from a simulation that hides what is to come: the row, which has told of another, tells of an
-  // episode of the jobs that it knows. Rewards are as if one step had come from the beginning to now.
+  // Continue from a simulation that hides the future: the row becomes that of an episode of the
+  // known jobs. Rewards are as if one step had led from the beginning to now.
   void go_on_hidden(const AnySimulation& hidden) {
     Episode& p = now();
     p.jobs = hidden.model().n_jobs;
     put(hidden);
     p.hides = 1;
-    p.until = forever;  // up to the last start of what is known to count
+    p.until = forever;  // until the last known job that counts has started
     p.counting = std::min(p.counting, p.jobs);
-    p.counts_first = std::min(p.counts_first, p.counting);  // none where all that do are still to come
+    p.counts_first = std::min(p.counts_first, p.counting);  // none if all are still to come
     p.open = 0;
     for (i64 j = p.counts_first; j < p.counting; ++j) p.open += waits(j);
     pay_at_once();
-    if (p.resets == 1) std::fill_n(row.terms, n_terms, 0.0);  // it counts what the first step would
+    if (p.resets == 1) std::fill_n(row.terms, n_terms, 0.0);  // the first step will add them
   }
-  // Whether this begins another episode.
+  // Whether this task begins another episode.
   bool is_beginning(Todo task) const {
     return task == Todo::begin || (task == Todo::step && now().ended == 1 && settings().autoreset == 1);
   }
-  // Have the episode that the row tells of, with an empty machine.
+  // Begin the episode of the row, with an empty machine.
   Simulator<M>& begin_empty() {
     const i64 n = jobs();
     made_ = made_anew(next_accounts_);
     if (!settings().orders()) return sim();
     auto& scores = made_->answers_.ranked(sim())[0];
     scores.own(n);
-    // jobs outside the window come after those within, by submission
+    // jobs outside the window follow those within, by submission
     const double first = table.settings.kind == Kind::ordering ? -inf : 0.0;
     for (i64 j = 0; j < n; ++j) scores.at(j) = {first, inf};
     return sim();
@@ -196,7 +196,7 @@ class Environment final : public AnyEnvironment {
   void step(Todo task, i64 chosen, const double* numbers, const Outputs& out) {
     Episode& p = now();
     const bool begins = is_beginning(task);
-    // what has started before the first question is of the first step
+    // starts before the first question belong to the first step
     const bool has_run = !begins && p.resets == 1 && starts_unasked();
     p.resets = begins;
     p.noted = has_run ? p.fresh : 0;
@@ -204,28 +204,28 @@ class Environment final : public AnyEnvironment {
     const bool warm = !table.before.empty();
     if (begins) begin();
     else if (warm) row.terms[energy] = std::exchange(*row.begun_j, 0.0);
-    // an environment that nobody asks waits for the weights of its first step
+    // without questions, it waits for the weights of the first step
     if (!begins || asks()) act(begins, chosen, numbers);
-    else if (warm) account();  // what runs and waits is seen all the same
-    if (begins && warm) {  // a reset has no reward: the first step has what has happened since
+    else if (warm) account();  // running and waiting jobs are shown in any case
+    if (begins && warm) {  // a reset has no reward: the first step includes what has happened since
       *row.begun_j = std::exchange(row.terms[energy], 0.0);
       p.fresh = starts_unasked() ? forget_begun() : 0;
     }
     if (!begins) {
       reward(out);
-    } else if (task == Todo::step) {  // else the last step has told of the episode before
+    } else if (task == Todo::step) {  // otherwise the last step has reported the episode before
       *out.ended = *out.truncated = false;
       std::fill_n(out.rewards, table.shapes.size(), 0.0);
     }
   }
-  // Leave out who ran when the episode began of those that have started; return how many are left.
+  // Remove jobs that ran at the beginning from the jobs just started; return how many are left.
   i64 forget_begun() {
     i64* stop = std::remove_if(row.fresh, row.fresh + now().fresh,
                                [&](i64 j) { return sim().of(j).start < now().begin; });
     return stop - row.fresh;
   }
   bool asks() const { return !settings().orders() || table.model->rules.asks; }
-  // Whether jobs may start before the first question: those of a rule, or those that starve.
+  // Whether jobs may start before the first question: those of a rule, or starving ones.
   bool starts_unasked() const {
     const bool serves_who_starves =
         settings().kind == Kind::selection && table.model->rules.threshold >= 0;
@@ -262,7 +262,7 @@ class Environment final : public AnyEnvironment {
     std::fill_n(row.owed, n_terms, 0.0);
     if constexpr (shares) pairs().set_norms();
   }
-  // What makes rewards of sums, where so many jobs are decided about.
+  // Factors from sums to rewards, for a number of jobs to be decided about.
   void set_norms(i64 decided) {
     const Episode& p = now();
     const double full = table.watts[0] * static_cast<double>(settings().processors);
@@ -274,7 +274,7 @@ class Environment final : public AnyEnvironment {
     row.norms[energy] = -1.0 / std::max(full * span, 1.0);
   }
 
-  // Go to the next decision, after what the action says; to the first if the episode begins.
+  // Apply the action, and go to the next decision; to the first one if the episode begins.
   void act(bool begins, i64 chosen, const double* numbers) {
     Episode& p = now();
     if constexpr (shares) {
@@ -288,7 +288,7 @@ class Environment final : public AnyEnvironment {
         p.fresh = 0;
         return;
       }
-      // there is no such job: the first is served
+      // an invalid choice serves the first job
       if (p.visible > 0) select(0 <= chosen && chosen < p.visible ? chosen : 0);
     } else if (!begins && settings().follows()) {
       if (sim().asked == Asked::job) sim().selected = said(chosen);
@@ -303,7 +303,7 @@ class Environment final : public AnyEnvironment {
         if (!begins) control(sim().machine, settings(), numbers, sim().time, stop, again);
       simulate(stop);
       if (stop == p.until && p.until < forever && sim().asked == Asked::nothing) {
-        // a reset cannot say that an episode is over: the first step will, whatever it does
+        // a reset cannot end an episode: the first step will, whatever its action
         p.truncated = !begins;
         sim().time = std::max(sim().time, p.until);
         goes_on = false;
@@ -319,7 +319,7 @@ class Environment final : public AnyEnvironment {
       }
     }
   }
-  // Who starts: of the window, where the head stands first; or the one that is proposed, by 0.
+  // The job to start: one of the window after the head; or, by action 0, the proposed job.
   i64 said(i64 chosen) const {
     const bool proposed = settings().kind == Kind::proposals;
     const bool starts = proposed ? chosen == 0 : 0 < chosen && chosen < now().visible;
@@ -338,8 +338,8 @@ class Environment final : public AnyEnvironment {
     made_->go_on();
     made_->run(stop, forever);
   }
-  // Whether there is one job to select or to order, and nothing else that could be done. Weights may
-  // matter to those who run, if these can be stopped, and to those who come while they hold.
+  // Whether only one job can be selected or ordered, and there is no other action. Weights may also
+  // matter to running jobs that can be stopped, and to jobs that come while they hold.
   bool is_forced() const {
     if (settings().kind == Kind::weights)
       return now().ended == 0 && settings().interval == Interval::passes && !sim().stops && queued(sim()) == 1;
@@ -353,28 +353,28 @@ class Environment final : public AnyEnvironment {
 
   // -- weights, and how long they hold -----------------------------------------------------------
 
-  // [s] the last second that the next weights hold for.
+  // [s] the last second of the next weights.
   i64 next_stop() {
     Episode& p = now();
     if (all_started(sim())) return forever;
     if (settings().interval == Interval::seconds) return p.stop + settings().interval_length - 1;
     if (settings().interval != Interval::submissions) return forever;
-    // before so many more jobs have been submitted
+    // before that many more jobs have been submitted
     const i64 behind = sim().next + settings().interval_length;
     p.stop = behind >= p.jobs ? forever
                               : std::max(sim().job(sim().next).submit, sim().job(behind).submit - 1);
     return p.stop;
   }
-  // Whether new weights are to be asked for; else it goes on with the same.
+  // Whether new weights are asked for; otherwise the present ones continue.
   bool interval_is_over(i64 stop) {
     Episode& p = now();
-    // once all have started, the weights hold to the end
+    // once all jobs have started, the weights hold to the end
     if (settings().interval == Interval::submissions) return !all_started(sim());
     p.stop = stop + 1;
     if (all_started(sim())) return false;
-    sim().time = std::max(sim().time, stop);  // all events up to this second have been seen
+    sim().time = std::max(sim().time, stop);  // all events up to this second are done
     if (queued(sim()) > 0) return true;
-    // nothing waits: an answer would be of no use, and when one is would tell what comes
+    // nothing waits: weights would be useless, and the time of the question would reveal the future
     const auto& coming = sim().arrivals;
     const i64 next = coming ? std::max(std::min(coming->next(), sim().next_end()), sim().time)
                             : sim().job(sim().next).submit;
@@ -382,7 +382,7 @@ class Environment final : public AnyEnvironment {
     p.stop += std::max(floor_div(next - p.stop, length), i64{0}) * length;
     return false;
   }
-  // Give scores to the queued jobs and to those that come up to `stop` [s].
+  // Give scores to the queued jobs and to jobs that come until `stop` [s].
   void weigh(const double* weights, i64 stop) {
     if (!made_->model().features) return made_->answers_.weigh(sim(), weights);
     const Features& features = *made_->model().features;
@@ -393,10 +393,10 @@ class Environment final : public AnyEnvironment {
     weigh_jobs(*made_, {weights, n}, total, [&](auto weigh_one) {
       const auto listed = [&](const Entry& e) { weigh_one(e.job); };
       sim().queue.jobs.each(listed);
-      if (sim().stops) sim().each_running_job(listed);  // who runs may wait again in this pass
-      // where asked at each pass, jobs to come are weighed when they are in the queue
+      if (sim().stops) sim().each_running_job(listed);  // running jobs may wait again in this pass
+      // if asked at each pass, jobs are weighed once they are queued
       if (settings().interval == Interval::passes) return;
-      // where they are not in the order of the log each may come, or come again, whenever that is
+      // if not in the order of the log, any job may come, or come again, at any time
       const bool moves = sim().arrivals.has_value();
       i64 j = in_log_order(sim()) ? sim().next - sim().arrived : 0;
       for (; j < now().jobs && (moves || sim().job(j).submit <= stop); ++j) weigh_one(j);
@@ -404,9 +404,9 @@ class Environment final : public AnyEnvironment {
     if (auto& shares = made_->answers_.shares) shares->begin(sim());
   }
 
-  // -- accounts ----------------------------------------------------------------------------------
+  // -- sums for rewards --------------------------------------------------------------------------
 
-  // Note who has started since the last decision, what it cost, and who is seen.
+  // Note the jobs started since the last decision, their rewards, and the visible jobs.
   void account() {
     Episode& p = now();
     if (settings().follows()) {
@@ -422,11 +422,11 @@ class Environment final : public AnyEnvironment {
     for (i64 i = p.noted; i < p.fresh; ++i) p.open -= p.counts(row.fresh[i]);
     if (sim().stops) stopped_jobs().count_open();
     p.ended = p.open == 0 || p.truncated == 1;
-    if (starts_unasked() && p.resets == 1) p.ended = 0;  // a reset cannot say so
+    if (starts_unasked() && p.resets == 1) p.ended = 0;  // a reset cannot end an episode
     pay();
     p.noted = p.fresh;
   }
-  // Add to the terms what jobs that have started or ended since are worth, and the energy.
+  // Add the terms of jobs that have started or ended since then, and the energy.
   void pay() {
     if constexpr (is_limited) {
       pay_under_limits(sim(), row);
@@ -439,15 +439,15 @@ class Environment final : public AnyEnvironment {
       row.terms[energy] += table.node_watts.empty() ? joules(seconds) : joules_on_nodes();
     }
   }
-  // Have the sums of an episode, and what makes rewards of them, as if one step had come from its
-  // beginning to now. What the last step has told of stays.
+  // Compute the sums and reward factors of an episode as if one step had led from its beginning to
+  // now. What the last step has reported stays.
   void pay_at_once() {
     Episode step = now();
     step.noted = step.unpaid = step.gone = step.resets = 0;
     step.last_time = step.begin;
     std::vector<i64> started, unpaid(index(step.jobs)), gone(index(step.jobs));
     std::vector<double> gone_bsld(index(step.jobs));
-    i64 ran = 0;  // when the episode began
+    i64 ran = 0;  // at the beginning of the episode
     for (i64 j = 0; j < step.jobs; ++j) {
       if (waits(j)) continue;
       started.push_back(j);
@@ -471,8 +471,8 @@ class Environment final : public AnyEnvironment {
   i64 size_of_head() const {
     return settings().split == 1 ? (row.size_of_window + 1) / 2 : row.size_of_window;
   }
-  // Fill the window with the head and who may start before it, or with who is proposed and the others
-  // that wait; return how many there are, none where nothing is asked.
+  // Fill the window with the head and the jobs that may start before it, or with the proposed job
+  // and other waiting jobs; return their number, 0 if nothing is asked.
   i64 see_question() {
     Episode& p = now();
     while (p.cursor < sim().next && !waits(p.cursor)) ++p.cursor;
@@ -500,7 +500,7 @@ class Environment final : public AnyEnvironment {
     const i64 missing = sim().started - p.counted + found;
     for (i64 i = 0; i < p.visible; ++i) {
       const i64 j = row.window[i];
-      if (j >= p.cursor) continue;  // of the tail, which is looked up anew
+      if (j >= p.cursor) continue;  // of the tail, which is rebuilt below
       if (waits(j)) row.window[seen++] = j;
       else row.fresh[found++] = j;
     }
@@ -508,7 +508,7 @@ class Environment final : public AnyEnvironment {
       if (!waits(j) && sim().of(j).number >= p.counted) row.fresh[found++] = j;
     for (; seen < head && p.cursor < sim().next; ++p.cursor)
       if (waits(p.cursor)) row.window[seen++] = p.cursor;
-    if (head < room) {  // behind them the jobs that came last, in order
+    if (head < room) {  // then the jobs that came last, in order
       i64 first = room;
       for (i64 j = sim().next - 1; j >= p.cursor && first > seen; --j)
         if (waits(j)) row.window[--first] = j;
@@ -518,7 +518,7 @@ class Environment final : public AnyEnvironment {
     p.fresh = found;
     p.visible = seen;
   }
-  // Pay jobs that started; return their processor seconds.
+  // Pay started jobs; return their processor seconds.
   double pay_started() {
     Episode& p = now();
     double processor_seconds = 0;
@@ -526,7 +526,7 @@ class Environment final : public AnyEnvironment {
       const i64 j = row.fresh[i], begun = sim().of(j).start;
       const Job job = sim().as_it_runs(j);
       i64 seconds = job.run;
-      if (begun < p.begin) {  // it ran then, and counts for the machine alone, and from then on
+      if (begun < p.begin) {  // it ran before: it counts only for the machine, from then on
         seconds -= p.begin - begun;
       } else if (p.counts(j)) {
         pay_max_wait(begun - job.submit);
@@ -545,11 +545,11 @@ class Environment final : public AnyEnvironment {
     const double longest = row.totals[max_wait] + row.terms[max_wait];
     row.terms[max_wait] += std::max(static_cast<double>(wait) - longest, 0.0);
   }
-  // What is not paid when a job starts: at its end, while it waits, where the episode ends.
+  // Pay what is not paid at a start: at ends, while jobs wait, at the end of the episode.
   void pay_later() {
     const Episode& p = now();
     if (settings().paid == Paid::at_end) pay_ended();
-    if (p.truncated == 1)  // who still waits is paid as if it started now
+    if (p.truncated == 1)  // waiting jobs are paid as if they started now
       for (i64 j = p.counts_first; j < std::min(p.counting, sim().next); ++j)
         if (waits(j)) {
           pay_job(sim().as_it_runs(j), sim().time);
@@ -573,7 +573,7 @@ class Environment final : public AnyEnvironment {
     }
     p.unpaid = kept;
   }
-  // By how much slowdowns and waits so far have grown, as if jobs that wait started now.
+  // The growth of slowdowns and waits so far, as if waiting jobs started now.
   void pay_waiting() {
     double slowdowns = 0, wait = 0;
     if (now().ended == 0)
@@ -586,7 +586,7 @@ class Environment final : public AnyEnvironment {
     row.terms[waited] += wait - row.owed[waited];
     row.owed[bsld] = slowdowns, row.owed[waited] = wait;
   }
-  // Of the jobs that started, and of processors without a job meanwhile.
+  // Energy of the started jobs, and of idle processors meanwhile.
   double joules(double processor_seconds) {
     Episode& p = now();
     const double passed = static_cast<double>(sim().time - p.last_time);
@@ -604,8 +604,8 @@ class Environment final : public AnyEnvironment {
     *row.counted_j = total;
     return more;
   }
-  // The same where nodes have powers: a node is busy as a whole while it has any job. That is until
-  // the last end of its jobs so far: so they are counted in the order of their starts.
+  // The same by nodes: a node is busy as a whole while it has any job, until the last end of its
+  // jobs so far: so jobs are counted in the order of their starts.
   double joules_on_nodes() {
     Episode& p = now();
     const i64 before = p.counted - p.fresh;
@@ -642,7 +642,7 @@ class Environment final : public AnyEnvironment {
     *out.truncated = now().ended == 1 && now().open > 0;
     *out.ended = now().ended == 1 && now().open == 0;
   }
-  // By what minus the logarithm of 1 + the sum of the episode has changed in a step.
+  // The change, by a step, of minus the logarithm of 1 + the sum of the episode.
   double step_of_log(const double* weights, double value, double scale) const {
     double total = 0;
     for (std::size_t t = 0; t < n_terms; ++t) total -= weights[t] * row.totals[t] * row.norms[t];
@@ -658,8 +658,8 @@ class Environment final : public AnyEnvironment {
     out.told[0] = sim().time;
     out.told[1] = p.visible;
     i64* behind = std::copy_n(row.window, p.visible, out.told + 2);
-    std::memset(behind, -1, sizeof(i64) * index(room - p.visible));  // -1 is all ones
-    if (p.resets == 1 && starts_unasked()) std::fill_n(out.terms, n_terms, 0.0);  // of the first step
+    std::memset(behind, -1, sizeof(i64) * index(room - p.visible));  // sets all bytes to ones
+    if (p.resets == 1 && starts_unasked()) std::fill_n(out.terms, n_terms, 0.0);  // the next step's
     else std::copy_n(row.terms, n_terms, out.terms);
   }
   void show_queue(const Outputs& out) {

@@ -1,17 +1,16 @@
-// What an agent does to a machine under limits, is paid for there, and sees of it.
-//
-// Behind the weights of the queue, an action has numbers from -1 to 1 for some of three controls:
-// the highest level, how many nodes are on, the power in use. 1 is all there is of each.
+// Actions, rewards and observations for a machine under limits.
+// After the weights of the queue, an action has numbers from -1 to 1 for up to three controls: the
+// highest level, the number of nodes that are on, the power in use. 1 is the whole of each.
 #pragma once
 #include "../machines/limited.hpp"
 #include "observe.hpp"
 
 namespace hpc {
 
-inline constexpr i64 n_of_power = 15;  // numbers that are shown of it
+inline constexpr i64 n_of_power = 15;  // numbers about power in the observation
 
-// Set the controls from the next second on, up to `stop` [s] where that may be told: when jobs are
-// submitted must not. `again`: they have been set by this action, and hold on.
+// Set the controls from the next second on; until `stop` [s] if that is public, which times of
+// submissions are not. `again`: this action has set them already, and they continue.
 inline void control(Limited& machine, const Settings& settings, const double* numbers, i64 time,
                     i64 stop, bool again) {
   const LimitedLayout& l = machine.layout();
@@ -35,7 +34,7 @@ inline void control(Limited& machine, const Settings& settings, const double* nu
   machine.set_control(time, end, mw, off, rounded(settings.act_frequency, l.highest));
 }
 
-// Pay the jobs that started, which take as long as at their levels, and what has been drawn.
+// Pay the started jobs, with run times at their levels, and the energy.
 inline void pay_under_limits(Simulator<Limited>& s, const Row& row) {
   Episode& p = *row.episode;
   const auto bsld_at_level = [&](i64 j, i64 run) { return bsld_of(s.job(j), s.of(j).start, run); };
@@ -46,7 +45,7 @@ inline void pay_under_limits(Simulator<Limited>& s, const Row& row) {
         bsld_at_level(j, kills ? s.machine.unslowed(j, s.job(j).run) : s.model.jobs[j].run);
     row.terms[waited] += static_cast<double>(s.of(j).start - s.job(j).submit);
   }
-  if (p.ended == 1 && s.machine.kills > 0) {  // some have been cut since they started
+  if (p.ended == 1 && s.machine.kills > 0) {  // some jobs were cut after their starts
     double total = 0;
     for (i64 j = 0; j < p.jobs; ++j) total += bsld_at_level(j, s.machine.unslowed(j, s.job(j).run));
     row.terms[bsld] += total - (row.totals[bsld] + row.terms[bsld]);
@@ -55,7 +54,7 @@ inline void pay_under_limits(Simulator<Limited>& s, const Row& row) {
   row.terms[energy] += s.machine.take_joules(s.time);
 }
 
-// Write what is known of power, limits and nodes, as hpcgym.envs.core.observation names it.
+// Write the state of power, limits and nodes, by the names in hpcgym.envs.core.observation.
 class PowerObserver {
   const Simulator<Limited>& s;
   const Limited& m;
@@ -81,7 +80,7 @@ class PowerObserver {
   static float shown(double x) { return static_cast<float>(x); }
   static float soon(i64 seconds) { return shown(real(seconds) / (real(seconds) + hour)); }
 
-  // The lowest in force, and the first to come.
+  // The lowest cap in force, and the first to come.
   float* see_caps(float* out) const {
     double lowest = most, following = most;
     i64 over = 0, begin = forever;
@@ -98,7 +97,7 @@ class PowerObserver {
     *out++ = begin == forever ? 1.0F : soon(begin - s.time);
     return out;
   }
-  // Of the present period, or else of the next.
+  // Of the present budget, or else of the next.
   float* see_budgets(float* out) const {
     const Budget* found = nullptr;
     for (const Budget& b : m.budgets)

@@ -1,7 +1,5 @@
-// Jobs that wait in another order than that of the log, and jobs that quotas keep back: who of them
-// is seen, and served.
-//
-// Jobs come when the schedule says, or again when others have stopped them.
+// Visible and served jobs if the order of arrival is not that of the log, or if quotas bar jobs.
+// Jobs come when the schedule says, or again after a preemption.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -15,20 +13,19 @@ template <class S>
 bool in_log_order(const S& s) {
   return !s.arrivals && !s.stops;
 }
-// How many jobs wait, in the queue or about to come into it.
+// The number of waiting jobs, in the queue or about to enter it.
 template <class S>
 i64 queued(const S& s) {
   return in_log_order(s) ? s.next - s.started : s.queue.jobs.size();
 }
-// Whether no job is to start any more, nor to be stopped; where some may be, a job may start several
-// times.
+// Whether no job is still to start or to be stopped; with preemption a job may start several times.
 template <class S>
 bool all_started(const S& s) {
   if (!s.stops) return s.started == s.model.n_jobs;
   return s.next == s.model.n_jobs && s.queue.empty() && s.stops->leaving.empty();
 }
 
-// The queued jobs as they came.
+// The queued jobs in order of arrival.
 template <class S>
 std::vector<i64> as_they_came(const S& s) {
   std::vector<i64> line;
@@ -37,8 +34,8 @@ std::vector<i64> as_they_came(const S& s) {
   std::sort(line.begin(), line.end(), [&](i64 a, i64 b) { return place(a) < place(b); });
   return line;
 }
-// Fill the window with jobs of the queue, up to `head` the first ones, and then the last; return
-// how many there are.
+// Fill the window with queued jobs: up to `head` of the first ones, then the last ones; return
+// their number.
 template <class S>
 i64 see_queue(const S& s, const Row& row, i64 head) {
   const std::vector<i64> line = as_they_came(s);
@@ -47,7 +44,7 @@ i64 see_queue(const S& s, const Row& row, i64 head) {
   for (i64 i = 0; i < seen; ++i) row.window[i] = line[index(i < head ? i : count - seen + i)];
   return seen;
 }
-// Note the jobs behind those noted that have started since the last decision; return how many are.
+// Note, after those already noted, the jobs started since the last decision; return their number.
 template <class S>
 i64 find_started(const S& s, const Row& row) {
   const Episode& p = *row.episode;
@@ -57,8 +54,8 @@ i64 find_started(const S& s, const Row& row) {
     if (s.of(j).start >= 0 && s.of(j).number >= p.counted) row.fresh[found++] = j;
   return found;
 }
-// Let scores order the jobs of the window, ties as they came; others come after them so. Those that
-// run come last, should others stop them in this pass.
+// Let scores order the jobs of the window, ties by arrival; the other jobs follow by arrival.
+// Running jobs come last, in case others stop them in this pass.
 template <class S>
 void order_as_seen(S& s, const Row& row, const double* numbers) {
   auto& scores = s.queue.scores[0];
@@ -72,8 +69,8 @@ void order_as_seen(S& s, const Row& row, const double* numbers) {
   for (const InLine& seen : line) scores.at(row.window[seen.job]).score = -place++;
 }
 
-// A waiting job if its quota lets it start, else the first as they came that may. That may stand
-// behind the window; if there is none, it is the job.
+// A waiting job if quotas do not bar it, else the first in order of arrival that is not barred,
+// even from outside the window; if all are barred, the job itself.
 template <class S>
 i64 nearest_allowed(const S& s, const Row& row, i64 j) {
   if (!s.bars(j)) return j;
@@ -86,13 +83,13 @@ i64 nearest_allowed(const S& s, const Row& row, i64 j) {
     if (!s.bars(other)) return other;
   return j;
 }
-// How many of the visible jobs their quotas let start.
+// How many of the visible jobs are not barred.
 template <class S>
 i64 count_allowed(const S& s, const Row& row) {
   return std::count_if(row.window, row.window + row.episode->visible, [&](i64 j) { return !s.bars(j); });
 }
-// Mask the visible jobs that their quotas do not let start. If that is all of them, the first place
-// stands for the first job behind the window that may.
+// Mask the visible jobs that are barred. If all are, the first place stands for the first job
+// outside the window that is not.
 template <class S, class T>
 void mask_barred(const S& s, const Row& row, T* mask) {
   const i64 visible = row.episode->visible;

@@ -1,7 +1,6 @@
-// What is to be seen of a simulation, written into one flat row of float32.
-//
-// A row is what hpcgym.envs.core.observation describes field by field. A time t becomes t / (t + 1 h).
-// Nothing here reads a true run time, a true end or a job that has not been submitted.
+// The observation of a simulation, one flat row of float32.
+// hpcgym.envs.core.observation describes its fields. A time t becomes t / (t + 1 h). Nothing here
+// reads a true run time, a true end or a job that has not been submitted.
 #pragma once
 #include <numbers>
 
@@ -20,7 +19,7 @@ class Observer {
   const Answers& answers;
   Clock& clock;
   Expressed& expressed;
-  const i64 visible, free;  // units, with those of jobs that are predicted to end now
+  const i64 visible, free;  // units, with those of jobs whose predicted end is now
 
  public:
   static constexpr std::size_t on_at = 9, queue_at = 12, time_at = 18, jobs_at = 22;
@@ -36,7 +35,7 @@ class Observer {
     std::copy(clock.shown.begin(), clock.shown.end(), out + time_at);
     const std::size_t width = table.codes.size();
     float* place = out + jobs_at;
-    for (i64 i = 0; i < visible; ++i) {  // a call to copy few numbers takes longer than they do
+    for (i64 i = 0; i < visible; ++i) {  // for few numbers a loop is faster than a call
       const float* still = &table.still[index(row.episode->start + row.window[i]) * width];
       for (std::size_t k = 0; k < width; ++k) *place++ = still[k];
     }
@@ -70,7 +69,7 @@ class Observer {
     const i64 since = rest < 0 ? rest + period : rest;
     return 2 * std::numbers::pi * (static_cast<double>(since) / static_cast<double>(period));
   }
-  // The free share now and at each horizon, by predicted ends, and the share that is on.
+  // The free share now and at each horizon, by predicted ends; the share switched on.
   void see_machine(float* out) const {
     const double share = static_cast<float>(1.0 / static_cast<double>(table.settings.processors));
     const auto shown = [&](i64 units) { return static_cast<float>(static_cast<double>(units) * share); };
@@ -89,8 +88,8 @@ class Observer {
     out[on_at + 1] = squashed(shadow.time - s.time);
     out[on_at + 2] = shown(shadow.extra);
   }
-  // EASY's reservation of the first visible job: that of now where it is the head, else the one that it
-  // would be given. It is of now where there is room.
+  // EASY's reservation of the first visible job: the present one if it is the head, else the one
+  // that it would get; now, if there is room.
   Shadow shadow_of_first() const {
     const i64 j = row.window[0], needed = s.needed_by(j);
     if (s.rules().picks) return {std::max(s.shadow.time, s.time), s.shadow.extra};
@@ -123,7 +122,7 @@ class Observer {
     out[4] = static_cast<float>(past / (past + hour));
     out[5] = ratio(fitting, std::max(visible, i64{1}));
   }
-  // What one says of each visible job, or how many of them have less, as a share of the window.
+  // Of each visible job the value of an expression, or the share of the window with less.
   void see_expression(std::size_t k, float* out, std::size_t width) {
     const double* values = expressed.values(k, answers.learned_times());
     const std::size_t n = index(visible);
@@ -139,7 +138,7 @@ class Observer {
       out[order[i] * width] = static_cast<float>(static_cast<double>(less) / room);
     }
   }
-  // One of those that change, of each visible job.
+  // A changing feature of each visible job.
   void see_feature(Shown code, float* out, std::size_t width) {
     const auto each = [&](auto value_of) {
       for (i64 i = 0; i < visible; ++i, out += width) *out = value_of(row.window[i]);
@@ -170,7 +169,7 @@ class Observer {
           const i64 past = s.time + s.of(j).predicted - s.shadow.time;
           return s.rules().picks ? squashed(std::max(past, i64{0})) : 0.0F;
         });
-      default:  // what it leaves free
+      default:  // units that the job leaves free
         return each([&](i64 j) {
           const i64 left = std::max(free - s.job(j).processors, i64{0});
           return static_cast<float>(static_cast<double>(left) / machine);

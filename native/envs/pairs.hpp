@@ -1,10 +1,10 @@
-// Where jobs share nodes: which job starts beside which, what that is worth, and what is seen.
+// Shared nodes: which job starts beside which; rewards and observations.
 //
-// The window shows W waiting jobs, a list of neighbours the first M running jobs with a part free
-// beside them. An action names a pair by its number: that of the waiting job times M + 1, plus the
-// place of the neighbour from 1 on, or 0 where the rule `partners` says on which nodes. One more is
-// to wait. A row is what hpcgym.envs.co_schedule describes; a time t becomes t / (t + 1 h), a
-// speedup s becomes s / (s + 1). Of true run times nothing is read but in what is paid.
+// The window shows W waiting jobs; the list of neighbours has the first M running jobs with a free
+// part beside them. An action is the number of a pair: the index of the waiting job times M + 1,
+// plus the position of the neighbour from 1 on, or 0 if the rule `partners` chooses the nodes. One
+// more number is to wait. hpcgym.envs.co_schedule describes the observation; a time t becomes t /
+// (t + 1 h), a speedup s becomes s / (s + 1). Only rewards read true run times.
 #pragma once
 #include "../core/simulator.hpp"
 #include "../machines/corun.hpp"
@@ -18,7 +18,7 @@ class Pairs {
   Simulator<Corun>& s;
   const Corun& machine;
   const Episode& p;
-  const double ticks;  // in a second
+  const double ticks;  // per second
 
  public:
   Pairs(const Table& t, const Row& r, Simulator<Corun>& sim)
@@ -35,20 +35,20 @@ class Pairs {
            n_pairs(window, listed) + 1;
   }
 
-  // Do what an action says; `go_on` simulates up to the next question, or to the end.
+  // Apply an action; `go_on` simulates until the next question, or to the end.
   template <class F>
   void act(i64 chosen, const double* scores, F go_on) {
     if (table.settings.kind == Kind::pair_scores) return start_by_scores(scores, go_on);
     const i64 n = static_cast<i64>(n_pairs(row.size_of_window, row.size_of_list));
     if (chosen == n && !s.running.empty()) return serve(-1, go_on);
-    if (!is_possible(chosen))  // the first that is
+    if (!is_possible(chosen))  // the first possible one
       for (chosen = 0; chosen < n && !is_possible(chosen);) ++chosen;
     serve(chosen < n ? chosen : -1, go_on);
   }
 
-  // What makes rewards of energy and time: what the jobs would take on full nodes, compact. That is
-  // the time that their processor seconds need on all processors, or that from the first submission
-  // to the last if it is longer.
+  // Factors from energy and time to rewards: relative to all jobs on full nodes, compact. That
+  // takes the time of their processor seconds on all processors, or the time from the first to the
+  // last submission if that is longer.
   void set_norms() {
     double work = 0;
     for (i64 j = 0; j < p.jobs; ++j)
@@ -60,7 +60,7 @@ class Pairs {
     row.norms[elapsed] = -1.0 / bound;
     row.episode->beside = row.episode->paid = 0;
   }
-  // Waits of jobs that have started, slowdowns of jobs that have ended, energy and time.
+  // Waits of started jobs, slowdowns of ended jobs, energy and time.
   void pay() {
     for (i64 i = 0; i < p.fresh; ++i) {
       const i64 j = row.fresh[i];
@@ -78,7 +78,7 @@ class Pairs {
     row.terms[elapsed] += passed;
   }
 
-  // List the neighbours, and show all, with what can be done.
+  // List the neighbours, and write the observation and the mask.
   void show(const Outputs& out) {
     const std::vector<i64> found = machine.neighbours(s.running, s.progress);
     const i64 total = row.episode->beside = static_cast<i64>(found.size()), room = row.size_of_window;
@@ -108,7 +108,7 @@ class Pairs {
   const Sharing& told() const { return machine.told(); }
   i64 listed() const { return std::min(row.episode->beside, row.size_of_list); }
 
-  // Whether a waiting job can start, beside the neighbour of the pair if it has one.
+  // Whether a waiting job can start, beside the neighbour of the pair if there is one.
   bool is_possible(i64 pair) const {
     const i64 i = pair / (row.size_of_list + 1), k = pair % (row.size_of_list + 1);
     if (i < 0 || i >= p.visible) return false;
@@ -117,7 +117,7 @@ class Pairs {
     if (k <= 0) return true;
     return told().is_part(j) && k <= listed() && machine.room_beside(row.beside[k - 1]) > 0;
   }
-  // Start a pair, or -1: none.
+  // Start a pair, -1: none.
   template <class F>
   void serve(i64 pair, F go_on) {
     const i64 i = pair / (row.size_of_list + 1), k = pair % (row.size_of_list + 1);
@@ -125,8 +125,8 @@ class Pairs {
     s.machine.beside = k > 0 ? row.beside[k - 1] : machine.nobody;
     go_on();
   }
-  // Start the possible pair of the highest score again and again, while that is above 0. Jobs and
-  // neighbours are those that were shown. Where no job runs, one starts in any case.
+  // Start the possible pair with the highest score, repeatedly while that is above 0. Jobs and
+  // neighbours are those shown. If no job runs, one starts in any case.
   template <class F>
   void start_by_scores(const double* scores, F go_on) {
     const i64 n = static_cast<i64>(n_pairs(p.visible, row.size_of_list)), now = s.time;
@@ -184,7 +184,7 @@ class Pairs {
     out[0] = unit(machine.belief().pairs[index(code * told().n_codes + other)]);
     out[1] = unit(machine.belief().pairs[index(other * told().n_codes + code)]);
   }
-  // Which pairs can be started.
+  // Mark the pairs that can start.
   void see_possible(std::int8_t* mask) const {
     for (i64 i = 0; i < row.size_of_window; ++i) {
       const bool room = i < p.visible && machine.has_room(row.window[i]);

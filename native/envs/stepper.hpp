@@ -15,14 +15,14 @@
 
 namespace hpc {
 
-// Whether several threads are worth their waking, by how long steps have taken with and without them.
-// What has been slower is tried again after a while: the slower, the later. A processor may be away
-// for longer than a step takes, so a try is of some steps.
+// Whether several threads are worth waking, by measured times of steps with one and with several.
+// The slower way is tried again after a while: the slower it was, the later. A processor may be
+// away for longer than a step, so a trial has several steps.
 class Worth {
-  static constexpr i64 tried = 8;    // steps of a try
-  std::array<double, 2> seconds_{};  // of a step with one thread, with several; 0: not known
-  bool several_ = false;             // what is faster, as far as is known
-  i64 left_ = tried;                 // steps up to the next try; from 0 down those of it
+  static constexpr i64 tried = 8;    // steps of a trial
+  std::array<double, 2> seconds_{};  // of a step with one thread, with several; 0: unknown
+  bool several_ = false;             // the faster way so far
+  i64 left_ = tried;                 // steps until the next trial; below 0: within a trial
 
  public:
   bool tries_several() {
@@ -41,7 +41,7 @@ class Worth {
   }
 };
 
-// There is a table for each log. Environments play them in turn: e that of table e mod their number.
+// Each log has a table. Environment e uses table e modulo their number.
 class Stepper {
  public:
   Stepper(std::vector<Table> tables, const std::vector<Row>& rows) : tables_(std::move(tables)) {
@@ -59,7 +59,7 @@ class Stepper {
     return total;
   }
   AnyEnvironment& of(i64 e) const { return *environments_.at(index(e)); }
-  // Of those from `first` to `stop`, exclusive. Which thread steps one makes no difference.
+  // For environments in [first, stop). Threads do not affect results.
   void go_on(Todo task, i64 first, i64 stop, int threads, const std::vector<Places>& places) {
     for (i64 e = first; e < stop; ++e) of(e).check(task);
     const auto step = [&](i64 e) { of(e).go_on(task, places[index(e)]); };
@@ -88,7 +88,7 @@ class Stepper {
     return std::make_unique<Environment<Pool>>(table, row);
   }
 
-  std::vector<Table> tables_;  // whose places environments know
+  std::vector<Table> tables_;  // environments refer to these
   std::vector<std::unique_ptr<AnyEnvironment>> environments_;
   i64 room_, listed_;
   std::unique_ptr<Threads> threads_;

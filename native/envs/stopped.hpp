@@ -1,8 +1,8 @@
-// What steps add to rewards where jobs may be stopped: a start says nothing for good.
+// Reward terms with preemption, where a start is not final.
 //
-// Sums are taken over all jobs of the episode, as the schedule stands now, as if nobody who runs was
-// to be stopped. A step adds by how much they have changed, so that all steps add up to what the
-// schedule says in the end. `row.owed` has the sums so far.
+// Sums are over all jobs of the episode in the present schedule, as if no running job was to be
+// stopped. A step adds their change, so that all steps add up to the sums of the final schedule.
+// `row.owed` has the sums so far.
 #pragma once
 #include <algorithm>
 #include <utility>
@@ -23,19 +23,19 @@ class StoppedJobs {
   StoppedJobs(const S& simulator, const Row& r, Paid when)
       : s(simulator), row(r), p(*r.episode), paid(when) {}
 
-  // No job of the episode has been paid.
+  // No job of the episode has been paid yet.
   void begin() {
     if (paid != Paid::at_end) return;
     for (p.unpaid = 0; p.unpaid < p.jobs; ++p.unpaid) row.unpaid[p.unpaid] = p.unpaid;
   }
-  // Count the jobs that have not ended, none once nothing can be stopped any more.
+  // Count the jobs that have not ended; none once no job can be stopped any more.
   void count_open() {
     p.open = 0;
     if (all_started(s) && s.stops->suspended.empty()) return;
     for (i64 j = 0; j < p.jobs; ++j) p.open += !has_ended(j);
   }
-  // Add by how much slowdowns and waits have changed; return the same of processor seconds. Nothing
-  // at a reset, which has no reward.
+  // Add the changes of slowdowns and waits; return that of processor seconds. Nothing at a reset,
+  // which has no reward.
   double pay() {
     if (p.resets == 1) return 0;
     if (paid == Paid::at_end) note_gone();
@@ -56,7 +56,7 @@ class StoppedJobs {
     const i64 start = s.of(j).start;
     return start >= 0 && start + s.run_time(j) <= s.time && !is_suspended(j);
   }
-  // A job that waits has the slowdown and the wait that it would have if it started now.
+  // A waiting job counts with slowdown and wait as if it started now.
   void add_up(double* sums) const {
     for (i64 j = 0; j < s.next; ++j) {
       const Job& job = s.job(j);
@@ -72,7 +72,7 @@ class StoppedJobs {
       sums[waited] += static_cast<double>(start - job.submit);
     }
   }
-  // How long processors are busy, as the schedule stands.
+  // Busy processor seconds of the present schedule.
   double processor_seconds() const {
     auto seconds = static_cast<double>(wasted_seconds(s));
     for (i64 j = 0; j < s.next; ++j)
@@ -80,7 +80,7 @@ class StoppedJobs {
         seconds += static_cast<double>(s.job(j).processors) * static_cast<double>(s.run_time(j));
     return seconds;
   }
-  // Note the jobs that have ended since the last step; of all once the episode has.
+  // Note the jobs that have ended since the last step; at the end of the episode, all jobs.
   void note_gone() {
     i64 kept = 0;
     for (i64 i = 0; i < p.unpaid; ++i) {

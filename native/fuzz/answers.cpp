@@ -1,4 +1,4 @@
-// Answers that may be anything.
+// Arbitrary answers.
 #include "case.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

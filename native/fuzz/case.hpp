@@ -1,7 +1,6 @@
-// A model made of the bytes of a fuzzer, and its simulation to the end.
-//
-// What is refused is not simulated. All else must end, and must hold: whoever tells a model of
-// something that cannot be simulated is to be told so, and never to read memory that is not his.
+// A model made from the bytes of a fuzzer, and its simulation to the end.
+// Models that are refused are not simulated. All others must end, and checks must hold: an invalid
+// model must be refused, and must never cause reads of foreign memory.
 #pragma once
 #include <array>
 #include <cstdio>
@@ -24,7 +23,7 @@ inline void must(bool holds, const char* what) {
   std::abort();
 }
 
-// Numbers of bytes; zeros once these are used up.
+// Numbers from bytes; zeros once these are used up.
 class Bytes {
   const std::uint8_t* data_;
   std::size_t left_;
@@ -35,7 +34,7 @@ class Bytes {
   i64 next() { return left_ == 0 ? 0 : (--left_, *data_++); }
   i64 below(i64 n) { return next() % n; }
   bool one_in(i64 n) { return below(n) == n - 1; }
-  // Mostly a small number, now and then one of those at which programs fail.
+  // Usually a small number, sometimes an edge case.
   i64 any() {
     static constexpr std::array<i64, 10> edges{
         -1, -2, i64{1} << 31, i64{1} << 53, (i64{1} << 53) + 1, i64{1} << 62,
@@ -60,7 +59,7 @@ struct Case {
   std::vector<double> held;
 };
 
-// `wild`: columns and rules may be anything, and most are refused; else they are as Python tells them.
+// `wild`: arbitrary columns and rules, mostly refused; otherwise as Python makes them.
 inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
   const auto made = std::make_shared<Case>();
   Case& c = *made;
@@ -95,7 +94,7 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
   if (wild && bytes.one_in(8)) m.users = nullptr;
   if (wild && bytes.one_in(8)) m.predicted = nullptr;
   if (wild && bytes.one_in(8)) m.ticks = bytes.any();
-  if (on_nodes) {  // units of one or two cores on nodes of the same
+  if (on_nodes) {  // units of one or two cores, on nodes with equal cores
     const i64 nodes = 1 + bytes.below(4), cores = 1 + bytes.below(4);
     m.capacity = nodes * cores;
     c.capacity.assign(index(nodes), cores);
@@ -104,14 +103,14 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
       const i64 most = nodes * (cores / of_unit);
       const i64 units = std::clamp<i64>(job.processors / of_unit, 1, most);
       job.processors = wild && bytes.one_in(16) ? bytes.any() : units * of_unit;
-      // so many of a job on one node that the machine holds it
+      // the limit of units on one node lets the machine hold the job
       const i64 least = (units + nodes - 1) / nodes;
       c.needs.insert(c.needs.end(),
                      {units, of_unit, bytes.one_in(4) ? least + bytes.below(2) : any_number});
     }
     for (std::size_t j = 0; j < c.jobs.size(); ++j) c.processors[j] = c.jobs[j].processors;
     for (i64 node = 0; node < nodes; ++node) {
-      c.needs.insert(c.needs.end(), {1, cores, any_number});  // of who holds a node that is down
+      c.needs.insert(c.needs.end(), {1, cores, any_number});  // of the pseudo-job of a failed node
       i64 time = 0;
       for (i64 left = bytes.one_in(2) ? bytes.below(3) : 0; left > 0; --left) {
         const i64 begin = time + 1 + bytes.below(60);
@@ -133,7 +132,7 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
   if (quotas) {
     m.restricted = true;
     m.quotas.counts = c.counts.data(), m.quotas.n = 1, m.quotas.processors = c.processors.data();
-    // each job alone may run
+    // each job may run alone
     for (int k = 0; k < 3; ++k) m.quotas.left.push_back({1 + bytes.below(4), m.capacity + bytes.below(9)});
   }
   if (!on_nodes && bytes.one_in(6)) {
@@ -144,7 +143,7 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
       m.windows.push_back({begin, end, 1 + bytes.below(m.capacity)});
     }
   }
-  if (bytes.one_in(6)) {  // each second one may follow the one before
+  if (bytes.one_in(6)) {  // each second job may follow the one before
     ArrivalRules& a = m.arrivals;
     a.moves = a.by_arrival[0] = true, m.rules.primary = Order::keyed, m.rules.logs = true;
     a.left.assign(index(n), 0), a.think.assign(index(n), bytes.below(9)), a.first.push_back(0);
@@ -181,7 +180,7 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
       depth += takes_two ? -1 : 1;
     }
   }
-  if (bytes.one_in(4)) {  // it asks within passes
+  if (bytes.one_in(4)) {  // questions within passes
     m.rules.picks = bytes.one_in(2), m.rules.proposes = !m.rules.picks;
     m.rules.put_offs = bytes.below(4), m.rules.put_off_for = 1 + bytes.below(40);
   }
@@ -201,7 +200,7 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
   return made;
 }
 
-// Set rules by their names. Return whether all have such values.
+// Set rules by their names. Return whether all values are valid.
 inline bool set_rules(Rules& rules, Bytes& bytes, bool wild) {
   static constexpr std::array names{
       "passes", "primary", "secondary", "estimate", "correction", "depth", "threshold", "last", "remembered", "strict",
@@ -220,13 +219,13 @@ inline bool set_rules(Rules& rules, Bytes& bytes, bool wild) {
   return true;
 }
 
-// Answer what is asked for, first maybe with anything.
+// Answer the question; with `wild`, maybe with an arbitrary answer first.
 inline void answer(AnySimulation& s, const Model& m, Bytes& bytes, bool wild) {
   const auto try_anything = [&](auto f) {
     if (!wild || !bytes.one_in(3)) return;
     try {
       f();
-    } catch (const std::logic_error&) {  // who answers so is told what is wrong
+    } catch (const std::logic_error&) {  // invalid answers are refused
     }
   };
   std::vector<i64> queued;
@@ -282,7 +281,7 @@ inline void answer(AnySimulation& s, const Model& m, Bytes& bytes, bool wild) {
   }
 }
 
-// Simulate in pieces, copies going on, to the end.
+// Simulate to the end in pieces, continuing with copies.
 inline std::shared_ptr<AnySimulation> simulate(const std::shared_ptr<const Model>& model, Bytes& bytes,
                                                bool wild) {
   auto s = make_simulation(std::const_pointer_cast<Model>(model));
@@ -290,7 +289,7 @@ inline std::shared_ptr<AnySimulation> simulate(const std::shared_ptr<const Model
     must(pieces < 200'000, "it ends");
     const i64 until = bytes.one_in(3) ? s->now().time + bytes.below(50) : forever;
     const i64 before = s->now().time, done = s->run(until, bytes.one_in(2) ? 1 + bytes.below(4) : forever);
-    // nodes may fail before the first job comes
+    // nodes may fail before the first submission
     must(s->now().time >= before || done == 0 || model->outages, "time does not go back");
     if (s->asked() != Asked::nothing) answer(*s, *model, bytes, wild);
     else if (until == forever && done == 0) return s;
@@ -305,7 +304,7 @@ inline std::shared_ptr<AnySimulation> simulate(const std::shared_ptr<const Model
   }
 }
 
-// No job starts before it comes, and no more units are used than there are.
+// No job starts before its submission, and used units never exceed the capacity.
 inline void check(const AnySimulation& s, const Model& m) {
   std::vector<i64> start;
   for (const auto& [name, column] : s.schedule())
@@ -317,7 +316,7 @@ inline void check(const AnySimulation& s, const Model& m) {
     changes.emplace_back(start[index(j)], m.jobs[j].processors);
     changes.emplace_back(start[index(j)] + s.run_time(j), -m.jobs[j].processors);
   }
-  std::sort(changes.begin(), changes.end());  // of one time, ends first
+  std::sort(changes.begin(), changes.end());  // at equal times, ends first
   i64 used = 0;
   const bool at_once = m.rules.passes == Passes::per_timestamp && m.stops.n_groups() == 0;
   for (const auto& [at, change] : changes) must(!at_once || (used += change) <= m.capacity, "capacity");
@@ -329,11 +328,11 @@ inline int run(const std::uint8_t* data, std::size_t size, bool wild_columns, bo
   if (!set_rules(made->model.rules, bytes, wild_columns) || refusal(made->model)) return 0;
   const auto takes_years = [](const Job& j) { return std::max({j.submit, j.run, j.requested}) > 100'000; };
   if (made->model.rules.every > 0 && std::any_of(made->jobs.begin(), made->jobs.end(), takes_years))
-    return 0;  // looks every few seconds would end, but not soon
+    return 0;  // a look every few seconds would take too long
   const std::shared_ptr<const Model> model(made, &made->model);
   try {
     check(*simulate(model, bytes, wild_answers), *model);
-  } catch (const std::invalid_argument& error) {  // known only once a prediction is made
+  } catch (const std::invalid_argument& error) {  // known only after a prediction
     must(error.what() == std::string(unexpected), error.what());
   }
   return 0;

@@ -1,4 +1,4 @@
-// Columns and rules that may be anything.
+// Arbitrary columns and rules.
 #include "case.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

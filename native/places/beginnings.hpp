@@ -1,4 +1,4 @@
-// Whether a simulation can begin with jobs that run and wait.
+// Whether a simulation can begin with given running and waiting jobs.
 #pragma once
 #include <algorithm>
 #include <vector>
@@ -33,7 +33,7 @@ inline const char* refusal_of_cells(const Nodes& nodes, const Layout& l, const B
   const bool fits = std::ranges::all_of(free, [](i64 left) { return left >= 0; });
   return fits ? nullptr : "begin: more runs than nodes have room for";
 }
-// Why it cannot begin so; nullptr if it can.
+// The reason why it cannot begin so; nullptr if it can.
 template <Machine M>
 const char* refusal(const Simulator<M>& s, const Beginning& b, bool again) {
   const bool some_came = s.arrivals ? !s.queue.empty() : s.next > 0;

@@ -1,9 +1,9 @@
-// Look-ahead: which weights to follow at a pass, by draining the present queue under each.
+// Look-ahead: drain the present queue under each weight vector to choose the one for a pass.
 //
-// Nothing more comes in the drained simulations, and run times are estimated from those of ended
-// jobs alone, but by the clairvoyant. The vector is followed whose drained queue has the least sum
-// of estimated bounded slowdowns. Each is first tried for the present pass alone: where all start
-// the same jobs, there is nothing to choose, unless the order holds for looks up to the next event.
+// In the drained simulations no more jobs come, and run times are estimated only from those of
+// ended jobs, except by the clairvoyant. The vector with the least sum of estimated bounded
+// slowdowns is followed. First each is simulated for the present pass only: if all start the same
+// jobs, there is no choice to make, unless the order holds for looks until the next event.
 #pragma once
 #include <array>
 #include <memory>
@@ -18,13 +18,13 @@ namespace hpc {
 
 class Foresight : public Alone {
  public:
-  // What run times are taken to be, in the order of hpcgym.agents.lookahead.ESTIMATES.
+  // How run times are estimated, in the order of hpcgym.agents.lookahead.ESTIMATES.
   enum class Estimator : i64 { learned, user_ratio, requested, clairvoyant };
-  // Classes of jobs, each within the one before: all jobs, the user's, those of the same request too.
+  // Nested classes of jobs: all jobs, those of the user, those also with the same request.
   static constexpr std::size_t levels = 3;
   using Classes = std::array<i64, levels>;
 
-  // `weights`: n_vectors vectors. `classes`: of each job. `tau` [s]: run times below count as this.
+  // `classes`: by job. `tau` [s]: shorter run times count as this.
   Foresight(std::shared_ptr<const Features> features, std::vector<std::vector<double>> weights,
             std::vector<Classes> classes, Estimator estimator, double tau)
       : features_(std::move(features)), weights_(std::move(weights)), classes_(std::move(classes)),
@@ -48,7 +48,7 @@ class Foresight : public Alone {
     return features_->score(j, weights_[index(vector)].data(), totals_[index(vector)]);
   }
 
-  // The vector to follow, the first of equals, if a pass was made now, as where an order is asked for.
+  // The vector to follow in a pass made now, the first of equals; for where an order is asked for.
   template <Machine M>
   i64 choose(const Scheduled<M>& from) {
     const Simulator<M>& s = from.sim_;
@@ -87,10 +87,10 @@ class Foresight : public Alone {
   }
 
  private:
-  static constexpr int bins = 40;       // run times are counted by their ratio to the requested ones
-  static constexpr double decay = 0.9;  // what a run time counts when the next of its class is known
-  static constexpr double prior = 1.0;  // run times that what is known of the wider class counts as
-  static constexpr double greatest_units = 1099511627776.0;  // 2^40, of the most important queued job
+  static constexpr int bins = 40;       // bins of the ratio of run time to requested time
+  static constexpr double decay = 0.9;  // factor of older run times for each new one of the class
+  static constexpr double prior = 1.0;  // weight of the wider class, in run times
+  static constexpr double greatest_units = 1099511627776.0;  // 2^40, for the most important job
   using Bins = std::array<double, bins>;
   struct Known {  // of a class
     Bins counts{};
@@ -105,18 +105,18 @@ class Foresight : public Alone {
   double tau_;
   Bins ratios_;
   std::vector<Known> known_;       // by class
-  std::vector<i64> unfinished_;    // jobs that were submitted, and have not been learned from
+  std::vector<i64> unfinished_;    // submitted jobs that have not been learned from
   i64 submitted_ = 0;
 
   static i64 place_of(const LiveJobs& live, i64 row) {
     return std::lower_bound(live.rows.begin(), live.rows.end(), row) - live.rows.begin();
   }
 
-  // Take note of the jobs that have ended, in the order of their ends.
+  // Learn from the ended jobs, in the order of their ends.
   template <Machine M>
   void learn(const Simulator<M>& s) {
     for (; submitted_ < s.next; ++submitted_) unfinished_.push_back(submitted_);
-    // where events are handled one by one, an end of this second may be yet to be handled
+    // per event, an end of this second may still be to come
     const i64 latest = s.rules().passes == Passes::per_event ? s.time - 1 : s.time;
     while (true) {
       auto found = unfinished_.end();
@@ -144,8 +144,8 @@ class Foresight : public Alone {
       known.number += 1.0;
     }
   }
-  // How probable each ratio of run time to requested time is; without any ended job it is 1. The
-  // counts of each class have the wider one's belief as a prior.
+  // The probability of each ratio of run time to requested time; without ended jobs the ratio is 1.
+  // The prior of each class is the belief of the wider one.
   Bins believed(i64 j) const {
     const Classes& classes = classes_[index(j)];
     const Known& all = known_[index(classes[0])];
@@ -163,11 +163,11 @@ class Foresight : public Alone {
     }
     return belief;
   }
-  // [s] of a job that runs or waits.
+  // [s] of a running or waiting job.
   template <Machine M>
   i64 estimated(const Simulator<M>& s, i64 j) const {
     if (estimator_ == Estimator::clairvoyant) return s.run_time(j);
-    // one that waits for processors to be switched on starts later
+    // a job whose processors are being switched on starts later
     const i64 start = s.of(j).start, elapsed = start < 0 ? 0 : std::max(s.time - start, i64{0});
     const double requested = static_cast<double>(s.job(j).requested);
     double mean = requested;
@@ -176,7 +176,7 @@ class Foresight : public Alone {
       if (user.number > 0) mean *= user.ratios / user.number;
     } else if (estimator_ == Estimator::learned) {
       const Bins belief = believed(j);
-      double share = 0, total = 0;  // the mean of the run times that are still possible
+      double share = 0, total = 0;  // the mean of the run times still possible
       for (std::size_t k = 0; k < bins; ++k) {
         const double seconds = requested * ratios_[k];
         if (seconds <= static_cast<double>(elapsed)) continue;
@@ -187,12 +187,11 @@ class Foresight : public Alone {
     }
     i64 most = s.job(j).requested;
     if (s.rules().correction == Correction::none)
-      most = std::min(most, s.of(j).predicted);  // which no job outlives
+      most = std::min(most, s.of(j).predicted);  // no job runs longer
     return std::min(std::max(static_cast<i64>(mean + 1e-6), elapsed + 1), most);
   }
-  // What a second's wait of each queued job costs, as a whole number: the expected bounded slowdown
-  // that it adds. Sums of whole numbers do not depend on their order; what only rounding tells apart
-  // becomes equal.
+  // The cost of one second's wait of each queued job, as an integer: the expected bounded slowdown
+  // added. Sums of integers do not depend on their order, and differences by rounding vanish.
   template <Machine M>
   std::vector<i64> units_of(const Simulator<M>& s, const LiveJobs& live,
                             const std::vector<i64>& queued) const {
@@ -202,7 +201,7 @@ class Foresight : public Alone {
       const i64 run = live.jobs[index(place_of(live, j))].run;
       double value = 1.0 / std::max(static_cast<double>(run), tau_);
       if (estimator_ == Estimator::learned) {
-        // short run times are rare and all that counts: the mean of the inverse, not that of the mean
+        // short run times are rare but decisive: the mean of the inverse, not of the run time
         const Bins belief = believed(j);
         value = 0;
         for (std::size_t k = 0; k < bins; ++k) {
@@ -218,7 +217,7 @@ class Foresight : public Alone {
       units.push_back(static_cast<i64>(value / greatest * greatest_units + 0.5));
     return units;
   }
-  // The present pass under a vector, and as many more as it takes to make `passes`.
+  // Simulate the present pass under a vector, `passes` passes in all.
   template <Machine M>
   Simulator<M> drain(const Scheduled<M>& present, const LiveJobs& live, i64 vector, i64 passes) const {
     Scheduled<M> drained(present);

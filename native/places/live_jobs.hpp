@@ -1,4 +1,4 @@
-// The jobs that run and wait in a simulation alone, as a simulation of their own: nothing more comes.
+// The running and waiting jobs of a simulation as a simulation of their own, without new jobs.
 #pragma once
 #include <vector>
 
@@ -6,18 +6,18 @@
 
 namespace hpc {
 
-// Their columns, and a model that looks at them: as large as what runs and waits. Who predicts, and
-// who says an order, is not asked any more: an order is as it is now but for waiting. All processors
-// count as on. Who is kept outside the queue, or follows others, does not come.
+// Their columns, and a model of that size. Predictors and agents are not asked any more: the order
+// stays as it is now, except for waiting. All processors count as on. Jobs outside the queue, and
+// dependent jobs, do not come.
 struct LiveJobs {
   Model model;
-  std::vector<i64> rows;  // which jobs of the other simulation they are, ascending
+  std::vector<i64> rows;  // their numbers in the other simulation, ascending
   std::vector<Job> jobs;
   std::vector<i64> keys, second_keys, predicted, users, counts, widths;
   std::vector<Score> scores, second_scores;
   std::vector<double> held;
 
-  // `run_time(j)` is how long a job is taken to run [s].
+  // `run_time(j)`: the assumed run time of a job [s].
   template <class M, class F>
   LiveJobs(const Simulator<M>& from, F run_time) : model(from.model) {
     from.running.each([&](const Entry& e) { rows.push_back(e.job); });
@@ -41,7 +41,7 @@ struct LiveJobs {
     }
     Rules& r = model.rules;
     r.estimate = Estimate::given, r.remembered = 0;
-    // run times have been cut off already
+    // run times have been cut already
     if (r.correction == Correction::kill || r.correction == Correction::again)
       r.correction = Correction::to_requested;
     r.renews = Renews::never;
@@ -63,7 +63,7 @@ struct LiveJobs {
   LiveJobs(const LiveJobs&) = delete;
 };
 
-// The first jobs alone, of which each runs for another time.
+// The first jobs alone, with other run times.
 struct FirstJobs {
   std::shared_ptr<const Model> whole;
   Model model;

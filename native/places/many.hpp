@@ -1,5 +1,5 @@
-// Many simulations in one call, on several threads: slices of a log under weights, and what is
-// measured of them.
+// Many simulations in one call, on several threads: slices of a log under weights, and their
+// metrics.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -12,16 +12,16 @@
 
 namespace hpc {
 
-// Each simulation goes on from a copy of the one of its slice, which has not run, and is the same
-// alone. Which thread does it makes no difference.
+// Each simulation continues a copy of that of its slice, which has not run. Threads do not affect
+// results.
 class Many : public Alone {
  public:
   Many(std::vector<std::shared_ptr<AnySimulation>> slices, int threads)
       : slices_(std::move(slices)), threads_(threads) {}
 
-  // Simulate the tasks from `first` to `stop`, exclusive, and write their metrics, (n, n_metrics).
-  // Task s * n_vectors + v is slice s under vector v. `weights` has n_vectors vectors of `size` for
-  // all slices or, if `own`, n_slices after each other in the place of each.
+  // Simulate the tasks in [first, stop), and write their metrics, (n, n_metrics). Task s *
+  // n_vectors + v is slice s under vector v. `weights` has n_vectors vectors of `size` for all
+  // slices or, if `own`, n_slices consecutive ones in place of each.
   void simulate(std::span<const double> weights, i64 size, bool own, std::span<const Metric> metrics,
                 double tau, i64 first, i64 stop, double* values) {
     const i64 n_slices = static_cast<i64>(slices_.size());

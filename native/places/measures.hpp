@@ -1,4 +1,4 @@
-// What is measured of a schedule, as hpcgym.schedule.metrics defines it.
+// Metrics of a schedule, as hpcgym.schedule.metrics defines them.
 #pragma once
 #include "../core/simulator.hpp"
 
@@ -14,7 +14,7 @@ inline double bounded_slowdown(double response, double run, double tau) {
   return std::max(response / std::max(run, tau), 1.0);
 }
 
-// Processor seconds of runs that others ended, and whose jobs begin anew.
+// Processor seconds of preempted runs whose jobs start anew.
 template <class S>
 i64 wasted_seconds(const S& s) {
   i64 wasted = 0;
@@ -23,12 +23,12 @@ i64 wasted_seconds(const S& s) {
   return wasted;
 }
 
-// Of jobs that have all started, summed in their order. Those that ran at the beginning count for
-// the machine alone, from then on, as do runs that others ended.
+// All jobs must have started; sums are in their order. Jobs that ran at the beginning count only
+// for the machine, from then on, and so do preempted runs.
 template <class M>
 double measure(Metric metric, const Simulator<M>& s, double tau) {
   i64 counted = 0, last = 0, begins = s.begins;
-  if (s.arrivals) {  // the schedule says who came first
+  if (s.arrivals) {  // the schedule decides which job came first
     begins = forever;
     for (i64 j = 0; j < s.model.n_jobs; ++j) begins = std::min(begins, s.job(j).submit);
   }

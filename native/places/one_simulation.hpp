@@ -1,5 +1,5 @@
-// A simulation of one machine, for whoever holds it: those outside by what each simulation has, those
-// inside that know its machine by what is scheduled on it.
+// A simulation of one machine. Outside, it is an AnySimulation; parts that know the machine use its
+// Scheduled base.
 #pragma once
 #include <optional>
 #include <span>
@@ -27,15 +27,15 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   using Scheduled<M>::conservative_, Scheduled<M>::planned_;
   using Scheduled<M>::next_pass, Scheduled<M>::pass, Scheduled<M>::plans;
   using AnySimulation::model_, AnySimulation::asked;
-  bool asks_ = false;  // somebody outside, what the simulator does
-  bool has_begun_ = false;  // with jobs that run or wait
-  bool begins_ = false;     // so; what is asked for is asked then
+  bool asks_ = false;  // an outside agent, what `sim_.asked` says
+  bool has_begun_ = false;  // with running or waiting jobs
+  bool begins_ = false;     // it is beginning, and may ask meanwhile
 
  public:
   using Scheduled<M>::sim_, Scheduled<M>::answers_;
   explicit OneSimulation(std::shared_ptr<const Model> model)
       : AnySimulation(model), Scheduled<M>(*model) {
-    if (model_->features) {  // before they have weights, jobs are served by submission
+    if (model_->features) {  // without weights, jobs are served by submission
       auto& scores = sim_.queue.scores[0];
       scores.own(model_->n_jobs);
       for (i64 j = 0; j < model_->n_jobs; ++j) scores.at(j) = {0.0, inf};
@@ -108,7 +108,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
             asks_ ? sim_.asked : Asked::nothing, sim_.about};
   }
 
-  // Who has answered in the simulation itself says so; after an order, or a job, nothing follows.
+  // For parts inside that have answered; after an order or a job, nothing else follows.
   void go_on() { asks_ = false; }
   void answered() {
     asks_ = false;
@@ -131,7 +131,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   }
   void order(const i64* jobs, const double* scores, std::size_t n) override {
     expect(Asked::order);
-    const bool fills = model_->sharing && model_->sharing->fills;  // in that order, too
+    const bool fills = model_->sharing && model_->sharing->fills;  // fills in that order, too
     for (std::size_t k = 0; k < n; ++k) {
       sim_.queue.scores[0].at(checked(jobs[k])).score = scores[k];
       if (fills) sim_.queue.scores[1].at(jobs[k]).score = scores[k];
@@ -258,7 +258,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   std::shared_ptr<AnySimulation> hidden() override {
     if (on_nodes || !plans || is_limited || model_->restricted)
       throw std::invalid_argument("hidden: on pools of processors, without quotas");
-    // a prediction may be longer than the requested time, at which a job is killed
+    // a prediction may exceed the requested time, at which a job is killed
     std::vector<i64> run;
     for (i64 j = 0; j < sim_.next; ++j) {
       const i64 predicted = std::min(sim_.of(j).predicted, sim_.job(j).requested);
@@ -376,11 +376,11 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     if (j < 0 || j >= model_->n_jobs) throw std::out_of_range("no such job");
     return j;
   }
-  // A job may be one that others have to end before, and that has not come.
+  // A dependent job may not have come yet.
   bool waits(i64 j) const {
     return checked(j) < sim_.next && sim_.queue.place(j) >= 0 && sim_.of(j).start < 0;
   }
-  // The nodes of a job, which somebody outside has chosen.
+  // Check the nodes chosen for a job from outside.
   std::vector<Cell> checked(i64 j, std::vector<Cell> cells) const {
     i64 last = -1, units = 0;
     for (const Cell& c : cells) {

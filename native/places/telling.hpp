@@ -1,5 +1,5 @@
-// What is told of a simulation as columns: what became of jobs, what whoever answers may know, and
-// what stands at the end of a pass. What a machine adds is said for each kind.
+// Columns about a simulation: the schedule, the view of an agent, and the state at the end of a
+// pass. Each kind of machine adds its own.
 #pragma once
 #include <array>
 #include <span>
@@ -14,13 +14,13 @@
 
 namespace hpc {
 
-// Add the cells of so many jobs or runs, one behind the other, and where those of each begin.
+// Add the cells of n jobs or runs, one after the other, and where those of each begin.
 template <class F>
 void add_cells(Columns& found, std::array<const char*, 3> names, std::size_t n, F cells_of) {
   std::vector<i64> first(n + 1);
   for (std::size_t i = 0; i < n; ++i)
     first[i + 1] = first[i] + static_cast<i64>(cells_of(static_cast<i64>(i)).size());
-  // there may be many, and what memory is written first takes longest
+  // there may be many, and the first write to memory takes longest
   std::vector<i64> node(index(first[n])), units(node.size());
   for (std::size_t i = 0; i < n; ++i) {
     std::size_t k = index(first[i]);
@@ -33,11 +33,11 @@ void add_cells(Columns& found, std::array<const char*, 3> names, std::size_t n, 
 inline constexpr std::array<const char*, 3> of_jobs{"cell_first", "cell_node", "cell_units"};
 inline constexpr std::array<const char*, 3> of_lost{"lost_first", "lost_node", "lost_units"};
 
-// -- what became of jobs ---------------------------------------------------------------------------
+// -- the schedule --------------------------------------------------------------------------------
 
 template <Machine M>
 void tell(Columns&, const Simulator<M>&) {}
-// The nodes that each has had, and those of lost runs.
+// The nodes of each job, and those of lost runs.
 inline void tell(Columns& found, const Simulator<Nodes>& s) {
   add_cells(found, of_jobs, s.progress.size(), [&](i64 j) {
     return s.of(j).start < 0 ? std::span<const Cell>{} : s.machine.cells(j);
@@ -54,15 +54,15 @@ inline void tell(Columns& found, const Simulator<Corun>& s) {
   }
   found.insert(found.end(), {{"end", end}, {"cell_node", node}});
 }
-// Of each job its level, its nodes, and what was predicted at the highest level; of nodes their
-// states, now and before.
+// Of each job its level, nodes, and predicted run time at the highest level; of nodes their states,
+// now and before.
 inline void tell(Columns& found, const Simulator<Limited>& s) {
   const Limited& m = s.machine;
   std::vector<i64> level, at_highest, node;
   for (std::size_t j = 0; j < m.tasks.size(); ++j) {
     level.push_back(m.tasks[j].level);
     at_highest.push_back(m.tasks[j].predicted);
-    // those of a job that waits are the ones that were chosen last
+    // for waiting jobs, the nodes chosen last
     const auto cells = m.cells(static_cast<i64>(j));
     node.insert(node.end(), cells.begin(), cells.end());
   }
@@ -112,7 +112,7 @@ Columns schedule_of(const Scheduled<M>& of) {
   return found;
 }
 
-// -- for whoever says who starts: of nodes, and those of the jobs that run -------------------------
+// -- the view of an agent that starts jobs: nodes, and those of running jobs ---------------------
 
 template <Machine M>
 void tell_view(Columns&, const Simulator<M>&, const std::vector<i64>&) {}
@@ -149,7 +149,7 @@ Columns view_of(const Scheduled<M>& of) {
   });
   Columns found{{"queued", queued}, {"duration", duration}, {"running", running},
                 {"running_start", start}, {"running_end", end}};
-  if (s.arrivals) {  // which say when jobs come
+  if (s.arrivals) {  // the schedule decides arrivals
     std::vector<i64> submit;
     for (const i64 j : queued) submit.push_back(s.job(j).submit);
     found.push_back({"submit", submit});
@@ -163,9 +163,9 @@ Columns view_of(const Scheduled<M>& of) {
   return found;
 }
 
-// -- for whoever looks on --------------------------------------------------------------------------
+// -- for observers -------------------------------------------------------------------------------
 
-// What stands at the end of a pass.
+// The state at the end of a pass.
 template <Machine M>
 Columns moment_of(const Scheduled<M>& of) {
   const Simulator<M>& s = of.sim_;
@@ -185,7 +185,7 @@ Columns moment_of(const Scheduled<M>& of) {
     }
   return found;
 }
-// Where each job that waits has a reservation; nothing where these are to be made anew.
+// The reservation of each waiting job; empty if all are to be made anew.
 template <Machine M>
 Columns reserved_of(const Scheduled<M>& of) {
   const Simulator<M>& s = of.sim_;
@@ -204,9 +204,9 @@ Columns reserved_of(const Scheduled<M>& of) {
   return found;
 }
 
-// -- where jobs share nodes ------------------------------------------------------------------------
+// -- shared nodes --------------------------------------------------------------------------------
 
-// The spells, from one place on, in which jobs ran at one rate.
+// The spells, from one index on, in which jobs ran at one rate.
 inline Columns spells_of(const Corun& m, i64 since) {
   const auto n = static_cast<i64>(m.spells().size());
   std::vector<i64> job, beside, begin, end;
@@ -216,7 +216,7 @@ inline Columns spells_of(const Corun& m, i64 since) {
   }
   return {{"job", job}, {"beside", beside}, {"begin", begin}, {"end", end}};
 }
-// Who has room beside, and on how many nodes each; nodes without a job, and open ones.
+// Jobs with room beside them, and on how many nodes; nodes without a job, and open ones.
 inline Columns neighbours_of(const Simulator<Corun>& s) {
   const Corun& m = s.machine;
   const std::vector<i64> job = m.neighbours(s.running, s.progress);

@@ -11,7 +11,7 @@ namespace hpc {
 template <Machine M>
 void weigh_learned(Scheduled<M>& of, const Features& features, std::span<const double> weights,
                    double total) {
-  of.answers_.learner->weights[0] = {};  // nothing is left of the policy that they stand for
+  of.answers_.learner->weights[0] = {};  // removes the policy of the model
   for (std::size_t k = 0; k < features.formulas.size(); ++k)
     of.answers_.learner->weights[0][index(features.formulas[k])] =
         total > 0 ? weights[index(features.places[k])] / total : 0.0;
@@ -27,7 +27,7 @@ void weigh_usage(Scheduled<M>& of, const Features& features, std::span<const dou
     others = others || (!features.is_of_usage(k) && weight(k) != 0);
   of.answers_.shares->weigh(weight(features.by_usage[0]), weight(features.by_usage[1]), others);
 }
-// Give scores to those jobs for which `each` calls what it is given. What usage adds is to be written.
+// Give scores to the jobs for which `each` calls its argument. Usage is added later.
 template <Machine M, class F>
 void weigh_jobs(Scheduled<M>& of, std::span<const double> weights, double total, F each) {
   Simulator<M>& s = of.sim_;
@@ -37,15 +37,15 @@ void weigh_jobs(Scheduled<M>& of, std::span<const double> weights, double total,
   Ranked& scores = of.answers_.ranked(s);
   each([&](i64 j) {
     scores[0].at(j) = features.score(j, weights.data(), total);
-    // that of a job to come will be known when it is submitted
+    // jobs to come are ranked when they are submitted
     if (learns && j < s.next && !s.arrivals) of.answers_.learner->rank(s, scores, j);
   });
   if (of.answers_.shares) weigh_usage(of, features, weights, total);
   s.queue.forget_bounds();
 }
-// Where neither waiting nor what is learned changes an order, jobs that are equal are served as they
-// come, and not by their rows: the order is one of keys then. So it is where waiting alone is the
-// order. `learned`: the run times that policies look at are.
+// If neither waiting nor learning changes the order, equal jobs are served in order of arrival, not
+// by row: the order is then by keys. The same holds if waiting alone is the order. `learned`:
+// policies see learned run times.
 inline std::shared_ptr<Model> as_weighed(const Model& m, std::span<const double> weights,
                                          bool learned) {
   const Features& features = *m.features;
@@ -67,7 +67,7 @@ inline std::shared_ptr<Model> as_weighed(const Model& m, std::span<const double>
   if (model->accounts && !changes) model->accounts->kinds[0] = Usage::unaware;
   return model;
 }
-// Serve jobs by scores that stay; those of one score have one key.
+// Serve jobs by scores that never change; equal scores have equal keys.
 template <Machine M>
 void key_by(Simulator<M>& s, const Features& features, std::span<const double> weights) {
   std::vector<InLine> line;

@@ -8,22 +8,22 @@
 namespace hpc::swf {
 
 inline constexpr i64 n_fields = 18, odd = -1;
-inline constexpr i64 most = i64{1} << 53;  // whole numbers up to it are doubles
+inline constexpr i64 most = i64{1} << 53;  // integers up to this are exact as doubles
 
-// How a field is read: as a whole number, rounded to one, rounded and limited, or with decimals.
+// How a field is read: as an integer, rounded, rounded and limited, or with decimals.
 enum class Kind : std::uint8_t { whole, rounded, time, decimal };
 using Kinds = std::array<Kind, n_fields>;
 
-// Where to go on: byte of the text, lines and rows done before it, special lines, and jobs that
-// had more than 18 fields.
+// Where to continue: byte of the text; lines, rows and special lines done; jobs with more than 18
+// fields.
 struct Place {
   std::size_t position;
   i64 line, row = 0, n_special = 0, n_extra = 0;
 };
 
-// Columns that lines are read into, and what nearly every line looks like. What is not understood
-// (text, an exponent, a field too few, a number of over 18 digits) is odd, and left to somebody
-// who knows the whole format. A text ends with a line end, so that no look goes beyond it.
+// Columns that lines are read into, with a fast parser for usual lines. A line that it does not
+// understand (text, an exponent, a missing field, a number of over 18 digits) is odd, and left to
+// the full parser. A text ends with a line end, so that no read goes beyond it.
 class Block {
   Kinds kinds_;
   i64 n_rows_, most_special_;
@@ -32,11 +32,11 @@ class Block {
   // (most_special, 4) of comments and odd lines: first byte, byte after the last, number, and row,
   // or for a comment -1 - rows before it
   i64* special_;
-  i64* rounded_;  // (18,) in how many jobs the field was rounded, added to
+  i64* rounded_;  // (18,) number of jobs whose field was rounded, added to
 
   static bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
-  // Read the fields of the line that `at` is in, 19 if there are more, and which were rounded.
+  // Read the fields of a line; return their number, 19 if there are more. `changed`: rounded ones.
   i64 read(const char* at, i64 row, unsigned& changed) const {
     for (i64 field = 0;; ++field) {
       while (is_blank(*at)) ++at;
@@ -53,7 +53,7 @@ class Block {
       if (digits == 0 || !(is_blank(*at) || *at == '\n' || *at == '\r')) return odd;
       const Kind kind = kinds_[index(field)];
       if (kind == Kind::decimal) {
-        // Exact: whole numbers up to 2^53 are, powers of ten up to 10^22, and so their ratio.
+        // Exact: integers up to 2^53 and powers of ten up to 10^22 are, so one rounding is left.
         const i64 mantissa = value * scale + fraction;
         if (mantissa > most) return odd;
         const double size = static_cast<double>(mantissa) / static_cast<double>(scale);
