@@ -31,7 +31,7 @@ class Program {
       if (depth < taken) return "codes: an operation takes more values than there are";
       depth += 1 - taken;
     }
-    return told.codes.empty() || depth == 1 ? nullptr : "codes: they leave one value";
+    return told.codes.empty() || depth == 1 ? nullptr : "codes: must leave one value";
   }
 
   // Call f(name) for each name of the state in an expression.

@@ -19,7 +19,7 @@ class Alone {
 
    public:
     explicit Inside(const Alone& what) : what_(what) {
-      if (what.is_busy_.exchange(true)) throw std::runtime_error("another thread is in it");
+      if (what.is_busy_.exchange(true)) throw std::runtime_error("in use by another thread");
     }
     ~Inside() { what_.is_busy_ = false; }
     Inside(const Inside&) = delete;

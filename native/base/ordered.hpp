@@ -56,7 +56,8 @@ struct Block {
 
   void keep(Archive& a) {
     a.raw(this, offsetof(Block, entries));
-    if (count < 0 || count > block_size) throw std::invalid_argument("saved: a block of no jobs");
+    if (count < 0 || count > block_size)
+      throw std::invalid_argument("saved: no such number of jobs in a block");
     a.raw(entries.data(), sizeof(Entry) * index(count));
   }
   Entry* begin() { return entries.data(); }

@@ -23,9 +23,10 @@ Belief belief_of(const Told& told) {
   Belief found{told.list<double>("believed", n * n), told.list<double>("believed_alone"),
                told.list<i64>("rank", n * (n + 1)), told.list<i64>("good", n * n),
                told.list<i64>("partner", n * n), *told.column<double>("greatest", 1)};
-  expect(all_between(found.rank.data(), found.rank.size(), i64{0}, n), "rank: from 0 to all codes");
+  expect(all_between(found.rank.data(), found.rank.size(), i64{0}, n),
+         "rank: from 0 to the number of codes");
   for (const auto* rates : {&found.alone, &found.pairs})
-    expect(are_rates(*rates), "believed: rates above 0");
+    expect(are_rates(*rates), "believed: rates must be above 0");
   return found;
 }
 
@@ -34,7 +35,7 @@ std::shared_ptr<const Sharing> sharing_of(const Told& told, i64 n_jobs) {
   Sharing& s = *found;
   const i64* machine = told.column<i64>("machine", 6);
   s.n_nodes = machine[0], s.parts = machine[1];
-  expect(s.n_nodes > 0 && s.parts > 0 && machine[2] >= 0 && machine[2] <= 2, "machine: no such");
+  expect(s.n_nodes > 0 && s.parts > 0 && machine[2] >= 0 && machine[2] <= 2, "machine: not valid");
   s.partners = static_cast<Partners>(machine[2]);
   s.fills = machine[3] != 0, s.selective = machine[4] != 0, s.logs_spells = machine[5] != 0;
   const double* weights = told.column<double>("weights", 3);
@@ -43,18 +44,20 @@ std::shared_ptr<const Sharing> sharing_of(const Told& told, i64 n_jobs) {
   s.n_codes = static_cast<i64>(s.alone.size());
   s.speedup = told.list<double>("speedup", s.n_codes * s.n_codes);
   s.belief = belief_of(told);
-  expect(s.belief.alone.size() == s.alone.size(), "believed: of each code");
-  expect(are_rates(s.alone) && are_rates(s.speedup), "speedup, alone: rates above 0");
+  expect(s.belief.alone.size() == s.alone.size(), "believed: one value for each code");
+  expect(are_rates(s.alone) && are_rates(s.speedup), "speedup, alone: rates must be above 0");
   s.nodes = told.column<i64>("nodes", n_jobs);
   s.placement = told.column<i64>("placement", n_jobs);
   s.code = told.column<i64>("code", n_jobs);
-  expect(all_between(s.nodes, index(n_jobs), i64{1}, s.n_nodes), "nodes: of the machine");
-  expect(all_between(s.placement, index(n_jobs), i64{0}, i64{2}), "placement: no such");
-  expect(all_between(s.code, index(n_jobs), i64{0}, s.n_codes - 1), "code: no such");
+  expect(all_between(s.nodes, index(n_jobs), i64{1}, s.n_nodes),
+         "nodes: from 1 to all nodes of the machine");
+  expect(all_between(s.placement, index(n_jobs), i64{0}, i64{2}), "placement: not valid");
+  expect(all_between(s.code, index(n_jobs), i64{0}, s.n_codes - 1), "code: not valid");
   if (const double bandwidth = *told.column<double>("bandwidth", 1); bandwidth > 0) {
     s.files = {bandwidth, told.list<double>("io_share", s.n_codes),
                told.column<i64>("io_demand", n_jobs)};
-    expect(all_between(s.files->share.data(), s.files->share.size(), 0.0, 1.0), "io_share: of 1");
+    expect(all_between(s.files->share.data(), s.files->share.size(), 0.0, 1.0),
+           "io_share: from 0 to 1");
   }
   if (told.has("watts")) {
     const double* watts = told.column<double>("watts", 2);
@@ -62,7 +65,7 @@ std::shared_ptr<const Sharing> sharing_of(const Told& told, i64 n_jobs) {
     s.draws = {watts[0] - watts[1], told.list<double>("node_watts"), {cores[0], cores[1], cores[2]},
                told.column<i64>("processors", n_jobs)};
     expect(index(s.n_nodes * 2) * !s.draws->node_w.empty() == s.draws->node_w.size(),
-           "node_watts: two of each node");
+           "node_watts: two values for each node");
   }
   return found;
 }

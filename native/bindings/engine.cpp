@@ -36,13 +36,13 @@ i64 begin(AnySimulation& s, i64 time, bool due, In<i64> running, In<i64> start, 
            const std::optional<In<i64>>& units) {
   const std::size_t number = predicted.shape(0);
   if (promised.shape(0) != number || start.shape(0) != running.shape(0))
-    throw nb::value_error("begin: one promise for each prediction, one start for each that runs");
+    throw nb::value_error("begin: one promise for each prediction, one start for each running job");
   for (std::size_t k = 0; k < running.shape(0); ++k)
     if (running(k) < 0 || running(k) >= static_cast<i64>(number) || start(k) >= time)
-      throw nb::value_error("begin: jobs that run are of those before, and have started");
+      throw nb::value_error("begin: running jobs are among the first jobs, and have started");
   if (reserved && reserved->shape(0) < number)
-    throw nb::value_error("begin: one reservation for each job before");
-  if (looks && looks->shape(0) != 5) throw nb::value_error("begin: looks of five numbers");
+    throw nb::value_error("begin: one reservation for each of the first jobs");
+  if (looks && looks->shape(0) != 5) throw nb::value_error("begin: looks has five numbers");
   return s.begin({time, static_cast<i64>(predicted.shape(0)), due, span_of(running), span_of(start),
                   span_of(predicted), span_of(promised), span_of(history), span_of(reserved),
                   span_of(first), span_of(node), span_of(units), span_of(looks)});

@@ -24,9 +24,10 @@ bool is_good(const EnergyBudget& b) {
 Limits limits_of(const Told& told, i64 n_nodes) {
   const Limits found{told.records<PowerCap>("caps"), told.records<EnergyBudget>("budgets")};
   for (const PowerCap& cap : found.caps)
-    if (!is_good(cap, n_nodes)) throw nanobind::value_error("caps: limits of power, between times");
+    if (!is_good(cap, n_nodes))
+      throw nanobind::value_error("caps: not a power limit between two times");
   for (const EnergyBudget& b : found.budgets)
-    if (!is_good(b)) throw nanobind::value_error("budgets: limits of energy, between times");
+    if (!is_good(b)) throw nanobind::value_error("budgets: not an energy limit between two times");
   return found;
 }
 
@@ -53,26 +54,27 @@ std::shared_ptr<const LimitedLayout> limited_of(const Told& told, i64 n_jobs) {
 
 const char* refusal(const LimitedLayout& l, const Model& m) {
   const i64 n = l.n_levels();
-  if (l.n_nodes < 1 || m.capacity != l.n_nodes) return "n_nodes: as many as the capacity";
-  if (n < 1 || static_cast<i64>(l.slowdown.size()) % n != 0 || static_cast<i64>(l.drawn_mw.size()) != n) return "busy_mw, drawn_mw, slowdown: of each level";
-  if (l.lowest < 0 || l.lowest > l.highest || l.highest >= n) return "lowest, highest: levels";
+  if (l.n_nodes < 1 || m.capacity != l.n_nodes) return "n_nodes: must equal the capacity";
+  if (n < 1 || static_cast<i64>(l.slowdown.size()) % n != 0 || static_cast<i64>(l.drawn_mw.size()) != n)
+    return "busy_mw, drawn_mw, slowdown: one value for each level";
+  if (l.lowest < 0 || l.lowest > l.highest || l.highest >= n) return "lowest, highest: not levels";
   if (!are_from_zero(l.busy_mw) || !are_from_zero(l.drawn_mw) || !are_from_zero(l.component_mw) ||
       !are_from_zero({l.idle_mw, l.off_mw, l.rest_mw, l.shutdown_mw, l.boot_mw, l.rise_mw}))
-    return "mw: powers from 0 on";
+    return "mw: powers must be 0 or more";
   if (l.off_time < 0 || l.off_time > longest || l.on_time < 0 || l.on_time > longest ||
       l.timeout < 0 || l.timeout > forever)
-    return "off_time, on_time, timeout: times from 0 on";
+    return "off_time, on_time, timeout: must be 0 or more";
   if (l.use < BudgetUse::suffices || l.use > BudgetUse::energy_bud) return "rule: there is no such";
   const auto kinds = static_cast<i64>(l.slowdown.size()) / n;
   for (const i64 each : l.slowdown)
-    if (each < 1 || each > i64{1} << 40) return "slowdown: millionths above 0";
+    if (each < 1 || each > i64{1} << 40) return "slowdown: millionths must be above 0";
   for (i64 j = 0; j < m.n_jobs; ++j)
-    if (l.kind[j] < 0 || l.kind[j] >= kinds) return "kind: of each job, among the slowdowns";
+    if (l.kind[j] < 0 || l.kind[j] >= kinds) return "kind: there is no such row of slowdown";
   if (l.component_mw.size() != l.size.size())
-    return "size, component_mw: of each level above nodes";
+    return "size, component_mw: one value for each level of components";
   for (std::size_t k = 0; k < l.size.size(); ++k) {
     const i64 below = k > 0 ? l.size[k - 1] : 1;
-    if (l.size[k] < 1 || l.size[k] % below != 0) return "size: multiples of that below";
+    if (l.size[k] < 1 || l.size[k] % below != 0) return "size: must be multiples of the size below";
   }
   return nullptr;
 }

@@ -30,7 +30,7 @@ std::shared_ptr<OwnedListing> make(std::shared_ptr<Layout> layout, Rows free, In
   const auto nodes = static_cast<std::size_t>(layout->n_nodes);
   const auto resources = static_cast<std::size_t>(layout->n_resources);
   if (free.shape(0) != nodes || free.shape(1) != resources || asked.size() != resources)
-    throw nb::value_error("free: of each node, of each resource; asked: of each resource");
+    throw nb::value_error("free: (N, R); asked: (R,)");
   Listing listing(*layout, {free.data(), free.size()}, all(asked), drawn);
   return std::make_shared<OwnedListing>(std::move(layout), std::move(listing));
 }
@@ -47,7 +47,7 @@ Out<i64> start(OwnedListing& o, In<i64> rows) {
   return owned(std::move(started));
 }
 void hold(OwnedListing& o, i64 j, In<i64> node, In<i64> units) {
-  if (node.size() != units.size()) throw nb::value_error("units: on each node");
+  if (node.size() != units.size()) throw nb::value_error("units: one number for each node");
   for (std::size_t k = 0; k < node.size(); ++k) {
     if (node(k) < 0 || node(k) >= o.layout->n_nodes) throw nb::index_error("no such node");
     o.listing.hold(o.checked(j), {static_cast<std::int32_t>(node(k)), static_cast<std::int32_t>(units(k))});
@@ -56,7 +56,7 @@ void hold(OwnedListing& o, i64 j, In<i64> node, In<i64> units) {
 Out<i64> plan(OwnedListing& o, In<i64> order, In<i64> duration, In<i64> end, i64 time) {
   if (duration.size() != order.size() ||
       order.size() + end.size() != static_cast<std::size_t>(o.layout->n_rows))
-    throw nb::value_error("duration: of each row of the order; end: of each that follows");
+    throw nb::value_error("duration: one for each row of the order; end: one for each later row");
   for (const i64 j : all(order))
     if (j < 0 || index(j) >= order.size()) throw nb::index_error("no such row");
   std::vector<i64> until(order.size(), forever);

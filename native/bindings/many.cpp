@@ -22,9 +22,10 @@ using Table = nb::ndarray<const double, nb::numpy, nb::ndim<2>, nb::c_contig, nb
 std::shared_ptr<Foresight> make_foresight(std::shared_ptr<Features> features, Table weights,
                                           JobClasses classes, i64 estimator, double tau) {
   if (features->n_jobs != static_cast<i64>(classes.shape(0)) || weights.shape(0) == 0)
-    throw nb::value_error("foresight: classes of each job, and at least one vector");
+    throw nb::value_error("foresight: needs classes of each job, and a vector");
   for (const i64 place : features->places)
-    if (index(place) >= weights.shape(1)) throw nb::value_error("foresight: one weight a feature");
+    if (index(place) >= weights.shape(1))
+      throw nb::value_error("foresight: one weight for each feature");
   if (estimator < 0 || estimator > 3) throw nb::value_error("foresight: there is no such estimator");
   std::vector<std::vector<double>> vectors;
   for (std::size_t v = 0; v < weights.shape(0); ++v)
@@ -33,7 +34,7 @@ std::shared_ptr<Foresight> make_foresight(std::shared_ptr<Features> features, Ta
   for (std::size_t j = 0; j < rows.size(); ++j)
     for (std::size_t level = 0; level < Foresight::levels; ++level) {
       rows[j][level] = classes(j, level);
-      if (rows[j][level] < 0) throw nb::value_error("foresight: classes from 0 on");
+      if (rows[j][level] < 0) throw nb::value_error("foresight: classes must be 0 or more");
     }
   return std::make_shared<Foresight>(features, vectors, rows,
                                      static_cast<Foresight::Estimator>(estimator), tau);
@@ -46,16 +47,17 @@ void simulate(Many& many, Vectors weights, In<i64> metrics, double tau, i64 firs
               Values values) {
   const auto n_slices = static_cast<std::size_t>(many.size());
   const std::size_t n_vectors = weights.shape(0), own = weights.shape(1), size = weights.shape(2);
-  if (own != 1 && own != n_slices) throw nb::value_error("weights: of each slice, or of all");
+  if (own != 1 && own != n_slices)
+    throw nb::value_error("weights: one vector for each slice, or one for all");
   if (values.shape(0) != n_vectors || values.shape(1) != n_slices ||
       values.shape(2) != metrics.shape(0))
     throw nb::value_error("values: (n_vectors, n_slices, n_metrics)");
   if (first < 0 || stop > static_cast<i64>(n_vectors * n_slices))
-    throw nb::value_error("tasks: a slice under a vector each");
+    throw nb::value_error("tasks: there are no such");
   std::vector<Metric> chosen;
   for (std::size_t k = 0; k < metrics.shape(0); ++k) {
     if (metrics(k) < 0 || metrics(k) > static_cast<i64>(Metric::utilization))
-      throw nb::value_error("metrics: there is no such");
+      throw nb::value_error("metrics: there is no such metric");
     chosen.push_back(static_cast<Metric>(metrics(k)));
   }
   nb::gil_scoped_release released;

@@ -44,10 +44,10 @@ std::shared_ptr<Features> make_features(Parts parts, In<i64> formulas, In<i64> p
   if (formulas.shape(0) != size || places.shape(0) != size)
     throw nb::value_error("features: one formula and one place for each column of parts");
   if (seconds.shape(0) != n || (serial.shape(0) > 0 && serial.shape(0) != n))
-    throw nb::value_error("features: parts, serial and seconds of each job");
+    throw nb::value_error("features: one row of parts, serial and seconds for each job");
   for (std::size_t k = 0; k < size; ++k)
     if (!is_between(formulas(k), 0, n_features - 1) || places(k) < 0)
-      throw nb::value_error("features: formulas of the table, and places from 0 on");
+      throw nb::value_error("features: no such formula, or a place below 0");
   auto owned = std::make_shared<OwnedFeatures>(
       OwnedFeatures{{static_cast<i64>(n), parts.data(), {}, {}, nullptr, seconds.data(), {}, by_usage},
                     parts, serial, seconds});
@@ -81,22 +81,22 @@ std::shared_ptr<Layout> make_layout(Rows needs, Rows capacity, i64 allocation, i
   l.needs = needs.data(), l.capacity = capacity.data();
   l.asks = asks ? asks->data() : nullptr;
   if (allocation < 0 || allocation > static_cast<i64>(Allocation::hybrid))
-    throw nb::value_error("allocation: there is no such");
+    throw nb::value_error("allocation: there is no such allocation");
   l.allocation = static_cast<Allocation>(allocation);
   l.random_state = random_state;
   if (partitions < 0 || partitions >= std::max(l.n_resources, i64{1}))
-    throw nb::value_error("partitions: of the resources, not all");
+    throw nb::value_error("partitions: must be fewer than the resources");
   l.n_partitions = partitions;
   if (const char* reason = refusal(l, static_cast<i64>(needs.shape(1))))
     throw nb::value_error(reason);
   if (asks && (asks->shape(0) != needs.shape(0) || asks->shape(1) != capacity.shape(1)))
-    throw nb::value_error("asks: of each job, of each resource");
+    throw nb::value_error("asks: (n_rows, R)");
   if (order) {
     std::vector<bool> there(capacity.shape(0));
     for (std::size_t k = 0; k < order->shape(0); ++k)
       if ((*order)(k) >= 0 && (*order)(k) < l.n_nodes) there[index((*order)(k))] = true;
     if (order->shape(0) != there.size() || std::find(there.begin(), there.end(), false) != there.end())
-      throw nb::value_error("order: of each node");
+      throw nb::value_error("order: must have each node once");
     l.order = order->data();
   }
   l.complete();
@@ -156,7 +156,8 @@ std::shared_ptr<Model> make_model(
   m.held = checked<double>(held, m.n_jobs, "held");
   m.users = checked<i64>(users, m.n_jobs, "users");
   m.n_users = n_users;
-  if (features && features->n_jobs != m.n_jobs) throw nb::value_error("features: of each job");
+  if (features && features->n_jobs != m.n_jobs)
+    throw nb::value_error("features: one row for each job");
   m.features = features;
   owned->nodes = nodes, m.nodes = nodes.get();
   owned->outages = outages;
@@ -176,7 +177,7 @@ std::shared_ptr<Model> make_model(
   if (preemption) let_stop(m, told(*preemption));
   if (sharing) m.sharing = sharing_of(told(*sharing), m.n_jobs);
   if (limited) m.limited = limited_of(told(*limited), m.n_jobs);
-  if (expressions.size() > 2) throw nb::value_error("expressions: of two orders");
+  if (expressions.size() > 2) throw nb::value_error("expressions: at most two");
   for (std::size_t half = 0; half < expressions.size(); ++half)
     m.expressions[half] = expression_of(told(expressions[half]), m.n_jobs);
   if (const char* reason = refusal(m)) throw nb::value_error(reason);
@@ -245,13 +246,13 @@ void bind_model(nb::module_& m) {
         const auto all = [](const In<i64>& a) { return std::span<const i64>(a.data(), a.size()); };
         if (!model.nodes || static_cast<i64>(start.size()) != model.n_jobs ||
             by_start.size() != by_end.size())
-          throw nb::value_error("start: of each job, on nodes; by_start, by_end: the same jobs");
+          throw nb::value_error("start: of each job on nodes; by_start, by_end: the same jobs");
         const bool ascends = std::is_sorted(first.data(), first.data() + first.size());
         if (first.size() < 1 || first.size() > by_start.size() + 1 || first(0) != 0 || !ascends ||
             node.size() != units.size() || index(first(first.size() - 1)) != node.size() ||
             !std::all_of(node.data(), node.data() + node.size(),
                          [&](i64 one) { return one >= 0 && one < model.nodes->n_nodes; }))
-          throw nb::value_error("first, node, units: cells of the first that start");
+          throw nb::value_error("first, node, units: not cells of the first jobs to start");
         return as_arrays(assign(model, all(start), all(by_start), all(by_end),
                                 {all(first), all(node), all(units), since}));
       },
@@ -272,7 +273,7 @@ void bind_model(nb::module_& m) {
           if (j < 0 || j >= n_jobs) throw nb::index_error("no such job");
         if (found.codes.empty() || as_many(rows, waiting) == 0) return owned(std::vector<double>{});
         Program::each_state(found, [](std::size_t) {
-          throw nb::value_error("codes: the state is known in simulations alone");
+          throw nb::value_error("codes: the state is known only in simulations");
         });
         Program program(found);
         const double* values =

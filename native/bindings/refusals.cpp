@@ -77,68 +77,70 @@ const char* refusal_of_rules(const Model& m) {
   const Rules& r = m.rules;
   const bool learns = m.learning || m.accounts, plans = r.plans();
   return first_of({
-      {r.primary == Order::prediction, "primary: the queue is served in no such order"},
-      {r.secondary == Order::selection, "secondary: nobody selects who is back-filled"},
+      {r.primary == Order::prediction, "primary: the queue cannot be served in this order"},
+      {r.secondary == Order::selection, "secondary: back-filling has no selection"},
       {r.primary == Order::keyed && !m.keys, "keys: the order of the queue needs them"},
       {r.secondary == Order::keyed && !m.second_keys, "second_keys: back-filling needs them"},
       {m.is_scored(0) && !m.scores && !m.features, "scores: the order of the queue needs them"},
       {m.is_scored(1) && !m.second_scores, "second_scores: back-filling needs them"},
-      {r.asks && !m.is_scored(0), "asks: an order from outside is by scores"},
+      {r.asks && !m.is_scored(0), "asks: an agent's order needs an order by scores"},
       {r.asks && m.sharing && m.sharing->fills && !m.is_scored(1),
-       "asks: what fills goes by the same scores"},
+       "asks: where jobs fill, the secondary order is by scores, too"},
       {r.starts && (m.sharing || r.asks || m.restricted || m.arrivals.moves || plans),
-       "starts: where nothing else says who starts"},
+       "starts: not with another rule of which jobs start"},
       {m.n_users < 0, "n_users: 0 or more"},
       {r.estimate == Estimate::average && (!m.users || r.last < 1),
-       "users: averages of their last jobs need them"},
-      {r.remembered > 0 && !m.users, "users: run times are remembered of them"},
-      {r.estimate == Estimate::given && !m.predicted, "predicted: there is no estimate"},
-      {r.holds && !m.held, "held: jobs are held back"},
-      {m.learning && !m.users, "users: what is learned is of users"},
-      {r.learns && !learns, "learning: predictions are asked for"},
-      {r.correction == Correction::again && !m.learning, "learning: corrections are asked for"},
-      {r.tested_of_user > 0 && !m.users, "users: so many jobs of each are looked at"},
+       "users: averages need them"},
+      {r.remembered > 0 && !m.users, "users: remembered run times need them"},
+      {r.estimate == Estimate::given && !m.predicted, "predicted: run times have no estimate"},
+      {r.holds && !m.held, "held: holding jobs back needs them"},
+      {m.learning && !m.users, "users: learning needs them"},
+      {r.learns && !learns, "learning: asking for predictions needs it"},
+      {r.correction == Correction::again && !m.learning,
+       "learning: asking for corrections needs it"},
+      {r.tested_of_user > 0 && !m.users, "users: limits of tested jobs need them"},
       {r.asks_within() && (m.nodes || m.sharing || m.limited || m.restricted || m.arrivals.moves || plans ||
                            r.primary == Order::selection || r.asks || r.starts || (r.picks && r.proposes)),
-       "picks, proposes: one of them, on a pool, where a rule orders the queue"},
-      {r.picks && r.depth != 1, "picks: there is a reservation"},
+       "picks, proposes: only one, on a pool, where a rule orders the queue"},
+      {r.picks && r.depth != 1, "picks: needs one reservation"},
       {r.proposes && r.put_off_for < 1, "put_off_for: 1 s or more"},
       {plans && r.primary == Order::selection && (r.depth > 1 || r.every > 0),
-       "primary: where several jobs have reservations"},
+       "primary: no selection with several reservations"},
       {r.primary == Order::selection && m.stops.n_groups() > 0,
-       "primary: who is selected one by one stops nobody"},
-      {r.every > 0 && r.passes == Passes::per_event, "every: looks by the clock are passes of their own"},
-      {r.managed && r.passes == Passes::per_event, "managed: processors are ready before a pass"},
+       "primary: no selection with preemption"},
+      {r.every > 0 && r.passes == Passes::per_event, "every: not with a pass for each event"},
+      {r.managed && r.passes == Passes::per_event, "managed: not with a pass for each event"},
       {r.managed && r.keeps_reservations(),
-       "managed: reservations that are kept reckon with processors that are on"},
-      {m.arrivals.moves && r.primary == Order::submission, "primary: that of arrival is by keys then"},
-      {!m.windows.empty() && !plans, "windows: what starts is planned around them"},
-      {r.every > 0 && r.tested == 0, "every: looks are at the first jobs that wait, `tested`"},
+       "managed: not with reservations that are kept"},
+      {m.arrivals.moves && r.primary == Order::submission,
+       "primary: order of arrival must be by keys here"},
+      {!m.windows.empty() && !plans, "windows: need rules that plan"},
+      {r.every > 0 && r.tested == 0, "every: needs `tested`"},
       {m.quotas.n > 0 && r.keeps_reservations(),
-       "quotas: reservations that are kept would be of jobs that may not start"},
+       "quotas: not with reservations that are kept"},
       {r.every > 0 && r.all_every < 1, "all_every: 1 s or more"},
       {r.every > 0 && r.resolution < 1, "resolution: 1 s or more"},
       {m.nodes && (r.managed || r.passes == Passes::per_event),
-       "nodes: no rule of theirs"},
+       "nodes: not with managed processors or a pass for each event"},
       {m.stops.n_groups() > 0 &&
            (!m.restricted || r.tested == 0 || r.managed),
-       "preemption: no rule of theirs"},
+       "preemption: needs `tested`, without managed processors"},
       {m.outages && m.stops.n_groups() > 0 && m.stops.become == Stopped::suspended,
-       "outages: no job is suspended"},
+       "outages: not with suspension of jobs"},
       {m.nodes && m.nodes->n_rows < m.n_jobs + (m.outages ? m.nodes->n_nodes : 0),
-       "nodes: each job needs some, and each node that fails"},
-      {m.outages && !m.nodes, "outages: of nodes"},
+       "nodes: one row of needs for each job, and each node that may fail"},
+      {m.outages && !m.nodes, "outages: only with nodes"},
       {m.sharing && (m.nodes || m.features || !m.windows.empty() || m.stops.n_groups() > 0 ||
                      r.passes == Passes::per_event || r.depth > 1 || r.tested > 0 || r.keeps ||
                      r.holds || r.managed || r.estimate != Estimate::given || m.learning),
-       "sharing: no rule of theirs"},
+       "sharing: not with these rules"},
       {m.sharing && m.capacity != m.sharing->n_nodes * m.sharing->parts,
-       "sharing: the machine has the parts of its nodes"},
-      {!is_between(m.ticks, 1, 1'000'000'000), "ticks: 1 to a thousand million in a second"},
+       "sharing: the capacity must be all parts of all nodes"},
+      {!is_between(m.ticks, 1, 1'000'000'000), "ticks: from 1 to 1,000,000,000 in a second"},
       {m.limited && (m.nodes || !m.windows.empty() || m.stops.n_groups() > 0 ||
                      r.passes == Passes::per_event || r.depth > 1 || r.every > 0 || r.holds ||
                      r.managed),
-       "limited: no rule of theirs"},
+       "limited: not with these rules"},
   });
 }
 const char* refusal_of_outage(const Model& m, i64 i) {
@@ -147,7 +149,7 @@ const char* refusal_of_outage(const Model& m, i64 i) {
       {!is_between(one.node, 0, m.nodes->n_nodes - 1), "outages: there is no such node"},
       {one.time < before.time ||
            (one.time == before.time && one.is_repair() && !before.is_repair()),
-       "outages: by time, repairs first"},
+       "outages: must be sorted by time, repairs first"},
   });
 }
 const char* refusal_of_jobs(const Model& m) {
@@ -168,24 +170,24 @@ const char* refusal_of_jobs(const Model& m) {
   const bool expires = r.plans() && r.correction == Correction::none;
   return first_of({
       {any(true, [&](i64, const Job& job) { return !is_between(job.processors, 1, m.capacity); }),
-       "jobs: from one processor to all"},
+       "jobs: processors from 1 to the capacity"},
       {any(m.nodes, [&](i64 j, const Job& job) {
          return job.processors != m.nodes->units(j) * m.nodes->demand(j)[0];
-       }), "jobs: as many processors as their units have cores"},
+       }), "jobs: processors must equal cores of all units"},
       {any(m.sharing != nullptr, [&](i64 j, const Job& job) {
          return job.processors != m.sharing->nodes[j] * m.sharing->parts_of(j);
-       }), "jobs: as many processors as they have parts of nodes"},
+       }), "jobs: processors must equal parts of nodes"},
       {any(m.sharing && m.predicted, [&](i64 j, const Job& job) {
          return m.predicted[j] < job.run;
-       }), "sharing: jobs that are predicted to end later"},
+       }), "sharing: predictions must not be below run times"},
       {any(true, [=](i64, const Job& job) { return !is_between(job.submit, 0, longest); }),
-       "jobs: submitted from 0 s to 2^53 s"},
+       "jobs: submission times from 0 s to 2^53 s"},
       {any(true, [=](i64, const Job& job) {
          return !is_between(job.run, 1, longest) || !is_between(job.requested, 1, longest);
-       }), "jobs: from 1 s to 2^53 s"},
+       }), "jobs: run and requested times from 1 s to 2^53 s"},
       {any(!m.several, [&](i64 j, const Job& job) {
          return j > 0 && job.submit < m.jobs[j - 1].submit;
-       }), "jobs: in the order of submission"},
+       }), "jobs: must be in the order of submission"},
       {any(m.users, [&](i64 j, const Job&) { return !is_between(m.users[j], 0, m.n_users - 1); }),
        "users: numbers below n_users"},
       {any(m.predicted, [&](i64 j, const Job&) {
@@ -203,13 +205,13 @@ const char* refusal_of_jobs(const Model& m) {
        unexpected},
       {any(r.holds && m.held, [&](i64 j, const Job&) {
          return !(m.held[j] >= 0 && m.held[j] < 1e15);
-       }), "held: numbers from 0 on"},
+       }), "held: must be 0 or more"},
       {any(m.is_scored(0) && m.scores && !m.features, [&](i64 j, const Job&) {
          return !is_good(m.scores[j]);
-       }), "scores: numbers, and a patience"},
+       }), "scores: numbers, with a patience other than 0"},
       {any(m.is_scored(1) && m.second_scores, [&](i64 j, const Job&) {
          return !is_good(m.second_scores[j]);
-       }), "second_scores: numbers, and a patience"},
+       }), "second_scores: numbers, with a patience other than 0"},
   });
 }
 
@@ -233,8 +235,9 @@ const char* refusal(const Model& m) {
     const Expression& each = m.expressions[half];
     reason = Program::refusal(each);
     if (!reason && !each.codes.empty() && orders[half] != Order::scored)
-      reason = "expressions: their order is scored";
-    if (!reason && !Program::is_told(each, m)) reason = "expressions: what they look at of users";
+      reason = "expressions: need an order by scores";
+    if (!reason && !Program::is_told(each, m))
+      reason = "expressions: the model lacks what they use of users";
   }
   if (m.limited && !reason) reason = refusal(*m.limited, m);
   for (i64 i = 0; i < m.n_outages && !reason; ++i) reason = refusal_of_outage(m, i);
@@ -242,13 +245,13 @@ const char* refusal(const Model& m) {
 }
 
 const char* refusal(const Layout& l, i64 columns_of_needs) {
-  if (l.n_nodes < 1 || l.n_resources < 1) return "capacity: of each node, of each resource";
+  if (l.n_nodes < 1 || l.n_resources < 1) return "capacity: at least one node and one resource";
   if (columns_of_needs != 2 + l.n_resources)
-    return "needs: units, of each resource, and how many on one node";
+    return "needs: (n_rows, 2 + R)";
   if (l.allocation >= Allocation::weighted && !l.asks) return "asks: the allocation needs them";
   for (i64 j = 0; j < l.n_rows; ++j)
     if (l.units(j) < 1 || l.demand(j)[0] < 1 || l.demand(j)[l.n_resources] < 1)
-      return "needs: a unit, of a core, and one on a node";
+      return "needs: at least one unit, with a core, and one on a node";
   const i64 n = l.n_resources;
   if (std::any_of(l.needs, l.needs + l.n_rows * (2 + n), [](i64 each) { return each < 0; }))
     return "needs: 0 or more";

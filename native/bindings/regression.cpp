@@ -20,12 +20,12 @@ using Totals = nb::ndarray<double, nb::numpy, nb::shape<2>, nb::c_contig, nb::de
 Estimator rules_of(In<double> x, In<i64> loss, const Terms& terms) {
   Estimator rules;
   rules.kind = Predicts::regression;
-  if (loss.size() * sizeof(i64) != sizeof(Loss)) throw nb::value_error("loss: a LOSS");
+  if (loss.size() * sizeof(i64) != sizeof(Loss)) throw nb::value_error("loss: not a LOSS");
   std::memcpy(&rules.loss, loss.data(), sizeof(Loss));
   rules.features.resize(x.size());
   std::iota(rules.features.begin(), rules.features.end(), std::size_t{0});
   if (terms.shape(1) != Regression::n_terms(rules))
-    throw nb::value_error("terms: of so many features");
+    throw nb::value_error("terms: of another number of features");
   return rules;
 }
 double predict(In<double> x, In<i64> loss, Terms terms) {

@@ -60,7 +60,7 @@ Before read_before(const Model& m, const Told& told) {
   b.history = told.list<i64>("history", m.n_users * m.rules.kept());
   for (std::size_t k = 0; k < b.running.size(); ++k)
     if (!is_between(b.running[k], 0, b.number - 1) || b.start[k] >= b.time)
-      throw nb::value_error("running: jobs of those before, which have started");
+      throw nb::value_error("running: must be among the first jobs, and have started");
   if (m.nodes) {
     b.first = told.list<i64>("first", running + 1);
     b.node = told.list<i64>("node"), b.units = told.list<i64>("units");
@@ -69,7 +69,7 @@ Before read_before(const Model& m, const Told& told) {
     const auto is_none = [n](i64 node) { return !is_between(node, 0, n - 1); };
     if (!b.drawn.empty() && (static_cast<i64>(b.drawn.size()) != 1 + n ||
                              std::any_of(b.drawn.begin() + 1, b.drawn.end(), is_none)))
-      throw nb::value_error("drawn: a random state, and each node");
+      throw nb::value_error("drawn: needs a random state, and each node");
   }
   if (!m.learning) return b;
   const Learning& l = *m.learning;
@@ -84,7 +84,7 @@ Before read_before(const Model& m, const Told& told) {
 Table table_of(const OfLog& log) {
   const auto& [model, arrays, expressions, before] = log;
   const Told told(arrays);
-  if (model->outages) throw nb::value_error("environments: no failures of nodes");
+  if (model->outages) throw nb::value_error("environments: not with failures of nodes");
   Table t;
   t.model = model;
   t.settings = told.records<Settings>("settings", 1)[0];
@@ -97,9 +97,10 @@ Table table_of(const OfLog& log) {
   for (const ByName& each : expressions) {
     t.expressions.push_back(expression_of(Told(each), n));
     const char* reason = Program::refusal(t.expressions.back());
-    if (reason || t.expressions.back().codes.empty()) throw nb::value_error(reason ? reason : "expressions: steps");
+    if (reason || t.expressions.back().codes.empty())
+      throw nb::value_error(reason ? reason : "expressions: need steps");
     if (!Program::is_told(t.expressions.back(), *model))
-      throw nb::value_error("expressions: what they look at of users");
+      throw nb::value_error("expressions: the model lacks what they use of users");
   }
   t.ranks = told.list<i64>("ranks", static_cast<i64>(expressions.size()));
   std::copy_n(told.column<double>("watts", 5), 5, t.watts.begin());
@@ -107,7 +108,7 @@ Table table_of(const OfLog& log) {
   t.still_w = *told.column<double>("still_w", 1);
   const i64 n_nodes = model->nodes ? model->nodes->n_nodes : model->sharing ? model->sharing->n_nodes : 0;
   if (!t.node_watts.empty() && static_cast<i64>(t.node_watts.size()) != 2 * n_nodes)
-    throw nb::value_error("node_watts: of each node, if any");
+    throw nb::value_error("node_watts: two values for each node, or none");
   t.shapes = told.list<i64>("shapes");
   t.reward_weights = told.list<double>("reward_weights", static_cast<i64>(t.shapes.size() * n_terms));
   for (const i64 code : t.codes)
@@ -120,7 +121,7 @@ Table table_of(const OfLog& log) {
       t.settings.selects() != (model->rules.primary == Order::selection) ||
       (t.settings.kind == Kind::candidates) != model->rules.picks ||
       (t.settings.kind == Kind::proposals) != model->rules.proposes)
-    throw nb::value_error("settings: another order");
+    throw nb::value_error("settings: do not match the model");
   for (const ByName& one : before) t.before.push_back(read_before(*model, Told(one)));
   t.look_at_jobs();
   return t;
@@ -138,7 +139,7 @@ std::vector<Row> rows_of(const std::vector<Table>& tables, nb::dict arrays, std:
     keep.push_back(nb::cast(found));
     n = n == 0 ? found.shape(0) : n;
     if (found.shape(0) != n || found.shape(1) < least)
-      throw nb::value_error((std::string(name) + ": of each environment").c_str());
+      throw nb::value_error((std::string(name) + ": one row for each environment").c_str());
     return found;
   };
   const auto episode = grid("episode_state", sizeof(Episode) / sizeof(i64), i64{});
@@ -178,7 +179,8 @@ std::shared_ptr<Owned> make(std::vector<OfLog> logs, ByName rows) {
            t.settings.by_action == first.settings.by_action && t.codes.size() == first.codes.size() &&
            t.shapes.size() == first.shapes.size() && !t.model->limited == !first.model->limited;
   };
-  if (!std::ranges::all_of(tables, is_alike)) throw nb::value_error("logs: tables of other environments");
+  if (!std::ranges::all_of(tables, is_alike))
+    throw nb::value_error("logs: tables differ in their settings");
   const std::vector<Row> all = rows_of(tables, rows, owned->rows);
   owned->stepper = std::make_unique<Stepper>(std::move(tables), all);
   return owned;
@@ -219,8 +221,8 @@ void look_at(Owned& owned, std::size_t which, Line<i64> chosen, Grid<const doubl
                     told.shape(1) >= room + 2 && terms.shape(1) >= n_terms &&
                     numbers.shape(1) >= n_numbers &&
                     std::ranges::all_of(stepper.tables(), has_room);
-  if (!whole || !wide) throw nb::value_error("outputs: of each environment");
-  if (which > owned.seen.size()) throw nb::value_error("which: one after the other");
+  if (!whole || !wide) throw nb::value_error("outputs: one row for each environment, wide enough");
+  if (which > owned.seen.size()) throw nb::value_error("which: must follow the last one");
   if (which == owned.seen.size()) owned.seen.emplace_back();
   Seen& seen = owned.seen[which];
   seen = {{}, chosen.data(), {}};
@@ -235,13 +237,14 @@ void look_at(Owned& owned, std::size_t which, Line<i64> chosen, Grid<const doubl
 }
 
 const Seen& seen(const Owned& owned, std::size_t which) {
-  if (which >= owned.seen.size()) throw nb::value_error("which: nobody has said where to look");
+  if (which >= owned.seen.size()) throw nb::value_error("which: not set by look_at");
   return owned.seen[which];
 }
 bool choose(const Owned& owned, Line<const i64> actions, i64 number) {
   const Alone::Inside inside(owned.alone);
   const i64 *first = actions.data(), *last = first + actions.shape(0);
-  if (last - first != owned.stepper->size()) throw nb::value_error("actions: of each environment");
+  if (last - first != owned.stepper->size())
+    throw nb::value_error("actions: one for each environment");
   if (!std::all_of(first, last, [=](i64 one) { return is_between(one, 0, number - 1); })) return false;
   std::copy(first, last, seen(owned, 0).chosen);  // those of all environments
   return true;
@@ -250,7 +253,7 @@ bool go_on(Owned& owned, i64 task, i64 first, i64 stop, int threads, std::size_t
   const Alone::Inside inside(owned.alone);
   const auto& places = seen(owned, which).places;
   if (first < 0 || first >= stop || stop > owned.stepper->size() || task < 0 || task > 2)
-    throw nb::value_error("go_on: of environments that there are");
+    throw nb::value_error("go_on: there are no such environments, or no such task");
   nb::gil_scoped_release released;
   owned.stepper->go_on(static_cast<Todo>(task), first, stop, threads, places);
   const auto any = [&](const bool* of_first) { return std::count(of_first, of_first + (stop - first), true) > 0; };
@@ -262,7 +265,7 @@ void limit(Owned& owned, i64 e, ByName limits) {
   const Alone::Inside inside(owned.alone);
   AnyEnvironment& environment = owned.of(e);
   const auto& limited = environment.table.model->limited;
-  if (!limited) throw nb::value_error("limit: a machine under none");
+  if (!limited) throw nb::value_error("limit: the machine has no limits");
   environment.limit(limits_of(Told(limits), limited->n_nodes));
 }
 // The usage at the beginning of an episode with n jobs.

@@ -24,7 +24,7 @@ std::tuple<std::size_t, i64, i64, i64, i64> parse_lines(
     Filled<i64, 18> rounded) {
   const std::size_t size = text.size();
   if (size == 0 || text.c_str()[size - 1] != '\n')
-    throw nb::value_error("text: lines, each with its end");
+    throw nb::value_error("text: must end with a line end");
   if (whole.shape(1) != decimal.shape(0)) throw nb::value_error("decimal: as many rows as whole");
   swf::Kinds how;
   for (std::size_t k = 0; k < how.size(); ++k) {

@@ -35,16 +35,17 @@ Learning learning_of(const Told& told, i64 n_jobs, i64 n_users) {
   found.terms = {told.list<double>("terms"), told.list<double>("second_terms")};
   found.hold = told.list<double>("hold");
   for (std::size_t k = 0; k < 2; ++k, chosen += n_seen, weights += n_features) {
-    expect(kinds[k] >= 0 && kinds[k] < static_cast<i64>(Predicts::unknown), "kinds: no such");
+    expect(kinds[k] >= 0 && kinds[k] < static_cast<i64>(Predicts::unknown),
+           "kinds: there is no such kind");
     found.estimators[k] = {static_cast<Predicts>(kinds[k]), last[k], loss[k], {}};
     for (std::size_t i = 0; i < n_seen && chosen[i] >= 0; ++i) {
       expect(index(chosen[i]) < n_seen, "chosen: there is no such feature");
       found.estimators[k].features.push_back(index(chosen[i]));
     }
     expect(found.terms[k].size() == 3 * Regression::n_terms(found.estimators[k]),
-           "terms: of each product of features");
+           "terms: three for each product of features");
     expect(found.estimators[k].kind != Predicts::typical_ratio || !found.ratios.empty() || n_jobs == 0,
-           "ratios: of each user and class");
+           "ratios: one row for each user and class");
     found.looks[k] = looks[k] != 0;
     std::copy(weights, weights + n_features, found.weights[k].begin());
   }
@@ -122,7 +123,7 @@ QuotaRules quotas_of(const Told& told, i64 n_jobs, const char* counts, const cha
   expect(std::all_of(of_jobs.begin(), of_jobs.end(), [&](i64 c) {
            const auto size = static_cast<i64>(found.left.size());
            return c >= -1 - size && c < size;
-         }), "quotas: counts that there are, -1, or -2 less one of them");
+         }), "quotas: counts must exist, be -1, or -2 - count");
   return found;
 }
 
@@ -139,19 +140,19 @@ void restrict(Model& m, const Told& told) {
     const std::vector<i64> nodes = told.list<i64>("window_nodes");
     auto left = nodes.begin();
     for (Window& w : m.windows) {
-      expect(w.taken < 0 && w.taken >= m.n_jobs - m.nodes->n_rows, "windows: who holds the nodes");
+      expect(w.taken < 0 && w.taken >= m.n_jobs - m.nodes->n_rows, "windows: no such row of needs");
       const i64 units = m.nodes->units(m.nodes->n_rows + w.taken);
-      expect(nodes.end() - left >= units, "window_nodes: as many as the holders have");
+      expect(nodes.end() - left >= units, "window_nodes: must have all units of the windows");
       w.nodes.assign(left, left + units);
       left += units;
     }
     expect(std::all_of(nodes.begin(), nodes.end(),
                        [&](i64 node) { return node >= 0 && node < m.nodes->n_nodes; }),
-           "window_nodes: of the machine");
+           "window_nodes: not of the machine");
   }
   expect(std::is_sorted(m.windows.begin(), m.windows.end(),
                         [](const Window& a, const Window& b) { return a.end < b.end; }),
-         "windows: by their ends");
+         "windows: must be sorted by their ends");
 }
 
 void let_stop(Model& m, const Told& told) {
@@ -162,14 +163,15 @@ void let_stop(Model& m, const Told& told) {
   rules.may = told.list<i64>("may", n * n);
   rules.exempt = told.list<i64>("exempt", n), rules.grace = told.list<i64>("grace", n);
   const i64 mode = *told.column<i64>("mode", 1);
-  expect(n > 0 && mode >= 0 && mode <= static_cast<i64>(Stopped::suspended), "level, mode: no such");
+  expect(n > 0 && mode >= 0 && mode <= static_cast<i64>(Stopped::suspended),
+         "level, mode: not valid");
   rules.become = static_cast<Stopped>(mode);
   expect(std::all_of(rules.group, rules.group + m.n_jobs, [n](i64 g) { return g >= -1 && g < n; }),
-         "group: of those that there are, or -1");
+         "group: there is no such group");
   for (i64 a = 0; a < n; ++a)
     for (i64 b = 0; b < n; ++b)
       expect(!rules.may_stop(a, b) || rules.level[index(a)] > rules.level[index(b)],
-             "may: nobody may stop whoever is of his level, or of a higher one");
+             "may: a group may stop only groups of lower levels");
 }
 
 void let_come(Model& m, const Told& told) {
@@ -183,7 +185,7 @@ void let_come(Model& m, const Told& told) {
   expect(((first.empty() && !m.several) || static_cast<i64>(first.size()) == m.n_jobs + 1) &&
              are_below(followers, m.n_jobs) && are_below(first, n + 1) &&
              std::is_sorted(first.begin(), first.end()),
-         "first, followers: jobs that follow each job");
+         "first, followers: not the followers of each job");
   if (m.several) {
     rules.links = std::make_shared<Links>(Links{first, followers, told.column<i64>("think", m.n_jobs),
                                                 told.column<i64>("log_end", m.n_jobs)});

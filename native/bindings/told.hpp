@@ -46,7 +46,8 @@ class Told {
   std::vector<T> records(const char* name, i64 n = -1) const {
     constexpr i64 width = sizeof(T) / sizeof(i64);
     const i64 *first = column<i64>(name, n < 0 ? n : n * width), size = static_cast<i64>(get(name).size());
-    if (size % width != 0) throw nanobind::value_error((std::string(name) + ": of whole records").c_str());
+    if (size % width != 0)
+      throw nanobind::value_error((std::string(name) + ": not whole records").c_str());
     std::vector<T> found(index(size / width));
     std::copy_n(first, size, reinterpret_cast<i64*>(found.data()));
     return found;

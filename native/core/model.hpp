@@ -98,7 +98,7 @@ struct Rules {
 
 // The error for a job that runs longer than predicted if no rule corrects predictions.
 inline constexpr const char* unexpected =
-    "correction: a plan has to know what becomes of predictions that expire";
+    "correction: plans need a rule for predictions that expire";
 
 struct Features;  // features that weights weigh
 // A node fails, or is repaired.

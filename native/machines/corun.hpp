@@ -173,7 +173,7 @@ class Corun : public SharedRates {
   // Start jobs by another belief from now on.
   void believe(const Belief& belief) {
     if (belief.alone.size() != belief_.alone.size())
-      throw std::invalid_argument("believe: of each code");
+      throw std::invalid_argument("believe: one value for each code");
     belief_ = belief;
     std::fill(friends_.begin(), friends_.end(), 0);
     for (i64 c = 0; c < told_->n_codes; ++c) {

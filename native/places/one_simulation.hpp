@@ -45,7 +45,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
 
   i64 begin(const Beginning& beginning) override {
     if constexpr (Shareable<M>) {
-      throw std::invalid_argument("begin: jobs that share nodes do not say with whom");
+      throw std::invalid_argument("begin: not where jobs share nodes");
     } else {
       if (const char* reason = refusal(sim_, beginning, begins_)) throw std::invalid_argument(reason);
       const i64 stuck = sim_.begin(
@@ -68,7 +68,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     const Features& features = *model_->features;
     const auto check = [&](i64 place) {
       if (place >= static_cast<i64>(weights.size()))
-        throw std::invalid_argument("weigh: one weight a feature");
+        throw std::invalid_argument("weigh: one weight for each feature");
     };
     std::ranges::for_each(features.places, check);
     std::ranges::for_each(features.by_usage, check);
@@ -142,9 +142,9 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   void select(i64 j, i64 beside) override {
     expect(Asked::job);
     const bool none = (Shareable<M> || sim_.rules().asks_within()) && j == -1;
-    if (!none && !waits(j)) throw std::invalid_argument("select: a job that waits");
+    if (!none && !waits(j)) throw std::invalid_argument("select: the job does not wait");
     if constexpr (Shareable<M>) sim_.machine.beside = beside == -1 ? beside : checked(beside);
-    else if (beside != -1) throw std::invalid_argument("select: jobs share no nodes");
+    else if (beside != -1) throw std::invalid_argument("select: beside is for shared nodes");
     sim_.selected = none ? sim_.none_now : j;
     answered();
   }
@@ -155,9 +155,9 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     i64 started = 0;
     for (std::size_t k = 0; k < jobs.size(); ++k, ++started) {
       const i64 j = jobs[k];
-      if (!waits(j)) throw std::invalid_argument("launch: a job that waits");
+      if (!waits(j)) throw std::invalid_argument("launch: a job does not wait");
       if (first[k] < 0 || first[k] > first[k + 1] || index(first[k + 1]) > node.size())
-        throw std::invalid_argument("launch: first ascends");
+        throw std::invalid_argument("launch: first does not ascend");
       bool placed = false;
       if constexpr (on_nodes) {
         std::vector<Cell> cells;
@@ -179,7 +179,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   void pass_time(i64 time) override {
     expect_starts();
     if (asks_ || time < sim_.time || time >= sim_.next_event())
-      throw std::invalid_argument("pass_time: before the next event");
+      throw std::invalid_argument("pass_time: must be before the next event");
     sim_.time = time;
   }
   Columns view() const override { return view_of(*this); }
@@ -209,7 +209,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
                   i64 until) override {
     learner();
     if (sim_.next + sim_.started > 0 || static_cast<i64>(start.size()) != model_->n_jobs)
-      throw std::invalid_argument("learn_from: the start of each job, before it begins");
+      throw std::invalid_argument("learn_from: starts of all jobs, before the first event");
     if constexpr (!std::is_same_v<M, Pool>) throw std::invalid_argument("learn_from: on a pool");
     else answers_.learner->learn_from(sim_, past, by_start, start, until);
   }
@@ -232,12 +232,12 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   }
   void look_ahead(Foresight& foresight) override {
     if (on_nodes || !plans || foresight.n_jobs() != model_->n_jobs)
-      throw std::invalid_argument("look_ahead: of these jobs, on a pool");
+      throw std::invalid_argument("look_ahead: needs a pool, and the jobs of the model");
     if constexpr (!on_nodes && plans) look_ahead_on_pool(foresight);
   }
   i64 choose(Foresight& foresight) const override {
     if (on_nodes || !plans || foresight.n_jobs() != model_->n_jobs)
-      throw std::invalid_argument("choose: of these jobs, on a pool");
+      throw std::invalid_argument("choose: needs a pool, and the jobs of the model");
     const Alone::Inside alone(foresight);
     if constexpr (!on_nodes && plans) return foresight.choose<M>(*this);
     return 0;
@@ -257,7 +257,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   }
   std::shared_ptr<AnySimulation> hidden() override {
     if (on_nodes || !plans || is_limited || model_->restricted)
-      throw std::invalid_argument("hidden: on pools of processors, without quotas");
+      throw std::invalid_argument("hidden: only on pools, without restrictions");
     // a prediction may exceed the requested time, at which a job is killed
     std::vector<i64> run;
     for (i64 j = 0; j < sim_.next; ++j) {
@@ -288,15 +288,15 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   }
   void believe(const Belief& belief) override {
     if constexpr (Shareable<M>) sim_.machine.believe(belief), sim_.changed = true;
-    else throw std::invalid_argument("believe: jobs share no nodes");
+    else throw std::invalid_argument("believe: only for shared nodes");
   }
   Columns spells(i64 since) const override {
     if constexpr (Shareable<M>) return spells_of(sim_.machine, since);
-    throw std::invalid_argument("spells: jobs share no nodes");
+    throw std::invalid_argument("spells: only for shared nodes");
   }
   Columns neighbours() const override {
     if constexpr (Shareable<M>) return neighbours_of(sim_);
-    throw std::invalid_argument("neighbours: jobs share no nodes");
+    throw std::invalid_argument("neighbours: only for shared nodes");
   }
   double measure(Metric metric, double tau) const override {
     return hpc::measure(metric, sim_, tau);
@@ -311,7 +311,8 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   }
   std::vector<double> values_of(const Expression& told, const std::vector<i64>& jobs) override {
     const char* reason = Program::refusal(told);
-    if (!reason && !Program::is_told(told, *model_)) reason = "expression: what it looks at of users";
+    if (!reason && !Program::is_told(told, *model_))
+      reason = "expression: the model lacks what it uses of users";
     if (reason) throw std::invalid_argument(reason);
     for (const i64 j : jobs) checked(j);
     Expressed expressed({told});
@@ -341,9 +342,10 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   }
   std::shared_ptr<OneSimulation> of_first(std::span<const i64> run_times) const {
     if (static_cast<i64>(run_times.size()) > model_->n_jobs)
-      throw std::invalid_argument("anew: more jobs than there are");
+      throw std::invalid_argument("anew: more jobs than the model has");
     for (const i64 each : run_times)
-      if (each < 1 || each > longest) throw std::invalid_argument("anew: run times from 1 s on");
+      if (each < 1 || each > longest)
+        throw std::invalid_argument("anew: run times must be 1 s or more");
     const auto told = std::make_shared<FirstJobs>(model_, run_times);
     return std::make_shared<OneSimulation>(std::shared_ptr<const Model>(told, &told->model));
   }
@@ -366,11 +368,11 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     }
   }
   void expect(Asked what) const {
-    if (asked() != what) throw std::invalid_argument("that is not asked for");
+    if (asked() != what) throw std::invalid_argument("this is not asked for");
   }
   void expect_starts() const {
     if (!model_->rules.starts || (asks_ && sim_.asked != Asked::starts))
-      throw std::invalid_argument("nobody asks who starts");
+      throw std::invalid_argument("starts are not asked for");
   }
   i64 checked(i64 j) const {
     if (j < 0 || j >= model_->n_jobs) throw std::out_of_range("no such job");
@@ -385,14 +387,15 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     i64 last = -1, units = 0;
     for (const Cell& c : cells) {
       if (c.node <= last || c.node >= model_->nodes->n_nodes || c.units < 1)
-        throw std::invalid_argument("launch: nodes, ascending, with units");
+        throw std::invalid_argument("launch: nodes must ascend, and have units");
       last = c.node, units += c.units;
     }
-    if (units != model_->nodes->units(j)) throw std::invalid_argument("launch: all units of a job");
+    if (units != model_->nodes->units(j))
+      throw std::invalid_argument("launch: cells must have all units of a job");
     return cells;
   }
   const Learner& learner() const {
-    if (!answers_.learner) throw std::invalid_argument("nothing is learned");
+    if (!answers_.learner) throw std::invalid_argument("run times are not learned");
     return *answers_.learner;
   }
 };

@@ -30,7 +30,7 @@ Columns assign(const Model& m, std::span<const i64> start, std::span<const i64> 
 }
 
 std::shared_ptr<AnySimulation> make_simulation(std::shared_ptr<Model> model) {
-  if (model->several) throw std::invalid_argument("several: one episode is simulated alone");
+  if (model->several) throw std::invalid_argument("several: a simulation has one episode");
   if (model->nodes) return std::make_shared<OneSimulation<Nodes>>(std::move(model));
   if (model->sharing) return std::make_shared<OneSimulation<Corun>>(std::move(model));
   if (model->limited) return std::make_shared<OneSimulation<Limited>>(std::move(model));

@@ -28,7 +28,8 @@ struct Scheduled {
       if (model.rules.tested > 0) {
         planned_.emplace(sim_);
       } else if (model.rules.keeps_reservations()) {
-        if (M::restricts) throw std::invalid_argument("restricts: reservations are kept");
+        if (M::restricts)
+          throw std::invalid_argument("restricts: not with reservations that are kept");
         conservative_.emplace(sim_);
         sim_.notes_ends = true;
       }

@@ -164,7 +164,7 @@ def test_steps_leave_one_value() -> None:
         ("codes: an operation takes more values than there are", expression(WAIT, PLUS)),
         ("codes: an operation takes more values than there are", expression((op.SQRT, 0.0))),
         ("codes: an operation takes more values", expression(WAIT, WAIT, CHOICE)),
-        ("codes: they leave one value", expression(WAIT, WAIT)),
+        ("codes: must leave one value", expression(WAIT, WAIT)),
         ("numbers: another type or number", expression(WAIT, numbers=np.zeros(2))),
         ("columns: another type or number", expression(WAIT, columns=np.ones(N))),
         ("columns: another type or number", expression(WAIT, columns=np.ones((2, N), np.float32))),
@@ -186,7 +186,7 @@ def test_what_an_expression_is_refused_for(reason: str, told: dict[str, Any]) ->
 
 def test_what_orders_by_the_state_are_refused_for() -> None:
     free, user_waiting, last_run = (expression((op.STATE, k), WAIT, PLUS) for k in (0.0, 8.0, 9.0))
-    with pytest.raises(ValueError, match=r"^codes: the state is known in simulations alone$"):
+    with pytest.raises(ValueError, match=r"^codes: the state is known only in simulations$"):
         values_of(free, N, np.array([1]), np.array([7.0]))
     users = {"users": np.zeros(N, np.int64), "n_users": 1}
     for told, rules, more in (
@@ -194,7 +194,7 @@ def test_what_orders_by_the_state_are_refused_for() -> None:
         (last_run, {}, users),
         (last_run, {"remembered": 1}, {}),
     ):
-        with pytest.raises(ValueError, match=r"^(expressions: what they look at of u|u)sers"):
+        with pytest.raises(ValueError, match=r"^(expressions: the model lacks|users)"):
             model(SCORED | rules, scores=SCORES, expressions=[told], **more)
     model(SCORED | {"remembered": 1}, scores=SCORES, expressions=[last_run], **users)
 
@@ -316,7 +316,7 @@ def test_a_job_that_others_have_to_end_before_is_not_selected() -> None:
     jobs = Workload.from_columns(columns, processors=2)
     env = JobSelection(jobs, episodes="whole", window=2, dependencies="after")
     env.reset()
-    with pytest.raises(ValueError, match=r"^select: a job that waits"):
+    with pytest.raises(ValueError, match=r"^select: the job does not wait"):
         env.simulations.simulation(0).select(1)
 
 
@@ -335,13 +335,13 @@ def ints(*values: int) -> np.ndarray:
 
 def test_what_a_launch_is_refused_for() -> None:
     simulation = on_nodes()
-    with pytest.raises(ValueError, match="nobody asks who starts"):
+    with pytest.raises(ValueError, match="starts are not asked for"):
         simulation.launch(ints(), ints(0), ints(), ints())
     simulation = on_nodes(starts=1)
     simulation.run()
     assert simulation.asked == "starts"
     wide = int(JOBS[0, 3])
-    with pytest.raises(ValueError, match="pass_time: before the next event"):
+    with pytest.raises(ValueError, match="pass_time: must be before the next event"):
         simulation.pass_time(simulation.time)
     for row, first, node, units in (
         (N - 1, ints(0, 0), ints(), ints()),  # it has not come
@@ -447,7 +447,7 @@ def test_two_threads_in_one_simulation() -> None:
             refusals.add(str(error))
     runs.join()
     alone.run()
-    assert refusals == {"another thread is in it"}
+    assert refusals == {"in use by another thread"}
     assert simulation.schedule()["start"].tolist() == alone.schedule()["start"].tolist()
 
 
@@ -482,11 +482,11 @@ def refusals() -> Iterator[tuple[str, Callable[[], Any]]]:
     """Calls that are refused, and why."""
     one, told = np.array([0]), {"scores": SCORES, "keys": np.zeros(N, np.int64)}
     orders = {**told, "expressions": [expression(WAIT)]}
-    yield "expressions: of two orders", partial(model, SCORED, **orders | {"expressions": [{}] * 3})
+    yield "expressions: at most two", partial(model, SCORED, **orders | {"expressions": [{}] * 3})
     # under another order what an expression says of a job would not be compared as it is meant
     for primary in (1, 5, 0):
-        yield "expressions: their order is scored", partial(model, {"primary": primary}, **orders)
-    yield "begin: it has begun", lambda: began().begin(**beginning())
+        yield "expressions: need an order by scores", partial(model, {"primary": primary}, **orders)
+    yield "begin: the simulation has begun already", lambda: began().begin(**beginning())
     # environments simulate jobs of several episodes
     yield "several: ", lambda: Simulation(model({}, jobs=JOBS[::-1].copy(), several=True))
     new = Simulation(model())
@@ -496,17 +496,17 @@ def refusals() -> Iterator[tuple[str, Callable[[], Any]]]:
     for row in (-1, N):
         yield ".*no such job", partial(new.start, row)
     for rules in ({"depth": 2}, {"passes": 1}, {"managed": 1}, {"keeps": 1}):
-        yield "sharing: no rule of theirs", partial(model, rules, sharing=sharing())
+        yield "sharing: not with these rules", partial(model, rules, sharing=sharing())
     later = {"predicted": changed(PREDICTED, 5), "sharing": sharing()}
-    yield "sharing: jobs that are predicted to end later", partial(model, **later)
-    yield "believe: jobs share no nodes", partial(new.believe, sharing())
-    yield "spells: jobs share no nodes", new.spells
-    yield "neighbours: jobs share no nodes", new.neighbours
-    yield "select: jobs share no nodes", lambda: ended(primary=3).select(0, 0)
+    yield "sharing: predictions must not be below run times", partial(model, **later)
+    yield "believe: only for shared nodes", partial(new.believe, sharing())
+    yield "spells: only for shared nodes", new.spells
+    yield "neighbours: only for shared nodes", new.neighbours
+    yield "select: beside is for shared nodes", lambda: ended(primary=3).select(0, 0)
     yield ".*no such job", lambda: ended(primary=3).select(-1)
     for rules in ({"passes": 1}, {"depth": 2}, {"tested": 5, "every": 60}, {"managed": 1}):
-        yield "limited: no rule of theirs", partial(model, rules, limited=limited())
-    yield "look_ahead: of these jobs", look_ahead
+        yield "limited: not with these rules", partial(model, rules, limited=limited())
+    yield "look_ahead: needs a pool, and the jobs", look_ahead
     for some in ([], [11], [-1], [0, 1]):
         yield "features: .*formula", partial(features, 2, some)
 
