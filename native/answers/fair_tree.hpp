@@ -1,4 +1,5 @@
 // Fair Tree: a ranking of users by usage relative to shares, of theirs and of the accounts above.
+//
 // Slurm's default fair share (https://slurm.schedmd.com/fair_tree.html). Among accounts with the
 // same parent, the first is the one with the greatest share relative to its part of their usage.
 // All users below an account rank before all users below the next one. Ties share a rank.

@@ -1,4 +1,5 @@
 // What ended jobs tell about users, and the features for predictions.
+//
 // Memory has a row for each user: sums, then run times, latest first. Ratios, run time / requested
 // time, have a row for all jobs, then one for each user, then one for each class: jobs of a user
 // with the same number of processors.

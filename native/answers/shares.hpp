@@ -1,7 +1,9 @@
 // Orders of the queue by decayed usage, and priorities from it.
+//
 // When a job ends, it is charged to its account, and to all accounts above. Before each submission,
 // and before a pass after ends, the ended jobs are charged, and changed scores of waiting jobs are
 // rewritten.
+//
 // Usage does not decay step by step: a charge at time t is multiplied by 2^((t - epoch) /
 // half-life), so that all usage keeps its proportions over time. The epoch moves by whole
 // half-lives before numbers become too large; that changes no digit, but usage older than a

@@ -1,4 +1,5 @@
 // The state of a simulation as bytes: written, and read into another simulation of the same model.
+//
 // Each class with state names the members to save once, in `keep(Archive&)`: not those that follow
 // from the model, nor those that are recomputed before use. Bytes are read only by the program that
 // wrote them.

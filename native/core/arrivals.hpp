@@ -1,4 +1,5 @@
 // Submissions whose times the schedule decides: jobs that come once other jobs have ended.
+//
 // Dependent jobs are due after the jobs that they follow have ended. Jobs that would exceed a quota
 // of submitted jobs wait outside the queue until other jobs under that quota have ended. If a
 // simulation has such rules, all jobs come from here; the others come at the times of the log.

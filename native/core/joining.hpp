@@ -31,7 +31,7 @@ class JoinedEnds {
 
   void widen(i64 least) {
     if (linear_ > 0) {
-      // the division rounds up to whole steps, as its result is negative
+      // rounded up to whole steps
       span_ += (least - span_ + linear_ - 1) / linear_ * linear_;
       return;
     }

@@ -1,4 +1,5 @@
 // When passes take place if not at each event but at looks at the queue, as in Slurm.
+//
 // A look comes `every` seconds after the last one while jobs wait or something has happened since;
 // otherwise at the next event. Looks that would find the same as the last one are only counted, at
 // the next event. Passes at events test only the first jobs of the queue; each `all_every` seconds

@@ -1,7 +1,9 @@
 // Nodes that fail and are repaired; the jobs on them wait again, and run from the beginning.
+//
 // A failed node has an entry among the running jobs, which holds all of the node until the repair.
 // So fits and shadow times are computed as always. Such an entry has the number `n_jobs + node`,
 // and never ends.
+//
 // Repairs come before all other events of their time, so that no prediction expires with them.
 // Failures come after all others, before the pass: questions asked for it include the jobs that
 // wait again.

@@ -1,4 +1,5 @@
 // Quotas on running or submitted jobs.
+//
 // A quota has one or several counts, for example one for each user; a job belongs to one of them,
 // or to none. A job that would exceed a count is passed over, as if it did not wait. A quota may
 // exempt a job: the job counts, but is never passed over.

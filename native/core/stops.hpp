@@ -1,15 +1,16 @@
 // Preemption: before each pass, jobs that may stop others are served first.
+//
 // Groups of jobs have levels: a group may be stopped only by groups of higher levels. From the
 // highest level down, the queued jobs of each level are tested in primary order. A job that fits
 // starts. Otherwise, if it would fit without some running jobs that it may stop, these are stopped,
 // and it starts. Otherwise no other job of its group is tested so in this pass. Among the jobs that
 // it may stop, those of higher levels, and on one level those that have run longer, are spared
 // first if the job still fits.
-// Jobs of groups with a grace time run on for that time, or to their ends if these come before.
-// From then on their expected ends are within it. The job that stops them stays queued, and is
-// tested again in each pass as if the leaving jobs had gone: it stops no more than it needs beside
-// these, and starts once it fits. A job without a grace time is stopped only if the preemptor can
-// then start.
+// Once told to stop, a job of a group with a grace time runs on for that time, or to its end if
+// that comes before. It is then expected to end by that time. The job that stops it stays queued,
+// and is tested again in each pass as if the leaving jobs had gone: it stops no more than it needs
+// beside these, and starts once it fits. A job without a grace time is stopped only if the
+// preemptor can then start.
 //
 // Some groups are exempt for a time from the start of a run on. A pass is due when that ends for a
 // job that a queued job may stop. Where each event has its own pass, all jobs are exempt in the

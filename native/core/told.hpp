@@ -72,8 +72,8 @@ struct Book {  // scalars of the accounts
       i64 stamp;       // increases whenever terms are recomputed
       i64 in_a_tree;); // 1: priorities are ranks (fair tree), not a formula of usage
 };
-// How an order uses usage: not; least usage of processors or of energy relative to the share first;
-// least sum of both, each divided by its present maximum; weighted priorities, beside other
+// How an order uses usage: not at all; least usage of processors or of energy relative to the share
+// first; least sum of both, each divided by its present maximum; weighted priorities, beside other
 // features.
 enum class Usage : i64 { unaware, by_cpu, by_energy, by_both, mixed };
 

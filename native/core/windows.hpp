@@ -1,4 +1,5 @@
 // Windows: times at which units of the machine are closed to jobs, known from the beginning.
+//
 // A window is in every plan from now, or from its beginning, to its end. As no job runs longer than
 // predicted, no running job ever meets it, and nothing has to happen when it begins. When it ends,
 // waiting jobs may start.

@@ -1,4 +1,5 @@
 // Actions, rewards and observations for a machine under limits.
+//
 // After the weights of the queue, an action has numbers from -1 to 1 for up to three controls: the
 // highest level, the number of nodes that are on, the power in use. 1 is the whole of each.
 #pragma once

@@ -1,4 +1,5 @@
 // Visible and served jobs if the order of arrival is not that of the log, or if quotas bar jobs.
+//
 // Jobs come when the schedule says, or again after a preemption.
 #pragma once
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The observation of a simulation, one flat row of float32.
+//
 // hpcgym.envs.core.observation describes its fields. A time t becomes t / (t + 1 h). Nothing here
 // reads a true run time, a true end or a job that has not been submitted.
 #pragma once

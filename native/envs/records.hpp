@@ -1,4 +1,5 @@
 // Settings of environments, and their arrays that Python reads.
+//
 // Each environment has a row of arrays. Python owns them, and sets the next episode in them, so
 // that all of it is in one place.
 #pragma once

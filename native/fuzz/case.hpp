@@ -1,4 +1,5 @@
 // A model made from the bytes of a fuzzer, and its simulation to the end.
+//
 // Models that are refused are not simulated. All others must end, and checks must hold: an invalid
 // model must be refused, and must never cause reads of foreign memory.
 #pragma once

@@ -1,4 +1,5 @@
 // A machine of nodes that jobs share: which nodes a job may take, and which it takes.
+//
 // Jobs on a node speed each other up or slow each other down, so ends move as neighbours come and
 // go. The head's reservation is a set of nodes at the shadow time. A job that starts before the
 // head must not delay a job that is to end by then beyond that time; if it runs past the shadow

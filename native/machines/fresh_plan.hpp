@@ -1,5 +1,6 @@
 // The plan of a pool that each pass makes anew: free processors from now on, beside the running
 // jobs and the reservations of this pass.
+//
 // It is a step function in a plain array: if little is kept between passes, that is faster than the
 // linked list of base/profile.hpp.
 #pragma once

@@ -1,4 +1,5 @@
 // The plan of a pool in which each waiting job has a reservation, and keeps it.
+//
 // Each reservation was at the earliest time when it was made or last tested. Since then it can
 // become earlier only where units were given back between two steps of the profile, in one of two
 // ways:

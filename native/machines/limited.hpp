@@ -6,6 +6,7 @@
 // switching. So it says when passes are due (`next_change`), and applies limits before each pass
 // (`begin_pass`). As a switched node or an expired limit may let any job start, all passes are full
 // ones.
+//
 // Levels are fixed while a job runs. Sums are of integers, so that their order does not matter; a
 // debug build recomputes both powers after each pass.
 #pragma once

@@ -1,4 +1,5 @@
 // A machine of nodes with several resources: fits, placement and release.
+//
 // The head's reservation is no set of nodes, but ensures that its units find room at the shadow
 // time: a job that runs past that time takes from each node only what the head can spare.
 #pragma once

@@ -6,6 +6,7 @@
 // earliest time, which is never later than before; a job with a reservation for now starts. When a
 // prediction expires, reservations may no longer hold: all are made anew, in primary order. If an
 // agent gives that order, it is asked at each pass with waiting jobs.
+//
 // If the last compression moved no reservation and no job has ended early since, none can move.
 // Otherwise the plan knows which jobs may move.
 #pragma once

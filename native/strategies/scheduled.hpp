@@ -73,7 +73,7 @@ struct Scheduled {
       return sim_.come();
     }
   }
-  // Predict jobs that come because others were killed in this pass; the predictor is inside.
+  // Predict, inside the engine, jobs that come because others were killed in this pass.
   void learn_of_killed() {
     if (sim_.asks_for_renewal()) answers_.answer(sim_);
     sim_.asked = Asked::nothing;

@@ -1,4 +1,5 @@
 // A pass with at most one reservation, where jobs share nodes and starts move the ends of others.
+//
 // The rules are those of strategies/easy.hpp, but each pass after a possible change is a full one:
 // a start moves the ends of others, and with them the shadow time. With `fills`, all that fits
 // behind the head starts, without a reservation.

@@ -1,4 +1,5 @@
 // The file system that all jobs of a machine share, if there is one.
+//
 // The demands of running jobs are summed in whole bytes per second, so that the sum is exact in any
 // order. If it exceeds the bandwidth, each wait for files takes longer by their ratio: the
 // congestion.

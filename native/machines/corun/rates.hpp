@@ -1,4 +1,5 @@
 // The speeds and ends of jobs that share nodes.
+//
 // The rate of a job is the least of its speedups beside the jobs on any of its nodes. It changes as
 // these come and go, and the end of the job with it; on a shared file system also with congestion.
 // The work done by a job is updated only at these changes, in the order in which the sums must be

@@ -1,4 +1,5 @@
 // The description of a machine whose nodes jobs share.
+//
 // All nodes are alike and have the same number of parts. A job has one part of each of its nodes,
 // or whole nodes; units are parts. Times are in ticks, much shorter than a second, as jobs that
 // change each other's speed do not end at whole seconds. The code of a job gives its speed beside

@@ -1,4 +1,5 @@
 // Power caps over time: announced, in force, over; and when actions are due.
+//
 // A cap may keep the first nodes off throughout. It has a forecast for its start: a floor (these
 // nodes off, all others on and idle, components above them), plus the power of jobs that may still
 // run then by their requested times. From its start on, the charged power replaces the forecast.

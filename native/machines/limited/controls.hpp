@@ -1,4 +1,5 @@
 // Limits that an agent sets over time: a power cap, nodes to be off, a ceiling for levels.
+//
 // The last cap is then a *control*: once set, it holds as a power cap that has just been announced,
 // without killing, and keeps the first nodes off; no job starts at a level above the ceiling. After
 // a cap or a control nodes are switched on whatever its power, as far as budgets suffice. On a

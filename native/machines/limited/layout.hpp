@@ -1,4 +1,5 @@
 // The description of a machine under limits of power and energy: its nodes, and the limits.
+//
 // Power is in whole milliwatts, energy in whole millijoules: values compared with limits are
 // rounded up, limits down. So sums are exact in any order.
 #pragma once

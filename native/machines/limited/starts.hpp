@@ -1,4 +1,5 @@
 // Whether a job may start now under all limits, and at which level; and its start.
+//
 // A job starts at the highest level that limits allow (Glesser 2016, algorithm 3): the charged
 // power with it must be within all caps in force, and the forecasts with it within all announced
 // caps that it may run into by its requested time. For budgets see `budgets_allow`.

@@ -1,4 +1,5 @@
 // The plan of a machine of nodes that each pass makes anew, with individual nodes.
+//
 // Like the plan that keeps reservations, it is a list of times at which jobs take nodes and give
 // them back; the pseudo-jobs of windows are among these jobs. With looks, as in Slurm, reservations
 // are in a table instead.

@@ -1,5 +1,6 @@
 // The resources of a machine of nodes, and the demands of jobs. It never changes, and many
 // simulations share it.
+//
 // A job requests units, each with the same demand; a unit lies on one node. A node holds as many
 // units as its scarcest resource allows, and at most the job's limit of units on one node. Resource
 // 0 is cores: each unit needs one, and the simulator counts free cores as units.

@@ -1,4 +1,5 @@
 // Nodes as a dispatcher sees them at a pass: which jobs start if taken in a given order.
+//
 // Algorithm 1 of Remediani 2017: at each time all jobs that fit start, in that order; the others
 // are passed over.
 #pragma once

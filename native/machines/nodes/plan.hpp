@@ -1,6 +1,7 @@
 // The plan of a machine of nodes in which each waiting job has a reservation, and keeps it: times
 // at which jobs take nodes and give them back. A reservation begins at the first of these times, or
 // now, from which its nodes are free throughout the predicted run time of the job.
+//
 // A reservation that was at its earliest time when last tested can become earlier only by room
 // gained since: the rest of a job that ended early, and what moved reservations have left. It then
 // begins before the end of such room: no later time is tested.

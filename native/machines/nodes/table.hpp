@@ -1,9 +1,11 @@
 // Placement of jobs as in Slurm: on nodes that no earlier reservation takes.
+//
 // The plan has the predicted ends of the running jobs. Reservations and windows take whole nodes
 // for a time: these are in a table. A job is tested on the nodes that are open in the table during
 // its run, if it started now: first beside the running jobs, then with these removed one by one, or
 // together if they end together. If that gives no place, or one after other nodes have opened, it
 // is tested from that time on; see docs/slurm.md.
+//
 // The table has consecutive periods, and for each the sets of nodes that reservations, and that
 // windows leave open.
 #pragma once
