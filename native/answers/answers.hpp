@@ -20,7 +20,7 @@ class Answers {
  public:
   std::optional<Learner> learner;
   std::optional<Shares> shares;
-  std::vector<double> weights;  // that the primary order names
+  std::vector<double> weights;  // named by the primary order
 
   // A simulation that begins owns its scores if they will change.
   template <class S>

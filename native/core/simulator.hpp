@@ -45,7 +45,7 @@ struct Simulator {
   i64 free;             // units
   i64 arrived = 0;      // jobs submitted since the last pass, not yet in the queue
   bool changed = false; // a job started or ended, or a prediction expired, since the last full pass
-  bool expired = false; // a prediction has, since a strategy that uses this reset it
+  bool expired = false; // a prediction has expired since a strategy reset this
   std::vector<Entry> ended;  // jobs ended since the last pass, in order, if `notes_ends`
   bool notes_ends = false;
   std::vector<i64> newcomers;  // likewise: jobs that came and have no reservation yet

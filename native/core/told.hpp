@@ -12,7 +12,7 @@ namespace hpc {
 // -- run times that are learned --------------------------------------------------------------------
 
 inline constexpr std::size_t n_seen = 20;      // features of a job, for predictions
-inline constexpr std::size_t n_features = 11;  // of those, features that policies weigh
+inline constexpr std::size_t n_features = 11;  // features that policies weigh
 using Weights = std::array<double, n_features>;
 using Seen = std::array<double, n_seen>;
 
@@ -65,7 +65,7 @@ struct Book {  // scalars of the accounts
       i64 charged;     // how many ended jobs have been charged
       i64 stopped;     // how many stopped runs have been charged
       i64 open;        // the first job whose charge is not in `used` yet
-      i64 open_at;     // when these ended
+      i64 open_at;     // when that job ended, and all after it
       i64 version;     // increases with each charge
       i64 written;     // the version from which scores were computed
       i64 written_at;  // the time for which they were computed

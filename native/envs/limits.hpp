@@ -10,8 +10,8 @@ namespace hpc {
 
 inline constexpr i64 n_of_power = 15;  // numbers about power in the observation
 
-// Set the controls from the next second on; until `stop` [s] if that is public, which times of
-// submissions are not. `again`: this action has set them already, and they continue.
+// Set the controls from the next second on; until `stop` [s] if the agent may know it: it may not
+// know times of submissions. `again`: this action has set them already, and they continue.
 inline void control(Limited& machine, const Settings& settings, const double* numbers, i64 time,
                     i64 stop, bool again) {
   const LimitedLayout& l = machine.layout();

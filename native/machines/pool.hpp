@@ -74,7 +74,7 @@ class IdleProcessors {
   const IdleSeconds& settle(i64 now) {
     for (Group& g : groups) {
       spend(g.since, g.off_at, now, g.width);
-      // those that a killed job has just left may already have been counted further
+      // processors that a job has just left may already have been counted further
       g.since = std::max(g.since, now);
     }
     return seconds;

@@ -27,7 +27,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   using Scheduled<M>::conservative_, Scheduled<M>::planned_;
   using Scheduled<M>::next_pass, Scheduled<M>::pass, Scheduled<M>::plans;
   using AnySimulation::model_, AnySimulation::asked;
-  bool asks_ = false;  // an outside agent, what `sim_.asked` says
+  bool asks_ = false;  // `sim_.asked` waits for an answer from outside
   bool has_begun_ = false;  // with running or waiting jobs
   bool begins_ = false;     // it is beginning, and may ask meanwhile
 
@@ -108,7 +108,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
             asks_ ? sim_.asked : Asked::nothing, sim_.about};
   }
 
-  // For parts inside that have answered; after an order or a job, nothing else follows.
+  // After an answer from inside the engine; an order or a job has no further effects.
   void go_on() { asks_ = false; }
   void answered() {
     asks_ = false;
