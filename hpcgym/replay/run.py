@@ -140,7 +140,7 @@ def replay_on_slurm(
     asks = _checked(refused, _asks, jobs, machine, conf, limits)
     if asks is not None and conf is not None and counts_size(conf):
         _checked(refused, _check_sizes, jobs, asks)
-    if drives:
+    if drives and settings is not None:
         _checked(refused, order_rules, rules)  # which says why Slurm cannot be driven by it
     if refused:
         raise _together(refused)

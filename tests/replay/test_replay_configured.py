@@ -106,9 +106,9 @@ def test_all_that_is_refused_is_told_at_once(tmp_path: Path) -> None:
     parameters = "bf_max_job_user=3,bf_interval=60"
     stops = "PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n"
     text = CONF.replace("bf_interval=60", parameters) + f"PriorityWeightFairshare=5\n{stops}"
-    written(tmp_path, text)
+    written(tmp_path, f"ClusterName=linux\n{text}")
     assoc = tmp_path / "assoc.txt"
-    assoc.write_text("Cluster|Account|User|Share\nlinux|root||1\n")
+    assoc.write_text("Cluster|Account|User|Share\nlinux|root||1\nlinux|root|ann|1\n")
     jobs = in_partitions().with_columns(user_id=[1, 2] + [1] * (len(in_partitions()) - 2))
     with pytest.raises(HpcgymError, match="refuses 5 things") as told:
         replay_on_slurm(jobs, f"{tmp_path / 'site.conf'}:assoc={assoc}", cluster="8x1x1")
