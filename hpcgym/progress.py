@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+from hpcgym.naming import duration
+
 #: A title and a number of steps -> a context that gives a function to call before each step, with
 #: what is done next; and, with a 0 behind that, in the midst of one.
 Progress = Callable[[str, int], AbstractContextManager[Callable[..., None]]]
@@ -75,13 +77,15 @@ def counting(title: str, total: int) -> Iterator[Callable[..., None]]:
     """Show a bar, or lines in a log; the function given names what is being done next."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import TimeRemainingColumn as Remaining
 
     console = Console(stderr=True)
     if not watched():
         yield _counting_in_lines(total)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as progress:
+    times = (TimeElapsedColumn(), Remaining())
+    with Progress(*columns, *times, console=console, transient=True) as progress:
         task = progress.add_task(title, total=total)
         started = False
 
@@ -93,29 +97,39 @@ def counting(title: str, total: int) -> Iterator[Callable[..., None]]:
         yield step
 
 
+def _left(done: float, total: float, took: float) -> str:
+    """Return about how long the rest takes, of work of which a part took so many seconds."""
+    if done <= 0:
+        return ""
+    seconds = (total - done) * took / done
+    return f", about {duration(60 * round(seconds / 60) if seconds > 120 else round(seconds))} left"
+
+
 def _counting_in_lines(total: int) -> Callable[..., None]:
     """Return what says every now and then what is being done next: nothing of short work."""
-    shown, done = time.monotonic(), -1
+    begin = shown = time.monotonic()
+    done = -1
 
     def step(text: str, steps: int = 1) -> None:
         nonlocal shown, done
         done = max(done + steps, 0)
         if time.monotonic() - shown >= SHOW_S:
             shown = time.monotonic()
-            say(f"{done:,} of {total:,}: {text}")
+            say(f"{done:,} of {total:,}{_left(done, total, shown - begin)}: {text}")
 
     return step
 
 
 def _measuring_in_lines(title: str) -> Callable[[int, int], None]:
     """Return what says now and then how much is done."""
-    said = time.monotonic()
+    said, pace = time.monotonic(), Pace()
 
     def show(done: int, total: int) -> None:
         nonlocal said
+        rate = pace.rate(done)
         if time.monotonic() - said >= SHOW_S:
             said = time.monotonic()
-            say(f"{title}: {done:,} of {total:,}")
+            say(f"{title}: {done:,} of {total:,}{_left(rate, rate + total - done, 1)}")
 
     return show
 

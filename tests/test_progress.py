@@ -18,4 +18,18 @@ def test_long_work_is_told_of_in_a_log(
             step(f"vector {number}")
             now += 1
     told = capsys.readouterr().err.splitlines()
-    assert told == [f"{k} of 1,000: vector {k}" for k in (30, 60, 90)]
+    left = {30: "16 min", 60: "16 min", 90: "15 min"}
+    assert told == [f"{k} of 1,000, about {left[k]} left: vector {k}" for k in left]
+
+
+def test_the_rest_takes_as_long_as_what_is_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """50 a second from 100 on: at 1,600 the other 1,400 take 28 s."""
+    now = 0.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    with progress.measuring("looking") as show:
+        for done in (100, 1600):
+            show(done, 3000)
+            now += 30
+    assert capsys.readouterr().err.splitlines() == ["looking: 1,600 of 3,000, about 28 s left"]

@@ -35,7 +35,8 @@ def calibrate(
     It tries nodes that were out of service, limits of users, accounts, QOS and partitions as tight
     as the log keeps them, no partitions, other backfilling and depths of it, and other orders; then
     further ones on top of the best. They are chosen on the first half of the time. How much they
-    explain of the second half says how far to trust them.
+    explain of the second half says how far to trust them. These are some dozens of simulations; it
+    shows about how long they still take.
 
     Scheduler
     ---------

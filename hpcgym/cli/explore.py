@@ -199,7 +199,7 @@ def _waits(results: Mapping[str, Result], by: str | None) -> pd.DataFrame:
 
 def _waits_sheet(table: pd.DataFrame, results: Mapping[str, Result]) -> Sheet:
     """Return for people how long all waited, and which share of that is due to what."""
-    from hpcgym.explanation.explain import shortened
+    from hpcgym.explanation.explain import refused_at_first, shortened
     from hpcgym.explanation.story import CALLED
     from hpcgym.naming import duration
     from hpcgym.report.cells import two_lines
@@ -208,8 +208,17 @@ def _waits_sheet(table: pd.DataFrame, results: Mapping[str, Result]) -> Sheet:
     above = [subtitle(dict(results))]
     seconds = table.drop(columns="jobs").sum()
     total = int(seconds.sum())
+    refused = []
+    for scheduler, result in results.items():
+        jobs, later = refused_at_first(result)
+        if jobs:
+            refused.append(
+                f"{scheduler}: quotas of submitted jobs refused {counted(jobs, 'job')} when the log"
+                f" submits them. They came {later / HOUR_S:,.0f} h later in all, which is part of"
+                " no wait here."
+            )
     if not total:
-        return Sheet([*above, "No job waited."], [])
+        return Sheet([*above, "No job waited.", *refused], [])
     if table.index.name != "scheduler":
         text = f"{total / HOUR_S:,.0f} h" if total >= _MANY_HOURS else duration(total)
         above.append(f"All jobs together waited for {text}:")
@@ -224,7 +233,7 @@ def _waits_sheet(table: pd.DataFrame, results: Mapping[str, Result]) -> Sheet:
     headings = [str(table.index.name), "jobs", "waited (h)"]
     headings += [two_lines(CALLED[name]) for name in reasons]
     told = "Hours are the sum over all jobs of a row, and percentages are of these hours."
-    return Sheet(above, [Table(headings, lines)], [told])
+    return Sheet(above, [Table(headings, lines)], [told, *refused])
 
 
 def _hours(seconds: int) -> str:
@@ -399,6 +408,8 @@ def explained_sheet(
         tables.append(of_rows(rows, title="Who delayed it, and by how much:"))
     if len(beside) > 1:
         shown = [{**one, "wait": duration(one["wait_time"])} for one in beside]
+        if (past := found.facts["recorded_wait_time"]) is not None:
+            shown.append({"scheduler": "recorded", "wait": duration(past), "backfilled": ""})
         title = "The same job under other schedulers:"
         tables.append(of_rows(shown, "scheduler", "wait", "backfilled", title=title))
     return Sheet(above, tables)

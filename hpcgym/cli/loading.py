@@ -427,13 +427,28 @@ def time_of_log(text: str) -> int | str:
 
 
 @dataclass(frozen=True)
-class PeriodReading(MachineReading):
-    """The same, of all that a workload has or of a part of its time; nodes may be shared.
+class WeekReading(MachineReading):
+    """The same, of all that a workload has or of a week of it.
 
     Workload
     --------
     week N : Only week N of the trace, from an empty machine. Weeks have 7 days and count from the
         log's first submission; jobs that cross the end of the week are dropped.
+    """
+
+    week: int | None = None
+
+    def _part(self, workload: Workload) -> Workload:
+        """Return the week that was asked for; all without one."""
+        return workload if self.week is None else _week(workload, self.week)
+
+
+@dataclass(frozen=True)
+class PeriodReading(WeekReading):
+    """The same, of all that a workload has or of a part of its time; nodes may be shared.
+
+    Workload
+    --------
     begin TIME : Only the trace from this time on, in seconds of its clock, 84d or 2024-03-05T08:00,
         with the machine as it was then: jobs that ran keep their starts, jobs that waited are
         queued, and fair share knows the users' past usage. This needs the waiting times that the
@@ -452,8 +467,6 @@ class PeriodReading(MachineReading):
         first-fit; with --speedups compact, co-schedulers half-socket]
     """
 
-    allocation: str | None = None
-    week: int | None = None
     begin: Annotated[Any, typer.Option("--from", parser=time_of_log)] = None
     end: Annotated[Any, typer.Option("--to", parser=time_of_log)] = None
 
@@ -468,8 +481,7 @@ class PeriodReading(MachineReading):
 
     def _part(self, workload: Workload) -> Workload:
         """Return the week or the extract that was asked for; all without one."""
-        if self.week is not None:
-            workload = _week(workload, self.week)
+        workload = super()._part(workload)
         if self.begin is not None:
             from hpcgym.scheduler.restrictions import second_of
 

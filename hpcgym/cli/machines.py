@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hpcgym.machine import Cluster, Partition
+    from hpcgym.machine.slurm import OtherSetting
     from hpcgym.machine.speedups import Heatmap
     from hpcgym.report.figures import Drawing
 
@@ -127,6 +129,7 @@ def _slurm_text(path: str) -> str:
     """Return a slurm.conf as TOML; as comments its partitions, and what is not of the machine."""
     from hpcgym.machine import cluster_toml
     from hpcgym.machine.slurm import read_slurm_conf
+    from hpcgym.scheduler.slurm_conf import left_out
 
     conf = read_slurm_conf(path)
     lines = [cluster_toml(conf.cluster)]
@@ -134,14 +137,22 @@ def _slurm_text(path: str) -> str:
         lines.append("# Partitions; a job gets nodes of its own one, which must let it run:")
         lines += [f"# {one.name}: {_told(one)}" for one in conf.cluster.partitions]
         lines.append("")
-    if conf.others:
-        lines.append("# Not of the machine; --scheduler names those that it does not follow:")
-        alike: dict[tuple[bool, str, str], list[str]] = {}
-        for one in conf.others:
-            told = f"# {one.where}: {one.name}={one.value}"
-            alike.setdefault((bool(one.of), one.key, one.value), []).append(told)
-        lines += [f"{first}{_and_more(rest)}" for first, *rest in alike.values()] + [""]
+    parameters, left = left_out(conf)
+    if followed := [one for one in conf.others if one not in left]:
+        lines += ["# Not of the machine; --scheduler follows these:", *_listed(followed), ""]
+    if parameters or left:
+        lines.append("# Nothing follows these, but those of QOS with --scheduler FILE:qos=FILE:")
+        lines += [*(f"# {one}" for one in parameters), *_listed(left), ""]
     return "\n".join(lines)
+
+
+def _listed(settings: Iterable[OtherSetting]) -> list[str]:
+    """Return comments that list settings, those that say the same in one line."""
+    alike: dict[tuple[bool, str, str], list[str]] = {}
+    for one in settings:
+        told = f"# {one.where}: {one.name}={one.value}"
+        alike.setdefault((bool(one.of), one.key, one.value), []).append(told)
+    return [f"{first}{_and_more(rest)}" for first, *rest in alike.values()]
 
 
 def _and_more(lines: list[str]) -> str:

@@ -44,7 +44,7 @@ def replay(
     scheduler: str = "fcfs",
     quota: str | None = None,
     maintenance: str | None = None,
-    reading: loading.PeriodReading,
+    reading: loading.WeekReading,
     output_file: Annotated[Path | None, typer.Option("--output"), SCHEDULE] = None,
     jobs: Annotated[Path | None, Written("comparison", (".csv", ".json"))] = None,
     how: output.ResultOptions,

@@ -442,7 +442,10 @@ class Driver:
         status, out, wrong = self._run(command, "")
         if status:
             said = wrong.strip().partition("\n")[0] or "it says nothing"
-            raise HpcgymError(f"{os.path.basename(command[0])} failed: {said}")
+            raise HpcgymError(
+                f"{os.path.basename(command[0])} failed: {said}; to drive Slurm takes a machine on"
+                " which squeue lists the jobs of your Slurm"
+            )
         return out
 
 
@@ -456,7 +459,10 @@ def find_clients() -> tuple[str, str]:
     found = {name: shutil.which(name) for name in ("squeue", "scontrol")}
     for name, path in found.items():
         if path is None:
-            raise HpcgymError(f"to drive Slurm needs {name}, which is not installed: {INSTALL}")
+            raise HpcgymError(
+                f"{name} is not installed: to drive Slurm, and to show what that would do, takes a"
+                f" machine on which squeue lists the jobs of your Slurm ({INSTALL})"
+            )
     return str(found["squeue"]), str(found["scontrol"])
 
 

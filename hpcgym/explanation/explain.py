@@ -35,11 +35,14 @@ def can_repeat(result: Result) -> bool:
     """Return whether a schedule can be made again with other jobs.
 
     Not one of an environment, of a dispatcher that keeps what it has learned, with failures or
-    preemption; nor one that begins with jobs that run, or that says when jobs are submitted.
+    preemption; nor one that begins with jobs that run, or in which jobs follow others; nor, under
+    quotas of submitted jobs, one in which several jobs have the same number.
     """
     others = (result.interrupted, result.dispatcher, result.workload.initial)
-    moved = result.scheduler.moves_submissions
-    return all(other is None for other in others) and not (result.outside or moved)
+    number = result.workload.job_number
+    lost = result.given is not None and len(np.unique(number)) < len(number)
+    follows = result.scheduler.dependencies != "none"
+    return all(other is None for other in others) and not (result.outside or follows or lost)
 
 
 def delays(
@@ -61,6 +64,8 @@ def delays(
     over : tells whether there is no time for more: then those that come first are returned, at
         least one.
     """
+    result, there = _as_given(result)
+    job, rows = int(there[job]), there[rows]
     start = int(result.start[job])
     # what is submitted after a start has no influence on it
     known = result.workload.submit_time <= start
@@ -76,6 +81,19 @@ def delays(
     return found
 
 
+def _as_given(result: Result) -> tuple[Result, NDArray[np.int64]]:
+    """Return a schedule with its jobs as they were given, and the row of each of its jobs there."""
+    number = result.workload.job_number
+    if result.given is None:
+        return result, np.arange(len(number))
+    given = result.given
+    mine, theirs = (np.argsort(one, kind="stable") for one in (number, given.job_number))
+    place, back = np.empty_like(mine), np.empty_like(mine)
+    place[mine], back[theirs] = theirs, mine
+    rules, start = _cut(result.scheduler, back), result.start[back]
+    return replace(result, workload=given, scheduler=rules, start=start), place
+
+
 def _start(result: Result, known: NDArray[np.bool_], row: int, job: int) -> int:
     """Return when a job starts among those that are known, but for that of a row."""
     kept = known.copy()
@@ -89,11 +107,13 @@ def _start(result: Result, known: NDArray[np.bool_], row: int, job: int) -> int:
         limits=result.limits,
         speedups=pairs,
     )
+    if again.given is not None:
+        mine = int(_as_given(again)[1].argsort()[mine])
     return int(again.start[mine])
 
 
-def _cut(scheduler: Scheduler, kept: NDArray[np.bool_]) -> Scheduler:
-    """Return a scheduler for some of the jobs: estimates may have a number for each."""
+def _cut(scheduler: Scheduler, kept: NDArray[Any]) -> Scheduler:
+    """Return a scheduler for some of the jobs, or rows: estimates may have a number for each."""
     given = {"estimate": scheduler.estimate, "policy_estimate": scheduler.policy_estimate}
     cut = {
         rule: np.asarray(estimate)[kept]
@@ -117,7 +137,9 @@ class Explanation:
     ----------
     job : its number in the log.
     sentences : the answer in words.
-    facts : of the job: ``submit_time``, ``start_time``, ``wait_time``, ``suspended`` (part of it),
+    facts : of the job: ``submit_time``, ``submitted_later`` (than in the log), ``refused_by`` (a
+        quota of submitted jobs -> how long it was full then), ``start_time``, ``wait_time``,
+        ``recorded_wait_time`` (in the log; None: not told), ``suspended`` (part of the wait),
         ``stops`` (a dict each, of :class:`hpcgym.explanation.watching.Stop`),
         ``run_time``, ``requested_time``, ``predicted_run_time`` [s], ``requested_processors``,
         ``units``, ``per_unit`` (resource -> amount), ``reserved_start`` [s] (None: it had no
@@ -216,13 +238,9 @@ def explain(
     facts = _facts(result, row)
     runs = int((result.workload.job_number == job).sum())
     quotas = story.kept_by_quotas(passes, facts["start_time"])
-    later = 0
-    if result.given is not None:
-        given = result.given.submit_time[_row(result.given, job)]
-        later = int(result.workload.submit_time[row] - given)
     moved = story.moves(result, row, passes)
     order = _order(result)
-    told = story.Facts(job, facts, later, runs, spells, quotas, others, moved, order, unwatched)
+    told = story.Facts(job, facts, runs, spells, quotas, others, moved, order, unwatched)
     behind = story.summed([spell for spell in spells if spell.behind])
     table = _passes(result, passes)
     return Explanation(job, story.story(told), facts, story.summed(spells), behind, table, others)
@@ -254,8 +272,15 @@ def _facts(result: Result, row: int) -> dict[str, Any]:
     """Return what there is to say of the job itself."""
     workload = result.workload
     promised = result.reserved_start[row]
+    came = due = int(workload.submit_time[row])
+    if result.given is not None:
+        due = int(result.given.submit_time[_row(result.given, int(workload.job_number[row]))])
+    recorded = int(workload.wait_time[row])
     return {
-        "submit_time": int(workload.submit_time[row]),
+        "submit_time": came,
+        "submitted_later": came - due,
+        "refused_by": story.refused_by(result, row, due),
+        "recorded_wait_time": recorded if recorded >= 0 else None,
         "start_time": plain(result.start[row]),
         "wait_time": plain(result.wait[row]),
         "suspended": 0 if result.suspended is None else int(result.suspended[row]),
@@ -321,7 +346,7 @@ GROUPS = {
 }
 #: Groups that have an order of their own.
 ORDERED = ("requested_processors", "week")
-_EVERY = 256  # passes between two reports of progress
+_EVERY = 16  # passes between two reports of progress
 
 
 def waits(result: Result, progress: Callable[[int, int], None] = silence) -> pd.DataFrame:
@@ -375,6 +400,15 @@ def waits(result: Result, progress: Callable[[int, int], None] = silence) -> pd.
             progress(came, len(seconds))
     jobs = pd.Index(result.workload.job_number, name="job_number")
     return pd.DataFrame(seconds, index=jobs, columns=list(story.REASONS))
+
+
+def refused_at_first(result: Result) -> tuple[int, int]:
+    """Return how many jobs quotas of submitted jobs refused at first, and for how long [s]."""
+    if result.given is None:
+        return 0, 0
+    given, place = _as_given(result)
+    later = result.workload.submit_time - given.workload.submit_time[place]
+    return int((later > 0).sum()), int(later.sum())
 
 
 def waits_by(result: Result, waited: pd.DataFrame, by: str) -> pd.DataFrame:

@@ -275,7 +275,6 @@ class Facts(NamedTuple):
 
     number: int
     job: dict[str, Any]
-    later: int  # than in the log it was submitted [s]
     runs: int
     spells: list[Spell]
     quotas: dict[str, int]
@@ -283,6 +282,32 @@ class Facts(NamedTuple):
     moves: Moves | None
     order: str
     unwatched: str  # why the passes cannot be made again, if they cannot
+
+
+def refused_by(result: Result, job: int, due: int) -> dict[str, int]:
+    """Return which quotas of submitted jobs kept a job out, quota -> [s] for which each was full.
+
+    ``due``: when the log submits it [s]. Nothing where jobs follow others, which moves that.
+    """
+    rules, workload = result.scheduler, result.workload
+    came = int(workload.submit_time[job])
+    found: dict[str, int] = {}
+    for quota in rules.quota if rules.dependencies == "none" and due < came else ():
+        group = quota.counted(workload)
+        if quota.submitted is None or group[job] < 0 or quota.spared(workload)[job]:
+            continue
+        within = np.flatnonzero(group == group[job])
+        within = within[within != job]
+        begin, end = (
+            np.clip(times[within], due, came) for times in (workload.submit_time, result.end)
+        )
+        times = np.unique(np.concatenate(([due, came], begin, end)))
+        count = np.searchsorted(np.sort(begin), times, "right")
+        count -= np.searchsorted(np.sort(end), times, "right")
+        full = int(np.diff(times)[count[:-1] >= quota.submitted].sum())
+        if full:
+            found[str(quota)] = full
+    return found
 
 
 def moves(result: Result, job: int, passes: Sequence[watching.Pass]) -> Moves | None:
@@ -313,11 +338,17 @@ def story(told: Facts) -> list[str]:
     """Return an explanation as sentences, the most important first."""
     job = told.job
     asked = f"{_resources(job)} for {duration(job['requested_time'])}"
-    lines = [f"It asked for {asked}, and waited for {duration(job['wait_time'])}."]
-    if told.later > 0:
+    past = job["recorded_wait_time"]
+    recorded = "" if past is None else f"; in the log it waited for {duration(past)}"
+    lines = [f"It asked for {asked}, and waited for {duration(job['wait_time'])}{recorded}."]
+    if job["submitted_later"] > 0:
+        later = f"It was submitted {duration(job['submitted_later'])} later than in the log"
         lines.append(
-            "Before that it was kept outside the queue, by quotas of submitted jobs or by jobs that"
-            f" it follows: it was submitted {duration(told.later)} later than in the log."
+            "It was refused when the log submits it, because of a quota of submitted jobs"
+            f"{_which_quotas(job['refused_by'])}. {later}, and its wait counts from then."
+            if job["refused_by"]
+            else f"{later}: the jobs that it follows had ended by then, and quotas of submitted"
+            " jobs let it come."
         )
     if told.runs > 1:
         lines.append(f"The log has {told.runs} jobs or runs with this number; this is the last.")
@@ -374,7 +405,8 @@ def _of_the_wait(told: Facts) -> list[str]:
         kept = reason == "quota"
         stood = "behind other jobs, while" if behind else f"{'' if kept else first}because"
         which = _which_quotas(told.quotas) if kept else ""
-        share = f" ({seconds / waited:.0%} of its wait)" if len(told.spells) > 1 else ""
+        part = f"{seconds / waited:.0%}" if seconds >= waited / 200 else "less than 1%"
+        share = f" ({part} of its wait)" if len(told.spells) > 1 else ""
         lines.append(f"It waited for {duration(seconds)} {stood} {REASONS[reason]}{which}{share}.")
     return lines
 
@@ -416,20 +448,17 @@ def _of_the_queue(told: Facts) -> list[str]:
         after = f"{duration(found.queued_s)} later" if found.queued_s else "At once"
         lines.append(f"{after} it was the first job that could not start.")
     if found.first >= 0:
-        line = (
-            f"It was promised to start {duration(found.first - job['submit_time'])} after it came"
-        )
+        reserved = duration(found.first - job["submit_time"])
         moved = (found.earlier, "an earlier"), (found.later, "a later")
         told_moves = [f"{watching.times(often)} to {which} time" for often, which in moved if often]
-        line += f"; that moved {' and '.join(told_moves)}" if told_moves else ""
-        before = found.last - job["start_time"]
-        line += (
-            f". It started {duration(before)} before the last of these times" if before > 0 else ""
-        )
+        line = f"Its first reservation was for {reserved} after it came"
+        line += f", and moved {' and '.join(told_moves)}" if told_moves else ""
         lines.append(f"{line}.")
+        if (before := found.last - job["start_time"]) > 0:
+            lines.append(f"It started {duration(before)} before the last time reserved for it.")
         if found.ended_early:
-            ended = counted(found.ended_early, "job")
-            lines.append(f"{ended} ended earlier than predicted meanwhile.")
+            ended = f"{counted(found.ended_early, 'job')} ended earlier than predicted"
+            lines.append(f"While it was the first job that could not start, {ended}.")
     return lines
 
 

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +17,9 @@ from hpcgym.naming import duration, in_seconds
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.schedule import runs_of
 from hpcgym.scheduler.allocations import UNLIMITED
-from hpcgym.scheduler.restrictions import Preemption, Quota
+from hpcgym.scheduler.restrictions import MOST_JOBS, Preemption, Quota
 from hpcgym.simulation.continued import again
+from hpcgym.simulation.run import simulate
 
 # --- How long an explanation may take -------------------------------------------------------------
 
@@ -99,8 +101,9 @@ def why_not_watched(result: Result) -> str:
     """Return why the passes of a schedule cannot be made again, in words; nothing if they can.
 
     They can on pools and on nodes of their own under an order of the queue; not under limits, where
-    jobs share nodes, where nodes fail, around windows, where jobs follow or stop others, where
-    quotas say when jobs are submitted, or where a dispatcher or a function says what starts.
+    jobs share nodes, where nodes fail, around windows, where jobs follow or stop others, or where a
+    dispatcher or a function says what starts. Where quotas say when jobs are submitted, they can if
+    :func:`as_submitted` gives the same schedule.
     """
     rules = result.scheduler
     stopped = result.interrupted is not None
@@ -114,9 +117,34 @@ def why_not_watched(result: Result) -> str:
         "where a function orders the queue": callable(rules.policy),
         "with maintenance windows": bool(rules.maintenance),
         "where jobs follow others (dependencies)": rules.dependencies != "none",
-        "under quotas of submitted jobs": rules.moves_submissions,
     }
-    return next((reason for reason, holds in reasons.items() if holds), "")
+    if why := next((reason for reason, holds in reasons.items() if holds), ""):
+        return why
+    if rules.moves_submissions and not _comes_again(result):
+        return "where quotas submit jobs between two passes of one second"
+    return ""
+
+
+def as_submitted(result: Result) -> Result:
+    """Return a schedule without quotas of submitted jobs: its jobs come when they came under them.
+
+    All else stays, so it is the same schedule, unless such a quota submits a job between two passes
+    of one second.
+    """
+    rules = result.scheduler
+    if not rules.moves_submissions:
+        return result
+    # one that bounds nothing else stays, and bars nobody: with a quota passes are of another kind
+    kept = [replace(one, submitted=None, jobs=one.jobs or MOST_JOBS) for one in rules.quota]
+    return replace(result, scheduler=rules.but(quota=kept), given=None)
+
+
+def _comes_again(result: Result) -> bool:
+    """Return whether a schedule stays the same without its quotas of submitted jobs."""
+    same = as_submitted(result)
+    with said_before():
+        found = simulate(same.workload, same.scheduler, cluster=same.cluster)
+    return bool(np.array_equal(found.start, result.start))
 
 
 @contextmanager
@@ -136,8 +164,8 @@ class Watched:
     """
 
     def __init__(self, result: Result) -> None:
-        self.result = result
-        self._driven = again(result)
+        self.result = as_submitted(result)
+        self._driven = again(self.result)
         self._native = self._driven.native
         self.come = 0  #: jobs that have been submitted
 
@@ -226,7 +254,7 @@ def watch(result: Result, job: int) -> list[Pass]:
     watched.go_on(submit - 1)
     waited = np.flatnonzero((result.workload.submit_time <= start) & (result.start >= submit))
     passes: list[Pass] = []
-    known = result.scheduler.quota
+    known = watched.result.scheduler.quota
     for at in watched.each_pass(start):
         ahead, before = (
             watched.before(job, watched.queued(waited, with_filled=filled))

@@ -87,6 +87,7 @@ def limits_of(
         number: (Limit(), Limit(), ranks.get(number, 0))
         for number in np.unique(jobs.queue).tolist()
     }
+    wrong: list[str] = []
     for quota in quotas:
         rows, columns = quota.counted(jobs) >= 0, {column for column, _ in quota.where}
         owners = np.unique(owner[rows]).tolist()
@@ -108,11 +109,13 @@ def limits_of(
                     together = together.and_of(quota)
                 of_qos[number] = (together, each, rank)
         else:
-            raise HpcgymError(
-                f"a replay on Slurm has no quota {quota}: those of jobs and processors that run are"
-                " possible, of all jobs, of each user, of a queue, or of each user of a queue; or"
-                " of groups in place of users"
-            )
+            wrong.append(str(quota))
+    if wrong:
+        raise HpcgymError(
+            f"a replay on Slurm has no quota {', nor '.join(wrong)}: those of jobs and processors"
+            " that run are possible, of all jobs, of each user, of a queue, or of each user of a"
+            " queue; or of groups in place of users"
+        )
     for quota in quotas:
         if {column for column, _ in quota.where} <= {by}:
             _check_spares(jobs, quota, {number: told[0] for number, told in of_qos.items()})

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,9 @@ from hpcgym.workload.needs import demands_of
 if TYPE_CHECKING:
     import pandas as pd
 
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # --- A workload replayed on an unmodified Slurm ---------------------------------------------------
 
@@ -102,38 +105,52 @@ def replay_on_slurm(
 
     Raises
     ------
-    HpcgymError : rules or a machine that Slurm cannot have; Slurm or a C compiler is not installed;
-        Slurm does not run; a job ends otherwise than it should.
+    HpcgymError : rules or a machine that Slurm cannot have, all of them in one message; Slurm or a
+        C compiler is not installed; Slurm does not run; a job ends otherwise than it should.
     WorkloadError : no jobs, jobs that run for no time or whose memory Slurm cannot be asked for, or
         a workload that begins on a machine which is not empty.
     ScheduleError : Slurm's schedule is invalid, such as one that uses too many processors.
     """
     files = files_of(scheduler)
-    if files is not None and files.assoc is not None:
-        raise HpcgymError(
-            "a replay on Slurm knows no associations: leave assoc= behind the file out"
-        )
     conf = None if files is None else without_wrong_values(read_slurm_conf(files.conf))
     rules = find_scheduler(scheduler) if isinstance(scheduler, str) else scheduler
     rules = rules.but(**restrictions)
-    if rules.preemption is not None:
-        raise HpcgymError("in a replay on Slurm no job stops another: leave preemption out")
-    settings = scheduling_of(rules) if conf is None else settings_of(conf)
     machine = _machine(workload, conf, cluster)
-    nodes = nodes_of(machine)
-    jobs = _in_minutes(workload)
-    _check(jobs, rules)
+    drives = is_driven(rules) if conf is None else is_aged(conf)
+    refused: list[HpcgymError] = []
+    if conf is not None and machine != conf.cluster:
+        text = "a replay by a slurm.conf is on the machine of that file: name the same as --cluster"
+        refused.append(HpcgymError(text))
+    jobs = _in_minutes(workload) if _checked(refused, _check_jobs, workload) else workload
+    if files is not None and files.assoc is not None:
+        text = "a replay on Slurm knows no associations: leave assoc= behind the file out"
+        refused.append(HpcgymError(text))
+    if rules.preemption is not None:
+        text = "in a replay on Slurm no job stops another: leave preemption out"
+        refused.append(HpcgymError(text))
+        rules = rules.but(preemption=None)
+    if conf is None:
+        settings = _checked(refused, scheduling_of, rules)
+    else:
+        settings = _checked(refused, settings_of, conf)
+    nodes = _checked(refused, nodes_of, machine)
+    _checked(refused, _check_users, jobs, rules)
+    _checked(refused, _check_run_times, jobs)
+    limits = _checked(refused, _limits, jobs, rules, None if files is None else files.qos)
+    asks = _checked(refused, _asks, jobs, machine, conf, limits)
+    if asks is not None and conf is not None and counts_size(conf):
+        _checked(refused, _check_sizes, jobs, asks)
+    if drives and settings is not None:
+        _checked(refused, order_rules, rules)  # which says why Slurm cannot be driven by it
+    if refused:
+        raise _together(refused)
+    assert settings is not None
+    assert nodes is not None
+    assert asks is not None
     simulated = simulate(jobs, rules, cluster=machine)  # which says what does not fit
-    limits = _limits(jobs, rules, None if files is None else files.qos)
-    asks = _asks(jobs, machine, conf, limits)
-    if conf is not None and counts_size(conf):
-        _check_sizes(jobs, asks)
     asked = rules.reserve.slurm
     every_s = 0 if asked is None else max(asked.bf_interval, 0)
     even_s = MINUTE_S if asked is None else math.lcm(MINUTE_S, asked.bf_resolution)
-    drives = is_driven(rules) if conf is None else is_aged(conf)
-    if drives:
-        order_rules(rules)  # which says why Slurm cannot be driven by it
     partitions = _partitions(machine, conf)
     closed = [
         Closed(window.seconds(jobs.header), nodes_in(window, machine).tolist())
@@ -196,14 +213,9 @@ def _machine(
     cluster: Cluster | str | int | os.PathLike[str] | None,
 ) -> Cluster:
     """Return the machine of a replay."""
-    if cluster is None:
-        return Cluster(workload.processors) if conf is None else conf.cluster
-    machine = find_cluster(cluster)
-    if conf is not None and machine != conf.cluster:
-        raise HpcgymError(
-            "a replay by a slurm.conf is on the machine of that file: name the same as the cluster"
-        )
-    return machine
+    if cluster is not None:
+        return find_cluster(cluster)
+    return Cluster(workload.processors) if conf is None else conf.cluster
 
 
 def _partitions(machine: Cluster, conf: SlurmConf | None) -> tuple[Partition, ...]:
@@ -234,8 +246,27 @@ def _in_minutes(workload: Workload) -> Workload:
     return workload.with_columns(requested_time=whole).counted({_ROUNDED: changed})
 
 
-def _check(workload: Workload, rules: Scheduler) -> None:
-    """Raise a WorkloadError of jobs that cannot be replayed."""
+def _checked(
+    refused: list[HpcgymError], check: Callable[P, T], *given: P.args, **named: P.kwargs
+) -> T | None:
+    """Return what a check returns; None where it refuses something, which is noted."""
+    try:
+        return check(*given, **named)
+    except HpcgymError as error:
+        refused.append(error)
+        return None
+
+
+def _together(refused: Sequence[HpcgymError]) -> HpcgymError:
+    """Return one error of all that a replay refuses."""
+    if len(refused) == 1:
+        return refused[0]
+    each = "; ".join(f"({number}) {error}" for number, error in enumerate(refused, 1))
+    return HpcgymError(f"a replay on Slurm refuses {len(refused)} things: {each}")
+
+
+def _check_jobs(workload: Workload) -> bool:
+    """Raise a WorkloadError of jobs that no replay has; else return True."""
     if not len(workload):
         raise WorkloadError("there are no jobs to replay")
     if workload.initial is not None:
@@ -243,16 +274,25 @@ def _check(workload: Workload, rules: Scheduler) -> None:
             "an extract begins with jobs that run, and a replay with an empty machine: take a week"
             " or a month"
         )
+    return True
+
+
+def _check_users(jobs: Workload, rules: Scheduler) -> None:
+    """Raise a WorkloadError where a setting is of each user, and there are several."""
     of_user = 0 if rules.reserve.slurm is None else rules.reserve.slurm.bf_max_job_user
-    if of_user and len(np.unique(workload.user_id)) > 1:
+    if of_user and len(np.unique(jobs.user_id)) > 1:
         raise WorkloadError(
             f"a replay on Slurm runs all jobs as one user, and bf_max_job_user={of_user} is of each"
             " user: leave it out, or take the jobs of one user"
         )
-    short = workload.run_time < 1
+
+
+def _check_run_times(jobs: Workload) -> None:
+    """Raise a WorkloadError of a job that runs for no time."""
+    short = jobs.run_time < 1
     if short.any():
         job = int(np.flatnonzero(short)[0])
-        raise WorkloadError(f"{workload.called(job)} runs for no time, and Slurm's jobs must run")
+        raise WorkloadError(f"{jobs.called(job)} runs for no time, and Slurm's jobs must run")
 
 
 def _submit(

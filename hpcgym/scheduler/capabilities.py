@@ -78,7 +78,7 @@ APART: dict[tuple[str, str], str] = {
         (rule, place): why
         for rule in ("depth", "slurm")
         for place, why in (
-            ("whole nodes", "several reservations would have to keep power and energy too"),
+            ("whole nodes", "only the first waiting job has a reservation there, as by 'easy'"),
             ("shared nodes", "who starts beside a job moves its end, and reservations behind it"),
         )
     },
@@ -183,7 +183,11 @@ APART: dict[tuple[str, str], str] = {
     ("function", "preemption"): "a job that is stopped in a pass has no score of that pass",
     ("hold", "preemption"): "jobs would stop others to hold processors back",
     ("partitions", "pool"): "its processors are no nodes; cluster= says which machine",
-    ("partitions", "whole nodes"): "any job may have any node there, and caps have the first off",
+    ("partitions", "whole nodes"): (
+        "there a job may get any node, and a cap switches off the first nodes, whatever their"
+        " partition; give a machine file without [[partition]], with the [group.power] of its nodes"
+        " (hpcgym machines FILE prints one to change)"
+    ),
     (
         "partitions",
         "shared nodes",

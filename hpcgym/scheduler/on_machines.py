@@ -84,7 +84,9 @@ def node_power(cluster: Cluster, needed: bool = True) -> NodePower:
             "limits, and allocation='contiguous', are for machines with nodes: cluster= says which"
         )
     if cluster.partitions:
-        check("whole nodes", "partitions")
+        named = f"a machine with the partitions {', '.join(one.name for one in cluster.partitions)}"
+        limits = "limits of power and energy (or allocation='contiguous')"
+        check(words={"partitions": named, "whole nodes": limits})
     first = cluster.groups[0]
     for group in cluster.groups:
         if dict(group.resources) != dict(first.resources) or group.power != first.power:

@@ -32,7 +32,8 @@ COLUMNS = {**WITH_QOS, ARRAY: ARRAY}
 #: Between names of which a job has one.
 OR = "|"
 _SPARES = "spares"
-_MOST = 2**31
+#: The greatest bound of a quota.
+MOST_JOBS = 2**31
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Quota:
         for name in BOUNDS:
             value = getattr(self, name)
             whole = isinstance(value, int) and not isinstance(value, bool)
-            if value is not None and not (whole and 1 <= value <= _MOST):
+            if value is not None and not (whole and 1 <= value <= MOST_JOBS):
                 raise HpcgymError(f"quota: {name} must be a whole number from 1 on, not {value!r}")
         for name in (*(name for _, name in self.where), *self.spares):
             if any(sign in name for sign in "/:;=") or name != name.strip() or not name:
@@ -203,7 +204,7 @@ class Window:
             raise HpcgymError("window: its end must be after its beginning")
         width = self.processors
         whole = isinstance(width, int) and not isinstance(width, bool)
-        if width is not None and not (whole and 1 <= width <= _MOST):
+        if width is not None and not (whole and 1 <= width <= MOST_JOBS):
             raise HpcgymError(
                 f"window: processors must be a whole number from 1 on, not {self.processors!r}"
             )

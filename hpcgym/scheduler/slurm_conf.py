@@ -118,6 +118,14 @@ def _warn_of_associations(path: str | Path | None, members: Sequence[Association
         warn_caller(text, HpcgymWarning, [str(one) for one in left])
 
 
+def left_out(conf: SlurmConf) -> tuple[list[str], list[OtherSetting]]:
+    """Return what a slurm.conf alone says of schedules that its scheduler does not follow.
+
+    These are SchedulerParameters, and settings.
+    """
+    return _not_followed(conf, _usable(conf)[2])
+
+
 def _usable(
     conf: SlurmConf,
     known: Sequence[Qos] = (),

@@ -144,6 +144,8 @@ _STOPPING = {
 _UNLESS_SET = {"usagefactor": "1.000000", "limitfactor": "1.000000"}
 #: Columns that say nothing about when jobs run.
 _OF_NO_USE = ("id", "descr")
+#: The column whose words are told one by one, such as PartitionTimeLimit.
+_FLAGS = "flags"
 
 
 def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
@@ -228,7 +230,13 @@ def _not_followed(qos: Qos) -> list[Left]:
     left += [
         name
         for name, text in qos.others.items()
-        if name.casefold() not in _OF_NO_USE and _UNLESS_SET.get(name.casefold()) != text
+        if name.casefold() not in (*_OF_NO_USE, _FLAGS) and _UNLESS_SET.get(name.casefold()) != text
+    ]
+    left += [
+        f"Flags={flag}"
+        for name, text in qos.others.items()
+        if name.casefold() == _FLAGS
+        for flag in filter(None, map(str.strip, text.split(",")))
     ]
     return [Left(qos.name, name) for name in left]
 

@@ -164,13 +164,13 @@ def calibrate(
 
     rows = [Tried(own, float(wait.mean()), float(at_first.mean()), 0.0, 0.0)]
     changes, chosen = changes_for(workload, own), [0]
-    for _ in range(most):
+    for step in range(1, most + 1):
         best, first = rows[chosen[-1]], len(rows)
         kinds = best.candidate.changes
         asked = [one.of(best.candidate) for one in changes if one.kind not in kinds]
         with progress("trying", len(asked)) as tell, ThreadPoolExecutor(processors_here()) as pool:
             for one in pool.map(answer, asked):
-                tell("; ".join(one.candidate.changes.values()))
+                tell(f"step {step} of {most} at most: {'; '.join(one.candidate.changes.values())}")
                 rows.append(one)
         simulated = [place for place in range(first, len(rows)) if not rows[place].problem]
         place = max(simulated, key=lambda place: rows[place].explained, default=chosen[-1])

@@ -144,6 +144,9 @@ def warn_of_ignored(workload: Workload, partitioned: bool = False, follows: bool
 
 _PARTS = "drop-partial-executions"  # which asks what the filters after it keep
 _REQUEST = "request-from-run-time"
+_CUT = "run_time cut at requested_time"
+#: What is counted where a run time is cut.
+CUT = f"repaired: {_CUT}"
 
 #: What to try when a reason has left no job at all.
 _HINTS = {
@@ -285,8 +288,7 @@ def cap_run_time(workload: Workload) -> Workload:
         return workload
     killed = workload.killed | over
     killed.flags.writeable = False
-    reason = "run_time cut at requested_time"
-    return replace(_repaired(workload, over, "run_time", request, reason), killed=killed)
+    return replace(_repaired(workload, over, "run_time", request, _CUT), killed=killed)
 
 
 #: Name of a filter that drops jobs -> why, and which, (n_jobs,) bool.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import DroppedJobsWarning, WorkloadWarning, warn_caller
 from hpcgym.files import header_number
 from hpcgym.naming import DAY_S, HOUR_S, counted, duration, zone_of
-from hpcgym.workload.cleaning import most_busy
+from hpcgym.workload.cleaning import CUT, most_busy
 from hpcgym.workload.io.swf_header import called, names_of
 from hpcgym.workload.model import MISSING, REORDERED, Workload
 
@@ -39,6 +39,9 @@ SHOWN = 10  # of each of them, those with most processor seconds
 _TOUCHED = 0.03
 _EXACT = 0.95
 _DROPPED = "dropped: "
+#: [s] that a job may run beyond its limit before somebody is warned. Slurm looks each 30 s for jobs
+#: that are over theirs, and gives them 30 s more (KillWait of its page "slurm.conf").
+GRACE_S = 60
 #: How repairs begin that give jobs a limit which nobody asked for.
 _INVENTED = ("repaired: requested_time ", "repaired: time limit ")
 # of a log's head: how many jobs it should have, and which share of them makes it thin
@@ -181,6 +184,8 @@ def _touched(workload: Workload, raw: Workload) -> list[str]:
                 dropped[reason.removeprefix(_DROPPED)] = number
             continue
         # of what is missing, cleaning repairs or drops what is needed, and is told itself
+        if reason == CUT and _run_late(raw) <= most:
+            continue
         untold = reason == REORDERED or reason.startswith(("not used: ", "repaired: missing "))
         if not untold and number > most:
             invented = reason.startswith(_INVENTED)
@@ -192,6 +197,12 @@ def _touched(workload: Workload, raw: Workload) -> list[str]:
         why = ", ".join(shares if len(shares) > 1 else dropped)
         limits.insert(0, f"{_percent(total / len(raw))} of the jobs were {_DROPPED}{why}")
     return limits + found
+
+
+def _run_late(raw: Workload) -> int:
+    """Return how many jobs ran for longer than a scheduler takes to end them at their limits."""
+    over = raw.run_time - raw.requested_time
+    return int(((over > GRACE_S) & (raw.requested_time > 0)).sum())
 
 
 def _known_future(workload: Workload) -> list[str]:

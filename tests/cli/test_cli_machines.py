@@ -45,7 +45,8 @@ NodeName=n[1-4] CPUs=2
 PartitionName=a Nodes=n[1-4] Default=YES
 PartitionName=b Nodes=n[1-4] PriorityTier=2 MinNodes=2 LLN=YES
 """
-OTHERS = "# Not of the machine; --scheduler names those that it does not follow:"
+FOLLOWED = "# Not of the machine; --scheduler follows these:"
+LEFT = "# Nothing follows these, but those of QOS with --scheduler FILE:qos=FILE:"
 OF_JOBS = ("simulate", "lublin:jobs=20,processors=8")
 
 
@@ -57,9 +58,13 @@ def told(text: str, title: str) -> list[str]:
 
 
 def test_settings_that_are_not_of_the_machine_are_told() -> None:
-    others = told(CONF + "PriorityWieghtAge=4\nPartitionName=c Nodes=n1 State=DOWN\n", OTHERS)
-    assert {"PriorityWeightAge=1000", "b: PriorityTier=2", "b: LLN=YES"} <= {*others}
-    assert "PriorityWieghtAge=4" in others
+    text = CONF + "PriorityWieghtAge=4\nPartitionName=c Nodes=n1 State=DOWN\n"
+    followed = {"PriorityWeightAge=1000", "b: PriorityTier=2", "PreemptMode=REQUEUE"}
+    assert followed <= {*told(text, FOLLOWED)}
+    assert told(text, LEFT) == ["b: LLN=YES", "PriorityWieghtAge=4"]
+    assert (
+        f"{LEFT}\n# SchedulerParameters bf_continue\n" in succeed("machines", "slurm.conf").stdout
+    )
     assert (
         "# c: 1 node, default_time_s=31536000, state=down\n"
         in succeed("machines", "slurm.conf").stdout
@@ -99,7 +104,7 @@ def of_conf(*command: str) -> list[str]:
 def test_a_slurm_conf_that_slurm_refuses() -> None:
     said = "line 6: PreemptMode=SUSPEND: Slurm refuses it without GANG; write"
     text = CONF.replace("REQUEUE", "suspend")
-    assert "PreemptMode=suspend" in told(text, OTHERS)
+    assert "PreemptMode=suspend" in told(text, LEFT)
     (of_it,) = [one for one in of_conf(*OF_JOBS, "--scheduler", "slurm.conf") if "values" in one]
     assert of_it.endswith(f"usual ones count: 1; {said} SUSPEND,GANG")
 

@@ -181,6 +181,22 @@ def test_a_dry_run_writes_no_log(fake_slurm: Path, tmp_path: Path) -> None:
     assert "--log is of what is set, and --dry-run sets nothing" in shown.stderr
 
 
+def test_a_dry_run_without_slurm_says_where_it_can_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the commands, and with commands that find no Slurm."""
+    where = "takes a machine on which squeue lists the jobs of your Slurm"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    shown = CliRunner().invoke(app, ["drive", "--policy", "saf", "--dry-run"]).stderr
+    lacks = f"squeue is not installed: to drive Slurm, and to show what that would do, {where}"
+    assert lacks in shown
+    for name in ("squeue", "scontrol"):
+        (tmp_path / name).write_text("#!/bin/sh\necho Unknown host >&2\nexit 1\n")
+        (tmp_path / name).chmod(0o755)
+    shown = CliRunner().invoke(app, ["drive", "--policy", "saf", "--dry-run"]).stderr
+    assert f"squeue failed: Unknown host; to drive Slurm {where}" in shown
+
+
 def test_orders_of_backfilling_alone_are_not_followed_without_a_word(fake_slurm: Path) -> None:
     for rules in (hpcgym.Scheduler(backfill_order="saf"), hpcgym.Scheduler(backfill_order="sjbf")):
         with pytest.warns(HpcgymWarning, match="backfill_order='s.*' is not followed"):

@@ -16,16 +16,19 @@ from drawing import strategies as st
 from few_jobs import few_jobs
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from quota_strategies import fitted, quotas, with_queues
+from restrictions import bounds
 from strategies import cases
+from submission_strategies import fitted as bounded
 from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
-from hpcgym.explanation import waits
+from hpcgym.explanation import waits, watching
+from hpcgym.explanation.explain import refused_at_first
 from hpcgym.explanation.story import REASONS, RIGHTS
 from hpcgym.machine import Cluster, NodeGroup, Partition
-from hpcgym.reference.jobs import Job, jobs_of
+from hpcgym.reference.jobs import Job, Spared, jobs_of
 from hpcgym.reference.nodes import NodeSimulation, hold, room_for
 from hpcgym.reference.pool import Simulation, simulate_pool
 from hpcgym.workload.model import Workload
@@ -117,6 +120,24 @@ def test_reasons_by_hand(rows: Any, rules: Any, job: int, waited: dict[str, int]
     found = hpcgym.explain(hpcgym.simulate(workload, **rules), job)
     assert found.waited_for == waited
     assert rules.get("backfill") != "conservative" or set(found.passes["head"]) == {-1}
+
+
+def test_sentences_on_a_reservation() -> None:
+    told = hpcgym.explain(hpcgym.simulate(jobs(*SMALL), "easy"), 2).sentences
+    reserved = [
+        "Its first reservation was for 1 min 30 s after it came.",
+        "It started 50 s before the last time reserved for it.",
+        "While it was the first job that could not start, 1 job ended earlier than predicted.",
+    ]
+    assert [line for line in told if line in reserved] == reserved
+
+
+def test_a_short_part_of_a_wait_is_not_called_nothing() -> None:
+    """3 stands behind 2 for 998 s, and 1 s more first."""
+    rows = (0, 10, 1000, 1000), (1, 10, 1, 1), (2, 5, 9, 9)
+    told = str(hpcgym.explain(hpcgym.simulate(jobs(*rows), "easy"), 3))
+    assert "fewer processors were free than it asks for (less than 1% of its wait)." in told
+    assert "0%" not in told.replace("100%", "")
 
 
 def test_what_held_while_others_stood_before_it_is_told_apart() -> None:
@@ -374,6 +395,66 @@ def test_pools(data: Any, case: tuple[Workload, Any], queues: list[int], pick: i
 
 
 @settings(max_examples=200)
+@given(st.data(), cases(20), QUEUES, st.integers(0, 100))
+def test_jobs_that_are_refused_at_first(
+    data: Any, case: tuple[Workload, Any], queues: list[int], pick: int
+) -> None:
+    """Under quotas of submitted jobs: waits, delays, and who was refused for how long."""
+    workload, rules = _numbered(with_queues(case[0], queues)), bounded(case[1])
+    text, places, running = data.draw(bounds(workload))
+    try:
+        result = hpcgym.simulate(workload, quota=text, **rules)
+    except HpcgymError:  # an order that looks at when jobs are submitted
+        assume(False)
+    words = {**rules, "policy_estimate": "requested", "quotas": running, "places": places}
+    slow = Watched(jobs_of(workload), workload.processors, **words)
+    starts = [job.start for job in slow.run()]
+    numbers = result.workload.job_number
+    assert result.start.tolist() == [starts[number] for number in numbers]
+    job = int(numbers[pick % len(numbers)])
+    found = hpcgym.explain(result, job)
+    came = {int(n): int(t) for n, t in zip(numbers, result.workload.submit_time, strict=True)}
+    outside = range(int(workload.submit_time[job]), came[job])
+    ends = [start + int(run) for start, run in zip(starts, result_times(result), strict=True)]
+    full: dict[str, int] = {}
+    for (keys, most), name in zip(places, map(str, result.scheduler.quota), strict=True):
+        if keys[job] is None or isinstance(keys[job], Spared):
+            continue
+        mates = [one for one in came if one != job and keys[one] == keys[job]]
+        seconds = sum(sum(came[one] <= t < ends[one] for one in mates) >= most for t in outside)
+        if seconds:
+            full[name] = seconds
+    assert found.facts["refused_by"] == full
+    assert found.facts["submitted_later"] == len(outside)
+    assert ("It was refused" in str(found)) == bool(full)
+    if not watching.why_not_watched(result):
+        told = waits(result).sort_index()
+        for name in TOLD if result.scheduler.passes == "per-timestamp" else ():
+            assert told[name].tolist() == slow.seconds[name].tolist()
+        assert sum(found.waited_for.values()) == found.facts["wait_time"]
+    if rules["policy"] in LATE or rules["backfill_order"] in LATE:
+        return
+    for number, delay in found.others["delay"].items():
+        left = [row for row in range(len(workload)) if row != number]
+        fewer = {
+            "quotas": [([keys[row] for row in left], *most) for keys, *most in running],
+            "places": [([keys[row] for row in left], most) for keys, most in places],
+        }
+        if not isinstance(rules["estimate"], str):
+            fewer["estimate"] = [rules["estimate"][row] for row in left]
+        alone = simulate_pool(
+            [jobs_of(workload)[row] for row in left], workload.processors, **{**words, **fewer}
+        )
+        assert starts[job] - alone[job - (number < job)].start == delay
+
+
+def result_times(result: Any) -> list[int]:
+    """Return the run times of jobs in the order of their numbers."""
+    times: list[int] = result.run_time[np.argsort(result.workload.job_number)].tolist()
+    return times
+
+
+@settings(max_examples=200)
 @given(
     st.data(),
     st.one_of(node_cases(15), partitioned_cases()),
@@ -415,6 +496,23 @@ def test_quotas_are_named() -> None:
     told = str(hpcgym.explain(result, 2))
     assert "exceeded a quota: queue=1:jobs=1 for 10 s, all:jobs=1 for 10 s." in told
     assert "exceeded a quota, all:jobs=1." in str(hpcgym.explain(result, 4))
+
+
+def test_a_refused_job_and_the_wait_of_the_log() -> None:
+    """With 2 jobs a user, 3 is refused until 1 and 2 end at 10 s; 4 of another user waits too."""
+    jobs = four(user_id=[1, 1, 1, 2], requested_processors=[4, 4, 4, 8], wait_time=[0, 0, 7, -1])
+    result = hpcgym.simulate(jobs, "easy", quota="user:submitted=2")
+    third, fourth = hpcgym.explain(result, 3), hpcgym.explain(result, 4)
+    assert third.facts["refused_by"] == {"user:submitted=2": 10}
+    assert "It was refused when the log submits it" in str(third)
+    assert "user:submitted=2. It was submitted 10 s later than in the log" in str(third)
+    assert third.sentences[0].endswith("and waited for 10 s; in the log it waited for 7 s.")
+    assert third.facts["recorded_wait_time"] == 7
+    assert fourth.facts["refused_by"] == {}
+    assert "in the log it waited" not in str(fourth)
+    assert fourth.waited_for == {"processors": 10}
+    assert waits(result).loc[4, "processors"] == 10
+    assert refused_at_first(result) == (1, 10)
 
 
 def test_the_first_of_those_that_may_start_is_the_head() -> None:

@@ -136,3 +136,18 @@ def test_wrong_options(words: list[str], message: str) -> None:
     found = RUNNER.invoke(app, ["explain", LOG, *words])
     assert found.exit_code != 0
     assert message in " ".join(found.output.split())
+
+
+def test_the_table_says_what_was_refused() -> None:
+    """As many jobs as came later than in the log."""
+    told = RUNNER.invoke(
+        app, ["explain", LOG, "--scheduler", "easy:quota=all:submitted=3", "--by", "size"]
+    )
+    assert told.exit_code == 0, told.output
+    text = " ".join(told.stdout.split())
+    found = re.search(r"quotas of submitted jobs refused (\d+) jobs when the log submits", text)
+    assert found is not None
+    result = hpcgym.simulate(hpcgym.load_workload(LOG), "easy", quota="all:submitted=3")
+    given = dict(zip(result.given.job_number, result.given.submit_time, strict=True))
+    came = zip(result.workload.job_number, result.workload.submit_time, strict=True)
+    assert int(found[1]) == sum(time > given[number] for number, time in came)

@@ -101,6 +101,31 @@ def test_a_name_that_slurm_cannot_have_is_refused(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*follow")
+def test_all_that_is_refused_is_told_at_once(tmp_path: Path) -> None:
+    """Five things that the file, its neighbours, the jobs and the machine ask for."""
+    parameters = "bf_max_job_user=3,bf_interval=60"
+    stops = "PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n"
+    text = CONF.replace("bf_interval=60", parameters) + f"PriorityWeightFairshare=5\n{stops}"
+    written(tmp_path, f"ClusterName=linux\n{text}")
+    assoc = tmp_path / "assoc.txt"
+    assoc.write_text("Cluster|Account|User|Share\nlinux|root||1\nlinux|root|ann|1\n")
+    jobs = in_partitions().with_columns(user_id=[1, 2] + [1] * (len(in_partitions()) - 2))
+    with pytest.raises(HpcgymError, match="refuses 5 things") as told:
+        replay_on_slurm(jobs, f"{tmp_path / 'site.conf'}:assoc={assoc}", cluster="8x1x1")
+    for number, part in enumerate(
+        ("machine of that file", "no associations", "stops another", "no database", "one user"), 1
+    ):
+        assert f"({number}) " in str(told.value)
+        assert part in str(told.value)
+
+
+def test_help_offers_no_extract() -> None:
+    shown = CliRunner().invoke(app, ["replay", "--help"]).output
+    assert "--week" in shown
+    assert "--from" not in shown
+
+
+@pytest.mark.filterwarnings("ignore:.*follow")
 def test_the_machine_is_that_of_the_file(tmp_path: Path) -> None:
     with pytest.raises(HpcgymError, match="on the machine of that file"):
         replay_on_slurm(in_partitions(), str(written(tmp_path)), cluster="8x1x1")

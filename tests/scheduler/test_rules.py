@@ -670,21 +670,24 @@ def test_each_column_of_qos_is_followed_or_named(tmp_path: Path, column: str) ->
             assert quotas_of("7") is None
             return
     values = {"MaxWall": "1-00:00:00", "MaxTRES": "cpu=4", "GraceTime": "00:01:00"}
-    with pytest.warns(HpcgymWarning, match=f"not followed by quotas: q: {column}$") as told:
+    named = "Flags=5" if column == "Flags" else column
+    with pytest.warns(HpcgymWarning, match=f"not followed by quotas: q: {named}$") as told:
         assert quotas_of(values.get(column, "5")) is None
     assert len(told) == 1
 
 
 def test_a_column_of_many_qos_is_named_once(tmp_path: Path) -> None:
     path = tmp_path / "qos.txt"
-    rows = [f"q{number}|1-0|{'DenyOnLimit' * (number == 2)}" for number in range(4)]
+    flags = {2: "DenyOnLimit,PartitionTimeLimit"}
+    rows = [f"q{number}|1-0|{flags.get(number, '')}" for number in range(4)]
     path.write_text("\n".join(["Name|MaxWall|Flags", *rows]))
-    with pytest.warns(HpcgymWarning, match="quotas: MaxWall of 4 QOS, q2: Flags$") as told:
+    with pytest.warns(HpcgymWarning, match="quotas: MaxWall of 4 QOS, q2: Flags=Deny") as told:
         Scheduler(quota=str(path))
     details = told[0].message
     assert isinstance(details, HpcgymWarning)
     assert [*details.details] == [
-        "q0: MaxWall", "q1: MaxWall", "q2: MaxWall", "q2: Flags", "q3: MaxWall"
+        "q0: MaxWall", "q1: MaxWall", "q2: MaxWall", "q2: Flags=DenyOnLimit",
+        "q2: Flags=PartitionTimeLimit", "q3: MaxWall",
     ]  # fmt: skip
 
 

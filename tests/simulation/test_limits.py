@@ -12,7 +12,7 @@ import pytest
 import hpcgym
 from hpcgym import Cluster, Workload, simulate, validate_schedule
 from hpcgym.errors import HpcgymError, HpcgymWarning
-from hpcgym.machine import Level, NodeGroup, NodePower, find_cluster
+from hpcgym.machine import Level, NodeGroup, NodePower, Partition, find_cluster
 from hpcgym.machine.power_plans import greatest_w
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
@@ -263,6 +263,14 @@ def test_a_cap_for_now_that_nobody_knew() -> None:
     # 700 W are not above a cap of as much
     exactly = run(jobs((0, 2, 100), (1, 1, 20)), PowerCap(700, 10, 200, announced=10, kills=True))
     assert not exactly.killed.any()
+
+
+def test_a_cap_on_a_machine_with_partitions_says_what_to_give() -> None:
+    parted = machine(partitions=(Partition("batch", (0, 1)), Partition("debug", (2, 3))))
+    named = replace(jobs((0, 1, 9), partition=[1]), header={"Partition": ["1 batch"]})
+    with pytest.raises(HpcgymError, match="the partitions batch, debug and limits of") as told:
+        run(named, PowerCap(500), cluster=parted)
+    assert "give a machine file without [[partition]], with the [group.power]" in str(told.value)
 
 
 def test_a_job_that_never_fits() -> None:

@@ -587,3 +587,21 @@ def test_nice_of_squeue_and_of_nobody(tmp_path: Path) -> None:
     with pytest.raises(WorkloadError, match=r"line 2: Nice is 'much', no whole number from -2,147"):
         read(tmp_path, text(f"{JOB}|much", head=f"{HEAD}|Nice"))
     assert "nice" not in read(tmp_path, text(f"{JOB}|0", head=f"{HEAD}|Nice")).to_pandas()
+
+
+def test_ends_that_are_not_start_and_elapsed_are_counted(tmp_path: Path) -> None:
+    """Of five lines two: job 3 was suspended for 40 s, and job 5 ended before it began.
+
+    Job 4 is a second off, and job 2 has no End.
+    """
+    ends = ("1709287300", "Unknown", "1709287300", "1709287300", "1709280000")
+    times = zip((100, 100, 60, 99, 9), ends, strict=True)
+    lines = [
+        f"{job}|COMPLETED|1709287200|1709287200|{end}|{ran}|10|1"
+        for job, (ran, end) in enumerate(times, 1)
+    ]
+    head = "JobID|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS"
+    found = read(tmp_path, "\n".join([head, *lines, ""]), processors=4)
+    assert found.run_time.tolist() == [100, 100, 60, 99, 9]
+    reason = "not used: End that is not Start + Elapsed, as where Slurm suspended the job"
+    assert found.cleaning == {reason: 2}

@@ -14,6 +14,7 @@ from hpcgym.cli.output import write_jobs
 from hpcgym.errors import WorkloadWarning
 from hpcgym.report.canvas import palette_of
 from hpcgym.workload import Workload, write_swf
+from hpcgym.workload.cleaning import clean
 from hpcgym.workload.summary import oddities, summary, warn_of_doubts
 
 JOBS = {
@@ -160,3 +161,14 @@ def test_a_thin_head_is_told(tmp_path: Path) -> None:
     assert early < 50
     assert cut.extract(begin).initial is not None
     assert oddities(cut.take(slice(early, None)), cut) == []
+
+
+def test_runs_that_were_ended_at_their_limit_are_no_doubt() -> None:
+    """A scheduler takes up to a minute for it: such cuts are counted, and nobody is warned."""
+    for over, warned in ((60, False), (61, True)):
+        limit = np.array([3600, 3600, 900, 200])
+        raw = workload(run_time=limit + over, requested_time=limit)
+        cut = clean(raw)
+        assert cut.cleaning == {"repaired: run_time cut at requested_time": 4}
+        lines = oddities(cut, raw)
+        assert any("cut at requested_time" in line for line in lines) == warned

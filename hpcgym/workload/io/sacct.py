@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -290,13 +291,32 @@ def _run_times(log: Log, clock: Clock, start: Ints) -> Ints:
     """Return run times [s]: ElapsedRaw, else Elapsed, else End - Start."""
     for name in ("ElapsedRaw", "Elapsed"):
         if name.casefold() in log.fields:
-            return log.numbers((name, lasted))
+            ran = log.numbers((name, lasted))
+            _count_other_ends(log, clock, start + ran)
+            return ran
     end = _after(log, "End", start, clock)
     hint = "" if clock.name else "; were clocks changed? tz tells by which time zone"
     problem = f"End is before Start{hint}"
     log.refuse_at((end < start) & (end >= 0), problem, "line that ends before it starts")
-    ran: Ints = np.maximum(end - start, 0)
-    return ran
+    run_times: Ints = np.maximum(end - start, 0)
+    return run_times
+
+
+def _count_other_ends(log: Log, clock: Clock, expected: Ints) -> None:
+    """Count the lines whose End is not ``expected``, Start + Elapsed [s]; a second is no matter."""
+
+    def seconds(text: str, later: bool) -> int:
+        try:
+            return clock.seconds(text, later)
+        except ValueError:  # it is not used
+            return MISSING
+
+    ends = [
+        np.array(log.parsed("End", partial(seconds, later=later)), np.int64)
+        for later in (False, True)
+    ]
+    off = [np.abs(end - expected) > 1 for end in ends]
+    log.count(sacct_fields.OTHER_END, off[0] & off[1] & (ends[0] >= 0))
 
 
 def _requested(log: Log) -> Ints:

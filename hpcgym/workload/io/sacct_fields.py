@@ -37,6 +37,7 @@ PART = "component of a heterogeneous job"
 UNUSED_THROTTLE = "not used: how many tasks of an array may run at once, %"
 
 #: What is done with tasks that have no numbers of their own.
+OTHER_END = "not used: End that is not Start + Elapsed, as where Slurm suspended the job"
 ANEW = "repaired: task of an array numbered anew, for the dump has no JobIDRaw"
 
 _ID = re.compile(r"(?P<number>\d{1,18})(?:_(?:(?P<task>\d+)|(?P<tasks>\[.*\]?)))?(?P<part>\+\d+)?")
