@@ -84,25 +84,15 @@ def read_pair_options(
 class CoSchedule(SchedulingEnv):
     """Say which waiting job starts, and beside which running one.
 
-    | | |
-    |---|---|
-    | id | `"hpcgym/CoSchedule-v0"` |
-    | action | `Discrete(window * (neighbours + 1) + 1)`: a pair of jobs, or waiting; or a score \
-for each pair |
-    | observation | `Dict` of five fields, or one flat `Box` |
-    | reward | minus the bounded slowdown by default; time, joules too, mixed or apart |
+    Id: `"hpcgym/CoSchedule-v0"`.
 
     ## Description
 
-    Jobs share nodes (ELiSE): each takes half of the cores of each socket
+    Jobs share nodes (ELiSE, `docs/coscheduling.md`): each takes half of the cores of each socket
     (`allocation="half-socket"`), and another may have the other half. Codes that need different
-    things of a node then run faster than on filled nodes of their own; others run slower. The agent
-    sees how fast each waiting job would run beside each running one.
-
-    A job's rate is its least speedup beside the codes that have a part of any of its nodes. It
-    changes when they come and go, so a start may slow other jobs down or speed them up, and no end
-    is known before it comes. The rules are those of `hpcgym.simulate(..., speedups=...)`
-    (`docs/coscheduling.md`).
+    things of a node then run faster than on filled nodes of their own; others run slower. A job's
+    rate is its least speedup beside the codes that have a part of any of its nodes. So a start may
+    slow other jobs down or speed them up, and no end is known before it comes.
 
     {Description}
 
@@ -112,9 +102,8 @@ for each pair |
     ## Decision points
 
     The agent is asked whenever a job has ended or been submitted, and some waiting job, visible or
-    not, finds room: with `action="pair"` again after each start, as long as one does, with
-    `action="scores"` once. There is no backfilling: the agent itself must keep nodes free for a
-    large job.
+    not, finds room; with `action="pair"` again after each start, as long as one does. There is no
+    backfilling: the agent itself must keep nodes free for a large job.
 
     ## Action Space
 
@@ -126,21 +115,20 @@ for each pair |
     `info["action_mask"]`, (n_actions,) int8, is 1 for each possible action: job i finds enough
     nodes, and if j > 0, it shares nodes, and the neighbour exists. Waiting is possible while a job
     runs; while none runs, one has to start, so every episode ends. If no visible job finds room,
-    only waiting is possible. A masked action means the first possible one.
-    `env.unwrapped.action_masks()` is the same as bool, as sb3-contrib expects. A number beyond the
-    space raises `HpcgymError`.
+    only waiting is possible. A masked action means the first possible one; `action_masks()` is the
+    mask as bool, for sb3-contrib. A number beyond the space raises `HpcgymError`.
 
     `action="scores"`: `Box(-1, 1, (window * (neighbours + 1),), float32)`, a score for each pair.
     The possible pair with the highest score starts, the first of equals, again and again while that
     score is above 0; then the agent waits. Jobs that start meanwhile are no neighbours yet. While
-    no job runs, one is started whatever its score. Numbers outside [-1, 1] are taken as they are.
-    Another shape, NaN or infinity raises `HpcgymError`.
+    no job runs, one is started whatever its score. Numbers outside [-1, 1] are taken as they are;
+    another shape, NaN or infinity raises `HpcgymError`.
 
     ## Observation Space
 
-    A `Dict` of five fields, or with `observation="flat"` one `Box(0, 1, (1001,), float32)`, the
-    fields one after the other, row by row. Places and shapes are for 16 waiting and 16 running
-    jobs. Nodes are shares of the machine's. A speedup or rate s appears as s / (s + 1), a time t as
+    A `Dict`, or with `observation="flat"` one `Box(0, 1, (1001,), float32)`: the fields one after
+    the other, row by row. Places and shapes are for the default of 16 waiting and 16 running jobs.
+    Nodes are shares of the machine's. A speedup or rate s appears as s / (s + 1), a time t as
     t / (t + 1 h). Rows without a job, and pairs of a job that is alone on its nodes, are 0.
 
     | field | flat | shape | what |
@@ -151,22 +139,22 @@ for each pair |
     | `pairs` | 216 to 727 | (16, 16, 2) | 0: speedup of waiting job i beside running job j; 1: of j beside i |
     | `mask` | 728 to 1000 | (273,) | 1 for each possible action, else 0 |
 
-    Speedups and present rates are known; actual run times and ends, and later jobs, are hidden.
+    Actual run times and ends, and later jobs, are hidden.
 
     ## Info
 
     {Keys}
     | `neighbours` | always | (neighbours,) int64: rows of the neighbours, then -1 |
 
-    `env.unwrapped` has `time`, `free` (free parts of nodes), `queued()`, `running()`, `result()`,
-    `scheduler_rules`, `speedups`, `snapshot()` and `restore()`. The same without an agent is
-    `hpcgym.simulate(env.unwrapped.episode_workload, cluster=env.unwrapped.options.cluster,
-    speedups=env.unwrapped.speedups, **env.unwrapped.scheduler_rules)`.
+    {Beside}
+
+    Here `free` counts parts of nodes, and `hpcgym.simulate` also needs
+    `speedups=env.unwrapped.speedups`.
 
     ## Rewards
 
     A job's wait counts in the step in which it starts, its slowdown in that in which it ends,
-    energy as it is drawn. For an episode of n jobs on m processors:
+    energy as it is drawn; of n jobs on m processors:
 
     | `reward` | what a step adds | return |
     |---|---|---|

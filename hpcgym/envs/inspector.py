@@ -51,12 +51,7 @@ def read_inspector(
 class Inspector(SchedulingEnv):
     """Accept the job that a rule is about to start, or put it off.
 
-    | | |
-    |---|---|
-    | id | `"hpcgym/Inspector-v1"` |
-    | action | `Discrete(2)`: 0 accepts, 1 puts off |
-    | observation | `Dict` of five fields, or one flat `Box` |
-    | reward | by default minus ln(1 + bounded slowdown / EASY's); dense |
+    Id: `"hpcgym/Inspector-v1"`.
 
     ## Description
 
@@ -64,12 +59,11 @@ class Inspector(SchedulingEnv):
     `policy`, with its backfilling. Whenever it is about to start a job, the agent accepts, and the
     job starts, or puts it off, in the hope of a better moment.
 
-    A job that was put off is passed over in this scheduling pass: it is neither head of the queue
-    nor back-filled, it has no reservation, and others start as the rule says. At the next pass it
-    waits as before; there is one `delay` seconds later if nothing else happens. After `put_offs`
-    times it starts without a question when the rule says so. SchedInspector has the same bounds,
-    600 s and 72 times; but there no other job starts in that pass, and jobs are proposed that do
-    not fit yet.
+    A job that was put off is passed over in this scheduling pass: it has no reservation, and others
+    start as the rule says. At the next pass it waits as before; there is one `delay` seconds later
+    if nothing else happens. After `put_offs` times it starts without a question. SchedInspector has
+    the same bounds, 600 s and 72 times; but there no other job starts in that pass, and jobs are
+    proposed that do not fit yet.
 
     {Description}
 
@@ -77,9 +71,9 @@ class Inspector(SchedulingEnv):
 
     Each scheduling pass asks about each job that would start next: first about the jobs that fit,
     in the order of `policy`, up to the first that does not and gets the reservation; then, with
-    `backfill="easy"`, about those that would be back-filled around it, in `backfill_order`. No time
-    passes between. The window shows the job in question first, then the others by submission.
-    Reservations are made anew at each pass; a job that was put off may start before them later.
+    `backfill="easy"`, about those that would be back-filled around it, in `backfill_order`. The
+    window shows the job in question first, then the others by submission. Reservations are made
+    anew at each pass; a job that was put off may start before them later.
 
     An agent that always accepts makes the schedule of `hpcgym.simulate` with the same rules. Of
     other schedules `hpcgym.validate_schedule` may say that the machine is idle although jobs wait,
@@ -87,8 +81,7 @@ class Inspector(SchedulingEnv):
 
     ## Action Space
 
-    `Discrete(2)`: 0 accepts the job, 1 puts it off. Both are always possible. A number beyond the
-    space raises `HpcgymError`.
+    `Discrete(2)`: 0 accepts the job, 1 puts it off. Another number raises `HpcgymError`.
 
     ## Starting State
 
@@ -110,8 +103,7 @@ policy; `None`: `"fcfs"` under first come, first served, else `"spf"` |
 
     ## Reference
 
-    The rule itself, by `hpcgym.simulate`. SchedInspector trains on windows of jobs of Lublin's
-    model and of the archive, under SJF, F1 and others.
+    The rule itself, by `hpcgym.simulate`. SchedInspector trains under SJF, F1 and others.
 
     ## Version History
 

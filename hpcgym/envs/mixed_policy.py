@@ -67,40 +67,31 @@ def read_mixed_policy(
 class MixedPolicy(SchedulingEnv):
     """Set the weights of the policy that orders the queue until the next decision.
 
-    | | |
-    |---|---|
-    | id | `"hpcgym/MixedPolicy-v1"` |
-    | action | `Box(-1, 1, (n_features,), float32)`: a weight for each feature |
-    | observation | `Dict` of five fields, or one flat `Box` |
-    | reward | by default minus ln(1 + bounded slowdown / EASY's); dense |
+    Id: `"hpcgym/MixedPolicy-v1"`.
 
     ## Description
 
     These are the mixed policies of Legrand et al. 2018 (`docs/studies.md`): a job's score is the
     weighted sum of its features, and the queue is served from the highest score to the lowest, as
-    `hpcgym.simulate(workload, policy=weights)` does. The agent sets new weights at each interval.
-    With `episodes="weeks"` and `interval="episode"`, an episode is a week of the paper and one
-    decision. A window of 256 jobs is often submitted within a day or two: choose both lengths
-    together.
+    by `hpcgym.simulate(workload, policy=weights)`. With `episodes="weeks"` and
+    `interval="episode"`, an episode is a week of the paper and one decision. A window of 256 jobs
+    is often submitted within a day or two: choose both lengths together.
 
     {Description}
 
     ## Decision points
 
-    | `interval` | weights hold for |
-    |---|---|
-    | `"pass"` | one scheduling pass at which some waiting job fits |
-    | a whole number n | the next n submissions; those of the same second stay together |
-    | `"hour"`, `"day"`, `"week"`, `"6h"` | stretches of this length, from the first submission on |
-    | `"episode"` | the whole episode |
+    Weights hold for an `interval`:
 
-    With `backfill="slurm"`, `"pass"` asks at each event at which jobs wait, and its weights hold
-    until the next event.
+    - `"pass"`: one scheduling pass at which some waiting job fits; with `backfill="slurm"` from one
+      event at which jobs wait to the next
+    - a whole number n: the next n submissions; those of the same second stay together
+    - `"hour"`, `"day"`, `"week"`, `"6h"`: stretches of this length, from the first submission on
+    - `"episode"`: the whole episode
 
     If no job waits at the end of a stretch, the agent is not asked, and the weights hold for the
     next one too; so the times of decisions tell nothing of what comes. A decision by submissions
-    sees the state after the last event before the next of them. New weights apply to all waiting
-    jobs.
+    sees the state after the last event before the next of them.
 
     ### Quotas and windows
 
@@ -112,7 +103,7 @@ class MixedPolicy(SchedulingEnv):
 
     `Box(-1, 1, (n_features,), float32)`: a weight for each of `policy_features`, divided by the sum
     of their sizes, so that ||w||_1 = 1. If all are 0, the order is that of submission, as in ties.
-    Numbers outside [-1, 1] are taken as they are. Another shape, NaN or infinity raises
+    Numbers outside [-1, 1] are taken as they are; another shape, NaN or infinity raises
     `HpcgymError`.
 
     The first six features are the default (s: seconds from the first submission of the whole log to
@@ -129,20 +120,19 @@ class MixedPolicy(SchedulingEnv):
 
     Each weight is divided by how much its feature differs between the jobs of the first half of the
     log's time (`hpcgym.scheduler.policies.features`), or by 1 for an expression that looks at the
-    state, so that all features count alike. With `scale="none"` it is not: areas are millions of
-    processor seconds and outweigh the rest. The last two features are priorities of users by
-    `fair_share` (`docs/site-rules.md#fair-share`), among the users of the episode, which begins
-    without usage unless it is an extract.
+    state, so that all features count alike. With `scale="none"` areas, millions of processor
+    seconds, outweigh the rest. The last two features are priorities of users by `fair_share`
+    (`docs/site-rules.md#fair-share`), among the users of the episode, which begins without usage
+    unless it is an extract.
 
     ## Starting State
 
-    {Starting State} The first decision comes before the first submission, when only the time can be
-    seen. With `interval="pass"` it comes at the first submission.
+    {Starting State} The first decision comes before the first submission; with `interval="pass"` at
+    it, and of an extract at its beginning, from which stretches of time count.
 
     {Around slices}
 
-    {Extracts} The first decision comes at this beginning, with these jobs visible, and stretches of
-    time count from then on.
+    {Extracts}
 
     ## Arguments
 

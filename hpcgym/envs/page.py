@@ -197,7 +197,7 @@ def markdown(cls: type) -> str:
     parts = [re.split("^## ", _WRITTEN[cls], flags=re.MULTILINE)[0].strip()]
     for heading in HEADINGS:
         told = _filled(own.get(heading, ""), chapters)
-        told = re.sub(r"### [^\n]*\n+(?=### |$)", "", told.strip())  # below which nothing is left
+        told = re.sub(r"### [^\n]*\n*(?=### |\Z)", "", told.strip())  # below which nothing is left
         told = re.sub(r"\n{3,} *", "\n\n", told).strip()
         if heading == "Arguments":
             told = _own_arguments(cls, told)
@@ -209,10 +209,9 @@ def markdown(cls: type) -> str:
         others = f"[{_LIMITED}](power-cap.md) and of {others}"
     return (
         f"# {name}\n\n"
-        f"<!-- The docstring of {cls.__module__}.{cls.__name__}, written by"
-        " scripts/pages.py: change it there. -->\n\n"
-        f"![A state of the environment as it draws itself](../pictures/{name}.png)\n\n"
-        f"What is not said here is on the page of {others}; `help({cls.__name__})` has all."
+        f"<!-- Written by scripts/pages.py from {cls.__module__}. -->\n\n"
+        f"![A state, as drawn by render()](../pictures/{name}.png)\n\n"
+        f"The rest is on the page of {others}; `help({cls.__name__})` has all."
         f"\n\n{text}\n"
     )
 
@@ -290,6 +289,5 @@ def shared_markdown() -> str:
     text = _filled("\n\n".join(parts), {**chapters, **rows, **_tables(), **names})
     return (
         "# What the environments share\n\n"
-        "<!-- The chapters of hpcgym/envs/chapters.md, written by scripts/pages.py: change them"
-        f" there. -->\n\n{text}\n"
+        f"<!-- Written by scripts/pages.py from hpcgym/envs/chapters.md. -->\n\n{text}\n"
     )
