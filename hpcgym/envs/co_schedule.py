@@ -101,8 +101,8 @@ class CoSchedule(SchedulingEnv):
     ## Decision points
 
     The agent is asked whenever a job has ended or been submitted, and some waiting job, visible or
-    not, finds room; with `action="pair"` again after each start, as long as one does. There is no
-    backfilling: the agent itself must keep nodes free for a large job.
+    not, finds room; with `action="pair"` again after each start. There is no backfilling: the agent
+    itself must keep nodes free for a large job.
 
     ## Action Space
 
@@ -126,7 +126,7 @@ class CoSchedule(SchedulingEnv):
 
     A `Dict`, or with `observation="flat"` one `Box(0, 1, (1001,), float32)`, by default of 16
     waiting and 16 running jobs. Nodes are shares of the machine's. A speedup or rate s appears as
-    s / (s + 1). Rows without a job, and pairs of a job that is alone on its nodes, are 0.
+    s / (s + 1), a time t as t / (t + 1 h). Rows without a job, and pairs of a job that is alone on its nodes, are 0.
 
     | field | flat | shape | what |
     |---|---|---|---|
@@ -148,8 +148,8 @@ class CoSchedule(SchedulingEnv):
 
     ## Rewards
 
-    A job's wait counts in the step in which it starts, its slowdown in that in which it ends,
-    energy as it is drawn; of n jobs on m processors:
+    Waits count when jobs start, slowdowns when they end, energy as it is drawn; of n jobs on m
+    processors:
 
     | `reward` | what a step adds | return |
     |---|---|---|
@@ -166,7 +166,7 @@ class CoSchedule(SchedulingEnv):
 
     ## Starting State
 
-    {Starting State} The clock moves to the first question, which comes with the first submission.
+    {Starting State}
 
     ## Arguments
 
@@ -177,14 +177,7 @@ class CoSchedule(SchedulingEnv):
     | `allocation` | `"half-socket"` | or `"part:K"`: one of K parts of each node; `"spread"`, `"compact"`: alone on its nodes |
     | `partners` | `"best"` | `"fill"`, `"best"` or `"first"`: which nodes a job takes, see `hpcgym.Scheduler` |
     | `estimate` | `"requested"` | predicted compact run times: `"requested"`, `"double-requested"` or `"clairvoyant"` |
-    | `reward` | `"bsld"` | see Rewards |
-    | `window` | `16` | how many waiting jobs are visible |
     | `neighbours` | `16` | how many running jobs are visible |
-    | `observation` | `"dict"` | `"dict"` or `"flat"` |
-
-    ## Vectorized environment
-
-    {Vectorized environment} Its `action_masks()` are (num_envs, n_actions) bool.
     """  # noqa: E501  # rows of tables, commands
 
     action_kind: ClassVar[str] = "pairs"

@@ -59,25 +59,23 @@ class Inspector(SchedulingEnv):
     `policy`, with its backfilling. Whenever it is about to start a job, the agent accepts, and the
     job starts, or puts it off, in the hope of a better moment.
 
-    A job that was put off is passed over in this scheduling pass: it has no reservation, and others
-    start as the rule says. At the next pass it waits as before; there is one `delay` seconds later
-    if nothing else happens. After `put_offs` times it starts without a question. SchedInspector has
-    the same bounds, 600 s and 72 times; but there no other job starts in that pass, and jobs are
-    proposed that do not fit yet.
+    A job that was put off has no reservation in this scheduling pass, and others start as the rule
+    says. The next pass comes at most `delay` seconds later. After `put_offs` times a job starts
+    without a question. SchedInspector has the same bounds, 600 s and 72 times; but there no other
+    job starts in that pass, and jobs are proposed that do not fit yet.
 
     {Description}
 
     ## Decision points
 
     Each scheduling pass asks about each job that would start next: first about the jobs that fit,
-    in the order of `policy`, up to the first that does not and gets the reservation; then, with
-    `backfill="easy"`, about those that would be back-filled around it, in `backfill_order`. The
-    window shows the job in question first, then the others by submission. Reservations are made
-    anew at each pass; a job that was put off may start before them later.
+    in the order of `policy`, up to the first that does not and gets the reservation of this pass;
+    then, with `backfill="easy"`, about those that would be back-filled around it, in
+    `backfill_order`. The window shows the job in question first, then the others by submission.
 
-    An agent that always accepts makes the schedule of `hpcgym.simulate` with the same rules. Of
-    other schedules `hpcgym.validate_schedule` may say that the machine is idle although jobs wait,
-    and that jobs start when no job is submitted or ends.
+    An agent that always accepts makes the schedule of `hpcgym.simulate` with the same rules. To
+    others `hpcgym.validate_schedule` may object: the machine is idle although jobs wait, or jobs
+    start when no job is submitted or ends.
 
     ## Action Space
 
@@ -85,7 +83,7 @@ class Inspector(SchedulingEnv):
 
     ## Starting State
 
-    {Starting State} The clock moves to the first question, which comes with the first submission.
+    {Starting State}
 
     {Around slices}
 
@@ -93,8 +91,8 @@ class Inspector(SchedulingEnv):
 
     ## Arguments
 
-    | `policy` | `"sjf"` | the order of the queue: what `hpcgym.simulate` takes as `policy`, but \
-no function and nothing that looks at what users have used |
+    | `policy` | `"sjf"` | as in `hpcgym.simulate`, but no function, and nothing that looks at \
+usage |
     | `put_offs` | `72` | how often a job may be put off, up to 255 |
     | `delay` | `600` | seconds after which a pass follows, if none does before |
     | `backfill` | `"easy"` | or `"until-shadow"`, `"none"` |

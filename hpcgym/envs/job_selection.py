@@ -106,18 +106,18 @@ class JobSelection(SchedulingEnv):
     sb3-contrib. A masked action means the oldest job. A number beyond the space raises
     `HpcgymError`.
 
-    With `quota`, the mask, also in the observation, is 0 for jobs that would exceed one now, and a
-    masked action means the oldest job that would not. If that leaves no visible job, the first
-    place stands for the first job behind the window that may start.
+    With `quota`, the mask is 0 for jobs that would exceed one now, and a masked action means the
+    oldest job that would not. If that leaves no visible job, the first place stands for the first
+    job behind the window that may start.
 
     With `shutdown_action=True` the space is `Discrete(window + 1)`. The last action begins to
     switch all idle processors off, with the powers and times of `cluster`; it is masked if none is
-    idle. The same question follows at the same time. A job that takes processors that are off
-    starts when they are on.
+    idle. The same question follows. A job that takes processors that are off starts when they are
+    on.
 
     ## Starting State
 
-    {Starting State} The clock moves to the first question, which comes with the first submission.
+    {Starting State}
 
     {Around slices}
 
@@ -129,10 +129,6 @@ class JobSelection(SchedulingEnv):
     | `shutdown_action` | `False` | whether one more action switches idle processors off |
     | `skip_forced` | `True` | whether a job that is the only choice is selected without a step, \
 except the first of an episode |
-
-    ## Vectorized environment
-
-    {Vectorized environment} Its `action_masks()` are (num_envs, n_actions) bool.
     """
 
     action_kind: ClassVar[str] = "select"

@@ -71,11 +71,10 @@ class MixedPolicy(SchedulingEnv):
 
     ## Description
 
-    These are the mixed policies of Legrand et al. 2018 (`docs/studies.md`): a job's score is the
-    weighted sum of its features, and the queue is served from the highest score to the lowest, as
-    by `hpcgym.simulate(workload, policy=weights)`. With `episodes="weeks"` and
-    `interval="episode"`, an episode is a week of the paper and one decision. A window of 256 jobs
-    is often submitted within a day or two: choose both lengths together.
+    These are the mixed policies of Legrand et al. 2018 (`docs/studies.md`): the queue is served in
+    order of a weighted sum of features, as by `hpcgym.simulate(workload, policy=weights)`. With
+    `episodes="weeks"` and `interval="episode"`, an episode is a week of the paper and one decision.
+    A window of 256 jobs is often submitted within a day or two: choose both lengths together.
 
     {Description}
 
@@ -89,9 +88,9 @@ class MixedPolicy(SchedulingEnv):
     - `"hour"`, `"day"`, `"week"`, `"6h"`: stretches of this length, from the first submission on
     - `"episode"`: the whole episode
 
-    If no job waits at the end of a stretch, the agent is not asked, and the weights hold for the
-    next one too; so the times of decisions tell nothing of what comes. A decision by submissions
-    sees the state after the last event before the next of them.
+    If no job waits at the end of a stretch, the weights hold for the next one too: the times of
+    decisions tell nothing of what comes. A decision by submissions comes after the last event
+    before the next of them.
 
     ### Quotas and windows
 
@@ -102,9 +101,8 @@ class MixedPolicy(SchedulingEnv):
     ## Action Space
 
     `Box(-1, 1, (n_features,), float32)`: a weight for each of `policy_features`, divided by the sum
-    of their sizes, so that ||w||_1 = 1. If all are 0, the order is that of submission, as in ties.
-    Numbers outside [-1, 1] are taken as they are; another shape, NaN or infinity raises
-    `HpcgymError`.
+    of their sizes: ||w||_1 = 1. If all are 0, the order is that of submission, as in ties. Numbers
+    outside [-1, 1] are taken as they are; another shape, NaN or infinity raises `HpcgymError`.
 
     The first six features are the default (s: seconds from the first submission of the whole log to
     that of the job, at least 1):
@@ -114,21 +112,19 @@ class MixedPolicy(SchedulingEnv):
     {policy features}
 
     A feature may also be an **expression** of a policy that does not look at usage, such as
-    `"log(requested)"` or `"free*log(processors)"`. Scores are then worked out anew before each
-    pass, as by `hpcgym.simulate(workload, policy="w0 * (...) + w1 * (...)")`. Expressions do not go
-    with `dependencies`, nor with quotas of submitted jobs.
+    `"log(requested)"` or `"free*log(processors)"`; scores are then worked out anew before each
+    pass. Expressions do not go with `dependencies`, nor with quotas of submitted jobs.
 
     Each weight is divided by how much its feature differs between the jobs of the first half of the
     log's time (`hpcgym.scheduler.policies.features`), or by 1 for an expression that looks at the
-    state, so that all features count alike. With `scale="none"` areas, millions of processor
-    seconds, outweigh the rest. The last two features are priorities of users by `fair_share`
-    (`docs/site-rules.md#fair-share`), among the users of the episode, which begins without usage
-    unless it is an extract.
+    state. With `scale="none"` areas, millions of processor seconds, outweigh the rest. The last two
+    features are priorities by `fair_share` (`docs/site-rules.md#fair-share`), among the users of
+    the episode, which begins without usage unless it is an extract.
 
     ## Starting State
 
-    {Starting State} The first decision comes before the first submission; with `interval="pass"` at
-    it, and of an extract at its beginning, from which stretches of time count.
+    {Starting State} With `interval="pass"` the first decision comes at the first submission; in an
+    extract it comes at its beginning, and stretches of time count from then on.
 
     {Around slices}
 
@@ -139,8 +135,8 @@ class MixedPolicy(SchedulingEnv):
     | `policy_features` | the first six | names of features, or expressions |
     | `interval` | `"hour"` | see Decision points |
     | `scale` | `"spread"` | or `"none"`; see Action Space |
-    | `skip_forced` | `True` | whether `interval="pass"` takes no step where one job waits and no \
-job can be stopped, except the first of an episode |
+    | `skip_forced` | `True` | whether `interval="pass"` takes no step but the first where one job \
+waits and none can be stopped |
     """
 
     action_kind: ClassVar[str] = "weights"

@@ -50,9 +50,7 @@ def _names(cls: type) -> dict[str, str]:
 
 def _tables() -> dict[str, str]:
     """Return the tables that follow from the code, by their names in chapters."""
-    usual = [
-        (f"`{one}`", WINDOW_FEATURES[one]) for one in USUAL_FEATURES if one in WINDOW_FEATURES
-    ]
+    usual = [(f"`{one}`", WINDOW_FEATURES[one]) for one in USUAL_FEATURES if one in WINDOW_FEATURES]
     last = [f"`{one}`" for one in USUAL_FEATURES if one not in WINDOW_FEATURES]
     usual.append((", ".join(last), "expressions"))
     known = {one: feature.meaning for one, feature in FEATURES.items()} | USER_FEATURES
@@ -204,12 +202,12 @@ def markdown(cls: type) -> str:
     text = _as_lists(_filled("\n\n".join(parts), _tables() | _names(cls)))
     others = "[all environments](shared.md)"
     if limited and name != _LIMITED:
-        others = f"[{_LIMITED}](power-cap.md) and of {others}"
+        others = f"[{_LIMITED}](power-cap.md), {others}"
     return (
         f"# {name}\n\n"
         f"<!-- Written by scripts/pages.py from {cls.__module__}. -->\n\n"
         f"![A state](../pictures/{name}.png)\n\n"
-        f"The rest is on the page of {others}; all: `help({cls.__name__})`."
+        f"More: {others}, `help({cls.__name__})`."
         f"\n\n{text}\n"
     )
 
@@ -234,7 +232,7 @@ def _own_arguments(cls: type, rows: str) -> str:
             others.append(f"`{name}={_shown(one.default)}`")
     head = "| argument | default | meaning |\n|---|---|---|\n"
     told = [head + "\n".join(lacked)] * bool(lacked)
-    told += [f"Defaults that differ from the shared page: {', '.join(others)}."] * bool(others)
+    told += [f"Other defaults: {', '.join(others)}."] * bool(others)
     return "\n\n".join(told)
 
 
@@ -258,8 +256,14 @@ def _has(cls: type, name: str, default: object) -> bool:
     return name in own and own[name].default == default
 
 
+#: When an info has a key.
+_WHEN = r"([^|\n]*always|at the end|with [^|\n]*)"
+
+
 def _as_lists(tables: str) -> str:
-    """Return tables of arguments, and of two columns, as lists; no others."""
+    """Return tables of arguments, of infos and of two columns as lists; no others."""
+    tables = re.sub(rf"(?m)^\| (`\w+`) \| {_WHEN} \| (.*) \|$", r"- \1 (\2): \3", tables)
+    tables = tables.replace("| key | when | what |\n|---|---|---|\n", "")
     text = re.sub(r"(?m)^\| [^|\n]+ \| [^|\n]+ \|\n\|---\|---\|\n", "", tables)
     text = re.sub(r"(?m)^\| ([^|\n]+) \| ([^|\n]+) \|$", r"- \1: \2", text)
     text = re.sub(r"(?m)^\| (argument|setting) .*\n\|---.*\n", "", text)

@@ -226,7 +226,7 @@ class PowerCapEnv(SteeringEnv):
 
     ## Starting State
 
-    {Starting State} All nodes are on. The first decision comes before the first submission.
+    {Starting State} All nodes are on.
 
     ## Arguments
 
@@ -264,7 +264,7 @@ class EnergyBudgetEnv(SteeringEnv):
 
     ## Starting State
 
-    {Starting State} All nodes are on. The first decision comes before the first submission.
+    {Starting State} All nodes are on.
 
     ## Arguments
 

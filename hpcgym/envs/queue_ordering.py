@@ -70,7 +70,7 @@ class QueueOrdering(SchedulingEnv):
 
     ## Starting State
 
-    {Starting State} The clock moves to the first question, which comes with the first submission.
+    {Starting State}
 
     {Around slices}
 
