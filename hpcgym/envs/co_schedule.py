@@ -171,7 +171,7 @@ class CoSchedule(SchedulingEnv):
     ## Arguments
 
     | `action` | `"pair"` | or `"scores"` |
-    | `workload` | `"codes:jobs=2000,processes=96,processors=768,arrivals=poisson,interval=420,seed=0"` | a `Workload` whose jobs have codes, or what `hpcgym.load_workload` takes |
+    | `workload` | `"codes:jobs=2000,processes=96,processors=768,arrivals=poisson,interval=420,seed=0"` | a `Workload` whose jobs have codes, or its name |
     | `speedups` | `"generated:codes=16,mean=1.1,spread=0.1,seed=0"` | a `hpcgym.machine.speedups.Heatmap`, a file of one, or a text as in the default |
     | `cluster` | `"16x2x24"` | a `hpcgym.Cluster` whose nodes are alike, its name, or nodes x sockets x cores |
     | `allocation` | `"half-socket"` | or `"part:K"`: one of K parts of each node; `"spread"`, `"compact"`: alone on its nodes |

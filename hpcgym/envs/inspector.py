@@ -57,7 +57,7 @@ class Inspector(SchedulingEnv):
 
     This is the question of SchedInspector (Zhang, Dai and Xie, HPDC 2022). A rule schedules: a
     `policy`, with its backfilling. Whenever it is about to start a job, the agent accepts, and the
-    job starts, or puts it off, in the hope of a better moment.
+    job starts, or puts it off.
 
     A job that was put off has no reservation in this scheduling pass, and others start as the rule
     says. The next pass comes at most `delay` seconds later. After `put_offs` times a job starts
