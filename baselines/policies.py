@@ -220,6 +220,7 @@ class Baseline:
         self._moving: Any = None  # the environment, where its schedule says when jobs come
         self._weights = np.zeros(0)
         self._answer: Callable[[Any], Action] | None = None
+        self._begun: tuple[Any, str] | None = None  # the environment, and its episode of then
         self._size = 0
 
     def __repr__(self) -> str:
@@ -245,7 +246,7 @@ class Baseline:
         if env.action_kind == "weights":
             weights = self._weights_over(tuple(env.policy_features))
             self._weights = within_bounds(weights, env.units)
-            self._answer = self._weigh
+            self._answer, self._begun = self._weigh, None  # the same in all episodes
             return
         if parse_policy(self.policy).looks_at_usage:
             raise HpcgymError(self._not_by_usage())
@@ -258,8 +259,8 @@ class Baseline:
                 f"baseline {self.name!r} looks at requested times here, and this environment has "
                 f"policy_estimate={looked_at!r}; in hpcgym/MixedPolicy-v1 it looks at those"
             )
-        workload = env.episode_workload
-        columns = columns_of(workload, rules)
+        columns = columns_of(env.episode_workload, rules)
+        self._begun = env.simulations, env.simulations.names[0]
         self._ranking = rank(self.policy, columns)
         self._env, self._expressed, self._pass, self._within = None, None, None, False
         if expression is not None and expression.state:
@@ -338,9 +339,14 @@ class Baseline:
             QueueOrdering: (window,) float32 from 1, the first in the queue, down to -1.
             MixedPolicy: (n_features,) float64, the weights; where one is beyond [-1, 1], all of
             them divided by a power of 2.
+
+        Raises
+        ------
+        HpcgymError : ``begin`` was not called, or not since the environment's last reset.
         """
-        if self._answer is None:
-            raise HpcgymError(f"baseline {self.name!r}: call begin(env) after the reset, then act")
+        stale = self._begun is not None and self._begun[0].names[0] != self._begun[1]
+        if self._answer is None or stale:
+            raise HpcgymError(f"baseline {self.name!r}: call begin(env) after each reset, then act")
         return self._answer(info)
 
     def _scores(self, rows: NDArray[np.int64], time: int) -> NDArray[np.float64]:
@@ -452,7 +458,7 @@ def _visible(info: Mapping[str, Any]) -> NDArray[np.int64]:
 
 
 def find_baseline(name: PolicyLike | Dispatcher) -> Baseline | Expert:
-    """Return a baseline by name, or of a dispatcher.
+    """Return a baseline by name, or of a dispatcher; call its ``begin(env)`` after each reset.
 
     A policy's name ("fcfs", "saf", "f1", ...) is that order of the queue, with the backfilling of
     the environment; so are an expression ("20 * wait - area"), six weights

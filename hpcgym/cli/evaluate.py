@@ -300,8 +300,9 @@ def evaluate(
         hpcgym.agents.save_spec writes it, or with --env; reading one runs code that is in it);
         networks in files of ONNX (.onnx, likewise); rlscheduler:FOLDER, a network that RLScheduler
         has published, by its best actions, and rlscheduler-sampled:FOLDER by drawn ones;
-        package.module:Class or :function of your own, or a Scheduler(policy=function) there, from
-        this folder too; lookahead, schedulers, dispatchers, rules of hpcgym list;
+        package.module:Class or :function of your own, whose attributes env_id and env_options name
+        its environment and the arguments, or a Scheduler(policy=function) there, from this folder
+        too; lookahead, schedulers, dispatchers, rules of hpcgym list;
         expressions such as '20 * wait - area', as hpcgym simulate --policy takes them; or six
         weights such as 0.1,-0.2,0,0,0,0.7. Behind -- if the first has a minus. NAME=FILE,FILE,...
         is one row of several trainings of one agent.

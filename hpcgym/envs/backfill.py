@@ -71,53 +71,44 @@ def read_backfill(
 class Backfill(SchedulingEnv):
     """Pick which job starts before the head of the queue, or none.
 
-    | | |
-    |---|---|
-    | id | `"hpcgym/Backfill-v1"` |
-    | action | `Discrete(window)`: 0 is none, else the place of a job in the window; with a mask |
-    | observation | `Dict` of five fields, or one flat `Box` |
-    | reward | by default minus ln(1 + bounded slowdown / EASY's); dense |
+    Id: `"hpcgym/Backfill-v1"`.
 
     ## Description
 
-    This is the question of RLBackfilling (Kolker-Hicks, Zhang and Dai, SC 2023 workshops). A rule,
-    `policy`, orders the queue, and jobs start in this order while they fit. The first that does not
-    fit, the *head*, gets EASY's reservation: at the *shadow time* enough processors will be free
-    for it, as predicted, and beside it some *extra* ones. A *candidate* fits now, and either ends
-    by the shadow time, as predicted, or takes extra processors only. The agent says which candidate
-    starts next, or none. So the head starts by the shadow time, as predicted, whatever the agent
-    does.
+    This is the question of RLBackfilling (Kolker-Hicks, Zhang and Dai, SC 2023 workshops). Jobs
+    start in the order of a `policy` while they fit. The first that does not fit, the *head*, gets
+    EASY's reservation: at the *shadow time* enough processors will be free for it, and some *extra*
+    ones. A *candidate* fits now, and either ends by the shadow time or takes extra processors only.
+    The agent says which candidate starts next, or none. All times are predictions: by them, it
+    cannot delay the head.
 
     {Description}
 
     ## Decision points
 
-    Each scheduling pass (after each submission and end of a job) asks when the head has its
-    reservation and there is a candidate. A picked job starts, and takes of the extra processors if
-    it runs on beyond the shadow time. Then the pass works out the candidates anew and asks again,
-    until no candidate is left or the agent picks none. No time passes between. The engine starts
-    the jobs before the head, and their rewards count in the next step. An episode without a
-    question takes one step, whatever its action.
+    Each scheduling pass asks when the head has its reservation, again and again, until no candidate
+    is left or the agent picks none. A picked job starts, and takes of the extra processors if it
+    runs on beyond the shadow time. An episode without a question takes one step, whatever its
+    action.
 
     Three agents make the schedule of `hpcgym.simulate` with the same `policy` and rules:
 
     - always the first place behind the head: that of `backfill_order="fcfs"`, EASY;
-    - always the candidate that a policy puts first: that of this policy as `backfill_order`, such
-      as `"spf"` or `"saf"`, if the window shows all candidates;
+    - always the candidate that a policy puts first: that of this policy as `backfill_order`, if the
+      window shows all candidates;
     - always none: that of `backfill="none"`.
 
     ## Action Space
 
     `Discrete(window)`: a place in the window. Place 0 is the head and stands for none, which ends
     the pass. Behind it are the candidates in order of submission. `info["action_mask"]`, (window,)
-    int8, is 1 where there is a job: the first places, at least two when the agent is asked.
-    `env.unwrapped.action_masks()` is the same as bool, as sb3-contrib expects. A masked action
-    means none. A number beyond the space raises `HpcgymError`.
+    int8, is 1 where there is a job: the first places, at least two when the agent is asked;
+    `env.unwrapped.action_masks()` is the same as bool, for sb3-contrib. A masked action means none.
+    A number beyond the space raises `HpcgymError`.
 
     ## Starting State
 
-    {Starting State} The clock moves to the first question, which may be long after the first
-    submission.
+    {Starting State}
 
     {Around slices}
 
@@ -125,21 +116,16 @@ class Backfill(SchedulingEnv):
 
     ## Arguments
 
-    | `policy` | `"fcfs"` | the order of the queue: what `hpcgym.simulate` takes as `policy`, but \
-no function and nothing that looks at what users have used |
+    | `policy` | `"fcfs"` | as in `hpcgym.simulate`, but no function, and nothing that looks at \
+usage |
     | `backfill` | `"easy"` | or `"until-shadow"`: there are no extra processors |
     | `backfill_order` | `"fcfs"` | the agent takes its place; with `passes="per-event"` a pass \
 follows each submission unless this is `"fcfs"` |
 
-    ## Vectorized environment
-
-    {Vectorized environment} Its `action_masks()` are (num_envs, window) bool.
-
     ## Reference
 
-    RLBackfilling trains on windows of jobs of Lublin's model and of the archive, asks about up to
-    128 candidates, and compares with EASY. On all of KTH-SP2, SDSC-SP2 and CTC-SP2, as multiples of
-    EASY's values:
+    RLBackfilling asks about up to 128 candidates. On all of KTH-SP2, SDSC-SP2 and CTC-SP2, as
+    multiples of EASY's values:
 
     | who is picked | mean bounded slowdown | longest wait |
     |---|---|---|

@@ -84,25 +84,14 @@ def read_pair_options(
 class CoSchedule(SchedulingEnv):
     """Say which waiting job starts, and beside which running one.
 
-    | | |
-    |---|---|
-    | id | `"hpcgym/CoSchedule-v0"` |
-    | action | `Discrete(window * (neighbours + 1) + 1)`: a pair of jobs, or waiting; or a score \
-for each pair |
-    | observation | `Dict` of five fields, or one flat `Box` |
-    | reward | minus the bounded slowdown by default; time, joules too, mixed or apart |
+    Id: `"hpcgym/CoSchedule-v0"`.
 
     ## Description
 
-    Jobs share nodes (ELiSE): each takes half of the cores of each socket
+    Jobs share nodes (ELiSE, `docs/coscheduling.md`): each takes half of the cores of each socket
     (`allocation="half-socket"`), and another may have the other half. Codes that need different
-    things of a node then run faster than on filled nodes of their own; others run slower. The agent
-    sees how fast each waiting job would run beside each running one.
-
-    A job's rate is its least speedup beside the codes that have a part of any of its nodes. It
-    changes when they come and go, so a start may slow other jobs down or speed them up, and no end
-    is known before it comes. The rules are those of `hpcgym.simulate(..., speedups=...)`
-    (`docs/coscheduling.md`).
+    things of a node then run faster than on filled nodes of their own; others run slower. A job's
+    rate is its least speedup beside the codes that have a part of any of its nodes.
 
     {Description}
 
@@ -112,61 +101,55 @@ for each pair |
     ## Decision points
 
     The agent is asked whenever a job has ended or been submitted, and some waiting job, visible or
-    not, finds room: with `action="pair"` again after each start, as long as one does, with
-    `action="scores"` once. There is no backfilling: the agent itself must keep nodes free for a
-    large job.
+    not, finds room; with `action="pair"` again after each start. There is no backfilling: the agent
+    itself must keep nodes free for a large job.
 
     ## Action Space
 
     `action="pair"`: `Discrete(window * (neighbours + 1) + 1)`. Action i * (neighbours + 1) + j
     starts visible job i. With j = 0 the rule `partners` chooses the nodes. Otherwise the job takes
-    the nodes of neighbour j - 1 that have a part free, and if it needs more, the rule chooses them.
-    The last action waits until a job ends or is submitted.
+    the nodes of neighbour j - 1 that have a part free; if it needs more, the rule chooses them. The
+    last action waits until a job ends or is submitted.
 
-    `info["action_mask"]`, (n_actions,) int8, is 1 for each possible action: job i finds enough
-    nodes, and if j > 0, it shares nodes, and the neighbour exists. Waiting is possible while a job
-    runs; while none runs, one has to start, so every episode ends. If no visible job finds room,
-    only waiting is possible. A masked action means the first possible one.
-    `env.unwrapped.action_masks()` is the same as bool, as sb3-contrib expects. A number beyond the
+    `info["action_mask"]`, (n_actions,) int8, is 1 for each possible action; `action_masks()` is the
+    same as bool, for sb3-contrib. Waiting is possible while a job runs; while none runs, one has to
+    start, so every episode ends. A masked action means the first possible one. A number beyond the
     space raises `HpcgymError`.
 
     `action="scores"`: `Box(-1, 1, (window * (neighbours + 1),), float32)`, a score for each pair.
     The possible pair with the highest score starts, the first of equals, again and again while that
-    score is above 0; then the agent waits. Jobs that start meanwhile are no neighbours yet. While
-    no job runs, one is started whatever its score. Numbers outside [-1, 1] are taken as they are.
-    Another shape, NaN or infinity raises `HpcgymError`.
+    score is above 0. Jobs that start meanwhile are no neighbours yet. While no job runs, one is
+    started whatever its score. Numbers outside [-1, 1] are taken as they are; another shape, NaN or
+    infinity raises `HpcgymError`.
 
     ## Observation Space
 
-    A `Dict` of five fields, or with `observation="flat"` one `Box(0, 1, (1001,), float32)`, the
-    fields one after the other, row by row. Places and shapes are for 16 waiting and 16 running
-    jobs. Nodes are shares of the machine's. A speedup or rate s appears as s / (s + 1), a time t as
-    t / (t + 1 h). Rows without a job, and pairs of a job that is alone on its nodes, are 0.
+    A `Dict`, or with `observation="flat"` one `Box(0, 1, (1001,), float32)`, by default of 16
+    waiting and 16 running jobs. Nodes are shares of the machine's. A speedup or rate s appears as
+    s / (s + 1), a time t as t / (t + 1 h). Rows without a job, and pairs of a job that is alone on its nodes, are 0.
 
     | field | flat | shape | what |
     |---|---|---|---|
-    | `machine` | 0 to 7 | (8,) | 0: nodes without a job; 1: nodes with a job that have a part free; 2: share of all parts that are free; 3: n / (n + `window`), n waiting jobs; 4: share of them outside the window; 5: r / (r + `neighbours`), r running jobs; 6: share of those with a part free beside them that are not listed; 7: longest wait of a visible job, t |
-    | `jobs` | 8 to 135 | (16, 8) | 0: nodes that it needs; 1: predicted compact run time, by `estimate`, t; 2: waiting time, t; 3: mean speedup beside all codes; 4: speedup on parts of its nodes without a neighbour; 5: share of the other waiting jobs with which the mean of both speedups is above 1; 6: 1 if it takes a part of each node, 0 if it is alone on them; 7: 1 if it finds room now |
-    | `neighbours` | 136 to 215 | (16, 5) | 0: its nodes that have a part free; 1: its nodes; 2: what is left of its predicted compact run time, t; 3: rate at which it runs now (compact is 1); 4: speedup on parts of its nodes without a neighbour |
+    | `machine` | 0 to 7 | (8,) | 0: nodes without a job; 1: nodes with a job that have a part free; 2: share of all parts that are free; 3: n / (n + `window`), n waiting jobs; 4: share of them outside the window; 5: r / (r + `neighbours`), r running jobs; 6: share of those with a part free beside them that are not listed; 7: longest wait t of a visible job |
+    | `jobs` | 8 to 135 | (16, 8) | 0: nodes that it needs; 1: predicted compact run time t; 2: waiting time t; 3: mean speedup beside all codes; 4: speedup on parts of its nodes without a neighbour; 5: share of the other waiting jobs with which the mean of both speedups is above 1; 6: 1 if it takes a part of each node, 0 if it is alone on them; 7: 1 if it finds room now |
+    | `neighbours` | 136 to 215 | (16, 5) | 0: its nodes that have a part free; 1: its nodes; 2: what is left of its predicted compact run time t; 3: its rate now (compact is 1); 4: speedup on parts of its nodes without a neighbour |
     | `pairs` | 216 to 727 | (16, 16, 2) | 0: speedup of waiting job i beside running job j; 1: of j beside i |
     | `mask` | 728 to 1000 | (273,) | 1 for each possible action, else 0 |
-
-    Speedups and present rates are known; actual run times and ends, and later jobs, are hidden.
 
     ## Info
 
     {Keys}
     | `neighbours` | always | (neighbours,) int64: rows of the neighbours, then -1 |
 
-    `env.unwrapped` has `time`, `free` (free parts of nodes), `queued()`, `running()`, `result()`,
-    `scheduler_rules`, `speedups`, `snapshot()` and `restore()`. The same without an agent is
-    `hpcgym.simulate(env.unwrapped.episode_workload, cluster=env.unwrapped.options.cluster,
-    speedups=env.unwrapped.speedups, **env.unwrapped.scheduler_rules)`.
+    {Beside}
+
+    Here `free` counts parts of nodes, and `hpcgym.simulate` also needs
+    `speedups=env.unwrapped.speedups`.
 
     ## Rewards
 
-    A job's wait counts in the step in which it starts, its slowdown in that in which it ends,
-    energy as it is drawn. For an episode of n jobs on m processors:
+    Waits count when jobs start, slowdowns when they end, energy as it is drawn; of n jobs on m
+    processors:
 
     | `reward` | what a step adds | return |
     |---|---|---|
@@ -176,32 +159,25 @@ for each pair |
     | `"energy"` | -(energy that the machine has drawn since the last decision) / E | -`metrics["energy_j"]` / E, E = B x power with all processors busy |
 
     run is the job's time; compact is its time on filled nodes of its own, at most the requested
-    one. B is the sum of processors x compact over m, or the time from the first to the last
-    submission if that is longer. The return is the metric to a relative error below 1e-9.
+    one. B is the sum of processors x compact over m, or the time between the first and the last
+    submission if longer. The return is the metric to a relative error below 1e-9.
 
     {Forms of rewards}
 
     ## Starting State
 
-    {Starting State} The clock moves to the first question, which comes with the first submission.
+    {Starting State}
 
     ## Arguments
 
     | `action` | `"pair"` | or `"scores"` |
-    | `workload` | `"codes:jobs=2000,processes=96,processors=768,arrivals=poisson,interval=420,seed=0"` | a `Workload` whose jobs have codes, or what `hpcgym.load_workload` takes |
+    | `workload` | `"codes:jobs=2000,processes=96,processors=768,arrivals=poisson,interval=420,seed=0"` | a `Workload` whose jobs have codes, or its name |
     | `speedups` | `"generated:codes=16,mean=1.1,spread=0.1,seed=0"` | a `hpcgym.machine.speedups.Heatmap`, a file of one, or a text as in the default |
-    | `cluster` | `"16x2x24"` | a `hpcgym.Cluster` whose nodes are alike, the name of one, or nodes x sockets x cores |
+    | `cluster` | `"16x2x24"` | a `hpcgym.Cluster` whose nodes are alike, its name, or nodes x sockets x cores |
     | `allocation` | `"half-socket"` | or `"part:K"`: one of K parts of each node; `"spread"`, `"compact"`: alone on its nodes |
     | `partners` | `"best"` | `"fill"`, `"best"` or `"first"`: which nodes a job takes, see `hpcgym.Scheduler` |
     | `estimate` | `"requested"` | predicted compact run times: `"requested"`, `"double-requested"` or `"clairvoyant"` |
-    | `reward` | `"bsld"` | see Rewards |
-    | `window` | `16` | how many waiting jobs are visible |
     | `neighbours` | `16` | how many running jobs are visible |
-    | `observation` | `"dict"` | `"dict"` or `"flat"` |
-
-    ## Vectorized environment
-
-    {Vectorized environment} Its `action_masks()` are (num_envs, n_actions) bool.
     """  # noqa: E501  # rows of tables, commands
 
     action_kind: ClassVar[str] = "pairs"

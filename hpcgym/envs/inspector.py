@@ -51,48 +51,39 @@ def read_inspector(
 class Inspector(SchedulingEnv):
     """Accept the job that a rule is about to start, or put it off.
 
-    | | |
-    |---|---|
-    | id | `"hpcgym/Inspector-v1"` |
-    | action | `Discrete(2)`: 0 accepts, 1 puts off |
-    | observation | `Dict` of five fields, or one flat `Box` |
-    | reward | by default minus ln(1 + bounded slowdown / EASY's); dense |
+    Id: `"hpcgym/Inspector-v1"`.
 
     ## Description
 
     This is the question of SchedInspector (Zhang, Dai and Xie, HPDC 2022). A rule schedules: a
     `policy`, with its backfilling. Whenever it is about to start a job, the agent accepts, and the
-    job starts, or puts it off, in the hope of a better moment.
+    job starts, or puts it off.
 
-    A job that was put off is passed over in this scheduling pass: it is neither head of the queue
-    nor back-filled, it has no reservation, and others start as the rule says. At the next pass it
-    waits as before; there is one `delay` seconds later if nothing else happens. After `put_offs`
-    times it starts without a question when the rule says so. SchedInspector has the same bounds,
-    600 s and 72 times; but there no other job starts in that pass, and jobs are proposed that do
-    not fit yet.
+    A job that was put off has no reservation in this scheduling pass, and others start as the rule
+    says. The next pass comes at most `delay` seconds later. After `put_offs` times a job starts
+    without a question. SchedInspector has the same bounds, 600 s and 72 times; but there no other
+    job starts in that pass, and jobs are proposed that do not fit yet.
 
     {Description}
 
     ## Decision points
 
     Each scheduling pass asks about each job that would start next: first about the jobs that fit,
-    in the order of `policy`, up to the first that does not and gets the reservation; then, with
-    `backfill="easy"`, about those that would be back-filled around it, in `backfill_order`. No time
-    passes between. The window shows the job in question first, then the others by submission.
-    Reservations are made anew at each pass; a job that was put off may start before them later.
+    in the order of `policy`, up to the first that does not and gets the reservation of this pass;
+    then, with `backfill="easy"`, about those that would be back-filled around it, in
+    `backfill_order`. The window shows the job in question first, then the others by submission.
 
-    An agent that always accepts makes the schedule of `hpcgym.simulate` with the same rules. Of
-    other schedules `hpcgym.validate_schedule` may say that the machine is idle although jobs wait,
-    and that jobs start when no job is submitted or ends.
+    An agent that always accepts makes the schedule of `hpcgym.simulate` with the same rules. To
+    others `hpcgym.validate_schedule` may object: the machine is idle although jobs wait, or jobs
+    start when no job is submitted or ends.
 
     ## Action Space
 
-    `Discrete(2)`: 0 accepts the job, 1 puts it off. Both are always possible. A number beyond the
-    space raises `HpcgymError`.
+    `Discrete(2)`: 0 accepts the job, 1 puts it off. Another number raises `HpcgymError`.
 
     ## Starting State
 
-    {Starting State} The clock moves to the first question, which comes with the first submission.
+    {Starting State}
 
     {Around slices}
 
@@ -100,8 +91,8 @@ class Inspector(SchedulingEnv):
 
     ## Arguments
 
-    | `policy` | `"sjf"` | the order of the queue: what `hpcgym.simulate` takes as `policy`, but \
-no function and nothing that looks at what users have used |
+    | `policy` | `"sjf"` | as in `hpcgym.simulate`, but no function, and nothing that looks at \
+usage |
     | `put_offs` | `72` | how often a job may be put off, up to 255 |
     | `delay` | `600` | seconds after which a pass follows, if none does before |
     | `backfill` | `"easy"` | or `"until-shadow"`, `"none"` |
@@ -110,8 +101,7 @@ policy; `None`: `"fcfs"` under first come, first served, else `"spf"` |
 
     ## Reference
 
-    The rule itself, by `hpcgym.simulate`. SchedInspector trains on windows of jobs of Lublin's
-    model and of the archive, under SJF, F1 and others.
+    The rule itself, by `hpcgym.simulate`. SchedInspector trains under SJF, F1 and others.
 
     ## Version History
 

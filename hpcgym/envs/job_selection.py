@@ -69,64 +69,55 @@ def read_job_selection(
 class JobSelection(SchedulingEnv):
     """Select the job that starts next, or gets the reservation.
 
-    | | |
-    |---|---|
-    | id | `"hpcgym/JobSelection-v1"` |
-    | action | `Discrete(window)`: the place of a job in the window; with a mask |
-    | observation | `Dict` of five fields, or one flat `Box` |
-    | reward | by default minus ln(1 + bounded slowdown / EASY's); dense |
+    Id: `"hpcgym/JobSelection-v1"`.
 
     ## Description
 
     This is the setting of the published reinforcement-learning schedulers. Whenever a job could
-    start, the agent names one of the waiting jobs that it sees. If it fits the free processors, it
-    starts, and the agent is asked again. If not, it is the head of the queue. With
-    `backfill="easy"` it gets the reservation, and others may start around it. With
-    `backfill="none"` all others wait behind it.
+    start, the agent names one of the visible jobs. If it fits the free processors, it starts, and
+    the agent is asked again. If not, it gets the reservation with `backfill="easy"`, and others may
+    start around it; with `backfill="none"` all others wait.
 
     {Description}
 
     ## Decision points
 
     - `reservation="revised"`: a scheduling pass asks as long as some waiting job, visible or not,
-      fits the free processors. A selected job that fits starts, and the pass goes on. One that does
-      not fit ends the pass: under EASY it gets the reservation of this pass, and all other jobs are
-      back-filled in `backfill_order`. The next pass asks anew.
+      fits. A selected job that does not fit ends the pass: under EASY it gets the reservation of
+      this pass, and all other jobs are back-filled in `backfill_order`. The next pass asks anew.
     - `reservation="kept"`, as in the published RL schedulers: a pass asks as long as jobs wait and
       none is selected, even if none fits. A selected job that does not fit stays selected until it
       starts, and each pass back-fills the others around it.
 
-    No time passes between the questions of a pass. An agent that always selects the first job of a
-    policy makes the schedule of `hpcgym.simulate` with this policy and the same rules if
-    reservations are revised, the window shows all waiting jobs, and the policy does not look at the
-    state (which `hpcgym.simulate` reads once a pass).
+    An agent that always selects the first job of a policy makes the schedule of `hpcgym.simulate`
+    with this policy and the same rules if reservations are revised, the window shows all waiting
+    jobs, and the policy does not look at the state (which `hpcgym.simulate` reads once a pass).
 
     ### Quotas and windows
 
     {Quotas and windows}
 
-    Quotas, windows and dependencies need `reservation="revised"`; `preemption` is not for this
-    environment.
+    Quotas, closed times and dependencies need `reservation="revised"`; `preemption` is refused.
 
     ## Action Space
 
     `Discrete(window)`: a place in the window. `info["action_mask"]`, (window,) int8, is 1 where
-    there is a job: the first places. `env.unwrapped.action_masks()` is the same as bool, as
-    sb3-contrib expects. A masked action means the oldest job. A number beyond the space raises
+    there is a job: the first places; `env.unwrapped.action_masks()` is the same as bool, for
+    sb3-contrib. A masked action means the oldest job. A number beyond the space raises
     `HpcgymError`.
 
-    With `quota`, the mask, also in the observation, is 0 for jobs that would exceed one now, and a
-    masked action means the oldest job that would not. If that leaves no visible job, the first
-    place stands for the first job behind the window that may start.
+    With `quota`, the mask is 0 for jobs that would exceed one now, and a masked action means the
+    oldest job that would not. If that leaves no visible job, the first place stands for the first
+    job behind the window that may start.
 
     With `shutdown_action=True` the space is `Discrete(window + 1)`. The last action begins to
-    switch all idle processors off, with the powers and times of `cluster`; it is masked if no
-    processor is idle. The same question is asked again, at the same time. A job that takes
-    processors that are off starts when they are on.
+    switch all idle processors off, with the powers and times of `cluster`; it is masked if none is
+    idle. The same question follows. A job that takes processors that are off starts when they are
+    on.
 
     ## Starting State
 
-    {Starting State} The clock moves to the first question, which comes with the first submission.
+    {Starting State}
 
     {Around slices}
 
@@ -138,10 +129,6 @@ class JobSelection(SchedulingEnv):
     | `shutdown_action` | `False` | whether one more action switches idle processors off |
     | `skip_forced` | `True` | whether a job that is the only choice is selected without a step, \
 except the first of an episode |
-
-    ## Vectorized environment
-
-    {Vectorized environment} Its `action_masks()` are (num_envs, n_actions) bool.
     """
 
     action_kind: ClassVar[str] = "select"

@@ -67,40 +67,30 @@ def read_mixed_policy(
 class MixedPolicy(SchedulingEnv):
     """Set the weights of the policy that orders the queue until the next decision.
 
-    | | |
-    |---|---|
-    | id | `"hpcgym/MixedPolicy-v1"` |
-    | action | `Box(-1, 1, (n_features,), float32)`: a weight for each feature |
-    | observation | `Dict` of five fields, or one flat `Box` |
-    | reward | by default minus ln(1 + bounded slowdown / EASY's); dense |
+    Id: `"hpcgym/MixedPolicy-v1"`.
 
     ## Description
 
-    These are the mixed policies of Legrand et al. 2018 (`docs/studies.md`): a job's score is the
-    weighted sum of its features, and the queue is served from the highest score to the lowest, as
-    `hpcgym.simulate(workload, policy=weights)` does. The agent sets new weights at each interval.
-    With `episodes="weeks"` and `interval="episode"`, an episode is a week of the paper and one
-    decision. A window of 256 jobs is often submitted within a day or two: choose both lengths
-    together.
+    These are the mixed policies of Legrand et al. 2018 (`docs/studies.md`): the queue is served in
+    order of a weighted sum of features, as by `hpcgym.simulate(workload, policy=weights)`. With
+    `episodes="weeks"` and `interval="episode"`, an episode is a week of the paper and one decision.
+    A window of 256 jobs is often submitted within a day or two: choose both lengths together.
 
     {Description}
 
     ## Decision points
 
-    | `interval` | weights hold for |
-    |---|---|
-    | `"pass"` | one scheduling pass at which some waiting job fits |
-    | a whole number n | the next n submissions; those of the same second stay together |
-    | `"hour"`, `"day"`, `"week"`, `"6h"` | stretches of this length, from the first submission on |
-    | `"episode"` | the whole episode |
+    Weights hold for an `interval`:
 
-    With `backfill="slurm"`, `"pass"` asks at each event at which jobs wait, and its weights hold
-    until the next event.
+    - `"pass"`: one scheduling pass at which some waiting job fits; with `backfill="slurm"` from one
+      event at which jobs wait to the next
+    - a whole number n: the next n submissions; those of the same second stay together
+    - `"hour"`, `"day"`, `"week"`, `"6h"`: stretches of this length, from the first submission on
+    - `"episode"`: the whole episode
 
-    If no job waits at the end of a stretch, the agent is not asked, and the weights hold for the
-    next one too; so the times of decisions tell nothing of what comes. A decision by submissions
-    sees the state after the last event before the next of them. New weights apply to all waiting
-    jobs.
+    If no job waits at the end of a stretch, the weights hold for the next one too: the times of
+    decisions tell nothing of what comes. A decision by submissions comes after the last event
+    before the next of them.
 
     ### Quotas and windows
 
@@ -111,9 +101,8 @@ class MixedPolicy(SchedulingEnv):
     ## Action Space
 
     `Box(-1, 1, (n_features,), float32)`: a weight for each of `policy_features`, divided by the sum
-    of their sizes, so that ||w||_1 = 1. If all are 0, the order is that of submission, as in ties.
-    Numbers outside [-1, 1] are taken as they are. Another shape, NaN or infinity raises
-    `HpcgymError`.
+    of their sizes: ||w||_1 = 1. If all are 0, the order is that of submission, as in ties. Numbers
+    outside [-1, 1] are taken as they are; another shape, NaN or infinity raises `HpcgymError`.
 
     The first six features are the default (s: seconds from the first submission of the whole log to
     that of the job, at least 1):
@@ -123,34 +112,31 @@ class MixedPolicy(SchedulingEnv):
     {policy features}
 
     A feature may also be an **expression** of a policy that does not look at usage, such as
-    `"log(requested)"` or `"free*log(processors)"`. Scores are then worked out anew before each
-    pass, as by `hpcgym.simulate(workload, policy="w0 * (...) + w1 * (...)")`. Expressions do not go
-    with `dependencies`, nor with quotas of submitted jobs.
+    `"log(requested)"` or `"free*log(processors)"`; scores are then worked out anew before each
+    pass. Expressions do not go with `dependencies`, nor with quotas of submitted jobs.
 
     Each weight is divided by how much its feature differs between the jobs of the first half of the
     log's time (`hpcgym.scheduler.policies.features`), or by 1 for an expression that looks at the
-    state, so that all features count alike. With `scale="none"` it is not: areas are millions of
-    processor seconds and outweigh the rest. The last two features are priorities of users by
-    `fair_share` (`docs/site-rules.md#fair-share`), among the users of the episode, which begins
-    without usage unless it is an extract.
+    state. With `scale="none"` areas, millions of processor seconds, outweigh the rest. The last two
+    features are priorities by `fair_share` (`docs/site-rules.md#fair-share`), among the users of
+    the episode, which begins without usage unless it is an extract.
 
     ## Starting State
 
-    {Starting State} The first decision comes before the first submission, when only the time can be
-    seen. With `interval="pass"` it comes at the first submission.
+    {Starting State} With `interval="pass"` the first decision comes at the first submission; in an
+    extract it comes at its beginning, and stretches of time count from then on.
 
     {Around slices}
 
-    {Extracts} The first decision comes at this beginning, with these jobs visible, and stretches of
-    time count from then on.
+    {Extracts}
 
     ## Arguments
 
     | `policy_features` | the first six | names of features, or expressions |
     | `interval` | `"hour"` | see Decision points |
     | `scale` | `"spread"` | or `"none"`; see Action Space |
-    | `skip_forced` | `True` | whether `interval="pass"` takes no step where one job waits and no \
-job can be stopped, except the first of an episode |
+    | `skip_forced` | `True` | whether `interval="pass"` takes no step but the first where one job \
+waits and none can be stopped |
     """
 
     action_kind: ClassVar[str] = "weights"

@@ -50,13 +50,9 @@ def _names(cls: type) -> dict[str, str]:
 
 def _tables() -> dict[str, str]:
     """Return the tables that follow from the code, by their names in chapters."""
-    usual: list[tuple[object, ...]] = [
-        (k, f"`{one}`", WINDOW_FEATURES[one])
-        for k, one in enumerate(USUAL_FEATURES)
-        if one in WINDOW_FEATURES
-    ]
+    usual = [(f"`{one}`", WINDOW_FEATURES[one]) for one in USUAL_FEATURES if one in WINDOW_FEATURES]
     last = [f"`{one}`" for one in USUAL_FEATURES if one not in WINDOW_FEATURES]
-    usual.append((f"{len(usual)} on", ", ".join(last), "expressions x, as x / (4 + abs(x))"))
+    usual.append((", ".join(last), "expressions"))
     known = {one: feature.meaning for one, feature in FEATURES.items()} | USER_FEATURES
     weighed = [(f"`{feature}`", meaning) for feature, meaning in known.items()]
     return {
@@ -154,7 +150,7 @@ def _arguments(cls: type, text: str) -> list[str]:
     parameters = arguments_of(cls)
     for name, meaning in arguments().items():
         if name in parameters and f"\n| `{name}` | " not in text.partition("## Arguments")[2]:
-            told = "the table above"
+            told = "those above"
             if name != "features":
                 told = _default(parameters[name].default)
             rows.append(_row((f"`{name}`", told, meaning)))
@@ -197,22 +193,21 @@ def markdown(cls: type) -> str:
     parts = [re.split("^## ", _WRITTEN[cls], flags=re.MULTILINE)[0].strip()]
     for heading in HEADINGS:
         told = _filled(own.get(heading, ""), chapters)
-        told = re.sub(r"### [^\n]*\n+(?=### |$)", "", told.strip())  # below which nothing is left
+        told = re.sub(r"### [^\n]*\n*(?=### |\Z)", "", told.strip())  # below which nothing is left
         told = re.sub(r"\n{3,} *", "\n\n", told).strip()
         if heading == "Arguments":
             told = _own_arguments(cls, told)
         if told:
             parts.append(f"## {heading}\n\n{told}")
-    text = _filled("\n\n".join(parts), _tables() | _names(cls))
+    text = _as_lists(_filled("\n\n".join(parts), _tables() | _names(cls)))
     others = "[all environments](shared.md)"
     if limited and name != _LIMITED:
-        others = f"[{_LIMITED}](power-cap.md) and of {others}"
+        others = f"[{_LIMITED}](power-cap.md), {others}"
     return (
         f"# {name}\n\n"
-        f"<!-- The docstring of {cls.__module__}.{cls.__name__}, written by"
-        " scripts/pages.py: change it there. -->\n\n"
-        f"![A state of the environment as it draws itself](../pictures/{name}.png)\n\n"
-        f"What is not said here is on the page of {others}; `help({cls.__name__})` has all."
+        f"<!-- Written by scripts/pages.py from {cls.__module__}. -->\n\n"
+        f"![A state](../pictures/{name}.png)\n\n"
+        f"More: {others}, `help({cls.__name__})`."
         f"\n\n{text}\n"
     )
 
@@ -237,8 +232,8 @@ def _own_arguments(cls: type, rows: str) -> str:
             others.append(f"`{name}={_shown(one.default)}`")
     head = "| argument | default | meaning |\n|---|---|---|\n"
     told = [head + "\n".join(lacked)] * bool(lacked)
-    told += [f"Defaults that differ from the shared page: {', '.join(others)}."] * bool(others)
-    return _as_lists("\n\n".join(told))
+    told += [f"Other defaults: {', '.join(others)}."] * bool(others)
+    return "\n\n".join(told)
 
 
 def _usual() -> type:
@@ -261,11 +256,23 @@ def _has(cls: type, name: str, default: object) -> bool:
     return name in own and own[name].default == default
 
 
+#: When an info has a key.
+_WHEN = r"([^|\n]*always|at the end|with [^|\n]*)"
+
+
 def _as_lists(tables: str) -> str:
-    """Return tables of arguments as lists: each with its default, and its meaning."""
-    text = re.sub(r"(?m)^\| (argument|setting) .*\n\|---.*\n", "", tables)
+    """Return tables of arguments, of infos and of two columns as lists; no others."""
+    tables = re.sub(rf"(?m)^\| (`\w+`) \| {_WHEN} \| (.*) \|$", r"- \1 (\2): \3", tables)
+    tables = tables.replace("| key | when | what |\n|---|---|---|\n", "")
+    text = re.sub(r"(?m)^\| [^|\n]+ \| [^|\n]+ \|\n\|---\|---\|\n", "", tables)
+    text = re.sub(r"(?m)^\| ([^|\n]+) \| ([^|\n]+) \|$", r"- \1: \2", text)
+    text = re.sub(r"(?m)^\| (argument|setting) .*\n\|---.*\n", "", text)
     text = re.sub(r"(?m)^\| `(\w+)` \| `(.*?)` \| (.*) \|$", r"- `\1=\2`: \3", text)
-    return re.sub(r"(?m)^\| (`\w+`) \| (.*?) \| (.*) \|$", r"- \1, by default \2: \3", text)
+    text = re.sub(r"(?m)^\| (`\w*features`) \| (.*?) \| (.*) \|$", r"- \1, by default \2: \3", text)
+    same = re.compile(r"(?m)^(- [^:\n]*): (.*)\n- ([^:\n]*): \2$")
+    while same.search(text):
+        text = same.sub(r"\1, \3: \2", text)
+    return text
 
 
 def shared_markdown() -> str:
@@ -285,11 +292,11 @@ def shared_markdown() -> str:
                 told += [f"### {title}"] * (not title.startswith(heading)) + [text]
         if told:
             parts.append("\n\n".join([f"## {heading}", *told]))
-    rows = {"arguments": _as_lists(_with_settings(_arguments(cls, "")))}
+    rows = {"arguments": _with_settings(_arguments(cls, ""))}
     names = {"id": "hpcgym/QueueOrdering-v1", "class": cls.__name__}
     text = _filled("\n\n".join(parts), {**chapters, **rows, **_tables(), **names})
+    text = _as_lists(text)
     return (
         "# What the environments share\n\n"
-        "<!-- The chapters of hpcgym/envs/chapters.md, written by scripts/pages.py: change them"
-        f" there. -->\n\n{text}\n"
+        f"<!-- Written by scripts/pages.py from hpcgym/envs/chapters.md. -->\n\n{text}\n"
     )

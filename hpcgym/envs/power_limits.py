@@ -205,23 +205,18 @@ class SteeringEnv(SchedulingEnv):
 class PowerCapEnv(SteeringEnv):
     """Steer a machine whose power is capped at times: frequencies, nodes, the power in use.
 
-    | | |
-    |---|---|
-    | id | `"hpcgym/PowerCap-v0"` |
-    | action | `Box(-1, 1, (n,), float32)`: a number for each control, then for each feature |
-    | observation | `Dict` of six fields, or one flat `Box` |
-    | reward | minus the bounded slowdown by default; dense; joules too, mixed or apart |
+    Id: `"hpcgym/PowerCap-v0"`.
 
     ## Description
 
     Each day from 8 to 20 h the machine may draw no more than a share of its greatest power (Glesser
-    2016, chapter 4). `limits` can set other limits. The rule `power` keeps the caps whatever the
-    agent does: by `"dvfs"` a job starts at the highest frequency that all caps allow that it may
-    run into. The agent decides how fast jobs run, which nodes are off and how much power to use,
-    before and during a cap; with `policy_features` also the order of the queue.
+    2016, chapter 4). The rule `power` keeps the caps whatever the agent does: by `"dvfs"` a job
+    starts at the highest frequency that all caps allow that it may run into. The agent decides how
+    fast jobs run, which nodes are off and how much power to use; with `policy_features` also the
+    order of the queue.
 
-    Each job has nodes of its own. By default each processor of the workload is a node, with the
-    power of a node of the machine `curie`: eight frequencies, switched off and on at once.
+    Each job has nodes of its own. By default each processor of the workload is a node of the
+    machine `curie`: eight frequencies, switched off and on at once.
 
     {Description}
 
@@ -231,7 +226,7 @@ class PowerCapEnv(SteeringEnv):
 
     ## Starting State
 
-    {Starting State} All nodes are on. The first decision comes before the first submission.
+    {Starting State} All nodes are on.
 
     ## Arguments
 
@@ -248,24 +243,18 @@ class PowerCapEnv(SteeringEnv):
 class EnergyBudgetEnv(SteeringEnv):
     """Steer a machine that may use only a given amount of energy in the episode.
 
-    | | |
-    |---|---|
-    | id | `"hpcgym/EnergyBudget-v0"` |
-    | action | `Box(-1, 1, (n,), float32)`: a number for each control, then for each feature |
-    | observation | `Dict` of six fields, or one flat `Box` |
-    | reward | minus the bounded slowdown by default; dense; joules too, mixed or apart |
+    Id: `"hpcgym/EnergyBudget-v0"`.
 
     ## Description
 
     From the first to the last submission of an episode, the machine may use a share of the energy
-    that it would use with all nodes busy (Glesser 2016, chapter 5). `limits` can set other limits.
-    A job starts only if the budget suffices for all that is certain then, so only idle nodes can
-    exceed it. The agent decides when to use the energy: what the rule `powercap` does not draw at
-    night is lost, and an agent that uses too much too early has to wait for the end.
+    that it would use with all nodes busy (Glesser 2016, chapter 5). A job starts only if the budget
+    suffices for all that is certain then, so only idle nodes can exceed it. The agent decides when
+    to use the energy: what the rule `powercap` does not draw at night is lost, and an agent that
+    uses too much too early has to wait for the end.
 
-    Each job has nodes of its own. By default each processor of the workload is a node, with the
-    power of a node of the machine `taurus`: one frequency, 7 s to switch off and 152 s to switch
-    on.
+    Each job has nodes of its own. By default each processor of the workload is a node of the
+    machine `taurus`: one frequency, 7 s to switch off and 152 s to switch on.
 
     {Description}
 
@@ -275,7 +264,7 @@ class EnergyBudgetEnv(SteeringEnv):
 
     ## Starting State
 
-    {Starting State} All nodes are on. The first decision comes before the first submission.
+    {Starting State} All nodes are on.
 
     ## Arguments
 

@@ -34,17 +34,12 @@ def read_queue_ordering(
 class QueueOrdering(SchedulingEnv):
     """Give each visible job a score; the queue is served from the highest to the lowest.
 
-    | | |
-    |---|---|
-    | id | `"hpcgym/QueueOrdering-v1"` |
-    | action | `Box(-1, 1, (window,), float32)`: a score for each place of the window |
-    | observation | `Dict` of five fields, or one flat `Box` |
-    | reward | by default minus ln(1 + bounded slowdown / EASY's); dense |
+    Id: `"hpcgym/QueueOrdering-v1"`.
 
     ## Description
 
     The agent orders the queue of each scheduling pass. Jobs start in this order while they fit.
-    With `backfill="easy"` the first job that does not fit gets the reservation, and the others are
+    With `backfill="easy"` the first that does not fit gets the reservation, and the others are
     back-filled around it in `backfill_order`. With `"depth:K"` the first K such jobs get
     reservations; with `"slurm"`, those that Slurm would give them to. With `backfill="none"` all
     others wait.
@@ -54,7 +49,7 @@ class QueueOrdering(SchedulingEnv):
     ## Decision points
 
     Each scheduling pass asks once, if some waiting job, visible or not, fits the free processors.
-    The scores, and the reservation, hold for this pass. With `backfill="slurm"` each event asks at
+    Scores and reservation hold for this pass. With `backfill="slurm"` each event asks at
     which jobs wait, and the scores hold until the next event. An agent whose scores order the jobs
     as a policy does makes the schedule of `hpcgym.simulate` with this policy and the same rules, if
     the window shows all waiting jobs.
@@ -75,7 +70,7 @@ class QueueOrdering(SchedulingEnv):
 
     ## Starting State
 
-    {Starting State} The clock moves to the first question, which comes with the first submission.
+    {Starting State}
 
     {Around slices}
 

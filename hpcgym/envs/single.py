@@ -25,6 +25,7 @@ from hpcgym.envs.core.base import (
     set_signature,
 )
 from hpcgym.envs.core.infos import (
+    counted_of,
     end_of,
     info_of,
     jobs_before,
@@ -274,6 +275,15 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
         runs = (start >= 0) & (end > self.time)
         runs[self.simulations.suspended(0)] = False
         return np.flatnonzero(runs)
+
+    def counted(self) -> NDArray[np.int64]:
+        """Return the rows of the episode's jobs that count in rewards and ``info["metrics"]``.
+
+        They are the jobs of the slice, up to the horizon; not those before and after it, nor those
+        that run when an extract begins. So ``result().wait[counted()]`` are the waits that count,
+        of the jobs that have started.
+        """
+        return counted_of(state_of(self.simulations, 0))
 
     def pass_view(self, rows: NDArray[np.int64] | None = None) -> PassView:
         """Return what a dispatcher may know of the present state.

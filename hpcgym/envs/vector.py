@@ -25,6 +25,7 @@ from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.infos import (
     Ends,
     Teller,
+    counted_of,
     pay_tails,
     schedule_of,
     state_of,
@@ -299,6 +300,13 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
         ResetNeeded : it has no episode.
         """
         return schedule_of(self._state(i))
+
+    def counted(self, i: int) -> NDArray[np.int64]:
+        """Return the rows of the jobs of environment i that count, of the episode of its result.
+
+        See :meth:`hpcgym.envs.SchedulingEnv.counted`.
+        """
+        return counted_of(self._state(i))
 
     def weekly(self, i: int) -> NDArray[np.float64]:
         """Return the weekly sums of environment i, of the same episode as :meth:`result`.

@@ -40,6 +40,7 @@ def environment(kind: str, workload: Workload = JOBS, window: int = 128, **chang
         policy_features=features,
         units=None,
         action_space=SimpleNamespace(shape=(window,)),
+        simulations=SimpleNamespace(names=["whole"]),
     )
     env.unwrapped = env
     return env
@@ -197,8 +198,15 @@ def test_unknown_names(policy: Any, message: str) -> None:
 
 
 def test_the_order_of_calls_is_said() -> None:
-    with pytest.raises(HpcgymError, match=r"'saf': call begin\(env\)"):
-        find_baseline("saf").act(None, {})
+    saf, env = find_baseline("saf"), environment("select")
+    begin = pytest.raises(HpcgymError, match=r"'saf': call begin\(env\) after each reset")
+    with begin:
+        saf.act(None, {})
+    assert act(saf, env, [0]) == 0
+    env.simulations.names[0] = "rows 10:60"  # as a reset does
+    with begin:
+        saf.act(None, {"window": np.zeros(1, np.int64), "time": 0})
+    assert act(saf, env, [0]) == 0
     with pytest.raises(
         HpcgymError, match=r"'free \* wait' looks at the state .* as backfill_order"
     ):

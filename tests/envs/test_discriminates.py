@@ -13,7 +13,7 @@ import pytest
 
 from hpcgym.baselines.chance import RandomActions
 from hpcgym.baselines.policies import find_baseline
-from hpcgym.envs import JobSelection
+from hpcgym.envs import JobSelection, QueueOrdering
 from hpcgym.study.intervals import bootstrap
 
 pytestmark = pytest.mark.slow
@@ -48,6 +48,29 @@ def test_the_default_tells_policies_apart(long_run: Any) -> None:
     for one, other in pairwise(order):
         low, _ = bootstrap((seen[one] - seen[other])[:, np.newaxis])
         assert low[0] > 0, (one, other)
+
+
+def test_random_orders_let_narrow_jobs_pass() -> None:
+    """The pages say that this is why they beat EASY, and that the longest wait grows."""
+    env = QueueOrdering("lublin:jobs=4000,processors=64,load=0.7,seed=3")
+    seen = {}
+    for is_random in (False, True):
+        rng, rows = np.random.default_rng(0), []
+        for episode in env.episodes.listing:
+            env.reset(options={"slice": episode.name})
+            over, nothing = False, np.zeros(env.options.window)
+            while not over:
+                scores = rng.uniform(-1, 1, env.options.window) if is_random else nothing
+                *_, terminated, truncated, info = env.step(scores)
+                over = terminated or truncated
+            counted, jobs = env.counted(), env.episode_workload
+            start = env.result().start[counted]
+            waits = np.where(start < 0, info["time"], start) - jobs.submit_time[counted]
+            narrow = jobs.requested_processors[counted] <= 16
+            rows.append((waits[narrow].mean(), info["metrics"]["longest_wait_s"]))
+        seen[is_random] = np.mean(rows, axis=0)
+    assert seen[True][0] < seen[False][0] / 3
+    assert seen[True][1] > 1.5 * seen[False][1]
 
 
 def test_what_gains_in_an_episode_gains_in_the_long_run(long_run: Any) -> None:

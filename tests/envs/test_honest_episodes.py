@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,14 +19,17 @@ from driving import (
     NAMES,
     SINGLE,
     SLOW,
+    VECTOR,
     go_on,
+    jobs_of,
     play,
     units_on_nodes,
 )
-from plain_envs import JobSelection, MixedPolicy, maker
+from plain_envs import JobSelection, JobSelectionVector, MixedPolicy, maker
 from strategies import workloads
 
 import hpcgym
+from hpcgym.errors import WorkloadWarning
 from hpcgym.scheduler.policies.features import spread
 from hpcgym.workload import Workload
 
@@ -440,6 +445,50 @@ def test_what_hides_the_future_rewards_no_wait(paid: str, reward: str) -> None:
             seen.append(rewards)
         if len(seen) == 2 and steps == 3 and not (paid == "start" and reward == "log_bsld"):
             assert seen[0] == pytest.approx(seen[1])  # no job has ended: both worlds look alike
+
+
+@pytest.mark.filterwarnings("default::hpcgym.errors.WorkloadWarning")
+def test_a_horizon_before_the_first_question_is_said() -> None:
+    """At 1 s job 1 comes and does not fit; the agent is asked at 50 s."""
+    jobs = jobs_of([(0, 8, 50), (1, 8, 10), (60, 1, 5)], 8)
+    given = {"jobs": 2, "warmup": 5, "start": "empty", "part": "all"}
+    for make in (SINGLE["Backfill"], partial(VECTOR["Backfill"], 2)):
+        env = make(jobs, horizon=60, **given)
+        with pytest.warns(WorkloadWarning, match="^horizon: an episode is over before the agent"):
+            env.reset(options={"slice": "window 0000"})
+    env = JobSelection(jobs, horizon=1, **given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        env.reset(options={"slice": "window 0000"})  # at 0 s it is asked about job 0
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        {},
+        {"start": "warm", "warmup": "1h", "arrivals": "continue", "horizon": "9h"},
+        {"warmup": "1h", "arrivals": "continue", "horizon": "300d"},
+        {"episodes": "stream"},
+    ],
+    ids=str,
+)
+def test_jobs_that_count_are_those_of_the_metrics(around: dict[str, Any]) -> None:
+    env, envs = (
+        JobSelection(BUSY, jobs=40, **around),
+        JobSelectionVector(1, BUSY, jobs=40, **around),
+    )
+    whole = around.get("horizon") != "9h"
+    for _ in range(3):
+        env.reset(seed=3)
+        rows = env.counted()
+        info = play(env, first_come, seed=3)[-1].info
+        assert env.counted().tolist() == rows.tolist()
+        envs.reset(seed=3)
+        assert envs.counted(0).tolist() == rows.tolist()
+        assert len(rows) == info["metrics"]["jobs"]
+        if whole and around.get("episodes") is None:
+            waits = env.result().wait[rows]
+            assert waits.mean() == pytest.approx(info["metrics"]["mean_wait_s"])
 
 
 def test_a_reset_never_ends_an_episode() -> None:

@@ -7,6 +7,7 @@ marked `py`, and run here.
 from __future__ import annotations
 
 import importlib.util
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,23 @@ def test_further_arguments_of_vector_environments(name: str) -> None:
     assert set(rows) == {"num_envs", "copy", "max_episode_steps", "autoreset_mode", "threads"}
 
 
+def place(told: str, **of: int) -> int:
+    """The place that a cell such as "22 + 14 w + i" names."""
+    return sum(
+        math.prod(of[one] if one in of else int(one) for one in term.split())
+        for term in told.split(" + ")
+    )
+
+
+def test_no_heading_is_empty() -> None:
+    for page in FOLDER.glob("*.md"):
+        text = re.sub(r"^```.*?^```", "code", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        parts = re.split(r"^(#+) .*$", text, flags=re.MULTILINE)
+        depths = [*map(len, parts[1::2]), 0]
+        for told, depth, deeper in zip(parts[2::2], depths, depths[1:], strict=False):
+            assert told.strip() or deeper > depth, page
+
+
 def assert_numbered(told: str, size: int) -> None:
     """That a cell such as "0: ...; 1 to 8: ...; 9: ..." has each place once."""
     found: list[int] = []
@@ -135,6 +153,7 @@ def assert_numbered(told: str, size: int) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_places_of_fields(name: str) -> None:
     """The table's places in the flat form are where the dict's fields are."""
+    doc = " ".join((CLASSES[name].__doc__ or "").partition("## Obs")[2].split())
     rows = table(CLASSES[name].__doc__ or "", "Observation Space")
     dictionary, flat = SINGLE[name](BUSY, jobs=50), SINGLE[name](BUSY, jobs=50, observation="flat")
     fields, row = dictionary.reset(seed=0)[0], flat.reset(seed=0)[0]
@@ -144,17 +163,18 @@ def test_places_of_fields(name: str) -> None:
         sizes["power"] = POWER_SIZE
     for field, size in sizes.items():
         places, shape, told = rows[field]
-        first, last = map(int, places.split(" to "))
+        first, last = (place(one, w=128) for one in places.split(" to "))
         np.testing.assert_array_equal(row[first : last + 1], fields[field])
         assert shape == str(fields[field].shape) == f"({size},)"
         if field != "time":
             assert_numbered(told, size)
     for field, key in (("jobs", "jobs[i, k]"), ("mask", "mask[i]")):
-        numbers = re.findall(r"\d+", rows[key][0])
-        part = row[int(numbers[0]) : int(numbers[-1]) + 1]
-        np.testing.assert_array_equal(part.reshape(fields[field].shape), fields[field])
-        assert rows[key][1] == str(fields[field].shape)
-    assert f"({row.size},)" in (CLASSES[name].__doc__ or "")
+        shape = rows[key][1].replace("w", "128")
+        assert shape == str(fields[field].shape)
+        for (i, *k), value in np.ndenumerate(fields[field]):
+            assert row[place(rows[key][0], w=128, i=i, k=sum(k))] == value
+    (size,) = re.findall(r"`Box\(-1, 1, \((.*?),\), float32\)`: the fields", doc)
+    assert place(size, w=128) == row.size
 
 
 def test_places_of_fields_where_jobs_share_nodes() -> None:

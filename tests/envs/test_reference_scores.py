@@ -24,12 +24,9 @@ def test_scores_are_those_of_the_command(environment: type) -> None:
     assert found.exit_code == 0, found.stderr
     told = json.loads(found.stdout)["policies"]
     named = {one["name"].removesuffix(" (backfill fcfs)"): one for one in told}
-    rows = re.findall(
-        r"^\| `(.+?)` \| (\S+) \((\S+) to (\S+)\) \| (\S+) \|$", reference, re.MULTILINE
-    )
-    assert len(rows) >= 5
-    for policy, *bounds, wait_h in rows:
+    rows = re.findall(r"^\| (`.+`) \| (\S+) \((\S+) to (\S+)\) \|$", reference, re.MULTILINE)
+    found_there = {name: bounds for names, *bounds in rows for name in re.findall("`(.+?)`", names)}
+    assert len(found_there) >= 5
+    for policy, bounds in found_there.items():
         one = named[policy]
-        bsld = [f"{one[f'mean_bsld{end}']:.1f}" for end in ("", "_low", "_high")]
-        assert bsld == bounds
-        assert f"{one['mean_wait_s'] / 3600:.2f}" == wait_h
+        assert [f"{one[f'mean_bsld{end}']:.1f}" for end in ("", "_low", "_high")] == bounds, policy

@@ -90,6 +90,14 @@ def weekly_of(told: State) -> NDArray[np.float64]:
     return weekly_sums(result, result.decided & (result.start >= 0))
 
 
+def counted_of(told: State) -> NDArray[np.int64]:
+    """Return the rows of the jobs of an episode that count; see SchedulingEnv.counted."""
+    now, start, submit = told.episode_state, told.schedule["start"], told.schedule["submit"]
+    counts = ((start < 0) | (start >= now.begin)) & (submit <= now.until)
+    counts[: now.counts_first] = counts[now.counting :] = False
+    return np.flatnonzero(counts)
+
+
 def _counted(told: State) -> tuple[int, int, int | None] | None:
     """Return which jobs of an episode count, and when it is over; None: all of them, never."""
     now = told.episode_state

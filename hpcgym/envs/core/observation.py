@@ -155,18 +155,18 @@ USUAL_WINDOW = 128
 
 #: Features of a visible job, in the order of their codes.
 WINDOW_FEATURES = {
-    "wait": "waiting time, t / (t + 1 h)",
-    "requested": "requested time, t / (t + 1 h)",
-    "predicted": "predicted run time, t / (t + 1 h)",
-    "processors": "processors, as a share of the machine",
-    "area": "a / (a + machine for 1 h), with a = requested time x processors",
-    "expansion": "w / (w + p): waiting time w, requested time p; 1 - 1 / expansion factor",
-    "fits": "1 if there are enough free processors now, else 0",
-    "leaves": "share of the machine that is free beyond its processors; 0 if it asks for more",
-    "policy_time": "run time that policies look at (`policy_estimate`), t / (t + 1 h)",
+    "wait": "waiting time t",
+    "requested": "requested time t",
+    "predicted": "predicted run time t",
+    "processors": "processors, a share",
+    "area": "a / (a + m x 1 h), a its requested time x processors",
+    "expansion": "wait / (wait + requested time): 1 - 1 / expansion factor",
+    "fits": "1 if enough processors are free now, else 0",
+    "leaves": "share that is free beyond its processors, at least 0",
+    "policy_time": "run time t by `policy_estimate`",
     "within_quota": "1 if its quotas let it start now, else 0",
     "put_off": "in Inspector, how often it has been put off, as a share of `put_offs`",
-    "past_shadow": "in Backfill, how long it would run on beyond the shadow time, t / (t + 1 h)",
+    "past_shadow": "in Backfill, how long t it would run on beyond the shadow time",
 }
 #: Those that there are by default; the others are expressions.
 USUAL_FEATURES = (

@@ -18,7 +18,7 @@ from hpcgym.envs.core.model import BEGIN, SHOW, STEP, World, scales_of
 from hpcgym.envs.core.observation import MOST_SETS, Lent, Outputs
 from hpcgym.envs.core.reward import PAID_AT_END
 from hpcgym.envs.core.slices import Episode
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, WorkloadWarning, warn_caller
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.dispatchers.asking import Facts, facts_of, on_one_node, view_at
 from hpcgym.scheduler.limits import Limit
@@ -246,6 +246,18 @@ class Simulations:
             self._stepper.go_on(BEGIN, first, stop, 1, self._which)
         for e in those.tolist():
             self.began(e)
+        self._warn_of_horizon(those)
+
+    def _warn_of_horizon(self, those: NDArray[np.int64]) -> None:
+        """Say so if the horizon of an episode that has begun has come before its first question."""
+        until = self.batch.episode_state["until"][those]
+        late = those[self.out.told[those, 0] >= until].tolist()
+        if any(not self.simulation(e).asked for e in late):
+            warn_caller(
+                "horizon: an episode is over before the agent is asked. It has one step, whose"
+                " action does nothing; give a longer horizon",
+                WorkloadWarning,
+            )
 
     def began(self, e: int) -> None:
         """Note that simulation ``e`` has begun the episode that was to come next."""

@@ -35,8 +35,8 @@ from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.study.evaluation.platform import Platform, energies, platform_of
-from hpcgym.study.evaluation.policies import options_of
-from hpcgym.study.evaluation.user_policies import check_spaces
+from hpcgym.study.evaluation.policies import env_of, options_of
+from hpcgym.study.evaluation.user_policies import REMEDY, check_spaces
 from hpcgym.workload import Workload
 
 #: The environment in which jobs share nodes.
@@ -156,7 +156,7 @@ class Agents(NamedTuple):
         if self.env is not None:
             found[self.env] = {**(usual_of(self.env) if usual else {}), **self.options}
         for name, policy in self.acting.items():
-            own = getattr(policy, "env_id", None)
+            own = env_of(policy, self.env)
             if own is not None and self.env in (None, own):
                 theirs = {**options_of(policy), **self.options}
                 found[name] = {**usual_of(own), **theirs} if usual else theirs
@@ -226,8 +226,8 @@ class Environments:
                 options = {"window": _WINDOW, **known, **options}
             self._envs = dict.fromkeys(acting or ("env",), self._make(env, options))
         for name, policy in acting.items():  # what an agent was made for, it brings along
-            if env in (None, getattr(policy, "env_id", None)):
-                self._envs[name] = self._own(name, policy, given)
+            if env in (None, env_of(policy, env)):
+                self._envs[name] = self._own(name, policy, env, given)
         for name, one in self._envs.items():
             check_spaces(name, acting.get(name), one.unwrapped)
             if env != SHARED:
@@ -310,13 +310,13 @@ class Environments:
 
     # -- environments ------------------------------------------------------------------------------
 
-    def _own(self, name: str, policy: Any, given: Mapping[str, Any]) -> Any:
+    def _own(self, name: str, policy: Any, env: str | None, given: Mapping[str, Any]) -> Any:
         """Return an environment such as a policy was made for."""
-        env_id = getattr(policy, "env_id", None)
+        env_id = env_of(policy, env)
         if env_id is None:
             raise HpcgymError(
                 f"{name} acts in an environment: give env='hpcgym/JobSelection-v1' or another"
-                " (--env), or write that of a model beside it, with hpcgym.agents.save_spec"
+                f", or {REMEDY}"
             )
         with shaped(name, "an agent for which an environment can be made"):
             return self._make(env_id, {**options_of(policy), **given})

@@ -356,3 +356,12 @@ def schedulers_of(compared: Policies, rules: Mapping[str, Any]) -> list[Schedule
 def options_of(policy: Any) -> Mapping[str, Any]:
     """Return the arguments of the environment that a policy was made for, as far as it has any."""
     return getattr(policy, "env_options", None) or {}
+
+
+def env_of(policy: Any, env: str | None) -> str | None:
+    """Return the id of the environment that a policy names.
+
+    ``env``: that of a policy which only says what arguments it needs.
+    """
+    own: str | None = getattr(policy, "env_id", None)
+    return env if own is None and options_of(policy) else own

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -49,7 +50,13 @@ from hpcgym.study.evaluation.environments import (
 )
 from hpcgym.study.evaluation.leaderboard import Leaderboard
 from hpcgym.study.evaluation.platform import ENERGIES
-from hpcgym.study.evaluation.policies import STATIC, Policies, of_shared_nodes, read_policies
+from hpcgym.study.evaluation.policies import (
+    STATIC,
+    Policies,
+    of_shared_nodes,
+    options_of,
+    read_policies,
+)
 from hpcgym.study.evaluation.references import (
     OF_BUDGETS,
     OF_SHARED_NODES,
@@ -64,12 +71,15 @@ from hpcgym.study.evaluation.references import (
     static_rules,
     unlike,
 )
-from hpcgym.study.evaluation.user_policies import acts
+from hpcgym.study.evaluation.user_policies import REMEDY, acts
 from hpcgym.workload import Workload, load_workload
 from hpcgym.workload.checks import check_jobs, needs_on
 
 if TYPE_CHECKING:
     import pandas as pd
+
+#: What errors say of arrays that do not go together, or of an action that is none.
+_OF_SHAPES = "shape|dimension|out of bounds|must be an index"
 
 #: Metrics of a schedule that are kept beside the one by which policies are ranked.
 METRICS = ("mean_bsld", "mean_wait_s", "utilization")
@@ -310,7 +320,10 @@ class _Outcomes:
                 if not own:
                     raise
                 guilty = next((one for one in own if place_in(one, error)), None)
-                self.failures[name, episode.name] = failure(error, guilty)
+                said = failure(error, guilty)
+                if acts(policy) and not options_of(policy) and re.search(_OF_SHAPES, str(error)):
+                    said += f"; if it needs other arguments of its environment, {REMEDY}"
+                self.failures[name, episode.name] = said
             else:
                 if self.by is not None:
                     self._group(name, episode)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +15,13 @@ from hpcgym.scheduler.rules import Scheduler
 
 #: Methods of policies that act -> what they must take, and how many arguments that is.
 _METHODS = {"act": ("two arguments, (observation, info)", 2), "begin": ("one, (env)", 1)}
+
+
+#: How a policy says which environment it was trained in.
+REMEDY = (
+    "say what it was trained in: by the attributes env_id and env_options of your policy, or beside"
+    " a model by hpcgym.agents.save_spec"
+)
 
 
 def acts(policy: Any) -> bool:
@@ -44,6 +51,10 @@ def as_policy(policy: Any, seed: int | None = None) -> Any:
             if function is not None and _refusal(function, *range(number)):
                 told = f"{method}{inspect.signature(function)}"
                 raise HpcgymError(f"{own_name(policy)}: {method} must take {words}; it is {told}")
+        options = getattr(policy, "env_options", None)
+        if not isinstance(options, Mapping | None):
+            told = f"arguments of its environment by name, not {options!r}"
+            raise HpcgymError(f"{own_name(policy)}: env_options must be {told}")
         return policy
     if not callable(policy) or not _refusal(policy, 0):
         return policy
@@ -53,7 +64,8 @@ def as_policy(policy: Any, seed: int | None = None) -> Any:
             f"{name} must take one argument, as a dispatcher (the view of a pass), or two, as a"
             f" policy that acts (observation, info); it is {name}{inspect.signature(policy)}"
         )
-    return SimpleNamespace(act=policy, name=name)
+    own = {key: getattr(policy, key) for key in ("env_id", "env_options") if hasattr(policy, key)}
+    return as_policy(SimpleNamespace(act=policy, name=name, **own))
 
 
 def own_name(policy: Any) -> str:
@@ -118,8 +130,7 @@ def check_spaces(name: str, policy: Any, env: Any) -> None:
             found.append(f"its {what} are {_shape(theirs)}, not {_shape(here)}")
     if found:
         raise HpcgymError(
-            f"{name} was trained in another environment than this: {'; '.join(found)}; give"
-            " env_options, or write what it was trained in beside it, with hpcgym.agents.save_spec"
+            f"{name} was trained in another environment than this: {'; '.join(found)}; {REMEDY}"
         )
 
 

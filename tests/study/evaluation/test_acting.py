@@ -150,6 +150,33 @@ def test_policies_bring_their_environments() -> None:
     assert board.by_slice["saf (acting)"].equals(board.by_slice["saf (acting) (2)"])
 
 
+def test_a_policy_says_which_arguments_its_environment_needs() -> None:
+    """Also one that leaves the environment to the evaluation, and a function."""
+
+    def first(observation: Any, info: Any) -> int:
+        assert observation["jobs"].shape == (16, 2)
+        return 0
+
+    wanted = {"window": 16, "features": ["area", "wait"]}
+    given: dict[str, Any] = {"env": "hpcgym/JobSelection-v1", **FEW}
+    with pytest.warns(PolicyWarning, match="AssertionError: assert"):
+        assert evaluate(first, TRACE, **given).failures
+    first.env_options = wanted  # type: ignore[attr-defined]
+    assert not evaluate(first, TRACE, **given).failures
+    assert not evaluate(SimpleNamespace(act=first, env_options=wanted), TRACE, **given).failures
+    bad = SimpleNamespace(name="mine", act=first, env_options=["window"])
+    with pytest.raises(HpcgymError, match=r"mine: env_options must be arguments .*\['window'\]"):
+        evaluate(bad, TRACE, **given)
+
+
+def test_a_policy_for_other_shapes_is_told_the_remedy() -> None:
+    def scores(observation: Any, info: Any) -> Any:
+        return observation["jobs"] @ np.ones(3)
+
+    with pytest.warns(PolicyWarning, match="env_id and env_options of your policy"):
+        evaluate(scores, TRACE, env="hpcgym/QueueOrdering-v1", **FEW)
+
+
 def test_where_jobs_share_nodes_the_first_agent_brings_machine_and_speedups() -> None:
     codes = "codes:jobs=300,processes=24,processors=192,seed=2"
 
