@@ -111,8 +111,9 @@ class CoSchedule(SchedulingEnv):
     the nodes of neighbour j - 1 that have a part free; if it needs more, the rule chooses them. The
     last action waits until a job ends or is submitted.
 
-    `info["action_mask"]`, (n_actions,) int8, is 1 for each possible action; `action_masks()` is the
-    same as bool, for sb3-contrib. Waiting is possible while a job runs; while none runs, one has to
+    `info["action_mask"]`, (n_actions,) int8, is 1 for each possible action: job i finds enough
+    nodes, and if j > 0, it shares nodes, and the neighbour exists. `action_masks()` is the same as
+    bool, for sb3-contrib. Waiting is possible while a job runs; while none runs, one has to
     start, so every episode ends. A masked action means the first possible one. A number beyond the
     space raises `HpcgymError`.
 
@@ -126,7 +127,8 @@ class CoSchedule(SchedulingEnv):
 
     A `Dict`, or with `observation="flat"` one `Box(0, 1, (1001,), float32)`, by default of 16
     waiting and 16 running jobs. Nodes are shares of the machine's. A speedup or rate s appears as
-    s / (s + 1), a time t as t / (t + 1 h). Rows without a job, and pairs of a job that is alone on its nodes, are 0.
+    s / (s + 1), a time t as t / (t + 1 h). Rows without a job, and pairs of a job that is alone on
+    its nodes, are 0.
 
     | field | flat | shape | what |
     |---|---|---|---|
