@@ -110,6 +110,8 @@ def scheduler_names(given: list[str] | None) -> dict[str, str]:
     ------
     HpcgymError : nothing but commas, the same name twice, or one that no table can have.
     """
+    from hpcgym.baselines.schedulers import is_scheduler
+
     if not given:
         return {}
     parts = [part for text in given for part in _split(text)]
@@ -124,6 +126,9 @@ def scheduler_names(given: list[str] | None) -> dict[str, str]:
     chosen = dict(zip(names, (text.strip() for _, _, text in pairs), strict=True))
     for text in chosen.values():
         _not_machine_only(text)
+        if "=" in text.partition(":")[0] and not is_scheduler(text):
+            own = text.replace("=", _NAMES, 1)
+            raise HpcgymError(f"--scheduler {text}: a name of your own is written {own}")
     return chosen
 
 

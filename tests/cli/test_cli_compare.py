@@ -313,25 +313,11 @@ def test_schedulers_have_names_of_ones_own() -> None:
     assert [row["scheduler"] for row in waits] == ["easy", "b"]
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (":=saf", "NAME:=SCHEDULER: a name must be a text"),
-        ("easy,easy:=saf", "'easy' is there twice"),
-        ("a:=safe", "unknown scheduler or dispatcher 'safe'"),
-        ("saf:hold=0.1,mine=easy", "unknown rule 'mine'"),
-    ],
-)
-def test_which_names_cannot_be(given: str, said: str) -> None:
-    assert said in line("compare", JOBS, "--scheduler", given)
-
-
 def test_the_columns_of_the_table_are_chosen() -> None:
     chosen = ("--metric", "max_wait_s,backfilled_share", "--metric", "p99_bsld")
     words = ("compare", JOBS, "--scheduler", "easy,saf")
     table = succeed(*words, *chosen, "--format", "markdown").stdout.splitlines()[0]
     assert table == "| scheduler | max wait (s) | backfilled (%) | P99 of BSLD |"
-    assert "did you mean 'max_wait_s'" in line(*words, "--metric", "max_waits")
 
 
 def test_equal_schedules_are_said_to_be_equal() -> None:
