@@ -109,9 +109,7 @@ _DIFFERS = 0.1
 
 def past_of(row: Row) -> Row | None:
     """Return what the log recorded of the jobs of a schedule, or None where it does not tell."""
-    from hpcgym.schedule import result
-
-    past = result.past_of(row.result)
+    past = row.result.past
     return None if past is None else Row(past.replayed_on, row.setting, past, "")
 
 
@@ -425,7 +423,6 @@ def _compared(rows: Sequence[Row], past: Row | None, metrics: list[str] | None) 
         rich_comparison,
         subtitle,
         tables_of,
-        who_pays,
         with_past,
     )
 
@@ -445,7 +442,7 @@ def _compared(rows: Sequence[Row], past: Row | None, metrics: list[str] | None) 
             above += output.cleaning_of(result.workload, one.labelled("cleaning"))
     remarks = output.remarks(results)
     remarks += next((said for row in rows if (said := told_apart(row, past))), [])
-    if (paid := who_pays(results)) is not None:
-        remarks = [*paid.below, *remarks]
+    printed = tables_of(results, metrics)
+    below = [line for one in printed for line in one.below]
     shown = rich_comparison(with_past(results), metrics)
-    return Sheet(above, tables_of(results, metrics), remarks, shown)
+    return Sheet(above, printed, [*below, *remarks], shown)

@@ -121,8 +121,8 @@ def _who_pays(parts: Mapping[str, Result]) -> list[str]:
     found = tables.who_pays(parts)
     if found is None:
         return []
-    told = table(found.table.heads, found.table.rows, words=[0])
-    return [f"<h2>{escape(found.table.title)}</h2>", told, paragraphs(found.below)]
+    told = table(found.heads, found.rows, words=[0])
+    return [f"<h2>{escape(found.title)}</h2>", told, paragraphs(found.below)]
 
 
 def _pictures(parts: Mapping[str, Result]) -> list[str]:

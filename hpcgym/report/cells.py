@@ -171,6 +171,7 @@ class Table:
         others are numbers, which are never cut.
     title : what it is of.
     groups : as of :func:`latex`.
+    below : what is said of it, in lines.
     """
 
     headings: Sequence[str]
@@ -178,6 +179,7 @@ class Table:
     words: int = 1
     title: str = ""
     groups: Sequence[Hashable] = ()
+    below: Sequence[str] = ()
 
     @property
     def cells(self) -> list[list[Cell]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from hpcgym.schedule.metrics import (
     known_metrics,
     told_metrics,
 )
-from hpcgym.schedule.result import past_of
 from hpcgym.schedule.schedule import RECORDED
 from hpcgym.workload.io.swf_header import called, names_of
 
@@ -404,7 +403,7 @@ def tables_of(results: Results, names: Sequence[str] | None = None) -> list[Tabl
     """
     parts = named(results)
     paid = who_pays(parts)
-    return [metrics_of(with_past(parts), names), *([] if paid is None else [paid.table])]
+    return [metrics_of(with_past(parts), names), *([] if paid is None else [paid])]
 
 
 def metrics_of(results: Results, names: Sequence[str] | None = None) -> Table:
@@ -417,7 +416,7 @@ def metrics_of(results: Results, names: Sequence[str] | None = None) -> Table:
 
 def with_past(parts: Mapping[str, Result]) -> dict[str, Result]:
     """Return schedules and, behind them, what the log recorded of the jobs of the first."""
-    past = past_of(next(iter(parts.values())))
+    past = next(iter(parts.values())).past
     if past is None or any(one.replayed_on for one in parts.values()):
         return dict(parts)
     return {**parts, past.replayed_on: past}
@@ -484,24 +483,13 @@ def _unit_of(metric: Metric, value: float) -> str:
 _LOSERS = 5  # users that are named
 
 
-class WhoPays(NamedTuple):
-    """What schedules change for classes of jobs and for users, beside the first schedule.
-
-    Attributes
-    ----------
-    table : the number of jobs of each class, then a row a schedule.
-    below : what classes are, and the users who lose most, in lines.
-    """
-
-    table: Table
-    below: list[str]
-
-
-def who_pays(parts: Mapping[str, Result]) -> WhoPays | None:
+def who_pays(parts: Mapping[str, Result]) -> Table | None:
     """Return whose jobs have a higher or lower bounded slowdown than in the first schedule.
 
-    Cells have the mean bounded slowdown of a class of jobs, and behind the first schedule its ratio
-    to that one. A user gains if the mean over the own jobs is lower than in the first schedule.
+    Rows are the number of jobs of each class, then each schedule; below it stands what classes are,
+    and the users who lose most. Cells have the mean bounded slowdown of a class of jobs, and behind
+    the first schedule its ratio to that one. A user gains if the mean over the own jobs is lower
+    than in the first schedule.
 
     Parameters
     ----------
@@ -542,7 +530,7 @@ def who_pays(parts: Mapping[str, Result]) -> WhoPays | None:
                 below.append(f"{other}: users who lose most: {lost}")
         rows.append([other, *("-" if cell == "- (nan)" else cell for cell in row)])
     title = f"Who pays: mean bounded slowdown, and in brackets how many times that of {name} it is"
-    return WhoPays(Table([*map(two_lines, heading)], rows, 1, title, groups), below)
+    return Table([*map(two_lines, heading)], rows, 1, title, groups, below)
 
 
 def _mean(result: Result, jobs: NDArray[np.bool_]) -> float:

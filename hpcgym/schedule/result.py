@@ -145,6 +145,12 @@ class Result(Schedule):
         """
         return jobs_table(self)
 
+    @cached_property
+    def past(self) -> Result | None:
+        """What the log recorded of the same jobs, :func:`recorded`; None where it does not tell."""
+        jobs = self.workload if self.given is None else self.given
+        return recorded(jobs) if self.coschedule is None and tells_past(jobs) else None
+
     def by(self, group: str, *metrics: str) -> pd.DataFrame:
         """Return metrics of groups of jobs: a row a group, in columns ``jobs`` and the metrics.
 
@@ -238,12 +244,6 @@ class Result(Schedule):
 def tells_past(workload: Workload) -> bool:
     """Tell whether the log has the waiting time of each job."""
     return len(workload) > 0 and bool((workload.wait_time >= 0).all())
-
-
-def past_of(result: Result) -> Result | None:
-    """Return what the log recorded of the jobs of a schedule; None where it does not tell."""
-    jobs = result.workload if result.given is None else result.given
-    return recorded(jobs) if result.coschedule is None and tells_past(jobs) else None
 
 
 def recorded(workload: Workload) -> Result:

@@ -248,8 +248,8 @@ def test_it_says_who_pays() -> None:
     results = {name: simulate(load_workload(JOBS), name) for name in ("easy", "saf")}
     found = who_pays(results)
     assert found is not None
-    rows = (" ".join(" ".join(row).split()) for row in found.table.rows)
-    told = [found.table.title, *rows, *found.below]
+    rows = (" ".join(" ".join(row).split()) for row in found.rows)
+    told = [found.title, *rows, *found.below]
     assert [one for one in told if one not in text] == []
     assert "Who pays" not in succeed(*words, "easy").stdout
     larger = succeed(*words, "easy", *every("--processors", 24, 64), "--errors", "skip").stdout

@@ -75,7 +75,7 @@ def test_it_has_metrics_pictures_settings_cleaning_and_versions(text):
 def test_it_says_who_pays(results, text):
     (of_classes,) = [one for one in Page(text).tables if one and "short" in one[0]]
     found = who_pays(results)
-    assert of_classes == [found.table.heads, *found.table.rows]
+    assert of_classes == [found.heads, *found.rows]
     assert all(line in " ".join(Page(text).text) for line in found.below)
     assert "Who pays" not in page({"easy": results["easy"]}, report=True)
 

@@ -165,8 +165,8 @@ def test_who_pays_is_what_pandas_finds():
     gain, lose = (ratio < 1).sum(), (ratio > 1).sum()
     assert min(gain, lose) > 1
     more = [f"users who gain (of {len(ratio)})", "who lose", "median ratio"]
-    assert found.table.heads == ["scheduler", *classes, *more]
-    counts, first, other = found.table.rows
+    assert found.heads == ["scheduler", *classes, *more]
+    counts, first, other = found.rows
     assert counts == ["jobs", *(str(jobs.sum()) for jobs in classes.values()), "", "", ""]
     assert first == ["easy", *(shown(one["bsld"]) for one in means.values()), "", "", ""]
     assert other == [
@@ -189,8 +189,8 @@ def test_nobody_pays_where_there_is_nothing_to_compare(make):
     assert who_pays({"a": first}) is None
     assert who_pays({"a": first, "b": make(jobs[:2])}) is None  # other jobs
     same = who_pays({"a": first, "b": make(jobs), "c": make(jobs[:2])})
-    assert [row[0] for row in same.table.rows] == ["jobs", "a", "b"]
-    assert same.table.heads == ["scheduler", "short", "medium", "long", "small", "large"]
-    assert same.table.rows[0] == ["jobs", "2", "1", "0", "0", "3"]
-    assert same.table.rows[2][1:4] == [f"{same.table.rows[1][1]} (1.00)", "1.000 (1.00)", "-"]
+    assert [row[0] for row in same.rows] == ["jobs", "a", "b"]
+    assert same.heads == ["scheduler", "short", "medium", "long", "small", "large"]
+    assert same.rows[0] == ["jobs", "2", "1", "0", "0", "3"]
+    assert same.rows[2][1:4] == [f"{same.rows[1][1]} (1.00)", "1.000 (1.00)", "-"]
     assert len(same.below) == 1
