@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from difflib import get_close_matches
 from fractions import Fraction
+from numbers import Integral
 from typing import Any
 from zlib import crc32
 from zoneinfo import ZoneInfo
@@ -112,7 +113,8 @@ NO_LIMIT = ("unlimited", "infinite", "inf", "infinity")
 SECONDS = {"s": 1, "m": MINUTE_S, "min": MINUTE_S, "h": HOUR_S, "d": DAY_S, "w": WEEK_S}
 _SECONDS = re.compile(r"\d{1,15}(?:\.\d{1,9})?")
 _WITH_UNIT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*(s|min|m|h|d|w)")
-_WITH_UNITS = re.compile(rf"{_WITH_UNIT.pattern}(?:\s*{_WITH_UNIT.pattern})*")
+#: A number and a unit, or several of them.
+WITH_UNITS = re.compile(rf"{_WITH_UNIT.pattern}(?:\s*{_WITH_UNIT.pattern})*")
 _CLOCK = re.compile(
     r"(?:(?P<days>\d{1,6})-)?(?:(?P<first>\d{1,9}):)?(?P<second>\d{1,9}):"
     r"(?P<third>\d{1,9}(?:\.\d{1,9})?)"
@@ -282,7 +284,7 @@ def seconds_of(text: str) -> float | None:
     text = text.strip()
     if _SECONDS.fullmatch(text):
         return float(text)
-    if _WITH_UNITS.fullmatch(text):
+    if WITH_UNITS.fullmatch(text):
         parts = _WITH_UNIT.findall(text)
         return float(sum(Fraction(number) * SECONDS[unit] for number, unit in parts))
     found = _CLOCK.fullmatch(text)
@@ -365,6 +367,28 @@ def counted(number: int, word: str) -> str:
     ('1 task', '2,000 jobs')
     """
     return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+_DIGITS = 4  # significant ones
+
+
+def shown(value: float) -> str:
+    """Return a number with four significant digits, whole ones in full, commas at thousands.
+
+    >>> shown(92.57654), shown(0.0123456), shown(28481), shown(14805.23), shown(1.0)
+    ('92.58', '0.01235', '28,481', '14,805', '1.000')
+    """
+    if isinstance(value, Integral):
+        return f"{value:,}"
+    if not math.isfinite(value):
+        return "-" if math.isnan(value) else str(value)
+    if value == 0:
+        return "0"
+    # Rounding first: 9.9999 has one digit before the point, but is shown as 10.00.
+    magnitude = math.floor(math.log10(abs(float(f"{value:.{_DIGITS - 1}e}"))))
+    if magnitude < -_DIGITS:
+        return f"{value:.{_DIGITS - 1}e}"
+    return f"{value:,.{max(_DIGITS - 1 - magnitude, 0)}f}"
 
 
 # --- Times and durations as logs write them -------------------------------------------------------

@@ -52,7 +52,6 @@ def calibrate(
     """
     from hpcgym.machine import Cluster
     from hpcgym.machine.slurm import conf_in
-    from hpcgym.schedule.provenance import provenance_of_workloads
     from hpcgym.study.calibration import calibrate as run
 
     usual = conf_in(reading.cluster or "") or "easy"
@@ -64,7 +63,7 @@ def calibrate(
         output.Found(
             sheet=lambda: _sheet(jobs, table),
             rows=lambda: rows_of(table),
-            record=lambda: provenance_of_workloads([jobs]),
+            workloads=[jobs],
             drawings=lambda: _drawings(jobs, table),
         )
     )

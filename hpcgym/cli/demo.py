@@ -9,8 +9,9 @@ import typer
 from hpcgym.cli.explore import explained_sheet, serve
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.running import note
-from hpcgym.cli.tables import Sheet, of_results
+from hpcgym.cli.tables import Sheet
 from hpcgym.progress import working
+from hpcgym.report.tables import metrics_of
 
 #: The week: 1,000 jobs of 49 users on 128 processors, of a model of real logs.
 WEEK = "lublin:jobs=1000,processors=128,load=0.85,seed=3"
@@ -52,7 +53,7 @@ def demo(
     if browser:
         serve(results, ["hpcgym", "simulate", WEEK], port, browser, job=longest)
         return
-    Sheet([f"{easy.workload.name}: a week"], [of_results(results)]).print()
+    Sheet([f"{easy.workload.name}: a week"], [metrics_of(results)]).print()
     typer.echo()
     told = explain(easy, longest, seconds=_SECONDS)
     explained_sheet(told, easy.workload.name, "easy", []).print()

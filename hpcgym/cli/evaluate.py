@@ -14,9 +14,8 @@ from hpcgym.cli import loading, options, output
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.means import Asked, Means, means_of
 from hpcgym.cli.running import note
-from hpcgym.cli.tables import Format, Sheet, Table
+from hpcgym.cli.tables import Format, Sheet
 from hpcgym.errors import HpcgymError, PolicyWarning, check_choice
-from hpcgym.files.recorded import KEY
 from hpcgym.progress import counting
 
 if TYPE_CHECKING:
@@ -165,11 +164,11 @@ class Shown(NamedTuple):
 
 def sheet_of(shown: Shown) -> Sheet:
     """Return a row for each policy, for people."""
-    from hpcgym.study.evaluation.leaderboard import lines_of
+    from hpcgym.study.evaluation.leaderboard import table_of
 
     above = setting_of(shown.workload, shown.machine, shown.board, shown.settings)
     above += output.cleaning_of(shown.workload)
-    table = Table(*lines_of(shown.board))
+    table = table_of(shown.board)
     marked = any(best for row in table.cells for _, best in row)
     below = [*(["* best of its column"] if marked else []), *notes_of(shown.board)]
     return Sheet(above, [table], below)
@@ -182,21 +181,13 @@ def found_of(shown: Shown) -> output.Found:
     def facts() -> dict[str, Any]:
         found = output.workload_facts(workload, shown.clean)
         found |= output.machine_facts(workload, machine)
-        found |= {KEY: _record(shown), "evaluation": shown.settings}
-        return {**found, **board.facts()}
+        return {**found, "evaluation": shown.settings, **board.facts()}
 
     begin = {"workload": workload.name, **output.machine_columns(workload, machine)}
     return output.Found(
         sheet=lambda: sheet_of(shown), rows=lambda: [{**begin, **row} for row in board.rows()],
-        facts=facts, record=lambda: _record(shown), drawings=lambda: drawings_of(board),
+        facts=facts, workloads=[workload], drawings=lambda: drawings_of(board),
     )  # fmt: skip
-
-
-def _record(shown: Shown) -> dict[str, Any]:
-    """Return where a leaderboard is from."""
-    from hpcgym.schedule.provenance import provenance_of_workloads
-
-    return provenance_of_workloads([shown.workload])
 
 
 def by_group(shown: Shown, by: str, reference: str | None) -> Means:
@@ -321,9 +312,9 @@ def evaluate(
 
     Output
     ------
-    by slice|class|user : A row for each, such as each week with --episodes weeks. Classes of jobs
-        by run time are short, below 10 minutes, medium, below 2 hours, and long. [default: one row
-        for each policy]
+    by slice|class|size|user|queue|... : A row for each, such as each week with --episodes weeks.
+        Classes of jobs by run time are short, below 10 minutes, medium, below 2 hours, and long.
+        [default: one row for each policy]
 
     Power
     -----

@@ -15,11 +15,11 @@ from hpcgym.cli.files import Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import scheduler_names, simulated_each
 from hpcgym.cli.running import note
-from hpcgym.cli.tables import Sheet, Table, of_rows, rows_of
+from hpcgym.cli.tables import Sheet, of_rows, rows_of
 from hpcgym.errors import HpcgymError, check_choice
-from hpcgym.files.recorded import KEY
 from hpcgym.naming import HOUR_S, ONCE_CALLED, counted
 from hpcgym.progress import measuring, working
+from hpcgym.report.cells import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,9 +48,9 @@ class Exploration:
     reading: loading.PeriodReading
 
     @property
-    def names(self) -> list[str]:
-        """The names of the schedulers."""
-        return scheduler_names(self.scheduler) or ["easy"]
+    def names(self) -> dict[str, str]:
+        """The schedulers by what they are called."""
+        return scheduler_names(self.scheduler) or {"easy": "easy"}
 
     def simulated(self, failures: Path | None = None) -> dict[str, Result]:
         """Return the schedules by the names of their schedulers."""
@@ -143,8 +143,6 @@ def _waited(results: Mapping[str, Result], by: str | None) -> output.Found:
 
     ``by``: one of :data:`hpcgym.explanation.GROUPS`; None: sizes, or a row a scheduler.
     """
-    from hpcgym.schedule.provenance import provenance_of
-
     table = _waits(results, by)
     seconds = table.rename(columns=lambda name: name if name == "jobs" else f"{name}_s")
     rows = rows_of(seconds.reset_index())
@@ -156,8 +154,8 @@ def _waited(results: Mapping[str, Result], by: str | None) -> output.Found:
     return output.Found(
         sheet=lambda: _waits_sheet(table, results),
         rows=lambda: rows,
-        facts=lambda: {**facts, KEY: provenance_of(results)},
-        record=lambda: provenance_of(results),
+        facts=lambda: facts,
+        results=results,
         drawings=lambda: _drawn_waits(table),
     )
 
@@ -286,8 +284,8 @@ def explain(
     Options
     -------
     job ID : The job: its number in the log; of Slurm's, JobIDRaw. Without it, all jobs.
-    by requested_processors|user|group|code|queue|partition|week : Without --job: groups of jobs, a
-        row each. Several schedulers have a row each. [default: requested_processors]
+    by user|group|code|queue|partition|week|requested_processors : Groups of jobs, a row each;
+        without --job. Several schedulers have a row each. [default: requested_processors]
     most N : How many other jobs are tried: one at a time is left out, to see whether this job would
         have started earlier. Those that used most while it waited are taken.
     seconds S : How long the explanation of one job takes at most. It says what was not tried.
@@ -302,7 +300,6 @@ def explain(
     """
     from hpcgym.explanation import GROUPS
     from hpcgym.explanation import explain as find
-    from hpcgym.schedule.provenance import provenance_of
 
     number = None if job is None else _number(job)
     if by is not None:
@@ -327,8 +324,8 @@ def explain(
         output.Found(
             sheet=lambda: explained_sheet(found, result.workload.name, first, beside),
             rows=lambda: found.to_dict()["others"],
-            facts=lambda: {**found.to_dict(), "schedulers": beside, KEY: provenance_of(results)},
-            record=lambda: provenance_of(results),
+            facts=lambda: {**found.to_dict(), "schedulers": beside},
+            results=results,
             drawings=lambda: _drawn_delays(found),
         )
     )

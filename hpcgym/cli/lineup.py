@@ -16,7 +16,7 @@ from hpcgym.errors import (
     check_each_once,
     reworded,
 )
-from hpcgym.naming import at_commas
+from hpcgym.naming import MOST_OF_LIST, at_commas, name_problem
 from hpcgym.progress import working
 
 if TYPE_CHECKING:
@@ -99,21 +99,36 @@ def choices_of(*groups: Several[Any]) -> list[Choice]:
     return found
 
 
-def scheduler_names(given: list[str] | None) -> list[str]:
-    """Return the names of schedulers that were given, which differ.
+#: Between a name of one's own and its scheduler: no rule of a variant, ``rule=value``, has it.
+_NAMES = ":="
+
+
+def scheduler_names(given: list[str] | None) -> dict[str, str]:
+    """Return the schedulers that were given by what they are called: ``mine:=saf:hold=0.1``.
 
     Raises
     ------
-    HpcgymError : nothing but commas, or the same name twice.
+    HpcgymError : nothing but commas, the same name twice, or one that no table can have.
     """
+    from hpcgym.baselines.schedulers import is_scheduler
+
     if not given:
-        return []
-    chosen = [name for text in given for name in _split(text)]
-    if not chosen:
+        return {}
+    parts = [part for text in given for part in _split(text)]
+    pairs = [part.rpartition(_NAMES) if _NAMES in part else (part, "", part) for part in parts]
+    names = [name.strip() for name, _, _ in pairs]
+    if not names:
         raise HpcgymError("--scheduler names no scheduler")
-    check_each_once("--scheduler", chosen)
-    for name in chosen:
-        _not_machine_only(name)
+    check_each_once("--scheduler", names)
+    for name in names:
+        if problem := name_problem(name, MOST_OF_LIST):
+            raise HpcgymError(f"--scheduler NAME{_NAMES}SCHEDULER: a name must be {problem}")
+    chosen = dict(zip(names, (text.strip() for _, _, text in pairs), strict=True))
+    for text in chosen.values():
+        _not_machine_only(text)
+        if "=" in text.partition(":")[0] and not is_scheduler(text):
+            own = text.replace("=", _NAMES, 1)
+            raise HpcgymError(f"--scheduler {text}: a name of your own is written {own}")
     return chosen
 
 
@@ -121,7 +136,8 @@ def _split(text: str) -> list[str]:
     """Return names joined by commas; a rule belongs to the variant before it."""
     found: list[str] = []
     for part in filter(None, (part.strip() for part in at_commas(text))):
-        if found and ":" in found[-1] and "=" in part.partition(":")[0]:
+        of_variant = bool(found) and ":" in found[-1].rpartition(_NAMES)[2]
+        if of_variant and "=" in part.partition(":")[0]:
             found[-1] += f",{part}"
         else:
             found.append(part)
@@ -129,18 +145,18 @@ def _split(text: str) -> list[str]:
 
 
 def simulated_each(
-    names: Sequence[str],
+    names: Mapping[str, str],
     workload: str,
     reading: loading.PeriodReading,
     failures: Path | None = None,
 ) -> dict[str, Result]:
-    """Return the schedules of schedulers on the same jobs, by their names.
+    """Return the schedules of :func:`scheduler_names` on the same jobs.
 
     Raises
     ------
     HpcgymError : an unknown name, or what rules, jobs or machine cannot be.
     """
-    chosen = {name: rules_of(name, reading.given()) for name in names}
+    chosen = {name: rules_of(text, reading.given()) for name, text in names.items()}
     machine = reading.machine
     jobs = reading.load(workload, schedulers=chosen.values())
 
@@ -153,9 +169,16 @@ def simulated_each(
         }
 
 
+class Entrant(NamedTuple):
+    """What is compared: the scheduler as it was given, and its rules under one choice."""
+
+    source: str
+    rules: Scheduler
+
+
 def lineup(
-    names: Sequence[str], choices: Sequence[Choice], *, sharing: bool
-) -> dict[str, Scheduler]:
+    names: Mapping[str, str], choices: Sequence[Choice], *, sharing: bool
+) -> dict[str, Entrant]:
     """Return the schedulers of a comparison by the names of their rows.
 
     A row is called by its scheduler and by those rules that vary, as in ``saf, threshold=18000``.
@@ -166,7 +189,8 @@ def lineup(
 
     Parameters
     ----------
-    names : of schedulers and dispatchers; none: EASY with each policy of the choices, by its name.
+    names : what a scheduler or dispatcher is called -> the text that names it; none: EASY with each
+        policy of the choices, by its name.
     choices : of :func:`choices_of`.
     sharing : whether jobs share nodes.
 
@@ -177,10 +201,10 @@ def lineup(
     HpcgymError : an unknown name, a rule that a scheduler cannot have or that means nothing to any
         of them.
     """
-    begins = {name: rules_of(name, {}) for name in names} or _of_policies(choices)
+    begins = {name: rules_of(text, {}) for name, text in names.items()} or _of_policies(choices)
     if not names:
         choices = [Choice(*map(_but_policy, choice)) for choice in choices]
-    found: dict[str, Scheduler] = {}
+    found: dict[str, Entrant] = {}
     heeded: set[str] = set()
     apart: list[ApartError] = []
     for name, begin in begins.items():
@@ -192,8 +216,9 @@ def lineup(
                 continue
             except HpcgymError as error:
                 raise HpcgymError(f"{_row(name, told)}: {error}") from None
-            row = _row(name, told, idle)
-            found[_but_given(row, name, begin, scheduler, rules.keys() - told)] = scheduler
+            source = names.get(name, name)
+            row = _but_given(_row(name, told, idle), source, begin, scheduler, rules.keys() - told)
+            found[row] = Entrant(source, scheduler)
             heeded |= rules.keys() - idle
     leave_out(apart, found)
     _check_heeded(choices[0].rules, heeded)
@@ -222,7 +247,7 @@ def _row(name: str, told: Mapping[str, str], idle: Iterable[str] = ()) -> str:
 
 
 def _but_given(
-    row: str, name: str, begin: Scheduler, scheduler: Scheduler, given: Iterable[str]
+    row: str, source: str, begin: Scheduler, scheduler: Scheduler, given: Iterable[str]
 ) -> str:
     """Return a row with rules behind it that options gave, where its scheduler has others itself.
 
@@ -232,7 +257,7 @@ def _but_given(
     from hpcgym.baselines.schedulers import is_variant, read_variant
     from hpcgym.scheduler.asked_for import own_site_rules
 
-    named = read_variant(name)[1] if is_variant(name) else ()
+    named = read_variant(source)[1] if is_variant(source) else ()
     return labelled(row, begin, scheduler, {*own_site_rules(begin), *named} & {*given})
 
 

@@ -14,7 +14,7 @@ from hpcgym.cli import output
 from hpcgym.cli.files import Written
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.running import note
-from hpcgym.cli.tables import Format, Sheet, of_frame, of_rows, rows_of, show
+from hpcgym.cli.tables import Format, Sheet, of_frame, of_rows, rows_of
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
@@ -102,11 +102,13 @@ def machines(
     whole = [{**row, "groups": _groups(c)} for row, c in zip(rows, clusters, strict=True)]
     lines = [{key: _text(value) for key, value in row.items()} for row in rows]
     columns = ("name", "resources", "queues", "node_w", "nodes")
-    show(
-        how.format,
-        lambda: Sheet([], [of_rows(lines, *columns)]),
-        lambda: lines,
-        lambda: whole if name is None else whole[0],
+    how.show(
+        output.Found(
+            sheet=lambda: Sheet([], [of_rows(lines, *columns)]),
+            rows=lambda: lines,
+            facts=lambda: {"machines": whole} if name is None else whole[0],
+            drawings=dict,
+        )
     )
 
 
@@ -232,7 +234,6 @@ def _text(value: Any) -> Any:
 def _tell_of_codes(source: str, file: Path | None, how: output.ResultOptions) -> None:
     """Print how fast codes run beside each other, and write and draw it."""
     from hpcgym.machine.speedups import find_speedups, write_speedups
-    from hpcgym.schedule.provenance import provenance_of_workloads
 
     heatmap = find_speedups(source)
     if file is not None:
@@ -250,7 +251,6 @@ def _tell_of_codes(source: str, file: Path | None, how: output.ResultOptions) ->
             sheet=lambda: Sheet(above, [of_frame(codes)]),
             rows=lambda: rows_of(codes),
             facts=lambda: facts,
-            record=lambda: provenance_of_workloads([]),
             drawings=lambda: {"speedups": _drawn(heatmap)},
         )
     )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpcgym.cli.tables import Sheet, Table, rows_of
+from hpcgym.cli.tables import Sheet, rows_of
 from hpcgym.errors import check_choice, check_each_once
+from hpcgym.report.cells import Table
 from hpcgym.study.sweep import OF_GROUPS, OF_JOBS
 
 if TYPE_CHECKING:
@@ -41,6 +42,18 @@ class Means(NamedTuple):
     few: str
 
 
+def split_metrics(given: Iterable[str], known: Collection[str]) -> list[str]:
+    """Return the metrics of ``--metric``, which are also joined by commas.
+
+    Raises
+    ------
+    HpcgymError : an unknown one, or one twice.
+    """
+    chosen = [name.strip() for text in given for name in text.split(",")]
+    check_each_once("--metric", chosen)
+    return [check_choice("--metric", name, known) for name in chosen]
+
+
 @dataclass(frozen=True)
 class Asked:
     """What a table of means has.
@@ -53,9 +66,9 @@ class Asked:
     paired SCHEDULER : How far the others are above this one on the same jobs, with its interval,
         effect size (mean over standard deviation of the differences) and p-value (permutations).
     normalise SCHEDULER : Geometric means of the ratios to this one's values on the same jobs.
-    by slice|seed|shuffle|class|user : A row for each, such as each week. Classes of jobs by run
-        time are short, below 10 minutes, medium, below 2 hours, and long; classes and users need by
-        = ["class", "user"] in the experiment. [default: one row for all]
+    by slice|seed|shuffle|class|size|user|queue|... : A row for each, such as each week. Groups of
+        jobs need by = ["class", "user"], say, in the experiment; classes by run time are short,
+        below 10 minutes, medium, below 2 hours, and long. [default: one row for all]
     """
 
     metric: list[str] | None = None
@@ -95,9 +108,7 @@ class Asked:
         keys = (*OF_GROUPS, *OF_JOBS, *GROUPED_BY, "scheduler")
         found = [str(name) for name in rows.columns if name not in keys]
         if self.metric:
-            chosen = [name.strip() for text in self.metric for name in text.split(",")]
-            check_each_once("--metric", chosen)
-            return described([check_choice("--metric", name, found) for name in chosen])
+            return described(split_metrics(self.metric, found))
         usual = SHARED if "speedups" in rows else COMPARED
         names = [name for name in usual if name in found] or found
         return described(names[:1] if self.statistics else names)
@@ -144,7 +155,10 @@ def means_of(rows: pd.DataFrame, first: str, asked: Asked, above: Sequence[str] 
     if any(line["simulations"] < whole for line, whole in zip(lines, wholes, strict=True)):
         notes.insert(0, _UNEQUAL)
     notes.insert(0, "means over simulations; * best of its workload")
-    shown = Table([*map(two_lines, heading)], cells, len(keys))
+    groups = ["simulations"]
+    for metric, (heads, _) in zip(metrics, columns, strict=True):
+        groups += [metric.name] * len(heads)
+    shown = Table([*map(two_lines, heading)], cells, len(keys), groups=groups)
     told = few if asked.statistics else ""
     return Means(
         Sheet(above, [shown], notes), _plain_rows(table if asked.statistics else rows), told
@@ -179,7 +193,8 @@ def _column(
 
     Only lines over all jobs of their workload may be the best: ``wholes`` of :func:`_wholes`.
     """
-    from hpcgym.report.cells import shown, shown_p
+    from hpcgym.naming import shown
+    from hpcgym.report.cells import shown_p
     from hpcgym.report.tables import best, text_of
 
     name = metric.name
@@ -244,8 +259,8 @@ def _notes(
             " metric; effect: that mean over their standard deviation; p: permutation test, not"
             " corrected for the number of rows"
         )
-    if asked.by == "class":
-        notes.append(classes_in_words())
+    if asked.by in ("class", "size"):
+        notes.append(classes_in_words(asked.by))
     if asked.normalise is not None:
         notes.append(f"ratios to {asked.normalise} on the same jobs: geometric means")
         for metric in metrics:

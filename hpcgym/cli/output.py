@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
@@ -13,8 +14,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 from hpcgym.cli.files import PAGE, PICTURE, WrittenFolder
 from hpcgym.cli.running import note
 from hpcgym.cli.tables import Format, Row, Sheet, show
-from hpcgym.errors import HpcgymError
-from hpcgym.files.recorded import NAME, ending_of, origin_columns, record_text, write_beside
+from hpcgym.files.recorded import KEY, NAME, ending_of, origin_columns, record_text, write_beside
 from hpcgym.files.writing import is_stream, plain, whole_file, whole_text
 from hpcgym.naming import duration
 from hpcgym.progress import working
@@ -82,13 +82,15 @@ def _rules(result: Result) -> dict[str, Any]:
 def remarks(results: Mapping[str, Result]) -> list[str]:
     """Return what is said below tables of schedules, in lines.
 
-    What dispatchers that solve models have logged, and how much later jobs were submitted by rules
-    that say when (quotas of submitted jobs, and dependencies), which no wait has.
+    Which schedules are the same, what dispatchers that solve models have logged, and how much later
+    jobs were submitted by rules that say when (quotas of submitted jobs, and dependencies), which
+    no wait has.
     """
-    from hpcgym.report.tables import dispatches, in_words
+    from hpcgym.report.tables import alike, dispatches, in_words
 
     solved = {name: dispatches(one) for name, one in results.items()}
-    lines = [f"{name}: {in_words(one)}" for name, one in solved.items() if one is not None]
+    lines = alike(results)
+    lines += [f"{name}: {in_words(one)}" for name, one in solved.items() if one is not None]
     for name, result in results.items():
         if result.given is None or not len(result.given):
             continue
@@ -206,27 +208,44 @@ class Found:
     sheet : what people see.
     rows : its numbers in full, as a table.
     facts : all that there is to be told, for JSON; None: the rows.
-    record : where it is from.
     drawings : name -> a plot of it for papers.
-    results : name -> schedule, if it is about schedules: their picture and page are their own.
+    results : name -> schedule, what it is made of.
+    workloads : what it is made of, if not of schedules.
+    files : name -> SHA-256, of others that it is made of.
+    of_schedules : whether picture and page are those of the schedules.
     """
 
     sheet: Callable[[], Sheet]
     rows: Callable[[], Iterable[Row]]
-    facts: Callable[[], Any] | None = None
-    record: Callable[[], Mapping[str, Any]]
+    facts: Callable[[], Mapping[str, Any]] | None = None
     drawings: Callable[[], Mapping[str, Drawing]]
-    results: Mapping[str, Result] | None = None
+    results: Mapping[str, Result] = field(default_factory=dict)
+    workloads: Sequence[Workload] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    of_schedules: bool = False
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """Where it is from."""
+        from hpcgym.schedule.provenance import provenance_of, provenance_of_workloads
+
+        made_of = provenance_of_workloads(self.workloads)
+        record = provenance_of(self.results) if self.results else made_of
+        return {**record, "files": {**record["files"], **self.files}}
+
+    def told(self) -> dict[str, Any]:
+        """Return what JSON has."""
+        facts = {"rows": [*self.rows()]} if self.facts is None else self.facts()
+        return {**facts, KEY: self.record}
 
 
 def of_schedules(
     results: Mapping[str, Result],
     sheet: Callable[[], Sheet],
     rows: Callable[[], Iterable[Row]],
-    facts: Callable[[], Any],
+    facts: Callable[[], Mapping[str, Any]],
 ) -> Found:
     """Return what a command has found that is about schedules, by their names."""
-    from hpcgym.schedule.provenance import provenance_of
 
     def drawings() -> Mapping[str, Drawing]:
         from hpcgym.report.figures import drawings_of
@@ -234,9 +253,8 @@ def of_schedules(
         return drawings_of(results)
 
     return Found(
-        sheet=sheet, rows=rows, facts=facts, record=lambda: provenance_of(results),
-        drawings=drawings, results=results,
-    )  # fmt: skip
+        sheet=sheet, rows=rows, facts=facts, drawings=drawings, results=results, of_schedules=True
+    )
 
 
 @dataclass(frozen=True)
@@ -261,7 +279,7 @@ class ResultOptions:
 
     def show(self, found: Found) -> None:
         """Print a result, and write the files that are asked for."""
-        show(self.format, found.sheet, found.rows, found.facts)
+        show(self.format, found.sheet, found.rows, found.told)
         self.write(found)
 
     def write(self, found: Found) -> None:
@@ -272,14 +290,17 @@ class ResultOptions:
             with working(f"drawing {path}"):
                 write(found, path)
             note(f"wrote {path}")
-            if found.results is not None:
+            if found.of_schedules:
                 from hpcgym.report.overview import why_no_gantts
 
                 if missing := why_no_gantts(found.results):
                     note(f"{path}: {missing}")
         if self.figures is not None:
+            from hpcgym.report.figures import write_figures
+
             with working(f"drawing into {self.figures}"):
-                files = _write_figures(found, self.figures)
+                tables = found.sheet().tables
+                files = write_figures(found.drawings(), tables, self.figures, found.record)
             names = ", ".join(dict.fromkeys(path.stem for path in files))
             note(f"wrote {names} into {self.figures}: plots as PDF and PNG, tables as LaTeX")
 
@@ -289,44 +310,23 @@ def _write_picture(found: Found, path: Path) -> None:
     from hpcgym.report.figures import save_drawings
     from hpcgym.report.overview import save_picture
 
-    if found.results is not None:
+    if found.of_schedules:
         save_picture(found.results, path)
-        return
-    drawings = found.drawings()
-    if not drawings:
-        raise HpcgymError(f"{path} is not written: there is nothing to draw")
-    save_drawings(drawings.values(), path, found.record())
+    else:
+        save_drawings(found.drawings().values(), path, found.record)
 
 
 def _write_page(found: Found, path: Path) -> None:
     """Write a result as a page."""
-    from hpcgym.report.figures import figure_of
+    from hpcgym.explore import write_page
+    from hpcgym.report.figures import drawn
 
-    if found.results is not None:
-        from hpcgym.explore import write_page
-
+    if found.of_schedules:
         write_page(found.results, path, report=True)
         return
-    pictures = [(figure_of(one, _PAGE_INCHES), name) for name, one in found.drawings().items()]
+    pictures = [(drawn(one, _PAGE_INCHES), name) for name, one in found.drawings().items()]
     with whole_text(path) as file:
-        file.write(found.sheet().page(found.record(), pictures))
+        file.write(found.sheet().page(found.record, pictures))
 
 
 _PAGE_INCHES = 6.5
-
-
-def _write_figures(found: Found, folder: Path) -> list[Path]:
-    """Write each plot and each table of a result into a folder, and return the files."""
-    from hpcgym.report.cells import latex
-    from hpcgym.report.figures import write_figures
-
-    drawings, tables = found.drawings(), found.sheet().tables
-    if not drawings and not tables:
-        raise HpcgymError(f"{folder}: nothing is written, because there is nothing to draw")
-    files = write_figures(drawings, folder, found.record())
-    for place, one in enumerate(tables, 1):
-        files.append(folder / f"table{'' if len(tables) == 1 else f'-{place}'}.tex")
-        with whole_text(files[-1]) as file:
-            file.write(f"% {one.title}\n" if one.title else "")
-            file.write(latex(one.heads, one.cells, one.words))
-    return files

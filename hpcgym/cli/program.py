@@ -53,22 +53,21 @@ _MODULES = {name: module for of in COMMANDS.values() for name, (module, _) in of
 class _Commands(Program):
     """All commands, of which only the one that is called is imported."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of all commands."""
-        return [*_MODULES]
+    def __init__(self, **settings: Any) -> None:
+        """Know the names of all commands, of which typer suggests the nearest for an unknown."""
+        super().__init__(**settings)
+        self.commands: dict[str, Any] = dict.fromkeys(_MODULES)
 
     def get_command(self, ctx: Any, name: str) -> Any:
         """Return a command by its name; None if the command is unknown."""
-        if name not in _MODULES:
-            return None
-        if name not in self.commands:
+        if name in _MODULES and self.commands[name] is None:
             module, _, function = _MODULES[name].partition(":")
             made = getattr(import_module(f"hpcgym.cli.{module}"), function or name)
             if not isinstance(made, typer.Typer):
                 function, made = made, typer.Typer(add_completion=False, rich_markup_mode=None)
                 made.command(name, cls=ExplainedCommand)(function)
             self.commands[name] = get_command(made)
-        return self.commands[name]
+        return self.commands.get(name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write what the commands do, below headings."""

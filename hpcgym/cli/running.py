@@ -270,7 +270,8 @@ def _brief(parameter: Any) -> Any:
         short.show_default = False
     takes = parameter.metavar or ""
     if len(takes) > _MOST:
-        short.metavar = takes[:_MOST].rpartition("|")[0].removesuffix("|...") + "|..."
+        first = takes[:_MOST].rpartition("|")[0] or takes.partition("|")[0]
+        short.metavar = f"{first.removesuffix('|...')}|..."
     return short
 
 

@@ -12,10 +12,18 @@ import typer
 from hpcgym.cli import loading, names, options, output
 from hpcgym.cli.files import PRINTED, SCHEDULE
 from hpcgym.cli.groups import Several, grouped
-from hpcgym.cli.lineup import choices_of, leave_out, lineup, pair_rules, rules_of, scheduler_names
-from hpcgym.cli.tables import Format, Sheet, Table, of_results
+from hpcgym.cli.lineup import (
+    Entrant,
+    choices_of,
+    leave_out,
+    lineup,
+    pair_rules,
+    rules_of,
+    scheduler_names,
+)
+from hpcgym.cli.means import split_metrics
+from hpcgym.cli.tables import Format, Sheet
 from hpcgym.errors import ApartError, HpcgymError, reworded
-from hpcgym.files.recorded import KEY
 from hpcgym.naming import duration
 from hpcgym.progress import counting, working
 
@@ -76,11 +84,12 @@ class OneMachine:
 
 
 class Row(NamedTuple):
-    """One scheduler on one machine."""
+    """One scheduler on one machine; ``source`` is the scheduler as it was given."""
 
     name: str
     setting: OneMachine
     result: Result
+    source: str
 
     @property
     def label(self) -> str:
@@ -100,29 +109,21 @@ _DIFFERS = 0.1
 
 def past_of(row: Row) -> Row | None:
     """Return what the log recorded of the jobs of a schedule, or None where it does not tell."""
-    from hpcgym.schedule.result import recorded, tells_past
-
-    result = row.result
-    jobs = result.workload if result.given is None else result.given
-    if result.coschedule is not None or not tells_past(jobs):
-        return None
-    past = recorded(jobs)
-    return Row(past.replayed_on, row.setting, past)
+    past = row.result.past
+    return None if past is None else Row(past.replayed_on, row.setting, past, "")
 
 
-def told_apart(source: str, row: Row, past: Row | None) -> list[str]:
+def told_apart(row: Row, past: Row | None) -> list[str]:
     """Return how far the rules and the machine of a site's own slurm.conf are from its past.
 
     These are lines: the log shows more busy at once than the machine has; mean waits differ.
-
-    ``source`` : the scheduler as it was given.
     """
     from hpcgym.machine.slurm import conf_in
     from hpcgym.workload.cleaning import most_busy
 
-    if past is None or not conf_in(source):
+    if past is None or not conf_in(row.source):
         return []
-    name, told = row.setting.labelled(source), []
+    name, told = row.setting.labelled(row.source), []
     busy, has = most_busy(past.result.workload.columns), row.result.cluster.processors
     if busy > has:
         told.append(
@@ -175,7 +176,7 @@ class Simulation:
         signals = self.signal.read(jobs, where.machine)
         with working(f"simulating {len(jobs):,} jobs"):
             result = where.simulate(jobs, chosen, signals, self.failures)
-        return Row(scheduler_name(result.scheduler), where, result)
+        return Row(scheduler_name(result.scheduler), where, result, self.scheduler)
 
 
 @grouped()
@@ -215,21 +216,18 @@ def simulate(
     hpcgym simulate KTH-SP2 --cluster 25x2x2 --speedups pairs.csv --codes 1 --scheduler filler-co
         --pairs-above 1 --pair-estimate learned
     """
-    from hpcgym.schedule.provenance import provenance_of
-
     row = simulation.row()
-    name, where, result = row
+    name, where, result, _ = row
     past = past_of(row)
     told = {} if past is None else {past.name: output.result_facts(past.name, past.result)}
     found = output.of_schedules(
         {name: result},
-        lambda: _sheet(row, past, told_apart(simulation.scheduler, row, past)),
+        lambda: _sheet(row, past, told_apart(row, past)),
         lambda: [one.columns() for one in (row, past) if one is not None],
         lambda: {
             **where.facts(result.workload),
             **output.result_facts(name, result),
             **told,
-            KEY: provenance_of({name: result}),
         },
     )
     if output_file == PRINTED:
@@ -245,18 +243,17 @@ def simulate(
 def _sheet(row: Row, past: Row | None, below: Sequence[str]) -> Sheet:
     """Return a result for people, beside the past where the log tells it."""
     from hpcgym.baselines.labels import describe
-    from hpcgym.report.tables import limits_in_words, rich_metrics, subtitle
+    from hpcgym.report.tables import limits_in_words, rich_metrics, subtitle, tables_of
 
-    name, _, result = row
+    name, result = row.name, row.result
     results = {name: result}
     rules, kept = describe(result.scheduler), limits_in_words(result)
     above = [subtitle(results), *([rules] if rules != name else [])]
     above += [f"limits: {kept}"] if kept else []
     above += output.cleaning_of(result.workload)
     before = None if past is None else past.result
-    table = of_results(results if past is None else {**results, past.name: past.result})
     remarks = [*output.remarks(results), *below]
-    return Sheet(above, [table], remarks, rich_metrics(result, before))
+    return Sheet(above, tables_of(results), remarks, rich_metrics(result, before))
 
 
 # --- ``hpcgym compare`` ---------------------------------------------------------------------------
@@ -274,7 +271,13 @@ class Comparison:
     Scheduler
     ---------
     scheduler NAME... : Scheduler or dispatcher. A scheduler may have other
-        rules, as in saf:threshold=18000,hold=0.1.
+        rules, as in saf:threshold=18000,hold=0.1, and a name of your own before it, as in
+        mine:=saf:hold=0.1.
+
+    Output
+    ------
+    metric NAME... : Columns of the table, also joined by commas; csv and json have all. [default:
+        some of the main ones]
     """
 
     workload: str
@@ -290,6 +293,14 @@ class Comparison:
     under: Annotated[Several[options.LimitOptions], "power"]
     signal: options.SignalOptions
     shared: Annotated[Several[loading.SharingOptions], "partners", "pairs_above", "pair_estimate"]
+    metric: list[str] | None = None
+
+    @property
+    def metrics(self) -> list[str] | None:
+        """The names of metrics, as far as they are known before there are schedules."""
+        from hpcgym.schedule.metrics import known_metrics
+
+        return None if self.metric is None else split_metrics(self.metric, known_metrics())
 
     def rows(self) -> list[Row]:
         """Return the schedules."""
@@ -297,13 +308,12 @@ class Comparison:
         schedulers = scheduler_names(self.scheduler)  # first, for what is said of machines
         settings = self._settings()
         sharing = settings[0].sharing
-        named = schedulers or (
-            [] if "policy" in choices[0].rules else [*(SHARED_DEFAULT if sharing else DEFAULT)]
-        )
+        usual = () if "policy" in choices[0].rules else SHARED_DEFAULT if sharing else DEFAULT
+        named = schedulers or {name: name for name in usual}
         chosen = lineup(named, choices, sharing=sharing is not None)
         of_pairs = pair_rules(sharing is not None)
         given = {rule: value for rule, value in choices[0].rules.items() if rule in of_pairs}
-        loading.check_shares(chosen.values(), given)
+        loading.check_shares([one.rules for one in chosen.values()], given)
         return self._rows(settings, chosen)
 
     def _settings(self) -> list[OneMachine]:
@@ -319,20 +329,21 @@ class Comparison:
             found.append(OneMachine(one, asked, sharing, size if machines.varied else ""))
         return found
 
-    def _rows(self, settings: Sequence[OneMachine], chosen: Mapping[str, Scheduler]) -> list[Row]:
+    def _rows(self, settings: Sequence[OneMachine], chosen: Mapping[str, Entrant]) -> list[Row]:
         """Simulate all schedulers on each machine."""
         found: list[Row] = []
         apart: list[ApartError] = []
-        loaded = [one.load(self.workload, chosen.values()) for one in settings]
+        schedulers = [one.rules for one in chosen.values()]
+        loaded = [one.load(self.workload, schedulers) for one in settings]
         signals = [
             self.signal.read(jobs, one.machine) for one, jobs in zip(settings, loaded, strict=True)
         ]
         with counting("simulating", len(settings) * len(chosen)) as step:
             for one, jobs, told in zip(settings, loaded, signals, strict=True):
-                for name, rules in chosen.items():
+                for name, (source, rules) in chosen.items():
                     step(f"simulating {one.labelled(name)}")
                     try:
-                        found.append(Row(name, one, one.simulate(jobs, rules, told)))
+                        found.append(Row(name, one, one.simulate(jobs, rules, told), source))
                     except HpcgymError as error:
                         named = reworded(error, f"{one.labelled(name)}: {error}")
                         if not isinstance(named, ApartError):
@@ -363,7 +374,7 @@ def compare(
 
     Examples
     --------
-    hpcgym compare KTH-SP2 --scheduler easy,saf,saf:threshold=288000
+    hpcgym compare KTH-SP2 --scheduler 'easy,saf,SAF 80 h:=saf:threshold=80h'
     hpcgym compare KTH-SP2 --week 12 --scheduler easy,easy-sjbf,easy++ --html week12.html
     hpcgym compare lublin:jobs=10000,load=0.9 --format csv > six.csv
     hpcgym compare KTH-SP2 --policy saf --policy 'wait - area' --estimate requested --estimate ave2
@@ -372,12 +383,12 @@ def compare(
     hpcgym compare eurora:jobs=200 --cluster eurora --scheduler easy,prb,sdprb,pcp20
     hpcgym compare codes:jobs=500,processes=256 --cluster 100x2x24 --speedups generated
     """
-    rows = comparison.rows()
+    metrics, rows = comparison.metrics, comparison.rows()
     past = past_of(rows[0])
     told = rows if past is None else [*rows, past]
     found = output.of_schedules(
         {row.label: row.result for row in rows},
-        lambda: _compared(rows, past),
+        lambda: _compared(rows, past, metrics),
         lambda: [row.columns() for row in told],
         lambda: _facts(rows, past),
     )
@@ -386,8 +397,6 @@ def compare(
 
 def _facts(rows: Sequence[Row], past: Row | None) -> dict[str, Any]:
     """Return all there is to be told, of several machines what each is and what cleaning did."""
-    from hpcgym.schedule.provenance import provenance_of
-
     jobs_of = {row.setting: row.result.workload for row in rows}
     first, jobs = next(iter(jobs_of.items()))
     facts = first.facts(jobs)
@@ -403,15 +412,19 @@ def _facts(rows: Sequence[Row], past: Row | None) -> dict[str, Any]:
         | output.result_facts(row.name, row.result)
         for row in (rows if past is None else [*rows, past])
     ]
-    facts[KEY] = provenance_of({row.label: row.result for row in rows})
     return facts
 
 
-def _compared(rows: Sequence[Row], past: Row | None) -> Sheet:
+def _compared(rows: Sequence[Row], past: Row | None, metrics: list[str] | None) -> Sheet:
     """Return a comparison for people, beside the past where the log tells it."""
     from hpcgym.baselines.labels import describe
-    from hpcgym.report.cells import two_lines
-    from hpcgym.report.tables import limits_in_words, rich_comparison, subtitle, who_pays
+    from hpcgym.report.tables import (
+        limits_in_words,
+        rich_comparison,
+        subtitle,
+        tables_of,
+        with_past,
+    )
 
     results = {row.label: row.result for row in rows}
     above = [subtitle(results)]
@@ -428,11 +441,8 @@ def _compared(rows: Sequence[Row], past: Row | None) -> Sheet:
         for one, result in schedules.items():
             above += output.cleaning_of(result.workload, one.labelled("cleaning"))
     remarks = output.remarks(results)
-    remarks += next((said for row in rows if (said := told_apart(row.name, row, past))), [])
-    shown = results if past is None else {**results, past.name: past.result}
-    printed = [of_results(shown)]
-    if (paid := who_pays(results)) is not None:
-        heads = [paid.heading[0], *map(two_lines, paid.heading[1:])]
-        printed.append(Table(heads, paid.rows, title=f"Who pays. {paid.title}"))
-        remarks = [*paid.below, *remarks]
-    return Sheet(above, printed, remarks, rich_comparison(shown))
+    remarks += next((said for row in rows if (said := told_apart(row, past))), [])
+    printed = tables_of(results, metrics)
+    below = [line for one in printed for line in one.below]
+    shown = rich_comparison(with_past(results), metrics)
+    return Sheet(above, printed, [*below, *remarks], shown)

@@ -16,12 +16,13 @@ from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import rules_of
 from hpcgym.cli.options import given_rules
 from hpcgym.cli.running import note
-from hpcgym.cli.tables import Format, Sheet, Table, of_results, of_rows, rows_of, show
+from hpcgym.cli.tables import Format, Sheet, of_rows, rows_of, show
 from hpcgym.errors import HpcgymError, HpcgymWarning, NoJobError, check_choice, warn_caller
-from hpcgym.files.recorded import KEY, write_beside
+from hpcgym.files.recorded import write_beside
 from hpcgym.files.writing import is_stream
 from hpcgym.naming import seconds_of
 from hpcgym.progress import counting
+from hpcgym.report.cells import Table
 
 if TYPE_CHECKING:
     from hpcgym.drive import Asked
@@ -115,7 +116,6 @@ def replay(
             "differences": facts_of(found),
             "parted": [row for row in rows_of(table_of(found)) if row["why"].endswith("first")],
             "results": [output.result_facts(name, one) for name, one in results.items()],
-            KEY: _record(found),
         }
 
     how.show(
@@ -133,23 +133,17 @@ def _schedules(found: Replay) -> dict[str, Any]:
     return {found.replayed.replayed_on: found.replayed, "simulated": found.simulated}
 
 
-def _record(found: Replay) -> dict[str, Any]:
-    """Return where both schedules are from."""
-    from hpcgym.schedule.provenance import provenance_of
-
-    return provenance_of(_schedules(found))
-
-
 def _write_jobs(found: Replay, path: Path) -> None:
     """Write both schedules job by job, with where they are from in a file beside."""
     from hpcgym.files.writing import csv_text, json_text, whole_text
     from hpcgym.replay import table_of
+    from hpcgym.schedule.provenance import provenance_of
 
     rows = rows_of(table_of(found))
     with whole_text(path) as file:
         file.write(json_text(rows) if path.suffix.casefold() == ".json" else csv_text(rows))
     if not is_stream(path):
-        write_beside(path, _record(found))
+        write_beside(path, provenance_of(_schedules(found)))
     note(f"wrote {path}")
 
 
@@ -157,12 +151,12 @@ def _replayed(found: Replay) -> Sheet:
     """Return for people what differs, and where both schedules part."""
     from hpcgym.baselines.labels import describe
     from hpcgym.replay import facts_of, table_of
-    from hpcgym.report.tables import rich_comparison, subtitle
+    from hpcgym.report.tables import metrics_of, rich_comparison, subtitle
 
     results, facts = _schedules(found), facts_of(found)
     above = [subtitle(results), describe(found.simulated.scheduler)]
     above += output.cleaning_of(found.replayed.workload)
-    tables = [of_results(results)]
+    tables = [metrics_of(results)]
     below = [
         f"starts at the same second: {facts['same_starts']:.1%}; at most 60 s apart:"
         f" {facts['close_starts']:.1%}; largest difference: {facts['largest_difference_s']:,} s",

@@ -11,8 +11,10 @@ import typer
 from hpcgym.cli import output
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.running import ExplainedCommand, group_of, note
-from hpcgym.cli.tables import Format, Sheet, Table, of_rows, show
+from hpcgym.cli.tables import Format, Sheet, of_rows, show
+from hpcgym.naming import shown
 from hpcgym.progress import counting
+from hpcgym.report.cells import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,7 +109,7 @@ def run_agent(
             told = done.told(name, log).values()
             mean = sum(one["mean_bsld"] for one in told) / len(told)
             seeds = f" over {len(told)} seeds" if len(told) > 1 else ""
-            typer.echo(f"{name}, {log}: mean BSLD {mean:.4g}{seeds}")
+            typer.echo(f"{name}, {log}: mean BSLD {shown(mean)}{seeds}")
 
 
 @suite.command("report", cls=ExplainedCommand)
@@ -153,7 +155,6 @@ def report_submissions(
             sheet=lambda: _sheet(records, rows),
             rows=lambda: records,
             facts=board.facts,
-            record=_record,
             drawings=lambda: _drawings(records),
         )
     )
@@ -161,13 +162,6 @@ def report_submissions(
         note(f"{agent}: {proof.task} on {proof.log} is not verified: {proof.text}")
     if board.failed:
         raise typer.Exit(1)
-
-
-def _record() -> dict[str, Any]:
-    """Return where a report is from."""
-    from hpcgym.schedule.provenance import provenance_of_workloads
-
-    return provenance_of_workloads([])
 
 
 def _drawings(records: list[dict[Any, Any]]) -> dict[str, Drawing]:

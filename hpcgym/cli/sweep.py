@@ -46,16 +46,6 @@ def _profiles(folder: Path, asked: Asked) -> dict[str, Drawing]:
     return profiles(grids, {one.name: one for one in chosen})
 
 
-def _record(folder: Path) -> dict[str, Any]:
-    """Return where what is made of a sweep is from; the manifest has the workloads."""
-    from hpcgym.schedule.provenance import provenance_of_workloads
-    from hpcgym.study.sweep.run import checksum, read_manifest
-
-    record = provenance_of_workloads([])
-    record["files"][f"{folder.resolve().name}: manifest"] = checksum(read_manifest(folder))
-    return record
-
-
 # --- ``hpcgym sweep`` -----------------------------------------------------------------------------
 
 sweep = group_of("sweep")
@@ -236,19 +226,19 @@ def table(
     hpcgym sweep table weeks.sweep --metric mean_wait_s --by class
     """
     from hpcgym.study import status as find
-    from hpcgym.study.sweep.run import read_manifest
+    from hpcgym.study.sweep.run import checksum, read_manifest
 
-    found, rows = find(folder), asked.read(folder)
+    found, rows, manifest = find(folder), asked.read(folder), read_manifest(folder)
     done = f"{found.done:,} of {found.tasks:,} simulations are done, {found.failed:,} failed"
     above = [f"{folder.resolve().name}: a sweep", done]
     if found.done < found.tasks:
         note(f"{found.done:,} of {found.tasks:,} tasks are done: hpcgym sweep status {folder}")
-    means = means_of(rows, next(iter(read_manifest(folder)["schedulers"])), asked, above)
+    means = means_of(rows, next(iter(manifest["schedulers"])), asked, above)
     how.show(
         output.Found(
             sheet=lambda: means.sheet,
             rows=lambda: means.rows,
-            record=lambda: _record(folder),
+            files={f"{folder.resolve().name}: manifest": checksum(manifest)},
             drawings=lambda: _profiles(folder, asked),
         )
     )

@@ -9,12 +9,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.files.writing import csv_text, json_text
+from hpcgym.report.cells import Table, rich_table
 
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console
-
-    from hpcgym.schedule.result import Result
 
 Row = Mapping[str, Any]
 
@@ -27,35 +26,6 @@ class Format(StrEnum):
     csv = "csv"
     markdown = "markdown"
     latex = "latex"
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of texts for people.
-
-    Attributes
-    ----------
-    headings : of the columns, of one line or several.
-    rows : of cells, each a text, or (text, is it the best of its column).
-    words : how many columns in front are words, which stand to the left and may be folded. The
-        others are numbers, which are never cut.
-    title : what it is of.
-    """
-
-    headings: Sequence[str]
-    rows: Sequence[Sequence[str | tuple[str, bool]]]
-    words: int = 1
-    title: str = ""
-
-    @property
-    def cells(self) -> list[list[tuple[str, bool]]]:
-        """All cells with their marks."""
-        return [[(c, False) if isinstance(c, str) else c for c in row] for row in self.rows]
-
-    @property
-    def heads(self) -> list[str]:
-        """The headings in one line each."""
-        return [" ".join(one.split()) for one in self.headings]
 
 
 @dataclass(frozen=True)
@@ -76,8 +46,6 @@ class Sheet:
 
     def print(self) -> None:
         """Print it for people."""
-        from hpcgym.report.cells import rich_table
-
         out = console()
         for place, line in enumerate(self.above):
             out.print(line, style=None if place else "bold", markup=False, soft_wrap=True)
@@ -93,10 +61,9 @@ class Sheet:
 
     def write(self, format: Format) -> None:
         """Print the tables as Markdown or LaTeX, and on the error stream what is said of them."""
-        from hpcgym.report.cells import latex, markdown
-
-        write = markdown if format is Format.markdown else latex
-        parts = [write(one.heads, one.cells, one.words) for one in self.tables]
+        parts = [
+            one.markdown() if format is Format.markdown else one.latex() for one in self.tables
+        ]
         sys.stdout.write("\n".join(parts))
         for line in self.below:
             sys.stderr.write(f"{line}\n")
@@ -146,14 +113,6 @@ def show(
         sheet().write(format)
 
 
-def of_results(results: Mapping[str, Result]) -> Table:
-    """Return schedules beside each other, a row each, the best of each metric marked."""
-    from hpcgym.report.tables import comparison
-
-    heading, *rows = comparison(dict(results))
-    return Table([text for text, _ in heading], rows)
-
-
 def of_rows(rows: Iterable[Row], *columns: str, title: str = "") -> Table:
     """Return a table of rows, or of some of their columns."""
     given = list(rows)
@@ -189,7 +148,7 @@ def _words_first(columns: Mapping[str, Sequence[Any]], words: Sequence[str], tit
 
 def _text(column: str, value: Any) -> str:
     """Return a value for people."""
-    from hpcgym.report.cells import shown
+    from hpcgym.naming import shown
 
     if isinstance(value, str):
         return value

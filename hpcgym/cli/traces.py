@@ -11,10 +11,11 @@ import typer
 from hpcgym.cli import loading, output
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.running import ExplainedCommand, group_of, note
-from hpcgym.cli.tables import Format, Sheet, Table, of_rows, show
+from hpcgym.cli.tables import Format, Sheet, of_rows, show
 from hpcgym.errors import HpcgymError
-from hpcgym.naming import counted
+from hpcgym.naming import counted, shown
 from hpcgym.progress import working
+from hpcgym.report.cells import Table
 
 if TYPE_CHECKING:
     from hpcgym.report.figures import Drawing
@@ -73,7 +74,7 @@ def _tables(facts: Mapping[str, Any]) -> Iterator[Table]:
     from hpcgym.workload.summary import SHARES
 
     spreads = {label: facts[key] for key, label in _LABELS.items() if facts[key] is not None}
-    rows = [[name, *(f"{one:,.4g}" for one in spread.values())] for name, spread in spreads.items()]
+    rows = [[name, *(shown(one) for one in spread.values())] for name, spread in spreads.items()]
     yield Table(("", "mean", "median", "95 %", "maximum"), rows)
     widths = [
         *((one["processors"], one["jobs"], one["area"]) for one in facts["widths"]["classes"]),
@@ -178,7 +179,6 @@ def show_trace(
     hpcgym traces show KTH-SP2
     hpcgym traces show jobs.txt --tz Europe/Berlin
     """
-    from hpcgym.schedule.provenance import provenance_of_workloads
     from hpcgym.workload.archive import find_own, is_trace
     from hpcgym.workload.io.files import sha256_of
 
@@ -201,7 +201,7 @@ def show_trace(
             sheet=sheet,
             rows=lambda: [{**facts, **{k: v for k, v in told.items() if isinstance(v, single)}}],
             facts=lambda: {**facts, **told},
-            record=lambda: provenance_of_workloads([jobs] if told else []),
+            workloads=[jobs] if told else [],
             drawings=lambda: _drawings(told) if told else {},
         )
     )

@@ -18,7 +18,7 @@ from hpcgym.cli.loading import PoolReading, simulating
 from hpcgym.cli.running import note
 from hpcgym.cli.tables import Sheet, of_frame, rows_of
 from hpcgym.errors import HpcgymError, check_choice
-from hpcgym.files.recorded import KEY, write_beside
+from hpcgym.files.recorded import write_beside
 
 if TYPE_CHECKING:
     from hpcgym.report.figures import Drawing
@@ -217,8 +217,7 @@ def tune(
             note(f"\nwrote {checkpoint}; the same command goes on from there")
         raise
     files = tuned.save(folder)
-    record = provenance_of_workloads([log])
-    write_beside(files[0], record)
+    write_beside(files[0], provenance_of_workloads([log]))
     rows = [{"workload": log.name, **row} for row in rows_of(tuned.board.reset_index())]
     how.show(
         output.Found(
@@ -230,8 +229,7 @@ def tune(
                 ],
             ),
             rows=lambda: rows,
-            facts=lambda: {"rows": rows, KEY: record},
-            record=lambda: record,
+            workloads=[log],
             drawings=lambda: _drawings(tuned),
         )
     )

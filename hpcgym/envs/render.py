@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hpcgym.envs.core.infos import schedule_of, state_of
 from hpcgym.envs.core.simulations import Simulations, pass_view
-from hpcgym.naming import duration
+from hpcgym.naming import duration, shown
 from hpcgym.report.canvas import (
     BLACK,
     BLUE,
@@ -26,7 +26,6 @@ from hpcgym.report.canvas import (
     plain,
     unit_of,
 )
-from hpcgym.report.cells import shown
 from hpcgym.report.placement import place_jobs, rows_of
 from hpcgym.schedule.metrics import processors_in_use, queue_length
 from hpcgym.schedule.result import Result

@@ -12,8 +12,8 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcgym.files.recorded import meta_of
+from hpcgym.naming import shown
 from hpcgym.report.canvas import save_figure
-from hpcgym.report.cells import shown
 from hpcgym.report.tables import origin_rows
 
 if TYPE_CHECKING:

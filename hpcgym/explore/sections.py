@@ -12,9 +12,8 @@ from hpcgym import report
 from hpcgym.baselines.labels import describe
 from hpcgym.errors import one_line
 from hpcgym.explore.document import Cell, cleaning_table, origin_section, paragraphs, picture, table
-from hpcgym.naming import printable
+from hpcgym.naming import printable, shown
 from hpcgym.report import canvas, distribution, overview, tables
-from hpcgym.report.cells import shown
 from hpcgym.report.tables import in_words
 from hpcgym.version import __version__
 
@@ -113,7 +112,8 @@ def _metrics(parts: Mapping[str, Result]) -> str:
     machines = " and machine" * (len(tables.by_machine(parts)) > 1)
     caption = f"★ best of its row{machines}" if len(parts) > 1 else ""
     lines = [[title, *(Cell(*value) for value in values)] for (title, _), *values in rows]
-    return table(["metric", *(name for name, _ in names)], lines, caption=caption)
+    told = table(["metric", *(name for name, _ in names)], lines, caption=caption)
+    return told + paragraphs(tables.alike(parts))
 
 
 def _who_pays(parts: Mapping[str, Result]) -> list[str]:
@@ -121,8 +121,8 @@ def _who_pays(parts: Mapping[str, Result]) -> list[str]:
     found = tables.who_pays(parts)
     if found is None:
         return []
-    told = table(found.heading, found.rows, words=[0])
-    return ["<h2>Who pays</h2>", paragraphs([found.title]), told, paragraphs(found.below)]
+    told = table(found.heads, found.rows, words=[0])
+    return [f"<h2>{escape(found.title)}</h2>", told, paragraphs(found.below)]
 
 
 def _pictures(parts: Mapping[str, Result]) -> list[str]:
@@ -148,7 +148,7 @@ def _pictures(parts: Mapping[str, Result]) -> list[str]:
         ),
     ]
     pieces = [picture(canvas.figure_of(axes), text) for axes, text in figures]
-    more = f"{missing} Any two of the same jobs can be looked into above."
+    more = f"This page has {missing}. The explorer above shows any two of the same jobs."
     return [*pieces, f'<p class="soft">{escape(more)}</p>'] if missing else pieces
 
 

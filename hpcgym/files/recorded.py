@@ -1,8 +1,7 @@
 """What files say of their origin: the record, and where it stands in each kind.
 
 It is one line of JSON in ASCII. SWF has it as a note of the header, a page as a meta element,
-Parquet and pictures of schedules as metadata, results of simulate, compare and evaluate in JSON
-under a key, as in traces of events. Tables of jobs in CSV and JSON have
+Parquet and pictures as metadata, results in JSON under a key. Tables of jobs in CSV and JSON have
 it in a file beside them: comments would break programs that read CSV.
 """
 

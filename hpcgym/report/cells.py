@@ -4,36 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from numbers import Integral
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby, pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.table import Table as RichTable
 
 
 # --- Numbers as people read them ------------------------------------------------------------------
-
-DIGITS = 4  # significant ones
-
-
-def shown(value: float) -> str:
-    """Return a number with four significant digits, whole ones in full, commas at thousands.
-
-    >>> shown(92.57654), shown(0.0123456), shown(28481), shown(14805.23), shown(1.0)
-    ('92.58', '0.01235', '28,481', '14,805', '1.000')
-    """
-    if isinstance(value, Integral):
-        return f"{value:,}"
-    if not math.isfinite(value):
-        return "-" if math.isnan(value) else str(value)
-    if value == 0:
-        return "0"
-    # Rounding first: 9.9999 has one digit before the point, but is shown as 10.00.
-    magnitude = math.floor(math.log10(abs(float(f"{value:.{DIGITS - 1}e}"))))
-    if magnitude < -DIGITS:
-        return f"{value:.{DIGITS - 1}e}"
-    return f"{value:,.{max(DIGITS - 1 - magnitude, 0)}f}"
 
 
 def shown_p(value: float) -> str:
@@ -64,22 +44,49 @@ _MINUS = re.compile(r"(?<![\w.,-])-(?=\d)")
 MOST_COLUMNS = 7
 
 
-def latex(heading: Sequence[str], rows: Rows, words: int = 1) -> str:
+def latex(
+    heading: Sequence[str], rows: Rows, words: int = 1, groups: Sequence[Hashable] = ()
+) -> str:
     """Return rows as LaTeX's ``tabular`` with booktabs, the best bold.
 
     The first ``words`` columns are to the left, the others, which are numbers, to the right. More
     than seven columns become several tables, each with the words in front; a comment says so.
+    Neighbours that have the same value in ``groups``, one for each number, stay in one table. A
+    table leaves out rows of which it has no number.
     """
-    room = max(MOST_COLUMNS - words, 1)
-    parts = [range(at, min(at + room, len(heading))) for at in range(words, len(heading), room)]
+    together = [len([*same]) for _, same in groupby(groups)] or [1] * (len(heading) - words)
+    widths = _shared_out(together, max(MOST_COLUMNS - words, 1))
+    ends = [words, *(words + end for end in accumulate(widths))]
     tables = []
-    for place, numbers in enumerate(parts or [range(0)], 1):
-        columns = [*range(words), *numbers]
-        told = [f"% part {place} of {len(parts)}: {len(heading)} columns do not fit into one table"]
+    for place, (begin, end) in enumerate(pairwise(ends), 1):
+        columns = [*range(words), *range(begin, end)]
+        told = f"% part {place} of {len(widths)}: {len(heading)} columns do not fit into one table"
         cells = [[row[column] for column in columns] for row in rows]
-        some = [heading[column] for column in columns]
-        tables.append("\n".join([*(told if len(parts) > 1 else ()), _tabular(some, cells, words)]))
+        if len(widths) > 1:
+            cells = [row for row in cells if any(text for text, _ in row[words:])]
+        table = _tabular([heading[column] for column in columns], cells, words)
+        tables.append(f"{told}\n{table}" if len(widths) > 1 else table)
     return "\n".join(tables)
+
+
+def _shared_out(groups: Sequence[int], room: int) -> list[int]:
+    """Return how many columns each table has: as few tables as can be, and these alike wide.
+
+    ``groups`` are the numbers of columns that stay together, if they are not more than ``room``.
+    """
+    sizes = [part for size in groups for part in ([size] if size <= room else [1] * size)]
+
+    def filled(most: int) -> list[int]:
+        found = [0]
+        for size in sizes:
+            if found[-1] + size > most:
+                found.append(0)
+            found[-1] += size
+        return found
+
+    fewest = len(filled(room))
+    least = max(sizes, default=0)
+    return next(one for most in range(least, room + 1) if len(one := filled(most)) == fewest)
 
 
 def _tabular(heading: Sequence[str], rows: Rows, words: int) -> str:
@@ -118,17 +125,17 @@ def markdown(heading: Sequence[str], rows: Rows, words: int = 1) -> str:
     return "".join(f"| {line} |\n" for line in cells)
 
 
-def rich_table(heading: Sequence[str], rows: Rows, words: int = 1, caption: str = "") -> Table:
+def rich_table(heading: Sequence[str], rows: Rows, words: int = 1, caption: str = "") -> RichTable:
     """Return rows for a terminal, with columns as :func:`latex` has them; ``*`` marks the best.
 
     ``caption`` stands below if one is marked. Numbers and their headings have room for a mark.
     """
     from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+    from rich.table import Table as RichTable
     from rich.text import Text
 
     marked = any(top for row in rows for _, top in row)
-    table = Table(
+    table = RichTable(
         box=SIMPLE_HEAD, show_edge=False, pad_edge=False,
         caption=caption if caption and marked else None, caption_justify="left",
     )  # fmt: skip
@@ -150,3 +157,44 @@ def two_lines(heading: str) -> str:
     words = heading.split()
     breaks = [(" ".join(words[:at]), " ".join(words[at:])) for at in range(len(words))]
     return "\n".join(min(breaks, key=lambda lines: max(map(len, lines))))
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of texts for people.
+
+    Attributes
+    ----------
+    headings : of the columns, of one line or several.
+    rows : of cells, each a text, or (text, is it the best of its column).
+    words : how many columns in front are words, which stand to the left and may be folded. The
+        others are numbers, which are never cut.
+    title : what it is of.
+    groups : as of :func:`latex`.
+    below : what is said of it, in lines.
+    """
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str | Cell]]
+    words: int = 1
+    title: str = ""
+    groups: Sequence[Hashable] = ()
+    below: Sequence[str] = ()
+
+    @property
+    def cells(self) -> list[list[Cell]]:
+        """All cells with their marks."""
+        return [[(c, False) if isinstance(c, str) else c for c in row] for row in self.rows]
+
+    @property
+    def heads(self) -> list[str]:
+        """The headings in one line each."""
+        return [" ".join(one.split()) for one in self.headings]
+
+    def latex(self) -> str:
+        """Return it in LaTeX: :func:`latex`."""
+        return latex(self.heads, self.cells, self.words, self.groups)
+
+    def markdown(self) -> str:
+        """Return it in Markdown: :func:`markdown`."""
+        return markdown(self.heads, self.cells, self.words)

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
-from hpcgym.naming import counted
+from hpcgym.naming import counted, shown
 from hpcgym.report import canvas
-from hpcgym.report.cells import shown
 from hpcgym.report.tables import Results, drawable
 
 if TYPE_CHECKING:

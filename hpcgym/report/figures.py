@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hpcgym.errors import HpcgymError, check_choice
-from hpcgym.files.writing import writing
+from hpcgym.files.writing import whole_text, writing
 from hpcgym.report import canvas, distribution, tables
-from hpcgym.report.timeline import CURVES, curve_on, has_many_steps
+from hpcgym.report.cells import Table
+from hpcgym.report.timeline import CURVES, curve_on, has_many_steps, unequal_queues
 from hpcgym.schedule.provenance import provenance_of
 
 if TYPE_CHECKING:
@@ -67,12 +68,13 @@ def on_axes(
 def save_figures(
     results: tables.Results, folder: str | os.PathLike[str], width: float = COLUMN_INCHES
 ) -> list[Path]:
-    """Write each figure of one or several schedules of a workload as PDF and as PNG.
+    """Write each figure of one or several schedules as PDF and PNG, and each table as LaTeX.
 
-    They are ``slowdown`` (:func:`~hpcgym.report.draw_bsld`), ``utilization`` and ``queue`` over
-    time, with a panel for each scheduler, and ``job-speedups`` if jobs share nodes. If there are
-    more than four schedulers, the four with the least mean bounded slowdown are drawn, and the
-    figure says so. Figures have no title: papers have captions. Fonts are TrueType, and lines
+    These are the files of ``hpcgym compare --figures``. Figures are ``slowdown``
+    (:func:`~hpcgym.report.draw_bsld`), ``utilization`` and ``queue`` over time, with a panel for
+    each scheduler, and ``job-speedups`` if jobs share nodes. If there are more than four
+    schedulers, the first and the three others with the least mean bounded slowdown are drawn, and
+    the figure says so. Figures have no title: papers have captions. Fonts are TrueType, and lines
     differ in grey too. The metadata say where a figure is from.
 
     Parameters
@@ -83,14 +85,16 @@ def save_figures(
 
     Returns
     -------
-    The files, in the order above.
+    The files: figures in the order above, then ``table-1.tex``, the metrics, and ``table-2.tex``,
+    who pays; of one schedule, ``table.tex``.
 
     Raises
     ------
     HpcgymError : another width, no jobs, a file that cannot be written, or matplotlib is missing.
     """
     parts = tables.drawable(results)
-    return write_figures(drawings_of(parts, width), folder, provenance_of(parts), width)
+    drawings, made_tables = drawings_of(parts, width), tables.tables_of(parts)
+    return write_figures(drawings, made_tables, folder, provenance_of(parts), width)
 
 
 def draw_figure(results: tables.Results, name: str, width: float = COLUMN_INCHES) -> Figure:
@@ -102,7 +106,7 @@ def draw_figure(results: tables.Results, name: str, width: float = COLUMN_INCHES
     """
     drawings = drawings_of(tables.drawable(results), width)
     check_choice("figure", name, drawings)
-    return figure_of(drawings[name], width)
+    return drawn(drawings[name], width)
 
 
 def drawings_of(parts: Mapping[str, Result], width: float = COLUMN_INCHES) -> dict[str, Drawing]:
@@ -128,12 +132,16 @@ def drawings_of(parts: Mapping[str, Result], width: float = COLUMN_INCHES) -> di
 
 
 def best_of(parts: Mapping[str, Any], losses: Mapping[str, float]) -> tuple[dict[str, Any], str]:
-    """Return the parts with the least losses, in their order, and a note if others are left out."""
+    """Return the first part and the best others, in their order, and a note if any are left out.
+
+    The others are compared with the first; ``losses`` : the less, the better.
+    """
     if len(parts) <= MOST_CURVES:
         return dict(parts), ""
-    chosen = sorted(parts, key=lambda name: losses[name])[:MOST_CURVES]
+    first, *others = parts
+    chosen = {first, *sorted(others, key=lambda name: losses[name])[: MOST_CURVES - 1]}
     kept = {name: one for name, one in parts.items() if name in chosen}
-    return kept, f"best {len(kept)} of {len(parts)}"
+    return kept, f"{first} and the best {len(kept) - 1} of {len(others)} others"
 
 
 def _slowdown(axes: Axes, parts: Mapping[str, Result], note: str) -> None:
@@ -145,7 +153,7 @@ def _slowdown(axes: Axes, parts: Mapping[str, Result], note: str) -> None:
     for line, name in zip(canvas.labelled(axes), parts, strict=True):
         line.set_label(name)
     axes.set_xlabel("bounded slowdown x (dots: means)")
-    finish(axes, note)
+    label_lines(axes, note)
 
 
 def _panels(
@@ -162,10 +170,14 @@ def _panels(
         axes.set_ylabel("")
     highest = max(axes.get_ylim()[1] for axes in column)
     for axes in column:
+        if name == "queue" and unequal_queues(parts):
+            axes.set_yscale("symlog", linthresh=1)
+            axes.yaxis.set_major_formatter(lambda jobs, _: f"{jobs:,.0f}")
         axes.set_ylim(0, highest)
     figure.supylabel(label, fontsize=8)
     column[-1].set_xlabel(time.label)
-    finish(column[-1], note)
+    bands = ["bands: from the least to the greatest value"] if binned else []
+    label_lines(column[-1], "\n".join([*bands, *([note] if note else [])]))
 
 
 # --- Figures of rows: values with intervals, and parts of a whole ---------------------------------
@@ -236,7 +248,7 @@ def _rows(axes: Axes, names: Sequence[str], label: str) -> None:
 # --- Files ----------------------------------------------------------------------------------------
 
 
-def finish(axes: Axes, note: str = "") -> None:
+def label_lines(axes: Axes, note: str = "") -> None:
     """Write names beside curves, or in a legend if there is no room, and a note at the axis."""
     if note:
         axes.set_xlabel(f"{axes.get_xlabel()}\n{note}")
@@ -245,7 +257,7 @@ def finish(axes: Axes, note: str = "") -> None:
         canvas.legend_above(axes, [str(line.get_label()) for line in lines])
 
 
-def figure_of(drawing: Drawing, width: float = COLUMN_INCHES) -> Figure:
+def drawn(drawing: Drawing, width: float = COLUMN_INCHES) -> Figure:
     """Return a figure without a title, as much higher as its legend needs.
 
     Raises
@@ -279,11 +291,12 @@ def _legends(figure: Figure) -> float:
 
 def write_figures(
     drawings: Mapping[str, Drawing],
+    made_tables: Sequence[Table],
     folder: str | os.PathLike[str],
     record: Mapping[str, Any],
     width: float = COLUMN_INCHES,
 ) -> list[Path]:
-    """Write drawings by their names in each of the formats, and return the files.
+    """Write drawings by their names in each of the formats, then tables as LaTeX; return the files.
 
     Parameters
     ----------
@@ -291,26 +304,40 @@ def write_figures(
 
     Raises
     ------
-    HpcgymError : a file, or the folder, cannot be written.
+    HpcgymError : there is nothing to write; a file, or the folder, cannot be written.
     """
     folder = Path(folder)
+    if not drawings and not made_tables:
+        raise HpcgymError(f"{folder}: nothing is written, because there is nothing to draw")
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     found = []
     for name, drawing in drawings.items():
-        figure, told = figure_of(drawing, width), {"figure": {"name": name, "width": width}}
+        figure, told = drawn(drawing, width), {"figure": {"name": name, "width": width}}
         for suffix in SUFFIXES:
             found.append(folder / f"{name}{suffix}")
             canvas.save_figure(figure, found[-1], suffix, {**record, **told})
+    for place, one in enumerate(made_tables, 1):
+        found.append(folder / f"table{'' if len(made_tables) == 1 else f'-{place}'}.tex")
+        with whole_text(found[-1]) as file:
+            file.write(f"% {one.title}\n" if one.title else "")
+            file.write(one.latex())
     return found
 
 
 def save_drawings(
     drawings: Iterable[Drawing], path: Path, record: Mapping[str, Any], width: float = 7.0
 ) -> None:
-    """Write drawings one below the other as one picture, whose ending tells the format."""
+    """Write drawings one below the other as one picture, whose ending tells the format.
+
+    Raises
+    ------
+    HpcgymError : there are no drawings; the file cannot be written.
+    """
     every = [*drawings]
-    heights = [one.height(width) + _legends(figure_of(one, width)) for one in every]
+    if not every:
+        raise HpcgymError(f"{path} is not written: there is nothing to draw")
+    heights = [one.height(width) + _legends(drawn(one, width)) for one in every]
     figure = canvas.new_figure(width, sum(heights))
     parts: Any = figure.subfigures(len(every), 1, height_ratios=heights, squeeze=False)
     for part, one in zip(parts[:, 0], every, strict=True):

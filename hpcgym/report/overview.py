@@ -100,12 +100,13 @@ def save_picture(
 
 
 def why_no_gantts(parts: Mapping[str, Result]) -> str:
-    """Return why there are no Gantt charts of so many schedulers, in a line; else nothing."""
-    number = len(parts)
-    if number <= MOST_GANTTS:
+    """Return why there are no Gantt charts of so many schedulers, and what helps; else nothing."""
+    if len(parts) <= MOST_GANTTS:
         return ""
-    most = f"at most {MOST_GANTTS} are drawn"
-    return f"Gantt charts are left out: there are {number} schedulers, and {most}."
+    return (
+        f"no Gantt charts to print, because {len(parts)} would be too small to read: for charts,"
+        f" name at most {MOST_GANTTS} schedulers"
+    )
 
 
 class Row(NamedTuple):

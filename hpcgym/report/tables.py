@@ -5,23 +5,23 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from hpcgym.baselines.dispatchers import chooses_nodes
 from hpcgym.baselines.labels import apart, rules_of_all, scheduler_names
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.writing import whole_text
-from hpcgym.naming import HOUR_S, counted, duration
-from hpcgym.report.cells import Cell, rich_table, shown, two_lines
-from hpcgym.schedule.measures import classes_in_words, mean_by_user
+from hpcgym.naming import HOUR_S, counted, duration, shown
+from hpcgym.report.cells import Cell, Table, rich_table, two_lines
+from hpcgym.schedule.measures import classes_in_words, groups_of, mean_by_user
 from hpcgym.schedule.metrics import (
     LENGTH_CLASSES,
     MORE,
     NEITHER,
+    SIZE_CLASSES,
     Metric,
-    in_class,
     known_metrics,
     told_metrics,
 )
@@ -31,7 +31,7 @@ from hpcgym.workload.io.swf_header import called, names_of
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
-    from rich.table import Table
+    from rich.table import Table as RichTable
 
     from hpcgym.machine.pool import Cluster
     from hpcgym.schedule.result import Result
@@ -57,7 +57,7 @@ def limits_in_words(result: Result) -> str:
             amount, text = limit.watts, f"cap {{}}({limit.watts:,.0f} W)"
         else:
             most *= limit.end - limit.start
-            amount, text = limit.joules, f"budget {{}}({limit.joules / 3.6e6:,.4g} kWh)"
+            amount, text = limit.joules, f"budget {{}}({shown(limit.joules / 3.6e6)} kWh)"
         text = text.format(f"{100 * amount / most:.4g} % " if most > 0 else "")
         text += f" from {limit.start:,} s" + ("" if limit.end is None else f" to {limit.end:,} s")
         texts.append(text + (", with shutdown" if getattr(limit, "shutdown", False) else ""))
@@ -349,12 +349,18 @@ def comparison(results: Results, names: Sequence[str] | None = None) -> list[lis
     results : a result, a sequence of them, or name -> result.
     names : metrics, one column each; None: ``COMPARED``, or where all results have speedups of
         jobs, those of ``SHARED`` that they have; and where they keep limits ``OF_POWER``.
+
+    Raises
+    ------
+    HpcgymError : a metric that the first result has not; others that have it not show "-".
     """
     parts = named(results)
+    for name in names or ():
+        check_choice("metric", name, next(iter(parts.values())).metrics)
     metrics = described(_columns(parts) if names is None else names)
     columns: list[Sequence[Cell]] = [[(name, False) for name in ("scheduler", *parts)]]
     for metric in metrics:
-        texts = [text_of(metric, part.metrics[metric.name]) for part in parts.values()]
+        texts = [text_of(metric, _value(part, metric)) for part in parts.values()]
         marks = _best_of_machines(metric, parts)
         columns.append([(metric.heading, False), *zip(texts, marks, strict=True)])
     return [list(row) for row in zip(*columns, strict=True)]
@@ -372,9 +378,13 @@ def _best_of_machines(metric: Metric, parts: Mapping[str, Result]) -> list[bool]
     """Return which values are the best of their machine."""
     marks: dict[str, bool] = {}
     for group in by_machine(parts):
-        values = [part.metrics[metric.name] for part in group.values()]
+        values = [_value(part, metric) for part in group.values()]
         marks |= zip(group, best(metric, values), strict=True)
     return [marks[name] for name in parts]
+
+
+def _value(result: Result, metric: Metric) -> float:
+    return float("nan") if metric.name not in result.metrics else result.metrics[metric.name]
 
 
 def _known_to_all(names: Sequence[str], parts: Mapping[str, Result]) -> list[str]:
@@ -382,10 +392,53 @@ def _known_to_all(names: Sequence[str], parts: Mapping[str, Result]) -> list[str
     return [name for name in names if all(name in part.metrics for part in parts.values())]
 
 
-def rich_comparison(results: Results) -> Table:
+def tables_of(results: Results, names: Sequence[str] | None = None) -> list[Table]:
+    """Return what people see of schedules: their metrics, and who pays where they are several.
+
+    Parameters
+    ----------
+    results : a result, a sequence of them, or name -> result. If the log tells when its jobs
+        started, the first table has that past as the last row.
+    names : metrics, as of :func:`comparison`.
+    """
+    parts = named(results)
+    paid = who_pays(parts)
+    return [metrics_of(with_past(parts), names), *([] if paid is None else [paid])]
+
+
+def metrics_of(results: Results, names: Sequence[str] | None = None) -> Table:
+    """Return :func:`comparison` as a table; metrics of one unit stay together."""
+    parts = named(results)
+    heading, *rows = comparison(parts, names)
+    units = [metric.unit for metric in described(_columns(parts) if names is None else names)]
+    return Table([text for text, _ in heading], rows, groups=units)
+
+
+def with_past(parts: Mapping[str, Result]) -> dict[str, Result]:
+    """Return schedules and, behind them, what the log recorded of the jobs of the first."""
+    past = next(iter(parts.values())).past
+    if past is None or any(one.replayed_on for one in parts.values()):
+        return dict(parts)
+    return {**parts, past.replayed_on: past}
+
+
+def alike(parts: Mapping[str, Result]) -> list[str]:
+    """Return which schedules are the same, a line for those that are."""
+    found: dict[tuple[bytes, ...], list[str]] = {}
+    for name, one in parts.items():
+        key = one.workload.job_number.tobytes(), one.start.tobytes(), one.run_time.tobytes()
+        found.setdefault(key, []).append(name)
+    return [
+        f"one schedule, each job starts at the same time: {'; '.join(names)}"
+        for names in found.values()
+        if len(names) > 1
+    ]
+
+
+def rich_comparison(results: Results, names: Sequence[str] | None = None) -> RichTable:
     """Return the table that compares schedulers, for rich; ``*`` marks the best of a column."""
     parts = named(results)
-    heading, *rows = comparison(parts)
+    heading, *rows = comparison(parts, names)
     machines = by_machine(parts)
     broken = [two_lines(text) for text, _ in heading[1:]]
     simulated = [group for group in machines if any(not r.replayed_on for r in group.values())]
@@ -397,12 +450,12 @@ def rich_comparison(results: Results) -> Table:
     return table
 
 
-def rich_metrics(result: Result, past: Result | None = None) -> Table:
+def rich_metrics(result: Result, past: Result | None = None) -> RichTable:
     """Return all metrics of one result as a table of two columns, for rich; and of the past."""
     from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+    from rich.table import Table as RichTable
 
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table = RichTable(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("metric")
     table.add_column("value" if past is None else "simulated", justify="right")
     if past is not None:
@@ -427,31 +480,16 @@ def _unit_of(metric: Metric, value: float) -> str:
 
 # --- Who pays for a mean: classes of jobs, and users ----------------------------------------------
 
-_SMALL = 8  # a small job asks for no more than one processor of so many of the machine
 _LOSERS = 5  # users that are named
 
 
-class WhoPays(NamedTuple):
-    """What schedules change for classes of jobs and for users, beside the first schedule.
-
-    Attributes
-    ----------
-    title : of the table.
-    heading, rows : the table: the number of jobs of each class, then a row a schedule.
-    below : what classes are, and the users who lose most, in lines.
-    """
-
-    title: str
-    heading: list[str]
-    rows: list[list[str]]
-    below: list[str]
-
-
-def who_pays(parts: Mapping[str, Result]) -> WhoPays | None:
+def who_pays(parts: Mapping[str, Result]) -> Table | None:
     """Return whose jobs have a higher or lower bounded slowdown than in the first schedule.
 
-    Cells have the mean bounded slowdown of a class of jobs, and behind the first schedule its ratio
-    to that one. A user gains if the mean over the own jobs is lower than in the first schedule.
+    Rows are the number of jobs of each class, then each schedule; below it stands what classes are,
+    and the users who lose most. Cells have the mean bounded slowdown of a class of jobs, and behind
+    the first schedule its ratio to that one. A user gains if the mean over the own jobs is lower
+    than in the first schedule.
 
     Parameters
     ----------
@@ -464,18 +502,18 @@ def who_pays(parts: Mapping[str, Result]) -> WhoPays | None:
     (name, first), *others = same_jobs(parts).items()
     if not others:
         return None
-    jobs, run, size = first.counted, first.run_time, first.workload.requested_processors
-    large = size * _SMALL > first.cluster.processors
-    classes = {one: jobs & in_class(run, one) for one in LENGTH_CLASSES}
-    classes |= {"small": jobs & ~large, "large": jobs & large}
-    user, before = first.workload.user_id, {one: _mean(first, of) for one, of in classes.items()}
+    jobs, user = first.counted, first.workload.user_id
+    classes = {**groups_of(first, "class"), **groups_of(first, "size")}
+    before = {one: _mean(first, of) for one, of in classes.items()}
     users = np.unique(user[jobs])
     heading = ["scheduler", *classes]
+    groups = ["class"] * len(LENGTH_CLASSES) + ["size"] * len(SIZE_CLASSES)
     rows = [["jobs", *(f"{np.count_nonzero(of):,}" for of in classes.values())]]
     rows.append([name, *map(shown, before.values())])
-    below = [f"{classes_in_words()}; small: up to 1/{_SMALL} of the machine; large: more"]
+    below = [f"{classes_in_words('class')}; {classes_in_words('size')}"]
     if len(users) > 1:
         heading += [f"users who gain (of {len(users):,})", "who lose", "median ratio"]
+        groups += ["user"] * 3
         below.append(
             f"a user gains if the mean bounded slowdown of the own jobs is lower than under {name}"
         )
@@ -491,8 +529,8 @@ def who_pays(parts: Mapping[str, Result]) -> WhoPays | None:
             if lost := _losers(first, users, ratio):
                 below.append(f"{other}: users who lose most: {lost}")
         rows.append([other, *("-" if cell == "- (nan)" else cell for cell in row)])
-    title = f"Mean bounded slowdown, and in brackets how many times that of {name} it is"
-    return WhoPays(title, heading, rows, below)
+    title = f"Who pays: mean bounded slowdown, and in brackets how many times that of {name} it is"
+    return Table([*map(two_lines, heading)], rows, 1, title, groups, below)
 
 
 def _mean(result: Result, jobs: NDArray[np.bool_]) -> float:
@@ -525,7 +563,7 @@ def same_jobs(parts: Mapping[str, Result], runs: bool = False) -> dict[str, Resu
     return {name: result for name, result in parts.items() if alike(name)}
 
 
-def write_tables(
+def write_csvs(
     tables: Mapping[str, pd.DataFrame], folder: str | Path, index: bool = True
 ) -> list[Path]:
     """Write tables as ``NAME.csv`` into a folder, which is made if need be; return the files.

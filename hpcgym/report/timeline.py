@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.naming import shown
 from hpcgym.report import canvas
-from hpcgym.report.cells import shown
 from hpcgym.report.placement import envelope
 from hpcgym.report.tables import Results, drawable
 from hpcgym.schedule.metrics import processors_in_use, queue_length
@@ -79,6 +79,12 @@ def _line(name: str, result: Result) -> tuple[str, Line]:
     return f"mean {percent} %", (times, used * (100 / result.cluster.processors))
 
 
+def unequal_queues(parts: Parts) -> bool:
+    """Tell whether queues are so unequal that they need a logarithmic axis."""
+    means = [float(result.metrics["mean_queue_length"]) for result in parts.values()]
+    return max(means) > UNEQUAL * min(means) > 0
+
+
 def curve_on(
     axes: Axes,
     name: str,
@@ -102,8 +108,7 @@ def curve_on(
         lines[f"{who}: {text}" if len(parts) > 1 else text] = line
     axes.set_ylabel(label)
     if name == "queue":
-        means = [float(result.metrics["mean_queue_length"]) for result in parts.values()]
-        if max(means) > UNEQUAL * min(means) > 0:
+        if unequal_queues(parts):
             axes.set_yscale("symlog", linthresh=1)
         else:
             axes.yaxis.set_major_locator(MaxNLocator("auto", integer=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +14,8 @@ from hpcgym.naming import HOUR_S, NAMED, WEEK_S, duration
 from hpcgym.schedule.metrics import (
     HAVE,
     LENGTH_CLASSES,
+    SIZE_CLASSES,
+    SMALL,
     Facts,
     Metric,
     compute_metrics,
@@ -27,8 +29,9 @@ from hpcgym.workload.io.swf_header import called, names_of
 
 # --- Metrics of groups of the jobs of a schedule --------------------------------------------------
 
-#: What jobs may be grouped by: "class", of :data:`hpcgym.schedule.metrics.LENGTH_CLASSES`, or user.
-GROUPED_BY = ("class", "user")
+#: What jobs may be grouped by: "class", of :data:`hpcgym.schedule.metrics.LENGTH_CLASSES`, "size",
+#: of :data:`hpcgym.schedule.metrics.SIZE_CLASSES`, or what logs name.
+GROUPED_BY = ("class", "size", *NAMED)
 
 
 def group_metrics() -> dict[str, Metric]:
@@ -50,9 +53,9 @@ def metrics_by(
     Returns
     -------
     group -> ``jobs``, their number, and the metrics, by the formulas of
-    :func:`hpcgym.schedule.metrics.compute_metrics`. All classes are there, of those without jobs
-    all metrics but ``jobs`` are nan; of users those with jobs, by number, which stands behind a
-    name that several have.
+    :func:`hpcgym.schedule.metrics.compute_metrics`. All classes and sizes are there, of those
+    without jobs all metrics but ``jobs`` are nan; of users, queues and the like those with jobs, by
+    number, which stands behind a name that several have; jobs without one are "unknown queue".
 
     Raises
     ------
@@ -68,7 +71,7 @@ def metrics_by(
         and HAVE[metric.of](whole)
     }
     found = {}
-    for group, jobs in _groups(result, by):
+    for group, jobs in groups_of(result, by).items():
         facts = Facts(result, jobs)
         found[group] = {
             name: formula(facts) if facts.n or name == "jobs" else np.nan
@@ -77,32 +80,36 @@ def metrics_by(
     return found
 
 
-def classes_in_words() -> str:
-    """Return what the classes of jobs are.
+def classes_in_words(by: str) -> str:
+    """Return what the classes of jobs by run time are, or by "size".
 
-    >>> classes_in_words()
+    >>> classes_in_words("class")
     'classes of jobs by run time: short, below 10 min; medium, below 2 h; long, from 2 h on'
     """
+    if by == "size":
+        return f"small: up to 1/{SMALL} of the machine; large: more"
     *below, last = LENGTH_CLASSES
     bounds = [f"{name}, below {duration(LENGTH_CLASSES[name][1])}" for name in below]
     bounds.append(f"{last}, from {duration(LENGTH_CLASSES[last][0])} on")
     return f"classes of jobs by run time: {'; '.join(bounds)}"
 
 
-def _groups(result: Result, by: str) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Yield the name of each group, and which jobs are of it, (n_jobs,) bool."""
+def groups_of(result: Result, by: str) -> dict[str, NDArray[np.bool_]]:
+    """Return the name of each group of :data:`GROUPED_BY`, and which jobs are of it, (n_jobs,)."""
     counted, workload = result.counted, result.workload
     if by == "class":
-        for name in LENGTH_CLASSES:
-            yield name, counted & in_class(result.run_time, name)
-        return
-    column = NAMED[by]
-    names, users = names_of(workload, column), workload.user_id
-    numbers = np.unique(users[counted]).tolist()
+        return {name: counted & in_class(result.run_time, name) for name in LENGTH_CLASSES}
+    if by == "size":
+        large = workload.requested_processors * SMALL > result.cluster.processors
+        return dict(zip(SIZE_CLASSES, (counted & ~large, counted & large), strict=True))
+    names, of_job = names_of(workload, NAMED[by]), workload.columns[NAMED[by]]
+    numbers = np.unique(of_job[counted]).tolist()
     texts = [called(names, by, number) for number in numbers]
     times = Counter(texts)  # two may have one name
-    for text, number in zip(texts, numbers, strict=True):
-        yield text if times[text] == 1 else f"{text} ({number})", counted & (users == number)
+    return {
+        text if times[text] == 1 else f"{text} ({number})": counted & (of_job == number)
+        for text, number in zip(texts, numbers, strict=True)
+    }
 
 
 # --- What a site would feel of a schedule ---------------------------------------------------------

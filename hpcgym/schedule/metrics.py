@@ -209,6 +209,8 @@ def exceeded_j(result: Schedule) -> float:
 
 #: Classes of jobs by their run time [s]: name -> (from, below).
 LENGTH_CLASSES = {"short": (0, 600), "medium": (600, 7200), "long": (7200, 2**62)}
+#: Classes of jobs by their size: small ones ask for no more than one processor of so many.
+SIZE_CLASSES, SMALL = ("small", "large"), 8
 
 LESS, NEITHER, MORE = -1, 0, 1  # Metric.better
 

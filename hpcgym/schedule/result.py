@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadError
+from hpcgym.errors import WorkloadError, check_choice
 from hpcgym.files.recorded import note_of
 from hpcgym.machine.pool import Cluster
-from hpcgym.naming import NAMED
+from hpcgym.naming import NAMED, shown
 from hpcgym.progress import silence
 from hpcgym.schedule.books import Books, books
 from hpcgym.schedule.energy import Energy, power_table
@@ -145,27 +145,42 @@ class Result(Schedule):
         """
         return jobs_table(self)
 
-    def by(self, group: str) -> pd.DataFrame:
-        """Return metrics of groups of jobs, one row a group: "user", or "class" of run times.
+    @cached_property
+    def past(self) -> Result | None:
+        """What the log recorded of the same jobs, :func:`recorded`; None where it does not tell."""
+        jobs = self.workload if self.given is None else self.given
+        return recorded(jobs) if self.coschedule is None and tells_past(jobs) else None
 
-        See :func:`hpcgym.schedule.measures.metrics_by`.
+    def by(self, group: str, *metrics: str) -> pd.DataFrame:
+        """Return metrics of groups of jobs: a row a group, in columns ``jobs`` and the metrics.
+
+        Parameters
+        ----------
+        group : "class" of run times (short, medium, long), "size" (small, large), "user", "group",
+            "code", "queue" or "partition"; see :func:`hpcgym.schedule.measures.metrics_by`.
+        metrics : those of jobs alone, such as "mean_wait_s"; without any: all. One that this
+            schedule has not is nan.
 
         Raises
         ------
-        HpcgymError : another group.
+        HpcgymError : another group or metric.
         """
         import pandas as pd
 
-        from hpcgym.schedule.measures import metrics_by
+        from hpcgym.schedule.measures import group_metrics, metrics_by
 
-        return pd.DataFrame.from_dict(metrics_by(self, group), orient="index").rename_axis(group)
+        for metric in metrics:
+            check_choice("metric", metric, group_metrics())
+        found = pd.DataFrame.from_dict(metrics_by(self, group, metrics), orient="index")
+        found = found.rename_axis(group)
+        return found.reindex(columns=list(dict.fromkeys(["jobs", *metrics]))) if metrics else found
 
     def _repr_html_(self) -> str:
         """Return its first metrics as a table, for a notebook."""
         import pandas as pd
 
         first = {name: self.metrics[name] for name in _FIRST if name in self.metrics}
-        table = pd.DataFrame({str(self.scheduler): first}).to_html(float_format="{:,.4g}".format)
+        table = pd.DataFrame({str(self.scheduler): first}).map(shown).to_html()
         return f"<p>{escape(repr(self.workload))}</p>{table}"
 
     def explain(

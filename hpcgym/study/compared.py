@@ -12,9 +12,9 @@ import numpy as np
 
 from hpcgym.baselines.labels import scheduler_names
 from hpcgym.errors import HpcgymError, check_choice, check_each_once, unknown
-from hpcgym.naming import HOUR_S
-from hpcgym.report.tables import COMPARED
-from hpcgym.schedule.measures import metrics_by, weekly_sums
+from hpcgym.naming import HOUR_S, shown
+from hpcgym.report.tables import COMPARED, alike, tables_of
+from hpcgym.schedule.measures import weekly_sums
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
@@ -154,27 +154,28 @@ class Comparison(Mapping[str, Result]):
             rows[name] |= dict(zip(("above", "above_low", "above_high"), above, strict=True))
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("scheduler")
 
-    def by(self, group: str, metric: str = "mean_bsld") -> pd.DataFrame:
-        """Return a metric of groups of jobs, a column a schedule: who pays, and who gains.
+    def by(self, group: str, *metrics: str) -> pd.DataFrame:
+        """Return :meth:`hpcgym.Result.by` of each schedule, below each other: who pays, who gains.
 
-        Parameters
-        ----------
-        group : "class" (of run times) or "user".
-        metric : one of jobs alone, such as "mean_wait_s".
-
-        Raises
-        ------
-        HpcgymError : another group or metric.
+        The rows are of (group, scheduler).
         """
         import pandas as pd
 
-        parts = {name: metrics_by(one, group, [metric]) for name, one in self.results.items()}
-        jobs = {row: found["jobs"] for row, found in next(iter(parts.values())).items()}
-        columns = {"jobs": jobs}
-        for name, found in parts.items():
-            check_choice("metric", metric, next(iter(found.values()), {metric: 0}))
-            columns[name] = {row: values[metric] for row, values in found.items()}
-        return pd.DataFrame(columns).rename_axis(group)
+        parts = {name: one.by(group, *metrics) for name, one in self.results.items()}
+        groups = dict.fromkeys(row for one in parts.values() for row in one.index)
+        rows = [(row, name) for row in groups for name, one in parts.items() if row in one.index]
+        return (
+            pd.concat(parts, names=["scheduler"])
+            .swaplevel()
+            .reindex(pd.MultiIndex.from_tuples(rows, names=[group, "scheduler"]))
+        )
+
+    def to_latex(self, *metrics: str) -> str:
+        """Return the tables of ``hpcgym compare --format latex``; they need the package booktabs.
+
+        ``metrics`` : the columns of the first table; without any: those that a terminal has.
+        """
+        return "\n".join(one.latex() for one in tables_of(self.results, metrics or None))
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw how far each mean bounded slowdown is above the first's, with 95 % intervals.
@@ -201,16 +202,16 @@ class Comparison(Mapping[str, Result]):
 
     def __repr__(self) -> str:
         first = next(iter(self.results))
-        lines = [self.table.to_string(float_format="{:,.4g}".format)]
+        lines = [self.table.map(shown).to_string()]
         for name in [*self.results][1:]:
             share = _share_above(self.results[name], self.results[first])
             change, low, high = (100 * end for end in share)
             said = against(first, change, low, high, "blocks of weeks")
             lines.append(f"{name}: slowdown {said}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *alike(self.results)])
 
     def _repr_html_(self) -> str:
-        return self.table.to_html(float_format="{:,.4g}".format)
+        return self.table.map(shown).to_html()
 
 
 def compare(

@@ -8,6 +8,7 @@ Nothing here reads files or knows of simulation: :mod:`~hpcgym.workload.io.swf` 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
@@ -210,6 +211,8 @@ _SHORT = {
     "submit": "submit_time",
     "wait": "wait_time",
 }
+#: A duration in a condition.
+_DURATION = re.compile(rf"(?<![\w.])(?:{naming.WITH_UNITS.pattern})(?![\w.])")
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,22 +345,27 @@ class Workload:
         Parameters
         ----------
         condition : an expression of pandas in columns of :meth:`to_pandas`, or ``user``, ``group``,
-            ``processors``, ``wait``, ``requested`` and ``submit`` for short.
+            ``processors``, ``wait``, ``requested`` and ``submit`` for short. Times are seconds, or
+            durations: ``wait > 2h and requested < 1d 12h``.
 
         Raises
         ------
         WorkloadError : an unknown name, or no condition.
         """
         table = self.to_pandas()
+        asked = _DURATION.sub(lambda found: str(naming.in_seconds(found[0])), condition)
         short = {name: column for name, column in _SHORT.items() if name not in table}
         try:
-            kept = table.assign(**{n: table[c] for n, c in short.items()}).eval(condition)
+            kept = table.assign(**{n: table[c] for n, c in short.items()}).eval(asked)
         except NameError as error:
             known = [*short, *table]
             said = unknown("column", str(error).split("'")[1], known)
             raise WorkloadError(f"{condition!r} cannot be asked of jobs: {said}") from None
         except Exception as error:  # of what pandas makes of any text
-            raise WorkloadError(f"{condition!r} cannot be asked of jobs: {error}") from None
+            raise WorkloadError(
+                f"{condition!r} cannot be asked of jobs, as 'wait > 2h and processors > 16' can:"
+                f" {error}"
+            ) from None
         if getattr(kept, "dtype", None) != np.bool_:
             raise WorkloadError(
                 f"{condition!r} is no condition: it must be true or false of each job"

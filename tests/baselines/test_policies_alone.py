@@ -49,8 +49,8 @@ def test_a_policy_alone_is_one_scheduler_everywhere(
     found = {
         "Python": Scheduler(policy),
         "simulate": rules_of("easy", rule),
-        "compare": only(lineup([], [Choice(rule, {})], sharing=False)),
-        "compare easy": only(lineup(["easy"], [Choice(rule, {})], sharing=False)),
+        "compare": only(lineup({}, [Choice(rule, {})], sharing=False)).rules,
+        "compare easy": only(lineup({"easy": "easy"}, [Choice(rule, {})], sharing=False)).rules,
         "file": find_scheduler(str(tmp_path / "one.toml")),
         "sweep": load_experiment(tmp_path / "sweep.toml").schedulers["one"],
     }

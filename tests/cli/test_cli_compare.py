@@ -248,7 +248,8 @@ def test_it_says_who_pays() -> None:
     results = {name: simulate(load_workload(JOBS), name) for name in ("easy", "saf")}
     found = who_pays(results)
     assert found is not None
-    told = [found.title, *(" ".join(" ".join(row).split()) for row in found.rows), *found.below]
+    rows = (" ".join(" ".join(row).split()) for row in found.rows)
+    told = [found.title, *rows, *found.below]
     assert [one for one in told if one not in text] == []
     assert "Who pays" not in succeed(*words, "easy").stdout
     larger = succeed(*words, "easy", *every("--processors", 24, 64), "--errors", "skip").stdout
@@ -274,7 +275,10 @@ def test_pictures_and_pages() -> None:
     done = succeed(*words, "fcfs,easy,saf")
     assert done.stderr == "".join(f"wrote {file}\n" for file in files)
     assert all(Path(file).stat().st_size > 10_000 for file in files)
-    missing = "Gantt charts are left out: there are 4 schedulers, and at most 3 are drawn."
+    missing = (
+        "no Gantt charts to print, because 4 would be too small to read: for charts, name at most 3"
+        " schedulers"
+    )
     four = (*words, "fcfs,easy,easy-sjbf,saf", "--force")
     assert succeed(*four).stderr == "".join(f"wrote {one}\n{one}: {missing}\n" for one in files)
     assert missing in Path("a.html").read_text()
@@ -283,6 +287,44 @@ def test_pictures_and_pages() -> None:
     assert page.count("How many jobs have a bounded slowdown above x.</figcaption>") == 1
     assert "best of its row and machine" in page
     assert "saf on 24 processors" in page
+
+
+# --- Names of one's own, and columns ----------------------------------------------------------
+
+
+def test_schedulers_have_names_of_ones_own() -> None:
+    """Also between commas, where rule=value belongs to the variant before it."""
+    given = "easy,my SAF:=saf:threshold=5h,hold=0.1,fcfs:=easy:policy=max(wait, 5),mine:=easy-sjbf"
+    rules = {
+        "easy": {"scheduler": "easy"},
+        "my SAF": {"scheduler": "saf", "threshold": 18_000, "hold": 0.1},
+        "fcfs": {"scheduler": "easy", "policy": "max(wait, 5)"},
+        "mine": {"scheduler": "easy-sjbf"},
+    }
+    assert compared(JOBS, "--scheduler", given) == {
+        name: made(JOBS, **rules) for name, rules in rules.items()
+    }
+    varied = ("--scheduler", "a:=saf", "--threshold", "600", "--threshold", "none")
+    assert [row["scheduler"] for row in as_csv("compare", JOBS, *varied)] == [
+        "a, threshold=600",
+        "a, threshold=none",
+    ]
+    waits = as_json("explain", JOBS, "--scheduler", "easy,b:=saf")["waited_for"]
+    assert [row["scheduler"] for row in waits] == ["easy", "b"]
+
+
+def test_the_columns_of_the_table_are_chosen() -> None:
+    chosen = ("--metric", "max_wait_s,backfilled_share", "--metric", "p99_bsld")
+    words = ("compare", JOBS, "--scheduler", "easy,saf")
+    table = succeed(*words, *chosen, "--format", "markdown").stdout.splitlines()[0]
+    assert table == "| scheduler | max wait (s) | backfilled (%) | P99 of BSLD |"
+
+
+def test_equal_schedules_are_said_to_be_equal() -> None:
+    words = ("compare", JOBS, "--scheduler", "easy,b:=easy,saf")
+    said = "one schedule, each job starts at the same time: easy; b"
+    assert said in succeed(*words).stdout.splitlines()
+    assert "one schedule" not in succeed("compare", JOBS, "--scheduler", "easy,saf").stdout
 
 
 # --- What cannot be compared, and who is left out -------------------------------------------------

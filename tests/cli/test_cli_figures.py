@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 from commands import line, succeed
 
+from hpcgym import simulate
 from hpcgym.files.recorded import record_of_file
+from hpcgym.report import save_figures
 from hpcgym.report.figures import SUFFIXES
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
@@ -29,6 +31,10 @@ def test_figures_are_written_once_and_verify(
     said = succeed(*command, *options).stderr
     assert f"wrote slowdown, utilization, queue, {', '.join(tables)} into paper" in said
     assert len(list(Path("paper").iterdir())) == 6 + len(tables)
+    names = command[-1].split(",") if "--scheduler" in command else ["easy"]
+    save_figures({name: simulate(WORKLOAD, name) for name in names}, "python")
+    for one in tables:
+        assert Path(f"python/{one}.tex").read_text() == Path(f"paper/{one}.tex").read_text()
     checked = succeed("verify", "paper/queue.pdf", "paper/slowdown.png")
     assert checked.stdout == "paper/queue.pdf: equal\npaper/slowdown.png: equal\n"
     before = Path("paper/queue.png").stat().st_ino

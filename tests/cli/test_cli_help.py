@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 import pytest
-from commands import COMMANDS, as_csv, line, succeed
+from commands import COMMANDS, as_csv, line, run, succeed
 
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, IMPROVED
@@ -55,6 +55,18 @@ def test_an_option_stands_under_one_heading_everywhere() -> None:
                 told.add(one.rich_help_panel)
     assert len(headings) > 100
     assert [name for name, told in headings.items() if len(told) > 1] == []
+
+
+def test_short_help_says_what_options_take() -> None:
+    """However long the first of several words is."""
+    assert "--by user|group|code|..." in succeed("explain", "-h").stdout
+    assert "--metric NAME..." in succeed("compare", "-h").stdout
+    for words in COMMANDS:
+        assert " |..." not in succeed(*words, "-h").stdout
+
+
+def test_an_unknown_command_is_told_the_nearest() -> None:
+    assert "Did you mean 'compare'?" in run("compar").stderr
 
 
 @pytest.mark.slow

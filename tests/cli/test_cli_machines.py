@@ -166,6 +166,13 @@ def test_a_summary_of_solved_models() -> None:
     assert f"{100 * found['proved']:.1f} % proved optimal" in line
 
 
+def test_machines_in_json_say_where_they_are_from() -> None:
+    whole, one = as_json("machines"), as_json("machines", "taurus")
+    assert next(each for each in whole["machines"] if each["name"] == "taurus")["groups"]
+    assert whole["provenance"]["command"] == ["machines", "--format", "json"]
+    assert one["provenance"]["command"] == ["machines", "taurus", "--format", "json"]
+
+
 # --- Speedups -------------------------------------------------------------------------------------
 
 
@@ -174,6 +181,7 @@ def test_speedups_are_told() -> None:
     value = as_json("machines", "--speedups", pairs)
     assert (value["unknown_pairs"], value["mean_speedup"]) == (1, 1.0)
     assert value["digest"] == read_speedups(pairs).digest
+    assert value["provenance"]["files"].keys() == {"pairs.csv"}
     a, b = value["codes"]
     assert a == {
         "code": "a", "processes": None, "compact_s": None, "alone": 1.5, "mean_speedup": 1.25,

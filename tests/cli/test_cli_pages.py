@@ -42,7 +42,7 @@ def test_a_page_of_a_sweep_has_means(tmp_path: Path) -> None:
         'workload = "lublin:jobs=50,processors=32,seed={seed}"\nname = "<b>"\n'
     )
     succeed("sweep", "run", file, "--output", folder, "--executor", "serial")
-    rows = as_json("sweep", "table", folder, "--html", page)
+    rows = as_json("sweep", "table", folder, "--html", page)["rows"]
     means, _ = Page(page.read_text()).tables
     assert [row[:3] for row in means[1:]] == [["<b>", "easy", "2"], ["<b>", "saf", "2"]]
     easy = [row["mean_bsld"] for row in rows if row["scheduler"] == "easy"]

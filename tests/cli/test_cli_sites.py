@@ -226,6 +226,9 @@ def test_what_explains_a_past(here: Path) -> None:
     given = ("calibrate", "log.swf", "--processors", "64")
     chosen = [row["settings"] for row in as_csv(*given) if row["chosen"] == "True"]
     assert "at most 32 processors of each user run at once" in chosen[-1].split("; ")
+    told = as_json(*given)
+    assert [row["settings"] for row in told["rows"] if row["chosen"]] == chosen
+    assert told["provenance"]["files"].keys() == {"log.swf"}
     text = succeed(*given).stdout
     assert "explains 100% of the difference in the first half" in text
     assert "does not bear it out" not in text

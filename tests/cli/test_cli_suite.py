@@ -70,6 +70,7 @@ def test_reports_in_each_form(made):
     assert result.stdout.startswith("hpcgym-suite-v2")
     assert "verified: proved possible for these jobs" in result.stdout.splitlines()[-1]
     facts = as_json("suite", "report", *folders)
+    assert facts["provenance"]["command"][:2] == ["suite", "report"]
     assert [row["agent"] for row in facts["agents"] if row["task"] == "mini-order"] == [
         "saf", "easy",
     ]  # fmt: skip

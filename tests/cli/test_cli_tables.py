@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from hpcgym.cli.means import Asked, means_of
-from hpcgym.cli.tables import Format, Sheet, Table, of_frame, show
+from hpcgym.cli.tables import Format, Sheet, of_frame, show
+from hpcgym.report.cells import Table
 
 NAMES = ("a scheduler with a rather long name", "saf")
 NUMBERS = ("1,234,567", "0.0001234", "1.000 to 13.10", "99.99")

@@ -10,6 +10,7 @@ from sacct_dumps import dump
 
 from hpcgym import load_workload
 from hpcgym.workload.archive import TRACES
+from hpcgym.workload.fingerprint import workload_digest
 
 
 @pytest.fixture
@@ -31,6 +32,7 @@ def test_a_sites_own_log_is_shown(here: Path) -> None:
     facts = as_json("traces", "show", path, "--processors", "5000")
     jobs = load_workload(path, processors=5000)
     assert facts["jobs"] == len(jobs)
+    assert facts["provenance"]["workloads"][0]["sha256"] == workload_digest(jobs)
     assert facts["cleaning"] == dict(jobs.cleaning)
     assert facts["processors"] == 5000
     assert sum(facts["arrivals"]["hours"]) == len(jobs)

@@ -10,6 +10,8 @@ from hpcgym.errors import HpcgymError
 from hpcgym.report import canvas, save_figures
 from hpcgym.report.canvas import LINE_COLOURS, line_style, shortened
 from hpcgym.report.figures import COLUMN_INCHES, draw_figure, drawings_of, save_drawings
+from hpcgym.simulation.run import simulate
+from hpcgym.workload import load_workload
 
 pytest.importorskip("matplotlib", reason="pictures need matplotlib")
 
@@ -24,8 +26,10 @@ def two(schedule):
 @pytest.mark.slow
 def test_each_figure_is_a_pdf_and_a_png_of_the_width_of_a_column(two, tmp_path):
     files = save_figures(two, tmp_path / "figures")
-    assert [path.name for path in files] == [f"{n}{s}" for n in NAMES for s in (".pdf", ".png")]
-    for path in files:
+    *pictures, metrics, paid = files
+    assert [path.name for path in pictures] == [f"{n}{s}" for n in NAMES for s in (".pdf", ".png")]
+    assert [path.name for path in (metrics, paid)] == ["table-1.tex", "table-2.tex"]
+    for path in pictures:
         data = path.read_bytes()
         if path.suffix == ".pdf":
             box = re.search(rb"/MediaBox\s*\[\s*0 0 ([\d.]+) ([\d.]+)", data)
@@ -73,18 +77,42 @@ def test_names_stand_beside_their_curves_and_overlap_nothing(two):
             assert not any(box.contains(*place) for place in places)
 
 
-def test_the_best_four_are_drawn_and_the_figure_says_of_how_many(schedule):
+def test_the_first_and_the_best_others_are_drawn_and_the_figure_says_so(schedule):
+    """The others are compared with the first, even if it is the worst."""
     names = ["fcfs", "easy", "easy-sjbf", "saf", "spf", "conservative"]
     results = {name: schedule(scheduler=name) for name in names}
-    best = sorted(names, key=lambda name: results[name].metrics["mean_bsld"])[:4]
+    by_loss = sorted(names, key=lambda name: results[name].metrics["mean_bsld"])
+    assert "fcfs" in by_loss[4:]
+    best = ["fcfs", *by_loss[:3]]
     (axes,) = draw_figure(results, "slowdown").axes
     drawn = [line.get_label() for line in axes.get_lines() if line.get_label() in names]
     assert drawn == [name for name in names if name in best]
-    assert axes.get_xlabel().endswith("best 4 of 6")
+    assert axes.get_xlabel().endswith("fcfs and the best 3 of 5 others")
     panels = draw_figure(results, "queue").axes
     assert [axes.get_title("left") for axes in panels] == drawn
     (limits,) = {axes.get_ylim() for axes in panels}
     assert limits[1] >= max(results[name].metrics["max_queue_length"] for name in drawn)
+
+
+def test_panels_of_unequal_queues_have_one_logarithmic_axis(two):
+    """As the curves in one panel of other pictures have."""
+    jobs = load_workload("lublin:jobs=3000,processors=64,load=0.8,seed=1")
+    parts = {name: simulate(jobs, name) for name in ("fcfs", "saf")}
+    short, long = sorted(one.metrics["mean_queue_length"] for one in parts.values())
+    assert long > 20 * short
+    panels = draw_figure(parts, "queue").axes
+    assert {axes.get_yscale() for axes in panels} == {"symlog"}
+    assert len({axes.get_ylim() for axes in panels}) == 1
+    assert {axes.get_yscale() for axes in draw_figure(two, "queue").axes} == {"linear"}
+
+
+def test_bands_are_explained(two):
+    """Where a line is of means, a band is about it; where it has all steps there is none."""
+    long = simulate(load_workload("lublin:jobs=3000,processors=64,load=0.9"))
+    for name in ("utilization", "queue"):
+        said = draw_figure({"easy": long}, name).axes[-1].get_xlabel()
+        assert said.endswith("bands: from the least to the greatest value")
+        assert "bands" not in draw_figure(two, name).axes[-1].get_xlabel()
 
 
 def test_drawings_stand_below_each_other_in_a_picture(two, tmp_path):

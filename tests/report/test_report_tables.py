@@ -1,13 +1,15 @@
 """Results, numbers and machines in words that people know."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from hpcgym.errors import HpcgymError
-from hpcgym.report.cells import shown, shown_p
-from hpcgym.report.tables import drawable, named, subtitle, who_pays
+from hpcgym.naming import shown
+from hpcgym.report.cells import latex, shown_p
+from hpcgym.report.tables import drawable, named, subtitle, tables_of, who_pays
 from hpcgym.simulation.run import simulate
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload import interesting_extracts, load_workload
@@ -97,6 +99,52 @@ def test_numbers_have_four_digits_and_whole_ones_all_of_theirs():
     assert [shown_p(p) for p in ps] == ["1", "0.5", "0.0123", "2e-05", "-"]
 
 
+def columns_of(text):
+    """The headings of each table in LaTeX, in one line each."""
+    heads = re.findall(r"toprule\n(.*)\n", text)
+    plain = (re.sub(r"\\shortstack\[r\]\{(.*?)\}", r"\1", line) for line in heads)
+    return [[one.strip() for one in line.removesuffix(r" \\").split("&")] for line in plain]
+
+
+@pytest.mark.parametrize(
+    ("groups", "widths"),
+    [
+        ("", [6]),
+        ("aaabbbc", [3, 4]),
+        ("aabbbccc", [5, 3]),
+        ("abcdefgh", [4, 4]),
+        ("aaaaaaabb", [5, 4]),
+        ("aabbccddeeffg", [4, 4, 5]),
+    ],
+)
+def test_wide_tables_in_latex_keep_groups_together(groups, widths):
+    names = [f"c{place}" for place in range(len(groups) or 6)]
+    rows = [[(str(place), False) for place in range(len(names) + 1)]]
+    found = columns_of(latex(["name", *names], rows, 1, groups))
+    assert [len(one) - 1 for one in found] == widths
+    assert [one[0] for one in found] == ["name"] * len(widths)
+    assert [name for one in found for name in one[1:]] == names
+
+
+def test_a_part_of_a_wide_table_has_no_empty_rows():
+    rows = [[("all", False), *[("1", False)] * 6, ("", False)], [(str(k), False) for k in range(8)]]
+    first, second = latex(["name", *"abcdefg"], rows, 1, "aaaaaab").split("% part")[1:]
+    assert "all &" in first
+    assert "all &" not in second
+
+
+def test_metrics_of_one_unit_stay_in_one_table(schedule):
+    parts = {"easy": schedule(), "saf": schedule(scheduler="saf")}
+    table, paid = tables_of(parts)
+    assert list(dict.fromkeys(table.groups)) == ["", "s", "%"]
+    assert [len(one) for one in columns_of(table.latex()) if "BSLD" in one[1]] == [4]
+    assert len(paid.groups) == len(paid.heads) - 1
+    (few, _) = tables_of(parts, ["max_wait_s"])
+    assert few.heads == ["scheduler", "max wait (s)"]
+    with pytest.raises(HpcgymError, match="did you mean 'max_wait_s'"):
+        tables_of(parts, ["max_waits"])
+
+
 def test_who_pays_is_what_pandas_finds():
     """Classes by run time and by an eighth of the machine, users by the ratio of their means."""
     jobs = load_workload("lublin:jobs=900,processors=64,load=1.1,users=40,seed=2")
@@ -117,7 +165,7 @@ def test_who_pays_is_what_pandas_finds():
     gain, lose = (ratio < 1).sum(), (ratio > 1).sum()
     assert min(gain, lose) > 1
     more = [f"users who gain (of {len(ratio)})", "who lose", "median ratio"]
-    assert found.heading == ["scheduler", *classes, *more]
+    assert found.heads == ["scheduler", *classes, *more]
     counts, first, other = found.rows
     assert counts == ["jobs", *(str(jobs.sum()) for jobs in classes.values()), "", "", ""]
     assert first == ["easy", *(shown(one["bsld"]) for one in means.values()), "", "", ""]
@@ -142,7 +190,7 @@ def test_nobody_pays_where_there_is_nothing_to_compare(make):
     assert who_pays({"a": first, "b": make(jobs[:2])}) is None  # other jobs
     same = who_pays({"a": first, "b": make(jobs), "c": make(jobs[:2])})
     assert [row[0] for row in same.rows] == ["jobs", "a", "b"]
-    assert same.heading == ["scheduler", "short", "medium", "long", "small", "large"]
+    assert same.heads == ["scheduler", "short", "medium", "long", "small", "large"]
     assert same.rows[0] == ["jobs", "2", "1", "0", "0", "3"]
     assert same.rows[2][1:4] == [f"{same.rows[1][1]} (1.00)", "1.000 (1.00)", "-"]
     assert len(same.below) == 1

@@ -6,11 +6,13 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import hpcgym
 from hpcgym import HpcgymError
 from hpcgym.report import save_figures
+from hpcgym.report.tables import tables_of
 
 LOG = "lublin:jobs=24000,processors=64,seed=3,load=0.6"
 
@@ -61,15 +63,57 @@ def test_intervals_are_of_blocks_of_weeks(found: hpcgym.Comparison) -> None:
 
 def test_who_pays(found: hpcgym.Comparison) -> None:
     by_class = found.by("class")
-    assert list(by_class.columns) == ["jobs", *found.results]
-    assert by_class["jobs"].sum() == 24000
+    assert by_class.index.names == ["class", "scheduler"]
+    assert list(by_class.index[:4]) == [*(("short", name) for name in found), ("medium", "easy")]
+    for name, result in found.items():
+        alone = result.by("class")
+        pd.testing.assert_frame_equal(by_class.xs(name, level="scheduler"), alone)
+        assert alone["jobs"].sum() == 24000
     waits = found.by("user", "mean_wait_s")
+    assert (
+        list(waits.columns)
+        == list(found["saf"].by("user", "mean_wait_s"))
+        == ["jobs", "mean_wait_s"]
+    )
     first = found["saf"].workload.user_id == found["saf"].workload.user_id.min()
-    assert waits["saf"].iloc[0] == pytest.approx(found["saf"].wait[first].mean())
-    with pytest.raises(HpcgymError, match="mean_bslds"):
-        found.by("class", "mean_bslds")
-    with pytest.raises(HpcgymError, match="class"):
-        found.by("queue")
+    assert waits["mean_wait_s"].iloc[1] == pytest.approx(found["saf"].wait[first].mean())
+    for one in (found, found["saf"]):
+        with pytest.raises(HpcgymError, match="mean_bslds"):
+            one.by("class", "mean_bslds")
+        with pytest.raises(HpcgymError, match="did you mean 'queue'"):
+            one.by("queues")
+
+
+def test_sizes_and_queues_are_groups_too(found: hpcgym.Comparison) -> None:
+    jobs = found["saf"].jobs
+    sizes = found["saf"].by("size", "mean_wait_s", "max_bsld")
+    queues = found["saf"].by("queue", "mean_wait_s")
+    small = jobs["requested_processors"] <= 64 / 8
+    assert list(sizes.index) == ["small", "large"]
+    assert list(sizes["jobs"]) == [small.sum(), (~small).sum()]
+    assert sizes.loc["large", "mean_wait_s"] == pytest.approx(jobs["wait_time"][~small].mean())
+    by_queue = jobs.groupby("queue_name")["wait_time"].mean()
+    assert queues["mean_wait_s"].to_dict() == pytest.approx(by_queue.to_dict())
+
+
+def test_tables_in_latex(found: hpcgym.Comparison) -> None:
+    paid = tables_of(found)[1].latex()
+    assert found.to_latex().endswith(paid)
+    few = found.to_latex("mean_bsld", "max_wait_s").removesuffix(paid)
+    assert few.count("tabular") == 2
+    assert few.count("&") == 2 * (1 + len(found))
+
+
+def test_no_number_is_printed_with_an_exponent(found: hpcgym.Comparison) -> None:
+    assert found.table["max_wait_s"].max() > 99_999
+    for text in (repr(found), found._repr_html_(), found["easy"]._repr_html_()):
+        assert re.search(r"\d,\d{3}", text)
+        assert not re.search(r"\de[+-]\d", text)
+
+
+def test_equal_schedules_are_said_to_be_equal() -> None:
+    same = hpcgym.compare("lublin:jobs=500,processors=64", {"a": "easy", "b": "easy", "c": "saf"})
+    assert repr(same).endswith("\none schedule, each job starts at the same time: a; b")
 
 
 def test_a_part_of_a_log_has_no_weeks_before_it() -> None:
@@ -129,6 +173,7 @@ def test_names_of_ones_own() -> None:
 def test_figures_of_a_comparison(found: hpcgym.Comparison, tmp_path: Path) -> None:
     paths = save_figures(found, tmp_path)
     assert paths[0].name == "slowdown.pdf"
+    assert "".join(path.read_text() for path in paths[-2:]).count(r"\toprule") == 4
 
 
 def test_an_order_may_have_commas() -> None:

@@ -21,9 +21,17 @@ def test_masks_slices_and_conditions_choose_the_same_jobs() -> None:
     assert len(LOG.query("user_id == -5")) == 0
 
 
+def test_times_in_conditions_may_be_durations() -> None:
+    hours = LOG.query("requested > 2h and run_time < 1d 12h")
+    assert 0 < len(hours) < len(LOG)
+    assert len(hours) == len(LOG.query("requested_time > 7200 and run_time < 129600"))
+
+
 def test_what_is_no_condition_is_refused() -> None:
     with pytest.raises(WorkloadError, match=r"cannot be asked of jobs: unknown column .colour"):
         LOG.query("colour > 3")
+    with pytest.raises(WorkloadError, match="as 'wait > 2h and processors > 16' can"):
+        LOG.query("wait > 2 hours")
     with pytest.raises(WorkloadError, match="is no condition"):
         LOG.query("user + 3")
 

@@ -204,7 +204,7 @@ class Asking(NamedTuple):
         told, free = self.native.view(), self.native.free
         time: int | float = self.time
         if self.ticks is not None:  # what is free there are parts of nodes
-            told, time = in_seconds(told, self.ticks), time / self.ticks
+            told, time = of_ticks(told, self.ticks), time / self.ticks
             free = int(self.nodes.capacity.sum() - self.nodes.needs[told["running"], 1].sum())
         if "free" not in told:
             told = on_one_node(told, free)
@@ -224,7 +224,7 @@ class Asking(NamedTuple):
         return self.native.launch(rows, *cells)
 
 
-def in_seconds(told: dict[str, Ints], ticks: int) -> dict[str, Any]:
+def of_ticks(told: dict[str, Ints], ticks: int) -> dict[str, Any]:
     """Return a view with its times in seconds, float64, of a clock of so many ticks a second."""
     times = ("submit", "duration", "running_start", "running_end")
     return told | {name: told[name] / ticks for name in times if name in told}

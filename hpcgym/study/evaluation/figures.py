@@ -19,7 +19,7 @@ from hpcgym.report.canvas import (
     shortened,
     title,
 )
-from hpcgym.report.figures import Drawing, best_of, finish, on_axes
+from hpcgym.report.figures import Drawing, best_of, label_lines, on_axes
 from hpcgym.schedule.metrics import MORE, NEITHER, Metric
 from hpcgym.study.intervals import Floats
 
@@ -111,7 +111,8 @@ def profiles(
 ) -> dict[str, Drawing]:
     """Return the performance profiles of some metrics by name, ``profile-METRIC``.
 
-    Of more than four schedulers they have the four that are nearest to the best on geometric mean.
+    Of more than four schedulers they have the first, and the three others that are nearest to the
+    best on geometric mean.
 
     Parameters
     ----------
@@ -136,4 +137,4 @@ def _few(ratios: Floats, grid: pd.DataFrame, metric: Metric, axes: Axes) -> None
     losses = {name: float(np.log(column).mean()) for name, column in columns.items()}
     shown, note = best_of(columns, losses)
     _curves(axes, shown, metric, len(ratios))
-    finish(axes, note)
+    label_lines(axes, note)

@@ -14,7 +14,7 @@ from hpcgym.baselines.schedulers import described
 from hpcgym.errors import check_choice
 from hpcgym.files.writing import csv_text, json_text
 from hpcgym.naming import HOUR_S
-from hpcgym.report.cells import Cell, latex, shown_p
+from hpcgym.report.cells import Table, shown_p
 from hpcgym.report.tables import best, text_of
 from hpcgym.schedule.metrics import LESS, MORE, Metric, known_metrics
 from hpcgym.scheduler.rules import Scheduler
@@ -306,8 +306,7 @@ class Leaderboard:
 
         It needs the package booktabs. The best of a column is bold.
         """
-        heading, rows = lines_of(self)
-        return latex([one.replace("\n", " ") for one in heading], rows)
+        return table_of(self).latex()
 
 
 def _regret(values: Floats, sign: int) -> Floats:
@@ -371,22 +370,24 @@ def _columns_of(board: Leaderboard) -> list[Metric]:
     return [one for one in found if each[one.name] is one and one.name in board.table]
 
 
-def lines_of(board: Leaderboard) -> tuple[list[str], list[list[Cell]]]:
-    """Return headings, of up to two lines, and rows of (text, is it the best of its column)."""
+def table_of(board: Leaderboard) -> Table:
+    """Return the table for people; intervals stay beside what they are of."""
     table = board.table
-    heading, columns = ["policy"], [[(str(one), False) for one in table.index]]
+    heading, columns, groups = ["policy"], [[(str(one), False) for one in table.index]], []
     for metric in _columns_of(board):
         name, values = metric.name, table[metric.name].tolist()
         texts = [shown_p(value) if metric is _P else text_of(metric, value) for value in values]
         heading.append(metric.title)
+        groups.append(name)
         columns.append(list(zip(texts, best(metric, values), strict=True)))
         if f"{name}_low" in table:
             ends = zip(table[f"{name}_low"], table[f"{name}_high"], strict=True)
             of_differences = name == "above_reference"
             above = metric.title.replace("\n", " ")
+            groups.append(name)
             heading.append(f"95 % interval\n{above}" if of_differences else "95 %\ninterval")
             columns.append([(interval_in_words(metric, *each), False) for each in ends])
-    return heading, [list(row) for row in zip(*columns, strict=True)]
+    return Table(heading, [list(row) for row in zip(*columns, strict=True)], groups=groups)
 
 
 def interval_in_words(metric: Metric, low: float, high: float) -> str:

@@ -276,10 +276,10 @@ class Prequential:
         HpcgymError : a file that cannot be written, or no matplotlib.
         """
         from hpcgym.report.canvas import save_figure
-        from hpcgym.report.tables import write_tables
+        from hpcgym.report.tables import write_csvs
 
         tables = {"board": self.table, "weeks": self.by_week(), "regret": self.regret}
-        files = write_tables(tables, folder)
+        files = write_csvs(tables, folder)
         files.append(Path(folder, "regret.png"))
         save_figure(self.figure(), files[-1], ".png")
         return files

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hpcgym.errors import HpcgymError, check_each_once
-from hpcgym.naming import printable
+from hpcgym.naming import printable, shown
 from hpcgym.progress import Progress, silent
-from hpcgym.report.cells import shown
 from hpcgym.schedule.gains import Felt, times
 from hpcgym.study.intervals import BLOCK, Floats, Mean, mean_of
 from hpcgym.study.suite.evaluation import Evaluation

@@ -235,7 +235,7 @@ class Tuned:
         ------
         HpcgymError : a file that cannot be written.
         """
-        from hpcgym.report.tables import write_tables
+        from hpcgym.report.tables import write_csvs
 
         folder = Path(folder)
         note = f"tuned on the early part of {self.log}; {self.verdict}"
@@ -243,7 +243,7 @@ class Tuned:
         write_scheduler(files[0], self.scheduler, note)
         board = self.board.reset_index()
         tables = {"board": board, "ablation": self.ablation, "search": self.trace}
-        return files + write_tables(tables, folder, index=False)
+        return files + write_csvs(tables, folder, index=False)
 
 
 # --- Tuning a scheduler on the early part of a log ------------------------------------------------

@@ -79,11 +79,11 @@ def test_each_class_of_jobs_or_slice() -> None:
     assert groups is not None
     means = summary(groups, ["mean_bsld"], intervals=["mean_bsld"], by="class")
     assert [float(row["mean_bsld"]) for row in rows] == means["mean_bsld"].tolist()
-    assert len({row["slice"] for row in told("--by=slice")}) == 5
+    assert len({row["slice"] for row in told("--by=slice")["rows"]}) == 5
     assert "| class |" in printed("--by=class", "--reference=easy", "--format=markdown")
     assert "above easy" in printed("--by=class", "--reference=easy")
     assert printed("--format=markdown").startswith("| policy | mean BSLD | 95 % interval |")
-    assert "known are slice, class, user" in printed("--by=week", fails=True)
+    assert "known are slice, class, size, user" in printed("--by=week", fails=True)
 
 
 def test_jobs_follow_others(tmp_path: Path) -> None:

@@ -72,7 +72,9 @@ def test_a_sweep_from_its_file_to_its_table(
     table, rows = read_table(folder), rows_of(folder)
     assert [row["seed"] for row in rows] == ["3", "3", "4", "4", "", "", "", ""]
     assert [float(row["mean_bsld"]) for row in rows] == table["mean_bsld"].tolist()
-    values = json.loads(succeed("table", folder, "--format", "json").stdout)
+    told = json.loads(succeed("table", folder, "--format", "json").stdout)
+    values = told["rows"]
+    assert list(told["provenance"]["files"]) == [f"{folder.resolve().name}: manifest"]
     assert [value["slice"] for value in values] == table["slice"].tolist()
     assert values[-1]["seed"] is None
     assert succeed("run", folder, "--executor", "serial").stderr.startswith("8 of 8")
@@ -122,7 +124,7 @@ def test_the_table_of_a_paper_has_the_numbers_of_the_summary(reference: Path) ->
         found["mean_bsld_above"].tolist(), nan_ok=True
     )
     facts = json.loads(succeed("table", reference, *asked, "--format", "json").stdout)
-    assert [fact["mean_bsld"] for fact in facts] == found["mean_bsld"].tolist()
+    assert [fact["mean_bsld"] for fact in facts["rows"]] == found["mean_bsld"].tolist()
     table = succeed("table", reference, *asked).stdout
     latex = succeed("table", reference, *asked, "--format", "latex").stdout
     markdown = succeed("table", reference, *asked, "--format", "markdown")
@@ -263,7 +265,7 @@ def test_failed_tasks_are_told_with_their_inputs(tmp_path: Path) -> None:
     assert table.stdout.count("\n") == 2
     assert "1 of 2 tasks are done" in table.stderr
     cut(folder, 0)
-    assert succeed("table", folder, "--format", "json").stdout == "[]\n"
+    assert json.loads(succeed("table", folder, "--format", "json").stdout)["rows"] == []
     assert "0 of 2 tasks are done" in succeed("table", folder).stderr
 
 
