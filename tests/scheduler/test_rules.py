@@ -212,7 +212,7 @@ WRONG = [
         ("queue:1>1", "jobs could stop each other in a circle"),
         ("queue:1>", "a name is missing"),
         ("queue:1>2,suspend,exempt=60", "exempt goes with requeue and cancel; with suspend Slurm"),
-        ("queue:1>2,exempt=1=60", "exempt: nobody may stop jobs of '1'"),
+        ("queue:1>2,exempt=1=60", "exempt: no job may stop jobs of '1'"),
         ("queue:1>2,exempt=2=60;2=70", "exempt: '2' is there twice"),
         ("queue:1>2,suspend,grace=60", "grace goes with requeue and cancel; with suspend Slurm"),
         ("queue:1>2,grace=60,grace=70", "grace is there twice"),
@@ -276,7 +276,7 @@ WRONG_FOR_A_LOG = [
     ),
     *of_log(
         {},
-        ("maintenance", "2026-03-01/2026-03-02", "does not tell by which date it begins"),
+        ("maintenance", "2026-03-01/2026-03-02", "does not tell the date at which it begins"),
         jobs=replace(ALL, header={}),
     ),
     *(
