@@ -32,7 +32,7 @@ GROUPED_BY = ("class", "user")
 
 
 def group_metrics() -> dict[str, Metric]:
-    """Return the metrics that groups of jobs have, by name: those that are of jobs alone."""
+    """Return the metrics of groups of jobs, by name: those that depend on jobs alone."""
     return {name: metric for name, metric in known_metrics().items() if metric.of_jobs}
 
 
@@ -45,14 +45,14 @@ def metrics_by(
     ----------
     result : the schedule.
     by : one of :data:`GROUPED_BY`.
-    metrics : names; those that are of jobs alone are told. Without any: all of them.
+    metrics : names; those that depend on jobs alone are returned. Without any: all of them.
 
     Returns
     -------
     group -> ``jobs``, their number, and the metrics, by the formulas of
-    :func:`hpcgym.schedule.metrics.compute_metrics`. All classes are there, of those without jobs
-    all metrics but ``jobs`` are nan; of users those with jobs, by number, which stands behind a
-    name that several have.
+    :func:`hpcgym.schedule.metrics.compute_metrics`. All classes are there; in one without jobs all
+    metrics but ``jobs`` are nan. Users are those with jobs, in order of their numbers; if several
+    have one name, the number stands behind it.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def metrics_by(
 
 
 def classes_in_words() -> str:
-    """Return what the classes of jobs are.
+    """Return the classes of jobs in words.
 
     >>> classes_in_words()
     'classes of jobs by run time: short, below 10 min; medium, below 2 h; long, from 2 h on'
@@ -105,7 +105,7 @@ def _groups(result: Result, by: str) -> Iterator[tuple[str, NDArray[np.bool_]]]:
         yield text if times[text] == 1 else f"{text} ({number})", counted & (users == number)
 
 
-# --- What a site would feel of a schedule ---------------------------------------------------------
+# --- Measures of a schedule that matter to a site -------------------------------------------------
 
 
 #: Measure -> what it is. The less, the better.
@@ -121,11 +121,11 @@ MEASURES = {
 
 
 def measures(result: Result, jobs: NDArray[np.bool_]) -> dict[str, float]:
-    """Return each of :data:`MEASURES` of some jobs of a schedule; nan of no job.
+    """Return each of :data:`MEASURES` of some jobs of a schedule; nan if there are none.
 
     Parameters
     ----------
-    jobs : (n_jobs,) which ones.
+    jobs : (n_jobs,) bool, the jobs that count.
     """
     wait, bsld = result.wait / HOUR_S, result.bsld
     if not jobs.any():
@@ -163,7 +163,7 @@ def _weekly(sums: NDArray[np.float64]) -> float:
 def mean_by_user(
     values: NDArray[np.float64], user: NDArray[np.int64], jobs: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Return the mean over the jobs of each user who has any of them."""
+    """Return the mean over each user's jobs, for users with any of these jobs."""
     users, number = np.unique(user[jobs], return_inverse=True)
     sums = np.bincount(number, values[jobs], minlength=len(users))
     means: NDArray[np.float64] = sums / np.bincount(number, minlength=len(users))

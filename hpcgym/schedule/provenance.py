@@ -118,7 +118,7 @@ def notes_of(result: Schedule) -> list[str]:
 
 
 def _made_by(result: Schedule) -> str:
-    """Return who made a schedule, and what that changed of the log."""
+    """Return which program made a schedule, and which columns of the log it changed."""
     if result.replayed_on:
         return (
             f"a schedule that {result.replayed_on} made on a virtual clock, run by hpcgym"

@@ -48,9 +48,9 @@ def most_busy(columns: Columns) -> int:
     """Return the most processors that a log shows busy at once; 0 if it tells of no time.
 
     A job is busy from its submit time + wait on, for its run time, on the processors it was
-    allocated, or requested if that is unknown. Jobs end before others start in the same second. Of
-    a job with an unknown wait nobody knows when it ran: it does not count, nor do parts of jobs
-    that count as a whole, nor jobs larger than any machine.
+    allocated, or requested if that is unknown. Jobs end before others start in the same second. A
+    job with an unknown wait does not count, nor do parts of jobs that count as a whole, nor jobs
+    larger than any machine.
     """
     submit, wait, run = (columns[name] for name in ("submit_time", "wait_time", "run_time"))
     allocated, requested = columns["allocated_processors"], columns["requested_processors"]
@@ -69,16 +69,16 @@ def most_busy(columns: Columns) -> int:
 
 
 def size_by_jobs(columns: Columns, name: str, told: str = "") -> int:
-    """Return how large a machine is taken to be that nothing but its jobs tells of.
+    """Return the size of a machine as estimated from its jobs alone.
 
-    As its largest job, or as the most processors that its jobs were busy on at once, if these were
-    more. Jobs larger than any machine do not count: cleaning drops them.
+    It is the size of the largest job, or the most processors busy at once if these are more. Jobs
+    larger than any machine do not count: cleaning drops them.
 
     Parameters
     ----------
     columns : those of a workload, (n_jobs,) each.
-    name : what messages call it.
-    told : why what the log tells of the size is wrong, if it tells anything.
+    name : of the workload, in messages.
+    told : why the size in the log is wrong, if the log tells one.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def size_by_jobs(columns: Columns, name: str, told: str = "") -> int:
 
     Warns
     -----
-    WorkloadWarning : always; it says which of the two it is.
+    WorkloadWarning : always; it tells which of the two the size is.
     """
     sizes = (columns[c] for c in ("requested_processors", "allocated_processors"))
     largest = max(int(size.max(initial=0, where=size <= MOST_AMOUNT)) for size in sizes)
@@ -112,9 +112,9 @@ def size_by_jobs(columns: Columns, name: str, told: str = "") -> int:
 
 
 def warn_of_ignored(workload: Workload, partitioned: bool = False, follows: bool = False) -> None:
-    """Say what a log tells of its jobs that simulations do not heed, a line for each.
+    """Warn of facts in a log that simulations ignore, a line for each.
 
-    ``partitioned``: the machine has partitions; ``follows``: schedules heed who follows whom.
+    ``partitioned``: the machine has partitions; ``follows``: schedules follow dependencies of jobs.
 
     Warns
     -----

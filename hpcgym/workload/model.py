@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 
-# --- Arrays that nobody can change ----------------------------------------------------------------
+# --- Read-only arrays -----------------------------------------------------------------------------
 
 
 def read_only(values: NDArray[Any]) -> NDArray[Any]:
-    """Return ``values`` so that nobody can change them, copied if their owner still could."""
+    """Return ``values`` read-only; a copy, if their owner could still change them."""
     owner: Any = values
     while isinstance(owner, np.ndarray) and not owner.flags.writeable:
         owner = owner.base

@@ -282,7 +282,7 @@ def _kinds(
 # --- Whole nodes, which exclusive partitions give -------------------------------------------------
 #
 # Each unit of such a job is a node: all of its cores and generic resources, and as much memory as
-# the job asks for there. So nobody else has anything of it.
+# the job asks for there. So no other job runs on it.
 
 _RAISED = "repaired: processors raised to those of whole nodes, since its partition is exclusive"
 _WHOLE = "OverSubscribe=EXCLUSIVE, or select/linear"
@@ -383,7 +383,7 @@ def _asked(workload: Workload, cluster: Cluster) -> dict[str, Ints]:
 def _are_alike(cluster: Cluster, one: Partition) -> bool:
     """Tell whether all nodes of a partition have as many cores.
 
-    Then whoever has all of these has the node alone, whatever else it has.
+    Then a job with all cores of a node has the node alone, whatever else it has.
     """
     cores = cluster.capacity[list(one.nodes), 0]
     return bool((cores == cores[:1]).all())
@@ -392,10 +392,10 @@ def _are_alike(cluster: Cluster, one: Partition) -> bool:
 def _give(
     given: dict[str, Ints], rows: Ints, jobs: Workload, cluster: Cluster, one: Partition
 ) -> None:
-    """Let units of a partition's jobs, which stand at some rows, be nodes, so many each.
+    """Make the units of a partition's jobs, at these rows, whole nodes, so many for each job.
 
-    What all nodes have alike a unit has, and of memory and the rest as much as its job has on the
-    node with most of it.
+    A unit has all resources of which all nodes have the same amount; of memory and the rest it has
+    as much as its job has on the node with most of it.
     """
     nodes = _whole_nodes(jobs, cluster, one)
     rows, nodes = rows[nodes > 0], nodes[nodes > 0]

@@ -39,7 +39,7 @@ SHOWN = 10  # of each of them, those with most processor seconds
 _TOUCHED = 0.03
 _EXACT = 0.95
 _DROPPED = "dropped: "
-#: How repairs begin that give jobs a limit which nobody asked for.
+#: The beginnings of repairs that give jobs a limit which their users did not request.
 _INVENTED = ("repaired: requested_time ", "repaired: time limit ")
 # of a log's head: how many jobs it should have, and which share of them makes it thin
 _LEAST_HEAD = 30
@@ -159,7 +159,7 @@ def warn_of_dropped(kept: Workload, workload: Workload) -> None:
 
 
 def doubts(workload: Workload, raw: Workload) -> list[str]:
-    """Return those of :func:`oddities` that whoever simulates a log must know, a line for each.
+    """Return those of :func:`oddities` that matter to simulations, a line for each.
 
     They are cleaning that touches many jobs, and requested times that are the run times. Parameters
     are those of that function.
@@ -168,9 +168,9 @@ def doubts(workload: Workload, raw: Workload) -> list[str]:
 
 
 def _touched(workload: Workload, raw: Workload) -> list[str]:
-    """Return what was done to many of the jobs as they were read and cleaned, the worst first.
+    """Return how reading and cleaning changed many of the jobs, the worst first.
 
-    That is what was dropped, altogether; then limits that nobody asked for; then other repairs.
+    First come all dropped jobs together, then limits that no user requested, then other repairs.
     """
     most = _TOUCHED * len(raw)
     cleaning = sorted(workload.cleaning.items(), key=lambda one: -one[1])

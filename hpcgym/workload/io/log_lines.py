@@ -136,7 +136,7 @@ class Log:
 
         Warns
         -----
-        WorkloadWarning : the last line has no end, so that nobody can tell whether it is whole.
+        WorkloadWarning : the last line has no end, and so may be cut.
         """
         line, ended = 1, True
         for line, (text, ended) in enumerate(lines_of(self.path, kind, WorkloadError), 1):
