@@ -22,7 +22,7 @@ NEVER = 2**62  # [s] later than anything
 
 @dataclass
 class Node:
-    """A node: its state, since when, until when if it is being switched, and who has it."""
+    """A node: its state, since when, until when if it is being switched, and the job on it."""
 
     state: str = ON
     since: int = 0
