@@ -296,7 +296,7 @@ def plain_number(key: str, text: str) -> int | None:
 def header_number(header: Mapping[str, list[str]], key: str, least: int = 1) -> int | None:
     """Return the first whole number that a header's entries of a key tell; None if they tell none.
 
-    What is no plain number tells none: who reads the file says so.
+    A text that is no plain number tells none: the reader of the file reports it.
 
     Parameters
     ----------
@@ -429,11 +429,10 @@ def toml_of(text: str | bytes, where: str) -> dict[str, Any]:
 
 
 def _check_values(parsed: Any, where: str, error: type[HpcgymError], finite: bool) -> None:
-    """Raise an error if some value is one that no reader can do anything with.
+    """Raise an error for a value that no reader can use.
 
-    That is a text with half a character, which nobody could print or write; a number that is
-    infinite, if ``finite``, or has over 300 digits; and lists and objects that are more than 64
-    deep in each other.
+    These are a text with half a character, which cannot be printed or written; a number that is
+    infinite, if ``finite``, or has over 300 digits; and lists and objects nested more than 64 deep.
     """
     level = [parsed]
     for _ in range(MOST_DEPTH + 1):

@@ -10,7 +10,7 @@
     core = 16
     sockets = 2        # that share the cores; 1 unless told
     mem = "16 GB"      # or whole MB; 1 GB is 1,000 MB
-    gpu = 2            # any other resource, a whole number, or "any": it limits nobody
+    gpu = 2            # any other resource, a whole number, or "any": it limits no job
 
     [group.power]      # of each node; the attributes of a NodePower
     idle_w = 117
@@ -66,7 +66,7 @@ from hpcgym.naming import CORE, MEGABYTES, MEMORY, megabytes, near_name
 _TABLES = {"group": "groups", "level": "levels", "partition": "partitions", "queue": "queues"}
 _POWER = "power"
 _SOCKETS = "sockets"
-#: An amount of a resource that limits nobody.
+#: An amount of a resource that limits no job.
 ANY = "any"
 # nodes, sockets of each, cores of each: a number may be missing, to be told so
 _EQUAL_NODES = re.compile(r"-?\d*(x-?\d*)+", re.IGNORECASE)
@@ -156,7 +156,7 @@ def _lines(usual: object, given: Mapping[str, Any]) -> list[str]:
 
 
 def _is_usual(usual: Any, value: Any) -> bool:
-    """Tell whether a value is the usual one; of a power, whether nobody gave it."""
+    """Tell whether a value is the usual one; for a power, whether it was not given."""
     return isinstance(value, Usual) if isinstance(usual, Usual) else bool(value == usual)
 
 
