@@ -181,7 +181,7 @@ class RuleEs:
         write_scheduler(path, self.scheduler, f"found by {NAME}")
 
     def _start(self, rule: str, around: Scheduler, terms: Mapping[str, tuple[str, ...]]) -> None:
-        # what a policy backfills by, if nobody says it, is not to change with the policy
+        # a default order of backfilling must not change with the policy
         around = around.but(backfill_order=around.backfill_order)
         self._rule, self._around, self.terms = rule, around, terms
         begin = _BEGIN[rule]

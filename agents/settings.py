@@ -28,15 +28,15 @@ _MOST = sys.float_info.max  # finite
 
 
 class Setting(NamedTuple):
-    """What is known of a setting beside its name, type and default.
+    """The properties of a setting beside its name, type and default.
 
     Attributes
     ----------
-    meaning : what it is, for docstrings and for help.
-    metavar : what stands for its value in help.
-    check : returns a value of this name, or raises an HpcgymError that names it; None: whoever uses
-        it checks it.
-    shown : the default in words, where None stands for one.
+    meaning : description for docstrings and for help.
+    metavar : placeholder of its value in help.
+    check : a function of name and value that returns the value, or raises an HpcgymError that names
+        it; None: the code that uses it checks it.
+    shown : the default in words, if None stands for a default.
     options : the names of the option, if not that of the field; None: there is no option.
     """
 

@@ -125,7 +125,7 @@ def _differences(
         unused |= {"backfill_order"}
     if _never_too_short(rules["estimate"]):
         unused |= {"correction"}
-    if rules["correction"] == "kill":  # which cuts jobs, whoever backfills
+    if rules["correction"] == "kill":  # it cuts jobs under any backfilling
         unused -= {"estimate", "correction"}
     if {rules["policy"], rules["backfill_order"]} <= {"fcfs", "sjbf"}:
         unused |= {"policy_estimate"}
@@ -191,7 +191,7 @@ def _partners(scheduler: Scheduler) -> list[str]:
 
 
 def _order(scheduler: Scheduler) -> list[str]:
-    """Return the order of the queue, and who may start before it."""
+    """Return the order of the queue, and which jobs may start out of order."""
     given = scheduler.policy
     order = f"queue by {scheduler.describe()['policy'] if callable(given) else _policy(given)}"
     if scheduler.reserve.kind == "none":

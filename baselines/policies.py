@@ -318,7 +318,7 @@ class Baseline:
         weights = parse_policy(self.policy).weights
         act = f"act in hpcgym/MixedPolicy-v1 with policy_features={[*weights]}, or "
         return (
-            f"baseline {self.name!r} depends on what users have used, which nobody counts here:"
+            f"baseline {self.name!r} depends on what users have used, which is not counted here:"
             f" {act if weights else ''}simulate(workload, {self.policy!r})"
         )
 

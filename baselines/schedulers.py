@@ -37,9 +37,9 @@ COSCHEDULERS: dict[str, Scheduler] = {
     "sjf-co": _HALF.but(policy="sjf", backfill_order="sjf"),
     "ljf-co": _HALF.but(policy="lpf", backfill_order="lpf"),
     "largest-co": _HALF.but(policy="lqf", backfill_order="lqf"),
-    # those that gain with most others first
+    # jobs that gain with most others first
     "popularity-co": _HALF.but(policy="popularity"),
-    # what fits best into what is free, whoever waits
+    # the job that fits best into what is free, without reservations
     "filler-co": _HALF.but(policy="filler", backfill="fill"),
     # two factors
     "sjf-filler-co": _HALF.but(policy="sjf-filler", backfill="fill"),
@@ -273,7 +273,7 @@ def rule_value(rule: str, text: str) -> Any:
 
 
 def described(scheduler: Scheduler) -> dict[str, str | float | None]:
-    """Return :meth:`Scheduler.describe`; the allocation is None too beside who chooses nodes."""
+    """Return :meth:`Scheduler.describe`; allocation is None if the dispatcher chooses nodes."""
     rules = scheduler.describe()
     if chooses_nodes(scheduler.dispatcher):
         rules["allocation"] = None

@@ -1,4 +1,4 @@
-"""Several schedules of the same jobs beside each other: metrics, paired intervals, who pays."""
+"""Comparisons of schedules of the same jobs: metrics, paired intervals, groups that lose."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class Comparison(Mapping[str, Result]):
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("scheduler")
 
     def by(self, group: str, metric: str = "mean_bsld") -> pd.DataFrame:
-        """Return a metric of groups of jobs, a column a schedule: who pays, and who gains.
+        """Return a metric of groups of jobs, a column a schedule: which groups lose, and gain.
 
         Parameters
         ----------

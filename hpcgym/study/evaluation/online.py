@@ -256,7 +256,7 @@ class Prequential:
                 zorder=3 if wide else 2, **line_style(place),
             )  # fmt: skip
         axes.axhline(0, color=DARK_GREY, linewidth=1, label=FIXED)
-        # who is far above all would make the others one line
+        # a curve far above all others would squeeze those into one line
         near = [*learners, self.saf]
         low, high = regret.to_numpy().min(), regret[near].to_numpy().max()
         room = 0.15 * max(high - low, 1.0)

@@ -1,4 +1,4 @@
-"""Who is compared in an evaluation: what was given, what it is, and what it is called."""
+"""The policies of an evaluation: as they were given, as objects, and their names."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ STATIC = "best-static"
 #: Policies that act, by name -> module of hpcgym.agents and class; they need no file.
 ACTING = {"lookahead": ("lookahead", "Lookahead")}
 
-#: The same of those that learn while they act, which only one pass through all jobs has.
+#: The same for policies that learn while they act, for evaluations in one pass through all jobs.
 LEARNERS = {"weight-bandit": ("weight_bandit", "WeightBandit")}
 
 #: Names that are simulated.
 _SIMULATED = tuple(dict.fromkeys([*SCHEDULERS, *DISPATCHERS]))
 
-#: Rules that dispatchers heed, beside those that they stand for.
+#: Rules that dispatchers follow, beside those that they replace.
 _OF_DISPATCHERS = ("estimate", "correction", "passes", "allocation")
 
 #: Files of agents.

@@ -174,10 +174,10 @@ def evaluate(
 
     With env="hpcgym/CoSchedule-v0", or a saved agent of it, jobs share nodes. Rows are names of
     :data:`~hpcgym.baselines.schedulers.COSCHEDULERS` or ``Scheduler`` objects, which are simulated,
-    and what acts there: names of :data:`~hpcgym.baselines.pair_policies.PAIR_POLICIES`, saved
-    agents and objects with ``act``. "easy-co", "sjf-co" and "filler-co" are always there, and
-    nothing of chance. ``env_options`` has the ``speedups``; machine and speedups are those of saved
-    agents where nobody gives them. The table has the makespans.
+    and policies that act there: names of :data:`~hpcgym.baselines.pair_policies.PAIR_POLICIES`,
+    saved agents and objects with ``act``. "easy-co", "sjf-co" and "filler-co" are always there, and
+    no row of chance. ``env_options`` has the ``speedups``; if machine or speedups are not given,
+    they are those of saved agents. The table has the makespans.
 
     Raises
     ------

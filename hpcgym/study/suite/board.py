@@ -1,4 +1,4 @@
-"""Submissions side by side: scores with intervals, wins, who pays for them, who was verified."""
+"""Submissions side by side: scores with intervals, wins, the gate, and which are verified."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def _interval(row: Mapping[Any, Any], name: str) -> str:
 
 
 class OnLog(NamedTuple):
-    """What an agent reached on a log, and what EASY and the reference did.
+    """The results of an agent on a log, and those of EASY and the reference.
 
     Attributes
     ----------
     weeks : (seeds, n_weeks) float64, the gains over EASY that count: 0 where the gate is broken.
     reference : (n_weeks,) those of the reference.
-    felt, easy : what jobs felt, of the agent by seed.
-    broken : what breaks the gate with some seed, in words; "" if nothing does.
+    felt, easy : slowdowns and waits of jobs, for the agent by seed.
+    broken : the measures that break the gate with some seed, in words; "" if none does.
     proof : what was proved.
     """
 

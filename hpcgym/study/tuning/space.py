@@ -29,21 +29,21 @@ ORDERS = ("fcfs", "spf", "saf", "same")
 #: The order that is a weighted sum of features, whose weights are searched.
 WEIGHTS = "weights"
 
-#: From and to what a number goes as it goes from 0 to 1, by the same factor for each step.
+#: The range of a number between 0 and 1 of its coordinate, on a logarithmic scale.
 _THRESHOLD_S = (3_600.0, 2_000_000.0)
 _FROM_S = (600.0, 36_000.0)
 _ERODE_S = (3_600.0, 115_200.0)
-#: The same of a share, and of ``pairs_above``, by the same difference.
+#: The same for a share, and for ``pairs_above``, on a linear scale.
 _SHARE = (0.01, 0.4)
 _ABOVE = (0.8, 1.4)
 
 _DIGITS = 4  # of weights: those that are written are those that were simulated
 
-#: What may be added to an order, in the order of its numbers -> how many it has, and in how many
-#: parts rules with it are more than without.
+#: Rules that may be added to an order, in the order of their numbers -> how many numbers each has,
+#: and by how many parts rules with it are larger.
 _LEVERS = {"threshold": (1, 1), "hold": (3, 2), "pairs_above": (1, 1)}
 
-#: Rules of EASY, beside its order; each that is another is a part more.
+#: Rules of EASY, beside its order; each rule that differs counts as a part.
 _OF_EASY = {
     "backfill": "easy",
     "policy_estimate": "requested",
@@ -109,7 +109,7 @@ class Space:
         "threshold": {"threshold": None},
         "hold": {"hold": None},
     }
-    #: What is named -> what is known; None: who parses it knows.
+    #: Attribute -> known names; None: the parser checks them.
     _known: ClassVar[dict[str, Sequence[str] | None]] = {
         "orders": (*POLICIES, WEIGHTS),
         "estimates": None,
@@ -317,7 +317,7 @@ class SharedSpace(Space):
         {"popularity": 1.0, "shortness": 1.0},
     )
     _usual: ClassVar[str] = "fit"
-    #: Bounds on pairs begin with those who gain, and who gain by a tenth.
+    #: Bounds on pairs begin with pairs that gain, and pairs that gain by a tenth.
     _middles: ClassVar[dict[str, list[list[float]]]] = {
         "threshold": [[0.55]],
         "pairs_above": [[(1.0 - _ABOVE[0]) / (_ABOVE[1] - _ABOVE[0])], [0.5]],

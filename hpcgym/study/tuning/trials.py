@@ -81,7 +81,7 @@ class Bound:
         return self.most * easy[self.measure] if self.of_easy else self.most
 
 
-#: What is kept unless one says otherwise: nobody starves for the others' gain.
+#: The default bounds: no job starves for the gain of others.
 USUAL_BOUNDS = ("p99_wait <= 1.5 easy", "max_wait <= 1.5 easy")
 
 

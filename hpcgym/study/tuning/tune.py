@@ -317,10 +317,10 @@ def tune(
     """Search for the scheduler that serves the early part of a log best; judge it on the later one.
 
     The search sees jobs that were submitted before ``plan.split`` of the log's time, and none
-    later: :func:`hpcgym.study.tuning.trials.searching` says how it goes. Of what it ends with, the
-    simplest is taken that the early weeks do not tell from the best. That one is simulated on the
-    whole log, and its jobs of the later part are compared with those of EASY, SAF and whoever is
-    named; where jobs share nodes, of EASY, all co-schedulers and whoever is named.
+    later; :func:`hpcgym.study.tuning.trials.searching` describes it. Of the candidates at its end,
+    the simplest is taken that the early weeks do not distinguish from the best. It is simulated on
+    the whole log, and its jobs of the later part are compared with those of EASY, SAF and the named
+    schedulers; where jobs share nodes, of EASY, all co-schedulers and the named ones.
 
     Parameters
     ----------
@@ -373,7 +373,7 @@ def tune(
         open_executor(executor, workers) as workforce,
     ):
         trials, late = (Trials(jobs, machine, workforce, pairs) for jobs in (early, log))
-        # first, so that those who cannot be simulated here do not come after a long search
+        # first, so that schedulers that cannot be simulated here do not fail after a long search
         rules_of_others = [one.given() for one in others.values()]
         early_others = trials.each(rules_of_others, _JITTERS)
         limits = _limits(plan, trials.of([{}], range(OFTEN["end"])))
