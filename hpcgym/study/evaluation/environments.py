@@ -401,9 +401,9 @@ class Environments:
         self.rules = theirs
 
     def _follow(self, env: Any, theirs: dict[str, Any]) -> None:
-        """Note the rule that orders the queue of an environment whose rules these are.
+        """Note the rule that orders the queue of an environment with these rules.
 
-        Its backfill order is its own, or the agent says it: others keep theirs, unless one is given
+        Its backfill order is its own, or the agent's; other rows keep theirs, unless one is given
         for all.
         """
         own = dict(theirs, policy=env.scheduler_rules["policy"])
@@ -426,13 +426,14 @@ def _alike(one: Cluster, other: Cluster) -> bool:
     return same and np.array_equal(one.capacity, other.capacity)
 
 
-# --- Rules, and what is around slices, as given or as environments have them ----------------------
+# --- Rules, and jobs around slices, as given or as environments have them -------------------------
 
 
 def checked_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
-    """Return rules that are given, as names.
+    """Return the given rules, as names.
 
-    A rule that may be None, as a quota, is kept if it is. Any other that is None was not given.
+    None is kept for rules that may be None, such as quotas; any other rule that is None was not
+    given.
     """
     usual = Scheduler()
     may_be_none = [rule for rule, value in usual.given().items() if value is None]
@@ -465,17 +466,17 @@ def restrictions(agents: Agents, names: Collection[str] = OF_MACHINES) -> dict[s
 
 
 def around_of(given: Mapping[str, Any], agents: Agents, gives_way: bool = False) -> dict[str, Any]:
-    """Return what is around the slices of an evaluation.
+    """Return the start, warm-up, arrivals and horizon of slices in an evaluation.
 
     Parameters
     ----------
-    given : the arguments for what is around slices that the user has given.
+    given : those of these arguments that the user has given.
     agents : the policies that act, and their environment.
     gives_way : whether the defaults of environments give way.
 
     Raises
     ------
-    HpcgymError : environments that differ in what is not given.
+    HpcgymError : environments that differ in an argument that is not given.
     """
     around = dict(NOTHING_AROUND)
     told: dict[str, str] = {}  # by whom

@@ -21,11 +21,11 @@ from hpcgym.study.suite.tasks import Task, suite, tasks
 if TYPE_CHECKING:
     import pandas as pd
 
-#: An agent wins with so many seeds of five by themselves, and with their mean.
+#: To win, an agent must win with this share of its seeds by themselves, and with their mean.
 WINS = 0.6
 
 
-#: Headings of the tables for people -> what stands there, of a row.
+#: Heading of the tables for people -> the text of a row below it.
 _SHOWN: Mapping[str, Callable[[Mapping[Any, Any]], str]] = {
     "score": lambda row: _interval(row, "score"),
     "log(reference / agent)": lambda row: _interval(row, "above"),
@@ -112,7 +112,7 @@ class Board(NamedTuple):
 
     Attributes
     ----------
-    found : task -> agent -> log -> what it reached there.
+    found : task -> agent -> log -> its results there.
     """
 
     found: dict[str, dict[str, dict[str, OnLog]]]
