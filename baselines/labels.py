@@ -1,4 +1,4 @@
-"""What schedulers are called: the names of bundles and dispatchers, else their rules."""
+"""Names of schedulers: those of bundles and dispatchers, or else their rules in words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hpcgym.scheduler.estimates.by_name import KNOWN, label_of
 from hpcgym.scheduler.policies.expressions import is_expression
 from hpcgym.scheduler.rules import OF_SHARED_NODES, Scheduler
 
-#: What is said of a rule.
+#: Rule -> its words in a name.
 _WORDS = {
     "backfill": "{} backfilling",
     "backfill_order": "backfill {}",
@@ -30,7 +30,7 @@ _WORDS = {
     "dependencies": "dependencies {}",
     "fair_share": "fair share {}",
 }
-#: And of those that are usually the setting of all schedulers of a table, and told above it.
+#: The same for rules that all schedulers of a table usually share, told above the table.
 _OF_SETTING = {
     "policy": "queue by {}",
     "passes": "{} passes",
