@@ -42,7 +42,7 @@ def halves(seconds: int, half_life: int | None) -> Decimal:
 
 
 class Accounts:
-    """Who stands above whom, with which share, and what they have used."""
+    """The tree of accounts, with their shares and usage."""
 
     def __init__(
         self,

@@ -2,8 +2,8 @@
 
 A filter drops jobs that cannot be simulated or repairs them, and counts both. Recipes: ``glesser``
 is that of D. Glesser's thesis (chapter 7), ``legrand`` that of the paper on index and mixed
-policies by Legrand, Trystram and Zrigui; ``default`` is ``glesser`` for logs without requested
-times, and for those with partial executions, too.
+policies by Legrand, Trystram and Zrigui; ``default`` extends ``glesser`` to logs without requested
+times, and to logs with partial executions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hpcgym.errors import WorkloadError, WorkloadWarning, unknown, warn_caller
 from hpcgym.naming import MOST_AMOUNT
 from hpcgym.workload.model import MISSING, Workload, check_processors
 
-# --- What the records of a log tell beside its jobs -----------------------------------------------
+# --- Records of a log that are no jobs, and the size of its machine -------------------------------
 #
 # The Standard Workload Format says that a job which was swapped out may have a record for each
 # partial execution, status 2 (to be continued), then 3 or 4 (the last one), beside one of the
@@ -142,7 +142,7 @@ def warn_of_ignored(workload: Workload, partitioned: bool = False, follows: bool
 
 # --- Cleaning -------------------------------------------------------------------------------------
 
-_PARTS = "drop-partial-executions"  # which asks what the filters after it keep
+_PARTS = "drop-partial-executions"  # it depends on what the filters after it keep
 _REQUEST = "request-from-run-time"
 
 #: What to try when a reason has left no job at all.
@@ -193,12 +193,12 @@ def filter_names(recipe: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def fills_times(recipe: str | Sequence[str]) -> bool:
-    """Return whether a recipe finds another time where no requested time is told."""
+    """Return whether a recipe fills in unknown requested times."""
     return _REQUEST in filter_names(recipe)
 
 
 def _filtered(workload: Workload, names: Sequence[str]) -> Workload:
-    """Return what filters leave of a workload."""
+    """Return a workload after some filters."""
     for place, name in enumerate(names, 1):
         if name == _PARTS:
             workload = drop_partial_executions(workload, names[place:])
@@ -211,7 +211,7 @@ def _filtered(workload: Workload, names: Sequence[str]) -> Workload:
 
 
 def _nothing_left(cleaned: Workload, recipe: str | Sequence[str]) -> str:
-    """Say why cleaning has left no job, and what to try."""
+    """Return a message why cleaning has left no job, and what to try."""
     dropped = {r: n for r, n in cleaned.cleaning.items() if r.startswith("dropped: ")}
     shown = recipe if isinstance(recipe, str) else "+".join(recipe)
     why = ", ".join(f"{n:,} {r.removeprefix('dropped: ')}" for r, n in dropped.items())
@@ -264,10 +264,10 @@ def request_from_run_time(workload: Workload) -> Workload:
 
 
 def drop_partial_executions(workload: Workload, rest: Sequence[str]) -> Workload:
-    """Drop records of parts of a job (status 2 to 4), where another one is of the whole job.
+    """Drop records of parts of a job (status 2 to 4) if another record is of the whole job.
 
-    A part without a record of the whole stays: it is all that the log tells of its job. So it does
-    if the record of the whole is dropped itself by ``rest``, the filters that come after this one.
+    A part without a record of the whole stays: it is all that the log tells of its job. It also
+    stays if the record of the whole is dropped by ``rest``, the filters that come after this one.
     """
     parts = are_parts(workload.columns)
     if not parts.any():

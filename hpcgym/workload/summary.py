@@ -88,7 +88,7 @@ def summary(workload: Workload) -> dict[str, Any]:
 
 
 def oddities(workload: Workload, raw: Workload) -> list[str]:
-    """Return what of a log's data makes results doubtful, a line for each.
+    """Return facts in a log that make results doubtful, a line for each.
 
     Parameters
     ----------
@@ -116,10 +116,10 @@ def oddities(workload: Workload, raw: Workload) -> list[str]:
 
 
 def _thin_head(workload: Workload) -> str:
-    """Return that a log begins with a few jobs of a time before it, if so, and how to leave it out.
+    """Return a remark if a log begins with a few jobs from before its time; it tells how to omit them.
 
-    ``sacct -S`` prints the jobs that had not ended at a time: of what was submitted before it only
-    what waited or ran for long. So nothing ends before that time, and few jobs are submitted.
+    ``sacct -S`` prints the jobs that had not ended at a time: of earlier jobs only those that
+    waited or ran for long. So no job ends before that time, and few jobs are submitted.
     """
     at = workload.submit_time
     ends = at + workload.wait_time + workload.run_time
@@ -137,7 +137,7 @@ def _thin_head(workload: Workload) -> str:
 
 
 def warn_of_doubts(workload: Workload, raw: Workload) -> None:
-    """Warn of the :func:`doubts` about a log, in a line of what cleaning did, and one of others."""
+    """Warn of the :func:`doubts` about a log: a line about cleaning, and one about other facts."""
     touched = _touched(workload, raw)
     if touched:
         more = f"; {len(touched) - 1} more such remarks" if len(touched) > 1 else ""

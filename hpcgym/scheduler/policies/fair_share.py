@@ -210,7 +210,7 @@ class FairShare:
         keys = np.stack(columns, axis=1)
         distinct, owner = np.unique(keys, axis=0, return_inverse=True)
         leaves: list[Any] = [tuple(key) for key in distinct.tolist()]
-        # users who are named hold their shares, whether or not they have jobs
+        # named users hold their shares, whether or not they have jobs
         named = set(self.users)
         have_jobs = {user for user, *_ in leaves}
         if self.accounts != BY_GROUP:
