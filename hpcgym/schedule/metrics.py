@@ -341,7 +341,7 @@ def _shared(
     return Metric(name, title, unit, better, scale, formula, "shared nodes")
 
 
-#: Which schedules have what not all have.
+#: Facts that only some schedules have -> whether a schedule has them.
 HAVE: dict[str, Callable[[Facts], bool]] = {
     "": lambda f: True,
     "levels": lambda f: bool(f.span and f.machine.cluster.levels),

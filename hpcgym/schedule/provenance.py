@@ -1,4 +1,4 @@
-"""What a file says of the schedules in it: of which workload, by which rules, and digests."""
+"""Provenance of schedules in files: their workload, their rules, and digests."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def provenance_of(results: Mapping[str, Schedule]) -> dict[str, Any]:
 
 
 def provenance_of_workloads(workloads: Iterable[Workload]) -> dict[str, Any]:
-    """Return where results are from that are no schedules: the same but for "schedules"."""
+    """Return the provenance of results without schedules: the same without "schedules"."""
     return {**origin(), "workloads": [_workload(workload) for workload in workloads]}
 
 

@@ -471,7 +471,7 @@ class Preemption:
         for chain in filter(None, (chain.strip() for chain in chains.split(";"))):
             names = [name.strip() for name in chain.removeprefix(f"{column}:").split(">")]
             if len(names) < 2:
-                raise HpcgymError(f"preemption {text!r}: {chain!r} is no pair such as {SUCH}")
+                raise HpcgymError(f"preemption {text!r}: {chain!r} is no pair such as 'a>b'")
             pairs += [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
         unique = tuple(dict.fromkeys(pairs))
         mode = ",".join(words) if words else "requeue"

@@ -245,7 +245,7 @@ def limits_as_quotas(
 def _sparing(
     quotas: Iterable[Quota], limits: Sequence[str], spares: Mapping[str, tuple[str, ...]]
 ) -> Iterator[Quota]:
-    """Yield quotas with what they spare; bounds that do not spare the same become several."""
+    """Yield quotas with the QOS that they spare; bounds that spare different QOS become several."""
     for quota in quotas:
         apart: dict[tuple[str, ...], dict[str, int]] = defaultdict(dict)
         for bound, limit in zip(_Bounds._fields, limits, strict=True):
@@ -256,7 +256,7 @@ def _sparing(
 
 
 def _of_accounts(found: Sequence[Association]) -> Iterator[Quota]:
-    """Yield the quotas of accounts; what is alike of accounts that have none below is one."""
+    """Yield the quotas of accounts; equal ones of accounts with none below are joined."""
     accounts = {one.account: one for one in found if not one.user}
     below = defaultdict(list)  # each account: itself, and all below it
     for name in accounts:
@@ -331,12 +331,12 @@ def _within(partition: str) -> tuple[tuple[str, str], ...]:
 
 
 def _least(one: int | None, other: int | None) -> int | None:
-    """Return the lesser of two limits, of which each may be none."""
+    """Return the lesser of two limits, each of which may be None."""
     return min((most for most in (one, other) if most is not None), default=None)
 
 
 def _bounds(jobs: int | None, tres: dict[str, int], submitted: int | None) -> _Bounds:
-    """Return limits as bounds of a quota; what is 0 is not followed."""
+    """Return limits as bounds of a quota; a limit of 0 is not followed."""
     return _Bounds(jobs or None, tres.get("cpu") or None, submitted or None)
 
 

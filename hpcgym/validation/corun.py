@@ -240,7 +240,7 @@ def check_starts(schedule: SharedSchedule) -> list[str]:
 
 
 def check_parts(schedule: SharedSchedule) -> list[str]:
-    """Find nodes of which more parts are held than they have; exclusive jobs hold all.
+    """Find nodes whose jobs hold more parts than they have; exclusive jobs hold all.
 
     Time O(m log m).
     """
@@ -273,7 +273,7 @@ def check_work(schedule: SharedSchedule) -> list[str]:
 
 
 def check_promises(schedule: SharedSchedule) -> list[str]:
-    """Find jobs that start after what they were promised."""
+    """Find jobs that start after their promised start."""
     late = (schedule.promised >= 0) & (schedule.start > schedule.promised)
     text = "job {} starts at {:.9f} s, after its promised start at {:.9f} s"
     ticks = schedule.ticks

@@ -266,7 +266,7 @@ def suspended(line: Timeline, job: Times) -> Times:
 
 
 def _check_stops(case: Case, group: Sequence[str], failing: set[tuple[int, int]]) -> list[str]:
-    """Find runs that ended though no job that may stop them took what they had, or waited for it.
+    """Find stopped runs whose processors no job that may stop them took, or waited for.
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ def check_owned(job: Ints, node: Cells, n_nodes: int) -> list[str]:
 
 
 def check_nodes(result: Result, needs: Ints, allocation: Allocation) -> list[str]:
-    """Find nodes of which more is used than they have, of any resource, at any second.
+    """Find nodes whose jobs use more of a resource than they have, at any second.
 
     Time O(m R + m log m), memory O(m R).
     """

@@ -116,7 +116,7 @@ def oddities(workload: Workload, raw: Workload) -> list[str]:
 
 
 def _thin_head(workload: Workload) -> str:
-    """Return a remark if a log begins with a few jobs from before its time; it tells how to omit them.
+    """Return a remark, with a remedy, if a log begins with a few jobs from before its time.
 
     ``sacct -S`` prints the jobs that had not ended at a time: of earlier jobs only those that
     waited or ran for long. So no job ends before that time, and few jobs are submitted.

@@ -205,7 +205,7 @@ WRONG = [
         ("queue", "preemption 'queue' is no rule such as 'partition:"),
         ("queue:1", "is no rule"),
         ("queue:1>2;qos:2>3", "one column is for all names, queue: '2' stands with another, qos"),
-        ("queue:1>2;3", "'3' is no pair such as 'partition:"),
+        ("queue:1>2;3", "'3' is no pair such as 'a>b'"),
         ("queues:1>2", "unknown column 'queues'"),
         ("queue:1>2,suspended", "unknown mode 'suspended'; did you mean 'suspend'"),
         ("queue:1>2;2>1", "jobs could stop each other in a circle"),
