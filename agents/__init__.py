@@ -61,9 +61,9 @@ TRAINED = {
 def load(path: str | Path) -> Any:
     """Return a saved agent: ``name``, ``env_id``, ``env_options``, ``begin(env)``, ``act``.
 
-    A model of Stable-Baselines3 is one, too: with the spaces that it was trained for. Reading such
-    a file runs code of whoever wrote it; the others run none. So is a network in a file of ONNX.
-    Both have the first two attributes only if :func:`save_spec` has written them beside it.
+    It may be a model of Stable-Baselines3, with the spaces that it was trained for: reading such a
+    file runs code of its author; the others run none. It may be a network in a file of ONNX. Both
+    have the first two attributes only if :func:`save_spec` has written them beside the file.
     ``rlscheduler:FOLDER`` is a network of :mod:`hpcgym.agents.rlscheduler`.
 
     Raises
@@ -103,7 +103,7 @@ def is_sb3_model(path: str | Path) -> bool:
         with zipfile.ZipFile(path) as archive:
             return {"data", "policy.pth"} <= {*archive.namelist()}
     except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
-        return False  # said by who reads it
+        return False  # the reader reports the error
 
 
 def contents_of(path: str | Path) -> dict[str, Any]:

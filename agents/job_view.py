@@ -1,9 +1,9 @@
-"""What agents make of an observation: numbers of each visible job, and an order to begin with.
+"""Numbers that agents compute from an observation: of each visible job, and a first order.
 
 Observations are those of vector environments, with the usual features of jobs; all is numpy, a row
 an environment. :func:`seen` gives numbers of jobs on logarithmic scales, in which orders such as
 smallest area first are linear. :func:`backfilled` turns any order into one that backfills as EASY
-does: what harms nobody goes before the first job that does not fit.
+does: jobs that do not delay the first job that does not fit go before it.
 """
 
 from __future__ import annotations

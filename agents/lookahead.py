@@ -2,9 +2,8 @@
 
 At every scheduling pass at which some waiting job fits, the present queue is drained on estimated
 run times, once for each weight vector of a portfolio, and the best vector is followed until the
-next pass: `native/places/foresight.hpp`. There all rules hold but that of the policy. It knows
-pools of processors only, and units that are single cores.
-``docs/prediction.md`` says what it gives.
+next pass: `native/places/foresight.hpp`. All rules but the policy hold there. It only knows pools
+of processors, and units that are single cores. ``docs/prediction.md`` has its results.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ from hpcgym.workload.model import Workload
 #: The twelve pure policies of Legrand et al. 2018. Of equally good vectors the first is followed.
 PURE = ("saf", *(name for name in list(POLICIES)[:12] if name != "saf"))
 
-#: Name -> what run times are taken to be.
+#: Name -> the estimate of run times.
 ESTIMATES = {
-    "learned": "what those of the user's last jobs with the same request were, and of others",
+    "learned": "learned from the user's last jobs with the same request, and from others",
     "user-ratio": "the requested time x the mean of run / requested time of the user's ended jobs",
     "requested": "the requested time",
     "clairvoyant": "the actual run time, which no real scheduler knows",
@@ -52,7 +51,7 @@ class Lookahead:
     portfolio : policies to choose from: names, weights over the six features of Legrand 2018, or
         weights by feature. WFP3 is no weighted sum, and cannot be one.
     estimate : "learned", "user-ratio", "requested" or "clairvoyant"; see :data:`ESTIMATES`. Run
-        times are learned in the very schedule that is being made; nothing else is known.
+        times are only learned from the schedule that is being made.
     tau : [s] run times below this count as this in the bounded slowdowns of the drained queue.
 
     Attributes
@@ -123,20 +122,20 @@ class Lookahead:
         Parameters
         ----------
         workload, cluster, processors : as for :func:`hpcgym.simulate`.
-        scheduler : a name or a ``Scheduler``, of which the policy does not matter; by default EASY
-            that backfills by requested time. In MixedPolicy-v1 of the same rules look-ahead makes
-            the same schedule.
-        rules : rules that differ from the scheduler's, but for ``policy``.
+        scheduler : a name or a ``Scheduler``, whose policy does not matter; by default EASY that
+            backfills by requested time. In MixedPolicy-v1 with the same rules look-ahead makes the
+            same schedule.
+        rules : rules that differ from the scheduler's, except ``policy``.
 
         Returns
         -------
-        result : as an environment returns it: ``outside``, since the order of the queue is that of
-            no policy, and with the ``scheduler``'s policy left at "fcfs".
+        result : as an environment returns it: ``outside``, since no policy orders the queue, and
+            with the ``scheduler``'s policy left at "fcfs".
 
         Raises
         ------
-        HpcgymError : conservative backfilling, preemption, rules that there are not, or jobs that
-            ask for more of a machine's nodes than single cores.
+        HpcgymError : conservative backfilling, preemption, unknown rules, or jobs that ask for more
+            of a machine's nodes than single cores.
         WorkloadError : a job that cannot be simulated.
         """
         if not isinstance(workload, Workload):
@@ -199,8 +198,8 @@ class Lookahead:
 
         Parameters
         ----------
-        observation, info : not looked at: what is known of all queued, running and ended jobs, not
-            only of those in the window, is in the environment that ``begin`` was given.
+        observation, info : not used: the environment that ``begin`` was given knows all queued,
+            running and ended jobs, not only those in the window.
         """
         if self._seen is None:
             raise HpcgymError("look-ahead: call begin(env) after the reset, then act")
@@ -212,7 +211,7 @@ class Lookahead:
 
 
 def _check_estimates(scheduler: Scheduler) -> None:
-    """Raise an HpcgymError for other run times that its order of the queue would look at."""
+    """Raise an HpcgymError for other run times at which its order of the queue would look."""
     if scheduler.describe()["policy_estimate"] != "requested":
         raise HpcgymError(
             "look-ahead learns run times itself, Lookahead(estimate='learned'): policy_estimate "

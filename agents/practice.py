@@ -30,7 +30,7 @@ from hpcgym.workload.load import load_workload
 #: Observations of a vector environment -> its actions.
 Act = Callable[[Any], Any]
 
-#: Of the time that is given to learn from, the share that agents are chosen by.
+#: The share of the time for learning that is held out, and by which agents are chosen.
 HELD = 0.25
 
 _MOST_SLICES = 64  # of the validation part that are played
@@ -45,14 +45,14 @@ class Make:
 
     Parameters
     ----------
-    logs : name -> its jobs that an agent may see at all. Those of the first three quarters of their
-        time are for training, the others for validation (:meth:`hpcgym.Workload.row_at`).
-    env_id, options : the environment, with its arguments but for ``workload`` and ``part``.
+    logs : name -> all jobs that an agent may see. Jobs of the first three quarters of their time
+        are for training, the others for validation (:meth:`hpcgym.Workload.row_at`).
+    env_id, options : the environment, with its arguments other than ``workload`` and ``part``.
 
     Attributes
     ----------
     logs : as given.
-    kind : what an agent decides, the ``action_kind`` of the environment.
+    kind : the kind of an agent's decisions, the ``action_kind`` of the environment.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Make:
         log: str | Sequence[str] | None = None,
         **more: Any,
     ) -> Any:
-        """Return an environment, or a vector environment of so many."""
+        """Return an environment, or a vector environment of ``num_envs``."""
         import gymnasium
 
         check_choice("part", part, ("train", "validation"))
@@ -92,7 +92,7 @@ class Make:
 
     @property
     def scheduler(self) -> Scheduler:
-        """The rules that stand around what an agent decides, such as how jobs are back-filled."""
+        """The rules around an agent's decisions, such as the way to back-fill."""
         env = self()
         rules: Scheduler = env.unwrapped.options.scheduler
         env.close()
@@ -100,7 +100,7 @@ class Make:
 
 
 def maker(workload: Any, env_id: str, options: Mapping[str, Any], train_share: float = 0.5) -> Make:
-    """Return what makes the environments of the parts of a workload that an agent may learn from.
+    """Return a :class:`Make` of the parts of a workload from which an agent may learn.
 
     Parameters
     ----------

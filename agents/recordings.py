@@ -169,7 +169,7 @@ def record(
     given = settings_in(env_id, env_options or {})
     options = plain_options({**rules, **given})
     if isinstance(workload, str | Path) and Path(workload).is_file():
-        workload = str(Path(workload).resolve())  # who makes the environment again may be elsewhere
+        workload = str(Path(workload).resolve())  # the environment may be made again elsewhere
     try:
         env = gymnasium.make(
             env_id, disable_env_checker=True, workload=workload, cluster=cluster,

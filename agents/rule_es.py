@@ -53,8 +53,8 @@ _WIDTH = "log(processors)"
 _AGE, _SOON = "log(wait+72000)", "log(wait+3600)"
 _QUEUE = "log(1+queued)"
 
-#: Weighed features of jobs, by a weight and what is added to it for each unit of something of the
-#: state: what an agent of MixedPolicy can say that weighs these five.
+#: Feature of jobs -> the terms of its weight: "1" for a constant, others for values of the state.
+#: An agent of MixedPolicy that weighs these five features can express them.
 WEIGHTS: Mapping[str, tuple[str, ...]] = {
     _TIME: ("1", "free", "free_1h", _QUEUE),
     _LIMIT: ("1",),
@@ -62,7 +62,7 @@ WEIGHTS: Mapping[str, tuple[str, ...]] = {
     _AGE: ("1", _QUEUE),
     _SOON: ("1",),
 }
-#: What is weighed elsewhere.
+#: The terms in other environments.
 TERMS: Mapping[str, tuple[str, ...]] = {**WEIGHTS, "fits": ("1", "free"), "leaves": ("1",)}
 
 #: How far one unit of a search moves a weight, if not by 1: queues are of up to thousands of jobs.
@@ -74,20 +74,20 @@ _BEGIN: Mapping[str, Mapping[str, float]] = {
     "backfill_order": {_TIME: -1.0},
 }
 
-#: What an agent decides -> the rule that the formula is.
+#: Kind of decision of an agent -> the rule that is the formula.
 _RULES = {
     "order": "policy", "select": "policy", "weights": "policy", "backfill": "backfill_order",
 }  # fmt: skip
 
 #: The share of the gate that may be used at no price: the rest is for unseen logs.
 _MARGIN = 0.9
-#: What it costs to exceed that e times, in units of the gain.
+#: The cost of exceeding that share by a factor of e, in units of the gain.
 _PRICE = 2.0
 
 
 @takes(RuleEsSettings)
 class RuleEs:
-    """A rule, and how it is searched.
+    """A rule and its search.
 
     Parameters
     ----------
@@ -95,14 +95,13 @@ class RuleEs:
 
     Attributes
     ----------
-    terms : feature -> what its weight depends on, in the words of
-        :mod:`hpcgym.scheduler.policies`.
-    weights : (n_weights,) float64, feature by feature; after ``train`` those that were found.
+    terms : feature -> the terms of its weight, in the words of :mod:`hpcgym.scheduler.policies`.
+    weights : (n_weights,) float64, feature by feature; after ``train`` the best ones.
     """
 
     name = NAME
     about = "weights of a formula by CMA-ES on replays; terms and settings chosen on first halves"
-    #: Where it selects jobs it learns what it learns where it orders them.
+    #: For selecting jobs it learns the same as for ordering them.
     trains_as: ClassVar[Mapping[str, str]] = {"select": "order"}
 
     weights: Numbers
@@ -181,7 +180,7 @@ class RuleEs:
         write_scheduler(path, self.scheduler, f"found by {NAME}")
 
     def _start(self, rule: str, around: Scheduler, terms: Mapping[str, tuple[str, ...]]) -> None:
-        # what a policy backfills by, if nobody says it, is not to change with the policy
+        # a default order of backfilling must not change with the policy
         around = around.but(backfill_order=around.backfill_order)
         self._rule, self._around, self.terms = rule, around, terms
         begin = _BEGIN[rule]
@@ -204,7 +203,7 @@ def formula_of(terms: Mapping[str, Sequence[str]], weights: Numbers) -> str:
 
     Parameters
     ----------
-    terms : feature -> what its weight depends on.
+    terms : feature -> the terms of its weight.
     weights : of these, feature by feature, in units of the search.
     """
     total, given = "", iter(weights.tolist())
@@ -221,18 +220,18 @@ def formula_of(terms: Mapping[str, Sequence[str]], weights: Numbers) -> str:
     return total.removeprefix("+") or "0"
 
 
-# --- What a rule is worth -------------------------------------------------------------------------
+# --- The value of a rule --------------------------------------------------------------------------
 
 
 class _Met(NamedTuple):
-    """Jobs that the rules of a generation meet, and what these feel under EASY."""
+    """Jobs on which the rules of a generation are tried, and their slowdowns and waits by EASY."""
 
     jobs: Workload
     easy: Felt
 
 
 def _stretched(jobs: Workload, factor: float) -> Workload:
-    """Return jobs that come in so many times the time."""
+    """Return jobs with times between submissions multiplied by a factor."""
     submit = jobs.submit_time
     later = ((submit - submit[0]) * factor).astype(np.int64)
     return jobs.with_columns(submit_time=submit[0] + later)
@@ -246,7 +245,7 @@ def _meet(jobs: Workload) -> _Met:
 
 
 def _value(met: _Met, rule: Scheduler) -> float:
-    """Return what a rule gains on EASY, less what it exceeds of the gate."""
+    """Return the gain of a rule over EASY, less a penalty for exceeding the gate."""
     ours = _felt(met.jobs, rule)
     over = np.log(np.maximum(np.array(used(met.easy, ours)) / _MARGIN, 1.0)).sum()
     return float(gain(met.easy, ours).weeks.mean() - _PRICE * over)

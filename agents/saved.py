@@ -1,4 +1,4 @@
-"""What environment an agent was made for.
+"""The environment that an agent was made for.
 
 Agents of this package keep ``env_id`` and ``env_options`` in their own files. A model of another
 library has the same two in a small file of JSON beside it: ``model.env.json`` beside ``model.zip``.
@@ -20,10 +20,10 @@ from hpcgym.files.writing import whole_json
 
 FORMAT = 1
 
-#: Arguments of environments that say which jobs there are, not what an agent is made for.
+#: Arguments of environments that choose the jobs, and do not matter to an agent.
 OF_WORKLOADS = ("workload", "processors", "cluster", "episodes", "jobs", "part", "train_share")
 
-#: Those that say how an environment is run or shown.
+#: Arguments about how an environment is run or shown.
 _OF_RUNS = (
     "num_envs", "vectorization_mode", "autoreset_mode", "copy", "threads", "render_mode",
     "max_episode_steps",
@@ -31,17 +31,17 @@ _OF_RUNS = (
 
 _SHARED = "hpcgym/CoSchedule-v0"
 
-#: What is kept of the jobs of a training, of each log; times are of submissions [s].
+#: Facts that are kept about the training jobs of each log; times are of submissions [s].
 _SEEN = {"workload": str, "part": str, "first_s": int, "last_s": int}
 
-#: Vector wrappers, by their names, that hand on what an agent sees and does; some change rewards.
+#: Names of vector wrappers that pass observations and actions on unchanged; some change rewards.
 _PLAIN_WRAPPERS = (
     "VecMonitor", "VecCheckNan", "RelativeRewards", "NormalizeReward", "RecordEpisodeStatistics",
 )  # fmt: skip
 
 
 def save_spec(env: Any, path: str | Path) -> Path:
-    """Write what a model was trained in beside it, for ``hpcgym evaluate``.
+    """Write the environment of a model's training beside it, for ``hpcgym evaluate``.
 
     Parameters
     ----------

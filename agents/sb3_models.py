@@ -4,8 +4,8 @@ Whatever the algorithm (PPO, MaskablePPO, DQN, SAC, RecurrentPPO, ...), what act
 the model: it is made anew from the file, and nothing of its training. It takes its best action, and
 where it knows masks those of the environment.
 
-Such a file holds pickled objects, and **reading it runs code of whoever wrote it**: load models
-that you trust. Files of agents of this package run none.
+Such a file holds pickled objects, and **reading it runs code of its author**: only load models that
+you trust. Files of agents of this package run none.
 """
 
 from __future__ import annotations

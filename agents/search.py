@@ -47,7 +47,7 @@ _AT_ONCE = 50  # random vectors asked for together
 
 
 class Asked(NamedTuple):
-    """Vectors whose values a search wants to know.
+    """Vectors that a search wants to be evaluated.
 
     Attributes
     ----------
@@ -64,12 +64,12 @@ class Asked(NamedTuple):
 
 
 class Units(NamedTuple):
-    """In what units weights are searched.
+    """The units in which weights are searched.
 
     Attributes
     ----------
     scale : (n_features,) weights of policies are vectors divided by it.
-    natural : features, by their places, that are searched in their own units, too; none or several.
+    natural : places of the features that are searched in their own units, too; may be empty.
     """
 
     scale: Vector
@@ -149,7 +149,7 @@ def searching(plan: XnesSettings, units: Units) -> Search:
 
 
 class _Seen(NamedTuple):
-    """All vectors whose values are known, in the order in which they were asked for."""
+    """All evaluated vectors, in the order in which they were asked for."""
 
     vectors: list[Vectors]
     values: list[Values]
@@ -263,25 +263,25 @@ def rounded(values: float | Values) -> Values:
 #: (n_vectors, n_searches, n_features) weights -> (n_vectors, n_searches) values.
 Objective = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
-#: Is told how many evaluations of each search are done, and the mean of their best values so far.
+#: Called with the number of evaluations of each search, and the mean of their best values so far.
 Progress = Callable[[int, float], None]
 
 _SAVE_EVERY_S = 5.0
 
 
 class Way:
-    """A search under way, and what it has found.
+    """A search under way, and its results so far.
 
     Parameters
     ----------
     search : the vectors that it asks for, in units of the search.
-    scale : (n_features,) what to divide them by.
+    scale : (n_features,) the vectors are divided by it.
     features : names, for the columns of ``rows``.
     penalty : the lambda of Legrand et al. 2018, equation 6.
 
     Attributes
     ----------
-    asked : what the search wants to know; None at its end.
+    asked : the vectors to evaluate next; None at the end of the search.
     done : evaluations so far.
     best, weights : the least value so far, and the first vector that had it, (n_features,), with
         ||w||_1 = 1.

@@ -1,6 +1,6 @@
-"""What agents are told in numbers and words: each with its default, what it is and what it may be.
+"""Settings of agents: each with its default, its meaning and its allowed values.
 
-A frozen dataclass holds those of an agent. The agent's class or ``train`` takes them by name
+A frozen dataclass holds the settings of an agent. The agent's class or ``train`` takes them by name
 (:func:`takes`), and ``hpcgym train`` makes its options from the same fields, so a new one is
 written here and nowhere else. The command line reads this module at each start: it imports nothing
 slow.
@@ -28,15 +28,15 @@ _MOST = sys.float_info.max  # finite
 
 
 class Setting(NamedTuple):
-    """What is known of a setting beside its name, type and default.
+    """The properties of a setting beside its name, type and default.
 
     Attributes
     ----------
-    meaning : what it is, for docstrings and for help.
-    metavar : what stands for its value in help.
-    check : returns a value of this name, or raises an HpcgymError that names it; None: whoever uses
-        it checks it.
-    shown : the default in words, where None stands for one.
+    meaning : description for docstrings and for help.
+    metavar : placeholder of its value in help.
+    check : a function of name and value that returns the value, or raises an HpcgymError that names
+        it; None: the code that uses it checks it.
+    shown : the default in words, if None stands for a default.
     options : the names of the option, if not that of the field; None: there is no option.
     """
 
@@ -87,11 +87,11 @@ def choice(default: str, meaning: str, *words: str) -> Any:
 
 @dataclass(frozen=True)
 class Settings:
-    """What an agent is told; values are checked when it is made.
+    """The settings of an agent; values are checked when it is made.
 
     Raises
     ------
-    HpcgymError : a value that cannot be; the message names the setting.
+    HpcgymError : an invalid value; the message names the setting.
     """
 
     def __post_init__(self) -> None:
@@ -103,10 +103,9 @@ class Settings:
 
 
 def takes(kind: type[Settings]) -> Callable[[Taker], Taker]:
-    """Let a function or a class that has ``**settings`` show those of a kind.
+    """Let a function or a class with ``**settings`` show the settings of a kind.
 
-    In its signature they stand in place of ``**settings``, in its docstring in place of the line
-    that begins with this.
+    They replace ``**settings`` in its signature, and the line that begins so in its docstring.
     """
 
     def show(taker: Taker) -> Taker:
@@ -143,7 +142,7 @@ def _line(name: str, told: Setting) -> str:
 
 @dataclass(frozen=True)
 class EpisodeSettings(Settings):
-    """What to learn from; :class:`hpcgym.envs.core.episodes.Episodes` takes and checks them."""
+    """The episodes to learn from; :class:`hpcgym.envs.core.episodes.Episodes` checks them."""
 
     part: str = setting(
         "train",
@@ -175,7 +174,7 @@ METHODS = {
 
 @dataclass(frozen=True)
 class XnesSettings(Settings):
-    """How weights are searched for; see :class:`hpcgym.agents.xnes.Xnes`."""
+    """The search for weights; see :class:`hpcgym.agents.xnes.Xnes`."""
 
     budget: int = whole(500, "Weight vectors to try; each is simulated on every training slice.", 1)
     method: str = choice("xnes", "How to search.", *METHODS)
@@ -217,7 +216,7 @@ _WIDTH = "Units of each hidden layer of the network."
 
 @dataclass(frozen=True)
 class RecordSettings(EpisodeSettings):
-    """What is recorded; see :func:`hpcgym.agents.recordings.record`."""
+    """The recorded episodes; see :func:`hpcgym.agents.recordings.record`."""
 
     record_episodes: int = whole(20, "Number of episodes to record.", 1, options=("--number", "-n"))
     seed: int = whole(0, "Seed of the choice of episodes.", 0)
@@ -241,7 +240,7 @@ _SHARE = "Share of the log's time to learn from"
 
 @dataclass(frozen=True)
 class PracticeSettings(Settings):
-    """What an agent learns from, and how long."""
+    """The jobs from which an agent learns, and the length of its training."""
 
     train_share: float = setting(0.5, _SHARE + "; its last quarter is to choose by.", "SHARE")
     jobs: int = setting(256, "Jobs of a slice.", "N")
@@ -256,7 +255,7 @@ class PracticeSettings(Settings):
 
 @dataclass(frozen=True)
 class ReplaySettings(Settings):
-    """What an agent learns from that replays whole logs."""
+    """The jobs from which an agent learns that replays whole logs."""
 
     train_share: float = setting(0.5, _SHARE + ", from its beginning.", "SHARE")
     seed: int = whole(0, "Seed of the search.", 0)

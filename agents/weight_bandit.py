@@ -32,10 +32,10 @@ class Ended(NamedTuple):
 
     Attributes
     ----------
-    row : int64, their places in the stream, by which ``info["window"]`` names jobs, too.
-    submit_time_s, wait_s, run_time_s, requested_time_s : int64 [s]; when a job started and ended
-        follows from them.
-    processors, user : int64, requested processors, and whose the job was (-1: not known).
+    row : int64, their rows in the stream, as in ``info["window"]``.
+    submit_time_s, wait_s, run_time_s, requested_time_s : int64 [s]; start and end times follow from
+        them.
+    processors, user : int64, requested processors, and the user's number (-1: not known).
     bsld : float64, bounded slowdowns.
     """
 
@@ -50,11 +50,11 @@ class Ended(NamedTuple):
 
 
 class Learner(Protocol):
-    """What learns while it schedules. It is asked and told in turns, from the first job on.
+    """An agent that learns while it schedules: ``act`` and ``observe`` are called in turns.
 
-    It may have an attribute ``features``, names of
-    :data:`hpcgym.scheduler.policies.FEATURES`: what its actions weigh. By default these are the six
-    of Legrand et al. 2018, :data:`hpcgym.scheduler.policies.WEIGHTED_FEATURES`.
+    It may have an attribute ``features``, names of :data:`hpcgym.scheduler.policies.FEATURES` that
+    its actions weigh. By default these are the six of Legrand et al. 2018,
+    :data:`hpcgym.scheduler.policies.WEIGHTED_FEATURES`.
     """
 
     def act(self, observation: dict[str, NDArray[Any]], info: dict[str, Any]) -> Any:
@@ -63,23 +63,23 @@ class Learner(Protocol):
         Parameters
         ----------
         observation : of :class:`hpcgym.envs.MixedPolicy`, with its usual arguments.
-        info : "time", the time now [s]; "window", the rows of the visible jobs in the stream. What
-            else the environment says tells run times of jobs that still run.
+        info : "time", the time now [s]; "window", the rows of the visible jobs in the stream. Other
+            entries of the environment are left out: they tell run times of jobs that still run.
         """
         ...
 
     def observe(self, observation: dict[str, NDArray[Any]], reward: float, ended: Ended) -> None:
-        """Learn what has come of the decisions so far. It need not be there.
+        """Learn from the outcome of the decisions so far. A learner may lack this method.
 
-        It is called at the end of each stretch of time, before :meth:`act` is asked again, and once
-        after the last job has ended.
+        It is called at the end of each stretch of time, before the next call of :meth:`act`, and
+        once after the last job has ended.
 
         Parameters
         ----------
         observation : at the end of the stretch; the same as :meth:`act` sees next.
         reward : minus the sum of the bounded slowdowns of the jobs that have ended in the stretch,
-            whenever they were submitted or started. The reward of the environment is paid when jobs
-            start, and tells how long they will run: here it is paid once that is known.
+            whenever they were submitted or started. The environment's own reward is paid when jobs
+            start, and would tell how long they will run; this one is paid when they have ended.
         ended : these jobs.
         """
         ...
@@ -87,12 +87,11 @@ class Learner(Protocol):
 
 # --- The bandit -----------------------------------------------------------------------------------
 
-#: What is weighed: requested time x processors, requested time, waiting time, in seconds.
+#: Weighed features: requested time x processors, requested time, waiting time, in seconds.
 FEATURES = ("area", "requested", "wait")
 
-#: Orders to choose from. The first is SAF; in the second and third a job gains on a new one as
-#: if it were smaller by so many processor seconds for each second that it waits. Then the same of
-#: shortest jobs first.
+#: Orders to choose from. The first is SAF; in the second and third each second of waiting counts as
+#: 1, or 10, processor seconds less of area. The others do the same for shortest job first.
 ORDERS = (
     (-1.0, 0.0, 0.0),
     (-1.0, 0.0, 1.0),
@@ -102,8 +101,7 @@ ORDERS = (
     (0.0, -1.0, 1.0),
 )
 
-#: Jobs of a day are alike: so many of them tell as much as one that is independent of all others.
-#: (An assumption.)
+#: Jobs of a day are alike: so many of them tell as much as one independent job. (An assumption.)
 ALIKE = 100.0
 
 
@@ -113,9 +111,9 @@ class WeightBandit:
     Parameters
     ----------
     orders : (n_orders, 3) weights of :data:`FEATURES`, two orders or more.
-    discount : what is left of a job's say from one decision to the next, above 0, at most 1.
-    width : how far below its mean an order may be thought to be, in logarithms of slowdowns, where
-        all that is known of it is worth one independent job: 0 never tries what has once failed.
+    discount : factor on the weight of past jobs at each decision, above 0, at most 1.
+    width : the optimism about an order, in logarithms of slowdowns below its mean, when the past
+        jobs under it are worth one independent job: with 0 a failed order is never tried again.
 
     Attributes
     ----------

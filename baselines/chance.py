@@ -1,4 +1,4 @@
-"""Chance: what a scheduler reaches that prefers no job to another, in order and in actions."""
+"""Chance: schedulers and agents that prefer no job to another, by random orders and actions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gymnasium import spaces
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.rules import RULES, Scheduler
 
-#: What such an order is called.
+#: The name of such an order.
 RANDOM = "random"
 
 #: Kinds of actions that :class:`RandomActions` knows: of JobSelection, Backfill, QueueOrdering and
@@ -30,11 +30,11 @@ class RandomOrder(Scheduler):
 
 
 def random_order(scheduler: Scheduler, jobs: int, seed: int) -> RandomOrder:
-    """Return a scheduler whose queue is in a random order, and otherwise as it is.
+    """Return a scheduler with a random order of the queue; its other rules stay.
 
-    Each job draws a number when it is submitted, and the least is first, as long as it waits: a job
-    at the head stays there. Jobs are back-filled in the same order, whatever ``backfill_order``.
-    What is held behind jobs that are long is told by requested times.
+    Each job draws a number when it is submitted, and keeps it while it waits; the least number is
+    first. Jobs are back-filled in the same order, whatever ``backfill_order``. A hold goes by
+    requested times.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What schedulers are called: the names of bundles and dispatchers, else their rules."""
+"""Names of schedulers: those of bundles and dispatchers, or else their rules in words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hpcgym.scheduler.estimates.by_name import KNOWN, label_of
 from hpcgym.scheduler.policies.expressions import is_expression
 from hpcgym.scheduler.rules import OF_SHARED_NODES, Scheduler
 
-#: What is said of a rule.
+#: Rule -> its words in a name.
 _WORDS = {
     "backfill": "{} backfilling",
     "backfill_order": "backfill {}",
@@ -30,7 +30,7 @@ _WORDS = {
     "dependencies": "dependencies {}",
     "fair_share": "fair share {}",
 }
-#: And of those that are usually the setting of all schedulers of a table, and told above it.
+#: The same for rules that all schedulers of a table usually share, told above the table.
 _OF_SETTING = {
     "policy": "queue by {}",
     "passes": "{} passes",
@@ -125,7 +125,7 @@ def _differences(
         unused |= {"backfill_order"}
     if _never_too_short(rules["estimate"]):
         unused |= {"correction"}
-    if rules["correction"] == "kill":  # which cuts jobs, whoever backfills
+    if rules["correction"] == "kill":  # it cuts jobs under any backfilling
         unused -= {"estimate", "correction"}
     if {rules["policy"], rules["backfill_order"]} <= {"fcfs", "sjbf"}:
         unused |= {"policy_estimate"}
@@ -191,7 +191,7 @@ def _partners(scheduler: Scheduler) -> list[str]:
 
 
 def _order(scheduler: Scheduler) -> list[str]:
-    """Return the order of the queue, and who may start before it."""
+    """Return the order of the queue, and which jobs may start out of order."""
     given = scheduler.policy
     order = f"queue by {scheduler.describe()['policy'] if callable(given) else _policy(given)}"
     if scheduler.reserve.kind == "none":

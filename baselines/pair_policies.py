@@ -30,7 +30,7 @@ def speedups(shown: NDArray[Any]) -> Floats:
 
 
 class PairPolicy:
-    """A rule that says who starts next, and maybe beside whom.
+    """A rule that names the job that starts next, and maybe the job beside which it runs.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class PairPolicy:
         scores = np.full(len(mask) - 1, -np.inf)
         rows: NDArray[np.int64] = info["window"][info["window"] >= 0]
         table = scores.reshape(len(info["window"]), -1)  # a view
-        table[: len(rows), 0] = 0.0  # beside nobody in particular, as the rule ``partners`` says
+        table[: len(rows), 0] = 0.0  # beside no named job: the rule ``partners`` decides
         if self.name == "sjf-pairs":
             table[: len(rows), 0] = -self._workload.requested_time[rows]
         elif self.name == "greedy-pairs":
@@ -90,9 +90,9 @@ class PairPolicy:
         return int(scores.argmax())
 
     def _speedups(self, seen: Observation, n: int) -> Floats:
-        """Return what the first n visible jobs gain, (n, 1 + neighbours): alone and with each."""
+        """Return speedups of the first n visible jobs, (n, 1 + neighbours): alone, with each."""
         both = speedups(seen["pairs"][:n]).mean(axis=-1)
-        # on nodes of its own as fast as it is alone; where there are not enough of them, who knows
+        # a job is as fast on its own nodes as it is alone; if these are too few, it is not known
         idle = np.rint(float(seen["machine"][_IDLE]) * self._nodes)
         needed = np.rint(seen["jobs"][:n, _NODES].astype(np.float64) * self._nodes)
         alone = np.where(needed <= idle, speedups(seen["jobs"][:n, _ALONE]), 0.0)
@@ -101,7 +101,7 @@ class PairPolicy:
 
 #: Name -> what it does.
 PAIR_POLICIES = {
-    "first-pairs": "in order of submission, whoever finds room",
+    "first-pairs": "in order of submission, any job that finds room",
     "sjf-pairs": "the shortest that finds room, in the order of sjf-co",
     "greedy-pairs": "the pair of the greatest mean speedup of both, or a job alone if that is more",
 }

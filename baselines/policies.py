@@ -42,18 +42,18 @@ if TYPE_CHECKING:
 class Expert:
     """A dispatcher with the interface of an agent, for JobSelection and QueueOrdering.
 
-    It is asked with the visible jobs as the queue. Its actions put the jobs that it starts first,
-    then a job that does not fit beside them, which ends the pass, then the others by submission.
-    So without backfilling an environment starts what the dispatcher does, on nodes of the
-    environment's own choice; only where all others fit too, one more starts. In JobSelection that
-    is so with ``reservation="revised"``. Expected ends are corrected as the environment says, which
-    is "requested" if nothing else is said, and never "next-second".
+    The dispatcher sees the visible jobs as the queue. Actions put the jobs that it starts first,
+    then a job that does not fit beside them, which ends the pass, then the others by submission. So
+    without backfilling an environment starts the same jobs as the dispatcher, on nodes of the
+    environment's own choice; only if all others fit too, one more job starts. In JobSelection this
+    holds with ``reservation="revised"``. Expected ends are corrected by the environment's rule,
+    which is "requested" by default, and never "next-second".
 
     Parameters
     ----------
-    dispatcher : a callable, as :func:`hpcgym.simulate` takes it. The nodes that it names, if it
-        does, are looked at only to see whether they are free.
-    name : what it is called; by default what the callable is.
+    dispatcher : a callable, as :func:`hpcgym.simulate` takes it. If it names nodes, these are only
+        checked to be free.
+    name : its name; by default that of the callable.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class Expert:
 
         Parameters
         ----------
-        observation : not looked at.
+        observation : not used.
         info : of the same reset or step; its ``window`` names the visible jobs.
 
         Raises
@@ -315,11 +315,11 @@ class Baseline:
             )
 
     def _not_by_usage(self) -> str:
-        """Return why this policy cannot act where actions are no weights, and what can."""
+        """Return why this policy cannot act where actions are no weights, and an alternative."""
         weights = parse_policy(self.policy).weights
         act = f"act in hpcgym/MixedPolicy-v1 with policy_features={[*weights]}, or "
         return (
-            f"baseline {self.name!r} depends on what users have used, which nobody counts here:"
+            f"baseline {self.name!r} depends on what users have used, which is not counted here:"
             f" {act if weights else ''}simulate(workload, {self.policy!r})"
         )
 
@@ -328,7 +328,7 @@ class Baseline:
 
         Parameters
         ----------
-        observation : not looked at.
+        observation : not used.
         info : of the same reset or step: ``window``, the rows of the visible jobs in the episode's
             workload with -1 behind them, and ``time`` [s].
 

@@ -23,28 +23,28 @@ from hpcgym.scheduler.rules import OF_THE_QUEUE, RULES, Scheduler, not_beside_a_
 # --- The co-schedulers of ELiSE -------------------------------------------------------------------
 #
 # Each is an order of the queue over the same core: jobs take half of each socket, on nodes in use
-# before idle ones, and there beside those with whom they are fastest. The document names them and
-# says in a line what they do; formulas are ours
+# before idle ones, and there beside the jobs with which they are fastest. The document names them
+# and describes each in a line; the formulas are ours
 # (:data:`hpcgym.scheduler.policies.index.PASS_POLICIES`).
 
 _HALF = Scheduler(allocation="half-socket")
 
 #: Name -> scheduler, for :func:`hpcgym.simulate` with ``speedups``.
 COSCHEDULERS: dict[str, Scheduler] = {
-    # in order of arrival, with EASY's reservation for the first that waits
+    # in order of arrival, with EASY's reservation for the first waiting job
     "easy-co": _HALF,
     # the shortest, longest, largest of the queue first
     "sjf-co": _HALF.but(policy="sjf", backfill_order="sjf"),
     "ljf-co": _HALF.but(policy="lpf", backfill_order="lpf"),
     "largest-co": _HALF.but(policy="lqf", backfill_order="lqf"),
-    # those that gain with most others first
+    # jobs that gain with most others first
     "popularity-co": _HALF.but(policy="popularity"),
-    # what fits best into what is free, whoever waits
+    # the job that fits best into what is free, without reservations
     "filler-co": _HALF.but(policy="filler", backfill="fill"),
     # two factors
     "sjf-filler-co": _HALF.but(policy="sjf-filler", backfill="fill"),
     "popularity-filler-co": _HALF.but(policy="popularity-filler", backfill="fill"),
-    # spread and alone: what sharing adds, and what spreading does
+    # spread and alone: separates the effect of sharing from that of spreading
     "easy-spread": _HALF.but(allocation="spread"),
 }
 
@@ -66,7 +66,7 @@ _FAMILY = {
     "easy-e-loss": Scheduler(backfill_order="sjbf", estimate="e-loss", correction="incremental"),
     # SAF by typical ratios: docs/prediction.md
     "saf-typical": _TYPICAL,
-    # chosen on the first halves of whole logs, and what waits longest: benchmarks/frontier
+    # chosen on the first halves of whole logs, also by the longest waits: benchmarks/frontier
     "saf-typical-20h-hold": _TYPICAL.but(threshold=72_000, hold={"share": 0.1, "by": "both"}),
     "saf-typical-80h": _TYPICAL.but(threshold=288_000),
     # found by search on the early halves of six logs: waiting counts as a power, width little
@@ -78,7 +78,7 @@ _FAMILY = {
         "-0.1*log(processors)",
         hold={"share": 0.02, "by": "both"},
     ),
-    # what the agent rule-es learned on the first halves of the suite's six logs, with seed 0
+    # learned by the agent rule-es on the first halves of the suite's six logs, with seed 0
     "evolved": _TYPICAL.but(
         policy="(-0.09506+0.5221*free-1.264*free_1h-0.5697*log(1+queued))*log(max(requested,1))"
         "-0.3425*log(max(time_limit,1))"
@@ -100,14 +100,13 @@ SCHEDULERS: dict[str, Scheduler] = {
 def find_scheduler(name: str) -> Scheduler:
     """Return a scheduler by name, a variant of one, or the scheduler of a file.
 
-    A variant is such as ``saf:threshold=18000,hold=0.1``. Behind the colon stand rules by the names
-    of :class:`Scheduler`'s attributes; entries of hold, such as ``from_s=600``, stand beside it.
-    ``backfill_order`` may be a scheduler's name, too, as in ``evolved:backfill_order=evolved``: its
-    policy.
-    Files end in ``.toml``, see :mod:`hpcgym.scheduler.files`, or in ``.conf``: of Slurm, see
-    :func:`hpcgym.scheduler.slurm_conf.scheduler_of_slurm`;
-    ``slurm.conf:qos=qos.txt+assoc=assoc.txt`` takes what ``sacctmgr -P show qos`` and ``show
-    assoc`` printed, too.
+    A variant is, for example, ``saf:threshold=18000,hold=0.1``: rules follow the colon, by the
+    names of :class:`Scheduler`'s attributes; entries of hold, such as ``from_s=600``, may follow
+    it. ``backfill_order`` may also be a scheduler's name, which stands for its policy, as in
+    ``evolved:backfill_order=evolved``. Files end in ``.toml``, see :mod:`hpcgym.scheduler.files`,
+    or in ``.conf``: of Slurm, see :func:`hpcgym.scheduler.slurm_conf.scheduler_of_slurm`;
+    ``slurm.conf:qos=qos.txt+assoc=assoc.txt`` adds the files that ``sacctmgr -P show qos`` and
+    ``show assoc`` printed.
 
     Raises
     ------
@@ -273,7 +272,7 @@ def rule_value(rule: str, text: str) -> Any:
 
 
 def described(scheduler: Scheduler) -> dict[str, str | float | None]:
-    """Return :meth:`Scheduler.describe`; the allocation is None too beside who chooses nodes."""
+    """Return :meth:`Scheduler.describe`; allocation is None if the dispatcher chooses nodes."""
     rules = scheduler.describe()
     if chooses_nodes(scheduler.dispatcher):
         rules["allocation"] = None

@@ -18,7 +18,7 @@ from hpcgym.workload.model import Workload
 #: Marks of such tests: what is drawn may restrict none of the jobs that are drawn.
 DRAWN = [
     pytest.mark.filterwarnings("ignore::hpcgym.errors.RuleWarning"),
-    pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name"),
+    pytest.mark.filterwarnings("ignore:.*EASY's reservation is of named nodes"),
 ]
 Places = list[tuple[list[Any], int]]
 Windows = tuple[list[Any], list[str]]

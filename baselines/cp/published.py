@@ -182,9 +182,9 @@ class Published:
         return order[fits[order]][: self._jobs]
 
     def _first(self, view: PassView) -> Ints:
-        """Return the places of the first jobs that were submitted, by the priority they came with.
+        """Return the places of the first submitted jobs, by their priority at submission.
 
-        Where all is equal, who came last is first, as the program inserts from the left.
+        At equal priority the job that came last is first, as the program inserts from the left.
         """
         rows = view.job.tolist()
         now = self.program.priority(view)

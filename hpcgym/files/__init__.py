@@ -1,9 +1,8 @@
-"""All that is read from files, in bounded memory and time; what is wrong ends in one clear line.
+"""Reading of files in bounded memory and time; each error is one clear line.
 
-Every reader of the library goes through here, so that none has to know how a file can be damaged:
-opened, unpacked, decoded, and parsed if it is JSON or TOML. ``tables`` reads CSV, Parquet and
-arrays; ``writing`` writes files whole or not at all; ``fetching`` downloads; ``recorded`` says
-where a file is from.
+Every reader of the library uses this module, which handles damaged files: it opens, unpacks and
+decodes them, and parses JSON and TOML. ``tables`` reads CSV, Parquet and arrays; ``writing`` writes
+files whole or not at all; ``fetching`` downloads; ``recorded`` tells where a file is from.
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ MEGABYTE = 1 << 20
 #: Bytes that a gzip file may always unpack to.
 PACKED_FREE = 256 * MEGABYTE
 
-#: Beyond them, bytes for each one of the file. Real traces have 5 to 10; what is made to fill the
-#: memory has up to 1,000.
+#: Beyond them, unpacked bytes for each byte of the file. Real traces have 5 to 10; files that are
+#: made to fill the memory have up to 1,000.
 PACKED_RATIO = 64
 
 HEAD_BYTES = MEGABYTE  # bytes that ``peek`` can show
 _FILE_NAME = re.compile(r"\.{0,2}/[^:;=>,]*|[^:;=>,]*\w\.[A-Za-z]\w{1,6}")
 
 
-#: How files begin that are packed in other ways, by what, and the command that unpacks them.
+#: Beginnings of files that are packed in other ways, the packer, and the command that unpacks them.
 _PACKED = (
     (re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", re.DOTALL), "bzip2", "bunzip2 -k"),
     (re.compile(rb"\xfd7zXZ\x00"), "xz", "unxz -k"),
@@ -52,9 +51,9 @@ _PACKED = (
 
 @contextmanager
 def saying(path: Any, error: type[HpcgymError] = HpcgymError) -> Iterator[None]:
-    """Turn what the system or a damaged archive says into an error that names the file.
+    """Turn an error of the system or of a damaged archive into one that names the file.
 
-    That is another one than ``path`` where the system says so.
+    It names another file than ``path`` if the system's error does.
     """
     try:
         yield
@@ -120,13 +119,13 @@ def open_bytes(path: Path, error: type[HpcgymError] = HpcgymError) -> Iterator[A
 
 
 def bytes_of(path: str | os.PathLike[str], most: int, error: type[HpcgymError]) -> bytes:
-    """Return what a file holds, unpacked if it is gzip.
+    """Return the bytes of a file, unpacked if it is gzip.
 
     Parameters
     ----------
     path : of the file.
     most : bytes that such a file may hold at most.
-    error : what is raised.
+    error : type of the errors.
 
     Raises
     ------
@@ -296,7 +295,7 @@ def plain_number(key: str, text: str) -> int | None:
 def header_number(header: Mapping[str, list[str]], key: str, least: int = 1) -> int | None:
     """Return the first whole number that a header's entries of a key tell; None if they tell none.
 
-    What is no plain number tells none: who reads the file says so.
+    A text that is no plain number tells none: the reader of the file reports it.
 
     Parameters
     ----------
@@ -343,21 +342,21 @@ def json_of(
     flat: bool = False,
     finite: bool = True,
 ) -> Any:
-    """Return what a text in JSON holds.
+    """Return the value of a text in JSON.
 
     Parameters
     ----------
     text : in JSON; bytes are UTF-8, or UTF-16 or UTF-32, as the beginning tells.
-    where : what messages call it: the file, the line.
-    error : what is raised.
-    flat : the values are not looked at, of which there may be many million.
-    finite : infinity, and what is no number, is wrong; Python writes both.
+    where : the beginning of messages: the file, the line.
+    error : type of the errors.
+    flat : the values, which may be many million, are not checked.
+    finite : infinity and nan, which Python writes, are errors.
 
     Raises
     ------
-    HpcgymError : it is no JSON, a key stands twice in an object, of which Python would drop the
-        first, a number is no finite one or has over 300 digits, a text has half a character, or
-        lists and objects are more than 64 deep in each other.
+    HpcgymError : it is no JSON, a key stands twice in an object (Python would drop the first), a
+        number is not finite or has over 300 digits, a text has half a character, or lists and
+        objects are nested more than 64 deep.
     """
 
     def once(entries: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -429,11 +428,10 @@ def toml_of(text: str | bytes, where: str) -> dict[str, Any]:
 
 
 def _check_values(parsed: Any, where: str, error: type[HpcgymError], finite: bool) -> None:
-    """Raise an error if some value is one that no reader can do anything with.
+    """Raise an error for a value that no reader can use.
 
-    That is a text with half a character, which nobody could print or write; a number that is
-    infinite, if ``finite``, or has over 300 digits; and lists and objects that are more than 64
-    deep in each other.
+    These are a text with half a character, which cannot be printed or written; a number that is
+    infinite, if ``finite``, or has over 300 digits; and lists and objects nested more than 64 deep.
     """
     level = [parsed]
     for _ in range(MOST_DEPTH + 1):

@@ -29,8 +29,8 @@ _MOST = 10_000_000  # failures that are drawn
 class Failures:
     """Failures of nodes: each is down from ``time`` up to ``repaired``, exclusive. Read-only.
 
-    They are kept by time, then by node, whatever the order in which they are given. A node may
-    fail again in the second of its repair, but not before.
+    They are sorted by time, then by node. A node may fail again in the second of its repair, but
+    not before.
 
     Attributes
     ----------
@@ -221,7 +221,7 @@ def _whole(text: str, what: str) -> int:
 def _problems(
     node: NDArray[np.int64], time: NDArray[np.int64], repaired: NDArray[np.int64]
 ) -> list[tuple[int, str]]:
-    """Return the first row that cannot be, and what is wrong with it, or nothing."""
+    """Return the first invalid row, and what is wrong with it; empty if all are valid."""
     wrong = (node < 0) | (time < 0) | (repaired > _LATEST)
     if wrong.any():
         row = int(wrong.argmax())

@@ -10,7 +10,7 @@
     core = 16
     sockets = 2        # that share the cores; 1 unless told
     mem = "16 GB"      # or whole MB; 1 GB is 1,000 MB
-    gpu = 2            # any other resource, a whole number, or "any": it limits nobody
+    gpu = 2            # any other resource, a whole number, or "any": it limits no job
 
     [group.power]      # of each node; the attributes of a NodePower
     idle_w = 117
@@ -66,7 +66,7 @@ from hpcgym.naming import CORE, MEGABYTES, MEMORY, megabytes, near_name
 _TABLES = {"group": "groups", "level": "levels", "partition": "partitions", "queue": "queues"}
 _POWER = "power"
 _SOCKETS = "sockets"
-#: An amount of a resource that limits nobody.
+#: An amount of a resource that limits no job.
 ANY = "any"
 # nodes, sockets of each, cores of each: a number may be missing, to be told so
 _EQUAL_NODES = re.compile(r"-?\d*(x-?\d*)+", re.IGNORECASE)
@@ -156,7 +156,7 @@ def _lines(usual: object, given: Mapping[str, Any]) -> list[str]:
 
 
 def _is_usual(usual: Any, value: Any) -> bool:
-    """Tell whether a value is the usual one; of a power, whether nobody gave it."""
+    """Tell whether a value is the usual one; for a power, whether it was not given."""
     return isinstance(value, Usual) if isinstance(usual, Usual) else bool(value == usual)
 
 
@@ -176,11 +176,12 @@ def find_cluster(
     source : the name of a ready-made machine in any case (:func:`machine_names`), the path of a
         TOML file or of a slurm.conf (any file that ends in ``.conf``), equal nodes as
         ``NODESxSOCKETSxCORES``, of which the last are the cores of a socket (``100x2x24``: 100
-        nodes of 48 cores), a number of processors, also as a text, which is a pool of them, or a
-        machine. A slurm.conf with settings that are not of the machine gives a warning. Behind a
-        machine of nodes ``+2`` adds two to its largest group, and ``-2`` takes two away:
+        nodes of 48 cores), a number of processors, also as a text, for a pool of them, or a
+        machine. A slurm.conf with settings that do not describe the machine gives a warning. Behind
+        a machine of nodes ``+2`` adds two nodes to its largest group, and ``-2`` takes two away:
         ``slurm.conf+2``.
-    rules_too : a slurm.conf is the scheduler as well, which warns of what nothing follows.
+    rules_too : a slurm.conf is the scheduler as well, which warns of settings that are not
+        followed.
 
     Raises
     ------
@@ -221,7 +222,7 @@ def find_cluster(
 
 
 def _with_more(cluster: Cluster, nodes: int, text: str) -> Cluster:
-    """Return a machine with so many more nodes in its largest group, or fewer."""
+    """Return a machine with so many more nodes in its largest group, fewer if below 0."""
     if not cluster.groups:
         raise HpcgymError(f"{text}: a pool of processors has no nodes to add to, or to take away")
     counts = [group.nodes for group in cluster.groups]
@@ -235,9 +236,9 @@ def _with_more(cluster: Cluster, nodes: int, text: str) -> Cluster:
 
 
 def _of_slurm(path: Path, rules_too: bool) -> Cluster:
-    """Return the machine of a slurm.conf; warn of what it says that is not of the machine.
+    """Return the machine of a slurm.conf; warn of settings that do not describe the machine.
 
-    Not where it is the scheduler, too.
+    There is no warning if the file is the scheduler, too.
     """
     from hpcgym.machine.slurm import read_slurm_conf
 
@@ -254,7 +255,7 @@ def _of_slurm(path: Path, rules_too: bool) -> Cluster:
 
 
 def _equal_nodes(text: str) -> Cluster:
-    """Return the machine of ``NODESxSOCKETSxCORES``, or say that it is not one."""
+    """Return the machine of ``NODESxSOCKETSxCORES``, checked."""
     numbers = [int(part) for part in text.split("x") if part.isdigit()]
     if len(numbers) != text.count("x") + 1 or len(numbers) != 3 or not all(numbers):
         raise HpcgymError(
@@ -273,7 +274,7 @@ def machine_text(name: str) -> str:
 
 
 def _rows(where: str, given: Mapping[str, Any], key: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the tables ``[[key]]``, each with what messages call it."""
+    """Yield the tables ``[[key]]``, each with its name in messages."""
     rows = given.get(key, [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise HpcgymError(f"{where}: {key!r} must be tables, each under [[{key}]]")
@@ -283,7 +284,7 @@ def _rows(where: str, given: Mapping[str, Any], key: str) -> Iterator[tuple[str,
 
 @contextmanager
 def _saying(where: str, known: str = "") -> Iterator[None]:
-    """Put where it is before what is wrong; ``known`` is what the message says of that itself."""
+    """Put the place before an error's message, in place of its own beginning ``known``."""
     try:
         yield
     except HpcgymError as error:
@@ -315,7 +316,7 @@ def _group(where: str, given: dict[str, Any]) -> NodeGroup:
 
 
 def _made(kind: type[_Made], where: str, given: Mapping[str, Any]) -> _Made:
-    """Return what a table describes whose keys are the attributes of its kind."""
+    """Return an object of a kind from a table whose keys are its attributes."""
     attributes = fields(kind)
     _check_keys(where, given, [field.name for field in attributes])
     _need(where, given, [field.name for field in attributes if field.default is MISSING])
@@ -324,7 +325,7 @@ def _made(kind: type[_Made], where: str, given: Mapping[str, Any]) -> _Made:
 
 
 def _partition(where: str, given: dict[str, Any], sizes: list[tuple[str, int]]) -> Partition:
-    """Return a partition of a table whose keys are its attributes, but that nodes are a text."""
+    """Return a partition from a table whose keys are its attributes; nodes are a text."""
     _need(where, given, ("name", "nodes"))
     if not isinstance(given["nodes"], str):
         raise HpcgymError(f"{where}: nodes must be a text such as '0-3,7', not {given['nodes']!r}")
@@ -333,10 +334,10 @@ def _partition(where: str, given: dict[str, Any], sizes: list[tuple[str, int]]) 
 
 
 def _power_lines(power: NodePower) -> list[str]:
-    """Return the power of nodes as lines of TOML, but for what is so by itself."""
+    """Return the power of nodes as lines of TOML, without defaults."""
     plain = NodePower(power.idle_w, power.busy_w, frequency_ghz=power.frequency_ghz)
     needed = ["idle_w", "busy_w", *(["frequency_ghz"] if power.frequency_ghz else [])]
-    # one number is what it stands for
+    # a tuple of one number is written as the number
     given = {
         name: value[0] if isinstance(value, tuple) and len(value) == 1 else value
         for name, value in vars(power).items()

@@ -28,26 +28,26 @@ MOST_NODES = 2**20  # of a machine: capacities are an array with a row for each
 class Partition:
     """A set of nodes with a name, which jobs ask for; partitions may overlap.
 
-    A job gets nodes of its partition alone, and must be one that it lets run, by time, nodes,
+    A job gets nodes of its partition only, and the partition must let it run, by time, nodes,
     account, QOS and state (:mod:`hpcgym.workload.partitions`). ``priority_tier`` and
     ``priority_factor`` count where a slurm.conf is the scheduler
     (:mod:`hpcgym.scheduler.slurm_conf`). ``qos`` is read from it (its man page,
-    "PARTITION CONFIGURATION"), and no simulation goes by it yet.
+    "PARTITION CONFIGURATION"), and no simulation uses it yet.
 
     Attributes
     ----------
-    name : what jobs call it.
+    name : its name in jobs.
     nodes : numbers of its nodes in the machine, ascending; without any no job can run in it.
-    default : whether jobs that name no partition are in it, where they are loaded with the machine
+    default : whether jobs that name no partition are in it, if they are loaded with the machine
         (:func:`hpcgym.workload.partitions.in_default_partition`).
-    max_time_s, default_time_s : the longest that a job may ask for, and what one asks for that does
-        not say [s]; None: no limit, or the longest.
+    max_time_s, default_time_s : the longest requested time, and that of jobs that request none [s];
+        None: no limit, or the longest.
     min_nodes, max_nodes : of a job: on the most, and the fewest, that hold it; no most if None.
     priority_tier : jobs of a higher one are served first.
-    priority_factor : ``PriorityJobFactor``, what counts as the partition's part of priorities.
-    allow_accounts, deny_accounts, allow_qos, deny_qos : names, or numbers that have none; empty:
-        all, nobody, all, none. With ``allow_accounts``, ``deny_accounts`` does not count, nor does
-        ``deny_qos`` with ``allow_qos``.
+    priority_factor : ``PriorityJobFactor``, the partition's part of priorities.
+    allow_accounts, deny_accounts, allow_qos, deny_qos : names, or numbers without a name; an empty
+        allow-list allows all, an empty deny-list denies none. With ``allow_accounts``,
+        ``deny_accounts`` does not count, nor does ``deny_qos`` with ``allow_qos``.
     qos : the QOS whose limits hold for the whole partition, if there is one.
     exclusive : whether each job has whole nodes, if these have all as many cores
         (:func:`hpcgym.workload.with_whole_nodes`).

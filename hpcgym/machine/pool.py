@@ -18,8 +18,8 @@ from hpcgym.naming import in_seconds
 
 # --- Groups of equal nodes, and what a node has of each resource ----------------------------------
 
-#: As much of a resource on a node as no jobs there ask for together. Nodes have it of what nobody
-#: uses up, and of their partitions.
+#: An amount of a resource that the jobs on a node can never use up. Nodes have it of resources that
+#: are not consumed, and of their partitions.
 ANY_NUMBER = 2**40
 
 
@@ -29,11 +29,11 @@ class NodeGroup:
 
     Attributes
     ----------
-    name : what the group is called.
+    name : name of the group.
     nodes : number of nodes, at least 1.
     resources : resource -> whole amount on each node. ``core`` is at least 1 and comes first;
-        ``mem`` is in MB; others, such as ``gpu``, are whatever the jobs call them, and
-        :data:`ANY_NUMBER` of one limits nobody.
+        ``mem`` is in MB; others, such as ``gpu``, have the names that jobs use, and
+        :data:`ANY_NUMBER` of one limits no job.
     power : of each node; None: the flat powers of the machine's processors.
     sockets : processors in the sense of chips on each node, at least 1, that share its cores
         equally. Only jobs that share nodes go by them (ELiSE).
@@ -79,7 +79,7 @@ class NodeGroup:
 
 
 def _amount(where: str, name: Any, amount: Any) -> int:
-    """Return how much of a resource a node has, or say that it cannot be so much."""
+    """Return the amount of a resource on a node, checked."""
     if amount == ANY_NUMBER and name not in (naming.CORE, naming.MEMORY):
         return ANY_NUMBER
     what = "a whole number of MB" if name == naming.MEMORY else "a whole number"
@@ -92,7 +92,7 @@ MOST_PROCESSORS = 2**31  # so that no sum of processors overflows
 
 
 class Usual(float):
-    """A power that nobody gave. It counts like any other; copies of a machine have it too."""
+    """A default power, not a given one. It counts like any other; copies of a machine keep it."""
 
 
 @dataclass(frozen=True)
@@ -105,12 +105,12 @@ class Cluster:
         need not be given.
     idle_power_w : power of a processor without a job [W]. The default, like that of
         ``busy_power_w``, is a node of the Curie machine (Glesser 2016, table 4.2): tables and files
-        have no energies where nobody gave any power, see ``watts_given``.
+        have no energies if no power was given, see ``watts_given``.
     busy_power_w : power of a processor that runs a job [W].
     shutdown_after_s : whole seconds of idleness after which a processor is switched off; None:
-        never. A job that takes processors which are off, or on the way there, starts when they
-        have been switched on; the scheduler plans as if they were ready at once. So with nodes
-        that have a power of their own, and jobs have whole nodes then.
+        never. A job that takes processors which are off, or being switched off, starts when they
+        have been switched on; the scheduler plans as if they were ready at once. The same holds for
+        nodes with a power of their own; jobs have whole nodes then.
     off_power_w : power of a processor that is off [W], by default as in the same table.
     shutdown_time_s, boot_time_s : whole seconds that it takes to switch off, and on.
     shutdown_power_w, boot_power_w : power meanwhile [W]; by default idle power, and busy power.
@@ -118,12 +118,12 @@ class Cluster:
         are numbered from 0 in this order. Where a group has a power of its own, that of processors
         does not count.
     queues : name of a queue -> time that its jobs are expected to wait [s], above 0.
-    name : what the machine is called.
-    levels : what stands above nodes, :class:`~hpcgym.machine.power.Level` above level, such as
+    name : name of the machine.
+    levels : components above nodes, :class:`~hpcgym.machine.power.Level` above level, such as
         chassis and racks.
     io_bandwidth_gb_s : bandwidth of the file system that all jobs share [GB/s, 10^9 bytes], counted
-        to the byte; None: files slow nobody down. Only jobs with speedups go by it, whose codes say
-        what they ask for.
+        to the byte; None: files slow no job down. It only affects jobs with speedups, whose codes
+        have a demand of it.
     partitions : sets of nodes, :class:`~hpcgym.machine.partitions.Partition` after partition, which
         may overlap. A job gets nodes of the partition that its log names, one without a partition
         any.
@@ -189,14 +189,14 @@ class Cluster:
                 settle(self, name, watts(name, getattr(self, name)))
 
     def _gives(self, name: str) -> bool:
-        """Whether somebody gave a power of processors."""
+        """Whether a power of processors was given."""
         power = getattr(self, name)
         derived = name in _DERIVED_POWERS and power is None
         return not (derived or isinstance(power, Usual))
 
     @property
     def watts_given(self) -> bool:
-        """Whether somebody gave powers, of processors, nodes or what stands above nodes.
+        """Whether powers were given, of processors, nodes or components above nodes.
 
         If not, energies are those of as many nodes of the Curie machine as there are processors.
         """

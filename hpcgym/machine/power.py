@@ -1,4 +1,4 @@
-"""The power of nodes, in their states and at their frequencies, and of what stands above them."""
+"""The power of nodes, in their states and at their frequencies, and of components above them."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ class NodePower:
     Attributes
     ----------
     idle_w : of a node that is on, without a job.
-    busy_w : of a node that runs jobs, at each level, not falling with the frequency; one number is
-        one level. Kept as a tuple.
+    busy_w : of a node that runs jobs, at each level, not falling with the frequency; one number
+        means one level. Kept as a tuple.
     off_w : of a node that is off.
     frequency_ghz : of each level [GHz], rising; none are needed with one level.
     slowdown : completion time at each level over that at the highest: at least 1, not rising, the
-        last is 1. One number is that at the lowest level, and others lie on the straight line over
-        the frequency (Glesser 2016, section 4.6.2). It counts in millionths, at most 1,000.
+        last is 1. One number is the slowdown at the lowest level; the others are interpolated
+        linearly over the frequency (Glesser 2016, section 4.6.2). Kept in millionths, at most
+        1,000.
     shutdown_time_s, boot_time_s : whole seconds that it takes to switch off, and on.
     shutdown_w, boot_w : power meanwhile; by default ``idle_w``, and the highest of ``busy_w``.
 
     Raises
     ------
-    HpcgymError : a number that cannot be, or levels that do not rise; the message names the
-        attribute.
+    HpcgymError : an invalid number, or levels that do not rise; the message names the attribute.
     """
 
     idle_w: float
@@ -171,12 +171,12 @@ def unslowed(time_s: ArrayLike, slowdown: ArrayLike) -> NDArray[np.int64]:
 
 
 def _listed(value: Any) -> tuple[Any, ...]:
-    """Return the numbers that are given as one or as several."""
+    """Return one number, or several, as a tuple."""
     return tuple(value) if isinstance(value, list | tuple | np.ndarray) else (value,)
 
 
 def _frequencies(given: Any, levels: int) -> tuple[float, ...]:
-    """Return the frequencies of levels [GHz], or say what is wrong with them."""
+    """Return the frequencies of levels [GHz], checked."""
     ghz = tuple(real(number) for number in _listed(given))
     rise = all(low < high for low, high in pairwise((0.0, *ghz, np.inf)))
     if not rise or len(ghz) not in ((0, 1) if levels == 1 else (levels,)):
@@ -188,7 +188,7 @@ def _frequencies(given: Any, levels: int) -> tuple[float, ...]:
 
 
 def _slowdown(given: Any, levels: int) -> float | tuple[float, ...]:
-    """Return the slowdown at the lowest level, or at each, or say what is wrong with it."""
+    """Return the slowdown at the lowest level, or at each level, checked."""
     factors = tuple(real(number) for number in _listed(given))
     one = not isinstance(given, list | tuple | np.ndarray)
     line = (*factors, 1.0) if one else factors

@@ -135,11 +135,11 @@ class Above(NamedTuple):
 
 
 def levels_above(cluster: Cluster, node: Ints, begin: Ints, end: Ints, n_times: int) -> list[Above]:
-    """Return what stands above the nodes, from the lowest level on.
+    """Return the components above the nodes, from the lowest level on.
 
     Parameters
     ----------
-    node, begin, end : (k,) nodes that are off from and up to which of the ``n_times`` times.
+    node, begin, end : (k,) a node, and from and up to which of the ``n_times`` times it is off.
     """
     below, found = 1, []
     for level in cluster.levels:
@@ -160,7 +160,7 @@ def _all_off(
     changes = np.repeat([1, -1], len(component))[order]
     keys = keys[order]
     last = np.append(keys[1:] != keys[:-1], True) if keys.size else np.zeros(0, np.bool_)
-    # no component begins with a node off: what is off in the end is on again
+    # no component begins with a node off, and each one is on again at the end
     off = np.cumsum(changes)[last]
     where, time = np.divmod(keys[last], n_times)
     full = np.flatnonzero(off == size[where])
@@ -210,14 +210,14 @@ def idle_w(cluster: Cluster) -> float:
 
 
 def fewest_off(cluster: Cluster, watts: float, level: int | None = None) -> int:
-    """Return how many nodes, from node 0 on, are off so that a machine keeps under a cap.
+    """Return how many nodes, from node 0 on, must be off so that a machine stays under a cap.
 
-    All others are busy. Of equal nodes in components of equal size no fewer would do.
+    All others are busy. If nodes are equal, and components of equal size, fewer do not suffice.
 
     Parameters
     ----------
-    watts : the cap, of the whole machine with what stands above its nodes.
-    level : at which the others compute, by default the highest.
+    watts : the cap, of the whole machine with the components above its nodes.
+    level : frequency level of the others, by default the highest.
 
     Raises
     ------
@@ -232,16 +232,16 @@ def fewest_off(cluster: Cluster, watts: float, level: int | None = None) -> int:
 
 
 def _savings_w(cluster: Cluster, level: int | None) -> Floats:
-    """Return what switching off the first k nodes saves, (nodes + 1,) [W].
+    """Return the power saved by switching off the first k nodes, (nodes + 1,) [W].
 
-    Components that are below no other node are saved too (table 4.1).
+    The power of components with no other node below is saved too (table 4.1).
     """
     powers, groups = powers_of(cluster), cluster.group_of
     off = powers.off[groups]
     saved = powers.busy[:, -1 if level is None else level][groups] - off
     for number, above in enumerate(_all_above(cluster)):
         saved[np.cumsum(above.size) - 1] += above.power_w
-        if number == 0:  # where all is off, not even what is off draws anything
+        if number == 0:  # if all nodes of a component are off, they draw nothing
             saved[np.cumsum(above.size) - 1] += np.bincount(above.of_node, off)
     return np.concatenate([[0.0], np.cumsum(saved)])
 
@@ -274,6 +274,6 @@ def cap_w(watts: Any) -> float:
 
 
 def _all_above(cluster: Cluster) -> list[Any]:
-    """Return what stands above the nodes, with nothing of when it is off."""
+    """Return the components above the nodes, without periods in which they are off."""
     none = np.zeros(0, np.int64)
     return levels_above(cluster, none, none, none, 1)

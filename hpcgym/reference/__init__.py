@@ -1,12 +1,13 @@
 """The rules of hpcgym's schedules as programs to read: slow, obvious, and without the engine.
 
-Whoever wants to know what a rule means reads it here; whoever wants to try another changes it here,
-and simulates by ``hpcgym.simulate(..., engine="reference")``. Everything is worked out again at
-every pass, with lists and loops. No code is shared with the engine, which is fast and compiled:
-tests drive both on the same random jobs and demand identical schedules.
+These modules define the rules. To try another rule, change it here and simulate with
+``hpcgym.simulate(..., engine="reference")``. Everything is computed again at every pass, with lists
+and loops. The engine, which is fast and compiled, shares no code with them: tests run both on the
+same random jobs and demand identical schedules.
 
 :mod:`~hpcgym.reference.pool` simulates processors that are all alike, by the rules below, each in
-the module that names it; :mod:`~hpcgym.reference.nodes` machines of nodes, by these and its own.
+the module that names it; :mod:`~hpcgym.reference.nodes` simulates machines of nodes, by these rules
+and its own.
 
 Rules
 -----
@@ -22,8 +23,8 @@ Jobs and time
 Order of the queue
  4. Primary order: highest score first, ties in submission order; scores are taken once a pass,
     at its time t. Every policy looks at the requested time p~, never at the prediction, or where
-    there is a policy estimate at that in the place of p~. One that is learned predicts at the
-    submission, and anew, before a pass, for each waiting job of whose user a job has terminated
+    there is a policy estimate, at that in place of p~. A learned policy estimate predicts at the
+    submission, and again, before a pass, for each waiting job if a job of its user has terminated
     since; in per-timestamp passes after the predictions for the submissions.
  5. Six weights w over (q, p~, wait, p~/q, (wait + p~)/p~, p~ q) give the score a + wait / d, in
     double precision, with
@@ -72,9 +73,10 @@ Backfilling
     new job is placed last, and the pass that follows (if any) is an ordinary one.
 22. depth:K, per-timestamp passes only: each pass drops all reservations. Queued jobs in primary
     order are given the earliest time from now on where they fit for their whole predicted length,
-    beside running jobs and the reservations made so far; who starts now starts, others have a
-    reservation, until there are K. Then the other queued jobs, in backfill order: who can start
-    now, beside all that, starts; the rest have none. Rule 16 holds of the first reservation.
+    beside running jobs and the reservations made so far; a job whose time is now starts, others
+    have a reservation, until there are K. Then the other queued jobs, in backfill order: a job that
+    can start now, beside all that, starts; the rest have none. Rule 16 holds of the first
+    reservation.
     Under rule 21 a job starts now only if all it needs is free now; else its reservation takes all
     that it needs at the pass, for its whole predicted length.
 23. slurm, per-timestamp passes only: a pass at an event starts jobs in primary order until one does
@@ -94,20 +96,22 @@ Backfilling
     bf_job_part_count_reserve (0: any number) have one; else nothing is kept of it. Rule 16 holds of
     the first of these that does not start, if it has one.
     In these profiles, and in rule 25, jobs that run when the pass begins end together: let F be the
-    first of their predicted ends, raised to a multiple of 30 above it. Who ends by F + 30 ends with
-    the last of these; who ends after that, and by F + 60, with the last of these; then F + 120 and
-    so on, twice as far each time; with bf_window_linear L (not 0) F + 30 + L, F + 30 + 2 L and so
-    on. A job that starts in the pass ends as predicted. The times at which a reservation begins and
+    first of their predicted ends, raised to a multiple of 30 above it. Jobs that end by F + 30 end
+    with the last of them; jobs that end after that, and by F + 60, with the last of them; then
+    F + 120 and so on, twice as far each time; with bf_window_linear L (not 0) F + 30 + L,
+    F + 30 + 2 L and so on. A job that starts in the pass ends as predicted. The times at which a
+    reservation begins and
     ends in these profiles are rounded down to multiples of bf_resolution R, and it has R at least.
 24. Quotas: a key for each job, or none, and how many jobs, and processors, may run of one key. A
-    job that would be one too many when its turn comes is passed over: no head, no reservation,
-    and rule 17 does not count it as waiting. Who runs counts until its termination is handled, also
-    where rule 10 takes it for gone. Some jobs are spared: they count, and are never one too many,
-    nor under rule 28. Not with conservative.
+    job that would be one too many when its turn comes is passed over: it is no head, has no
+    reservation, and rule 17 does not count it as waiting. A running job counts until its
+    termination is handled, also where rule 10 takes it for gone. Some jobs are spared: they count,
+    and are never one too many, nor under rule 28. Not with conservative.
 25. Windows: a begin, an end and processors that are closed to jobs in [begin, end). All of them
     are known from the beginning, and stand in each profile beside running jobs and reservations. In
     rule 11 a job fits if it does so for its whole predicted length; EASY is depth:1, rule 22, and
-    so is until-shadow, but who starts behind the head also ends before it is to start. A pass
+    so is until-shadow, but a job that starts behind the head must end before the head is to start.
+    A pass
     follows each end of a window at which jobs wait. Not with hold or predictions that
     expire. Jobs that run at the beginning of an extract run on, also into a window, which then has
     what they leave of it.
@@ -119,56 +123,56 @@ Backfilling
     one processor, whose score is infinite, by time. Not with predictors in Python, or
     orders that look at when a job was submitted.
 27. Preemption: jobs are in groups, or in none, and jobs of one group may stop those of some others.
-    Who can stop a group, straight or by way of others, has a higher level. Each pass begins so:
-    the levels from the highest down, but for the lowest; of each the queued jobs in primary order.
-    A job that fits starts. If it would fit were all gone that run and that its group may stop, it
-    starts too: these are gone through, the higher level first, of one level the earlier start, of
-    one time the lower number, and each runs on if the job fits without what those take that run on
-    so far; the others are stopped. If it would not fit, no later job of its group is looked at so.
-    Then comes the pass as ever. Who is stopped is queued again at once, in its old place, for its
-    whole run, with the prediction of its submission; or, under cancel, has ended so. It has not
-    terminated: nothing learns of it, and what policies look at is predicted anew as of any job that
-    waits. start, end, backfilled are of the last run. Not with conservative or hold. Who
-    rule 24 passes over is passed over here. Under rule 25 a job fits if it does so for its whole
+    A group that can stop another, directly or through others, has a higher level. Each pass begins
+    so: the levels from the highest down, except the lowest; in each the queued jobs in primary
+    order. A job that fits starts. It also starts if it would fit without all running jobs that its
+    group may stop: these are gone through, the higher level first, in a level the earlier start, at
+    one time the lower number; each of them runs on if the job still fits beside those that run on
+    so far; the others are stopped. If it would not fit, no later job of its group is tried so.
+    Then comes the usual pass. A stopped job is queued again at once, in its old place, for its
+    whole run, with the prediction of its submission; or, under cancel, it has ended. It has not
+    terminated: nothing learns from it, and its policy estimate is predicted anew as for any waiting
+    job. start, end, backfilled are of the last run. Not with conservative or hold. Jobs that rule
+    24 passes over are passed over here. Under rule 25 a job fits if it does so for its whole
     predicted length; in these profiles rule 23 joins the ends of what would run beside it. Groups
     may be exempt for a time: no job may stop one of their jobs that has run for less. A pass
     follows the second in which a running job has run so long, if a queued job may stop its group.
     Per-event, all are exempt in the second in which a run begins or goes on, and in that in which
-    it ends. Groups may have grace times: who is to be stopped leaves. It runs on for its grace
-    time, or up to its end if that comes no later; otherwise it is stopped then, among the
-    terminations of that time. It is predicted to end by then, rules 7 and 15 too. Who is gone
-    through leaves out those that leave already, as if they were gone. If any of those that are to
-    be stopped has a grace time, these leave, the others run on, and the job does not start; nor,
-    and then no job is stopped, if it would not fit beside those that leave already. No later job
-    of its group is looked at so then either. A later pass looks at it anew, as at any other.
+    it ends. Groups may have grace times: a job that is to be stopped then *leaves*. It runs on for
+    its grace time, or up to its end if that comes no later; otherwise it is stopped then, among the
+    terminations of that time. It is predicted to end by then, rules 7 and 15 too. Jobs that leave
+    already are not gone through, and count as gone. If any of the jobs to be stopped has a grace
+    time, those with one leave, the others run on, and the job does not start. If it would not fit
+    beside those that leave already, it does not start, and no job is stopped. In both cases no
+    later job of its group is tried so. A later pass tries it anew, like any other.
 28. Quotas of submitted jobs: a key for each job, or none, and how many jobs of one key may be
     queued or running. A job that is to be submitted, by the log or by rule 26, waits outside the
     queue where it would be one too many of any of its keys. At each time, once all terminations
     have been handled, those outside are gone through in the order of the times at which they were
-    to be submitted, ties by number; those of this very time are the last of them. Who is not one
-    too many, with those that have just come, is submitted. Its submit is then this time, as in
-    rule 26, and what is said there of orders, and of what is excluded, holds here too. But jobs
-    that come in at one time do so in the order in which they were gone through. Suspended jobs
+    to be submitted, ties by number; those of this very time are the last of them. A job that is not
+    one too many, with those that have just come, is submitted. Its submit is then this time, as in
+    rule 26; what rule 26 says of orders, and excludes, holds here too. But jobs that come in at one
+    time do so in the order in which they were gone through. Suspended jobs
     count. A job that rule 27 cancels counts up to the next second, in which those outside are gone
     through again. Per-event, they are gone through after each pass of a time, and before its first
-    termination; who is submitted has a pass of its own. Jobs that run or are queued at the
+    termination; each submitted job has a pass of its own. Jobs that run or are queued at the
     beginning of an extract have been submitted, also where they are too many.
-29. Suspension, rule 27 with another end: who is stopped has neither ended nor is it queued. It is
+29. Suspension, rule 27 with another end: a stopped job has not ended, nor is it queued. It is
     suspended, and goes on later with what is left of its run and of its prediction; start is its
-    first. Who has run longer, all its pieces together, goes on where rule 27 says: the earlier
-    start. The processors of suspended jobs are taken. Only where rule 27 asks whether a job fits,
-    those of jobs that its group may stop are free for it. Each
-    level, the lowest too, begins with its suspended jobs, who has run longer first, ties by number:
-    one goes on if it fits beside all that run and the suspended ones that may stop it. In the pass
-    as ever, and in its profiles, all suspended jobs count for each job, also for one that may stop
-    them, from now until they are expected to end:
-    when all have ended, as expected, that run or are suspended and may stop it, and then what is
-    left of its prediction is over. EASY is depth:1, rule 22, and until-shadow as in rule 25.
+    first start. Where rule 27 says "the earlier start", the job that has run longer, all its pieces
+    together, comes first. The processors of suspended jobs are taken. Only where rule 27 asks
+    whether a job fits, those of jobs that its group may stop are free for it. Each level, the
+    lowest too, begins with its suspended jobs, the longest run first, ties by number: one goes on
+    if it fits beside all running jobs and the suspended ones that may stop it. In the usual pass,
+    and in its profiles, each suspended job counts for each job, also for one that may stop it, from
+    now until its expected end: what is left of its prediction, counted from the time when all jobs
+    that run or are suspended and may stop it are expected to have ended. EASY is depth:1, rule 22,
+    and until-shadow as in rule 25.
 What orders may look at
-30. The state that a pass finds is read once for each pass, after all that rules 8 and 9 have before
-    it and before anything starts, stops or goes on in it; both orders of the pass, and what rules
-    14 and 27 order, are by it. Jobs that are submitted now wait already. free: processors less
-    those of running jobs, rule 10, over processors; free_1h: the same less those of jobs that are
+30. The state is read once for each pass, after all events that come before it by rules 8 and 9, and
+    before any job starts, stops or goes on in it; both orders of the pass, and the orders of rules
+    14 and 27, use it. Jobs that are submitted now wait already. free: processors less
+    those of running jobs, rule 10, over processors; free_1h: the same, less those of jobs that are
     predicted to end more than an hour from now; queued: jobs that wait; hour, weekday: of the time
     now; fits: whether what rule 21 says a job needs is free, and on nodes all its units have room,
     whatever rules 24 and 25 say; leaves: what is free less its q, over processors, else 0;
@@ -180,7 +184,7 @@ Corrections
 15. requested: p~. incremental: the k-th time, the prediction at submission + the k-th of
     INCREMENTS, at most p~; p~ after the last. recursive-doubling: twice the running time so far,
     which may exceed p~ (bounding it at p~ does not meet the published values). predicted-again:
-    what the estimate says at that moment, p~ if that has passed.
+    a new prediction of the estimate at that moment, p~ if that has passed.
 Jobs that are held back
 21. hold of share, from_s, factor, erode_s, by: a job starts, as a head or before it, only if
     min(P, q + round(share P z / (1 + wait / erode_s))) processors are free, with P of the machine,
@@ -189,17 +193,17 @@ Jobs that are held back
     product. The head's shadow time, and extra, are by what it needs now; whether a job behind it
     fits the extra processors, by its q. A pass follows each submission, per-event too.
 An extract of a trace
-18. What a trace recorded says what a job is at the time B at which the extract begins, if it was
-    submitted before: terminated if it had ended, at B at the latest; running if it had started
-    before B and ends after; else queued. It is left out if its wait was not recorded. Running jobs
-    get their processors in the order of their starts; one for which too few are left is queued.
+18. A job that was submitted before the time B at which the extract begins has a state by the
+    trace's record: terminated if it had ended, at B at the latest; running if it had started before
+    B and ends after; else queued. It is left out if its wait was not recorded. Running jobs get
+    their processors in the order of their starts; one for which too few are left is queued.
     Jobs submitted at B or later come as usual, up to the end of the extract, exclusive.
-19. Predictions for all of them are made at B in the order of submission, by what has terminated and
-    by who runs then; those of running jobs then expire, at B too, as if they had been made when the
-    jobs started. Nothing is reserved yet. What learns has learned the terminated jobs in the order
-    of their ends, as they were seen when they were submitted: who had ended by then had ended, and
-    who had started before ran. Where predictions kill, running jobs are killed at those, and an
-    extract that has one that would have been killed before B cannot be.
+19. Predictions for all of them are made at B in the order of submission, from the jobs that have
+    terminated and those that run then; predictions of running jobs then expire, at B too, as if
+    they had been made when the jobs started. Nothing is reserved yet. Predictors have learned the
+    terminated jobs in the order of their ends, with the features of their submission: from the jobs
+    that had ended by then, and those that ran. Where predictions kill, running jobs are killed at
+    them; an extract with a job that would have been killed before B is an error.
 20. A pass is due at B: per-timestamp, after all that happens then; per-event, before.
 Records
 16. reserved_start: the first promise. EASY: the shadow time of the first pass that leaves the job

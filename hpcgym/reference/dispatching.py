@@ -4,11 +4,11 @@ The rules of :mod:`hpcgym.reference.nodes` hold for events, estimates and nodes.
 order of the queue:
 
  1. The dispatcher is asked at a pass at which some queued job fits, unless it thinks.
- 2. It goes through the queue in its order, once: what fits beside those that it has taken already
-    is to start, on the nodes that the allocation chooses at that moment.
+ 2. It goes through the queue in its order, once: each job that fits beside those chosen already is
+    chosen to start, on the nodes that the allocation picks at that moment.
  3. It takes d seconds, which may depend on what it sees. It thinks from t up to t + d.
  4. Passes that come while it thinks start nothing, and it is not asked.
- 5. At t + d, after all that happens then, what it has answered starts on its nodes. If there was a
+ 5. At t + d, after all events of that time, the chosen jobs start on their nodes. If there was a
     pass after t up to t + d, and some queued job fits now, it is asked again.
  6. With d = 0 all of this is at t.
 """
@@ -30,7 +30,7 @@ LISTS: dict[str, Callable[[Job], int]] = {
 
 
 class Dispatching(NodeSimulation):
-    """A machine of nodes, and who says at each pass what starts."""
+    """A machine of nodes, and a dispatcher that chooses at each pass the jobs that start."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Dispatching(NodeSimulation):
         self.answer_at: int | None = None
         self.answer: list[tuple[Job, Placed]] = []
         self.passed = False  # while it thinks
-        self.calls: list[tuple[int, int, list[int]]] = []  # time, seconds, who starts
+        self.calls: list[tuple[int, int, list[int]]] = []  # time, seconds, jobs that start
 
     def run(self) -> list[Job]:
         """Simulate to the end; return the jobs in the order of their numbers."""

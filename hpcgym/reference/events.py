@@ -1,4 +1,4 @@
-"""From event to event: who comes, ends and is predicted; rules 1 to 3, 7 to 9, 15, 18 to 20, 28."""
+"""Events: submissions, ends and predictions of jobs; rules 1 to 3, 7 to 9, 15, 18 to 20, 28."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hpcgym.reference.predictions import Estimator, features
 from hpcgym.reference.state import State
 
 EASY = ("easy", "until-shadow")
-#: All rules, as they are where nobody gives them.
+#: All rules with their defaults.
 USUAL: dict[str, Any] = {
     "policy": "fcfs",
     "backfill": "none",
@@ -45,7 +45,7 @@ class CannotRunError(Exception):
 class Events:
     """The jobs, and what happens to them in time.
 
-    What a pass does is said by who stands on it, in this order: Reservations and SlurmPasses in
+    Its subclasses define what a pass does, in this order: Reservations and SlurmPasses in
     ``reservations``, Preemption and Simulation in ``pool``, NodeRooms and NodeSimulation in
     ``nodes``. They fill in ``fits``, ``schedule``, ``terminate`` and ``renew``.
     """
@@ -80,7 +80,7 @@ class Events:
         self.cut: list[Any] = []  # those of both that ended with their grace times, rule 27
         self.leaving: list[Job] = []  # those that were last, of one time
         self.suspended: list[Job] = []
-        self.kept: list[Job] = []  # those of them whose processors are taken for who is looked at
+        self.kept: list[Job] = []  # those whose processors are not free for the job being tried
         self.expected: tuple[Any, dict[int, int]] = (None, {})  # a state, and ends expected in it
         self.reopened = -1  # up to when windows have ended
         self.places = rules["places"] or []

@@ -9,19 +9,19 @@ Rules
     a time; it may fail again in the second of its repair.
  2. At each time: repairs, expiries, terminations, submissions, then failures, then one pass if
     any of these but an expiry happened. So a job that ends in the second of a failure has ended.
-    What is predicted of jobs that are submitted then is so before the failure, and whoever is
-    asked for an order, or for what starts, is asked after it.
+    Jobs that are submitted then are predicted before the failure; policies and dispatchers are
+    asked after it.
  3. When a node fails, each job that has units on it loses its run: it gives all its nodes back and
     waits again, from now on, for its whole request. Its submission stays when it was, and so its
     place in any order (among jobs that came at one time, too: rule 28), its wait and the
     threshold. Its prediction is again that of its submission,
     without corrections; what policies look at is predicted anew now. It has not terminated:
     nothing learns of it, no job follows it, and it counts as submitted under quotas.
- 4. Nobody knows of a failure before. From then on all know when the node will be repaired, rightly:
-    for what is free, now and later, it is as if a job held all of it until then. That job has the
-    last of all numbers, but for those on nodes behind; no quota counts it, and nobody stops it.
+ 4. A failure is not known before. From then on the time of repair is known, and right: for what is
+    free, now and later, it is as if a job held all of the node until then. The numbers of such jobs
+    come after all others, in the order of the nodes; no quota counts them, and no job stops them.
     slurm: its end joins those of others, and its node counts as one with a job. Failures and
-    repairs are what happens, rule 23.
+    repairs are events for rule 23.
  5. Where each job has a reservation, all are dropped at a failure, and made anew in primary order,
     as after an expired prediction; jobs that are submitted then come after.
  6. A node may be down within a window; it is open once both are over.
@@ -64,9 +64,9 @@ class FailingSimulation(NodeSimulation):
         self.failures = sorted(failures, key=lambda failure: failure[1])
         self.repaired = False  # whether a node is, now
         self.before: list[Failure] = []  # an extract
-        self.without_nodes: list[Job] = []  # who is queued then, rule 8
+        self.without_nodes: list[Job] = []  # jobs that are queued then, rule 8
         self.failed: list[Lost] = []  # runs that were lost so, which usage counts
-        nobody = [None] * len(self.capacity)  # rule 4: those who hold nodes
+        nobody = [None] * len(self.capacity)  # rule 4: the holders of nodes that are down
         self.quotas = [([*keys, *nobody], *most) for keys, *most in self.quotas]
         self.places = [([*keys, *nobody], most) for keys, most in self.places]
         if self.preemption is not None:

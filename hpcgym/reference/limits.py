@@ -91,8 +91,8 @@ Rules of the queue
     `easy`.
 22. Quotas: a job that would exceed one is passed over, as head and behind it. A job counts from
     when it has its nodes.
-23. Where the schedule says when jobs come, caps kill before any come: who follows jobs that are
-    killed, or is outside the queue for them, may come, and be predicted, in that very second.
+23. Where submit times depend on the schedule, caps kill before any job comes: jobs that follow
+    killed jobs, or wait outside the queue for them, may come, and be predicted, in that second.
 Extracts
 24. Rule 18 of the pool, and all nodes are on at B. Jobs that run then have nodes as 1 says, in the
     order of their starts, and the highest level. A job that finds none is queued. Caps may have

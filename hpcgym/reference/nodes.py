@@ -1,8 +1,8 @@
 """A slow, obvious simulator of machines with nodes: their rules as a program to read.
 
-The rules of the pool hold (events, passes per timestamp, orders of the queue, estimates and
-corrections are its own); here stands what differs where a machine has nodes with several resources.
-Nothing is shared with the engine, and all is worked out again at every pass.
+The pool's rules hold for events, passes per timestamp, orders of the queue, estimates and
+corrections; the rules here are those that differ for nodes with several resources. No code is
+shared with the engine, and everything is computed again at every pass.
 
 Rules
 -----
@@ -20,7 +20,7 @@ Rules
     the resources, of (f_r - h d_r) w_r, where h of the job's units would lie on the node, with
     w_r = ((1 + A_r) (1 + U_r)) / (T_r T_r) in double precision: T of the machine, U of T not free
     in the state that is looked at, A the sum over the other jobs that wait, submitted now too, of
-    units times d_r times (request + 1 s). Jobs that run as an extract begins: nobody waits.
+    units times d_r times (request + 1 s). For jobs that run as an extract begins no job waits.
     balanced and hybrid: `by_turns`; hybrid has nodes with room for a unit alone, and in each list
     S stands for what is free of the scarce resource.
  4. A running job holds its nodes' resources until it ends; as planned, until its predicted end.
@@ -57,9 +57,10 @@ Rules
     Nothing of a closed node is free. In rule 5 a job fits if its units fit what each node has free
     throughout its predicted length, and is allocated on that, while a window is to come or lasts.
 13. Suspension, rule 29 there, frees cores, the first resource; all else, as memory, stays taken.
-    Suspended jobs whose cores count have them beside who runs there: less than nothing may be free
-    then. One goes on where it ran, if the cores that it had on each node are free there, and those
-    that can be in its way have a node in common with it. In rule 14 it ends as if it ran.
+    Where cores of suspended jobs count as taken, they do so beside those of the jobs that run
+    there: less than nothing may be free then. One goes on where it ran, if the cores that it had on
+    each node are free there; only jobs that share a node with it can be in its way. In rule 14 it
+    ends as if it ran.
 14. slurm: rule 23 of the pool, but how a place is found, and what stands in profiles. A table
     has the reservations made so far, from begin to end as rounded there, and windows: they close
     whole nodes. A job is tried after now, and perhaps again after later times s. It may have the
@@ -67,11 +68,11 @@ Rules
     [s, s + predicted], both ends included.
     In a pass at an event a job that does not fit, and has a partition of not all nodes, does not
     end the pass while other nodes are left: no later job of this pass may have nodes of that
-    partition, and who starts behind it is backfilled.
+    partition, and a job that starts behind it is backfilled.
     It fits on these now, or when some running jobs have ended. These are gone through by their
     predicted ends, ties by number. Let F be as in rule 23, of the first that has any of them;
     the span is 30 at first. The next that has any of them goes, and as long as the one behind it,
-    whoever that is, ends by F + span, the next that has any of them goes too. Then the job is
+    on any nodes, ends by F + span, the next that has any of them goes too. Then the job is
     tried. It fits: its time is the end of the last that went. If not, the span is made wider, as in
     rule 23, until the next ends by F + span, and it goes on. No running job is left: no time.
     Let s' be the end of the first period of the table, which ends after s, behind which a node is
@@ -295,7 +296,7 @@ class NodeRooms(Simulation):
         super().__init__(jobs, self.total[0], **rules)
         assert self.passes == "per-timestamp"
         self.arrived: list[Job] = []  # submitted now, in the queue or not yet
-        self.looks_back = False  # at who ran before an extract
+        self.looks_back = False  # at jobs that ran before an extract
         self.idle_planned = False  # rule 14: whether the last look reserved nodes without a job
         self.shut: frozenset[int] = frozenset()  # rule 14: nodes of partitions that are stopped
         self.put_off = False  # whether a job's time was before that from which it was tried

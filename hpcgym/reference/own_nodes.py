@@ -22,7 +22,7 @@ NEVER = 2**62  # [s] later than anything
 
 @dataclass
 class Node:
-    """A node: its state, since when, until when if it is being switched, and who has it."""
+    """A node: its state, since when, until when if it is being switched, and the job on it."""
 
     state: str = ON
     since: int = 0
@@ -246,7 +246,7 @@ class OwnNodes(Simulation):
         return max(self.work(job, level), job.width * self.m.rise)
 
     def dark(self, but: Iterable[int] = ()) -> set[int]:
-        """Return the nodes that are off, but for some."""
+        """Return the nodes that are off, except some."""
         found = {n for n, node in enumerate(self.nodes) if node.state == OFF}
         return found - set(but)
 

@@ -101,7 +101,7 @@ class Preemption(SlurmPasses):
         return True
 
     def to_stop(self, job: Job, theirs: list[Job], now: int) -> list[Job] | None:
-        """Return who of some running jobs must stop so that a job fits; None: all would not do."""
+        """Return which of some running jobs must stop so that a job fits; None: it cannot fit."""
         before = self.running, self.suspended
         self.running = [other for other in before[0] if other not in theirs]
         if self.preemption[2] == "suspend":

@@ -5,9 +5,9 @@ Rules
  1. Idle processors are a stack. From the first submission on, of a job that follows none, all of
     them lie in it. A job that ends puts its processors on top, and one that starts takes those
     that became idle last.
- 2. One that became idle at t begins to switch off at t + ``shutdown_after``, or when somebody says
-    so. In that very second a job still gets it at once. Later it must first be off, and is then
-    switched on: it is there after the rest of ``shutdown_time``, and ``boot_time``.
+ 2. One that became idle at t begins to switch off at t + ``shutdown_after``, or at a command. In
+    that very second a job still gets it at once. Later it must first be off, and is then switched
+    on: it is there after the rest of ``shutdown_time``, and ``boot_time``.
  3. A job starts when the last of its processors is on; the others wait idle.
  4. A pass plans as if processors were ready at once. Once a job has its processors, its predicted
     end is counted from its start: in the same pass already where no job before it waits.
@@ -57,7 +57,7 @@ class SwitchingSimulation(Simulation):
         self.boot_time = boot_time
         self.stack: list[Idle] = []
         self.stretches: list[Stretch] = []
-        self.late: list[tuple[Job, int]] = []  # who was planned to start before, rule 4
+        self.late: list[tuple[Job, int]] = []  # jobs that were planned to start before, rule 4
         self.put_back(processors, self.coming[-1].submit if self.coming else 0)
 
     def run(self) -> list[Job]:

@@ -29,7 +29,7 @@ def features(job: Any, now: int, past: Sequence[Any], running: Sequence[Any]) ->
     """Table 7.2 of Glesser 2016, in its order; ``past`` are the user's ended jobs, in order."""
     runs = [other.actual for other in reversed(past)]  # the last first
     mine = [other for other in running if other.user == job.user and other is not job]
-    # one may wait for nodes that boot; an extract knows who started later
+    # a job may wait for nodes that boot; an extract knows jobs that started later
     elapsed = [max(now - other.start - getattr(other, "paused", 0), 0) for other in mine]
     widths = [other.processors for other in mine]
     usual = mean([other.processors for other in past])

@@ -225,7 +225,7 @@ class Reservations(Events):
         return min(self.processors, job.processors + round(float(back)))
 
     def primary_order(self, now: int) -> list[Job]:
-        """Return the queue in the order of the policy, who waits too long first (rules 4, 6)."""
+        """Return the queue in the order of the policy, starved jobs first (rules 4, 6)."""
         by_score = sorted(self.tied(self.given_policy, now), key=lambda job: -self.policy(job, now))
         if self.threshold is None:
             return by_score

@@ -24,7 +24,7 @@ Nodes
     second meanwhile, whole too. D is the sum of processors * b of all running jobs, whatever
     rates they have; the congestion is k = max(1, D / B). All I/O takes k times as long: at a
     rate r of 5 a job has the rate r / (1 + r * (f * (k - 1))), as each second of its work takes
-    1 / r and f * (k - 1) more, whoever is beside it. Without a file system it is r.
+    1 / r and f * (k - 1) more, whatever job is beside it. Without a file system it is r.
 Events
  6. At a tick: all jobs that end then go; then the rates of their former neighbours are renewed, and
     where there is a file system those of all jobs; all submissions; one pass. A job that starts
@@ -77,7 +77,7 @@ EASY
     none by 16.
 Records
 17. backfilled: a job was chosen before it in this pass and could not start.
-What restricts who may start when
+Restrictions
 18. Quotas: a key for each job, or none, and how many jobs, and processors, may run of one key. A
     job that would be one too many when its turn comes is passed over: it is no head, and 17 does
     not count it. It waits, for 8, like all others. Some jobs are spared: they count, and start.
@@ -88,8 +88,9 @@ What restricts who may start when
 20. Quotas of submitted jobs: a key for each job, or none, and how many of one key may wait or run.
     A job that is to be submitted, by 1 or 19, waits outside where it would be one too many of any
     of its keys. At each whole second, once all that end by then have ended, those outside are gone
-    through in the order of the times at which they were to be submitted, ties by number; who is not
-    one too many, with those that have just come, is submitted. A pass comes only if some are.
+    through in the order of the times at which they were to be submitted, ties by number; a job that
+    is not one too many, with those that have just come, is submitted. A pass comes only if some
+    are.
 """
 
 from __future__ import annotations
@@ -147,7 +148,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Speedups:
-    """``pairs[a][b]`` of code a beside code b, ``alone[a]`` on half sockets with nobody beside."""
+    """``pairs[a][b]`` of code a beside code b, ``alone[a]`` on half sockets with no job beside."""
 
     pairs: Sequence[Sequence[float]]
     alone: Sequence[float]
@@ -185,7 +186,7 @@ class Rules:
 
 
 class SharedNodes:
-    """Who is where, how fast each job runs, and what happens in time."""
+    """The places and rates of jobs, and events in time."""
 
     def __init__(
         self,
@@ -253,14 +254,14 @@ class SharedNodes:
         """Return when so much work is done at a rate."""
         return self.now + max(1, math.ceil(work / rate))
 
-    # --- Who is where -----------------------------------------------------------------------
+    # --- Places of jobs ---------------------------------------------------------------------
 
     def on(self, node: int) -> list[Job]:
         """Return the jobs on a node."""
         return [job for job in self.running if any(node == own for own, _ in job.nodes)]
 
     def neighbours(self, job: Job) -> list[Job]:
-        """Return who has a node in common with a job, in the order of their starts."""
+        """Return the jobs that share a node with a job, in the order of their starts."""
         beside = [other for node, _ in job.nodes for other in self.on(node)]
         return [other for other in self.running if other in beside and other is not job]
 
@@ -407,7 +408,7 @@ class SharedSimulation(SharedNodes):
     # --- Order of the queue -----------------------------------------------------------------
 
     def dynamic(self) -> bool:
-        """Return whether the order changes with whoever waits."""
+        """Return whether the order depends on which jobs wait."""
         return not isinstance(self.rules.order, str)
 
     def in_order(self) -> list[Job]:

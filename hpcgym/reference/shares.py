@@ -1,10 +1,10 @@
-"""What users have used, and in what order that puts their jobs.
+"""The usage of users, and the order of jobs by it.
 
-Glesser 2016, section 6.2.2: usage is counted when a job terminates,
-in processor seconds or joules, and halves in each half-life from then on (equation 6.2, of periods
-as short as can be). Users stand below accounts, accounts below others, the machine above all.
+Glesser 2016, section 6.2.2: usage is counted when a job terminates, in processor seconds or joules,
+and halves in each half-life from then on (equation 6.2, with the shortest possible periods). Users
+are below accounts, accounts below others, the machine above all.
 
-- Share S: of those that have the same account above them, along the path up (equation 6.1).
+- Share S: product, along the path up, of the parts of the shares below one account (equation 6.1).
 - Usage of an account: the sum of those below it. Its effective usage E is E of the account above,
   times its part of that one's shares, and its own usage times the rest; at the top its own usage.
 - U: E over all that there was to use, which halves likewise (equation 6.3).
@@ -13,14 +13,14 @@ as short as can be). Users stand below accounts, accounts below others, the mach
 Or, in a tree (https://slurm.schedmd.com/fair_tree.html), F is a place: all users are put into a
 row, the first of n has n / n, the last 1 / n.
 
-- Those directly below one account are sorted: first who has the most shares (as a part of theirs)
-  for its usage (as a part of theirs); without usage that is infinite. Users come before accounts
-  with the same, and all those accounts count as one, whose members are sorted together.
-- Instead of an account come those below it.
-- A user has the same place as the one before her if they tie. The first below an account ties with
-  whom the account ties with.
+- Those directly below one account are sorted by part of the shares / part of the usage, the
+  greatest first; without usage it is infinite. At equal ratios users come before accounts, and all
+  those accounts count as one, whose members are sorted together.
+- An account is replaced in the row by those below it.
+- A user has the same place as the one before her if they tie. If an account ties, the first below
+  it ties likewise.
 
-Numbers have 50 digits, and are then rounded to 12: what should be a tie is one.
+Numbers have 50 digits, and are then rounded to 12, so that exact ties stay ties.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def halves(seconds: int, half_life: int | None) -> Decimal:
 
 
 class Accounts:
-    """Who stands above whom, with which share, and what they have used."""
+    """The tree of accounts, with their shares and usage."""
 
     def __init__(
         self,
@@ -170,9 +170,9 @@ class ByUsage:
         self.counts: Any = lambda job, now: True
 
     def doubt(self) -> None:
-        """Say nothing: beside the rest rounding alone tells whether so little is more than nothing.
+        """Do nothing. Called when rounding alone decides whether a small number is above 0.
 
-        Whoever compares with another program leaves such a case out.
+        Comparisons with another program leave such cases out.
         """
 
     def begin(self, simulation: Any) -> None:

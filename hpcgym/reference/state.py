@@ -25,7 +25,7 @@ class State:
         self.waiting = [job.user for job in waiting]
         self.running = [job.user for job in simulation.running]
         self.free, self.then = (self.free_at(simulation, at) for at in (now, now + 3600))
-        # who runs may be stopped, and wait again; who holds a node that is down is no job
+        # running jobs may be stopped, and wait again; the holder of a node that is down is no job
         seen = [j for j in (*waiting, *simulation.running) if j.number < len(simulation.jobs)]
         self.fits = {job.number: simulation.has_place(job, now) for job in seen}
         self.runs = {

@@ -1,20 +1,19 @@
-"""The books of a schedule: what the machine draws over time, and who is charged with the energy.
+"""The books of a schedule: the power of the machine over time, and the energy charged to each job.
 
 They follow from the start and run times, the nodes of each job, its frequency and the states of
-nodes, and from nothing of the simulation.
+nodes alone, and do not need the simulation.
 
-**What is drawn.** A node of a group with a power of its own draws ``busy_w`` of the highest level
-of its jobs while it has any, else ``idle_w``, ``off_w``, or the power of switching. Components
-above nodes draw theirs unless all nodes below are off; nodes that are off draw nothing while their
-component of the first level is off too. Elsewhere processors draw the flat powers of the machine,
-each for itself. A job whose power is measured draws that on each of its cores, at a lower level as
-much less as the node would; of a node that is busy as a whole only the other cores are then left to
-be busy, or idle.
+**Power.** A node of a group with a power of its own draws ``busy_w`` of the highest level of its
+jobs while it has any, else ``idle_w``, ``off_w``, or the power of switching. Components above nodes
+draw their power unless all nodes below are off; nodes that are off draw nothing while their
+component of the first level is off too. On other machines each processor draws the machine's flat
+powers. A job with a measured power draws it on each of its cores, reduced at a lower level as much
+as the node's; only the other cores of its node then count as busy, or idle.
 
-**Who is charged.** A job is charged what its nodes draw while it runs. Jobs that share a node
-divide what it draws by their cores times the watts of their levels; of the same level, by cores. A
-measured job is charged what it draws. All else (idle, off, switching, components) is overhead of
-the machine, that no job is charged with.
+**Charges.** A job is charged what its nodes draw while it runs. Jobs that share a node divide its
+power in proportion to their cores times the watts of their levels; at the same level, to their
+cores. A measured job is charged its measured power. All else (idle, off, switching, components) is
+overhead of the machine, which no job is charged.
 
 Everything is counted from the first submission to the last end.
 """
@@ -37,18 +36,18 @@ from hpcgym.schedule.schedule import Schedule, kept, known_powers
 
 # --- Which jobs have had which cores of nodes, at which level of power ----------------------------
 #
-# m cells, each what a job has of a node.
+# m cells; a cell is the part of a node that a job has.
 
 #: Measured powers of jobs count in these steps [W], so that sums of them are exact.
 QUANTUM_W = 2.0**-20
 
 
 class Cells(NamedTuple):
-    """What jobs have had of nodes.
+    """The parts of nodes that jobs have had.
 
     Attributes
     ----------
-    job, node, group, cores, level : (m,) int64; the level of a group with fewer is its highest.
+    job, node, group, cores, level : (m,) int64; a level is at most the highest of its group.
     measured : (m,) int64, measured power of the job on each core, in steps of ``QUANTUM_W``; -1
         where it is unknown.
     """
@@ -74,7 +73,7 @@ class Cells(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What each job has had of each group, but for nodes that it shares; p pairs of the two.
+    """The cores that each job has had of each group, without shared nodes; p pairs of the two.
 
     Attributes
     ----------
@@ -92,12 +91,12 @@ class Parts(NamedTuple):
 
 
 def cells_of(result: Schedule, powers: Powers) -> Cells:
-    """Return what the jobs that have started have had of nodes.
+    """Return the cells of nodes that jobs have had, of all jobs that have started.
 
     Raises
     ------
-    HpcgymError : a machine with nodes, but nobody tells who has which; a level below 0; measured
-        powers of which no sum would be exact.
+    HpcgymError : a machine with nodes, but a schedule without jobs' nodes; a level below 0; or
+        measured powers that cannot be summed exactly.
     """
     n = len(result.start)
     workload, cluster = result.workload, result.cluster
@@ -106,7 +105,7 @@ def cells_of(result: Schedule, powers: Powers) -> Cells:
         cores = np.asarray(workload.requested_processors)
     else:
         if result.allocation is None:
-            raise HpcgymError("the schedule does not tell who has which nodes: no power is known")
+            raise HpcgymError("the schedule does not tell the nodes of jobs: no power is known")
         first, held, units = result.allocation
         job = np.repeat(np.arange(n), np.diff(first))
         node, cores = np.asarray(held, np.int64), units.astype(np.int64)
@@ -293,11 +292,11 @@ class Books:
     Parameters
     ----------
     result : the schedule; jobs that have not started, start -1, draw nothing.
-    owner : (n_runs,) int64, who is charged for each of them; by default each for itself.
+    owner : (n_runs,) int64, the job that is charged for each run; None: each run is its own job.
 
     Raises
     ------
-    HpcgymError : a schedule that does not tell who has which nodes; states of nodes that there are
+    HpcgymError : a schedule that does not tell the nodes of jobs; states of nodes that there are
         not, or of a pool.
     """
 
@@ -433,7 +432,7 @@ class Books:
 
     @cached_property
     def _alone(self) -> Mask:
-        """Which cells draw the same whoever else is on the node."""
+        """Which cells draw the same whatever other jobs are on the node."""
         cells, powers = self._cells, self._powers
         alone: Mask = ~powers.whole[cells.group] | (cells.cores == powers.cores[cells.group])
         return alone
@@ -598,7 +597,7 @@ class Books:
 
 @kept
 def books(schedule: Schedule) -> Books:
-    """Return what the machine draws in a schedule, and who is charged.
+    """Return the power of the machine in a schedule, and the energy charged to jobs.
 
     Raises
     ------
@@ -607,5 +606,5 @@ def books(schedule: Schedule) -> Books:
     if schedule.ended is not None:
         raise HpcgymError("energy is known of a whole schedule: some jobs are still to start")
     result, owner = schedule.runs.from_begin, schedule.job_of_runs
-    # of a copy: who has books that have it back is freed late, with arrays of any size
+    # of a copy: in a reference cycle with its books, the schedule and its arrays are freed late
     return Books(replace(result), owner)

@@ -1,7 +1,7 @@
-"""What a schedule gains on EASY's, week by week of one replay, and whether it lets jobs starve.
+"""What a schedule gains over EASY's, week by week of one replay, and whether it lets jobs starve.
 
-Of two schedules of the same jobs, each from the first job of a log to the last: weeks that are
-simulated by themselves drain, and flatter who lets wide jobs wait.
+Both schedules are of the same jobs, from the first job of a log to the last: a week that is
+simulated alone drains at its end, which flatters schedulers that let wide jobs wait.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ Floats = NDArray[np.float64]
 
 #: Weeks with fewer jobs do not count: their means say little.
 FEWEST_JOBS = 20
-#: The gate: how many times EASY's longest wait, and its area-weighted wait, a schedule may have.
+#: The gate: a schedule's longest wait, and area-weighted wait, may be so many times EASY's.
 MOST = 2.0
-#: [h] A longest wait of up to this keeps the gate, whatever EASY's is.
+#: [h] A longest wait of up to this passes the gate, whatever EASY's is.
 FLOOR_H = 72.0
 
 
 class Felt(NamedTuple):
-    """What some jobs of a schedule felt.
+    """The slowdowns and waits of some jobs of a schedule.
 
     Attributes
     ----------
-    jobs : (n_weeks,) int64, how many of them were submitted in each week; weeks count from the
+    jobs : (n_weeks,) int64, how many of the jobs were submitted in each week; weeks count from the
         first submission of the log.
-    bsld : (n_weeks,) float64, their mean bounded slowdown; nan without jobs.
-    longest_wait_h, area_weighted_wait_h : [h] of all of them; the second as of
+    bsld : (n_weeks,) float64, mean bounded slowdown of these; nan without jobs.
+    longest_wait_h, area_weighted_wait_h : [h] of all of the jobs; the second as of
         :func:`hpcgym.schedule.metrics.weighted_wait`.
     """
 

@@ -35,7 +35,7 @@ GROUPED_BY = ("class", "size", *NAMED)
 
 
 def group_metrics() -> dict[str, Metric]:
-    """Return the metrics that groups of jobs have, by name: those that are of jobs alone."""
+    """Return the metrics of groups of jobs, by name: those that depend on jobs alone."""
     return {name: metric for name, metric in known_metrics().items() if metric.of_jobs}
 
 
@@ -48,7 +48,7 @@ def metrics_by(
     ----------
     result : the schedule.
     by : one of :data:`GROUPED_BY`.
-    metrics : names; those that are of jobs alone are told. Without any: all of them.
+    metrics : names; those that depend on jobs alone are returned. Without any: all of them.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def metrics_by(
 
 
 def classes_in_words(by: str) -> str:
-    """Return what the classes of jobs by run time are, or by "size".
+    """Return the classes of jobs by run time, or by "size", in words.
 
     >>> classes_in_words("class")
     'classes of jobs by run time: short, below 10 min; medium, below 2 h; long, from 2 h on'
@@ -112,7 +112,7 @@ def groups_of(result: Result, by: str) -> dict[str, NDArray[np.bool_]]:
     }
 
 
-# --- What a site would feel of a schedule ---------------------------------------------------------
+# --- Measures of a schedule that matter to a site -------------------------------------------------
 
 
 #: Measure -> what it is. The less, the better.
@@ -128,11 +128,11 @@ MEASURES = {
 
 
 def measures(result: Result, jobs: NDArray[np.bool_]) -> dict[str, float]:
-    """Return each of :data:`MEASURES` of some jobs of a schedule; nan of no job.
+    """Return each of :data:`MEASURES` of some jobs of a schedule; nan if there are none.
 
     Parameters
     ----------
-    jobs : (n_jobs,) which ones.
+    jobs : (n_jobs,) bool, the jobs that count.
     """
     wait, bsld = result.wait / HOUR_S, result.bsld
     if not jobs.any():
@@ -170,7 +170,7 @@ def _weekly(sums: NDArray[np.float64]) -> float:
 def mean_by_user(
     values: NDArray[np.float64], user: NDArray[np.int64], jobs: NDArray[np.bool_]
 ) -> NDArray[np.float64]:
-    """Return the mean over the jobs of each user who has any of them."""
+    """Return the mean over each user's jobs, for users with any of these jobs."""
     users, number = np.unique(user[jobs], return_inverse=True)
     sums = np.bincount(number, values[jobs], minlength=len(users))
     means: NDArray[np.float64] = sums / np.bincount(number, minlength=len(users))

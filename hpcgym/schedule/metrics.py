@@ -343,7 +343,7 @@ def _shared(
     return Metric(name, title, unit, better, scale, formula, "shared nodes")
 
 
-#: Which schedules have what not all have.
+#: Facts that only some schedules have -> whether a schedule has them.
 HAVE: dict[str, Callable[[Facts], bool]] = {
     "": lambda f: True,
     "levels": lambda f: bool(f.span and f.machine.cluster.levels),
@@ -501,7 +501,7 @@ def known_metrics() -> dict[str, Metric]:
 
 
 def ranking_metrics() -> dict[str, Metric]:
-    """Return those that a schedule has and of which less, or more, is better, by name."""
+    """Return the metrics of a schedule of which less, or more, is better, by name."""
     return {
         name: metric
         for name, metric in known_metrics().items()
@@ -510,7 +510,7 @@ def ranking_metrics() -> dict[str, Metric]:
 
 
 def watts_given(cluster: Cluster | None, workload: Workload) -> bool:
-    """Tell whether somebody gave powers: of the machine, None: a usual pool, or of any job."""
+    """Tell whether powers were given, of the machine (None: a usual pool) or of any job."""
     power_w = workload.columns.get("power_w")
     of_jobs = power_w is not None and bool((power_w >= 0).any())
     return of_jobs or (cluster is not None and cluster.watts_given)
@@ -539,20 +539,20 @@ def compute_metrics(
     - ``utilization``: sum of processors x run time / (m C).
     - ``makespan_s``: C. ``mean_queue_length``: waiting jobs, averaged over C;
       ``max_queue_length``.
-    - ``mean_dispatch_s``, where a dispatcher takes time: how long it took for the answer that
-      started the job; part of its wait.
+    - ``mean_dispatch_s``, where a dispatcher takes time: how long the call took that started the
+      job; part of its wait.
     - ``backfilled_share``: of jobs that started before a job that came earlier in the queue;
       ``starved_share``: of jobs that waited longer than the scheduler's threshold, nan without
       one.
-    - where jobs share nodes, ``mean_job_speedup``, run time of compact jobs over that which it
-      took (ELiSE); ``slowed_share``, of jobs for which it is below 1; ``compact_share``, of
-      jobs that are compact, as the rules say or because they are too wide; ``throughput_per_h``,
-      jobs over C in hours. The bounded slowdown divides by compact run times there.
-    - ``io_congestion``, where they share files too: how many times as long these take, max(1, what
-      running jobs ask for / bandwidth), averaged over C.
+    - where jobs share nodes, ``mean_job_speedup``, compact run time / actual run time (ELiSE);
+      ``slowed_share``, of jobs for which it is below 1; ``compact_share``, of jobs that are
+      compact, by the rules or because they are too wide; ``throughput_per_h``, jobs over C in
+      hours. The bounded slowdown divides by compact run times there.
+    - ``io_congestion``, where jobs share files too: the factor by which file access is slower,
+      max(1, demand of running jobs / bandwidth), averaged over C.
     - ``killed_jobs``: cut at their requested time, or killed for a cap.
-    - ``lost_runs``, where nodes fail or jobs stop others: runs that ended so, and began anew;
-      ``lost_core_seconds``: what they, and cancelled jobs, had of processors. ``utilization``,
+    - ``lost_runs``, where nodes fail or jobs stop others: runs that were ended so, and began anew;
+      ``lost_core_seconds``: processor seconds of these and of cancelled jobs. ``utilization``,
       energies and the queue count these runs too.
     - ``cancelled_jobs``, where jobs cancel others: those; they count among ``killed_jobs``.
     - ``suspensions``, where jobs suspend others: how often; ``mean_suspended_s``: for how long, of
@@ -561,7 +561,7 @@ def compute_metrics(
       that are busy, idle, off, and being switched off or on; of nodes, where these have a power of
       their own, see :mod:`hpcgym.schedule.books`, and where something stands above nodes
       ``energy_components_j`` of it. ``energy_j``: their sum, the integral of power over C.
-      Where nobody gave powers, each processor draws those of a node of Glesser 2016, table 4.2:
+      If no powers were given, each processor draws those of a node of Glesser 2016, table 4.2:
       :func:`told_metrics` leaves such energies out.
     - ``cap_exceeded_s``, under caps: how long the power was above one that held and was known;
       ``budget_exceeded_j``, under budgets: what was used beyond them.

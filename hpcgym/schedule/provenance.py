@@ -1,4 +1,4 @@
-"""What a file says of the schedules in it: of which workload, by which rules, and digests."""
+"""Provenance of schedules in files: their workload, their rules, and digests."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def provenance_of(results: Mapping[str, Schedule]) -> dict[str, Any]:
 
 
 def provenance_of_workloads(workloads: Iterable[Workload]) -> dict[str, Any]:
-    """Return where results are from that are no schedules: the same but for "schedules"."""
+    """Return the provenance of results without schedules: the same without "schedules"."""
     return {**origin(), "workloads": [_workload(workload) for workload in workloads]}
 
 
@@ -118,7 +118,7 @@ def notes_of(result: Schedule) -> list[str]:
 
 
 def _made_by(result: Schedule) -> str:
-    """Return who made a schedule, and what that changed of the log."""
+    """Return which program made a schedule, and which columns of the log it changed."""
     if result.replayed_on:
         return (
             f"a schedule that {result.replayed_on} made on a virtual clock, run by hpcgym"

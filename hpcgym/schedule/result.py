@@ -1,4 +1,4 @@
-"""The outcome of a simulation: a schedule and what can be said of it."""
+"""The outcome of a simulation: a schedule, its metrics, energy and tables."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 def jobs_table(result: Result) -> pd.DataFrame:
     """Return one row a job: the schedule beside the workload's columns that shaped it.
 
-    Columns: job_number, user_id; those of group_id, executable, queue and partition that the
-    workload has of any job, -1 where it has none; behind each of these the names, if the log tells
-    any: user, group, code, queue_name, partition_name; requested_processors, units if jobs have
-    any, submit_time, start_time, end_time, wait_time, run_time, requested_time, predicted_run_time,
-    reserved_start (all int64, times in seconds), bsld, backfilled, killed; where nodes fail, or
-    jobs stop others, restarts and lost_core_seconds, and cancelled, bool, where stopped jobs do not
-    run again, or suspended [s], where they go on later; their wait has that time in it. What a
-    workload has, too, is called as there. Where jobs share nodes times are float64, and there are
-    more columns: shape, a name of :data:`hpcgym.schedule.runs.SHAPES`, code, its name, and
-    job_speedup. In logs of Slurm groups are accounts, and queues QOS.
+    Columns: job_number, user_id; group_id, executable, queue and partition if any job has one, -1
+    for jobs without; behind each of these the names, if the log has any: user, group, code,
+    queue_name, partition_name; requested_processors, units if jobs have any, submit_time,
+    start_time, end_time, wait_time, run_time, requested_time, predicted_run_time, reserved_start
+    (all int64, times in seconds), bsld, backfilled, killed. If nodes fail, or jobs stop others:
+    restarts and lost_core_seconds; cancelled, bool, if stopped jobs do not run again; suspended
+    [s], which counts as wait, if they go on later. Columns of the workload keep their names. If
+    jobs share nodes, times are float64, and there are also shape, a name of
+    :data:`hpcgym.schedule.runs.SHAPES`, code, a name, and job_speedup. In logs of Slurm groups are
+    accounts, and queues QOS.
     """
     import pandas as pd
 
@@ -91,15 +91,14 @@ def jobs_table(result: Result) -> pd.DataFrame:
 _FIRST = ("mean_bsld", "p95_bsld", "mean_wait_s", "max_wait_s", "utilization")
 
 
-# --- The outcome of a simulation: a schedule and what can be said of it ---------------------------
+# --- The outcome of a simulation ------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result(Schedule):
     """A schedule, its metrics, its energy and its jobs as a table; and why jobs waited.
 
-    What it has of each job, and of the machine, is said of
-    :class:`hpcgym.schedule.schedule.Schedule`.
+    Attributes of jobs and of the machine are those of :class:`hpcgym.schedule.schedule.Schedule`.
     """
 
     @cached_property
@@ -111,15 +110,15 @@ class Result(Schedule):
     def metrics(self) -> Metrics:
         """Metrics by name, or as attributes; see :func:`hpcgym.schedule.metrics.compute_metrics`.
 
-        Energies are always there. If nobody gave powers (``cluster.watts_given``), they are by the
-        default watts, those of a node of Glesser 2016 for each processor; then tables, pages and
-        the command line leave them out.
+        Energies are always there. If no powers were given (see ``cluster.watts_given``), each
+        processor draws the default watts, those of a node of Glesser 2016; then tables, pages and
+        the command line leave energies out.
         """
         return metrics(self)
 
     @property
     def books(self) -> Books:
-        """What the machine draws, and who is charged; see :mod:`hpcgym.schedule.books`."""
+        """Power of the machine and charges of jobs; see :mod:`hpcgym.schedule.books`."""
         return books(self)
 
     @cached_property
@@ -127,7 +126,7 @@ class Result(Schedule):
         """Power over time, one row a change: time [s], watts, then watts by state, as idle_w.
 
         Each row holds up to the time of the next; the last one ends the schedule, with 0 W. Raises
-        an HpcgymError of a pool whose processors are switched off: when is not kept.
+        an HpcgymError for a pool whose processors are switched off: the times are not kept.
         """
         return power_table(self.books)
 
@@ -140,7 +139,7 @@ class Result(Schedule):
     def jobs(self) -> pd.DataFrame:
         """One row a job, made when first asked for: :func:`hpcgym.schedule.result.jobs_table`.
 
-        What jobs are told apart by is there, too:
+        Users, groups, codes, queues and partitions are columns:
         ``result.jobs.groupby("queue")["wait_time"].mean()``.
         """
         return jobs_table(self)
@@ -206,12 +205,13 @@ class Result(Schedule):
         """Return the workload with the simulated waiting and run times in place of the logged.
 
         It is a trace of its own, without the state that an extract begins with. Where jobs share
-        nodes, starts and ends are rounded to whole seconds, so that who follows another still does,
-        and run times, those beside others, are at least 1 s; they may be longer than requested.
+        nodes, starts and ends are rounded to whole seconds, so that a job that follows another
+        still does; run times are those beside other jobs, at least 1 s, and may be longer than
+        requested.
 
-        The header says what made this schedule: the version, the scheduler's rules, the machine.
-        Of the simulated workload's header it keeps the clock and the names of numbers of jobs; all
-        else becomes notes that begin with "original log".
+        The header tells what made this schedule: the version, the scheduler's rules, the machine.
+        It keeps the clock and the names of the simulated workload's header; the rest of that header
+        becomes notes that begin with "original log".
         """
         return workload_of(self)
 

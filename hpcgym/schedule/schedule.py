@@ -329,14 +329,14 @@ def job_slowdowns(result: Schedule) -> Floats:
 
     Raises
     ------
-    HpcgymError : frequencies of jobs on a machine whose nodes nobody tells.
+    HpcgymError : frequencies of jobs on a machine with nodes, but a schedule without jobs' nodes.
     """
     factors = np.ones(len(result.start))
     if result.frequency is None:
         return factors
     own = result.workload.slowdown
     if result.cluster.groups and result.allocation is None:
-        raise HpcgymError("frequency: the schedule does not tell who has which nodes")
+        raise HpcgymError("frequency: the schedule does not tell the nodes of jobs")
     for number, group in enumerate(result.cluster.groups):
         assert result.allocation is not None
         if group.power is None or group.power.levels == 1:

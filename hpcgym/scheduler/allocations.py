@@ -1,4 +1,4 @@
-"""How nodes are filled, and how jobs lie on nodes that they share; and codes of the engine."""
+"""Allocations: how nodes are filled, and how jobs share them; and codes of the engine."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ UNLIMITED = 2**62  # depth: a reservation for every queued job, from its submiss
 ALL_JOBS = 2**62  # tested
 NO_THRESHOLD = -1  # threshold [s]
 
-# primary and secondary, the orders in which the queue is served and back-filled. SUBMISSION is that
-# of arrival; KEYED ones do not change with time; SCORED ones do, and are computed at each pass.
-# PREDICTION (secondary only) is by predicted run time; SELECTION (primary only) is from outside.
+# primary and secondary: the orders in which the queue is served and back-filled. SUBMISSION is the
+# order of arrival; KEYED orders do not change with time; SCORED ones do, and are computed at each
+# pass. PREDICTION (secondary only) is by predicted run time; SELECTION (primary only) comes from
+# outside.
 SUBMISSION, KEYED, PREDICTION, SELECTION, SCORED, CUBED = range(6)
 
 GIVEN, AVERAGE = 0, 1  # estimate: from outside, or the mean of the user's last jobs
-# correction; UNCORRECTED: no prediction can expire; AGAIN: what the predictor says then; KILL: the
-# job ends
+# correction; UNCORRECTED: no prediction can expire; AGAIN: a new prediction; KILL: the job ends
 UNCORRECTED, TO_REQUESTED, INCREMENTAL, DOUBLING, AGAIN, KILL = range(6)
 NEVER, AFTER_ENDS, EACH_TIME = range(3)  # renews
 
 
 # --- In which order nodes are filled --------------------------------------------------------------
 
-#: Codes of those that fill nodes in an order. BY_DEMAND: the order is another for each job.
+#: Codes of allocations that fill nodes in an order; in BY_DEMAND the order depends on the job.
 FIRST_FIT, BEST_FIT, WORST_FIT, RANDOM, BALANCED, WEIGHTED, HYBRID = range(7)
-BY_DEMAND = (WEIGHTED, HYBRID)  # they look at the job, and at what the others ask for that wait
+BY_DEMAND = (WEIGHTED, HYBRID)  # they look at the demands of the job and of the waiting jobs
 
 ALLOCATIONS = {
     "first-fit": "nodes by number",
@@ -70,7 +70,7 @@ def random_state(seed: int) -> int:
 
 
 def asks_of(needs: NDArray[np.int64], requested: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return what all units of each job ask for times its requested time and a second, (n_jobs, R).
+    """Return each job's demand of all units x (requested time + 1 s), (n_jobs, R).
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def asks_of(needs: NDArray[np.int64], requested: NDArray[np.int64]) -> NDArray[n
 def check_allocation_name(allocation: str) -> None:
     """Raise an HpcgymError unless this is an allocation.
 
-    With a seed that is a whole number of at least 0, or a number of parts from 2 to 16.
+    A seed must be a whole number of at least 0, a number of parts 2 to 16.
     """
     name, colon, number = str(allocation).partition(":")
     check_choice("allocation", name if name in ("random", "part") else allocation, ALLOCATIONS)
@@ -99,7 +99,7 @@ COSCHEDULED = ("compact", "spread", "half-socket", "part")  # allocations
 
 
 def check_allocation(allocation: str, cluster: Cluster) -> None:
-    """Raise an HpcgymError for an order of nodes, other than the usual one, on a pool."""
+    """Raise an HpcgymError for an allocation of co-scheduling, or an unusual one on a pool."""
     if allocation.partition(":")[0] in COSCHEDULED:
         raise HpcgymError(
             f"allocation {allocation!r} is for co-scheduling: give simulate() speedups of jobs that"

@@ -1,4 +1,4 @@
-"""What a scheduler asks for, in the words of the table of what goes together; rules of a site."""
+"""The features that a scheduler asks for, as the table of capabilities names them; site rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hpcgym.workload.model import Workload
 
 
 def check_scheduler(scheduler: Scheduler, *things: str) -> None:
-    """Raise an HpcgymError if a scheduler asks for what does not go together, or with the things.
+    """Raise an HpcgymError if features of a scheduler do not go together, or with these things.
 
     As :func:`check` does.
     """
@@ -29,7 +29,7 @@ def check_scheduler(scheduler: Scheduler, *things: str) -> None:
 
 
 def features_of(scheduler: Scheduler) -> dict[str, str]:
-    """Return what a scheduler asks for, in the words of its rules, as :func:`check` takes it."""
+    """Return the features of a scheduler, in the words of its rules, for :func:`check`."""
     rules: Mapping[str, Any] = scheduler.describe()
     words, said = {rule: f"{rule}={value!r}" for rule, value in rules.items()}, scheduler.said
     things = {
@@ -62,7 +62,7 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
     return found
 
 
-# --- Who looks at what users have used, and so at their shares ------------------------------------
+# --- Rules that look at usage, and so at shares ---------------------------------------------------
 
 
 def counts_usage(scheduler: Scheduler, features: Iterable[str]) -> bool:
@@ -75,9 +75,9 @@ def check_fair_share(fair_share: Any, counted: bool, dispatcher: str = "") -> No
 
     Parameters
     ----------
-    fair_share : as it was given; None: it was not.
+    fair_share : as it was given, or None.
     counted : whether anything looks at what users have used.
-    dispatcher : what says itself what starts, if anything does.
+    dispatcher : name of the dispatcher that chooses the jobs that start, or "".
     """
     if isinstance(fair_share, str) and not fair_share.strip():
         raise HpcgymError(
@@ -107,19 +107,19 @@ def without_idle_shares(scheduler: Scheduler) -> Scheduler:
 
 
 class SiteRule(NamedTuple):
-    """What a rule of a site says.
+    """The scope of a rule of a site.
 
     Attributes
     ----------
-    of_machine : what holds on the machine, for who left it as an episode finds it, too.
-    of_jobs : which jobs may never run, or when jobs are submitted.
+    of_machine : whether it holds on the machine, so also for jobs before an episode begins.
+    of_jobs : whether it decides which jobs may never run, or when jobs are submitted.
     """
 
     of_machine: bool
     of_jobs: bool
 
 
-#: Rules of a site. An evaluation has them for all its rows. Dispatchers would break them.
+#: Rules of a site. In an evaluation they hold for all rows. Dispatchers would break them.
 SITE_RULES = {
     "quota": SiteRule(of_machine=True, of_jobs=True),
     "maintenance": SiteRule(of_machine=True, of_jobs=False),
@@ -127,7 +127,7 @@ SITE_RULES = {
     "dependencies": SiteRule(of_machine=False, of_jobs=True),
 }
 
-#: Rules that all environments have and tell, and an evaluation may set.
+#: Rules that all environments have and report, and that an evaluation may set.
 OF_ENVIRONMENTS = (
     "backfill",
     "backfill_order",
@@ -142,7 +142,7 @@ OF_ENVIRONMENTS = (
     *SITE_RULES,
 )
 
-#: Those of the machine, and those of jobs.
+#: The rules of the machine, and the rules of jobs.
 OF_MACHINES = tuple(rule for rule, one in SITE_RULES.items() if one.of_machine)
 OF_JOBS = tuple(rule for rule, one in SITE_RULES.items() if one.of_jobs)
 
@@ -150,7 +150,7 @@ _USUAL = {rule: getattr(Scheduler(), rule) for rule in SITE_RULES}
 
 
 def lifted_by(rules: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the rules of a site that the user wants no row to have, as by ``quota=None``."""
+    """Return the rules of a site that the user lifts for all rows, as by ``quota=None``."""
     return tuple(rule for rule in SITE_RULES if rule in rules and rules[rule] is None)
 
 
@@ -162,13 +162,13 @@ def own_site_rules(scheduler: Scheduler) -> tuple[str, ...]:
 def settled(
     names: Collection[str], given: Mapping[str, Any], brought: Iterable[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return rules: those given, and of others the first that somebody brings along.
+    """Return rules with their values: the given one, or else the first that is brought along.
 
     Parameters
     ----------
     names : of the rules.
-    given : by the user; a rule that is None here stays so, and no row has it.
-    brought : from environments, and from the training of agents.
+    given : by the user; a rule that is None here stays None, and no row has it.
+    brought : by environments, and by the training of agents.
     """
     found = {rule: given[rule] for rule in names if rule in given}
     for one in brought:
@@ -190,18 +190,18 @@ def under_site_rules(
 
     Raises
     ------
-    HpcgymError : a scheduler that goes with none of the rules.
+    HpcgymError : the scheduler does not go with the rules.
     """
     own = own_site_rules(scheduler)
     given = {rule: rules[rule] for rule in SITE_RULES if rule in rules and rule not in own}
     return scheduler.but(**{**given, **{rule: _USUAL[rule] for rule in lifted}})
 
 
-# --- Who looks at when jobs are submitted ---------------------------------------------------------
+# --- Rules that look at submit times --------------------------------------------------------------
 
 
 def what_moves(scheduler: Scheduler) -> str:
-    """Return the rule that changes when jobs are submitted."""
+    """Return the rule that changes submit times."""
     if scheduler.dependencies == "none":
         return scheduler.said("quota")
     return scheduler.said("dependencies")
@@ -211,10 +211,7 @@ BY_SUBMISSION = {"submit", "clock", "f1", "f2", "f3", "f4"}
 
 
 def check_weighed(features: Sequence[str], scheduler: Scheduler) -> None:
-    """Raise an HpcgymError for features by which weights would look at when jobs are submitted.
-
-    Where the schedule says when jobs come.
-    """
+    """Raise an HpcgymError for features of submit times, if the schedule changes these."""
     looking = [name for name in features if name in BY_SUBMISSION]
     if looking and scheduler.moves_submissions:
         raise HpcgymError(
@@ -224,10 +221,10 @@ def check_weighed(features: Sequence[str], scheduler: Scheduler) -> None:
 
 
 def check_extract(workload: Workload, *things: str, **words: str) -> None:
-    """Raise an HpcgymError of an extract, where simulations begin with an empty machine.
+    """Raise an HpcgymError for an extract, where simulations begin with an empty machine.
 
-    ``things`` are what they do, of :mod:`hpcgym.scheduler.capabilities`; ``words`` are others, and
-    what whoever asks for them calls them.
+    ``things`` are their features, of :mod:`hpcgym.scheduler.capabilities`; ``words`` are further
+    ones, with the caller's words for them.
     """
     if workload.initial is not None:
         begin = workload.initial.begin
@@ -236,6 +233,6 @@ def check_extract(workload: Workload, *things: str, **words: str) -> None:
 
 
 def places_of_usage(features: Sequence[str]) -> NDArray[np.int64]:
-    """Return which features are the priorities of users, by processors and by energy; else -1."""
+    """Return the places of users' priorities in features, by processors and by energy; else -1."""
     names = list(features)
     return np.array([names.index(name) if name in names else -1 for name in USER_FEATURES])

@@ -1,4 +1,4 @@
-"""Who may start before others: ways to back-fill, Slurm's too, and holding long jobs back."""
+"""Which jobs may start before others: ways to back-fill, and the rule that holds long jobs back."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _MOST_S = 2**53
 class Hold:
     """Hold jobs back that are probably long: they start only if some processors stay free.
 
-    On a machine of P processors, a job of q starts only if there are so many free:
-    min(P, q + round(share P z / (1 + wait / erode_s))), with z = ln(x / from_s) / ln(factor), at
-    least 0 and at most 1, of a run time x. Halves are rounded to even numbers. docs/semantics.md
-    says what it means for the reservation of the head and for backfilling.
+    On a machine of P processors, a job of q starts only if so many are free:
+    min(P, q + round(share P z / (1 + wait / erode_s))), where z = ln(x / from_s) / ln(factor), cut
+    to 0 ... 1, of a run time x. Halves are rounded to even numbers. docs/semantics.md tells what
+    this means for the reservation of the head and for backfilling.
 
     Attributes
     ----------
@@ -83,9 +83,10 @@ class Hold:
 
     @classmethod
     def parse(cls, given: Any) -> Hold | None:
-        """Return what a number, a text or a mapping says; None where nothing is held back.
+        """Return the rule that a value describes; None if it holds no job back.
 
-        That is a share, ``0.1``; ``share=0.1,from_s=3600``; or a mapping of the attributes.
+        The value is a share, ``0.1``; a text, ``share=0.1,from_s=3600``; or a mapping of the
+        attributes.
 
         Raises
         ------
@@ -132,7 +133,7 @@ class Hold:
 
         Parameters
         ----------
-        requested, predicted : (n_jobs,) [s], of those the run times that policies look at.
+        requested, predicted : (n_jobs,) [s], requested times, and run times that policies look at.
         processors : of the machine.
         """
         most, least, log_factor, by = self.numbers(processors)
@@ -156,7 +157,7 @@ class Hold:
 
 
 def _pairs(text: str) -> dict[str, Any]:
-    """Return the entries that a text names; one without a name is the share."""
+    """Return the entries of a text; a value without a name is the share."""
     found: dict[str, Any] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
@@ -199,29 +200,30 @@ _MAY_BE_ZERO = ("bf_job_part_count_reserve", "bf_window_linear", "bf_max_job_use
 
 @dataclass(frozen=True)
 class SlurmBackfill:
-    """Slurm's way to back-fill: at events jobs start in order; others start from time to time.
+    """Slurm's way to back-fill: jobs start in order at events; a pass now and then back-fills.
 
-    docs/slurm.md says which schedules it makes, and what Slurm does beside that.
+    docs/slurm.md tells which schedules it makes, and what else Slurm does.
 
     Attributes
     ----------
-    bf_interval : [s] from one pass that back-fills to the next; -1: no such pass, and jobs start
-        in order, of each partition by itself, as under ``sched/builtin``.
+    bf_interval : [s] from one pass that back-fills to the next; -1: no such pass, and jobs of each
+        partition start in order, as under ``sched/builtin``.
     bf_max_job_test : how many queued jobs such a pass looks at.
-    bf_window : [min] from the pass on in which reservations begin.
+    bf_window : [min] reservations begin within this time from the pass on.
     bf_job_part_count_reserve : how many jobs may have reservations; 0: all that are looked at.
-    bf_resolution : [s] plans have reservations begin and end at multiples of it.
-    bf_window_linear : [s] by which the spans grow within which running jobs count as ending
-        together, as Slurm tries when a job can start; 0: they double.
+    bf_resolution : [s] reservations begin and end at multiples of it in plans.
+    bf_window_linear : [s] running jobs that end within a span count as ending together when a pass
+        looks for a job's start, as in Slurm; each span is longer than the last by this. 0: spans
+        double.
     bf_max_job_user : how many queued jobs of one user such a pass looks at; 0: any number. It skips
         the others, which do not count in ``bf_max_job_test``.
-    default_queue_depth : how many queued jobs a pass at an event looks at, and one more, as Slurm
+    default_queue_depth : a pass at an event looks at so many queued jobs and one more, as Slurm
         counts.
-    sched_interval : [s] at multiples of it such a pass looks at all queued jobs.
+    sched_interval : [s] at multiples of it a pass at an event looks at all queued jobs.
 
     Raises
     ------
-    HpcgymError : a value that is no whole number, or out of its bounds.
+    HpcgymError : a value that is no whole number, or out of bounds.
 
     Examples
     --------
@@ -316,7 +318,7 @@ BACKFILL = {
     "depth:K": "jobs may start earlier if they do not delay the first K that wait",
     "slurm": "jobs start in order; every 30 s a pass back-fills among the first 500",
     "conservative": "jobs may start earlier if they delay none that waits",
-    "fill": "whatever finds room starts, whoever waits; where jobs share nodes only",
+    "fill": "any job that fits starts, without reservations; only where jobs share nodes",
 }
 #: How many jobs that wait may have reservations, where the name says it; None: all.
 _DEPTHS = {"none": 0, "fill": 0, "easy": 1, "until-shadow": 1, "conservative": None}
@@ -324,7 +326,7 @@ _DEPTHS = {"none": 0, "fill": 0, "easy": 1, "until-shadow": 1, "conservative": N
 
 @dataclass(frozen=True)
 class Backfill:
-    """A way to back-fill: how many jobs that wait have reservations, and who may start beside them.
+    """A way to back-fill: how many waiting jobs have reservations, and which others may start.
 
     Attributes
     ----------
@@ -397,5 +399,5 @@ class Backfill:
 
     @property
     def sweeps(self) -> bool:
-        """Whether jobs behind those with reservations are tried in an order of their own."""
+        """Whether jobs without reservations are tried in an order of their own."""
         return self.one or self.kind == "depth"

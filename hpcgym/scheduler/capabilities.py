@@ -1,7 +1,7 @@
-"""What goes together: the one table of what refuses what, and why.
+"""Which features and machines go together: the one table of those that do not, and why.
 
-:func:`check` raises the one error of what is in :data:`APART`, with the reason; :func:`table` is
-what the docs show. A refusal that depends on a value, not on a thing, stands where the value is
+:func:`check` raises an error with the reason for each pair in :data:`APART`; :func:`table` is the
+table in the docs. A refusal that depends on a value, not on a feature, stands where the value is
 read.
 """
 
@@ -58,7 +58,7 @@ FEATURES = {
     "extract": "an extract",
 }
 
-_OF_AGENTS = "there the agent says what starts"
+_OF_AGENTS = "there the agent chooses the jobs that start"
 _EMPTY = (
     "they begin with an empty machine; leave the extract out (--from), and give the whole trace, or"
     " one of its weeks (--week)"
@@ -66,7 +66,7 @@ _EMPTY = (
 _NO_PYTHON = "no Python runs inside; 'ave2' or 'e-loss' are compiled"
 _OWN_NODES = "a batch counts processors, and jobs have whole nodes of their own then"
 _NO_DISPATCHER = "there is no dispatcher"
-_OTHER_ENDS = "how long a job runs depends on who is beside it"
+_OTHER_ENDS = "how long a job runs depends on the jobs beside it"
 
 #: What does not go together, and why.
 APART: dict[tuple[str, str], str] = {
@@ -79,7 +79,7 @@ APART: dict[tuple[str, str], str] = {
         for rule in ("depth", "slurm")
         for place, why in (
             ("whole nodes", "only the first waiting job has a reservation there, as by 'easy'"),
-            ("shared nodes", "who starts beside a job moves its end, and reservations behind it"),
+            ("shared nodes", "a job that starts beside another moves its end and reservations"),
         )
     },
     **{
@@ -103,15 +103,15 @@ APART: dict[tuple[str, str], str] = {
     ("predictor", "environments"): _NO_PYTHON,
     ("predictor", "batches"): _NO_PYTHON,
     ("predictor", "look-ahead"): _NO_PYTHON,
-    ("dispatcher", "shared nodes"): "it is not told who may be beside whom",
+    ("dispatcher", "shared nodes"): "it is not told which jobs may run side by side",
     ("dispatcher", "environments"): _OF_AGENTS,
     ("dispatcher", "batches"): "there weights order the queue",
     ("dispatcher", "look-ahead"): "there weights order the queue",
     ("dispatch time", "whole nodes"): (
-        "what limits and nodes that are switched allow changes while it thinks"
+        "while it computes, limits and switched nodes may come to allow other jobs"
     ),
-    ("state", "whole nodes"): "what is free there is a matter of power and energy, too",
-    ("state", "shared nodes"): "what is free, and when, depends there on who is beside whom",
+    ("state", "whole nodes"): "there power and energy, too, decide what is free",
+    ("state", "shared nodes"): "there the jobs that run side by side decide what is free, and when",
     **{
         ("dispatch time", place): _NO_DISPATCHER
         for place in ("shared nodes", "environments", "batches", "look-ahead")
@@ -119,14 +119,14 @@ APART: dict[tuple[str, str], str] = {
     ("function", "environments"): "there the agent orders the queue",
     ("function", "batches"): "there weights order the queue",
     **{
-        (rule, "environments by rule"): "there it is asked who starts around one at most"
+        (rule, "environments by rule"): "there jobs start around one reservation at most"
         for rule in ("depth", "slurm")
     },
     **{
-        (rule, "environments by rule"): "there a plan says who starts, and no agent is asked"
+        (rule, "environments by rule"): "there a plan chooses the jobs that start, not the agent"
         for rule in ("quota", "submitted", "maintenance", "preemption", "dependencies")
     },
-    ("hold", "whole nodes"): "it says how much stays free, and not how much power and energy",
+    ("hold", "whole nodes"): "it keeps processors free, but no power and energy",
     ("hold", "shared nodes"): "a job that starts beside another takes no free node",
     ("contiguous", "pool"): "its processors are no nodes; cluster= says which machine",
     ("contiguous", "shared nodes"): "allocation says there how jobs share nodes",
@@ -141,7 +141,7 @@ APART: dict[tuple[str, str], str] = {
         "failures",
         "whole nodes",
     ): "a repair would switch nodes that limits keep off",
-    ("failures", "shared nodes"): "no speedup tells how those go on that ran beside a lost job",
+    ("failures", "shared nodes"): "no speedup tells how jobs beside a lost job go on",
     ("limits", "pool"): "its processors are no nodes with a power; cluster= says which machine",
     ("limits", "shared nodes"): "powers are of nodes with one job each",
     (
@@ -150,31 +150,32 @@ APART: dict[tuple[str, str], str] = {
     ): "there jobs share nodes; PowerCap and EnergyBudget keep them",
     ("limits", "batches"): _OWN_NODES,
     ("conservative", "quota"): "reservations that are kept would be of jobs that may not start",
-    ("maintenance", "whole nodes"): "nothing says what closed nodes draw, and who switches them",
-    ("maintenance", "shared nodes"): "whoever starts beside a job may move its end into a window",
+    ("maintenance", "whole nodes"): "nothing says what closed nodes draw, or whether they are off",
+    ("maintenance", "shared nodes"): "a job that starts beside another may move its end into a"
+    " window",
     ("maintenance", "shutdown"): "reservations reckon with processors that are on",
     (
         "hold",
         "maintenance",
-    ): "a plan around windows knows what jobs take, and not what they hold back",
+    ): "a plan around windows knows the processors that jobs take, not those that they hold back",
     (
         "dependencies",
         "extract",
-    ): "those that its jobs follow may have ended before, which it does not tell",
+    ): "its jobs may follow jobs that ended before it begins, and it does not tell when",
     **{
-        ("predictor", moved): "it is asked as the log submits jobs, and who comes when others have"
-        " ended is known in the pass alone"
+        ("predictor", moved): "it is asked when the log submits a job; jobs that come after others"
+        " have ended are known only in the pass"
         for moved in ("dependencies", "submitted")
     },
-    ("preemption", "whole nodes"): "who is stopped is chosen by room, and a job may lack power",
+    ("preemption", "whole nodes"): "jobs are stopped for their nodes, and a job may lack power",
     (
         "preemption",
         "shared nodes",
     ): "a job that stops others for their parts of nodes would slow down those that stay",
-    ("preemption", "look-ahead"): "in a drained queue run times are guesses, and so is who would be"
-    " stopped",
-    ("preemption", "job selection"): "the agent names one job after the other, and a stop would be"
-    " of its choice too",
+    ("preemption", "look-ahead"): "in a drained queue run times are guesses, and so are the jobs"
+    " that would be stopped",
+    ("preemption", "job selection"): "the agent names one job after the other, and would have to"
+    " name the jobs to stop too",
     (
         "preemption",
         "shutdown",
@@ -184,7 +185,7 @@ APART: dict[tuple[str, str], str] = {
     ("hold", "preemption"): "jobs would stop others to hold processors back",
     ("partitions", "pool"): "its processors are no nodes; cluster= says which machine",
     ("partitions", "whole nodes"): (
-        "there a job may get any node, and a cap switches off the first nodes, whatever their"
+        "there any job may have any node, and a cap switches off the first nodes, whatever their"
         " partition; give a machine file without [[partition]], with the [group.power] of its nodes"
         " (hpcgym machines FILE prints one to change)"
     ),
@@ -193,8 +194,8 @@ APART: dict[tuple[str, str], str] = {
         "shared nodes",
     ): "any job may be beside any other there, and partitions keep some apart",
     ("extract", "environments under limits"): _EMPTY,
-    ("extract", "shared nodes"): "how much of a job is left at its beginning depends on who was"
-    " beside it before; leave the extract out (--from)",
+    ("extract", "shared nodes"): "how much of a job is left at its beginning depends on the jobs"
+    " that ran beside it before; leave the extract out (--from)",
 }
 
 
@@ -203,8 +204,8 @@ def check(*things: str, words: Mapping[str, str] | None = None) -> None:
 
     Parameters
     ----------
-    things : of :data:`PLACES` and :data:`FEATURES`.
-    words : others, and what whoever asks for them calls them.
+    things : names in :data:`PLACES` and :data:`FEATURES`.
+    words : further names -> the caller's words for them.
     """
     present = {thing: PLACES.get(thing) or FEATURES[thing] for thing in things}
     present |= words or {}

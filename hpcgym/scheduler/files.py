@@ -1,4 +1,4 @@
-"""Schedulers in files: TOML with the rules that are not as EASY has them.
+"""Schedulers in files: TOML with the rules that differ from EASY.
 
 policy = "saf"
 threshold = 288000
@@ -29,8 +29,8 @@ def read_scheduler(path: str | Path) -> Scheduler:
 
     Raises
     ------
-    HpcgymError : it cannot be read, or holds a rule that there is not, or a value that it cannot
-        have; the message names the file.
+    HpcgymError : the file cannot be read, or has an unknown rule or a wrong value; the message
+        names the file.
     """
     table = toml_file(path)
     known = [*RULES]
@@ -57,7 +57,7 @@ def write_scheduler(path: str | Path, scheduler: Scheduler, note: str = "") -> N
 
 
 def scheduler_text(scheduler: Scheduler, note: str = "") -> str:
-    """Return what a file of a scheduler holds; ``note`` stands above it.
+    """Return the text of a scheduler's file; ``note`` stands above it.
 
     Raises
     ------

@@ -31,12 +31,12 @@ class PowerCap:
 
     Attributes
     ----------
-    watts : that the machine may draw, with what stands above its nodes.
+    watts : the most that the machine may draw, with the devices above its nodes.
     start, end : from and up to which second of the workload's clock; None: for ever.
     announced : from which second on the scheduler knows of it; None: from the beginning.
-    kills : whether jobs are killed if the power is above the cap when it begins, or when it is
-        announced later than that; those that started last come first. Else nothing starts until
-        the power has fallen below.
+    kills : whether jobs are killed, the last started first, if the power is above the cap when the
+        cap begins, or when it is announced if that is later. Else nothing starts until the power
+        has fallen below.
 
     Raises
     ------
@@ -73,13 +73,13 @@ class EnergyBudget:
 
     Attributes
     ----------
-    joules : that the machine may use in the period, with what stands above its nodes.
+    joules : the most that the machine may use in the period, with the devices above its nodes.
     start, end : from and up to which second of the workload's clock.
     period : [s] between two looks at the meter, the first at the start.
     shutdown : whether idle nodes are switched off during the period.
-    off_as_idle : whether what is still to come is reckoned as if nodes that are off were idle, and
-        what stands above them on (section 5.3.4: a fixed value). The meter sees what they draw in
-        any case; so the budget is kept, and what they save is learned at the next look.
+    off_as_idle : whether the forecast counts nodes that are off as idle, and the devices above them
+        as on (section 5.3.4: a fixed value). The meter sees what they really draw; so the budget
+        is kept, and their savings become known at the next look.
 
     Raises
     ------
@@ -214,7 +214,7 @@ def read_limits(machine: Cluster, caps: Iterable[str], budgets: Iterable[str]) -
 
     Parameters
     ----------
-    machine : of which percents are: of its power [W], or energy [J], with all nodes busy.
+    machine : percents are of its power [W], or energy [J], with all nodes busy.
     caps, budgets : of each a text ``KEY=VALUE,...``. The keys are the arguments of
         :class:`~hpcgym.scheduler.limits.PowerCap` and
         :class:`~hpcgym.scheduler.limits.EnergyBudget`, or ``percent`` in place of the first. The
@@ -248,9 +248,9 @@ def read_limit(
 
     Returns
     -------
-    The limit, with its mean if it is to follow anything; what it follows, "" if nothing; and its
-    swing, then 0. :func:`hpcgym.schedule.signals.follow` makes of these what is kept, and says
-    which swings cannot be.
+    The limit, with its mean if it is to follow a signal; the name of the signal, "" if none; and
+    its swing, 0 if none. :func:`hpcgym.schedule.signals.follow` turns these into the limits that
+    are kept, and refuses impossible swings.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Which machines the rules of a scheduler go with: jobs' own nodes, and nodes that they share."""
+"""Which machines go with a scheduler's rules: with nodes of jobs' own, and with shared nodes."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _NO_POWER = NodePower(idle_w=0.0, busy_w=0.0)
 
 
 def check_power_rule(scheduler: Scheduler, given: Any) -> None:
-    """Raise an HpcgymError for a rule of how limits are kept where no limits are."""
+    """Raise an HpcgymError for a power rule without limits."""
     if given is None and scheduler.power != "none":
         raise HpcgymError(f"power={scheduler.power!r} needs limits: caps or budgets")
 
 
 def takes_whole_nodes(cluster: Cluster, scheduler: Scheduler, given: Any) -> bool:
-    """Return whether each job has nodes of its own: under limits, switched off or in a row."""
+    """Return whether each job has nodes of its own: for limits, shutdown or contiguous nodes."""
     return (
         given is not None
         or scheduler.allocation == "contiguous"
@@ -50,7 +50,7 @@ def may_switch(scheduler: Scheduler, cluster: Cluster, given: tuple[Limit, ...])
 
 
 def check_off_as_idle(given: tuple[Limit, ...], switches: bool) -> None:
-    """Raise an HpcgymError where a budget tells how nodes are reckoned that are never off."""
+    """Raise an HpcgymError for a budget with off_as_idle where nodes are never switched off."""
     if not switches and any(getattr(limit, "off_as_idle", False) for limit in given):
         raise HpcgymError(
             "budget: off_as_idle is about nodes that are off, and none is ever switched off here;"
@@ -59,7 +59,7 @@ def check_off_as_idle(given: tuple[Limit, ...], switches: bool) -> None:
 
 
 def check_for_limits(scheduler: Scheduler, limited: bool = True) -> None:
-    """Raise an HpcgymError for rules that do not go with nodes of their own, or each other.
+    """Raise an HpcgymError for rules that do not go with jobs' own nodes, or with each other.
 
     ``limited``: there are limits too.
     """
@@ -77,7 +77,7 @@ def node_power(cluster: Cluster, needed: bool = True) -> NodePower:
 
     Raises
     ------
-    HpcgymError : a pool, nodes that are not alike, or, where it is ``needed``, without a power.
+    HpcgymError : a pool, nodes that differ, or nodes without a power where it is ``needed``.
     """
     if not cluster.groups:
         raise HpcgymError(
@@ -112,7 +112,7 @@ def warn_of_own_nodes(
     scheduler: Scheduler,
     hint: str = "",
 ) -> None:
-    """Warn where jobs do not fill the nodes that they have only because nodes are switched off.
+    """Warn of jobs that do not fill their nodes, and have them alone only because of shutdown.
 
     ``hint``: what to do about it.
     """
@@ -126,16 +126,16 @@ def warn_of_own_nodes(
 
 
 def check_limits_kept(scheduler: Scheduler, cluster: Cluster) -> None:
-    """Raise an HpcgymError for what environments do only under limits."""
+    """Raise an HpcgymError for a power rule that the environment does not have."""
     if scheduler.power != "none":
         check_scheduler(scheduler, "environments on nodes" if cluster.groups else "pool")
 
 
 def simulates_as_pool(needs: NDArray[np.int64], scheduler: Scheduler) -> bool:
-    """Return whether the starts of jobs are those on a pool, and nodes can be chosen afterwards.
+    """Return whether jobs start as on a pool, so that nodes can be chosen afterwards.
 
-    So it is with single cores, but for Slurm's reservations and windows of nodes by name: a core
-    that is free on another node is of no use to who is to start there. Nor under preemption, which
+    This holds for jobs of single cores. It does not hold with Slurm's reservations or windows of
+    named nodes, for which free cores on other nodes are of no use, nor under preemption, which
     frees nodes.
     """
     by_name = scheduler.reserve.slurm is not None or scheduler.preemption is not None
@@ -236,7 +236,7 @@ def check_files(cluster: Cluster, speedups: Heatmap, scheduler: Scheduler) -> No
 
 
 def cores_of_part(scheduler: Scheduler, cores: int, sockets: int) -> int:
-    """Return how many cores of a node a job has that is spread over nodes, or shares them.
+    """Return the cores of a node that a job has if it is spread over nodes, or shares them.
 
     Raises
     ------
@@ -253,7 +253,7 @@ def cores_of_part(scheduler: Scheduler, cores: int, sockets: int) -> int:
 
 
 def pool_rules(scheduler: Scheduler) -> Scheduler:
-    """Return the rules that a pool has too: the orders, estimates and reservations."""
+    """Return the rules that also hold on a pool: the orders, estimates and reservations."""
     plain: dict[str, Any] = {"allocation": "first-fit", "partners": "fill", "pairs_above": None}
     if scheduler.order.looks_at_pass:
         plain["policy"] = "fcfs"

@@ -26,8 +26,8 @@ class Order(NamedTuple):
     Attributes
     ----------
     code : of :mod:`hpcgym.scheduler.allocations`.
-    keys : (n_jobs,) int64 that ascend, where it is by such.
-    scores : (n_jobs, 2) float64 scores and patience, in ticks, where it is by such.
+    keys : (n_jobs,) int64, served in ascending order, if the order is by keys.
+    scores : (n_jobs, 2) float64 scores and patience, in ticks, if the order is by scores.
     """
 
     code: int
@@ -40,7 +40,7 @@ def orders(
 ) -> tuple[Order, Order]:
     """Return the primary and the secondary order.
 
-    With ``shares``, scores may depend on usage; they are returned without what that adds.
+    With ``shares``, scores may depend on usage; they are returned without that part.
     """
     first, second = rankings(workload, scheduler, shares)
     if scheduler.moves_submissions:  # when jobs are submitted becomes known as they are
@@ -68,7 +68,7 @@ def _ascending_keys(scores: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def columns_of(workload: Workload, scheduler: Scheduler) -> JobColumns:
-    """Return what orders look at; where run times are learned, requested ones hold their places."""
+    """Return the columns that orders look at; requested times stand for learned run times."""
     run_time = np.minimum(workload.run_time, workload.requested_time)
     estimate = scheduler.policy_estimate
     return JobColumns(
@@ -91,7 +91,7 @@ def rankings(
 
 
 def _by_key(ranking: _Known, workload: Workload) -> _Known:
-    """Return an order whose keys may be written anew, where it is that of submission."""
+    """Return an order of submission with keys that can be rewritten, other orders as they are."""
     if ranking is None or not ranking.by_submission:
         return ranking
     return index.Ranking(-workload.submit_time.astype(np.float64), None)
@@ -104,7 +104,7 @@ def _ranking(
     shares: bool,
     anew: Expression | None,
 ) -> index.Ranking:
-    """Return the scores of jobs; as those of an order that may change where times are learned."""
+    """Return the scores of jobs, in a form that may change if run times are learned."""
     if anew is not None:
         return index.unknown_yet(columns)
     if shares and order.looks_at_usage:
@@ -116,7 +116,7 @@ def _ranking(
 
 
 def expressions_of(workload: Workload, scheduler: Scheduler) -> list[dict[str, NDArray[Any]]]:
-    """Return the two orders by expressions that are worked out anew; nothing where none is."""
+    """Return the two orders by expressions computed at each pass; an empty list if none is."""
     if not any(scheduler.anew):
         return []
     columns = columns_of(workload, scheduler)

@@ -24,17 +24,17 @@ def names_code(text: Any) -> bool:
 
 
 def named_object(text: str, folder: Path | None = None) -> Any:
-    """Return what ``package.module:name`` names, of a module that is imported.
+    """Import the module of ``package.module:name``, and return what has the name there.
 
     Parameters
     ----------
-    text : of :func:`names_code`.
-    folder : where modules are looked for before all other places; None: only where Python looks.
+    text : one for which :func:`names_code` is true.
+    folder : searched for modules before all other places; None: only where Python looks.
 
     Raises
     ------
-    HpcgymError : there is no such module, importing it fails, it has no such name, or a module of
-        this name that is elsewhere has been imported before that in the folder.
+    HpcgymError : there is no such module, importing it fails, it has no such name, or another
+        module of this name, outside the folder, has been imported before.
     """
     module, _, name = text.partition(":")
     try:
@@ -64,7 +64,7 @@ def named_object(text: str, folder: Path | None = None) -> Any:
 
 
 def _names_in(found: Any, module: str) -> list[str]:
-    """Return what a module, or a class of it, has itself: nothing that it imports."""
+    """Return the names that a module, or a class of it, defines, without what it imports."""
     names = []
     for name, one in vars(found).items():
         imported = inspect.ismodule(one) or type(one).__module__ == "__future__"
@@ -82,19 +82,19 @@ def look_here() -> None:
 
 
 def module_file(text: str, folder: Path) -> Path | None:
-    """Return the file in a folder that has the module of a text; None if it is elsewhere."""
+    """Return the file with the module of a text in a folder; None if it is elsewhere."""
     stem = folder.joinpath(*text.partition(":")[0].split("."))
     files = (stem.with_name(f"{stem.name}.py"), stem / "__init__.py")
     return next((file for file in files if file.is_file()), None)
 
 
 def own_rule(text: str, folder: Path) -> Any:
-    """Return the function of a text, or a new object of its class: one for each simulation.
+    """Return the function that a text names, or a new object of the class, for each simulation.
 
     Raises
     ------
-    HpcgymError : what :func:`named_object` raises; a class that cannot be made without arguments;
-        another object, whose state one simulation would leave to the next.
+    HpcgymError : as :func:`named_object`; a class that needs arguments; or an object, which would
+        carry its state from one simulation to the next.
     """
     found = named_object(text, folder)
     if inspect.isfunction(found):
@@ -122,11 +122,11 @@ def called(one: Any) -> str:
 
 
 def failure(error: Exception, own: Any) -> str:
-    """Return what went wrong in one line, and where, if it was in code of the user's.
+    """Return the error in one line, with the place if it was in the user's code.
 
     Parameters
     ----------
-    error : that was caught.
+    error : the exception that was caught.
     own : the user's function or object that may have raised it.
     """
     place = place_in(own, error)
@@ -134,7 +134,7 @@ def failure(error: Exception, own: Any) -> str:
 
 
 def place_in(own: Any, error: Exception) -> str:
-    """Return the file and the line in the module of a function or an object; "" if in no line."""
+    """Return the file and line of an error in a function's or object's module; "" if elsewhere."""
     modules = _modules(own)
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):

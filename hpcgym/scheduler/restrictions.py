@@ -1,4 +1,4 @@
-"""What restricts who may run when: quotas, windows of maintenance, and preemption."""
+"""Restrictions on when jobs may run: quotas, maintenance windows and preemption."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 #: What a quota may bound: jobs and processors that run at once, and jobs that run or wait.
 BOUNDS = ("jobs", "processors", "submitted")
-#: What jobs are counted apart by -> columns of their numbers. In logs of Slurm, queues are QOS.
+#: Names by which jobs are grouped -> columns of their numbers. In logs of Slurm, queues are QOS.
 COLUMNS = {**WITH_QOS, ARRAY: ARRAY}
-#: Between names of which a job has one.
+#: Separates alternative names.
 OR = "|"
 _SPARES = "spares"
 #: The greatest bound of a quota.
@@ -38,21 +38,21 @@ MOST_JOBS = 2**31
 
 @dataclass(frozen=True)
 class Quota:
-    """A bound of what runs, or is submitted: of all jobs, of some, of each user by itself.
+    """A bound on the jobs that run, or are submitted: of all jobs, of some, or of each user.
 
-    A job that would exceed it does not start, and is passed over as if it did not wait; or it is
-    not submitted, and waits outside the queue until others have ended.
+    A job that would exceed the bound on running jobs does not start, and is passed over as if it
+    did not wait. A job that would exceed ``submitted`` waits outside the queue until others end.
 
     Attributes
     ----------
-    each : columns by which jobs are counted apart, of :data:`COLUMNS`: of ("user",) each user by
-        itself; of () all together. Of ("array",) jobs that are in none do not count.
-    where : pairs of such a column and a name of the log, or a number that has none: only jobs that
-        are called so count. ``physics|chemistry`` are those that are called either.
-    jobs, processors : how many may run, and how many processors they may have; None: any number.
-    submitted : how many may run or wait in the queue, together; None: any number.
-    spares : names of queues of which the jobs count, and yet start though they exceed it: in Slurm
-        a limit of their QOS stands in place of this one.
+    each : columns by which jobs are grouped, of :data:`COLUMNS`: ("user",) counts each user's jobs
+        by themselves, () all jobs together. With ("array",) jobs outside arrays do not count.
+    where : pairs of such a column and a name in the log, or a number without a name: only jobs with
+        that name count. ``physics|chemistry`` matches either name.
+    jobs, processors : how many jobs may run, and how many processors they may have; None: no bound.
+    submitted : how many jobs may run or wait in the queue, together; None: no bound.
+    spares : names of queues whose jobs count, but may exceed the bound: in Slurm a limit of their
+        QOS takes its place.
 
     Raises
     ------
@@ -131,7 +131,7 @@ class Quota:
             raise HpcgymError(f"quota {text!r}: {str(error).removeprefix('quota: ')}") from None
 
     def counted(self, workload: Workload) -> NDArray[np.int64]:
-        """Return which count each job is in, (n_jobs,) int64: from 0 on, -1 of those in none."""
+        """Return the group in which each job counts, (n_jobs,) int64 from 0 on; -1: in none."""
         n = len(workload)
         within = np.ones(n, np.bool_)
         columns = JobColumns(workload)
@@ -149,7 +149,7 @@ class Quota:
         return np.where(within, place.reshape(-1), -1).astype(np.int64)
 
     def spared(self, workload: Workload) -> NDArray[np.bool_]:
-        """Return which jobs may start though they exceed it, (n_jobs,)."""
+        """Return which jobs may start though they exceed the quota, (n_jobs,)."""
         return JobColumns(workload).are_called("queue", self.spares)
 
 
@@ -168,17 +168,17 @@ _TEXT = re.compile(
 
 @dataclass(frozen=True)
 class Window:
-    """A time at which processors or nodes are closed to jobs; from the beginning everyone knows it.
+    """A time at which processors or nodes are closed to jobs, known from the beginning.
 
-    No job runs on them within it: one starts only if it ends by ``begin``, as predicted, or runs
-    elsewhere. In the very second of ``end`` one may start.
+    No job runs on them within it: a job starts only if it is predicted to end by ``begin``, or runs
+    elsewhere. In the second of ``end`` jobs may start again.
 
     Attributes
     ----------
     begin, end : whole seconds of the log's clock, or dates such as ``2026-03-01T08:00``, in the
-        zone of the log unless they tell another; ``end`` is not in it.
-    processors : of a pool; None: all.
-    nodes : of a machine of nodes, as in its file: groups and numbers, ``gpu,0-3``; "": all.
+        zone of the log unless they name another; ``end`` is outside the window.
+    processors : number of closed processors of a pool; None: all.
+    nodes : closed nodes of a machine, as in its file: groups and numbers, ``gpu,0-3``; "": all.
 
     Raises
     ------
@@ -250,8 +250,8 @@ class Window:
 
         Raises
         ------
-        HpcgymError : dates that the log has no clock for, an end before the log begins, or one that
-            is not after the window's own beginning.
+        HpcgymError : a date, and the log has no clock; an end before the log begins; or an end that
+            is not after the window's beginning.
         """
         begin, end = (second_of(time, header, f"window {self}") for time in (self.begin, self.end))
         if end <= begin:
@@ -264,34 +264,35 @@ class Window:
 
 
 def second_of(time: int | str, header: Mapping[str, list[str]], what: str) -> int:
-    """Return which second of a log's clock a time is: one of it already, or a date.
+    """Return the second of a log's clock at which a time is, which may be a date.
 
     Raises
     ------
-    HpcgymError : a date, and the log does not tell by which one it begins; ``what`` is for that.
+    HpcgymError : a date, and the log does not tell the date at which it begins; the message begins
+        with ``what``.
     """
     if isinstance(time, int):
         return time
     zero = header_number(header, "UnixStartTime", least=0)
     if zero is None:
         raise HpcgymError(
-            f"{what}: the log does not tell by which date it begins; give whole seconds of its"
+            f"{what}: the log does not tell the date at which it begins; give whole seconds of its"
             " clock"
         )
     return Clock(zone_of(header)[1]).seconds(time) - zero
 
 
 def read_windows(value: Any) -> tuple[Window, ...]:
-    """Return the windows that a rule of a scheduler says; of None none.
+    """Return the windows that a text, a file or Windows describe; none for None.
 
     Parameters
     ----------
-    value : a text with ``;`` between them, windows, or a CSV file of failures, which are planned
-        then: those of the same time and repair are a window.
+    value : a text with ``;`` between windows; Windows; or a CSV file of failures, read as planned
+        ones: failures with the same begin and repair are one window.
 
     Raises
     ------
-    HpcgymError : what is no window, or a file that does not hold failures.
+    HpcgymError : the value is no window, or the file holds no failures.
 
     Examples
     --------
@@ -346,7 +347,7 @@ def _time(name: str, value: Any) -> int | str:
 
 # --- Preemption -----------------------------------------------------------------------------------
 
-#: What becomes of jobs that are stopped.
+#: Mode -> what happens to stopped jobs.
 MODES = {
     "requeue": "they wait again, and then run from the beginning",
     "cancel": "they do not run again",
@@ -359,22 +360,22 @@ SUCH = "'partition:interactive>batch'"  # in messages
 
 @dataclass(frozen=True)
 class Preemption:
-    """Who may stop whom, and what becomes of jobs that are stopped.
+    """Which jobs may stop which others, and what happens to stopped jobs.
 
     Attributes
     ----------
-    column : what jobs are told apart by, of :data:`hpcgym.naming.WITH_QOS`.
-    pairs : names, or numbers that have none, of whose jobs may stop whose.
+    column : the column whose names group jobs, of :data:`hpcgym.naming.WITH_QOS`.
+    pairs : (one, other) names, or numbers without a name: jobs of one may stop jobs of other.
     mode : a name of :data:`MODES`.
-    exempt : (name, seconds) of those that nobody stops before they have run for so long; each run
-        counts anew.
-    grace : (name, seconds) of those that run on for so long once they are to stop.
+    exempt : (name, seconds): a job of this name cannot be stopped before it has run for so long;
+        each of its runs counts anew.
+    grace : (name, seconds): a job of this name runs on for so long once it is to stop.
 
     Raises
     ------
-    HpcgymError : an unknown column or mode, no pairs, pairs by which somebody could stop whoever
-        stops it, a name that no text could have, or times of names that nobody stops, or beside
-        "suspend", with which Slurm has none either.
+    HpcgymError : an unknown column or mode; no pairs; pairs that form a circle; a name that cannot
+        stand in a text; times of names that are never stopped; or times with "suspend", with which
+        Slurm has none either.
 
     Examples
     --------
@@ -408,13 +409,13 @@ class Preemption:
                     f"preemption: no name has blanks at its ends, or > ; , as {name!r}"
                 )
         if not self.pairs:
-            raise HpcgymError(f"preemption: nobody may stop anybody; it must be such as {SUCH}")
+            raise HpcgymError(f"preemption: it has no pairs; it must be such as {SUCH}")
         assert self.levels  # or there is an error
         for kind in _TIMES:
             self._check_times(kind)
 
     def _check_times(self, kind: str) -> None:
-        """Raise an HpcgymError of times of a kind that cannot be, or put them in order."""
+        """Put the times of a kind in order; raise an HpcgymError if they are invalid."""
         given = [(name, in_seconds(seconds)) for name, seconds in getattr(self, kind)]
         if given and self.mode == "suspend":
             raise HpcgymError(
@@ -424,7 +425,7 @@ class Preemption:
         names = [name for name, _ in given]
         for name, seconds in given:
             if name not in self.stopped:
-                raise HpcgymError(f"preemption: {kind}: nobody may stop jobs of {name!r}")
+                raise HpcgymError(f"preemption: {kind}: no job may stop jobs of {name!r}")
             if names.count(name) > 1:
                 raise HpcgymError(f"preemption: {kind}: {name!r} is there twice")
             if not (is_number(seconds) and seconds == int(seconds) and 1 <= seconds <= _LONGEST):
@@ -451,9 +452,8 @@ class Preemption:
     def parse(cls, text: str) -> Preemption:
         """Return the preemption of a text such as ``partition:debug>interactive>batch,requeue``.
 
-        Behind that may stand for how many seconds runs are exempt, ``,exempt=600``, or of some
-        names, ``,exempt=batch=600;interactive=60``, and likewise how long the grace time is,
-        ``,grace=120``.
+        Exempt times [s] may follow, of all names, ``,exempt=600``, or of some,
+        ``,exempt=batch=600;interactive=60``; and grace times likewise, ``,grace=120``.
 
         Raises
         ------
@@ -472,7 +472,7 @@ class Preemption:
         for chain in filter(None, (chain.strip() for chain in chains.split(";"))):
             names = [name.strip() for name in chain.removeprefix(f"{column}:").split(">")]
             if len(names) < 2:
-                raise HpcgymError(f"preemption {text!r}: {chain!r} does not say who stops whom")
+                raise HpcgymError(f"preemption {text!r}: {chain!r} is no pair such as 'a>b'")
             pairs += [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
         unique = tuple(dict.fromkeys(pairs))
         mode = ",".join(words) if words else "requeue"
@@ -481,7 +481,7 @@ class Preemption:
 
     @cached_property
     def levels(self) -> dict[str, int]:
-        """The level of each name: 0 if it may stop nobody, else one more than all it may stop."""
+        """The level of each name: 0 if it may stop none, else 1 + the highest that it may stop."""
         levels = dict.fromkeys((name for pair in self.pairs for name in pair), 0)
         for _ in range(len(levels) + 1):
             before = dict(levels)
@@ -492,7 +492,7 @@ class Preemption:
         raise HpcgymError(f"preemption: jobs could stop each other in a circle: {self}")
 
     def groups(self, workload: Workload) -> NDArray[np.int64]:
-        """Return the group of each job, (n_jobs,) int64: the place in ``levels``, -1 of none."""
+        """Return the group of each job, (n_jobs,) int64: its place in ``levels``, -1 if none."""
         group = np.full(len(workload), -1, np.int64)
         columns = JobColumns(workload)
         for place, name in enumerate(self.levels):
@@ -501,7 +501,7 @@ class Preemption:
 
     @property
     def stopped(self) -> tuple[str, ...]:
-        """The names of those that may be stopped."""
+        """The names whose jobs may be stopped."""
         return _stopped(self.pairs)
 
     def of_groups(self, times: tuple[tuple[str, int], ...]) -> NDArray[np.int64]:
@@ -530,11 +530,11 @@ def _times_of(text: str, pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, A
 
 
 def _stopped(pairs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Return the names of those that may be stopped, once each."""
+    """Return the names whose jobs may be stopped, once each."""
     return tuple(dict.fromkeys(name for _, name in pairs))
 
 
 def by_tier(tiers: Iterable[tuple[str, int]]) -> tuple[tuple[str, str], ...]:
-    """Return who may stop whom, of names with tiers: each all that have a lower one."""
+    """Return the pairs of names with tiers: each may stop all that have a lower tier."""
     known = sorted(tiers, key=lambda item: -item[1])
     return tuple((a, b) for a, high in known for b, low in known if low < high)

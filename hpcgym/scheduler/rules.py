@@ -36,17 +36,17 @@ POWER = {
     "dvfs": "caps: jobs run at lower frequencies",
     "mix": "caps: both, with the higher frequencies only",
     "powercap": "budgets: power stays below their mean",
-    "reduce-pc": "budgets: what is saved is for the first that waits, others have a lower mean",
-    "energy-bud": "budgets: what is saved is for all, but for what the first that waits needs",
+    "reduce-pc": "budgets: what is saved is for the first waiting job; others have a lower mean",
+    "energy-bud": "budgets: what is saved is for all jobs, less what the first waiting job needs",
 }
 PARTNERS = {
-    "fill": "nodes in use first, beside whom it is fastest",
-    "best": "beside whom the job is fastest first; an idle node counts as nobody beside it",
+    "fill": "nodes in use first, beside the jobs with which it is fastest",
+    "best": "nodes on which the job is fastest first; on an idle node it runs alone",
     "first": "nodes by number",
 }
 DEPENDENCIES = {
-    "none": "jobs are submitted when the log says, also those that follow others",
-    "after": "and not before the job that they follow has ended, and its think time is over",
+    "none": "all jobs are submitted when the log says, also those that follow others",
+    "after": "as none, but not before the job that they follow has ended and think time is over",
     "closed-loop": "jobs that follow others are submitted just then, whatever the log says",
 }
 PASSES = {
@@ -57,7 +57,7 @@ PASSES = {
 
 # --- Values that rules can have: each checked, and made one of its own ----------------------------
 
-#: The time of a dispatcher's calls by the clock, and the longest that a call may take [s].
+#: The word for measured times of a dispatcher's calls, and the longest that a call may take [s].
 MEASURED = "measured"
 MOST_DISPATCH_TIME = 10**9
 
@@ -72,7 +72,7 @@ def _number_or_none(rule: str, value: Any) -> float | None:
 
 
 def _pair_estimate(value: Any) -> Any:
-    """Return what the scheduler knows of pairs, a copy of what learns, checked."""
+    """Return the estimate of pair speedups, checked; of an estimate that learns, a copy."""
     if isinstance(value, str):
         check_choice("pair_estimate", value, ("known", "learned"))
         return value
@@ -128,7 +128,7 @@ def _dispatch_time(value: Any) -> Any:
 
 
 def _typed(value: Any) -> Any:
-    """Return a rule's value as a user would give it: what was parsed as its text."""
+    """Return a rule's value as a user would give it: parsed values become texts again."""
     if isinstance(value, tuple) and all(
         isinstance(one, restrictions.Quota | restrictions.Window) for one in value
     ):
@@ -155,11 +155,11 @@ def plain(value: object) -> str | float | None:
 
 
 def read_quotas(value: Any) -> tuple[restrictions.Quota, ...]:
-    """Return the quotas that a rule of a scheduler says: a text, a file or Quotas; of None none.
+    """Return the quotas that a text, a file or Quotas describe; none for None.
 
     Raises
     ------
-    HpcgymError : what is no quota, or a file that holds neither Slurm's QOS nor throttles.
+    HpcgymError : the value is no quota, or the file holds neither Slurm's QOS nor throttles.
 
     Examples
     --------
@@ -188,7 +188,7 @@ def read_quotas(value: Any) -> tuple[restrictions.Quota, ...]:
 
 
 def read_preemption(value: Any) -> restrictions.Preemption | None:
-    """Return the preemption that a rule of a scheduler says: a text or one; or None.
+    """Return the preemption that a text or a Preemption describes; None for None.
 
     Raises
     ------
@@ -227,13 +227,12 @@ class Scheduler:
         Legrand et al. 2018; a mapping of feature names to weights; or a function that takes the
         :class:`hpcgym.scheduler.dispatchers.PassView` of each pass at which a queued job fits, and
         returns a score for each queued job, highest first.
-    backfill : "none"; "easy", with one reservation, beside which others may start that end before
-        it or leave it enough processors; "until-shadow", where they must end before it, as in
-        Slurm; "depth:K", or the number K, with reservations for the first K that wait, made anew at
-        each pass: 0 is "none", 1 "easy"; "slurm", as Slurm does it, from time to time, with its
-        settings behind a colon, a text or a
-        :class:`hpcgym.scheduler.backfilling.SlurmBackfill`; or "conservative", with one for each
-        waiting job, from its submission on.
+    backfill : "none"; "easy": one job has a reservation, and others may start if they end before it
+        or leave it enough processors; "until-shadow": they must end before it, as in Slurm;
+        "depth:K", or the number K: the first K waiting jobs have reservations, made anew at each
+        pass (0 is "none", 1 "easy"); "slurm": periodic passes as in Slurm, with its settings behind
+        a colon, or a :class:`hpcgym.scheduler.backfilling.SlurmBackfill`; or "conservative": each
+        waiting job has a reservation from its submission on.
     backfill_order : order in which EASY, and "depth:K", look for jobs to start early: "fcfs",
         "sjbf" (shortest predicted run time) or any policy. None, the default: the usual one of the
         policy, see :func:`hpcgym.scheduler.policies.usual_backfill_order`; :meth:`but` then settles
@@ -262,10 +261,10 @@ class Scheduler:
         (``"2026-03-01T08:00/2026-03-02T08:00"``), or a part of it (``"0/60:processors=32"``,
         ``"0/60:nodes=gpu,0-3"``), several between ``;``. A text, a CSV file as of failures, a
         :class:`hpcgym.scheduler.restrictions.Window` or several; kept as a tuple. None: none.
-    preemption : jobs of which partitions or queues stop those of which others, to start at once:
-        ``"partition:interactive>batch"``; docs/site-rules.md has what may stand behind it. A text
-        or a :class:`hpcgym.scheduler.restrictions.Preemption`, as which it is kept. None: nobody
-        does.
+    preemption : which partitions' or queues' jobs may stop those of which others to start at once:
+        ``"partition:interactive>batch"``; docs/site-rules.md lists its options. A text or a
+        :class:`hpcgym.scheduler.restrictions.Preemption`; kept as the latter. None: no job stops
+        another.
     dependencies : what becomes of jobs that follow others, by ``preceding_job``, ``think_time`` and
         ``more_preceding`` of the workload: a name of :data:`DEPENDENCIES`.
     passes : "per-timestamp" or "per-event".
@@ -280,17 +279,17 @@ class Scheduler:
         ``backfill_order`` looks at usage: a :class:`hpcgym.scheduler.policies.FairShare`, or what
         its ``parse`` takes: a text, a file, a mapping. None: equal shares, half in a week.
     partners : which nodes a job that shares nodes takes: "fill", "best" or "first".
-    pairs_above : what the mean of both speedups of two jobs must be above for one to start beside
-        the other; it takes idle nodes else, or waits. None: any may.
-    pair_estimate : what the scheduler takes for the speedups of pairs before they run: "known", the
-        true ones, a :class:`hpcgym.machine.speedups.Heatmap`, or what learns them,
-        :class:`hpcgym.machine.speedups.LearnedSpeedups`, of which a copy is kept; "learned": a new
-        one.
-    dispatcher : who says at each pass what starts, in place of ``policy`` and ``backfill``: a name
-        of :data:`hpcgym.baselines.dispatchers.DISPATCHERS`, or a callable; see
+    pairs_above : a job starts beside another only if the mean of their two speedups is above this;
+        else it takes idle nodes, or waits. None: any two jobs may run side by side.
+    pair_estimate : the speedups of pairs that the scheduler assumes before they run: "known", the
+        true ones; a :class:`hpcgym.machine.speedups.Heatmap`; a
+        :class:`hpcgym.machine.speedups.LearnedSpeedups`, which learns them and of which a copy is
+        kept; or "learned", a new one of these.
+    dispatcher : chooses at each pass the jobs that start, in place of ``policy`` and ``backfill``:
+        a name of :data:`hpcgym.baselines.dispatchers.DISPATCHERS`, or a callable; see
         :func:`hpcgym.simulate`. With it ``backfill`` is "none".
-    dispatch_time : how long each call of the dispatcher takes, in whole seconds, rounded up; what
-        it answers starts so much later, and it is not asked meanwhile. Seconds, or a text such as
+    dispatch_time : how long each call of the dispatcher takes, in whole seconds, rounded up; its
+        jobs start so much later, and it is not called meanwhile. Seconds, or a text such as
         ``"5s"``; "measured", the time on the clock that the call takes, which differs from run to
         run; or a callable that takes the :class:`hpcgym.scheduler.dispatchers.PassView`, after the
         dispatcher answered, and returns seconds. None, as 0: no time.
@@ -433,7 +432,7 @@ class Scheduler:
 
     @property
     def restricts(self) -> bool:
-        """Whether quotas, windows, other jobs or preemption say who may start when."""
+        """Whether quotas, windows, other jobs or preemption restrict when jobs may start."""
         return any((self.quota, self.maintenance, self.preemption)) or self.dependencies != "none"
 
     @property
@@ -445,14 +444,14 @@ class Scheduler:
 
     @property
     def moves_submissions(self) -> bool:
-        """Whether the schedule says when jobs come: they follow others, or quotas bound them."""
+        """Whether submit times depend on the schedule: jobs follow others, or quotas delay them."""
         return self.dependencies != "none" or restrictions.bound_submissions(self.quota)
 
     @property
     def parts(self) -> int:
-        """How many jobs may have parts of the same node; 0 where jobs fill their nodes.
+        """How many jobs may share a node; 0 if jobs fill their nodes.
 
-        1 stands for spread jobs, which have half of each socket, and the other half stays free.
+        1 stands for spread jobs: they have half of each socket, and the other half stays free.
         """
         name, _, number = self.allocation.partition(":")
         known = {"spread": 1, "half-socket": 2, "part": int(number or 2)}
@@ -488,14 +487,14 @@ class Scheduler:
 
     @property
     def remembered(self) -> int:
-        """How many run times of each user's last jobs these look at."""
+        """How many run times of each user's last jobs these expressions look at."""
         return runs_looked_at(self.state)
 
     def but(self, **changes: Any) -> Scheduler:
         """Return the scheduler with some rules changed.
 
-        A backfill order that was never given becomes the usual one of another policy, and a
-        correction that of a dispatcher, or of none.
+        A backfill order that was never given becomes the usual one of the new policy; likewise a
+        correction becomes the usual one with, or without, a dispatcher.
 
         Raises
         ------
@@ -509,7 +508,7 @@ class Scheduler:
     def for_weights(self) -> Scheduler:
         """Return the rules with the backfill order that they have if the policy is weights."""
         if self.dispatcher is not None or "backfill_order" not in vars(self)["_usual"]:
-            return self  # who asks for weights refuses a dispatcher
+            return self  # callers with weights refuse a dispatcher themselves
         return self.but(backfill_order=usual_backfill_order("spf"))
 
     def given(self, names: Iterable[str] = ()) -> dict[str, Any]:
@@ -535,7 +534,7 @@ class Scheduler:
 #: The names of all rules.
 RULES = tuple(each.name for each in fields(Scheduler) if each.init)
 
-#: What these rules may be beside a dispatcher, which does without them.
+#: The values that these rules may have beside a dispatcher, which ignores them.
 _NOT_BESIDE_A_DISPATCHER: dict[str, tuple[Any, ...]] = {
     "policy": ("fcfs",),
     "backfill": ("easy", "none"),
@@ -550,8 +549,8 @@ _NOT_BESIDE_A_DISPATCHER: dict[str, tuple[Any, ...]] = {
     "policy_estimate": ("requested",),
 }
 
-#: Those of jobs that share nodes.
+#: The rules for jobs that share nodes.
 OF_SHARED_NODES = ("partners", "pairs_above", "pair_estimate")
 
-#: Those that mean nothing beside a dispatcher; passes still do.
+#: The rules that mean nothing beside a dispatcher; ``passes`` still does.
 OF_THE_QUEUE = tuple(rule for rule in _NOT_BESIDE_A_DISPATCHER if rule != "passes")

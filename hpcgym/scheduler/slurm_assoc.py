@@ -25,12 +25,12 @@ _COLUMNS = {
     "maxjobs": "max_jobs",
     "maxsubmit": "max_submitted",
 }
-#: Columns that say nothing about when jobs run, or what the log tells of each job.
+#: Columns that do not affect when jobs run, or that the log tells for each job.
 _OF_NO_USE = (
     "qos", "qos_raw", "def qos", "id", "lft", "rgt", "par id", "parentid", "lineage", "comment",
     "flags", "is def", *_ABOVE,
 )  # fmt: skip
-#: In place of a share of 0, which no share can be: whoever has it comes last.
+#: In place of a share of 0, which is not allowed: its users come last.
 _NO_SHARE = 1e-99
 
 
@@ -44,7 +44,7 @@ class Association:
     cluster, account : their names.
     user, partition : of a user, and of her jobs in one partition; "": an account, any partition.
     above : the account above an account, "" of the first.
-    share : among those that have the same account above them; "parent": none of its own.
+    share : relative to the others below the same account; "parent": no share of its own.
     group_jobs, group_submitted : jobs that run, or that run and wait, of all below it; None: no
         limit.
     max_jobs, max_submitted : the same of each user below, unless she has limits of her own.
@@ -82,18 +82,18 @@ def is_associations(text: str) -> bool:
 def read_associations(path: str | os.PathLike[str], cluster: str = "") -> list[Association]:
     """Return the associations of a cluster in a file that ``sacctmgr -P show assoc`` printed.
 
-    Who stands above an account is told by the column of ``format=...,ParentName``, or by the blanks
-    before its name (``sacctmgr -P show assoc tree``); else ``root`` does.
+    The account above an account is given by the column of ``format=...,ParentName``, or by the
+    blanks before its name (``sacctmgr -P show assoc tree``); else it is ``root``.
 
     Raises
     ------
-    HpcgymError : a file that cannot be read, without such a header, a row of another length, an
-        association that stands twice, a value that cannot be, accounts in a circle, several
-        clusters of which none is called so, or no user; the message names file, line and column.
+    HpcgymError : a file that cannot be read or has no such header, a row of another length, an
+        association that stands twice, an invalid value, accounts in a circle, several clusters of
+        which none has this name, or no user; the message names file, line and column.
 
     Warns
     -----
-    HpcgymWarning : the file does not tell who stands above whom.
+    HpcgymWarning : the file does not give the accounts above accounts.
     """
     such = "Cluster|Account|User|Partition|Share"
     line: list[tuple[int, str]] = []  # accounts above the present row: blanks before, and names
@@ -186,11 +186,10 @@ def _association(row: Row, line: list[tuple[int, str]]) -> Association:
 
 
 def with_shares(fair_share: FairShare, found: Sequence[Association]) -> FairShare:
-    """Return fair share with the shares of associations, and who stands above whom.
+    """Return fair share with the shares and the accounts of associations.
 
-    Those below an account whose
-    share is "parent" have their shares among those below the account above that (man page sacctmgr,
-    "Fairshare"). A share of 0 is the least that there can be.
+    Users and accounts below an account whose share is "parent" count as if they were below the
+    account above that (man page sacctmgr, "Fairshare"). A share of 0 is the least possible.
     """
     accounts = {one.account: one for one in found if not one.user}
 
@@ -246,7 +245,7 @@ def limits_as_quotas(
 def _sparing(
     quotas: Iterable[Quota], limits: Sequence[str], spares: Mapping[str, tuple[str, ...]]
 ) -> Iterator[Quota]:
-    """Yield quotas with what they spare; bounds that do not spare the same become several."""
+    """Yield quotas with the QOS that they spare; bounds that spare different QOS become several."""
     for quota in quotas:
         apart: dict[tuple[str, ...], dict[str, int]] = defaultdict(dict)
         for bound, limit in zip(_Bounds._fields, limits, strict=True):
@@ -257,7 +256,7 @@ def _sparing(
 
 
 def _of_accounts(found: Sequence[Association]) -> Iterator[Quota]:
-    """Yield the quotas of accounts; what is alike of accounts that have none below is one."""
+    """Yield the quotas of accounts; equal ones of accounts with none below are joined."""
     accounts = {one.account: one for one in found if not one.user}
     below = defaultdict(list)  # each account: itself, and all below it
     for name in accounts:
@@ -283,10 +282,10 @@ def _of_users(
 ) -> Iterator[Quota]:
     """Yield the quotas of users of accounts: few, for each pass asks all of them.
 
-    Of their own Grp limits ``together``, and of the Max limits of ``each`` user of an account.
+    ``together``: of their own Grp limits; ``each``: of the Max limits of each user of an account.
 
-    Accounts all of whose users have the same are one; so are users who have the same in all of
-    their accounts; others stand alone.
+    Accounts whose users all have the same limits share a quota; so do users with the same limits in
+    all of their accounts; others have their own.
     """
     accounts = {one.account: one for one in found if not one.user}
 
@@ -332,12 +331,12 @@ def _within(partition: str) -> tuple[tuple[str, str], ...]:
 
 
 def _least(one: int | None, other: int | None) -> int | None:
-    """Return the lesser of two limits, of which each may be none."""
+    """Return the lesser of two limits, each of which may be None."""
     return min((most for most in (one, other) if most is not None), default=None)
 
 
 def _bounds(jobs: int | None, tres: dict[str, int], submitted: int | None) -> _Bounds:
-    """Return limits as bounds of a quota; what is 0 is not followed."""
+    """Return limits as bounds of a quota; a limit of 0 is not followed."""
     return _Bounds(jobs or None, tres.get("cpu") or None, submitted or None)
 
 

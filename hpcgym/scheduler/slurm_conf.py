@@ -34,24 +34,24 @@ _MULTIFACTOR = (
     "priorityweightpartition",
 )  # fmt: skip
 _BASIC = "priority/basic"
-_WRONG = "values that cannot be, in place of which Slurm's usual ones count"
-#: Columns of QOS that say who stops whom.
+_WRONG = "invalid values, replaced by Slurm's defaults"
+#: Columns of QOS about preemption.
 _STOPPING = ("Preempt", "PreemptMode", "PreemptExemptTime", "GraceTime")
 
 
 def scheduler_of_slurm(
     path: str | Path, qos: str | Path | None = None, assoc: str | Path | None = None
 ) -> Scheduler:
-    """Return the scheduler of a slurm.conf, and warn of what it says that is not followed.
+    """Return the scheduler of a slurm.conf, and warn of settings that are not followed.
 
-    Where a value cannot be, what Slurm has unless somebody sets it counts.
+    An invalid value is replaced by Slurm's default.
 
-    ``qos`` is a file that ``sacctmgr -P show qos`` printed. It adds their part of the priority,
-    PriorityWeightQOS times Priority / the greatest; their limits, as quotas; and with
-    ``PreemptType=preempt/qos`` who stops whom. Logs have QOS as queues. ``assoc`` is a file that
-    ``sacctmgr -P show assoc`` printed, of the accounts of the cluster and their users: it tells
-    their shares, and their limits, as quotas. A limit of a QOS stands in place of the same of
-    associations for the jobs of that QOS, which these count and spare.
+    ``qos`` is a file that ``sacctmgr -P show qos`` printed. It adds the QOS part of the priority,
+    PriorityWeightQOS times Priority / the greatest; limits, as quotas; and preemption, with
+    ``PreemptType=preempt/qos``. In logs QOS are queues. ``assoc`` is a file that ``sacctmgr -P show
+    assoc`` printed, with the accounts of the cluster and their users: it gives their shares, and
+    their limits, as quotas. For jobs of a QOS, its limit replaces the same limit of associations:
+    the latter count these jobs, but do not hold them.
 
     ``SchedulerType=sched/builtin``, or ``bf_interval=-1``, is strict order in each partition; else
     jobs are back-filled as :class:`SlurmBackfill` says. ``PriorityType=priority/basic`` is by
@@ -62,12 +62,12 @@ def scheduler_of_slurm(
     PriorityMaxAge, 1). Job size: processors / those of the machine, or 1 less that with
     PriorityFavorSmall; Slurm's is the mean of this and the same of nodes. Fair share: Fair Tree as
     :class:`FairShare` has it, or with ``PriorityFlags=NO_FAIR_TREE`` 2^(-U / S /
-    FairShareDampeningFactor). Without ``assoc`` there are no accounts, and users are alike. Who
-    stops whom is as :func:`hpcgym.scheduler.slurm_qos.preemption_of_slurm` says.
+    FairShareDampeningFactor). Without ``assoc`` there are no accounts, and users are alike.
+    Preemption is as in :func:`hpcgym.scheduler.slurm_qos.preemption_of_slurm`.
 
     Raises
     ------
-    HpcgymError : a file that cannot be read, or a value of ``qos`` or ``assoc`` that cannot be; the
+    HpcgymError : a file that cannot be read, or an invalid value in ``qos`` or ``assoc``; the
         message names the file.
     """
     conf = read_slurm_conf(path)
@@ -171,12 +171,12 @@ def _rules(
 
 
 def _stops_by_qos(conf: SlurmConf) -> bool:
-    """Tell whether the QOS of jobs say who stops whom."""
+    """Tell whether preemption is by the QOS of jobs."""
     return conf.said("preempttype") == "preempt/qos"
 
 
 def _left_of_qos(known: Sequence[Qos], scheduler: Scheduler) -> list[Left]:
-    """Return what QOS say that is not followed."""
+    """Return the values of QOS that are not followed."""
     stops = scheduler.preemption is not None and scheduler.preemption.column == "qos"
     followed = _STOPPING if stops else ()
     return [one for one in slurm_qos.limits_as_quotas(known)[1] if one.column not in followed]

@@ -120,7 +120,7 @@ _LEFT = {
     "max_wall_s": "MaxWall",
     "preempts": "Preempt",
 }
-#: Limits of jobs that run, or are submitted.
+#: Limits on running or submitted jobs.
 _OF_JOBS = {
     "max_jobs_per_user": "MaxJobsPU",
     "max_submitted_per_user": "MaxSubmitPU",
@@ -134,13 +134,13 @@ _TRES = {
     "max_tres_per_account": "MaxTRESPA",
     "group_tres": "GrpTRES",
 }
-#: What says how jobs are stopped, and what it says unless somebody sets it.
+#: Columns about how jobs are stopped, and their values when they are not set.
 _STOPPING = {
     "grace_time": ("GraceTime", ("", "00:00:00")),
     "preempt_mode": ("PreemptMode", ("", "cluster")),
     "preempt_exempt_time": ("PreemptExemptTime", ("",)),
 }
-#: What other columns have unless somebody sets them.
+#: The values of other columns when they are not set.
 _UNLESS_SET = {"usagefactor": "1.000000", "limitfactor": "1.000000"}
 #: Columns that say nothing about when jobs run.
 _OF_NO_USE = ("id", "descr")
@@ -241,11 +241,11 @@ def _not_followed(qos: Qos) -> list[Left]:
     return [Left(qos.name, name) for name in left]
 
 
-# --- Who may stop whom by a slurm.conf, or by Slurm's QOS -----------------------------------------
+# --- Preemption by a slurm.conf, or by Slurm's QOS ------------------------------------------------
 
 #: Settings that are followed where jobs may stop others, in lower case.
 FOLLOWED = ("preempttype", "preemptmode", "preemptexempttime")
-#: Values of them, and of SchedulerParameters, that are: within a tier the youngest go first.
+#: Their values, and one of SchedulerParameters, that are followed: the youngest of a tier go first.
 YOUNGEST_FIRST = ("youngest_first", "preempt_youngest_first")
 _TYPES = ("preempt/none", "preempt/partition_prio", "preempt/qos")
 # All that Slurm takes; "on" is "suspend". WITHIN and PRIORITY, beside another, are not simulated.
@@ -257,20 +257,19 @@ _EXEMPT, _GRACE = "PreemptExemptTime", "GraceTime"
 
 
 def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
-    """Return who may stop whom; None: nobody anybody, or in a way that is not simulated.
+    """Return the preemption of a slurm.conf; None: there is none, or it is not simulated.
 
     With ``PreemptType=preempt/partition_prio`` and ``PreemptMode=REQUEUE``, ``CANCEL`` or
-    ``SUSPEND,GANG`` jobs of a partition stop those of all that have a lower PriorityTier, but for
-    the jobs of partitions of which ``PreemptMode`` is OFF. ``PreemptExemptTime`` is for how long
-    runs are exempt, ``GraceTime`` of a partition [s] for how long they go on once they are to stop;
-    but not beside SUSPEND, with which Slurm ignores both (its page "slurm.conf", and
-    ``node_scheduler.c`` of Slurm 22.05).
+    ``SUSPEND,GANG`` jobs of a partition may stop jobs of all partitions with a lower PriorityTier,
+    except those whose own ``PreemptMode`` is OFF. Runs are exempt for ``PreemptExemptTime``, and
+    jobs that are to stop run on for the ``GraceTime`` [s] of their partition; with SUSPEND Slurm
+    ignores both (its page "slurm.conf", and ``node_scheduler.c`` of Slurm 22.05).
 
     Raises
     ------
-    HpcgymError : ``PreemptMode=SUSPEND``, which Slurm does not start with: GANG lets suspended jobs
-        go on (the same; "PreemptMode=SUSPEND requires GANG too"); an invalid type or mode, or
-        an exempt or a grace time.
+    HpcgymError : ``PreemptMode=SUSPEND`` alone, with which Slurm does not start: GANG lets
+        suspended jobs go on (the same; "PreemptMode=SUSPEND requires GANG too"); or an invalid
+        type, mode, exempt time or grace time.
     """
     kind = conf.said("preempttype")
     if kind not in _TYPES:
@@ -317,7 +316,7 @@ def _check_modes(conf: SlurmConf) -> None:
 
 
 def exempt_of_slurm(conf: SlurmConf) -> int | None:
-    """Return for how long runs are exempt [s] unless their QOS says otherwise; None: not at all."""
+    """Return the usual exempt time of runs [s], which a QOS may replace; None: there is none."""
     name = _EXEMPT.casefold()
     try:
         return minutes_text(conf.scheduling.get(name, ""), _EXEMPT)
@@ -326,7 +325,7 @@ def exempt_of_slurm(conf: SlurmConf) -> int | None:
 
 
 def _times(times: Iterable[tuple[str, int | None]], mode: str) -> tuple[tuple[str, int], ...]:
-    """Return exempt or grace times [s], but for invalid ones."""
+    """Return exempt or grace times [s] above 0; none with mode suspend."""
     known = {} if mode == "suspend" else dict(times)
     return tuple((name, seconds) for name, seconds in known.items() if seconds)
 
@@ -344,24 +343,23 @@ def _mode_of(value: str) -> str:
 
 
 def spared(conf: SlurmConf) -> set[str]:
-    """Return the partitions whose jobs nobody stops."""
+    """Return the partitions whose jobs are never stopped."""
     return {name for name, mode in conf.preempt_modes.items() if mode.casefold() == "off"}
 
 
 def stopping_of(
     found: Sequence[Qos], path: str | os.PathLike[str], usual: str, exempt_s: int | None = None
 ) -> Preemption:
-    """Return who may stop whom by the column Preempt of the QOS of a file.
+    """Return the preemption by the column Preempt of the QOS of a file.
 
-    Those that may be stopped are
-    cancelled, suspended or wait again as their PreemptMode says; ``usual`` and ``exempt_s`` are the
-    mode and the PreemptExemptTime of the slurm.conf, for those that have no own. Those whose
-    PreemptMode is OFF are never stopped. No run is exempt, or has grace time, where jobs are
-    suspended.
+    Stopped jobs are cancelled, suspended or wait again by the PreemptMode of their QOS; ``usual``
+    and ``exempt_s`` are the mode and the PreemptExemptTime of the slurm.conf, for QOS without their
+    own. Jobs of QOS with PreemptMode OFF are never stopped. With suspension there are no exempt and
+    grace times.
 
     Raises
     ------
-    HpcgymError : no QOS may stop another, or they are to be stopped in several ways.
+    HpcgymError : no QOS may stop another, or QOS have different modes.
     """
     known = {qos.name: qos for qos in found}
     pairs = tuple((one.name, other) for one in known.values() for other in one.preempts)
@@ -376,8 +374,8 @@ def stopping_of(
     modes = {usual if mode == "cluster" else mode for mode in modes}
     if len(modes) > 1:
         raise HpcgymError(
-            f"{path}: QOS are stopped in several ways, {', '.join(sorted(modes))}: say who stops"
-            " whom as 'qos:high>low,cancel'"
+            f"{path}: QOS are stopped in several ways, {', '.join(sorted(modes))}: give one"
+            " preemption such as 'qos:high>low,cancel'"
         )
     mode = next(iter(modes), usual)
     stopped = {name for _, name in pairs}

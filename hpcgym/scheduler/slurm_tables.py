@@ -56,7 +56,7 @@ class Row:
         return amounts
 
     def at(self, column: str) -> str:
-        """Return what messages call a column."""
+        """Return the name of a column in messages."""
         return f"{self.where}: {self._written.get(column, column)}"
 
     def left(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Rules that mean nothing to the jobs of a workload, and so are perhaps not as they were meant."""
+"""Warnings about rules that concern no job of a workload, and so may be mistaken."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def warn_of_unused(
     features: Iterable[str] = (),
     failures: Failures | None = None,
 ) -> None:
-    """Warn of what rules say that is of no job of any slice.
+    """Warn of rules that concern no job of any slice.
 
     Parameters
     ----------
-    features : whose weights order the queue, if that is said from outside.
+    features : features whose weights order the queue, if the order comes from outside.
     failures : of nodes.
 
     Raises
@@ -46,7 +46,7 @@ def warn_of_unused(
 
     Warns
     -----
-    RuleWarning : one for each kind of what there is no job of.
+    RuleWarning : one for each kind of such rules.
     """
     rules, parts = list(schedulers), [one for one in slices if len(one)]
     weighs_usage = not USER_FEATURES.keys().isdisjoint(features)
@@ -64,7 +64,7 @@ def warn_of_unused(
 
 
 def _in_both(one: dict[str, list[str]], other: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Return what two slices both have no job of."""
+    """Return the rules that concern no job of either slice."""
     return {
         what: [thing for thing in things if thing in other.get(what, ())]
         for what, things in one.items()
@@ -74,7 +74,7 @@ def _in_both(one: dict[str, list[str]], other: dict[str, list[str]]) -> dict[str
 def _unused(
     workload: Workload, scheduler: Scheduler, weighs_usage: bool, failures: Failures | None
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yield what is wrong with a kind of rule, and those of the kind with which it is."""
+    """Yield what is wrong with a kind of rule, and the rules of that kind that are wrong."""
     quotas = [str(one) for one in scheduler.quota if (one.counted(workload) < 0).all()]
     yield "no job falls under these quotas", quotas
     first, last = workload.submit_time[0], (workload.submit_time + workload.requested_time).max()
@@ -93,14 +93,14 @@ def _unused(
     if scheduler.dependencies != "none":
         following, said = followed(workload), [scheduler.said("dependencies")]
         missing, none = bool(following.missing.any()), not len(following.job)
-        yield "who only follows jobs that are not there comes when the log says", said * missing
+        yield "jobs that follow only missing jobs come when the log says", said * missing
         yield "no job follows another by its preceding_job", said * (none and not missing)
     if weighs_usage or any(scheduler.usage_orders):
         yield from _unused_shares(workload, scheduler.fair_share or FairShare())
 
 
 def _unused_shares(workload: Workload, rules: FairShare) -> Iterator[tuple[str, list[str]]]:
-    """Yield the same of shares of users."""
+    """Yield the same for shares of users."""
     parts = [workload] if workload.initial is None else [workload.initial.past, workload]
     users, groups = (
         {number for one in parts for number in one.columns[name].tolist()}

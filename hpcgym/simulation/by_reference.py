@@ -144,14 +144,14 @@ def limited_by_reference(
 
 
 def _records(made: Any, told: NDArray[np.void], names: str) -> list[Any]:
-    """Return caps, or budgets, as the reference has them, of those that the engine is told of."""
+    """Return the engine's caps, or budgets, as those of the reference."""
     return [made(**{name: int(one[name]) for name in names.split()}) for one in told]
 
 
 def check_known(workload: Workload, scheduler: Scheduler, **given: Any) -> None:
-    """Raise an HpcgymError for what the reference does not have.
+    """Raise an HpcgymError for rules and arguments that the reference does not have.
 
-    ``given``: arguments of :func:`hpcgym.simulate` that it does not have; None: nobody gave it.
+    ``given``: arguments of :func:`hpcgym.simulate` that it does not have; None: not given.
     """
     lacks = {
         **{name: one is not None for name, one in given.items()},
@@ -270,7 +270,7 @@ def _follows(workload: Workload, dependencies: str) -> dict[int, Any] | None:
 
 
 def _preemption(workload: Workload, scheduler: Scheduler) -> tuple[Any, ...] | None:
-    """Return the groups of jobs, who may stop whom, how, and exempt and grace times."""
+    """Return the groups of jobs, the pairs of groups, the mode, and exempt and grace times."""
     rule = scheduler.preemption
     if rule is None:
         return None
@@ -280,7 +280,7 @@ def _preemption(workload: Workload, scheduler: Scheduler) -> tuple[Any, ...] | N
 
 
 def _stopped(made: Simulation) -> dict[str, Any]:
-    """Return what a result tells of runs that other jobs ended."""
+    """Return the attributes of a result about runs that other jobs ended."""
     none = np.zeros(0, np.int64)
     runs = _lost(made.lost, Failures(none, none, none))
     if made.preemption[2] != "suspend":

@@ -21,21 +21,20 @@ if TYPE_CHECKING:
 
 
 def continued(result: Result, start: float, end: float | None = None) -> Workload:
-    """Return the jobs of [start, end), and the state that a simulation was in at ``start``.
+    """Return the jobs of [start, end), and the state of a simulation at ``start``.
 
     Simulated by the same scheduler on the same machine, they start as in ``result``, to the second;
-    by another one, that is what it makes of this state. Jobs that had started before ``start`` and
-    end then or later are *running*, those that were submitted before and start later are
-    *queued*, and those that had ended are kept for fair share and for run times that are learned,
-    as :func:`hpcgym.workload.extracts.extract` says of traces. Waiting times of the jobs,
-    the column ``wait_time``, are those of ``result``.
+    another scheduler goes on from this state in its own way. Jobs that started before ``start`` and
+    end then or later are *running*; jobs that were submitted before and start later are *queued*;
+    jobs that had ended are kept for fair share and for learned run times, as in
+    :func:`hpcgym.workload.extracts.extract`. The column ``wait_time`` has the waiting times of
+    ``result``.
 
-    To know what no schedule tells, such as reservations, the simulation is done again up to
-    ``start``. The same scheduler looks at the queue when something happens next, another one at
-    ``start``.
+    The simulation is repeated up to ``start`` for what no schedule tells, such as reservations. The
+    same scheduler looks at the queue at the next event, another one at ``start``.
 
-    Not to the second: with ``allocation="random"``, which draws anew; and by usage, where users
-    who come from ``end`` on would have counted among those who share.
+    Starts may differ with ``allocation="random"``, which draws anew, and in orders by usage, where
+    users who first come after ``end`` would have counted among those who share.
 
     Parameters
     ----------
@@ -49,11 +48,11 @@ def continued(result: Result, start: float, end: float | None = None) -> Workloa
 
     Raises
     ------
-    HpcgymError : a schedule that cannot be made again up to ``start``: with speedups, under limits,
-        with processors that are switched off, of a dispatcher or an environment, with preemption,
-        with nodes that fail, or with run times that are learned.
-    WorkloadError : times that are no whole seconds, in the wrong order or before the beginning of
-        the simulation, where that is one of an extract; no job in the extract.
+    HpcgymError : a schedule that cannot be repeated up to ``start``: with speedups, limits,
+        shutdown of processors, a dispatcher or an environment, preemption, nodes that fail, or
+        learned run times.
+    WorkloadError : times that are no whole seconds, in the wrong order, or before the beginning of
+        the simulation of an extract; no job in the extract.
     """
     begin, last = interval(start, end)
     _check(result)

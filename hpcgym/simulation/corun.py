@@ -49,27 +49,27 @@ _FINEST = 10**9  # ticks a second
 class Files(NamedTuple):
     """The file system that all jobs share, where they slow each other down. C codes.
 
-    What running jobs ask of it is added up. Where that is more than the bandwidth, all that waits
-    for files takes so many times as long: the congestion.
+    The congestion is the sum of the running jobs' demands over the bandwidth. If it is above 1, all
+    waiting for files takes so many times as long.
     """
 
     bandwidth: float  # [bytes/s]
-    share: NDArray[np.float64]  # (C,) of its time that a code alone waits for files
-    demand: NDArray[np.int64]  # (n_jobs,) of each job meanwhile [bytes/s]
+    share: NDArray[np.float64]  # (C,) part of its time that a code, alone, waits for files
+    demand: NDArray[np.int64]  # (n_jobs,) of each job while it does [bytes/s]
 
 
 class SharedNodes(NamedTuple):
     """Nodes that jobs share, and how fast the jobs run there. C codes, n jobs."""
 
     speedup: NDArray[np.float64]  # (C, C) of a code beside another
-    alone: NDArray[np.float64]  # (C,) of a code on parts of its nodes, with nobody beside
+    alone: NDArray[np.float64]  # (C,) of a code on parts of its nodes, with no job beside it
     n_nodes: int
     parts: int  # of a node
     partners: int  # code of the rule
-    pairs_above: float | None  # what the mean speedup of good partners is above; None: all are good
+    pairs_above: float | None  # good partners have a mean speedup above this; None: all are good
     weights: NDArray[np.float64]  # (3,) of PASS_FEATURES
     fills: bool  # whether all that fits starts, without a reservation
-    logs_spells: bool  # whether it is noted who ran how fast beside whom
+    logs_spells: bool  # whether it is noted which codes ran side by side, and how fast
     nodes: NDArray[np.int64]  # (n,) how many each job needs
     placement: NDArray[np.int64]  # (n,) COMPACT, SPREAD or PART
     code: NDArray[np.int64]  # (n,)
@@ -106,7 +106,7 @@ class SharedNodes(NamedTuple):
 def belief_in(
     believed: NDArray[np.float64], alone: NDArray[np.float64], pairs_above: float | None
 ) -> dict[str, NDArray[Any]]:
-    """Return what a scheduler makes of what it takes for the speedups, (C, C) and (C,)."""
+    """Return what a scheduler derives from the speedups that it believes in, (C, C) and (C,)."""
     mean = (believed + believed.T) / 2
     rank = [
         # the place of each code beside a code, and of an idle node; equal speedups have the same
@@ -326,13 +326,13 @@ class PairLearning:
             native.believe(self._belief())
 
     def _note(self, *spells: list[int]) -> None:
-        """Note who has run how long beside whom: jobs, codes, begins and ends of spells."""
+        """Note how long jobs have run beside codes: jobs, codes, begins and ends of spells."""
         for job, beside, begin, end in zip(*spells, strict=True):
             of_job = self._beside.setdefault(job, {})
             of_job[beside] = of_job.get(beside, 0) + end - begin
 
     def _learn_from(self, job: int, took: int) -> bool:
-        """Learn from the end of a job; return whether it told anything."""
+        """Learn from the end of a job; return whether anything was learned."""
         spells = self._beside.pop(job, {})
         total = sum(spells.values())
         if not total:

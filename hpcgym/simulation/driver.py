@@ -1,4 +1,4 @@
-"""A simulation that is driven to a time: what the simulator asks for is answered as it comes."""
+"""A simulation that runs up to a time, and the answers to the engine's questions on its way."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Columns = dict[str, NDArray[np.int64]]
 
 @dataclass
 class Simulation:
-    """A simulation, and those who answer it.
+    """A simulation, and the parts in Python that answer it.
 
     Attributes
     ----------
@@ -61,12 +61,12 @@ class Simulation:
     place : the machine.
     learning : predicts run times, or None.
     shares : accounts of users, or None.
-    expressions : of the orders that are worked out anew at each pass, as ``Model`` takes them.
-    features : of which weights make the order of the queue, or None.
-    dispatch : starts jobs in a pass, or says their order; or None.
-    late : whose answers come later than the passes at which it is asked, or None.
+    expressions : of the orders that are computed at each pass, as ``Model`` takes them.
+    features : features whose weights order the queue, or None.
+    dispatch : starts jobs in a pass, or tells their order; or None.
+    late : a dispatcher whose calls take time, or None.
     after_pass : looks at what a pass has done, or None.
-    beginning : how it begins if that is with jobs that run or wait, or None.
+    beginning : the state with running or waiting jobs from which it begins, or None.
     """
 
     told: Told
@@ -82,7 +82,7 @@ class Simulation:
 
     @cached_property
     def native(self) -> Native:
-        """The simulation itself, which begins when it is first asked for.
+        """The simulation of the engine, which begins at the first access.
 
         Raises
         ------
@@ -94,11 +94,11 @@ class Simulation:
         return native
 
     def begun(self) -> tuple[Native, int]:
-        """Return a new one, and the first job that cannot run when it begins, -1 if all can.
+        """Return a new simulation, and the first job that cannot run when it begins, -1 if all can.
 
         Raises
         ------
-        WorkloadError : jobs that need more processors together than there are.
+        WorkloadError : running jobs that together need more processors than there are.
         """
         begins, stuck, learning = self.beginning, -1, self.learning
         if begins is not None:
@@ -125,9 +125,9 @@ class Simulation:
         return native, stuck
 
     def drive(self, until: int = FOREVER, passes: int = FOREVER) -> int:
-        """Simulate up to ``until``, on its clock, or so many passes; return the passes done.
+        """Simulate up to the time ``until``, or so many passes; return how many were done.
 
-        Called again, it goes on.
+        The next call goes on from there.
         """
         native, late, after_pass, done = self.native, self.late, self.after_pass, 0
         while True:
@@ -144,7 +144,7 @@ class Simulation:
                 return done
 
     def _answer(self, native: Native) -> None:
-        """Answer what is asked for in Python: by policies, dispatchers or predictors."""
+        """Answer a question of the engine, by a policy, a dispatcher or a predictor in Python."""
         if native.asked in ("order", "job", "starts"):
             assert self.dispatch is not None
             self.dispatch(Asking(native, self.told.jobs, self.place.nodes))
@@ -153,14 +153,14 @@ class Simulation:
             self.learning.answer(native)
 
     def schedule(self) -> Columns:
-        """Return what became of the jobs so far: ``Simulation.schedule`` of the native engine.
+        """Return the schedule so far: ``Simulation.schedule`` of the native engine.
 
-        With ``submit``, ``run`` and ``requested`` [s] of each, (n_jobs,).
+        Also has ``submit``, ``run`` and ``requested`` of each job, (n_jobs,) [s].
         """
         return with_jobs(self.native.schedule(), self.told.jobs, self.told.rules)
 
     def learned(self) -> Learned | None:
-        """Return what has been learned of run times up to now, None where nothing is."""
+        """Return what has been learned of run times so far; None if no estimate learns."""
         if self.learning is None:
             return None
         self.learning.take(self.native)
@@ -179,7 +179,7 @@ def with_jobs(schedule: Columns, jobs: NDArray[np.void], rules: Mapping[str, int
 
     ``jobs``: those that the simulation was told of, JOBS.
     """
-    for name in ("submit", "run", "requested"):  # others of jobs cancelled, slowed down or moved
+    for name in ("submit", "run", "requested"):  # the engine has new ones of cancelled, slower ...
         schedule.setdefault(name, np.ascontiguousarray(jobs[name]))
     if rules.get("correction") == KILL:
         shorter = np.minimum(schedule["run"], schedule["predicted"])
@@ -197,13 +197,13 @@ def new_simulation(
 ) -> Simulation:
     """Return a simulation before its first event.
 
-    That of an extract begins with its state then, and what has been learned from its past, unless
-    ``learned`` is given. ``always_learns``: also where the simulator could average by itself, and
-    tells nobody. ``agent``: what is said from outside.
+    A simulation of an extract begins with the state of the extract, and with what has been learned
+    from its past unless ``learned`` is given. ``always_learns``: learning is kept even where the
+    engine could average by itself, and would not report it. ``agent``: decisions from outside.
 
     Raises
     ------
-    HpcgymError : rules that it cannot have.
+    HpcgymError : rules that do not go together.
     WorkloadError : a job that cannot be simulated.
     """
     learning, counts = None, any(scheduler.usage_orders)
@@ -239,10 +239,10 @@ def by_weights(
     features: tuple[str, ...],
     asks: bool = False,
 ) -> tuple[Run, Weighed]:
-    """Return a simulation whose queue is ordered by weights over features, and what these are.
+    """Return a simulation whose queue is ordered by weights over features, and these features.
 
-    The weights are said as it runs: no scheduler goes on with an extract of a simulation.
-    ``asks``: whether it asks for them before each pass in which a job may start.
+    The weights are set as it runs, so no scheduler goes on with an extract of such a simulation.
+    ``asks``: whether it asks for weights before each pass in which a job may start.
 
     Raises
     ------
@@ -258,13 +258,13 @@ def by_weights(
 
 
 class Run(NamedTuple):
-    """A simulation of a user's, and what comes of it on its kind of machine.
+    """A simulation, and the function that makes the result on its kind of machine.
 
     Attributes
     ----------
-    workload : its jobs; of an extract those run that find room.
+    workload : its jobs; in an extract only jobs that find room are running.
     simulation : before its first event.
-    result : returns the result, of the schedule and what else is told of it.
+    result : a function of the schedule and of further attributes that returns the result.
     """
 
     workload: Workload
@@ -272,7 +272,7 @@ class Run(NamedTuple):
     result: Callable[[Columns, dict[str, Any]], Result]
 
     def finish(self, **told: Any) -> Result:
-        """Simulate to the end; return the result, which has what else is told by its attributes."""
+        """Simulate to the end; return the result, with further attributes ``told``."""
         simulation = self.simulation
         simulation.drive()
         schedule, late = simulation.schedule(), simulation.late
@@ -287,9 +287,9 @@ def run_of(
     needs: NDArray[np.int64] | None = None,
     failures: Failures | None = None,
 ) -> Run:
-    """Return a simulation on a pool, or on nodes that jobs may share, with what comes of it.
+    """Return a simulation on a pool, or on nodes that jobs may share, with its result function.
 
-    ``needs``: what the jobs ask of the nodes, if that is known; ``failures``: of these.
+    ``needs``: demands of the jobs on nodes, if known; ``failures``: of the nodes.
     """
 
     def result(schedule: Columns, told: dict[str, Any]) -> Result:
@@ -301,9 +301,9 @@ def run_of(
 
 
 def with_room(workload: Workload, simulation: Callable[[Workload], Simulation]) -> Workload:
-    """Return an extract in which each of its running jobs finds room on a machine; others wait.
+    """Return an extract in which each running job finds room on a machine; the others wait.
 
-    ``simulation``: returns one of these jobs there, under no other rules than those of places.
+    ``simulation``: returns a simulation of these jobs on it, with rules about nodes only.
     """
     while (initial := workload.initial) is not None:
         before = int(np.searchsorted(workload.submit_time, initial.begin))
@@ -315,7 +315,7 @@ def with_room(workload: Workload, simulation: Callable[[Workload], Simulation]) 
 
 
 def check_learned(scheduler: Scheduler, learned: Learned | None) -> None:
-    """Raise an HpcgymError if something has been learned that nobody goes on with."""
+    """Raise an HpcgymError for ``learned`` if no estimate of the scheduler learns."""
     if learned is not None and not learns_in(scheduler):
         raise HpcgymError("learned: no estimate of this scheduler learns")
 
@@ -333,15 +333,15 @@ def order_of(
     processors: int = 0,
     past: Workload | None = None,
 ) -> NDArray[np.int64]:
-    """Return the rows of jobs that wait in the order of a policy, (n,) int64, the first first.
+    """Return the rows of waiting jobs in the order of a policy, (n,) int64.
 
     Parameters
     ----------
-    jobs : all that wait, in order of submission, none submitted later than now.
+    jobs : all waiting jobs, in order of submission, none submitted later than now.
     rules : a policy, the run times that it looks at, and a threshold, without backfilling.
     now : [s] of the jobs' clock.
-    running : jobs that run, with the times that they waited, if a policy looks at the state.
-    processors : of the machine then; at least what runs.
+    running : running jobs, with their waiting times, if a policy looks at the state.
+    processors : of the machine; at least those of the running jobs.
     past : jobs that have ended, with the times that they waited and ran, if a policy looks at what
         is learned from them.
     """
@@ -349,7 +349,7 @@ def order_of(
         return np.zeros(0, np.int64)
     if running is None:
         running = jobs.take(slice(0, 0))
-    # who has just started may have done so by a clock somewhat ahead of this one
+    # a job that has just started may have done so by a clock somewhat ahead of this one
     start = np.minimum(running.submit_time + running.wait_time, now - 1)
     # they run on, also beyond their limits
     longer = np.maximum(running.requested_time, now + 1 - start)
@@ -384,8 +384,8 @@ def order_of(
 
 # --- Policies and dispatchers in Python -----------------------------------------------------------
 #
-# The engine does all else: who fits, the reservation of the head, backfilling. So a policy that is
-# a function needs no EASY of its own, as a dispatcher does.
+# The engine does the rest: which jobs fit, the reservation of the head, backfilling. So a policy
+# that is a function needs no EASY of its own, unlike a dispatcher.
 
 
 def let_answer(simulation: Simulation, workload: Workload, scheduler: Scheduler) -> Any:
@@ -393,7 +393,7 @@ def let_answer(simulation: Simulation, workload: Workload, scheduler: Scheduler)
 
     Returns
     -------
-    dispatcher : who says what starts, told that a simulation begins; None if nobody does.
+    dispatcher : the dispatcher, which has been told that a simulation begins, or None.
     """
     place, policy, dispatcher = simulation.place, scheduler.policy, scheduler.dispatcher
     if dispatcher is None and not callable(policy):
@@ -425,7 +425,7 @@ def let_answer(simulation: Simulation, workload: Workload, scheduler: Scheduler)
 
 
 def _of_pool(workload: Workload, place: Place) -> Callable[[Asking, Facts], PassView]:
-    """Return what shows a pool, or shared nodes as if they were one: a node stands for it."""
+    """Return the function that makes views of a pool, or of shared nodes, as one node."""
     shown: dict[str, Any] = {}
     if place.name == "shared nodes":  # whose clock has ticks
         shown = {"jobs": job_records(workload), "ticks": place.units.ticks}
@@ -443,7 +443,7 @@ def _score(
 
     Raises
     ------
-    HpcgymError : anything but a number for each.
+    HpcgymError : an answer that is not one number for each queued job.
     """
     view = shown(asking, facts)
     answer, n = policy(view), len(view.job)

@@ -81,7 +81,7 @@ class LimitedMachine(NamedTuple):
     most_mw: int  # the greatest power that there is
     caps: NDArray[np.void] = np.zeros(0, CAP)
     budgets: NDArray[np.void] = np.zeros(0, BUDGET)
-    controlled: bool = False  # whether somebody sets limits while jobs run
+    controlled: bool = False  # whether an agent sets limits while jobs run
 
     @property
     def n_nodes(self) -> int:
@@ -90,7 +90,7 @@ class LimitedMachine(NamedTuple):
 
     @property
     def components_mw(self) -> int:
-        """What all that stands above nodes draws [mW]."""
+        """Power of all components above nodes [mW]."""
         return int((-(-self.n_nodes // self.size) * self.component_mw).sum())
 
     @property

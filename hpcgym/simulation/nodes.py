@@ -1,4 +1,4 @@
-"""Machines of nodes that jobs may share, and that may fail: what jobs ask, and who has which."""
+"""Machines of nodes that jobs may share and that may fail: jobs' demands, and their nodes."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _MOST_ASKED = 2.0**62  # of resources, in units of a machine file, times seconds
 
 
 class Nodes(NamedTuple):
-    """What jobs ask of the nodes of a machine, and how these are filled. N nodes, R resources."""
+    """Demands of jobs on the nodes of a machine, and their allocation. N nodes, R resources."""
 
     needs: NDArray[np.int64]  # (n_jobs, 2 + R) as of needs_on
     capacity: NDArray[np.int64]  # (N, R)
     allocation: int  # one of :mod:`hpcgym.scheduler.allocations`
     seed: int  # of the random one
-    # (n_jobs, R) what all units of a job ask for times its requested time and a second; None unless
-    # the allocation goes by that
+    # (n_jobs, R) demand of all units of a job x (requested time + 1 s); None unless the allocation
+    # goes by demand
     asks: NDArray[np.int64] | None = None
     partitions: int = 0  # so many of the resources, the last ones
 
@@ -67,7 +67,7 @@ class Nodes(NamedTuple):
         )
 
     def with_holders(self, needs: NDArray[np.int64]) -> Nodes:
-        """Return the same with others behind the jobs, who wait for nothing, but hold nodes."""
+        """Return the same with holders of nodes, which are no jobs, behind the jobs."""
         if not len(needs):
             return self
         asks = self.asks
@@ -85,12 +85,12 @@ def place_of(
 ) -> Place:
     """Return a machine as a pool, or as nodes that jobs may share.
 
-    A dispatcher has nodes in any case; of a pool that is one.
+    With a dispatcher it always has nodes: a pool is one node.
 
     Parameters
     ----------
     failures : of the nodes, if they fail.
-    needs : what jobs ask of them, if that is known; see :func:`needs_on`.
+    needs : demands of jobs on nodes, if known; see :func:`needs_on`.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def place_on_nodes(
     scheduler: Scheduler,
     failures: Failures | None = None,
 ) -> Place:
-    """Return a machine as nodes, for jobs that ask for so much of them; see :func:`place_of`."""
+    """Return a machine as nodes, for jobs with these needs; see :func:`place_of`."""
     nodes = nodes_for(workload, needs, cluster, scheduler, failures is not None)
     # a pool that is switched off stays one, also where it is one node to a dispatcher
     told: dict[str, Any] = {} if cluster.shutdown_after_s is not None else {"nodes": nodes.layout}
@@ -123,9 +123,9 @@ def place_on_nodes(
 
 
 def outages_of(failures: Failures) -> NDArray[np.int64]:
-    """Return when nodes fail and are repaired, by time, of one time repairs first.
+    """Return when nodes fail and are repaired, by time; at the same time repairs come first.
 
-    (2 * n, 3): time [s], node, and when a failure will be repaired [s], -1 of a repair.
+    (2 * n, 3): time [s], node, and the time of the failure's repair [s], or -1 for a repair.
     """
     repairs = np.full(len(failures), -1)
     time = np.concatenate([failures.repaired, failures.time])
@@ -142,10 +142,10 @@ def nodes_for(
     scheduler: Scheduler,
     failing: bool = False,
 ) -> Nodes:
-    """Return the nodes of a machine, for jobs that ask for so much of them.
+    """Return the nodes of a machine, for jobs with these needs.
 
-    Behind the jobs stands who holds each node while it is down, where nodes are ``failing``, and
-    behind these who holds nodes in windows.
+    If nodes are ``failing``, a holder of each node while it is down stands behind the jobs; behind
+    these stand the holders of nodes in windows.
 
     Raises
     ------
@@ -169,10 +169,10 @@ def assign_nodes(
     scheduler: Scheduler,
     initial: Initial | None = None,
 ) -> Allocation:
-    """Return the nodes of jobs that have run on a pool of as many cores, given at their starts.
+    """Return nodes for jobs that have run on a pool of as many cores, chosen at their starts.
 
-    ``schedule`` is the simulator's; jobs that have not started get none. Those that run at the
-    beginning, by ``initial``, have their own where it tells them.
+    ``schedule`` is the simulator's; jobs that have not started get none. Jobs that run at the
+    beginning keep the nodes that ``initial`` tells, if any.
     """
     start, run, requested = (schedule[name] for name in ("start", "run", "requested"))
     asks, since = demand_of(needs, requested, scheduler), -FOREVER
@@ -208,9 +208,9 @@ def assign_nodes(
 def nodes_of_table(
     workload: Workload, cluster: Cluster, scheduler: Scheduler, keeps_books: bool = False
 ) -> Nodes | None:
-    """Return the nodes of environments, None where these are a pool of processors.
+    """Return the nodes of environments; None if the machine is simulated as a pool.
 
-    So it is where jobs ask for single cores, unless it ``keeps_books`` of who has which.
+    It is if jobs ask for single cores, unless the environment ``keeps_books`` of jobs' nodes.
 
     Raises
     ------
@@ -226,11 +226,11 @@ def nodes_of_table(
 def demand_of(
     needs: NDArray[np.int64], requested: NDArray[np.int64], scheduler: Scheduler
 ) -> NDArray[np.int64] | None:
-    """Return what jobs ask for, (n_jobs, R), where the allocation goes by it.
+    """Return the demands of jobs x time, (n_jobs, R), if the allocation goes by demand.
 
     Raises
     ------
-    HpcgymError : more in all than can be counted.
+    HpcgymError : the sum of demands is too large to count.
     """
     if _ALLOCATIONS[scheduler.allocation.partition(":")[0]] not in allocations.BY_DEMAND:
         return None

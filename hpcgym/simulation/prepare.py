@@ -94,18 +94,18 @@ def pool_of(workload: Workload, cluster: Cluster) -> Place:
 
 
 class Agent(NamedTuple):
-    """What somebody outside says as a simulation runs.
+    """The decisions that come from outside as a simulation runs.
 
     Attributes
     ----------
     order : in which jobs are served before a decision; None: by the policy of the scheduler.
-    asks : whether for an order before each pass in which a job may start.
+    asks : whether an order is asked for before each pass in which a job may start.
     keeps : whether a selected job that does not fit stays selected.
     switches : whether an action may switch idle processors off.
-    picks : whether who starts before a head that waits, one after the other.
-    puts_off : where each job that is to start may be put off, how often, and up to when [s].
-    sees : what is looked at of the state, names of STATE.
-    anew : whether the order is worked out before each pass.
+    picks : whether the agent names, one by one, the jobs that start before a waiting head.
+    puts_off : if each job that is to start may be put off: how often, and up to when [s].
+    sees : the parts of the state that are looked at, names of STATE.
+    anew : whether the order is computed before each pass.
     """
 
     order: Order | None = None
@@ -123,19 +123,19 @@ NOBODY_ELSE = Agent()
 
 @dataclass(frozen=True)
 class Told:
-    """What a simulation is told of jobs and rules, as :class:`hpcgym._engine.Model` takes it.
+    """The jobs and rules of a simulation, as :class:`hpcgym._engine.Model` takes them.
 
     Attributes
     ----------
     jobs : (n_jobs,) JOBS.
     processors : of the machine.
-    capacity : of what jobs take, see :class:`Units`.
+    capacity : of the machine in units that jobs take, see :class:`Units`.
     rules : by name; codes are those of :mod:`hpcgym.scheduler.allocations`.
-    orders : in which jobs that wait are served, and back-filled.
+    orders : in which waiting jobs are served, and back-filled.
     predicted : (n_jobs,) int64 [ticks] run times as predicted beforehand; None: they are averages.
-    held : (n_jobs,) float64 what is held back behind each job, None where nothing is.
-    users, n_users : (n_jobs,) int64 numbers of users from 0, and how many; (0,) where none matter.
-    restrictions : who may start when: further arguments of a model, by name.
+    held : (n_jobs,) float64 processors that each job holds back; None if no job does.
+    users, n_users : (n_jobs,) int64 numbers of users from 0, and how many; (0,) if unused.
+    restrictions : further arguments of a model, by name, that restrict when jobs may start.
     """
 
     jobs: NDArray[np.void]
@@ -188,20 +188,20 @@ def prepare(
     logs_ends: bool = False,
     several: bool = False,
 ) -> Told:
-    """Return what a simulation that is about to start is told.
+    """Return the jobs and rules of a simulation that is about to start.
 
     Parameters
     ----------
-    agent : what is said from outside.
+    agent : the decisions that come from outside.
     predicts : whether it stops for predictions; None: if it needs to.
-    counts : whether somebody keeps books of what users have used, at which an order may look.
+    counts : whether users' usage is counted, so that an order may look at it.
     logs_ends : whether ends are noted in any case, so that nodes can be given back.
-    several : whether simulations have parts of the jobs, which do not know of the others.
+    several : whether several simulations have parts of the jobs, and do not know of the others.
 
     Raises
     ------
-    HpcgymError : rules that do not go together, an order of nodes without nodes, or one of
-        the queue that looks at usage, without ``counts``.
+    HpcgymError : rules that do not go together, an allocation on a pool, or an order of the queue
+        that looks at usage without ``counts``.
     WorkloadError : a job that cannot be simulated.
 
     Warns

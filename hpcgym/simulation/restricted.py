@@ -1,4 +1,4 @@
-"""What restricts who may start when: quotas, windows, and jobs that follow or stop others."""
+"""Restrictions on when jobs start: quotas, windows, and jobs that follow or stop others."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _IN_PYTHON = ": hpcgym.simulation.restricted.within_quotas"
 
 
 class Quotas(NamedTuple):
-    """What may run, or be there, at once. K quotas, C counts: a quota has one or several."""
+    """Bounds on jobs that run, or run and wait. K quotas with one or more counts each, C in all."""
 
     # (n_jobs, K) the counts that a job is in, -1: none of the quota, -2 - count: it spares the job
     counts: NDArray[np.int64]
@@ -45,11 +45,11 @@ class Quotas(NamedTuple):
 
 
 def check_within(workload: Workload, quotas: Iterable[Quota]) -> None:
-    """Say so if a job exceeds a quota of processors by itself.
+    """Raise an error if a job exceeds a quota of processors by itself.
 
     Raises
     ------
-    WorkloadError : it names the first such job of a quota, and says how many there are.
+    WorkloadError : there are such jobs; it names the first and tells how many there are.
     """
     for quota in quotas:
         wide = _wide(workload, quota)
@@ -76,7 +76,7 @@ def within_quotas(workload: Workload, quotas: Any) -> Workload:
 
     Raises
     ------
-    HpcgymError : what is no quota.
+    HpcgymError : no quota.
     WorkloadError : no job is left.
     """
     over = np.zeros(len(workload), np.bool_)
@@ -90,14 +90,14 @@ def within_quotas(workload: Workload, quotas: Any) -> Workload:
 
 
 def _wide(workload: Workload, quota: Quota) -> NDArray[np.bool_]:
-    """Return which jobs exceed a quota by themselves, (n_jobs,), but for those that run already."""
+    """Return which jobs exceed a quota by themselves, (n_jobs,); never those that run already."""
     wide: NDArray[np.bool_] = workload.requested_processors > _bound(quota.processors)
     bound = (quota.counted(workload) >= 0) & ~quota.spared(workload)
     return wide & bound & decided(workload)
 
 
 def make_quotas(workload: Workload, quotas: tuple[Quota, ...]) -> Quotas:
-    """Return quotas of what runs, of which nothing is used yet.
+    """Return the quotas on running jobs, before any job runs.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def make_quotas(workload: Workload, quotas: tuple[Quota, ...]) -> Quotas:
 
 
 def use_up(quotas: Quotas, running: NDArray[np.bool_]) -> None:
-    """Let the jobs count that run at the beginning; together they may exceed a quota."""
+    """Count the jobs that run at the beginning; together they may exceed a quota."""
     for k in range(quotas.counts.shape[1]):
         counts = quotas.counts[:, k]
         rows = running & (counts != -1)
@@ -118,7 +118,7 @@ def use_up(quotas: Quotas, running: NDArray[np.bool_]) -> None:
 
 
 def make_places(workload: Workload, quotas: tuple[Quota, ...]) -> Quotas:
-    """Return quotas of jobs that run or wait, of which none does yet."""
+    """Return the quotas on jobs that run or wait, before any job does."""
     bounds = [one for one in quotas if one.submitted is not None]
     return _counting(workload, [(one, _bound(one.submitted), _NO_BOUND) for one in bounds])
 
@@ -128,7 +128,7 @@ def _bound(most: int | None) -> int:
 
 
 def _counting(workload: Workload, bounded: Sequence[tuple[Quota, int, int]]) -> Quotas:
-    """Return quotas, each with how many jobs, and processors, it lets be."""
+    """Return quotas, each given with its bounds on jobs and on processors."""
     counts: list[NDArray[np.int64]] = [np.zeros((len(workload), 0), np.int64)]
     left: list[NDArray[np.int64]] = [np.zeros((0, 2), np.int64)]
     n_counts = 0
@@ -147,11 +147,11 @@ def _counting(workload: Workload, bounded: Sequence[tuple[Quota, int, int]]) -> 
 
 # --- Windows --------------------------------------------------------------------------------------
 #
-# On nodes somebody holds these then.
+# On a machine of nodes a holder, which is no job, has the nodes of a window while it lasts.
 
 
 class Closing(NamedTuple):
-    """Equal nodes, or processors, that a window takes; of nodes that differ there are several."""
+    """Equal nodes, or processors, that a window closes; there is one for each kind of node."""
 
     begin: int  # [s]
     end: int  # [s]
@@ -164,19 +164,19 @@ class Windows(NamedTuple):
 
     begin: NDArray[np.int64]  # [s]
     end: NDArray[np.int64]  # [s]
-    # how many processors of a pool are closed; on nodes, who holds the nodes then: a negative
-    # number, for they stand at the end of what is asked and held, behind all jobs
+    # how many processors of a pool are closed; on nodes, the row of the holder: negative, for
+    # holders are the last rows of needs, behind all jobs
     taken: NDArray[np.int64]
-    nodes: NDArray[np.int64]  # that are closed, one window after the other; none of a pool
+    nodes: NDArray[np.int64]  # closed nodes, one window after the other; none of a pool
 
 
 def closings(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> list[Closing]:
-    """Return what the windows of a scheduler take of a machine, by their ends.
+    """Return the parts of a machine that the windows of a scheduler close, by their ends.
 
     Raises
     ------
-    HpcgymError : dates that the log has no clock for, processors of a machine of nodes, nodes of a
-        pool or that there are not, or windows that take more together than there is.
+    HpcgymError : dates without a clock in the log, processors on a machine of nodes, nodes on a
+        pool, unknown nodes, or windows that together close more than there is.
     """
     found = [
         (window, closing)
@@ -188,7 +188,7 @@ def closings(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> list
 
 
 def _closings_of(window: Window, workload: Workload, cluster: Cluster) -> list[Closing]:
-    """Return what one window takes of a machine."""
+    """Return the parts of a machine that one window closes."""
     begin, end = window.seconds(workload.header)
     nodes = nodes_in(window, cluster)
     if not cluster.groups:
@@ -200,11 +200,11 @@ def _closings_of(window: Window, workload: Workload, cluster: Cluster) -> list[C
 
 
 def nodes_in(window: Window, cluster: Cluster) -> NDArray[np.int64]:
-    """Return the nodes that a window takes of a machine, ascending; a pool is one node.
+    """Return the nodes that a window closes, ascending; a pool is one node.
 
     Raises
     ------
-    HpcgymError : processors of a machine of nodes, nodes of a pool, or nodes that there are not.
+    HpcgymError : processors on a machine of nodes, nodes on a pool, or unknown nodes.
     """
     if window.nodes and not cluster.groups:
         raise HpcgymError(f"window {window}: a pool of processors has no nodes; cluster= has some")
@@ -219,7 +219,7 @@ def nodes_in(window: Window, cluster: Cluster) -> NDArray[np.int64]:
 
 
 def _check_room(found: list[tuple[Window, Closing]], cluster: Cluster) -> None:
-    """Raise an HpcgymError if windows take more at once than there is of a pool, or of a node."""
+    """Raise an HpcgymError if windows close more at once than a pool, or a node, has."""
     changes: list[tuple[int, int, Closing]] = []
     for _, one in found:
         changes += [(one.begin, 1, one), (one.end, -1, one)]
@@ -243,14 +243,14 @@ def make_windows(closings: list[Closing], on_nodes: bool) -> Windows:
     """Return windows that are to come."""
     begin, end, taken = np.array([one[:3] for one in closings], np.int64).reshape(-1, 3).T
     nodes = [np.zeros(0, np.int64)]
-    if on_nodes:  # who holds the nodes stands behind the jobs
+    if on_nodes:  # holders of the nodes stand behind the jobs
         taken = np.arange(-len(closings), 0, dtype=np.int64)
         nodes += [one.nodes for one in closings]
     return Windows(begin, end, taken, np.concatenate(nodes))
 
 
 def holders_of(closings: list[Closing], cluster: Cluster) -> NDArray[np.int64]:
-    """Return what who holds the nodes asks for, (n_closings, 2 + R): all of each, a unit."""
+    """Return the needs of the windows' holders, (n_closings, 2 + R): a unit is a whole node."""
     rows = [[len(one.nodes), *cluster.capacity[one.nodes[0]], 1] for one in closings]
     return np.array(rows, np.int64).reshape(-1, 2 + len(cluster.resources))
 
@@ -261,7 +261,7 @@ _MODES = ("requeue", "cancel", "suspend")  # by their codes
 
 
 def preemption_of(workload: Workload, rule: Preemption) -> dict[str, NDArray[Any]]:
-    """Return who may stop whom, as arguments of a model."""
+    """Return a rule of preemption as arguments of a model."""
     return {
         "group": rule.groups(workload),
         "level": np.array(list(rule.levels.values())),
@@ -280,21 +280,21 @@ _SHOWN = 6  # jobs of a ring
 def arrivals_of(
     workload: Workload, scheduler: Scheduler, several: bool, outside: bool, ticks: int
 ) -> dict[str, NDArray[np.int64]]:
-    """Return which jobs follow which, and when others are due, as arguments of a model.
+    """Return which jobs follow which others, and when jobs come, as arguments of a model.
 
-    Some jobs follow others, and are due once these have ended. Some would be one too many under a
-    quota of submitted jobs, and wait outside the queue until others of theirs have ended.
+    Jobs that follow others come once these have ended. Jobs that would exceed a quota of submitted
+    jobs wait outside the queue until others that count in it have ended.
 
     Parameters
     ----------
-    several : whether simulations have parts of the jobs, which do not know of the others.
-    outside : whether the order of the queue is said from there.
-    ticks : of the clock in a second.
+    several : whether several simulations have parts of the jobs, and do not know of the others.
+    outside : whether the order of the queue comes from outside.
+    ticks : clock ticks in a second.
 
     Raises
     ------
-    HpcgymError : an order that looks at when the log says that jobs are submitted.
-    WorkloadError : jobs that follow each other, or think times beyond the clock.
+    HpcgymError : an order that looks at the log's submit times.
+    WorkloadError : jobs that follow each other in a circle, or think times beyond the clock.
     """
     n, rule = len(workload), scheduler.dependencies
     by_arrival = _orders_of_arrival(workload, scheduler)
@@ -336,7 +336,7 @@ def _orders_of_arrival(workload: Workload, scheduler: Scheduler) -> NDArray[np.i
 
     Raises
     ------
-    HpcgymError : an order that looks at when jobs are submitted otherwise.
+    HpcgymError : another order that looks at submit times.
     """
     found = []
     rules = ("policy", "backfill_order")
@@ -351,7 +351,7 @@ def _orders_of_arrival(workload: Workload, scheduler: Scheduler) -> NDArray[np.i
         names = set(order.weights)
         if order.expression is not None:
             names |= {step.name for step in order.expression.steps if step.name}
-        # by a multiple of the waiting time, and not by submission: it is the reverse of that
+        # it looks at waiting time only, and is not by submission: it is the reverse order
         reverse = names == {"wait"} and anew is None
         if reverse or not names.isdisjoint(BY_SUBMISSION):
             raise HpcgymError(
@@ -362,7 +362,7 @@ def _orders_of_arrival(workload: Workload, scheduler: Scheduler) -> NDArray[np.i
 
 
 def _check_following(workload: Workload, following: Following, rule: str) -> None:
-    """Raise a WorkloadError for jobs that follow each other, or think times beyond the clock."""
+    """Raise a WorkloadError for jobs that follow in a circle, or think times beyond the clock."""
     if ring := _ring(following):
         names = [workload.called(job) for job in ring]
         if len(names) > _SHOWN:
@@ -377,9 +377,9 @@ def _check_following(workload: Workload, following: Following, rule: str) -> Non
 
 
 def _ring(following: Following) -> list[int]:
-    """Return jobs of which each follows the next, and the first itself; nothing without such jobs.
+    """Return jobs in a circle, each of which follows the next; empty if there is no circle.
 
-    The first stands at the end again.
+    The first job stands at the end again.
     """
     if (following.other < following.job).all():  # as in nearly all logs
         return []
@@ -395,25 +395,25 @@ def _ring(following: Following) -> list[int]:
     return []
 
 
-# --- What restricts who may start when ------------------------------------------------------------
+# --- All restrictions -----------------------------------------------------------------------------
 
 
 def check_restricted(workload: Workload, scheduler: Scheduler, correction: int, place: str) -> None:
-    """Check the rules of a simulation under quotas, around windows or of jobs that wait for others.
+    """Check the rules of a simulation with quotas, windows, dependencies or preemption.
 
     Parameters
     ----------
-    correction : its code; UNCORRECTED, where no prediction is too short.
+    correction : its code; UNCORRECTED if no prediction can be too short.
     place : of :data:`hpcgym.scheduler.capabilities.PLACES`.
 
     Raises
     ------
-    HpcgymError : rules that do not go with quotas or windows, or predictions that may be too short
+    HpcgymError : rules that do not go with these restrictions, or predictions that may be too short
         for windows.
 
     Warns
     -----
-    HpcgymWarning : EASY on nodes, whose reservation is another then.
+    HpcgymWarning : EASY on nodes, whose reservation differs around windows or with preemption.
     """
     _check_planned(workload, scheduler, place)
     if scheduler.maintenance and correction not in (UNCORRECTED, KILL):
@@ -430,7 +430,7 @@ def check_restricted(workload: Workload, scheduler: Scheduler, correction: int, 
     if scheduler.moves_submissions and scheduler.hold is not None and callable(scheduler.policy):
         raise HpcgymError(
             f"hold, policy={plain(scheduler.policy)} and {what_moves(scheduler)} do not go"
-            " together: the function is asked before those jobs come that others have let come"
+            " together: the function is called before the jobs come that wait for others to end"
         )
     if scheduler.maintenance and mode == "suspend":
         raise HpcgymError(
@@ -440,9 +440,9 @@ def check_restricted(workload: Workload, scheduler: Scheduler, correction: int, 
 
 
 def _check_planned(workload: Workload, scheduler: Scheduler, place: str) -> None:
-    """Raise or warn as :func:`check_restricted` does, whatever restricts.
+    """Raise or warn as :func:`check_restricted` does, for all restrictions.
 
-    Where something is planned around, EASY's reservation on nodes is of nodes by name.
+    With windows or preemption EASY's reservation on nodes is of named nodes.
     """
     extract = () if workload.initial is None else ("extract",)
     check_scheduler(scheduler, place, *extract)
@@ -450,8 +450,8 @@ def _check_planned(workload: Workload, scheduler: Scheduler, place: str) -> None
     planned = scheduler.preemption is not None or scheduler.maintenance
     if place == "nodes" and planned and scheduler.reserve.one:
         warn_caller(
-            f"with {rule} EASY's reservation is of nodes by name, and not a promise of room:"
-            " compare with a window that nobody meets",
+            f"with {rule} EASY's reservation is of named nodes, and not of an amount of room:"
+            " compare with schedules under a window that no job meets",
             HpcgymWarning,
         )
 
@@ -465,18 +465,17 @@ def restrictions_of(
     outside: bool,
     ticks: int,
 ) -> dict[str, Any]:
-    """Return what restricts who may start when, as arguments of a model.
+    """Return all restrictions as arguments of a model.
 
     Parameters
     ----------
-    several : whether simulations have parts of the jobs, which do not know of the others.
-    outside : whether the order of the queue is said from there.
-    ticks : of the clock in a second.
+    several : whether several simulations have parts of the jobs, and do not know of the others.
+    outside : whether the order of the queue comes from outside.
+    ticks : clock ticks in a second.
 
     Raises
     ------
-    HpcgymError : windows that the machine cannot have, or an order that looks at when jobs are
-        submitted.
+    HpcgymError : windows that the machine cannot have, or an order that looks at submit times.
     WorkloadError : a job that exceeds a quota by itself, or follows itself, and would wait for
         ever.
     """

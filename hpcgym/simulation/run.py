@@ -152,12 +152,12 @@ def simulate(
 
 
 def _check_failures(scheduler: Scheduler, cluster: Cluster, *others: str) -> None:
-    """Raise an HpcgymError for what does not go with failures; ``others`` are asked for too."""
+    """Raise an HpcgymError for rules that do not go with failures, or with ``others``."""
     check_scheduler(scheduler, "failures", "nodes" if cluster.groups else "pool", *others)
     if scheduler.preemption is not None and scheduler.preemption.mode == "suspend":
         raise HpcgymError(
-            f"{scheduler.said('preemption')} and failures of nodes do not go together: who is"
-            " suspended has its memory on nodes that may fail; take requeue or cancel"
+            f"{scheduler.said('preemption')} and failures of nodes do not go together: a suspended"
+            " job has its memory on nodes that may fail; take requeue or cancel"
         )
 
 

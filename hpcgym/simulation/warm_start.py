@@ -1,4 +1,4 @@
-"""Beginnings: run times as predicted by then, and simulations that begin with jobs that run."""
+"""Simulations that begin with running jobs, and run times as predicted at the beginning."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 # --- Simulations whose run times are predicted from the jobs that have ended in them --------------
 #
-# The simulator predicts and learns by itself, but for predictors in Python, which are asked here.
+# The engine predicts and learns by itself, except with predictors in Python, which are called here.
 
 
 class Learning:
@@ -56,15 +56,14 @@ class Learning:
 
     Parameters
     ----------
-    workload, scheduler : what is simulated, by which rules.
-    told : of its jobs and users.
-    learned : what to go on with.
-    parts : how it predicts, and what it has learned, where these are of one of many simulations; by
-        default its own.
+    workload, scheduler : the jobs and the rules.
+    told : what the simulation is told of jobs and users.
+    learned : what an earlier simulation has learned, or None.
+    parts : estimators and learner, if this is one of many simulations; None: new ones.
 
     Raises
     ------
-    HpcgymError : ``learned`` is no such thing, or was learned for other estimates.
+    HpcgymError : ``learned`` is of another type, or was learned for other estimates.
     """
 
     def __init__(
@@ -76,7 +75,7 @@ class Learning:
         parts: tuple[Estimators, Learner] | None = None,
     ) -> None:
         self._workload, users = workload, told.users
-        # where what is known of a user, and of a class of ratios, stands
+        # rows of users in the memory, and of classes in the ratios
         rows, first = np.unique(users, return_index=True)
         self._memory_rows = dict(zip(workload.user_id[first].tolist(), rows.tolist(), strict=True))
         self._estimates = in_words(scheduler)
@@ -274,7 +273,7 @@ class Beginning(NamedTuple):
 
     @property
     def cells(self) -> Cells | None:
-        """The nodes that jobs have on this machine; None where nobody knows."""
+        """The nodes that jobs have on this machine; None if they are not known."""
         assert self.workload.initial is not None
         return own_cells(self.workload.initial, self.cluster)
 
@@ -289,7 +288,7 @@ class Beginning(NamedTuple):
             told["looks"] = np.array(ongoing.looks)
         if ongoing is not None and ongoing.reserved is not None:
             told["reserved"] = ongoing.reserved
-            # those that wait have nodes in the plan
+            # waiting jobs have nodes in the plan
             having = np.concatenate([having, np.setdiff1d(np.arange(self.number), having)])
         if on_nodes and self.cells is not None:
             told |= self.cells.take(having)._asdict()
@@ -299,11 +298,11 @@ class Beginning(NamedTuple):
 def beginning_of(
     workload: Workload, scheduler: Scheduler, cluster: Cluster, told: Told
 ) -> Beginning | None:
-    """Return how a simulation begins with the state of its workload; None if it has none.
+    """Return how a simulation begins with the state of its workload; None if it has no state.
 
     Raises
     ------
-    HpcgymError : processors that are to be switched off.
+    HpcgymError : a machine that switches processors off.
     """
     initial = workload.initial
     if initial is None:
@@ -330,7 +329,7 @@ def beginning_of(
 
 
 def going_on(initial: Initial, scheduler: Scheduler, cluster: Cluster) -> Ongoing | None:
-    """Return what a simulation left, if that goes on: its scheduler, on its machine."""
+    """Return the state that a simulation left, if its scheduler goes on with it on its machine."""
     ongoing = initial.ongoing
     if ongoing is None or ongoing.cluster != cluster or ongoing.rules != scheduler.describe():
         return None
@@ -338,7 +337,7 @@ def going_on(initial: Initial, scheduler: Scheduler, cluster: Cluster) -> Ongoin
 
 
 def own_cells(initial: Initial, cluster: Cluster) -> Cells | None:
-    """Return the nodes that jobs have on this machine, None where it is another, or none has."""
+    """Return the nodes that jobs have; None if they are unknown, or those of another machine."""
     ongoing = initial.ongoing
     return ongoing.cells if ongoing is not None and ongoing.cluster == cluster else None
 
@@ -346,12 +345,12 @@ def own_cells(initial: Initial, cluster: Cluster) -> Cells | None:
 def learned_before(workload: Workload, scheduler: Scheduler) -> Learned | None:
     """Return what is learned of run times from the jobs that ended before the beginning.
 
-    Each is learned from at its end, as it was seen at its submission: of the jobs that had ended
-    by then, and of those that ran. None where there are no such jobs.
+    Each job is learned at its end, with its features at submission, which depend on the jobs that
+    had ended or ran by then. None if there are no such jobs.
 
     Raises
     ------
-    WorkloadError : one that nobody could have simulated.
+    WorkloadError : a job that cannot be simulated.
     """
     initial = workload.initial
     if initial is None or not len(initial.past):

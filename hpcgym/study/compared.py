@@ -1,4 +1,4 @@
-"""Several schedules of the same jobs beside each other: metrics, paired intervals, who pays."""
+"""Comparisons of schedules of the same jobs: metrics, paired intervals, groups that lose."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Where tasks run: this process, processes of this machine, Dask, Ray or MPI.
 
-Each is a ``concurrent.futures.Executor``, and nothing else of hpcgym knows which. Processes are
-started here, and listen to nobody; Dask, Ray and MPI run already.
+Each is a ``concurrent.futures.Executor``, and the rest of hpcgym does not know which. Processes are
+started here, and listen on no port; Dask, Ray and MPI run already.
 """
 
 from __future__ import annotations
@@ -136,24 +136,24 @@ def _processes(workers: int) -> Iterator[Executor]:
     ends_well = False
     try:
         yield pool
-        # one that was started while others were ended, since one had died, is waited for for ever
+        # after a process died, one that was started while the others ended would never end
         ends_well = not pool._broken
     finally:
-        if not ends_well:  # or somebody waits at the terminal: not to the end of long tasks
+        if not ends_well:  # else the user waits at the terminal to the end of long tasks
             for process in list((pool._processes or {}).values()):
                 process.terminate()
         pool.shutdown(cancel_futures=True)
 
 
 def _begin_process() -> None:
-    """Prepare a process: Ctrl-C is its parent's business, and it ends when its parent does."""
+    """Prepare a process: it leaves Ctrl-C to its parent, and ends when its parent does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _use_one_thread()
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    """Wait until the parent has gone, killed perhaps, and end: nobody would take the results."""
+    """Wait until the parent has ended, perhaps killed, and end: the results would be lost."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -201,7 +201,7 @@ def _ray(address: str) -> Iterator[Executor]:
 
 
 class RayExecutor(Executor):
-    """Runs tasks on Ray's workers, once each: whoever sends them decides what is done again."""
+    """Runs tasks on Ray's workers, once each: the sender decides what is done again."""
 
     def __init__(self, ray: Any) -> None:
         self._max_workers = max(1, int(ray.cluster_resources().get("CPU", 1)))

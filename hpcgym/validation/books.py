@@ -253,7 +253,7 @@ def happening(result: Result, line: Timeline) -> Times:
 
 
 def check_levels(result: Result) -> list[str]:
-    """Find jobs at levels that the rule does not use; who steers from outside may use all."""
+    """Find jobs at levels that the rule does not use; control from outside may use all levels."""
     if result.frequency is None:
         return []
     rule, power = result.scheduler.power, result.cluster.groups[0].power

@@ -117,10 +117,10 @@ class SharedSchedule(NamedTuple):
     first : (n + 1,) job j has the cells ``first[j]`` up to ``first[j + 1]``, exclusive.
     node, units : (m,) the node of each cell, and how many of its parts the job has.
     pairs : (codes, codes) speedup of the first code beside the second.
-    alone : (codes,) speedup on a part of its nodes with nobody beside.
+    alone : (codes,) speedup on a part of its nodes with no job beside.
     nodes, sockets, cores : nodes, sockets of each, cores of each socket.
     parts : of each node.
-    files : the file system that jobs share; None: none, or one that slows nobody down.
+    files : the file system that jobs share; None: none, or one that slows no job down.
     """
 
     ticks: int
@@ -240,7 +240,7 @@ def check_starts(schedule: SharedSchedule) -> list[str]:
 
 
 def check_parts(schedule: SharedSchedule) -> list[str]:
-    """Find nodes of which more parts are held than they have; exclusive jobs hold all.
+    """Find nodes whose jobs hold more parts than they have; exclusive jobs hold all.
 
     Time O(m log m).
     """
@@ -252,11 +252,11 @@ def check_parts(schedule: SharedSchedule) -> list[str]:
 
 
 def check_work(schedule: SharedSchedule) -> list[str]:
-    """Find jobs whose rate, over their time, is not their work, but for one begun tick at the end.
+    """Find jobs whose rate, summed over time, is not their work, up to one begun tick at the end.
 
-    Rates are worked out again from who was beside whom when. Times and places must be sound, see
-    :func:`check_starts`, :func:`check_places` and :func:`check_parts`: then a cell is beside no
-    more than parts - 1 others at its start, of which there are p in all, and time is
+    Rates are computed again from the jobs that ran side by side. Times and places must be sound
+    (:func:`check_starts`, :func:`check_places`, :func:`check_parts`): then a cell is beside at most
+    parts - 1 others at its start, p pairs in all, and the time is
     O((m + p) log (m + p)). Where files are shared, p counts too how often that changes the rate of
     each job.
     """
@@ -273,7 +273,7 @@ def check_work(schedule: SharedSchedule) -> list[str]:
 
 
 def check_promises(schedule: SharedSchedule) -> list[str]:
-    """Find jobs that start after what they were promised."""
+    """Find jobs that start after their promised start."""
     late = (schedule.promised >= 0) & (schedule.start > schedule.promised)
     text = "job {} starts at {:.9f} s, after its promised start at {:.9f} s"
     ticks = schedule.ticks
@@ -281,7 +281,7 @@ def check_promises(schedule: SharedSchedule) -> list[str]:
 
 
 def _neighbours(schedule: SharedSchedule) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return who is beside whom, and from when to when, (p,) each; each pair both ways."""
+    """Return pairs of jobs that run side by side, from when to when, (p,) each, both ways."""
     cell_job = owner_of(schedule.first)
     shares = schedule.shape[cell_job] == PART
     job, node = cell_job[shares], schedule.node[shares].astype(np.int64)
@@ -419,7 +419,7 @@ def _promises_hold(result: Result, found: Coschedule) -> bool:
     if bool((result.predicted_run_time < found.compact_s).any()):
         return False
     rules = result.scheduler
-    if rules.quota:  # who was promised something may be passed over later
+    if rules.quota:  # a job that was promised a start may be passed over later
         return False
     if rules.reserve.conservative:
         return True

@@ -32,7 +32,7 @@ _RELATIVE_ERROR = 1e-12
 
 
 def check_shapes(result: Result, lost: LostRuns, on_nodes: bool = True) -> list[str]:
-    """Find a schedule that does not tell which runs were lost, and who had which nodes."""
+    """Find a schedule that does not tell which runs were lost, and which nodes jobs had."""
     k, m = len(lost.job), len(lost.node)
     shapes = [np.shape(column) for column in lost[1:]]
     told = not on_nodes or result.allocation is not None
@@ -189,7 +189,7 @@ def check_going_on(case: Case, called: Sequence[str]) -> list[str]:
     held = {
         name: over_time(line.time.size, begin, end, width * (group == name)) for name in rule.levels
     }
-    # who stops others may free more than it takes, after those of its level have been tried
+    # a job that stops others may free more than it takes, after its level has been tried
     settled = ~np.isin(line.time, pieces.end)
     for piece, job in enumerate(pieces.job.tolist()):
         span = slice(begin[piece], end[piece])
@@ -266,7 +266,7 @@ def suspended(line: Timeline, job: Times) -> Times:
 
 
 def _check_stops(case: Case, group: Sequence[str], failing: set[tuple[int, int]]) -> list[str]:
-    """Find runs that ended though no job that may stop them took what they had, or waited for it.
+    """Find stopped runs whose processors no job that may stop them took, or waited for.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ def _check_stops(case: Case, group: Sequence[str], failing: set[tuple[int, int]]
         if ran < 0:
             return [f"job {of[run]} has grace time from {told} s on, before it starts"]
         if ran < exempt.get(mine, 0):
-            return [f"job {of[run]} is stopped after {ran} s; for {exempt[mine]} s nobody may"]
+            return [f"job {of[run]} is stopped after {ran} s; it is exempt for {exempt[mine]} s"]
         if mine in grace:
             came, gone = waiting[mine]
             if np.searchsorted(came, told, "right") == np.searchsorted(gone, told, "right"):

@@ -35,7 +35,7 @@ def check_units(allocation: Allocation | None, needs: Ints, n_nodes: int) -> lis
     n_nodes : of the machine.
     """
     if allocation is None:
-        return ["the machine has nodes, but the schedule does not tell who has which"]
+        return ["the machine has nodes, but the schedule does not tell which jobs have which"]
     first, node, units = allocation.first, allocation.node, allocation.units
     found = check_cells(first, node, units, len(needs))
     if found:
@@ -73,7 +73,7 @@ def check_owned(job: Ints, node: Cells, n_nodes: int) -> list[str]:
 
 
 def check_nodes(result: Result, needs: Ints, allocation: Allocation) -> list[str]:
-    """Find nodes of which more is used than they have, of any resource, at any second.
+    """Find nodes whose jobs use more of a resource than they have, at any second.
 
     Time O(m R + m log m), memory O(m R).
     """
@@ -153,7 +153,7 @@ def _cells(allocation: Allocation, needs: Ints) -> tuple[Ints, Ints, Ints]:
     return job, allocation.node.astype(np.int64), amounts
 
 
-# --- Who is first in the queue at each time of a schedule -----------------------------------------
+# --- The first job of the queue at each time of a schedule ----------------------------------------
 
 _NEVER = 2**53  # s; no job waits longer
 
@@ -344,7 +344,7 @@ def reservations_are_guaranteed(result: Result, length: Times) -> bool:
         times = known_beforehand(scheduler.policy_estimate, result.workload.requested_time, length)
         if times is None:  # what a job holds back may grow as it waits
             return False
-    if scheduler.reserve.slurm is not None:  # who ends together changes
+    if scheduler.reserve.slurm is not None:  # the jobs that count as ending together change
         return False
     one = scheduler.reserve.one or scheduler.reserve.anew
     return one and policy_name(scheduler.policy) == "fcfs"
@@ -440,9 +440,9 @@ def _needed(result: Result, job: Times, time: Times) -> Times | None:
 def check_backfilled(
     result: Result, line: Timeline, queue: Queue, first: Times, told: Mask
 ) -> list[str]:
-    """Compare the backfilled marks with who was left waiting at each job's start.
+    """Compare the backfilled marks with the jobs that were left waiting at each job's start.
 
-    ``told`` (n_jobs,) whose marks are known.
+    ``told`` (n_jobs,): whether a job's mark is known.
     """
     overtook = first[line.start] < queue.place(result.start - queue.submit)
     overtook &= decided(result.workload)

@@ -62,13 +62,13 @@ def _exceeded(
         return []
     group = groups_of(result.workload, quota)
     rows = np.flatnonzero(group >= 0)
-    # in half seconds: who is spared comes after all others of a second
+    # in half seconds: spared jobs come after all others of a second
     late = _spared(result.workload, quota)[rows].astype(np.int64)
     begin = 2 * times[0][rows] + late
     end = np.maximum(2 * times[1][rows], begin)
     _, half, used = held_together(group[rows], begin, end, amount[rows])
     time = half // 2
-    # those that run at the beginning of an extract may exceed it, but then nobody comes
+    # jobs that run at the beginning of an extract may exceed it, but then no further job may come
     comes = (np.diff(used, prepend=0) > 0) & (half % 2 == 0)
     over = (used > most) & comes & (time >= result.begin)
     at = int(over.argmax()) if over.any() else -1
@@ -108,7 +108,7 @@ def _spared(workload: Workload, quota: Quota) -> Mask:
 def check_windows(result: Result) -> list[str]:
     """Find jobs that run within a window on what it closes, in O(n log n) for each.
 
-    Jobs that ran at the beginning of an extract may: nobody could plan them.
+    Jobs that ran at the beginning of an extract may: they were not planned.
     """
     found = []
     initial = result.workload.initial
@@ -291,16 +291,16 @@ Key = tuple[int, int]  # a quota, and a number of those that count together
 def check_submitted(result: Result) -> list[str]:
     """Find quotas of submitted jobs that were exceeded, and jobs that came too early or too late.
 
-    When each job comes follows from when the jobs are due and when others end. It is worked out
-    anew where all due times are known (:func:`hpcgym.validation.restrictions.due_times`), and all
-    ends of a second come first; else it is only proved that no quota was exceeded. Jobs that run or
-    wait at the beginning of an extract may exceed one, but then nobody comes.
+    Submit times follow from due times and ends of jobs. They are computed again if all due times
+    are known (:func:`hpcgym.validation.restrictions.due_times`), and all ends of a second come
+    first; else it is only proved that no quota was exceeded. Jobs that run or wait at the beginning
+    of an extract may exceed a quota, but then no further job may come.
     """
     quotas = [quota for quota in result.scheduler.quota if quota.submitted is not None]
     most = [quota.submitted or 0 for quota in quotas]
     groups = [groups_of(result.workload, quota) for quota in quotas]
     submit = result.workload.submit_time
-    end = ended_by(result) + result.cancelled  # who is cancelled counts up to the next second
+    end = ended_by(result) + result.cancelled  # a cancelled job counts up to the next second
     ones, found = np.ones_like(submit), []
     for quota in quotas:
         found += _exceeded(result, quota, "submitted", (submit, end), ones)
@@ -327,15 +327,15 @@ def _came(
 ) -> Ints:
     """Return when each job comes into the queue, (n_jobs,) [s]; -1: never.
 
-    Who waits outside is kept under one key of which there is no place; only those of keys that get
-    places are looked at, in the order in which they were due.
+    A job that waits outside is kept under one key that has no place left; when a key gets places,
+    its jobs are looked at in the order in which they were due.
 
     Parameters
     ----------
     due, place, end : (n_jobs,) [s] when each is due, its place in the log, [s] when it ends.
     keys, bound : of each job, those that count it, and of these those that bound it.
     most : of each quota.
-    begin : [s] of the schedule; who was due before has come, whatever quotas say.
+    begin : [s] of the schedule; jobs that were due before have come, whatever the quotas.
     """
     came = np.full(len(due), -1, np.int64)
     taken: dict[Key, int] = {}

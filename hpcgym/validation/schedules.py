@@ -1,4 +1,4 @@
-"""What can be proved of a schedule whoever made it, for :mod:`hpcgym.validation.validate`."""
+"""Proofs for any schedule, whatever made it, for :mod:`hpcgym.validation.validate`."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def check_energy(result: Result, span: float, busy: float, error: float = 0.0) -
     ]
 
 
-# --- What can be proved of a schedule whoever made it ---------------------------------------------
+# --- Proofs for any schedule ----------------------------------------------------------------------
 
 Mask = NDArray[np.bool_]
 
@@ -210,8 +210,8 @@ def held_together(
 
     Parameters
     ----------
-    group, begin, end : (n,) who has it together, and from when to when.
-    amount : (n,) or (n, R) how much of it, or that for all.
+    group, begin, end : (n,) the group of each holder, and from when to when it holds.
+    amount : (n,) or (n, R) the held amounts; or one amount for all.
 
     Returns
     -------

@@ -90,11 +90,11 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     - *dependencies*: a job that follows others is submitted once these have ended and its think
       time is over, in closed loop just then.
     - *quotas*: no job starts that would exceed one.
-    - *submitted*, under quotas of submitted jobs: of no quota do more run or wait, and each job is
-      submitted as soon as its quotas let it, in the order in which they were due. The latter where
-      jobs have numbers of their own.
-    - *windows*: no job runs within a window on the nodes that it closes, nor more than it leaves of
-      a pool's processors. Jobs start also when one ends.
+    - *submitted*, under quotas of submitted jobs: jobs that run or wait never exceed a quota, and
+      each job is submitted as soon as its quotas let it, in the order in which jobs were due. The
+      latter is proved if jobs have different numbers.
+    - *windows*: no job runs within a window on the nodes that it closes; on a pool jobs have no
+      more processors than it leaves. Jobs start also when a window ends.
 
     Under limits, ``result.limits``, jobs start also when a limit begins or ends, when a meter is
     looked at and when nodes have been switched; they may be killed when a cap that kills begins.
@@ -102,31 +102,31 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
 
     - *alone*: no two jobs share a node.
     - *levels*: jobs run at frequencies that ``power`` uses.
-    - *caps*: whenever the power is above a cap that holds, no job runs that was given its nodes
-      since it was announced; and once it was below, it is never above again.
+    - *caps*: while the power is above a cap that holds, no job runs that was given its nodes since
+      the cap was announced; once the power was below the cap, it is never above it again.
     - *budgets*: no more is used in a period than its budget, if a job runs in it.
 
     Where jobs share nodes, ``result.coschedule``, times are proved to the tick, and beside
     *lengths*, *units*, *events*, *predictions*, *promises*, *energy* and *progress* these:
 
-    - *places*: each job lies as the rule ``allocation`` says, on as many nodes as it needs.
-    - *parts*: no node has more parts taken than it has; who is to be alone is alone.
-    - *work*: the integral of each job's rate, worked out again from who was beside whom when, is
-      its compact run time, but for the last tick.
+    - *places*: each job is placed by the rule ``allocation``, on as many nodes as it needs.
+    - *parts*: no node has more parts taken than it has; exclusive jobs are alone on their nodes.
+    - *work*: the integral of each job's rate, computed again from the jobs beside it, is its
+      compact run time, up to the last tick.
     - *reservations*: as below, under EASY by submission where the true speedups are known.
 
-    Of a schedule that another scheduler made, ``result.replayed_on``, *events*, *progress* and all
-    that follows from passes is not proved: it has passes of its own.
+    For a schedule of another scheduler, ``result.replayed_on``, nothing is proved that follows from
+    passes, such as *events* and *progress*: that scheduler has passes of its own.
 
     Where nodes fail, ``result.lost``, *capacity*, *units*, *nodes*, *events*, *energy*, *order* and
     *backfilled* are proved of all runs, lost ones too; jobs start also when a node fails or is
-    repaired, and may wait on an idle machine of which a node is down. *reservations* are proved of
-    promises for times before the first failure. Beside these:
+    repaired, and may wait on an idle machine if a node is down. *reservations* are proved for
+    promised times before the first failure. Beside these:
 
     - *runs*: the runs of a job follow each other, the last one is whole, and each other one ends
-      when a node fails that it has, the first to do so.
-    - *states*: no job runs on a node that is down; the schedule says of all failures that the nodes
-      are off.
+      when the first of its nodes fails.
+    - *states*: no job runs on a node that is down; in the schedule nodes are off while they are
+      down.
 
     Where jobs stop others, ``preemption``, *capacity*, *units*, *nodes*, *events*, *quotas*,
     *windows*, *energy* and *progress* are proved of all runs, also of those that were stopped, and
@@ -148,8 +148,8 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     reservation, and the schedule does not tell at which pass a job left the queue. Nor is *events*
     under ``backfill="slurm"``, which looks by the clock, too.
 
-    Nor is it where the order of the queue came from outside, as in an environment, or where a
-    dispatcher chose what starts; of the latter *promises* and *progress* are not proved either.
+    Nor is it if the order of the queue came from outside, as in an environment, or if a dispatcher
+    chose the jobs that start; in the latter case *promises* and *progress* are not proved either.
 
     Proved where it follows from the schedule:
 
@@ -215,7 +215,7 @@ def _of_restrictions(result: Result, runs: Result) -> Proofs:
     """Look at what quotas bound, and when jobs come that follow others or waited for places."""
     found = {}
     if result.scheduler.quota:
-        # who is suspended counts all the while, and is not asked when it goes on
+        # suspended jobs count all the while, and are not checked when they go on
         whole = result.suspended is not None
         found["quotas"] = restrictions.check_quotas(result if whole else runs)
     if result.scheduler.dependencies != "none":
@@ -380,7 +380,7 @@ def _of_passes(case: Case, *, sound: bool) -> Proofs:
         return found
     ties = len(np.unique(workload.submit_time)) < len(workload)
     if ties and rules.moves_submissions and rules.passes == "per-event":
-        return found  # who comes by an end comes behind who is submitted in that second
+        return found  # jobs that come by an end come behind others submitted in that second
     # runs of a job never wait together: any order of them will do
     number, of_run = np.empty_like(job), np.empty_like(job)
     number[np.argsort(job, kind="stable")] = np.arange(len(job))

@@ -36,7 +36,7 @@ class Trace:
     sha256 : checksum of the archive's file, None where it is not known.
     studied_processors : of the machine that published studies simulate, None: as the header tells.
     studied_file : name of the edition that published studies have, None: the archive's file.
-    note : both in words, for people who compare their results with published ones.
+    note : the studied machine and edition in words, for comparisons with published results.
     """
 
     name: str

@@ -2,8 +2,8 @@
 
 A filter drops jobs that cannot be simulated or repairs them, and counts both. Recipes: ``glesser``
 is that of D. Glesser's thesis (chapter 7), ``legrand`` that of the paper on index and mixed
-policies by Legrand, Trystram and Zrigui; ``default`` is ``glesser`` for logs without requested
-times, and for those with partial executions, too.
+policies by Legrand, Trystram and Zrigui; ``default`` extends ``glesser`` to logs without requested
+times, and to logs with partial executions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hpcgym.errors import WorkloadError, WorkloadWarning, unknown, warn_caller
 from hpcgym.naming import MOST_AMOUNT
 from hpcgym.workload.model import MISSING, Workload, check_processors
 
-# --- What the records of a log tell beside its jobs -----------------------------------------------
+# --- Records of a log that are no jobs, and the size of its machine -------------------------------
 #
 # The Standard Workload Format says that a job which was swapped out may have a record for each
 # partial execution, status 2 (to be continued), then 3 or 4 (the last one), beside one of the
@@ -48,9 +48,9 @@ def most_busy(columns: Columns) -> int:
     """Return the most processors that a log shows busy at once; 0 if it tells of no time.
 
     A job is busy from its submit time + wait on, for its run time, on the processors it was
-    allocated, or requested if that is unknown. Jobs end before others start in the same second. Of
-    a job with an unknown wait nobody knows when it ran: it does not count, nor do parts of jobs
-    that count as a whole, nor jobs larger than any machine.
+    allocated, or requested if that is unknown. Jobs end before others start in the same second. A
+    job with an unknown wait does not count, nor do parts of jobs that count as a whole, nor jobs
+    larger than any machine.
     """
     submit, wait, run = (columns[name] for name in ("submit_time", "wait_time", "run_time"))
     allocated, requested = columns["allocated_processors"], columns["requested_processors"]
@@ -69,16 +69,16 @@ def most_busy(columns: Columns) -> int:
 
 
 def size_by_jobs(columns: Columns, name: str, told: str = "") -> int:
-    """Return how large a machine is taken to be that nothing but its jobs tells of.
+    """Return the size of a machine as estimated from its jobs alone.
 
-    As its largest job, or as the most processors that its jobs were busy on at once, if these were
-    more. Jobs larger than any machine do not count: cleaning drops them.
+    It is the size of the largest job, or the most processors busy at once if these are more. Jobs
+    larger than any machine do not count: cleaning drops them.
 
     Parameters
     ----------
     columns : those of a workload, (n_jobs,) each.
-    name : what messages call it.
-    told : why what the log tells of the size is wrong, if it tells anything.
+    name : of the workload, in messages.
+    told : why the size in the log is wrong, if the log tells one.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def size_by_jobs(columns: Columns, name: str, told: str = "") -> int:
 
     Warns
     -----
-    WorkloadWarning : always; it says which of the two it is.
+    WorkloadWarning : always; it tells which of the two the size is.
     """
     sizes = (columns[c] for c in ("requested_processors", "allocated_processors"))
     largest = max(int(size.max(initial=0, where=size <= MOST_AMOUNT)) for size in sizes)
@@ -112,9 +112,9 @@ def size_by_jobs(columns: Columns, name: str, told: str = "") -> int:
 
 
 def warn_of_ignored(workload: Workload, partitioned: bool = False, follows: bool = False) -> None:
-    """Say what a log tells of its jobs that simulations do not heed, a line for each.
+    """Warn of facts in a log that simulations ignore, a line for each.
 
-    ``partitioned``: the machine has partitions; ``follows``: schedules heed who follows whom.
+    ``partitioned``: the machine has partitions; ``follows``: schedules follow dependencies of jobs.
 
     Warns
     -----
@@ -142,7 +142,7 @@ def warn_of_ignored(workload: Workload, partitioned: bool = False, follows: bool
 
 # --- Cleaning -------------------------------------------------------------------------------------
 
-_PARTS = "drop-partial-executions"  # which asks what the filters after it keep
+_PARTS = "drop-partial-executions"  # it depends on what the filters after it keep
 _REQUEST = "request-from-run-time"
 _CUT = "run_time cut at requested_time"
 #: What is counted where a run time is cut.
@@ -196,12 +196,12 @@ def filter_names(recipe: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def fills_times(recipe: str | Sequence[str]) -> bool:
-    """Return whether a recipe finds another time where no requested time is told."""
+    """Return whether a recipe fills in unknown requested times."""
     return _REQUEST in filter_names(recipe)
 
 
 def _filtered(workload: Workload, names: Sequence[str]) -> Workload:
-    """Return what filters leave of a workload."""
+    """Return a workload after some filters."""
     for place, name in enumerate(names, 1):
         if name == _PARTS:
             workload = drop_partial_executions(workload, names[place:])
@@ -214,7 +214,7 @@ def _filtered(workload: Workload, names: Sequence[str]) -> Workload:
 
 
 def _nothing_left(cleaned: Workload, recipe: str | Sequence[str]) -> str:
-    """Say why cleaning has left no job, and what to try."""
+    """Return a message why cleaning has left no job, and what to try."""
     dropped = {r: n for r, n in cleaned.cleaning.items() if r.startswith("dropped: ")}
     shown = recipe if isinstance(recipe, str) else "+".join(recipe)
     why = ", ".join(f"{n:,} {r.removeprefix('dropped: ')}" for r, n in dropped.items())
@@ -267,10 +267,10 @@ def request_from_run_time(workload: Workload) -> Workload:
 
 
 def drop_partial_executions(workload: Workload, rest: Sequence[str]) -> Workload:
-    """Drop records of parts of a job (status 2 to 4), where another one is of the whole job.
+    """Drop records of parts of a job (status 2 to 4) if another record is of the whole job.
 
-    A part without a record of the whole stays: it is all that the log tells of its job. So it does
-    if the record of the whole is dropped itself by ``rest``, the filters that come after this one.
+    A part without a record of the whole stays: it is all that the log tells of its job. It also
+    stays if the record of the whole is dropped by ``rest``, the filters that come after this one.
     """
     parts = are_parts(workload.columns)
     if not parts.any():

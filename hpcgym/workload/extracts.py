@@ -33,7 +33,7 @@ def first_time(workload: Workload) -> int:
 
 
 def joined(first: Workload, second: Workload) -> Workload:
-    """Return the jobs of two parts of one workload, as the second is called, without a state."""
+    """Return the jobs of two parts of one workload, with the name of the second and no state."""
     parts = (first, second)
     columns = {c: np.concatenate([part.columns[c] for part in parts]) for c in second.columns}
     both = type(second).from_columns(
@@ -58,26 +58,26 @@ def joined(first: Workload, second: Workload) -> Workload:
 # other waiting times are not replayed, so that schedules of an extract compare with each other,
 # and not with what was recorded.
 
-UNKNOWN = "dropped: submitted before the extract, and nobody knows when it ran"
+UNKNOWN = "dropped: submitted before the extract, and it is not known when it ran"
 OVER_USED = "repaired: ran at the beginning on processors that others had; queued"
-NO_NODES = "repaired: ran at the beginning, where the machine had no nodes left for it; queued"
+NO_NODES = "repaired: ran at the beginning, when the machine had no nodes left for it; queued"
 
 
 def extract(workload: Workload, start: float, end: float | None = None) -> Workload:
     """Return the jobs of [start, end), and the state of the machine at ``start``, by the trace.
 
-    What a trace recorded of a job that was submitted before ``start``, its waiting time and its run
-    time, at most the requested time, says what it is at ``start``:
+    A job that was submitted before ``start`` has one of three states then, by its recorded waiting
+    time and run time, at most the requested time:
 
-    - *running* if it had started before ``start`` and ended after; it keeps its start and its end.
+    - *running* if it started before ``start`` and ended after; it keeps its start and its end.
     - *queued* if it started at ``start`` or later; it keeps its submit time, and may start from
       ``start`` on, when the scheduler looks at the queue for the first time.
-    - *past* if it had ended, at ``start`` at the latest. It is no job of the extract, but kept
-      in ``Workload.initial``, for fair share and for run times that are learned.
+    - *past* if it had ended by ``start``. It is no job of the extract, but kept in
+      ``Workload.initial``, for fair share and for run times that are learned.
 
-    Nothing goes unsaid in the ``cleaning`` of the extract, which counts nothing else: a job with an
-    unknown waiting or run time that was submitted before ``start`` is dropped; where a trace has
-    more jobs running than processors, those that started last and do not fit are queued.
+    The ``cleaning`` of the extract counts all repairs, and nothing else: a job with an unknown
+    waiting or run time that was submitted before ``start`` is dropped; if more jobs run than there
+    are processors, those that started last and do not fit are queued.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def extract(workload: Workload, start: float, end: float | None = None) -> Workl
     known = (wait >= 0) & (run >= 1)
     if before.any() and not known[before].any():
         raise WorkloadError(
-            f"{workload.name} does not tell when jobs ran, so nobody knows the state at {begin} s;"
+            f"{workload.name} does not tell when jobs ran, so the state at {begin} s is not known;"
             " simulate the whole and go on from there: hpcgym.continued(result, start, end)"
         )
     began = submit + wait
@@ -122,7 +122,7 @@ def extract(workload: Workload, start: float, end: float | None = None) -> Workl
 
 
 def without_nodes(workload: Workload, job: int) -> Workload:
-    """Return an extract in which a job that was said to run waits, and is counted."""
+    """Return an extract in which a running job waits instead, and is counted in ``cleaning``."""
     initial = workload.initial
     assert initial is not None
     start, wait = initial.start.copy(), workload.wait_time.copy()
@@ -380,7 +380,7 @@ def _apart(found: pd.DataFrame, number: int) -> pd.DataFrame:
 
 
 def shuffled(workload: Workload, seed: int = 0) -> Workload:
-    """Return the same jobs in another order: submit times stay, and who comes then is drawn.
+    """Return the same jobs in another order: submit times stay, and jobs are drawn for them.
 
     All else of a job goes with it, its number and the wait that it had in the log too.
 

@@ -1,4 +1,4 @@
-"""What tells jobs apart for whoever keeps results: a hash of all that a simulation depends on."""
+"""Hashes of workloads, by which kept results are found: of all that a simulation depends on."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from hpcgym.workload.model import MISSING, Ongoing, Workload
 #: The columns that every simulation depends on.
 SIMULATED = ("submit_time", "run_time", "requested_time", "requested_processors", "user_id")
 
-#: Those that some depend on: policies, predictors, fair share, and machines with memory.
+#: The columns that some simulations depend on, through policies, predictors, fair share or memory.
 READ_BY_SOME = ("job_number", "group_id", "executable", "queue", "partition", "requested_memory")
 
 
 def workload_digest(workload: Workload) -> str:
     """Return the SHA-256, in hexadecimal digits, of all that simulations read of a workload.
 
-    These are the processors of the machine; of each job its number, times, processors, user, group,
+    These are the processors of the machine; each job's number, times, processors, user, group,
     code, queue, partition, array, nice, requested memory, units, power and slowdown, and whether
-    cleaning cut it; when the log begins; and the state that an extract begins with. What a log
-    recorded of waits, status and used resources makes no difference, nor do names of files and the
-    machine that works it out: numbers are hashed as 64 bits, the lowest byte first.
+    cleaning cut it; when the log begins; and the state that an extract begins with. Recorded waits,
+    status and used resources make no difference, nor do names of files and the machine on which it
+    is computed: numbers are hashed as 64 bits, the lowest byte first.
 
     Names of users, groups and queues, and the date of the log's second 0, are no part of it.
     """

@@ -1,7 +1,7 @@
-"""Which jobs follow which, and how long after these they are submitted.
+"""Which jobs follow which others, and how long after their ends they are submitted.
 
-A job follows the one of its ``preceding_job``, and those that ``more_preceding`` of the workload
-has beside it. Both are by number.
+A job follows the job with the number ``preceding_job``, and the further ones that the workload's
+``more_preceding`` lists for it by number.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class Following(NamedTuple):
 
     Attributes
     ----------
-    job : (n_pairs,) int64, rising: a job that follows another; it is there once for each of them.
-    other : (n_pairs,) int64: the other.
-    missing : (n_jobs,) bool: jobs that follow one that is not there.
+    job : (n_pairs,) int64, ascending: a job that follows another, once for each of the others.
+    other : (n_pairs,) int64: the other job.
+    missing : (n_jobs,) bool: whether the job follows a job that is not in the workload.
     """
 
     job: Ints
@@ -32,7 +32,7 @@ class Following(NamedTuple):
 def followed(workload: Workload) -> Following:
     """Return which jobs follow which.
 
-    Of several rows with the number of the other, as of a job that was requeued, the last is meant.
+    If several rows have the other job's number, as after a requeue, the last one counts.
     """
     number, wanted = workload.job_number, workload.preceding_job
     order = np.argsort(number, kind="stable")
@@ -59,8 +59,8 @@ def followed(workload: Workload) -> Following:
 def think_times(workload: Workload, following: Following, dependencies: str) -> Ints:
     """Return how long after the end of the last other each job is submitted, (n_jobs,) [s].
 
-    That is its ``think_time``. Where the log does not tell that, it is 0; but "closed-loop" takes
-    what lies in the log between the end of the last other and the submission, if it tells that.
+    It is the job's ``think_time``. If the log does not tell that, it is 0; but "closed-loop" takes
+    the time in the log between the end of the last other and the submission, if it is known.
 
     Parameters
     ----------

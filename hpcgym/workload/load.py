@@ -1,4 +1,4 @@
-"""One door to every workload: files, traces of the archive, generators, tables."""
+"""Loading of workloads from all sources: files, traces of the archive, generators, tables."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def _format(name: str) -> Format:
 
 
 def format_of(path: Path) -> str:
-    """Return the name of the format that a file is of, in ``FORMATS``.
+    """Return the name of a file's format, in ``FORMATS``.
 
     Raises
     ------
-    WorkloadError : it cannot be read.
+    WorkloadError : the file cannot be read.
     """
     head = head_of(path, WorkloadError) if os.path.isfile(path) else b""
     if head[:1] == b";" and not is_table(path):  # a comment of SWF alone
@@ -146,7 +146,7 @@ def as_workload(
     cluster: Cluster | str | int | os.PathLike[str] | None = None,
     processors: int | None = None,
 ) -> Workload:
-    """Return a workload as it is, and what else names one as :func:`load_workload` reads it."""
+    """Return a workload as it is; read other sources by :func:`load_workload`."""
     if isinstance(source, Workload):
         return source
     return load_workload(source, cluster=cluster, processors=processors)
@@ -159,11 +159,11 @@ def load_with_raw(
     cluster: Cluster | str | int | os.PathLike[str] | None = None,
     follows: bool = False,
 ) -> tuple[Workload, Workload]:
-    """Return the jobs of :func:`load_workload`, and all that the source has, before cleaning.
+    """Return the jobs of :func:`load_workload`, and all jobs of the source, before cleaning.
 
-    ``follows`` : schedules heed which jobs follow others, and nothing needs to be said of them.
+    ``follows`` : schedules follow dependencies of jobs, and there is no warning about them.
     """
-    filter_names(clean)  # a wrong recipe is said before a large file is read
+    filter_names(clean)  # a wrong recipe is refused before a large file is read
     machine: Cluster | None = None
     partitions: tuple[Partition, ...] = ()
     if cluster is not None:

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 
-# --- Arrays that nobody can change ----------------------------------------------------------------
+# --- Read-only arrays -----------------------------------------------------------------------------
 
 
 def read_only(values: NDArray[Any]) -> NDArray[Any]:
-    """Return ``values`` so that nobody can change them, copied if their owner still could."""
+    """Return ``values`` read-only; a copy, if their owner could still change them."""
     owner: Any = values
     while isinstance(owner, np.ndarray) and not owner.flags.writeable:
         owner = owner.base
@@ -129,13 +129,13 @@ REORDERED = "repaired: moved into order of submission"
 
 
 class Kind(NamedTuple):
-    """What a column may hold.
+    """The values that a column may hold.
 
     Attributes
     ----------
     dtype : of the column.
-    lowest, highest : that it may hold.
-    problem : what is wrong with another value, in words.
+    lowest, highest : the least and the greatest value.
+    problem : what is wrong with other values, in words.
     rounded : whether a log may have decimals, which are rounded: SWF allows floating-point times.
     unknown : whether it may be -1 too.
     """
@@ -148,7 +148,7 @@ class Kind(NamedTuple):
     unknown: bool = True
 
     def outside(self, values: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return which numbers the column may not hold; what is no number is not."""
+        """Return which numbers the column may not hold; nan is not among them."""
         lowest, highest = self.lowest, self.highest
         if values.dtype.kind == "f" and float(highest) > highest:  # as 2^63 - 1, which is no float
             highest = math.nextafter(highest, 0)
@@ -170,7 +170,7 @@ _AMOUNT = _from(0, naming.MOST_AMOUNT)
 #: Times in seconds: the only fields whose values are added up, so their size is limited.
 TIME_COLUMNS = ("submit_time", "wait_time", "run_time", "requested_time", "think_time")
 
-#: Columns that hold something else than any whole numbers.
+#: Columns whose values are not any whole numbers.
 _KINDS = {
     **dict.fromkeys(TIME_COLUMNS, _TIME),
     **dict.fromkeys(("used_memory", "requested_memory"), _WHOLE._replace(rounded=True)),
@@ -198,7 +198,7 @@ _KINDS = {
 
 
 def kind_of(column: str) -> Kind:
-    """Return what a column of jobs may hold, or one of units, or of a resource of them."""
+    """Return the values that a column may hold: of jobs, of units, or of a resource of units."""
     return _KINDS.get(column, _WHOLE if column in naming.JOB_COLUMNS else _AMOUNT)
 
 
@@ -224,29 +224,30 @@ class Workload:
 
     Attributes
     ----------
-    name : what the workload is called in tables and pictures.
+    name : its name in tables and pictures.
     processors : size of the machine, the number of identical processors.
     columns : SWF field name -> array of shape (n_jobs,), int64 (``average_cpu_time`` float64);
         ``power_w``, mean power of the job on each of its processors [W], and ``slowdown``, its
         completion time at the lowest frequency over that at the highest, float64; ``array``;
-        ``nice``, which may be negative; and ``units_per_node``, how many units of the job one node
-        may have at most, -1 of any number.
+        ``nice``, which may be negative; and ``units_per_node``, the most units of the job that one
+        node may have, -1: no bound.
     killed : (n_jobs,) bool; True where cleaning cut the run time at the requested time.
     header : the SWF header, ``{"MaxProcs": ["128"], "Queue": ["0 interactive", ...], ...}``.
     cleaning : reason -> number of jobs dropped or repaired for it, in the order of treatment; each
         reason begins with "dropped: ", "repaired: " or "not used: ".
     units : (n_jobs,) int64, at least 1: how many equal units (nodes or tasks) each job asks for;
-        None where the jobs ask for processors and nothing else.
-    per_unit : resource -> (n_jobs,) int64, what a unit of each job asks for: ``core``, which comes
+        None if the jobs ask for processors and nothing else.
+    per_unit : resource -> (n_jobs,) int64, demand of a unit of each job: ``core``, which comes
         first and is at least 1, ``mem`` in MB, and any others. ``requested_processors`` is
         units * core. Empty without ``units``.
-    initial : the state that the machine is in when the simulation begins, of an extract; None where
-        it is empty. See :meth:`extract`.
-    more_preceding : (n, 2) int64: the numbers of a job and of one more that it follows, beside its
-        ``preceding_job``; all jobs of that number do. None where no job follows several.
-    first_submit_s : when the first job of the log was submitted, on the log's clock [s]: what weeks
-        and the formulas F1 to F4 count from. It stays when jobs are left out, so that a cleaned
-        log, a week, an extract and an episode count from where the whole log does.
+    initial : the state of the machine when the simulation of an extract begins; None: the machine
+        is empty. See :meth:`extract`.
+    more_preceding : (n, 2) int64: the number of a job, and that of a further job which it follows,
+        beside its ``preceding_job``; it holds for all jobs with the first number. None if no job
+        follows several.
+    first_submit_s : when the first job of the log was submitted, on the log's clock [s]: weeks and
+        the formulas F1 to F4 count from it. It stays when jobs are left out, so that a cleaned log,
+        a week, an extract and an episode count from the same time as the whole log.
     """
 
     name: str
@@ -335,7 +336,7 @@ class Workload:
         return self.take(np.asarray(rows) if isinstance(rows, list) else rows)
 
     def head(self, n: int = 5) -> pd.DataFrame:
-        """Return the first ``n`` jobs as a table of what any job has."""
+        """Return the first ``n`` jobs as a table, without columns that are unknown for all."""
         table = self[:n].to_pandas()
         return table.loc[:, (table != MISSING).any()]
 
@@ -361,7 +362,7 @@ class Workload:
             known = [*short, *table]
             said = unknown("column", str(error).split("'")[1], known)
             raise WorkloadError(f"{condition!r} cannot be asked of jobs: {said}") from None
-        except Exception as error:  # of what pandas makes of any text
+        except Exception as error:  # whatever pandas raises for the text
             raise WorkloadError(
                 f"{condition!r} cannot be asked of jobs, as 'wait > 2h and processors > 16' can:"
                 f" {error}"
@@ -373,7 +374,7 @@ class Workload:
         return self[np.asarray(kept)]
 
     def _repr_html_(self) -> str:
-        """Return what it is and its first jobs, for a notebook."""
+        """Return its description and its first jobs, for a notebook."""
         return f"<p>{escape(repr(self))}</p>{self.head().to_html(index=False)}"
 
     def __getattr__(self, name: str) -> NDArray[Any]:
@@ -465,7 +466,7 @@ class Workload:
         return int(np.searchsorted(since, share * since[-1]))
 
     def called(self, job: int) -> str:
-        """Return what messages call the job of a row: its number; its row if others have that."""
+        """Return the name of a job in messages: its number, and its row if others have that too."""
         return called(self.job_number, job)
 
     def weeks(self, origin_s: int | None = None) -> list[Workload]:
@@ -487,10 +488,10 @@ class Workload:
         return part
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a DataFrame of n_jobs rows: the columns of SWF, what any job has of others, units.
+        """Return a DataFrame of n_jobs rows: the columns of SWF, others that any job has, units.
 
-        Behind the units stand their resources. ``killed``, 1 or 0, is there if any job is marked.
-        Where jobs follow several others, ``preceding_job`` has texts, such as ``7 9``.
+        The resources of units come behind these. ``killed``, 1 or 0, is there if any job is marked.
+        If jobs follow several others, ``preceding_job`` has texts, such as ``7 9``.
         """
         import pandas as pd
 
@@ -504,9 +505,8 @@ class Workload:
 
 # --- The state from which the jobs of an extract are simulated ------------------------------------
 #
-# Glesser 2016, section 3.2.1, names what has to be set up before an extract of a trace is
-# replayed: running and queued jobs, where the running ones lie, and counters such as those of fair
-# share.
+# Glesser 2016, section 3.2.1, lists the state to set up before an extract of a trace is replayed:
+# running and queued jobs, the nodes of the running ones, and counters such as those of fair share.
 
 
 class Cells(NamedTuple):
@@ -533,21 +533,21 @@ class Cells(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Ongoing:
-    """What a simulation knows of its jobs just before ``begin``, and a trace does not.
+    """The state of a simulation just before ``begin`` that no trace tells.
 
     Attributes
     ----------
     rules : of its scheduler, as :meth:`hpcgym.Scheduler.describe` returns them.
     cluster : its machine.
     order : (n_jobs,) int64; running jobs started in the order of these numbers.
-    predicted : (n_jobs,) int64 [s] run times predicted at submission; -1 of jobs to come.
+    predicted : (n_jobs,) int64 [s] run times predicted at submission; -1 for jobs to come.
     promised : (n_jobs,) int64 [s] first start times promised by a reservation, -1 if none.
-    reserved : (n_jobs,) int64 [s] start times that conservative backfilling has reserved for jobs
-        that wait; None without any, or where they are to be made anew at the next pass.
-    cells : nodes of running jobs, and those reserved; None on a pool.
-    looks : where passes come by the clock, as Slurm makes them: when the next one has something to
-        do, and when the next one is at all [s], and whether others follow, as ``Simulation.begin``
-        of the native engine takes it; else None.
+    reserved : (n_jobs,) int64 [s] start times that conservative backfilling has reserved for
+        waiting jobs; None without any, or if they are to be made anew at the next pass.
+    cells : nodes of running jobs, and reserved nodes; None on a pool.
+    looks : if passes come by the clock, as in Slurm: when the next pass has something to do, when
+        the next pass is at all [s], and whether others follow, as ``Simulation.begin`` of the
+        native engine takes it; else None.
     """
 
     rules: Mapping[str, Any]
@@ -567,7 +567,7 @@ class Ongoing:
             object.__setattr__(self, "cells", Cells(*map(read_only, self.cells)))
 
     def take(self, rows: Any) -> Ongoing:
-        """Return what is known of the jobs at ``rows``."""
+        """Return the state of the jobs at ``rows``."""
         return replace(
             self,
             order=self.order[rows],
@@ -588,10 +588,10 @@ class Initial:
     Attributes
     ----------
     begin : [s] when the simulation begins.
-    start : (n_jobs,) int64 [s], when a job that runs at ``begin`` started; -1 of all others.
-    past : the jobs that had ended, with the waiting and run times that they had: what counters of
-        fair share and users' histories are rebuilt from, and what is learned of run times.
-    ongoing : more, where the state is that of a simulation; None where it is that of a trace.
+    start : (n_jobs,) int64 [s], when a job that runs at ``begin`` started; -1 for all others.
+    past : the jobs that had ended, with their waiting and run times: counters of fair share, users'
+        histories and learned run times are rebuilt from them.
+    ongoing : further state, if it comes from a simulation; None if it comes from a trace.
     """
 
     begin: int
@@ -625,7 +625,7 @@ class Initial:
 
 
 def _room() -> Any:
-    """Return the package, which has the names of what derives parts: nothing here imports them."""
+    """Return the package, which has the functions that derive parts: they are not imported here."""
     return import_module("hpcgym.workload")
 
 

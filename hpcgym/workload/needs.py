@@ -1,7 +1,7 @@
-"""What jobs ask of a machine: units, what each unit takes, which nodes hold it, and whole nodes.
+"""Demands of jobs on a machine: units, the demand of a unit, nodes that hold it, and whole nodes.
 
-A machine is here what its nodes have: ``resources``, the types in order, and ``capacity``, an array
-with a row for each node, as :class:`hpcgym.machine.Cluster` has them.
+Here a machine is given by its ``resources``, the types in order, and its ``capacity``, an array
+with a row for each node, as in :class:`hpcgym.machine.Cluster`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from hpcgym.workload.model import Workload, read_only
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-# --- What jobs ask for, and which nodes hold it ---------------------------------------------------
+# --- Demands of jobs, and nodes that hold them ----------------------------------------------------
 
 #: The reasons by which :func:`fitting` counts the jobs that it drops.
 FITS_NOWHERE = "dropped: fits no empty machine"
@@ -40,7 +40,7 @@ _ELSEWHERE = "dropped: its partition is not of the machine"
 
 
 def needs_of(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
-    """Return what each job asks for.
+    """Return the demands of jobs.
 
     A workload without units asks for ``requested_processors`` units of one core each; each asks
     for its ``requested_memory`` too, kilobytes rounded up to megabytes, if that is known and the
@@ -54,8 +54,8 @@ def needs_of(workload: Workload, resources: Sequence[str]) -> NDArray[np.int64]:
 
     Returns
     -------
-    (n_jobs, 2 + resources) int64: units, the demand of a unit by resource, and how many units one
-    node may have, :data:`hpcgym.machine.pool.ANY_NUMBER` where the job does not say.
+    (n_jobs, 2 + resources) int64: units, the demand of a unit by resource, and the most units that
+    one node may have, :data:`hpcgym.machine.pool.ANY_NUMBER` if the job has no bound.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def lacking(workload: Workload, resources: Sequence[str]) -> NDArray[np.bool_]:
 def demands_of(
     workload: Workload,
 ) -> tuple[NDArray[np.int64], Mapping[str, NDArray[np.int64]]]:
-    """Return the units of each job, (n_jobs,), and what each of them asks for, by resource.
+    """Return the units of each job, (n_jobs,), and the demand of a unit, by resource.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def check_fits(
     capacity: NDArray[np.int64],
     resources: Sequence[str] = (),
 ) -> None:
-    """Say so if a job fits not even on the empty machine.
+    """Raise an error if a job does not even fit on the empty machine.
 
     Parameters
     ----------
@@ -229,9 +229,9 @@ def units_on(room: NDArray[np.int64], demand: NDArray[np.int64]) -> NDArray[np.i
 
 
 def _kinds_of(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the different rows, and which of them each is, (n,).
+    """Return the different rows, and the place of each row among them, (n,).
 
-    It sorts numbers, a column after the other: to sort rows as such takes ten times as long.
+    It sorts numbers, one column after the other: sorting whole rows takes ten times as long.
     """
     kind = np.zeros(len(rows), np.int64)
     for column in rows.T:
@@ -244,9 +244,9 @@ def _kinds_of(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
 
 
 def fewest_nodes(workload: Workload, cluster: Cluster, one: Partition) -> NDArray[np.int64]:
-    """Return on how many nodes of a partition jobs need at least, (n_jobs,) int64.
+    """Return the fewest nodes of a partition that hold each job, (n_jobs,) int64.
 
-    Those that all of its nodes do not hold need one more than it has.
+    Jobs that all of its nodes do not hold need one more than it has.
     """
     fewest = np.empty(len(workload), np.int64)
     for rows, units, held in _kinds(workload, cluster, one):
@@ -256,7 +256,7 @@ def fewest_nodes(workload: Workload, cluster: Cluster, one: Partition) -> NDArra
 
 
 def most_nodes(workload: Workload, cluster: Cluster, one: Partition) -> NDArray[np.int64]:
-    """Return on how many nodes of a partition jobs can be at most, a unit on each, (n_jobs,)."""
+    """Return the most nodes of a partition that each job can have, one unit on each, (n_jobs,)."""
     most = np.empty(len(workload), np.int64)
     for rows, units, held in _kinds(workload, cluster, one):
         most[rows] = np.minimum(units, np.count_nonzero(held))
@@ -266,9 +266,9 @@ def most_nodes(workload: Workload, cluster: Cluster, one: Partition) -> NDArray[
 def _kinds(
     workload: Workload, cluster: Cluster, one: Partition
 ) -> Iterator[tuple[Mask, NDArray[np.int64], NDArray[np.int64]]]:
-    """Return jobs whose units are alike, (n_jobs,) bool, by what these ask for.
+    """Yield the jobs with each demand of units, (n_jobs,) bool.
 
-    With them, how many units each of them has, and how many such each empty node of a partition
+    With them come their numbers of units, and how many such units each empty node of a partition
     holds.
     """
     needs = needs_of(workload, cluster.resources)
@@ -282,7 +282,7 @@ def _kinds(
 # --- Whole nodes, which exclusive partitions give -------------------------------------------------
 #
 # Each unit of such a job is a node: all of its cores and generic resources, and as much memory as
-# the job asks for there. So nobody else has anything of it.
+# the job asks for there. So no other job runs on it.
 
 _RAISED = "repaired: processors raised to those of whole nodes, since its partition is exclusive"
 _WHOLE = "OverSubscribe=EXCLUSIVE, or select/linear"
@@ -383,7 +383,7 @@ def _asked(workload: Workload, cluster: Cluster) -> dict[str, Ints]:
 def _are_alike(cluster: Cluster, one: Partition) -> bool:
     """Tell whether all nodes of a partition have as many cores.
 
-    Then whoever has all of these has the node alone, whatever else it has.
+    Then a job with all cores of a node has the node alone, whatever else it has.
     """
     cores = cluster.capacity[list(one.nodes), 0]
     return bool((cores == cores[:1]).all())
@@ -392,10 +392,10 @@ def _are_alike(cluster: Cluster, one: Partition) -> bool:
 def _give(
     given: dict[str, Ints], rows: Ints, jobs: Workload, cluster: Cluster, one: Partition
 ) -> None:
-    """Let units of a partition's jobs, which stand at some rows, be nodes, so many each.
+    """Make the units of a partition's jobs, at these rows, whole nodes, so many for each job.
 
-    What all nodes have alike a unit has, and of memory and the rest as much as its job has on the
-    node with most of it.
+    A unit has all resources of which all nodes have the same amount; of memory and the rest it has
+    as much as its job has on the node with most of it.
     """
     nodes = _whole_nodes(jobs, cluster, one)
     rows, nodes = rows[nodes > 0], nodes[nodes > 0]

@@ -39,10 +39,10 @@ SHOWN = 10  # of each of them, those with most processor seconds
 _TOUCHED = 0.03
 _EXACT = 0.95
 _DROPPED = "dropped: "
-#: [s] that a job may run beyond its limit before somebody is warned. Slurm looks each 30 s for jobs
-#: that are over theirs, and gives them 30 s more (KillWait of its page "slurm.conf").
+#: [s] that a job may run beyond its limit without a warning. Slurm looks each 30 s for jobs that are
+#: over theirs, and gives them 30 s more (KillWait of its page "slurm.conf").
 GRACE_S = 60
-#: How repairs begin that give jobs a limit which nobody asked for.
+#: The beginnings of repairs that give jobs a limit which their users did not request.
 _INVENTED = ("repaired: requested_time ", "repaired: time limit ")
 # of a log's head: how many jobs it should have, and which share of them makes it thin
 _LEAST_HEAD = 30
@@ -91,7 +91,7 @@ def summary(workload: Workload) -> dict[str, Any]:
 
 
 def oddities(workload: Workload, raw: Workload) -> list[str]:
-    """Return what of a log's data makes results doubtful, a line for each.
+    """Return facts in a log that make results doubtful, a line for each.
 
     Parameters
     ----------
@@ -119,10 +119,10 @@ def oddities(workload: Workload, raw: Workload) -> list[str]:
 
 
 def _thin_head(workload: Workload) -> str:
-    """Return that a log begins with a few jobs of a time before it, if so, and how to leave it out.
+    """Return a remark, with a remedy, if a log begins with a few jobs from before its time.
 
-    ``sacct -S`` prints the jobs that had not ended at a time: of what was submitted before it only
-    what waited or ran for long. So nothing ends before that time, and few jobs are submitted.
+    ``sacct -S`` prints the jobs that had not ended at a time: of earlier jobs only those that
+    waited or ran for long. So no job ends before that time, and few jobs are submitted.
     """
     at = workload.submit_time
     ends = at + workload.wait_time + workload.run_time
@@ -140,7 +140,7 @@ def _thin_head(workload: Workload) -> str:
 
 
 def warn_of_doubts(workload: Workload, raw: Workload) -> None:
-    """Warn of the :func:`doubts` about a log, in a line of what cleaning did, and one of others."""
+    """Warn of the :func:`doubts` about a log: a line about cleaning, and one about other facts."""
     touched = _touched(workload, raw)
     if touched:
         more = f"; {len(touched) - 1} more such remarks" if len(touched) > 1 else ""
@@ -162,7 +162,7 @@ def warn_of_dropped(kept: Workload, workload: Workload) -> None:
 
 
 def doubts(workload: Workload, raw: Workload) -> list[str]:
-    """Return those of :func:`oddities` that whoever simulates a log must know, a line for each.
+    """Return those of :func:`oddities` that matter to simulations, a line for each.
 
     They are cleaning that touches many jobs, and requested times that are the run times. Parameters
     are those of that function.
@@ -171,9 +171,9 @@ def doubts(workload: Workload, raw: Workload) -> list[str]:
 
 
 def _touched(workload: Workload, raw: Workload) -> list[str]:
-    """Return what was done to many of the jobs as they were read and cleaned, the worst first.
+    """Return how reading and cleaning changed many of the jobs, the worst first.
 
-    That is what was dropped, altogether; then limits that nobody asked for; then other repairs.
+    First come all dropped jobs together, then limits that no user requested, then other repairs.
     """
     most = _TOUCHED * len(raw)
     cleaning = sorted(workload.cleaning.items(), key=lambda one: -one[1])

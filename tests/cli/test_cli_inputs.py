@@ -36,7 +36,7 @@ def test_an_extract_begins_and_ends_at_dates_of_the_log(
     file.write_text(f"; MaxProcs: 2\n{ROWS}")
     done = run("simulate", str(file), "--from", dates[0])
     assert done.exit_code == 1
-    assert f"--from {dates[0]}: the log does not tell by which date it begins" in done.stderr
+    assert f"--from {dates[0]}: the log does not tell the date at which it begins" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -121,9 +121,7 @@ def test_warnings_of_a_command_are_five_lines(here: Path) -> None:
         assert told[0] == short[0]
         lines = [line for line in told if line.startswith("hpcgym: ")]
         assert int(short[-1].split()[1]) == len(lines) - 4
-        usual = (
-            "hpcgym: slurm.conf: values that cannot be, in place of which Slurm's usual ones count"
-        )
+        usual = "hpcgym: slurm.conf: invalid values, replaced by Slurm's defaults"
         assert any(line.startswith(f"{usual}: 2, such as line ") for line in lines)
         assert any("jobs.txt: 1 job without a told time limit" in line for line in lines)
 

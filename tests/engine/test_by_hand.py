@@ -29,7 +29,7 @@ from hpcgym.workload.fingerprint import given_digest, workload_digest
 from hpcgym.workload.model import Workload, pairs_of
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name"),
+    pytest.mark.filterwarnings("ignore:.*EASY's reservation is of named nodes"),
     pytest.mark.filterwarnings("ignore:.*follows jobs that are not there"),
 ]
 

@@ -15,7 +15,7 @@ from same_results import agreed, cells_of
 from hpcgym.machine import Cluster, NodeGroup
 from hpcgym.workload.model import Workload
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name")
+pytestmark = pytest.mark.filterwarnings("ignore:.*EASY's reservation is of named nodes")
 
 
 class Case(NamedTuple):

@@ -221,7 +221,7 @@ def test_many_environments_show_what_one_does() -> None:
     ("feature", "says"),
     [
         ("rank(procesors)", "did you mean 'processors'"),
-        ("log(run_time)", "nobody knows how long a job will run"),
+        ("log(run_time)", "no scheduler knows how long a job will run"),
         ("rank(wait) + rank(area)", "no expression"),
         ("free", "the same for all jobs"),
         ("fairshare + wait", "what users have used"),

@@ -452,12 +452,16 @@ def test_defaults(name: str) -> None:
         (Backfill, {"backfill": "none"}, "unknown backfill 'none'"),
         (Backfill, {"window": 1}, "window must be at least 2"),
         (Backfill, {"window": "split"}, "window='split' shows both ends"),
-        (Inspector, {"backfill": "depth:2"}, "there it is asked who starts around one at most"),
+        (Inspector, {"backfill": "depth:2"}, "there jobs start around one reservation at most"),
         (Inspector, {"put_offs": 256}, "put_offs must be at most 255"),
         (Inspector, {"delay": 0}, "delay must be a whole number of at least 1"),
         (Inspector, {"policy": "fairshare"}, "looks at what users have used"),
         (Backfill, {"policy": "nobody"}, "nobody"),
-        (Backfill, {"quota": "user:jobs=1"}, "there a plan says who starts, and no agent is asked"),
+        (
+            Backfill,
+            {"quota": "user:jobs=1"},
+            "there a plan chooses the jobs that start, not the agent",
+        ),
         (Inspector, {"cluster": "8x2x4"}, "are for pools of processors"),
     ],
 )

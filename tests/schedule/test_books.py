@@ -417,7 +417,7 @@ def test_node_states_are_sorted_and_read_only() -> None:
 
 def test_books_without_what_they_need() -> None:
     result = two_jobs_apart()
-    with pytest.raises(HpcgymError, match="does not tell who has which nodes"):
+    with pytest.raises(HpcgymError, match="does not tell the nodes of jobs"):
         replace(result, allocation=None).books.by_job()
     with pytest.raises(HpcgymError, match="the machine has 2 nodes"):
         _ = replace(result, node_states=NodeStates([2], [0], [0], [5])).books

@@ -156,7 +156,7 @@ def test_sweeps(tmp_path: Path) -> None:
     table, expected = swept("both", plain + pool), hpcgym.simulate(TRACE).metrics["energy_j"]
     assert table["energy_j"].isna().tolist() == [True, False]
     assert table.loc["b", "energy_j"] == expected
-    wrong = r"asked.toml: workloads\[0\]: metrics: energy_j needs watts, and nobody gave any"
+    wrong = r"asked.toml: workloads\[0\]: metrics: energy_j needs watts, and none are given"
     with pytest.raises(HpcgymError, match=wrong):
         swept("asked", asks + plain)
     assert swept("named", asks + pool)["energy_j"].tolist() == [expected]

@@ -105,7 +105,7 @@ def test_values_are_those_of_python(text: str, workload: Workload, seed: int) ->
         ("20 * wiat", r"column 6: unknown name 'wiat'; did you mean 'wait'\?"),
         (
             "wait - run_time",
-            r"column 8: nobody knows how long a job will run \(run_time\); `requested`",
+            r"column 8: no scheduler knows how long a job will run \(run_time\); `requested`",
         ),
         ("wait + foo(3)", r"column 8: unknown function 'foo'; did you mean 'floor'\?"),
         ("wait * sqrt", r"column 8: sqrt is a function: write sqrt\(...\)"),

@@ -160,7 +160,7 @@ def test_sweeps_take_shares(tmp_path: Path) -> None:
 
 # --- Who does not count usage ---------------------------------------------------------------
 
-DEPENDS = "depends on what users have used, which nobody counts here"
+DEPENDS = "depends on what users have used, which is not counted here"
 
 
 def test_baselines_say_so() -> None:

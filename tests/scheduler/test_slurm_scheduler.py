@@ -212,10 +212,7 @@ def test_what_is_wrong_counts_as_what_slurm_has(tmp_path: Path, text: str, words
     with pytest.warns(HpcgymWarning, match=words) as caught:
         found = find_scheduler(conf(tmp_path, text))
     (warning,) = [one for one in caught if "values that cannot be" in str(one.message)]
-    assert (
-        "slurm.conf: values that cannot be, in place of which Slurm's usual ones count: 1; "
-        in str(warning.message)
-    )
+    assert "slurm.conf: invalid values, replaced by Slurm's defaults: 1; " in str(warning.message)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert found == find_scheduler(

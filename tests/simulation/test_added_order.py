@@ -20,7 +20,7 @@ from hpcgym.reference.orders import POLICIES as FORMULAS
 from hpcgym.scheduler.policies.index import POLICIES, IndexPolicy
 from hpcgym.workload.model import Workload
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name")
+pytestmark = pytest.mark.filterwarnings("ignore:.*EASY's reservation is of named nodes")
 RULES = st.sampled_from(["policy", "backfill_order", "both"])
 
 

@@ -228,7 +228,7 @@ def test_who_was_to_start_on_a_node_that_failed_goes_on_waiting() -> None:
 
 
 def test_suspended_jobs_have_their_memory_on_nodes_that_may_fail() -> None:
-    with pytest.raises(HpcgymError, match="who is suspended has its memory on nodes"):
+    with pytest.raises(HpcgymError, match="a suspended job has its memory on nodes"):
         hpcgym.simulate(
             jobs((0, 9, 2)),
             cluster=PAIR,

@@ -41,7 +41,7 @@ def told(*slices: Any, features: Any = (), failures: Any = None, **rules: Any) -
         ({"maintenance": "100/101;101/102"}, [f"no window {SPAN}: 101/102"][:0]),
         ({"maintenance": "101/102;200/300"}, [f"no window {SPAN}: 101/102, 200/300"]),
         ({"preemption": "queue:1>2>3"}, ["preemption queue:1>2;1>3;2>3: there is no job of: 3"]),
-        ({"dependencies": "after"}, ["who only follows jobs that are not there comes when"]),
+        ({"dependencies": "after"}, ["jobs that follow only missing jobs come when"]),
         ({"failures": Failures([0], [100], [101])}, []),
         ({"failures": Failures([0], [101], [102])}, [f"no failure {SPAN}: they begin at 101 s"]),
         ({"policy": "fairshare"}, []),

@@ -272,7 +272,7 @@ RESTRICTED: dict[str, tuple[Workload, dict[str, Any], Any, list[str]]] = {
     "who is exempt": (
         urgent(requested_processors=[1, 2, 1, 2]),
         *({"preemption": "queue:2>1,exempt=5"}, under(preemption="queue:2>1,exempt=6")),
-        ["job 1 is stopped after 5 s; for 6 s nobody may"],
+        ["job 1 is stopped after 5 s; it is exempt for 6 s"],
     ),
     **{
         f"stopped by {rule}": (urgent(), REQUEUES, under(preemption=rule), [text])
@@ -384,7 +384,7 @@ BROKEN: dict[str, tuple[Workload, dict[str, Any], Any, list[str]]] = {
     ),
     "nobody's nodes": (
         *(NODES, {}, lambda result: replace(result, allocation=None)),
-        ["the machine has nodes, but the schedule does not tell who has which"],
+        ["the machine has nodes, but the schedule does not tell which jobs have which"],
     ),
     "a resource that is over-used": (
         *(NODES, {}, lambda result: placed(result, 0, (1, 1))),

@@ -63,9 +63,9 @@ class Heatmap:
     codes : their names, C of them, each once.
     speedup : (C, C) float64, above 0; ``speedup[a, b]`` is of code a beside code b, NaN where it
         was not measured.
-    alone : (C,) float64, above 0: of a code on half sockets with nobody on the other halves. What
-        is NaN or not given becomes the greatest speedup known of the code, as the public program of
-        ELiSE reckons; 1 if none is.
+    alone : (C,) float64, above 0: of a code on half sockets with no job on the other halves. NaN,
+        or not given, becomes the greatest known speedup of the code, as in the public program of
+        ELiSE; 1 if none is known.
     compact_s : (C,) float64 [s]: run time alone on whole nodes; NaN where unknown.
     processes : (C,) int64: processes of the code; -1 where unknown.
     source : where it comes from, for messages and manifests.

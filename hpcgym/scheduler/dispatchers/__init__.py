@@ -1,4 +1,4 @@
-"""Dispatchers: what they see at a scheduling pass, and how they are asked."""
+"""Dispatchers: what they see at a scheduling pass, and how they are called."""
 
 from hpcgym.scheduler.allocations import BEST_FIT, FIRST_FIT
 from hpcgym.scheduler.dispatchers.view import PassView, Plan

@@ -1,7 +1,7 @@
-"""How dispatchers are asked: at a pass, on nodes of jobs' own, and where calls take time.
+"""How dispatchers are called: at a pass, where each job has its own nodes, and with call times.
 
-While a dispatcher thinks, jobs are submitted and end as always, and nothing starts. It is asked
-anew, at the earliest, when its answer is there.
+While a call runs in simulated time, jobs are submitted and end as always, and no job starts. The
+dispatcher is called again, at the earliest, when the call has ended.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hpcgym._engine import Simulation
 
 
-# --- When a dispatcher was asked that takes time, and how long it took ----------------------------
+# --- When a dispatcher that takes time was called, and how long it took ---------------------------
 
 
 class Dispatching(NamedTuple):
@@ -39,10 +39,10 @@ class Dispatching(NamedTuple):
 
     Attributes
     ----------
-    time : (n_calls,) int64 [s] when it was asked, in that order.
-    seconds : (n_calls,) int64 [s] how long it took; what it answered starts so much later.
-    call : (n_jobs,) int64, place in ``time`` of the call that said that the job starts; -1 for jobs
-        that ran when the schedule began.
+    time : (n_calls,) int64 [s] when it was called, ascending.
+    seconds : (n_calls,) int64 [s] how long the call took; its jobs start so much later.
+    call : (n_jobs,) int64, place in ``time`` of the call that chose the job; -1 for jobs that ran
+        when the schedule began.
     """
 
     time: NDArray[np.int64]
@@ -51,16 +51,16 @@ class Dispatching(NamedTuple):
 
     @property
     def decided(self) -> NDArray[np.int64]:
-        """When the dispatcher was asked that said that the job starts, (n_jobs,) [s], or -1."""
+        """Time of the call that chose the job, (n_jobs,) [s], or -1."""
         return self._of_jobs(self.time, -1)
 
     @property
     def late(self) -> NDArray[np.int64]:
-        """How long the dispatcher took for the answer that starts the job, (n_jobs,) [s]."""
+        """How long the call that chose the job took, (n_jobs,) [s]."""
         return self._of_jobs(self.seconds, 0)
 
     def _of_jobs(self, of_calls: NDArray[np.int64], none: int) -> NDArray[np.int64]:
-        """Return what is true of each job's call, (n_jobs,)."""
+        """Return a number of each job's call, (n_jobs,); ``none`` for jobs without a call."""
         return np.append(of_calls, none)[self.call]
 
 
@@ -71,12 +71,12 @@ _NOWHERE = np.zeros(0, np.int64)
 
 
 class DispatchError(HpcgymError):
-    """A dispatcher has answered what cannot be; names it, the time and the job if there is one."""
+    """An invalid answer of a dispatcher; names the dispatcher, the time and, if any, the job."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What does not change and views tell, by row of the workload.
+    """The fixed facts that views tell, by row of the workload.
 
     Attributes
     ----------
@@ -103,9 +103,9 @@ def view_at(
 
     Parameters
     ----------
-    told : what the engine tells of jobs and nodes, ``Simulation.view``.
+    told : the engine's state of jobs and nodes, ``Simulation.view``.
     time : present time [s].
-    jobs : JOBS of all.
+    jobs : JOBS of all jobs.
     """
     known = _known(told, time, jobs, facts)
     job, running = known["job"], known["running_job"]
@@ -177,16 +177,15 @@ def begin(dispatcher: Any) -> None:
 
 
 class Asking(NamedTuple):
-    """A simulation that asks what starts, or in which order jobs wait.
+    """A simulation that asks which jobs start, or in which order they wait.
 
     Attributes
     ----------
     native : the simulation itself.
     jobs : JOBS.
-    nodes : with ``needs``, ``capacity`` and ``allocation``: what views on them are made from; a
-        pool is one node.
-    ticks : of the clock in a second where jobs share nodes, which are one node then; ``jobs`` are
-        in seconds. Else None.
+    nodes : views are made from its ``needs``, ``capacity`` and ``allocation``; a pool is one node.
+    ticks : clock ticks in a second where jobs share nodes, which views show as one node; ``jobs``
+        are in seconds. Else None.
     """
 
     native: Simulation
@@ -211,7 +210,7 @@ class Asking(NamedTuple):
         return view_at(told, time, self.jobs, self.nodes, facts)
 
     def start(self, starts: list[tuple[int, Start]]) -> int:
-        """Start jobs of these rows up to the first that does not fit; return how many started."""
+        """Start jobs by row up to the first that does not fit; return how many started."""
         node, units, first = [_NOWHERE], [_NOWHERE], [0]
         for _, start in starts:
             if start.nodes is not None:
@@ -225,7 +224,7 @@ class Asking(NamedTuple):
 
 
 def of_ticks(told: dict[str, Ints], ticks: int) -> dict[str, Any]:
-    """Return a view with its times in seconds, float64, of a clock of so many ticks a second."""
+    """Return a view with its times in seconds, float64, from a clock of so many ticks a second."""
     times = ("submit", "duration", "running_start", "running_end")
     return told | {name: told[name] / ticks for name in times if name in told}
 
@@ -238,12 +237,12 @@ def on_one_node(told: dict[str, Ints], free: int) -> dict[str, Ints]:
 
 
 def dispatch(dispatcher: Callable[[PassView], Iterable[Any]], asking: Asking, facts: Facts) -> None:
-    """Ask a dispatcher what starts at this pass, and start it.
+    """Ask a dispatcher which jobs start at this pass, and start them.
 
     Raises
     ------
-    DispatchError : what :func:`ask` raises; a start that does not fit; or nothing that starts,
-        though nothing runs and nothing is to come.
+    DispatchError : as :func:`ask`; a start that does not fit; or an empty answer when no job runs
+        and none is to come.
     """
     view = asking.view(facts)
     start_now(dispatcher, view, ask(dispatcher, view, facts.job_number), asking, facts)
@@ -252,7 +251,7 @@ def dispatch(dispatcher: Callable[[PassView], Iterable[Any]], asking: Asking, fa
 def start_now(
     dispatcher: Any, view: PassView, starts: list[Start], asking: Asking, facts: Facts
 ) -> None:
-    """Start at once what a dispatcher has answered; errors are those of :func:`dispatch`."""
+    """Start at once the jobs that a dispatcher has chosen; errors as of :func:`dispatch`."""
     fitted = asking.start([(int(view.job[one.place]), one) for one in starts])
     if fitted < len(starts):
         refuse_start(dispatcher, view, starts[fitted], facts.job_number)
@@ -277,17 +276,17 @@ def check_goes_on(dispatcher: Any, view: PassView, coming: int, facts: Facts) ->
 def ask(
     dispatcher: Callable[[PassView], Iterable[Any]], view: PassView, job_number: Ints | None = None
 ) -> list[Start]:
-    """Return what a dispatcher answers; whether it fits is for :func:`check_fits` or the engine.
+    """Return the answer of a dispatcher; :func:`check_fits` or the engine checks that it fits.
 
     Parameters
     ----------
-    dispatcher, view : who is asked, and what it is shown.
-    job_number : (n_jobs,) of the log, by which errors call jobs; without it by their rows.
+    dispatcher, view : the dispatcher, and the view that it is given.
+    job_number : (n_jobs,) numbers of the log for errors; None: errors name rows.
 
     Raises
     ------
-    DispatchError : an answer that is no list of different places, nodes that there are not or that
-        are not one for each unit, or what the dispatcher asks the view wrongly.
+    DispatchError : an answer that is no list of different places; nodes that do not exist or are
+        not one for each unit; or a wrong call of the view by the dispatcher.
     """
     try:
         answer = dispatcher(view)
@@ -309,7 +308,7 @@ def ask(
 
 
 def _called(view: PassView, place: int, job_number: Ints | None) -> str:
-    """Return what messages call a job: by its number in the log, or if it has none by its row."""
+    """Return the name of a job in messages: its number in the log, or else its row."""
     row = int(view.job[place])
     number = -1 if job_number is None else job_number[row]
     return f"{f'job {number}' if number >= 0 else f'the job of row {row}'} (place {place})"
@@ -369,10 +368,10 @@ def check_fits(dispatcher: Any, view: PassView, starts: list[Start]) -> None:
 
 
 def check_starts(dispatcher: Any, view: PassView, starts: list[Start]) -> None:
-    """Raise a DispatchError where nothing starts though nothing runs, for an environment.
+    """Raise a DispatchError for an empty answer when no job runs, for an environment.
 
-    :func:`dispatch` lets a machine stay idle for jobs that are still to come. An environment is
-    told an order of the queue, which cannot say so: what happens there is not the dispatcher's.
+    :func:`dispatch` lets a machine stay idle for jobs that are still to come. In an environment the
+    answer is an order of the queue, which cannot express that.
     """
     if not starts and not len(view.running_job):
         first = _called(view, 0, None)
@@ -406,8 +405,8 @@ def _name(dispatcher: Any) -> str:
 
 # --- Asking a dispatcher where each job has nodes of its own --------------------------------------
 #
-# What it answers is a queue: it is served in that order, without backfilling. The first job that
-# limits do not let start now waits, and all behind it; at the next pass it is asked anew.
+# Its answer is served in order, without backfilling. The first job that limits do not let start now
+# waits, and so do all behind it; the dispatcher is asked again at the next pass.
 
 
 def propose(
@@ -417,18 +416,18 @@ def propose(
     capacity: Ints,
     held_back: Ints,
 ) -> None:
-    """Ask a dispatcher what is to start at this pass, and start of it what limits allow.
+    """Ask a dispatcher which jobs start at this pass, and start those that limits allow.
 
     Parameters
     ----------
     asking : a simulation in which each job has nodes of its own, as many as processors.
-    capacity : (N, R) what each node has.
-    held_back : (n_jobs,) how often limits have held back a job that was to start; counted here.
+    capacity : (N, R) resources of each node.
+    held_back : (n_jobs,) how often limits have held back each chosen job; updated here.
 
     Raises
     ------
-    DispatchError : what :func:`ask` raises; more nodes than are free; or nothing that starts,
-        though nothing runs, nothing is to come and no limit changes any more.
+    DispatchError : as :func:`ask`; more nodes than are free; or no start when no job runs, none is
+        to come and no limit changes any more.
     """
     view = view_of(asking, facts, capacity, held_back)
     starts = ask(dispatcher, view, facts.job_number)
@@ -479,13 +478,13 @@ class LateDispatcher:
 
     Parameters
     ----------
-    dispatcher : who is asked.
+    dispatcher : the dispatcher that is called.
     dispatch_time : "measured", seconds, or a callable that takes the view and returns seconds.
     facts : of the jobs.
 
     Attributes
     ----------
-    due : [s] when the answer is there that it thinks of; FOREVER while it does not think.
+    due : [s] when the present call ends; FOREVER between calls.
     """
 
     def __init__(self, dispatcher: Any, dispatch_time: Any, facts: Facts):
@@ -521,9 +520,9 @@ class LateDispatcher:
             asking.start([])
 
     def arrive(self, asking: Asking) -> None:
-        """Start what has been decided, now that it is ``due``; ask anew if a pass has come since.
+        """Start the chosen jobs, now that they are ``due``; ask again if a pass has come since.
 
-        All that happens until then has happened, and that time included.
+        All events up to ``due``, and at it, have happened.
 
         Raises
         ------
@@ -532,8 +531,8 @@ class LateDispatcher:
         if asking.time < self.due:
             asking.native.pass_time(self.due)
         passed, self._passed, self.due = self._passed, False, FOREVER
-        # jobs have only ended meanwhile, so that the nodes which were free then are free still; but
-        # some may have failed: who was to start there goes on waiting
+        # jobs have only ended meanwhile, so the nodes that were free then are still free; but some
+        # nodes may have failed: jobs chosen for these go on waiting
         left = self._decided[asking.start(self._decided) + 1 :]
         while left:
             left = left[asking.start(left) + 1 :]
@@ -544,7 +543,7 @@ class LateDispatcher:
             self._ask(view, asking)
 
     def _ask(self, view: PassView, asking: Asking) -> None:
-        """Ask what starts, and start it or, if that takes time, keep it until it is due."""
+        """Ask which jobs start, and start them; if the call takes time, keep them until due."""
         begun = perf_counter()
         starts = ask(self.dispatcher, view, self._facts.job_number)
         took = self._seconds_of(view, perf_counter() - begun)
@@ -576,11 +575,11 @@ class LateDispatcher:
 def on_nodes(
     dispatcher: Any, view: PassView, starts: list[Start], job_number: NDArray[np.int64]
 ) -> list[Start]:
-    """Return starts with the nodes of all units: those that the allocation chooses now.
+    """Return starts with a node for each unit, which the allocation chooses now if none is named.
 
     Raises
     ------
-    DispatchError : one that does not fit.
+    DispatchError : a start that does not fit.
     """
     free, found = view.free.copy(), list[Start]()
     for named, some in groupby(starts, lambda start: start.nodes is not None):
@@ -600,9 +599,9 @@ def on_nodes(
 
 
 def facts_of(workload: Workload, cluster: Cluster, policy_time: Ints, pool: bool = False) -> Facts:
-    """Return what views tell of the jobs beside the simulation; of cores alone on a ``pool``.
+    """Return the fixed facts of the jobs that views tell; on a ``pool`` cores are the one resource.
 
-    ``policy_time``: what policies look at, (n_jobs,) [s], unless that is learned.
+    ``policy_time``: run times that policies look at, (n_jobs,) [s], unless these are learned.
     """
     return Facts(
         cluster.resources[:1] if pool else cluster.resources,

@@ -15,7 +15,7 @@ from hpcgym.errors import HpcgymError, unknown
 from hpcgym.machine.pool import ANY_NUMBER
 from hpcgym.scheduler.allocations import BY_DEMAND, FIRST_FIT, HYBRID, RANDOM, asks_of, random_state
 
-# --- What a view by hand is made of ---------------------------------------------------------------
+# --- The parts of a view made by hand -------------------------------------------------------------
 
 Ints = NDArray[np.int64]
 
@@ -74,7 +74,7 @@ def queued(queue: Any, time: int, types: int) -> dict[str, Any]:
 
 
 def read_running(given: Any, time: int, nodes: int, types: int, queue: int) -> dict[str, Any]:
-    """Return the fields of a view about the running jobs, beside so many that are queued."""
+    """Return the fields of a view about the running jobs; ``queue``: the number of queued ones."""
     parts = _NOTHING_RUNS if given is None or given == {} else given
     _check_keys("running", parts, _OF_RUNNING, ("job",))
     n = _length("running['start']", parts["start"])
@@ -102,7 +102,7 @@ def read_running(given: Any, time: int, nodes: int, types: int, queue: int) -> d
 
 
 def _demands(name: str, values: Any, shape: tuple[int, int]) -> Ints:
-    """Return what units take, (n, R), checked: each takes a core at least."""
+    """Return the demands of units, (n, R), checked: each takes at least a core."""
     demands = whole_array(name, values, shape, 0)
     for job in np.flatnonzero(demands[:, 0] == 0)[:1].tolist():
         raise HpcgymError(f"{name} must have a core for each unit, and [{job}] has none")
@@ -123,11 +123,11 @@ def _check_once(first: Ints, node: Ints) -> None:
 def free_beside(
     names: Sequence[str], capacity: Ints, first: Ints, node: Ints, units: Ints, per_unit: Ints
 ) -> Ints:
-    """Return what the nodes have free beside the running jobs, (N, R).
+    """Return the free resources of nodes beside the running jobs, (N, R).
 
     Raises
     ------
-    HpcgymError : they take more of a node than it has.
+    HpcgymError : jobs take more of a node than it has.
     """
     owner = np.repeat(np.arange(len(first) - 1), np.diff(first))
     free = capacity.copy()
@@ -148,11 +148,11 @@ def whole_array(
     least: int | None = None,
     most: int | None = None,
 ) -> Ints:
-    """Return whole numbers as an array of one's own, int64.
+    """Return whole numbers as a new int64 array.
 
     Raises
     ------
-    HpcgymError : another shape, other numbers, or one below ``least`` or above ``most``.
+    HpcgymError : another shape, other numbers, or a number below ``least`` or above ``most``.
     """
     given = array(name, values)
     if given.size == 0 and 0 in shape:
@@ -239,22 +239,22 @@ class PassView:
     ----------
     time : present time [s]; where jobs share nodes, times that move with them are float64.
     resources : names of the types, "core" first.
-    capacity, free : (N, R) int64, what each node has and what of it is free now.
-    job : (q,) int64, rows of the queued jobs in the workload, in order of submission. What has the
-        shape (q,) is by place in this queue.
+    capacity, free : (N, R) int64, resources of each node, and those of them that are free now.
+    job : (q,) int64, rows of the queued jobs in the workload, in order of submission. All arrays of
+        shape (q,) are by place in this queue.
     submit, wait, duration, requested : (q,) int64 [s]; ``duration`` is the predicted run time, by
         the scheduler's estimate.
-    policy_time : (q,) int64 [s], the run times of the scheduler's policy_estimate, which orders by
-        name look at: requested times, or what is predicted from the jobs that have ended by now.
-    units, per_unit : (q,) and (q, R) int64, how many units a job has and what each takes. Where
-        jobs have nodes of their own, as under limits, a unit is a whole node.
-    units_per_node : (q,) int64, how many units of a job one node may have at most; of any number
-        :data:`hpcgym.machine.pool.ANY_NUMBER`.
+    policy_time : (q,) int64 [s], run times by the scheduler's policy_estimate, which named policies
+        look at: requested times, or predictions from the jobs that have ended by now.
+    units, per_unit : (q,) and (q, R) int64, number of units of a job, and resources that each
+        takes. Where jobs have nodes of their own, as under limits, a unit is a whole node.
+    units_per_node : (q,) int64, the most units of a job that one node may have;
+        :data:`hpcgym.machine.pool.ANY_NUMBER`: no bound.
     user, queue : (q,) int64, the log's numbers.
     expected_wait : (q,) float64 [s] of the job's queue on this machine; 1 if it names no queues.
     max_expected_wait : [s] the largest of the machine's queues.
-    allowed : (q,) bool, which queued jobs limits let start now, each alone; all without limits.
-    held_back : (q,) int64, at how many passes each was named and did not start, for limits.
+    allowed : (q,) bool, whether limits let the job start now, alone; true without limits.
+    held_back : (q,) int64, passes at which the job was chosen and limits kept it from starting.
     running_job : (r,) int64, rows of the running jobs in the workload, by expected end.
     running_start, running_end : (r,) int64 [s]; ends are expected ones, and after now;
         a job that waits for nodes to be switched on starts later than now.
@@ -263,10 +263,10 @@ class PassView:
         nodes ``running_node[running_first[k]:running_first[k + 1]]``, with so many units on each.
     allocation : code of the order in which nodes are filled, see
         :mod:`hpcgym.scheduler.allocations`.
-    drawn : (1 + N,) int64, where random allocation stands: the state of its generator, and the last
-        order of the nodes; None where the allocation is another.
-    asked : (R,) int64, where the allocation goes by that, what all jobs that wait ask for, each
-        times its requested time and a second; None: it is another, or none waits but the queue.
+    drawn : (1 + N,) int64, under random allocation the state of its generator, and the last order
+        of the nodes; None under other allocations.
+    asked : (R,) int64, under weighted and hybrid allocation the sum over all waiting jobs of their
+        demand x (requested time + 1 s); None under others, or if only the queue's jobs wait.
     """
 
     time: int
@@ -324,19 +324,19 @@ class PassView:
         Parameters
         ----------
         time, resources, capacity, allocation : as the attributes.
-        queue : ``submit``, ``duration``, ``units`` and ``per_unit`` of the queued jobs, and what
-            else there is of ``job``, ``requested`` (the durations), ``policy_time`` (the
-            requested times), ``user``, ``queue`` (-1), ``expected_wait`` (1), ``allowed`` (all),
-            ``held_back`` (0) and ``units_per_node`` (any number).
+        queue : ``submit``, ``duration``, ``units`` and ``per_unit`` of the queued jobs. Optional,
+            with defaults: ``job`` (their places), ``requested`` (the durations), ``policy_time``
+            (the requested times), ``user``, ``queue`` (-1), ``expected_wait`` (1), ``allowed``
+            (all), ``held_back`` (0) and ``units_per_node`` (no bound).
         running : ``start``, ``end``, ``per_unit``, ``first``, ``node`` and ``units`` of the running
-            jobs, and maybe ``job``.
+            jobs; ``job`` is optional.
 
         Raises
         ------
-        HpcgymError : an argument of another shape, or with numbers that it cannot have: a time
-            below 0, a job that is submitted or starts after now, no unit, a unit without a core, a
-            node that there is not or that a job has twice, more running than a node has. The
-            argument is named.
+        HpcgymError : an argument of another shape, or with invalid numbers: a time below 0, a job
+            that is submitted or starts after now, no unit, a unit without a core, a node that does
+            not exist or that a job has twice, or jobs that take more of a node than it has. The
+            message names the argument.
         """
         now = int(whole_array("time", time, (), 0))
         names, nodes = machine(resources, capacity)
@@ -355,13 +355,13 @@ class PassView:
 
     @property
     def processors(self) -> Ints:
-        """How many processors each queued job has, (q,) int64: cores, on machines of nodes."""
+        """Processors that each queued job asks for, (q,) int64: cores, on machines of nodes."""
         processors: Ints = self.units * self.per_unit[:, 0]
         return processors
 
     @property
     def total(self) -> Ints:
-        """What the whole machine has of each resource, (R,) int64."""
+        """The amount of each resource on the whole machine, (R,) int64."""
         total: Ints = self.capacity.sum(axis=0)
         return total
 
@@ -372,7 +372,7 @@ class PassView:
         return alone
 
     def in_order(self, order: Any) -> list[int]:
-        """Return the places that start if jobs are taken in that order, those that fit.
+        """Return the places of the jobs that start if jobs are tried in this order.
 
         Jobs that do not fit are passed over: Algorithm 1 of Remediani 2017 at one time.
 
@@ -382,7 +382,7 @@ class PassView:
 
         Raises
         ------
-        HpcgymError : an order that is not that.
+        HpcgymError : an invalid order.
         """
         started: list[int] = self._listing(self.free).start(self._places(order)).tolist()
         return started
@@ -390,20 +390,20 @@ class PassView:
     def placed(
         self, places: Any, free: Ints | None = None, after: Any = ()
     ) -> list[tuple[int, Ints]]:
-        """Return which jobs find nodes if taken in this order, and the node of each unit.
+        """Return which jobs find nodes if tried in this order, and the node of each unit.
 
-        Nodes are filled by ``allocation``. Those that find none left are passed over.
+        Nodes are filled by ``allocation``. Jobs that find no nodes are passed over.
 
         Parameters
         ----------
         places : places in the queue, each at most once.
-        free : (N, R) int64, what the nodes have for them, where that is not all that is free now.
-        after : places of the jobs that start before these at this pass: where the allocation is
-            random, each of them draws an order of its own; they no longer wait.
+        free : (N, R) int64, free resources of nodes for these jobs; None: all that is free now.
+        after : places of jobs that start before these at this pass, and no longer wait: under
+            random allocation each of them draws an order of its own.
 
         Raises
         ------
-        HpcgymError : places that are not that.
+        HpcgymError : invalid places.
         """
         chosen, started = self._places(places), self._places(after)
         listing = self._listing(self.free if free is None else free, started)
@@ -414,14 +414,14 @@ class PassView:
         return list(zip(found.tolist(), of_each[: len(found)], strict=True))
 
     def plan(self, order: Any) -> Plan:
-        """Return the schedule of the whole queue if jobs are taken in that order (Algorithm 1).
+        """Return the schedule of the whole queue if jobs are tried in this order (Algorithm 1).
 
-        At each time all jobs that fit start, in that order; then time goes on to the next expected
+        At each time all jobs that fit start, in this order; then time goes on to the next expected
         end. ``order`` holds all places.
 
         Raises
         ------
-        HpcgymError : an order that is not that.
+        HpcgymError : an invalid order.
         """
         places = self._places(order)
         if len(places) != len(self.job):
@@ -461,12 +461,12 @@ class PassView:
     def _listing(
         self, free: Ints, after: Ints | tuple[()] = (), with_running: bool = False
     ) -> Listing:
-        """Return the nodes as they are, for the queued jobs and maybe those that run behind them.
+        """Return the nodes as a Listing for the queued jobs and, behind them, maybe running ones.
 
-        ``free`` (N, R) is there for them; jobs of the places ``after`` wait no longer.
+        ``free`` (N, R) are their free resources; the jobs at the places ``after`` no longer wait.
         """
         needs = np.column_stack([self.units, self.per_unit, self.units_per_node])
-        if with_running:  # as many units as cells: nobody looks at them
+        if with_running:  # as many units as cells: the number is not used
             held = np.maximum(np.diff(self.running_first), 1)
             running = np.column_stack([held, self.running_per_unit, held])
             needs = np.concatenate([needs, running])
@@ -476,7 +476,7 @@ class PassView:
             asks = asks_of(needs[: len(self.job)], self.requested)
             asked = asks.sum(axis=0) if self.asked is None else self.asked
             asked = asked - asks[list(after)].sum(axis=0)
-            more["asks"] = np.zeros((len(needs), len(asked)), np.int64)  # who runs asks for nothing
+            more["asks"] = np.zeros((len(needs), len(asked)), np.int64)  # 0 for running jobs
             more["asks"][: len(asks)] = asks
         elif self.allocation == RANDOM:  # jobs get the nodes that the simulation will give them
             more["random_state"], drawn = random_state(0), len(after)

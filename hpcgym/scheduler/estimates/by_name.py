@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 # --- What a prediction of a job's run time may look at --------------------------------------------
 
-#: Name -> what it is, when the job is submitted. Features of users are of their ended jobs, and 0
-#: as long as no run has ended, unless it says otherwise. The order is that of the table.
+#: Name -> meaning, at the job's submission. Features of users are about their ended jobs unless the
+#: meaning says otherwise, and 0 as long as no run has ended. The order is that of the table.
 JOB_FEATURES = {
     "requested": "requested time [s]",
     "last": "run time of the user's last job [s]",
@@ -48,13 +48,13 @@ JOB_FEATURES = {
     "week_sin": "sine of the same",
 }
 
-#: What else predictors in Python are told: numbers as in the log, and how long the job has run [s]
-#: when a prediction that was too short is to be made anew; 0 at submission.
+#: Further inputs of predictors in Python: numbers as in the log, and how long the job has run [s]
+#: when a prediction that was too short is to be replaced; 0 at submission.
 JOB_FACTS = ("user", "group", "code", "queue", "job", "elapsed")
 
-#: What those are told that ask for it by an attribute ``asks_for``, since it is no number: the name
-#: of a job's code, or its number in a log that names none; and how many units a job asks for and
-#: what each takes of every resource but memory, a tuple, of jobs without units their processors.
+#: Inputs that are no numbers, for predictors that list them in an attribute ``asks_for``: NAME, the
+#: name of a job's code, or its number in a log without names; REQUEST, a tuple of the number of
+#: units and what each takes of every resource but memory, or the processors of jobs without units.
 NAME, REQUEST = "name", "request"
 
 
@@ -62,24 +62,24 @@ NAME, REQUEST = "name", "request"
 
 
 class DataDriven:
-    """The data-driven heuristic D of Remediani 2017, section 3.1.2: six rules, the first that fits.
+    """The data-driven heuristic D of Remediani 2017, section 3.1.2: the first of six rules applies.
 
-    The prediction is the run time of an ended job of the user, the last one
+    The prediction is the run time of the last ended job of the user
 
-    1. with the same name, queue, requested time and request,
-    2. the same, but for a name that has a prefix in common,
-    3. with the same name, queue and requested time,
-    4. the same, but for a name that has a prefix in common,
-    5. with the same name, else with one that has a prefix in common,
-    6. and without one of these, the requested time.
+    1. with the same name, queue, requested time and request;
+    2. as 1, but the names only share a prefix;
+    3. with the same name, queue and requested time;
+    4. as 3, but the names only share a prefix;
+    5. with the same name, or else a name that shares a prefix;
+    6. without such a job, the prediction is the requested time.
 
-    A request is how many units a job asks for, and what each takes of every resource but memory:
-    CPU, GPU, MIC and nodes on Eurora. A prefix is at least a character; of names with one, those
-    with the longest come first. That is how a program of the document's co-authors has it
+    A request is the number of units of a job, and what each takes of every resource but memory:
+    CPU, GPU, MIC and nodes on Eurora. A prefix has at least one character; longer shared prefixes
+    come first. A program of the document's co-authors does the same
     (``misc/datadriven_predictor.py`` of github.com/cgalleguillosm/cp_dispatchers).
 
-    A number, in place of the name in logs that name no codes, has no prefix. Jobs of unknown name
-    are all taken to have the same.
+    In logs that name no codes a number takes the place of the name, and has no prefix. All jobs of
+    unknown name count as having the same name.
     """
 
     asks_for = (NAME, REQUEST)
@@ -102,7 +102,7 @@ class DataDriven:
 
 
 def _profiles(x: dict[str, Any]) -> Iterator[tuple[Hashable, ...]]:
-    """Yield what a job is alike others in, the most important rule first."""
+    """Yield the keys by which a job is like others, the most important rule first."""
     user, name = x["user"], x[NAME]
     where = (x["queue"], x["requested"])
     prefixes = [name[:end] for end in range(len(name), 0, -1)] if isinstance(name, str) else []
@@ -136,14 +136,14 @@ class Regression:
 
     Attributes
     ----------
-    over, under : "absolute" (scale z), "squared" (scale z^2) or "exponential" (exp(scale z)): what
-        too long and too short predictions cost, z [s].
+    over, under : the cost of a prediction that is z [s] too long, or too short: "absolute"
+        (scale z), "squared" (scale z^2) or "exponential" (exp(scale z)).
     over_scale, under_scale : above 0.
     threshold : [s] predictions up to so much too long count as too short.
-    weight : what a job counts, q its processors: "1", "long" 5 + log(p/q), "wide" 5 + log(q/p),
+    weight : weight of a job, q its processors: "1", "long" 5 + log(p/q), "wide" 5 + log(q/p),
         "small" 11 + log(1/(q p)), "large" 1 + log(q p) (table 7.3, where the last is without 1).
-    eta : how fast to learn.
-    l2 : how much large weights cost.
+    eta : the learning rate.
+    l2 : the cost of large weights.
     features : names of :data:`hpcgym.scheduler.estimates.JOB_FEATURES`.
     degree : 1 or 2.
 
@@ -271,7 +271,7 @@ def _write(value: Any) -> str:
 
 # --- The estimates of running times by name -------------------------------------------------------
 
-#: A prediction that is less than this below a whole second [s] is that second: it is a rounded sum.
+#: A prediction less than this [s] below a whole second is rounded up to it: it is a rounded sum.
 ROUNDED_S = 1e-6
 
 #: Name -> what is predicted once a job has run as long as predicted (Glesser 2016, section 7.4.2).
@@ -299,7 +299,7 @@ CORRECTION_CODES = {
 
 @runtime_checkable
 class Predictor(Protocol):
-    """What learns run times: a regressor of river, or anything with these two methods."""
+    """A learner of run times: a regressor of river, or any object with these two methods."""
 
     def predict_one(self, x: dict[str, Any]) -> float:
         """Return the run time [s] of a job with features ``x``.
@@ -318,12 +318,12 @@ class Named:
 
     Attributes
     ----------
-    meaning : what it is, in lists of names.
-    label : what it takes run times to be, in tables and pictures; ``{last}`` stands for a number.
-    known : returns the predictions, (n_jobs,) int64 [s], of requested times and actual run times,
-        where they are known beforehand; else None.
-    predictor : returns a new predictor in Python, where one learns; else None.
-    last : of a formula, how many of the user's last run times it looks at.
+    meaning : description in lists of names.
+    label : description in tables and pictures; ``{last}`` stands for a number.
+    known : a function of requested times and actual run times that returns the predictions,
+        (n_jobs,) int64 [s], if they are known beforehand; else None.
+    predictor : a function that returns a new predictor in Python, if one learns; else None.
+    last : for a formula, how many of the user's last run times it looks at.
     by_class : whether a formula looks at ratios; else none are kept.
     """
 
@@ -336,8 +336,8 @@ class Named:
 
 
 #: Name -> estimate that is a formula over what is remembered of users, in the order of the engine,
-#: which has these. Seconds are cut to whole ones, from 1 to the requested time, which also stands
-#: for what is no number. The first stands for ave1, ave2, ave3 and so on.
+#: which has the formulas. Predictions are whole seconds, from 1 to the requested time, which also
+#: replaces results that are no number. The first stands for ave1, ave2, ave3 and so on.
 FORMULAS = {
     "ave2": Named(
         "the mean of the user's last two ended jobs, at most the requested time; the requested "
@@ -391,8 +391,8 @@ _OTHERS = {
     ),
 }
 
-#: Name -> what a job's running time is taken to be when it is submitted; ``meaning`` says it.
-#: Whatever is put into one of the three tables is an estimate from then on.
+#: Name -> estimate of a job's run time when it is submitted; ``meaning`` describes it. All entries
+#: of the three tables are estimates, also those that are added later.
 ESTIMATES: Mapping[str, Named] = ChainMap[str, Any](_OTHERS, FORMULAS, KNOWN)
 
 
@@ -401,7 +401,7 @@ Estimate = str | Sequence[float] | NDArray[Any] | Regression | Predictor
 
 
 def check_estimate(estimate: Any, argument: str = "estimate") -> Estimate:
-    """Return an estimate as a known name, an array that nobody can change or a copy of a predictor.
+    """Return an estimate as a known name, a read-only array or a copy of a predictor.
 
     Raises
     ------
@@ -440,7 +440,7 @@ def check_estimate(estimate: Any, argument: str = "estimate") -> Estimate:
 
 
 def _check_name(name: str, argument: str) -> str:
-    """Return the name of an estimate, checked; a regression's in full."""
+    """Return the name of an estimate, checked; that of a regression in full."""
     if name.startswith("regression:"):
         return str(Regression.parse(name))
     if name not in ESTIMATES and average_of(name) is None:
@@ -455,7 +455,7 @@ def average_of(name: str) -> int | None:
 
 
 def formula_of(name: str) -> tuple[str, Named] | None:
-    """Return the name in the table and the formula of an estimate, with its number of run times.
+    """Return an estimate's name in the table, and its formula with the number of run times.
 
     None for an estimate that is no formula.
     """
@@ -466,7 +466,7 @@ def formula_of(name: str) -> tuple[str, Named] | None:
 
 
 def label_of(name: str) -> str:
-    """Return what an estimate of that name takes run times to be, in tables and pictures."""
+    """Return the label of an estimate in tables and pictures."""
     if name == "ave1":
         return "the user's last run time"
     found = formula_of(name)
@@ -500,8 +500,8 @@ def predicted_run_times(
 
     Parameters
     ----------
-    estimate : as :func:`check_estimate` returns it; predictions, shape (n_jobs,) in seconds, are
-        rounded down to whole seconds as learned ones are, at least 1.
+    estimate : as :func:`check_estimate` returns it. Predictions in an array, (n_jobs,) [s], are
+        rounded down to whole seconds, at least 1, as learned ones are.
     run_time : (n_jobs,) int64 [s], the actual run times.
     argument : what an error calls the estimate.
 

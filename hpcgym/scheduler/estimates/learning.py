@@ -1,4 +1,4 @@
-"""Estimates that learn, as the engine takes them; what has been learned."""
+"""Estimates that learn, as the engine takes them, and what they have learned."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 # Memory has a row for each user, ratios one for all jobs, then one for each user, then one for
 # each class: jobs of a user with the same number of processors.
 
-# `Estimators.kinds`: how run times are predicted, for what there are two of. From BY_FORMULA on:
+# `Estimators.kinds`: how run times are predicted, by each of the two estimates. From BY_FORMULA on:
 # places in the table of formulas.
 KNOWN, FROM_OUTSIDE, BY_REGRESSION, BY_FORMULA = range(4)
 
-# columns of a user's memory: at first how many of his jobs have ended, from LAST on run times [s]
+# columns of a user's memory: in NUMBER the number of ended jobs, from LAST on run times [s]
 NUMBER, LAST = 0, 5
 LEAST_LAST = 3  # run times that are needed for the features
 N_SEEN = len(by_name.JOB_FEATURES)
@@ -116,18 +116,18 @@ def term_places(places: Sequence[int], n_features: int, degree: int) -> NDArray[
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Learned:
-    """What a simulation has learned of run times, for another one to go on with.
+    """What a simulation has learned of run times, from which another one can go on.
 
     Attributes
     ----------
-    estimates : the two estimates that it was learned for, in words.
+    estimates : the two estimates that learned, in words.
     memory : user -> sums over the user's jobs and last run times, (n,) float64; see
         :mod:`hpcgym.scheduler.estimates.learning`.
     ratios : (), (user,) or (user, processors) -> number of jobs and sum of the logarithms of run
         time / requested time, (2,) float64.
     model : (2, 3, n_terms) float64, the regressions' weights, scales and sums of squares.
     model_sums : (2, 2) float64, their norms and numbers of steps.
-    predictors : the two predictors in Python, or None: whoever goes on, goes on with these.
+    predictors : the two predictors in Python, or None; the next simulation goes on with copies.
     """
 
     estimates: tuple[str, str]
@@ -143,7 +143,7 @@ class Learned:
 
 
 def averaged_jobs(scheduler: Scheduler) -> int:
-    """Return how many jobs the estimate is the mean of if the simulator keeps it, else 0."""
+    """Return the number k if the estimate is a mean of k jobs that the simulator keeps, else 0."""
     if by_name.learns(scheduler.policy_estimate) or scheduler.correction == "predicted-again":
         return 0
     estimate = scheduler.estimate
@@ -162,8 +162,8 @@ def learning_rules(
 ) -> dict[str, int]:
     """Return the rules of learning as the engine takes them.
 
-    ``logs_ends`` says that ends are to be noted in any case; ``counts``, that scores depend on
-    usage: they are asked for as predictions are, at submissions and after ends.
+    ``logs_ends``: ends are noted in any case; ``counts``: scores depend on usage, and so the
+    simulator asks for them, as for predictions, at submissions and after ends.
     """
     return {
         "learns": int(asks or counts),
@@ -176,14 +176,14 @@ def _renews(scheduler: Scheduler, counts: bool) -> int:
     """Return when the simulator stops before a pass for new scores, as the engine takes it."""
     if any(scheduler.anew):
         return allocations.EACH_TIME
-    # who comes when others have ended is predicted before the pass
+    # run times of jobs that come after others have ended are predicted before the pass
     moved = scheduler.moves_submissions and by_name.learns(scheduler.estimate)
     renews = by_name.learns(scheduler.policy_estimate) or counts or moved
     return allocations.AFTER_ENDS if renews else allocations.NEVER
 
 
 def looks_at_time(index: IndexPolicy) -> bool:
-    """Return whether a policy looks at requested times, or at what stands for them."""
+    """Return whether a policy looks at requested times, or at run times that replace them."""
     if index.expression is not None:
         return index.expression.looks_at_time
     return index.cubed or not {"processors", "wait", *USER_FEATURES}.issuperset(index.weights)
@@ -203,7 +203,7 @@ def make_estimators(
     scheduler : the rules.
     users : (n_jobs,) numbered from 0.
     processors : (n_jobs,) that jobs ask for.
-    counted : (n_jobs,) what the simulator counts in their place: nodes, where jobs have their own.
+    counted : (n_jobs,) the number that the simulator counts instead: nodes, if jobs have their own.
     size : processors of the machine.
     """
     specs, hold = [*map(_spec, two_estimates(scheduler))], scheduler.hold
@@ -241,7 +241,7 @@ def _classes(
 
 
 def make_learner(scheduler: Scheduler, n_users: int, classes: NDArray[np.int64]) -> Learner:
-    """Return what is known before anything has been learned; ``classes``: of the estimators."""
+    """Return a learner that has learned nothing yet; ``classes``: of the estimators."""
     specs = [*map(_spec, two_estimates(scheduler))]
     n_terms = max(spec.n_terms for spec in specs)
     memory = LAST + max(LEAST_LAST, *(spec.last for spec in specs))

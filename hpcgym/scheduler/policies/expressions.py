@@ -1,9 +1,9 @@
 """Policies as expressions over features of jobs: ``-(requested * processors) + 20 * wait``.
 
 The score of a job is the value of the expression, and the highest score is served first. The engine
-works it out: once for all jobs where waiting does not change it, or does so alone, as in an order
-of submission; else, where it is *general*, anew at each pass: as of an expression that looks at the
-state of the machine, the queue and users.
+computes scores once if waiting does not change them, or if the order is that of submission or its
+reverse. Other expressions are *general*, such as those that look at the state of the machine, the
+queue and users: their scores are computed at each pass.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ FUNCTIONS: dict[str, tuple[int, str]] = {
     "max": (op.GREATEST, "the greatest of its values"),
 }
 
-#: Columns of jobs -> what they are called in expressions, whose words are short and published.
+#: Columns of jobs -> their names in expressions, which are short and published.
 IN_EXPRESSIONS = {
     "requested_processors": "processors",
     "requested_time": "time_limit",
@@ -61,7 +61,7 @@ IN_EXPRESSIONS = {
     "wait_time": "wait",
 }
 
-#: What no scheduler may look at, as people call it.
+#: Common names of the run time, which no scheduler may look at.
 _SECRET = ("run_time", "runtime", "run", "actual", "real_time")
 
 _OPERATORS: dict[type, int] = {
@@ -92,7 +92,7 @@ class Step(NamedTuple):
     name: str = ""
     number: float = 0.0
     column: int = 0  # where it stands in the text, from 1
-    text: str = ""  # what the number of a job is called, if it is to be 1
+    text: str = ""  # the value is 1 for jobs with this name, else 0
 
 
 def _read_steps(text: str, argument: str) -> list[Step]:
@@ -118,7 +118,7 @@ def _parsed(text: str, argument: str) -> ast.expr:
     blank = len(text) - len(text.lstrip())
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what may be meant otherwise, such as "3if"
+            warnings.simplefilter("ignore")  # of doubtful syntax, such as "3if"
             return ast.parse(_one_line(text), mode="eval").body
     except SyntaxError as error:
         column = blank + (error.offset or len(text) - blank)  # 0: at the end
@@ -183,8 +183,8 @@ class _Reader:
         if node.id in FUNCTIONS:
             self._fail(node, f"{node.id} is a function: write {node.id}(...)")
         if node.id in _SECRET:
-            known = "`requested` is what its user asked for, or what is predicted"
-            self._fail(node, f"nobody knows how long a job will run ({node.id}); {known}")
+            known = "`requested` is the requested time, or the predicted run time"
+            self._fail(node, f"no scheduler knows how long a job will run ({node.id}); {known}")
         name = IN_EXPRESSIONS.get(node.id, node.id)
         if name not in _CODES:
             self._fail(node, unknown("name", name, _CODES))
@@ -207,7 +207,7 @@ class _Reader:
     def _put_called(
         self, node: ast.Compare, operator: ast.cmpop, left: ast.expr, right: ast.expr
     ) -> None:
-        """Write whether a number of a job is called so: a name and a text, in either order."""
+        """Write the comparison of a name with a text in quotes, in either order."""
         if _is_text(left):
             left, right = right, left
         equals = isinstance(operator, ast.Eq | ast.NotEq)
@@ -269,7 +269,7 @@ def _is_text(node: ast.expr) -> bool:
 
 # --- Policies as expressions over features of jobs ------------------------------------------------
 
-#: What an expression may name beside features -> what it is, and the column of the log.
+#: Names in expressions beside features -> meaning, and the column of the log.
 COLUMNS = {
     "submit": ("submit time [s], by the log's clock", "submit_time"),
     "clock": ("the time now [s], by the log's clock", "submit_time"),
@@ -285,7 +285,7 @@ COLUMNS = {
     "partition": ("number of the partition", "partition"),
 }
 
-#: All that an expression may name -> what it is.
+#: All names in expressions -> meaning.
 NAMES: dict[str, str] = {
     **{name: feature.meaning for name, feature in FEATURES.items()},
     **{name: meaning for name, (meaning, _) in COLUMNS.items()},
@@ -309,11 +309,11 @@ class Form(NamedTuple):
     wait: bool = False
     usage: bool = False
     state: bool = False
-    bent: bool = False  # waiting changes it otherwise than by a multiple of the waiting time
+    bent: bool = False  # it is not linear in the waiting time
 
 
 class _Part(NamedTuple):
-    """A value of the expression, and by what the priorities of USER_FEATURES are multiplied."""
+    """A value of the expression, and the factors of the priorities of USER_FEATURES in it."""
 
     form: Form
     first: int  # of its steps
@@ -327,12 +327,12 @@ class Expression:
     Attributes
     ----------
     text : as it was given.
-    steps : what works it out.
+    steps : the operations that compute it.
     usage : the weights of users' priorities in it, by name.
-    general : whether it is worked out anew at each pass: it looks at the state, or the time that
-        jobs wait changes it, and not as it changes an order of submission.
-    reversed : whether who has waited least comes first, where nothing but waiting counts; None:
-        something else does.
+    general : whether it is computed anew at each pass: it looks at the state, or waiting changes it
+        in another way than it changes an order of submission.
+    reversed : where only waiting counts, whether the job that has waited least comes first; None:
+        other things count.
     """
 
     text: str
@@ -343,24 +343,24 @@ class Expression:
 
     @property
     def looks_at_time(self) -> bool:
-        """Whether it looks at requested times, or at what stands for them."""
+        """Whether it looks at requested times, or at run times that replace them."""
         return any(one.code == op.FEATURE and one.name != "processors" for one in self.steps)
 
     @property
     def state(self) -> frozenset[str]:
-        """What it names of the state of machine, queue and users: names of STATE."""
+        """The names of STATE in it: of machine, queue and users."""
         return frozenset(one.name for one in self.steps if one.code == op.STATE)
 
     def values(self, jobs: JobColumns) -> NDArray[np.float64]:
-        """Return its value for each job before that waits, without what usage adds, (n_jobs,)."""
+        """Return its value for each job at submission, without the part of usage, (n_jobs,)."""
         return jobs.values_of(*self._operations(jobs))
 
     def program(self, jobs: JobColumns) -> dict[str, NDArray[Any]]:
-        """Return it as the engine works it out anew, for jobs, without what usage adds."""
+        """Return it for the engine, which computes it at each pass, without the part of usage."""
         return jobs.told(*self._operations(jobs))
 
     def _operations(self, jobs: JobColumns) -> tuple[Any, Any, list[NDArray[np.float64]]]:
-        """Return its operations, what each takes, and the columns of jobs that they take."""
+        """Return its operations, their operands, and the columns of jobs that they read."""
         steps: list[tuple[int, float]] = []
         columns: list[NDArray[np.float64]] = []
         for step in self.steps:
@@ -385,13 +385,13 @@ class Expression:
 
 
 def _column(jobs: JobColumns, step: Step) -> NDArray[np.float64]:
-    """Return a column of jobs; or 1 for each whose number is called as a step says, else 0."""
+    """Return a column of jobs; if the step has a text, 1 for jobs with that name, else 0."""
     if step.text:
         return jobs.is_called(NAMED[step.name], step.text).astype(np.float64)
     return jobs.nice if step.name == NICE else jobs.field(COLUMNS[step.name][1])
 
 
-#: Signs that names and paths may have, but not between blanks.
+#: Signs that may be in names and paths, but not between blanks.
 _APART = (" + ", " - ", " / ")
 
 
@@ -413,8 +413,8 @@ def read_expression(text: str, argument: str = "policy") -> Expression:
 
     Raises
     ------
-    HpcgymError : what is no expression, one that orders nothing, or one that usage changes
-        otherwise than by a number times it; the column is named.
+    HpcgymError : no expression; an expression that orders nothing; or one that is not linear in
+        usage. The message names the column.
     """
     steps = _read_steps(text, argument)
     stack: list[_Part] = []
@@ -448,9 +448,9 @@ def read_expression(text: str, argument: str = "policy") -> Expression:
 
 
 def spread_of(part: Expression, workload: Workload) -> float:
-    """Return how much an expression differs between jobs, as features do in ``spread``.
+    """Return how much an expression differs between jobs, as ``spread`` does of features.
 
-    Of the state nothing is known before the simulation: taken as 1.
+    For an expression that looks at the state it is 1: the state is not known beforehand.
     """
     if part.state:
         return 1.0
@@ -464,7 +464,7 @@ def spread_of(part: Expression, workload: Workload) -> float:
 
 
 def weighted_sum(parts: Sequence[Expression]) -> Expression:
-    """Return the sum of expressions, each times a weight that is told as a simulation runs."""
+    """Return the sum of expressions, each times a weight that is set as a simulation runs."""
     steps: list[Step] = []
     for k, part in enumerate(parts):
         steps += [Step(op.WEIGHT, number=k), *part.steps, Step(op.MULTIPLY)]
@@ -475,7 +475,7 @@ def weighted_sum(parts: Sequence[Expression]) -> Expression:
 
 
 def _values(steps: Sequence[Step], waiting: Sequence[float]) -> NDArray[np.float64]:
-    """Return what steps that look at no job leave when so much time has passed [s]."""
+    """Return the value of steps that look at no job after these waiting times [s]."""
     usual = [step if step.code != op.USAGE else Step(op.NUMBER) for step in steps]
     told = {
         "codes": np.array([step.code for step in usual], np.int64),
@@ -490,7 +490,7 @@ def _values(steps: Sequence[Step], waiting: Sequence[float]) -> NDArray[np.float
 
 
 def _usage(step: Step, taken: Sequence[_Part], steps: Sequence[Step]) -> tuple[float, ...]:
-    """Return by what priorities are multiplied in what a step leaves; ``steps``: before it."""
+    """Return the factors of the priorities in a step's value; ``steps``: those before it."""
     if step.code == op.USAGE:
         return tuple(float(name == step.name) for name in USER_FEATURES)
     a, b = np.array(taken[0].usage), np.array(taken[-1].usage)
@@ -508,7 +508,7 @@ def _usage(step: Step, taken: Sequence[_Part], steps: Sequence[Step]) -> tuple[f
 
 
 def _form(step: Step, taken: Sequence[Form]) -> Form:
-    """Return what the value that a step leaves depends on."""
+    """Return what the value of a step depends on."""
     if step.code in (op.FEATURE, op.COLUMN):
         waits = step.name == "clock" or (
             step.code == op.FEATURE and FEATURES[step.name].patience is not None
@@ -523,9 +523,9 @@ def _form(step: Step, taken: Sequence[Form]) -> Form:
 
 
 def _keeps(step: Step, taken: Sequence[Form], what: str) -> bool:
-    """Return whether a step leaves a sum of what its values are without waiting and a multiple.
+    """Return whether a step's value is linear in something, if its operands are.
 
-    ``what``: "wait", of the waiting time; "usage", of the priorities of users.
+    ``what``: "wait", the waiting time; "usage", the priorities of users.
     """
     if step.code in op.PUSHES or step.code in (op.NEGATIVE, op.ADD, op.SUBTRACT):
         return True
@@ -540,7 +540,7 @@ def _keeps(step: Step, taken: Sequence[Form], what: str) -> bool:
 
 
 def _problem(step: Step, taken: Sequence[Form]) -> str:
-    """Return why a step cannot be done, for what usage adds to its values; or ""."""
+    """Return why a step cannot be done with operands that depend on usage; or ""."""
     if not any(form.usage for form in taken):
         return ""
     others = [form for form in taken if not form.usage]
@@ -548,4 +548,4 @@ def _problem(step: Step, taken: Sequence[Form]) -> str:
     sums = step.code in (op.NEGATIVE, op.ADD, op.SUBTRACT)
     if sums or (scales and _keeps(step, taken, "usage")):
         return ""
-    return "what users have used can be added, and multiplied by numbers, and no more"
+    return "priorities by usage can only be added, and multiplied by numbers"

@@ -1,4 +1,4 @@
-"""Fair share: who may use how much, and how fast what has been used is forgotten.
+"""Fair share: the shares of users, and how fast their usage is forgotten.
 
 Glesser 2016, section 6.2.2, equations 6.1 to 6.4, with the accounts above users as in the classic
 fair-share algorithm of Slurm (https://slurm.schedmd.com/classic_fair_share.html); or its Fair Tree
@@ -26,7 +26,7 @@ BY_GROUP = "group"
 AT = "@"  #: between a user and an account, and before an account, of names of the log
 PARENT = "parent"  #: in place of a share: the user stands for the account above
 _MACHINE = f"{AT}root"  # in Slurm the account above all
-_FEW = 12  # so many shares stand in a text, else how many they are
+_FEW = 12  # a text lists up to so many shares, or else tells their number
 CLASSIC, FAIR_TREE = FORMULAS = ("classic", "fair-tree")
 Account = int | str  # a user's number, or the name of an account above users
 #: What a text may say -> whether it is a number.
@@ -39,31 +39,31 @@ class FairShare:
 
     Usage is counted when a job ends, in processor seconds or joules, and halves in each
     ``half_life_s`` from then on. By the classic formula an account's priority is
-    2^(-U / S / damping), with its usage U, a part of all that there was to use, and its share S, a
+    2^(-U / S / damping): U is its usage as a part of all that there was to use, S its share as a
     part of all shares. By Fair Tree it is the user's place among all n: 1, (n - 1) / n, down to
-    1 / n. Of those with the same account above them, the first is the one with the greatest share
-    for its part of their usage; all users below it come before all below the next.
+    1 / n. Accounts below the same account are ordered by share / part of their usage, greatest
+    first; all users below one come before all users below the next.
 
     Attributes
     ----------
     half_life_s : time in which usage loses half its weight: whole seconds, or a text such as
         ``"2d"``; ``math.inf``: never.
-    damping : above 0; the larger, the less priorities differ. Of the classic formula.
-    shares : user number, or name of an account -> share, above 0; 1 for all others. They count
-        among those who have the same account above them. Or all by names of the log, whose groups
-        are accounts: ``@physics`` is an account, ``alice@physics`` what its user ``alice`` runs
-        there, ``alice@physics:gpu`` in the partition ``gpu``. Users of accounts may have "parent"
-        in place of a share: they stand for their account; by Fair Tree they come first in it.
-    accounts : who stands above whom: a mapping of user numbers, and names of accounts, to names of
-        accounts; or "group", where a user's jobs of one ``group_id`` of the workload are charged to
-        the account ``group:NUMBER``. None: there are only users. By names users stand below their
-        accounts, and ``@root`` is the machine.
+    damping : above 0; the larger, the less priorities differ. For the classic formula only.
+    shares : user number, or name of an account -> share, above 0; 1 for all others. Shares are
+        relative to those of the other users and accounts below the same account. Or all keys are
+        names of the log, whose groups are accounts: ``@physics`` is an account, ``alice@physics``
+        the jobs of its user ``alice``, ``alice@physics:gpu`` those in the partition ``gpu``. A user
+        of an account may have "parent" in place of a share: she stands for the account; by Fair
+        Tree she comes first in it.
+    accounts : the account above each user or account: a mapping of user numbers, and names of
+        accounts, to names of accounts; or "group": a user's jobs of one ``group_id`` of the
+        workload are charged to the account ``group:NUMBER``. None: there are only users. With names
+        of the log users are below their accounts, and ``@root`` is the machine.
     formula : "classic" or "fair-tree".
 
     Raises
     ------
-    HpcgymError : a value that is not one of these, an account that there is not, or one that stands
-        above itself.
+    HpcgymError : a value that is not one of these, an unknown account, or an account above itself.
 
     Examples
     --------
@@ -118,14 +118,14 @@ class FairShare:
     def parse(
         cls, given: Any, argument: str = "fair_share", usual: FairShare | None = None
     ) -> FairShare:
-        """Return what a text, a file or a mapping says.
+        """Return the fair share that a text, a file or a mapping describes.
 
-        That is ``half_life_s=86400,damping=2``, ``FILE.toml``, or a table as :meth:`table` returns.
-        What a text or a file does not say is as ``usual`` has it.
+        Examples are ``half_life_s=86400,damping=2``, ``FILE.toml``, or a table as of :meth:`table`.
+        Attributes that a text or a file leaves out are taken from ``usual``.
 
         Raises
         ------
-        HpcgymError : an unknown name, a file that cannot be read, or a value that is wrong.
+        HpcgymError : an unknown name, a file that cannot be read, or a wrong value.
         """
         if isinstance(given, FairShare):
             return given
@@ -154,9 +154,9 @@ class FairShare:
 
     @classmethod
     def read(cls, path: str | Path, usual: FairShare | None = None) -> FairShare:
-        """Return what a TOML file says: names as the attributes of the class.
+        """Return the fair share of a TOML file, whose keys are attributes of the class.
 
-        What it does not say is as ``usual`` has it.
+        Attributes that it leaves out are taken from ``usual``.
 
         Raises
         ------
@@ -169,9 +169,9 @@ class FairShare:
     def _of(
         cls, entries: Mapping[str, Any], where: str, usual: FairShare | None = None
     ) -> FairShare:
-        """Return what a table says, whose names are those of the attributes.
+        """Return the fair share of a table, whose keys are attributes of the class.
 
-        ``where``: what messages begin with; ``usual``: as :meth:`parse` takes it.
+        ``where``: the beginning of messages; ``usual``: as :meth:`parse` takes it.
         """
         known = [one.name for one in fields(cls)]
         for name in entries:
@@ -184,7 +184,7 @@ class FairShare:
 
     @property
     def users(self) -> list[int]:
-        """Users who are named, in shares or among accounts."""
+        """The users that are named in shares or accounts."""
         listed = self.accounts if isinstance(self.accounts, Mapping) else {}
         return [name for name in dict.fromkeys((*self.shares, *listed)) if isinstance(name, int)]
 
@@ -210,7 +210,7 @@ class FairShare:
         keys = np.stack(columns, axis=1)
         distinct, owner = np.unique(keys, axis=0, return_inverse=True)
         leaves: list[Any] = [tuple(key) for key in distinct.tolist()]
-        # users who are named hold their shares, whether or not they have jobs
+        # named users hold their shares, whether or not they have jobs
         named = set(self.users)
         have_jobs = {user for user, *_ in leaves}
         if self.accounts != BY_GROUP:
@@ -219,7 +219,7 @@ class FairShare:
         return self._tree(owner.reshape(-1), above, [user for user, *_ in leaves])
 
     def tree_of_names(self, jobs: Sequence[tuple[str, str, str]]) -> Tree:
-        """Return the accounts of jobs, of each the names of user, account and partition."""
+        """Return the accounts of jobs, given each job's names of user, account and partition."""
         of_jobs = [self.leaf_of(*job) for job in jobs]
         named = [name for name in self.shares if isinstance(name, str) and name[0] != AT]
         places = {name: place for place, name in enumerate(dict.fromkeys((*of_jobs, *named)))}
@@ -227,7 +227,7 @@ class FairShare:
         return self._tree(owner, [self._above(name) for name in places], [*places])
 
     def leaf_of(self, user: str, account: str, partition: str) -> str:
-        """Return what a job is charged to: a user of an account, maybe in a partition."""
+        """Return the leaf that a job is charged to: a user of an account, maybe in a partition."""
         name = f"{user}{AT}{account}"
         within = f"{name}:{partition}"
         return within if within in self.shares else name
@@ -254,7 +254,7 @@ class FairShare:
 
     @property
     def _listed(self) -> Mapping[Account, str]:
-        """Who stands above whom, as far as it is listed."""
+        """The listed accounts above users and accounts."""
         return self.accounts if isinstance(self.accounts, Mapping) else {}
 
     def _check_names(self) -> None:
@@ -300,7 +300,7 @@ class FairShare:
 
 
 class Tree(NamedTuple):
-    """Accounts: leaves, which jobs are charged to, then those above."""
+    """Accounts: first the leaves, which jobs are charged to, then the accounts above them."""
 
     owner: NDArray[np.int64]  # (n_jobs,) the leaf of each job
     parent: NDArray[np.int64]  # (n_accounts,) the account above, -1: the machine
@@ -387,7 +387,7 @@ def _check_once(what: str, given: Mapping[Any, Any]) -> None:
 
 
 def _accounts(given: Any) -> str | dict[Account, str] | None:
-    """Return who stands above whom, checked."""
+    """Return the accounts above users and accounts, checked."""
     if given is None or given == BY_GROUP:
         return given  # type: ignore[no-any-return]
     if not isinstance(given, Mapping):

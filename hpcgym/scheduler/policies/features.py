@@ -1,4 +1,4 @@
-"""The features of jobs that policies weigh, and how much these differ between jobs."""
+"""The features of jobs that policies weigh, and how much they differ between jobs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from hpcgym.workload.model import MISSING, Workload
 
 # --- The job features that policies weigh, each a line of one table -------------------------------
 #
-# A feature is known when a job is submitted, but for the time that the job waits: its value is
-# ``static + wait / patience``, of which the engine has the formulas. All look at the requested
-# time, which the scheduler knows, or at a predicted run time in its place, never at the actual one.
+# Only waiting changes a feature after a job is submitted: its value is ``static + wait /
+# patience``; the engine has the formulas. Features look at the requested time, or at a predicted
+# run time in its place, never at the actual run time.
 
 Column = NDArray[np.float64]  # (n_jobs,)
 
@@ -30,9 +30,9 @@ _MOST_NAMES = 8  # in a message
 
 
 class JobColumns:
-    """What features are computed from: columns of a workload, (n_jobs,) float64, when asked for.
+    """Columns of a workload that features are computed from, (n_jobs,) float64, made on demand.
 
-    ``times`` [s], (n_jobs,), stand for the requested times, where they are given.
+    ``times`` [s], (n_jobs,), replace the requested times if they are given.
     """
 
     def __init__(self, workload: Workload, times: NDArray[np.int64] | None = None):
@@ -51,7 +51,7 @@ class JobColumns:
 
     @cached_property
     def requested(self) -> Column:
-        """Requested time [s], or the run time that stands for it."""
+        """Requested time [s], or the run time that replaces it."""
         return self.times.astype(np.float64)
 
     @cached_property
@@ -61,7 +61,7 @@ class JobColumns:
 
     @cached_property
     def nice(self) -> Column:
-        """What users of Slurm take from the priority of each job, 0 where it is unknown."""
+        """Slurm's nice value of each job, which lowers its priority; 0 where it is unknown."""
         told = self.field(NICE)
         return np.where(told == MISSING, 0.0, told)
 
@@ -73,7 +73,7 @@ class JobColumns:
     def values_of(
         self, codes: NDArray[np.int64], numbers: NDArray[np.float64], columns: list[Column]
     ) -> Column:
-        """Return what operations on features and columns are before jobs wait; -inf: no number."""
+        """Return the value of operations on features and columns at submission; -inf: no number."""
         rows = np.arange(len(self.times))
         return values_of(self.told(codes, numbers, columns), len(rows), rows, np.zeros(len(rows)))
 
@@ -96,13 +96,13 @@ class JobColumns:
         return self._workload.columns[name].astype(np.float64)
 
     def is_called(self, column: str, name: str) -> NDArray[np.bool_]:
-        """Return whether the number of each job in a column is called so, (n_jobs,) bool.
+        """Return whether each job has this name in a column, (n_jobs,) bool.
 
-        A number without a name in the log is called by its digits.
+        A number without a name in the log has its digits as a name.
 
         Warns
         -----
-        WorkloadWarning : the log has names, of which this is not one, but nearly.
+        WorkloadWarning : the log does not have this name, but a similar one.
         """
         names = names_of(self._workload, column)
         near = get_close_matches(name, names.values(), 1)
@@ -112,7 +112,7 @@ class JobColumns:
         return self.are_called(column, (name,))
 
     def are_called(self, column: str, called: Iterable[str]) -> NDArray[np.bool_]:
-        """Return the same of several names, without a warning."""
+        """Return whether each job has one of these names, without a warning."""
         names, called = names_of(self._workload, column), {*called}
         numbers = [number for number, name in names.items() if name in called]
         digits = [int(name) for name in called if name.isdecimal() and len(name) < 10]
@@ -120,11 +120,11 @@ class JobColumns:
         return np.isin(self._workload.columns[column], numbers)
 
     def check_called(self, column: str, texts: Sequence[str]) -> None:
-        """Warn if the log has none of these names in a column, nor nearly one.
+        """Warn if the log has none of these names in a column, nor a similar one.
 
         Warns
         -----
-        WorkloadWarning : none of the texts is a name there, or a number.
+        WorkloadWarning : none of the texts is a name, a similar name or a number.
         """
         names = sorted(set(names_of(self._workload, column).values()))
         if any(one.isdecimal() or get_close_matches(one, names, 1) for one in texts):
@@ -153,7 +153,7 @@ def check_features(
 ) -> None:
     """Raise an HpcgymError unless these are names of features of jobs.
 
-    ``usage``: they may depend on what users have used, too; ``also``: what else one may be.
+    ``usage``: features that depend on users' usage are known, too; ``also``: what else is allowed.
     """
     known = meanings(usage)
     for name in names:
@@ -161,7 +161,7 @@ def check_features(
             raise HpcgymError(f"{argument} must be names of features, not {name!r}")
         if name in USER_FEATURES and not usage:
             raise HpcgymError(
-                f"{argument}: {name!r} depends on what users have used, which nobody counts here"
+                f"{argument}: {name!r} depends on what users have used, which is not counted here"
             )
         if name not in known:
             raise HpcgymError(unknown(argument, name, known, also))
@@ -212,9 +212,9 @@ PASS_FEATURES: dict[str, str] = {
     "shortness": "the shortest requested time of all waiting jobs over its own",
 }
 
-#: What a pass finds, read once before any job starts in it: of the machine and the queue, of each
-#: waiting job beside them, of its user. Name -> meaning, in the order of the engine. Only
-#: expressions have them, in simulations that know such a state.
+#: The state at a pass, read once before any job starts in it: of the machine and the queue, of each
+#: waiting job, of its user. Name -> meaning, in the order of the engine. Only expressions may name
+#: them, in simulations that know such a state.
 STATE: dict[str, str] = {
     "free": "share of the machine that is free, 0 to 1",
     "free_1h": "the same in an hour, by predicted ends, if nothing starts",
@@ -230,18 +230,18 @@ STATE: dict[str, str] = {
     "spread_run": "standard deviation of these [s]; 0 without any",
     "known_runs": "number of its user's ended jobs, at most five",
 }
-#: The part of it that is the same for all jobs.
+#: The names of STATE with the same value for all jobs.
 STATE_OF_ALL = frozenset({"free", "free_1h", "queued", "hour", "weekday"})
-#: The part that is of what is free on the machine.
+#: The names of STATE that depend on what is free on the machine.
 STATE_OF_MACHINE = frozenset({"free", "free_1h", "fits", "leaves"})
-#: How many last run times of each user it looks at.
+#: Name of STATE -> how many last run times of each user it needs.
 RUNS_LOOKED_AT = {"last_run": 1, "mean_run": 5, "spread_run": 5, "known_runs": 5}
-#: The part that is of users.
+#: The names of STATE that depend on users.
 STATE_OF_USERS = frozenset({"user_running", "user_waiting", *RUNS_LOOKED_AT})
 
 
 def runs_looked_at(state: Iterable[str]) -> int:
-    """Return how many last run times of each user these names of STATE look at."""
+    """Return how many last run times of each user these names of STATE need."""
     return max((RUNS_LOOKED_AT.get(name, 0) for name in state), default=0)
 
 
@@ -253,20 +253,20 @@ WEIGHTED_FEATURES = tuple(FEATURES)[:6]
 
 
 class Weighed(NamedTuple):
-    """What the engine takes of all jobs, to add features up."""
+    """The features of all jobs, as the engine adds them up."""
 
-    static: NDArray[np.float64]  # (n_jobs, n_features) what waiting does not change
-    formulas: NDArray[np.int64]  # (n_features,) their places in the table of features
-    places: NDArray[np.int64]  # (n_features,) which weight is theirs
+    static: NDArray[np.float64]  # (n_jobs, n_features) the parts that waiting does not change
+    formulas: NDArray[np.int64]  # (n_features,) places in the table of features
+    places: NDArray[np.int64]  # (n_features,) places of the weights
     serial: NDArray[np.float64]  # (n_jobs,) [s] patience of the feature unicef, or (0,)
 
 
 def weighed(columns: JobColumns, features: tuple[str, ...], n_jobs: int) -> Weighed:
     """Return the arrays for weights over these features, in the order of the table of features.
 
-    Those that depend on what users have used are left out: usage is added to scores later.
-    In that order sums are those of :func:`hpcgym.scheduler.policies.index.rank`, to the last bit.
-    How these depend on waiting the engine knows.
+    Features that depend on users' usage are left out: usage is added to scores later. In that order
+    sums equal those of :func:`hpcgym.scheduler.policies.index.rank` to the last bit. The engine
+    knows how features depend on waiting.
     """
     names = sorted(FEATURES.keys() & set(features), key=list(FEATURES).index)
     static = np.zeros((n_jobs, len(names)))
@@ -283,7 +283,7 @@ def weighed(columns: JobColumns, features: tuple[str, ...], n_jobs: int) -> Weig
 
 
 def names_of_jobs(workload: Workload) -> list[tuple[str, str, str]]:
-    """Return what user, group and partition of each job are called in the log; digits without."""
+    """Return each job's names of user, group and partition in the log; digits if there is none."""
     found = []
     for column in ("user_id", "group_id", "partition"):
         names = names_of(workload, column)
@@ -296,11 +296,11 @@ def names_of_jobs(workload: Workload) -> list[tuple[str, str, str]]:
 
 
 def spread(slices: Sequence[Workload], features: Sequence[str]) -> NDArray[np.float64]:
-    """Return how much each feature differs between waiting jobs, about: (n_features,).
+    """Return roughly how much each feature differs between waiting jobs, (n_features,).
 
     Weights are divided by it, because areas are a million times as large as expansion factors and
-    would be all that counts. How long jobs wait is not known before the simulation: taken to be as
-    long as the mean job. Nor is what users will have used; priorities are from 0 to 1: taken as 1.
+    would be all that counts. Waiting times are not known before the simulation: the mean requested
+    time stands for them. Nor is users' usage: its priorities, 0 to 1, count as 1.
     """
     jobs = [JobColumns(part) for part in slices]
     wait = float(np.mean(np.concatenate([part.requested for part in jobs])))

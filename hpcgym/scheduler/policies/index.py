@@ -35,11 +35,12 @@ class IndexPolicy:
     meaning : what is served first.
     weights : feature name -> weight; the score is the weighted sum, highest first.
     cubed : whether the score is weight x (wait / requested time)^3 x processors instead (WFP3).
-    summed : whether it is less the user's usage of processors and of energy instead, each divided
-        by the share and by the greatest of all users (Glesser 2016, section 6.3.1).
-    expression : whose value is the score instead; ``weights`` are those of users' priorities in it.
-    function : in Python, which says the scores at each pass instead.
-    given : what a user gave for it: its name, an expression, weights or the function.
+    summed : whether the score is instead minus the sum of the user's usage of processors and of
+        energy, each divided by the share and by the greatest of all users (Glesser 2016, section
+        6.3.1).
+    expression : its value is the score instead; ``weights`` are those of users' priorities in it.
+    function : a Python function that returns the scores at each pass instead.
+    given : what the user gave: a name, an expression, weights or the function.
     """
 
     meaning: str
@@ -63,7 +64,7 @@ class IndexPolicy:
 
     @property
     def looks_at_pass(self) -> bool:
-        """Whether the order depends on what the machine and the queue are like at a pass."""
+        """Whether the order depends on the state of machine and queue at a pass."""
         return not PASS_FEATURES.keys().isdisjoint(self.weights)
 
 
@@ -109,8 +110,8 @@ PASS_POLICIES: dict[str, IndexPolicy] = {
 for _table in (POLICIES, PASS_POLICIES):
     _table.update({name: replace(policy, given=name) for name, policy in _table.items()})
 
-#: A policy as users give it: a name, an expression, six weights, weights by feature name, or a
-#: function that says the scores at each pass; or one that is parsed already.
+#: A policy as users give it: a name, an expression, six weights, weights by feature name, a
+#: function that returns the scores at each pass, or a parsed policy.
 PolicyLike = (
     str | Sequence[float] | NDArray[Any] | Mapping[str, float] | Callable[..., Any] | IndexPolicy
 )
@@ -143,19 +144,19 @@ _SUCH_AS = "or an expression such as '-(requested * processors) + 20 * wait'"
 def parse_policy(
     policy: PolicyLike, argument: str = "policy", others: Iterable[str] = ()
 ) -> IndexPolicy:
-    """Return the policy that a name, an expression, six weights or a mapping of weights stands for.
+    """Return the policy that a name, an expression, weights or a function describes.
 
     Parameters
     ----------
     policy : a name of POLICIES, an expression (see :mod:`hpcgym.scheduler.policies.expressions`),
         six weights (also as a text with commas), weights by feature, or a function.
-    argument : what errors call it.
-    others : names that are no policies but would have been accepted, for errors.
+    argument : its name in errors.
+    others : further names that the caller accepts, for errors.
 
     Raises
     ------
-    HpcgymError : an unknown name or feature, another number of weights, weights that are no finite
-        numbers or all 0, or a wrong expression.
+    HpcgymError : an unknown name or feature, a wrong number of weights, weights that are not finite
+        or all 0, or a wrong expression.
     """
     if isinstance(policy, IndexPolicy):
         return policy
@@ -196,7 +197,7 @@ def parse_policy(
 
 
 def _function(policy: Callable[..., Any], argument: str) -> IndexPolicy:
-    """Return the policy that a function is."""
+    """Return a function as a policy."""
     if isinstance(policy, type):
         raise HpcgymError(
             f"{argument} must not be the class {policy.__name__}; give {policy.__name__}()"
@@ -225,7 +226,7 @@ def _mixed(weights: Mapping[str, Any], argument: str) -> IndexPolicy:
     items = tuple(weights.items())
     try:
         return _mixed_of(items, argument)
-    except TypeError:  # what has no hash is no number: it is said which
+    except TypeError:  # a weight without a hash is no number: the error names it
         return _mixed_of.__wrapped__(items, argument)
 
 
@@ -252,11 +253,11 @@ def _mixed_of(weights: tuple[tuple[str, Any], ...], argument: str) -> IndexPolic
 
 
 def usual_backfill_order(policy: PolicyLike) -> str:
-    """Return the order in which jobs are back-filled under a policy that is named alone.
+    """Return the usual order of backfilling under a policy.
 
-    That of requested times, "spf" (Legrand et al. 2018, section 2.2). Under "fcfs" that of
-    submission, as in EASY; the same under the policies of co-scheduling. The policies of fair share
-    have their own (Glesser 2016, section 6.3.1).
+    It is by requested time, "spf" (Legrand et al. 2018, section 2.2); by submission under "fcfs",
+    as in EASY, and under the policies of co-scheduling; under a policy of fair share that policy
+    itself (Glesser 2016, section 6.3.1).
     """
     order = parse_policy(policy)
     if order.given == "fcfs" or order.looks_at_pass:
@@ -274,28 +275,27 @@ def rank(policy: PolicyLike, jobs: JobColumns) -> Ranking:
     - 1 / patience: the sum of weight / patience. With weights w of ``wait`` and v of ``expansion``
       that is computed as patience = p / (w p + v), or 1 / w where v = 0.
 
-    An expression is worked out in the order in which it is written; one that is general at each
-    pass only.
+    An expression is evaluated in the order in which it is written; a general one only at each pass.
 
     Raises
     ------
-    HpcgymError : no policy (see :func:`parse_policy`), one that looks at usage, or scores beyond
-        double precision.
+    HpcgymError : no policy (see :func:`parse_policy`), a policy that looks at usage, or scores
+        beyond double precision.
     """
     index = parse_policy(policy)
     refuse_usage(index)
-    if index.function is not None:  # says it when it is asked
+    if index.function is not None:  # returns scores when it is called
         return unknown_yet(jobs)
     if index.cubed:
         return Ranking(jobs.processors, jobs.requested, cubed=True)
     if index.expression is None and set(index.weights) == {"wait"}:
-        # waiting longer is having been submitted earlier: an order that time does not change
+        # jobs that wait longer were submitted earlier: time does not change this order
         return Ranking(None if index.weights["wait"] > 0 else jobs.submit, None)
     return _weighed(index, jobs)
 
 
 def rank_without_usage(policy: PolicyLike, jobs: JobColumns) -> Ranking:
-    """Return the scores of jobs under a policy that looks at usage, but for what usage adds."""
+    """Return the scores of jobs under a policy that looks at usage, without the part of usage."""
     ranking = _weighed(parse_policy(policy), jobs)
     if ranking.patience is not None:
         return ranking
@@ -303,14 +303,14 @@ def rank_without_usage(policy: PolicyLike, jobs: JobColumns) -> Ranking:
 
 
 def unknown_yet(jobs: JobColumns) -> Ranking:
-    """Return what stands for the scores of jobs that become known at each pass."""
+    """Return placeholders for scores that become known at each pass."""
     return Ranking(np.zeros_like(jobs.submit), np.full_like(jobs.submit, np.inf))
 
 
 def refuse_usage(policy: PolicyLike, argument: str = "policy") -> None:
-    """Raise an HpcgymError for a policy that looks at usage, where nobody keeps books of it.
+    """Raise an HpcgymError for a policy that looks at usage, where usage is not counted.
 
-    Or at what the machine is like at a pass, where jobs share no nodes.
+    Also for a policy that looks at the state at a pass, where jobs share no nodes.
     """
     order = parse_policy(policy, argument)
     words = order.given if isinstance(order.given, str) else order.meaning
@@ -321,7 +321,7 @@ def refuse_usage(policy: PolicyLike, argument: str = "policy") -> None:
         )
     if order.looks_at_usage:
         raise HpcgymError(
-            f"{argument} {words!r} depends on what users have used, which nobody counts here"
+            f"{argument} {words!r} depends on what users have used, which is not counted here"
         )
 
 
@@ -338,7 +338,7 @@ def _weighed(index: IndexPolicy, jobs: JobColumns) -> Ranking:
 
 
 def _checked(ranking: Ranking, meaning: str) -> Ranking:
-    """Return scores, checked: that of no job, however long it waits, is infinite or no number."""
+    """Return scores, checked: each is a finite number, however long the job waits."""
     score, patience = ranking.score, ranking.patience
     fits = score is None or (np.abs(score) < 1e307).all()
     if patience is not None:
@@ -349,10 +349,10 @@ def _checked(ranking: Ranking, meaning: str) -> Ranking:
 
 
 def _expressed(expression: Expression, jobs: JobColumns) -> Ranking:
-    """Return the scores of jobs by an expression, without what usage adds."""
+    """Return the scores of jobs by an expression, without the part of usage."""
     if expression.general:
         return unknown_yet(jobs)
-    if expression.reversed is not None:  # who has waited longer was submitted earlier
+    if expression.reversed is not None:  # jobs that wait longer were submitted earlier
         return Ranking(jobs.submit if expression.reversed else None, None)
     return _checked(Ranking(expression.values(jobs), None), expression.text)
 

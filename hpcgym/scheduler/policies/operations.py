@@ -1,7 +1,7 @@
-"""The operations of expressions, each a number: what scores are worked out with.
+"""The operations of expressions, which compute scores, each a number.
 
-An expression is a list of them in postfix order: those that push a value, and those that take their
-values from the top of a stack and leave one.
+An expression is a list of operations in postfix order: some push a value on a stack, others take
+values from its top and leave one.
 """
 
 from __future__ import annotations

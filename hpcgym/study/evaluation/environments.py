@@ -132,13 +132,13 @@ def act_out(policy: Any, env: Any, observation: Any, info: Any) -> tuple[bool, A
 
 
 class Agents(NamedTuple):
-    """Who is to act, where, and under which rules.
+    """The policies that act, their environment and the rules.
 
     Attributes
     ----------
-    acting : those that will act, by the names of their rows.
+    acting : policies that will act, by the names of their rows.
     rules : rules that the user has given.
-    env : the id of an environment, or None: that of each policy, its ``env_id``.
+    env : the id of an environment, or None: each policy's own ``env_id``.
     options : arguments of the environment, beside those that the evaluation gives.
     """
 
@@ -148,9 +148,9 @@ class Agents(NamedTuple):
     options: Mapping[str, Any] = MappingProxyType({})
 
     def environments(self, usual: bool = True) -> dict[str, Mapping[str, Any]]:
-        """Return the arguments of each environment, as far as they are told, by who acts there.
+        """Return the known arguments of each environment, by the name of the policy there.
 
-        ``usual``: with what it has where nothing is given.
+        ``usual``: with the defaults of the environment.
         """
         found: dict[str, Mapping[str, Any]] = {}
         if self.env is not None:
@@ -168,24 +168,25 @@ class Environments:
 
     Parameters
     ----------
-    workload, cluster, part : the whole workload, what it runs on and the slices to evaluate on;
-        cluster None: the usual one of the workload, or that of environments which have their own.
-    agents : who acts, where, and under which rules.
+    workload, cluster, part : the whole workload, its machine and the slices to evaluate on; cluster
+        None: the usual one of the workload, or that of environments with their own.
+    agents : the policies that act, their environment and the rules.
     seed : of resets.
 
     Attributes
     ----------
     lifted : rules of a site that no row has.
-    rules : the rules that all environments have: those given, and where policies act, the others
-        too, but for the usual correction.
-    features : what static weights are for: those of MixedPolicy, or the six of Legrand et al. 2018.
+    rules : the rules of all environments: those given, and if policies act, the others too, except
+        the usual correction.
+    features : of the static weights: those of MixedPolicy, or the six of Legrand et al. 2018.
     counts_usage : whether an environment looks at what users have used.
-    followed : the rules that order the queue where agents only say who starts before the head, or
-        is put off: what these agents are to improve on.
-    kept : who acts where a selected job keeps its reservation, which no scheduler does.
-    machine, platform : what all run on; and that with its limits, and speedups of codes.
-    unseen : policy -> places of the window it acts on, and how many jobs waited at once at most; of
-        those for which these were more.
+    followed : the rules that order the queue where agents only choose jobs that start before the
+        head, or put jobs off: these agents are to improve on them.
+    kept : policies in environments where a selected job keeps its reservation, as under no
+        scheduler.
+    machine, platform : the machine; and the machine with its limits, and speedups of codes.
+    unseen : policy -> size of its window, and the most jobs that waited at once; for policies whose
+        window was too small.
     result : returns the schedule of the slice that was run last.
 
     Raises
@@ -237,7 +238,7 @@ class Environments:
         self.machine = self.platform.cluster or self.machine
         usual = Scheduler().correction
         if rules.get("correction") is None and self.rules.get("correction") == usual:
-            del self.rules["correction"]  # nobody asked for it, and dispatchers have another
+            del self.rules["correction"]  # it was not asked for, and dispatchers have another
 
     def close(self) -> None:
         """Close the environments that were made here."""
@@ -400,9 +401,9 @@ class Environments:
         self.rules = theirs
 
     def _follow(self, env: Any, theirs: dict[str, Any]) -> None:
-        """Note the rule that orders the queue of an environment whose rules these are.
+        """Note the rule that orders the queue of an environment with these rules.
 
-        Its backfill order is its own, or the agent says it: others keep theirs, unless one is given
+        Its backfill order is its own, or the agent's; other rows keep theirs, unless one is given
         for all.
         """
         own = dict(theirs, policy=env.scheduler_rules["policy"])
@@ -425,13 +426,14 @@ def _alike(one: Cluster, other: Cluster) -> bool:
     return same and np.array_equal(one.capacity, other.capacity)
 
 
-# --- Rules, and what is around slices, as given or as environments have them ----------------------
+# --- Rules, and jobs around slices, as given or as environments have them -------------------------
 
 
 def checked_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
-    """Return rules that are given, as names.
+    """Return the given rules, as names.
 
-    A rule that may be None, as a quota, is kept if it is. Any other that is None was not given.
+    None is kept for rules that may be None, such as quotas; any other rule that is None was not
+    given.
     """
     usual = Scheduler()
     may_be_none = [rule for rule, value in usual.given().items() if value is None]
@@ -464,17 +466,17 @@ def restrictions(agents: Agents, names: Collection[str] = OF_MACHINES) -> dict[s
 
 
 def around_of(given: Mapping[str, Any], agents: Agents, gives_way: bool = False) -> dict[str, Any]:
-    """Return what is around the slices of an evaluation.
+    """Return the start, warm-up, arrivals and horizon of slices in an evaluation.
 
     Parameters
     ----------
-    given : the arguments for what is around slices that the user has given.
-    agents : who acts, and where.
-    gives_way : whether the defaults of environments do.
+    given : those of these arguments that the user has given.
+    agents : the policies that act, and their environment.
+    gives_way : whether the defaults of environments give way.
 
     Raises
     ------
-    HpcgymError : environments that differ in what is not given.
+    HpcgymError : environments that differ in an argument that is not given.
     """
     around = dict(NOTHING_AROUND)
     told: dict[str, str] = {}  # by whom

@@ -58,8 +58,8 @@ def draw_profiles(values: pd.DataFrame, metric: Metric, axes: Axes | None = None
 
     The curve of a scheduler begins, at 1, with the share of slices on which it is the best; one
     further left or higher is better (Dolan and Moré, Benchmarking optimization software with
-    performance profiles, Mathematical Programming 91, 2002). Who is the best depends on all that
-    are compared.
+    performance profiles, Mathematical Programming 91, 2002). Which is the best depends on all
+    that are compared.
 
     Parameters
     ----------

@@ -42,8 +42,7 @@ class _Learning:
 
     Parameters
     ----------
-    learner : a :class:`hpcgym.agents.weight_bandit.Learner`. It goes on with what it has learned
-        before, if it has.
+    learner : a :class:`hpcgym.agents.weight_bandit.Learner`. It goes on from its present state.
 
     Attributes
     ----------
@@ -55,7 +54,7 @@ class _Learning:
     def __init__(self, learner: Any) -> None:
         self._learner = learner
         features = getattr(learner, "features", WEIGHTED_FEATURES)
-        # scales are those of the first half of a log, of which jobs are to come here
+        # other scales come from the first half of a log, of which some jobs are yet to come here
         self.env_options = {"policy_features": list(features), "scale": "none"}
         self.decisions = 0
 
@@ -64,7 +63,7 @@ class _Learning:
         self._env, self._told = env, np.zeros(len(env.episode_workload), bool)
 
     def act(self, observation: Any, info: Mapping[str, Any]) -> Any:
-        """Return the learner's weights, of what a site knows."""
+        """Return the learner's weights, chosen from what a site knows."""
         if self.decisions:
             self._tell(observation, info["time"])
         self.decisions += 1
@@ -256,7 +255,7 @@ class Prequential:
                 zorder=3 if wide else 2, **line_style(place),
             )  # fmt: skip
         axes.axhline(0, color=DARK_GREY, linewidth=1, label=FIXED)
-        # who is far above all would make the others one line
+        # a curve far above all others would squeeze those into one line
         near = [*learners, self.saf]
         low, high = regret.to_numpy().min(), regret[near].to_numpy().max()
         room = 0.15 * max(high - low, 1.0)
@@ -304,7 +303,7 @@ def prequential(
     progress: Progress | None = None,
     **rules: Any,
 ) -> Prequential:
-    """Let learners go through a whole trace once, learning as they go, and compare what they reach.
+    """Let learners go through a whole trace once, learning as they go, and compare their results.
 
     Each learner sets the weights that order the queue, in :class:`hpcgym.envs.MixedPolicy`, for a
     day at a time, and is told of jobs once they have ended: see

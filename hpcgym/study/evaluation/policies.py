@@ -1,4 +1,4 @@
-"""Who is compared in an evaluation: what was given, what it is, and what it is called."""
+"""The policies of an evaluation: as they were given, as objects, and their names."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ STATIC = "best-static"
 #: Policies that act, by name -> module of hpcgym.agents and class; they need no file.
 ACTING = {"lookahead": ("lookahead", "Lookahead")}
 
-#: The same of those that learn while they act, which only one pass through all jobs has.
+#: The same for policies that learn while they act, for evaluations in one pass through all jobs.
 LEARNERS = {"weight-bandit": ("weight_bandit", "WeightBandit")}
 
 #: Names that are simulated.
 _SIMULATED = tuple(dict.fromkeys([*SCHEDULERS, *DISPATCHERS]))
 
-#: Rules that dispatchers heed, beside those that they stand for.
+#: Rules that dispatchers follow, beside those that they replace.
 _OF_DISPATCHERS = ("estimate", "correction", "passes", "allocation")
 
 #: Files of agents.
@@ -133,7 +133,7 @@ def _is_text(policy: Any) -> bool:
 
 
 def _entries(policies: Any) -> list[tuple[str | None, Any]]:
-    """Return the names that the user gave, and what has them; a list is several trainings."""
+    """Return the policies with the names that the user gave; a list is several trainings."""
     if isinstance(policies, Mapping):
         names = [*map(str, policies)]
         check_each_once("policies", names)
@@ -170,7 +170,7 @@ def _each(name: str, given: Any, find: Callable[[Any], Any]) -> dict[str, Any]:
 
 
 def _free_name(name: str, policy: Any, taken: Mapping[str, Any]) -> str:
-    """Return a name that nothing else has, as like to the given one as can be."""
+    """Return a free name, as close as possible to the given one."""
     known = is_known(name)
     if acts(policy) and (known or (name in taken and not acts(taken[name]))):
         name = f"{name} (acting)"
@@ -184,7 +184,7 @@ def _free_name(name: str, policy: Any, taken: Mapping[str, Any]) -> str:
 
 
 def find_policy(policy: Any, seed: int | None = None) -> Any:
-    """Return the name of what is simulated, or a scheduler, a dispatcher, or what acts.
+    """Return a name that can be simulated, a scheduler, a dispatcher, or a policy that acts.
 
     Parameters
     ----------
@@ -304,7 +304,7 @@ def scheduler_of(name: Any, rules: Mapping[str, Any]) -> Scheduler:
 
 
 def queue_order(policy: str) -> Scheduler:
-    """Return the scheduler whose order of the queue a policy is.
+    """Return the scheduler with a policy as its order of the queue.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ def rows_of(
     Raises
     ------
     HpcgymError : two rows of one name, rules or limits that a row cannot keep, or shares of users
-        that nobody looks at.
+        that no row looks at.
     """
     rules, limits = envs.rules, envs.platform.limits
     rows: dict[str, Any] = {}
@@ -209,7 +209,7 @@ def _check_limits(
 
 
 def chance(envs: Environments, jobs: int, seed: int) -> tuple[str, Any]:
-    """Return what the row of chance is called, and who that is, for so many jobs."""
+    """Return the name of the row of chance, and its policy, for so many jobs."""
     acting = f"{RANDOM} (acting)"
     if envs.add_random(acting):
         return acting, RandomActions(seed)

@@ -139,10 +139,11 @@ def evaluate(
     workload : a workload, or what :func:`hpcgym.load_workload` takes.
     slices : "test", "train" or "all": the chronological part to evaluate on.
     episodes, jobs, train_share : what a slice is; see :class:`hpcgym.envs.core.episodes.Episodes`.
-    start, warmup, arrivals, horizon : what is around a slice; see the same class. What is not given
-        is as the environments in which policies act have it: as a saved agent's was, or as the
-        version of ``env`` says, such as "hpcgym/JobSelection-v1"; without one, a slice begins with
-        an empty machine and ends with its last job. ``warmup=None`` and ``horizon=None``: without.
+    start, warmup, arrivals, horizon : the beginning and end of a slice; see the same class. By
+        default they are those of the environments in which policies act: of a saved agent's, or of
+        the version of ``env``, such as "hpcgym/JobSelection-v1"; without an environment, a slice
+        begins with an empty machine and ends with its last job. ``warmup=None`` and
+        ``horizon=None``: without.
     n : number of slices, a random choice; by default 100 windows, but all weeks or months.
     seed : of the choice of slices, of the random weights, of the resamples and of resets.
     cluster : the machine, as :func:`hpcgym.simulate` takes it, of simulations and environments; by
@@ -154,22 +155,22 @@ def evaluate(
     budget : number of weight vectors that are tried, each on all training slices; 0: none, and no
         "best-static".
     resamples : of the confidence intervals, which means over fewer than five slices do not have.
-    metric : that policies are ranked by, a name of :data:`hpcgym.schedule.metrics.METRICS` of which
-        less or more is better. Slices without a value of it, such as of ``mean_bsld_long`` those
-        without long jobs, are left out.
-    reference : row, or name of a reference, that all are compared with: how far they are above it,
-        with p-values. By default EASY, with ``backfill="none"`` FCFS, or as is said below.
+    metric : ranks policies; a name of :data:`hpcgym.schedule.metrics.METRICS` of which less or more
+        is better. Slices without a value, such as those without long jobs for ``mean_bsld_long``,
+        are left out.
+    reference : row, or name of a reference, with which all are compared: how far they are above it,
+        with p-values. By default EASY, with ``backfill="none"`` FCFS, or as described below.
     by : "class" or "user": ``Leaderboard.groups`` has the metric of each class of jobs, or user, on
         each slice. The metric must be one of jobs, and not of whole schedules.
     progress : shows how far it is; :func:`hpcgym.progress.counting` does on a terminal.
     rules : ``backfill``, ``backfill_order``, ``estimate``, ``policy_estimate``, ``correction``,
         ``passes``, ``allocation``, ``threshold``, ``hold``, ``fair_share``, ``quota``,
         ``maintenance``, ``preemption`` and ``dependencies`` of environments and of simulated
-        policies, but for ``Scheduler`` objects and for what the names of the EASY family stand for:
-        these have the last four, unless they have their own. By default those of the environment;
-        without one, the rules of ``SCHEDULERS``. With ``quota=None`` no row has one; so it is with
-        others that may be None. The correction of dispatchers is "next-second" unless it is given
-        here, or the environment has another than "requested".
+        policies; ``Scheduler`` objects, and names of the EASY family, only take the last four, if
+        they have none of their own. By default those of the environment; without one, the rules of
+        ``SCHEDULERS``. With ``quota=None`` no row has a quota; the same holds for other rules that
+        may be None. The correction of dispatchers is "next-second" unless it is given here, or the
+        environment has another than "requested".
 
     Schedulers whose estimates learn begin each slice with what a simulation of the whole trace
     under them has learned before it, from the jobs that have ended by then. Policies that act in
@@ -184,10 +185,10 @@ def evaluate(
 
     With env="hpcgym/CoSchedule-v0", or a saved agent of it, jobs share nodes. Rows are names of
     :data:`~hpcgym.baselines.schedulers.COSCHEDULERS` or ``Scheduler`` objects, which are simulated,
-    and what acts there: names of :data:`~hpcgym.baselines.pair_policies.PAIR_POLICIES`, saved
-    agents and objects with ``act``. "easy-co", "sjf-co" and "filler-co" are always there, and
-    nothing of chance. ``env_options`` has the ``speedups``; machine and speedups are those of saved
-    agents where nobody gives them. The table has the makespans.
+    and policies that act there: names of :data:`~hpcgym.baselines.pair_policies.PAIR_POLICIES`,
+    saved agents and objects with ``act``. "easy-co", "sjf-co" and "filler-co" are always there, and
+    no row of chance. ``env_options`` has the ``speedups``; if machine or speedups are not given,
+    they are those of saved agents. The table has the makespans.
 
     Raises
     ------
@@ -521,7 +522,7 @@ def _check_grouping(by: str | None, metric: str) -> None:
 def _check_sharing(
     compared: Policies, sharing: bool, rules: Mapping[str, Any], by: str | None
 ) -> None:
-    """Raise an HpcgymError for what is not for jobs that share nodes, or only for these."""
+    """Raise an HpcgymError for arguments that are not for shared nodes, or only for these."""
     for name, policy in compared.policies.items():
         if not sharing and of_shared_nodes(policy):
             raise HpcgymError(

@@ -13,7 +13,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.own_code import named_object
 from hpcgym.scheduler.rules import Scheduler
 
-#: Methods of policies that act -> what they must take, and how many arguments that is.
+#: Methods of policies that act -> their arguments, in words and as a number.
 _METHODS = {"act": ("two arguments, (observation, info)", 2), "begin": ("one, (env)", 1)}
 
 
@@ -30,11 +30,11 @@ def acts(policy: Any) -> bool:
 
 
 def as_policy(policy: Any, seed: int | None = None) -> Any:
-    """Return a policy that acts where something of the user's is one, with what it must take.
+    """Return a policy that acts, if the user's object is one, after a check of its methods.
 
-    A class with ``act`` is made without arguments, but for the ``seed`` if there is one and it
-    takes it; a function of an observation and an info acts. Anything else is returned as it is,
-    among it functions that can be called with one argument, which are dispatchers.
+    A class with ``act`` is made without arguments, except a ``seed`` if there is one and the class
+    takes it; a function of an observation and an info acts. Any other object is returned as it is,
+    also functions of one argument, which are dispatchers.
 
     Raises
     ------

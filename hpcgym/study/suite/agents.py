@@ -1,4 +1,4 @@
-"""What the name of an agent stands for in a task, and whose training serves it."""
+"""Agents by their names in a task, and the trainings that they share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hpcgym.study.evaluation.policies import find_policy, of_shared_nodes, sched
 from hpcgym.study.evaluation.user_policies import acts
 from hpcgym.study.suite.tasks import Log, Task, reference_of, tasks
 
-#: What they are where jobs share nodes; others do not know it.
+#: The schedulers that these names stand for where jobs share nodes.
 _OF_PAIRS = {"easy": "easy-co", "sjf": "sjf-co"}
 
 #: The scheduler that is to be beaten in a task.
@@ -38,7 +38,7 @@ def found_agent(agent: str, task: Task, log: Log) -> Any:
     if agent == REFERENCE:
         return reference_of(task, log)
     if agent == RANDOM:
-        return None  # where it acts, it is made
+        return None  # it is made where it acts
     if agent in TRAINED:
         module, kind = TRAINED[agent]
         return getattr(import_agent(module), kind)()
@@ -60,9 +60,9 @@ def is_trained(agent: str, found: Any) -> bool:
 
 
 def training_of(task: Task, found: Any) -> Task:
-    """Return the task whose training serves an agent in a task: the first that has the same.
+    """Return the task whose training an agent uses in a task: the first with the same training.
 
-    An agent may say that what it learns is the same where it decides something else: with
+    An agent may declare that it learns the same for several kinds of decisions: with
     ``trains_as = {"select": "order"}`` it is trained for "order" only, if logs, options, steps and
     seeds are the same.
     """
@@ -77,5 +77,5 @@ def training_of(task: Task, found: Any) -> Task:
 
 
 def digest_of_agent(agent: str) -> str | None:
-    """Return the SHA-256 of the file that an agent is; None if it is not one."""
+    """Return the SHA-256 of an agent's file; None if the agent is no file."""
     return sha256_of(Path(agent)) if os.path.isfile(agent) else None

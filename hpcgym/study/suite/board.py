@@ -1,4 +1,4 @@
-"""Submissions side by side: scores with intervals, wins, who pays for them, who was verified."""
+"""Submissions side by side: scores with intervals, wins, the gate, and which are verified."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from hpcgym.study.suite.tasks import Task, suite, tasks
 if TYPE_CHECKING:
     import pandas as pd
 
-#: An agent wins with so many seeds of five by themselves, and with their mean.
+#: To win, an agent must win with this share of its seeds by themselves, and with their mean.
 WINS = 0.6
 
 
-#: Headings of the tables for people -> what stands there, of a row.
+#: Heading of the tables for people -> the text of a row below it.
 _SHOWN: Mapping[str, Callable[[Mapping[Any, Any]], str]] = {
     "score": lambda row: _interval(row, "score"),
     "log(reference / agent)": lambda row: _interval(row, "above"),
@@ -47,14 +47,14 @@ def _interval(row: Mapping[Any, Any], name: str) -> str:
 
 
 class OnLog(NamedTuple):
-    """What an agent reached on a log, and what EASY and the reference did.
+    """The results of an agent on a log, and those of EASY and the reference.
 
     Attributes
     ----------
     weeks : (seeds, n_weeks) float64, the gains over EASY that count: 0 where the gate is broken.
     reference : (n_weeks,) those of the reference.
-    felt, easy : what jobs felt, of the agent by seed.
-    broken : what breaks the gate with some seed, in words; "" if nothing does.
+    felt, easy : slowdowns and waits of jobs, for the agent by seed.
+    broken : the measures that break the gate with some seed, in words; "" if none does.
     proof : what was proved.
     """
 
@@ -111,7 +111,7 @@ class Board(NamedTuple):
 
     Attributes
     ----------
-    found : task -> agent -> log -> what it reached there.
+    found : task -> agent -> log -> its results there.
     """
 
     found: dict[str, dict[str, dict[str, OnLog]]]

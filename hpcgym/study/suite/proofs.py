@@ -1,9 +1,9 @@
 """Proofs of a submission: its schedules are possible, and its metrics are theirs.
 
-No code of the agent is run. What is read of the folder is how long jobs waited, and nodes where
-jobs have such of their own; jobs, run times, machine and limits are the task's. So what is proved
-is that somebody who may choose starts could have made this schedule, and that its metrics are as
-told. It is not proved who chose them, nor that nobody looked at run times beforehand.
+No code of the agent is run. Only waiting times, and the nodes of jobs that have their own, are read
+from the folder; jobs, run times, machine and limits are the task's. So it is proved that the starts
+form a possible schedule, and that its metrics are as told. It is not proved what chose the starts,
+nor that run times were not known beforehand.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hpcgym.validation.validate import validate_schedule
 #: Metrics are equal that differ by no more than this share: sums may be rounded in other ways.
 _ALIKE = 1e-9
 
-#: What is proved of who is verified, and what is not.
+#: What is proved of a verified submission, and what is not.
 PROVED = (
     "verified: proved possible for these jobs on this machine, with these metrics; not who made the"
     " schedules, how it was trained, or whether it knew run times beforehand"

@@ -39,9 +39,9 @@ def run(
     progress: Progress | None = None,
     note: Callable[[str], None] = lambda text: None,
 ) -> Submission:
-    """Evaluate an agent on tasks, and write down what it did; go on with what is there.
+    """Evaluate an agent on tasks, and write its results to a folder, going on with those there.
 
-    Logs and seeds that the folder has already, and can be read, are not played again.
+    Logs and seeds whose results are in the folder, and can be read, are not played again.
 
     Parameters
     ----------
@@ -59,13 +59,13 @@ def run(
         ``note`` is told of the others.
     named : whether all of these tasks must be run; else those in which the agent cannot act are
         left out, and ``note`` is told.
-    workers : how many processes train and play at a time; what takes longest begins first.
+    workers : how many processes train and play at a time; the longest work begins first.
     progress : as of :func:`hpcgym.study.evaluate`.
 
     Raises
     ------
-    HpcgymError : an invalid agent, a task in which it cannot act, what it did wrong there, a
-        folder with another submission, or that cannot be written, or a process that died.
+    HpcgymError : an invalid agent; a task in which it cannot act, or in which it made an error; a
+        folder with another submission, or that cannot be written; or a process that died.
     """
     done = _begun(Path(folder), agent)
     plays: dict[tuple[str, ...], _Play] = {}
@@ -138,18 +138,18 @@ class _Play:
 
     @property
     def jobs(self) -> int:
-        """Of how many jobs it has to do with, which says how long it takes, about."""
+        """The number of its jobs, from which its duration can be estimated."""
         logs = [log for _, log in self.on] if self.alone else self.task.training
         return sum(len(jobs_of(log)) for log in logs)
 
     def place(self, folder: Path) -> Path:
-        """Return the folder of what its training leaves."""
+        """Return the folder for the files of its training."""
         return folder / TRAININGS / self.task.name / (self.on[0][1].name if self.alone else "")
 
 
 @dataclass(eq=False)
 class _Work:
-    """What a process does: the training of a play; or a log that it is on, with its policy."""
+    """The work of a process: the training of a play; or a log that it plays, with its policy."""
 
     play: _Play
     on: tuple[Task, Log] | None = None
@@ -157,7 +157,7 @@ class _Work:
     pace: Pace = field(default_factory=Pace)  # of steps
 
     def text(self, folder: Path) -> str:
-        """Return what is done, and how far a training is, for people."""
+        """Return the work, and the progress of a training, in words."""
         if self.on is not None:
             return f"{self.on[0].name} on {self.on[1].name}, seed {self.play.seed}"
         on = f" on {self.play.on[0][1].name}" if self.play.alone else ""
@@ -166,7 +166,7 @@ class _Work:
         *_, last = table.read_text().splitlines() if table.is_file() else ["0"]
         done, all_steps = float(last.partition(",")[0]), self.play.task.steps
         rate = self.pace.rate(done)
-        if not rate:  # what is there is of a training which was interrupted, perhaps
+        if not rate:  # the table may be of a training that was interrupted
             return text
         left = max(all_steps - done, 0.0) / rate / 60.0
         return f"{text}: {min(done / all_steps, 1.0):.0%} of its steps, about {left:.0f} min left"
@@ -175,7 +175,7 @@ class _Work:
 def _play_all(
     done: Submission, plays: Sequence[_Play], workers: int, step: Callable[..., None]
 ) -> None:
-    """Train and play all, by so many processes, and write what has been done log by log."""
+    """Train and play all, in so many processes, and write results log by log."""
     made = ("serial", None) if workers == 1 else ("processes", workers)
     longest_first = sorted(plays, key=lambda play: -play.jobs)
     waiting = [_Work(play, None if play.trained else play.on[0]) for play in longest_first]
@@ -209,7 +209,7 @@ def _worked(work: _Work, folder: Path) -> Any:
 
 
 def _trained(play: _Play, folder: Path) -> Any:
-    """Return the policy of a seed, trained; what its training leaves is kept in a folder."""
+    """Return the policy of a seed, trained; the files of its training are kept in a folder."""
     agent, task, seed, log = play.agent, play.task, play.seed, play.on[0][1]
     place = play.place(folder)
     kept = place / f"{seed}{ending_of(agent) if agent in TRAINED else ''}"

@@ -28,21 +28,21 @@ _KIND = "a submission"
 
 
 def metrics_of(felt: Felt) -> dict[str, float]:
-    """Return :data:`METRICS` of what jobs felt."""
+    """Return :data:`METRICS` of the slowdowns and waits of jobs."""
     total = np.nansum(felt.jobs * felt.bsld) / felt.jobs.sum()
     return dict(zip(METRICS, (float(total), *felt[2:]), strict=True))
 
 
 @dataclass
 class Submission:
-    """What an agent did.
+    """The results of an agent.
 
     Attributes
     ----------
     folder : where it is.
-    agent : what it was called.
-    tasks : task -> what is said of it: ``task`` (its fingerprint), ``trained``, ``training`` (of
-        which task it was, see :func:`hpcgym.study.suite.agents.training_of`), ``steps``,
+    agent : its name.
+    tasks : task -> facts: ``task`` (its fingerprint), ``trained``, ``training`` (the task whose
+        training it was, see :func:`hpcgym.study.suite.agents.training_of`), ``steps``,
         ``trained_on`` (names of logs), ``about``, and ``logs``: log -> its ``jobs`` (their
         fingerprint) and ``seeds``: seed -> :data:`METRICS`.
     sha256 : of the agent's file, or None.

@@ -47,9 +47,9 @@ class Log:
 
     Attributes
     ----------
-    name : what submissions call it.
-    workload, clean : what :func:`hpcgym.load_workload` is given.
-    processors : of the machine; 0: as the log says.
+    name : its name in submissions.
+    workload, clean : arguments of :func:`hpcgym.load_workload`.
+    processors : of the machine; 0: those that the log tells.
     digest : the fingerprint of the jobs; "" of a log whose jobs are not frozen.
     """
 
@@ -62,24 +62,24 @@ class Log:
 
 @dataclass(frozen=True)
 class Task:
-    """What an id stands for.
+    """A task of the suite.
 
     Attributes
     ----------
-    name : the id.
-    env_id, options : the environment, with its arguments but for the jobs and their parts.
-    logs : that it is played on, and scored.
-    training : that agents learn from: the first halves of ``logs``, or generated jobs.
-    further : that it may be played on if they are named; they do not count. One with a digest is
-        sealed: its workload is a file that only some have.
-    window : jobs of a slice; 0 where logs are replayed as a whole.
-    share : of each log's time, from its beginning, that agents may learn from.
-    steps : of the environment that an agent may train for, in each training.
+    name : its id.
+    env_id, options : the environment, with its arguments other than the jobs and their parts.
+    logs : logs on which it is played and scored.
+    training : logs from which agents learn: the first halves of ``logs``, or generated jobs.
+    further : logs on which it may be played if they are named; they do not count. A log with a
+        digest is sealed: its workload is a file that only some have.
+    window : jobs of a slice; 0 if logs are replayed as a whole.
+    share : the share of each log's time, from its beginning, from which agents may learn.
+    steps : how many steps of the environment an agent may train, in each training.
     seeds : of the trainings.
-    easy : name of the scheduler that a score of 0 stands for.
-    reference, weights : what is to be beaten, see :func:`reference_of`.
-    references : what it was chosen among.
-    scored : whether it tells chance, EASY and the reference apart; others are for trying.
+    easy : name of the scheduler with a score of 0.
+    reference, weights : the scheduler to beat, see :func:`reference_of`.
+    references : the schedulers among which it was chosen.
+    scored : whether it tells chance, EASY and the reference apart; other tasks are for practice.
     """
 
     name: str

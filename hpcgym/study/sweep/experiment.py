@@ -329,7 +329,7 @@ def _check_together(experiment: Experiment) -> None:
     for name, place in machines.items():
         on = f" on workloads[{place}]"
         with at(f"workloads[{place}].cluster"):
-            # how large a pool is a log may tell that is yet to be read
+            # the size of a pool may be in a log that is yet to be read
             machine = Cluster(2**20) if name is None else inputs.machine(name)
         nobody = Workload.from_columns({"submit_time": []}, processors=machine.processors)
         for (under, one), (beside, pairs) in ways:

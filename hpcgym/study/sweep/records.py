@@ -29,7 +29,7 @@ FILE, LOCK = "sweep.sqlite", "lock"
 _TABLES, _COLUMNS = ("about", "results", "failures"), "(name TEXT, text TEXT, sha256 TEXT)"
 _EARLIER = ("manifest.json", "results.jsonl", "failures.jsonl")  # of versions before this file
 
-#: [s] for which who writes waits for those that read, and they for it.
+#: [s] for which a writer waits for readers, and they for it.
 _BUSY_S = 300.0
 #: [s] for which :func:`is_locked` may have a folder, and much more.
 _LOOKED_AT_S = 1.0
@@ -150,8 +150,8 @@ def _taken(lock: BinaryIO, kind: int) -> bool:
 def _opened(place: str | Path) -> Iterator[sqlite3.Connection]:
     """Open a file, with the tables of a sweep.
 
-    SQLite keeps changes in a rollback journal. Its other journal needs memory that all who have the
-    file share, which machines do not.
+    SQLite keeps changes in a rollback journal. Its other journal needs memory that all processes
+    with the file share, which is impossible across machines.
     """
     try:
         with closing(sqlite3.connect(place, timeout=_BUSY_S)) as file:

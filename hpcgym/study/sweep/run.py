@@ -158,7 +158,7 @@ def _names_of_slices(source: Source, experiment: Experiment) -> list[str]:
     energies = [metric for metric in experiment.metrics if needs_watts(metric)]
     if energies and not any(watts_given(machine, part) for part in found.values()):
         raise HpcgymError(
-            f"metrics: {energies[0]} needs watts, and nobody gave any for {source.name}: name a"
+            f"metrics: {energies[0]} needs watts, and none are given for {source.name}: name a"
             " cluster with powers, such as taurus, or a TOML file with idle_power_w and"
             " busy_power_w"
         )

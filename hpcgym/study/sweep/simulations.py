@@ -105,7 +105,7 @@ def file_of(name: str, folder: Path, of_jobs: bool = False) -> Path | None:
     path = folder / os.path.expanduser(name)
     if os.path.isfile(path):  # pathlib raises for names that no file can have
         return path
-    if os.path.isfile(os.path.expanduser(name)):  # who reads it would take the one that is here
+    if os.path.isfile(os.path.expanduser(name)):  # the reader would take the file that is here
         raise HpcgymError(f"{name}: there is no such file in the experiment's folder")
     if name.partition(":")[0] in GENERATORS:
         named = _SPEEDUPS.search(name)
@@ -235,10 +235,10 @@ def simulate_task(task: dict[str, Any], folder: str, digests: Mapping[str, str])
 
     Returns
     -------
-    metrics : those that the task names, or all, but for energies where nobody gave watts. Under
-        limits of another kind ``cap_exceeded_s`` and ``budget_exceeded_j`` are nan. Where the task
-        says ``by``, also ``by``: "class" or "user" -> what
-        :func:`hpcgym.schedule.measures.metrics_by` returns.
+    metrics : those that the task names, or all, without energies if no watts were given. Under
+        limits of another kind ``cap_exceeded_s`` and ``budget_exceeded_j`` are nan. If the task has
+        ``by``, also ``by``: "class" or "user" -> the table of
+        :func:`hpcgym.schedule.measures.metrics_by`.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Many tasks on any executor: in chunks, tried again if they fail, kept on disk as they finish.
 
-A task is a dict that JSON can hold, and what is done with it is a function of the top level of a
-module, dict -> dict. A task is known by the hash of its JSON: one whose result is on disk is never
-done again, whenever and on whatever executor the others are. A folder is of one function.
+A task is a dict that JSON can hold; a function, dict -> dict, from the top level of a module does
+it. A task is known by the hash of its JSON: a task whose result is on disk is never done again, on
+any executor. A folder belongs to one function.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ Progress = Callable[[int, int], None]
 
 _LIMIT_S = 1.0  # [s] after which a worker hands back the rest of a chunk: a kill loses little
 _CHUNK_MOST = 1000  # tasks
-_SHARES = 4  # chunks for each that is on its way, of what is left: the last are small
+_SHARES = 4  # the tasks left make so many chunks for each one in flight: the last are small
 _AHEAD = 2  # chunks that wait for each worker: none is ever idle, and few are lost
-_DEATHS = 3  # tasks that kill their workers before any has finished: it is not the tasks
+_DEATHS = 3  # so many worker deaths before any task has finished: the tasks are not the cause
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class Summary:
 
     Attributes
     ----------
-    total : different tasks.
-    done : those whose results are on disk.
-    new : those of them that were done in this run.
-    failed : those that failed as often as they may; the next run tries them again.
-    damaged : rows that were no longer what was written. They are dropped, and their tasks done
+    total : number of different tasks.
+    done : tasks with results on disk.
+    new : tasks of ``done`` that were done in this run.
+    failed : tasks that failed as often as they may; the next run tries them again.
+    damaged : rows that have changed since they were written. They are dropped, and their tasks done
         again.
     """
 
@@ -79,26 +79,26 @@ def run_tasks(
 ) -> Summary:
     """Do all tasks whose results are not in the folder yet.
 
-    Results are the same on every executor. A task that raises is tried again after the others, and
-    one that kills its worker alone on a new one; what fails for good is kept with its inputs. After
-    a kill or Ctrl-C the same call goes on where it was.
+    Results are the same on every executor. A task that raises is tried again after the others; a
+    task that kills its worker is tried again alone on a new one. Tasks that fail for good are kept
+    with their inputs. After a kill or Ctrl-C the same call goes on where it was.
 
     Parameters
     ----------
-    function : what is done with a task: from the top level of a module, dict -> dict. What of its
-        result is no number (nan, infinity) is kept as null.
-    tasks : dicts that JSON can hold. Those of the same JSON are one task, in whatever order their
-        keys are; ``{"x": 1}``, ``{"x": 1.0}`` and ``{"x": True}`` are three. Of millions, better a
-        collection that makes them when it is gone through than a list.
-    folder : where results are kept; made if need be. One process at a time may use it, and one
-        function, known by its module and name: neither its code is compared, nor what a
-        ``functools.partial`` gives it, so what a result follows from belongs into its task.
+    function : does a task, dict -> dict; from the top level of a module. Values of its result that
+        are no numbers (nan, infinity) are kept as null.
+    tasks : dicts that JSON can hold. Dicts with the same JSON are one task, in any order of their
+        keys; ``{"x": 1}``, ``{"x": 1.0}`` and ``{"x": True}`` are three. For millions of tasks give
+        a collection that makes them in iteration, not a list.
+    folder : where results are kept; made if need be. One process at a time may use it, with one
+        function, known by its module and name. Neither its code nor the arguments of a
+        ``functools.partial`` are compared, so all that a result depends on belongs in its task.
     executor, how : where, and how: see :class:`How`.
 
     Raises
     ------
-    HpcgymError : a wrong argument, a folder that another process is at work on, that has results of
-        another function or that cannot be written, or workers that cannot be kept alive.
+    HpcgymError : a wrong argument; a folder in use by another process, with results of another
+        function, or that cannot be written; or workers that cannot be kept alive.
     """
     settings = How(executor, **how)
     _check_function(function, executor)
@@ -113,14 +113,14 @@ class How:
     Attributes
     ----------
     executor, workers : see :func:`hpcgym.study.open_executor`.
-    chunk : tasks that are sent to a worker at once; by default a share of what is left, of which
-        a worker hands back what it has not begun within a second.
+    chunk : tasks that are sent to a worker at once; by default a share of the tasks left, of which
+        a worker hands back those that it has not begun within a second.
     retries : how often a task that failed is tried again.
     progress : called now and then with the number of settled tasks, and of all.
 
     Raises
     ------
-    HpcgymError : one that cannot be.
+    HpcgymError : an invalid value.
     """
 
     executor: str | Executor
@@ -159,10 +159,10 @@ class _Task:
 
 
 class _Run:
-    """One run of tasks: what is left, what is on its way, what has become of it.
+    """One run of tasks: those left, those in flight, and their outcomes.
 
-    Chunks that were on their way when a worker died are suspects: they are cut in two and done one
-    at a time, so that only the task that kills its worker is charged with it.
+    Chunks in flight when a worker died are suspects: they are cut in two and done one at a time, so
+    that the death only counts against the task that kills its worker.
     """
 
     def __init__(
@@ -330,7 +330,7 @@ def run_chunk(
 
     Returns
     -------
-    outcomes : for each task that was done what is kept of it, or its error and traceback.
+    outcomes : for each task that was done, the text to keep, or its error and traceback.
     """
     begin = time.perf_counter()
     outcomes: list[str | tuple[str, str]] = []

@@ -29,21 +29,21 @@ ORDERS = ("fcfs", "spf", "saf", "same")
 #: The order that is a weighted sum of features, whose weights are searched.
 WEIGHTS = "weights"
 
-#: From and to what a number goes as it goes from 0 to 1, by the same factor for each step.
+#: The range of a number between 0 and 1 of its coordinate, on a logarithmic scale.
 _THRESHOLD_S = (3_600.0, 2_000_000.0)
 _FROM_S = (600.0, 36_000.0)
 _ERODE_S = (3_600.0, 115_200.0)
-#: The same of a share, and of ``pairs_above``, by the same difference.
+#: The same for a share, and for ``pairs_above``, on a linear scale.
 _SHARE = (0.01, 0.4)
 _ABOVE = (0.8, 1.4)
 
 _DIGITS = 4  # of weights: those that are written are those that were simulated
 
-#: What may be added to an order, in the order of its numbers -> how many it has, and in how many
-#: parts rules with it are more than without.
+#: Rules that may be added to an order, in the order of their numbers -> how many numbers each has,
+#: and by how many parts rules with it are larger.
 _LEVERS = {"threshold": (1, 1), "hold": (3, 2), "pairs_above": (1, 1)}
 
-#: Rules of EASY, beside its order; each that is another is a part more.
+#: Rules of EASY, beside its order; each rule that differs counts as a part.
 _OF_EASY = {
     "backfill": "easy",
     "policy_estimate": "requested",
@@ -78,12 +78,13 @@ class Space:
     Attributes
     ----------
     orders : of the queue: names of :data:`hpcgym.scheduler.policies.POLICIES`, and "weights".
-    features : what is weighed: as for :class:`hpcgym.agents.xnes.Xnes`, or names with commas.
-    estimates : run times that orders and back-filling may reckon with, names of
+    features : features that "weights" weighs: as for :class:`hpcgym.agents.xnes.Xnes`, or names
+        with commas.
+    estimates : run times that orders and back-filling may use, names of
         :data:`hpcgym.scheduler.estimates.ESTIMATES`.
     backfilling : "none", "easy", "until-shadow", "depth:K" and "conservative".
     backfill_orders : names of :data:`ORDERS`.
-    levers : what may be added to an order: "threshold", "hold".
+    levers : rules that may be added to an order: "threshold", "hold".
 
     Raises
     ------
@@ -97,9 +98,9 @@ class Space:
     backfill_orders: Sequence[str] = ORDERS
     levers: Sequence[str] = ("threshold", "hold")
 
-    #: Whom what is found is compared with, "easy" the last.
+    #: Schedulers with which the tuned one is compared, "easy" the last.
     references: ClassVar[tuple[str, ...]] = ("saf", "easy")
-    #: Part of the rules -> the rules of EASY that stand in its place.
+    #: Part of the rules -> the rules of EASY that replace it.
     parts: ClassVar[dict[str, Rules]] = {
         "order": {"policy": "fcfs"},
         "run times of the order": {"policy_estimate": "requested"},
@@ -109,7 +110,7 @@ class Space:
         "threshold": {"threshold": None},
         "hold": {"hold": None},
     }
-    #: What is named -> what is known; None: who parses it knows.
+    #: Attribute -> known names; None: the parser checks them.
     _known: ClassVar[dict[str, Sequence[str] | None]] = {
         "orders": (*POLICIES, WEIGHTS),
         "estimates": None,
@@ -117,16 +118,16 @@ class Space:
         "backfill_orders": ORDERS,
         "levers": ("threshold", "hold"),
     }
-    #: Weights to begin with, in units of what each differs between jobs; what is weighed if all
-    #: weights are 0.
+    #: Weights to begin with, in units of each feature's spread between jobs; ``_usual`` is the
+    #: feature that is weighed if all weights are 0.
     _begin: ClassVar[Sequence[dict[str, float]]] = (
         {"area": -1.0},
         {"area": -0.7, "wait": 0.3},
         {"expansion": 1.0},
     )
     _usual: ClassVar[str] = "wait"
-    #: Where the numbers of levers begin; thresholds at about 32 and 83 hours. Then that of one that
-    #: says nothing.
+    #: Where the numbers of levers begin; thresholds at about 32 and 83 hours. ``_idle``: the number
+    #: of a lever that is off.
     _middles: ClassVar[dict[str, list[list[float]]]] = {
         "threshold": [[0.55], [0.7]],
         "hold": [[0.6, 0.6, 0.6]],
@@ -164,7 +165,7 @@ class Space:
         return [*dict.fromkeys(arm for arm in settled if arm is not None)]
 
     def _settled(self, arm: Arm) -> Arm | None:
-        """Return an arm in which rules that do not matter are the usual; None of what is no arm."""
+        """Return an arm with usual values of rules that do not matter; None if it is invalid."""
         reserve = Backfill.parse(arm.backfill)
         by_pass = arm.order in PASS_POLICIES or (arm.order == WEIGHTS and self.shared)
         if reserve.kind == "none":
@@ -214,7 +215,7 @@ class Space:
         return [np.array([*way, self._idle][: self.numbers(arm)]) for way in ways]
 
     def units(self, slices: Sequence[Workload]) -> Numbers:
-        """Return what weights are divided by, (n_features,): what features differ by.
+        """Return the units of weights, (n_features,): the spreads of features.
 
         See :func:`hpcgym.scheduler.policies.features.spread`.
         """
@@ -225,7 +226,7 @@ class Space:
 
         Parameters
         ----------
-        numbers : within :meth:`bounds`; what is outside is put to the nearer end.
+        numbers : within :meth:`bounds`; numbers outside are moved to the nearer end.
         units : of :meth:`units`.
         """
         n = self.n_weights(arm)
@@ -254,7 +255,7 @@ class Space:
         return rules
 
     def parts_of(self, rules: Rules) -> int:
-        """Return of how many parts rules are: weights, and what is not as EASY has it."""
+        """Return the number of parts of rules: their weights, and rules that differ from EASY."""
         policy, second = rules["policy"], rules["backfill_order"]
         parts: int = len(policy) if isinstance(policy, dict) else policy != "fcfs"
         parts += second not in ("fcfs", "spf", policy)
@@ -310,14 +311,14 @@ class SharedSpace(Space):
         "allocations": None,
         "partners": tuple(PARTNERS),
     }
-    #: Of what is between -1 and 1 for all jobs.
+    #: Of features that are between -1 and 1 for all jobs.
     _begin: ClassVar[Sequence[dict[str, float]]] = (
         {"fit": 1.0},
         {"fit": 1.0, "shortness": 1.0},
         {"popularity": 1.0, "shortness": 1.0},
     )
     _usual: ClassVar[str] = "fit"
-    #: Bounds on pairs begin with those who gain, and who gain by a tenth.
+    #: Bounds on pairs begin with pairs that gain, and pairs that gain by a tenth.
     _middles: ClassVar[dict[str, list[list[float]]]] = {
         "threshold": [[0.55]],
         "pairs_above": [[(1.0 - _ABOVE[0]) / (_ABOVE[1] - _ABOVE[0])], [0.5]],
@@ -335,7 +336,7 @@ class SharedSpace(Space):
                 )
 
     def units(self, slices: Sequence[Workload]) -> Numbers:
-        """Return what weights are divided by, (3,): 1, for all jobs have features up to 1."""
+        """Return the units of weights, (3,): 1, for features of all jobs are at most 1."""
         return np.ones(len(PASS_FEATURES))
 
 
@@ -354,12 +355,12 @@ def named_weights(features: Sequence[str], weights: Numbers) -> dict[str, float]
 
 
 def _by_factor(ends: tuple[float, float], place: float) -> float:
-    """Return what is so far on the way between two ends, by the same factor for each step."""
+    """Return the number at a place, 0 to 1, between two ends on a logarithmic scale."""
     return float(ends[0] * (ends[1] / ends[0]) ** place)
 
 
 def _by_difference(ends: tuple[float, float], place: float) -> float:
-    """Return what is so far on the way between two ends, by the same difference for each step."""
+    """Return the number at a place, 0 to 1, between two ends on a linear scale."""
     return ends[0] + (ends[1] - ends[0]) * place
 
 

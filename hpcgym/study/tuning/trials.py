@@ -31,13 +31,13 @@ _TIMES_EASY = re.compile(r"\s*[*x]?\s*easy$")
 
 @dataclass(frozen=True)
 class Bound:
-    """What a measure may be at most.
+    """An upper bound on a measure.
 
     Attributes
     ----------
     measure : a name of :data:`hpcgym.schedule.measures.MEASURES`.
-    most : in the unit of the measure; or how many times as much as under EASY.
-    of_easy : whether it is that many times as much.
+    most : the bound, in the unit of the measure, or as a multiple of the measure under EASY.
+    of_easy : whether it is such a multiple.
     """
 
     measure: str
@@ -46,14 +46,14 @@ class Bound:
 
     @classmethod
     def parse(cls, text: str) -> Bound:
-        """Return the bound that a text says.
+        """Return the bound of a text.
 
-        Such as ``max_wait <= 7d``, a time, of hours without a unit; ``p99_wait <= 1.5 easy``; or
-        ``mean_bsld <= 30``.
+        Examples are ``max_wait <= 7d``, a time, in hours if it has no unit; ``p99_wait <= 1.5
+        easy``; and ``mean_bsld <= 30``.
 
         Raises
         ------
-        HpcgymError : it says none, or names no measure.
+        HpcgymError : the text is no bound, or names no measure.
         """
         name, _, most = (part.strip() for part in text.partition("<="))
         measure = name if name in MEASURES else f"{name}_h"
@@ -81,7 +81,7 @@ class Bound:
         return self.most * easy[self.measure] if self.of_easy else self.most
 
 
-#: What is kept unless one says otherwise: nobody starves for the others' gain.
+#: The default bounds: no job starves for the gain of others.
 USUAL_BOUNDS = ("p99_wait <= 1.5 easy", "max_wait <= 1.5 easy")
 
 
@@ -101,7 +101,7 @@ def varied(workload: Workload, start_week: int, seed: int) -> Workload:
 
 
 def jittered(workload: Workload, seed: int) -> tuple[Workload, NDArray[np.int64]]:
-    """Return a log with jittered submissions, and which of its jobs each was, (n_jobs,).
+    """Return a log with jittered submissions, and the row of each job in the log, (n_jobs,).
 
     Seed 0 jitters nothing.
     """
@@ -122,10 +122,11 @@ def weeks_of(workload: Workload) -> int:
 
 #: How many arms go on after each round.
 WIDTHS = (24, 6, 2)
-#: Of how many parts simple rules are at most; see :meth:`hpcgym.study.tuning.space.Space.parts_of`.
+#: The most parts of simple rules; see :meth:`hpcgym.study.tuning.space.Space.parts_of`.
 SIMPLE = 3
 
-#: On how many jitters of submissions rules are tried: in generations, after rounds, at the end.
+#: Number of jitters of submissions on which rules are tried: in generations, after rounds, at the
+#: end.
 OFTEN = {"generation": 2, "round": 8, "end": 16}
 
 FIRST_LOOK = "first look"  # the stage in which all arms are tried
@@ -135,13 +136,13 @@ _AT_ONCE = 256  # rules that are asked for together: what an interruption loses 
 
 
 class Asked(NamedTuple):
-    """Rules about which the search wants to know.
+    """Rules that the search wants to be tried.
 
     Attributes
     ----------
     rules : of schedulers.
-    seeds : of the jitter of submissions, on each of which they are tried; 0 is the log as it is.
-    stage : what the search is at, in words.
+    seeds : of jitters of submissions; rules are tried on each of them; 0 is the log as it is.
+    stage : the stage of the search, in words.
     """
 
     rules: list[dict[str, Any]]
@@ -150,15 +151,14 @@ class Asked(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a search has found.
+    """The results of a search.
 
     Attributes
     ----------
-    finalists : the rules of each arm that went on after the first look: as it began, and as it
-        ended.
+    finalists : the first and the last rules of each arm that went on after the first look.
     seeds : of jitters on which nothing was tried.
-    rows : a row for each time that something was asked for: the stage, what has been tried by then,
-        and the least loss of those asked for.
+    rows : a row for each batch of rules: the stage, the number of rules tried by then, and the
+        least loss of the batch.
     """
 
     finalists: list[dict[str, Any]]
@@ -197,9 +197,9 @@ def searching(space: Space, units: Numbers, answer: Answer, *, budget: int, seed
     Parameters
     ----------
     units : of the weights, see :meth:`hpcgym.study.tuning.space.Space.units`.
-    answer : says what rules lead to.
-    budget : rules that are tried in generations, about.
-    seed : of what is random.
+    answer : returns the losses of rules.
+    budget : about how many rules are tried in generations.
+    seed : of random numbers.
     """
     search = _Search(space, units, seed, answer)
     everyone = runs = search.chosen(search.first_look())
@@ -216,7 +216,7 @@ def searching(space: Space, units: Numbers, answer: Answer, *, budget: int, seed
 
 
 class _Search:
-    """The stages of a search, and what they share: what has been tried, on which jitters."""
+    """The stages of a search, and their common state: the rules and jitters tried so far."""
 
     def __init__(self, space: Space, units: Numbers, seed: int, answer: Answer) -> None:
         self.space, self.units, self.answer = space, units, answer
@@ -396,23 +396,23 @@ class Trials:
     def each(
         self, rules: Sequence[dict[str, Any]], seeds: Sequence[int], since: float = 0
     ) -> list[Tried]:
-        """Do the same; return what came of each of the rules by itself."""
+        """Do the same; return the outcome of each of the rules by itself."""
         values, weeks = self.of(rules, seeds, since)
         return [Tried(values[k : k + 1], weeks[k : k + 1]) for k in range(len(rules))]
 
 
 @dataclass
 class Losses:
-    """What a search is told of rules: one number, the less, the better.
+    """The loss of rules, which a search minimises.
 
     Attributes
     ----------
     trials : of the early part of a log.
     objective : a name of :data:`OBJECTIVES`, whose mean over the jitters should be small.
-    limits : bounds, and what each means in numbers.
-    checkpoint : what is known already.
-    progress : told how many rules have been tried in all, the stage, and the least loss of those
-        that were tried last.
+    limits : bounds, each with its number.
+    checkpoint : the results so far.
+    progress : called with the number of rules tried in all, the stage, and the least loss of those
+        tried last.
     """
 
     trials: Trials

@@ -166,19 +166,19 @@ def ablated(
 
 @dataclass(frozen=True)
 class Tuned:
-    """A tuned scheduler and what is known of it.
+    """A tuned scheduler, its comparison with others, and the search.
 
     Attributes
     ----------
     scheduler : for :func:`hpcgym.simulate`.
-    objective : what was made small.
+    objective : the measure that was minimised.
     log : the name of the workload.
-    bounds : what had to be kept, and what each means on the later part.
+    bounds : the bounds that had to be kept, each with its number on the later part.
     board : a row for each scheduler, on the later part; see
         :func:`hpcgym.study.tuning.tune.board_of`.
-    steps : the way to EASY: what is given up, the objective on the early part then, and on the
-        later one.
-    rows : how the search went.
+    steps : the way to EASY: the part that is given up, the objective on the early part then, and on
+        the later one.
+    rows : the course of the search.
     tried : how many rules were tried.
     """
 
@@ -250,7 +250,7 @@ class Tuned:
 
 Progress = Callable[[int, str, float], None]
 
-TUNED = "tuned"  # what it is called beside others
+TUNED = "tuned"  # its name beside others
 
 _JITTERS = tuple(range(OFTEN["round"]))  # of comparisons
 _FEWEST_JOBS = 100  # of each part
@@ -258,19 +258,19 @@ _FEWEST_JOBS = 100  # of each part
 
 @dataclass(frozen=True)
 class Plan:
-    """What is searched, for what, and how long.
+    """The space, the objective, the bounds and the length of a search.
 
     Attributes
     ----------
     space : the rules that are searched; :class:`hpcgym.study.SharedSpace` where jobs share nodes.
-    objective : what is made small: "weekly_bsld", the geometric mean over the weeks of their mean
-        bounded slowdowns, in which each week counts as much as any other; "mean_bsld"; or
+    objective : the measure to minimise: "weekly_bsld", the geometric mean over the weeks of their
+        mean bounded slowdowns, in which each week counts as much as any other; "mean_bsld"; or
         "mean_wait_h", or "mean_wait".
-    bounds : what must be kept: texts as :meth:`hpcgym.study.tuning.trials.Bound.parse` takes them.
-    split : the share of the log's time that is searched on; the rest is only looked at in the end.
-    budget : how many rules are tried in generations, about; the first look at all arms comes
-        before.
-    seed : of what is random.
+    bounds : texts as :meth:`hpcgym.study.tuning.trials.Bound.parse` takes them; all must be kept.
+    split : the share of the log's time on which rules are searched; the rest is only used at the
+        end.
+    budget : about how many rules are tried in generations, after the first look at all arms.
+    seed : of random numbers.
 
     Raises
     ------
@@ -317,15 +317,15 @@ def tune(
     """Search for the scheduler that serves the early part of a log best; judge it on the later one.
 
     The search sees jobs that were submitted before ``plan.split`` of the log's time, and none
-    later: :func:`hpcgym.study.tuning.trials.searching` says how it goes. Of what it ends with, the
-    simplest is taken that the early weeks do not tell from the best. That one is simulated on the
-    whole log, and its jobs of the later part are compared with those of EASY, SAF and whoever is
-    named; where jobs share nodes, of EASY, all co-schedulers and whoever is named.
+    later; :func:`hpcgym.study.tuning.trials.searching` describes it. Of the candidates at its end,
+    the simplest is taken that the early weeks do not distinguish from the best. It is simulated on
+    the whole log, and its jobs of the later part are compared with those of EASY, SAF and the named
+    schedulers; where jobs share nodes, of EASY, all co-schedulers and the named ones.
 
     Parameters
     ----------
     workload : a log, or what :func:`hpcgym.load_workload` takes.
-    plan : what is searched; by default as :class:`Plan` has it.
+    plan : the search; by default ``Plan()``.
     against : the site's present rules, for one: names of schedulers, variants, files, or
         :class:`hpcgym.Scheduler`.
     cluster, processors : the machine; by default that of the log.
@@ -333,7 +333,7 @@ def tune(
         or what :func:`hpcgym.machine.speedups.find_speedups` takes.
     executor, workers : where simulations run, see :func:`hpcgym.study.open_executor`. The result is
         the same.
-    checkpoint : file for what is known so far, written every few seconds and when the search is
+    checkpoint : file for the results so far, written every few seconds and when the search is
         interrupted; the same search goes on from there. It is deleted at the end.
     progress : told how many rules have been tried, the stage, and the least loss of the last ones.
 
@@ -373,7 +373,7 @@ def tune(
         open_executor(executor, workers) as workforce,
     ):
         trials, late = (Trials(jobs, machine, workforce, pairs) for jobs in (early, log))
-        # first, so that those who cannot be simulated here do not come after a long search
+        # first, so that schedulers that cannot be simulated here do not fail after a long search
         rules_of_others = [one.given() for one in others.values()]
         early_others = trials.each(rules_of_others, _JITTERS)
         limits = _limits(plan, trials.of([{}], range(OFTEN["end"])))

@@ -7,16 +7,16 @@ shared; on such a machine jobs have these sizes, else their fraction, rounded.
 
 Assumed, since Glesser 2016 does not tell:
 
-- When jobs come. Each repetition is a shuffle of its own; all jobs come at even distances, in the
-  time that ``load`` says: with 1, in that which the work of their fractions takes without gaps
-  (935 s for each repetition; all of it is to take some 15 minutes).
-- What jobs request: their run times, which a ``sleep`` knows.
-- Whose they are. Each type's jobs are dealt out one by one, so that users have the same jobs (but
-  for the two that fill the machine), or, if they are ``unequal``, user k has k times as many as
-  user 1. Who is dealt which is shuffled.
-- Power. User 1 needs the share ``spread`` less than usual, the last so much more, those between in
-  even steps. Usual is 358 W for a processor, a busy node of table 4.2; it is no other than that of
-  the default machine. Without a spread the power is not told.
+- Submit times. Each repetition is a shuffle of its own; all jobs come at even distances, within a
+  time that depends on ``load``: with 1, the time that the work of their fractions takes without
+  gaps (935 s for each repetition; all of it is to take some 15 minutes).
+- Requested times: the run times, which a ``sleep`` knows.
+- Users. Each type's jobs are dealt out one by one, so that users have the same jobs (but for the
+  two that fill the machine); if they are ``unequal``, user k has k times as many as user 1. The
+  order in which jobs are dealt is shuffled.
+- Power. User 1 needs the share ``spread`` less than usual, the last user so much more, those
+  between in even steps. Usual is 358 W for a processor, a busy node of table 4.2, as on the default
+  machine. Without a spread jobs have no power.
 """
 
 from __future__ import annotations

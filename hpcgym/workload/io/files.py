@@ -34,7 +34,7 @@ SKIPS = "; errors='skip', or --errors skip, drops and counts such lines"
 
 
 def check_errors(errors: str) -> None:
-    """Say so if ``errors`` is not one of the two ways to treat bad lines."""
+    """Raise a WorkloadError unless ``errors`` is one of the two ways to treat bad lines."""
     if errors not in ("raise", "skip"):
         raise WorkloadError(f"errors must be 'raise' or 'skip', not {errors!r}")
 
@@ -47,9 +47,9 @@ class ReadOptions:
     ----------
     processors : size of the machine, instead of what the file tells.
     errors : what to do with a line that is no job.
-    format : name of the format, in :data:`hpcgym.workload.load.FORMATS`; None: as the file looks.
-    tz : the time zone of dates without an offset, such as ``Europe/Berlin``; None: nobody said.
-    fields : names of the fields of a dump of ``sacct -n``, which has no line of them; None: it has.
+    format : name of the format, in :data:`hpcgym.workload.load.FORMATS`; None: it is recognized.
+    tz : the time zone of dates without an offset, such as ``Europe/Berlin``; None: not given.
+    fields : names of the fields of a dump of ``sacct -n``, which has no header; None: it has one.
     cluster : name of the machine with nodes for which the jobs are read; None: a pool.
     resources : of its nodes.
     """
@@ -67,7 +67,7 @@ class ReadOptions:
 
 
 def names_in(fields: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    """Return names of fields, which a text has between commas; None where none are given."""
+    """Return names of fields, also of a text with commas between them; None if none are given."""
     names = fields.split(",") if isinstance(fields, str) else fields
     return None if names is None else tuple(names)
 

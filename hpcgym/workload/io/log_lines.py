@@ -1,8 +1,8 @@
-"""What readers of sites' logs share: fields as columns of texts, and each line accounted for.
+"""Common parts of readers of sites' logs: fields as columns of texts, and counts of dropped lines.
 
-A reader says which fields there are and how each is read; the rest is here. A line becomes a job,
-or it is counted by the reason why it is not. So the jobs of a workload and the counts that begin
-with "dropped: " add up to the lines of the file, but for blank ones and the names of fields.
+A reader defines the fields and how each is read; the rest is here. A line becomes a job, or it is
+counted by the reason why it does not. So the jobs of a workload and the counts that begin with
+"dropped: " add up to the lines of the file, without blank lines and the names of fields.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from hpcgym.workload.model import MISSING, Workload
 
 Ints = NDArray[np.int64]
 
-#: A field, and what reads its texts: it raises a ValueError that says what they should be.
+#: A field, and the parser of its texts, whose ValueError describes valid texts.
 Told = tuple[str, Callable[[str], Any]]
 
-#: What stands before the names of columns of generic resources.
+#: Prefix of the names of columns of generic resources.
 GENERIC = "gres/"
 
 MOST_MB, MOST_KB = 1 << 40, 1 << 50  # of memory: more than any machine has
 
-_REQUEUED_S = 60  # within which a job is submitted again when a run of it has ended
+_REQUEUED_S = 60  # a job is submitted again within this time after a run of it has ended
 
 MOVED = "repaired: submit_time moved to the start, which the log has before it"
 HELD = "repaired: submit_time moved to when the job became eligible"
@@ -50,7 +50,7 @@ ANYWHERE = "repaired: nodes are not told, so its cores may lie on any"
 CUT = "; it is the last line: is the file truncated?"
 
 
-# --- What the texts of fields say -----------------------------------------------------------------
+# --- Values of the texts of fields ----------------------------------------------------------------
 
 
 def whole_in(text: str) -> int:
@@ -85,7 +85,7 @@ def lasted(text: str) -> int:
 
 
 def told_by_hosts(field: str, cores: Callable[[str], list[int]]) -> dict[str, Told]:
-    """Return what a field tells in which stand the processors of a job on each host."""
+    """Return the facts in a field with the processors of a job on each host."""
     return {
         "given": (field, lambda text: sum(cores(text))),
         "nodes": (field, lambda text: len(cores(text))),
@@ -95,7 +95,7 @@ def told_by_hosts(field: str, cores: Callable[[str], list[int]]) -> dict[str, To
 
 
 def begins_with(record: re.Pattern[str], head: bytes) -> bool:
-    """Tell whether the first line of a file, of which these are the first bytes, is a record."""
+    """Tell whether the first line of a file is a record; ``head``: its first bytes."""
     first = head.lstrip(b"\xef\xbb\xbf\r\n ").split(b"\n", 1)[0].decode("utf-8", "replace")
     return record.fullmatch(first.rstrip()) is not None
 
@@ -110,12 +110,12 @@ class Log:
     Attributes
     ----------
     path : of the file.
-    how : as it is read.
+    how : the options by which it is read.
     lines : number of each record's line, from 1.
     fields : name, in lower case -> a text for each record.
     counts : reason -> number of records, as :attr:`hpcgym.workload.Workload.cleaning`.
-    refused : lines that were wrong, and are skipped.
-    called : what messages call a record: ``line``, or ``job`` of a file that has no lines.
+    refused : wrong lines, which are skipped.
+    called : word for a record in messages: ``line``, or ``job`` for a file without lines.
     """
 
     path: Path
@@ -136,7 +136,7 @@ class Log:
 
         Warns
         -----
-        WorkloadWarning : the last line has no end, so that nobody can tell whether it is whole.
+        WorkloadWarning : the last line has no end, and so may be cut.
         """
         line, ended = 1, True
         for line, (text, ended) in enumerate(lines_of(self.path, kind, WorkloadError), 1):
@@ -149,11 +149,11 @@ class Log:
             )
 
     def refuse(self, line: int, problem: str, reason: str) -> None:
-        """Stop at a line that is wrong, or count it, once, if such lines are to be skipped.
+        """Raise an error for a wrong line, or count it once if wrong lines are to be skipped.
 
         Raises
         ------
-        WorkloadError : it names the file, the line and the problem.
+        WorkloadError : the message names the file, the line and the problem.
         """
         if self.how.errors == "raise":
             raise WorkloadError(f"{self.path}, {self.called} {line}: {problem}{SKIPS}")
@@ -174,7 +174,7 @@ class Log:
         return [""] * len(self)
 
     def parsed(self, name: str, parse: Callable[[str], Any], blank: Any = MISSING) -> list[Any]:
-        """Return a field as values; blanks, and what is wrong and skipped, are ``blank``."""
+        """Return a field as values; blank texts, and wrong ones that are skipped, are ``blank``."""
         known: dict[str, Any] = {"": blank}
         values = []
         for line, text in zip(self.lines, self.texts(name), strict=True):
@@ -198,12 +198,12 @@ class Log:
         return columns[0] if len(columns) == 1 else first_known(*columns)
 
     def names(self, *fields: str) -> list[str | None]:
-        """Return a field as names that may stand in headers, None where it is blank."""
+        """Return a field as names that may stand in headers, None for blank texts."""
         known = {text: printable(text) or None for text in set(self.texts(*fields))}
         return [known[text] for text in self.texts(*fields)]
 
     def count(self, reason: str, at: ArrayLike) -> None:
-        """Count records by what was repaired or not used, where a mask is true."""
+        """Count the records of a mask under a reason: a repair, or a fact that is not used."""
         if number := int(np.count_nonzero(at)):
             self.counts[reason] += number
 
@@ -213,7 +213,7 @@ class Log:
         self.keep([place for place, reason in enumerate(reasons) if not reason])
 
     def drop_copies(self) -> None:
-        """Drop records all of whose fields stand there before: dumps of several spans overlap."""
+        """Drop records that equal an earlier one in all fields: dumps of several spans overlap."""
         seen: set[tuple[str, ...]] = set()
         reasons = []
         for record in zip(*self.fields.values(), strict=True):
@@ -222,14 +222,14 @@ class Log:
         self.drop(reasons)
 
     def keep(self, places: list[int]) -> None:
-        """Keep these records alone."""
+        """Keep only these records."""
         self.lines = [self.lines[place] for place in places]
         self.fields = {
             name: [texts[place] for place in places] for name, texts in self.fields.items()
         }
 
     def settled(self, columns: Mapping[str, Any]) -> dict[str, Any]:
-        """Return columns of the records that have not been refused, and keep those alone.
+        """Keep only the records that have not been refused, and return their columns.
 
         Raises
         ------
@@ -243,7 +243,7 @@ class Log:
 
 
 def first_known(*columns: Ints) -> Ints:
-    """Return the first of some columns that is above 0 for each job, -1 where none is."""
+    """Return for each job the first value above 0 among some columns, -1 if there is none."""
     known: Ints = np.full(columns[0].shape, MISSING, dtype=np.int64)
     for column in reversed(columns):
         known = np.where(column > 0, column, known)
@@ -278,10 +278,10 @@ def processors(log: Log, given: Ints, asked: Ints, told: str, problem: str) -> d
 
     Parameters
     ----------
-    log : refuses the records without either, and counts those that were given others.
+    log : refuses the records without either number, and counts those where they differ.
     given, asked : (n,) each, -1 where unknown.
-    told : where the log has either, for the count.
-    problem : what is wrong with a record without either.
+    told : the fields of both numbers in the log, for the count.
+    problem : text about a record without either.
     """
     cores = first_known(given, asked)
     log.count(f"repaired: requested_processors taken from {told}", (asked > 0) & (asked != cores))
@@ -289,7 +289,7 @@ def processors(log: Log, given: Ints, asked: Ints, told: str, problem: str) -> d
     return {"requested_processors": cores, "allocated_processors": given}
 
 
-#: Columns of the records of logs, which some do not tell, and tables have not.
+#: Columns of the records of logs that some logs lack, and tables do not have.
 _UNTOLD = ("eligible", "nodes", "most_on_node", "divisor", "gpus", "memory_mb", "used_kb")
 
 
@@ -300,13 +300,13 @@ def workload_of(log: Log, columns: dict[str, Any], clock: Clock, *key: str) -> W
     ----------
     log : its records are jobs.
     columns : as in tables, (n,) each, of :meth:`Log.settled`; ``submit_time`` in seconds since
-        1970. In place of waits they have ``start`` and, where the log tells it, ``eligible``. In
-        place of units and memory they may have ``nodes``, ``memory_mb``, ``gpus`` and, behind
+        1970. In place of waits they have ``start`` and, if the log tells it, ``eligible``. In place
+        of units and memory they may have ``nodes``, ``memory_mb``, ``gpus`` and, with the prefix
         ``GENERIC``, other resources of jobs; ``used_kb``, the memory that a job used;
         ``most_on_node``, the processors of a job on the node with most of them; and ``divisor``,
-        the most of which all its nodes have a multiple.
-    clock : by which dates were read.
-    key : fields that runs of one job have alike.
+        the greatest common divisor of its processors on each node.
+    clock : the clock by which dates were read.
+    key : fields in which all runs of a job are equal.
 
     Raises
     ------
@@ -336,12 +336,12 @@ Repaired = tuple[dict[str, Any], dict[str, NDArray[np.bool_]]]
 
 
 def _with_waits(columns: Mapping[str, Any], runs: Sequence[Hashable]) -> Repaired:
-    """Return when jobs were submitted and how long they waited, in place of starts.
+    """Return the submit and waiting times of jobs in place of their starts.
 
-    A schedule cannot start a job before it is eligible, which one with ``--begin`` or a dependency
-    is later than submitted: ``submit_time`` is that time. A run after another one of the same job,
-    which has the same entry in ``runs``, was submitted when that ended. Nothing is submitted after
-    its start.
+    A job cannot start before it is eligible, and one with ``--begin`` or a dependency is eligible
+    later than it is submitted: ``submit_time`` is the later time. If runs have the same entry in
+    ``runs``, they are of one job, and each was submitted when the one before ended. No job is
+    submitted after its start.
     """
     found = dict(columns)
     start, eligible, submit = found.pop("start"), found.pop("eligible"), found["submit_time"]
@@ -350,7 +350,7 @@ def _with_waits(columns: Mapping[str, Any], runs: Sequence[Hashable]) -> Repaire
     for place in np.argsort(start, kind="stable").tolist():
         before[place] = end.get(runs[place], MISSING)
         end[runs[place]] = int(start[place] + found["run_time"][place])
-    # of n runs n - 1 have another one behind them; what came later only has a number used again
+    # of n runs n - 1 have another one behind them; a job that came later only reuses the number
     repaired = {AGAIN: (before >= 0) & (submit <= before + _REQUEUED_S)}
     for reason, time in ((HELD, eligible), (RESUBMITTED, before)):
         repaired[reason] = (time > submit) & (time <= start)
@@ -361,9 +361,9 @@ def _with_waits(columns: Mapping[str, Any], runs: Sequence[Hashable]) -> Repaire
 
 
 def _with_units(columns: Mapping[str, Any], for_nodes: bool) -> Repaired:
-    """Return memory a processor, and units with what each asks for, in place of amounts of jobs.
+    """Return memory per processor, and units with their demands, in place of amounts of jobs.
 
-    Where the log tells neither of nodes nor of resources beside memory there are no units.
+    If the log tells neither nodes nor resources beside memory, there are no units.
     """
     found = dict(columns)
     names = ("requested_processors", "nodes", "memory_mb", "most_on_node", "divisor", "used_kb")
@@ -394,19 +394,19 @@ def _with_units(columns: Mapping[str, Any], for_nodes: bool) -> Repaired:
 def _shared(
     cores: Ints, nodes: Ints, most: Ints, divisor: Ints, held: list[Ints], for_nodes: bool
 ) -> tuple[Ints, Ints, dict[str, NDArray[np.bool_]]]:
-    """Return of how many equal units jobs are, how many a node may have, and what was repaired.
+    """Return the number of equal units of jobs, how many a node may have, and what was repaired.
 
-    Columns are (n,) each, as in :func:`workload_of`; ``held`` are amounts that units share, too. A
-    job with the same share on each node is a unit a node. If the shares differ,
+    Columns are (n,) each, as in :func:`workload_of`; ``held`` are further amounts that are divided
+    among units. A job with the same share on each node has one unit on each node. If shares differ,
 
-    - each node gets the largest, which is counted: a job keeps its nodes, and gets less than one
-      core too much on each. So it is where the log is read for a machine with nodes, and does not
-      tell that one had more than the mean; and where no smaller unit would do.
-    - else a job keeps its processors, in as many units as its amounts allow, of which none is
-      smaller than what the processors of all its nodes were multiples of. No node has more of them
-      than the largest share.
+    - each node gets the largest share, which is counted: a job keeps its nodes, and gets less than
+      one core too much on each. This is done if the log is read for a machine with nodes, and does
+      not tell that a node had more than the mean; and if no smaller unit would do.
+    - else a job keeps its processors, in as many units as its amounts allow; a unit has at least
+      the common divisor of its processors on all nodes. No node has more units than the largest
+      share.
 
-    A job whose nodes are not told has as many units as its amounts allow, on any nodes: counted.
+    A job without known nodes has as many units as its amounts allow, on any nodes: counted.
     """
     told, on = nodes > 0, np.maximum(nodes, 1)
     parts = np.gcd.reduce([cores // np.maximum(divisor, 1), cores, *held])

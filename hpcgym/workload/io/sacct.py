@@ -67,9 +67,9 @@ def read_sacct(path: Path, how: ReadOptions) -> Workload:
 
 
 def throttles(path: Path) -> dict[int, int] | None:
-    """Return how many tasks of arrays may run at once, by array; None of a file that is no dump.
+    """Return how many tasks of each array may run at once; None for a file that is no dump.
 
-    A dump tells it of arrays that had tasks which had not started.
+    A dump tells it for arrays with tasks that had not started.
 
     Raises
     ------
@@ -118,9 +118,9 @@ def _drop_no_jobs(log: Log) -> None:
 
 
 def _take_cluster(log: Log) -> None:
-    """Keep the jobs of one cluster, if the log has several: of the machine's, else of the largest.
+    """Keep the jobs of one cluster if the log has several: of the machine's, else of the largest.
 
-    Without a machine with nodes they all stay.
+    Without a machine with nodes all jobs stay.
 
     Warns
     -----
@@ -145,7 +145,7 @@ def _take_cluster(log: Log) -> None:
 
 
 def _id(log: Log) -> str:
-    """Return the field by which runs are those of one job."""
+    """Return the field that is equal for all runs of a job."""
     return "JobID" if "jobid" in log.fields else "JobIDRaw"
 
 
@@ -179,10 +179,10 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
 
 
 def _ids(log: Log) -> tuple[list[JobId], list[JobId], list[int]]:
-    """Return the ids in JobID and JobIDRaw, and what was added to the numbers of each job, (n,).
+    """Return the ids in JobID and JobIDRaw, and the shift of each job's number, (n,).
 
-    Ids are unique in a cluster. If jobs of several clusters stay and have the same, those of all
-    but the first get numbers behind all others.
+    Ids are unique in a cluster. If jobs of several clusters stay and share ids, those of all
+    clusters but the first are shifted behind all others.
     """
     tasks, raw = (log.parsed(name, job_id, NO_ID) for name in ("JobID", "JobIDRaw"))
     of: dict[str, set[int]] = {}
@@ -262,7 +262,7 @@ def _with_parts(log: Log, columns: dict[str, Any]) -> dict[str, Any]:
 
 
 def _share_of_a_node(columns: dict[str, Any], resources: list[str], place: int) -> tuple[Any, ...]:
-    """Return what a job has of each of its nodes; where none are told, what a unit of it has."""
+    """Return a job's resources on each of its nodes; if these are not told, those of a unit."""
     names = [name for name in (*resources, "memory_mb") if name != "nodes"]
     cores, *held = (int(columns[name][place]) for name in ("requested_processors", *names))
     nodes = int(columns["nodes"][place])
@@ -271,7 +271,7 @@ def _share_of_a_node(columns: dict[str, Any], resources: list[str], place: int) 
 
 
 def _since_1970(clock: Clock) -> Any:
-    """Return a parser of times, none of which is before 1970."""
+    """Return a parser of times that refuses times before 1970."""
 
     def seconds(text: str) -> int:
         found = clock.seconds(text)
@@ -320,7 +320,7 @@ def _count_other_ends(log: Log, clock: Clock, expected: Ints) -> None:
 
 
 def _requested(log: Log) -> Ints:
-    """Return requested times [s], a year where there is no limit, -1 where it is not told."""
+    """Return requested times [s]: a year if there is no limit, -1 if the limit is not told."""
     name = "TimelimitRaw" if "timelimitraw" in log.fields else "Timelimit"
     folded = [text.casefold() for text in log.texts(name)]
     for word, words, taken in (

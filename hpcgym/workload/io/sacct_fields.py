@@ -1,4 +1,4 @@
-"""What the fields of sacct say: ids, states, time limits, how nice jobs are, and what they hold."""
+"""Values of the fields of sacct: ids, states, time limits, nice values, and resources of jobs."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ from hpcgym.workload.model import MISSING
 
 # --- Fields of Slurm's accounting -----------------------------------------------------------------
 
-#: What a line is, beside a job.
+#: Kinds of lines that are no jobs.
 STEP = "step of a job"
 ARRAY_TASKS = "tasks of an array that had not started"
 PART = "component of a heterogeneous job"
-#: What it may say of an array, as in ``7_[5-9%2]``.
+#: A fact that a line may tell of an array, as in ``7_[5-9%2]``.
 UNUSED_THROTTLE = "not used: how many tasks of an array may run at once, %"
 
-#: What is done with tasks that have no numbers of their own.
+#: A remark on an ``End`` that the run time does not lead to.
 OTHER_END = "not used: End that is not Start + Elapsed, as where Slurm suspended the job"
+#: The repair of tasks that have no numbers of their own.
 ANEW = "repaired: task of an array numbered anew, for the dump has no JobIDRaw"
 
 _ID = re.compile(r"(?P<number>\d{1,18})(?:_(?:(?P<task>\d+)|(?P<tasks>\[.*\]?)))?(?P<part>\+\d+)?")
@@ -63,18 +64,18 @@ OPEN_STATES = (
     *("SIGNALING", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD"),
 )
 
-#: What stands for no time limit.
+#: The word for no time limit.
 UNLIMITED = "UNLIMITED"
-#: A time limit that is not told.
+#: The word for a time limit that is not told.
 UNSAID = "Partition_Limit"
 
 _UNSET = ((1 << 63) - 2, (1 << 63) - 1)  # without the mark of 64 bits
 _OF_A_CORE = 1 << 31  # the mark of 32 bits
 _OF_A_NODE = 1 << 27  # megabytes that no node has
 
-#: Amounts under the name of a generic resource that no job holds: what it used of its GPUs.
+#: Amounts under the name of a generic resource that no job holds: the use of its GPUs.
 _OF_GPUS = ("gres/gpumem", "gres/gpuutil")
-#: Beginnings of what a job asks for beside resources of nodes, and no simulation goes by.
+#: Prefixes of requests beside resources of nodes, which no simulation uses.
 _BESIDE = ("license/", "bb/")
 
 
@@ -85,7 +86,7 @@ def is_step(text: str) -> bool:
 
 
 class JobId(NamedTuple):
-    """What an id such as ``123``, ``123_4``, ``123+0`` or ``123_[5-9%2]`` tells.
+    """The parts of an id such as ``123``, ``123_4``, ``123+0`` or ``123_[5-9%2]``.
 
     Attributes
     ----------
@@ -107,7 +108,7 @@ NO_ID = JobId(MISSING)
 
 
 def job_id(text: str) -> JobId:
-    """Return what an id tells.
+    """Return the parts of an id.
 
     Raises
     ------
@@ -128,11 +129,11 @@ def job_id(text: str) -> JobId:
 
 
 def state_of(text: str) -> str:
-    """Return the state that a text tells, such as ``CANCELLED by 1234``.
+    """Return the state in a text such as ``CANCELLED by 1234``.
 
     Raises
     ------
-    ValueError : none that Slurm knows.
+    ValueError : it is no state of Slurm.
     """
     word = text.split(" ", 1)[0].rstrip("+").upper()
     if word in STATES or word in OPEN_STATES:
@@ -298,7 +299,7 @@ def _number(text: str) -> int:
     return int(text)
 
 
-# --- What jobs of a dump of ``sacct`` held --------------------------------------------------------
+# --- Resources of jobs in a dump of ``sacct`` -----------------------------------------------------
 
 _BESIDE_RESOURCES = "not used: licenses or burst buffers"
 _MARKED = "repaired: ReqMem with the mark of memory of each core, 2^31"
@@ -308,10 +309,10 @@ _OF_NODES = ("cpu", "mem", "node", "gpu")
 
 
 def resources_of(log: logs.Log) -> dict[str, logs.Ints]:
-    """Return what jobs held, (n,) each: as allocated, else as requested; -1 is unknown.
+    """Return the resources of jobs, (n,) each: as allocated, else as requested; -1 is unknown.
 
-    That is ``requested_processors``, ``allocated_processors``, ``nodes``, ``gpus``, ``memory_mb``,
-    and a column for each other generic resource: ``gres/fpga``.
+    The columns are ``requested_processors``, ``allocated_processors``, ``nodes``, ``gpus``,
+    ``memory_mb``, and one for each other generic resource, such as ``gres/fpga``.
     """
     given, asked = (log.parsed(name, tres, {}) for name in _TRES)
 
@@ -370,7 +371,7 @@ def resources_of(log: logs.Log) -> dict[str, logs.Ints]:
 
 
 def _requested_memory(log: logs.Log, cores: logs.Ints, nodes: logs.Ints) -> logs.Ints:
-    """Return the memory of jobs by ReqMem [MB], of which some is told for each core or node."""
+    """Return the memory of jobs by ReqMem [MB], which some jobs have per core or per node."""
     told = log.parsed("ReqMem", requested_mb, (MISSING, ""))
     amount = np.array([one for one, _ in told], np.int64)
     per = np.array([what for _, what in told], str)

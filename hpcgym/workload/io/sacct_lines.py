@@ -209,9 +209,9 @@ def _split(text: str, separator: str, names: Sequence[str], log: Log) -> list[st
 
 
 def _starts(texts: Sequence[str], names: Sequence[str]) -> list[int]:
-    """Return at which text each field begins, and where the last one ends; nothing if unclear.
+    """Return the text at which each field begins, and the end of the last; nothing if unclear.
 
-    Of fields that nobody reads the bounds may be unclear.
+    The bounds of fields that are not read may be unclear.
     """
     surplus = len(texts) - len(names)
 

@@ -227,7 +227,7 @@ def _lost(workload: model.Workload) -> dict[str, NDArray[np.bool_]]:
         lost["preceding jobs beside the first"] = several
     for resource, demand in workload.per_unit.items():
         if resource == CORE:
-            # who reads the file takes each processor for a unit of one core
+            # readers of the file take each processor for a unit of one core
             lost["units of several cores"] = demand > 1
         elif resource == MEMORY:
             lost[MEMORY] = (demand > 0) & (workload.requested_memory == model.MISSING)
@@ -274,7 +274,7 @@ def _blocks(file: IO[bytes], path: Path) -> Iterator[tuple[bytes, bool]]:
 
 
 def _joined(pieces: list[NDArray[Any]]) -> NDArray[Any]:
-    """Return a column, which nobody can change: without memory where no piece has any."""
+    """Return a read-only column; it takes no memory if no piece has any value."""
     if all(piece.strides == (0,) for piece in pieces):
         return np.broadcast_to(pieces[0].dtype.type(model.MISSING), sum(map(len, pieces)))
     whole = np.concatenate(pieces)
@@ -391,7 +391,7 @@ class _Reader:
         return size
 
     def _check_start(self) -> None:
-        """Warn if the header tells when second 0 was, but nobody can read it."""
+        """Warn if the header has a date of second 0 that cannot be read."""
         try:
             self.header.number("UnixStartTime", str(self.path))
         except WorkloadError as error:

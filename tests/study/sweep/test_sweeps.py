@@ -140,7 +140,7 @@ def test_rules(executor: str, tmp_path: Path) -> None:
     assert_simulated(table, simulated, "workload", "slice", "seed", "scheduler")
 
 
-@pytest.mark.filterwarnings("ignore:.*EASY's reservation is of nodes by name")
+@pytest.mark.filterwarnings("ignore:.*EASY's reservation is of named nodes")
 def test_nodes_and_shuffles(tmp_path: Path) -> None:
     rules: dict[str, Any] = {
         "quota": {"quota": "user:jobs=2"},
