@@ -339,14 +339,14 @@ def _table_5_1(stored: items.Stored) -> items.Verdict:
     how = {"yes": "held", "no": "contradicted", "undecided": "undecided"}
     rows = table[table["reading"] == TEXT]
     names = rows["measure"] + " of " + rows["mechanism"]
-    found = items.of_intervals(dict(zip(names, rows["the same sign"].map(how), strict=True)))
+    signs = dict(zip(names, rows["the same sign"].map(how), strict=True))
     words = [
         f"{name}: {(part['the same sign'] == 'yes').sum()} of {len(part)} held"
         for name, part in table.groupby("reading", sort=False)
         if name in READINGS and name != TEXT
     ]
-    told = found.why.replace("sentences", "published signs")
-    return items.Verdict(found.verdict, f"{told}; other readings: {', '.join(words)}")
+    found = items.of_intervals(signs, "published signs")
+    return found.noted(f"other readings: {', '.join(words)}")
 
 
 def _of_traces(judge: items.Judge) -> items.Judge:

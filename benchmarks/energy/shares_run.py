@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import product
@@ -190,8 +189,8 @@ def findings(values: pd.DataFrame, said: Sequence[Mapping[str, str]]) -> list[ta
     found: list[tables.Finding] = []
     for one in said:
         held = float(means.eval(one["so"]).mean())
-        named = [name for name in values if re.search(rf"\b{name}\b", one["so"])]
         so = held >= 0.975 if held >= 0.975 or held <= 0.025 else "undecided"
+        named = tables.named_in(values, one["so"])
         found.append((tables.listed(values[named].mean(), "{:,.4g}"), so))
     return found
 

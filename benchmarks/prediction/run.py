@@ -11,18 +11,90 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hpcgym.benchmarks.prediction import runs, tables
-from hpcgym.benchmarks.prediction.tables import Findings, Published, name_of, read_published
-from hpcgym.benchmarks.studies.harness import Folder, folder_name, write_csv
+from hpcgym.benchmarks.prediction import items, runs, tables
+from hpcgym.benchmarks.prediction.items import Published, read_published
+from hpcgym.benchmarks.prediction.runs import Findings, name_of
+from hpcgym.benchmarks.studies.harness import Folder, folder_name, load_sources, task_of, write_csv
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.tables import finish, legend_below, log_ticks, read_texts
+from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.naming import HOUR_S
 from hpcgym.report import canvas
 from hpcgym.version import __version__
+from hpcgym.workload.load import load_workload
+from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+# --- The campaign on some traces: its tasks, and the table of what came out -----------------------
+
+QUICK_JOBS = 1500  # of a trace, in a quick cut
+
+
+def load_traces(sources: Sequence[str], quick: bool) -> dict[str, Workload]:
+    """Return source -> jobs of each trace.
+
+    Raises
+    ------
+    HpcgymError : a trace that cannot be read or has no requested times, or two of the same name.
+    """
+    return load_sources(sources, lambda source: _load(source, QUICK_JOBS if quick else None))
+
+
+def _load(source: str, jobs: int | None) -> Workload:
+    """Return a trace; one of the thesis's names on a machine of another size is called so.
+
+    The archive's MetaCentrum has 8,412 processors, the thesis's 3,356.
+    """
+    try:
+        workload = runs.load_trace(source, jobs)
+    except WorkloadError:
+        if (load_workload(source, clean="none").requested_time > 0).any():
+            raise
+        raise HpcgymError(
+            f"{source} has no requested times, which predictions are compared with: name another"
+            " trace, or the generator, lublin:jobs=10000, which has them"
+        ) from None
+    if items.TABLE_7_4.get(workload.name, (workload.processors,))[0] != workload.processors:
+        name = f"{workload.name} of {workload.processors:,} processors"
+        workload = workload.take(slice(None), name=name)
+    return workload
+
+
+def run_campaign(
+    traces: Mapping[str, Workload],
+    configurations: Sequence[runs.Configuration],
+    folder: Folder,
+    published: Mapping[str, Published],
+    *,
+    quick: bool,
+) -> list[Findings]:
+    """Simulate every configuration on every trace that has not been yet; return what came out.
+
+    Parameters
+    ----------
+    traces : source -> jobs.
+    folder : where the study is run.
+    published : results of a trace by its name.
+    """
+    jobs = QUICK_JOBS if quick else None
+    settings = {"eta": runs.ETA, "l2": runs.L2, "first_jobs": jobs}
+    words = [one.words() for one in configurations]
+    alike = [task_of(source, workload, **settings) for source, workload in traces.items()]
+    tasks = [{**task, "rules": rules} for task in alike for rules in words]
+    outcomes = iter(folder.run(runs.simulate_one, tasks, "simulations"))
+    index = pd.Index([str(one) for one in configurations], name="configuration")
+    found = []
+    for source, workload in traces.items():
+        name = workload.name
+        table = pd.DataFrame([rules | next(outcomes) for rules in words], index=index)
+        table["of thesis"] = index.isin([str(one) for one in runs.thesis()])
+        table["published"] = published[name].values if name in published else np.nan
+        found.append(Findings(source, workload, table))
+    return found
+
 
 # --- The thesis's figures, and ours against the published values ----------------------------------
 
@@ -172,10 +244,10 @@ def reproduce(
     values = read_published(published)  # a wrong folder is said of a quick cut too
     if quick:
         values = {}
-    traces = tables.load_traces(sources, quick)
+    traces = load_traces(sources, quick)
     folder.begin(HEAD)
     which = runs.quick() if quick else runs.usual()
-    findings = tables.run_campaign(traces, which, folder, values, quick=quick)
+    findings = run_campaign(traces, which, folder, values, quick=quick)
     store = Store(folder.path / "steps")
     for place, found in enumerate(findings):
         folder.progress("predictions", place, len(findings))

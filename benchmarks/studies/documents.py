@@ -12,7 +12,7 @@ from hpcgym.benchmarks.coscheduling import items as coscheduling
 from hpcgym.benchmarks.cp import items as cp
 from hpcgym.benchmarks.energy import budget_run, powercap_run, shares_run
 from hpcgym.benchmarks.mixed_policies import items as mixed_policies
-from hpcgym.benchmarks.prediction import tables as prediction
+from hpcgym.benchmarks.prediction import items as prediction
 from hpcgym.benchmarks.studies import items
 from hpcgym.benchmarks.studies.harness import write_csv
 from hpcgym.benchmarks.studies.tables import table_text
@@ -46,7 +46,7 @@ _STUDIES: dict[str, tuple[dict[str, items.Judge], str]] = {
     "powercap": (powercap_run.JUDGES, "benchmarks/energy/powercap_run.py"),
     "energy-budget": (budget_run.JUDGES, "benchmarks/energy/budget_run.py"),
     "energy-fairshare": (shares_run.JUDGES, "benchmarks/energy/shares_run.py"),
-    "prediction": (prediction.JUDGES, "benchmarks/prediction/tables.py"),
+    "prediction": (prediction.JUDGES, "benchmarks/prediction/items.py"),
 }
 
 

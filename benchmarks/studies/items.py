@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hpcgym.benchmarks.studies.tables import filled
 from hpcgym.errors import HpcgymError
 from hpcgym.files import text_of
 from hpcgym.files.tables import csv_frame
@@ -210,20 +211,51 @@ def of_sentences(so: Mapping[str, bool]) -> Verdict:
     return of_count(len(so) - len(failing), len(so), "sentences hold", more)
 
 
-def of_intervals(found: Mapping[str, str]) -> Verdict:
-    """Return the verdict of comparisons of runs by intervals.
+def of_intervals(found: Mapping[str, str], what: str = "comparisons of runs") -> Verdict:
+    """Return the verdict of what is decided by intervals, or by several readings.
 
     Parameters
     ----------
-    found : what is said of two runs -> ``held``, ``contradicted`` or ``undecided``.
+    found : what is said -> ``held``, ``contradicted`` or ``undecided``.
+    what : they are called.
     """
     by = {how: [words for words, of in found.items() if of == how] for how in set(found.values())}
     held, against = (len(by.get(how, ())) for how in ("held", "contradicted"))
     told = [f"{how}: {'; '.join(by[how])}" for how in ("contradicted", "undecided") if how in by]
-    why = ". ".join([f"{held} of {len(found)} comparisons of runs hold", *told])
+    why = ". ".join([f"{held} of {len(found)} {what} hold", *told])
     least = TREND * len(found)
     failed = "not met" if len(found) - against < least else "undecided"
     return Verdict("trend" if held >= least else failed, why)
+
+
+def by_sentences(
+    module: str, items: Sequence[str], frames: Callable[[Stored], Iterable[Mapping[str, Any]]]
+) -> Judge:
+    """Return what judges the sentences of items, of ``sentences.csv`` beside a module.
+
+    Parameters
+    ----------
+    frames : makes what the sentences are about, see :func:`studies.tables.filled`, once or, for
+        one after another, several times.
+    """
+
+    def judge(stored: Stored) -> Verdict:
+        said, found = csv_rows(module, "sentences.csv", items), {}
+        for of in frames(stored):
+            found |= filled(said, of)
+        return of_sentences(found)
+
+    return judge
+
+
+def noted(judge: Judge, *notes: str | Callable[[Stored], str]) -> Judge:
+    """Return a judge that tells more of why, after its own words."""
+
+    def judged(stored: Stored) -> Verdict:
+        verdict = judge(stored)
+        return verdict.noted(*(one if isinstance(one, str) else one(stored) for one in notes))
+
+    return judged
 
 
 def of_picture(*files: str) -> Judge:
@@ -268,7 +300,7 @@ def said(item: str, table: str = "table-statements", *, every: bool = False) -> 
                 ours = "" if holds else f" ({row[f'ours, {readings[0]}']})"
                 found[f"{row['sentence']}{ours}"] = holds
         if every:
-            return of_intervals(found)
+            return of_intervals(found, "sentences")
         verdict, why = of_sentences(found)
         more = [f"{name}: {(rows[f'so, {name}'] == 'yes').sum()} hold" for name in readings[1:]]
         return Verdict(verdict, "; ".join([f"{readings[0]}: {why}", *more]))

@@ -51,7 +51,7 @@ def latex_text(table: pd.DataFrame) -> str:
         ]
         for row in table.itertuples(index=False)
     ]
-    return latex(heads, rows, max(words, 1))
+    return latex(heads, rows, min(max(words, 1), len(heads)))
 
 
 def _cell(head: str, value: Any) -> str:
@@ -111,6 +111,7 @@ def table_sections(made: Mapping[str, pd.DataFrame], texts: Texts) -> list[str]:
 #: What is found of a sentence of a text: in words, and whether it is so; None: nothing is known.
 Finding = tuple[str, bool | str | None]
 NOT_SIMULATED: Finding = ("not simulated", None)
+NOT_KNOWN: Finding = ("not known", None)
 
 
 def statements_table(
@@ -136,24 +137,67 @@ def checked(said: Sequence[Mapping[str, str]], frames: Mapping[str, pd.DataFrame
 
     Parameters
     ----------
-    said : "of", the frame that a sentence is about; "where", which of its rows, "": all; "so", an
-        expression of its columns; "share" of the rows for which that must be so, "": all.
-    frames : by name.
+    said, frames : see :func:`rows_of`; "share" of the rows for which a sentence must be so, "":
+        all. A row without a value of what the sentence names is not known, and not counted.
     """
     found: list[Finding] = []
     for one in said:
-        rows: Any = frames[one["of"]]
-        rows = rows.query(one["where"]) if one["where"] and len(rows) else rows
-        if not len(rows):
-            found.append(NOT_SIMULATED)
+        rows = rows_of(one, frames)
+        known, so = so_of(rows, one["so"])
+        if not len(known):
+            found.append(NOT_KNOWN if len(rows) else NOT_SIMULATED)
             continue
-        so = rows.eval(one["so"]).astype(bool)
         words = [f"in {so.sum()} of {len(so)}"] if len(so) > 1 else []
-        names = [name for name in rows if re.search(rf"\b{name}\b", one["so"])]
-        means = rows[names].astype(float).mean().rename(lambda name: name.replace("_", " "))
-        words += [listed(means, "{:,.4g}")]
+        means = known[named_in(known, one["so"])].astype(float).mean()
+        words += [listed(means.rename(lambda name: name.replace("_", " ")), "{:,.4g}")]
         found.append((": ".join(words), bool(so.mean() >= float(one["share"] or 1))))
     return found
+
+
+def filled(
+    said: Sequence[Mapping[str, str]], frames: Mapping[str, pd.DataFrame]
+) -> dict[str, bool]:
+    """Return sentences of a text, and whether they are so.
+
+    Parameters
+    ----------
+    said, frames : see :func:`rows_of`; a "sentence" is one for each row, whose values stand in it
+        for names in braces. With a "share", of the rows that must be so, it is one of all rows,
+        and "{share}" stands for how many are.
+    """
+    found = {}
+    for one in said:
+        known, so = so_of(rows_of(one, frames), one["so"])
+        if one["share"] and len(known):
+            sentence = one["sentence"].format(share=so.mean())
+            found[sentence] = bool(so.mean() >= float(one["share"]))
+        elif len(known):
+            sentences = [one["sentence"].format(**row) for row in known.to_dict("records")]
+            found |= dict(zip(sentences, so.tolist(), strict=True))
+    return found
+
+
+def rows_of(one: Mapping[str, str], frames: Mapping[str, pd.DataFrame]) -> Any:
+    """Return the rows that a sentence is about.
+
+    Parameters
+    ----------
+    one : "of", the frame that it is about; "where", which of its rows, "": all.
+    frames : by name.
+    """
+    rows: Any = frames[one["of"]]
+    return rows.query(one["where"]) if one["where"] and len(rows) else rows
+
+
+def so_of(rows: Any, expression: str) -> tuple[Any, Any]:
+    """Return the rows that have a value of all that an expression names, and whether it is so."""
+    known = rows.dropna(subset=named_in(rows, expression))
+    return known, known.eval(expression).astype(bool) if len(known) else None
+
+
+def named_in(rows: pd.DataFrame, expression: str) -> list[str]:
+    """Return the columns that an expression names."""
+    return [name for name in rows if re.search(rf"\b{re.escape(name)}\b", expression)]
 
 
 def listed(values: Any, form: str) -> str:

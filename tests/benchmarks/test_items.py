@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from hpcgym.benchmarks.coscheduling import run as coscheduling
 from hpcgym.benchmarks.mixed_policies.items import TABLE_2, TABLES_3_TO_6
-from hpcgym.benchmarks.prediction.tables import TABLE_7_6
+from hpcgym.benchmarks.prediction.items import TABLE_7_6
 from hpcgym.benchmarks.studies import documents, items
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
@@ -395,8 +395,7 @@ def test_sentences_are_judged_by_one_reading_or_by_all(tmp_path: Path) -> None:
     )
     assert items.said("figure", every=True)(stored) == (
         "not met",
-        "of 3 sentences 1 held, 1 contradicted, 1 undecided. contradicted: c (x: no, y: no)."
-        " undecided: b (x: no, y: yes)",
+        "1 of 3 sentences hold. contradicted: c (x: no, y: no). undecided: b (x: no, y: yes)",
     )
     assert items.said("other", every=True)(stored).verdict == "trend"
     with pytest.raises(items.NotThereError):
