@@ -18,7 +18,6 @@ from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.tables import finish, read_texts
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.report import canvas
-from hpcgym.version import __version__
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -383,8 +382,6 @@ def reproduce(
             file = f"{found.name}/{name}.png"
             if draw is not draw_ratios or found.instances:
                 pictures[f"{found.name}: {heading}"] = folder.picture(draw(found), file)
-            else:  # of other dispatchers there may have been
-                (folder.path / file).unlink(missing_ok=True)
     path, made = folder.publish(
         head_of(findings), made, texts | {"sizes": _SIZES}, pictures, "few days" * quick
     )
@@ -398,7 +395,7 @@ def head_of(findings: Sequence[Findings]) -> str:
         f"- {found.name}: {found.machine.what}, {found.jobs:,} jobs: `{found.workloads}`."
         for found in findings
     ]
-    return "\n".join([HEAD.format(version=__version__), *lines, ""])
+    return "\n".join([HEAD, *lines, ""])
 
 
 def _compare(findings: Sequence[Findings], folder: Folder) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.benchmarks.energy.common import energy_within
+from hpcgym.benchmarks.energy.plans import energy_within
 from hpcgym.benchmarks.studies.harness import load_jobs, readings, same_jobs
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.files import find_cluster

@@ -26,7 +26,6 @@ from hpcgym.benchmarks.studies import items, tables
 from hpcgym.benchmarks.studies.harness import Folder, load_jobs, load_sources, task_of
 from hpcgym.errors import HpcgymError
 from hpcgym.report import canvas
-from hpcgym.version import __version__
 from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
@@ -300,13 +299,7 @@ def reproduce(
     chosen = "the upper quarter of each trace by the log"
     if number is not None:
         chosen += f", of which {number} were drawn with the seed {seed}"
-    head = HEAD.format(
-        version=__version__,
-        reckoned=RECKONED_W,
-        drawn=DRAWN_W,
-        traces=traces,
-        weeks=chosen,
-    )
+    head = HEAD.format(reckoned=RECKONED_W, drawn=DRAWN_W, traces=traces, weeks=chosen)
     return folder.publish(
         head, made, TEXTS, pictures, "a week of each trace, three budgets" * quick
     )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.benchmarks.energy.common import energy_within
+from hpcgym.benchmarks.energy.plans import energy_within
 from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.files import find_cluster

@@ -27,7 +27,6 @@ from hpcgym.naming import DAY_S, HOUR_S
 from hpcgym.report import canvas
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.on_machines import node_power
-from hpcgym.version import __version__
 from hpcgym.workload.extracts import recorded_run_time
 from hpcgym.workload.model import Workload
 
@@ -40,26 +39,19 @@ if TYPE_CHECKING:
 
 # --- What Glesser 2016, chapter 4, prints ---------------------------------------------------------
 
+_PRINTED = items.published_values(__file__)
+
 #: Table 4.3: benchmark -> degradation, and rho as printed. Switching off is best in all but "NA".
-TABLE_4_3: dict[str, tuple[float, float]] = items.published_values(__file__)["table 4.3"]
+TABLE_4_3: dict[str, tuple[float, float]] = _PRINTED["table 4.3"]
 
 #: Table 4.1 and section 4.5, of the machine `curie`: what is saved [W] by switching off, how many
 #: more nodes the bonus of a chassis and of a rack lets compute, and that of a chassis if 6,600 W
 #: are to be saved; of MIX how many times as long jobs take at its lowest frequency, and below which
 #: share of the nodes' power it switches off [%].
-SECTION_4_5 = {
-    "20 nodes off (W)": 6_880,
-    "a chassis off (W)": 6_692,
-    "a rack off (W)": 34_360,
-    "more nodes, chassis": 1,
-    "more nodes, rack": 9,
-    "more nodes, chassis for 6,600 W": 2,
-    "MIX: degradation": 1.29,
-    "MIX: both below (%)": 75,
-}
+SECTION_4_5: dict[str, float] = {what: value for what, (value,) in _PRINTED["section 4.5"].items()}
 
 #: Section 4.6.2, of the thesis's intervals.
-SECTION_4_6_2 = {"short": 0.69, "huge": 0.001, "longer": 12_670.0, "median_longer": 12_000.0}
+SECTION_4_6_2 = {what: value for what, (value,) in _PRINTED["section 4.6.2"].items()}
 
 # --- Tables 4.1 to 4.3 and section 4.5 ------------------------------------------------------------
 
@@ -465,7 +457,7 @@ def reproduce(
     }
     readings = [f"- *{name}*: {meaning}." for name, meaning in powercap.STARTS.items()]
     hours = ", ".join(f"{name} {of} h" for name, of in powercap.INTERVALS.items())
-    head = HEAD.format(version=__version__, cluster=find_cluster(cluster).name, busy=powercap.BUSY)
+    head = HEAD.format(cluster=find_cluster(cluster).name, busy=powercap.BUSY)
     head += "\n" + "\n".join(readings) + f"\n\nIntervals: {hours}.\n"
     pictures = _draw(rows, tasks, folder)
     return folder.publish(head, made, TEXTS, pictures, "one interval, one cap" * quick)

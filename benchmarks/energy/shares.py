@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
+from hpcgym.benchmarks.studies.harness import load_jobs, readings, same_jobs
 from hpcgym.benchmarks.studies.items import published_values
 from hpcgym.machine.files import find_cluster
 from hpcgym.machine.pool import Cluster
-from hpcgym.naming import DAY_S, WEEK_S
+from hpcgym.naming import WEEK_S
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.rules import Scheduler
@@ -55,7 +55,7 @@ class Reading:
     meaning: str
     passes: str = "per-event"
     order: str | None = None
-    half_life_s: int | None = WEEK_S
+    half_life_s: float = WEEK_S
     recipe: str = "glesser"
     late_seed: int | None = None
 
@@ -65,23 +65,12 @@ class Reading:
             policy,
             backfill_order=policy if self.order is None else self.order,
             passes=self.passes,
-            fair_share=FairShare(np.inf if self.half_life_s is None else self.half_life_s),
+            fair_share=FairShare(self.half_life_s),
         )
 
 
 TEXT = "as written"
-READINGS: dict[str, Reading] = {
-    TEXT: Reading("a pass after each event, back-filled in the queue's order, half in a week"),
-    **{
-        f"late {seed}": Reading("each job up to a minute later, at random", late_seed=seed)
-        for seed in range(1, 6)
-    },
-    "per timestamp": Reading("a pass after all events of a second", passes="per-timestamp"),
-    "arrival": Reading("back-filled in order of arrival", order="fcfs"),
-    "dropped": Reading("jobs that ran longer than requested dropped, not cut", recipe="legrand"),
-    "day": Reading("half in a day", half_life_s=DAY_S),
-    "never": Reading("nothing forgotten", half_life_s=None),
-}
+READINGS = readings(Reading, __file__, "shares.toml")
 #: Logs with more jobs than that are simulated as written and once later, to see what chance does.
 MANY_JOBS, FEW_READINGS = 200_000, 2
 
@@ -181,12 +170,7 @@ def stretches(result: Result) -> NDArray[np.float64]:
 # --- Section 6.3.2: three users of Light-ESP on a machine of Curie's size -------------------------
 
 #: What the thesis calls the policies -> what they are called here.
-ESP_POLICIES = {
-    "FIFO": "fcfs",
-    "FS": "fairshare",
-    "EFS": "energy-fairshare",
-    "FS_EFS": "fs+efs",
-}
+ESP_POLICIES = {"FIFO": "fcfs", "FS": "fairshare", "EFS": "energy-fairshare", "FS_EFS": "fs+efs"}
 PROCESSORS = 80_640
 REPEAT = 4
 ESP_USERS = (1, 2, 3)

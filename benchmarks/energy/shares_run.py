@@ -13,20 +13,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.benchmarks.energy import shares
-from hpcgym.benchmarks.energy.shares import (
-    BURST_USERS,
-    ESP_USERS,
-    FREQUENCIES,
-    TEXT,
-    Became,
-)
+from hpcgym.benchmarks.energy.shares import BURST_USERS, ESP_USERS, FREQUENCIES, TEXT, Became
 from hpcgym.benchmarks.studies import items, tables
 from hpcgym.benchmarks.studies.harness import Folder, load_sources, task_of
 from hpcgym.naming import DAY_S, WEEK_S
 from hpcgym.report import canvas
 from hpcgym.schedule.result import Result
 from hpcgym.simulation.run import simulate
-from hpcgym.version import __version__
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -297,10 +290,7 @@ HEAD, TEXTS = tables.read_texts(__file__, "shares.md")
 
 
 def reproduce(
-    sources: Sequence[str],
-    folder: Folder,
-    *,
-    quick: bool = False,
+    sources: Sequence[str], folder: Folder, *, quick: bool = False
 ) -> tuple[Path, dict[str, pd.DataFrame]]:
     """Run the study and write tables, pictures and a report; what was simulated before is kept.
 
@@ -363,7 +353,7 @@ def reproduce(
     pictures = {
         heading: folder.picture(figure, f"{name}.png") for name, (heading, figure) in drawn.items()
     }
-    head, cut = HEAD.format(version=__version__), "few jobs, users and orders" * quick
+    head, cut = HEAD, "few jobs, users and orders" * quick
     return folder.publish(head, made, TEXTS, pictures, cut)
 
 

@@ -20,7 +20,6 @@ from hpcgym.benchmarks.studies.tables import finish, legend_below, log_ticks, re
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.naming import HOUR_S
 from hpcgym.report import canvas
-from hpcgym.version import __version__
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
@@ -217,11 +216,7 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
 
 
 def reproduce(
-    sources: Sequence[str],
-    folder: Folder,
-    *,
-    published: Path | None = None,
-    quick: bool = False,
+    sources: Sequence[str], folder: Folder, *, published: Path | None = None, quick: bool = False
 ) -> tuple[Path, dict[str, pd.DataFrame]]:
     """Run the study and write tables, pictures and a report; what was simulated before is kept.
 
@@ -257,7 +252,7 @@ def reproduce(
     for found in findings:
         file = folder.path / folder_name(found.trace) / "configurations.csv"
         write_csv(found.table.reset_index(), file)
-    head = f"{HEAD.format(version=__version__)}\n{_counts(findings, values)}"
+    head = f"{HEAD}\n{_counts(findings, values)}"
     cut = "few jobs and configurations" * quick
     return folder.publish(head, made, TEXTS, _draw(findings, folder), cut)
 

@@ -17,7 +17,6 @@ from hpcgym.benchmarks.studies.tables import interval, read_texts
 from hpcgym.errors import HpcgymError, WorkloadWarning, warn_caller
 from hpcgym.files import sha256_of
 from hpcgym.files.tables import csv_frame
-from hpcgym.version import __version__
 from hpcgym.workload.fingerprint import fingerprint
 
 #: What reports of this study begin with; of each table its heading, and what is said below it.
@@ -80,7 +79,7 @@ def reproduce(
     )
     cut = f"{QUICK_SEQUENCES} sequences of {QUICK_LOG}" if quick else ""
     folder.write_tables({"played": played, "means": means})
-    report, _ = folder.publish(HEAD.format(version=__version__), made, _TEXTS, {}, cut)
+    report, _ = folder.publish(HEAD, made, _TEXTS, {}, cut)
     return report, {**made, "played": played, "means": means}
 
 

@@ -21,19 +21,6 @@ from hpcgym.files.tables import csv_frame
 
 # --- All items of the five documents --------------------------------------------------------------
 
-#: The documents by name.
-DOCUMENTS = {
-    "Remediani 2017": "V. Remediani: Data-driven job scheduling in constraint programming for HPC"
-    " systems",
-    "Galleguillos et al. 2020": "C. Galleguillos, Z. Kiziltan, R. Soto: A constraint"
-    " programming-based job dispatcher",
-    "Legrand et al. 2018": "A. Legrand, D. Trystram, S. Zrigui: Adapting batch scheduling to"
-    " workload characteristics",
-    "ELiSE": "E. Karapanagiotis and others: ELiSE, a tool to support algorithmic design for HPC"
-    " co-scheduling",
-    "Glesser 2016": "D. Glesser: Road to exascale",
-}
-
 #: All items, those of a document one after the other; what their page says above its tables.
 _ITEMS, _PAGE = (Path(__file__).with_name(name) for name in ("items.csv", "page.md"))
 
@@ -175,7 +162,7 @@ def page_text(entries: Sequence[Entry], results: bool) -> str:
     meanings = pd.DataFrame(items.VERDICTS.items(), columns=["verdict", ""])
     parts = [head, computed if results else recorded, f"{counts_text(entries)}.\n"]
     parts.append(table_text(meanings))
-    for document, title in DOCUMENTS.items():
+    for document, title in items.DOCUMENTS.items():
         of_document = [entry for entry in entries if entry.document == document]
         rows = table_of(of_document).drop(columns="document")
         if not results:

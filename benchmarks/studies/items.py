@@ -18,30 +18,14 @@ from numpy.typing import ArrayLike
 
 from hpcgym.benchmarks.studies.tables import filled
 from hpcgym.errors import HpcgymError
-from hpcgym.files import text_of
+from hpcgym.files import text_of, toml_file
 from hpcgym.files.tables import csv_frame
 
 #: The document contradicts itself, so that no program could have both.
 CONTRADICTION = "contradiction"
 
-#: Verdicts -> what each means. The first four are of what is published, in falling order.
-VERDICTS = {
-    "exact": "every value is the published one, to the digits that are printed",
-    "close": "every value is within 10 % of the published one, or as near as its study says",
-    "trend": "at least three quarters of the published orders, signs or sentences hold",
-    "not met": "fewer hold",
-    CONTRADICTION: "the document's numbers do not follow from what it says itself, or from its"
-    " authors' own results; what does not agree is told",
-    "undecided": "fewer hold, but intervals, runs of far fewer jobs than the document's, or what it"
-    " does not tell, leave open whether three quarters do",
-    "drawn": "a picture that prints no numbers, and of which the text says none",
-    "quick cut": "only a small cut was run, which is compared with nothing",
-    "not run": "the study was not run, or without what the item needs",
-    "built": "a rule or a model, which hpcgym has; its tests compare it with an independent one",
-    "left out": "what it needs is not public, or no part of a simulation",
-    "open": "could be made, and is not yet; most are the documents' own future work",
-    "no result": "a photograph, a sketch or an example",
-}
+#: Verdicts -> what each means; documents by name.
+VERDICTS, DOCUMENTS = toml_file(Path(__file__).with_name("words.toml")).values()
 
 CLOSE = 0.1
 MOST_REPORT = 16 * 1024 * 1024

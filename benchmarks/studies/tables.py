@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hpcgym.report import canvas
 from hpcgym.report.cells import latex
 from hpcgym.study.intervals import FEWEST
+from hpcgym.version import __version__
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,9 +76,11 @@ def read_texts(
     ----------
     module : the file of the study's module.
     file : beside it, in Markdown: the head, then ``## name: heading`` and a note for each table.
-    values : what stands in notes for names in braces; those of the head are left to the report.
+    values : what stands in notes for names in braces; those of the head are left to the report,
+        but for the version.
     """
-    head, *sections = Path(module).with_name(file).read_text(encoding="utf-8").split("\n## ")
+    text = Path(module).with_name(file).read_text(encoding="utf-8")
+    head, *sections = text.replace("{version}", __version__).split("\n## ")
     found = {}
     for section in sections:
         title, _, note = section.partition("\n")
@@ -195,7 +198,7 @@ def so_of(rows: Any, expression: str) -> tuple[Any, Any]:
     return known, known.eval(expression).astype(bool) if len(known) else None
 
 
-def named_in(rows: pd.DataFrame, expression: str) -> list[str]:
+def named_in(rows: Any, expression: str) -> list[str]:
     """Return the columns that an expression names."""
     return [name for name in rows if re.search(rf"\b{re.escape(name)}\b", expression)]
 

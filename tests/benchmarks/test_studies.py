@@ -165,7 +165,7 @@ def test_each_report_begins_as_the_study_says() -> None:
     heads = [
         import_module(f"hpcgym.benchmarks.{name}").HEAD.splitlines()[0]
         for name in (
-            *("coscheduling.tables", "cp.run", "mixed_policies.run", "prediction.run"),
+            *("coscheduling.run", "cp.run", "mixed_policies.run", "prediction.run"),
             *("energy.budget_run", "energy.powercap_run", "energy.shares_run"),
         )
     ]
@@ -373,11 +373,19 @@ def test_what_is_published_has_rows_and_what_was_there_before_is_gone(tmp_path: 
     assert folder.file_of("7.1") == tmp_path / "table-7.1.csv"
 
 
-def test_outcomes_are_grouped_by_what_their_tasks_have() -> None:
-    tasks = [{"trace": trace, "week": week} for trace in "ab" for week in (3, 1)]
-    found = harness.grouped(tasks, range(4), "trace", "week")
-    assert found == {"a": {3: 0, 1: 1}, "b": {3: 2, 1: 3}}
-    assert list(found["a"]) == [3, 1]
+def test_what_was_published_of_other_traces_is_gone(tmp_path: Path) -> None:
+    folder, table = harness.Folder(tmp_path / "study"), pd.DataFrame({"ours": [1.5]})
+    harness.write_text("mine", tmp_path / "mine.csv")
+    for trace in ("a", "b"):
+        texts = {f"{trace}/x": ("One", "")}
+        picture = folder.picture(new_figure(1, 1), f"{trace}/y.png")
+        folder.publish(HEAD, {f"{trace}/x": table}, texts, {"Drawn": picture}, "")
+    kept = {file.relative_to(folder.path).as_posix() for file in folder.path.rglob("*.*")}
+    names = {f"b/{name}" for name in ("table-x.csv", "table-x.tex", "y.png", "y.pdf")}
+    assert kept == names | {"report.md", "files.txt"}
+    harness.write_text("../mine.csv\nb/../../mine.csv\n", folder.path / "files.txt")
+    folder.publish(HEAD, {}, {}, {}, "")
+    assert (tmp_path / "mine.csv").is_file()
 
 
 def test_tasks_know_their_jobs_by_name_and_hash() -> None:
