@@ -15,21 +15,27 @@ from typing import Any
 import numpy as np
 from timing import Figures, in_turn, rates, simulated, spent
 
-from hpcgym import Cluster, Heatmap, Result, Scheduler, Workload
+from hpcgym import (
+    Cluster,
+    Heatmap,
+    Result,
+    Scheduler,
+    Workload,
+    generate_speedups,
+    load_workload,
+    simulate,
+)
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.benchmarks.coscheduling.speed import machine_of
 from hpcgym.machine import NodeGroup, find_cluster
-from hpcgym.machine.speedups import generate_speedups
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.on_machines import simulates_as_pool
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import assign_nodes, place_on_nodes
 from hpcgym.simulation.prepare import pool_of
-from hpcgym.simulation.run import simulate
 from hpcgym.workload import Code, assign_codes, fitting, generate_code_jobs
 from hpcgym.workload.archive import find
 from hpcgym.workload.checks import needs_on
-from hpcgym.workload.load import load_workload
 
 SCHEDULERS = ("fcfs", "easy", "conservative", *COSCHEDULERS)
 NODES, CORES, JOBS = 100, 48, 5_000

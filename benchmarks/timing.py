@@ -12,10 +12,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hpcgym import Result
+from hpcgym import Result, __version__
 from hpcgym.benchmarks.coscheduling.speed import machine_name
 from hpcgym.processors import threads_here
-from hpcgym.version import __version__
 
 Clock = Callable[[], float]
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from hpcgym import read_speedups
 from hpcgym.benchmarks.coscheduling import runs, speed
 from hpcgym.benchmarks.coscheduling.items import DAYS_AN_HOUR, IMPROVEMENTS
 from hpcgym.benchmarks.coscheduling.runs import Sizes
 from hpcgym.benchmarks.studies import tables
-from hpcgym.benchmarks.studies.harness import Folder
-from hpcgym.errors import HpcgymError
-from hpcgym.machine.speedups import read_speedups
+from hpcgym.benchmarks.studies.harness import Folder, Studied
+from hpcgym.errors import check_whole
 from hpcgym.naming import HOUR_S
 from hpcgym.workload.archive import data_folders
 
@@ -63,31 +63,29 @@ def by_heatmap(found: pd.DataFrame, reading: str, scheduler: str, what: str) -> 
     return rows.pivot_table(what, "mean", "seed")
 
 
-def improvements(found: pd.DataFrame) -> pd.DataFrame:
+@tables.of_rows
+def improvements(found: pd.DataFrame) -> tables.Rows:
     """Return the document's table under the main reading, of its simple co-scheduling."""
     gain, saved, speedup = (
         by_heatmap(found, runs.MAIN, SIMPLE, what)
         for what in ("improvement", "saved", "job_speedup")
     )
-    rows = []
+
     for mean, published in IMPROVEMENTS.items():
         ours = gain.loc[mean].to_numpy()
         apart = float(ours.mean()) - published
         low, high = np.percentile(ours, [2.5, 97.5])
-        rows.append(
-            {
-                "mean pair speedup": f"{mean:.2f}",
-                "published %": published,
-                "ours %": float(ours.mean()),
-                "95 % interval of the mean": tables.interval(ours, 1),
-                "apart (points)": f"{apart:+.1f}",
-                "within 3 points": "yes" if abs(apart) <= CLOSE else "no",
-                "95 % of heatmaps": f"{low:.1f} to {high:.1f}",
-                "makespan saved %": float(saved.loc[mean].to_numpy().mean()),
-                "job speedup (ratio)": float(speedup.loc[mean].to_numpy().mean()),
-            }
-        )
-    return pd.DataFrame(rows)
+        yield {
+            "mean pair speedup": f"{mean:.2f}",
+            "published %": published,
+            "ours %": float(ours.mean()),
+            "95 % interval of the mean": tables.interval(ours, 1),
+            "apart (points)": f"{apart:+.1f}",
+            "within 3 points": "yes" if abs(apart) <= CLOSE else "no",
+            "95 % of heatmaps": f"{low:.1f} to {high:.1f}",
+            "makespan saved %": float(saved.loc[mean].to_numpy().mean()),
+            "job speedup (ratio)": float(speedup.loc[mean].to_numpy().mean()),
+        }
 
 
 def all_coschedulers(found: pd.DataFrame) -> pd.DataFrame:
@@ -107,20 +105,20 @@ def all_coschedulers(found: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def by_reading(found: pd.DataFrame) -> pd.DataFrame:
+@tables.of_rows
+def by_reading(found: pd.DataFrame) -> tables.Rows:
     """Return improvements of the simple co-scheduling under each reading, less those published."""
     said = {name: (of.meaning, by_heatmap(found, name, SIMPLE, "improvement").mean(axis=1))
             for name, of in runs.READINGS.items() if name in set(found["reading"])}  # fmt: skip
     said[OF_RUNS] = "the speedup is the mean over the jobs of a run, not over pairs", at_runs(found)
-    rows = []
+
     for name, (meaning, gain) in said.items():
         row: dict[str, Any] = {"reading": name, "what is read so": meaning}
         row |= {f"{mean:.2f} %": float(gain[mean]) for mean in IMPROVEMENTS}
         apart = [float(gain[mean]) - published for mean, published in IMPROVEMENTS.items()]
         row["apart (points)"] = ", ".join(f"{one:+.1f}" for one in apart)
         row["within 3 points"] = f"{sum(abs(one) <= CLOSE for one in apart)} of {len(apart)}"
-        rows.append(row)
-    return pd.DataFrame(rows)
+        yield (row)
 
 
 def at_runs(found: pd.DataFrame) -> pd.Series:
@@ -138,7 +136,8 @@ def at_runs(found: pd.DataFrame) -> pd.Series:
     return pd.DataFrame(series, columns=at).mean()
 
 
-def correlation(found: pd.DataFrame) -> pd.DataFrame:
+@tables.of_rows
+def correlation(found: pd.DataFrame) -> tables.Rows:
     """Return how improvement and mean speedup go together over workloads and shuffles.
 
     A series is a heatmap with its four published means, and five shuffles of each: Pearson's
@@ -146,7 +145,7 @@ def correlation(found: pd.DataFrame) -> pd.DataFrame:
     """
     printed = tables.pearson(*map(np.array, zip(*IMPROVEMENTS.items(), strict=True)))
     simple = found[(found["scheduler"] == SIMPLE) & found["mean"].isin([*IMPROVEMENTS])]
-    rows = []
+
     for name in PARTNERS:
         r = [
             tables.pearson(of["mean"].to_numpy(), of["improvement"].to_numpy())
@@ -154,27 +153,25 @@ def correlation(found: pd.DataFrame) -> pd.DataFrame:
         ]
         if r:
             row = {"reading": name, "heatmaps": len(r), "above 0": int((np.array(r) > 0).sum())}
-            rows.append(row | {"least": min(r), "mean": float(np.mean(r)), "published": printed})
-    return pd.DataFrame(rows)
+            yield (row | {"least": min(r), "mean": float(np.mean(r)), "published": printed})
 
 
 # --- Mixes of process counts ----------------------------------------------------------------------
 
 
-def mixes(found: pd.DataFrame) -> pd.DataFrame:
+@tables.of_rows
+def mixes(found: pd.DataFrame) -> tables.Rows:
     """Return improvements by mix of process counts, and who is overtaken by later jobs."""
-    rows = []
     for (mix, kind), part in found.groupby(["mix", "kind"], sort=False):
         means = part.groupby("scheduler")[["improvement", "overtaken"]].mean()
         gain = part[part["scheduler"] == SIMPLE]["improvement"].to_numpy()
-        rows.append(
+        yield (
             {"processes": mix, "speedups": kind}
             | {"mean pair speedup (ratio)": float(part["mean pair"].mean())}
             | means.loc[COSCHEDULERS, "improvement"].add_suffix(" %").to_dict()
             | {f"95 % interval of {SIMPLE}": tables.interval(gain, 1)}
             | means.loc[OVERTAKEN, "overtaken"].add_suffix(": overtaken").to_dict()
         )
-    return pd.DataFrame(rows)
 
 
 def mix_utilisation(found: pd.DataFrame) -> pd.DataFrame:
@@ -187,14 +184,14 @@ def mix_utilisation(found: pd.DataFrame) -> pd.DataFrame:
 # --- Simulated days an hour -----------------------------------------------------------------------
 
 
-def speeds(timings: Outcomes) -> pd.DataFrame:
+@tables.of_rows
+def speeds(timings: Outcomes) -> tables.Rows:
     """Return simulated days an hour of sets of jobs beside the published."""
-    rows = []
     for task, outcome in timings:
         known = task["scheduler"] != SIMPLE
         published = DAYS_AN_HOUR[task["jobs"]][task["cores"]] if known else np.nan
         ours = outcome["days"] / (outcome["cpu_s"] / HOUR_S)
-        rows.append(
+        yield (
             {name: task[name] for name in ("jobs", "cores", "scheduler")}
             | {
                 "published days/h": published,
@@ -205,7 +202,6 @@ def speeds(timings: Outcomes) -> pd.DataFrame:
                 "jobs a second": int(task["jobs"] * task["repeats"] / outcome["cpu_s"]),
             }
         )
-    return pd.DataFrame(rows)
 
 
 # --- The report of the study ----------------------------------------------------------------------
@@ -239,7 +235,7 @@ def find_measured() -> Path | None:
 
 def reproduce(
     measured: Path | None, folder: Folder, *, heatmaps: int = Sizes.heatmaps, quick: bool = False
-) -> tuple[Path, dict[str, pd.DataFrame]]:
+) -> Studied:
     """Run the study and write tables and a report; what was simulated before is kept.
 
     Parameters
@@ -260,8 +256,7 @@ def reproduce(
     HpcgymError : a number below 1, a file that cannot be read or written, or lacks codes, a
         simulation that fails, or no matplotlib.
     """
-    if heatmaps < 1:
-        raise HpcgymError(f"heatmaps must be a whole number of at least 1, not {heatmaps}")
+    check_whole("heatmaps", heatmaps, 1)
     folder.begin(HEAD)
     sizes = runs.QUICK if quick else Sizes(heatmaps=heatmaps)
     tasks = runs.of_pairs(sizes, quick)

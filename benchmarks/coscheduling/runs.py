@@ -9,16 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from hpcgym import Heatmap, HpcgymError, Result, Workload, generate_speedups, simulate
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.benchmarks.coscheduling.items import IMPROVEMENTS
 from hpcgym.benchmarks.studies.harness import readings
-from hpcgym.errors import HpcgymError
-from hpcgym.machine.files import find_cluster
-from hpcgym.machine.speedups import Heatmap, find_speedups, generate_speedups
-from hpcgym.schedule.result import Result
-from hpcgym.simulation.run import simulate
+from hpcgym.machine import find_cluster
+from hpcgym.machine.speedups import find_speedups
 from hpcgym.workload import Code, generate_code_jobs
-from hpcgym.workload.model import Workload
 
 # --- Simulations of the study ---------------------------------------------------------------------
 

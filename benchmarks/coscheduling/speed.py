@@ -10,14 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from hpcgym import Cluster, Heatmap, Workload, generate_speedups, simulate
 from hpcgym.benchmarks.coscheduling.items import DAYS_AN_HOUR
 from hpcgym.machine import NodeGroup
-from hpcgym.machine.pool import Cluster
-from hpcgym.machine.speedups import Heatmap, generate_speedups
 from hpcgym.naming import DAY_S
-from hpcgym.simulation.run import simulate
 from hpcgym.workload import Code, generate_code_jobs
-from hpcgym.workload.model import Workload
 
 SCHEDULERS = ("fcfs", "easy", "easy-co")
 #: Cores of a node: 2 x 16 as on Grvingt. The document does not print them.

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from hpcgym import HpcgymError
 from hpcgym.baselines.dispatchers import find_dispatcher
 from hpcgym.benchmarks.cp import items, runs
 from hpcgym.benchmarks.cp.runs import BARE, CLASSES, DURATIONS, PARTS, Findings, Run
-from hpcgym.benchmarks.studies.harness import Folder
-from hpcgym.benchmarks.studies.tables import finish, read_texts
-from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.benchmarks.studies.harness import Folder, Studied
+from hpcgym.benchmarks.studies.tables import Rows, finish, of_rows, read_texts
+from hpcgym.errors import check_choice
 from hpcgym.report import canvas
 
 if TYPE_CHECKING:
@@ -75,10 +75,11 @@ def queues(found: Findings) -> pd.DataFrame:
     return _means(found, {f"queue.{part}": part for part in ("number", "mean", *PARTS[1:])})
 
 
-def statements(found: Findings) -> pd.DataFrame:
+@of_rows
+def statements(found: Findings) -> Rows:
     """Return what the texts say of pairs of runs, and whether ours hold by intervals."""
     of_runs = {str(run): of for run, of in ended(found).items()}
-    rows = []
+
     for said in items.STATEMENTS:
         pair = []
         for run, measure in said.pair if found.name in items.machines_of(said.item) else ():
@@ -87,7 +88,7 @@ def statements(found: Findings) -> pd.DataFrame:
             pair += [] if of is None else [of[items.column_of(measure)]]
         if len(pair) == 2:
             low, high = items.ratio_interval(pair[0].tolist(), pair[1].tolist())
-            rows.append({
+            yield {
                 "item": said.item,
                 "section": said.section,
                 "what is said": str(said),
@@ -97,25 +98,24 @@ def statements(found: Findings) -> pd.DataFrame:
                 "ratio, low": low,
                 "ratio, high": high,
                 "so": items.judge_ratio(low, high, said.relation) if low == low else None,
-            })  # fmt: skip
-    return pd.DataFrame(rows)
+            }  # fmt: skip
 
 
 # --- Times and models (Galleguillos 2020) ---------------------------------------------------------
 
 
-def times(found: Findings) -> pd.DataFrame:
+@of_rows
+def times(found: Findings) -> Rows:
     """Return the average time of a dispatch [ms] and that of the whole simulations [s].
 
     A dispatcher is not called where no job fits. The published averages are over all invocations,
     so the sum of ours is shown over the passes with jobs in the queue too.
     """
-    rows = []
     for run, of in ended(found).items():
         if "calls_ms" in of:
             spent, calls, passes = of[["calls_ms", "dispatch_ms.number", "queue.number"]].sum()
             ms, s = _published(found, run)
-            rows.append({
+            yield {
                 "run": str(run),
                 "dispatch (ms)": spent / max(passes, 1),
                 "published (ms)": ms,
@@ -125,8 +125,7 @@ def times(found: Findings) -> pd.DataFrame:
                 "calls": int(calls),
                 "simulation (s)": of["total_s"].sum(),
                 "published (s)": s,
-            })  # fmt: skip
-    return pd.DataFrame(rows)
+            }  # fmt: skip
 
 
 def _published(found: Findings, run: Run) -> tuple[str, str]:
@@ -138,13 +137,13 @@ def _published(found: Findings, run: Run) -> tuple[str, str]:
     return ms, s
 
 
-def as_published(found: Findings) -> pd.DataFrame:
+@of_rows
+def as_published(found: Findings) -> Rows:
     """Return whether PCP'19 as published came to its end: a row for each seed."""
-    rows = []
     for run, outcomes in found.outcomes.items():
         for seed, one in zip(found.seeds, outcomes, strict=True) if run.dispatcher == BARE else ():
             jobs = one["jobs"] if "stopped" in one else one["shapes"]["all"]["jobs"]
-            rows.append({
+            yield {
                 "run": str(run),
                 "seed": seed,
                 "started": one.get("started", jobs),
@@ -152,22 +151,21 @@ def as_published(found: Findings) -> pd.DataFrame:
                 "nothing found": one.get("solved", {}).get("unknown"),
                 "ours": NOT_FINISHED if "stopped" in one else "finished",
                 "published": _published(found, Run("pcp19", run.duration))[0],
-            })  # fmt: skip
-    return pd.DataFrame(rows)
+            }  # fmt: skip
 
 
-def solving(found: Findings) -> pd.DataFrame:
+@of_rows
+def solving(found: Findings) -> Rows:
     """Return what became of the models: how many were solved to what, of all seeds together."""
-    rows = []
     for run, outcomes in ended(found).items():
         of = outcomes.filter(like="solved.").rename(columns=lambda name: name.partition(".")[2])
         if len(of.columns):
             means = of[["considered", "variables"]].mean()
-            rows.append({"run": str(run), **of.drop(columns=means.index).sum(), **means})
-    return pd.DataFrame(rows)
+            yield {"run": str(run), **of.drop(columns=means.index).sum(), **means}
 
 
-def sizes(findings: Sequence[Findings]) -> pd.DataFrame:
+@of_rows
+def sizes(findings: Sequence[Findings]) -> Rows:
     """Return the ratios of variables, times and objectives, PCP'20 to PCP'19, of each instance."""
     least, most = items.SECONDS_BETWEEN
     few = f"share below {items.VARIABLES_BELOW}"
@@ -181,7 +179,7 @@ def sizes(findings: Sequence[Findings]) -> pd.DataFrame:
         ),
         "objective": ("objective", "share at 1", lambda ratio: np.isclose(ratio, 1, rtol=1e-9)),
     }
-    rows = []
+
     for found in findings:
         for run, outcome in found.instances.items():
             row: dict[str, Any] = {"machine": found.name, "instances of": str(run)}
@@ -191,8 +189,7 @@ def sizes(findings: Sequence[Findings]) -> pd.DataFrame:
                 row[f"{what}: median ratio"] = ratio.median()
                 row[f"{what}: largest ratio"] = ratio.max()
                 row[f"{what}: {share}"] = pd.Series(within(ratio)).mean()
-            rows.append(row)
-    return pd.DataFrame(rows)
+            yield (row)
 
 
 def ratios(pairs: Sequence[Sequence[float]]) -> pd.Series[float]:
@@ -335,7 +332,7 @@ def reproduce(
     seeds: int | None = None,
     quick: bool = False,
     dispatchers: Sequence[str] = (),
-) -> tuple[Path, dict[str, pd.DataFrame]]:
+) -> Studied:
     """Run the study and write tables, pictures and a report; what was computed before is kept.
 
     Parameters

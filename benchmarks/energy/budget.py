@@ -8,17 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from hpcgym import Cluster, HpcgymError, Result, Workload, simulate
 from hpcgym.benchmarks.energy.plans import energy_within
 from hpcgym.benchmarks.studies.harness import load_jobs, readings, same_jobs
-from hpcgym.errors import HpcgymError
-from hpcgym.machine.files import find_cluster
-from hpcgym.machine.pool import Cluster, NodeGroup
+from hpcgym.machine import NodeGroup, find_cluster
 from hpcgym.machine.power_plans import greatest_w
 from hpcgym.naming import DAY_S, WEEK_S
-from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, Limit
-from hpcgym.simulation.run import simulate
-from hpcgym.workload.model import Workload
 
 #: What the thesis calls the mechanisms -> the rule ``power`` here.
 MECHANISMS = {"powercap": "powercap", "reducePC": "reduce-pc", "energyBud": "energy-bud"}

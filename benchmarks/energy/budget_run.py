@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from hpcgym import Workload
 from hpcgym.benchmarks.energy import budget as simulated
 from hpcgym.benchmarks.energy.budget import (
     BASELINE,
@@ -23,10 +23,16 @@ from hpcgym.benchmarks.energy.budget import (
     weeks_of,
 )
 from hpcgym.benchmarks.studies import items, tables
-from hpcgym.benchmarks.studies.harness import Folder, load_jobs, load_sources, task_of
-from hpcgym.errors import HpcgymError
+from hpcgym.benchmarks.studies.harness import (
+    Folder,
+    Studied,
+    Tasks,
+    load_jobs,
+    load_sources,
+    task_of,
+)
+from hpcgym.errors import check_whole
 from hpcgym.report import canvas
-from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,22 +50,21 @@ RELATIVE = ["utilisation", "AVEbsld", "jobs started"]  # to EASY; energy is to t
 MEASURES = [*RELATIVE, "energy"]
 
 
-def rows_of(tasks: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+@tables.of_rows
+def rows_of(tasks: Tasks, found: Tasks) -> tables.Rows:
     """Return what :func:`budget.measure` found, a row for each run: over EASY's of the week."""
-    rows = []
     for task, outcome in zip(tasks, found, strict=True):
         known = {name: task[name] for name in ("reading", "trace", "week")}
         easy = outcome["rows"][0]
         for row in outcome["rows"]:
-            rows.append(known | row | {name: row[name] / easy[name] for name in RELATIVE})
-    return pd.DataFrame(rows)
+            yield (known | row | {name: row[name] / easy[name] for name in RELATIVE})
 
 
-def figures(rows: pd.DataFrame) -> pd.DataFrame:
+@tables.of_rows
+def figures(rows: pd.DataFrame) -> tables.Rows:
     """Return the values of figures 5.1 to 5.3: of each trace, and of all, as written."""
     written = rows[rows["reading"] == TEXT]
     parts = {str(trace): part for trace, part in written.groupby("trace", sort=False)}
-    table = []
     for trace, part in (({"all": written} if len(parts) > 1 else {}) | parts).items():
         for key, runs in part.groupby(["mechanism", "shutdown", "budget"], sort=False):
             row: dict[str, Any] = {"trace": trace, "mechanism": key[0]}
@@ -70,8 +75,7 @@ def figures(rows: pd.DataFrame) -> pd.DataFrame:
                 row[f"{name} / {beside}"] = float(np.mean([v.mean() for v in groups]))
                 if name in ("utilisation", "AVEbsld"):
                     row[f"interval of {name}"] = tables.interval_of_groups(groups)
-            table.append(row)
-    return pd.DataFrame(table)
+            yield row
 
 
 def by_trace(values: Any) -> list[tables.Floats]:
@@ -90,27 +94,24 @@ def changes(rows: pd.DataFrame) -> Any:
     return 100 * change.groupby(["trace", "week", "mechanism"], sort=False).mean().unstack()
 
 
-def table_5_1(rows: pd.DataFrame) -> pd.DataFrame:
+@tables.of_rows
+def table_5_1(rows: pd.DataFrame) -> tables.Rows:
     """Return table 5.1: under each reading, and as written of each trace."""
     parts = {str(reading): part for reading, part in rows.groupby("reading", sort=False)}
     if parts[TEXT]["trace"].nunique() > 1:
         parts |= {f"{TEXT}, {name}": of for name, of in parts[TEXT].groupby("trace", sort=False)}
-    table = []
     for reading, part in parts.items():
         found = changes(part)
         for measure, mechanism in product(TABLE_5_1, MECHANISMS):
             groups, theirs = by_trace(found[measure, mechanism]), TABLE_5_1[measure][mechanism]
             ours = float(np.mean([values.mean() for values in groups]))
             bounds = tables.interval_of_groups(groups, 1)
-            row: dict[str, Any] = {
-                "reading": reading,
-                "traces": " ".join(dict.fromkeys(part["trace"])),
-            }
-            row |= {"measure": measure, "mechanism": mechanism, "published %": theirs}
+            traces = " ".join(dict.fromkeys(part["trace"]))
+            row: dict[str, Any] = {"reading": reading, "traces": traces, "measure": measure}
+            row |= {"mechanism": mechanism, "published %": theirs}
             row |= {"ours %": ours, "interval": bounds}
             row |= {"median %": float(np.median(np.concatenate(groups)))}
-            table.append(row | {"the same sign": _same_sign(ours, theirs, bounds)})
-    return pd.DataFrame(table)
+            yield row | {"the same sign": _same_sign(ours, theirs, bounds)}
 
 
 def _same_sign(ours: float, theirs: float, bounds: str) -> str:
@@ -122,7 +123,7 @@ def _same_sign(ours: float, theirs: float, bounds: str) -> str:
     return "yes" if ours * theirs > 0 else "no"
 
 
-def of_weeks(tasks: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> Any:
+def of_weeks(tasks: Tasks, found: Tasks) -> Any:
     """Return the weeks, and what EASY makes of them."""
     return pd.DataFrame(
         {
@@ -249,7 +250,7 @@ def reproduce(
     weeks: int = WEEKS,
     seed: int = 0,
     quick: bool = False,
-) -> tuple[Path, dict[str, pd.DataFrame]]:
+) -> Studied:
     """Run the study and write tables, pictures and a report; what was simulated before is kept.
 
     Parameters
@@ -269,11 +270,8 @@ def reproduce(
     HpcgymError : a source that cannot be read or has no whole week, two of the same name, no
         weeks, a file that cannot be written, a simulation that fails, or no matplotlib.
     """
-    if weeks < 0:
-        raise HpcgymError(f"weeks must be a whole number of at least 0, not {weeks}")
-    number = 1 if quick else weeks or None
-    if seed < 0:
-        raise HpcgymError(f"seed must be a whole number of at least 0, not {seed}")
+    number = 1 if quick else check_whole("weeks", weeks, 0) or None
+    check_whole("seed", seed, 0)
     folder.begin(HEAD)
     tasks = _tasks(sources, number, seed, quick)
     found = folder.run(simulated.measure, tasks, "weeks")
@@ -290,24 +288,19 @@ def reproduce(
     if written["trace"].nunique() > 1:
         made["statements-by-trace"] = statements(written, "trace")
     means, traces = means_of(written), ", ".join(dict.fromkeys(written["trace"]))
-    pictures = {
-        f"Figure {figure}: {label}": folder.picture(
-            draw(means[measured], measured, traces), f"figure-{figure}.png"
-        )
-        for measured, (figure, label) in FIGURES.items()
-    }
+    pictures = folder.pictures(
+        (f"Figure {figure}: {label}", f"figure-{figure}.png", draw(means[one], one, traces))
+        for one, (figure, label) in FIGURES.items()
+    )
     chosen = "the upper quarter of each trace by the log"
     if number is not None:
         chosen += f", of which {number} were drawn with the seed {seed}"
     head = HEAD.format(reckoned=RECKONED_W, drawn=DRAWN_W, traces=traces, weeks=chosen)
-    return folder.publish(
-        head, made, TEXTS, pictures, "a week of each trace, three budgets" * quick
-    )
+    cut = "a week of each trace, three budgets" * quick
+    return folder.publish(head, made, TEXTS, pictures, cut)
 
 
-def _tasks(
-    sources: Sequence[str], number: int | None, seed: int, quick: bool
-) -> list[dict[str, Any]]:
+def _tasks(sources: Sequence[str], number: int | None, seed: int, quick: bool) -> list[Any]:
     """Return the tasks, those of large machines last."""
 
     def budgets(workload: Workload) -> list[float]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from hpcgym.errors import HpcgymError, check_whole
-from hpcgym.machine.power import NodePower
+from hpcgym import HpcgymError, Result
+from hpcgym.errors import check_whole
+from hpcgym.machine import NodePower
 from hpcgym.machine.power_plans import cap_w, idle_w, rho, slow_and_fast
-from hpcgym.schedule.result import Result
 
 # --- Section 4.2.1 --------------------------------------------------------------------------------
 

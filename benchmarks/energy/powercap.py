@@ -9,18 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym import Cluster, HpcgymError, Result, Workload, simulate
 from hpcgym.benchmarks.energy.plans import energy_within
 from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
-from hpcgym.errors import HpcgymError
-from hpcgym.machine.files import find_cluster
-from hpcgym.machine.pool import Cluster
+from hpcgym.machine import find_cluster
 from hpcgym.machine.power_plans import greatest_w
 from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S
-from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import PowerCap
-from hpcgym.simulation.run import simulate
-from hpcgym.workload.extracts import extract, recorded_run_time
-from hpcgym.workload.model import Workload
+from hpcgym.workload import extract
+from hpcgym.workload.extracts import recorded_run_time
 
 Ints = NDArray[np.int64]
 

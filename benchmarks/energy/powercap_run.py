@@ -7,28 +7,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hpcgym import Workload
 from hpcgym.benchmarks.energy import powercap
 from hpcgym.benchmarks.energy.plans import plans_under
 from hpcgym.benchmarks.energy.powercap import EMPTY, Interval
 from hpcgym.benchmarks.studies import items, tables
-from hpcgym.benchmarks.studies.harness import Folder, folder_name, load_sources, task_of
-from hpcgym.errors import HpcgymError
-from hpcgym.machine.files import find_cluster
-from hpcgym.machine.power import NodePower
+from hpcgym.benchmarks.studies.harness import (
+    Drawn,
+    Folder,
+    Studied,
+    Tasks,
+    folder_name,
+    load_sources,
+    task_of,
+)
+from hpcgym.errors import check_whole
+from hpcgym.machine import NodePower, find_cluster
 from hpcgym.machine.power_plans import fewest_off, greatest_w
 from hpcgym.naming import DAY_S, HOUR_S
 from hpcgym.report import canvas
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.on_machines import node_power
 from hpcgym.workload.extracts import recorded_run_time
-from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,13 +69,14 @@ def curie_power() -> NodePower:
     return power
 
 
-def table_4_3() -> pd.DataFrame:
+@tables.of_rows
+def table_4_3() -> tables.Rows:
     """Return table 4.3, of table 4.2's powers: as printed, and with P_dvfs for what DVFS saves.
 
     What is printed is rounded, so each rho is given from the least to the greatest that the
     degradation, within 0.005, and the watts, within 0.5, allow.
     """
-    nodes, rows = 1_000, []
+    nodes = 1_000
     for name, (degradation, printed) in TABLE_4_3.items():
         power = replace(curie_power(), slowdown=degradation)
         cap = 0.8 * nodes * power.busy_levels_w[-1]  # enough for all at the lowest frequency
@@ -82,8 +89,7 @@ def table_4_3() -> pd.DataFrame:
         row["published best"] = "-" if name == "NA" else "Switch-off"
         off = plans_under(nodes, cap, power).best.off
         row["best by C1 and C3"] = "Switch-off" if off else "DVFS"
-        rows.append(row)
-    return pd.DataFrame(rows)
+        yield row
 
 
 def rho_between(power: NodePower, degradation: float, *, saved: bool) -> tuple[float, float]:
@@ -144,25 +150,21 @@ FIGURE_4_6 = {
 }
 
 
-def rows_of(tasks: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+@tables.of_rows
+def rows_of(tasks: Tasks, found: Tasks) -> tables.Rows:
     """Return what :func:`powercap.measure` found, normalised as in figure 4.6, a row for each run.
 
     Energy and work are over those of a machine that is busy throughout, launched jobs over the most
     that any run of the interval launches.
     """
-    rows = []
     for task, outcome in zip(tasks, found, strict=True):
         most = max(row["launched"] for row in outcome["rows"]) or 1
         known = {"trace": task["trace"], "begins": task["begins"], "interval": task["kind"]}
-        rows += [
-            known
-            | {name: row[name] for name in ("cap", "policy", "exceeded_s")}
-            | {"energy": row["energy_j"] / outcome["possible_j"], "jobs": row["launched"]}
-            | {"launched": row["launched"] / most, "work": row["work"] / outcome["possible_work"]}
-            | {"computed": row["computed"] / outcome["possible_work"]}
-            for row in outcome["rows"]
-        ]
-    return pd.DataFrame(rows)
+        for row in outcome["rows"]:
+            of = {name: row[name] for name in ("cap", "policy", "exceeded_s")}
+            of |= {"energy": row["energy_j"] / outcome["possible_j"], "jobs": row["launched"]}
+            of |= {name: row[name] / outcome["possible_work"] for name in ("work", "computed")}
+            yield known | of | {"launched": row["launched"] / most}
 
 
 def figure_4_6(rows: pd.DataFrame) -> pd.DataFrame:
@@ -179,7 +181,7 @@ def figure_4_6(rows: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def of_intervals(tasks: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+def of_intervals(tasks: Tasks) -> pd.DataFrame:
     """Return what the intervals are like, and those of the thesis."""
     rows: list[dict[str, Any]] = [{"trace": "thesis", "interval": "all", **SECTION_4_6_2}]
     for task in tasks:
@@ -423,7 +425,7 @@ def reproduce(
     cluster: str = "curie",
     number: int = NUMBER,
     quick: bool = False,
-) -> tuple[Path, dict[str, pd.DataFrame]]:
+) -> Studied:
     """Run the study and write tables, pictures and a report; what was simulated before is kept.
 
     Parameters
@@ -443,8 +445,7 @@ def reproduce(
     HpcgymError : a source that cannot be read, is too short or larger than the machine, two of the
         same name, a file that cannot be written, a simulation that fails, or no matplotlib.
     """
-    if number < 1:
-        raise HpcgymError(f"number must be a whole number of at least 1, not {number}")
+    check_whole("number", number, 1)
     folder.begin(HEAD)
     tasks = _tasks(sources, cluster, 1 if quick else number, quick)
     rows = rows_of(tasks, folder.run(powercap.measure, tasks, "intervals", chunk=1))
@@ -459,7 +460,7 @@ def reproduce(
     hours = ", ".join(f"{name} {of} h" for name, of in powercap.INTERVALS.items())
     head = HEAD.format(cluster=find_cluster(cluster).name, busy=powercap.BUSY)
     head += "\n" + "\n".join(readings) + f"\n\nIntervals: {hours}.\n"
-    pictures = _draw(rows, tasks, folder)
+    pictures = folder.pictures(_drawn(rows, tasks))
     return folder.publish(head, made, TEXTS, pictures, "one interval, one cap" * quick)
 
 
@@ -479,26 +480,23 @@ def _tasks(sources: Sequence[str], cluster: str, number: int, quick: bool) -> li
     ]
 
 
-def _draw(rows: pd.DataFrame, tasks: list[dict[str, Any]], folder: Folder) -> dict[str, Path]:
-    """Draw the pictures; return heading -> file."""
-    pictures = {}
+def _drawn(rows: pd.DataFrame, tasks: list[dict[str, Any]]) -> Drawn:
+    """Draw the pictures."""
     for (trace, begins), part in rows.groupby(["trace", "begins"], sort=False):
-        file = f"figure-4.6-{folder_name(f'{trace}-{begins}')}.png"
-        drawn = folder.picture(draw_4_6(part, f"{trace}, {begins}"), file)
-        pictures[f"Figure 4.6: {trace}, {begins}"] = drawn
+        of, file = f"{trace}, {begins}", f"figure-4.6-{folder_name(f'{trace}-{begins}')}.png"
+        yield f"Figure 4.6: {of}", file, draw_4_6(part, of)
     first = {(t["trace"], t["kind"]): t for t in reversed(tasks) if t["begins"] == EMPTY}
     for (trace, kind), task in first.items():
-        cluster, workload, of = powercap.inputs_of(task)
+        cluster, workload, interval = powercap.inputs_of(task)
         if kind == "24h":
             file = f"figure-3.1-{folder_name(trace)}.png"
-            pictures[f"Figure 3.1: {trace}"] = folder.picture(draw_log(workload, of), file)
+            yield f"Figure 3.1: {trace}", file, draw_log(workload, interval)
         for (name, cap, policy), figure in _DRAWN.items():
             if name == kind and cap in task["caps"]:
                 heading = f"{name}, {policy}, a cap of {cap:.0%} (as {figure}): {trace}"
-                result = powercap.capped(workload, cluster, of, cap, policy, EMPTY)
+                result = powercap.capped(workload, cluster, interval, cap, policy, EMPTY)
                 file = f"{folder_name(f'{name}-{policy}-{trace}')}.png"
-                pictures[heading] = folder.picture(draw_interval(result, of, heading), file)
-    return pictures
+                yield heading, file, draw_interval(result, interval, heading)
 
 
 # --- The items of Glesser 2016, chapter 4, and their verdicts -------------------------------------

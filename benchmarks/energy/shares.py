@@ -11,17 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hpcgym import Cluster, Result, Scheduler, Workload, simulate
 from hpcgym.benchmarks.studies.harness import load_jobs, readings, same_jobs
 from hpcgym.benchmarks.studies.items import published_values
-from hpcgym.machine.files import find_cluster
-from hpcgym.machine.pool import Cluster
+from hpcgym.machine import find_cluster
 from hpcgym.naming import WEEK_S
-from hpcgym.schedule.result import Result
 from hpcgym.scheduler.policies.fair_share import FairShare
-from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.run import simulate
 from hpcgym.workload.generators.light_esp import WORK_S, light_esp
-from hpcgym.workload.model import Workload
 
 # --- Table 6.1 ------------------------------------------------------------------------------------
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from hpcgym import Workload
 from hpcgym.benchmarks.frontier import runs
-from hpcgym.benchmarks.studies.harness import Folder, check_names
-from hpcgym.benchmarks.studies.tables import read_texts
+from hpcgym.benchmarks.studies.harness import Folder, Studied, check_names
+from hpcgym.benchmarks.studies.tables import Rows, of_rows, read_texts
 from hpcgym.naming import WEEK_S
 from hpcgym.schedule.gains import Felt, gain
 from hpcgym.study.intervals import mean_of
 from hpcgym.workload.fingerprint import fingerprint
-from hpcgym.workload.model import Workload
 
 # --- Which rule is chosen -------------------------------------------------------------------------
 
@@ -116,7 +115,8 @@ def over_logs(logs: Mapping[str, pd.DataFrame], part: str = "whole") -> pd.DataF
     return table
 
 
-def gains(late: Mapping[str, Mapping[str, Felt]]) -> pd.DataFrame:
+@of_rows
+def gains(late: Mapping[str, Mapping[str, Felt]]) -> Rows:
     """Return what each rule gains on EASY, week by week of the late parts, under the gate.
 
     Parameters
@@ -130,22 +130,18 @@ def gains(late: Mapping[str, Mapping[str, Felt]]) -> pd.DataFrame:
     interval; "without the gate"; a column for each log, without the gate; "breaks the gate", where
     and how.
     """
-    rows = []
     for rule in dict.fromkeys(rule for rules in late.values() for rule in rules):
         of = {log: gain(rules[runs.REFERENCE], rules[rule]) for log, rules in late.items()}
         value, low, high = mean_of([one.counted for one in of.values()])
         of_log = {log: mean_of([one.weeks]).value for log, one in of.items()}
         told = [f"{log}: {', '.join(one.broken)}" for log, one in of.items() if one.broken]
-        rows.append(
-            {
-                "rule": rule,
-                **{"gain": value, "low": low, "high": high},
-                "without the gate": float(np.mean(list(of_log.values()))),
-                **of_log,
-                "breaks the gate": "; ".join(told),
-            }
-        )
-    return pd.DataFrame(rows)
+        yield {
+            "rule": rule,
+            **{"gain": value, "low": low, "high": high},
+            "without the gate": float(np.mean(list(of_log.values()))),
+            **of_log,
+            "breaks the gate": "; ".join(told),
+        }
 
 
 def _shown(table: pd.DataFrame, log: str) -> pd.DataFrame:
@@ -155,12 +151,12 @@ def _shown(table: pd.DataFrame, log: str) -> pd.DataFrame:
     return shown
 
 
-def held_out(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, str | None]) -> pd.DataFrame:
+@of_rows
+def held_out(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, str | None]) -> Rows:
     """Return what a rule for each log reaches on the late parts, against EASY.
 
     Values are means over the variants, with the least and the greatest of them.
     """
-    rows = []
     for log, all_rows in logs.items():
         best = rules[log]
         if best is None:
@@ -172,14 +168,14 @@ def held_out(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, str | None]) 
             ratio = (ours[aim] / easy[aim]).to_numpy()
             row[f"{_head(aim)} / EASY's"] = float(ratio.mean())
             row[f"{_head(aim)}, least to greatest"] = f"{ratio.min():.2f} to {ratio.max():.2f}"
-        rows.append(row)
-    return pd.DataFrame(rows)
+        yield (row)
 
 
-def who_pays(logs: Mapping[str, pd.DataFrame], best: str | None) -> pd.DataFrame:
+@of_rows
+def who_pays(logs: Mapping[str, pd.DataFrame], best: str | None) -> Rows:
     """Return mean waits [h] of classes of jobs under EASY, SAF and the chosen rule."""
     rules = [runs.REFERENCE, "saf", "saf-typical", *([best] if best else [])]
-    rows = []
+
     for log, all_rows in logs.items():
         means: Any = means_of(all_rows, "whole")
         for name in (*runs.RUN_TIMES_H, *runs.WIDTHS):
@@ -187,8 +183,7 @@ def who_pays(logs: Mapping[str, pd.DataFrame], best: str | None) -> pd.DataFrame
             for rule in dict.fromkeys(rules):
                 if rule in means.index:
                     row[f"wait h, {rule}"] = float(means.loc[rule, f"mean_wait_h, {name}"])
-            rows.append(row)
-    return pd.DataFrame(rows)
+            yield (row)
 
 
 #: A field of rules that is a lever -> the value without it, and what a rule with it is called.
@@ -199,13 +194,13 @@ _LEVERS: dict[str, tuple[Any, str]] = {
 }
 
 
-def levers(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, runs.Rule]) -> pd.DataFrame:
+@of_rows
+def levers(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, runs.Rule]) -> Rows:
     """Return what each lever does to each order: medians over the other rules, and logs.
 
     Ratios of a rule to the same rule without the lever; ``rules`` are all by their names. The
     oldest first has no threshold.
     """
-    rows = []
     means: list[Any] = [means_of(all_rows, "whole") for all_rows in logs.values()]
     for field, (without, called) in _LEVERS.items():
         pairs: dict[tuple[str, Any], list[tuple[str, str]]] = {}
@@ -220,8 +215,7 @@ def levers(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, runs.Rule]) -> 
                     of.loc[one, aim] / of.loc[other, aim] for of in means for one, other in names
                 ]
                 row[f"{_head(aim)} ratio"] = float(np.median(ratios))
-            rows.append(row)
-    return pd.DataFrame(rows)
+            yield (row)
 
 
 # --- The report -----------------------------------------------------------------------------------
@@ -272,7 +266,7 @@ NAMED_RECIPES = ("glesser",)
 
 def reproduce(
     sources: Sequence[str], folder: Folder, *, quick: bool = False, named: bool = False
-) -> tuple[Path, dict[str, pd.DataFrame]]:
+) -> Studied:
     """Run the study and write tables and a report; what was simulated before is kept.
 
     Parameters

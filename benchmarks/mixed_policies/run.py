@@ -12,15 +12,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hpcgym import Workload, load_workload
 from hpcgym.benchmarks.mixed_policies import items, study
 from hpcgym.benchmarks.mixed_policies.items import JOBS, TABLE_2, TABLE_7, TABLES_3_TO_6, THRESHOLDS
 from hpcgym.benchmarks.mixed_policies.study import PURE, Floats, Parts, Study, grid
 from hpcgym.benchmarks.studies.harness import Folder, folder_name
-from hpcgym.benchmarks.studies.tables import finish, heading_above, log_ticks, read_texts
+from hpcgym.benchmarks.studies.tables import (
+    Rows,
+    finish,
+    heading_above,
+    log_ticks,
+    of_rows,
+    read_texts,
+)
 from hpcgym.naming import WEEK_S
 from hpcgym.report import canvas
-from hpcgym.workload.load import load_workload
-from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -176,7 +182,8 @@ def longest(study: Study, log: Workload) -> pd.DataFrame:
     return table.assign(**words).astype({"job": str}).reset_index(drop=True)
 
 
-def searches(best: pd.Series, found: Mapping[str, Floats]) -> pd.DataFrame:
+@of_rows
+def searches(best: pd.Series, found: Mapping[str, Floats]) -> Rows:
     """Section 8.1.2: XNES against w* of three features, over all weeks.
 
     Two shares of weeks: those within 1 % of w*, either way, whose result is the same, and those at
@@ -187,22 +194,18 @@ def searches(best: pd.Series, found: Mapping[str, Floats]) -> pd.DataFrame:
     best : w* by week.
     found : name of a search -> least mean BSLD of each week.
     """
-    rows = []
     for name, bsld in found.items():
         ratio = bsld / best.to_numpy()
         above = ratio <= (1 + NEAR) * (1 + _ROUNDING)
-        rows.append(
-            {
-                "search": name,
-                "sum": float(bsld.sum()),
-                "sum of w*": float(best.sum()),
-                "share within 1 %": float((above & (ratio >= (1 - NEAR) / (1 + _ROUNDING))).mean()),
-                "share at most 1 % above": float(above.mean()),
-                "mean ratio": float(ratio.mean()),
-                "largest ratio": float(ratio.max()),
-            }
-        )
-    return pd.DataFrame(rows)
+        yield {
+            "search": name,
+            "sum": float(bsld.sum()),
+            "sum of w*": float(best.sum()),
+            "share within 1 %": float((above & (ratio >= (1 - NEAR) / (1 + _ROUNDING))).mean()),
+            "share at most 1 % above": float(above.mean()),
+            "mean ratio": float(ratio.mean()),
+            "largest ratio": float(ratio.max()),
+        }
 
 
 def order_agreement(ours: Sequence[float], paper: Sequence[float]) -> tuple[int, int]:
@@ -480,27 +483,24 @@ def write(findings: Sequence[Findings], folder: Folder) -> Path:
     return folder.publish(head, made, texts, pictures, cut, begin="")[0]
 
 
-def closeness(findings: Sequence[Findings]) -> pd.DataFrame:
+@of_rows
+def closeness(findings: Sequence[Findings]) -> Rows:
     """Return how near the sums without a threshold are to the paper's, by trace and reading.
 
     Those of other traces than the paper's have no row.
     """
-    rows = []
     for found in findings:
         table = found.tables["thresholds"]
         if "paper" in table:
             free = table[table["threshold (s)"] == "none"].set_index("policy")
             ratio = free["ours / paper"]
             same, pairs = order_agreement(free["ours"].tolist(), free["paper"].tolist())
-            rows.append(
-                {
-                    "trace": found.study.trace,
-                    "reading": found.study.reading.name,
-                    "FCFS: ratio": float(ratio["fcfs"]),
-                    "least ratio": float(ratio.min()),
-                    "geometric mean ratio": float(np.exp(np.log(ratio).mean())),
-                    "largest ratio": float(ratio.max()),
-                    "same order": f"{same} of {pairs}",
-                }
-            )
-    return pd.DataFrame(rows)
+            yield {
+                "trace": found.study.trace,
+                "reading": found.study.reading.name,
+                "FCFS: ratio": float(ratio["fcfs"]),
+                "least ratio": float(ratio.min()),
+                "geometric mean ratio": float(np.exp(np.log(ratio).mean())),
+                "largest ratio": float(ratio.max()),
+                "same order": f"{same} of {pairs}",
+            }

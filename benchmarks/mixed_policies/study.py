@@ -13,17 +13,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hpcgym import HpcgymError, Scheduler, Workload
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.benchmarks.studies import harness
 from hpcgym.benchmarks.studies.harness import Folder, Progress, load_jobs
 from hpcgym.benchmarks.studies.store import Store
-from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.errors import check_choice, check_whole
 from hpcgym.naming import MONTH_S, WEEK_S
 from hpcgym.scheduler.policies import POLICIES, WEIGHTED_FEATURES
-from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.batch import BatchSimulator
 from hpcgym.workload.fingerprint import fingerprint
-from hpcgym.workload.model import Workload
 
 Floats = NDArray[np.float64]
 #: Weeks or months by number.
@@ -198,8 +197,7 @@ class Study:
         progress: Progress = harness.no_progress,
     ) -> None:
         check_choice("reading", reading, READINGS)
-        if points < 2:
-            raise HpcgymError(f"points must be a whole number of at least 2, not {points}")
+        check_whole("points", points, 2)
         self.reading, self.progress, self.quick = READINGS[reading], progress, quick
         self.workload = load_jobs(source, clean=RECIPE)
         self.trace = self.workload.name

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from hpcgym import HpcgymError
 from hpcgym.benchmarks.prediction import runs
 from hpcgym.benchmarks.prediction.runs import Configuration, Loss
 from hpcgym.benchmarks.studies import items
-from hpcgym.errors import HpcgymError
 from hpcgym.files import toml_file
 from hpcgym.files.tables import csv_frame
 from hpcgym.workload.archive import TRACES

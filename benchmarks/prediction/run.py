@@ -11,17 +11,23 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hpcgym import HpcgymError, Workload, WorkloadError, load_workload
 from hpcgym.benchmarks.prediction import items, runs, tables
 from hpcgym.benchmarks.prediction.items import Published, read_published
 from hpcgym.benchmarks.prediction.runs import Findings, name_of
-from hpcgym.benchmarks.studies.harness import Folder, folder_name, load_sources, task_of, write_csv
+from hpcgym.benchmarks.studies.harness import (
+    Drawn,
+    Folder,
+    Studied,
+    folder_name,
+    load_sources,
+    task_of,
+    write_csv,
+)
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.tables import finish, legend_below, log_ticks, read_texts
-from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.naming import HOUR_S
 from hpcgym.report import canvas
-from hpcgym.workload.load import load_workload
-from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -217,7 +223,7 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
 
 def reproduce(
     sources: Sequence[str], folder: Folder, *, published: Path | None = None, quick: bool = False
-) -> tuple[Path, dict[str, pd.DataFrame]]:
+) -> Studied:
     """Run the study and write tables, pictures and a report; what was simulated before is kept.
 
     Parameters
@@ -254,22 +260,19 @@ def reproduce(
         write_csv(found.table.reset_index(), file)
     head = f"{HEAD}\n{_counts(findings, values)}"
     cut = "few jobs and configurations" * quick
-    return folder.publish(head, made, TEXTS, _draw(findings, folder), cut)
+    return folder.publish(head, made, TEXTS, folder.pictures(_drawn(findings)), cut)
 
 
-def _draw(findings: Sequence[Findings], folder: Folder) -> dict[str, Path]:
-    """Draw the pictures of each pair of traces, and of each trace; return heading -> file."""
-    pictures = {}
+def _drawn(findings: Sequence[Findings]) -> Drawn:
+    """Draw the pictures of each pair of traces, and of each trace."""
     for first, second in combinations(findings, 2):
         file = f"{folder_name(f'{first.trace}-{second.trace}')}.png"
-        drawn = folder.picture(draw_two_traces(first, second), file)
-        pictures[f"{first.trace} and {second.trace} (figure 7.2)"] = drawn
+        heading = f"{first.trace} and {second.trace} (figure 7.2)"
+        yield heading, file, draw_two_traces(first, second)
     for found in findings:
-        for name, draw, words in (
-            ("errors", draw_errors, "prediction errors (figure 7.3)"),
-            ("predicted", draw_predicted, "predicted run times (figure 7.4)"),
-        ):
-            file = f"{folder_name(found.trace)}/{name}.png"
-            figure = draw(found.accuracy, found.trace)
-            pictures[f"{found.trace}: {words}"] = folder.picture(figure, file)
-    return pictures
+        trace, given = found.trace, found.accuracy
+        folder = folder_name(trace)
+        heading = f"{trace}: prediction errors (figure 7.3)"
+        yield heading, f"{folder}/errors.png", draw_errors(given, trace)
+        heading = f"{trace}: predicted run times (figure 7.4)"
+        yield heading, f"{folder}/predicted.png", draw_predicted(given, trace)

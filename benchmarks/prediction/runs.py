@@ -11,12 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hpcgym import Scheduler, Workload, simulate
 from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
 from hpcgym.benchmarks.studies.store import Store
-from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
-from hpcgym.workload.model import Workload
 
 # --- The configurations of the campaign -----------------------------------------------------------
 

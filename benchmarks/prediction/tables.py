@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from hpcgym import load_workload
 from hpcgym.benchmarks.prediction import items, runs
-from hpcgym.benchmarks.studies.tables import pearson
+from hpcgym.benchmarks.studies.tables import Rows, of_rows, pearson
 from hpcgym.naming import DAY_S
-from hpcgym.workload.load import load_workload
 
 _NONE = float("nan")
 
@@ -39,19 +39,18 @@ def _beside(trace: str, ours: Mapping[str, float], printed: Mapping[str, Any]) -
     return row
 
 
-def table_7_1(findings: Sequence[runs.Findings]) -> pd.DataFrame:
+@of_rows
+def table_7_1(findings: Sequence[runs.Findings]) -> Rows:
     """Table 7.1: EASY with requested and with known run times."""
-    rows = []
     for found in findings:
         known, easy = found.table["mean_bsld"][[str(runs.CLAIRVOYANT["fcfs"]), str(runs.EASY)]]
         ours = {"EASY": easy, "CLAIRVOYANT": known, "decrease %": items.reduction(known, easy)}
-        rows.append(_beside(found.trace, ours, items.TABLE_7_1))
-    return pd.DataFrame(rows)
+        yield (_beside(found.trace, ours, items.TABLE_7_1))
 
 
-def table_7_4(findings: Sequence[runs.Findings]) -> pd.DataFrame:
+@of_rows
+def table_7_4(findings: Sequence[runs.Findings]) -> Rows:
     """Table 7.4: the logs, as they are before they are cleaned."""
-    rows = []
     for found in findings:
         log = load_workload(found.source, clean="none")
         ours = {
@@ -59,8 +58,7 @@ def table_7_4(findings: Sequence[runs.Findings]) -> pd.DataFrame:
             "jobs (thousands)": len(log) / 1000,
             "months": float(np.ptp(log.submit_time)) / (365.25 / 12 * DAY_S),
         }
-        rows.append(_beside(found.trace, ours, items.TABLE_7_4))
-    return pd.DataFrame(rows)
+        yield (_beside(found.trace, ours, items.TABLE_7_4))
 
 
 def table_7_6(findings: Sequence[runs.Findings]) -> pd.DataFrame:
@@ -114,39 +112,36 @@ def claim(findings: Sequence[runs.Findings]) -> pd.DataFrame:
     return pd.concat([*parts, pd.DataFrame([printed])])
 
 
-def table_7_8(findings: Sequence[runs.Findings]) -> pd.DataFrame:
+@of_rows
+def table_7_8(findings: Sequence[runs.Findings]) -> Rows:
     """Table 7.8: mean absolute error and mean E-Loss of predictions at submission.
 
     Those of simulations with incremental correction and SJBF: AVE2's are EASY++'s.
     """
-    rows: list[dict[str, Any]] = []
     for found in findings:
         processors = found.workload.requested_processors
         for name, (predicted, run) in found.accuracy.items():
             error = (predicted - run).astype(np.float64)
-            rows.append(
-                {
-                    "trace": found.trace,
-                    "prediction": name,
-                    "MAE (s)": float(np.abs(error).mean()),
-                    "mean E-Loss": f"{runs.e_loss(predicted, run, processors).mean():.3g}",
-                    "share too short": float((error < 0).mean()),
-                    "median (s)": float(np.median(predicted)),
-                }
-            )
+            yield {
+                "trace": found.trace,
+                "prediction": name,
+                "MAE (s)": float(np.abs(error).mean()),
+                "mean E-Loss": f"{runs.e_loss(predicted, run, processors).mean():.3g}",
+                "share too short": float((error < 0).mean()),
+                "median (s)": float(np.median(predicted)),
+            }
     for name, (mae, loss) in items.TABLE_7_8.items():
         row = {"trace": "thesis", "prediction": name, "MAE (s)": mae}
-        rows.append({**row, "mean E-Loss": f"{loss:.3g}"})
-    return pd.DataFrame(rows)
+        yield {**row, "mean E-Loss": f"{loss:.3g}"}
 
 
-def tails(findings: Sequence[runs.Findings]) -> pd.DataFrame:
+@of_rows
+def tails(findings: Sequence[runs.Findings]) -> Rows:
     """Section 7.5.5: what a thousandth of the jobs has of the sum of bounded slowdowns.
 
     Of EASY, EASY++ and the thesis's triple, and the least, median and most over all of its
     configurations with AVE2 or learning, with how many of them are above EASY.
     """
-    rows = []
     for found in findings:
         share = found.of_thesis["tail_share"]
         predicts = share[found.of_thesis["estimate"].isin(["regression", "ave2"])]
@@ -155,28 +150,27 @@ def tails(findings: Sequence[runs.Findings]) -> pd.DataFrame:
             row[f"share, {runs.name_of(one)}"] = float(share[str(one)])
         row |= {f"share, {name}": predicts.agg(name) for name in ("min", "median", "max")}
         above = int((predicts > share[str(runs.EASY)]).sum())
-        rows.append({**row, "above EASY's": f"{above} of {len(predicts)}"})
-    return pd.DataFrame(rows)
+        yield {**row, "above EASY's": f"{above} of {len(predicts)}"}
 
 
-def pairs(findings: Sequence[runs.Findings]) -> pd.DataFrame:
+@of_rows
+def pairs(findings: Sequence[runs.Findings]) -> Rows:
     """Section 7.5.3: Pearson's coefficient of the thesis's triples on each two logs."""
-    rows = []
     for first, second in combinations(findings, 2):
         row: dict[str, Any] = {"first": first.trace, "second": second.trace}
         for by, column in (("ours", "mean_bsld"), ("published", "published")):
             both = pd.concat([of.of_thesis[column] for of in (first, second)], axis=1).dropna()
             enough = len(both) >= _SHARE * len(first.of_thesis)
             row[f"{by}: Pearson"] = pearson(*both.to_numpy().T) if enough else _NONE
-        rows.append(row)
-    return pd.DataFrame(rows)
+        yield (row)
 
 
-def spread(findings: Sequence[runs.Findings]) -> pd.DataFrame:
+@of_rows
+def spread(findings: Sequence[runs.Findings]) -> Rows:
     """Return the thesis's triple over all its variants: ours, and the published values."""
     names = [str(one) for one in runs.variants(runs.E_LOSS_TRIPLE)]
     ends = {"least": 0, "lower quartile": 0.25, "median": 0.5, "upper quartile": 0.75, "most": 1}
-    rows = []
+
     for found in findings:
         for by, column in (("ours", "mean_bsld"), ("published", "published")):
             values = found.table[column].reindex(names).dropna()
@@ -188,8 +182,7 @@ def spread(findings: Sequence[runs.Findings]) -> pd.DataFrame:
             row["its place"] = f"{int((values < usual).sum()) + 1} of {len(values)}"
             row |= {name: float(values.quantile(share)) for name, share in ends.items()}
             below = items.reduction(float(values.median()), easy)
-            rows.append({**row, "EASY": easy, "median below EASY %": below})
-    return pd.DataFrame(rows)
+            yield {**row, "EASY": easy, "median below EASY %": below}
 
 
 # --- Which triple to take -------------------------------------------------------------------------
@@ -198,9 +191,8 @@ def spread(findings: Sequence[runs.Findings]) -> pd.DataFrame:
 _SHARE = 2 / 3
 
 
-def selection(
-    findings: Sequence[runs.Findings], published: Mapping[str, items.Published]
-) -> pd.DataFrame:
+@of_rows
+def selection(findings: Sequence[runs.Findings], published: Mapping[str, items.Published]) -> Rows:
     """Return sums over the logs, by which triples are to be chosen, of some triples.
 
     Of ours and of the published values, with the triple of the least sum, and of what table 7.7
@@ -213,7 +205,7 @@ def selection(
         "ours": {found.trace: found.table["mean_bsld"] for found in findings},
         "published": {t: published[t].values for t in traces if t in published},
     }
-    rows = []
+
     for by, values in given.items():
         table = pd.DataFrame(values).reindex(columns=traces)
         table = table[table.index.isin(blind)]
@@ -222,7 +214,7 @@ def selection(
             if one in table.index and table.loc[one].notna().any():
                 place = f"{int((sums < sums[one]).sum()) + 1} of {len(sums)}" if one in sums else ""
                 row = {"values": by, "triple": runs.NAMES.get(one, one), **table.loc[one].to_dict()}
-                rows.append({**row, "sum": float(sums.get(one, _NONE)), "place": place})
+                yield {**row, "sum": float(sums.get(one, _NONE)), "place": place}
     printed = {trace: items.TABLE_7_7.get(trace, (_NONE,))[0] for trace in traces}
     triple = str(runs.E_LOSS_TRIPLE)
     unfinished = {
@@ -232,22 +224,21 @@ def selection(
     }
     for by, of in (("printed", printed), ("printed, or unfinished", printed | unfinished)):
         row = {"values": by, "triple": "table 7.7: chosen on other logs", **of}
-        rows.append({**row, "sum": sum(of.values()), "place": ""})
-    return pd.DataFrame(rows)
+        yield {**row, "sum": sum(of.values()), "place": ""}
 
 
-def table_7_7(findings: Sequence[runs.Findings]) -> pd.DataFrame:
+@of_rows
+def table_7_7(findings: Sequence[runs.Findings]) -> Rows:
     """Table 7.7: the triple of least sum over our other traces, on this one; it learns, or AVE2."""
     names = [str(one) for one in runs.thesis() if one.learned or one.estimate == "ave2"]
     values = pd.DataFrame({found.trace: found.table["mean_bsld"] for found in findings})
-    rows = []
+
     for trace, triple in leave_one_out(values[values.index.isin(names)]).items():
         of = values[trace]
         row = {"trace": trace, "triple": triple, "ours": of[triple]}
         for one in (runs.EASY, runs.EASY_PLUS_PLUS):
             row[f"below {runs.name_of(one)} %"] = items.reduction(of[triple], of[str(one)])
-        rows.append({**row, "thesis": items.TABLE_7_7.get(trace, (_NONE,))[0]})
-    return pd.DataFrame(rows)
+        yield {**row, "thesis": items.TABLE_7_7.get(trace, (_NONE,))[0]}
 
 
 def leave_one_out(values: pd.DataFrame) -> dict[str, str]:

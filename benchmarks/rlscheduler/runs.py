@@ -20,15 +20,12 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym import HpcgymError, Workload, load_workload, simulate
 from hpcgym.agents.rlscheduler import Network, RLScheduler, Sight, chosen
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.benchmarks.studies.harness import same_jobs
-from hpcgym.errors import HpcgymError
 from hpcgym.naming import HOUR_S
-from hpcgym.simulation.run import simulate
 from hpcgym.study.evaluation.environments import act_out
-from hpcgym.workload.load import load_workload
-from hpcgym.workload.model import Workload
 
 # --- Their rules: a plain simulator of what is decided there when ---------------------------------
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from hpcgym import HpcgymError
 from hpcgym.benchmarks.coscheduling import items as coscheduling
 from hpcgym.benchmarks.cp import items as cp
 from hpcgym.benchmarks.energy import budget_run, powercap_run, shares_run
@@ -16,10 +17,12 @@ from hpcgym.benchmarks.prediction import items as prediction
 from hpcgym.benchmarks.studies import items
 from hpcgym.benchmarks.studies.harness import write_csv
 from hpcgym.benchmarks.studies.tables import table_text
-from hpcgym.errors import HpcgymError
 from hpcgym.files.tables import csv_frame
 
 # --- All items of the five documents --------------------------------------------------------------
+
+#: The documents by name.
+DOCUMENTS = items.DOCUMENTS
 
 #: All items, those of a document one after the other; what their page says above its tables.
 _ITEMS, _PAGE = (Path(__file__).with_name(name) for name in ("items.csv", "page.md"))
@@ -162,7 +165,7 @@ def page_text(entries: Sequence[Entry], results: bool) -> str:
     meanings = pd.DataFrame(items.VERDICTS.items(), columns=["verdict", ""])
     parts = [head, computed if results else recorded, f"{counts_text(entries)}.\n"]
     parts.append(table_text(meanings))
-    for document, title in items.DOCUMENTS.items():
+    for document, title in DOCUMENTS.items():
         of_document = [entry for entry in entries if entry.document == document]
         rows = table_of(of_document).drop(columns="document")
         if not results:

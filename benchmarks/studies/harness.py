@@ -6,7 +6,7 @@ Tables and reports are made by :mod:`hpcgym.benchmarks.studies.tables`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from hpcgym import HpcgymError, Workload, load_workload
 from hpcgym.benchmarks.studies.store import code
-from hpcgym.errors import HpcgymError
 from hpcgym.files import text_of, toml_file
 from hpcgym.files.writing import check_writable, whole_text, writing
 from hpcgym.report.canvas import require_matplotlib, save_figure
@@ -25,8 +25,6 @@ from hpcgym.study import read_results, run_tasks
 from hpcgym.study.sweep.tasks import Function
 from hpcgym.workload.archive import find, trace_of
 from hpcgym.workload.fingerprint import fingerprint
-from hpcgym.workload.load import load_workload
-from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,6 +47,14 @@ def no_progress(what: str, done: int, total: int) -> None:
 
 
 _MOST_LISTED = 1 << 20  # bytes
+
+
+#: What a study returns: the file of its report, and its tables by name.
+Studied = tuple[Path, "dict[str, pd.DataFrame]"]
+#: Tasks, or what they return.
+Tasks = Sequence[Mapping[str, Any]]
+#: Pictures of a study: heading, file in its folder, figure.
+Drawn = Iterator[tuple[str, str, "Figure"]]
 
 
 @dataclass(frozen=True)
@@ -139,6 +145,10 @@ class Folder:
             save_figure(figure, path.with_suffix(suffix), suffix)
         return Path(file)
 
+    def pictures(self, drawn: Drawn) -> dict[str, Path]:
+        """Write pictures; return heading -> file."""
+        return {heading: self.picture(figure, file) for heading, file, figure in drawn}
+
     def publish(
         self,
         head: str,
@@ -147,7 +157,7 @@ class Folder:
         pictures: Mapping[str, Path],
         cut: str,
         begin: str = "table-",
-    ) -> tuple[Path, dict[str, pd.DataFrame]]:
+    ) -> Studied:
         """Write all tables that have rows, and a report of them; return its file, and the tables.
 
         What was published here before and is not now, such as tables of other traces, is removed:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations, takewhile
+from itertools import chain, combinations, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hpcgym import HpcgymError
 from hpcgym.benchmarks.studies.tables import filled
-from hpcgym.errors import HpcgymError
 from hpcgym.files import text_of, toml_file
 from hpcgym.files.tables import csv_frame
 
@@ -224,10 +224,8 @@ def by_sentences(
     """
 
     def judge(stored: Stored) -> Verdict:
-        said, found = csv_rows(module, "sentences.csv", items), {}
-        for of in frames(stored):
-            found |= filled(said, of)
-        return of_sentences(found)
+        said = csv_rows(module, "sentences.csv", items)
+        return of_sentences(dict(chain(*(filled(said, of).items() for of in frames(stored)))))
 
     return judge
 

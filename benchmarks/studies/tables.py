@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hpcgym import __version__
 from hpcgym.report import canvas
 from hpcgym.report.cells import latex
 from hpcgym.study.intervals import FEWEST
-from hpcgym.version import __version__
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
+
+#: What functions yield that :func:`of_rows` makes tables of.
+Rows = Iterator[Mapping[str, Any]]
+Given = ParamSpec("Given")
+
+
+def of_rows(rows: Callable[Given, Rows]) -> Callable[Given, pd.DataFrame]:
+    """Return a function that makes a table of the rows which another one yields."""
+
+    @wraps(rows)
+    def made(*values: Given.args, **named: Given.kwargs) -> pd.DataFrame:
+        return pd.DataFrame(list(rows(*values, **named)))
+
+    return made
+
 
 # --- Tables as Markdown ---------------------------------------------------------------------------
 
