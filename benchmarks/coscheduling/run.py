@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -75,34 +76,25 @@ def improvements(found: pd.DataFrame) -> tables.Rows:
         ours = gain.loc[mean].to_numpy()
         apart = float(ours.mean()) - published
         low, high = np.percentile(ours, [2.5, 97.5])
-        yield {
-            "mean pair speedup": f"{mean:.2f}",
-            "published %": published,
-            "ours %": float(ours.mean()),
-            "95 % interval of the mean": tables.interval(ours, 1),
-            "apart (points)": f"{apart:+.1f}",
-            "within 3 points": "yes" if abs(apart) <= CLOSE else "no",
-            "95 % of heatmaps": f"{low:.1f} to {high:.1f}",
-            "makespan saved %": float(saved.loc[mean].to_numpy().mean()),
-            "job speedup (ratio)": float(speedup.loc[mean].to_numpy().mean()),
-        }
+        row = {"mean pair speedup": f"{mean:.2f}", "published %": published}
+        row |= {"ours %": float(ours.mean())}
+        row |= {"95 % interval of the mean": tables.interval(ours, 1)}
+        row |= {"apart (points)": f"{apart:+.1f}"}
+        row |= {"within 3 points": "yes" if abs(apart) <= CLOSE else "no"}
+        row |= {"95 % of heatmaps": f"{low:.1f} to {high:.1f}"}
+        row |= {"makespan saved %": float(saved.loc[mean].to_numpy().mean())}
+        yield row | {"job speedup (ratio)": float(speedup.loc[mean].to_numpy().mean())}
 
 
-def all_coschedulers(found: pd.DataFrame) -> pd.DataFrame:
+@tables.of_rows
+def all_coschedulers(found: pd.DataFrame) -> tables.Rows:
     """Return improvements of all co-schedulers, by how nodes beside others are chosen [%]."""
     means = found.pivot_table("improvement", ["reading", "mean"], "scheduler")[COSCHEDULERS]
     gains: dict[Any, dict[Any, float]] = means.add_suffix(" %").to_dict("index")
-    return pd.DataFrame(
-        {
-            "partners": partners,
-            "mean pair speedup": f"{mean:.2f}",
-            "published %": published,
-            **gains[reading, mean],
-        }
-        for reading, partners in PARTNERS.items()
-        for mean, published in IMPROVEMENTS.items()
-        if (reading, mean) in gains
-    )
+    for (reading, partners), (mean, published) in product(PARTNERS.items(), IMPROVEMENTS.items()):
+        if (reading, mean) in gains:
+            row = {"partners": partners, "mean pair speedup": f"{mean:.2f}"}
+            yield row | {"published %": published, **gains[reading, mean]}
 
 
 @tables.of_rows
@@ -191,17 +183,12 @@ def speeds(timings: Outcomes) -> tables.Rows:
         known = task["scheduler"] != SIMPLE
         published = DAYS_AN_HOUR[task["jobs"]][task["cores"]] if known else np.nan
         ours = outcome["days"] / (outcome["cpu_s"] / HOUR_S)
-        yield (
-            {name: task[name] for name in ("jobs", "cores", "scheduler")}
-            | {
-                "published days/h": published,
-                "ours days/h": ours,
-                "times as fast": ours / published,
-                "simulated days": outcome["days"] / task["repeats"],
-                "ms a run": 1e3 * outcome["cpu_s"] / task["repeats"],
-                "jobs a second": int(task["jobs"] * task["repeats"] / outcome["cpu_s"]),
-            }
-        )
+        row = {name: task[name] for name in ("jobs", "cores", "scheduler")}
+        row |= {"published days/h": published, "ours days/h": ours}
+        row |= {"times as fast": ours / published}
+        row |= {"simulated days": outcome["days"] / task["repeats"]}
+        row |= {"ms a run": 1e3 * outcome["cpu_s"] / task["repeats"]}
+        yield row | {"jobs a second": int(task["jobs"] * task["repeats"] / outcome["cpu_s"])}
 
 
 # --- The report of the study ----------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Iterable, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +28,11 @@ REPETITIONS = 50  # "50 repetitions per experiment"
 
 def tasks_of(quick: bool, machine: str) -> list[dict[str, Any]]:
     """Return the tasks."""
+    repeats = 2 if quick else REPETITIONS
     return [
-        {
-            "jobs": jobs,
-            "cores": cores,
-            "repeats": 2 if quick else REPETITIONS,
-            "scheduler": name,
-            "machine": machine,
-        }
+        {"jobs": jobs, "cores": cores, "repeats": repeats, "scheduler": name, "machine": machine}
         for jobs, by_cores in DAYS_AN_HOUR.items()
-        for cores in by_cores
-        for name in SCHEDULERS
+        for cores, name in product(by_cores, SCHEDULERS)
         if not quick or jobs * cores <= 10**6
     ]
 

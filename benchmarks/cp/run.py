@@ -88,17 +88,12 @@ def statements(found: Findings) -> Rows:
             pair += [] if of is None else [of[items.column_of(measure)]]
         if len(pair) == 2:
             low, high = items.ratio_interval(pair[0].tolist(), pair[1].tolist())
-            yield {
-                "item": said.item,
-                "section": said.section,
-                "what is said": str(said),
-                "jobs": found.workloads,
-                "the first": pair[0].mean(),
-                "the second": pair[1].mean(),
-                "ratio, low": low,
-                "ratio, high": high,
-                "so": items.judge_ratio(low, high, said.relation) if low == low else None,
-            }  # fmt: skip
+            row: dict[str, Any] = {"item": said.item, "section": said.section}
+            row |= {"what is said": str(said), "jobs": found.workloads}
+            row |= {"the first": pair[0].mean(), "the second": pair[1].mean()}
+            row |= {"ratio, low": low, "ratio, high": high}
+            known = low == low
+            yield row | {"so": items.judge_ratio(low, high, said.relation) if known else None}
 
 
 # --- Times and models (Galleguillos 2020) ---------------------------------------------------------
@@ -115,17 +110,11 @@ def times(found: Findings) -> Rows:
         if "calls_ms" in of:
             spent, calls, passes = of[["calls_ms", "dispatch_ms.number", "queue.number"]].sum()
             ms, s = _published(found, run)
-            yield {
-                "run": str(run),
-                "dispatch (ms)": spent / max(passes, 1),
-                "published (ms)": ms,
-                "a call (ms)": spent / max(calls, 1),
-                "longest (ms)": of["dispatch_ms.high"].max(),
-                "passes": int(passes),
-                "calls": int(calls),
-                "simulation (s)": of["total_s"].sum(),
-                "published (s)": s,
-            }  # fmt: skip
+            row: dict[str, Any] = {"run": str(run), "dispatch (ms)": spent / max(passes, 1)}
+            row |= {"published (ms)": ms, "a call (ms)": spent / max(calls, 1)}
+            row |= {"longest (ms)": of["dispatch_ms.high"].max()}
+            row |= {"passes": int(passes), "calls": int(calls)}
+            yield row | {"simulation (s)": of["total_s"].sum(), "published (s)": s}
 
 
 def _published(found: Findings, run: Run) -> tuple[str, str]:
@@ -143,15 +132,11 @@ def as_published(found: Findings) -> Rows:
     for run, outcomes in found.outcomes.items():
         for seed, one in zip(found.seeds, outcomes, strict=True) if run.dispatcher == BARE else ():
             jobs = one["jobs"] if "stopped" in one else one["shapes"]["all"]["jobs"]
-            yield {
-                "run": str(run),
-                "seed": seed,
-                "started": one.get("started", jobs),
-                "jobs": jobs,
-                "nothing found": one.get("solved", {}).get("unknown"),
-                "ours": NOT_FINISHED if "stopped" in one else "finished",
-                "published": _published(found, Run("pcp19", run.duration))[0],
-            }  # fmt: skip
+            row: dict[str, Any] = {"run": str(run), "seed": seed}
+            row |= {"started": one.get("started", jobs), "jobs": jobs}
+            row |= {"nothing found": one.get("solved", {}).get("unknown")}
+            row |= {"ours": NOT_FINISHED if "stopped" in one else "finished"}
+            yield row | {"published": _published(found, Run("pcp19", run.duration))[0]}
 
 
 @of_rows

@@ -14,24 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcgym import (
-    Cluster,
-    HpcgymError,
-    Result,
-    Scheduler,
-    Workload,
-    load_workload,
-    simulate,
-    validate_schedule,
-)
+from hpcgym import HpcgymError, Result, Scheduler, simulate, validate_schedule
 from hpcgym.baselines.cp.problem import hold
 from hpcgym.baselines.dispatchers import PUBLISHED, find_dispatcher
 from hpcgym.benchmarks.studies.harness import Folder, check_same_jobs, hash_of, readings
-from hpcgym.machine import find_cluster
+from hpcgym.machine import Cluster, find_cluster
 from hpcgym.naming import HOUR_S
 from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.scheduler.estimates import DataDriven
-from hpcgym.workload import fitting
+from hpcgym.workload import Workload, fitting, load_workload
 
 Ints = NDArray[np.int64]
 

@@ -126,13 +126,8 @@ def _intervals(workload: Workload, processors: int, begins: range, long: int) ->
     for first in range(0, len(begins), _TOGETHER):
         together = begins[first : first + _TOGETHER]
         near = (workload.submit_time < together[-1] + long) & (finish > together[0])
-        jobs = Ran(
-            workload.submit_time[near],
-            start[near],
-            finish[near],
-            workload.requested_processors[near],
-            workload.requested_time[near],
-        )
+        sizes = workload.requested_processors, workload.requested_time
+        jobs = Ran(*(of[near] for of in (workload.submit_time, start, finish, *sizes)))
         for begin in together:
             found = _interval(jobs, processors, begin, begin + long)
             if found is not None:

@@ -17,16 +17,7 @@ from hpcgym import Workload
 from hpcgym.benchmarks.energy import powercap
 from hpcgym.benchmarks.energy.plans import plans_under
 from hpcgym.benchmarks.energy.powercap import EMPTY, Interval
-from hpcgym.benchmarks.studies import items, tables
-from hpcgym.benchmarks.studies.harness import (
-    Drawn,
-    Folder,
-    Studied,
-    Tasks,
-    folder_name,
-    load_sources,
-    task_of,
-)
+from hpcgym.benchmarks.studies import harness, items, tables
 from hpcgym.errors import check_whole
 from hpcgym.machine import NodePower, find_cluster
 from hpcgym.machine.power_plans import fewest_off, greatest_w
@@ -151,7 +142,7 @@ FIGURE_4_6 = {
 
 
 @tables.of_rows
-def rows_of(tasks: Tasks, found: Tasks) -> tables.Rows:
+def rows_of(tasks: harness.Tasks, found: harness.Tasks) -> tables.Rows:
     """Return what :func:`powercap.measure` found, normalised as in figure 4.6, a row for each run.
 
     Energy and work are over those of a machine that is busy throughout, launched jobs over the most
@@ -181,7 +172,7 @@ def figure_4_6(rows: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def of_intervals(tasks: Tasks) -> pd.DataFrame:
+def of_intervals(tasks: harness.Tasks) -> pd.DataFrame:
     """Return what the intervals are like, and those of the thesis."""
     rows: list[dict[str, Any]] = [{"trace": "thesis", "interval": "all", **SECTION_4_6_2}]
     for task in tasks:
@@ -420,12 +411,12 @@ _DRAWN = {
 
 def reproduce(
     sources: Sequence[str],
-    folder: Folder,
+    folder: harness.Folder,
     *,
     cluster: str = "curie",
     number: int = NUMBER,
     quick: bool = False,
-) -> Studied:
+) -> harness.Studied:
     """Run the study and write tables, pictures and a report; what was simulated before is kept.
 
     Parameters
@@ -472,30 +463,33 @@ def _tasks(sources: Sequence[str], cluster: str, number: int, quick: bool) -> li
     given = {"caps": list(QUICK_CAPS if quick else powercap.CAPS), "cluster": cluster, "jobs": jobs}
     load = partial(powercap.load, machine=machine, jobs=jobs)
     return [
-        task_of(source, workload, begins=begins, kind=kind, interval=asdict(one), **given)
-        for source, workload in load_sources(sources, load).items()
+        harness.task_of(source, workload, begins=begins, kind=kind, interval=asdict(one), **given)
+        for source, workload in harness.load_sources(sources, load).items()
         for kind in ([QUICK] if quick else powercap.INTERVALS)
         for one in powercap.choose(workload, machine.processors, kind, number)
         for begins in powercap.STARTS
     ]
 
 
-def _drawn(rows: pd.DataFrame, tasks: list[dict[str, Any]]) -> Drawn:
+def _drawn(rows: pd.DataFrame, tasks: list[dict[str, Any]]) -> harness.Drawn:
     """Draw the pictures."""
     for (trace, begins), part in rows.groupby(["trace", "begins"], sort=False):
-        of, file = f"{trace}, {begins}", f"figure-4.6-{folder_name(f'{trace}-{begins}')}.png"
+        of, file = (
+            f"{trace}, {begins}",
+            f"figure-4.6-{harness.folder_name(f'{trace}-{begins}')}.png",
+        )
         yield f"Figure 4.6: {of}", file, draw_4_6(part, of)
     first = {(t["trace"], t["kind"]): t for t in reversed(tasks) if t["begins"] == EMPTY}
     for (trace, kind), task in first.items():
         cluster, workload, interval = powercap.inputs_of(task)
         if kind == "24h":
-            file = f"figure-3.1-{folder_name(trace)}.png"
+            file = f"figure-3.1-{harness.folder_name(trace)}.png"
             yield f"Figure 3.1: {trace}", file, draw_log(workload, interval)
         for (name, cap, policy), figure in _DRAWN.items():
             if name == kind and cap in task["caps"]:
                 heading = f"{name}, {policy}, a cap of {cap:.0%} (as {figure}): {trace}"
                 result = powercap.capped(workload, cluster, interval, cap, policy, EMPTY)
-                file = f"{folder_name(f'{name}-{policy}-{trace}')}.png"
+                file = f"{harness.folder_name(f'{name}-{policy}-{trace}')}.png"
                 yield heading, file, draw_interval(result, interval, heading)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -409,32 +409,30 @@ def _table_6_1(stored: items.Stored) -> items.Verdict:
     return items.Verdict("close" if near.all() and all(so.values()) else verdict.verdict, words)
 
 
-def _figure_6_1(stored: items.Stored) -> items.Verdict:
+def _worst_off(stored: items.Stored) -> Iterator[dict[str, pd.DataFrame]]:
     """Figure 6.1: the user whose counter is drawn is the worst off of the green ones."""
     table = stored.table("table-users", "trace", "user", "worst off", "efs green")
     rows = table[table["trace"] == WORST_OFF[0]]
-    row = rows[rows["user"] == WORST_OFF[1]]
-    if not len(row):
+    mine = rows[rows["user"] == WORST_OFF[1]]
+    if not len(mine):
         raise items.NotThereError("without CEA-Curie")
-    ratio, worse = float(row["efs green"].item()), int(row["worst off"].item()) - 1
     high = stored.table("table-counter", "used / most")["used / most"].to_numpy() >= 0.5
-    peaks = int((high & ~np.append(False, high[:-1])).sum())
-    found = items.of_sentences(
-        {
-            f"user 33's mean stretch grows (it is {ratio:.2f} times that before)": ratio > 1,
-            f"no green user is worse off ({worse} of {len(rows) - 1} others are)": worse == 0,
-            f"her usage has two peaks (it rises above half of its most {peaks} times)": peaks == 2,
-        }
-    )
-    printed = TABLE_6_1["max"][WORST_OFF[0], "efs", "green"]
-    words = f"by the text it grows by 344 %, by table 6.1 it is {printed:g} times that before"
-    return items.Verdict(found.verdict, f"{found.why}; {words}")
+    row = {"ratio": mine["efs green"].item(), "worse": int(mine["worst off"].item()) - 1}
+    row |= {"others": len(rows) - 1, "peaks": int((high & ~np.append(False, high[:-1])).sum())}
+    yield {"user": pd.DataFrame([row])}
 
+
+_BY_TABLE_6_1 = (
+    "by the text it grows by 344 %, by table 6.1 it is"
+    f" {TABLE_6_1['max'][WORST_OFF[0], 'efs', 'green']:g} times that before"
+)
 
 #: Items with results -> what makes their verdicts.
 JUDGES: dict[str, items.Judge] = {
     "table 6.1": _table_6_1,
-    "figure 6.1": _figure_6_1,
+    "figure 6.1": items.noted(
+        items.by_sentences(__file__, ["figure 6.1"], _worst_off), _BY_TABLE_6_1
+    ),
     "figure 6.2": items.said("figure 6.2", every=True),
     "figure 6.3": items.said("figure 6.3", every=True),
     "figure 6.4": items.of_picture("figure-6.4.png"),

@@ -135,13 +135,9 @@ def gains(late: Mapping[str, Mapping[str, Felt]]) -> Rows:
         value, low, high = mean_of([one.counted for one in of.values()])
         of_log = {log: mean_of([one.weeks]).value for log, one in of.items()}
         told = [f"{log}: {', '.join(one.broken)}" for log, one in of.items() if one.broken]
-        yield {
-            "rule": rule,
-            **{"gain": value, "low": low, "high": high},
-            "without the gate": float(np.mean(list(of_log.values()))),
-            **of_log,
-            "breaks the gate": "; ".join(told),
-        }
+        row = {"rule": rule, "gain": value, "low": low, "high": high}
+        row |= {"without the gate": float(np.mean(list(of_log.values()))), **of_log}
+        yield row | {"breaks the gate": "; ".join(told)}
 
 
 def _shown(table: pd.DataFrame, log: str) -> pd.DataFrame:
@@ -292,19 +288,12 @@ def reproduce(
     beside = [] if quick else [runs.Rule(name) for name in runs.BESIDE]
     simulated = runs.NAMED if named else [*rules.values(), *beside]
     variants = VARIANTS[:1] if named else VARIANTS[:2] if quick else VARIANTS
-    tasks: list[dict[str, Any]] = [
-        {
-            "log": workload.name,
-            "source": source,
-            "recipe": recipe,
-            "first_jobs": first_jobs,
-            "jobs_sha256": fingerprint([workload]),
-            "rule": list(rule),
-            "variants": [list(each) for each in _within(workload, variants)],
-        }
-        for (source, recipe), workload in workloads.items()
-        for rule in simulated
-    ]
+    tasks: list[dict[str, Any]] = []
+    for (source, recipe), workload in workloads.items():
+        same: dict[str, Any] = {"log": workload.name, "source": source, "recipe": recipe}
+        same |= {"first_jobs": first_jobs, "jobs_sha256": fingerprint([workload])}
+        same["variants"] = [list(each) for each in _within(workload, variants)]
+        tasks += [{**same, "rule": list(rule)} for rule in simulated]
     outcomes = folder.run(runs.simulate_rule, tasks, "simulations")
     found: dict[str, list[dict[str, Any]]] = {}
     late: dict[str, dict[str, Felt]] = {}
@@ -316,9 +305,7 @@ def reproduce(
         late.setdefault(task["log"], {})[name] = felt
     every = {log: pd.DataFrame(rows) for log, rows in found.items()}
     made = of_named(every, late) if named else of_chosen(every, rules)
-    cut = "the first jobs, few rules" if quick else ""
-    head = HEAD
-    return folder.publish(head, made, TEXTS, {}, cut, begin="")
+    return folder.publish(HEAD, made, TEXTS, {}, "the first jobs, few rules" * quick, begin="")
 
 
 def _load(

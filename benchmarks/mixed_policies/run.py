@@ -16,15 +16,8 @@ from hpcgym import Workload, load_workload
 from hpcgym.benchmarks.mixed_policies import items, study
 from hpcgym.benchmarks.mixed_policies.items import JOBS, TABLE_2, TABLE_7, TABLES_3_TO_6, THRESHOLDS
 from hpcgym.benchmarks.mixed_policies.study import PURE, Floats, Parts, Study, grid
+from hpcgym.benchmarks.studies import tables
 from hpcgym.benchmarks.studies.harness import Folder, folder_name
-from hpcgym.benchmarks.studies.tables import (
-    Rows,
-    finish,
-    heading_above,
-    log_ticks,
-    of_rows,
-    read_texts,
-)
 from hpcgym.naming import WEEK_S
 from hpcgym.report import canvas
 
@@ -71,19 +64,15 @@ def by_period(
     return table.rename_axis(period).reset_index()
 
 
-def grids(study: Study, found: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+@tables.of_rows
+def grids(study: Study, found: Mapping[str, pd.DataFrame]) -> tables.Rows:
     """Return how many vectors were tried, and what that took, over processes and earlier runs."""
     points = {period: values for period, (_, values) in study.covers().items()}
-    return pd.DataFrame(
-        {
-            "of": f"{period}s",
-            "number": len(optimum),
-            "values of a weight": points[period],
-            "different vectors": len(grid(points[period]).weights),
-            "seconds of computing": float(optimum["seconds"].sum()),
-        }
-        for period, optimum in found.items()
-    )
+    for period, optimum in found.items():
+        row: dict[str, Any] = {"of": f"{period}s", "number": len(optimum)}
+        row |= {"values of a weight": points[period]}
+        row |= {"different vectors": len(grid(points[period]).weights)}
+        yield row | {"seconds of computing": float(optimum["seconds"].sum())}
 
 
 def half_of_months(study: Study) -> Halves:
@@ -182,8 +171,8 @@ def longest(study: Study, log: Workload) -> pd.DataFrame:
     return table.assign(**words).astype({"job": str}).reset_index(drop=True)
 
 
-@of_rows
-def searches(best: pd.Series, found: Mapping[str, Floats]) -> Rows:
+@tables.of_rows
+def searches(best: pd.Series, found: Mapping[str, Floats]) -> tables.Rows:
     """Section 8.1.2: XNES against w* of three features, over all weeks.
 
     Two shares of weeks: those within 1 % of w*, either way, whose result is the same, and those at
@@ -197,15 +186,11 @@ def searches(best: pd.Series, found: Mapping[str, Floats]) -> Rows:
     for name, bsld in found.items():
         ratio = bsld / best.to_numpy()
         above = ratio <= (1 + NEAR) * (1 + _ROUNDING)
-        yield {
-            "search": name,
-            "sum": float(bsld.sum()),
-            "sum of w*": float(best.sum()),
-            "share within 1 %": float((above & (ratio >= (1 - NEAR) / (1 + _ROUNDING))).mean()),
-            "share at most 1 % above": float(above.mean()),
-            "mean ratio": float(ratio.mean()),
-            "largest ratio": float(ratio.max()),
-        }
+        near = above & (ratio >= (1 - NEAR) / (1 + _ROUNDING))
+        row = {"search": name, "sum": float(bsld.sum()), "sum of w*": float(best.sum())}
+        row |= {"share within 1 %": float(near.mean())}
+        row |= {"share at most 1 % above": float(above.mean())}
+        yield row | {"mean ratio": float(ratio.mean()), "largest ratio": float(ratio.max())}
 
 
 def order_agreement(ours: Sequence[float], paper: Sequence[float]) -> tuple[int, int]:
@@ -249,7 +234,7 @@ def draw_distribution(table: pd.DataFrame, *, heading: str, note: str) -> Figure
     labels = [f"{str(policy).upper()}  {mean:.1f}" for policy, mean in means.items()]
     axes.set_yticks(range(1, len(means) + 1), labels)
     note = f"{note}. By the mean over the weeks (diamond, number)."
-    finish(axes, heading, note, x="mean BSLD of a week", log="x", grid="x")
+    tables.finish(axes, heading, note, x="mean BSLD of a week", log="x", grid="x")
     return figure
 
 
@@ -272,7 +257,7 @@ def draw_periods(
     if tested:
         axes.axvline(tested[0] - 0.5, color=canvas.DARK_GREY, linewidth=0.8, linestyle="--")
     axes.locator_params(axis="x", integer=True)
-    finish(axes, heading, note, x=period, y="mean BSLD", log="y")
+    tables.finish(axes, heading, note, x=period, y="mean BSLD", log="y")
     return figure
 
 
@@ -305,10 +290,10 @@ def draw_spaces(values: Mapping[int, Floats], points: Floats, *, heading: str, n
         q, p, wait = best / np.abs(best).sum()
         row[0 if q < 0 else 1].plot(wait - p, wait + p, "o", color="red", markeredgecolor="white")
         bar = figure.colorbar(image, ax=list(row), label="mean BSLD")
-        log_ticks(bar.ax.yaxis, (1, 1.5, 2, 3, 5, 7))
+        tables.log_ticks(bar.ax.yaxis, (1, 1.5, 2, 3, 5, 7))
     names = "q: processors, p: requested time, wait: waiting time; large scores first. Dot: least."
     corners = "Corners, from the upper left: p = 1, wait = 1, p = -1, wait = -1."
-    heading_above(figure, f"{heading}\n{note}\n{names}\n{corners}")
+    tables.heading_above(figure, f"{heading}\n{note}\n{names}\n{corners}")
     return figure
 
 
@@ -329,7 +314,7 @@ def square(cube: Floats, points: Floats, sign: int, pixels: int = 240) -> Floats
 
 
 #: What reports of this study begin with; of each table its heading, and what is said below it.
-HEAD, TEXTS = read_texts(__file__, threshold=study.THRESHOLD_S)
+HEAD, TEXTS = tables.read_texts(__file__, threshold=study.THRESHOLD_S)
 #: The table of all traces and readings.
 _ALL = "how-close"
 
@@ -483,8 +468,8 @@ def write(findings: Sequence[Findings], folder: Folder) -> Path:
     return folder.publish(head, made, texts, pictures, cut, begin="")[0]
 
 
-@of_rows
-def closeness(findings: Sequence[Findings]) -> Rows:
+@tables.of_rows
+def closeness(findings: Sequence[Findings]) -> tables.Rows:
     """Return how near the sums without a threshold are to the paper's, by trace and reading.
 
     Those of other traces than the paper's have no row.
@@ -495,12 +480,7 @@ def closeness(findings: Sequence[Findings]) -> Rows:
             free = table[table["threshold (s)"] == "none"].set_index("policy")
             ratio = free["ours / paper"]
             same, pairs = order_agreement(free["ours"].tolist(), free["paper"].tolist())
-            yield {
-                "trace": found.study.trace,
-                "reading": found.study.reading.name,
-                "FCFS: ratio": float(ratio["fcfs"]),
-                "least ratio": float(ratio.min()),
-                "geometric mean ratio": float(np.exp(np.log(ratio).mean())),
-                "largest ratio": float(ratio.max()),
-                "same order": f"{same} of {pairs}",
-            }
+            row: dict[str, Any] = {"trace": found.study.trace, "reading": found.study.reading.name}
+            row |= {"FCFS: ratio": float(ratio["fcfs"]), "least ratio": float(ratio.min())}
+            row |= {"geometric mean ratio": float(np.exp(np.log(ratio).mean()))}
+            yield row | {"largest ratio": float(ratio.max()), "same order": f"{same} of {pairs}"}

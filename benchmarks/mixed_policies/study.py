@@ -247,12 +247,8 @@ class Study:
         compute: Callable[[], Mapping[str, Any]],
     ) -> dict[str, NDArray[Any]]:
         """Return the arrays of a step on weeks or months, from disk if they are there."""
-        known = {
-            "jobs": fingerprint(parts.values()),
-            "tau": self.reading.tau_s,
-            "rules": repr(self.rules()),
-            **inputs,
-        }
+        known = {"jobs": fingerprint(parts.values()), "tau": self.reading.tau_s}
+        known |= {"rules": repr(self.rules()), **inputs}
         return self.store.step(f"{self.trace}-{name}", known, compute)
 
     def covers(self) -> dict[str, tuple[dict[int, Workload], int]]:
@@ -322,16 +318,11 @@ def optimum(study: Study, parts: Parts, train: Sequence[int], points: int) -> pd
         step = covered(study, number, part, points)
         values = step["values"]
         known = before is not None and before[0] == number - 1
-        rows.append(
-            {
-                "w*": values.min(),
-                "w*_train": np.nan,
-                "w_greedy": values[before[1]].mean() if before and known else np.nan,
-                "mean, q < 0": values[: points // 2].mean(),
-                "mean, q > 0": values[-(points // 2) :].mean(),
-                "seconds": float(step["seconds"]),
-            }
-        )
+        greedy = values[before[1]].mean() if before and known else np.nan
+        row = {"w*": values.min(), "w*_train": np.nan, "w_greedy": greedy}
+        row |= {"mean, q < 0": values[: points // 2].mean()}
+        row |= {"mean, q > 0": values[-(points // 2) :].mean()}
+        rows.append(row | {"seconds": float(step["seconds"])})
         before = number, values == values.min()
         if number in train:
             total += values
@@ -393,17 +384,11 @@ def cover_on(study: Study, source: str, folder: Folder) -> None:
     ------
     HpcgymError : a task that failed again and again.
     """
+    folder_of, reading = str(folder.path.resolve()), study.reading.name
+    same = {"source": source, "reading": reading, "folder": folder_of, "quick": study.quick}
     tasks = [
-        {
-            "source": source,
-            "reading": study.reading.name,
-            "folder": str(folder.path.resolve()),
-            "quick": study.quick,
-            "points": study.points,
-            "period": period,
-            "number": number,
-            "jobs_sha256": fingerprint([part]),
-        }
+        {**same, "points": study.points, "period": period, "number": number}
+        | {"jobs_sha256": fingerprint([part])}
         for period, (parts, _) in study.covers().items()
         for number, part in parts.items()
     ]

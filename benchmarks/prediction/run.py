@@ -15,15 +15,7 @@ from hpcgym import HpcgymError, Workload, WorkloadError, load_workload
 from hpcgym.benchmarks.prediction import items, runs, tables
 from hpcgym.benchmarks.prediction.items import Published, read_published
 from hpcgym.benchmarks.prediction.runs import Findings, name_of
-from hpcgym.benchmarks.studies.harness import (
-    Drawn,
-    Folder,
-    Studied,
-    folder_name,
-    load_sources,
-    task_of,
-    write_csv,
-)
+from hpcgym.benchmarks.studies import harness
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.tables import finish, legend_below, log_ticks, read_texts
 from hpcgym.naming import HOUR_S
@@ -45,7 +37,8 @@ def load_traces(sources: Sequence[str], quick: bool) -> dict[str, Workload]:
     ------
     HpcgymError : a trace that cannot be read or has no requested times, or two of the same name.
     """
-    return load_sources(sources, lambda source: _load(source, QUICK_JOBS if quick else None))
+    jobs = QUICK_JOBS if quick else None
+    return harness.load_sources(sources, lambda source: _load(source, jobs))
 
 
 def _load(source: str, jobs: int | None) -> Workload:
@@ -71,7 +64,7 @@ def _load(source: str, jobs: int | None) -> Workload:
 def run_campaign(
     traces: Mapping[str, Workload],
     configurations: Sequence[runs.Configuration],
-    folder: Folder,
+    folder: harness.Folder,
     published: Mapping[str, Published],
     *,
     quick: bool,
@@ -87,7 +80,7 @@ def run_campaign(
     jobs = QUICK_JOBS if quick else None
     settings = {"eta": runs.ETA, "l2": runs.L2, "first_jobs": jobs}
     words = [one.words() for one in configurations]
-    alike = [task_of(source, workload, **settings) for source, workload in traces.items()]
+    alike = [harness.task_of(source, workload, **settings) for source, workload in traces.items()]
     tasks = [{**task, "rules": rules} for task in alike for rules in words]
     outcomes = iter(folder.run(runs.simulate_one, tasks, "simulations"))
     index = pd.Index([str(one) for one in configurations], name="configuration")
@@ -222,8 +215,12 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
 
 
 def reproduce(
-    sources: Sequence[str], folder: Folder, *, published: Path | None = None, quick: bool = False
-) -> Studied:
+    sources: Sequence[str],
+    folder: harness.Folder,
+    *,
+    published: Path | None = None,
+    quick: bool = False,
+) -> harness.Studied:
     """Run the study and write tables, pictures and a report; what was simulated before is kept.
 
     Parameters
@@ -256,22 +253,22 @@ def reproduce(
     made = {name: make(findings) for name, make in TABLES.items()}
     made["selection"] = tables.selection(findings, values)
     for found in findings:
-        file = folder.path / folder_name(found.trace) / "configurations.csv"
-        write_csv(found.table.reset_index(), file)
+        file = folder.path / harness.folder_name(found.trace) / "configurations.csv"
+        harness.write_csv(found.table.reset_index(), file)
     head = f"{HEAD}\n{_counts(findings, values)}"
     cut = "few jobs and configurations" * quick
     return folder.publish(head, made, TEXTS, folder.pictures(_drawn(findings)), cut)
 
 
-def _drawn(findings: Sequence[Findings]) -> Drawn:
+def _drawn(findings: Sequence[Findings]) -> harness.Drawn:
     """Draw the pictures of each pair of traces, and of each trace."""
     for first, second in combinations(findings, 2):
-        file = f"{folder_name(f'{first.trace}-{second.trace}')}.png"
+        file = f"{harness.folder_name(f'{first.trace}-{second.trace}')}.png"
         heading = f"{first.trace} and {second.trace} (figure 7.2)"
         yield heading, file, draw_two_traces(first, second)
     for found in findings:
         trace, given = found.trace, found.accuracy
-        folder = folder_name(trace)
+        folder = harness.folder_name(trace)
         heading = f"{trace}: prediction errors (figure 7.3)"
         yield heading, f"{folder}/errors.png", draw_errors(given, trace)
         heading = f"{trace}: predicted run times (figure 7.4)"

@@ -94,11 +94,8 @@ def all_items(results: Path | None, recorded: Path | None = None) -> list[Entry]
     known_before, entries = read_recorded(recorded), []
     for row in csv_frame(_ITEMS, keep_default_na=False, dtype=str).to_dict("records"):
         document, place, study = row["document"], row["item"], row["study"]
-        verdict, computed, fixed = (
-            items.Verdict(row["verdict"], row["why"]),
-            "",
-            row["verdict"] != "",
-        )
+        verdict, fixed = items.Verdict(row["verdict"], row["why"]), row["verdict"] != ""
+        computed = ""
         if not fixed and results is not None:
             verdict = items.judged(_STUDIES[study][0][place], items.Stored(results / study))
         elif not fixed:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 #: What functions yield that :func:`of_rows` makes tables of.
-Rows = Iterator[Mapping[str, Any]]
+Rows = Iterator[Mapping[Any, Any]]
 Given = ParamSpec("Given")
 
 
@@ -46,29 +46,28 @@ _PARTS = re.compile(r"\bratio\b| / |\bshare\b|Spearman|Kendall")
 
 def table_text(table: pd.DataFrame) -> str:
     """Return a table as Markdown: numbers to the right, ratios and gains with few digits."""
-    heads = [str(column) for column in table.columns]
-    numeric = [table[column].dtype.kind in "if" for column in table.columns]
-    lines = [f"| {' | '.join(heads)} |"]
-    lines.append("|" + "|".join("---:" if number else "---" for number in numeric) + "|")
-    for row in table.itertuples(index=False):
-        cells = (_cell(head, value) for head, value in zip(heads, row, strict=True))
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    sides = ["---:" if number else "---" for number in _numeric(table)]
+    lines = [f"| {' | '.join(map(str, table.columns))} |", f"|{'|'.join(sides)}|"]
+    return "\n".join([*lines, *(f"| {' | '.join(cells)} |" for cells in _cells(table))]) + "\n"
 
 
 def latex_text(table: pd.DataFrame) -> str:
     """Return a table as LaTeX, with the digits of :func:`table_text`; words stand in front."""
-    numeric = [table[column].dtype.kind in "if" for column in table.columns]
+    heads, numeric = [str(column) for column in table.columns], _numeric(table)
     words = numeric.index(True) if True in numeric else len(numeric)
-    heads = [str(column) for column in table.columns]
-    rows = [
-        [
-            (_cell(head, value).replace("\\|", "|"), False)
-            for head, value in zip(heads, row, strict=True)
-        ]
-        for row in table.itertuples(index=False)
-    ]
+    rows = [[(cell.replace("\\|", "|"), False) for cell in cells] for cells in _cells(table)]
     return latex(heads, rows, min(max(words, 1), len(heads)))
+
+
+def _numeric(table: pd.DataFrame) -> list[bool]:
+    """Return which columns are of numbers."""
+    return [table[column].dtype.kind in "if" for column in table.columns]
+
+
+def _cells(table: pd.DataFrame) -> Iterator[list[str]]:
+    """Return the cells of each row for people."""
+    for row in table.itertuples(index=False):
+        yield [_cell(str(head), value) for head, value in zip(table.columns, row, strict=True)]
 
 
 def _cell(head: str, value: Any) -> str:
