@@ -225,15 +225,11 @@ def of_batch(given: argparse.Namespace, seconds: dict[str, tuple[float, float]])
     """Return the figures of ways to simulate a share of all vectors on all slices."""
     one = batch(slices_of(given))
     n_jobs = int(one.sizes.sum())
-    rows = [
-        {
-            "by": how,
-            "s": spent,
-            "slices a second": round(given.vectors * len(one) * share / spent),
-            "ns a job": 1e9 * spent / (given.vectors * n_jobs * share),
-        }
-        for how, (spent, share) in seconds.items()
-    ]
+    rows = []
+    for how, (spent, share) in seconds.items():
+        row = {"by": how, "s": spent}
+        row |= {"slices a second": round(given.vectors * len(one) * share / spent)}
+        rows.append(row | {"ns a job": 1e9 * spent / (given.vectors * n_jobs * share)})
     return Figures(f"{given.vectors} vectors x {len(one)} weeks, {n_jobs:,} jobs", rows)
 
 

@@ -65,13 +65,11 @@ def nodes(given: argparse.Namespace) -> Figures:
         "the same under Slurm's rules": (kth, one_core, slurm),
     }
     thin, some = thin_nodes(1152, core=20, mem=64_000), thin_nodes(96, core=20, mem=64_000)
-    for (name, source), allocation in product(
-        (
-            ("100,000 jobs of single cores", "lublin:jobs=100000,processors=23040,seed=1"),
-            ("100,000 jobs of whole nodes and parts", "kit:jobs=100000,seed=1"),
-        ),
-        ("first-fit", "best-fit"),
-    ):
+    sources = {
+        "100,000 jobs of single cores": "lublin:jobs=100000,processors=23040,seed=1",
+        "100,000 jobs of whole nodes and parts": "kit:jobs=100000,seed=1",
+    }
+    for (name, source), allocation in product(sources.items(), ("first-fit", "best-fit")):
         jobs = fitting_on(load_workload(source), thin)
         rules = Scheduler(allocation=allocation)
         cases[f"1,152 x 20 cores, {name}, {allocation}"] = jobs, thin, rules

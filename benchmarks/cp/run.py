@@ -298,14 +298,9 @@ PICTURES: dict[str, tuple[Callable[[Findings], Figure], str]] = {
 # --- The whole study -----------------------------------------------------------------------------
 
 #: What reports of this study begin with; of each table its heading, and what is said below it.
-HEAD, _TEXTS = read_texts(
-    __file__,
-    about=items.ABOUT,
-    below=items.VARIABLES_BELOW,
-    least=items.SECONDS_BETWEEN[0],
-    most=items.SECONDS_BETWEEN[1],
-    share=items.LEAST,
-)
+_LEAST, _MOST = items.SECONDS_BETWEEN
+_NUMBERS: dict[str, Any] = {"about": items.ABOUT, "share": items.LEAST, "least": _LEAST}
+HEAD, _TEXTS = read_texts(__file__, below=items.VARIABLES_BELOW, most=_MOST, **_NUMBERS)
 _SIZES = _TEXTS.pop("sizes")
 
 
@@ -388,10 +383,8 @@ def _compare(findings: Sequence[Findings], folder: Folder) -> None:
         for run in runs.DRIVERS.get(found.name, ())
         if run in found.outcomes
     ]
-    tasks = [
-        {**found.task(found.seeds[0]), **asdict(run), "number": runs.NUMBER}
-        for found, run in places
-    ]
+    number = {"number": runs.NUMBER}
+    tasks = [of.task(of.seeds[0]) | asdict(run) | number for of, run in places]
     what = "the same instances"
     outcomes = folder.run(runs.compare_one, tasks, "comparisons", "instances", what=what, chunk=1)
     for (found, run), outcome in zip(places, outcomes, strict=True):

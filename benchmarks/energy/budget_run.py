@@ -317,20 +317,15 @@ def _table_5_1(stored: items.Stored) -> items.Verdict:
     return found.noted(f"other readings: {', '.join(words)}")
 
 
-def _of_traces(judge: items.Judge) -> items.Judge:
-    """Return what says of which traces a verdict is, too."""
-
-    def judged(stored: items.Stored) -> items.Verdict:
-        verdict = judge(stored)
-        weeks = stored.table("table-weeks", "trace", "week").groupby("trace", sort=False).size()
-        words = ", ".join(f"{number} weeks of {trace}" for trace, number in weeks.items())
-        return items.Verdict(verdict.verdict, f"{verdict.why}; {words} (there 5 of 3 traces)")
-
-    return judged
+def _weeks(stored: items.Stored) -> str:
+    """Say of which traces verdicts are."""
+    weeks = stored.table("table-weeks", "trace", "week").groupby("trace", sort=False).size()
+    words = ", ".join(f"{number} weeks of {trace}" for trace, number in weeks.items())
+    return f"{words} (there 5 of 3 traces)"
 
 
 #: Items with results -> what makes their verdicts.
 JUDGES: dict[str, items.Judge] = {
-    "table 5.1": _of_traces(_table_5_1),
-    **{item: _of_traces(items.said(item)) for item in ITEMS},
+    "table 5.1": items.noted(_table_5_1, _weeks),
+    **{item: items.noted(items.said(item), _weeks) for item in ITEMS},
 }

@@ -53,13 +53,6 @@ SECTION_4_6_2 = {what: value for what, (value,) in _PRINTED["section 4.6.2"].ite
 # --- Tables 4.1 to 4.3 and section 4.5 ------------------------------------------------------------
 
 
-def curie_power() -> NodePower:
-    """Return the powers of a node of Curie (table 4.2)."""
-    power = find_cluster("curie").groups[0].power
-    assert power is not None
-    return power
-
-
 @tables.of_rows
 def table_4_3() -> tables.Rows:
     """Return table 4.3, of table 4.2's powers: as printed, and with P_dvfs for what DVFS saves.
@@ -69,7 +62,7 @@ def table_4_3() -> tables.Rows:
     """
     nodes = 1_000
     for name, (degradation, printed) in TABLE_4_3.items():
-        power = replace(curie_power(), slowdown=degradation)
+        power = replace(node_power(find_cluster("curie")), slowdown=degradation)
         cap = 0.8 * nodes * power.busy_levels_w[-1]  # enough for all at the lowest frequency
         row: dict[str, Any] = {"benchmark": name, "deg": degradation, "published rho": printed}
         for words, saved in (("as printed", False), ("saved", True)):
@@ -100,7 +93,8 @@ def rho_between(power: NodePower, degradation: float, *, saved: bool) -> tuple[f
 
 def section_4_5() -> pd.DataFrame:
     """Return the numbers of section 4.5, as the models of power here have them."""
-    curie, power = find_cluster("curie"), curie_power()
+    curie = find_cluster("curie")
+    power = node_power(curie)
     alone = replace(curie, levels=())
     busy = power.busy_levels_w[-1]
 

@@ -16,6 +16,7 @@ from hpcgym.benchmarks.studies.harness import load_jobs, readings, same_jobs
 from hpcgym.benchmarks.studies.items import published_values
 from hpcgym.machine import find_cluster
 from hpcgym.naming import WEEK_S
+from hpcgym.scheduler.on_machines import node_power
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.workload.generators.light_esp import WORK_S, light_esp
 
@@ -203,6 +204,7 @@ def run_esp(load: float, seeds: int) -> pd.DataFrame:
 # --- Section 6.3.3 --------------------------------------------------------------------------------
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 #: Frequencies [GHz] of the users of 180 cores: the most energy-efficient one, the highest, and the
 #: lowest, which is "usually the most energy-consuming one".
@@ -225,9 +227,7 @@ BURST_USERS = ("green", "normal", "on demand")
 def shares_of_frequency() -> tuple[float, float]:
     """Return k, how much of the run time frequency acts on, and a, the power it does not act on."""
     degradation, _ = published_values(__file__)["table 4.3"]["linpack"]
-    power = find_cluster("curie").groups[0].power
-    assert power is not None
-    levels = power.frequency_ghz
+    levels = node_power(find_cluster("curie")).frequency_ghz
     k = (degradation - 1) / (levels[-1] / levels[0] - 1)
     x = FREQUENCIES["green"] / FREQUENCIES["normal"]
     # where the derivative of (a + x^3) (1 - k + k / x) by x is 0
@@ -291,32 +291,19 @@ def burst(saved: float) -> Workload:
 
 
 def _jobs(
-    name: str,
-    submit: NDArray[np.int64],
-    run_time: NDArray[np.int64],
-    cores: NDArray[np.int64],
-    user: NDArray[np.int64],
-    drawn: Floats,
+    name: str, submit: Ints, run_time: Ints, cores: Ints, user: Ints, drawn: Floats
 ) -> Workload:
     """Return jobs of whole nodes that draw a part of their greatest power."""
-    columns = {
-        "job_number": np.arange(1, len(submit) + 1),
-        "submit_time": submit,
-        "run_time": run_time,
-        "requested_time": run_time,
-        "requested_processors": cores,
-        "allocated_processors": cores,
-        "user_id": user + 1,
-        "power_w": core_w() * drawn,
-    }
+    columns: dict[str, Any] = {"job_number": np.arange(1, len(submit) + 1)}
+    columns |= {"submit_time": submit, "user_id": user + 1, "power_w": core_w() * drawn}
+    columns |= dict.fromkeys(("run_time", "requested_time"), run_time)
+    columns |= dict.fromkeys(("requested_processors", "allocated_processors"), cores)
     return Workload.from_columns(columns, processors=CORES, name=name)
 
 
 def core_w() -> float:
     """Return the greatest power of a core: of a node of Curie, which stands for those there."""
-    found = find_cluster("curie").groups[0].power
-    assert found is not None
-    return found.busy_levels_w[-1] / NODE_CORES
+    return node_power(find_cluster("curie")).busy_levels_w[-1] / NODE_CORES
 
 
 def simulated(workload: Workload, policy: str) -> Result:
