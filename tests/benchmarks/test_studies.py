@@ -28,11 +28,12 @@ from hpcgym.benchmarks.energy import budget, powercap, shares
 from hpcgym.benchmarks.frontier import runs as frontier
 from hpcgym.benchmarks.mixed_policies import study as mixed_policies
 from hpcgym.benchmarks.prediction import runs as prediction
-from hpcgym.benchmarks.studies import harness, store
+from hpcgym.benchmarks.studies import harness, store, tables
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.tables import table_text
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
+from hpcgym.files.tables import csv_frame
 from hpcgym.machine import find_cluster
 from hpcgym.report.canvas import new_figure
 from hpcgym.simulation.batch import BatchSimulator
@@ -395,3 +396,57 @@ def test_tasks_know_their_jobs_by_name_and_hash() -> None:
     assert task["jobs_sha256"] != harness.task_of("x", jobs.take(slice(0, 80)))["jobs_sha256"]
     with pytest.raises(HpcgymError, match="two workloads are called"):
         harness.load_sources(["lublin:jobs=90", "lublin:jobs=95"], load_workload)
+
+
+# --- Sentences of texts ---------------------------------------------------------------------------
+
+ORDERS = pd.DataFrame({"trace": ["a", "b", "c"], "ours": [1.0, 3.0, np.nan], "theirs": [2.0] * 3})
+
+
+def told(so: str, where: str = "", share: str = "") -> dict[str, str]:
+    """Return a row of a file of sentences."""
+    return {
+        "of": "traces",
+        "sentence": "{trace}: {ours:g}",
+        "where": where,
+        "share": share,
+        "so": so,
+    }
+
+
+def test_a_sentence_without_a_value_is_not_known() -> None:
+    frames = {"traces": ORDERS, "none": ORDERS.iloc[:0]}
+    (half,) = tables.checked([told("ours < theirs", share="0.5")], frames)
+    assert half == ("in 1 of 2: ours 2, theirs 2", True)
+    assert tables.checked([told("ours < theirs", "trace == 'c'")], frames) == [tables.NOT_KNOWN]
+    assert tables.checked([told("ours < theirs", "trace == 'd'")], frames) == [tables.NOT_SIMULATED]
+    assert tables.checked([told("ours < 1") | {"of": "none"}], frames) == [tables.NOT_SIMULATED]
+    table = tables.statements_table([told("ours < 1")], {"x": [tables.NOT_KNOWN]})
+    assert table[["ours, x", "so, x"]].to_numpy().tolist() == [["not known", ""]]
+
+
+def test_sentences_are_filled_row_by_row_or_with_a_share() -> None:
+    said = [told("ours < theirs"), told("ours < 4", "trace == 'b'")]
+    assert tables.filled(said[:1], {"traces": ORDERS}) == {"a: 1": True, "b: 3": False}
+    assert tables.filled(said[1:], {"traces": ORDERS}) == {"b: 3": True}
+    most = [
+        told("ours < theirs", share=share) | {"sentence": "{share:.0%}"} for share in ("0.5", "0.6")
+    ]
+    assert [tables.filled([one], {"traces": ORDERS}) for one in most] == [
+        {"50%": True},
+        {"50%": False},
+    ]
+    assert tables.filled(said, {"traces": ORDERS.iloc[:0]}) == {}
+
+
+def test_the_sentences_of_all_studies_are_whole() -> None:
+    for file in sorted(Path(harness.__file__).parents[1].glob("*/sentences.csv")):
+        for row in csv_frame(file, keep_default_na=False, dtype=str).to_dict("records"):
+            assert all(row[name] for name in ("item", "sentence", "of")), row
+            assert float(row["share"] or 1) <= 1, row
+            compile(row["so"], str(file), "eval")
+
+
+def test_a_table_without_columns_has_a_text() -> None:
+    assert "tabular" in tables.latex_text(pd.DataFrame())
+    assert tables.table_text(pd.DataFrame({"x": [1]})) == "| x |\n|---:|\n| 1 |\n"
