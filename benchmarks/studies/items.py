@@ -219,7 +219,7 @@ def by_sentences(
 
     Parameters
     ----------
-    frames : makes what the sentences are about, see :func:`studies.tables.filled`, once or, for
+    frames : makes what the sentences are about, see :func:`filled`, once or, for
         one after another, several times.
     """
 
