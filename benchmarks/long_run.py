@@ -28,13 +28,8 @@ from hpcgym.progress import counting
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, spread
 
 #: What all are compared under, and what is around episodes, if anything is.
-RULES: dict[str, Any] = {
-    "backfill": "none",
-    "reservation": "kept",
-    "paid": "start",
-    "reward": "bsld",
-    "window": 128,
-}
+RULES: dict[str, Any] = {"backfill": "none", "reservation": "kept", "paid": "start"}
+RULES |= {"reward": "bsld", "window": 128}
 SHORT: dict[str, Any] = {"start": "empty", "arrivals": "stop", "horizon": None}
 LONG: dict[str, Any] = {"start": "warm", "arrivals": "continue", "horizon": "7d"}
 

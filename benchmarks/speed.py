@@ -17,12 +17,14 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from itertools import pairwise
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pandas as pd
 import speed_of_machines
+import speed_of_peers
 from timing import Figures, best, forget_peak, machine, memory, rates, simulated, told
 
 import hpcgym
@@ -223,15 +225,11 @@ def of_batch(given: argparse.Namespace, seconds: dict[str, tuple[float, float]])
     """Return the figures of ways to simulate a share of all vectors on all slices."""
     one = batch(slices_of(given))
     n_jobs = int(one.sizes.sum())
-    rows = [
-        {
-            "by": how,
-            "s": spent,
-            "slices a second": round(given.vectors * len(one) * share / spent),
-            "ns a job": 1e9 * spent / (given.vectors * n_jobs * share),
-        }
-        for how, (spent, share) in seconds.items()
-    ]
+    rows = []
+    for how, (spent, share) in seconds.items():
+        row = {"by": how, "s": spent}
+        row |= {"slices a second": round(given.vectors * len(one) * share / spent)}
+        rows.append(row | {"ns a job": 1e9 * spent / (given.vectors * n_jobs * share)})
     return Figures(f"{given.vectors} vectors x {len(one)} weeks, {n_jobs:,} jobs", rows)
 
 
@@ -360,7 +358,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Figures]] = {
     one.__name__: one
     for one in (
         *(schedulers, start, jobs, load, estimates, threads, executors, single, vector),
-        *speed_of_machines.SECTIONS,
+        *(*speed_of_machines.SECTIONS, speed_of_peers.peers),
     )
 }
 
@@ -398,11 +396,13 @@ def arguments() -> argparse.Namespace:
     add("--repeat", type=count, default=10, help="timed runs (%(default)s)")
     add("--limit", type=float, default=60, help="[s] for each process (%(default)s)")
     add("--sizes", type=numbers, help="N,N: numbers of jobs, or loads")
-    add("--jobs", type=count, default=100_000, help="where the load grows (%(default)s)")
+    add("--jobs", type=count, default=100_000, help="at most, of load and peers (%(default)s)")
     add("--weeks", type=count, help="first weeks only")
     add("--vectors", type=count, default=200, help="weight vectors (%(default)s)")
     add("--executors", type=lambda text: text.split(","), default=["processes"])
     add("--steps", type=count, default=20_000, help="of a run of environments (%(default)s)")
+    for name in speed_of_peers.PEERS:
+        add(f"--{name}", type=Path, metavar="FOLDER", help="its checkout, for peers")
     add("--format", choices=("table", "json"), default="table")
     return parser.parse_args()
 

@@ -15,21 +15,18 @@ from typing import Any
 import numpy as np
 from timing import Figures, in_turn, rates, simulated, spent
 
-from hpcgym import Cluster, Heatmap, Result, Scheduler, Workload
+from hpcgym import Heatmap, Result, Scheduler, generate_speedups, simulate
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.benchmarks.coscheduling.speed import machine_of
-from hpcgym.machine import NodeGroup, find_cluster
-from hpcgym.machine.speedups import generate_speedups
+from hpcgym.machine import Cluster, NodeGroup, find_cluster
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.on_machines import simulates_as_pool
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.nodes import assign_nodes, place_on_nodes
 from hpcgym.simulation.prepare import pool_of
-from hpcgym.simulation.run import simulate
-from hpcgym.workload import Code, assign_codes, fitting, generate_code_jobs
+from hpcgym.workload import Code, Workload, assign_codes, fitting, generate_code_jobs, load_workload
 from hpcgym.workload.archive import find
 from hpcgym.workload.checks import needs_on
-from hpcgym.workload.load import load_workload
 
 SCHEDULERS = ("fcfs", "easy", "conservative", *COSCHEDULERS)
 NODES, CORES, JOBS = 100, 48, 5_000
@@ -68,13 +65,11 @@ def nodes(given: argparse.Namespace) -> Figures:
         "the same under Slurm's rules": (kth, one_core, slurm),
     }
     thin, some = thin_nodes(1152, core=20, mem=64_000), thin_nodes(96, core=20, mem=64_000)
-    for (name, source), allocation in product(
-        (
-            ("100,000 jobs of single cores", "lublin:jobs=100000,processors=23040,seed=1"),
-            ("100,000 jobs of whole nodes and parts", "kit:jobs=100000,seed=1"),
-        ),
-        ("first-fit", "best-fit"),
-    ):
+    sources = {
+        "100,000 jobs of single cores": "lublin:jobs=100000,processors=23040,seed=1",
+        "100,000 jobs of whole nodes and parts": "kit:jobs=100000,seed=1",
+    }
+    for (name, source), allocation in product(sources.items(), ("first-fit", "best-fit")):
         jobs = fitting_on(load_workload(source), thin)
         rules = Scheduler(allocation=allocation)
         cases[f"1,152 x 20 cores, {name}, {allocation}"] = jobs, thin, rules
@@ -206,16 +201,12 @@ def limits_of(on: Cluster, jobs: Workload) -> dict[str, tuple[list[Any], str]]:
 
 def sharing(jobs: int, at_once: bool = False) -> dict[str, Callable[[], Result]]:
     """Return simulations of generated jobs under all schedulers, at once or at a load of 0.9."""
-    speedups, on = generate_speedups(), machine_of(NODES * CORES, CORES)
+    speedups = generate_speedups()
+    given: dict[str, Any] = {"cluster": machine_of(NODES * CORES, CORES), "speedups": speedups}
+    loads = {name: None if at_once else name for name in SCHEDULERS}
     return {
-        name: partial(
-            simulate,
-            jobs_of(speedups, jobs, None if at_once else name),
-            name,
-            cluster=on,
-            speedups=speedups,
-        )
-        for name in SCHEDULERS
+        name: partial(simulate, jobs_of(speedups, jobs, load), name, **given)
+        for name, load in loads.items()
     }
 
 
@@ -229,14 +220,9 @@ def jobs_of(speedups: Heatmap, jobs: int, load_of: str | None) -> Workload:
     if load_of is not None:
         each = [node_seconds(code, load_of, speedups) for code in codes]
         interval_s = float(np.mean(each)) / (LOAD * NODES)
-    return generate_code_jobs(
-        codes,
-        jobs,
-        processors=NODES * CORES,
-        mix="shuffle",
-        arrivals="at-once" if load_of is None else "poisson",
-        interval_s=interval_s,
-    )
+    arrivals = "at-once" if load_of is None else "poisson"
+    given: dict[str, Any] = {"mix": "shuffle", "arrivals": arrivals, "interval_s": interval_s}
+    return generate_code_jobs(codes, jobs, processors=NODES * CORES, **given)
 
 
 def node_seconds(code: Code, name: str, speedups: Heatmap) -> float:
@@ -279,12 +265,9 @@ def log(given: argparse.Namespace) -> Figures:
         if shape == "p nodes":  # of 64 cores each
             names = ("requested_processors", "allocated_processors")
             wide = {name: 64 * jobs.columns[name] for name in names}
-            jobs = Workload.from_columns(
-                {**jobs.columns, **wide},
-                header=jobs.header,
-                processors=on.processors,
-                name=jobs.name,
-            )
+            told: dict[str, Any] = {"header": jobs.header, "name": jobs.name}
+            columns = {**jobs.columns, **wide}
+            jobs = Workload.from_columns(columns, processors=on.processors, **told)
         runs = {
             name: partial(simulate, jobs, name, cluster=on, speedups=speedups)
             for name in ("fcfs", "easy", "easy-co", "filler-co", "popularity-co")

@@ -1,7 +1,8 @@
 """How long hpcgym and other simulators take for the same jobs under EASY, each as whole processes.
 
-Each option is a checkout of a repository: github.com/SPEAR-UIC/CQSim, cgalleguillosm/accasim,
-aleasimulator/alea (needs a JDK) and DIR-LAB/deep-batch-scheduler. Without one a program is skipped.
+Options of ``speed.py peers`` name checkouts of repositories: github.com/SPEAR-UIC/CQSim,
+cgalleguillosm/accasim, aleasimulator/alea (needs a JDK) and DIR-LAB/deep-batch-scheduler. A program
+without one is skipped.
 All read one SWF file, of nodes with one core, and write what they write. Times are seconds of the
 processor, the least of --repeat runs; a further job is what one takes beyond the first hundred (of
 hpcgym, to read all, simulate and write them in this process: less than its start varies).
@@ -22,11 +23,9 @@ import tempfile
 import time
 from pathlib import Path
 
-import pandas as pd
-from timing import machine
+from timing import Figures
 
 import hpcgym
-from hpcgym.benchmarks.studies.tables import table_text
 
 ACCASIM = """
 import collections, collections.abc, sys
@@ -134,36 +133,26 @@ def alone(folder: Path) -> float:
     return time.process_time() - begin
 
 
-def main() -> None:
-    """Time each program on the first hundred jobs and on all."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--workload", default="KTH-SP2", help="the log [default: KTH-SP2]")
-    parser.add_argument("--jobs", type=int, default=28_481, help="its first jobs [default: 28481]")
-    parser.add_argument("--repeat", type=int, default=3, help="runs of each [default: 3]")
-    peers = {one.__name__: one for one in (cqsim, accasim, alea, rlscheduler)}
-    for name in peers:
-        parser.add_argument(f"--{name}", type=Path, metavar="FOLDER", help="a checkout")
-    given, rows = parser.parse_args(), []
-    log = hpcgym.load_workload(given.workload)
-    for name, command in {"hpcgym": ours, **peers}.items():
+def peers(given: argparse.Namespace) -> Figures:
+    """Time other simulators, of --cqsim FOLDER and the like, and hpcgym on the same jobs."""
+    log, rows = hpcgym.load_workload(given.workload or "KTH-SP2"), []
+    number = min(given.jobs, len(log))
+    for name, command in {"hpcgym": ours, **PEERS}.items():
         checkout, least = getattr(given, name, Path()), []
-        if checkout is None:
-            print(f"{name}: skipped, no --{name} FOLDER")
-            continue
-        for n_jobs in (100, given.jobs):
+        for n_jobs in (100, number) if checkout is not None else ():
             with tempfile.TemporaryDirectory() as folder:
                 write(log.take(slice(0, n_jobs)), Path(folder) / "log.swf")
                 words = command(checkout.resolve(), Path(folder), log.processors, n_jobs)
                 least.append(min(seconds(words, Path(folder)) for _ in range(given.repeat)))
                 if command is ours:
                     least[0] = least[-1] - min(alone(Path(folder)) for _ in range(given.repeat))
-        further = 1e6 * (least[1] - least[0]) / (given.jobs - 100)
-        rows.append({"program": name, "s": least[1], "us a further job": further})
+        if least:
+            further = 1e6 * (least[1] - least[0]) / (number - 100)
+            rows.append({"program": name, "s": least[1], "us a further job": further})
     for row in rows:
         row["process, times"] = row["s"] / rows[0]["s"]
         row["further job, times"] = row["us a further job"] / rows[0]["us a further job"]
-    print(f"{given.workload}: {given.jobs:,} jobs\n\n{table_text(pd.DataFrame(rows))}\n{machine()}")
+    return Figures(f"{log.name}: {number:,} jobs", rows)
 
 
-if __name__ == "__main__":
-    main()
+PEERS = {one.__name__: one for one in (cqsim, accasim, alea, rlscheduler)}

@@ -12,10 +12,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hpcgym import Result
+from hpcgym import Result, __version__
 from hpcgym.benchmarks.coscheduling.speed import machine_name
 from hpcgym.processors import threads_here
-from hpcgym.version import __version__
 
 Clock = Callable[[], float]
 
@@ -69,13 +68,11 @@ def simulated(
 ) -> list[dict[str, Any]]:
     """Return a row for each simulation, called ``what``: its time, and which schedule it was."""
     least = in_turn({name: spent(run, clock) for name, run in runs.items()}, repeat)
-    rows = []
-    for name, run in runs.items():
-        result = run()
-        rows.append(
-            {**beside, what: name, **rates(least[name], len(result.workload)), **told(result)}
-        )
-    return rows
+    results = {name: run() for name, run in runs.items()}
+    return [
+        {**beside, what: name, **rates(least[name], len(result.workload)), **told(result)}
+        for name, result in results.items()
+    ]
 
 
 def memory(field: str) -> float:

@@ -252,11 +252,21 @@ def sources() -> dict[str, Path]:
     return found
 
 
+#: Name that hpcgym itself has -> the module that it is from.
+PUBLIC = {
+    alias.name: node.module
+    for node in ast.walk(ast.parse((ROOT / "hpcgym" / "__init__.py").read_text()))
+    if isinstance(node, ast.ImportFrom)
+    for alias in node.names
+}
+
+
 def imports(file: Path) -> Iterator[str]:
     """The names that imports from hpcgym begin with, at run time and for annotations."""
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            known = PUBLIC if node.module == "hpcgym" else {}
+            yield from (f"{known.get(one.name, node.module)}.{one.name}" for one in node.names)
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
 

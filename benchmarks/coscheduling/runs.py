@@ -9,16 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from hpcgym import Heatmap, HpcgymError, Result, Workload, generate_speedups, simulate
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.benchmarks.coscheduling.items import IMPROVEMENTS
 from hpcgym.benchmarks.studies.harness import readings
-from hpcgym.errors import HpcgymError
-from hpcgym.machine.files import find_cluster
-from hpcgym.machine.speedups import Heatmap, find_speedups, generate_speedups
-from hpcgym.schedule.result import Result
-from hpcgym.simulation.run import simulate
+from hpcgym.machine import find_cluster
+from hpcgym.machine.speedups import find_speedups
 from hpcgym.workload import Code, generate_code_jobs
-from hpcgym.workload.model import Workload
 
 # --- Simulations of the study ---------------------------------------------------------------------
 
@@ -34,16 +31,8 @@ _DRAWS = 2_000  # choices of codes, of which that with the nearest mean is taken
 
 Task = dict[str, Any]
 #: What is special in no task.
-PLAIN: Task = {
-    "codes": None,
-    "chosen": None,
-    "alike": False,
-    "alone": None,
-    "processes": None,
-    "run_s": None,
-    "rising": False,
-    "arrivals": "at-once",
-}
+PLAIN: Task = dict.fromkeys(("codes", "chosen", "alone", "processes", "run_s"))
+PLAIN |= {"alike": False, "rising": False, "arrivals": "at-once"}
 
 
 def measure(task: Mapping[str, Any], measured: str | None) -> dict[str, Any]:
@@ -158,16 +147,9 @@ def jobs_of(task: Mapping[str, Any], speedups: Heatmap, processors: int, shuffle
     codes = codes_of(task, speedups)
     together = processors / np.mean([code.processes for code in codes])  # jobs at a time
     interval_s = float(np.mean([code.compact_s for code in codes])) / int(together)
-    at_once = task["arrivals"] == "at-once"
-    return generate_code_jobs(
-        codes,
-        task["jobs"],
-        processors=processors,
-        seed=shuffle,
-        mix="shuffle",
-        arrivals=task["arrivals"],
-        interval_s=None if at_once else interval_s,
-    )
+    given = {"processors": processors, "seed": shuffle, "arrivals": task["arrivals"]}
+    given["interval_s"] = None if task["arrivals"] == "at-once" else interval_s
+    return generate_code_jobs(codes, task["jobs"], mix="shuffle", **given)
 
 
 def codes_of(task: Mapping[str, Any], speedups: Heatmap) -> list[Code]:
@@ -281,17 +263,10 @@ def of_pairs(sizes: Sizes, quick: bool) -> list[Task]:
     tasks = []
     for name in [MAIN, "no spread"] if quick else READINGS:
         reading, means = READINGS[name], sorted([*IMPROVEMENTS, *(MORE_MEANS * (name == MAIN))])
-        same: Task = {
-            **PLAIN,
-            **{field: getattr(reading, field) for field in _READ},
-            "part": "pairs",
-            "reading": name,
-            "chosen": reading.codes if reading.chosen_of else None,
-            "processes": PROCESSES,
-            "cluster": CLUSTER,
-            "jobs": sizes.jobs,
-            "shuffles": list(range(SHUFFLES)),
-        }
+        same: Task = {**PLAIN, **{field: getattr(reading, field) for field in _READ}}
+        same |= {"part": "pairs", "reading": name, "processes": PROCESSES, "cluster": CLUSTER}
+        same |= {"chosen": reading.codes if reading.chosen_of else None, "jobs": sizes.jobs}
+        same |= {"shuffles": list(range(SHUFFLES))}
         for mean, seed in product(means, range(sizes.heatmaps)):
             of = (reading.chosen_of, OF_ALL) if reading.chosen_of else (reading.codes, mean)
             speedups = generate_speedups(*of, reading.spread, seed)
@@ -311,22 +286,12 @@ def of_mixes(speedups: Heatmap, sizes: Sizes) -> list[Task]:
     for count in COUNTS:
         if all(processes != count for _, processes in of):
             raise HpcgymError(f"{speedups.source} has no code of {count} processes")
-    return [
-        PLAIN
-        | {
-            "part": "mixes",
-            "mix": "+".join(map(str, COUNTS[:mix])),
-            "kind": kind,
-            "seed": 0,
-            "speedups": MEASURED,
-            "digest": speedups.digest,
-            "codes": [name for name, processes in of if processes in COUNTS[:mix]],
-            "cluster": MEASURED_CLUSTER,
-            "jobs": sizes.jobs,
-            "shuffles": [shuffle],
-        }
-        | special
-        for mix in range(1, len(COUNTS) + 1)
-        for kind, special in KINDS.items()
-        for shuffle in range(sizes.shuffles)
-    ]
+    same = {**PLAIN, "part": "mixes", "seed": 0, "speedups": MEASURED, "digest": speedups.digest}
+    same |= {"cluster": MEASURED_CLUSTER, "jobs": sizes.jobs}
+    tasks = []
+    for mix, (kind, special) in product(range(1, len(COUNTS) + 1), KINDS.items()):
+        counts = COUNTS[:mix]
+        codes = [name for name, processes in of if processes in counts]
+        mixed = {**same, "mix": "+".join(map(str, counts)), "kind": kind, "codes": codes, **special}
+        tasks += [{**mixed, "shuffles": [shuffle]} for shuffle in range(sizes.shuffles)]
+    return tasks

@@ -5,19 +5,17 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Iterable, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hpcgym import Cluster, Heatmap, Workload, generate_speedups, simulate
 from hpcgym.benchmarks.coscheduling.items import DAYS_AN_HOUR
 from hpcgym.machine import NodeGroup
-from hpcgym.machine.pool import Cluster
-from hpcgym.machine.speedups import Heatmap, generate_speedups
 from hpcgym.naming import DAY_S
-from hpcgym.simulation.run import simulate
 from hpcgym.workload import Code, generate_code_jobs
-from hpcgym.workload.model import Workload
 
 SCHEDULERS = ("fcfs", "easy", "easy-co")
 #: Cores of a node: 2 x 16 as on Grvingt. The document does not print them.
@@ -30,17 +28,11 @@ REPETITIONS = 50  # "50 repetitions per experiment"
 
 def tasks_of(quick: bool, machine: str) -> list[dict[str, Any]]:
     """Return the tasks."""
+    repeats = 2 if quick else REPETITIONS
     return [
-        {
-            "jobs": jobs,
-            "cores": cores,
-            "repeats": 2 if quick else REPETITIONS,
-            "scheduler": name,
-            "machine": machine,
-        }
+        {"jobs": jobs, "cores": cores, "repeats": repeats, "scheduler": name, "machine": machine}
         for jobs, by_cores in DAYS_AN_HOUR.items()
-        for cores in by_cores
-        for name in SCHEDULERS
+        for cores, name in product(by_cores, SCHEDULERS)
         if not quick or jobs * cores <= 10**6
     ]
 

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from hpcgym import HpcgymError
 from hpcgym.baselines.dispatchers import find_dispatcher
 from hpcgym.benchmarks.cp import items, runs
 from hpcgym.benchmarks.cp.runs import BARE, CLASSES, DURATIONS, PARTS, Findings, Run
-from hpcgym.benchmarks.studies.harness import Folder
-from hpcgym.benchmarks.studies.tables import finish, read_texts
-from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.benchmarks.studies.harness import Folder, Studied
+from hpcgym.benchmarks.studies.tables import Rows, finish, of_rows, read_texts
+from hpcgym.errors import check_choice
 from hpcgym.report import canvas
-from hpcgym.version import __version__
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,10 +75,11 @@ def queues(found: Findings) -> pd.DataFrame:
     return _means(found, {f"queue.{part}": part for part in ("number", "mean", *PARTS[1:])})
 
 
-def statements(found: Findings) -> pd.DataFrame:
+@of_rows
+def statements(found: Findings) -> Rows:
     """Return what the texts say of pairs of runs, and whether ours hold by intervals."""
     of_runs = {str(run): of for run, of in ended(found).items()}
-    rows = []
+
     for said in items.STATEMENTS:
         pair = []
         for run, measure in said.pair if found.name in items.machines_of(said.item) else ():
@@ -88,46 +88,33 @@ def statements(found: Findings) -> pd.DataFrame:
             pair += [] if of is None else [of[items.column_of(measure)]]
         if len(pair) == 2:
             low, high = items.ratio_interval(pair[0].tolist(), pair[1].tolist())
-            rows.append({
-                "item": said.item,
-                "section": said.section,
-                "what is said": str(said),
-                "jobs": found.workloads,
-                "the first": pair[0].mean(),
-                "the second": pair[1].mean(),
-                "ratio, low": low,
-                "ratio, high": high,
-                "so": items.judge_ratio(low, high, said.relation) if low == low else None,
-            })  # fmt: skip
-    return pd.DataFrame(rows)
+            row: dict[str, Any] = {"item": said.item, "section": said.section}
+            row |= {"what is said": str(said), "jobs": found.workloads}
+            row |= {"the first": pair[0].mean(), "the second": pair[1].mean()}
+            row |= {"ratio, low": low, "ratio, high": high}
+            known = low == low
+            yield row | {"so": items.judge_ratio(low, high, said.relation) if known else None}
 
 
 # --- Times and models (Galleguillos 2020) ---------------------------------------------------------
 
 
-def times(found: Findings) -> pd.DataFrame:
+@of_rows
+def times(found: Findings) -> Rows:
     """Return the average time of a dispatch [ms] and that of the whole simulations [s].
 
     A dispatcher is not called where no job fits. The published averages are over all invocations,
     so the sum of ours is shown over the passes with jobs in the queue too.
     """
-    rows = []
     for run, of in ended(found).items():
         if "calls_ms" in of:
             spent, calls, passes = of[["calls_ms", "dispatch_ms.number", "queue.number"]].sum()
             ms, s = _published(found, run)
-            rows.append({
-                "run": str(run),
-                "dispatch (ms)": spent / max(passes, 1),
-                "published (ms)": ms,
-                "a call (ms)": spent / max(calls, 1),
-                "longest (ms)": of["dispatch_ms.high"].max(),
-                "passes": int(passes),
-                "calls": int(calls),
-                "simulation (s)": of["total_s"].sum(),
-                "published (s)": s,
-            })  # fmt: skip
-    return pd.DataFrame(rows)
+            row: dict[str, Any] = {"run": str(run), "dispatch (ms)": spent / max(passes, 1)}
+            row |= {"published (ms)": ms, "a call (ms)": spent / max(calls, 1)}
+            row |= {"longest (ms)": of["dispatch_ms.high"].max()}
+            row |= {"passes": int(passes), "calls": int(calls)}
+            yield row | {"simulation (s)": of["total_s"].sum(), "published (s)": s}
 
 
 def _published(found: Findings, run: Run) -> tuple[str, str]:
@@ -139,36 +126,31 @@ def _published(found: Findings, run: Run) -> tuple[str, str]:
     return ms, s
 
 
-def as_published(found: Findings) -> pd.DataFrame:
+@of_rows
+def as_published(found: Findings) -> Rows:
     """Return whether PCP'19 as published came to its end: a row for each seed."""
-    rows = []
     for run, outcomes in found.outcomes.items():
         for seed, one in zip(found.seeds, outcomes, strict=True) if run.dispatcher == BARE else ():
             jobs = one["jobs"] if "stopped" in one else one["shapes"]["all"]["jobs"]
-            rows.append({
-                "run": str(run),
-                "seed": seed,
-                "started": one.get("started", jobs),
-                "jobs": jobs,
-                "nothing found": one.get("solved", {}).get("unknown"),
-                "ours": NOT_FINISHED if "stopped" in one else "finished",
-                "published": _published(found, Run("pcp19", run.duration))[0],
-            })  # fmt: skip
-    return pd.DataFrame(rows)
+            row: dict[str, Any] = {"run": str(run), "seed": seed}
+            row |= {"started": one.get("started", jobs), "jobs": jobs}
+            row |= {"nothing found": one.get("solved", {}).get("unknown")}
+            row |= {"ours": NOT_FINISHED if "stopped" in one else "finished"}
+            yield row | {"published": _published(found, Run("pcp19", run.duration))[0]}
 
 
-def solving(found: Findings) -> pd.DataFrame:
+@of_rows
+def solving(found: Findings) -> Rows:
     """Return what became of the models: how many were solved to what, of all seeds together."""
-    rows = []
     for run, outcomes in ended(found).items():
         of = outcomes.filter(like="solved.").rename(columns=lambda name: name.partition(".")[2])
         if len(of.columns):
             means = of[["considered", "variables"]].mean()
-            rows.append({"run": str(run), **of.drop(columns=means.index).sum(), **means})
-    return pd.DataFrame(rows)
+            yield {"run": str(run), **of.drop(columns=means.index).sum(), **means}
 
 
-def sizes(findings: Sequence[Findings]) -> pd.DataFrame:
+@of_rows
+def sizes(findings: Sequence[Findings]) -> Rows:
     """Return the ratios of variables, times and objectives, PCP'20 to PCP'19, of each instance."""
     least, most = items.SECONDS_BETWEEN
     few = f"share below {items.VARIABLES_BELOW}"
@@ -182,7 +164,7 @@ def sizes(findings: Sequence[Findings]) -> pd.DataFrame:
         ),
         "objective": ("objective", "share at 1", lambda ratio: np.isclose(ratio, 1, rtol=1e-9)),
     }
-    rows = []
+
     for found in findings:
         for run, outcome in found.instances.items():
             row: dict[str, Any] = {"machine": found.name, "instances of": str(run)}
@@ -192,8 +174,7 @@ def sizes(findings: Sequence[Findings]) -> pd.DataFrame:
                 row[f"{what}: median ratio"] = ratio.median()
                 row[f"{what}: largest ratio"] = ratio.max()
                 row[f"{what}: {share}"] = pd.Series(within(ratio)).mean()
-            rows.append(row)
-    return pd.DataFrame(rows)
+            yield (row)
 
 
 def ratios(pairs: Sequence[Sequence[float]]) -> pd.Series[float]:
@@ -317,14 +298,9 @@ PICTURES: dict[str, tuple[Callable[[Findings], Figure], str]] = {
 # --- The whole study -----------------------------------------------------------------------------
 
 #: What reports of this study begin with; of each table its heading, and what is said below it.
-HEAD, _TEXTS = read_texts(
-    __file__,
-    about=items.ABOUT,
-    below=items.VARIABLES_BELOW,
-    least=items.SECONDS_BETWEEN[0],
-    most=items.SECONDS_BETWEEN[1],
-    share=items.LEAST,
-)
+_LEAST, _MOST = items.SECONDS_BETWEEN
+_NUMBERS: dict[str, Any] = {"about": items.ABOUT, "share": items.LEAST, "least": _LEAST}
+HEAD, _TEXTS = read_texts(__file__, below=items.VARIABLES_BELOW, most=_MOST, **_NUMBERS)
 _SIZES = _TEXTS.pop("sizes")
 
 
@@ -336,7 +312,7 @@ def reproduce(
     seeds: int | None = None,
     quick: bool = False,
     dispatchers: Sequence[str] = (),
-) -> tuple[Path, dict[str, pd.DataFrame]]:
+) -> Studied:
     """Run the study and write tables, pictures and a report; what was computed before is kept.
 
     Parameters
@@ -383,8 +359,6 @@ def reproduce(
             file = f"{found.name}/{name}.png"
             if draw is not draw_ratios or found.instances:
                 pictures[f"{found.name}: {heading}"] = folder.picture(draw(found), file)
-            else:  # of other dispatchers there may have been
-                (folder.path / file).unlink(missing_ok=True)
     path, made = folder.publish(
         head_of(findings), made, texts | {"sizes": _SIZES}, pictures, "few days" * quick
     )
@@ -398,7 +372,7 @@ def head_of(findings: Sequence[Findings]) -> str:
         f"- {found.name}: {found.machine.what}, {found.jobs:,} jobs: `{found.workloads}`."
         for found in findings
     ]
-    return "\n".join([HEAD.format(version=__version__), *lines, ""])
+    return "\n".join([HEAD, *lines, ""])
 
 
 def _compare(findings: Sequence[Findings], folder: Folder) -> None:
@@ -409,10 +383,8 @@ def _compare(findings: Sequence[Findings], folder: Folder) -> None:
         for run in runs.DRIVERS.get(found.name, ())
         if run in found.outcomes
     ]
-    tasks = [
-        {**found.task(found.seeds[0]), **asdict(run), "number": runs.NUMBER}
-        for found, run in places
-    ]
+    number = {"number": runs.NUMBER}
+    tasks = [of.task(of.seeds[0]) | asdict(run) | number for of, run in places]
     what = "the same instances"
     outcomes = folder.run(runs.compare_one, tasks, "comparisons", "instances", what=what, chunk=1)
     for (found, run), outcome in zip(places, outcomes, strict=True):

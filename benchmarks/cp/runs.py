@@ -14,22 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcgym import HpcgymError, Result, Scheduler, simulate, validate_schedule
 from hpcgym.baselines.cp.problem import hold
 from hpcgym.baselines.dispatchers import PUBLISHED, find_dispatcher
 from hpcgym.benchmarks.studies.harness import Folder, check_same_jobs, hash_of, readings
-from hpcgym.errors import HpcgymError
-from hpcgym.machine import Cluster
-from hpcgym.machine.files import find_cluster
+from hpcgym.machine import Cluster, find_cluster
 from hpcgym.naming import HOUR_S
-from hpcgym.schedule.result import Result
 from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.scheduler.estimates import DataDriven
-from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.run import simulate
-from hpcgym.validation.validate import validate_schedule
-from hpcgym.workload.load import load_workload
-from hpcgym.workload.model import Workload
-from hpcgym.workload.needs import fitting
+from hpcgym.workload import Workload, fitting, load_workload
 
 Ints = NDArray[np.int64]
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from hpcgym.benchmarks.energy.common import energy_within
+from hpcgym import Cluster, HpcgymError, Result, Workload, simulate
+from hpcgym.benchmarks.energy.plans import energy_within
 from hpcgym.benchmarks.studies.harness import load_jobs, readings, same_jobs
-from hpcgym.errors import HpcgymError
-from hpcgym.machine.files import find_cluster
-from hpcgym.machine.pool import Cluster, NodeGroup
+from hpcgym.machine import NodeGroup, find_cluster
 from hpcgym.machine.power_plans import greatest_w
 from hpcgym.naming import DAY_S, WEEK_S
-from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, Limit
-from hpcgym.simulation.run import simulate
-from hpcgym.workload.model import Workload
+from hpcgym.scheduler.on_machines import node_power
 
 #: What the thesis calls the mechanisms -> the rule ``power`` here.
 MECHANISMS = {"powercap": "powercap", "reducePC": "reduce-pc", "energyBud": "energy-bud"}
@@ -60,9 +58,7 @@ READINGS = readings(Reading, __file__, "budget.toml")
 
 def machine_for(processors: int, sees_off: bool = True) -> Cluster:
     """Return a machine of that many nodes of Taurus, each a processor, as the scheduler sees it."""
-    power = find_cluster("taurus").groups[0].power
-    assert power is not None
-    power = replace(power, busy_w=RECKONED_W)
+    power = replace(node_power(find_cluster("taurus")), busy_w=RECKONED_W)
     if not sees_off:
         power = replace(power, off_w=power.idle_w)
     return Cluster(groups=(NodeGroup("node", processors, {"core": 1}, power),), name="budget")
@@ -173,12 +169,7 @@ def measure(task: Mapping[str, Any]) -> dict[str, Any]:
     workload, week = same_jobs(load_jobs, task["jobs_sha256"], task["source"]), task["week"]
     jobs = week_of(workload, week)
     reading = READINGS[task["reading"]]
-    cells = [(BASELINE, False, 1.0)] + [
-        (mechanism, shutdown, budget)
-        for mechanism in MECHANISMS
-        for shutdown in (False, True)
-        for budget in task["budgets"]
-    ]
+    cells = [(BASELINE, False, 1.0), *product(MECHANISMS, (False, True), task["budgets"])]
     rows: list[dict[str, Any]] = []
     first = None
     for mechanism, shutdown, budget in cells:

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from hpcgym.benchmarks.energy import budget as simulated
-from hpcgym.benchmarks.energy.budget import (
-    BASELINE,
-    BUDGETS,
-    DRAWN_W,
-    LARGE,
-    MECHANISMS,
-    READINGS,
-    RECKONED_W,
-    TEXT,
-    weeks_of,
-)
-from hpcgym.benchmarks.studies import items, tables
-from hpcgym.benchmarks.studies.harness import Folder, load_jobs, load_sources, task_of
-from hpcgym.errors import HpcgymError
+from hpcgym import Workload
+from hpcgym.benchmarks.energy import budget
+from hpcgym.benchmarks.studies import harness, items, tables
+from hpcgym.errors import check_whole
 from hpcgym.report import canvas
-from hpcgym.version import __version__
-from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,22 +31,21 @@ RELATIVE = ["utilisation", "AVEbsld", "jobs started"]  # to EASY; energy is to t
 MEASURES = [*RELATIVE, "energy"]
 
 
-def rows_of(tasks: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+@tables.of_rows
+def rows_of(tasks: harness.Tasks, found: harness.Tasks) -> tables.Rows:
     """Return what :func:`budget.measure` found, a row for each run: over EASY's of the week."""
-    rows = []
     for task, outcome in zip(tasks, found, strict=True):
         known = {name: task[name] for name in ("reading", "trace", "week")}
         easy = outcome["rows"][0]
         for row in outcome["rows"]:
-            rows.append(known | row | {name: row[name] / easy[name] for name in RELATIVE})
-    return pd.DataFrame(rows)
+            yield (known | row | {name: row[name] / easy[name] for name in RELATIVE})
 
 
-def figures(rows: pd.DataFrame) -> pd.DataFrame:
+@tables.of_rows
+def figures(rows: pd.DataFrame) -> tables.Rows:
     """Return the values of figures 5.1 to 5.3: of each trace, and of all, as written."""
-    written = rows[rows["reading"] == TEXT]
+    written = rows[rows["reading"] == budget.TEXT]
     parts = {str(trace): part for trace, part in written.groupby("trace", sort=False)}
-    table = []
     for trace, part in (({"all": written} if len(parts) > 1 else {}) | parts).items():
         for key, runs in part.groupby(["mechanism", "shutdown", "budget"], sort=False):
             row: dict[str, Any] = {"trace": trace, "mechanism": key[0]}
@@ -71,8 +56,7 @@ def figures(rows: pd.DataFrame) -> pd.DataFrame:
                 row[f"{name} / {beside}"] = float(np.mean([v.mean() for v in groups]))
                 if name in ("utilisation", "AVEbsld"):
                     row[f"interval of {name}"] = tables.interval_of_groups(groups)
-            table.append(row)
-    return pd.DataFrame(table)
+            yield row
 
 
 def by_trace(values: Any) -> list[tables.Floats]:
@@ -85,33 +69,31 @@ def changes(rows: pd.DataFrame) -> Any:
 
     A row for each week, a column for each measure and mechanism.
     """
-    runs = rows[rows["mechanism"] != BASELINE]
+    runs = rows[rows["mechanism"] != budget.BASELINE]
     runs = runs.set_index(["trace", "week", "mechanism", "budget", "shutdown"])[MEASURES]
     change = runs.xs(True, level="shutdown") / runs.xs(False, level="shutdown") - 1
     return 100 * change.groupby(["trace", "week", "mechanism"], sort=False).mean().unstack()
 
 
-def table_5_1(rows: pd.DataFrame) -> pd.DataFrame:
+@tables.of_rows
+def table_5_1(rows: pd.DataFrame) -> tables.Rows:
     """Return table 5.1: under each reading, and as written of each trace."""
     parts = {str(reading): part for reading, part in rows.groupby("reading", sort=False)}
-    if parts[TEXT]["trace"].nunique() > 1:
-        parts |= {f"{TEXT}, {name}": of for name, of in parts[TEXT].groupby("trace", sort=False)}
-    table = []
+    if parts[budget.TEXT]["trace"].nunique() > 1:
+        by_name = parts[budget.TEXT].groupby("trace", sort=False)
+        parts |= {f"{budget.TEXT}, {name}": of for name, of in by_name}
     for reading, part in parts.items():
         found = changes(part)
-        for measure, mechanism in product(TABLE_5_1, MECHANISMS):
+        for measure, mechanism in product(TABLE_5_1, budget.MECHANISMS):
             groups, theirs = by_trace(found[measure, mechanism]), TABLE_5_1[measure][mechanism]
             ours = float(np.mean([values.mean() for values in groups]))
             bounds = tables.interval_of_groups(groups, 1)
-            row: dict[str, Any] = {
-                "reading": reading,
-                "traces": " ".join(dict.fromkeys(part["trace"])),
-            }
-            row |= {"measure": measure, "mechanism": mechanism, "published %": theirs}
+            traces = " ".join(dict.fromkeys(part["trace"]))
+            row: dict[str, Any] = {"reading": reading, "traces": traces, "measure": measure}
+            row |= {"mechanism": mechanism, "published %": theirs}
             row |= {"ours %": ours, "interval": bounds}
             row |= {"median %": float(np.median(np.concatenate(groups)))}
-            table.append(row | {"the same sign": _same_sign(ours, theirs, bounds)})
-    return pd.DataFrame(table)
+            yield row | {"the same sign": _same_sign(ours, theirs, bounds)}
 
 
 def _same_sign(ours: float, theirs: float, bounds: str) -> str:
@@ -123,20 +105,16 @@ def _same_sign(ours: float, theirs: float, bounds: str) -> str:
     return "yes" if ours * theirs > 0 else "no"
 
 
-def of_weeks(tasks: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> Any:
+@tables.of_rows
+def of_weeks(tasks: harness.Tasks, found: harness.Tasks) -> tables.Rows:
     """Return the weeks, and what EASY makes of them."""
-    return pd.DataFrame(
-        {
-            "trace": task["trace"],
-            "week": str(task["week"]),
-            "jobs": outcome["jobs"],
-            "share in use, by the log": outcome["logged"],
-            "share in use, EASY": outcome["rows"][0]["utilisation"],
-            "AVEbsld, EASY": outcome["rows"][0]["AVEbsld"],
-        }
-        for task, outcome in zip(tasks, found, strict=True)
-        if task["reading"] == TEXT
-    )
+    for task, outcome in zip(tasks, found, strict=True):
+        if task["reading"] == budget.TEXT:
+            easy = outcome["rows"][0]
+            row = {"trace": task["trace"], "week": str(task["week"]), "jobs": outcome["jobs"]}
+            row |= {"share in use, by the log": outcome["logged"]}
+            row |= {"share in use, EASY": easy["utilisation"]}
+            yield row | {"AVEbsld, EASY": easy["AVEbsld"]}
 
 
 # --- What the text says ---------------------------------------------------------------------------
@@ -152,7 +130,7 @@ def means_of(rows: pd.DataFrame) -> Any:
     The lowest budget is first.
     """
     keys = ["budget", "shutdown", "mechanism"]
-    runs = rows[rows["mechanism"] != BASELINE]
+    runs = rows[rows["mechanism"] != budget.BASELINE]
     means = runs.groupby(["trace", *keys])[MEASURES].mean().groupby(keys).mean()
     return means.unstack("mechanism")
 
@@ -196,7 +174,7 @@ def line(budget: Any) -> Any:
 
 # --- The pictures of the study of energy budgets --------------------------------------------------
 
-_COLOURS = dict(zip(MECHANISMS, (canvas.BLUE, canvas.VERMILLION, canvas.GREEN), strict=True))
+_COLOURS = dict(zip(budget.MECHANISMS, (canvas.BLUE, canvas.VERMILLION, canvas.GREEN), strict=True))
 #: Measure -> figure, label.
 FIGURES = {
     "utilisation": ("5.1", "utilisation / EASY's"),
@@ -245,12 +223,12 @@ WEEKS = 5
 
 def reproduce(
     sources: Sequence[str],
-    folder: Folder,
+    folder: harness.Folder,
     *,
     weeks: int = WEEKS,
     seed: int = 0,
     quick: bool = False,
-) -> tuple[Path, dict[str, pd.DataFrame]]:
+) -> harness.Studied:
     """Run the study and write tables, pictures and a report; what was simulated before is kept.
 
     Parameters
@@ -270,17 +248,14 @@ def reproduce(
     HpcgymError : a source that cannot be read or has no whole week, two of the same name, no
         weeks, a file that cannot be written, a simulation that fails, or no matplotlib.
     """
-    if weeks < 0:
-        raise HpcgymError(f"weeks must be a whole number of at least 0, not {weeks}")
-    number = 1 if quick else weeks or None
-    if seed < 0:
-        raise HpcgymError(f"seed must be a whole number of at least 0, not {seed}")
+    number = 1 if quick else check_whole("weeks", weeks, 0) or None
+    check_whole("seed", seed, 0)
     folder.begin(HEAD)
     tasks = _tasks(sources, number, seed, quick)
-    found = folder.run(simulated.measure, tasks, "weeks")
+    found = folder.run(budget.measure, tasks, "weeks")
     rows = rows_of(tasks, found)
-    written = rows[rows["reading"] == TEXT]
-    words = [(name, reading.meaning) for name, reading in READINGS.items()]
+    written = rows[rows["reading"] == budget.TEXT]
+    words = [(name, reading.meaning) for name, reading in budget.READINGS.items()]
     made = {
         "statements": statements(rows, "reading"),
         "5.1": table_5_1(rows),
@@ -291,42 +266,35 @@ def reproduce(
     if written["trace"].nunique() > 1:
         made["statements-by-trace"] = statements(written, "trace")
     means, traces = means_of(written), ", ".join(dict.fromkeys(written["trace"]))
-    pictures = {
-        f"Figure {figure}: {label}": folder.picture(
-            draw(means[measured], measured, traces), f"figure-{figure}.png"
-        )
-        for measured, (figure, label) in FIGURES.items()
-    }
+    pictures = folder.pictures(
+        (f"Figure {figure}: {label}", f"figure-{figure}.png", draw(means[one], one, traces))
+        for one, (figure, label) in FIGURES.items()
+    )
     chosen = "the upper quarter of each trace by the log"
     if number is not None:
         chosen += f", of which {number} were drawn with the seed {seed}"
     head = HEAD.format(
-        version=__version__,
-        reckoned=RECKONED_W,
-        drawn=DRAWN_W,
-        traces=traces,
-        weeks=chosen,
+        reckoned=budget.RECKONED_W, drawn=budget.DRAWN_W, traces=traces, weeks=chosen
     )
-    return folder.publish(
-        head, made, TEXTS, pictures, "a week of each trace, three budgets" * quick
-    )
+    cut = "a week of each trace, three budgets" * quick
+    return folder.publish(head, made, TEXTS, pictures, cut)
 
 
-def _tasks(
-    sources: Sequence[str], number: int | None, seed: int, quick: bool
-) -> list[dict[str, Any]]:
+def _tasks(sources: Sequence[str], number: int | None, seed: int, quick: bool) -> list[Any]:
     """Return the tasks, those of large machines last."""
 
     def budgets(workload: Workload) -> list[float]:
-        large = workload.processors > LARGE
-        return list((QUICK_LARGE if large else QUICK_BUDGETS) if quick else BUDGETS)
+        large = workload.processors > budget.LARGE
+        return list((QUICK_LARGE if large else QUICK_BUDGETS) if quick else budget.BUDGETS)
 
-    loaded = sorted(load_sources(sources, load_jobs).items(), key=lambda of: of[1].processors)
+    loaded = sorted(
+        harness.load_sources(sources, harness.load_jobs).items(), key=lambda of: of[1].processors
+    )
     return [
-        task_of(source, workload, reading=reading, week=week, budgets=budgets(workload))
+        harness.task_of(source, workload, reading=reading, week=week, budgets=budgets(workload))
         for source, workload in loaded
-        for reading in ([TEXT] if workload.processors > LARGE else READINGS)
-        for week in weeks_of(workload, number, seed)
+        for reading in ([budget.TEXT] if workload.processors > budget.LARGE else budget.READINGS)
+        for week in budget.weeks_of(workload, number, seed)
     ]
 
 
@@ -337,32 +305,27 @@ def _table_5_1(stored: items.Stored) -> items.Verdict:
     """Judge the signs under the first reading, by intervals; those under others are told."""
     table = stored.table("table-5.1", "reading", "measure", "mechanism", "the same sign")
     how = {"yes": "held", "no": "contradicted", "undecided": "undecided"}
-    rows = table[table["reading"] == TEXT]
+    rows = table[table["reading"] == budget.TEXT]
     names = rows["measure"] + " of " + rows["mechanism"]
     signs = dict(zip(names, rows["the same sign"].map(how), strict=True))
-    found = items.of_intervals(signs, "published signs")
     words = [
         f"{name}: {(part['the same sign'] == 'yes').sum()} of {len(part)} held"
         for name, part in table.groupby("reading", sort=False)
-        if name in READINGS and name != TEXT
+        if name in budget.READINGS and name != budget.TEXT
     ]
-    return items.Verdict(found.verdict, f"{found.why}; other readings: {', '.join(words)}")
+    found = items.of_intervals(signs, "published signs")
+    return found.noted(f"other readings: {', '.join(words)}")
 
 
-def _of_traces(judge: items.Judge) -> items.Judge:
-    """Return what says of which traces a verdict is, too."""
-
-    def judged(stored: items.Stored) -> items.Verdict:
-        verdict = judge(stored)
-        weeks = stored.table("table-weeks", "trace", "week").groupby("trace", sort=False).size()
-        words = ", ".join(f"{number} weeks of {trace}" for trace, number in weeks.items())
-        return items.Verdict(verdict.verdict, f"{verdict.why}; {words} (there 5 of 3 traces)")
-
-    return judged
+def _weeks(stored: items.Stored) -> str:
+    """Say of which traces verdicts are."""
+    weeks = stored.table("table-weeks", "trace", "week").groupby("trace", sort=False).size()
+    words = ", ".join(f"{number} weeks of {trace}" for trace, number in weeks.items())
+    return f"{words} (there 5 of 3 traces)"
 
 
 #: Items with results -> what makes their verdicts.
 JUDGES: dict[str, items.Judge] = {
-    "table 5.1": _of_traces(_table_5_1),
-    **{item: _of_traces(items.said(item)) for item in ITEMS},
+    "table 5.1": items.noted(_table_5_1, _weeks),
+    **{item: items.noted(items.said(item), _weeks) for item in ITEMS},
 }

@@ -1,13 +1,16 @@
-"""How many equal nodes are off or slow under a cap: Glesser 2016, section 4.2.1."""
+"""What a machine uses, and how many equal nodes are off or slow under a cap (Glesser 2016)."""
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
-from hpcgym.errors import HpcgymError, check_whole
-from hpcgym.machine.power import NodePower
-from hpcgym.machine.power_plans import cap_w, rho, slow_and_fast
+from hpcgym import HpcgymError, Result
+from hpcgym.errors import check_whole
+from hpcgym.machine import NodePower
+from hpcgym.machine.power_plans import cap_w, idle_w, rho, slow_and_fast
+
+# --- Section 4.2.1 --------------------------------------------------------------------------------
 
 
 class Plan(NamedTuple):
@@ -46,11 +49,7 @@ class Plans(NamedTuple):
 
 
 def plans_under(
-    nodes: int,
-    watts: float,
-    power: NodePower,
-    degradation: float | None = None,
-    lowest: int = 0,
+    nodes: int, watts: float, power: NodePower, degradation: float | None = None, lowest: int = 0
 ) -> Plans:
     """Return the plan that computes most under a cap, and that of the printed algorithm.
 
@@ -83,11 +82,24 @@ def plans_under(
     slowed = plan(nodes - on, on) if too_low else plan(0, _up(excess / (fast_w - slow_w)))
     dark, better = plan(_up(excess / (fast_w - off_w)), 0), rho(power, degradation, lowest)
     return Plans(
-        best=dark if better >= 0 else slowed,
-        printed=slowed if too_low or better > 0 else dark,
+        best=dark if better >= 0 else slowed, printed=slowed if too_low or better > 0 else dark
     )
 
 
 def _up(number: float) -> int:
     """Return the next whole number, without what is left of rounding."""
     return math.ceil(round(number, 9))
+
+
+# --- What a machine uses from one time to another -------------------------------------------------
+
+
+def energy_within(result: Result, begin: int, end: int) -> float:
+    """Return the energy from ``begin`` up to ``end`` [J].
+
+    By the books of the schedule; before its first submission and after its last end all nodes are
+    on and idle.
+    """
+    books = result.books
+    inside = max(min(end, int(books.time[-1])) - max(begin, int(books.time[0])), 0)
+    return books.joules(begin, end) + idle_w(result.cluster) * (end - begin - inside)

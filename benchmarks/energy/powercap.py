@@ -9,18 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.benchmarks.energy.common import energy_within
+from hpcgym import Cluster, HpcgymError, Result, Workload, simulate
+from hpcgym.benchmarks.energy.plans import energy_within
 from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
-from hpcgym.errors import HpcgymError
-from hpcgym.machine.files import find_cluster
-from hpcgym.machine.pool import Cluster
+from hpcgym.machine import find_cluster
 from hpcgym.machine.power_plans import greatest_w
 from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S
-from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import PowerCap
-from hpcgym.simulation.run import simulate
-from hpcgym.workload.extracts import extract, recorded_run_time
-from hpcgym.workload.model import Workload
+from hpcgym.workload import extract
+from hpcgym.workload.extracts import recorded_run_time
 
 Ints = NDArray[np.int64]
 
@@ -129,13 +126,8 @@ def _intervals(workload: Workload, processors: int, begins: range, long: int) ->
     for first in range(0, len(begins), _TOGETHER):
         together = begins[first : first + _TOGETHER]
         near = (workload.submit_time < together[-1] + long) & (finish > together[0])
-        jobs = Ran(
-            workload.submit_time[near],
-            start[near],
-            finish[near],
-            workload.requested_processors[near],
-            workload.requested_time[near],
-        )
+        sizes = workload.requested_processors, workload.requested_time
+        jobs = Ran(*(of[near] for of in (workload.submit_time, start, finish, *sizes)))
         for begin in together:
             found = _interval(jobs, processors, begin, begin + long)
             if found is not None:

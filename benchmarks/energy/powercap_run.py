@@ -7,29 +7,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hpcgym import Workload
 from hpcgym.benchmarks.energy import powercap
 from hpcgym.benchmarks.energy.plans import plans_under
 from hpcgym.benchmarks.energy.powercap import EMPTY, Interval
-from hpcgym.benchmarks.studies import items, tables
-from hpcgym.benchmarks.studies.harness import Folder, folder_name, load_sources, task_of
-from hpcgym.errors import HpcgymError
-from hpcgym.machine.files import find_cluster
-from hpcgym.machine.power import NodePower
+from hpcgym.benchmarks.studies import harness, items, tables
+from hpcgym.errors import check_whole
+from hpcgym.machine import NodePower, find_cluster
 from hpcgym.machine.power_plans import fewest_off, greatest_w
 from hpcgym.naming import DAY_S, HOUR_S
 from hpcgym.report import canvas
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.on_machines import node_power
-from hpcgym.version import __version__
 from hpcgym.workload.extracts import recorded_run_time
-from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,46 +36,33 @@ if TYPE_CHECKING:
 
 # --- What Glesser 2016, chapter 4, prints ---------------------------------------------------------
 
+_PRINTED = items.published_values(__file__)
+
 #: Table 4.3: benchmark -> degradation, and rho as printed. Switching off is best in all but "NA".
-TABLE_4_3: dict[str, tuple[float, float]] = items.published_values(__file__)["table 4.3"]
+TABLE_4_3: dict[str, tuple[float, float]] = _PRINTED["table 4.3"]
 
 #: Table 4.1 and section 4.5, of the machine `curie`: what is saved [W] by switching off, how many
 #: more nodes the bonus of a chassis and of a rack lets compute, and that of a chassis if 6,600 W
 #: are to be saved; of MIX how many times as long jobs take at its lowest frequency, and below which
 #: share of the nodes' power it switches off [%].
-SECTION_4_5 = {
-    "20 nodes off (W)": 6_880,
-    "a chassis off (W)": 6_692,
-    "a rack off (W)": 34_360,
-    "more nodes, chassis": 1,
-    "more nodes, rack": 9,
-    "more nodes, chassis for 6,600 W": 2,
-    "MIX: degradation": 1.29,
-    "MIX: both below (%)": 75,
-}
+SECTION_4_5: dict[str, float] = {what: value for what, (value,) in _PRINTED["section 4.5"].items()}
 
 #: Section 4.6.2, of the thesis's intervals.
-SECTION_4_6_2 = {"short": 0.69, "huge": 0.001, "longer": 12_670.0, "median_longer": 12_000.0}
+SECTION_4_6_2 = {what: value for what, (value,) in _PRINTED["section 4.6.2"].items()}
 
 # --- Tables 4.1 to 4.3 and section 4.5 ------------------------------------------------------------
 
 
-def curie_power() -> NodePower:
-    """Return the powers of a node of Curie (table 4.2)."""
-    power = find_cluster("curie").groups[0].power
-    assert power is not None
-    return power
-
-
-def table_4_3() -> pd.DataFrame:
+@tables.of_rows
+def table_4_3() -> tables.Rows:
     """Return table 4.3, of table 4.2's powers: as printed, and with P_dvfs for what DVFS saves.
 
     What is printed is rounded, so each rho is given from the least to the greatest that the
     degradation, within 0.005, and the watts, within 0.5, allow.
     """
-    nodes, rows = 1_000, []
+    nodes = 1_000
     for name, (degradation, printed) in TABLE_4_3.items():
-        power = replace(curie_power(), slowdown=degradation)
+        power = replace(node_power(find_cluster("curie")), slowdown=degradation)
         cap = 0.8 * nodes * power.busy_levels_w[-1]  # enough for all at the lowest frequency
         row: dict[str, Any] = {"benchmark": name, "deg": degradation, "published rho": printed}
         for words, saved in (("as printed", False), ("saved", True)):
@@ -90,8 +73,7 @@ def table_4_3() -> pd.DataFrame:
         row["published best"] = "-" if name == "NA" else "Switch-off"
         off = plans_under(nodes, cap, power).best.off
         row["best by C1 and C3"] = "Switch-off" if off else "DVFS"
-        rows.append(row)
-    return pd.DataFrame(rows)
+        yield row
 
 
 def rho_between(power: NodePower, degradation: float, *, saved: bool) -> tuple[float, float]:
@@ -111,7 +93,8 @@ def rho_between(power: NodePower, degradation: float, *, saved: bool) -> tuple[f
 
 def section_4_5() -> pd.DataFrame:
     """Return the numbers of section 4.5, as the models of power here have them."""
-    curie, power = find_cluster("curie"), curie_power()
+    curie = find_cluster("curie")
+    power = node_power(curie)
     alone = replace(curie, levels=())
     busy = power.busy_levels_w[-1]
 
@@ -152,25 +135,21 @@ FIGURE_4_6 = {
 }
 
 
-def rows_of(tasks: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+@tables.of_rows
+def rows_of(tasks: harness.Tasks, found: harness.Tasks) -> tables.Rows:
     """Return what :func:`powercap.measure` found, normalised as in figure 4.6, a row for each run.
 
     Energy and work are over those of a machine that is busy throughout, launched jobs over the most
     that any run of the interval launches.
     """
-    rows = []
     for task, outcome in zip(tasks, found, strict=True):
         most = max(row["launched"] for row in outcome["rows"]) or 1
         known = {"trace": task["trace"], "begins": task["begins"], "interval": task["kind"]}
-        rows += [
-            known
-            | {name: row[name] for name in ("cap", "policy", "exceeded_s")}
-            | {"energy": row["energy_j"] / outcome["possible_j"], "jobs": row["launched"]}
-            | {"launched": row["launched"] / most, "work": row["work"] / outcome["possible_work"]}
-            | {"computed": row["computed"] / outcome["possible_work"]}
-            for row in outcome["rows"]
-        ]
-    return pd.DataFrame(rows)
+        for row in outcome["rows"]:
+            of = {name: row[name] for name in ("cap", "policy", "exceeded_s")}
+            of |= {"energy": row["energy_j"] / outcome["possible_j"], "jobs": row["launched"]}
+            of |= {name: row[name] / outcome["possible_work"] for name in ("work", "computed")}
+            yield known | of | {"launched": row["launched"] / most}
 
 
 def figure_4_6(rows: pd.DataFrame) -> pd.DataFrame:
@@ -187,7 +166,7 @@ def figure_4_6(rows: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def of_intervals(tasks: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+def of_intervals(tasks: harness.Tasks) -> pd.DataFrame:
     """Return what the intervals are like, and those of the thesis."""
     rows: list[dict[str, Any]] = [{"trace": "thesis", "interval": "all", **SECTION_4_6_2}]
     for task in tasks:
@@ -426,12 +405,12 @@ _DRAWN = {
 
 def reproduce(
     sources: Sequence[str],
-    folder: Folder,
+    folder: harness.Folder,
     *,
     cluster: str = "curie",
     number: int = NUMBER,
     quick: bool = False,
-) -> tuple[Path, dict[str, pd.DataFrame]]:
+) -> harness.Studied:
     """Run the study and write tables, pictures and a report; what was simulated before is kept.
 
     Parameters
@@ -451,8 +430,7 @@ def reproduce(
     HpcgymError : a source that cannot be read, is too short or larger than the machine, two of the
         same name, a file that cannot be written, a simulation that fails, or no matplotlib.
     """
-    if number < 1:
-        raise HpcgymError(f"number must be a whole number of at least 1, not {number}")
+    check_whole("number", number, 1)
     folder.begin(HEAD)
     tasks = _tasks(sources, cluster, 1 if quick else number, quick)
     rows = rows_of(tasks, folder.run(powercap.measure, tasks, "intervals", chunk=1))
@@ -465,9 +443,9 @@ def reproduce(
     }
     readings = [f"- *{name}*: {meaning}." for name, meaning in powercap.STARTS.items()]
     hours = ", ".join(f"{name} {of} h" for name, of in powercap.INTERVALS.items())
-    head = HEAD.format(version=__version__, cluster=find_cluster(cluster).name, busy=powercap.BUSY)
+    head = HEAD.format(cluster=find_cluster(cluster).name, busy=powercap.BUSY)
     head += "\n" + "\n".join(readings) + f"\n\nIntervals: {hours}.\n"
-    pictures = _draw(rows, tasks, folder)
+    pictures = folder.pictures(_drawn(rows, tasks))
     return folder.publish(head, made, TEXTS, pictures, "one interval, one cap" * quick)
 
 
@@ -479,34 +457,34 @@ def _tasks(sources: Sequence[str], cluster: str, number: int, quick: bool) -> li
     given = {"caps": list(QUICK_CAPS if quick else powercap.CAPS), "cluster": cluster, "jobs": jobs}
     load = partial(powercap.load, machine=machine, jobs=jobs)
     return [
-        task_of(source, workload, begins=begins, kind=kind, interval=asdict(one), **given)
-        for source, workload in load_sources(sources, load).items()
+        harness.task_of(source, workload, begins=begins, kind=kind, interval=asdict(one), **given)
+        for source, workload in harness.load_sources(sources, load).items()
         for kind in ([QUICK] if quick else powercap.INTERVALS)
         for one in powercap.choose(workload, machine.processors, kind, number)
         for begins in powercap.STARTS
     ]
 
 
-def _draw(rows: pd.DataFrame, tasks: list[dict[str, Any]], folder: Folder) -> dict[str, Path]:
-    """Draw the pictures; return heading -> file."""
-    pictures = {}
+def _drawn(rows: pd.DataFrame, tasks: list[dict[str, Any]]) -> harness.Drawn:
+    """Draw the pictures."""
     for (trace, begins), part in rows.groupby(["trace", "begins"], sort=False):
-        file = f"figure-4.6-{folder_name(f'{trace}-{begins}')}.png"
-        drawn = folder.picture(draw_4_6(part, f"{trace}, {begins}"), file)
-        pictures[f"Figure 4.6: {trace}, {begins}"] = drawn
+        of, file = (
+            f"{trace}, {begins}",
+            f"figure-4.6-{harness.folder_name(f'{trace}-{begins}')}.png",
+        )
+        yield f"Figure 4.6: {of}", file, draw_4_6(part, of)
     first = {(t["trace"], t["kind"]): t for t in reversed(tasks) if t["begins"] == EMPTY}
     for (trace, kind), task in first.items():
-        cluster, workload, of = powercap.inputs_of(task)
+        cluster, workload, interval = powercap.inputs_of(task)
         if kind == "24h":
-            file = f"figure-3.1-{folder_name(trace)}.png"
-            pictures[f"Figure 3.1: {trace}"] = folder.picture(draw_log(workload, of), file)
+            file = f"figure-3.1-{harness.folder_name(trace)}.png"
+            yield f"Figure 3.1: {trace}", file, draw_log(workload, interval)
         for (name, cap, policy), figure in _DRAWN.items():
             if name == kind and cap in task["caps"]:
                 heading = f"{name}, {policy}, a cap of {cap:.0%} (as {figure}): {trace}"
-                result = powercap.capped(workload, cluster, of, cap, policy, EMPTY)
-                file = f"{folder_name(f'{name}-{policy}-{trace}')}.png"
-                pictures[heading] = folder.picture(draw_interval(result, of, heading), file)
-    return pictures
+                result = powercap.capped(workload, cluster, interval, cap, policy, EMPTY)
+                file = f"{harness.folder_name(f'{name}-{policy}-{trace}')}.png"
+                yield heading, file, draw_interval(result, interval, heading)
 
 
 # --- The items of Glesser 2016, chapter 4, and their verdicts -------------------------------------

@@ -11,17 +11,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
+from hpcgym import Cluster, Result, Scheduler, Workload, simulate
+from hpcgym.benchmarks.studies.harness import load_jobs, readings, same_jobs
 from hpcgym.benchmarks.studies.items import published_values
-from hpcgym.machine.files import find_cluster
-from hpcgym.machine.pool import Cluster
-from hpcgym.naming import DAY_S, WEEK_S
-from hpcgym.schedule.result import Result
+from hpcgym.machine import find_cluster
+from hpcgym.naming import WEEK_S
+from hpcgym.scheduler.on_machines import node_power
 from hpcgym.scheduler.policies.fair_share import FairShare
-from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.run import simulate
 from hpcgym.workload.generators.light_esp import WORK_S, light_esp
-from hpcgym.workload.model import Workload
 
 # --- Table 6.1 ------------------------------------------------------------------------------------
 
@@ -55,7 +52,7 @@ class Reading:
     meaning: str
     passes: str = "per-event"
     order: str | None = None
-    half_life_s: int | None = WEEK_S
+    half_life_s: float = WEEK_S
     recipe: str = "glesser"
     late_seed: int | None = None
 
@@ -65,23 +62,12 @@ class Reading:
             policy,
             backfill_order=policy if self.order is None else self.order,
             passes=self.passes,
-            fair_share=FairShare(np.inf if self.half_life_s is None else self.half_life_s),
+            fair_share=FairShare(self.half_life_s),
         )
 
 
 TEXT = "as written"
-READINGS: dict[str, Reading] = {
-    TEXT: Reading("a pass after each event, back-filled in the queue's order, half in a week"),
-    **{
-        f"late {seed}": Reading("each job up to a minute later, at random", late_seed=seed)
-        for seed in range(1, 6)
-    },
-    "per timestamp": Reading("a pass after all events of a second", passes="per-timestamp"),
-    "arrival": Reading("back-filled in order of arrival", order="fcfs"),
-    "dropped": Reading("jobs that ran longer than requested dropped, not cut", recipe="legrand"),
-    "day": Reading("half in a day", half_life_s=DAY_S),
-    "never": Reading("nothing forgotten", half_life_s=None),
-}
+READINGS = readings(Reading, __file__, "shares.toml")
 #: Logs with more jobs than that are simulated as written and once later, to see what chance does.
 MANY_JOBS, FEW_READINGS = 200_000, 2
 
@@ -181,12 +167,7 @@ def stretches(result: Result) -> NDArray[np.float64]:
 # --- Section 6.3.2: three users of Light-ESP on a machine of Curie's size -------------------------
 
 #: What the thesis calls the policies -> what they are called here.
-ESP_POLICIES = {
-    "FIFO": "fcfs",
-    "FS": "fairshare",
-    "EFS": "energy-fairshare",
-    "FS_EFS": "fs+efs",
-}
+ESP_POLICIES = {"FIFO": "fcfs", "FS": "fairshare", "EFS": "energy-fairshare", "FS_EFS": "fs+efs"}
 PROCESSORS = 80_640
 REPEAT = 4
 ESP_USERS = (1, 2, 3)
@@ -223,6 +204,7 @@ def run_esp(load: float, seeds: int) -> pd.DataFrame:
 # --- Section 6.3.3 --------------------------------------------------------------------------------
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 #: Frequencies [GHz] of the users of 180 cores: the most energy-efficient one, the highest, and the
 #: lowest, which is "usually the most energy-consuming one".
@@ -245,9 +227,7 @@ BURST_USERS = ("green", "normal", "on demand")
 def shares_of_frequency() -> tuple[float, float]:
     """Return k, how much of the run time frequency acts on, and a, the power it does not act on."""
     degradation, _ = published_values(__file__)["table 4.3"]["linpack"]
-    power = find_cluster("curie").groups[0].power
-    assert power is not None
-    levels = power.frequency_ghz
+    levels = node_power(find_cluster("curie")).frequency_ghz
     k = (degradation - 1) / (levels[-1] / levels[0] - 1)
     x = FREQUENCIES["green"] / FREQUENCIES["normal"]
     # where the derivative of (a + x^3) (1 - k + k / x) by x is 0
@@ -311,32 +291,19 @@ def burst(saved: float) -> Workload:
 
 
 def _jobs(
-    name: str,
-    submit: NDArray[np.int64],
-    run_time: NDArray[np.int64],
-    cores: NDArray[np.int64],
-    user: NDArray[np.int64],
-    drawn: Floats,
+    name: str, submit: Ints, run_time: Ints, cores: Ints, user: Ints, drawn: Floats
 ) -> Workload:
     """Return jobs of whole nodes that draw a part of their greatest power."""
-    columns = {
-        "job_number": np.arange(1, len(submit) + 1),
-        "submit_time": submit,
-        "run_time": run_time,
-        "requested_time": run_time,
-        "requested_processors": cores,
-        "allocated_processors": cores,
-        "user_id": user + 1,
-        "power_w": core_w() * drawn,
-    }
+    columns: dict[str, Any] = {"job_number": np.arange(1, len(submit) + 1)}
+    columns |= {"submit_time": submit, "user_id": user + 1, "power_w": core_w() * drawn}
+    columns |= dict.fromkeys(("run_time", "requested_time"), run_time)
+    columns |= dict.fromkeys(("requested_processors", "allocated_processors"), cores)
     return Workload.from_columns(columns, processors=CORES, name=name)
 
 
 def core_w() -> float:
     """Return the greatest power of a core: of a node of Curie, which stands for those there."""
-    found = find_cluster("curie").groups[0].power
-    assert found is not None
-    return found.busy_levels_w[-1] / NODE_CORES
+    return node_power(find_cluster("curie")).busy_levels_w[-1] / NODE_CORES
 
 
 def simulated(workload: Workload, policy: str) -> Result:

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hpcgym import Result, simulate
 from hpcgym.benchmarks.energy import shares
-from hpcgym.benchmarks.energy.shares import (
-    BURST_USERS,
-    ESP_USERS,
-    FREQUENCIES,
-    TEXT,
-    Became,
-)
+from hpcgym.benchmarks.energy.shares import BURST_USERS, ESP_USERS, FREQUENCIES, TEXT, Became
 from hpcgym.benchmarks.studies import items, tables
-from hpcgym.benchmarks.studies.harness import Folder, load_sources, task_of
+from hpcgym.benchmarks.studies.harness import Drawn, Folder, Studied, Tasks, load_sources, task_of
 from hpcgym.naming import DAY_S, WEEK_S
 from hpcgym.report import canvas
-from hpcgym.schedule.result import Result
-from hpcgym.simulation.run import simulate
-from hpcgym.version import __version__
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,17 +49,16 @@ KEYS = ["trace", "config", "efficiency"]
 CELLS = [(policy, efficiency) for policy in shares.POLICIES for efficiency in shares.EFFICIENCIES]
 
 
-def rows_of(tasks: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+@tables.of_rows
+def rows_of(tasks: Tasks, found: Tasks) -> tables.Rows:
     """Return what :func:`shares.measure` found: a row for each user who saves or wastes energy."""
-    rows = []
     for task, outcome in zip(tasks, found, strict=True):
         known = {"trace": task["trace"], "reading": task["reading"], "jobs": outcome["jobs"]}
         for row in outcome["rows"]:
             cell = {"config": row["policy"], "efficiency": row["efficiency"]}
             ratios = zip(outcome["users"], row["by_means"], row["by_jobs"], strict=True)
             names = ("user", "by_means", "by_jobs")
-            rows += [{**known, **cell, **dict(zip(names, of, strict=True))} for of in ratios]
-    return pd.DataFrame(rows)
+            yield from ({**known, **cell, **dict(zip(names, of, strict=True))} for of in ratios)
 
 
 def table_6_1(rows: pd.DataFrame, by: str = "by_means") -> pd.DataFrame:
@@ -190,8 +179,8 @@ def findings(values: pd.DataFrame, said: Sequence[Mapping[str, str]]) -> list[ta
     found: list[tables.Finding] = []
     for one in said:
         held = float(means.eval(one["so"]).mean())
-        named = [name for name in values if re.search(rf"\b{name}\b", one["so"])]
         so = held >= 0.975 if held >= 0.975 or held <= 0.025 else "undecided"
+        named = tables.named_in(values, one["so"])
         found.append((tables.listed(values[named].mean(), "{:,.4g}"), so))
     return found
 
@@ -277,12 +266,9 @@ def draw_distributions(orders: Sequence[Became], heading: str) -> Figure:
     for axes, what in zip(panels, ("stretch", "wait"), strict=True):
         for user in orders[0][what]:
             of = np.sort(np.concatenate([one[what][user] for one in orders]))
-            share, dashes = (
-                np.arange(1, len(of) + 1) / len(of),
-                "--" if user == "on demand" else "-",
-            )
+            share, dashes = np.arange(len(of)) + 1, "--" if user == "on demand" else "-"
             style: dict[str, Any] = {"color": _COLOURS_180[user], "linewidth": 1.4, "label": user}
-            axes.step(of, share, dashes, where="post", **style)
+            axes.step(of, share / len(of), dashes, where="post", **style)
         axes.set_ylim(0, 1.02)
     low, high = panels[0].dataLim.intervalx
     log = "x" if high > 20 * low else ""
@@ -297,12 +283,7 @@ def draw_distributions(orders: Sequence[Became], heading: str) -> Figure:
 HEAD, TEXTS = tables.read_texts(__file__, "shares.md")
 
 
-def reproduce(
-    sources: Sequence[str],
-    folder: Folder,
-    *,
-    quick: bool = False,
-) -> tuple[Path, dict[str, pd.DataFrame]]:
+def reproduce(sources: Sequence[str], folder: Folder, *, quick: bool = False) -> Studied:
     """Run the study and write tables, pictures and a report; what was simulated before is kept.
 
     Parameters
@@ -341,31 +322,28 @@ def reproduce(
         "statements-180": statements(of_180, ("figure 6.5", "figure 6.6", "figure 6.7")),
         "burst": of_burst(bursts),
     }
-    usual, least = on_180[shares.LOADS[0]], min(shares.BURST_SAVED)
-    drawn = {
-        "light-esp": (
-            "Three users of Light-ESP (figures 6.2 and 6.3)",
-            draw_esp(esp[shares.LOADS[0]]),
-        ),
-        "figure-6.4": ("Linpack by frequency", draw_frequencies()),
-    }
-    if len(made["counter"]):
-        figure = draw_counter(made["counter"])
-        drawn["figure-6.1"] = "What user 33 of Curie has used (figure 6.1)", figure
-    shown = {
-        number: (
-            f"{policy}, Light-ESP on 180 cores (figure {number})".replace("_", "+"),
-            usual[policy],
-        )
-        for policy, number in shares.FIGURES.items()
-    } | {"6.8": (f"EFS, a burst, {least:.0%} saved (figure 6.8)", [bursts[least]])}
-    for number, (heading, orders) in shown.items():
-        drawn[f"figure-{number}"] = heading, draw_distributions(orders, heading)
-    pictures = {
-        heading: folder.picture(figure, f"{name}.png") for name, (heading, figure) in drawn.items()
-    }
-    head, cut = HEAD.format(version=__version__), "few jobs, users and orders" * quick
-    return folder.publish(head, made, TEXTS, pictures, cut)
+    usual = shares.LOADS[0]
+    pictures = folder.pictures(_drawn(esp[usual], made["counter"], on_180[usual], bursts))
+    return folder.publish(HEAD, made, TEXTS, pictures, "few jobs, users and orders" * quick)
+
+
+def _drawn(
+    esp: pd.DataFrame,
+    used: pd.DataFrame,
+    on_180: Mapping[str, Sequence[Became]],
+    bursts: Mapping[float, Became],
+) -> Drawn:
+    """Draw the pictures."""
+    yield "Three users of Light-ESP (figures 6.2 and 6.3)", "light-esp.png", draw_esp(esp)
+    yield "Linpack by frequency", "figure-6.4.png", draw_frequencies()
+    if len(used):
+        yield "What user 33 of Curie has used (figure 6.1)", "figure-6.1.png", draw_counter(used)
+    for policy, number in shares.FIGURES.items():
+        heading = f"{policy}, Light-ESP on 180 cores (figure {number})".replace("_", "+")
+        yield heading, f"figure-{number}.png", draw_distributions(on_180[policy], heading)
+    least = min(shares.BURST_SAVED)
+    heading = f"EFS, a burst, {least:.0%} saved (figure 6.8)"
+    yield heading, "figure-6.8.png", draw_distributions([bursts[least]], heading)
 
 
 def _tasks(sources: Sequence[str], quick: bool) -> list[dict[str, Any]]:
@@ -431,32 +409,30 @@ def _table_6_1(stored: items.Stored) -> items.Verdict:
     return items.Verdict("close" if near.all() and all(so.values()) else verdict.verdict, words)
 
 
-def _figure_6_1(stored: items.Stored) -> items.Verdict:
+def _worst_off(stored: items.Stored) -> Iterator[dict[str, pd.DataFrame]]:
     """Figure 6.1: the user whose counter is drawn is the worst off of the green ones."""
     table = stored.table("table-users", "trace", "user", "worst off", "efs green")
     rows = table[table["trace"] == WORST_OFF[0]]
-    row = rows[rows["user"] == WORST_OFF[1]]
-    if not len(row):
+    mine = rows[rows["user"] == WORST_OFF[1]]
+    if not len(mine):
         raise items.NotThereError("without CEA-Curie")
-    ratio, worse = float(row["efs green"].item()), int(row["worst off"].item()) - 1
     high = stored.table("table-counter", "used / most")["used / most"].to_numpy() >= 0.5
-    peaks = int((high & ~np.append(False, high[:-1])).sum())
-    found = items.of_sentences(
-        {
-            f"user 33's mean stretch grows (it is {ratio:.2f} times that before)": ratio > 1,
-            f"no green user is worse off ({worse} of {len(rows) - 1} others are)": worse == 0,
-            f"her usage has two peaks (it rises above half of its most {peaks} times)": peaks == 2,
-        }
-    )
-    printed = TABLE_6_1["max"][WORST_OFF[0], "efs", "green"]
-    words = f"by the text it grows by 344 %, by table 6.1 it is {printed:g} times that before"
-    return items.Verdict(found.verdict, f"{found.why}; {words}")
+    row = {"ratio": mine["efs green"].item(), "worse": int(mine["worst off"].item()) - 1}
+    row |= {"others": len(rows) - 1, "peaks": int((high & ~np.append(False, high[:-1])).sum())}
+    yield {"user": pd.DataFrame([row])}
 
+
+_BY_TABLE_6_1 = (
+    "by the text it grows by 344 %, by table 6.1 it is"
+    f" {TABLE_6_1['max'][WORST_OFF[0], 'efs', 'green']:g} times that before"
+)
 
 #: Items with results -> what makes their verdicts.
 JUDGES: dict[str, items.Judge] = {
     "table 6.1": _table_6_1,
-    "figure 6.1": _figure_6_1,
+    "figure 6.1": items.noted(
+        items.by_sentences(__file__, ["figure 6.1"], _worst_off), _BY_TABLE_6_1
+    ),
     "figure 6.2": items.said("figure 6.2", every=True),
     "figure 6.3": items.said("figure 6.3", every=True),
     "figure 6.4": items.of_picture("figure-6.4.png"),

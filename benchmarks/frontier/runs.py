@@ -9,17 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym import Result, Scheduler, Workload, simulate
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
 from hpcgym.naming import HOUR_S
 from hpcgym.schedule.gains import felt
 from hpcgym.schedule.measures import measures
-from hpcgym.schedule.result import Result
 from hpcgym.scheduler.backfilling import Hold
-from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.run import simulate
 from hpcgym.study.tuning.trials import varied
-from hpcgym.workload.model import Workload
 
 # --- The rules that are compared ------------------------------------------------------------------
 

@@ -13,17 +13,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hpcgym import HpcgymError, Scheduler, Workload
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.benchmarks.studies import harness
 from hpcgym.benchmarks.studies.harness import Folder, Progress, load_jobs
 from hpcgym.benchmarks.studies.store import Store
-from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.errors import check_choice, check_whole
 from hpcgym.naming import MONTH_S, WEEK_S
 from hpcgym.scheduler.policies import POLICIES, WEIGHTED_FEATURES
-from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.batch import BatchSimulator
 from hpcgym.workload.fingerprint import fingerprint
-from hpcgym.workload.model import Workload
 
 Floats = NDArray[np.float64]
 #: Weeks or months by number.
@@ -198,8 +197,7 @@ class Study:
         progress: Progress = harness.no_progress,
     ) -> None:
         check_choice("reading", reading, READINGS)
-        if points < 2:
-            raise HpcgymError(f"points must be a whole number of at least 2, not {points}")
+        check_whole("points", points, 2)
         self.reading, self.progress, self.quick = READINGS[reading], progress, quick
         self.workload = load_jobs(source, clean=RECIPE)
         self.trace = self.workload.name
@@ -249,12 +247,8 @@ class Study:
         compute: Callable[[], Mapping[str, Any]],
     ) -> dict[str, NDArray[Any]]:
         """Return the arrays of a step on weeks or months, from disk if they are there."""
-        known = {
-            "jobs": fingerprint(parts.values()),
-            "tau": self.reading.tau_s,
-            "rules": repr(self.rules()),
-            **inputs,
-        }
+        known = {"jobs": fingerprint(parts.values()), "tau": self.reading.tau_s}
+        known |= {"rules": repr(self.rules()), **inputs}
         return self.store.step(f"{self.trace}-{name}", known, compute)
 
     def covers(self) -> dict[str, tuple[dict[int, Workload], int]]:
@@ -324,16 +318,11 @@ def optimum(study: Study, parts: Parts, train: Sequence[int], points: int) -> pd
         step = covered(study, number, part, points)
         values = step["values"]
         known = before is not None and before[0] == number - 1
-        rows.append(
-            {
-                "w*": values.min(),
-                "w*_train": np.nan,
-                "w_greedy": values[before[1]].mean() if before and known else np.nan,
-                "mean, q < 0": values[: points // 2].mean(),
-                "mean, q > 0": values[-(points // 2) :].mean(),
-                "seconds": float(step["seconds"]),
-            }
-        )
+        greedy = values[before[1]].mean() if before and known else np.nan
+        row = {"w*": values.min(), "w*_train": np.nan, "w_greedy": greedy}
+        row |= {"mean, q < 0": values[: points // 2].mean()}
+        row |= {"mean, q > 0": values[-(points // 2) :].mean()}
+        rows.append(row | {"seconds": float(step["seconds"])})
         before = number, values == values.min()
         if number in train:
             total += values
@@ -395,17 +384,11 @@ def cover_on(study: Study, source: str, folder: Folder) -> None:
     ------
     HpcgymError : a task that failed again and again.
     """
+    folder_of, reading = str(folder.path.resolve()), study.reading.name
+    same = {"source": source, "reading": reading, "folder": folder_of, "quick": study.quick}
     tasks = [
-        {
-            "source": source,
-            "reading": study.reading.name,
-            "folder": str(folder.path.resolve()),
-            "quick": study.quick,
-            "points": study.points,
-            "period": period,
-            "number": number,
-            "jobs_sha256": fingerprint([part]),
-        }
+        {**same, "points": study.points, "period": period, "number": number}
+        | {"jobs_sha256": fingerprint([part])}
         for period, (parts, _) in study.covers().items()
         for number, part in parts.items()
     ]

@@ -11,18 +11,88 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hpcgym.benchmarks.prediction import runs, tables
-from hpcgym.benchmarks.prediction.tables import Findings, Published, name_of, read_published
-from hpcgym.benchmarks.studies.harness import Folder, folder_name, write_csv
+from hpcgym import HpcgymError, Workload, WorkloadError, load_workload
+from hpcgym.benchmarks.prediction import items, runs, tables
+from hpcgym.benchmarks.prediction.items import Published, read_published
+from hpcgym.benchmarks.prediction.runs import Findings, name_of
+from hpcgym.benchmarks.studies import harness
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.tables import finish, legend_below, log_ticks, read_texts
 from hpcgym.naming import HOUR_S
 from hpcgym.report import canvas
-from hpcgym.version import __version__
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+# --- The campaign on some traces: its tasks, and the table of what came out -----------------------
+
+QUICK_JOBS = 1500  # of a trace, in a quick cut
+
+
+def load_traces(sources: Sequence[str], quick: bool) -> dict[str, Workload]:
+    """Return source -> jobs of each trace.
+
+    Raises
+    ------
+    HpcgymError : a trace that cannot be read or has no requested times, or two of the same name.
+    """
+    jobs = QUICK_JOBS if quick else None
+    return harness.load_sources(sources, lambda source: _load(source, jobs))
+
+
+def _load(source: str, jobs: int | None) -> Workload:
+    """Return a trace; one of the thesis's names on a machine of another size is called so.
+
+    The archive's MetaCentrum has 8,412 processors, the thesis's 3,356.
+    """
+    try:
+        workload = runs.load_trace(source, jobs)
+    except WorkloadError:
+        if (load_workload(source, clean="none").requested_time > 0).any():
+            raise
+        raise HpcgymError(
+            f"{source} has no requested times, which predictions are compared with: name another"
+            " trace, or the generator, lublin:jobs=10000, which has them"
+        ) from None
+    if items.TABLE_7_4.get(workload.name, (workload.processors,))[0] != workload.processors:
+        name = f"{workload.name} of {workload.processors:,} processors"
+        workload = workload.take(slice(None), name=name)
+    return workload
+
+
+def run_campaign(
+    traces: Mapping[str, Workload],
+    configurations: Sequence[runs.Configuration],
+    folder: harness.Folder,
+    published: Mapping[str, Published],
+    *,
+    quick: bool,
+) -> list[Findings]:
+    """Simulate every configuration on every trace that has not been yet; return what came out.
+
+    Parameters
+    ----------
+    traces : source -> jobs.
+    folder : where the study is run.
+    published : results of a trace by its name.
+    """
+    jobs = QUICK_JOBS if quick else None
+    settings = {"eta": runs.ETA, "l2": runs.L2, "first_jobs": jobs}
+    words = [one.words() for one in configurations]
+    alike = [harness.task_of(source, workload, **settings) for source, workload in traces.items()]
+    tasks = [{**task, "rules": rules} for task in alike for rules in words]
+    outcomes = iter(folder.run(runs.simulate_one, tasks, "simulations"))
+    index = pd.Index([str(one) for one in configurations], name="configuration")
+    found = []
+    for source, workload in traces.items():
+        name = workload.name
+        table = pd.DataFrame([rules | next(outcomes) for rules in words], index=index)
+        table["of thesis"] = index.isin([str(one) for one in runs.thesis()])
+        table["published"] = published[name].values if name in published else np.nan
+        found.append(Findings(source, workload, table))
+    return found
+
 
 # --- The thesis's figures, and ours against the published values ----------------------------------
 
@@ -146,11 +216,11 @@ TABLES: dict[str, Callable[..., pd.DataFrame]] = {
 
 def reproduce(
     sources: Sequence[str],
-    folder: Folder,
+    folder: harness.Folder,
     *,
     published: Path | None = None,
     quick: bool = False,
-) -> tuple[Path, dict[str, pd.DataFrame]]:
+) -> harness.Studied:
     """Run the study and write tables, pictures and a report; what was simulated before is kept.
 
     Parameters
@@ -172,10 +242,10 @@ def reproduce(
     values = read_published(published)  # a wrong folder is said of a quick cut too
     if quick:
         values = {}
-    traces = tables.load_traces(sources, quick)
+    traces = load_traces(sources, quick)
     folder.begin(HEAD)
     which = runs.quick() if quick else runs.usual()
-    findings = tables.run_campaign(traces, which, folder, values, quick=quick)
+    findings = run_campaign(traces, which, folder, values, quick=quick)
     store = Store(folder.path / "steps")
     for place, found in enumerate(findings):
         folder.progress("predictions", place, len(findings))
@@ -183,26 +253,23 @@ def reproduce(
     made = {name: make(findings) for name, make in TABLES.items()}
     made["selection"] = tables.selection(findings, values)
     for found in findings:
-        file = folder.path / folder_name(found.trace) / "configurations.csv"
-        write_csv(found.table.reset_index(), file)
-    head = f"{HEAD.format(version=__version__)}\n{_counts(findings, values)}"
+        file = folder.path / harness.folder_name(found.trace) / "configurations.csv"
+        harness.write_csv(found.table.reset_index(), file)
+    head = f"{HEAD}\n{_counts(findings, values)}"
     cut = "few jobs and configurations" * quick
-    return folder.publish(head, made, TEXTS, _draw(findings, folder), cut)
+    return folder.publish(head, made, TEXTS, folder.pictures(_drawn(findings)), cut)
 
 
-def _draw(findings: Sequence[Findings], folder: Folder) -> dict[str, Path]:
-    """Draw the pictures of each pair of traces, and of each trace; return heading -> file."""
-    pictures = {}
+def _drawn(findings: Sequence[Findings]) -> harness.Drawn:
+    """Draw the pictures of each pair of traces, and of each trace."""
     for first, second in combinations(findings, 2):
-        file = f"{folder_name(f'{first.trace}-{second.trace}')}.png"
-        drawn = folder.picture(draw_two_traces(first, second), file)
-        pictures[f"{first.trace} and {second.trace} (figure 7.2)"] = drawn
+        file = f"{harness.folder_name(f'{first.trace}-{second.trace}')}.png"
+        heading = f"{first.trace} and {second.trace} (figure 7.2)"
+        yield heading, file, draw_two_traces(first, second)
     for found in findings:
-        for name, draw, words in (
-            ("errors", draw_errors, "prediction errors (figure 7.3)"),
-            ("predicted", draw_predicted, "predicted run times (figure 7.4)"),
-        ):
-            file = f"{folder_name(found.trace)}/{name}.png"
-            figure = draw(found.accuracy, found.trace)
-            pictures[f"{found.trace}: {words}"] = folder.picture(figure, file)
-    return pictures
+        trace, given = found.trace, found.accuracy
+        folder = harness.folder_name(trace)
+        heading = f"{trace}: prediction errors (figure 7.3)"
+        yield heading, f"{folder}/errors.png", draw_errors(given, trace)
+        heading = f"{trace}: predicted run times (figure 7.4)"
+        yield heading, f"{folder}/predicted.png", draw_predicted(given, trace)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from hpcgym import Scheduler, Workload, simulate
 from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
 from hpcgym.benchmarks.studies.store import Store
-from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
-from hpcgym.workload.model import Workload
 
 # --- The configurations of the campaign -----------------------------------------------------------
 
@@ -129,6 +128,24 @@ EASY = Configuration("fcfs", "requested", "requested")
 EASY_PLUS_PLUS = Configuration("sjbf", "incremental", "ave2")
 E_LOSS_TRIPLE = Configuration("sjbf", "incremental", E_LOSS)
 CLAIRVOYANT = {order: Configuration(order, "requested", "clairvoyant") for order in ORDERS}
+
+
+#: The triple that does best over all logs by the authors' own results, and the thesis's.
+AVE2_REQUESTED = Configuration("sjbf", "requested", "ave2")
+NAMED = {
+    "EASY": EASY,
+    "EASY++": EASY_PLUS_PLUS,
+    "E-Loss, incremental, SJBF": E_LOSS_TRIPLE,
+    "E-Loss, requested, SJBF": Configuration("sjbf", "requested", E_LOSS),
+    "AVE2, requested, SJBF": AVE2_REQUESTED,
+    **{f"clairvoyant, {order.upper()}": one for order, one in CLAIRVOYANT.items()},
+}
+NAMES = {str(one): name for name, one in NAMED.items()}
+
+
+def name_of(configuration: Configuration) -> str:
+    """Return what pictures and tables call a configuration."""
+    return NAMES.get(str(configuration), str(configuration))
 
 
 def variants(
@@ -282,3 +299,34 @@ def predictions_of(workload: Workload, store: Store) -> dict[str, NDArray[np.int
         return {name: [one.predicted_run_time, one.run_time] for name, one in results.items()}
 
     return store.step(f"{workload.name}-predictions", {"jobs": fingerprint([workload])}, compute)
+
+
+# --- What came out --------------------------------------------------------------------------------
+
+
+@dataclass
+class Findings:
+    """What came out on one trace.
+
+    Attributes
+    ----------
+    source, workload : what the trace was loaded from; its jobs.
+    table : a row for each configuration, by its text: what it is, whether the thesis has it, what
+        :func:`simulate_one` returns, and the published value.
+    accuracy : predictor -> its predictions at submission and the run times, (2, n_jobs) [s].
+    """
+
+    source: str
+    workload: Workload
+    table: pd.DataFrame
+    accuracy: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def trace(self) -> str:
+        """The name of the trace."""
+        return self.workload.name
+
+    @property
+    def of_thesis(self) -> pd.DataFrame:
+        """The rows of the table whose configurations are the thesis's."""
+        return self.table[self.table["of thesis"]]

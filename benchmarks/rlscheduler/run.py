@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from hpcgym import HpcgymError
 from hpcgym.agents.rlscheduler import Network
 from hpcgym.benchmarks.rlscheduler import runs
 from hpcgym.benchmarks.rlscheduler.runs import BEST, DRAWN, LOGS, WHOLE
-from hpcgym.benchmarks.studies.harness import Folder
-from hpcgym.benchmarks.studies.tables import interval, read_texts
-from hpcgym.errors import HpcgymError, WorkloadWarning, warn_caller
+from hpcgym.benchmarks.studies.harness import Folder, Studied
+from hpcgym.benchmarks.studies.tables import Rows, interval, of_rows, read_texts
+from hpcgym.errors import WorkloadWarning, warn_caller
 from hpcgym.files import sha256_of
 from hpcgym.files.tables import csv_frame
-from hpcgym.version import __version__
 from hpcgym.workload.fingerprint import fingerprint
 
 #: What reports of this study begin with; of each table its heading, and what is said below it.
@@ -30,9 +30,7 @@ PUBLISHED = csv_frame(Path(__file__).with_name("published.csv"))
 QUICK_LOG, QUICK_SEQUENCES = "Lublin-1", 2
 
 
-def reproduce(
-    models: Path, folder: Folder, *, quick: bool = False
-) -> tuple[Path, dict[str, pd.DataFrame]]:
+def reproduce(models: Path, folder: Folder, *, quick: bool = False) -> Studied:
     """Run the study and write tables and a report; what was played before is kept.
 
     Parameters
@@ -80,7 +78,7 @@ def reproduce(
     )
     cut = f"{QUICK_SEQUENCES} sequences of {QUICK_LOG}" if quick else ""
     folder.write_tables({"played": played, "means": means})
-    report, _ = folder.publish(HEAD.format(version=__version__), made, _TEXTS, {}, cut)
+    report, _ = folder.publish(HEAD, made, _TEXTS, {}, cut)
     return report, {**made, "played": played, "means": means}
 
 
@@ -130,9 +128,10 @@ def theirs(played: pd.DataFrame) -> pd.DataFrame:
     return table.drop(columns=["jobs", *_AGAINST])
 
 
+@of_rows
 def by_part(
     played: pd.DataFrame, settings: Mapping[str, str], policies: Sequence[str] = runs.THEIRS
-) -> pd.DataFrame:
+) -> Rows:
     """Return a row for each part of a log and each setting: mean bounded slowdowns, longest waits.
 
     Parameters
@@ -141,7 +140,6 @@ def by_part(
     settings : of these -> what they are called in the column "backfilling".
     policies : beside the network; the longest waits are those of the first, of SAF and its own.
     """
-    rows = []
     of_these = played[played["setting"].isin([*settings])]
     parts: Any = of_these.groupby(["log", "setting", "part"], sort=False)
     for (log, setting, part), cell in parts:
@@ -149,14 +147,13 @@ def by_part(
         row = {"log": log, "backfilling": settings[setting], "jobs": part}
         row |= {_head(one): float(of[one]["mean_bsld"].mean()) for one in (*policies, BEST)}
         row |= {DRAWN: _drawn(of[DRAWN]), **_against(of[BEST], of["saf"])}
-        rows.append(
+        yield (
             row
             | {
                 f"longest wait, {_head(one)} [h]": float(of[one]["max_wait_h"].max())
                 for one in (policies[0], "saf", BEST)
             }
         )
-    return pd.DataFrame(rows)
 
 
 def _head(policy: str) -> str:

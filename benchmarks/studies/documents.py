@@ -8,31 +8,21 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from hpcgym import HpcgymError
 from hpcgym.benchmarks.coscheduling import items as coscheduling
 from hpcgym.benchmarks.cp import items as cp
 from hpcgym.benchmarks.energy import budget_run, powercap_run, shares_run
 from hpcgym.benchmarks.mixed_policies import items as mixed_policies
-from hpcgym.benchmarks.prediction import tables as prediction
+from hpcgym.benchmarks.prediction import items as prediction
 from hpcgym.benchmarks.studies import items
 from hpcgym.benchmarks.studies.harness import write_csv
 from hpcgym.benchmarks.studies.tables import table_text
-from hpcgym.errors import HpcgymError
 from hpcgym.files.tables import csv_frame
 
 # --- All items of the five documents --------------------------------------------------------------
 
 #: The documents by name.
-DOCUMENTS = {
-    "Remediani 2017": "V. Remediani: Data-driven job scheduling in constraint programming for HPC"
-    " systems",
-    "Galleguillos et al. 2020": "C. Galleguillos, Z. Kiziltan, R. Soto: A constraint"
-    " programming-based job dispatcher",
-    "Legrand et al. 2018": "A. Legrand, D. Trystram, S. Zrigui: Adapting batch scheduling to"
-    " workload characteristics",
-    "ELiSE": "E. Karapanagiotis and others: ELiSE, a tool to support algorithmic design for HPC"
-    " co-scheduling",
-    "Glesser 2016": "D. Glesser: Road to exascale",
-}
+DOCUMENTS = items.DOCUMENTS
 
 #: All items, those of a document one after the other; what their page says above its tables.
 _ITEMS, _PAGE = (Path(__file__).with_name(name) for name in ("items.csv", "page.md"))
@@ -49,7 +39,7 @@ _STUDIES: dict[str, tuple[dict[str, items.Judge], str]] = {
     "powercap": (powercap_run.JUDGES, "benchmarks/energy/powercap_run.py"),
     "energy-budget": (budget_run.JUDGES, "benchmarks/energy/budget_run.py"),
     "energy-fairshare": (shares_run.JUDGES, "benchmarks/energy/shares_run.py"),
-    "prediction": (prediction.JUDGES, "benchmarks/prediction/tables.py"),
+    "prediction": (prediction.JUDGES, "benchmarks/prediction/items.py"),
 }
 
 
@@ -107,11 +97,8 @@ def all_items(results: Path | None = None, recorded: Path = RECORDED) -> list[En
     known_before, entries = read_recorded(recorded), []
     for row in csv_frame(_ITEMS, keep_default_na=False, dtype=str).to_dict("records"):
         document, place, study = row["document"], row["item"], row["study"]
-        verdict, computed, fixed = (
-            items.Verdict(row["verdict"], row["why"]),
-            "",
-            row["verdict"] != "",
-        )
+        verdict, fixed = items.Verdict(row["verdict"], row["why"]), row["verdict"] != ""
+        computed = ""
         if not fixed and results is not None:
             verdict = items.judged(_STUDIES[study][0][place], items.Stored(results / study))
         elif not fixed:

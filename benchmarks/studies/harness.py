@@ -6,7 +6,7 @@ Tables and reports are made by :mod:`hpcgym.benchmarks.studies.tables`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -16,17 +16,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from hpcgym import HpcgymError, Workload, load_workload
 from hpcgym.benchmarks.studies.store import code
-from hpcgym.errors import HpcgymError
-from hpcgym.files import toml_file
+from hpcgym.files import text_of, toml_file
 from hpcgym.files.writing import check_writable, whole_text, writing
 from hpcgym.report.canvas import require_matplotlib, save_figure
 from hpcgym.study import read_results, run_tasks
 from hpcgym.study.sweep.tasks import Function
 from hpcgym.workload.archive import find, trace_of
 from hpcgym.workload.fingerprint import fingerprint
-from hpcgym.workload.load import load_workload
-from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,6 +44,17 @@ def no_progress(what: str, done: int, total: int) -> None:
 
 
 # --- The long part of a study as tasks of a sweep: on any executor --------------------------------
+
+
+_MOST_LISTED = 1 << 20  # bytes
+
+
+#: What a study returns: the file of its report, and its tables by name.
+Studied = tuple[Path, "dict[str, pd.DataFrame]"]
+#: Tasks, or what they return.
+Tasks = Sequence[Mapping[str, Any]]
+#: Pictures of a study: heading, file in its folder, figure.
+Drawn = Iterator[tuple[str, str, "Figure"]]
 
 
 @dataclass(frozen=True)
@@ -136,11 +145,9 @@ class Folder:
             save_figure(figure, path.with_suffix(suffix), suffix)
         return Path(file)
 
-    def report(self, text: str) -> Path:
-        """Write the report; return its file."""
-        path = self.path / "report.md"
-        write_text(text, path)
-        return path
+    def pictures(self, drawn: Drawn) -> dict[str, Path]:
+        """Write pictures; return heading -> file."""
+        return {heading: self.picture(figure, file) for heading, file, figure in drawn}
 
     def publish(
         self,
@@ -150,10 +157,11 @@ class Folder:
         pictures: Mapping[str, Path],
         cut: str,
         begin: str = "table-",
-    ) -> tuple[Path, dict[str, pd.DataFrame]]:
+    ) -> Studied:
         """Write all tables that have rows, and a report of them; return its file, and the tables.
 
-        Tables of before that have none now, such as those of other dispatchers, are removed.
+        What was published here before and is not now, such as tables of other traces, is removed:
+        ``files.txt`` lists all that is.
 
         Parameters
         ----------
@@ -168,24 +176,28 @@ class Folder:
 
         made = {name: table for name, table in made.items() if len(table)}
         self.write_tables(made, begin)
-        for name in texts.keys() - made.keys():
-            for suffix in (".csv", ".tex"):
-                self.file_of(name, begin).with_suffix(suffix).unlink(missing_ok=True)
+        files = {self.file_of(name, begin) for name in made}
+        files |= {self.path / file for file in pictures.values()}
+        self._list({self.file_of(name, begin) for name in texts}, files)
         quick = [f"**A quick cut: {cut}. Not to be compared.**\n"] if cut else []
         drawn = [f"## {name}\n\n![{name}]({at.as_posix()})\n" for name, at in pictures.items()]
         text = "\n".join([head, *quick, *table_sections(made, texts), *drawn])
-        return self.report(text), made
+        report = self.path / "report.md"
+        write_text(text, report)
+        return report, made
 
-
-def grouped(tasks: Sequence[Mapping[str, Any]], outcomes: Iterable[Any], *keys: str) -> Any:
-    """Return the outcomes of tasks by what the tasks have: dicts in dicts, one level for a key."""
-    found: dict[Any, Any] = {}
-    for task, outcome in zip(tasks, outcomes, strict=True):
-        place = found
-        for key in keys[:-1]:
-            place = place.setdefault(task[key], {})
-        place[task[keys[-1]]] = outcome
-    return found
+    def _list(self, others: set[Path], files: set[Path]) -> None:
+        """List tables and pictures; remove others, and those that were listed before."""
+        listing = self.path / "files.txt"
+        listed = text_of(listing, _MOST_LISTED, "a list").splitlines() if listing.is_file() else []
+        # whatever the list says, nothing outside of the folder is removed
+        others |= {self.path / name for name in listed if ".." not in Path(name).parts}
+        for path in others - files:
+            for suffix in (".csv", ".tex") if path.suffix == ".csv" else (".png", ".pdf"):
+                if path.is_relative_to(self.path):
+                    path.with_suffix(suffix).unlink(missing_ok=True)
+        names = sorted(path.relative_to(self.path).as_posix() for path in files)
+        write_text("".join(f"{name}\n" for name in names), listing)
 
 
 # --- The jobs of a study --------------------------------------------------------------------------

@@ -8,39 +8,24 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import combinations, takewhile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, combinations, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hpcgym.errors import HpcgymError
-from hpcgym.files import text_of
+from hpcgym import HpcgymError
+from hpcgym.benchmarks.studies.tables import filled
+from hpcgym.files import text_of, toml_file
 from hpcgym.files.tables import csv_frame
 
 #: The document contradicts itself, so that no program could have both.
 CONTRADICTION = "contradiction"
 
-#: Verdicts -> what each means. The first four are of what is published, in falling order.
-VERDICTS = {
-    "exact": "every value is the published one, to the digits that are printed",
-    "close": "every value is within 10 % of the published one, or as near as its study says",
-    "trend": "at least three quarters of the published orders, signs or sentences hold",
-    "not met": "fewer hold",
-    CONTRADICTION: "the document's numbers do not follow from what it says itself, or from its"
-    " authors' own results; what does not agree is told",
-    "undecided": "fewer hold, but intervals, runs of far fewer jobs than the document's, or what it"
-    " does not tell, leave open whether three quarters do",
-    "drawn": "a picture that prints no numbers, and of which the text says none",
-    "quick cut": "only a small cut was run, which is compared with nothing",
-    "not run": "the study was not run, or without what the item needs",
-    "built": "a rule or a model, which hpcgym has; its tests compare it with an independent one",
-    "left out": "what it needs is not public, or no part of a simulation",
-    "open": "could be made, and is not yet; most are the documents' own future work",
-    "no result": "a photograph, a sketch or an example",
-}
+#: Verdicts -> what each means; documents by name.
+VERDICTS, DOCUMENTS = toml_file(Path(__file__).with_name("words.toml")).values()
 
 CLOSE = 0.1
 MOST_REPORT = 16 * 1024 * 1024
@@ -211,12 +196,12 @@ def of_sentences(so: Mapping[str, bool]) -> Verdict:
 
 
 def of_intervals(found: Mapping[str, str], what: str = "sentences") -> Verdict:
-    """Return the verdict of sentences by intervals or by all readings.
+    """Return the verdict of what is decided by intervals, or by several readings.
 
     Parameters
     ----------
     found : what is said -> ``held``, ``contradicted`` or ``undecided``.
-    what : it is called.
+    what : the name of what is said.
     """
     by = {how: [words for words, of in found.items() if of == how] for how in set(found.values())}
     held, against = (len(by.get(how, ())) for how in ("held", "contradicted"))
@@ -225,6 +210,34 @@ def of_intervals(found: Mapping[str, str], what: str = "sentences") -> Verdict:
     least = TREND * len(found)
     failed = "not met" if len(found) - against < least else "undecided"
     return Verdict("trend" if held >= least else failed, why)
+
+
+def by_sentences(
+    module: str, items: Sequence[str], frames: Callable[[Stored], Iterable[Mapping[str, Any]]]
+) -> Judge:
+    """Return what judges the sentences of items, of ``sentences.csv`` beside a module.
+
+    Parameters
+    ----------
+    frames : makes what the sentences are about, see :func:`filled`, once or, for
+        one after another, several times.
+    """
+
+    def judge(stored: Stored) -> Verdict:
+        said = csv_rows(module, "sentences.csv", items)
+        return of_sentences(dict(chain(*(filled(said, of).items() for of in frames(stored)))))
+
+    return judge
+
+
+def noted(judge: Judge, *notes: str | Callable[[Stored], str]) -> Judge:
+    """Return a judge that tells more of why, after its own words."""
+
+    def judged(stored: Stored) -> Verdict:
+        verdict = judge(stored)
+        return verdict.noted(*(one if isinstance(one, str) else one(stored) for one in notes))
+
+    return judged
 
 
 def of_picture(*files: str) -> Judge:
@@ -269,7 +282,7 @@ def said(item: str, table: str = "table-statements", *, every: bool = False) -> 
                 ours = "" if holds else f" ({row[f'ours, {readings[0]}']})"
                 found[f"{row['sentence']}{ours}"] = holds
         if every:
-            return of_intervals(found)
+            return of_intervals(found, "sentences")
         verdict, why = of_sentences(found)
         more = [f"{name}: {(rows[f'so, {name}'] == 'yes').sum()} hold" for name in readings[1:]]
         return Verdict(verdict, "; ".join([f"{readings[0]}: {why}", *more]))

@@ -19,11 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcgym import _engine
-from hpcgym.errors import HpcgymError
+from hpcgym import HpcgymError, __version__, _engine
 from hpcgym.files.tables import arrays_of
 from hpcgym.files.writing import whole_file
-from hpcgym.version import __version__
 
 # --- What results follow from ---------------------------------------------------------------------
 

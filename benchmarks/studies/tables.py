@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from hpcgym import __version__
 from hpcgym.report import canvas
 from hpcgym.report.cells import latex
 from hpcgym.study.intervals import FEWEST
@@ -21,6 +23,21 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+#: What functions yield that :func:`of_rows` makes tables of.
+Rows = Iterator[Mapping[Any, Any]]
+Given = ParamSpec("Given")
+
+
+def of_rows(rows: Callable[Given, Rows]) -> Callable[Given, pd.DataFrame]:
+    """Return a function that makes a table of the rows which another one yields."""
+
+    @wraps(rows)
+    def made(*values: Given.args, **named: Given.kwargs) -> pd.DataFrame:
+        return pd.DataFrame(list(rows(*values, **named)))
+
+    return made
+
+
 # --- Tables as Markdown ---------------------------------------------------------------------------
 
 #: What is in the heads of columns of numbers about 1 or below.
@@ -29,29 +46,28 @@ _PARTS = re.compile(r"\bratio\b| / |\bshare\b|Spearman|Kendall")
 
 def table_text(table: pd.DataFrame) -> str:
     """Return a table as Markdown: numbers to the right, ratios and gains with few digits."""
-    heads = [str(column) for column in table.columns]
-    numeric = [table[column].dtype.kind in "if" for column in table.columns]
-    lines = [f"| {' | '.join(heads)} |"]
-    lines.append("|" + "|".join("---:" if number else "---" for number in numeric) + "|")
-    for row in table.itertuples(index=False):
-        cells = (_cell(head, value) for head, value in zip(heads, row, strict=True))
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    sides = ["---:" if number else "---" for number in _numeric(table)]
+    lines = [f"| {' | '.join(map(str, table.columns))} |", f"|{'|'.join(sides)}|"]
+    return "\n".join([*lines, *(f"| {' | '.join(cells)} |" for cells in _cells(table))]) + "\n"
 
 
 def latex_text(table: pd.DataFrame) -> str:
     """Return a table as LaTeX, with the digits of :func:`table_text`; words stand in front."""
-    numeric = [table[column].dtype.kind in "if" for column in table.columns]
+    heads, numeric = [str(column) for column in table.columns], _numeric(table)
     words = numeric.index(True) if True in numeric else len(numeric)
-    heads = [str(column) for column in table.columns]
-    rows = [
-        [
-            (_cell(head, value).replace("\\|", "|"), False)
-            for head, value in zip(heads, row, strict=True)
-        ]
-        for row in table.itertuples(index=False)
-    ]
-    return latex(heads, rows, max(words, 1))
+    rows = [[(cell.replace("\\|", "|"), False) for cell in cells] for cells in _cells(table)]
+    return latex(heads, rows, min(max(words, 1), len(heads)))
+
+
+def _numeric(table: pd.DataFrame) -> list[bool]:
+    """Return which columns are of numbers."""
+    return [table[column].dtype.kind in "if" for column in table.columns]
+
+
+def _cells(table: pd.DataFrame) -> Iterator[list[str]]:
+    """Return the cells of each row for people."""
+    for row in table.itertuples(index=False):
+        yield [_cell(str(head), value) for head, value in zip(table.columns, row, strict=True)]
 
 
 def _cell(head: str, value: Any) -> str:
@@ -75,9 +91,11 @@ def read_texts(
     ----------
     module : the file of the study's module.
     file : beside it, in Markdown: the head, then ``## name: heading`` and a note for each table.
-    values : what stands in notes for names in braces; those of the head are left to the report.
+    values : what stands in notes for names in braces; those of the head are left to the report,
+        but for the version.
     """
-    head, *sections = Path(module).with_name(file).read_text(encoding="utf-8").split("\n## ")
+    text = Path(module).with_name(file).read_text(encoding="utf-8")
+    head, *sections = text.replace("{version}", __version__).split("\n## ")
     found = {}
     for section in sections:
         title, _, note = section.partition("\n")
@@ -111,6 +129,7 @@ def table_sections(made: Mapping[str, pd.DataFrame], texts: Texts) -> list[str]:
 #: What is found of a sentence of a text: in words, and whether it is so; None: nothing is known.
 Finding = tuple[str, bool | str | None]
 NOT_SIMULATED: Finding = ("not simulated", None)
+NOT_KNOWN: Finding = ("not known", None)
 
 
 def statements_table(
@@ -136,24 +155,67 @@ def checked(said: Sequence[Mapping[str, str]], frames: Mapping[str, pd.DataFrame
 
     Parameters
     ----------
-    said : "of", the frame that a sentence is about; "where", which of its rows, "": all; "so", an
-        expression of its columns; "share" of the rows for which that must be so, "": all.
-    frames : by name.
+    said, frames : see :func:`rows_of`; "share" of the rows for which a sentence must be so, "":
+        all. A row without a value of what the sentence names is not known, and not counted.
     """
     found: list[Finding] = []
     for one in said:
-        rows: Any = frames[one["of"]]
-        rows = rows.query(one["where"]) if one["where"] and len(rows) else rows
-        if not len(rows):
-            found.append(NOT_SIMULATED)
+        rows = rows_of(one, frames)
+        known, so = so_of(rows, one["so"])
+        if not len(known):
+            found.append(NOT_KNOWN if len(rows) else NOT_SIMULATED)
             continue
-        so = rows.eval(one["so"]).astype(bool)
         words = [f"in {so.sum()} of {len(so)}"] if len(so) > 1 else []
-        names = [name for name in rows if re.search(rf"\b{name}\b", one["so"])]
-        means = rows[names].astype(float).mean().rename(lambda name: name.replace("_", " "))
-        words += [listed(means, "{:,.4g}")]
+        means = known[named_in(known, one["so"])].astype(float).mean()
+        words += [listed(means.rename(lambda name: name.replace("_", " ")), "{:,.4g}")]
         found.append((": ".join(words), bool(so.mean() >= float(one["share"] or 1))))
     return found
+
+
+def filled(
+    said: Sequence[Mapping[str, str]], frames: Mapping[str, pd.DataFrame]
+) -> dict[str, bool]:
+    """Return sentences of a text, and whether they are so.
+
+    Parameters
+    ----------
+    said, frames : see :func:`rows_of`; a "sentence" is one for each row, whose values stand in it
+        for names in braces. With a "share", of the rows that must be so, it is one of all rows,
+        and "{share}" stands for how many are.
+    """
+    found = {}
+    for one in said:
+        known, so = so_of(rows_of(one, frames), one["so"])
+        if one["share"] and len(known):
+            sentence = one["sentence"].format(share=so.mean())
+            found[sentence] = bool(so.mean() >= float(one["share"]))
+        elif len(known):
+            sentences = [one["sentence"].format(**row) for row in known.to_dict("records")]
+            found |= dict(zip(sentences, so.tolist(), strict=True))
+    return found
+
+
+def rows_of(one: Mapping[str, str], frames: Mapping[str, pd.DataFrame]) -> Any:
+    """Return the rows that a sentence is about.
+
+    Parameters
+    ----------
+    one : "of", the frame that it is about; "where", which of its rows, "": all.
+    frames : by name.
+    """
+    rows: Any = frames[one["of"]]
+    return rows.query(one["where"]) if one["where"] and len(rows) else rows
+
+
+def so_of(rows: Any, expression: str) -> tuple[Any, Any]:
+    """Return the rows that have a value of all that an expression names, and whether it is so."""
+    known = rows.dropna(subset=named_in(rows, expression))
+    return known, known.eval(expression).astype(bool) if len(known) else None
+
+
+def named_in(rows: Any, expression: str) -> list[str]:
+    """Return the columns that an expression names."""
+    return [name for name in rows if re.search(rf"\b{re.escape(name)}\b", expression)]
 
 
 def listed(values: Any, form: str) -> str:

@@ -39,8 +39,8 @@ SHOWN = 10  # of each of them, those with most processor seconds
 _TOUCHED = 0.03
 _EXACT = 0.95
 _DROPPED = "dropped: "
-#: [s] that a job may run beyond its limit without a warning. Slurm looks each 30 s for jobs that are
-#: over theirs, and gives them 30 s more (KillWait of its page "slurm.conf").
+#: [s] that a job may run beyond its limit without a warning. Slurm looks each 30 s for jobs that
+#: are over theirs, and gives them 30 s more (KillWait of its page "slurm.conf").
 GRACE_S = 60
 #: The beginnings of repairs that give jobs a limit which their users did not request.
 _INVENTED = ("repaired: requested_time ", "repaired: time limit ")

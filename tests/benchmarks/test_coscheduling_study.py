@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpcgym.benchmarks.coscheduling import items, run, runs, speed, tables
+from hpcgym.benchmarks.coscheduling import items, run, runs, speed
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.tables import pearson
 from hpcgym.errors import HpcgymError
@@ -182,7 +182,7 @@ def test_capacity_alone_where_all_speedups_are_1() -> None:
         "jobs": 16 * 18, "speedups": "generated:codes=2,mean=1,spread=0",
         "digest": generate_speedups(2, 1.0, 0.0).digest, "shuffles": [0],
     }  # fmt: skip
-    found = tables.frame([(task, runs.measure(task, None))]).set_index("scheduler")
+    found = run.frame([(task, runs.measure(task, None))]).set_index("scheduler")
     assert found.loc["easy-co", "improvement"] == pytest.approx(12.5)
     assert found.loc["easy-co", "saved"] == pytest.approx(100 / 9)
 
@@ -224,18 +224,18 @@ def test_published_values_are_a_column_to_be_compared_with() -> None:
         ({"reading": runs.MAIN, "mean": mean, "seed": 0}, outcome_of(125 + 4 * k, 100, mean - 0.02))
         for k, mean in enumerate(means)
     ]
-    found = tables.frame(outcomes)
-    table = tables.improvements(found)
+    found = run.frame(outcomes)
+    table = run.improvements(found)
     assert table["mean pair speedup"].tolist() == ["1.07", "1.10", "1.12", "1.15"]
     assert table["published %"].tolist() == [24.42, 25.29, 25.87, 30.63]
     assert table["ours %"].tolist() == pytest.approx([25, 29, 33, 37])
     assert table["apart (points)"].tolist() == ["+0.6", "+3.7", "+7.1", "+6.4"]
     assert table["within 3 points"].tolist() == ["yes", "no", "no", "no"]
     assert table["makespan saved %"][0] == pytest.approx(20)
-    by_reading = tables.by_reading(found).set_index("reading")
+    by_reading = run.by_reading(found).set_index("reading")
     assert by_reading.loc[runs.MAIN, "within 3 points"] == "1 of 4"
     # jobs have a speedup of 1.07 where pairs have 1.09, two thirds of the way from 1.07 to 1.10
-    over_jobs = by_reading.loc[tables.OF_RUNS]
+    over_jobs = by_reading.loc[run.OF_RUNS]
     assert over_jobs["1.07 %"] == pytest.approx(25 + 4 * 2 / 3)
     assert over_jobs["1.15 %"] == pytest.approx(37 + 4 * 0.02 / 0.1)
 
@@ -245,7 +245,7 @@ def test_beyond_what_was_simulated_there_is_no_value() -> None:
         ({"reading": runs.MAIN, "mean": mean, "seed": 0}, outcome_of(125, 100, 1.08))
         for mean in items.IMPROVEMENTS
     ]
-    found = tables.at_runs(tables.frame(outcomes))
+    found = run.at_runs(run.frame(outcomes))
     assert math.isnan(found[1.15])
 
 
@@ -265,7 +265,7 @@ def test_mean_speedup_and_improvement_go_together_in_each_series() -> None:
         for seed, of in spans.items()
         for mean, span in of.items()
     ]
-    (row,) = tables.correlation(tables.frame(outcomes)).to_dict("records")
+    (row,) = run.correlation(run.frame(outcomes)).to_dict("records")
     assert (row["reading"], row["heatmaps"], row["above 0"]) == (runs.MAIN, 2, 1)
     assert row["least"] < -0.99
     assert row["published"] == pytest.approx(
@@ -279,11 +279,11 @@ def test_mixes_are_means_over_shuffles() -> None:
     for shuffle, (_, outcome) in enumerate(outcomes):
         for row in outcome["rows"]:
             row["shuffle"] = shuffle
-    found = tables.frame(outcomes)
-    (row,) = tables.mixes(found).to_dict("records")
+    found = run.frame(outcomes)
+    (row,) = run.mixes(found).to_dict("records")
     assert row["filler-co %"] == pytest.approx(5)
     assert row["easy: overtaken"] == 0.5
-    (row,) = tables.mix_utilisation(found).to_dict("records")
+    (row,) = run.mix_utilisation(found).to_dict("records")
     assert (row["processes"], row["speedups"], row["easy (share)"]) == ("64", runs.MEASURED, 0.75)
 
 
@@ -303,7 +303,7 @@ def test_days_an_hour() -> None:
         for k in range(2)
     ]
     assert outcome["days"] == pytest.approx(sum(makespans) / 86_400)
-    row = tables.speeds([(task, {"days": 6.0, "cpu_s": 36.0})]).iloc[0]
+    row = run.speeds([(task, {"days": 6.0, "cpu_s": 36.0})]).iloc[0]
     assert row["ours days/h"] == pytest.approx(600)
     assert row["published days/h"] == 2038.66
     assert row["times as fast"] == pytest.approx(600 / 2038.66)

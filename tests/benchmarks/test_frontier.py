@@ -13,8 +13,7 @@ import pytest
 from hpcgym import Workload, load_workload, simulate
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.benchmarks.frontier import run
-from hpcgym.benchmarks.frontier.runs import ALL, ORDERS, Rule, load_log, measures_by_class
-from hpcgym.benchmarks.frontier.tables import (
+from hpcgym.benchmarks.frontier.run import (
     AIMS,
     HEADS,
     SHOWN,
@@ -24,6 +23,7 @@ from hpcgym.benchmarks.frontier.tables import (
     levers,
     over_logs,
 )
+from hpcgym.benchmarks.frontier.runs import ALL, ORDERS, Rule, load_log, measures_by_class
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.naming import WEEK_S
 from hpcgym.schedule.gains import Felt, felt, gain

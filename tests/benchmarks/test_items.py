@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from hpcgym.benchmarks.coscheduling import run as coscheduling
 from hpcgym.benchmarks.mixed_policies.items import TABLE_2, TABLES_3_TO_6
-from hpcgym.benchmarks.prediction.tables import TABLE_7_6
+from hpcgym.benchmarks.prediction.items import TABLE_7_6
 from hpcgym.benchmarks.studies import documents, items
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError

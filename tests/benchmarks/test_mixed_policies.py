@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.agents.xnes import Xnes
-from hpcgym.benchmarks.mixed_policies import Study, items, tables
+from hpcgym.benchmarks.mixed_policies import Study, items
+from hpcgym.benchmarks.mixed_policies import run as shown
 from hpcgym.benchmarks.mixed_policies import study as studied
 from hpcgym.benchmarks.mixed_policies.run import TEXTS, closeness, reproduce
 from hpcgym.benchmarks.mixed_policies.study import (
@@ -183,7 +184,7 @@ def test_an_interrupted_study_goes_on_where_it_was(
     assert told[-1] == (number, number)
     assert {file: file.stat().st_mtime_ns for file in covered} == covered
     _, straight = reproduce([str(trace_file)], Folder(tmp_path / "b", "serial"), quick=True)
-    for name, table in resumed[0].tables.items():
+    for name, table in resumed[0].shown.items():
         same = [column for column in table if column != "seconds of computing"]
         assert table[same].equals(straight[0].tables[name][same]), name
 
@@ -249,9 +250,9 @@ def test_the_pure_policies_are_those_of_simulate(study: Study) -> None:
 
 def test_sums_take_fcfs_where_nothing_was_learned(study: Study) -> None:
     found = studied.optimum(study, study.weeks, study.train, 4)
-    weekly = tables.by_period(study, "week", study.weeks, found)
+    weekly = shown.by_period(study, "week", study.weeks, found)
     assert np.isnan(weekly["w_greedy"][0])
-    row = tables.split_of_weeks(study, weekly).set_index("policy").loc["w_greedy"]
+    row = shown.split_of_weeks(study, weekly).set_index("policy").loc["w_greedy"]
     train = weekly[weekly["week"].isin(study.train)]
     assert row["train"] == pytest.approx(train["fcfs"].iloc[0] + train["w_greedy"].iloc[1:].sum())
 
@@ -263,7 +264,7 @@ def test_a_grid_of_34_points_is_a_part_of_that_of_100() -> None:
 
 
 def test_table_1_leaves_the_first_and_the_last_week_out(study: Study) -> None:
-    table = tables.jobs(study).set_index("jobs of")
+    table = shown.jobs(study).set_index("jobs of")
     week = study.workload.submit_time // 604_800
     kept = {"after cleaning": week >= 0, "without week 0": week > 0}
     kept["without week 0 and the last"] = (week > 0) & (week < week.max())
@@ -275,14 +276,14 @@ def test_table_1_leaves_the_first_and_the_last_week_out(study: Study) -> None:
 
 
 def test_orders_agree_by_pairs() -> None:
-    assert tables.order_agreement([200.0, 100.0, 300.0], [3.0, 1.0, 2.0]) == (2, 3)
+    assert shown.order_agreement([200.0, 100.0, 300.0], [3.0, 1.0, 2.0]) == (2, 3)
 
 
 def test_searches_are_counted_by_how_near_they_come_to_the_optimum() -> None:
     best = pd.Series(10.0, index=[3, 4, 5, 7, 8])
     few = np.array([10.0, 10.1, 10.2, 9.9, 8.0])
     many = best.to_numpy() * (1 + 1e-10)
-    table = tables.searches(best, {"xnes3": few, "xnes6": many})
+    table = shown.searches(best, {"xnes3": few, "xnes6": many})
     assert table["search"].tolist() == ["xnes3", "xnes6"]
     first, second = table.iloc[0], table.iloc[1]
     assert first["share at most 1 % above"] == pytest.approx(0.8)  # 10.0, 10.1, 9.9 and 8.0
@@ -302,8 +303,8 @@ def test_the_picture_of_the_space_shows_the_nearest_vectors() -> None:
     points = grid(40).points
     vectors = all_vectors(40).reshape(40, 40, 40, 3)
     for place, at in ((0, "processors"), (1, "requested"), (2, "wait")):
-        lower = tables.square(vectors[..., place], points, -1, pixels=100)
-        upper = tables.square(vectors[..., place], points, 1, pixels=100)
+        lower = shown.square(vectors[..., place], points, -1, pixels=100)
+        upper = shown.square(vectors[..., place], points, 1, pixels=100)
         middle = (np.arange(100) + 0.5) / 50 - 1
         x, y = np.meshgrid(middle, middle)
         p, wait = (y - x) / 2, (x + y) / 2
@@ -439,10 +440,10 @@ def test_the_order_of_the_pure_policies_is_nearly_the_papers(
     name: str, study_of: Callable[[str, str], Study]
 ) -> None:
     pairs, least, most = NUMBERS[name]
-    table = tables.thresholds(study_of(name, "numbers"))
+    table = shown.thresholds(study_of(name, "numbers"))
     free = table[table["threshold (s)"] == "none"].set_index("policy")
     paper = {policy: row[0] for policy, row in items.TABLES_3_TO_6[name].items()}
-    assert tables.order_agreement(list(free["ours"]), list(free["paper"])) == (pairs, 66)
+    assert shown.order_agreement(list(free["ours"]), list(free["paper"])) == (pairs, 66)
     assert dict(free["paper"]) == paper
     assert free["ours"].idxmin() == min(paper, key=paper.__getitem__) == "saf"
     assert free["ours / paper"].between(least, most).all()
@@ -470,7 +471,7 @@ def test_the_pure_policies_of_a_busy_week_are_those_of_the_readable_simulator(
 def test_the_text_of_the_paper_does_not_give_its_numbers(
     name: str, low: float, high: float, study_of: Callable[[str, str], Study]
 ) -> None:
-    table = tables.thresholds(study_of(name, "text"))
+    table = shown.thresholds(study_of(name, "text"))
     free = table[table["threshold (s)"] == "none"]["ours / paper"]
     assert free.between(low, high).all()
 
@@ -497,21 +498,21 @@ def test_table_7_is_that_of_the_log_but_not_of_what_is_simulated(
     study_of: Callable[[str, str], Study],
 ) -> None:
     study = study_of("SDSC-SP2", "numbers")
-    found = tables.longest(study, hpcgym.load_workload("SDSC-SP2", clean="none"))
+    found = shown.longest(study, hpcgym.load_workload("SDSC-SP2", clean="none"))
     assert len(found) == 10
     assert set(found["as in the paper"]) == {"yes"}
     kept = found[found["kept by cleaning"] == "yes"]
     assert kept["job"].tolist() == ["17"]
     assert (found["requested time (s)"] < found["run time (s)"]).sum() == 9
     assert max(part.run_time.max() for part in study.weeks.values()) < 72_000
-    text = tables.longest(study, hpcgym.load_workload("lublin:jobs=20,processors=128"))
+    text = shown.longest(study, hpcgym.load_workload("lublin:jobs=20,processors=128"))
     assert set(text["as in the paper"]) == {"no"}
 
 
 def test_table_2_is_met_in_both_halves(study_of: Callable[[str, str], Study]) -> None:
     study = study_of("SDSC-SP2", "numbers")
-    weekly = tables.by_period(study, "week", study.weeks)
-    table = tables.split_of_weeks(study, weekly).set_index("policy")
+    weekly = shown.by_period(study, "week", study.weeks)
+    table = shown.split_of_weeks(study, weekly).set_index("policy")
     for half in ("train", "test"):
         ratio = table[f"{half}: ours / paper"]
         assert abs(ratio["fcfs"] - 1) < 0.005

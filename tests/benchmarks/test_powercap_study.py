@@ -16,8 +16,9 @@ from hpcgym.benchmarks.energy.powercap import EMPTY, LOGGED, Interval
 from hpcgym.benchmarks.energy.powercap_run import TABLE_4_3
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
-from hpcgym.machine import Cluster, NodeGroup
+from hpcgym.machine import Cluster, NodeGroup, find_cluster
 from hpcgym.machine.power import NodePower
+from hpcgym.scheduler.on_machines import node_power
 from hpcgym.simulation.run import simulate
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload.load import load_workload
@@ -155,7 +156,7 @@ def test_table_4_3_as_printed_and_with_what_is_saved() -> None:
         assert (by_hand < table[f"{words}: greatest rho"]).all()
     assert set(table["as printed: within rounding"]) == {"no"}
     assert set(table["saved: within rounding"]) == {"yes"}
-    power = powercap_run.curie_power()
+    power = node_power(find_cluster("curie"))
     least, most = powercap_run.rho_between(power, 2.0, saved=False)
     assert least == pytest.approx(1 - 1 / 1.995 - 166 / 344)  # Pmax 358.5, Pdvfs 192.5, Poff 14.5
     assert most == pytest.approx(1 - 1 / 2.005 - 164 / 344)

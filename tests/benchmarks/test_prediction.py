@@ -12,7 +12,7 @@ import pytest
 from prediction_files import published, row_of, write_published
 
 from hpcgym.benchmarks.prediction import runs, tables
-from hpcgym.benchmarks.prediction.tables import read_published
+from hpcgym.benchmarks.prediction.items import read_published
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.estimates import Regression
 

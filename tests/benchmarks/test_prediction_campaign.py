@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.benchmarks.prediction import run as study
-from hpcgym.benchmarks.prediction import runs, tables
+from hpcgym.benchmarks.prediction import runs
+from hpcgym.benchmarks.prediction.items import read_published
 from hpcgym.benchmarks.prediction.run import reproduce
 from hpcgym.benchmarks.prediction.runs import E_LOSS_TRIPLE, EASY, EASY_PLUS_PLUS
-from hpcgym.benchmarks.prediction.tables import read_published
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
@@ -160,7 +160,7 @@ def test_sums_pairs_and_tails(made: tuple[Path, dict[str, pd.DataFrame]]) -> Non
 def test_a_log_of_another_machine_is_another_log(tmp_path: Path) -> None:
     file = tmp_path / "METACENTRUM-2013-3.swf"
     file.write_text("; MaxProcs: 8\n1 0 0 10 1 -1 -1 1 20 -1 1 1 -1 -1 -1 -1 -1 -1\n")
-    (workload,) = tables.load_traces([str(file)], quick=False).values()
+    (workload,) = study.load_traces([str(file)], quick=False).values()
     assert workload.name == "MetaCentrum of 8 processors"
 
 
@@ -181,7 +181,7 @@ def test_the_report_has_all_tables_and_pictures(
 
 
 @pytest.fixture
-def two_findings(trace_file: Path) -> list[tables.Findings]:
+def two_findings(trace_file: Path) -> list[runs.Findings]:
     """Invented outcomes of a quick cut on two traces."""
     some = runs.quick()
     rng = np.random.default_rng(3)
@@ -193,11 +193,11 @@ def two_findings(trace_file: Path) -> list[tables.Findings]:
         table["mean_bsld"] = rng.uniform(50, 90, len(some))
         table["of thesis"] = True
         named = workload.take(slice(None), name=name)
-        findings.append(tables.Findings("-", named, table))
+        findings.append(runs.Findings("-", named, table))
     return findings
 
 
-def test_names_and_legend_are_of_what_the_picture_has(two_findings: list[tables.Findings]) -> None:
+def test_names_and_legend_are_of_what_the_picture_has(two_findings: list[runs.Findings]) -> None:
     figure = study.draw_two_traces(*two_findings)
     assert {label.get_text() for label in figure.axes[0].texts} >= {
         "EASY", "EASY++", "E-Loss, incremental, SJBF", "clairvoyant, FCFS", "clairvoyant, SJBF"
@@ -218,11 +218,11 @@ def test_long_tails_of_errors_are_out_of_sight() -> None:
 
 
 def test_a_worker_with_other_jobs_says_so(trace_file: Path, tmp_path: Path) -> None:
-    traces = tables.load_traces([str(trace_file)], quick=False)
+    traces = study.load_traces([str(trace_file)], quick=False)
     ((source, workload),) = traces.items()
     other = {source: workload.take(slice(0, 50), name=workload.name)}
     with pytest.raises(HpcgymError, match="simulations failed"):
-        tables.run_campaign(other, [EASY], Folder(tmp_path, "serial"), {}, quick=False)
+        study.run_campaign(other, [EASY], Folder(tmp_path, "serial"), {}, quick=False)
     assert "other jobs" in read_failures(tmp_path / "tasks")[0]["error"]
 
 

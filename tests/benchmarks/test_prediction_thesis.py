@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from prediction_files import published
 
-from hpcgym.benchmarks.prediction import runs, tables
-from hpcgym.benchmarks.prediction.tables import Published, read_published
+from hpcgym.benchmarks.prediction import items, runs, tables
+from hpcgym.benchmarks.prediction import run as study
+from hpcgym.benchmarks.prediction.items import Published, read_published
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.store import Store
 
@@ -40,16 +41,16 @@ def originals() -> dict[str, Published]:
 @pytest.fixture
 def found_on(
     trace: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Callable[..., tables.Findings]:
+) -> Callable[..., runs.Findings]:
     """Return a function that simulates configurations on a trace."""
 
     def find(
         name: str, some: list[runs.Configuration], values: dict[str, Published]
-    ) -> tables.Findings:
+    ) -> runs.Findings:
         monkeypatch.setenv("HPCGYM_DATA", str(trace(FILES[name]).parent))
-        traces = tables.load_traces([name], quick=False)
+        traces = study.load_traces([name], quick=False)
         folder = Folder(tmp_path, "serial")
-        return tables.run_campaign(traces, some, folder, values, quick=False)[0]
+        return study.run_campaign(traces, some, folder, values, quick=False)[0]
 
     return find
 
@@ -69,7 +70,7 @@ def test_configurations_without_learning_meet_the_published_values(
     name: str,
     jobs: int,
     number: int,
-    found_on: Callable[..., tables.Findings],
+    found_on: Callable[..., runs.Findings],
     originals: dict[str, Published],
 ) -> None:
     found = found_on(name, list(runs.without_learning()), originals)
@@ -93,7 +94,7 @@ def test_every_configuration_is_in_the_original_results(originals: dict[str, Pub
 def test_the_thesis_prints_the_original_results(originals: dict[str, Published]) -> None:
     for trace, values in originals.items():
         column = values.values
-        printed = tables.TABLE_7_6[trace]
+        printed = items.TABLE_7_6[trace]
         named = [*runs.CLAIRVOYANT.values(), runs.EASY, runs.EASY_PLUS_PLUS]
         for one, value in zip(named, printed, strict=False):
             if str(one) in column:  # cut, not rounded, here and there
@@ -101,7 +102,7 @@ def test_the_thesis_prints_the_original_results(originals: dict[str, Published])
     triple = str(runs.E_LOSS_TRIPLE)
     for trace in ("KTH-SP2", "CTC-SP2", "SDSC-SP2"):
         value = originals[trace].values[triple]
-        assert value == pytest.approx(tables.TABLE_7_7[trace][0], abs=0.05)
+        assert value == pytest.approx(items.TABLE_7_7[trace][0], abs=0.05)
     # of SDSC-BLUE it is the triple with the other correction that table 7.7 has
     other = str(replace(runs.E_LOSS_TRIPLE, correction="requested"))
     assert triple not in originals["SDSC-BLUE"].values.index
@@ -114,8 +115,8 @@ def test_the_thesis_s_best_and_worst_are_over_all_thresholds(
 ) -> None:
     values, thesis = originals[trace].values, set(runs.thesis())
     for order, printed in (
-        ("fcfs", tables.TABLE_7_6[trace][4:6]),
-        ("sjbf", tables.TABLE_7_6[trace][6:8]),
+        ("fcfs", items.TABLE_7_6[trace][4:6]),
+        ("sjbf", items.TABLE_7_6[trace][6:8]),
     ):
         names = [
             name
@@ -133,7 +134,7 @@ def test_the_thesis_s_best_and_worst_are_over_all_thresholds(
 
 
 def test_the_thesis_s_table_7_7_is_further_below_easy_than_it_says() -> None:
-    rows = tables.TABLE_7_7.values()
+    rows = items.TABLE_7_7.values()
     means = [np.mean([100 * (1 - row[0] / row[k]) for row in rows]) for k in (1, 2)]
     assert np.round(means).tolist() == [37, 21]
 
@@ -142,20 +143,20 @@ def test_what_learns_nothing_has_a_smaller_sum_than_what_is_printed(
     originals: dict[str, Published],
 ) -> None:
     """MetaCentrum's triple is chosen by the sum over the five other logs."""
-    logs = [name for name in tables.LOGS if name != "MetaCentrum"]
-    printed = sum(tables.TABLE_7_7[name][0] for name in logs)
+    logs = [name for name in items.LOGS if name != "MetaCentrum"]
+    printed = sum(items.TABLE_7_7[name][0] for name in logs)
     assert printed == pytest.approx(209.5)
     column = {name: originals[name].values for name in logs}
-    ave2 = sum(column[name][str(tables.AVE2_REQUESTED)] for name in logs)
+    ave2 = sum(column[name][str(runs.AVE2_REQUESTED)] for name in logs)
     assert ave2 == pytest.approx(192.6, abs=0.05)
     # of SDSC-BLUE another triple is printed; the triple's own run did not come to its end
     run = originals["SDSC-BLUE"].unfinished[str(runs.E_LOSS_TRIPLE)]
-    assert printed - tables.TABLE_7_7["SDSC-BLUE"][0] + run == pytest.approx(187.8, abs=0.05)
+    assert printed - items.TABLE_7_7["SDSC-BLUE"][0] + run == pytest.approx(187.8, abs=0.05)
     # nor with the other correction, which has no value of Curie: no triple that learns has less
     # there than what table 7.6 prints as the best
     other = str(replace(runs.E_LOSS_TRIPLE, correction="requested"))
     four = sum(column[name][other] for name in logs if name != "CEA-Curie")
-    assert four + tables.TABLE_7_6["CEA-Curie"][6] > ave2
+    assert four + items.TABLE_7_6["CEA-Curie"][6] > ave2
 
 
 @pytest.mark.parametrize(("name", "place", "below"), [("KTH-SP2", 2, True), ("SDSC-SP2", 1, False)])
@@ -163,7 +164,7 @@ def test_variants_of_the_thesis_s_triple_do_alike_here_and_there(
     name: str,
     place: int,
     below: bool,
-    found_on: Callable[..., tables.Findings],
+    found_on: Callable[..., runs.Findings],
     originals: dict[str, Published],
 ) -> None:
     found = found_on(name, [runs.EASY, *runs.variants(runs.E_LOSS_TRIPLE)], originals)
@@ -180,7 +181,7 @@ def test_variants_of_the_thesis_s_triple_do_alike_here_and_there(
     [("KTH-SP2", "incremental", 51.4), ("SDSC-SP2", "requested", 69.7)],
 )
 def test_the_best_triple_is_as_good_as_the_thesis_s(
-    name: str, correction: str, best: float, found_on: Callable[..., tables.Findings]
+    name: str, correction: str, best: float, found_on: Callable[..., runs.Findings]
 ) -> None:
     losses = [runs.Loss(*one) for one in product(runs.BRANCHES, runs.BRANCHES, runs.WEIGHTS)]
     some = [runs.Configuration("sjbf", correction, loss) for loss in losses]
@@ -190,7 +191,7 @@ def test_the_best_triple_is_as_good_as_the_thesis_s(
 
 @pytest.mark.parametrize("name", WITH_LEARNING)
 def test_the_e_loss_predicts_worse_than_ave2_but_for_itself(
-    name: str, found_on: Callable[..., tables.Findings], tmp_path: Path
+    name: str, found_on: Callable[..., runs.Findings], tmp_path: Path
 ) -> None:
     found = found_on(name, [runs.EASY], {})
     found.accuracy = runs.predictions_of(found.workload, Store(tmp_path / "steps"))

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from hpcgym import HpcgymError, Workload, load_workload, simulate
 from hpcgym.agents.rlscheduler import Network, Sight
 from hpcgym.baselines import find_baseline
-from hpcgym.benchmarks.rlscheduler import rules, run, runs
+from hpcgym.benchmarks.rlscheduler import run, runs
 from hpcgym.benchmarks.rlscheduler.run import PUBLISHED
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.cli import app
@@ -58,7 +58,7 @@ def test_their_rules_meet_what_is_published(log: str, trace: Callable[[str], Pat
     for backfill in (False, True):
         for policy in ("fcfs", "wfp3", "unicef", "sjf", "f1"):
             means = [
-                slowdown(part, rules.play(part, rules.least_score(part, policy), backfill))
+                slowdown(part, runs.play(part, runs.least_score(part, policy), backfill))
                 for part in parts
             ]
             assert round(float(np.mean(means)), 2) == published(log, backfill, policy), policy
@@ -89,7 +89,7 @@ def test_their_rules_are_a_queue_that_is_first_come(jobs: Workload) -> None:
     run_time = np.maximum(np.minimum(jobs.run_time, jobs.requested_time), 1)
     requested = np.maximum(jobs.requested_time, run_time)
     jobs = jobs.with_columns(run_time=run_time, requested_time=requested)
-    found = rules.play(jobs, rules.least_score(jobs, "fcfs"), False)
+    found = runs.play(jobs, runs.least_score(jobs, "fcfs"), False)
     slow = simulate_pool(jobs_of(jobs), jobs.processors, policy="fcfs")
     assert found.tolist() == [job.start for job in slow]
 
@@ -108,17 +108,17 @@ def test_by_hand() -> None:
         },
         processors=4,
     )
-    first_come = rules.least_score(jobs, "fcfs")
-    assert rules.play(jobs, first_come, False).tolist() == [0, 60, 70, 70]
-    assert rules.play(jobs, first_come, True).tolist() == [0, 60, 70, 3]
+    first_come = runs.least_score(jobs, "fcfs")
+    assert runs.play(jobs, first_come, False).tolist() == [0, 60, 70, 70]
+    assert runs.play(jobs, first_come, True).tolist() == [0, 60, 70, 3]
     # who comes in the second of an end comes before it: the third is backfilled, the second waits
     jobs = jobs.take(slice(0, 3)).with_columns(
         submit_time=[0, 1, 60], requested_time=[100, 10, 30], requested_processors=[2, 4, 2]
     )
-    assert rules.play(jobs, rules.least_score(jobs, "fcfs"), True).tolist() == [0, 80, 60]
+    assert runs.play(jobs, runs.least_score(jobs, "fcfs"), True).tolist() == [0, 80, 60]
     wide = jobs.with_columns(requested_processors=[2, 5, 1])
     with pytest.raises(HpcgymError, match="job 1 wants more processors than the machine has"):
-        rules.play(wide, rules.least_score(wide, "fcfs"), True)
+        runs.play(wide, runs.least_score(wide, "fcfs"), True)
 
 
 @pytest.mark.parametrize("backfill", [False, True])
@@ -126,15 +126,15 @@ def test_a_network_that_is_a_rule_plays_as_it(tmp_path: Path, backfill: bool) ->
     jobs = load_workload("lublin:jobs=1200,processors=64,seed=2,load=5")
     jobs = jobs.with_columns(requested_time=jobs.run_time)
     write_checkpoint(tmp_path, network_of(requested=1.0))
-    select, most = rules.by_network(Network(tmp_path), Sight(jobs), None), 0
+    select, most = runs.by_network(Network(tmp_path), Sight(jobs), None), 0
 
     def watched(queue: list[int], time: int, free: int) -> int:
         nonlocal most
         most = max(most, len(queue))
         return select(queue, time, free)
 
-    found = rules.play(jobs, watched, backfill)
-    assert np.array_equal(found, rules.play(jobs, rules.least_score(jobs, "sjf"), backfill))
+    found = runs.play(jobs, watched, backfill)
+    assert np.array_equal(found, runs.play(jobs, runs.least_score(jobs, "sjf"), backfill))
     assert most > 128  # more than it sees
 
 
@@ -151,7 +151,7 @@ def test_a_network_sees_what_fits(tmp_path: Path) -> None:
         },
         processors=4,
     )
-    select = rules.by_network(Network(tmp_path), Sight(jobs), None)
+    select = runs.by_network(Network(tmp_path), Sight(jobs), None)
     seen = [select([1, 2, 3], 5, free) for free in (4, 3, 2, 0)]
     assert seen == [1, 2, 3, 1]
 
@@ -203,7 +203,7 @@ def test_what_is_played_is_what_is_said(tmp_path: Path) -> None:
         told = {**task, "setting": setting}
         own = {**told, "jobs_sha256": fingerprint([runs.load_log(SOURCE)])}
         found = runs.play_part({**own, "policy": "saf"})
-        start = rules.play(part, rules.least_score(part, "saf"), backfill)
+        start = runs.play(part, runs.least_score(part, "saf"), backfill)
         assert found["mean_bsld"] == [slowdown(part, start)]
         assert found["max_wait_h"] == [(start - part.submit_time).max() / 3600]
         assert found["mean_wait_h"] == [(start - part.submit_time).mean() / 3600]

@@ -28,11 +28,12 @@ from hpcgym.benchmarks.energy import budget, powercap, shares
 from hpcgym.benchmarks.frontier import runs as frontier
 from hpcgym.benchmarks.mixed_policies import study as mixed_policies
 from hpcgym.benchmarks.prediction import runs as prediction
-from hpcgym.benchmarks.studies import harness, store
+from hpcgym.benchmarks.studies import harness, store, tables
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.tables import table_text
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
+from hpcgym.files.tables import csv_frame
 from hpcgym.machine import find_cluster
 from hpcgym.report.canvas import new_figure
 from hpcgym.simulation.batch import BatchSimulator
@@ -165,7 +166,7 @@ def test_each_report_begins_as_the_study_says() -> None:
     heads = [
         import_module(f"hpcgym.benchmarks.{name}").HEAD.splitlines()[0]
         for name in (
-            *("coscheduling.tables", "cp.run", "mixed_policies.run", "prediction.run"),
+            *("coscheduling.run", "cp.run", "mixed_policies.run", "prediction.run"),
             *("energy.budget_run", "energy.powercap_run", "energy.shares_run"),
         )
     ]
@@ -373,11 +374,19 @@ def test_what_is_published_has_rows_and_what_was_there_before_is_gone(tmp_path: 
     assert folder.file_of("7.1") == tmp_path / "table-7.1.csv"
 
 
-def test_outcomes_are_grouped_by_what_their_tasks_have() -> None:
-    tasks = [{"trace": trace, "week": week} for trace in "ab" for week in (3, 1)]
-    found = harness.grouped(tasks, range(4), "trace", "week")
-    assert found == {"a": {3: 0, 1: 1}, "b": {3: 2, 1: 3}}
-    assert list(found["a"]) == [3, 1]
+def test_what_was_published_of_other_traces_is_gone(tmp_path: Path) -> None:
+    folder, table = harness.Folder(tmp_path / "study"), pd.DataFrame({"ours": [1.5]})
+    harness.write_text("mine", tmp_path / "mine.csv")
+    for trace in ("a", "b"):
+        texts = {f"{trace}/x": ("One", "")}
+        picture = folder.picture(new_figure(1, 1), f"{trace}/y.png")
+        folder.publish(HEAD, {f"{trace}/x": table}, texts, {"Drawn": picture}, "")
+    kept = {file.relative_to(folder.path).as_posix() for file in folder.path.rglob("*.*")}
+    names = {f"b/{name}" for name in ("table-x.csv", "table-x.tex", "y.png", "y.pdf")}
+    assert kept == names | {"report.md", "files.txt"}
+    harness.write_text("../mine.csv\nb/../../mine.csv\n", folder.path / "files.txt")
+    folder.publish(HEAD, {}, {}, {}, "")
+    assert (tmp_path / "mine.csv").is_file()
 
 
 def test_tasks_know_their_jobs_by_name_and_hash() -> None:
@@ -387,3 +396,57 @@ def test_tasks_know_their_jobs_by_name_and_hash() -> None:
     assert task["jobs_sha256"] != harness.task_of("x", jobs.take(slice(0, 80)))["jobs_sha256"]
     with pytest.raises(HpcgymError, match="two workloads are called"):
         harness.load_sources(["lublin:jobs=90", "lublin:jobs=95"], load_workload)
+
+
+# --- Sentences of texts ---------------------------------------------------------------------------
+
+ORDERS = pd.DataFrame({"trace": ["a", "b", "c"], "ours": [1.0, 3.0, np.nan], "theirs": [2.0] * 3})
+
+
+def told(so: str, where: str = "", share: str = "") -> dict[str, str]:
+    """Return a row of a file of sentences."""
+    return {
+        "of": "traces",
+        "sentence": "{trace}: {ours:g}",
+        "where": where,
+        "share": share,
+        "so": so,
+    }
+
+
+def test_a_sentence_without_a_value_is_not_known() -> None:
+    frames = {"traces": ORDERS, "none": ORDERS.iloc[:0]}
+    (half,) = tables.checked([told("ours < theirs", share="0.5")], frames)
+    assert half == ("in 1 of 2: ours 2, theirs 2", True)
+    assert tables.checked([told("ours < theirs", "trace == 'c'")], frames) == [tables.NOT_KNOWN]
+    assert tables.checked([told("ours < theirs", "trace == 'd'")], frames) == [tables.NOT_SIMULATED]
+    assert tables.checked([told("ours < 1") | {"of": "none"}], frames) == [tables.NOT_SIMULATED]
+    table = tables.statements_table([told("ours < 1")], {"x": [tables.NOT_KNOWN]})
+    assert table[["ours, x", "so, x"]].to_numpy().tolist() == [["not known", ""]]
+
+
+def test_sentences_are_filled_row_by_row_or_with_a_share() -> None:
+    said = [told("ours < theirs"), told("ours < 4", "trace == 'b'")]
+    assert tables.filled(said[:1], {"traces": ORDERS}) == {"a: 1": True, "b: 3": False}
+    assert tables.filled(said[1:], {"traces": ORDERS}) == {"b: 3": True}
+    most = [
+        told("ours < theirs", share=share) | {"sentence": "{share:.0%}"} for share in ("0.5", "0.6")
+    ]
+    assert [tables.filled([one], {"traces": ORDERS}) for one in most] == [
+        {"50%": True},
+        {"50%": False},
+    ]
+    assert tables.filled(said, {"traces": ORDERS.iloc[:0]}) == {}
+
+
+def test_the_sentences_of_all_studies_are_whole() -> None:
+    for file in sorted(Path(harness.__file__).parents[1].glob("*/sentences.csv")):
+        for row in csv_frame(file, keep_default_na=False, dtype=str).to_dict("records"):
+            assert all(row[name] for name in ("item", "sentence", "of")), row
+            assert float(row["share"] or 1) <= 1, row
+            compile(row["so"], str(file), "eval")
+
+
+def test_a_table_without_columns_has_a_text() -> None:
+    assert "tabular" in tables.latex_text(pd.DataFrame())
+    assert tables.table_text(pd.DataFrame({"x": [1]})) == "| x |\n|---:|\n| 1 |\n"
