@@ -122,7 +122,7 @@ def restrict(
         told = preemptions(log)
         if "follow" in which:  # nobody follows a job that is cancelled
             told = told.filter(lambda drawn: drawn[1][2] != "cancel")
-        if "failing" in which:  # who is suspended has its memory on nodes
+        if "failing" in which:  # a suspended job has its memory on nodes
             told = told.filter(lambda drawn: drawn[1][2] != "suspend")
         ours["preemption"], theirs["preemption"] = data.draw(told)
     texts = []

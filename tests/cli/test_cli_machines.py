@@ -106,7 +106,7 @@ def test_a_slurm_conf_that_slurm_refuses() -> None:
     text = CONF.replace("REQUEUE", "suspend")
     assert "PreemptMode=suspend" in told(text, LEFT)
     (of_it,) = [one for one in of_conf(*OF_JOBS, "--scheduler", "slurm.conf") if "values" in one]
-    assert of_it.endswith(f"usual ones count: 1; {said} SUSPEND,GANG")
+    assert of_it.endswith(f"defaults: 1; {said} SUSPEND,GANG")
 
 
 # --- Dispatchers ----------------------------------------------------------------------------------

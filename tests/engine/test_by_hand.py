@@ -30,7 +30,7 @@ from hpcgym.workload.model import Workload, pairs_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*EASY's reservation is of named nodes"),
-    pytest.mark.filterwarnings("ignore:.*follows jobs that are not there"),
+    pytest.mark.filterwarnings("ignore:.*follow only missing jobs"),
 ]
 
 

@@ -348,7 +348,7 @@ NAMED = replace(urgent(job_number=[5, 7, 9, 11]), header={"Queue": ["1 low", "2 
         (
             {"preceding_job": [-1, 5, 77, -1]},
             FOLLOWS,
-            "follows jobs that are not there",
+            "follow only missing jobs",
         ),
         ({}, FOLLOWS, "no job follows another by its preceding_job"),
     ],
