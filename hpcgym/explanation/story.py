@@ -347,8 +347,7 @@ def story(told: Facts) -> list[str]:
             "It was refused when the log submits it, because of a quota of submitted jobs"
             f"{_which_quotas(job['refused_by'])}. {later}, and its wait counts from then."
             if job["refused_by"]
-            else f"{later}: the jobs that it follows had ended by then, and quotas of submitted"
-            " jobs let it come."
+            else f"{later}, when the jobs that it follows had ended, and quotas let it come."
         )
     if told.runs > 1:
         lines.append(f"The log has {told.runs} jobs or runs with this number; this is the last.")

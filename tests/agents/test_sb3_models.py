@@ -180,7 +180,8 @@ def test_a_model_without_its_environment(tmp_path: Path) -> None:
     path = tmp_path / "model.zip"
     model.save(path)
     with pytest.raises(
-        HpcgymError, match=r"acts in an environment: give env=.* or write .*save_spec"
+        HpcgymError,
+        match=r"acts in an environment: give env=.* or say what it was trained in.*save_spec",
     ):
         evaluate(path, WORKLOAD, **FEW)
     with pytest.raises(HpcgymError, match=r"was trained in another environment"):

@@ -138,7 +138,7 @@ def run(*arguments: str) -> str:
 
 
 def test_the_command_lists_and_prints_them(tmp_path: Path) -> None:
-    listed = json.loads(run("--format", "json"))
+    listed = json.loads(run("--format", "json"))["machines"]
     assert [row["name"] for row in listed] == machine_names()
     table = run()
     for name in machine_names():

@@ -390,7 +390,7 @@ def test_a_text_that_could_be_read_beyond_its_end_is_refused():
     sizes = ((18, 1), (1,), (1, 4), (18,))
     filled = [np.zeros(size, float if size == (1,) else np.int64) for size in sizes]
     for text in (b"", b"1 0"):
-        with pytest.raises(ValueError, match="each with its end"):
+        with pytest.raises(ValueError, match="must end with a line end"):
             parse_lines(text, 0, 0, KINDS, *filled)
     with pytest.raises(ValueError, match="as many rows"):
         parse_lines(b"1\n", 0, 0, KINDS, filled[0], np.zeros(2), *filled[2:])
