@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import NamedTuple
 
 import pandas as pd
@@ -97,15 +98,13 @@ def all_items(results: Path | None = None, recorded: Path = RECORDED) -> list[En
     known_before, entries = read_recorded(recorded), []
     for row in csv_frame(_ITEMS, keep_default_na=False, dtype=str).to_dict("records"):
         document, place, study = row["document"], row["item"], row["study"]
-        verdict, fixed = items.Verdict(row["verdict"], row["why"]), row["verdict"] != ""
-        computed = ""
-        if not fixed and results is not None:
+        verdict, computed = items.Verdict(row["verdict"] or "not run", row["why"]), ""
+        if not row["verdict"] and results is not None:
             verdict = items.judged(_STUDIES[study][0][place], items.Stored(results / study))
-        elif not fixed:
-            not_run = items.Verdict("not run", ""), ""
-            verdict, computed = known_before.get((document, place), not_run)
+        elif not row["verdict"]:
+            verdict, computed = known_before.get((document, place), (verdict, computed))
         told = document, place, row["what"], study, row["options"], row["published"]
-        entries.append(Entry(*told, fixed, verdict, computed))
+        entries.append(Entry(*told, row["verdict"] != "", verdict, computed))
     return entries
 
 
@@ -171,6 +170,7 @@ def page_text(entries: Sequence[Entry], results: bool) -> str:
     for document, title in DOCUMENTS.items():
         of_document = [entry for entry in entries if entry.document == document]
         rows = table_of(of_document).drop(columns=["document", *(["computed"] if results else [])])
+        rows["why"] = [shorten(why, 500, placeholder=" ...") for why in rows["why"]]
         rows["command"] = [f"`{command}`" if command else "" for command in rows["command"]]
         parts += [f"## {document}\n", f"{title}.\n", table_text(rows)]
     return "\n".join(parts)
