@@ -110,9 +110,9 @@ Backfilling
     are known from the beginning, and stand in each profile beside running jobs and reservations. In
     rule 11 a job fits if it does so for its whole predicted length; EASY is depth:1, rule 22, and
     so is until-shadow, but a job that starts behind the head must end before the head is to start.
-    A pass follows each end of a window at which jobs wait. Not with hold or predictions that expire.
-    Jobs that run at the beginning of an extract run on, also into a window, which then has what
-    they leave of it.
+    A pass follows each end of a window at which jobs wait. Not with hold or predictions that
+    expire. Jobs that run at the beginning of an extract run on, also into a window, which then has
+    what they leave of it.
 26. Dependencies: some jobs follow one or several others. They are submitted when the last of these
     has terminated and a time to think is over, but not before a time of their own; rule 8 holds of
     that time, of which their submit is then, for their waits and scores too. The order of
