@@ -87,21 +87,19 @@ def table_5_1(rows: pd.DataFrame) -> tables.Rows:
         for measure, mechanism in product(TABLE_5_1, budget.MECHANISMS):
             groups, theirs = by_trace(found[measure, mechanism]), TABLE_5_1[measure][mechanism]
             ours = float(np.mean([values.mean() for values in groups]))
-            bounds = tables.interval_of_groups(groups, 1)
+            ends = tables.ends_of_groups(groups)
             traces = " ".join(dict.fromkeys(part["trace"]))
             row: dict[str, Any] = {"reading": reading, "traces": traces, "measure": measure}
             row |= {"mechanism": mechanism, "published %": theirs}
-            row |= {"ours %": ours, "interval": bounds}
+            row |= {"ours %": ours, "interval": tables.interval_of_groups(groups, 1)}
             row |= {"median %": float(np.median(np.concatenate(groups)))}
-            yield row | {"the same sign": _same_sign(ours, theirs, bounds)}
+            yield row | {"the same sign": _same_sign(ours, theirs, ends)}
 
 
-def _same_sign(ours: float, theirs: float, bounds: str) -> str:
+def _same_sign(ours: float, theirs: float, ends: tuple[float, float] | None) -> str:
     """Return whether two changes have the same sign: undecided if the interval of ours has 0."""
-    if bounds != "-":
-        low, high = map(float, bounds.strip("[]").split(","))
-        if low <= 0 <= high:
-            return "undecided"
+    if ends is not None and ends[0] <= 0 <= ends[1]:
+        return "undecided"
     return "yes" if ours * theirs > 0 else "no"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from hpcgym.benchmarks.studies import items
-from hpcgym.benchmarks.studies.tables import filled, rows_of
+from hpcgym.benchmarks.studies.tables import filled, rows_about
 
 # --- What the paper prints. These numbers are only shown beside ours ------------------------------
 
@@ -31,7 +31,7 @@ THRESHOLD_TABLE = {"SDSC-SP2": 3, "SDSC-BLUE": 4, "KTH-SP2": 5, "CTC-SP2": 6}
 TABLE_2: dict[str, dict[str, tuple[float, float]]] = _PRINTED["table 2"]
 
 #: Tables 3 to 6: sums over all weeks, a column for each of THRESHOLDS. Each column is in rising
-#: order, and the policies are in the order of the first: see ``tables.thresholds``.
+#: order, and the policies are in the order of the first: see ``run.thresholds``.
 TABLES_3_TO_6: dict[str, dict[str, tuple[float, float, float]]] = _PRINTED["tables 3 to 6"]
 
 #: Table 7: the jobs of SDSC-SP2 with the longest run times: number, submit time [s], run time [s],
@@ -257,7 +257,7 @@ def _not_counted(item: str, frames: Callable[[items.Stored], Frames]) -> Any:
         said = items.csv_rows(__file__, "sentences.csv", [f"{item}, not counted"])
         (of,) = frames(stored)
         so = filled(said, of)
-        weeks = sorted(week for one in said for week in rows_of(one, of)["week"])
+        weeks = sorted(week for one in said for week in rows_about(one, of)["week"])
         return (
             f"not counted are the sentences on weeks {', '.join(map(str, weeks))}, of which"
             f" {sum(so.values())} of {len(so)} hold: the paper does not say where its week 1 is,"

@@ -25,7 +25,8 @@ from hpcgym.files.tables import csv_frame
 CONTRADICTION = "contradiction"
 
 #: Verdicts -> what each means; documents by name.
-VERDICTS, DOCUMENTS = toml_file(Path(__file__).with_name("words.toml")).values()
+_WORDS = toml_file(Path(__file__).with_name("words.toml"))
+VERDICTS, DOCUMENTS = _WORDS["verdicts"], _WORDS["documents"]
 
 CLOSE = 0.1
 MOST_REPORT = 16 * 1024 * 1024
@@ -219,8 +220,8 @@ def by_sentences(
 
     Parameters
     ----------
-    frames : makes what the sentences are about, see :func:`filled`, once or, for
-        one after another, several times.
+    frames : yields what the sentences are about, as ``filled`` takes it: all of it at once, or one
+        trace after another.
     """
 
     def judge(stored: Stored) -> Verdict:

@@ -155,12 +155,12 @@ def checked(said: Sequence[Mapping[str, str]], frames: Mapping[str, pd.DataFrame
 
     Parameters
     ----------
-    said, frames : see :func:`rows_of`; "share" of the rows for which a sentence must be so, "":
+    said, frames : see :func:`rows_about`; "share" of the rows for which a sentence must be so, "":
         all. A row without a value of what the sentence names is not known, and not counted.
     """
     found: list[Finding] = []
     for one in said:
-        rows = rows_of(one, frames)
+        rows = rows_about(one, frames)
         known, so = so_of(rows, one["so"])
         if not len(known):
             found.append(NOT_KNOWN if len(rows) else NOT_SIMULATED)
@@ -179,13 +179,13 @@ def filled(
 
     Parameters
     ----------
-    said, frames : see :func:`rows_of`; a "sentence" is one for each row, whose values stand in it
-        for names in braces. With a "share", of the rows that must be so, it is one of all rows,
+    said, frames : see :func:`rows_about`; a "sentence" is one for each row, whose values stand in
+        it for names in braces. With a "share", of the rows that must be so, it is one of all rows,
         and "{share}" stands for how many are.
     """
     found = {}
     for one in said:
-        known, so = so_of(rows_of(one, frames), one["so"])
+        known, so = so_of(rows_about(one, frames), one["so"])
         if one["share"] and len(known):
             sentence = one["sentence"].format(share=so.mean())
             found[sentence] = bool(so.mean() >= float(one["share"]))
@@ -195,7 +195,7 @@ def filled(
     return found
 
 
-def rows_of(one: Mapping[str, str], frames: Mapping[str, pd.DataFrame]) -> Any:
+def rows_about(one: Mapping[str, str], frames: Mapping[str, pd.DataFrame]) -> Any:
     """Return the rows that a sentence is about.
 
     Parameters
@@ -239,12 +239,22 @@ def interval(values: Floats, digits: int = 2) -> str:
 
 
 def interval_of_groups(groups: Sequence[Floats], digits: int = 2) -> str:
-    """Return the 95 % interval of the mean of the means of groups, each resampled by itself."""
+    """Return the interval of :func:`ends_of_groups` as a text."""
+    ends = ends_of_groups(groups)
+    return "-" if ends is None else "[{:.{d}f}, {:.{d}f}]".format(*ends, d=digits)
+
+
+def ends_of_groups(groups: Sequence[Floats]) -> tuple[float, float] | None:
+    """Return the ends of the 95 % interval of the mean of the means of groups; None: too few.
+
+    Each group is resampled by itself.
+    """
     if min(map(len, groups)) < FEWEST:
-        return "-"
+        return None
     random = np.random.default_rng(0)
     means = np.mean([resampled(values, random) for values in groups], axis=0)
-    return "[{:.{d}f}, {:.{d}f}]".format(*np.percentile(means, [2.5, 97.5]), d=digits)
+    low, high = np.percentile(means, [2.5, 97.5]).tolist()
+    return low, high
 
 
 def pearson(first: Floats, second: Floats) -> float:

@@ -13,7 +13,7 @@ import typer
 from hpcgym.cli import loading, output
 from hpcgym.cli.files import Written
 from hpcgym.cli.groups import grouped
-from hpcgym.cli.lineup import scheduler_names, simulated_each
+from hpcgym.cli.lineup import given_schedulers, simulated_each
 from hpcgym.cli.running import note
 from hpcgym.cli.tables import Sheet, of_rows, rows_of
 from hpcgym.errors import HpcgymError, check_choice
@@ -50,7 +50,7 @@ class Exploration:
     @property
     def names(self) -> dict[str, str]:
         """The schedulers by what they are called."""
-        return scheduler_names(self.scheduler) or {"easy": "easy"}
+        return given_schedulers(self.scheduler) or {"easy": "easy"}
 
     def simulated(self, failures: Path | None = None) -> dict[str, Result]:
         """Return the schedules by the names of their schedulers."""

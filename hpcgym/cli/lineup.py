@@ -103,7 +103,7 @@ def choices_of(*groups: Several[Any]) -> list[Choice]:
 _NAMES = ":="
 
 
-def scheduler_names(given: list[str] | None) -> dict[str, str]:
+def given_schedulers(given: list[str] | None) -> dict[str, str]:
     """Return the schedulers that were given by what they are called: ``mine:=saf:hold=0.1``.
 
     Raises
@@ -150,7 +150,7 @@ def simulated_each(
     reading: loading.PeriodReading,
     failures: Path | None = None,
 ) -> dict[str, Result]:
-    """Return the schedules of :func:`scheduler_names` on the same jobs.
+    """Return the schedules of :func:`given_schedulers` on the same jobs.
 
     Raises
     ------

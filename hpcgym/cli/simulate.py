@@ -15,11 +15,11 @@ from hpcgym.cli.groups import Several, grouped
 from hpcgym.cli.lineup import (
     Entrant,
     choices_of,
+    given_schedulers,
     leave_out,
     lineup,
     pair_rules,
     rules_of,
-    scheduler_names,
 )
 from hpcgym.cli.means import split_metrics
 from hpcgym.cli.tables import Format, Sheet
@@ -305,7 +305,7 @@ class Comparison:
     def rows(self) -> list[Row]:
         """Return the schedules."""
         choices = choices_of(self.rules, self.reading.only("allocation"), self.under, self.shared)
-        schedulers = scheduler_names(self.scheduler)  # first, for what is said of machines
+        schedulers = given_schedulers(self.scheduler)  # first, for what is said of machines
         settings = self._settings()
         sharing = settings[0].sharing
         usual = () if "policy" in choices[0].rules else SHARED_DEFAULT if sharing else DEFAULT

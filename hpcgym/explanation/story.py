@@ -440,7 +440,7 @@ def _of_the_queue(told: Facts) -> list[str]:
     place = (
         f"{counted(found.ahead, 'job')} stood before it"
         if found.ahead
-        else "Nobody stood before it"
+        else "No job stood before it"
     )
     lines = [f"{place} in the queue when it came (order: {told.order})."]
     if found.queued_s >= 0:

@@ -17,7 +17,7 @@ from hpcgym.naming import duration, in_seconds
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.schedule import runs_of
 from hpcgym.scheduler.allocations import UNLIMITED
-from hpcgym.scheduler.restrictions import MOST_JOBS, Preemption, Quota
+from hpcgym.scheduler.restrictions import MOST_BOUND, Preemption, Quota
 from hpcgym.simulation.continued import again
 from hpcgym.simulation.run import simulate
 
@@ -135,7 +135,7 @@ def as_submitted(result: Result) -> Result:
     if not rules.moves_submissions:
         return result
     # one that bounds nothing else stays, and bars nobody: with a quota passes are of another kind
-    kept = [replace(one, submitted=None, jobs=one.jobs or MOST_JOBS) for one in rules.quota]
+    kept = [replace(one, submitted=None, jobs=one.jobs or MOST_BOUND) for one in rules.quota]
     return replace(result, scheduler=rules.but(quota=kept), given=None)
 
 

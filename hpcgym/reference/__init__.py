@@ -90,18 +90,17 @@ Backfilling
     event, also where there is no event. It drops all reservations and takes the first
     bf_max_job_test jobs in primary order; of the jobs of one user only the first bf_max_job_user
     count as such (0: all). A job that rule 24 passes over is one of the first, but does not count
-    for its user. Each is given the
-    earliest time as in rule 22, at which it also fits in the second in which it ends: it starts if
-    that is now; it has a reservation if that is at most 60 bf_window from now, and fewer than
-    bf_job_part_count_reserve (0: any number) have one; else nothing is kept of it. Rule 16 holds of
-    the first of these that does not start, if it has one.
+    for its user. Each is given the earliest time as in rule 22, at which it also fits in the second
+    in which it ends: it starts if that is now; it has a reservation if that is at most 60 bf_window
+    from now, and fewer than bf_job_part_count_reserve (0: any number) have one; else nothing is
+    kept of it. Rule 16 holds of the first of these that does not start, if it has one.
     In these profiles, and in rule 25, jobs that run when the pass begins end together: let F be the
     first of their predicted ends, raised to a multiple of 30 above it. Jobs that end by F + 30 end
     with the last of them; jobs that end after that, and by F + 60, with the last of them; then
     F + 120 and so on, twice as far each time; with bf_window_linear L (not 0) F + 30 + L,
     F + 30 + 2 L and so on. A job that starts in the pass ends as predicted. The times at which a
-    reservation begins and
-    ends in these profiles are rounded down to multiples of bf_resolution R, and it has R at least.
+    reservation begins and ends in these profiles are rounded down to multiples of bf_resolution R,
+    and it has R at least.
 24. Quotas: a key for each job, or none, and how many jobs, and processors, may run of one key. A
     job that would be one too many when its turn comes is passed over: it is no head, has no
     reservation, and rule 17 does not count it as waiting. A running job counts until its
@@ -111,8 +110,7 @@ Backfilling
     are known from the beginning, and stand in each profile beside running jobs and reservations. In
     rule 11 a job fits if it does so for its whole predicted length; EASY is depth:1, rule 22, and
     so is until-shadow, but a job that starts behind the head must end before the head is to start.
-    A pass
-    follows each end of a window at which jobs wait. Not with hold or predictions that
+    A pass follows each end of a window at which jobs wait. Not with hold or predictions that
     expire. Jobs that run at the beginning of an extract run on, also into a window, which then has
     what they leave of it.
 26. Dependencies: some jobs follow one or several others. They are submitted when the last of these

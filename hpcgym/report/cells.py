@@ -51,8 +51,8 @@ def latex(
 
     The first ``words`` columns are to the left, the others, which are numbers, to the right. More
     than seven columns become several tables, each with the words in front; a comment says so.
-    Neighbours that have the same value in ``groups``, one for each number, stay in one table. A
-    table leaves out rows of which it has no number.
+    Neighbours that have the same value in ``groups``, one for each number, stay in one table. Each
+    of several tables leaves out rows of which it has no number.
     """
     together = [len([*same]) for _, same in groupby(groups)] or [1] * (len(heading) - words)
     widths = _shared_out(together, max(MOST_COLUMNS - words, 1))

@@ -32,8 +32,8 @@ COLUMNS = {**WITH_QOS, ARRAY: ARRAY}
 #: Separates alternative names.
 OR = "|"
 _SPARES = "spares"
-#: The greatest bound of a quota.
-MOST_JOBS = 2**31
+#: The most jobs, or processors, that a quota or a window may name.
+MOST_BOUND = 2**31
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Quota:
         for name in BOUNDS:
             value = getattr(self, name)
             whole = isinstance(value, int) and not isinstance(value, bool)
-            if value is not None and not (whole and 1 <= value <= MOST_JOBS):
+            if value is not None and not (whole and 1 <= value <= MOST_BOUND):
                 raise HpcgymError(f"quota: {name} must be a whole number from 1 on, not {value!r}")
         for name in (*(name for _, name in self.where), *self.spares):
             if any(sign in name for sign in "/:;=") or name != name.strip() or not name:
@@ -204,7 +204,7 @@ class Window:
             raise HpcgymError("window: its end must be after its beginning")
         width = self.processors
         whole = isinstance(width, int) and not isinstance(width, bool)
-        if width is not None and not (whole and 1 <= width <= MOST_JOBS):
+        if width is not None and not (whole and 1 <= width <= MOST_BOUND):
             raise HpcgymError(
                 f"window: processors must be a whole number from 1 on, not {self.processors!r}"
             )

@@ -46,7 +46,7 @@ PARTNERS = {
 }
 DEPENDENCIES = {
     "none": "all jobs are submitted when the log says, also those that follow others",
-    "after": "as none, but not before the job that they follow has ended and think time is over",
+    "after": "likewise, but not before the job that they follow has ended and think time is over",
     "closed-loop": "jobs that follow others are submitted just then, whatever the log says",
 }
 PASSES = {

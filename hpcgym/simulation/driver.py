@@ -179,7 +179,8 @@ def with_jobs(schedule: Columns, jobs: NDArray[np.void], rules: Mapping[str, int
 
     ``jobs``: those that the simulation was told of, JOBS.
     """
-    for name in ("submit", "run", "requested"):  # the engine has new ones of cancelled, slower ...
+    # the engine has its own where jobs come late, are cancelled or run at a lower level
+    for name in ("submit", "run", "requested"):
         schedule.setdefault(name, np.ascontiguousarray(jobs[name]))
     if rules.get("correction") == KILL:
         shorter = np.minimum(schedule["run"], schedule["predicted"])

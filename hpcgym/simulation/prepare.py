@@ -103,7 +103,7 @@ class Agent(NamedTuple):
     keeps : whether a selected job that does not fit stays selected.
     switches : whether an action may switch idle processors off.
     picks : whether the agent names, one by one, the jobs that start before a waiting head.
-    puts_off : if each job that is to start may be put off: how often, and up to when [s].
+    puts_off : if each job that is to start may be put off: how often, and for how long at most [s].
     sees : the parts of the state that are looked at, names of STATE.
     anew : whether the order is computed before each pass.
     """

@@ -53,7 +53,7 @@ void simulate(Many& many, Vectors weights, In<i64> metrics, double tau, i64 firs
       values.shape(2) != metrics.shape(0))
     throw nb::value_error("values: (n_vectors, n_slices, n_metrics)");
   if (first < 0 || stop > static_cast<i64>(n_vectors * n_slices))
-    throw nb::value_error("tasks: there are no such");
+    throw nb::value_error("tasks: there are no such tasks");
   std::vector<Metric> chosen;
   for (std::size_t k = 0; k < metrics.shape(0); ++k) {
     if (metrics(k) < 0 || metrics(k) > static_cast<i64>(Metric::utilization))

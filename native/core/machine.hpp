@@ -107,7 +107,7 @@ concept Machine = std::derived_from<M, AnyMachine> &&
   requires std::same_as<decltype(M::alike), const bool>;  // units: if so, their number suffices
   { c.width(i) } -> std::same_as<i64>;                   // units that a job takes
   { m.fits(i, i, i) } -> std::same_as<bool>;             // job, units needed, room
-  { m.finds_place(i, i) } -> std::same_as<bool>;         // the same, and the place is chosen
+  { m.finds_place(i, i) } -> std::same_as<bool>;         // job, room; if so, its place is chosen
   { m.begin(i, i, i, i) } -> std::same_as<Span>;         // job, now, predicted and true run time
   m.give(i, i, i);                                       // now, a run that is over, its units
   m.find_shadow(i, i, running, shadow);                  // job, units missing

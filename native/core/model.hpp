@@ -89,7 +89,7 @@ struct Rules {
   bool remembers() const { return estimate == Estimate::average || remembered > 0; }
   // Whether an agent decides within a pass which job starts, in an order given by a rule.
   bool asks_within() const { return picks || proposes; }
-  // Whether several jobs have reservations.
+  // Whether several jobs may have reservations.
   bool plans() const { return tested > 0 || depth == all_jobs; }
   // Whether reservations are kept from one pass to the next.
   bool keeps_reservations() const { return tested == 0 && depth == all_jobs; }

@@ -128,7 +128,7 @@ class Environment final : public AnyEnvironment {
     if (made_) show(out);
   }
 
-  // In the episode of the row.
+  // The simulation must be of the episode of the row.
   void put(const AnySimulation& other) override {
     const auto* own = dynamic_cast<const OneSimulation<M>*>(&other);
     const Model& all = *table.model;

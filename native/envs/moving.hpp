@@ -45,7 +45,8 @@ i64 see_queue(const S& s, const Row& row, i64 head) {
   for (i64 i = 0; i < seen; ++i) row.window[i] = line[index(i < head ? i : count - seen + i)];
   return seen;
 }
-// Note, after those already noted, the jobs started since the last decision; return their number.
+// Note, after those already noted, the jobs started since the last decision; return how many are
+// noted then.
 template <class S>
 i64 find_started(const S& s, const Row& row) {
   const Episode& p = *row.episode;

@@ -138,7 +138,8 @@ class Limited : public ControlledNodes {
     }
     gone_.clear();
   }
-  // For each killing cap that begins now, kill the jobs started last until it holds.
+  // For each killing cap that begins now, or is announced now if that is later, kill the jobs
+  // started last until it holds.
   template <class S>
   void kill_for_caps(S& s) {
     for (const Cap& cap : caps) {

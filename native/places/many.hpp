@@ -19,9 +19,9 @@ class Many : public Alone {
   Many(std::vector<std::shared_ptr<AnySimulation>> slices, int threads)
       : slices_(std::move(slices)), threads_(threads) {}
 
-  // Simulate the tasks in [first, stop), and write their metrics, (n, n_metrics). Task s *
-  // n_vectors + v is slice s under vector v. `weights` has n_vectors vectors of `size` for all
-  // slices or, if `own`, n_slices consecutive ones in place of each.
+  // Simulate the tasks in [first, stop), and write their metrics into `values`, (n_vectors,
+  // n_slices, n_metrics). Task s * n_vectors + v is slice s under vector v. `weights` has n_vectors
+  // vectors of `size` for all slices or, if `own`, n_slices consecutive ones in place of each.
   void simulate(std::span<const double> weights, i64 size, bool own, std::span<const Metric> metrics,
                 double tau, i64 first, i64 stop, double* values) {
     const i64 n_slices = static_cast<i64>(slices_.size());

@@ -61,11 +61,11 @@ class AnySimulation : public Alone {
   virtual i64 launch(std::span<const i64> jobs, std::span<const i64> first,
                      std::span<const i64> node, const i64* units) = 0;
   virtual void pass_time(i64 time) = 0;
+  // Which waiting jobs could start now, each alone.
+  virtual std::vector<i64> fits(const std::vector<i64>& jobs) = 0;
   // For agents: waiting and running jobs; jobs ended, from one index on; jobs whose predictions are
   // to be renewed; the run time of an ended job; features, at submission or now.
   virtual Columns view() const = 0;
-  // Which waiting jobs could start now, each alone.
-  virtual std::vector<i64> fits(const std::vector<i64>& jobs) = 0;
   virtual std::vector<i64> ended(i64 since) const = 0;
   virtual std::vector<i64> concerned() const = 0;
   virtual i64 run_time(i64 j) const = 0;
@@ -74,12 +74,12 @@ class AnySimulation : public Alone {
   // For observers: the state at the end of a pass; for some jobs, queued or not, their primary
   // order, and which quotas each would exceed, (n_jobs, n_quotas).
   virtual Columns moment() const = 0;
+  virtual std::vector<i64> in_order(std::vector<i64> jobs) const = 0;
+  virtual std::vector<i64> exceeded(const std::vector<i64>& jobs) const = 0;
   // The reservation of each waiting job, with its nodes; empty if there are none.
   virtual Columns reserved() const = 0;
   // The values of an expression for waiting jobs now.
   virtual std::vector<double> values_of(const Expression& told, const std::vector<i64>& jobs) = 0;
-  virtual std::vector<i64> in_order(std::vector<i64> jobs) const = 0;
-  virtual std::vector<i64> exceeded(const std::vector<i64>& jobs) const = 0;
   // Learn from past jobs only: see Learner.
   virtual void learn_from(std::span<const i64> past, std::span<const i64> by_start,
                           std::span<const i64> start, i64 until) = 0;

@@ -206,9 +206,9 @@ def test_table_5_1_is_the_mean_change() -> None:
             assert of["published %"][measure, mechanism] == change
     assert of["the same sign"]["utilisation", "energyBud"] == "yes"
     assert of["the same sign"]["AVEbsld", "energyBud"] == "no"
-    assert budget_run._same_sign(-0.5, 1.0, "[-1.0, 0.2]") == "undecided"
-    assert budget_run._same_sign(-0.5, 1.0, "[-1.0, -0.1]") == "no"
-    assert budget_run._same_sign(0.5, 1.0, "[0.1, 0.9]") == "yes"
+    assert budget_run._same_sign(-0.5, 1.0, (-1.0, 0.2)) == "undecided"
+    assert budget_run._same_sign(-0.5, 1.0, (-1.0, -0.1)) == "no"
+    assert budget_run._same_sign(0.5, 1.0, (0.04, 0.9)) == "yes"
     two = pd.concat([rows, rows.assign(trace="u")])
     parts = budget_run.table_5_1(two).groupby("reading")["traces"].first()
     assert parts.to_dict() == {TEXT: "t u", f"{TEXT}, t": "t", f"{TEXT}, u": "u"}

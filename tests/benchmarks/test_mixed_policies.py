@@ -392,7 +392,7 @@ def test_the_readme_says_by_which_reading_the_orders_are_the_papers() -> None:
         ("numbers", "under the reading that fits its numbers"),
     ):
         pairs = [int(number) for name, number in rows if name == reading]
-        assert re.search(rf"{min(pairs)} to {max(pairs)} [a-z ]*{words}", row)
+        assert re.search(rf"\b{min(pairs)} to {max(pairs)} [a-z ]*{words}", row)
 
 
 # --- Against the paper ----------------------------------------------------------------------------

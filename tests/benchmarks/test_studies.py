@@ -61,10 +61,9 @@ def test_all_studies_have_the_same_option_of_executors() -> None:
     assert all(options == found["prediction"] for options in found.values()), found
 
 
-def test_a_study_takes_workers_without_an_executor(
+def test_a_study_takes_workers_with_its_executor(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """They are those of processes; mixed-policies once refused them."""
     given = []
 
     def run(sources: Any, folder: harness.Folder, **options: Any) -> Any:
@@ -439,7 +438,9 @@ def test_sentences_are_filled_row_by_row_or_with_a_share() -> None:
 
 
 def test_the_sentences_of_all_studies_are_whole() -> None:
-    for file in sorted(Path(harness.__file__).parents[1].glob("*/sentences.csv")):
+    files = sorted(Path(harness.__file__).parents[1].glob("*/sentences.csv"))
+    assert len(files) >= 4
+    for file in files:
         for row in csv_frame(file, keep_default_na=False, dtype=str).to_dict("records"):
             assert all(row[name] for name in ("item", "sentence", "of")), row
             assert float(row["share"] or 1) <= 1, row

@@ -389,7 +389,7 @@ class Definition(NamedTuple):
     keeps : whether a selected job that does not fit stays selected.
     shutdown_action : whether an action may be to switch idle processors off.
     skips : whether decisions with one action are not asked for.
-    puts_off : where jobs that are to start may be put off, how often each, and up to when [s].
+    puts_off : if jobs that are to start may be put off: how often each, and how long at most [s].
     features, interval : that weights are for, and what weights and controls hold for.
     weighed : the sum of these, where some are expressions; else the engine has a table of them.
     limited : of environments under limits; None of others, even where jobs have nodes of their own.

@@ -1,9 +1,10 @@
 // The head's reservation under limits: when it can start by predicted ends, and what it leaves.
 //
 // The shadow time is the first of these times at which the head finds nodes and power: now,
-// predicted ends, ends of caps and budgets, and readings of a budget's meter. The plan assumes that
-// running jobs last until their predicted ends, and that no job starts. Under caps, nodes that no
-// cap keeps off are on; under budgets, nodes that are off now stay off. All switch at once.
+// predicted ends, ends of caps, starts and ends of budgets, and readings of a budget's meter if its
+// saved energy is used. The plan assumes that running jobs last until their predicted ends, and
+// that no job starts. Under caps, nodes that no cap keeps off are on; under budgets, nodes that are
+// off now stay off. All switch at once.
 #pragma once
 #include <utility>
 
