@@ -99,8 +99,7 @@ def weeks_of(workload: Workload, number: int | None, seed: int) -> list[int]:
     ranked = sorted(utilisation, key=lambda week: -utilisation[week])
     high = ranked[: max(len(ranked) // 4, 1)]
     if number is not None and number < len(high):
-        drawn = np.random.default_rng(seed).choice(len(high), number, replace=False)
-        high = [high[place] for place in drawn]
+        high = np.random.default_rng(seed).choice(high, number, replace=False).tolist()
     return sorted(high)
 
 

@@ -22,9 +22,6 @@ from hpcgym.files.tables import csv_frame
 
 # --- All items of the five documents --------------------------------------------------------------
 
-#: The documents by name.
-DOCUMENTS = items.DOCUMENTS
-
 #: All items, those of a document one after the other; what their page says above its tables.
 _ITEMS, _PAGE = (Path(__file__).with_name(name) for name in ("items.csv", "page.md"))
 
@@ -164,10 +161,9 @@ def page_text(entries: Sequence[Entry], results: bool) -> str:
         the others.
     """
     head, recorded, computed = _PAGE.read_text(encoding="utf-8").split("\n---\n")
-    meanings = pd.DataFrame(items.VERDICTS.items(), columns=["verdict", ""])
-    parts = [head, computed if results else recorded, f"{counts_text(entries)}.\n"]
-    parts.append(table_text(meanings))
-    for document, title in DOCUMENTS.items():
+    meanings = table_text(pd.DataFrame(items.VERDICTS.items(), columns=["verdict", ""]))
+    parts = [head, computed if results else recorded, f"{counts_text(entries)}.\n", meanings]
+    for document, title in items.DOCUMENTS.items():
         of_document = [entry for entry in entries if entry.document == document]
         rows = table_of(of_document).drop(columns=["document", *(["computed"] if results else [])])
         rows["why"] = [shorten(why, 500, placeholder=" ...") for why in rows["why"]]

@@ -604,6 +604,7 @@ def items(
     """
     from hpcgym.benchmarks.studies import documents
     from hpcgym.benchmarks.studies.harness import write_text
+    from hpcgym.benchmarks.studies.items import DOCUMENTS
 
     entries = documents.all_items(results)
     table = documents.table_of(entries)
@@ -619,7 +620,7 @@ def items(
         return Sheet(
             [],
             [
-                of_frame(part[columns], f"{document}: {documents.DOCUMENTS[str(document)]}")
+                of_frame(part[columns], f"{document}: {DOCUMENTS[str(document)]}")
                 for document, part in shown.groupby("document", sort=False)
             ],
         )

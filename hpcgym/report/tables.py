@@ -429,7 +429,7 @@ def alike(parts: Mapping[str, Result]) -> list[str]:
         key = one.workload.job_number.tobytes(), one.start.tobytes(), one.run_time.tobytes()
         found.setdefault(key, []).append(name)
     return [
-        f"one schedule, each job starts at the same time: {'; '.join(names)}"
+        f"the same schedule, start by start: {'; '.join(names)}"
         for names in found.values()
         if len(names) > 1
     ]

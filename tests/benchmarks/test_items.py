@@ -101,7 +101,7 @@ def test_every_caption_of_the_documents_is_an_item(document: str, kind: str) -> 
 
 def test_items_are_whole() -> None:
     entries = documents.all_items()
-    assert {one.document for one in entries} == {*documents.DOCUMENTS}
+    assert {one.document for one in entries} == {*items.DOCUMENTS}
     places = [(one.document, one.place) for one in entries]
     assert len({*places}) == len(places)
     for one in entries:

@@ -322,7 +322,7 @@ def test_the_columns_of_the_table_are_chosen() -> None:
 
 def test_equal_schedules_are_said_to_be_equal() -> None:
     words = ("compare", JOBS, "--scheduler", "easy,b:=easy,saf")
-    said = "one schedule, each job starts at the same time: easy; b"
+    said = "the same schedule, start by start: easy; b"
     assert said in succeed(*words).stdout.splitlines()
     assert "one schedule" not in succeed("compare", JOBS, "--scheduler", "easy,saf").stdout
 

@@ -84,7 +84,7 @@ def test_it_says_why_there_are_no_gantt_charts(text):
     read = Page(page({str(number): schedule() for number in range(4)}, report=True))
     words = " ".join(read.text)
     assert "because 4 would be too small to read: for charts, name at most 3 schedulers." in words
-    assert "one schedule, each job starts at the same time: 0; 1; 2; 3" in words
+    assert "the same schedule, start by start: 0; 1; 2; 3" in words
     assert read.tags.count("img") == 3
     assert "too small to read" not in text
 

@@ -113,7 +113,7 @@ def test_no_number_is_printed_with_an_exponent(found: hpcgym.Comparison) -> None
 
 def test_equal_schedules_are_said_to_be_equal() -> None:
     same = hpcgym.compare("lublin:jobs=500,processors=64", {"a": "easy", "b": "easy", "c": "saf"})
-    assert repr(same).endswith("\none schedule, each job starts at the same time: a; b")
+    assert repr(same).endswith("\nthe same schedule, start by start: a; b")
 
 
 def test_a_part_of_a_log_has_no_weeks_before_it() -> None:
