@@ -111,6 +111,7 @@ def given_schedulers(given: list[str] | None) -> dict[str, str]:
     HpcgymError : nothing but commas, the same name twice, or one that no table can have.
     """
     from hpcgym.baselines.schedulers import is_scheduler
+    from hpcgym.schedule.schedule import check_not_past
 
     if not given:
         return {}
@@ -123,6 +124,7 @@ def given_schedulers(given: list[str] | None) -> dict[str, str]:
     for name in names:
         if problem := name_problem(name, MOST_OF_LIST):
             raise HpcgymError(f"--scheduler NAME{_NAMES}SCHEDULER: a name must be {problem}")
+        check_not_past(name)
     chosen = dict(zip(names, (text.strip() for _, _, text in pairs), strict=True))
     for text in chosen.values():
         _not_machine_only(text)

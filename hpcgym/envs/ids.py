@@ -27,7 +27,12 @@ def id_of(name: str) -> str:
     for one in IDS:
         if name in (one, one.removeprefix("hpcgym/"), one[len("hpcgym/") : -len("-v0")]):
             return one
-    raise HpcgymError(unknown("--env", name, [one[len("hpcgym/") : -len("-v0")] for one in IDS]))
+    raise HpcgymError(unknown("env", name, [one[len("hpcgym/") : -len("-v0")] for one in IDS]))
+
+
+def full_id(name: str) -> str:
+    """Return the id of an environment as :func:`id_of` does; what has a ``/`` may be of others."""
+    return name if "/" in name else id_of(name)
 
 
 def register() -> None:

@@ -32,6 +32,12 @@ T = TypeVar("T")
 S = TypeVar("S", bound="Schedule")
 
 
+def check_not_past(name: str) -> None:
+    """Raise an HpcgymError if a scheduler is called as the past of the log is in tables."""
+    if name == RECORDED:
+        raise HpcgymError(f"{name!r} is the row of the log's own past: choose another name")
+
+
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """Return a view of an array that cannot be written to."""
     view = array.view()

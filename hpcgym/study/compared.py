@@ -16,6 +16,7 @@ from hpcgym.naming import HOUR_S, shown
 from hpcgym.report.tables import COMPARED, alike, tables_of
 from hpcgym.schedule.measures import weekly_sums
 from hpcgym.schedule.result import Result
+from hpcgym.schedule.schedule import check_not_past
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.study.intervals import Floats, Mean, against, block_length, bootstrap
@@ -262,6 +263,14 @@ def named_schedulers(
         names = [called[one] if isinstance(one, Scheduler) else str(one) for one in chosen]
         check_each_once("schedulers", names)
         named = dict(zip(names, chosen, strict=True))
+        for name in names:
+            if ":=" in name:
+                own, _, text = name.rpartition(":=")
+                raise HpcgymError(
+                    f"schedulers: {name!r} is for the command line; here give {{{own!r}: {text!r}}}"
+                )
     if not named:
         raise HpcgymError("schedulers: name at least one")
+    for name in named:
+        check_not_past(name)
     return named

@@ -7,6 +7,7 @@ Nothing here reads files or knows of simulation: :mod:`~hpcgym.workload.io.swf` 
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hpcgym.naming as naming
-from hpcgym.errors import WorkloadError, unknown
+from hpcgym.errors import WorkloadError, WorkloadWarning, unknown, warn_caller
 from hpcgym.machine.power import MOST_SLOWDOWN
 
 if TYPE_CHECKING:
@@ -211,6 +212,16 @@ _SHORT = {
     "submit": "submit_time",
     "wait": "wait_time",
 }
+
+
+def _named(word: str) -> str | None:
+    """Return the column of numbers with names that a condition calls so, if it is one."""
+    column = naming.NAMED.get(word, word)
+    return column if column in naming.NAMED.values() else None
+
+
+#: Where a condition compares: ``user == 'alice'``, ``user.isin(['alice'])``.
+_COMPARES = ast.Compare | ast.Call
 #: A duration in a condition.
 _DURATION = re.compile(rf"(?<![\w.])(?:{naming.WITH_UNITS.pattern})(?![\w.])")
 
@@ -347,19 +358,22 @@ class Workload:
         ----------
         condition : an expression of pandas in columns of :meth:`to_pandas`, or ``user``, ``group``,
             ``processors``, ``wait``, ``requested`` and ``submit`` for short. Times are seconds, or
-            durations: ``wait > 2h and requested < 1d 12h``.
+            durations: ``wait > 2h and requested < 1d 12h``. ``wait`` is that of the log, not of a
+            simulation. Names stand in quotes: ``user == 'alice'``, ``queue in ['gpu', 'debug']``.
 
         Raises
         ------
-        WorkloadError : an unknown name, or no condition.
+        WorkloadError : an unknown name, a column that is unknown for all jobs, or no condition.
         """
         table = self.to_pandas()
         asked = _DURATION.sub(lambda found: str(naming.in_seconds(found[0])), condition)
         short = {name: column for name, column in _SHORT.items() if name not in table}
+        table = table.assign(**{n: table[c] for n, c in short.items()})
+        asked, called = self._called(asked, condition)
         try:
-            kept = table.assign(**{n: table[c] for n, c in short.items()}).eval(asked)
+            kept = table.assign(**called).eval(asked)
         except NameError as error:
-            known = [*short, *table]
+            known = [*short, *(str(column) for column in table if column not in short)]
             said = unknown("column", str(error).split("'")[1], known)
             raise WorkloadError(f"{condition!r} cannot be asked of jobs: {said}") from None
         except Exception as error:  # whatever pandas raises for the text
@@ -372,6 +386,50 @@ class Workload:
                 f"{condition!r} is no condition: it must be true or false of each job"
             )
         return self[np.asarray(kept)]
+
+    def _called(self, asked: str, condition: str) -> tuple[str, dict[str, Any]]:
+        """Return a condition in which names are compared with columns of names, and these columns.
+
+        Warns
+        -----
+        WorkloadWarning : it asks of what is unknown for all jobs.
+
+        Raises
+        ------
+        WorkloadError : nobody and nothing has a name in quotes.
+        """
+        from hpcgym.workload.io.swf_header import called_in, names_of
+
+        try:
+            tree = ast.parse(asked.strip(), mode="eval")
+        except SyntaxError:  # which pandas says better
+            return asked, {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and len(self):
+                values = self.columns.get(_SHORT.get(node.id, node.id))
+                if values is not None and _is_missing(values):
+                    text = f"{condition!r}: {node.id} is unknown for all jobs of {self.name}"
+                    warn_caller(text, WorkloadWarning)
+        columns: dict[str, Any] = {}
+        for compared in (node for node in ast.walk(tree) if isinstance(node, _COMPARES)):
+            parts = list(ast.walk(compared))
+            texts = [
+                node.value
+                for node in parts
+                if isinstance(node, ast.Constant) and isinstance(node.value, str)
+            ]
+            for node in parts if texts else ():
+                if not isinstance(node, ast.Name) or (of := _named(node.id)) is None:
+                    continue
+                called = called_in(self, of)
+                known = dict.fromkeys([*names_of(self, of).values(), *called])
+                if wrong := next((text for text in texts if text not in known), None):
+                    raise WorkloadError(
+                        f"{condition!r} cannot be asked of jobs: {unknown(node.id, wrong, known)}"
+                    )
+                node.id = f"{of}_called"
+                columns[node.id] = called
+        return ast.unparse(tree) if columns else asked, columns
 
     def _repr_html_(self) -> str:
         """Return its description and its first jobs, for a notebook."""

@@ -170,6 +170,13 @@ def test_names_of_ones_own() -> None:
         hpcgym.compare(LOG, {})
 
 
+def test_names_that_tables_cannot_have() -> None:
+    with pytest.raises(HpcgymError, match="'recorded' is the row of the log's own past"):
+        hpcgym.compare("lublin:jobs=50,processors=64", {"easy": "easy", "recorded": "saf"})
+    with pytest.raises(HpcgymError, match=r"here give \{'mine': 'saf'\}"):
+        hpcgym.compare("lublin:jobs=50,processors=64", ["easy", "mine:=saf"])
+
+
 def test_figures_of_a_comparison(found: hpcgym.Comparison, tmp_path: Path) -> None:
     paths = save_figures(found, tmp_path)
     assert paths[0].name == "slowdown.pdf"

@@ -7,6 +7,7 @@ import pytest
 
 import hpcgym
 from hpcgym import WorkloadError
+from hpcgym.errors import WorkloadWarning
 
 LOG = hpcgym.load_workload("lublin:jobs=300,processors=64,seed=2")
 
@@ -25,6 +26,23 @@ def test_times_in_conditions_may_be_durations() -> None:
     hours = LOG.query("requested > 2h and run_time < 1d 12h")
     assert 0 < len(hours) < len(LOG)
     assert len(hours) == len(LOG.query("requested_time > 7200 and run_time < 129600"))
+
+
+def test_names_in_conditions_stand_in_quotes() -> None:
+    batch = LOG.query("queue == 'batch'")
+    assert 0 < len(batch) < len(LOG)
+    assert set(batch.queue) == {1}
+    assert len(LOG.query("queue in ['batch', 'interactive'] and requested > 0s")) == len(LOG)
+    assert len(LOG.query("queue.isin(['batch'])")) == len(batch)
+    assert len(LOG.query("queue != 'batch'")) == len(LOG) - len(batch)
+    assert len(LOG.query(f"user == '{LOG.user_id[0]}'")) == sum(LOG.user_id == LOG.user_id[0])
+    with pytest.raises(WorkloadError, match=r"unknown queue 'bath'; did you mean 'batch'"):
+        LOG.query("queue == 'bath'")
+
+
+def test_conditions_on_what_no_job_has_warn() -> None:
+    with pytest.warns(WorkloadWarning, match="wait is unknown for all jobs of lublin"):
+        assert len(LOG.query("wait > 2h")) == 0
 
 
 def test_what_is_no_condition_is_refused() -> None:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.agents.saved import seen_by
 from hpcgym.baselines.chance import KINDS
@@ -50,6 +51,9 @@ _OF_EVALUATIONS = ("cluster", "processors", "workload", "episodes", "jobs", "par
 
 #: Kinds of actions that are about the jobs of a window alone.
 _ABOUT_A_WINDOW = ("select", "order")
+
+#: What Python says of an argument that is not there.
+_NO_ARGUMENT = "unexpected keyword argument"
 
 _BACKFILLING = ("backfill", "backfill_order")
 
@@ -276,7 +280,7 @@ class Environments:
             if not ran.whole and ran.info.get("time", -1) < episode.until:
                 raise RuntimeError("truncated before all jobs of the slice had started")
             metrics = ran.info["metrics"]
-            self._note_unseen(name, int(metrics.get("max_queue_length", 0)))
+            self._note_unseen(name)
         elif self._part.alone:
             metrics = ran.result().metrics
         else:
@@ -302,10 +306,13 @@ class Environments:
             )
         return env, observation, info
 
-    def _note_unseen(self, name: str, waiting: int) -> None:
+    def _note_unseen(self, name: str) -> None:
         """Keep how many jobs waited at once at most, if a policy acts on a window of fewer."""
         env = self._envs[name].unwrapped
-        if env.action_kind in _ABOUT_A_WINDOW and waiting > env.options.window:
+        if env.action_kind not in _ABOUT_A_WINDOW:
+            return
+        waiting = _most_waiting(self.result(), env.counted(), env.time)
+        if waiting > env.options.window:
             most = self.unseen.get(name, (0, 0))[1]
             self.unseen[name] = env.options.window, max(most, waiting)
 
@@ -351,6 +358,11 @@ class Environments:
             env = gymnasium.make(env_id, disable_env_checker=True, **given)
         except gymnasium.error.Error as error:
             raise HpcgymError(f"env {env_id!r}: {error}") from None
+        except TypeError as error:
+            if _NO_ARGUMENT not in str(error):
+                raise
+            said = str(error).partition(" was raised from the environment creator")[0]
+            raise HpcgymError(f"env_options: {said}") from None
         self._made.append(env)
         return env
 
@@ -524,3 +536,13 @@ def warn_of_seen(acting: Mapping[str, Any], whole: Workload, part: Episodes) -> 
                 f" of {where}: its row tells nothing of new jobs; train with part='train'",
                 TrainingWarning,
             )
+
+
+def _most_waiting(result: Result, counted: NDArray[np.intp], now: int) -> int:
+    """Return how many jobs waited at once at most, from the first that counts up to ``now``."""
+    submits = np.sort(result.workload.submit_time)
+    starts = np.sort(result.start[result.start >= 0])  # -1: not yet
+    first = result.workload.submit_time[counted].min()
+    times = submits[(submits >= first) & (submits <= now)]
+    waiting = np.searchsorted(submits, times, "right") - np.searchsorted(starts, times, "right")
+    return int(waiting.max(initial=0))

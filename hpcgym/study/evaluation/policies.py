@@ -23,6 +23,7 @@ from hpcgym.baselines.schedulers import (
     no_scheduler,
     read_variant,
 )
+from hpcgym.envs.ids import full_id
 from hpcgym.errors import HpcgymError, check_each_once, did_you_mean, unknown
 from hpcgym.scheduler.asked_for import OF_JOBS, lifted_by, settled, under_site_rules
 from hpcgym.scheduler.own_code import names_code
@@ -50,7 +51,7 @@ _OF_DISPATCHERS = ("estimate", "correction", "passes", "allocation")
 #: Files of agents.
 _ENDINGS = (".json", ".onnx", ".pt", ".zip")
 
-_TRAININGS = re.compile(r"\s*([^\W\d][\w .+-]*?)\s*=(?!=)(.*)")
+_TRAININGS = re.compile(r"\s*([^\W\d][\w .+-]*?)\s*:?=(?!=)(.*)")
 
 
 # --- What was given, by the names of rows ---------------------------------------------------------
@@ -364,4 +365,6 @@ def env_of(policy: Any, env: str | None) -> str | None:
     ``env``: that of a policy which only says what arguments it needs.
     """
     own: str | None = getattr(policy, "env_id", None)
-    return env if own is None and options_of(policy) else own
+    if own is None:
+        return env if options_of(policy) else None
+    return full_id(own)

@@ -17,6 +17,7 @@ from hpcgym.envs.core.base import given_way, settings_in
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.slices import PERIODS, Episode, counted
 from hpcgym.envs.core.surroundings import NOTHING_AROUND
+from hpcgym.envs.ids import full_id
 from hpcgym.errors import (
     HpcgymError,
     PolicyWarning,
@@ -53,6 +54,7 @@ from hpcgym.study.evaluation.platform import ENERGIES
 from hpcgym.study.evaluation.policies import (
     STATIC,
     Policies,
+    env_of,
     of_shared_nodes,
     options_of,
     read_policies,
@@ -226,8 +228,9 @@ def evaluate(
         )
     if not isinstance(env, str | None):
         raise HpcgymError(f"env must be the id of an environment, not {env!r}")
+    env = None if env is None else full_id(env)
     acting = compared.acting
-    env_ids = {getattr(one, "env_id", None) for one in acting.values()}
+    env_ids = {env_of(one, None) for one in acting.values()}
     sharing = env == SHARED if env is not None else SHARED in env_ids
     _check_sharing(compared, sharing, rules, by)
     env = SHARED if sharing else env

@@ -215,6 +215,28 @@ def test_dispatchers_correct_as_in_simulate_whoever_acts(
     assert sjf.correction == {**there, **here}.get("correction", "requested")
 
 
+def test_environments_may_be_named_without_their_versions() -> None:
+    class Oldest:
+        env_id, env_options = "JobSelection", {"window": 3}
+
+        def act(self, observation: Any, info: Any) -> int:
+            return 0
+
+    own = evaluate({"oldest": Oldest()}, LONG, **WINDOWS)
+    given = evaluate(
+        {"oldest": lambda observation, info: 0}, LONG, env="JobSelection",
+        env_options={"window": 3}, **WINDOWS,
+    )  # fmt: skip
+    assert own.by_slice["oldest"].equals(given.by_slice["oldest"])
+    assert own.unseen["oldest"][0] == 3  # also where later jobs go on to come
+    assert own.unseen["oldest"] == given.unseen["oldest"]
+    with pytest.raises(HpcgymError, match="unknown env 'JobSelect'; did you mean 'JobSelection'"):
+        evaluate({"oldest": Oldest()}, LONG, env="JobSelect", **WINDOWS)
+    Oldest.env_options = {"windw": 3}
+    with pytest.raises(HpcgymError, match=r"oldest: env_options: .*did you mean 'window'"):
+        evaluate({"oldest": Oldest()}, LONG, **WINDOWS)
+
+
 def test_rules_that_are_lifted_go_with_environments_that_do_not_know_them() -> None:
     given: dict[str, Any] = {**WINDOWS, "env": "hpcgym/PowerCap-v0"}
     evaluate("saf", LONG, preemption=None, quota=None, **given)
