@@ -396,7 +396,7 @@ class Workload:
 
         Raises
         ------
-        WorkloadError : nobody and nothing has a name in quotes.
+        WorkloadError : no job has the name in quotes.
         """
         from hpcgym.workload.io.swf_header import called_in, names_of
 
