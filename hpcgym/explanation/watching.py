@@ -135,7 +135,10 @@ def as_submitted(result: Result) -> Result:
     if not rules.moves_submissions:
         return result
     # one that bounds nothing else stays, and bars nobody: with a quota passes are of another kind
-    kept = [replace(one, submitted=None, jobs=one.jobs or MOST_BOUND) for one in rules.quota]
+    kept = [
+        replace(one, submitted=None, jobs=one.jobs if one.jobs or one.processors else MOST_BOUND)
+        for one in rules.quota
+    ]
     return replace(result, scheduler=rules.but(quota=kept), given=None)
 
 

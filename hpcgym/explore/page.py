@@ -236,8 +236,8 @@ def check_same_jobs(parts: Mapping[str, Result]) -> None:
     if len(same_jobs(parts, runs=True)) < len(parts):
         raise HpcgymError(
             "schedules on one page must be of the same jobs, submitted when they are in the others;"
-            " these differ in jobs, or jobs follow others, or a failure of a node has made one run"
-            " several times"
+            " these differ in jobs, or jobs follow others, or quotas of submitted jobs let some"
+            " come later, or a failure of a node has made one run several times"
         )
 
 

@@ -23,6 +23,7 @@ from hpcgym.schedule.metrics import (
     SIZE_CLASSES,
     Metric,
     known_metrics,
+    needs_watts,
     told_metrics,
 )
 from hpcgym.schedule.schedule import RECORDED
@@ -368,10 +369,12 @@ def comparison(results: Results, names: Sequence[str] | None = None) -> list[lis
 
 def _columns(parts: Mapping[str, Result]) -> list[str]:
     """Return the metrics that a table has room for."""
+    simulated = {name: one for name, one in parts.items() if not one.replayed_on} or parts
     shared = bool(_known_to_all(["mean_job_speedup"], parts))
     of_power = [name for name in OF_POWER[1:] if any(name in one.metrics for one in parts.values())]
     limited = of_power or any(part.limits is not None for part in parts.values())
-    return _known_to_all([*(SHARED if shared else COMPARED), *(OF_POWER if limited else ())], parts)
+    columns = _known_to_all(SHARED if shared else COMPARED, parts)
+    return [*columns, *(_known_to_all(OF_POWER, simulated) if limited else ())]
 
 
 def _best_of_machines(metric: Metric, parts: Mapping[str, Result]) -> list[bool]:
@@ -384,7 +387,10 @@ def _best_of_machines(metric: Metric, parts: Mapping[str, Result]) -> list[bool]
 
 
 def _value(result: Result, metric: Metric) -> float:
-    return float("nan") if metric.name not in result.metrics else result.metrics[metric.name]
+    past = result.replayed_on == RECORDED  # whose watts are not known
+    if metric.name not in result.metrics or (past and needs_watts(metric.name)):
+        return float("nan")
+    return result.metrics[metric.name]
 
 
 def _known_to_all(names: Sequence[str], parts: Mapping[str, Result]) -> list[str]:

@@ -496,6 +496,9 @@ def test_quotas_are_named() -> None:
     told = str(hpcgym.explain(result, 2))
     assert "exceeded a quota: queue=1:jobs=1 for 10 s, all:jobs=1 for 10 s." in told
     assert "exceeded a quota, all:jobs=1." in str(hpcgym.explain(result, 4))
+    four_each = four(requested_processors=[4] * 4)
+    result = hpcgym.simulate(four_each, quota="all:processors=4; all:submitted=9")
+    assert "exceeded a quota, all:processors=4." in str(hpcgym.explain(result, 2))
 
 
 def test_a_refused_job_and_the_wait_of_the_log() -> None:

@@ -161,6 +161,10 @@ def test_a_page_names_the_command_that_opens_the_live_app(command: list[str], wo
             lambda jobs: [simulate(jobs), simulate(jobs.take(slice(9)))],
             "schedules on one page must be of the same jobs",
         ),
+        (
+            lambda jobs: [simulate(jobs), simulate(jobs, quota="all:submitted=1")],
+            "quotas of submitted jobs let some come later",
+        ),
         (lambda jobs: simulate(jobs.take(slice(0))), "there is nothing to draw"),
         (lambda jobs: jobs, "results must be what hpcgym.simulate returns"),
         (lambda jobs: [], "there is no result to report"),

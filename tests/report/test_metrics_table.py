@@ -20,14 +20,15 @@ from hpcgym.report.tables import (
     text_of,
 )
 from hpcgym.schedule.metrics import LESS, METRICS, MORE, NEITHER
+from hpcgym.schedule.schedule import RECORDED
 
 #: Those that any schedule has.
 USUAL = [metric for metric in METRICS if metric.formula is not None and not metric.of]
 
 
-def with_metrics(processors=8, limits=None, **metrics):
+def with_metrics(processors=8, limits=None, replayed_on="", **metrics):
     return SimpleNamespace(
-        metrics=metrics, cluster=Cluster(processors), limits=limits, replayed_on=""
+        metrics=metrics, cluster=Cluster(processors), limits=limits, replayed_on=replayed_on
     )
 
 
@@ -148,3 +149,15 @@ def test_energies_are_compared_where_limits_hold_or_energy_costs_something():
         results = {one: with_metrics(limits=limits, **usual, **more) for one in "ab"}
         columns[name] = len(comparison(results)[0]) - 1 - len(COMPARED)
     assert columns == {"none": 0, "free": 1, "cap": 2, "price": 2}
+
+
+def test_a_past_has_no_energy_and_hides_none() -> None:
+    usual = dict.fromkeys([*COMPARED, "energy_j"], 2.0)
+    results = {
+        "shut": with_metrics(limits=(1,), **usual, cap_exceeded_s=3.0),
+        RECORDED: with_metrics(replayed_on=RECORDED, **usual),
+    }
+    heading, shut, past = comparison(results)
+    assert [text for text, _ in heading[-2:]] == ["energy (MWh)", "above caps (s)"]
+    assert shut[-1][0] == "3.000"
+    assert [text for text, _ in past[-2:]] == ["-", "-"]
