@@ -50,8 +50,10 @@ def fits_on(free: Any, env: Any, row: int) -> bool:
     """Return whether the nodes together hold the units of a job."""
     jobs, room = env.episode_workload, 0
     demand = [int(jobs.per_unit[name][row]) for name in env.options.cluster.resources]
+    most = int(jobs.columns["units_per_node"][row])  # on one node; -1: as many as it has
     for node in free:
-        room += min(have // need for have, need in zip(node, demand, strict=True) if need)
+        here = min(have // need for have, need in zip(node, demand, strict=True) if need)
+        room += here if most < 0 else min(here, most)
     return room >= int(jobs.units[row])
 
 
