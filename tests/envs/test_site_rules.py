@@ -154,7 +154,9 @@ def test_any_order_of_the_queue(
             now = max(time for time in asked if time <= now)
         found = score(seed, job.number, now)
         if "stop" in words:  # the agent has not seen who is stopped in the same pass
-            stopped = any(run[0] == job.number and run[2] == now for run in lost)
+            groups, *_, grace = theirs["preemption"]
+            at_once = not grace.get(groups[job.number])
+            stopped = at_once and any(run[0] == job.number and run[2] == now for run in lost)
             found = (-1 if stopped else found) - 1e-9 * job.number
         return found
 
