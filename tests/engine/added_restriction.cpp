@@ -45,7 +45,7 @@ void simulate(const Model& model, i64* out) {
 }  // namespace
 
 // Simulate jobs (n, 5), of which `keys` say the order, with reservations for the first `depth`, and
-// write (n, 2): start and promise [s]. With `needs` (n, 2), units and cores of each, they run on
+// write (n, 2): start and promise [s]. With `needs` (n, 3), see Layout, they run on
 // nodes, of which `cores` (n_nodes,) tell what they have.
 extern "C" void simulate_few(const i64* jobs, const i64* keys, const i64* users, i64 n,
                              const i64* needs, const i64* cores, i64 n_nodes, i64 processors,

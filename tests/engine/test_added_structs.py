@@ -126,7 +126,8 @@ def test_few_jobs_of_a_user_give_the_schedules_of_quotas(
     workload = Workload.from_columns(columns, **more)
     jobs, keys, out = jobs_and_keys(workload, policy)
     users = np.unique(workload.user_id, return_inverse=True)[1].astype(np.int64)
-    needs = np.column_stack([units, np.full(len(units), 2)])
+    any_number = 1 << 40  # of units on a node, as native/machines/nodes/layout.hpp has it
+    needs = np.column_stack([units, np.full(len(units), 2), np.full(len(units), any_number)])
     machine = needs, np.array(nodes, np.int64), len(nodes), workload.processors
     few_of(jobs, keys, users, len(jobs), *machine, most, depth, out)
     backfill = ["none", "easy", "depth:2", "depth:3", "depth:4"][depth]
