@@ -86,10 +86,10 @@ def remarks(results: Mapping[str, Result]) -> list[str]:
     jobs were submitted by rules that say when (quotas of submitted jobs, and dependencies), which
     no wait has.
     """
-    from hpcgym.report.tables import alike, dispatches, in_words
+    from hpcgym.report.tables import dispatches, in_words, notes_on_jobs
 
     solved = {name: dispatches(one) for name, one in results.items()}
-    lines = alike(results)
+    lines = notes_on_jobs(results)
     lines += [f"{name}: {in_words(one)}" for name, one in solved.items() if one is not None]
     for name, result in results.items():
         if result.given is None or not len(result.given):

@@ -113,7 +113,7 @@ def _metrics(parts: Mapping[str, Result]) -> str:
     caption = f"★ best of its row{machines}" if len(parts) > 1 else ""
     lines = [[title, *(Cell(*value) for value in values)] for (title, _), *values in rows]
     told = table(["metric", *(name for name, _ in names)], lines, caption=caption)
-    return told + paragraphs(tables.alike(parts))
+    return told + paragraphs(tables.notes_on_jobs(parts))
 
 
 def _who_pays(parts: Mapping[str, Result]) -> list[str]:

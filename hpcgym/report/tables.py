@@ -428,17 +428,23 @@ def with_past(parts: Mapping[str, Result]) -> dict[str, Result]:
     return {**parts, past.replayed_on: past}
 
 
-def alike(parts: Mapping[str, Result]) -> list[str]:
-    """Return which schedules are the same, a line for those that are."""
+def notes_on_jobs(parts: Mapping[str, Result]) -> list[str]:
+    """Return lines on schedules that are the same, and on those that "who pays" leaves out."""
     found: dict[tuple[bytes, ...], list[str]] = {}
     for name, one in parts.items():
         key = one.workload.job_number.tobytes(), one.start.tobytes(), one.run_time.tobytes()
         found.setdefault(key, []).append(name)
-    return [
+    lines = [
         f"the same schedule, start by start: {'; '.join(names)}"
         for names in found.values()
         if len(names) > 1
     ]
+    if apart := [name for name in parts if name not in same_jobs(parts)]:
+        lines.append(
+            f"not in 'who pays': {'; '.join(apart)}, as jobs differ from those of"
+            f" {next(iter(parts))}, or the times at which they are submitted"
+        )
+    return lines
 
 
 def rich_comparison(results: Results, names: Sequence[str] | None = None) -> RichTable:

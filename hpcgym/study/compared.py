@@ -13,7 +13,7 @@ import numpy as np
 from hpcgym.baselines.labels import scheduler_names
 from hpcgym.errors import HpcgymError, check_choice, check_each_once, unknown
 from hpcgym.naming import HOUR_S, shown
-from hpcgym.report.tables import COMPARED, alike, tables_of
+from hpcgym.report.tables import COMPARED, notes_on_jobs, tables_of
 from hpcgym.schedule.measures import weekly_sums
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.schedule import check_not_past
@@ -209,7 +209,7 @@ class Comparison(Mapping[str, Result]):
             change, low, high = (100 * end for end in share)
             said = against(first, change, low, high, "blocks of weeks")
             lines.append(f"{name}: slowdown {said}")
-        return "\n".join([*lines, *alike(self.results)])
+        return "\n".join([*lines, *notes_on_jobs(self.results)])
 
     def _repr_html_(self) -> str:
         return self.table.map(shown).to_html()

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
+import hpcgym
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster
 from hpcgym.report import metrics_table
@@ -15,6 +16,7 @@ from hpcgym.report.tables import (
     comparison,
     described,
     in_order,
+    notes_on_jobs,
     rich_comparison,
     rich_metrics,
     text_of,
@@ -161,3 +163,14 @@ def test_a_past_has_no_energy_and_hides_none() -> None:
     assert [text for text, _ in heading[-2:]] == ["energy (MWh)", "above caps (s)"]
     assert shut[-1][0] == "3.000"
     assert [text for text, _ in past[-2:]] == ["-", "-"]
+
+
+def test_what_who_pays_leaves_out_is_said() -> None:
+    """Quotas of submitted jobs let some come later: waits are then no longer of the same jobs."""
+    log = hpcgym.load_workload("lublin:jobs=300,processors=64,load=0.9,seed=1")
+    rules = {"easy": {}, "saf": {"policy": "saf"}, "few": {"quota": "all:submitted=3"}}
+    parts = {name: hpcgym.simulate(log, **more) for name, more in rules.items()}
+    (line,) = notes_on_jobs(parts)
+    assert line.startswith(
+        "not in 'who pays': few, as jobs differ from those of easy, or the times"
+    )
