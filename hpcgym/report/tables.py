@@ -439,7 +439,8 @@ def notes_on_jobs(parts: Mapping[str, Result]) -> list[str]:
         for names in found.values()
         if len(names) > 1
     ]
-    if apart := [name for name in parts if name not in same_jobs(parts)]:
+    paid = same_jobs(parts)
+    if apart := [name for name in parts if name not in paid]:
         lines.append(
             f"not in 'who pays': {'; '.join(apart)}, as jobs differ from those of"
             f" {next(iter(parts))}, or the times at which they are submitted"

@@ -128,7 +128,7 @@ MEASURES = {
 
 
 def measures(result: Result, jobs: NDArray[np.bool_]) -> dict[str, float]:
-    """Return each of :data:`MEASURES` of some jobs of a schedule; nan if there are none.
+    """Return each of :data:`MEASURES` of some jobs of a schedule; nan without jobs.
 
     Parameters
     ----------

@@ -257,7 +257,7 @@ _EXEMPT, _GRACE = "PreemptExemptTime", "GraceTime"
 
 
 def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
-    """Return the preemption of a slurm.conf; None: there is none, or it is not simulated.
+    """Return the preemption of a slurm.conf; None: no preemption, or one that is not simulated.
 
     With ``PreemptType=preempt/partition_prio`` and ``PreemptMode=REQUEUE``, ``CANCEL`` or
     ``SUSPEND,GANG`` jobs of a partition may stop jobs of all partitions with a lower PriorityTier,
@@ -316,7 +316,7 @@ def _check_modes(conf: SlurmConf) -> None:
 
 
 def exempt_of_slurm(conf: SlurmConf) -> int | None:
-    """Return the usual exempt time of runs [s], which a QOS may replace; None: there is none."""
+    """Return the usual exempt time of runs [s], which a QOS may replace; None: not set."""
     name = _EXEMPT.casefold()
     try:
         return minutes_text(conf.scheduling.get(name, ""), _EXEMPT)

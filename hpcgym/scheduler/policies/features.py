@@ -283,7 +283,7 @@ def weighed(columns: JobColumns, features: tuple[str, ...], n_jobs: int) -> Weig
 
 
 def names_of_jobs(workload: Workload) -> list[tuple[str, str, str]]:
-    """Return each job's names of user, group and partition in the log; digits if there is none."""
+    """Return each job's names of user, group and partition in the log, or their numbers."""
     found = []
     for column in ("user_id", "group_id", "partition"):
         names = names_of(workload, column)

@@ -80,7 +80,7 @@ from hpcgym.workload.checks import check_jobs, needs_on
 if TYPE_CHECKING:
     import pandas as pd
 
-#: What errors say of arrays that do not go together, or of an action that is none.
+#: What errors say of arrays that do not go together, or of a wrong action.
 _OF_SHAPES = "shape|dimension|out of bounds|must be an index"
 
 #: Metrics of a schedule that are kept beside the one by which policies are ranked.

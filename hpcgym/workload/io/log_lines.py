@@ -243,7 +243,7 @@ class Log:
 
 
 def first_known(*columns: Ints) -> Ints:
-    """Return for each job the first value above 0 among some columns, -1 if there is none."""
+    """Return for each job the first value above 0 among some columns; -1: no such value."""
     known: Ints = np.full(columns[0].shape, MISSING, dtype=np.int64)
     for column in reversed(columns):
         known = np.where(column > 0, column, known)
