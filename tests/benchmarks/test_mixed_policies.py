@@ -184,7 +184,7 @@ def test_an_interrupted_study_goes_on_where_it_was(
     assert told[-1] == (number, number)
     assert {file: file.stat().st_mtime_ns for file in covered} == covered
     _, straight = reproduce([str(trace_file)], Folder(tmp_path / "b", "serial"), quick=True)
-    for name, table in resumed[0].shown.items():
+    for name, table in resumed[0].tables.items():
         same = [column for column in table if column != "seconds of computing"]
         assert table[same].equals(straight[0].tables[name][same]), name
 
