@@ -7,9 +7,7 @@ Nothing here reads files or knows of simulation: :mod:`~hpcgym.workload.io.swf` 
 
 from __future__ import annotations
 
-import ast
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
@@ -20,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hpcgym.naming as naming
-from hpcgym.errors import WorkloadError, WorkloadWarning, unknown, warn_caller
+from hpcgym.errors import WorkloadError
 from hpcgym.machine.power import MOST_SLOWDOWN
 
 if TYPE_CHECKING:
@@ -203,29 +201,6 @@ def kind_of(column: str) -> Kind:
     return _KINDS.get(column, _WHOLE if column in naming.JOB_COLUMNS else _AMOUNT)
 
 
-#: Short names of columns in conditions.
-_SHORT = {
-    "user": "user_id",
-    "group": "group_id",
-    "processors": "requested_processors",
-    "requested": "requested_time",
-    "submit": "submit_time",
-    "wait": "wait_time",
-}
-
-
-def _named(word: str) -> str | None:
-    """Return the column of numbers with names that a condition calls so, if it is one."""
-    column = naming.NAMED.get(word, word)
-    return column if column in naming.NAMED.values() else None
-
-
-#: Where a condition compares: ``user == 'alice'``, ``user.isin(['alice'])``.
-_COMPARES = ast.Compare | ast.Call
-#: A duration in a condition.
-_DURATION = re.compile(rf"(?<![\w.])(?:{naming.WITH_UNITS.pattern})(?![\w.])")
-
-
 @dataclass(frozen=True, eq=False)
 class Workload:
     """Jobs in order of submission, read-only; one array of shape (n_jobs,) for each of JOB_COLUMNS.
@@ -365,71 +340,8 @@ class Workload:
         ------
         WorkloadError : an unknown name, a column that is unknown for all jobs, or no condition.
         """
-        table = self.to_pandas()
-        asked = _DURATION.sub(lambda found: str(naming.in_seconds(found[0])), condition)
-        short = {name: column for name, column in _SHORT.items() if name not in table}
-        table = table.assign(**{n: table[c] for n, c in short.items()})
-        asked, called = self._called(asked, condition)
-        try:
-            kept = table.assign(**called).eval(asked)
-        except NameError as error:
-            known = [*short, *(str(column) for column in table if column not in short)]
-            said = unknown("column", str(error).split("'")[1], known)
-            raise WorkloadError(f"{condition!r} cannot be asked of jobs: {said}") from None
-        except Exception as error:  # whatever pandas raises for the text
-            raise WorkloadError(
-                f"{condition!r} cannot be asked of jobs, as 'wait > 2h and processors > 16' can:"
-                f" {error}"
-            ) from None
-        if getattr(kept, "dtype", None) != np.bool_:
-            raise WorkloadError(
-                f"{condition!r} is no condition: it must be true or false of each job"
-            )
-        return self[np.asarray(kept)]
-
-    def _called(self, asked: str, condition: str) -> tuple[str, dict[str, Any]]:
-        """Return a condition in which names are compared with columns of names, and these columns.
-
-        Warns
-        -----
-        WorkloadWarning : it asks of what is unknown for all jobs.
-
-        Raises
-        ------
-        WorkloadError : no job has the name in quotes.
-        """
-        from hpcgym.workload.io.swf_header import called_in, names_of
-
-        try:
-            tree = ast.parse(asked.strip(), mode="eval")
-        except SyntaxError:  # which pandas says better
-            return asked, {}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and len(self):
-                values = self.columns.get(_SHORT.get(node.id, node.id))
-                if values is not None and _is_missing(values):
-                    text = f"{condition!r}: {node.id} is unknown for all jobs of {self.name}"
-                    warn_caller(text, WorkloadWarning)
-        columns: dict[str, Any] = {}
-        for compared in (node for node in ast.walk(tree) if isinstance(node, _COMPARES)):
-            parts = list(ast.walk(compared))
-            texts = [
-                node.value
-                for node in parts
-                if isinstance(node, ast.Constant) and isinstance(node.value, str)
-            ]
-            for node in parts if texts else ():
-                if not isinstance(node, ast.Name) or (of := _named(node.id)) is None:
-                    continue
-                called = called_in(self, of)
-                known = dict.fromkeys([*names_of(self, of).values(), *called])
-                if wrong := next((text for text in texts if text not in known), None):
-                    raise WorkloadError(
-                        f"{condition!r} cannot be asked of jobs: {unknown(node.id, wrong, known)}"
-                    )
-                node.id = f"{of}_called"
-                columns[node.id] = called
-        return ast.unparse(tree) if columns else asked, columns
+        kept: NDArray[np.bool_] = import_module("hpcgym.workload.queries").jobs_of(self, condition)
+        return self[kept]
 
     def _repr_html_(self) -> str:
         """Return its description and its first jobs, for a notebook."""
@@ -443,7 +355,7 @@ class Workload:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Columns that no job has would be blown up to full size by pickling.
-        kept = {c: v for c, v in self.columns.items() if not _is_missing(v) or c == "submit_time"}
+        kept = {c: v for c, v in self.columns.items() if not is_missing(v) or c == "submit_time"}
         return _rebuild, (kept, self._beside())
 
     def _beside(self) -> dict[str, Any]:
@@ -770,7 +682,7 @@ def _first_known(workload: Workload) -> int:
     return int(submit[place]) if place < submit.size else 0
 
 
-def _is_missing(values: NDArray[Any]) -> bool:
+def is_missing(values: NDArray[Any]) -> bool:
     """Tell whether this is a column that takes no memory because no job has it."""
     return values.size > 0 and values.strides == (0,) and values[0] == MISSING
 
