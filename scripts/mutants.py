@@ -207,7 +207,7 @@ MUTANTS = (
         "native/core/stops.hpp",
         "a.ran > b.ran",
         "a.ran < b.ran",
-        tests="tests/engine/test_by_hand.py",
+        tests="tests/engine/test_preemption_by_hand.py",
     ),
     Mutant(
         "a cap still holds in its last second",

@@ -20,12 +20,13 @@ from hpcgym.simulation.prepare import Place, pool_of
 from hpcgym.simulation.restricted import closings, holders_of
 from hpcgym.simulation.warm_start import own_cells
 from hpcgym.workload.checks import needs_on
-from hpcgym.workload.model import Cells, Workload
+from hpcgym.workload.initial import Cells
+from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
     from hpcgym.machine.failures import Failures
     from hpcgym.scheduler.rules import Scheduler
-    from hpcgym.workload.model import Initial
+    from hpcgym.workload.initial import Initial
 
 _ALLOCATIONS = {
     "first-fit": allocations.FIRST_FIT,

@@ -43,7 +43,8 @@ from hpcgym.workload.model import MAX_TIME
 if TYPE_CHECKING:
     from hpcgym.machine.pool import Cluster
     from hpcgym.scheduler.rules import Scheduler
-    from hpcgym.workload.model import Cells, Initial, Ongoing, Workload
+    from hpcgym.workload.initial import Cells, Initial, Ongoing
+    from hpcgym.workload.model import Workload
 
 
 # --- Simulations whose run times are predicted from the jobs that have ended in them --------------

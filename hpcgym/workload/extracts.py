@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
 from hpcgym.naming import DAY_S, MONTH_S, WEEK_S, in_seconds, whole_argument
-from hpcgym.workload.model import MAX_TIME, Initial, Workload, together
+from hpcgym.workload.initial import Initial
+from hpcgym.workload.model import MAX_TIME, Workload, together
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from hpcgym.naming import OWN_COLUMNS, UNITS
 from hpcgym.workload.codes import code_names
-from hpcgym.workload.model import MISSING, Ongoing, Workload
+from hpcgym.workload.initial import Ongoing
+from hpcgym.workload.model import MISSING, Workload
 
 #: The columns that every simulation depends on.
 SIMULATED = ("submit_time", "run_time", "requested_time", "requested_processors", "user_id")

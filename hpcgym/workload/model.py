@@ -7,9 +7,7 @@ Nothing here reads files or knows of simulation: :mod:`~hpcgym.workload.io.swf` 
 
 from __future__ import annotations
 
-import ast
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
@@ -20,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hpcgym.naming as naming
-from hpcgym.errors import WorkloadError, WorkloadWarning, unknown, warn_caller
+from hpcgym.errors import WorkloadError
 from hpcgym.machine.power import MOST_SLOWDOWN
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcgym.machine.pool import Cluster
+    from hpcgym.workload.initial import Initial
 
 Ints = NDArray[np.int64]
 
@@ -203,29 +201,6 @@ def kind_of(column: str) -> Kind:
     return _KINDS.get(column, _WHOLE if column in naming.JOB_COLUMNS else _AMOUNT)
 
 
-#: Short names of columns in conditions.
-_SHORT = {
-    "user": "user_id",
-    "group": "group_id",
-    "processors": "requested_processors",
-    "requested": "requested_time",
-    "submit": "submit_time",
-    "wait": "wait_time",
-}
-
-
-def _named(word: str) -> str | None:
-    """Return the column of numbers with names that a condition calls so, if it is one."""
-    column = naming.NAMED.get(word, word)
-    return column if column in naming.NAMED.values() else None
-
-
-#: Where a condition compares: ``user == 'alice'``, ``user.isin(['alice'])``.
-_COMPARES = ast.Compare | ast.Call
-#: A duration in a condition.
-_DURATION = re.compile(rf"(?<![\w.])(?:{naming.WITH_UNITS.pattern})(?![\w.])")
-
-
 @dataclass(frozen=True, eq=False)
 class Workload:
     """Jobs in order of submission, read-only; one array of shape (n_jobs,) for each of JOB_COLUMNS.
@@ -365,71 +340,8 @@ class Workload:
         ------
         WorkloadError : an unknown name, a column that is unknown for all jobs, or no condition.
         """
-        table = self.to_pandas()
-        asked = _DURATION.sub(lambda found: str(naming.in_seconds(found[0])), condition)
-        short = {name: column for name, column in _SHORT.items() if name not in table}
-        table = table.assign(**{n: table[c] for n, c in short.items()})
-        asked, called = self._called(asked, condition)
-        try:
-            kept = table.assign(**called).eval(asked)
-        except NameError as error:
-            known = [*short, *(str(column) for column in table if column not in short)]
-            said = unknown("column", str(error).split("'")[1], known)
-            raise WorkloadError(f"{condition!r} cannot be asked of jobs: {said}") from None
-        except Exception as error:  # whatever pandas raises for the text
-            raise WorkloadError(
-                f"{condition!r} cannot be asked of jobs, as 'wait > 2h and processors > 16' can:"
-                f" {error}"
-            ) from None
-        if getattr(kept, "dtype", None) != np.bool_:
-            raise WorkloadError(
-                f"{condition!r} is no condition: it must be true or false of each job"
-            )
-        return self[np.asarray(kept)]
-
-    def _called(self, asked: str, condition: str) -> tuple[str, dict[str, Any]]:
-        """Return a condition in which names are compared with columns of names, and these columns.
-
-        Warns
-        -----
-        WorkloadWarning : it asks of what is unknown for all jobs.
-
-        Raises
-        ------
-        WorkloadError : no job has the name in quotes.
-        """
-        from hpcgym.workload.io.swf_header import called_in, names_of
-
-        try:
-            tree = ast.parse(asked.strip(), mode="eval")
-        except SyntaxError:  # which pandas says better
-            return asked, {}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Name) and len(self):
-                values = self.columns.get(_SHORT.get(node.id, node.id))
-                if values is not None and _is_missing(values):
-                    text = f"{condition!r}: {node.id} is unknown for all jobs of {self.name}"
-                    warn_caller(text, WorkloadWarning)
-        columns: dict[str, Any] = {}
-        for compared in (node for node in ast.walk(tree) if isinstance(node, _COMPARES)):
-            parts = list(ast.walk(compared))
-            texts = [
-                node.value
-                for node in parts
-                if isinstance(node, ast.Constant) and isinstance(node.value, str)
-            ]
-            for node in parts if texts else ():
-                if not isinstance(node, ast.Name) or (of := _named(node.id)) is None:
-                    continue
-                called = called_in(self, of)
-                known = dict.fromkeys([*names_of(self, of).values(), *called])
-                if wrong := next((text for text in texts if text not in known), None):
-                    raise WorkloadError(
-                        f"{condition!r} cannot be asked of jobs: {unknown(node.id, wrong, known)}"
-                    )
-                node.id = f"{of}_called"
-                columns[node.id] = called
-        return ast.unparse(tree) if columns else asked, columns
+        kept: NDArray[np.bool_] = import_module("hpcgym.workload.queries").jobs_of(self, condition)
+        return self[kept]
 
     def _repr_html_(self) -> str:
         """Return its description and its first jobs, for a notebook."""
@@ -443,7 +355,7 @@ class Workload:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Columns that no job has would be blown up to full size by pickling.
-        kept = {c: v for c, v in self.columns.items() if not _is_missing(v) or c == "submit_time"}
+        kept = {c: v for c, v in self.columns.items() if not is_missing(v) or c == "submit_time"}
         return _rebuild, (kept, self._beside())
 
     def _beside(self) -> dict[str, Any]:
@@ -561,124 +473,6 @@ class Workload:
         return pd.DataFrame({**columns, **killed, **units, **self.per_unit})
 
 
-# --- The state from which the jobs of an extract are simulated ------------------------------------
-#
-# Glesser 2016, section 3.2.1, lists the state to set up before an extract of a trace is replayed:
-# running and queued jobs, the nodes of the running ones, and counters such as those of fair share.
-
-
-class Cells(NamedTuple):
-    """Which nodes jobs have: cells, each so many units of a job on a node.
-
-    Attributes
-    ----------
-    first : (n_jobs + 1,) int64; job j has the cells ``first[j]`` up to ``first[j + 1]``, exclusive.
-    node, units : (n_cells,) int64.
-    """
-
-    first: Ints
-    node: Ints
-    units: Ints
-
-    def take(self, rows: Any) -> Cells:
-        """Return the cells of the jobs at ``rows``."""
-        places = np.arange(len(self.first) - 1)[rows]
-        counts = np.diff(self.first)[places]
-        first = np.concatenate([[0], np.cumsum(counts)])
-        cells = np.arange(first[-1]) + np.repeat(self.first[places] - first[:-1], counts)
-        return Cells(first, self.node[cells], self.units[cells])
-
-
-@dataclass(frozen=True, eq=False)
-class Ongoing:
-    """The state of a simulation just before ``begin`` that no trace tells.
-
-    Attributes
-    ----------
-    rules : of its scheduler, as :meth:`hpcgym.Scheduler.describe` returns them.
-    cluster : its machine.
-    order : (n_jobs,) int64; running jobs started in the order of these numbers.
-    predicted : (n_jobs,) int64 [s] run times predicted at submission; -1 for jobs to come.
-    promised : (n_jobs,) int64 [s] first start times promised by a reservation, -1 if none.
-    reserved : (n_jobs,) int64 [s] start times that conservative backfilling has reserved for
-        waiting jobs; None without any, or if they are to be made anew at the next pass.
-    cells : nodes of running jobs, and reserved nodes; None on a pool.
-    looks : if passes come by the clock, as in Slurm: when the next pass has something to do, when
-        the next pass is at all [s], and whether others follow, as ``Simulation.begin`` of the
-        native engine takes it; else None.
-    """
-
-    rules: Mapping[str, Any]
-    cluster: Cluster
-    order: Ints
-    predicted: Ints
-    promised: Ints
-    reserved: Ints | None = None
-    cells: Cells | None = None
-    looks: tuple[int, ...] | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("order", "predicted", "promised", "reserved"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, read_only(getattr(self, name)))
-        if self.cells is not None:
-            object.__setattr__(self, "cells", Cells(*map(read_only, self.cells)))
-
-    def take(self, rows: Any) -> Ongoing:
-        """Return the state of the jobs at ``rows``."""
-        return replace(
-            self,
-            order=self.order[rows],
-            predicted=self.predicted[rows],
-            promised=self.promised[rows],
-            reserved=None if self.reserved is None else self.reserved[rows],
-            cells=None if self.cells is None else self.cells.take(rows),
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Initial:
-    """The state of a machine just before ``begin``, which a workload may begin with.
-
-    Jobs submitted before ``begin`` run or are queued then; all others are submitted later. Arrays
-    are read-only, here and in :class:`Ongoing`, as those of workloads are.
-
-    Attributes
-    ----------
-    begin : [s] when the simulation begins.
-    start : (n_jobs,) int64 [s], when a job that runs at ``begin`` started; -1 for all others.
-    past : the jobs that had ended, with their waiting and run times: counters of fair share, users'
-        histories and learned run times are rebuilt from them.
-    ongoing : further state, if it comes from a simulation; None if it comes from a trace.
-    """
-
-    begin: int
-    start: Ints
-    past: Workload
-    ongoing: Ongoing | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "start", read_only(self.start))
-
-    def __repr__(self) -> str:
-        running, past = int(self.running.sum()), len(self.past)
-        queued = len(self.start) - running
-        return (
-            f"Initial(begin={self.begin}: {running:,} jobs run, {queued:,} are queued or come"
-            f" later, {past:,} had ended)"
-        )
-
-    @property
-    def running(self) -> NDArray[np.bool_]:
-        """Whether a job runs at ``begin``, (n_jobs,) bool."""
-        return self.start >= 0
-
-    def take(self, rows: Any) -> Initial:
-        """Return the state of the jobs at ``rows``."""
-        ongoing = None if self.ongoing is None else self.ongoing.take(rows)
-        return replace(self, start=self.start[rows], ongoing=ongoing)
-
-
 # --- Checks ---------------------------------------------------------------------------------------
 
 
@@ -770,7 +564,7 @@ def _first_known(workload: Workload) -> int:
     return int(submit[place]) if place < submit.size else 0
 
 
-def _is_missing(values: NDArray[Any]) -> bool:
+def is_missing(values: NDArray[Any]) -> bool:
     """Tell whether this is a column that takes no memory because no job has it."""
     return values.size > 0 and values.strides == (0,) and values[0] == MISSING
 

@@ -19,6 +19,7 @@ from driving import (
     whole,
     with_files,
 )
+from few_jobs import few_jobs
 
 import hpcgym
 from hpcgym.envs import CoSchedule
@@ -34,13 +35,7 @@ TWO = Heatmap(("a", "b"), np.array([[0.5, 2.0], [0.8, 0.4]]), alone=np.array([1.
 def jobs_of(
     codes: list[str], run: list[int], processors: list[int], submit: list[int], size: int = 16
 ) -> Workload:
-    columns = {
-        "submit_time": submit,
-        "run_time": run,
-        "requested_time": run,
-        "requested_processors": processors,
-    }
-    workload = Workload.from_columns(columns, processors=size, name="by hand")
+    workload = few_jobs(size, submit, run, processors, name="by hand")
     return hpcgym.workload.with_codes(workload, codes)
 
 

@@ -21,9 +21,10 @@ from driving import (
     visible_acts,
     whole,
 )
+from few_jobs import few_jobs
 from share_strategies import heeded
 
-from hpcgym import HpcgymError, Workload, simulate, validate_schedule
+from hpcgym import HpcgymError, simulate, validate_schedule
 from hpcgym._engine import Simulation
 from hpcgym.envs.core.infos import means_of, state_of
 from hpcgym.machine.pool import Cluster
@@ -66,16 +67,7 @@ def test_hidden_jobs_run_for_their_predictions() -> None:
 )
 def test_hidden_jobs_are_killed_at_their_requested_times(rules: dict[str, Any]) -> None:
     """A prediction may be longer: 40 s of 20, or 32 s after 17 s."""
-    jobs = Workload.from_columns(
-        {
-            "submit_time": [0, 1, 30, 31, 41],
-            "run_time": [1, 1, 18, 20, 3],
-            "requested_time": [20] * 5,
-            "requested_processors": [2] * 5,
-            "user_id": [1] * 5,
-        },
-        processors=2,
-    )
+    jobs = few_jobs(2, [0, 1, 30, 31, 41], [1, 1, 18, 20, 3], [2] * 5, [20] * 5, user_id=[1] * 5)
     env = SINGLE["JobSelection"](**whole(jobs, window=5, reservation="kept", **rules))
     steps = play(env, lambda *_: 0, most=3)
     assert (steps[-1].info["time"], env.queued().tolist()) == (31, [3])
@@ -105,13 +97,7 @@ def test_rewards_of_a_hidden_future_are_those_of_the_known_jobs(
     paid: str, slowdowns: float, waits: float, owed: list[float]
 ) -> None:
     """By hand: at 60 s job 0 has ended, job 1 runs since 40 s, job 2 has come, job 3 has not."""
-    columns = {
-        "submit_time": [0, 10, 60, 300],
-        "run_time": [40, 100, 20, 1],
-        "requested_time": [80, 300, 40, 1],
-        "requested_processors": [2, 1, 1, 1],
-    }
-    jobs = Workload.from_columns(columns, processors=2)
+    jobs = few_jobs(2, [0, 10, 60, 300], [40, 100, 20, 1], [2, 1, 1, 1], [80, 300, 40, 1])
     machine = Cluster(2, busy_power_w=10, idle_power_w=4)
     env = SINGLE["JobSelection"](**whole(jobs, window=4, paid=paid, cluster=machine))
     env.reset()  # what the first step pays of the jobs that wait has been paid then

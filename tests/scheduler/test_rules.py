@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import pickle
-import warnings
 from collections import Counter
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
@@ -21,12 +20,10 @@ from preemption_strategies import urgent
 import hpcgym
 from hpcgym import Scheduler, load_workload, simulate
 from hpcgym.baselines import find_scheduler
-from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadWarning
-from hpcgym.machine import Cluster, Failures, NodeGroup, find_cluster
+from hpcgym.errors import HpcgymError, WorkloadWarning
+from hpcgym.machine import Cluster, NodeGroup, find_cluster
 from hpcgym.scheduler.asked_for import OF_JOBS, OF_MACHINES, SITE_RULES, settled
 from hpcgym.scheduler.backfilling import Hold, SlurmBackfill
-from hpcgym.scheduler.estimates import JOB_FEATURES, Regression
-from hpcgym.scheduler.estimates.by_name import check_estimate
 from hpcgym.scheduler.files import read_scheduler, write_scheduler
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap, read_limits
 from hpcgym.scheduler.policies import index
@@ -572,189 +569,3 @@ def test_what_texts_and_numbers_stand_for() -> None:
         assert Scheduler(backfill=given_).backfill == name  # type: ignore[arg-type]
     for text, depth in (("depth:5", 5), ("conservative", None), ("slurm:bf_max_job_test=7", 7)):
         assert Scheduler(backfill=text).reserve.depth == depth
-
-
-# --- Files ----------------------------------------------------------------------------------------
-
-
-def test_a_file_of_failures_as_planned(tmp_path: Path) -> None:
-    file = tmp_path / "outages.csv"
-    Failures(np.array([0, 1, 2]), np.array([5, 5, 40]), np.array([15, 15, 50])).write(file)
-    scheduler = Scheduler(maintenance=str(file), backfill="depth:2")
-    assert scheduler.describe()["maintenance"] == "5/15:nodes=0-1; 40/50:nodes=2"
-    jobs = ALL.with_columns(requested_time=[10] * 3)
-    assert hpcgym.simulate(jobs, scheduler, cluster=MACHINE).start.tolist() == [0, 10, 15]
-
-
-def test_throttles_of_a_dump(tmp_path: Path) -> None:
-    """By hand: two of the four tasks of array 7 that ran may run at once."""
-    file = tmp_path / "jobs.txt"
-    ran = "2024-03-01T12:00:00|2024-03-01T12:00:00|2024-03-01T12:00:10|1"
-    rows = [f"7_{task}|{8 + task}|COMPLETED|{ran}" for task in range(1, 5)]
-    rows += [f"6|6|COMPLETED|{ran}", f"7_[5-9%2]|7|PENDING|{ran}", f"9_[1,3]|9|PENDING|{ran}"]
-    file.write_text("\n".join(["JobID|JobIDRaw|State|Submit|Start|End|AllocCPUS", *rows]) + "\n")
-    scheduler = Scheduler(quota=str(file))
-    assert scheduler.describe()["quota"] == "array=7:jobs=2"
-    jobs = hpcgym.load_workload(file, processors=8)
-    result = hpcgym.simulate(jobs, scheduler)
-    by_number = dict(zip(jobs.job_number.tolist(), result.start.tolist(), strict=True))
-    assert by_number == {9: 0, 10: 0, 11: 10, 12: 10, 6: 0}
-    file.write_text(file.read_text().replace("%2", ""))
-    with pytest.raises(HpcgymError, match="no line tells how many tasks of an array may run at"):
-        Scheduler(quota=str(file))
-
-
-def test_limits_of_qos_are_quotas(tmp_path: Path) -> None:
-    file = tmp_path / "qos.txt"
-    head = "Name|Priority|MaxJobsPU|MaxTRESPU|GrpTRES|GrpJobs|MaxSubmitPU|GrpSubmit|MaxWall"
-    rows = ["normal|0|||||0|||00:00:00", "day|10|2|cpu=8,gres/gpu=1||||2|1-00:00:00|00:00:00"]
-    rows += ["night|10|||cpu=4,mem=1T|3|9|0||00:01:00"]
-    file.write_text("\n".join([f"{head}|GraceTime", *rows]) + "\n")
-    with pytest.warns(HpcgymWarning) as warned:
-        scheduler = Scheduler(quota=str(file))
-    assert str(warned[0].message) == (
-        f"{file}: not followed by quotas: normal: MaxSubmitPU=0, day: MaxWall,"
-        " day: MaxTRESPU gres/gpu, night: GrpTRES mem, night: GrpSubmit=0, night: GraceTime"
-    )
-    assert scheduler.describe()["quota"] == (
-        "queue=day/user:jobs=2+processors=8; queue=day:submitted=2;"
-        " queue=night/user:submitted=9; queue=night:jobs=3+processors=4"
-    )
-    assert Scheduler(quota=scheduler.quota) == scheduler
-
-
-#: As Slurm 22.05 to 25.05 print QOS; the last ones have to be asked for.
-HEAD = (
-    "Name|Priority|GraceTime|Preempt|PreemptExemptTime|PreemptMode|Flags|UsageThres|UsageFactor|"
-    "GrpTRES|GrpTRESMins|GrpTRESRunMins|GrpJobs|GrpSubmit|GrpWall|MaxTRES|MaxTRESPerNode|"
-    "MaxTRESMins|MaxWall|MaxTRESPU|MaxJobsPU|MaxSubmitPU|MaxTRESPA|MaxTRESRunMinsPA|"
-    "MaxTRESRunMinsPU|MaxJobsPA|MaxSubmitPA|MinTRES|"
-    "ID|Descr|LimitFactor|MinPrioThres|GrpJobsAccrue|MaxJobsAccruePA|MaxJobsAccruePU"
-)
-OF_QOS = HEAD.split("|")
-FOLLOWED = {
-    "GrpTRES": ("cpu=9", "queue=q:processors=9"),
-    "GrpJobs": ("9", "queue=q:jobs=9"),
-    "GrpSubmit": ("9", "queue=q:submitted=9"),
-    "MaxTRESPU": ("cpu=9", "queue=q/user:processors=9"),
-    "MaxJobsPU": ("9", "queue=q/user:jobs=9"),
-    "MaxSubmitPU": ("9", "queue=q/user:submitted=9"),
-    "MaxTRESPA": ("cpu=9", "queue=q/group:processors=9"),
-    "MaxJobsPA": ("9", "queue=q/group:jobs=9"),
-    "MaxSubmitPA": ("9", "queue=q/group:submitted=9"),
-}
-NO_LIMIT = ("", "-1", "UNLIMITED", "infinite", "cpu=-1")
-
-
-@pytest.mark.parametrize("column", OF_QOS)
-def test_each_column_of_qos_is_followed_or_named(tmp_path: Path, column: str) -> None:
-    """One line of warnings names what is not followed; what is endless is no limit."""
-    path = tmp_path / "qos.txt"
-
-    def quotas_of(value: str) -> str | None:
-        row = dict.fromkeys(OF_QOS, "") | {"Name": "q"} | {column: value}
-        path.write_text("|".join(OF_QOS) + "|\n" + "|".join(row.values()) + "|\n")
-        quota = Scheduler(quota=str(path)).describe()["quota"] if value else None
-        assert quota is None or isinstance(quota, str)
-        return quota
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        if column in FOLLOWED:
-            value, quota = FOLLOWED[column]
-            assert quotas_of(value) == quota
-            of_tres = [one for one in NO_LIMIT if ("=" in one) == ("TRES" in column)]
-            assert {quotas_of(one) for one in of_tres} == {None}
-            return
-        if column in ("Name", "Priority", "ID", "Descr"):
-            assert quotas_of("7") is None
-            return
-    values = {"MaxWall": "1-00:00:00", "MaxTRES": "cpu=4", "GraceTime": "00:01:00"}
-    named = "Flags=5" if column == "Flags" else column
-    with pytest.warns(HpcgymWarning, match=f"not followed by quotas: q: {named}$") as told:
-        assert quotas_of(values.get(column, "5")) is None
-    assert len(told) == 1
-
-
-def test_a_column_of_many_qos_is_named_once(tmp_path: Path) -> None:
-    path = tmp_path / "qos.txt"
-    flags = {2: "DenyOnLimit,PartitionTimeLimit"}
-    rows = [f"q{number}|1-0|{flags.get(number, '')}" for number in range(4)]
-    path.write_text("\n".join(["Name|MaxWall|Flags", *rows]))
-    with pytest.warns(HpcgymWarning, match="quotas: MaxWall of 4 QOS, q2: Flags=Deny") as told:
-        Scheduler(quota=str(path))
-    details = told[0].message
-    assert isinstance(details, HpcgymWarning)
-    assert [*details.details] == [
-        "q0: MaxWall", "q1: MaxWall", "q2: MaxWall", "q2: Flags=DenyOnLimit",
-        "q2: Flags=PartitionTimeLimit", "q3: MaxWall",
-    ]  # fmt: skip
-
-
-PLAIN = "regression:over=squared,under=squared,weight=1"
-
-
-def test_the_usual_values_are_those_of_the_published_campaign() -> None:
-    usual = Regression()
-    assert (usual.over_scale, usual.under_scale, usual.threshold) == (1.0, 1.0, 0.0)
-    assert (usual.eta, usual.l2, usual.degree) == (5000.0, 4e9, 2)
-    assert usual.features == tuple(JOB_FEATURES)
-
-
-@pytest.mark.parametrize(
-    ("given", "text"),
-    [
-        ({"over": "absolute", "under": "exponential"}, "over=absolute,under=exponential,weight=1"),
-        ({"weight": "wide"}, "over=squared,under=squared,weight=wide"),
-        (
-            {"over_scale": 0.25, "threshold": 60},
-            "over=squared,under=squared,over_scale=0.25,threshold=60,weight=1",
-        ),
-        (
-            {"under_scale": 1e-7, "eta": 2.5, "l2": 0, "degree": 1},
-            "over=squared,under=squared,under_scale=1e-07,weight=1,eta=2.5,l2=0,degree=1",
-        ),
-        (
-            {"features": ["requested", "ave2"], "l2": 1e30},
-            "over=squared,under=squared,weight=1,l2=1e+30,features=requested+ave2",
-        ),
-        ({"features": ("week_sin",)}, "over=squared,under=squared,weight=1,features=week_sin"),
-    ],
-)
-def test_a_text_says_all_of_a_regression(given: dict[str, Any], text: str) -> None:
-    regression = Regression(**given)
-    assert str(regression) == f"regression:{text}"
-    assert Regression.parse(f"regression:{text}") == regression
-    assert check_estimate(regression) == check_estimate(str(regression)) == str(regression)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("regresion:over=squared", "unknown regression 'regresion:over=squared'"),
-        ("regression:ovr=squared", "'ovr'; did you mean 'over'"),
-        ("regression:over=linear", "unknown over 'linear'; known are absolute, squared, expon"),
-        ("regression:weight=2", "unknown weight '2'"),
-        ("regression:eta=fast", "eta must be a number, not 'fast'"),
-        ("regression:eta=0", "eta must be a number above 0, not 0.0"),
-        ("regression:threshold=nan", "threshold must be a number of at least 0, not nan"),
-        ("regression:degree=1.5", "degree must be a number, not '1.5'"),
-        ("regression:degree=3", "degree must be 1 or 2, not 3"),
-        ("regression:features=ave9", "unknown feature 'ave9'; did you mean 'ave"),
-        ("regression:features=", "unknown feature ''"),
-        ("regression:features=ave2+ave2", "features: a feature is named twice"),
-        # features are joined by "+"
-        ("regression:features=ave2,last", "'last' is no attribute=value"),
-        ("regression:squared", "'squared' is no attribute=value"),
-        ({"over": None}, "unknown over None"),
-        ({"eta": "5"}, "eta must be a number above 0, not '5'"),
-        ({"features": "ave2"}, "features must be names of features, at least one, not 'ave2'"),
-        ({"features": ()}, "features must be names of features, at least one"),
-        ({"degree": 0}, "degree must be 1 or 2, not 0"),
-    ],
-)
-def test_what_is_no_regression(text: Any, message: str) -> None:
-    with pytest.raises(HpcgymError) as caught:
-        Regression.parse(text) if isinstance(text, str) else Regression(**text)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)

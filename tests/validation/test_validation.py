@@ -156,11 +156,25 @@ def test_a_job_started_too_early_or_at_no_event_is_always_found(case: Any) -> No
     slurm = result.scheduler.reserve.slurm
     for job, start in enumerate(result.start.tolist()):
         by_clock = slurm is not None and (
-            cluster is not None or (start + 1) % slurm.bf_interval == 0
+            cluster is not None
+            or (start + 1) % slurm.bf_interval == 0
+            or (start + 1) % slurm.sched_interval == 0
         )
         if start + 1 not in events and not by_clock:
             violations(moved(result, job, start + 1))
         violations(moved(result, job, int(workload.submit_time[job]) - 1))
+
+
+def test_a_pass_over_all_jobs_needs_no_event() -> None:
+    """Job 0 ends at 59 s; under Slurm's rules all that wait are looked at at 60 s, too.
+
+    The order of jobs whose places change is not proved, so that job 2 may be late.
+    """
+    jobs = few_jobs(3, [0, 0, 10], [59, 100, 5], [2, 1, 2])
+    result = hpcgym.simulate(jobs, policy="wfp3", backfill="slurm:bf_interval=700")
+    assert result.start.tolist() == [0, 0, 59]
+    validate_schedule(moved(result, 2, 60))
+    assert any("no job is submitted or ends" in line for line in violations(moved(result, 2, 61)))
 
 
 def test_an_empty_workload() -> None:

@@ -71,7 +71,7 @@ def jobs_before(start: NDArray[np.int64], episode_state: Any) -> int:
 
 def metrics_of(told: State) -> dict[str, float | int]:
     """Return the metrics of an episode that has ended: of its slice, where it is more than that."""
-    result, counts = schedule_of(told), _counted(told)
+    result, counts = schedule_of(told), _slice_of(told)
     return result.metrics if counts is None else metrics_within(result, *counts)
 
 
@@ -80,11 +80,12 @@ def weekly_of(told: State) -> NDArray[np.float64]:
 
     As :func:`hpcgym.schedule.measures.weekly_sums`; who waits when it is over counts as in metrics.
     """
-    result, counts, now = schedule_of(told), _counted(told), told.episode_state
+    result, counts, now = schedule_of(told), _slice_of(told), told.episode_state
     if now.ended == 0:
-        rows = np.arange(len(result.start))
-        counts_here = (rows >= now.counts_first) & (rows < now.counting)
-        return weekly_sums(result, result.counted & counts_here)
+        here = slice(int(now.counts_first), int(now.counting))
+        counts_here = np.zeros(len(result.start), np.bool_)
+        counts_here[here] = result.counted[here]
+        return weekly_sums(result, counts_here)
     if counts is not None:
         result = result_within(result, *counts)
     return weekly_sums(result, result.decided & (result.start >= 0))
@@ -98,8 +99,8 @@ def counted_of(told: State) -> NDArray[np.int64]:
     return np.flatnonzero(counts)
 
 
-def _counted(told: State) -> tuple[int, int, int | None] | None:
-    """Return which jobs of an episode count, and when it is over; None: all of them, never."""
+def _slice_of(told: State) -> tuple[int, int, int | None] | None:
+    """Return :attr:`Episode.counting` as it is now; None: metrics are of all that is scheduled."""
     now = told.episode_state
     if now.of_slice == 0 and now.truncated == 0:
         return None

@@ -125,7 +125,7 @@ class Machines:
     cluster : the machine, with what the simulations do of its rules.
     place : of :data:`hpcgym.scheduler.capabilities.PLACES`: which kind of machine they are.
     units : what the simulations count of a machine, and by which clock.
-    counted : how many units, processors or nodes, energy and observations are divided by.
+    size : how many processors or nodes energy and observations are divided by.
     books : whether energy is what nodes draw, and what stands above them.
     terms : names of the terms of rewards.
     own_rules : of schedulers, which have a meaning on such machines alone.
@@ -145,7 +145,7 @@ class Machines:
     def __init__(self, options: Options, workload: Workload) -> None:
         self.options, self.cluster = options, options.cluster
         cluster, scheduler = options.cluster, options.scheduler
-        self.counted = cluster.processors
+        self.size = cluster.processors
         self.units = Units(cluster.processors, workload.requested_processors)
         self.books = keeps_books(options, is_pool(cluster, workload, scheduler))
         self.n_booked = cluster.nodes if self.books else 0
@@ -162,7 +162,7 @@ class Machines:
     @property
     def busy_w(self) -> float | None:
         """What a unit draws at most [W]; None: what the cluster says of processors."""
-        return greatest_w(self.cluster) / self.counted if self.books else None
+        return greatest_w(self.cluster) / self.size if self.books else None
 
     @property
     def watts(self) -> NDArray[np.float64]:
@@ -302,7 +302,7 @@ class LimitedMachines(Machines):
             )
         self.limited, self.options = limited, options
         own = self._own = own_nodes_of(needs_on(workload, cluster), cluster)
-        self.cluster, self.units, self.counted = own.cluster, own.units, cluster.nodes
+        self.cluster, self.units, self.size = own.cluster, own.units, cluster.nodes
         if not has_limits:
             warn_of_own_nodes(own.needs, cluster, scheduler)
         self._machine = machine_without_limits(
@@ -313,8 +313,8 @@ class LimitedMachines(Machines):
     @property
     def busy_w(self) -> float:
         """What a node draws at most [W], with its part of what stands above them."""
-        most_mw = self.counted * int(self._machine.drawn_mw[-1]) + self._machine.components_mw
-        return most_mw / 1000 / self.counted
+        most_mw = self.size * int(self._machine.drawn_mw[-1]) + self._machine.components_mw
+        return most_mw / 1000 / self.size
 
     def limits_from(
         self, jobs_of: Callable[[], Workload], start: int
@@ -369,7 +369,7 @@ class CorunMachines(Machines):
 
     def __init__(self, corun: Corun, options: Options, episodes: Episodes) -> None:
         cluster, scheduler, workload = options.cluster, options.scheduler, episodes.workload
-        self.options, self.cluster, self.counted = options, cluster, cluster.processors
+        self.options, self.cluster, self.size = options, cluster, cluster.processors
         self._speedups, self.books = corun.speedups, keeps_books(options)
         cores, sockets = check_machine(cluster)
         check_files(cluster, corun.speedups, scheduler)

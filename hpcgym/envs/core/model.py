@@ -42,7 +42,7 @@ from hpcgym.envs.core.observation import (
     is_rank,
 )
 from hpcgym.envs.core.reward import MAX_WAIT, N_TERMS, PAID_AT_END
-from hpcgym.envs.core.slices import Episode, counted
+from hpcgym.envs.core.slices import Episode
 from hpcgym.envs.core.surroundings import NOTHING_AROUND
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.measures import metrics_within
@@ -82,8 +82,9 @@ from hpcgym.simulation.warm_start import (
 )
 from hpcgym.workload.checks import check_jobs
 from hpcgym.workload.extracts import decided, taken_over
+from hpcgym.workload.initial import Cells
 from hpcgym.workload.io.swf_header import clock_of
-from hpcgym.workload.model import Cells, Workload
+from hpcgym.workload.model import Workload
 
 # where an environment is, and what all of a table share; native/envs/records.hpp says what each is
 EPISODE = np.dtype((np.record, fields_of("Episode")))
@@ -506,7 +507,7 @@ def shared_settings(
     known: dict[str, Any] = {
         "interval": _INTERVALS[every], "interval_length": length, "kind": definition.kind,
         "by_action": definition.shutdown_action, "skips": definition.skips,
-        "paid": options.rewards.paid, "split": options.split, "processors": machines.counted,
+        "paid": options.rewards.paid, "split": options.split, "processors": machines.size,
         "ticks": machines.units.ticks, "autoreset": autoreset, "clock": clock,
     }  # fmt: skip
     if definition.corun is None:
@@ -635,7 +636,7 @@ def scales_of(options: Options, episodes: Episodes, episode: Episode) -> list[fl
             result = simulate(jobs, reference.but(**rules), cluster=options.cluster)
         except HpcgymError as error:
             raise HpcgymError(f"reward: {scheduler_name(reference)}: {error}") from None
-        metrics = metrics_within(result, *counted(episode))
+        metrics = metrics_within(result, *episode.counting)
         n = int(decided(jobs).sum()) if episode.last < 0 else episodes.number_counting(episode)
         total = metrics["jobs"] * metrics["mean_bsld"]
         scales.append(n / total if metrics["jobs"] else 1.0)

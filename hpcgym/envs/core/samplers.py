@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.envs.core.slices import Episode, counted
+from hpcgym.envs.core.slices import Episode
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.pool import Cluster
 from hpcgym.schedule.measures import metrics_within
@@ -53,7 +53,7 @@ def difficulty(jobs: Workload, episode: Episode, processors: int) -> float:
     1 where none of them decides anything: all ran when it began.
     """
     result = simulate(jobs, _SJF, cluster=Cluster(processors))
-    metrics = metrics_within(result, *counted(episode))
+    metrics = metrics_within(result, *episode.counting)
     return float(metrics["mean_bsld"]) if metrics["jobs"] else 1.0
 
 

@@ -196,17 +196,12 @@ class Simulations:
     def set_next(self, e: int, episode: Episode) -> None:
         """Say which episode simulation ``e`` is to begin next."""
         world, state = self.world(e), self.batch.episode_state[e]
-        n = episode.stop - episode.start
-        state["next_start"], state["next_jobs"] = episode.start, n
+        first, last, _ = episode.counting
+        state["next_start"], state["next_jobs"] = episode.start, episode.stop - episode.start
         state["next_until"], state["next_beginning"] = episode.until, max(episode.beginning, 0)
-        state["next_counting"], state["next_of_slice"] = n, 0
-        state["next_counts_first"] = 0
-        if episode.last >= 0:
-            state["next_counting"] = episode.last - episode.start
-            state["next_of_slice"] = world.episodes.number_counting(episode)
-            state["next_counts_first"] = episode.first - episode.start
-        counting = state["next_counting"] - state["next_counts_first"]
-        state["next_open"] = counting + int(episode.endless)
+        state["next_counts_first"], state["next_counting"] = first, last
+        state["next_of_slice"] = 0 if episode.last < 0 else world.episodes.number_counting(episode)
+        state["next_open"] = last - first + int(episode.endless)
         if any(self.rewards.references):
             self.batch.next_scales[e] = self._scales_of(e, episode)
         # most machines need not know: jobs are cut out of the whole for those that must

@@ -43,6 +43,17 @@ class Episode(NamedTuple):
     endless: bool = False
     period: int = -1
 
+    @property
+    def counting(self) -> tuple[int, int, int | None]:
+        """Which of its jobs count, first and last (exclusive), and when it is over; None: never.
+
+        That is what :func:`hpcgym.schedule.measures.metrics_within` takes.
+        """
+        until = None if self.until == FOREVER else self.until
+        if self.last < 0:
+            return 0, self.stop - self.start, until
+        return self.first - self.start, self.last - self.start, until
+
 
 def periods_of(workload: Workload, kind: str) -> list[Episode]:
     """Return the weeks or months of a workload, but for the first, with all their jobs.
@@ -97,17 +108,6 @@ def _one_column(pieces: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
     joined = np.concatenate(pieces)
     joined.flags.writeable = False
     return joined
-
-
-def counted(episode: Episode) -> tuple[int, int, int | None]:
-    """Return the first job of an episode that counts, that behind the last, and when it is over.
-
-    That is what :func:`hpcgym.schedule.measures.metrics_within` takes; None: never.
-    """
-    until = None if episode.until == FOREVER else episode.until
-    if episode.last < 0:
-        return 0, episode.stop - episode.start, until
-    return episode.first - episode.start, episode.last - episode.start, until
 
 
 def check_beginning(workload: Workload, what: str, start: int, stop: int) -> None:

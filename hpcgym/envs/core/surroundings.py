@@ -21,7 +21,8 @@ from hpcgym.schedule.runs import cells_held
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.extracts import extract, recorded_run_time
-from hpcgym.workload.model import Ongoing, Workload
+from hpcgym.workload.initial import Ongoing
+from hpcgym.workload.model import Workload
 
 Ints = NDArray[np.int64]
 

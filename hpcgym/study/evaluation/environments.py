@@ -15,7 +15,7 @@ from hpcgym.agents.saved import seen_by
 from hpcgym.baselines.chance import KINDS
 from hpcgym.envs.core.base import usual_of
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.core.slices import Episode, counted
+from hpcgym.envs.core.slices import Episode
 from hpcgym.envs.core.surroundings import NOTHING_AROUND, USUAL_START
 from hpcgym.errors import HpcgymError, TrainingWarning, check_choice, warn_caller
 from hpcgym.files import shaped
@@ -284,7 +284,7 @@ class Environments:
         elif self._part.alone:
             metrics = ran.result().metrics
         else:
-            return metrics_within(ran.result(), *counted(episode))
+            return metrics_within(ran.result(), *episode.counting)
         return metrics if self.platform.limits is None else {**metrics, **energies(self.result())}
 
     def _enter(self, name: str, episode: Episode) -> tuple[Any, Any, Any]:

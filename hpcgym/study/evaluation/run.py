@@ -15,7 +15,7 @@ from hpcgym.baselines.chance import RANDOM
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.envs.core.base import given_way, settings_in
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.core.slices import PERIODS, Episode, counted
+from hpcgym.envs.core.slices import PERIODS, Episode
 from hpcgym.envs.core.surroundings import NOTHING_AROUND
 from hpcgym.envs.ids import full_id
 from hpcgym.errors import (
@@ -338,7 +338,7 @@ class _Outcomes:
         by, metric = str(self.by), self.metric
         result = self.envs.result()
         if not self.part.alone:
-            result = result_within(result, *counted(episode))
+            result = result_within(result, *episode.counting)
         for group, found in metrics_by(result, by, [metric]).items():
             self.groups.append({
                 "slice": episode.name, by: group, "scheduler": name,

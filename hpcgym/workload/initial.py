@@ -1,0 +1,131 @@
+"""The state from which the jobs of an extract are simulated.
+
+Glesser 2016, section 3.2.1, lists the state to set up before an extract of a trace is replayed:
+running and queued jobs, the nodes of the running ones, and counters such as those of fair share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.workload.model import Ints, Workload, read_only
+
+if TYPE_CHECKING:
+    from hpcgym.machine.pool import Cluster
+
+
+class Cells(NamedTuple):
+    """Which nodes jobs have: cells, each so many units of a job on a node.
+
+    Attributes
+    ----------
+    first : (n_jobs + 1,) int64; job j has the cells ``first[j]`` up to ``first[j + 1]``, exclusive.
+    node, units : (n_cells,) int64.
+    """
+
+    first: Ints
+    node: Ints
+    units: Ints
+
+    def take(self, rows: Any) -> Cells:
+        """Return the cells of the jobs at ``rows``."""
+        places = np.arange(len(self.first) - 1)[rows]
+        counts = np.diff(self.first)[places]
+        first = np.concatenate([[0], np.cumsum(counts)])
+        cells = np.arange(first[-1]) + np.repeat(self.first[places] - first[:-1], counts)
+        return Cells(first, self.node[cells], self.units[cells])
+
+
+@dataclass(frozen=True, eq=False)
+class Ongoing:
+    """The state of a simulation just before ``begin`` that no trace tells.
+
+    Attributes
+    ----------
+    rules : of its scheduler, as :meth:`hpcgym.Scheduler.describe` returns them.
+    cluster : its machine.
+    order : (n_jobs,) int64; running jobs started in the order of these numbers.
+    predicted : (n_jobs,) int64 [s] run times predicted at submission; -1 for jobs to come.
+    promised : (n_jobs,) int64 [s] first start times promised by a reservation, -1 if none.
+    reserved : (n_jobs,) int64 [s] start times that conservative backfilling has reserved for
+        waiting jobs; None without any, or if they are to be made anew at the next pass.
+    cells : nodes of running jobs, and reserved nodes; None on a pool.
+    looks : if passes come by the clock, as in Slurm: when the next pass has something to do, when
+        the next pass is at all [s], and whether others follow, as ``Simulation.begin`` of the
+        native engine takes it; else None.
+    """
+
+    rules: Mapping[str, Any]
+    cluster: Cluster
+    order: Ints
+    predicted: Ints
+    promised: Ints
+    reserved: Ints | None = None
+    cells: Cells | None = None
+    looks: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("order", "predicted", "promised", "reserved"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, read_only(getattr(self, name)))
+        if self.cells is not None:
+            object.__setattr__(self, "cells", Cells(*map(read_only, self.cells)))
+
+    def take(self, rows: Any) -> Ongoing:
+        """Return the state of the jobs at ``rows``."""
+        return replace(
+            self,
+            order=self.order[rows],
+            predicted=self.predicted[rows],
+            promised=self.promised[rows],
+            reserved=None if self.reserved is None else self.reserved[rows],
+            cells=None if self.cells is None else self.cells.take(rows),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Initial:
+    """The state of a machine just before ``begin``, which a workload may begin with.
+
+    Jobs submitted before ``begin`` run or are queued then; all others are submitted later. Arrays
+    are read-only, here and in :class:`Ongoing`, as those of workloads are.
+
+    Attributes
+    ----------
+    begin : [s] when the simulation begins.
+    start : (n_jobs,) int64 [s], when a job that runs at ``begin`` started; -1 for all others.
+    past : the jobs that had ended, with their waiting and run times: counters of fair share, users'
+        histories and learned run times are rebuilt from them.
+    ongoing : further state, if it comes from a simulation; None if it comes from a trace.
+    """
+
+    begin: int
+    start: Ints
+    past: Workload
+    ongoing: Ongoing | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "start", read_only(self.start))
+
+    def __repr__(self) -> str:
+        running, past = int(self.running.sum()), len(self.past)
+        queued = len(self.start) - running
+        return (
+            f"Initial(begin={self.begin}: {running:,} jobs run, {queued:,} are queued or come"
+            f" later, {past:,} had ended)"
+        )
+
+    @property
+    def running(self) -> NDArray[np.bool_]:
+        """Whether a job runs at ``begin``, (n_jobs,) bool."""
+        return self.start >= 0
+
+    def take(self, rows: Any) -> Initial:
+        """Return the state of the jobs at ``rows``."""
+        ongoing = None if self.ongoing is None else self.ongoing.take(rows)
+        return replace(self, start=self.start[rows], ongoing=ongoing)
