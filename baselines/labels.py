@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from hpcgym.baselines.dispatchers import chooses_nodes
+from hpcgym.baselines.dispatchers import DISPATCHERS, chooses_nodes
 from hpcgym.baselines.schedulers import COSCHEDULERS, SCHEDULERS
+from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.asked_for import SITE_RULES
 from hpcgym.scheduler.backfilling import Backfill
 from hpcgym.scheduler.estimates.by_name import KNOWN, label_of
@@ -90,6 +91,22 @@ def scheduler_name(scheduler: Scheduler) -> str:
         if is_that(known):
             return ", ".join([str(name), *_allocation(scheduler)])
     return describe(scheduler)
+
+
+def check_label(name: str, scheduler: str | Scheduler) -> None:
+    """Raise an HpcgymError if a scheduler is called as another one is."""
+    known = {*SCHEDULERS, *COSCHEDULERS, *DISPATCHERS}
+    if isinstance(scheduler, Scheduler):
+        begin = scheduler_name(scheduler)
+        other = begin in known  # rules that have no name may be a variant of that scheduler
+    else:
+        begin = scheduler.partition(":")[0].strip()
+        other = scheduler != name
+    if name in known and begin != name and other:
+        raise HpcgymError(
+            f"{name!r} is the name of another scheduler than {str(scheduler)!r}: choose another"
+            " name"
+        )
 
 
 def labelled(

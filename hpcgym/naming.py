@@ -372,6 +372,16 @@ def counted(number: int, word: str) -> str:
 _DIGITS = 4  # significant ones
 
 
+def signed(value: float, digits: int = 0) -> str:
+    """Return a number with its sign; what is 0 with so many digits has none.
+
+    >>> signed(3.2), signed(-0.3), signed(-0.25, 1)
+    ('+3', '0', '-0.2')
+    """
+    text = f"{value:+.{digits}f}"
+    return text if float(text) else text[1:]
+
+
 def shown(value: float) -> str:
     """Return a number with four significant digits, whole ones in full, commas at thousands.
 

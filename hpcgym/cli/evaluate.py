@@ -68,52 +68,6 @@ def rows_by(workload: Workload, board: Leaderboard, by: str) -> pd.DataFrame:
     return rows
 
 
-def no_intervals(board: Leaderboard) -> str:
-    """Return why a leaderboard has no intervals, in a line; nothing if it has."""
-    from hpcgym.study.intervals import why_no_intervals
-
-    return why_no_intervals(len(board.by_slice), "slices")
-
-
-def notes_of(board: Leaderboard) -> list[str]:
-    """Return what is said below a leaderboard, in lines."""
-    why = no_intervals(board)
-    lines = [why] if why else []
-    if (other := board.reference) is not None:
-        above = [f"above {other}: {board.ranked_by.title} less that of {other}"]
-        chance = f"p: chance of such a difference from {other} if there were none"
-        lines.append("; ".join([*(above if board.compared else ()), chance]))
-    for name, members in board.trainings.items():
-        if len(members) > 1:
-            lines.append(f"{name}: means of {len(members)} trainings; intervals resample them too")
-    lines += _of_acting(board)
-    if board.static_weights:
-        weights = ", ".join(f"{w:.3g} {name}" for name, w in board.static_weights.items())
-        lines.append(f"best-static: {weights}; chosen on the train part")
-    return lines
-
-
-def _of_acting(board: Leaderboard) -> list[str]:
-    """Return what there is to know of policies that act in an environment, in lines."""
-    if None not in board.schedulers.values():
-        return []
-    changed = [
-        name
-        for name, scheduler in board.schedulers.items()
-        if name.endswith(")") and scheduler is not None
-    ]
-    words = "rules behind a name, as in {}, are those of the environment in which policies act"
-    lines = [words.format(one) for one in changed[:1]]
-    if board.unlike:
-        others = "; ".join(f"{row}: {told}" for row, told in board.unlike.items())
-        lines.append(f"rules that policies which act here do not have: {others}")
-    return lines + [
-        f"{name}: sees at most {places:,} waiting jobs, and up to {waiting:,} waited at once: the"
-        " others come after these"
-        for name, (places, waiting) in board.unseen.items()
-    ]
-
-
 def drawings_of(board: Leaderboard) -> dict[str, Drawing]:
     """Return the means with their intervals, and a performance profile, of what ranks policies."""
     from hpcgym.report.figures import of_means
@@ -164,14 +118,12 @@ class Shown(NamedTuple):
 
 def sheet_of(shown: Shown) -> Sheet:
     """Return a row for each policy, for people."""
-    from hpcgym.study.evaluation.leaderboard import table_of
+    from hpcgym.study.evaluation.leaderboard import notes_of, table_of
 
     above = setting_of(shown.workload, shown.machine, shown.board, shown.settings)
     above += output.cleaning_of(shown.workload)
     table = table_of(shown.board)
-    marked = any(best for row in table.cells for _, best in row)
-    below = [*(["* best of its column"] if marked else []), *notes_of(shown.board)]
-    return Sheet(above, [table], below)
+    return Sheet(above, [table], notes_of(shown.board, table))
 
 
 def found_of(shown: Shown) -> output.Found:
@@ -348,6 +300,7 @@ def evaluate(
         codes:jobs=5000,processes=96,processors=768 --cluster 16x2x24 --number 20
     """
     from hpcgym.scheduler.own_code import look_here
+    from hpcgym.study.evaluation.leaderboard import no_intervals
     from hpcgym.study.evaluation.policies import find_policy, read_policies, schedulers_of
 
     if any(":" in text or ".zip" in text for text in policies or ()):  # which may run code

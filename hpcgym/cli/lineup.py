@@ -65,9 +65,7 @@ def _not_machine_only(name: str) -> None:
 
     What the scheduler does not follow is named. It holds until the command ends.
     """
-    from hpcgym.machine.slurm import conf_in
-
-    if conf_in(name):
+    if site_of(name):
         warnings.simplefilter("ignore", MachineOnlyWarning)
 
 
@@ -108,8 +106,10 @@ def given_schedulers(given: list[str] | None) -> dict[str, str]:
 
     Raises
     ------
-    HpcgymError : nothing but commas, the same name twice, or one that no table can have.
+    HpcgymError : nothing but commas, the same name twice, one that no table can have, or that of
+        another scheduler.
     """
+    from hpcgym.baselines.labels import check_label
     from hpcgym.baselines.schedulers import is_scheduler
     from hpcgym.schedule.schedule import check_not_past
 
@@ -126,7 +126,8 @@ def given_schedulers(given: list[str] | None) -> dict[str, str]:
             raise HpcgymError(f"--scheduler NAME{_NAMES}SCHEDULER: a name must be {problem}")
         check_not_past(name)
     chosen = dict(zip(names, (text.strip() for _, _, text in pairs), strict=True))
-    for text in chosen.values():
+    for name, text in chosen.items():
+        check_label(name, text)
         _not_machine_only(text)
         if "=" in text.partition(":")[0] and not is_scheduler(text):
             own = text.replace("=", _NAMES, 1)
@@ -172,10 +173,17 @@ def simulated_each(
 
 
 class Entrant(NamedTuple):
-    """What is compared: the scheduler as it was given, and its rules under one choice."""
+    """What is compared: rules under one choice, and the site whose slurm.conf they are from."""
 
-    source: str
     rules: Scheduler
+    site: str
+
+
+def site_of(name: str) -> str:
+    """Return a scheduler as it was given, if it is a site's own slurm.conf; else nothing."""
+    from hpcgym.machine.slurm import conf_in
+
+    return name if conf_in(name) else ""
 
 
 def lineup(
@@ -203,13 +211,17 @@ def lineup(
     HpcgymError : an unknown name, a rule that a scheduler cannot have or that means nothing to any
         of them.
     """
+    from hpcgym.baselines.schedulers import is_variant, read_variant
+
     begins = {name: rules_of(text, {}) for name, text in names.items()} or _of_policies(choices)
+    of_variants = {name: read_variant(text)[1] for name, text in names.items() if is_variant(text)}
     if not names:
         choices = [Choice(*map(_but_policy, choice)) for choice in choices]
     found: dict[str, Entrant] = {}
     heeded: set[str] = set()
     apart: list[ApartError] = []
     for name, begin in begins.items():
+        site, named = site_of(names.get(name, "")), of_variants.get(name, ())
         for rules, told in choices:
             try:
                 scheduler, idle = _under(begin, rules, sharing)
@@ -218,9 +230,9 @@ def lineup(
                 continue
             except HpcgymError as error:
                 raise HpcgymError(f"{_row(name, told)}: {error}") from None
-            source = names.get(name, name)
-            row = _but_given(_row(name, told, idle), source, begin, scheduler, rules.keys() - told)
-            found[row] = Entrant(source, scheduler)
+            given = rules.keys() - told
+            row = _but_given(_row(name, told, idle), named, begin, scheduler, given)
+            found[row] = Entrant(scheduler, site)
             heeded |= rules.keys() - idle
     leave_out(apart, found)
     _check_heeded(choices[0].rules, heeded)
@@ -249,17 +261,16 @@ def _row(name: str, told: Mapping[str, str], idle: Iterable[str] = ()) -> str:
 
 
 def _but_given(
-    row: str, source: str, begin: Scheduler, scheduler: Scheduler, given: Iterable[str]
+    row: str, named: Iterable[str], begin: Scheduler, scheduler: Scheduler, given: Iterable[str]
 ) -> str:
     """Return a row with rules behind it that options gave, where its scheduler has others itself.
 
-    Such as "saf:quota=user:jobs=2 (no quota)". Those are told that a variant names, or of a site.
+    Such as "saf:quota=user:jobs=2 (no quota)". Those are told that a variant names (``named``), or
+    of a site.
     """
     from hpcgym.baselines.labels import labelled
-    from hpcgym.baselines.schedulers import is_variant, read_variant
     from hpcgym.scheduler.asked_for import own_site_rules
 
-    named = read_variant(source)[1] if is_variant(source) else ()
     return labelled(row, begin, scheduler, {*own_site_rules(begin), *named} & {*given})
 
 

@@ -16,7 +16,6 @@ from hpcgym.cli.running import note
 from hpcgym.cli.tables import Format, Row, Sheet, show
 from hpcgym.files.recorded import KEY, NAME, ending_of, origin_columns, record_text, write_beside
 from hpcgym.files.writing import is_stream, plain, whole_file, whole_text
-from hpcgym.naming import duration
 from hpcgym.progress import working
 from hpcgym.version import __version__
 
@@ -79,34 +78,17 @@ def _rules(result: Result) -> dict[str, Any]:
     return {} if result.replayed_on == RECORDED else described(result.scheduler)
 
 
-def remarks(results: Mapping[str, Result]) -> list[str]:
-    """Return what is said below tables of schedules, in lines.
-
-    Which schedules are the same, what dispatchers that solve models have logged, and how much later
-    jobs were submitted by rules that say when (quotas of submitted jobs, and dependencies), which
-    no wait has.
-    """
-    from hpcgym.report.tables import dispatches, in_words, notes_on_jobs
-
-    solved = {name: dispatches(one) for name, one in results.items()}
-    lines = notes_on_jobs(results)
-    lines += [f"{name}: {in_words(one)}" for name, one in solved.items() if one is not None]
-    for name, result in results.items():
-        if result.given is None or not len(result.given):
-            continue
-        later = float(result.workload.submit_time.mean() - result.given.submit_time.mean())
-        if later < 0.5:  # what would be told is 0 s
-            continue
-        before = f"{name}: " if len(results) > 1 else ""
-        text = f"jobs were submitted {duration(later)} later than in the log on average"
-        lines.append(f"{before}{text}; no wait counts this")
-    return lines
-
-
 def csv_row(
-    workload: Workload, cluster: Cluster | None, name: str, result: Result
+    workload: Workload,
+    cluster: Cluster | None,
+    name: str,
+    result: Result,
+    compared: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return a result as one line of a table; its last columns say where it is from."""
+    """Return a result as one line of a table, with what compares it with others.
+
+    Its last columns say where it is from.
+    """
     from hpcgym.schedule.metrics import told_metrics
     from hpcgym.schedule.provenance import provenance_of
 
@@ -118,6 +100,7 @@ def csv_row(
         "scheduler": name,
         **_rules(result),
         **told_metrics(result),
+        **compared,
         **origin_columns(record),
     }
 

@@ -20,6 +20,7 @@ from hpcgym.cli.lineup import (
     lineup,
     pair_rules,
     rules_of,
+    site_of,
 )
 from hpcgym.cli.means import split_metrics
 from hpcgym.cli.tables import Format, Sheet
@@ -84,21 +85,22 @@ class OneMachine:
 
 
 class Row(NamedTuple):
-    """One scheduler on one machine; ``source`` is the scheduler as it was given."""
+    """One scheduler on one machine; ``site`` is its slurm.conf as it was given, or nothing."""
 
     name: str
     setting: OneMachine
     result: Result
-    source: str
+    site: str
 
     @property
     def label(self) -> str:
         """What it is called in tables and pictures."""
         return self.setting.labelled(self.name)
 
-    def columns(self) -> dict[str, Any]:
-        """Return it as a line of a table."""
-        return output.csv_row(self.result.workload, self.setting.machine, self.name, self.result)
+    def columns(self, compared: Mapping[str, Any]) -> dict[str, Any]:
+        """Return it as a line of a table, with what compares it with others."""
+        jobs, machine = self.result.workload, self.setting.machine
+        return output.csv_row(jobs, machine, self.name, self.result, compared)
 
 
 # --- The past beside simulations ------------------------------------------------------------------
@@ -118,12 +120,11 @@ def told_apart(row: Row, past: Row | None) -> list[str]:
 
     These are lines: the log shows more busy at once than the machine has; mean waits differ.
     """
-    from hpcgym.machine.slurm import conf_in
     from hpcgym.workload.cleaning import most_busy
 
-    if past is None or not conf_in(row.source):
+    if past is None or not row.site:
         return []
-    name, told = row.setting.labelled(row.source), []
+    name, told = row.setting.labelled(row.site), []
     busy, has = most_busy(past.result.workload.columns), row.result.cluster.processors
     if busy > has:
         told.append(
@@ -176,7 +177,7 @@ class Simulation:
         signals = self.signal.read(jobs, where.machine)
         with working(f"simulating {len(jobs):,} jobs"):
             result = where.simulate(jobs, chosen, signals, self.failures)
-        return Row(scheduler_name(result.scheduler), where, result, self.scheduler)
+        return Row(scheduler_name(result.scheduler), where, result, site_of(self.scheduler))
 
 
 @grouped()
@@ -223,7 +224,7 @@ def simulate(
     found = output.of_schedules(
         {name: result},
         lambda: _sheet(row, past, told_apart(row, past)),
-        lambda: [one.columns() for one in (row, past) if one is not None],
+        lambda: [one.columns({}) for one in (row, past) if one is not None],
         lambda: {
             **where.facts(result.workload),
             **output.result_facts(name, result),
@@ -243,7 +244,7 @@ def simulate(
 def _sheet(row: Row, past: Row | None, below: Sequence[str]) -> Sheet:
     """Return a result for people, beside the past where the log tells it."""
     from hpcgym.baselines.labels import describe
-    from hpcgym.report.tables import limits_in_words, rich_metrics, subtitle, tables_of
+    from hpcgym.report.tables import limits_in_words, remarks, rich_metrics, subtitle, tables_of
 
     name, result = row.name, row.result
     results = {name: result}
@@ -252,8 +253,8 @@ def _sheet(row: Row, past: Row | None, below: Sequence[str]) -> Sheet:
     above += [f"limits: {kept}"] if kept else []
     above += output.cleaning_of(result.workload)
     before = None if past is None else past.result
-    remarks = [*output.remarks(results), *below]
-    return Sheet(above, tables_of(results), remarks, rich_metrics(result, before))
+    below = [*remarks(results), *below]
+    return Sheet(above, tables_of(results), below, rich_metrics(result, before))
 
 
 # --- ``hpcgym compare`` ---------------------------------------------------------------------------
@@ -340,10 +341,10 @@ class Comparison:
         ]
         with counting("simulating", len(settings) * len(chosen)) as step:
             for one, jobs, told in zip(settings, loaded, signals, strict=True):
-                for name, (source, rules) in chosen.items():
+                for name, (rules, site) in chosen.items():
                     step(f"simulating {one.labelled(name)}")
                     try:
-                        found.append(Row(name, one, one.simulate(jobs, rules, told), source))
+                        found.append(Row(name, one, one.simulate(jobs, rules, told), site))
                     except HpcgymError as error:
                         named = reworded(error, f"{one.labelled(name)}: {error}")
                         if not isinstance(named, ApartError):
@@ -383,14 +384,30 @@ def compare(
     hpcgym compare eurora:jobs=200 --cluster eurora --scheduler easy,prb,sdprb,pcp20
     hpcgym compare codes:jobs=500,processes=256 --cluster 100x2x24 --speedups generated
     """
+    from hpcgym.schedule.gains import who_pays
+    from hpcgym.study.compared import Comparison as Beside
+
     metrics, rows = comparison.metrics, comparison.rows()
-    past = past_of(rows[0])
-    told = rows if past is None else [*rows, past]
+    past, beside = past_of(rows[0]), Beside({row.label: row.result for row in rows})
+
+    def columns() -> list[dict[str, Any]]:
+        paid = who_pays(beside)
+        found = []
+        for row in rows:
+            of_groups = paid[row.label].columns() if row.label in paid else {}
+            compared = {**beside.columns(row.label), **of_groups} if len(rows) > 1 else {}
+            found.append(row.columns(compared))
+        return found if past is None else [*found, past.columns({})]
+
+    def facts() -> dict[str, Any]:
+        found, paid = _facts(rows, past), who_pays(beside)
+        for row, one in zip(rows, found["results"], strict=False) if len(rows) > 1 else ():
+            one |= beside.columns(row.label)
+            one["who_pays"] = paid[row.label].facts() if row.label in paid else None
+        return found
+
     found = output.of_schedules(
-        {row.label: row.result for row in rows},
-        lambda: _compared(rows, past, metrics),
-        lambda: [row.columns() for row in told],
-        lambda: _facts(rows, past),
+        beside.results, lambda: _compared(rows, past, metrics, beside.lines), columns, facts
     )
     how.show(found)
 
@@ -415,8 +432,13 @@ def _facts(rows: Sequence[Row], past: Row | None) -> dict[str, Any]:
     return facts
 
 
-def _compared(rows: Sequence[Row], past: Row | None, metrics: list[str] | None) -> Sheet:
-    """Return a comparison for people, beside the past where the log tells it."""
+def _compared(
+    rows: Sequence[Row], past: Row | None, metrics: list[str] | None, lines: Sequence[str]
+) -> Sheet:
+    """Return a comparison for people, beside the past where the log tells it.
+
+    ``lines``: what is said of its intervals and schedules.
+    """
     from hpcgym.baselines.labels import describe
     from hpcgym.report.tables import (
         limits_in_words,
@@ -440,9 +462,7 @@ def _compared(rows: Sequence[Row], past: Row | None, metrics: list[str] | None) 
     else:
         for one, result in schedules.items():
             above += output.cleaning_of(result.workload, one.labelled("cleaning"))
-    remarks = output.remarks(results)
-    remarks += next((said for row in rows if (said := told_apart(row, past))), [])
     printed = tables_of(results, metrics)
-    below = [line for one in printed for line in one.below]
-    shown = rich_comparison(with_past(results), metrics)
-    return Sheet(above, printed, [*below, *remarks], shown)
+    below = [*(line for one in printed for line in one.below), *lines]
+    below += next((said for row in rows if (said := told_apart(row, past))), [])
+    return Sheet(above, printed, below, rich_comparison(with_past(results), metrics))

@@ -122,7 +122,9 @@ def replay(
         output.of_schedules(
             results,
             lambda: _replayed(found),
-            lambda: [output.csv_row(r.workload, cluster, name, r) for name, r in results.items()],
+            lambda: [
+                output.csv_row(r.workload, cluster, name, r, {}) for name, r in results.items()
+            ],
             facts,
         )
     )

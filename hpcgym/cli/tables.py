@@ -148,7 +148,7 @@ def _words_first(columns: Mapping[str, Sequence[Any]], words: Sequence[str], tit
 
 def _text(column: str, value: Any) -> str:
     """Return a value for people."""
-    from hpcgym.naming import shown
+    from hpcgym.naming import shown, signed
 
     if isinstance(value, str):
         return value
@@ -158,7 +158,7 @@ def _text(column: str, value: Any) -> str:
         return "-"
     if "/" in column:
         return f"{value:.3f}"
-    return f"{value:+.1f}" if "%" in column else shown(value)
+    return signed(value, 1) if "%" in column else shown(value)
 
 
 def rows_of(table: pd.DataFrame) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from hpcgym.cli.running import note
 from hpcgym.cli.tables import Sheet, of_frame, rows_of
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.recorded import write_beside
+from hpcgym.naming import signed
 
 if TYPE_CHECKING:
     from hpcgym.report.figures import Drawing
@@ -251,7 +252,7 @@ def _board(tuned: Any) -> Any:
     """Return the board as people read it."""
     board = tuned.board.drop(columns=["low", "high"])
     ends = zip(tuned.board["low"], tuned.board["high"], strict=True)
-    words = ["" if math.isnan(low) else f"[{low:+.0f}, {high:+.0f}]" for low, high in ends]
+    words = ["" if math.isnan(low) else f"[{signed(low)}, {signed(high)}]" for low, high in ends]
     words[0] = ""  # it is not compared with itself
     board.insert(list(board).index("tuned_percent") + 1, "interval", words)
     board["kept"] = board["kept"].map({True: "yes", False: "no"})

@@ -154,10 +154,11 @@ class Explanation:
         pass), ``quotas`` (those that it would have exceeded, as ``--quota`` has them); empty where
         the passes cannot be made again.
     others : a row a job that ran while this one waited, before its first start or after it was
-        stopped, index its number: ``submit_time``, ``start_time``, ``end_time`` [s] (of several
-        runs of it, one meanwhile), ``requested_processors``, ``right`` (how it came to run, as in
-        :data:`hpcgym.explanation.story.RIGHTS`) and ``delay`` [s]: how much earlier this job
-        would have started without it; missing where that was not tried.
+        stopped, or while a quota of submitted jobs refused it, index its number: ``submit_time``,
+        ``start_time``, ``end_time`` [s] (of several runs of it, one meanwhile),
+        ``requested_processors``, ``right`` (how it came to run, as in
+        :data:`hpcgym.explanation.story.RIGHTS`) and ``delay`` [s]: how much earlier this job would
+        have started without it; missing where that was not tried.
     """
 
     job: int
@@ -202,7 +203,8 @@ def explain(
 
     The passes of its wait are simulated again. Which jobs delayed it is found by leaving out each
     job that ran while it waited, and simulating again: without X it would have started so much
-    earlier. That counts all that follows from X, also through other jobs.
+    earlier. That counts all that follows from X, also through other jobs. If a quota of submitted
+    jobs refused the job at first, those that ran meanwhile are tried, too.
 
     Parameters
     ----------
@@ -227,10 +229,9 @@ def explain(
     ran = watching.meanwhile(result, row)
     most = MOST if most is None else most
     tried = _largest(result, row, ran.row, most if can_repeat(result) else 0)
-    unwatched = watching.why_not_watched(result)
     progress(0, len(tried))
     with watching.said_before():
-        passes = [] if unwatched else watching.watch(result, row)
+        passes, unwatched = watching.watch(result, row)
         earlier = delays(result, row, tried, progress, over).tolist()
     spells = story.spells_of(result, row, passes)
     delay = dict(zip(tried.tolist(), earlier, strict=False))
@@ -240,7 +241,8 @@ def explain(
     quotas = story.kept_by_quotas(passes, facts["start_time"])
     moved = story.moves(result, row, passes)
     order = _order(result)
-    told = story.Facts(job, facts, runs, spells, quotas, others, moved, order, unwatched)
+    later = story.why_later(result, row, watching.due_of(result, row))
+    told = story.Facts(job, facts, later, runs, spells, quotas, others, moved, order, unwatched)
     behind = story.summed([spell for spell in spells if spell.behind])
     table = _passes(result, passes)
     return Explanation(job, story.story(told), facts, story.summed(spells), behind, table, others)
@@ -261,8 +263,11 @@ def _row(workload: Workload, job: int) -> int:
 
 
 def _largest(result: Result, job: int, rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """Return the jobs with the most processor seconds in the wait of a job, the most first."""
-    begin = np.maximum(result.start[rows], result.workload.submit_time[job])
+    """Return the jobs with the most processor seconds in the wait of a job, the most first.
+
+    The time for which it was refused counts as well.
+    """
+    begin = np.maximum(result.start[rows], watching.since(result, job))
     end = np.minimum(result.end[rows], result.start[job])
     area = (end - begin) * result.workload.requested_processors[rows]
     return rows[np.argsort(-area, kind="stable")[:most]]
@@ -272,9 +277,7 @@ def _facts(result: Result, row: int) -> dict[str, Any]:
     """Return what there is to say of the job itself."""
     workload = result.workload
     promised = result.reserved_start[row]
-    came = due = int(workload.submit_time[row])
-    if result.given is not None:
-        due = int(result.given.submit_time[_row(result.given, int(workload.job_number[row]))])
+    came, due = int(workload.submit_time[row]), watching.due_of(result, row)
     recorded = int(workload.wait_time[row])
     return {
         "submit_time": came,
@@ -367,15 +370,15 @@ def waits(result: Result, progress: Callable[[int, int], None] = silence) -> pd.
 
     Raises
     ------
-    HpcgymError : the passes cannot be made again: under limits of power or energy, where jobs share
-        nodes, where nodes fail or jobs stop others, where a dispatcher or a function says what
-        starts; or an extract, whose first jobs waited before it begins.
+    HpcgymError : the passes cannot be made again, see
+        :func:`hpcgym.explanation.watching.why_not_watched`; or an extract, whose first jobs waited
+        before it begins.
     """
     import pandas as pd
 
     why = watching.why_not_watched(result)
     if not why and result.workload.initial is not None:
-        why = "for an extract, whose first jobs waited before it begins"
+        why = "for an extract, whose first jobs waited before it begins; explain the whole log"
     if why:
         raise HpcgymError(f"why all jobs waited cannot be worked out {why}")
     seconds = np.zeros((len(result.start), len(story.REASONS)), np.int64)
@@ -398,6 +401,8 @@ def waits(result: Result, progress: Callable[[int, int], None] = silence) -> pd.
         codes = story.reasons_at(result, queue, at, unseen, barred, needs)
         if passes % _EVERY == 0:
             progress(came, len(seconds))
+    if not watched.same():
+        raise HpcgymError(f"why all jobs waited cannot be worked out {watching.OTHER}")
     jobs = pd.Index(result.workload.job_number, name="job_number")
     return pd.DataFrame(seconds, index=jobs, columns=list(story.REASONS))
 

@@ -13,7 +13,9 @@ from hpcgym.explanation import watching
 from hpcgym.naming import CORE, MEMORY, PARTITION, counted, duration
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.on_machines import simulates_as_pool
+from hpcgym.scheduler.restrictions import bound_submissions
 from hpcgym.workload.checks import needs_on
+from hpcgym.workload.followers import followed
 from hpcgym.workload.needs import units_on
 
 if TYPE_CHECKING:
@@ -54,12 +56,14 @@ CALLED = {
 }
 #: By what right jobs may have run while another waited, in words of one and of many.
 RIGHTS = {
+    "outside": "ended before it was submitted",
     "ran": "ran already",
     "stopped": "stopped others to start, or may have",
     "order": "started in turn, first of the queue",
     "shadow": "had to end before the first job of the queue could start",
     "extra": "fitted on processors that the first job of the queue leaves free",
     "gap": "fitted in before what was reserved",
+    "filled": "were back-filled",
     "chosen": "started by choice",
     "resumed": "went on after a suspension",
     "unknown": "started, and had to stop later",
@@ -224,7 +228,9 @@ def rights(
     found = []
     for place, row in enumerate(others.row.tolist()):
         start = int(others.start[place])
-        if others.before[place]:
+        if others.outside[place]:
+            found.append("outside")
+        elif others.before[place]:
             found.append("ran")
         elif others.stopped[place]:
             found.append("stopped")
@@ -236,8 +242,10 @@ def rights(
             found.append("unknown")
         elif not result.backfilled[row]:
             found.append("order")
-        elif plans or start not in shadows:
+        elif plans:
             found.append("gap")
+        elif start not in shadows:  # the passes cannot be made again
+            found.append("filled")
         else:
             ends = start + int(result.predicted_run_time[row])
             found.append("shadow" if ends <= shadows[start] else "extra")
@@ -275,6 +283,7 @@ class Facts(NamedTuple):
 
     number: int
     job: dict[str, Any]
+    later: str  # why it was submitted later than in the log, if it was
     runs: int
     spells: list[Spell]
     quotas: dict[str, int]
@@ -308,6 +317,29 @@ def refused_by(result: Result, job: int, due: int) -> dict[str, int]:
         if full:
             found[str(quota)] = full
     return found
+
+
+def why_later(result: Result, job: int, due: int) -> str:
+    """Return why a job is submitted later than at ``due`` [s], when the log submits it, in words.
+
+    Either the jobs that it follows ended later, or a quota of submitted jobs kept it out, or both.
+    """
+    rules, workload = result.scheduler, result.workload
+    following, quota = followed(workload), "because of a quota of submitted jobs"
+    others = following.other[following.job == job]
+    if rules.dependencies == "none" or not len(others):
+        return quota
+    one = f"job {workload.job_number[others[0]]}, which it follows,"
+    after = f"after {one if len(others) == 1 else 'the jobs that it follows'} had ended"
+    if not bound_submissions(rules.quota):
+        return after
+    think = int(workload.think_time[job])
+    if rules.dependencies == "closed-loop" and think < 0:
+        return f"{after}, and perhaps {quota}"
+    ready = int(result.end[others].max()) + max(think, 0)
+    if workload.submit_time[job] <= ready:
+        return after
+    return quota if ready <= due else f"{after}, and {quota}"
 
 
 def moves(result: Result, job: int, passes: Sequence[watching.Pass]) -> Moves | None:
@@ -347,7 +379,7 @@ def story(told: Facts) -> list[str]:
             "It was refused when the log submits it, because of a quota of submitted jobs"
             f"{_which_quotas(job['refused_by'])}. {later}, and its wait counts from then."
             if job["refused_by"]
-            else f"{later}, when the jobs that it follows had ended, and quotas let it come."
+            else f"{later}, {told.later}."
         )
     if told.runs > 1:
         lines.append(f"The log has {told.runs} jobs or runs with this number; this is the last.")
@@ -357,7 +389,10 @@ def story(told: Facts) -> list[str]:
         )
     stops = watching.in_words([watching.Stop(**one) for one in job["stops"]], job["submit_time"])
     if job["wait_time"] == 0:
-        return [*lines, "It started at once.", *stops]
+        at_once = (
+            "Then it started at once." if job["submitted_later"] > 0 else "It started at once."
+        )
+        return [*lines, at_once, *_of_delays(told.others), *stops, *_of_others(told)]
     lines += _of_delays(told.others)
     lines += stops
     lines += _of_the_wait(told)
@@ -380,13 +415,15 @@ def _of_delays(others: pd.DataFrame) -> list[str]:
     if not len(delay):
         return []
     if not late:
-        return [f"No job delayed it, of those that were left out one by one: {len(delay):,}."]
+        if len(delay) == 1:
+            return ["1 other job was left out, and did not delay it."]
+        return [f"{len(delay):,} other jobs were left out, one at a time: none alone delayed it."]
     (first, most), *more = [(number, duration(each)) for number, each in late.items()]
     lines = [f"without job {first} it would have started {most} earlier"]
-    lines += [f"without {number} {seconds}" for number, seconds in more[: _NAMED - 1]]
+    lines += [f"without {number}, {seconds}" for number, seconds in more[: _NAMED - 1]]
     rest = len(late) - _NAMED
-    less = f"; {counted(rest, 'other')} delayed it too" if rest > 0 else ""
-    return [f"{counted(len(late), 'job')} delayed it: {', '.join(lines)}{less}."]
+    lines += [f"{counted(rest, 'other')} delayed it too"] if rest > 0 else []
+    return [f"{counted(len(late), 'job')} delayed it: {'; '.join(lines)}."]
 
 
 def _tried(others: pd.DataFrame) -> pd.Series[int]:
@@ -444,7 +481,7 @@ def _of_the_queue(told: Facts) -> list[str]:
     )
     lines = [f"{place} in the queue when it came (order: {told.order})."]
     if found.queued_s >= 0:
-        after = f"{duration(found.queued_s)} later" if found.queued_s else "At once"
+        after = f"After {duration(found.queued_s)}" if found.queued_s else "At once"
         lines.append(f"{after} it was the first job that could not start.")
     if found.first >= 0:
         reserved = duration(found.first - job["submit_time"])
@@ -468,7 +505,9 @@ def _of_others(told: Facts) -> list[str]:
         return []
     counts = others["right"].value_counts()
     parts = [f"{counts[name]:,} {words}" for name, words in RIGHTS.items() if name in counts]
-    lines = [f"While it waited, {counted(len(others), 'job')} ran: {'; '.join(parts)}."]
+    refused, waited = bool(told.job["refused_by"]), told.job["wait_time"] > 0
+    when = "waited or was refused" if refused and waited else "was refused" if refused else "waited"
+    lines = [f"While it {when}, {counted(len(others), 'job')} ran: {'; '.join(parts)}."]
     lines += _who_came_later(others, told.job["submit_time"])
     if helped := int((delay < 0).sum()):
         lines.append(f"{helped:,} of them helped: without one of these it would start later.")

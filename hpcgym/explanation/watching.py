@@ -19,7 +19,6 @@ from hpcgym.schedule.schedule import runs_of
 from hpcgym.scheduler.allocations import UNLIMITED
 from hpcgym.scheduler.restrictions import MOST_BOUND, Preemption, Quota
 from hpcgym.simulation.continued import again
-from hpcgym.simulation.run import simulate
 
 # --- How long an explanation may take -------------------------------------------------------------
 
@@ -102,27 +101,40 @@ def why_not_watched(result: Result) -> str:
 
     They can on pools and on nodes of their own under an order of the queue; not under limits, where
     jobs share nodes, where nodes fail, around windows, where jobs follow or stop others, or where a
-    dispatcher or a function says what starts. Where quotas say when jobs are submitted, they can if
-    :func:`as_submitted` gives the same schedule.
+    dispatcher or a function says what starts. Behind the reason stands what can be explained.
+
+    Where quotas say when jobs are submitted, :func:`watch` and :meth:`Watched.same` find out.
     """
     rules = result.scheduler
     stopped = result.interrupted is not None
+    by_name = "under an order of the queue by its name"
     reasons = {
-        "under limits of power or energy": result.limits is not None,
-        "where jobs share nodes": result.coschedule is not None,
-        "where jobs may stop others (preemption)": stopped and rules.preemption is not None,
-        "where nodes fail": stopped,
-        "where a dispatcher says what starts": result.dispatcher is not None,
-        "where the order of the queue came from outside": result.outside,
-        "where a function orders the queue": callable(rules.policy),
-        "with maintenance windows": bool(rules.maintenance),
-        "where jobs follow others (dependencies)": rules.dependencies != "none",
+        ("under limits of power or energy", "without limits"): result.limits is not None,
+        ("where jobs share nodes", "where they do not"): result.coschedule is not None,
+        ("where jobs may stop others (preemption)", "without preemption"): (
+            stopped and rules.preemption is not None
+        ),
+        ("where nodes fail", "without failures"): stopped,
+        ("where a dispatcher says what starts", by_name): result.dispatcher is not None,
+        ("where the order of the queue came from outside", by_name): result.outside,
+        ("where a function orders the queue", by_name): callable(rules.policy),
+        ("with maintenance windows", "without them"): bool(rules.maintenance),
+        ("where jobs follow others (dependencies)", "without dependencies"): (
+            rules.dependencies != "none"
+        ),
     }
-    if why := next((reason for reason, holds in reasons.items() if holds), ""):
-        return why
-    if rules.moves_submissions and not _comes_again(result):
-        return "where quotas submit jobs between two passes of one second"
-    return ""
+    return next((_with_advice(*said) for said, holds in reasons.items() if holds), "")
+
+
+def _with_advice(why: str, otherwise: str) -> str:
+    """Return why something is not explained, and what can be done instead."""
+    return f"{why}; explain it {otherwise}, or look at the runs with hpcgym explore"
+
+
+#: Why a schedule is not explained that :func:`as_submitted` does not give again.
+OTHER = _with_advice(
+    "where quotas submit jobs between two passes of one second", "without quotas of submitted jobs"
+)
 
 
 def as_submitted(result: Result) -> Result:
@@ -140,14 +152,6 @@ def as_submitted(result: Result) -> Result:
         for one in rules.quota
     ]
     return replace(result, scheduler=rules.but(quota=kept), given=None)
-
-
-def _comes_again(result: Result) -> bool:
-    """Return whether a schedule stays the same without its quotas of submitted jobs."""
-    same = as_submitted(result)
-    with said_before():
-        found = simulate(same.workload, same.scheduler, cluster=same.cluster)
-    return bool(np.array_equal(found.start, result.start))
 
 
 @contextmanager
@@ -223,6 +227,13 @@ class Watched:
                 of_user[user] += not barred[place]
         return np.delete(rows, seen)
 
+    def same(self) -> bool:
+        """Return whether all jobs that have been submitted started as in the schedule so far."""
+        rows, time = np.arange(self.come), self._native.time
+        start = self.result.start[rows]
+        found = self._native.progress(rows)["start"]
+        return bool(np.array_equal(found, np.where(start <= time, start, -1)))
+
     def _moment(self) -> Moment:
         """Return what stands now, at the end of a pass."""
         known, rules = self._native.moment(), self._driven.told.rules
@@ -247,11 +258,18 @@ class Watched:
         )
 
 
-def watch(result: Result, job: int) -> list[Pass]:
+def watch(result: Result, job: int) -> tuple[list[Pass], str]:
     """Return what stood at the end of each pass from the job's submission up to its start.
 
-    ``job``: its row. The last pass is the one at which it starts.
+    The last pass is the one at which it starts. If the passes cannot be made again, there are none,
+    and the text says why.
+
+    Parameters
+    ----------
+    job : its row.
     """
+    if why := why_not_watched(result):
+        return [], why
     watched = Watched(result)
     submit, start = int(result.workload.submit_time[job]), int(result.start[job])
     watched.go_on(submit - 1)
@@ -266,7 +284,7 @@ def watch(result: Result, job: int) -> list[Pass]:
         exceeded = watched.exceeding(watched.queued(np.array([job])))
         quotas = tuple(known[place] for place in np.flatnonzero(exceeded.any(axis=0)))
         passes.append(Pass(at, ahead, before, job in watched.unseen(waited), quotas))
-    return passes
+    return (passes, "") if watched.same() else ([], OTHER)
 
 
 # --- When a job was stopped, for whom or by what, and what that cost it ---------------------------
@@ -436,7 +454,7 @@ Ints = NDArray[np.int64]
 
 
 class Meanwhile(NamedTuple):
-    """A run of each job that ran while another waited, (k,), by their starts.
+    """A run of each job that ran while another waited or was refused, (k,), by their starts.
 
     Of several runs of a job it is the one that began by stopping others, or else the first.
 
@@ -445,6 +463,7 @@ class Meanwhile(NamedTuple):
     row : of the job, int64.
     start, end : [s].
     before : whether the run had begun before that wait did, bool.
+    outside : whether it had even ended by then, while a quota kept the other job out, bool.
     resumed : whether the job had been suspended and went on then, bool.
     marked : whether the schedule tells of this run if it was back-filled, bool: it tells that of
         one run of each job.
@@ -455,6 +474,7 @@ class Meanwhile(NamedTuple):
     start: Ints
     end: Ints
     before: NDArray[np.bool_]
+    outside: NDArray[np.bool_]
     resumed: NDArray[np.bool_]
     marked: NDArray[np.bool_]
     stopped: NDArray[np.bool_]
@@ -469,16 +489,35 @@ def waits_of(result: Result, job: int) -> list[tuple[int, int]]:
     return sorted(span for span in spans if span[0] < span[1])
 
 
+def due_of(result: Result, job: int) -> int:
+    """Return when the log submits a job [s], whose row is ``job``."""
+    given, number = result.given, result.workload.job_number[job]
+    if given is None:
+        return int(result.workload.submit_time[job])
+    return int(given.submit_time[np.flatnonzero(given.job_number == number)[-1]])
+
+
+def since(result: Result, job: int) -> int:
+    """Return from when on others may have kept a job from starting [s]; ``job`` is its row.
+
+    That is its submission, or where a quota of submitted jobs refused it when the log submits it.
+    """
+    came = int(result.workload.submit_time[job])
+    return came if result.scheduler.dependencies != "none" else min(due_of(result, job), came)
+
+
 def meanwhile(result: Result, job: int) -> Meanwhile:
-    """Return who ran while a job waited; ``job`` is its row."""
+    """Return who ran while a job waited or was refused; ``job`` is its row."""
     runs, of = all_runs(result)
-    spans = waits_of(result, job)
+    came, due = int(result.workload.submit_time[job]), since(result, job)
+    spans = [*([(due, came)] if due < came else []), *waits_of(result, job)]
     found = [np.zeros((0, 2), np.int64)]
     for begin, end in spans:
         run = np.flatnonzero((runs.start < end) & (runs.end > begin) & (of != job))
         run = run[np.argsort(runs.start[run], kind="stable")]
         found.append(np.stack((run, np.full(len(run), begin)), axis=1))
-    run, since = np.concatenate(found).T
+    run, begun = np.concatenate(found).T
+    begun = np.maximum(begun, came)  # what ran while it was refused had begun before it came
     began = {(by, one.time) for one in whom_others_stopped(result, spans) for by in one.by}
     pairs = zip(of[run].tolist(), runs.start[run].tolist(), strict=True)
     stopped = np.array([pair in began for pair in pairs], np.bool_)
@@ -490,4 +529,5 @@ def meanwhile(result: Result, job: int) -> Meanwhile:
     suspends = result.pieces is not None
     resumed = (start > result.start[row]) & suspends
     marked = ~resumed if suspends else end == result.end[row]
-    return Meanwhile(row, start, end, start < since[kept], resumed, marked, stopped[kept])
+    before = start < begun[kept]
+    return Meanwhile(row, start, end, before, end <= came, resumed, marked, stopped[kept])

@@ -31,9 +31,9 @@ from hpcgym.report.tables import (
     drawable,
     in_order,
     limits_of,
-    same_jobs,
     told_of_all,
 )
+from hpcgym.schedule.gains import same_jobs
 from hpcgym.schedule.metrics import watts_given
 from hpcgym.schedule.provenance import provenance_of
 from hpcgym.schedule.result import Result

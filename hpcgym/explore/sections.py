@@ -14,7 +14,6 @@ from hpcgym.errors import one_line
 from hpcgym.explore.document import Cell, cleaning_table, origin_section, paragraphs, picture, table
 from hpcgym.naming import printable, shown
 from hpcgym.report import canvas, distribution, overview, tables
-from hpcgym.report.tables import in_words
 from hpcgym.version import __version__
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ def _metrics(parts: Mapping[str, Result]) -> str:
     caption = f"★ best of its row{machines}" if len(parts) > 1 else ""
     lines = [[title, *(Cell(*value) for value in values)] for (title, _), *values in rows]
     told = table(["metric", *(name for name, _ in names)], lines, caption=caption)
-    return told + paragraphs(tables.notes_on_jobs(parts))
+    return told + paragraphs(tables.remarks(parts))
 
 
 def _who_pays(parts: Mapping[str, Result]) -> list[str]:
@@ -194,13 +193,13 @@ def _schedulers(parts: Mapping[str, Result]) -> str:
 
 
 def _dispatches(parts: Mapping[str, Result]) -> list[str]:
-    """Return with what limits dispatchers have solved models, and what came of it."""
+    """Return with what limits dispatchers have solved models."""
     rows = [
-        [name, repr(result.dispatcher), in_words(solved)]
+        [name, repr(result.dispatcher)]
         for name, result in parts.items()
-        if (solved := tables.dispatches(result)) is not None
+        if tables.dispatches(result) is not None
     ]
-    return [table(["scheduler", "dispatcher", "dispatches"], rows, words=True)] if rows else []
+    return [table(["scheduler", "dispatcher"], rows, words=True)] if rows else []
 
 
 def _workload(parts: Mapping[str, Result]) -> str:

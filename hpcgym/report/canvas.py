@@ -109,7 +109,14 @@ def require_matplotlib() -> None:
 
 
 def axes_or_new(axes: Axes | None, width: float = 10, height: float = 4) -> Axes:
-    """Return the axes given, or those of a new figure."""
+    """Return the axes given, or those of a new figure.
+
+    Raises
+    ------
+    HpcgymError : something else, or matplotlib is not installed.
+    """
+    if axes is not None and not hasattr(axes, "plot"):
+        raise HpcgymError(f"axes must be of matplotlib, or None for a new figure, not {axes!r}")
     return new_figure(width, height).add_subplot() if axes is None else axes
 
 

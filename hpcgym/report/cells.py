@@ -159,6 +159,9 @@ def two_lines(heading: str) -> str:
     return "\n".join(min(breaks, key=lambda lines: max(map(len, lines))))
 
 
+_WIDTH = 250  # letters of a line, where there is no terminal
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows of texts for people.
@@ -191,9 +194,19 @@ class Table:
         """The headings in one line each."""
         return [" ".join(one.split()) for one in self.headings]
 
+    def text(self) -> str:
+        """Return it as on a terminal, without colours; lines are as long as they need to be."""
+        from rich.console import Console
+
+        out = Console(width=_WIDTH, no_color=True, highlight=False, force_jupyter=False)
+        with out.capture() as found:
+            out.print(rich_table(self.headings, self.cells, self.words))
+        return "\n".join(line.rstrip() for line in found.get().splitlines())
+
     def latex(self) -> str:
-        """Return it in LaTeX: :func:`latex`."""
-        return latex(self.heads, self.cells, self.words, self.groups)
+        """Return it in LaTeX, :func:`latex`; what it is of, and what is below, are comments."""
+        said = "".join(f"% {line}\n" for line in [self.title, *self.below] if line)
+        return said + latex(self.heads, self.cells, self.words, self.groups)
 
     def markdown(self) -> str:
         """Return it in Markdown: :func:`markdown`."""

@@ -7,15 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from hpcgym.baselines.dispatchers import chooses_nodes
 from hpcgym.baselines.labels import apart, rules_of_all, scheduler_names
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.writing import whole_text
 from hpcgym.naming import HOUR_S, counted, duration, shown
 from hpcgym.report.cells import Cell, Table, rich_table, two_lines
-from hpcgym.schedule.measures import classes_in_words, groups_of, mean_by_user
+from hpcgym.schedule import gains
+from hpcgym.schedule.measures import classes_in_words
 from hpcgym.schedule.metrics import (
     LENGTH_CLASSES,
     MORE,
@@ -27,11 +26,9 @@ from hpcgym.schedule.metrics import (
     told_metrics,
 )
 from hpcgym.schedule.schedule import RECORDED
-from hpcgym.workload.io.swf_header import called, names_of
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
     from rich.table import Table as RichTable
 
     from hpcgym.machine.pool import Cluster
@@ -343,7 +340,7 @@ def best(metric: Metric, values: Sequence[float]) -> list[bool]:
 def comparison(results: Results, names: Sequence[str] | None = None) -> list[list[Cell]]:
     """Return a table for people: rows of (text, is it the best), the heading being the first.
 
-    The best are those of each machine.
+    The best are those of each machine, among schedules of the same jobs.
 
     Parameters
     ----------
@@ -378,11 +375,14 @@ def _columns(parts: Mapping[str, Result]) -> list[str]:
 
 
 def _best_of_machines(metric: Metric, parts: Mapping[str, Result]) -> list[bool]:
-    """Return which values are the best of their machine."""
+    """Return which values are the best of their machine, among schedules of the same jobs."""
     marks: dict[str, bool] = {}
     for group in by_machine(parts):
-        values = [_value(part, metric) for part in group.values()]
-        marks |= zip(group, best(metric, values), strict=True)
+        while group:
+            same = gains.same_jobs(group)
+            values = [_value(part, metric) for part in same.values()]
+            marks |= zip(same, best(metric, values), strict=True)
+            group = {name: part for name, part in group.items() if name not in same}
     return [marks[name] for name in parts]
 
 
@@ -428,8 +428,13 @@ def with_past(parts: Mapping[str, Result]) -> dict[str, Result]:
     return {**parts, past.replayed_on: past}
 
 
-def notes_on_jobs(parts: Mapping[str, Result]) -> list[str]:
-    """Return lines on schedules that are the same, and on those that "who pays" leaves out."""
+def remarks(parts: Mapping[str, Result]) -> list[str]:
+    """Return what is said below tables of schedules, in lines.
+
+    Which schedules are the same, which are not compared with the first, what dispatchers that solve
+    models have logged, and how much later jobs were submitted by rules that say when (quotas of
+    submitted jobs, and dependencies), which no wait has.
+    """
     found: dict[tuple[bytes, ...], list[str]] = {}
     for name, one in parts.items():
         key = one.workload.job_number.tobytes(), one.start.tobytes(), one.run_time.tobytes()
@@ -439,12 +444,23 @@ def notes_on_jobs(parts: Mapping[str, Result]) -> list[str]:
         for names in found.values()
         if len(names) > 1
     ]
-    paid = same_jobs(parts)
-    if apart := [name for name in parts if name not in paid]:
+    same = gains.same_jobs(parts)
+    if other := [name for name in parts if name not in same]:
         lines.append(
-            f"not in 'who pays': {'; '.join(apart)}, as jobs differ from those of"
-            f" {next(iter(parts))}, or the times at which they are submitted"
+            f"not compared with {next(iter(parts))} by stars, intervals or 'who pays':"
+            f" {'; '.join(other)}. The jobs, or the times at which they are submitted, differ."
         )
+    solved = {name: dispatches(one) for name, one in parts.items()}
+    lines += [f"{name}: {in_words(one)}" for name, one in solved.items() if one is not None]
+    for name, result in parts.items():
+        if result.given is None or not len(result.given):
+            continue
+        later = float(result.workload.submit_time.mean() - result.given.submit_time.mean())
+        if later < 0.5:  # what would be told is 0 s
+            continue
+        before = f"{name}: " if len(parts) > 1 else ""
+        text = f"jobs were submitted {duration(later)} later than in the log on average"
+        lines.append(f"{before}{text}; no wait counts this")
     return lines
 
 
@@ -493,11 +509,9 @@ def _unit_of(metric: Metric, value: float) -> str:
 
 # --- Who pays for a mean: classes of jobs, and users ----------------------------------------------
 
-_LOSERS = 5  # users that are named
-
 
 def who_pays(parts: Mapping[str, Result]) -> Table | None:
-    """Return whose jobs have a higher or lower bounded slowdown than in the first schedule.
+    """Return :func:`hpcgym.schedule.gains.who_pays` as a table.
 
     Rows are the number of jobs of each class, then each schedule; below it stands what classes are,
     and the users who lose most. Cells have the mean bounded slowdown of a class of jobs, and behind
@@ -512,68 +526,37 @@ def who_pays(parts: Mapping[str, Result]) -> Table | None:
     -------
     None where only the first schedule is left.
     """
-    (name, first), *others = same_jobs(parts).items()
-    if not others:
+    paid = gains.who_pays(parts)
+    if len(paid) < 2:
         return None
-    jobs, user = first.counted, first.workload.user_id
-    classes = {**groups_of(first, "class"), **groups_of(first, "size")}
-    before = {one: _mean(first, of) for one, of in classes.items()}
-    users = np.unique(user[jobs])
-    heading = ["scheduler", *classes]
+    name, first = next(iter(paid.items()))
+    heading = ["scheduler", *first.classes]
     groups = ["class"] * len(LENGTH_CLASSES) + ["size"] * len(SIZE_CLASSES)
-    rows = [["jobs", *(f"{np.count_nonzero(of):,}" for of in classes.values())]]
-    rows.append([name, *map(shown, before.values())])
+    rows = [["jobs", *(f"{one.jobs:,}" for one in first.classes.values())]]
+    rows.append([name, *(shown(one.mean_bsld) for one in first.classes.values())])
     below = [f"{classes_in_words('class')}; {classes_in_words('size')}"]
-    if len(users) > 1:
-        heading += [f"users who gain (of {len(users):,})", "who lose", "median ratio"]
+    if first.users > 1:
+        heading += [f"users who gain (of {first.users:,})", "who lose", "median ratio"]
         groups += ["user"] * 3
         below.append(
             f"a user gains if the mean bounded slowdown of the own jobs is lower than under {name}"
         )
         rows = [[*row, "", "", ""] for row in rows]
-    for other, result in others:
-        after = {one: _mean(result, of) for one, of in classes.items()}
-        row = [f"{shown(after[one])} ({after[one] / before[one]:,.2f})" for one in classes]
-        if len(users) > 1:
-            old, new = (mean_by_user(one.bsld, user, jobs) for one in (first, result))
-            ratio = new / old
-            row += [f"{(ratio < 1).sum():,}", f"{(ratio > 1).sum():,}"]
-            row.append(f"{np.median(ratio):,.2f}")
-            if lost := _losers(first, users, ratio):
-                below.append(f"{other}: users who lose most: {lost}")
-        rows.append([other, *("-" if cell == "- (nan)" else cell for cell in row)])
+    for other, one in [*paid.items()][1:]:
+        cells = [
+            f"{shown(of.mean_bsld)} ({of.ratio:,.2f})" if of.jobs else "-"
+            for of in one.classes.values()
+        ]
+        if first.users > 1:
+            cells += [f"{one.gain:,}", f"{one.lose:,}", f"{one.median_ratio:,.2f}"]
+            lost = "; ".join(
+                f"{of.user}, {of.ratio:,.2f} times ({counted(of.jobs, 'job')})"
+                for of in one.lose_most
+            )
+            below += [f"{other}: users who lose most: {lost}"] if lost else []
+        rows.append([other, *cells])
     title = f"Who pays: mean bounded slowdown, and in brackets how many times that of {name} it is"
     return Table([*map(two_lines, heading)], rows, 1, title, groups, below)
-
-
-def _mean(result: Result, jobs: NDArray[np.bool_]) -> float:
-    """Return the mean bounded slowdown of some jobs, nan of no job."""
-    return float(result.bsld[jobs].mean()) if jobs.any() else float("nan")
-
-
-def _losers(result: Result, users: NDArray[np.int64], ratio: NDArray[np.float64]) -> str:
-    """Return the users whose slowdown has become the largest multiple, in words."""
-    names = names_of(result.workload, "user_id")
-    number, own = result.workload.user_id, []
-    for place in np.argsort(-ratio, kind="stable")[:_LOSERS]:
-        if ratio[place] > 1:
-            jobs = int((result.counted & (number == users[place])).sum())
-            said = called(names, "user", int(users[place]))
-            own.append(f"{said}, {ratio[place]:,.2f} times ({counted(jobs, 'job')})")
-    return "; ".join(own)
-
-
-def same_jobs(parts: Mapping[str, Result], runs: bool = False) -> dict[str, Result]:
-    """Return the schedules of the same jobs as the first; ``runs``: with the same runs of them."""
-    found = {name: (one.runs if runs else one).workload for name, one in parts.items()}
-    first = next(iter(found.values()))
-    columns = ("submit_time", "job_number", "requested_processors")
-
-    def alike(name: str) -> bool:
-        pairs = ((getattr(first, one), getattr(found[name], one)) for one in columns)
-        return all(np.array_equal(*pair) for pair in pairs)
-
-    return {name: result for name, result in parts.items() if alike(name)}
 
 
 def write_csvs(

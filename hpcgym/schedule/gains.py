@@ -1,21 +1,25 @@
-"""What a schedule gains over EASY's, week by week of one replay, and whether it lets jobs starve.
-
-Both schedules are of the same jobs, from the first job of a log to the last: a week that is
-simulated alone drains at its end, which flatters schedulers that let wide jobs wait.
-"""
+"""What a schedule gains over another of the same jobs: week by week, and who pays for that."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.measures import measures, weekly_sums
+from hpcgym.schedule.measures import groups_of, mean_by_user, measures, weekly_sums
 from hpcgym.schedule.result import Result
+from hpcgym.workload.io.swf_header import called, names_of
 
 Floats = NDArray[np.float64]
+
+
+# --- Weeks of one replay, and whether jobs starve -------------------------------------------------
+#
+# Both schedules are of the same jobs, from the first job of a log to the last: a week that is
+# simulated alone drains at its end, which flatters schedulers that let wide jobs wait.
 
 #: Weeks with fewer jobs do not count: their means say little.
 FEWEST_JOBS = 20
@@ -126,3 +130,129 @@ def gain(easy: Felt, ours: Felt) -> Gain:
         if share > 1
     ]
     return Gain(weeks, tuple(broken))
+
+
+# --- Who pays for a mean: classes of jobs, and users ----------------------------------------------
+
+_LOSERS = 5  # users that are named
+
+
+class OfClass(NamedTuple):
+    """The jobs of a class: their number, mean bounded slowdown, and its ratio to the first's.
+
+    Both are nan where the class has no jobs.
+    """
+
+    jobs: int
+    mean_bsld: float
+    ratio: float
+
+
+class Loser(NamedTuple):
+    """A user: name, number of jobs, and the ratio of the mean bounded slowdown to the first's."""
+
+    user: str
+    jobs: int
+    ratio: float
+
+
+class Paid(NamedTuple):
+    """Whose jobs have a higher or lower bounded slowdown than in the first schedule.
+
+    Attributes
+    ----------
+    classes : class of jobs, by run time and by size -> :class:`OfClass`. Classes are those of jobs
+        in the first schedule.
+    users : how many users have jobs.
+    gain, lose : users whose mean bounded slowdown is lower than in the first schedule, or higher.
+    median_ratio : of the users' mean bounded slowdowns to those in the first schedule.
+    lose_most : the users who lose most, five at most.
+    """
+
+    classes: dict[str, OfClass]
+    users: int
+    gain: int
+    lose: int
+    median_ratio: float
+    lose_most: list[Loser]
+
+    def facts(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        classes = {name: one._asdict() for name, one in self.classes.items()}
+        return {
+            **self._asdict(),
+            "classes": classes,
+            "lose_most": [one._asdict() for one in self.lose_most],
+        }
+
+    def columns(self) -> dict[str, Any]:
+        """Return it as columns of a line of a table, such as ``short_ratio``.
+
+        The users who lose most are not among them.
+        """
+        found: dict[str, Any] = {}
+        for name, one in self.classes.items():
+            of_jobs = {"jobs": one.jobs, "bsld": one.mean_bsld, "ratio": one.ratio}
+            found |= {f"{name}_{key}": value for key, value in of_jobs.items()}
+        return found | {
+            "users_gain": self.gain,
+            "users_lose": self.lose,
+            "users_median_ratio": self.median_ratio,
+        }
+
+
+def same_jobs(parts: Mapping[str, Result], runs: bool = False) -> dict[str, Result]:
+    """Return the schedules of the same jobs as the first, submitted at the same times.
+
+    ``runs``: with the same runs of them.
+    """
+    found = {name: (one.runs if runs else one).workload for name, one in parts.items()}
+    first = next(iter(found.values()))
+    columns = ("submit_time", "job_number", "requested_processors")
+
+    def alike(name: str) -> bool:
+        pairs = ((getattr(first, one), getattr(found[name], one)) for one in columns)
+        return all(np.array_equal(*pair) for pair in pairs)
+
+    return {name: result for name, result in parts.items() if alike(name)}
+
+
+def who_pays(parts: Mapping[str, Result]) -> dict[str, Paid]:
+    """Return who pays for the mean of each schedule, beside the first, which is there too.
+
+    Schedules of other jobs than the first, or of jobs submitted at other times, are left out.
+    """
+    same = same_jobs(parts)
+    first = next(iter(same.values()))
+    classes = {**groups_of(first, "class"), **groups_of(first, "size")}
+    jobs, user = first.counted, first.workload.user_id
+    users, number = np.unique(user[jobs], return_counts=True)
+    before, old = _means(first, classes), mean_by_user(first.bsld, user, jobs)
+    names, found = names_of(first.workload, "user_id"), {}
+    for name, result in same.items():
+        after, ratio = _means(result, classes), mean_by_user(result.bsld, user, jobs) / old
+        most = np.argsort(-ratio, kind="stable")[:_LOSERS]
+        found[name] = Paid(
+            {
+                one: OfClass(int(np.count_nonzero(of)), after[one], after[one] / before[one])
+                for one, of in classes.items()
+            },
+            len(users),
+            int((ratio < 1).sum()),
+            int((ratio > 1).sum()),
+            float(np.median(ratio)) if len(ratio) else float("nan"),
+            [
+                Loser(called(names, "user", int(users[k])), int(number[k]), float(ratio[k]))
+                for k in most.tolist()
+                if ratio[k] > 1
+            ],
+        )
+    return found
+
+
+def _means(result: Result, classes: Mapping[str, NDArray[np.bool_]]) -> dict[str, float]:
+    """Return the mean bounded slowdown of each class of jobs; nan of one without jobs."""
+    return {
+        name: float(result.bsld[jobs].mean()) if jobs.any() else float("nan")
+        for name, jobs in classes.items()
+    }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadError, check_choice
+from hpcgym.errors import HpcgymError, WorkloadError, check_choice
 from hpcgym.files.recorded import note_of
 from hpcgym.machine.pool import Cluster
 from hpcgym.naming import NAMED, shown
@@ -169,6 +169,11 @@ class Result(Schedule):
         from hpcgym.schedule.measures import group_metrics, metrics_by
 
         for metric in metrics:
+            if not isinstance(metric, str):
+                raise HpcgymError(
+                    f"metrics are names, each an argument, as in by({group!r}, 'mean_bsld',"
+                    f" 'max_wait_s'), not {metric!r}"
+                )
             check_choice("metric", metric, group_metrics())
         found = pd.DataFrame.from_dict(metrics_by(self, group, metrics), orient="index")
         found = found.rename_axis(group)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcgym.baselines.labels import scheduler_names
+from hpcgym.baselines.labels import check_label, scheduler_names
 from hpcgym.errors import HpcgymError, check_choice, check_each_once, unknown
 from hpcgym.naming import HOUR_S, shown
-from hpcgym.report.tables import COMPARED, notes_on_jobs, tables_of
+from hpcgym.report.tables import COMPARED, remarks, tables_of
+from hpcgym.schedule.gains import same_jobs
 from hpcgym.schedule.measures import weekly_sums
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.schedule import check_not_past
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 #: What two schedules can be compared by, job by job -> what it is in words.
 PAIRED = {"bsld": "mean bounded slowdown", "wait_s": "mean wait [s]"}
+_NONE = Mean(*[float("nan")] * 3)
 
 
 def paired(result: Result, other: Result, of: str = "bsld") -> Mean:
@@ -91,7 +94,7 @@ def _of_weeks(result: Result, beside: Result) -> Floats:
 def _mean(sums: Floats, counts: Floats) -> Mean:
     """Return the sum of the first over that of the second, with its interval over weeks."""
     if not counts.any():
-        return Mean(float("nan"), float("nan"), float("nan"))
+        return _NONE
     low, high = bootstrap(sums[:, None], block=block_length(len(counts)), counts=counts)
     return Mean(float(sums.sum() / counts.sum()), float(low[0]), float(high[0]))
 
@@ -104,15 +107,19 @@ def check_same(results: Iterable[Result]) -> None:
             np.array_equal(one.job_number, first.job_number)
             and np.array_equal(one.since_first_submit, first.since_first_submit)
         ):
+            names = dict.fromkeys((first.name, one.name))
             raise HpcgymError(
-                f"{first.name} and {one.name}: schedules are compared only if they have the same"
+                f"{' and '.join(names)}: two schedules are compared only if they have the same"
                 " jobs, submitted at the same times"
             )
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Mapping[str, Result]):
-    """Schedules of the same jobs, name -> schedule; all are compared with the first.
+    """Schedules of one workload, name -> schedule; all are compared with the first.
+
+    A schedule of other jobs than the first, or in which jobs are submitted at other times, as
+    quotas of submitted jobs make them, is there, but not compared: it has no interval.
 
     Attributes
     ----------
@@ -134,9 +141,24 @@ class Comparison(Mapping[str, Result]):
 
     @cached_property
     def above(self) -> dict[str, Mean]:
-        """Of all but the first: how far its slowdown is above; see :func:`hpcgym.paired`."""
+        """Of all but the first: how far its slowdown is above; see :func:`hpcgym.paired`.
+
+        nan of those of other jobs, or of jobs submitted at other times.
+        """
+        return self._with_first(paired)
+
+    @cached_property
+    def _same(self) -> dict[str, Result]:
+        """The schedules of the jobs of the first, which are submitted when they are there."""
+        return same_jobs(self.results)
+
+    def _with_first(self, how: Callable[[Result, Result], Mean]) -> dict[str, Mean]:
+        """Return what compares each other schedule with the first."""
         first, *others = self.results
-        return {name: paired(self.results[name], self.results[first]) for name in others}
+        return {
+            name: how(self.results[name], self.results[first]) if name in self._same else _NONE
+            for name in others
+        }
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -151,18 +173,40 @@ class Comparison(Mapping[str, Result]):
         for name, result in self.results.items():
             known = result.metrics
             rows[name] = {metric: known[metric] for metric in COMPARED if metric in known}
-            above = self.above.get(name, Mean(*[float("nan")] * 3))
-            rows[name] |= dict(zip(("above", "above_low", "above_high"), above, strict=True))
+            rows[name] |= self.columns(name)
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("scheduler")
+
+    def columns(self, name: str) -> dict[str, float]:
+        """Return how far a schedule's slowdown is above the first's, as columns of its row."""
+        above = self.above.get(name, _NONE)
+        return dict(zip(("above", "above_low", "above_high"), above, strict=True))
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """What is said below its table: intervals in per cent, and remarks on the schedules."""
+        first = next(iter(self.results))
+        lines = []
+        for name, share in self._with_first(_share_above).items():
+            if name in self._same:
+                change, low, high = (100 * end for end in share)
+                said = against(first, change, low, high, "blocks of weeks")
+                lines.append(f"{name}: slowdown {said}")
+        return [*lines, *remarks(self.results)]
 
     def by(self, group: str, *metrics: str) -> pd.DataFrame:
         """Return :meth:`hpcgym.Result.by` of each schedule, below each other: who pays, who gains.
 
-        The rows are of (group, scheduler).
+        The rows are of (group, scheduler). Metrics that are named have their ratios to those of the
+        first schedule beside them, as ``mean_bsld_ratio``; nan of schedules that are not compared.
         """
         import pandas as pd
 
         parts = {name: one.by(group, *metrics) for name, one in self.results.items()}
+        first = next(iter(parts.values()))
+        for name, one in parts.items():
+            for metric in dict.fromkeys(metrics):
+                ratios = one[metric] / first[metric]
+                one[f"{metric}_ratio"] = ratios if name in self._same else np.nan
         groups = dict.fromkeys(row for one in parts.values() for row in one.index)
         rows = [(row, name) for row in groups for name, one in parts.items() if row in one.index]
         return (
@@ -181,16 +225,18 @@ class Comparison(Mapping[str, Result]):
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw how far each mean bounded slowdown is above the first's, with 95 % intervals.
 
+        Schedules that are not compared with the first are left out.
+
         Raises
         ------
-        HpcgymError : matplotlib is not installed.
+        HpcgymError : matplotlib is not installed, or something else than its axes.
         """
         from hpcgym.report.canvas import BLUE, axes_or_new, plain
 
-        first, *others = self.results
+        first, *others = self._same
         axes = axes_or_new(axes, 6, 1.2 + 0.35 * len(others))
         places = np.arange(len(others))[::-1]
-        change, low, high = np.array([*self.above.values()]).reshape(-1, 3).T
+        change, low, high = np.array([self.above[one] for one in others]).reshape(-1, 3).T
         axes.errorbar(
             change, places, xerr=[change - low, high - change], fmt="o", color=BLUE, capsize=3
         )
@@ -202,17 +248,11 @@ class Comparison(Mapping[str, Result]):
         return axes
 
     def __repr__(self) -> str:
-        first = next(iter(self.results))
-        lines = [self.table.map(shown).to_string()]
-        for name in [*self.results][1:]:
-            share = _share_above(self.results[name], self.results[first])
-            change, low, high = (100 * end for end in share)
-            said = against(first, change, low, high, "blocks of weeks")
-            lines.append(f"{name}: slowdown {said}")
-        return "\n".join([*lines, *notes_on_jobs(self.results)])
+        return "\n".join([self.table.map(shown).to_string(), *self.lines])
 
     def _repr_html_(self) -> str:
-        return self.table.map(shown).to_html()
+        said = "".join(f"<p>{escape(line)}</p>" for line in self.lines)
+        return self.table.map(shown).to_html() + said
 
 
 def compare(
@@ -252,7 +292,7 @@ def named_schedulers(
 
     Raises
     ------
-    HpcgymError : no schedulers, or one of them twice.
+    HpcgymError : no schedulers, one of them twice, or a name that is another scheduler's.
     """
     if isinstance(schedulers, Mapping):
         named = dict(schedulers)
@@ -271,6 +311,7 @@ def named_schedulers(
                 )
     if not named:
         raise HpcgymError("schedulers: name at least one")
-    for name in named:
+    for name, one in named.items():
         check_not_past(name)
+        check_label(name, one)
     return named

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, check_whole
+from hpcgym.naming import signed
 from hpcgym.schedule.measures import GROUPED_BY
 from hpcgym.study.sweep import OF_GROUPS, OF_JOBS
 
@@ -254,12 +255,14 @@ def against(name: str, change: float, low: float, high: float, few: str = "weeks
     Parameters
     ----------
     change, low, high : how much more it has of what should be small, and the ends of the interval
-        [%]; nan where there are too ``few`` of something.
+        [%]; the ends are nan where there are too ``few`` of something, all three without jobs.
     """
+    if np.isnan(change):
+        return f"not compared with {name}: no jobs"
     if np.isnan(low):
-        return f"{change:+.0f} % against {name} (fewer than five {few}: no interval)"
+        return f"{signed(change)} % against {name} (fewer than five {few}: no interval)"
     word = "better" if high < 0 else "worse" if low > 0 else "no better"
-    return f"{word} than {name}, {change:+.0f} % [{low:+.0f}, {high:+.0f}]"
+    return f"{word} than {name}, {signed(change)} % [{signed(low)}, {signed(high)}]"
 
 
 def win_rates(values: Floats) -> Floats:

@@ -27,15 +27,19 @@ from commands import (
 from drawing import given, settings
 from drawing import strategies as st
 
+import hpcgym
 from hpcgym import generate_speedups, load_workload, simulate
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.cli.simulate import DEFAULT, SHARED_DEFAULT
 from hpcgym.machine import cluster_toml, find_cluster
 from hpcgym.report.tables import who_pays
+from hpcgym.schedule import gains
 from hpcgym.schedule.provenance import schedule_digest
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.policies import POLICIES
+
+ABOVE = ("above", "above_low", "above_high")
 
 
 def compared(*words: Any) -> dict[str, str]:
@@ -256,6 +260,35 @@ def test_it_says_who_pays() -> None:
     assert "Who pays" not in larger  # the smaller machine has fewer jobs
 
 
+def test_intervals_and_who_pays_are_in_every_format() -> None:
+    """As Python's ``compare`` has them; of a schedule that is not compared nothing is told."""
+    log, few = "lublin:jobs=24000,processors=64,seed=3,load=0.6", "few:=easy:quota=user:submitted=3"
+    words = ("compare", log, "--scheduler", f"easy,saf,{few}")
+    rules = {"easy": "easy", "saf": "saf", "few": "easy:quota=user:submitted=3"}
+    found = hpcgym.compare(log, rules)
+    assert found.above["saf"].low == found.above["saf"].low  # there are weeks enough
+    shown = succeed(*words).stdout.splitlines()
+    assert set(found.lines) <= {*shown}
+    paid = gains.who_pays(found)
+    assert list(paid) == ["easy", "saf"]
+    told = {row["scheduler"]["name"]: row for row in as_json(*words)["results"]}
+    assert [told["saf"][key] for key in ABOVE] == [*found.above["saf"]]
+    assert told["saf"]["who_pays"] == paid["saf"].facts()
+    assert [told["few"][key] for key in (*ABOVE, "who_pays")] == [None] * 4
+    rows = {row["scheduler"]: row for row in as_csv(*words)}
+    assert [float(rows["saf"][key]) for key in ABOVE] == [*found.above["saf"]]
+    for key, value in paid["saf"].columns().items():
+        assert float(rows["saf"][key]) == value
+        assert rows["few"][key] == ""
+    large = paid["saf"].classes["large"]
+    assert (
+        float(rows["saf"]["large_ratio"])
+        == large.mean_bsld / paid["easy"].classes["large"].mean_bsld
+    )
+    (alone,) = as_json("compare", JOBS, "--scheduler", "easy")["results"]
+    assert not {*ABOVE, "who_pays"} & alone.keys()
+
+
 def test_rules_of_sharing_leave_the_others_as_they_are() -> None:
     options = ("--scheduler", "easy,easy-co,easy-spread", "--allocation", "part:4")
     value = as_json("compare", *SHARED, *options, "--partners", "best")
@@ -294,11 +327,11 @@ def test_pictures_and_pages() -> None:
 
 def test_schedulers_have_names_of_ones_own() -> None:
     """Also between commas, where rule=value belongs to the variant before it."""
-    given = "easy,my SAF:=saf:threshold=5h,hold=0.1,fcfs:=easy:policy=max(wait, 5),mine:=easy-sjbf"
+    given = "easy,my SAF:=saf:threshold=5h,hold=0.1,late:=easy:policy=max(wait, 5),mine:=easy-sjbf"
     rules = {
         "easy": {"scheduler": "easy"},
         "my SAF": {"scheduler": "saf", "threshold": 18_000, "hold": 0.1},
-        "fcfs": {"scheduler": "easy", "policy": "max(wait, 5)"},
+        "late": {"scheduler": "easy", "policy": "max(wait, 5)"},
         "mine": {"scheduler": "easy-sjbf"},
     }
     assert compared(JOBS, "--scheduler", given) == {

@@ -138,7 +138,7 @@ def test_who_chooses_nodes_has_no_allocation() -> None:
     assert "best-fit" not in done.stdout
     text = Path("a.html").read_text()
     assert "pcp20(jobs=12, units=400, work=0.03, seed=0)" in text
-    assert re.search(r"<td[^>]*>\d+ dispatches, \d+ of them with a model to solve; ", text)
+    assert re.search(r": \d+ dispatches, \d+ of them with a model to solve; ", text)
     assert re.search(rf"<td[^>]*>ortools</td><td[^>]*>{re.escape(version('ortools'))}</td>", text)
     succeed("simulate", *SOLVED, "prb", "--html", "a.html", "--force")
     assert "ortools" not in Path("a.html").read_text()

@@ -179,7 +179,7 @@ def test_one_other_job_is_no_others() -> None:
     assert sentence.startswith(
         "6 jobs delayed it: without job 1 it would have started 10 s earlier"
     )
-    assert sentence.endswith(", without 5 10 s; 1 other delayed it too.")
+    assert sentence.endswith("; without 5, 10 s; 1 other delayed it too.")
 
 
 def test_wrong_jobs() -> None:
@@ -427,11 +427,22 @@ def test_jobs_that_are_refused_at_first(
     assert found.facts["refused_by"] == full
     assert found.facts["submitted_later"] == len(outside)
     assert ("It was refused" in str(found)) == bool(full)
-    if not watching.why_not_watched(result):
+    due = int(workload.submit_time[job])
+    ran = {one for one in came if one != job and starts[one] < starts[job] and ends[one] > due}
+    ran = ran if due < starts[job] else set()
+    assert {*found.others.index} == ran
+    gone = found.others.index[found.others["right"] == "outside"]
+    assert {*gone} == {one for one in ran if ends[one] <= came[job]}
+    alike = watching.as_submitted(result)
+    again = hpcgym.simulate(alike.workload, alike.scheduler, cluster=alike.cluster)
+    if again.start.tolist() == result.start.tolist():
         told = waits(result).sort_index()
         for name in TOLD if result.scheduler.passes == "per-timestamp" else ():
             assert told[name].tolist() == slow.seconds[name].tolist()
         assert sum(found.waited_for.values()) == found.facts["wait_time"]
+    else:
+        with pytest.raises(HpcgymError, match="submit jobs between two passes of one second"):
+            waits(result)
     if rules["policy"] in LATE or rules["backfill_order"] in LATE:
         return
     for number, delay in found.others["delay"].items():
@@ -511,11 +522,47 @@ def test_a_refused_job_and_the_wait_of_the_log() -> None:
     assert "user:submitted=2. It was submitted 10 s later than in the log" in str(third)
     assert third.sentences[0].endswith("and waited for 10 s; in the log it waited for 7 s.")
     assert third.facts["recorded_wait_time"] == 7
+    assert third.others["right"].to_dict() == {1: "outside", 2: "outside", 4: "order"}
+    assert third.others["delay"].to_dict() == {1: 20, 2: 20, 4: 10}
+    assert third.sentences[2].startswith("3 jobs delayed it: without job 1 it would have started")
     assert fourth.facts["refused_by"] == {}
     assert "in the log it waited" not in str(fourth)
+    assert (
+        fourth.sentences[1] == "2 other jobs were left out, one at a time: none alone delayed it."
+    )
     assert fourth.waited_for == {"processors": 10}
     assert waits(result).loc[4, "processors"] == 10
     assert refused_at_first(result) == (1, 10)
+
+
+def test_why_a_job_came_later_than_in_the_log() -> None:
+    """By hand: 2 follows 1, which ends at 100 s; a user has one job at a time."""
+    more = {"job_number": [1, 2, 3], "preceding_job": [-1, 1, -1]}
+    given = few_jobs(4, [0, 10, 20], [100, 50, 5], [1] * 3, **more)
+    follows, quota = (
+        "after job 1, which it follows, had ended",
+        "because of a quota of submitted jobs",
+    )
+    told = {}
+    for users, rules in (
+        ([1, 1, 1], {}),
+        ([1, 2, 1], {"quota": "user:submitted=1"}),
+        ([1, 1, 1], {"quota": "user:submitted=1"}),
+    ):
+        jobs = given.with_columns(user_id=users)
+        result = hpcgym.simulate(jobs, "easy", dependencies="after", **rules)
+        for job in (2, 3):
+            lines = hpcgym.explain(result, job).sentences
+            told[len(told)] = [line for line in lines if "later than in the log" in line]
+    assert told == {
+        0: [f"It was submitted 1 min 30 s later than in the log, {follows}."],
+        1: [],
+        2: [f"It was submitted 1 min 30 s later than in the log, {follows}."],
+        3: [f"It was submitted 1 min 20 s later than in the log, {quota}."],
+        4: [f"It was submitted 1 min 35 s later than in the log, {follows}, and {quota}."],
+        5: [f"It was submitted 1 min 20 s later than in the log, {quota}."],
+    }
+    assert "Then it started at once." in lines
 
 
 def test_the_first_of_those_that_may_start_is_the_head() -> None:

@@ -172,10 +172,15 @@ def test_who_ran_beside_it_does_not_count(mode: str) -> None:
             "queue:2>1",
             ((0, 4, 100, 1), (10, 1, 20, 2), (10, 2, 90, 2), (20, 1, 30, 1)),
             1,
-            {2: "stopped", 3: "stopped", 4: "gap"},
+            {2: "stopped", 3: "stopped", 4: "filled"},
         ),
         # beside 2, which stops 1, starts 3, which may not
-        ("queue:2>1", ((0, 4, 100, 1), (10, 2, 20, 2), (10, 1, 5, 1)), 1, {2: "stopped", 3: "gap"}),
+        (
+            "queue:2>1",
+            ((0, 4, 100, 1), (10, 2, 20, 2), (10, 1, 5, 1)),
+            1,
+            {2: "stopped", 3: "filled"},
+        ),
         # 3 starts at 20 s while 1 waits, and is stopped for 4; nobody kept how it began
         (
             "queue:3>2>1",

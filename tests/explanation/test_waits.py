@@ -94,7 +94,8 @@ def test_the_one_reason_why_it_cannot_be_told() -> None:
     with pytest.raises(HpcgymError, match=re.escape(f"cannot be worked out {reason}")):
         waits(stops)
     late = next(job for job in (1, 2, 3, 4) if stops.wait[job - 1] > 0)
-    told = f"Why it waited cannot be worked out {reason}."
+    otherwise = "explain it without preemption, or look at the runs with hpcgym explore"
+    told = f"Why it waited cannot be worked out {reason}; {otherwise}."
     assert told in hpcgym.explain(stops, late).sentences
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from few_jobs import few_jobs
 from rich.console import Console
 
 import hpcgym
@@ -16,7 +17,7 @@ from hpcgym.report.tables import (
     comparison,
     described,
     in_order,
-    notes_on_jobs,
+    remarks,
     rich_comparison,
     rich_metrics,
     text_of,
@@ -30,7 +31,11 @@ USUAL = [metric for metric in METRICS if metric.formula is not None and not metr
 
 def with_metrics(processors=8, limits=None, replayed_on="", **metrics):
     return SimpleNamespace(
-        metrics=metrics, cluster=Cluster(processors), limits=limits, replayed_on=replayed_on
+        metrics=metrics,
+        cluster=Cluster(processors),
+        limits=limits,
+        replayed_on=replayed_on,
+        workload=few_jobs(1, [0], [1], [1]),
     )
 
 
@@ -170,7 +175,19 @@ def test_what_who_pays_leaves_out_is_said() -> None:
     log = hpcgym.load_workload("lublin:jobs=300,processors=64,load=0.9,seed=1")
     rules = {"easy": {}, "saf": {"policy": "saf"}, "few": {"quota": "all:submitted=3"}}
     parts = {name: hpcgym.simulate(log, **more) for name, more in rules.items()}
-    (line,) = notes_on_jobs(parts)
-    assert line.startswith(
-        "not in 'who pays': few, as jobs differ from those of easy, or the times"
-    )
+    left_out, later = remarks(parts)
+    assert left_out.startswith("not compared with easy by stars, intervals or 'who pays': few. The")
+    assert later.startswith("few: jobs were submitted ")
+
+
+def test_no_star_where_jobs_come_at_other_times() -> None:
+    """The schedule of fewer jobs at a time has the shortest waits, and no star."""
+    log = hpcgym.load_workload("lublin:jobs=300,processors=64,load=0.9,seed=1")
+    rules = {"easy": {}, "saf": {"policy": "saf"}, "few": {"quota": "all:submitted=3"}}
+    parts = {name: hpcgym.simulate(log, **more) for name, more in rules.items()}
+    waits = {name: one.metrics.mean_wait_s for name, one in parts.items()}
+    assert min(waits, key=waits.__getitem__) == "few"
+    rows = {name: mark for (name, _), (_, mark) in comparison(parts, ["mean_wait_s"])[1:]}
+    assert rows == {name: waits[name] == min(waits["easy"], waits["saf"]) for name in waits}
+    others = {name: parts[name] for name in ("few", "easy", "saf")}
+    assert {name: mark for (name, _), (_, mark) in comparison(others, ["mean_wait_s"])[1:]} == rows

@@ -36,6 +36,9 @@ def test_the_table_has_metrics_and_paired_differences(found: hpcgym.Comparison) 
     )
     assert "saf: slowdown " in repr(found)
     assert "<table" in found._repr_html_()
+    for line in found.lines:
+        assert line in repr(found).splitlines()
+        assert f"<p>{line}</p>" in found._repr_html_()
 
 
 def test_intervals_are_of_blocks_of_weeks(found: hpcgym.Comparison) -> None:
@@ -70,11 +73,12 @@ def test_who_pays(found: hpcgym.Comparison) -> None:
         pd.testing.assert_frame_equal(by_class.xs(name, level="scheduler"), alone)
         assert alone["jobs"].sum() == 24000
     waits = found.by("user", "mean_wait_s")
-    assert (
-        list(waits.columns)
-        == list(found["saf"].by("user", "mean_wait_s"))
-        == ["jobs", "mean_wait_s"]
-    )
+    assert list(found["saf"].by("user", "mean_wait_s")) == ["jobs", "mean_wait_s"]
+    assert list(waits) == ["jobs", "mean_wait_s", "mean_wait_s_ratio"]
+    easy, saf = (waits.xs(name, level="scheduler") for name in ("easy", "saf"))
+    assert (easy["mean_wait_s_ratio"].dropna() == 1).all()
+    means = saf["mean_wait_s"] / easy["mean_wait_s"]
+    pd.testing.assert_series_equal(saf["mean_wait_s_ratio"], means, check_names=False)
     first = found["saf"].workload.user_id == found["saf"].workload.user_id.min()
     assert waits["mean_wait_s"].iloc[1] == pytest.approx(found["saf"].wait[first].mean())
     for one in (found, found["saf"]):
@@ -82,6 +86,10 @@ def test_who_pays(found: hpcgym.Comparison) -> None:
             one.by("class", "mean_bslds")
         with pytest.raises(HpcgymError, match="did you mean 'queue'"):
             one.by("queues")
+        with pytest.raises(HpcgymError, match=r"each an argument, as in by\('class', 'mean_bsld'"):
+            one.by("class", ["mean_bsld"])  # type: ignore[arg-type]
+    with pytest.raises(HpcgymError, match=r"axes must be of matplotlib, or None .* 'max_wait_s'"):
+        found.plot("max_wait_s")  # type: ignore[arg-type]
 
 
 def test_sizes_and_queues_are_groups_too(found: hpcgym.Comparison) -> None:
@@ -99,6 +107,8 @@ def test_sizes_and_queues_are_groups_too(found: hpcgym.Comparison) -> None:
 def test_tables_in_latex(found: hpcgym.Comparison) -> None:
     paid = tables_of(found)[1].latex()
     assert found.to_latex().endswith(paid)
+    assert paid.startswith("% Who pays: mean bounded slowdown, and in brackets how many times")
+    assert "\n% classes of jobs by run time: short" in paid
     few = found.to_latex("mean_bsld", "max_wait_s").removesuffix(paid)
     assert few.count("tabular") == 2
     assert few.count("&") == 2 * (1 + len(found))
@@ -135,6 +145,34 @@ def test_no_interval_in_per_cent_goes_below_nothing() -> None:
     assert -100 < int(low) < int(high) < 0
 
 
+def test_schedules_of_jobs_that_come_later_are_not_compared() -> None:
+    """Under a quota of submitted jobs; all else is as if they were not there."""
+    log = hpcgym.load_workload(LOG)
+    quota = {"easy": "easy", "few": "easy:quota=user:submitted=3", "saf": "saf"}
+    found = hpcgym.compare(log, quota)
+    without = hpcgym.compare(log, ["easy", "saf"])
+    first, *said = [line for line in found.lines if line.startswith(("saf:", "not", "few:"))]
+    assert first == without.lines[0]
+    assert said[0].startswith("not compared with easy by stars, intervals or 'who pays': few.")
+    assert re.fullmatch("few: jobs were submitted .* later than in the log .*", said[1])
+    assert repr(found).endswith("\n".join([first, *said]))
+    assert np.isnan(found.above["few"]).all()
+    assert found.above["saf"] == without.above["saf"]
+    assert found.table["above"].isna().to_dict() == {"easy": True, "few": True, "saf": False}
+    ratios = found.by("size", "mean_bsld")["mean_bsld_ratio"]
+    assert ratios.xs("few", level="scheduler").isna().all()
+    assert ratios.xs("saf", level="scheduler").gt(0).all()
+    assert [one.get_text() for one in found.plot().get_yticklabels()] == ["saf"]
+    assert tables_of(found)[1].rows == tables_of(without)[1].rows
+
+
+def test_no_jobs_have_no_numbers() -> None:
+    log = hpcgym.load_workload("lublin:jobs=50,processors=64,seed=3")
+    text = repr(hpcgym.compare(log[:0], ["easy", "saf"]))
+    assert "saf: slowdown not compared with easy: no jobs" in text
+    assert "nan" not in text
+
+
 def test_few_weeks_have_no_interval() -> None:
     short = hpcgym.compare("lublin:jobs=50,processors=64,seed=3")
     assert np.isnan(short.above["saf"].low)
@@ -158,10 +196,10 @@ def test_rules_have_names_too() -> None:
 
 def test_names_of_ones_own() -> None:
     """A mapping's schedulers are simulated, not its names."""
-    named = {"saf": "easy", "mine": hpcgym.Scheduler(policy="20 * wait - area")}
+    named = {"SAF": "easy", "mine": hpcgym.Scheduler(policy="20 * wait - area")}
     own = hpcgym.compare(LOG, named)
-    assert list(own) == ["saf", "mine"]
-    assert own["saf"].scheduler == hpcgym.simulate(LOG, "easy").scheduler
+    assert list(own) == ["SAF", "mine"]
+    assert own["SAF"].scheduler == hpcgym.simulate(LOG, "easy").scheduler
     assert own["mine"].scheduler.policy == "20 * wait - area"
     assert "Mine" not in own
     with pytest.raises(KeyError, match="did you mean 'mine'"):
@@ -175,6 +213,28 @@ def test_names_that_tables_cannot_have() -> None:
         hpcgym.compare("lublin:jobs=50,processors=64", {"easy": "easy", "recorded": "saf"})
     with pytest.raises(HpcgymError, match=r"here give \{'mine': 'saf'\}"):
         hpcgym.compare("lublin:jobs=50,processors=64", ["easy", "mine:=saf"])
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"saf": "easy"},
+        {"saf": hpcgym.Scheduler()},
+        {"easy": "saf:threshold=5h"},
+        {"prb": "easy"},
+        {"easy": "site.toml"},
+    ],
+)
+def test_a_name_of_another_scheduler_is_refused(named: dict[str, str]) -> None:
+    ((name, _),) = named.items()
+    with pytest.raises(HpcgymError, match=f"'{name}' is the name of another scheduler than '"):
+        hpcgym.compare("lublin:jobs=50,processors=64", named)
+
+
+def test_a_variant_may_have_the_name_of_its_scheduler() -> None:
+    saf = hpcgym.Scheduler(policy="saf", backfill_order="spf", threshold=600)
+    for named in ({"saf": "saf:threshold=600"}, {"saf": saf}, {"easy": hpcgym.Scheduler()}):
+        assert list(hpcgym.compare("lublin:jobs=50,processors=64", named)) == [*named]
 
 
 def test_figures_of_a_comparison(found: hpcgym.Comparison, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from hpcgym.study.intervals import (
     iqms_of,
     means_of,
     p_values,
+    why_no_intervals,
     win_rates,
 )
 
@@ -88,8 +89,8 @@ class Leaderboard:
     unlike: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        slices, policies = self.by_slice.shape
-        return f"Leaderboard({policies} policies, {slices} slices)"
+        table = table_of(self)
+        return "\n".join([table.text(), *notes_of(self, table)])
 
     @property
     def ranked_by(self) -> Metric:
@@ -393,3 +394,51 @@ def table_of(board: Leaderboard) -> Table:
 def interval_in_words(metric: Metric, low: float, high: float) -> str:
     """Return an interval for people; "-" without one."""
     return "-" if low != low else f"{text_of(metric, low)} to {text_of(metric, high)}"
+
+
+# --- What is said below it ------------------------------------------------------------------------
+
+
+def no_intervals(board: Leaderboard) -> str:
+    """Return why a leaderboard has no intervals, in a line; nothing if it has."""
+    return why_no_intervals(len(board.by_slice), "slices")
+
+
+def notes_of(board: Leaderboard, table: Table) -> list[str]:
+    """Return what is said below a leaderboard, of which ``table`` is shown, in lines."""
+    marked = any(best for row in table.cells for _, best in row)
+    lines = ["* best of its column"] if marked else []
+    lines += [why] if (why := no_intervals(board)) else []
+    if (other := board.reference) is not None:
+        above = [f"above {other}: {board.ranked_by.title} less that of {other}"]
+        chance = f"p: chance of such a difference from {other} if there were none"
+        lines.append("; ".join([*(above if board.compared else ()), chance]))
+    for name, members in board.trainings.items():
+        if len(members) > 1:
+            lines.append(f"{name}: means of {len(members)} trainings; intervals resample them too")
+    lines += _of_acting(board)
+    if board.static_weights:
+        weights = ", ".join(f"{w:.3g} {name}" for name, w in board.static_weights.items())
+        lines.append(f"best-static: {weights}; chosen on the train part")
+    return lines
+
+
+def _of_acting(board: Leaderboard) -> list[str]:
+    """Return what there is to know of policies that act in an environment, in lines."""
+    if None not in board.schedulers.values():
+        return []
+    changed = [
+        name
+        for name, scheduler in board.schedulers.items()
+        if name.endswith(")") and scheduler is not None
+    ]
+    words = "rules behind a name, as in {}, are those of the environment in which policies act"
+    lines = [words.format(one) for one in changed[:1]]
+    if board.unlike:
+        others = "; ".join(f"{row}: {told}" for row, told in board.unlike.items())
+        lines.append(f"rules that policies which act here do not have: {others}")
+    return lines + [
+        f"{name}: sees at most {places:,} waiting jobs, and up to {waiting:,} waited at once: the"
+        " others come after these"
+        for name, (places, waiting) in board.unseen.items()
+    ]

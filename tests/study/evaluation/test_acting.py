@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 import hpcgym
 from hpcgym.baselines import find_baseline
-from hpcgym.cli.evaluate import notes_of
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.surroundings import NOTHING_AROUND
 from hpcgym.errors import (
@@ -256,7 +255,7 @@ def test_a_window_that_is_smaller_than_the_queue_is_told() -> None:
     }  # fmt: skip
     assert boards[5].unseen["saf (acting)"] == (5, 29)
     assert boards[30].unseen == {}
-    (line,) = (line for line in notes_of(boards[5]) if line.startswith("saf (acting): "))
+    (line,) = (line for line in repr(boards[5]).splitlines() if line.startswith("saf (acting): "))
     assert line == (
         "saf (acting): sees at most 5 waiting jobs, and up to 29 waited at once: the others"
         " come after these"
@@ -327,7 +326,7 @@ def test_rules_that_those_who_act_do_not_have_are_told() -> None:
         "easy": "backfill fcfs",
         "easy-sjbf": "backfill sjbf",
     }
-    (line,) = (line for line in notes_of(board) if line.startswith("rules that "))
+    (line,) = (line for line in repr(board).splitlines() if line.startswith("rules that "))
     assert line == (
         "rules that policies which act here do not have: mine: a selected job keeps its"
         " reservation; typical: policies by typical-ratio, threshold 288000 s; easy: backfill fcfs;"

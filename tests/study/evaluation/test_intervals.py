@@ -210,6 +210,9 @@ def test_too_few_have_no_interval_and_none_is_without_resamples() -> None:
         (-9, -12, 2, "no better than easy, -9 % [-12, +2]"),
         (9, 1, 20, "worse than easy, +9 % [+1, +20]"),
         (9, np.nan, np.nan, "+9 % against easy (fewer than five weeks: no interval)"),
+        (-0.4, -1.2, 0.3, "no better than easy, 0 % [-1, 0]"),
+        (-0.4, np.nan, np.nan, "0 % against easy (fewer than five weeks: no interval)"),
+        (np.nan, np.nan, np.nan, "not compared with easy: no jobs"),
     ],
 )
 def test_words(change: float, low: float, high: float, words: str) -> None:

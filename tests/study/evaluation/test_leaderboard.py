@@ -36,6 +36,16 @@ def test_means_wins_and_regret() -> None:
     assert table["mean_regret"].to_dict() == {"a": 1.0, "b": 0.0}  # without where the best is 0
 
 
+def test_it_is_printed_as_the_table() -> None:
+    lines = repr(board_of({"a": [2.0, 4.0, 8.0, 1.0], "b": [2.0, 2.0, 9.0, 3.0]})).splitlines()
+    assert lines[1].split()[:3] == ["policy", "BSLD", "interval"]
+    assert [line.split()[:2] for line in lines[3:5]] == [["a", "3.750*"], ["b", "4.000"]]
+    assert lines[5:] == [
+        "* best of its column",
+        "no 95 % intervals: they need 5 slices or more, and there are 4",
+    ]
+
+
 def test_more_is_better_where_it_is() -> None:
     values = {"a": [0.5, 0.5, 0.5], "b": [0.25, 1.0, 0.5]}
     table = board_of(values, metric="utilization").table
