@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from hpcgym.cli.options import given, given_rules
 from hpcgym.errors import HpcgymError, WorkloadError
 
 if TYPE_CHECKING:
@@ -42,11 +41,12 @@ def for_schedulers(workload: Workload, schedulers: Sequence[Scheduler], drop: bo
 def _heeded(workload: Workload, schedulers: Sequence[Scheduler]) -> Workload:
     """Return jobs of which throttles of arrays are not counted as not used, if all heed them."""
     from hpcgym.naming import ARRAY
-    from hpcgym.workload.io.sacct_fields import UNUSED_THROTTLE
 
     quotas = [[ARRAY in dict(quota.where) for quota in one.quota] for one in schedulers]
     if not quotas or not all(map(any, quotas)):
         return workload
+    from hpcgym.workload.io.sacct_fields import UNUSED_THROTTLE
+
     left = {k: n for k, n in workload.cleaning.items() if k != UNUSED_THROTTLE}
     return replace(workload, cleaning=left)
 
@@ -189,10 +189,12 @@ class SharingOptions:
 
     def given(self) -> dict[str, Any]:
         """Return the rules of jobs that share nodes that were given."""
-        from hpcgym.machine.speedups import find_speedups
+        from hpcgym.cli.options import given, given_rules
 
         known: Any = self.pair_estimate
         if known not in (None, "known", "learned"):
+            from hpcgym.machine.speedups import find_speedups
+
             try:
                 known = find_speedups(known)
             except HpcgymError as error:
