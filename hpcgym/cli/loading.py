@@ -243,12 +243,11 @@ class Reading:
     Workload
     --------
     clean RECIPE : Cleaning recipe or filter, several joined by '+'.
-    errors raise|skip : What to do with a line of the file that is not a job, and with a job that
-        does not fit on the empty machine, or that a limit of its partition or a quota never lets
-        run: stop, or drop and count it.
+    errors raise|skip : Stop at a line that is not a job, and at a job that can never run because
+        of the machine, its partition or a quota; or drop and count both.
     tz ZONE : Time zone of dates in the file that have none, such as Europe/Berlin. [default: UTC]
-    fields NAMES : Fields of a dump of sacct -n, which has no line of their names, as its -o was
-        given them: JobID,User,Submit.
+    fields NAMES : Names of the fields of a dump of sacct -n, which has no header: the argument of
+        its -o, such as JobID,User,Submit.
     """
 
     clean: str = "default"
