@@ -528,7 +528,7 @@ def who_pays(parts: Mapping[str, Result]) -> Table | None:
         heading += [f"users who gain (of {len(users):,})", "who lose", "median ratio"]
         groups += ["user"] * 3
         below.append(
-            f"a user gains if the mean bounded slowdown of the own jobs is lower than under {name}"
+            f"a user gains if the mean bounded slowdown of their jobs is lower than under {name}"
         )
         rows = [[*row, "", "", ""] for row in rows]
     for other, result in others:
@@ -542,7 +542,7 @@ def who_pays(parts: Mapping[str, Result]) -> Table | None:
             if lost := _losers(first, users, ratio):
                 below.append(f"{other}: users who lose most: {lost}")
         rows.append([other, *("-" if cell == "- (nan)" else cell for cell in row)])
-    title = f"Who pays: mean bounded slowdown, and in brackets how many times that of {name} it is"
+    title = f"Who pays: mean bounded slowdown, and in brackets the ratio to {name}'s"
     return Table([*map(two_lines, heading)], rows, 1, title, groups, below)
 
 
