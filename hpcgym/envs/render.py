@@ -228,7 +228,7 @@ def _table(heading: str, total: int, columns: dict[str, Any]) -> list[str]:
     if not rows:
         return [f"{heading}: none"]
     more = [f"  ... and {total - len(rows):,} more"] if total > len(rows) else []
-    lines = ["".join(f"{cell!s:>12}" for cell in row) for row in [tuple(columns), *rows]]
+    lines = ["".join(f"{cell!s:>13}" for cell in row) for row in [tuple(columns), *rows]]
     return [heading, *lines, *more]
 
 
@@ -300,7 +300,7 @@ def picture_of(view: View) -> NDArray[np.uint8]:
     _draw_so_far(length, view, *queue_length(view.schedule))
     length.set_title("Queued jobs so far", fontsize=8, loc="left")
     lines = "\n".join([*_queue(view, QUEUE_ROWS), "", "", *_metrics(view)])
-    figure.text(0.62, 0.87, lines, fontsize=6, va="top", family="monospace", linespacing=1.5)
+    figure.text(0.62, 0.87, lines, fontsize=5.7, va="top", family="monospace", linespacing=1.5)
     canvas = cast("FigureCanvasAgg", figure.canvas)
     canvas.draw()  # type: ignore[no-untyped-call]
     return np.array(np.asarray(canvas.buffer_rgba())[..., :3])  # type: ignore[no-untyped-call]
