@@ -156,6 +156,7 @@ def _rows_of_one(parts: Mapping[str, Result], span: Span) -> list[Row]:
 
     def last(curves: Axes, listed: Axes) -> None:
         distribution.bsld_on(curves, parts)
+        curves.set_xlabel("bounded slowdown x (dot: mean)")
         _draw_table(listed, rows)
 
     over_time = _over_time(parts, canvas.time_axis(parts), span)
