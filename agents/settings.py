@@ -267,8 +267,8 @@ class RuleEsSettings(Settings):
 
     scheduler: str | None = setting(
         None,
-        "The scheduler of which one rule is searched: its order of the queue, or of the jobs to"
-        " backfill; the others of its rules stay.",
+        "A scheduler. The search replaces its order of the queue, or of the jobs to backfill, and"
+        " keeps its other rules.",
         "NAME",
         shown="saf-typical-80h; for Backfill EASY with its typical times",
     )

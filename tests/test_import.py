@@ -31,12 +31,15 @@ SIMULATES = "hpcgym.simulate(hpcgym.load_workload('lublin:jobs=50,processors=16'
         ("import hpcgym.cli.program", "numpy pandas scipy torch hpcgym.cli.simulate"),
         (
             f"{COMMAND}(['--help'])",
-            "numpy pandas pydantic hpcgym.cli.simulate hpcgym.workload.load",
+            "numpy pandas pydantic rich hpcgym.cli.simulate hpcgym.workload.load",
         ),
-        (f"{COMMAND}(['traces', 'list'])", "pandas hpcgym.scheduler hpcgym.workload.load"),
+        (
+            f"{COMMAND}(['traces', 'list'])",
+            "numpy pandas requests hpcgym.cli.options hpcgym.scheduler hpcgym.workload.load",
+        ),
         (
             f"{COMMAND}(['simulate', 'lublin:jobs=12'])",
-            "pandas matplotlib requests",
+            "pandas scipy matplotlib requests gymnasium hpcgym.workload.io.sacct_fields",
         ),
         # it reads what agents take, and no agent
         (

@@ -166,7 +166,8 @@ def page_text(entries: Sequence[Entry], results: bool) -> str:
     for document, title in items.DOCUMENTS.items():
         of_document = [entry for entry in entries if entry.document == document]
         rows = table_of(of_document).drop(columns=["document", *(["computed"] if results else [])])
-        rows["why"] = [shorten(why, 500, placeholder=" ...") for why in rows["why"]]
+        decided = rows["why"].str.replace(r"[.;:] undecided: .*", "; ...", regex=True)
+        rows["why"] = [shorten(why, 200, placeholder=" ...") for why in decided]
         rows["command"] = [f"`{command}`" if command else "" for command in rows["command"]]
         parts += [f"## {document}\n", f"{title}.\n", table_text(rows)]
     return "\n".join(parts)

@@ -272,23 +272,23 @@ def explain(
 ) -> None:
     """Say why a job waited, or what all jobs waited for.
 
-    With --job: what it waited for, who started before it, who delayed it, and when it was stopped,
-    for whom, where jobs stop others or nodes fail.
+    With --job: what the job waited for, which jobs started before it, which jobs delayed it, and
+    when it was stopped, if jobs stop others or nodes fail.
 
-    For this, the whole log is simulated again without each of the jobs that ran while it waited. A
-    job delayed it if it would have started earlier without that job. This takes no longer than
-    --seconds, and it is said how many jobs were not tried.
+    For this, the whole log is simulated again without one job at a time of those that ran while
+    this job waited. A job delayed this one if this one starts earlier without it. The result says
+    how many jobs were not tried within --seconds.
 
-    Without --job, say what all jobs waited for, in hours and shares, by --by.
+    Without --job: what all jobs waited for, in hours and shares, in groups by --by.
 
     Options
     -------
-    job ID : The job: its number in the log; of Slurm's, JobIDRaw. Without it, all jobs.
+    job ID : The job: its number in the log; in a log of Slurm, JobIDRaw. Default: all jobs.
     by user|group|code|queue|partition|week|requested_processors : Groups of jobs, a row each;
         without --job. Several schedulers have a row each. [default: requested_processors]
-    most N : How many other jobs are tried: one at a time is left out, to see whether this job would
-        have started earlier. Those that used most while it waited are taken.
-    seconds S : How long the explanation of one job takes at most. It says what was not tried.
+    most N : How many other jobs are left out at most, one at a time, to see whether this job starts
+        earlier: those with most processor time while it waited.
+    seconds S : How long the explanation of one job takes at most.
 
     Examples
     --------

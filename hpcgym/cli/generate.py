@@ -42,7 +42,7 @@ class _Parameters:
     interval : mean distance of arrivals [s]
     requested : requested over run time
     processes : of each code, where the speedups do not tell it
-    units : of a job: assumed, or figure-6: no more than what is published of the log allows
+    units : of a job: assumed, or figure-6: at most what the published figure 6 allows
     days : time in which the jobs come [default: 30, or as long as the jobs take]
     """
 

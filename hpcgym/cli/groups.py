@@ -10,7 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import wraps
+from functools import cache, wraps
 from inspect import Parameter, Signature
 from itertools import product
 from operator import itemgetter
@@ -134,7 +134,7 @@ def _grouped(command: Callable[..., None], lists: Lists) -> Any:
     """
     hints = get_type_hints(command, include_extras=True)
     told = sections(command.__doc__)
-    entries = entries_in(_Common.__doc__) | entries_in(command.__doc__)
+    entries = {**entries_in(_Common.__doc__), **entries_in(command.__doc__)}
     parts = {
         name: _part(name, hints[name], parameter.default, entries)
         for name, parameter in inspect.signature(command).parameters.items()
@@ -295,7 +295,8 @@ def _joined(text: str) -> list[str]:
     return re.sub(r"\n +", " ", text).splitlines()
 
 
-def entries_in(docstring: str | None) -> dict[str, Entry]:
+@cache
+def entries_in(docstring: str | None) -> Mapping[str, Entry]:
     """Return what a docstring tells of options, by their names."""
     found = {}
     for heading, text in sections(docstring).items():

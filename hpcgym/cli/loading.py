@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from hpcgym.cli.options import given, given_rules
 from hpcgym.errors import HpcgymError, WorkloadError
 
 if TYPE_CHECKING:
@@ -42,11 +41,12 @@ def for_schedulers(workload: Workload, schedulers: Sequence[Scheduler], drop: bo
 def _heeded(workload: Workload, schedulers: Sequence[Scheduler]) -> Workload:
     """Return jobs of which throttles of arrays are not counted as not used, if all heed them."""
     from hpcgym.naming import ARRAY
-    from hpcgym.workload.io.sacct_fields import UNUSED_THROTTLE
 
     quotas = [[ARRAY in dict(quota.where) for quota in one.quota] for one in schedulers]
     if not quotas or not all(map(any, quotas)):
         return workload
+    from hpcgym.workload.io.sacct_fields import UNUSED_THROTTLE
+
     left = {k: n for k, n in workload.cleaning.items() if k != UNUSED_THROTTLE}
     return replace(workload, cleaning=left)
 
@@ -189,10 +189,12 @@ class SharingOptions:
 
     def given(self) -> dict[str, Any]:
         """Return the rules of jobs that share nodes that were given."""
-        from hpcgym.machine.speedups import find_speedups
+        from hpcgym.cli.options import given, given_rules
 
         known: Any = self.pair_estimate
         if known not in (None, "known", "learned"):
+            from hpcgym.machine.speedups import find_speedups
+
             try:
                 known = find_speedups(known)
             except HpcgymError as error:
@@ -241,12 +243,11 @@ class Reading:
     Workload
     --------
     clean RECIPE : Cleaning recipe or filter, several joined by '+'.
-    errors raise|skip : What to do with a line of the file that is not a job, and with a job that
-        does not fit on the empty machine, or that a limit of its partition or a quota never lets
-        run: stop, or drop and count it.
+    errors raise|skip : Stop at a line that is not a job, and at a job that can never run because
+        of the machine, its partition or a quota; or drop and count both.
     tz ZONE : Time zone of dates in the file that have none, such as Europe/Berlin. [default: UTC]
-    fields NAMES : Fields of a dump of sacct -n, which has no line of their names, as its -o was
-        given them: JobID,User,Submit.
+    fields NAMES : Names of the fields of a dump of sacct -n, which has no header: the argument of
+        its -o, such as JobID,User,Submit.
     """
 
     clean: str = "default"

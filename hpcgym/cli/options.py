@@ -98,8 +98,8 @@ class _AllRules(WeighedRules):
         replaces a prediction that was too short: the requested time; somewhat more (incremental);
         twice the time so far; what the estimate says then (predicted-again); nothing, because the
         job is killed (kill); or, for dispatchers, the next second, over and over (next-second).
-    passes per-timestamp|per-event : When the queue is looked at: once at each time, after all that
-        happens then; or after each submission and each end, as older simulators do. [default:
+    passes per-timestamp|per-event : When jobs may start: once at each time, after all events of
+        that time; or after each submission and each end, as in older simulators. [default:
         per-timestamp]
     quota user:jobs=10|...|FILE|none : How many jobs or processors may run at once: of each user,
         group, queue, partition or array (user:jobs=10), of one of them
@@ -108,8 +108,8 @@ class _AllRules(WeighedRules):
         wait: user:submitted=50; other jobs are submitted later. Put ';' between several quotas. Or
         a file that sacctmgr -P show qos or show assoc printed, or a dump of sacct, for the
         throttles of its arrays.
-    maintenance BEGIN/END|...|FILE|none : When the machine is closed to jobs, as is known from the
-        beginning: dates or seconds of the log (2026-03-01T08:00/2026-03-02T08:00). Add
+    maintenance BEGIN/END|...|FILE|none : When the machine is closed to jobs, which is known from
+        the beginning: dates or seconds of the log (2026-03-01T08:00/2026-03-02T08:00). Add
         :processors=32 or :nodes=gpu,0-3 to close a part of it. Put ';' between several. Or a file
         like that of --failures.
     preemption partition:interactive>batch|...|none : Which jobs may stop others to start at
@@ -118,9 +118,9 @@ class _AllRules(WeighedRules):
         do not run again, or ',suspend', and they go on later. With ',exempt=600' no run is stopped
         in its first 600 s; with ',grace=120' a job runs on for 120 s once it is to stop.
     dependencies none|after|closed-loop : When jobs that follow others (preceding_job, think_time)
-        are submitted: when the log says (none); then, but not before the others have ended and the
-        user has thought (after); or as soon as this is so, whatever the log says (closed-loop).
-        [default: none]
+        are submitted: at the log's time (none); at this time, but not before the others have ended
+        and their user has thought (after); or right after that, whatever the log says
+        (closed-loop). [default: none]
     """
 
     correction: str | None = None

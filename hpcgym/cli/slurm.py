@@ -207,13 +207,13 @@ def drive(
 
     Options
     -------
-    policy NAME|EXPRESSION|FILE : What orders the queue: a policy, an expression, a scheduler, of
-        which its policy counts, and no backfill_order, or an agent that has learned weights, such
-        as agent.json of hpcgym train xnes.
+    policy NAME|EXPRESSION|FILE : What orders the queue: a policy, an expression, a scheduler (its
+        backfill_order has no effect), or an agent with learned weights, such as agent.json of
+        hpcgym train xnes.
     every TIME : How often to look at the queue: 60s, 5min, 1h.
-    past FILE : Jobs that have ended, such as what sacct -P printed: a policy that learns how long
-        jobs run begins with these. Else it knows those that end while it looks. Dates without a
-        zone are read as UTC: with SLURM_TIME_FORMAT=%s sacct prints seconds.
+    past FILE : Jobs that have ended, such as the output of sacct -P: a policy that learns how long
+        jobs run begins with these jobs. Otherwise it knows only jobs that end while the command
+        runs. Dates without a zone are read as UTC: with SLURM_TIME_FORMAT=%s sacct prints seconds.
     dry_run : Print the order that would be set, set nothing, and end.
 
     Output

@@ -33,16 +33,16 @@ class By(StrEnum):
 
 @suite.callback()
 def _group() -> None:
-    """Play frozen tasks, compare what agents reach there, and prove what others have reached.
+    """Play frozen tasks, compare the scores of agents, and verify the scores of others.
 
-    A submission is a folder: the schedules of an agent, and the metrics that it says they have.
+    A submission is a folder with the schedules of an agent, and its claims about their metrics.
     """
 
 
 @suite.command("list", cls=ExplainedCommand)
 @grouped()
 def list_tasks(format: Format = Format.table) -> None:
-    """List the tasks: environments, logs and how many of these are here, what is to be beaten.
+    """List the tasks: environments, logs, how many of the logs are here, and references.
 
     Examples
     --------
@@ -70,11 +70,11 @@ def run_agent(
 
     Options
     -------
-    agent NAME|FILE|MODULE:CLASS : Any scheduler, random, or reference, which is to be beaten;
-        job-ppo, rule-es, xnes or maskable-ppo, which are trained; a saved agent (.pt, .json), a
-        model of Stable-Baselines3 (.zip), whose reading runs code that is in it; or code of your
-        own, from this folder too. What has train(make, seed, steps) is trained for each task, once
-        for each of five seeds; a training serves all tasks for which it is the same.
+    agent NAME|FILE|MODULE:CLASS : Any scheduler, random, or reference, the rule to beat;
+        job-ppo, rule-es, xnes or maskable-ppo, which are trained; a saved agent (.pt, .json); a
+        model of Stable-Baselines3 (.zip; to read it runs code in it); or code of your own, from
+        this folder too. A class with train(make, seed, steps) is trained for each task, once for
+        each of five seeds; equal trainings are done once.
     tasks mini|ID,... : Ids, or mini: four small tasks on a generated log. [default: all that are
         scored; of these and of mini, those that the agent can play]
     logs NAME,... : Logs to play. [default: all of a task that are on this machine]
@@ -123,9 +123,9 @@ def report_submissions(
     """Compare submissions task by task; each is verified again.
 
     The score is the mean over logs of the mean over weeks of log(EASY / agent) of mean bounded
-    slowdowns; a log counts 0 if somebody waits over twice as long as under EASY, or wide jobs do.
-    Above the reference is what log(reference / agent) is, week by week. An agent wins a task if the
-    interval of that is above 0 for the mean of its seeds, and for three of five by themselves.
+    slowdowns; a log counts 0 if its longest or its area-weighted wait is over twice EASY's.
+    "Above the reference" is log(reference / agent), week by week. An agent wins a task if the
+    interval of this value is above 0 for the mean of its seeds, and for three of five alone.
 
     A submission whose proof fails on some log has no score in that task; the exit code is then 1.
 
@@ -135,7 +135,7 @@ def report_submissions(
 
     Options
     -------
-    by task|log : What a row is of, beside an agent.
+    by task|log : A row for each agent and task, or for each agent and log.
 
     Examples
     --------

@@ -46,9 +46,9 @@ _TOML = Annotated[Path, Written("file of a scheduler", (".toml",))]
 def _group() -> None:
     """Train agents that learn to schedule.
 
-    An agent is one file, which hpcgym evaluate takes. That of rule-es is a scheduler with a
-    formula, that of xnes a few weights. The others are networks and need PyTorch; all of these
-    except job-ppo also need Stable-Baselines3, the extra "agents" of hpcgym. After Ctrl-C rule-es,
+    An agent is one file, which hpcgym evaluate takes. rule-es writes a scheduler with a formula,
+    and xnes a few weights. The others are networks and need PyTorch; all of these except job-ppo
+    also need Stable-Baselines3, the extra "agents" of hpcgym. After Ctrl-C rule-es,
     job-ppo and maskable-ppo write what they have learned so far. A training that fails leaves its
     file unchanged.
     """
@@ -197,9 +197,9 @@ def train_rule_es(
 ) -> None:
     """Find a formula that orders the queue, by evolution on replays of whole logs.
 
-    The formula knows of each job its typical and its requested time, its processors and its wait,
-    and of the state how much is free, what fits and how many jobs wait. What is written is a
-    scheduler: simulate, compare, evaluate, drive and replay take it. Needs no extra.
+    The formula uses a job's typical and requested time, its processors and its wait, and how much
+    is free, what fits and how many jobs wait. The file is a scheduler: simulate, compare, evaluate,
+    drive and replay take it. Needs no extra.
 
     Arguments
     ---------
@@ -369,7 +369,7 @@ def train_clone(
     settings: CloneSettings,
     logs: _Logs,
 ) -> None:
-    """Train the network of maskable-ppo to select jobs as it has been recorded.
+    """Train the network of maskable-ppo to select jobs as in a recording.
 
     A clone is a start for maskable-ppo, by its --resume.
 
@@ -410,9 +410,9 @@ def record(
     """Drive an environment by known orders, and write observations and actions.
 
     --allocation gives the jobs their nodes, whatever nodes a dispatcher names; best-fit is nearest
-    to hcp19, pcp19 and pcp20. What is written is a data set of Minari, which has to be installed:
-    the extra "agents". It names workload and machine, so that Minari can recover the environment,
-    unless an option changes the jobs.
+    to hcp19, pcp19 and pcp20. The folder is a data set of Minari, which the extra "agents"
+    installs. It names workload and machine, so that Minari can recover the environment, unless an
+    option changes the jobs.
 
     Arguments
     ---------

@@ -140,7 +140,7 @@ def _none_alone(option: str, given: list[str]) -> list[str]:
 
 @grouped(
     {
-        "What bounds are on (--bound)": _measures,
+        "Measures of bounds (--bound)": _measures,
         "Orders of the queue (--search orders=)": _orders,
         "The same with --speedups, beside those": _shared_orders,
     },
@@ -157,11 +157,11 @@ def tune(
     executor: options.ExecutorOptions,
     how: output.ResultOptions,
 ) -> None:
-    """Search for the scheduler that serves your log best, and judge it on weeks not searched on.
+    """Search for the scheduler that serves your log best, and judge it on later weeks.
 
     The search tries orders, run times, ways to back-fill, thresholds and held-back jobs on the
     early part of the log, within bounds on waits. The result is compared with EASY, SAF and your
-    own rules on the later part, and may turn out no better. The same command continues an
+    own rules on the later part, and may be no better. The same command continues an
     interrupted search. With --speedups jobs share nodes: the search tries orders, partners and
     bounds on pairs, and co-schedulers take the place of SAF.
 

@@ -91,12 +91,12 @@ class Backfill(SchedulingEnv):
     runs on beyond the shadow time. An episode without a question takes one step, whatever its
     action.
 
-    Three agents make the schedule of `hpcgym.simulate` with the same `policy` and rules:
+    Three agents make schedules of `hpcgym.simulate` with the same `policy` and rules:
 
-    - always the first place behind the head: that of `backfill_order="fcfs"`, EASY;
-    - always the candidate that a policy puts first: that of this policy as `backfill_order`, if the
-      window shows all candidates;
-    - always none: that of `backfill="none"`.
+    - one that picks the first place behind the head: EASY, `backfill_order="fcfs"`;
+    - one that picks the first candidate of a policy: this policy as `backfill_order`, if the window
+      shows all candidates;
+    - one that picks none: `backfill="none"`.
 
     ## Action Space
 

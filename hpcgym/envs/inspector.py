@@ -73,9 +73,9 @@ class Inspector(SchedulingEnv):
     then, with `backfill="easy"`, about those that would be back-filled around it, in
     `backfill_order`. The window shows the job in question first, then the others by submission.
 
-    An agent that always accepts makes the schedule of `hpcgym.simulate` with the same rules. To
-    others `hpcgym.validate_schedule` may object: the machine is idle although jobs wait, or jobs
-    start when no job is submitted or ends.
+    An agent that always accepts makes the schedule of `hpcgym.simulate` with the same rules. The
+    proof of `hpcgym.validate_schedule` may fail for other agents: the machine is idle although jobs
+    wait, or jobs start when no job is submitted or ends.
 
     ## Action Space
 

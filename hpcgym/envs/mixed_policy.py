@@ -105,7 +105,7 @@ class MixedPolicy(SchedulingEnv):
     outside [-1, 1] are taken as they are; another shape, NaN or infinity raises `HpcgymError`.
 
     The first six features are the default (s: seconds from the first submission of the whole log to
-    that of the job, at least 1):
+    the job's submission, at least 1):
 
     | name | feature |
     |---|---|

@@ -41,8 +41,8 @@ class QueueOrdering(SchedulingEnv):
     The agent orders the queue of each scheduling pass. Jobs start in this order while they fit.
     With `backfill="easy"` the first that does not fit gets the reservation, and the others are
     back-filled around it in `backfill_order`. With `"depth:K"` the first K such jobs get
-    reservations; with `"slurm"`, those that Slurm would give them to. With `backfill="none"` all
-    others wait.
+    reservations; `"slurm"` gives reservations as Slurm does. With `backfill="none"` all other jobs
+    wait.
 
     {Description}
 

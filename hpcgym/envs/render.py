@@ -228,7 +228,7 @@ def _table(heading: str, total: int, columns: dict[str, Any]) -> list[str]:
     if not rows:
         return [f"{heading}: none"]
     more = [f"  ... and {total - len(rows):,} more"] if total > len(rows) else []
-    lines = ["".join(f"{cell!s:>14}" for cell in row) for row in [tuple(columns), *rows]]
+    lines = ["".join(f"{cell!s:>13}" for cell in row) for row in [tuple(columns), *rows]]
     return [heading, *lines, *more]
 
 
@@ -300,7 +300,7 @@ def picture_of(view: View) -> NDArray[np.uint8]:
     _draw_so_far(length, view, *queue_length(view.schedule))
     length.set_title("Queued jobs so far", fontsize=8, loc="left")
     lines = "\n".join([*_queue(view, QUEUE_ROWS), "", "", *_metrics(view)])
-    figure.text(0.62, 0.87, lines, fontsize=5.2, va="top", family="monospace", linespacing=1.5)
+    figure.text(0.62, 0.87, lines, fontsize=5.7, va="top", family="monospace", linespacing=1.5)
     canvas = cast("FigureCanvasAgg", figure.canvas)
     canvas.draw()  # type: ignore[no-untyped-call]
     return np.array(np.asarray(canvas.buffer_rgba())[..., :3])  # type: ignore[no-untyped-call]
@@ -323,6 +323,7 @@ def _draw_machine(axes: Axes, view: View) -> None:
     unit_s = _prepare(axes, view, left, right)
     rows = int(rows_of(schedule)[-1])  # processors or, where jobs share nodes, parts of nodes
     axes.set_ylim(0, rows)
+    axes.set_ylabel("processors" if rows == view.processors else "parts of nodes", fontsize=7)
     placed = place_jobs(schedule)
     jobs = of_job[placed.job]
     colours = np.array([to_rgb(colour) for colour in JOB_COLOURS])[jobs % len(JOB_COLOURS)]

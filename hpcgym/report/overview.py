@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcgym.baselines.labels import describe
 from hpcgym.report import canvas, distribution, tables
+from hpcgym.report.cells import two_lines
 from hpcgym.report.gantt import gantt_inches, gantt_on, gantt_time
-from hpcgym.report.timeline import CURVES, curve_on
+from hpcgym.report.timeline import CURVES, curve_on, draw_power
 from hpcgym.schedule.provenance import provenance_of
 
 if TYPE_CHECKING:
@@ -77,8 +78,8 @@ def save_picture(
     """Draw an overview of one or several schedules of a workload into a file.
 
     It has a Gantt chart for each of up to three schedulers, utilization and queue length over time,
-    the distribution of the bounded slowdown, and the main metrics. Where jobs share
-    nodes, also job speedups. Gantt charts of long schedules are of the
+    the distribution of the bounded slowdown, and the main metrics; of one schedule also the power
+    of nodes; where jobs share nodes, job speedups. Gantt charts of long schedules are of the
     busiest week, as of :func:`draw_gantt`, which is grey in what is drawn over time. Its metadata
     say where it is from (:func:`hpcgym.schedule.provenance.provenance_of`).
 
@@ -155,6 +156,7 @@ def _rows_of_one(parts: Mapping[str, Result], span: Span) -> list[Row]:
 
     def last(curves: Axes, listed: Axes) -> None:
         distribution.bsld_on(curves, parts)
+        curves.set_xlabel("bounded slowdown x (dot: mean)")
         _draw_table(listed, rows)
 
     over_time = _over_time(parts, canvas.time_axis(parts), span)
@@ -174,7 +176,7 @@ def _rows_of_several(parts: Mapping[str, Result], span: Span) -> list[Row]:
     rows = [Row(max(_BSLD_INCHES, 0.5 + _NAME_INCHES * len(parts)), slowdowns, 2)]
     rows += [*_speedups(drawn), *_over_time(drawn, canvas.time_axis(drawn), span)]
     lines = wrapped(tables.comparison(parts))
-    number = sum(line[0][0].count("\n") + 1 for line in lines)
+    number = sum(map(_lines, lines))
     return [*rows, Row(_ROW_INCHES * (number + 1.5), partial(_draw_table, rows=lines))]
 
 
@@ -212,6 +214,8 @@ def _over_time(parts: Mapping[str, Result], time: canvas.TimeAxis, span: Span) -
             axes.axvspan(*ends, color=canvas.LIGHT_GREY, zorder=0)
 
     rows += [Row(_TIMELINE_INCHES, partial(curve, name=name)) for name in CURVES]
+    if alone and all(one.keeps_books and one.idle_seconds is None for one in parts.values()):
+        rows.append(Row(_TIMELINE_INCHES, partial(draw_power, parts)))
     lowest = {len(rows) - 1, len(gantts) - 1 if apart else -1}
     return [
         row if place in lowest else row._replace(draw=partial(_without_time, row.draw))
@@ -236,7 +240,8 @@ def _heading(parts: Mapping[str, Result]) -> str:
 
 
 def wrapped(rows: Rows) -> Rows:
-    """Return the rows of a table, their names on as many lines as the picture's width needs."""
+    """Return the rows of a table, headings on two lines, names on as many as the width needs."""
+    rows = [[(two_lines(text), best) for text, best in rows[0]], *rows[1:]]
     others = sum(_width(column) for column in list(zip(*rows, strict=True))[1:])
     room = max(int((_WIDTH_INCHES - 1) * _LETTERS_PER_INCH) - others, _LEAST_LETTERS)
     return [[("\n".join(textwrap.wrap(row[0][0], room)), row[0][1]), *row[1:]] for row in rows]
@@ -245,6 +250,11 @@ def wrapped(rows: Rows) -> Rows:
 def _width(column: Iterable[tuple[str, bool]]) -> int:
     """Return how wide a column of a table is, in letters."""
     return 3 + max(len(line) for text, _ in column for line in text.split("\n"))
+
+
+def _lines(row: Iterable[tuple[str, bool]]) -> int:
+    """Return how many lines a row of a table has."""
+    return max(text.count("\n") + 1 for text, _ in row)
 
 
 def _draw_table(axes: Axes, rows: Rows) -> None:
@@ -262,7 +272,7 @@ def _draw_table(axes: Axes, rows: Rows) -> None:
     table.set_fontsize(8)
     for (row, column), cell in table.get_celld().items():
         cell.set_edgecolor(canvas.LIGHT_GREY)
-        cell.set_height(cell.get_height() * (rows[row][0][0].count("\n") + 1))
+        cell.set_height(cell.get_height() * _lines(rows[row]))
         if not column:
             cell.PAD = _PAD
             cell.set_text_props(horizontalalignment="left")

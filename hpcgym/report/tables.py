@@ -539,7 +539,7 @@ def who_pays(parts: Mapping[str, Result]) -> Table | None:
         heading += [f"users who gain (of {first.users:,})", "who lose", "median ratio"]
         groups += ["user"] * 3
         below.append(
-            f"a user gains if the mean bounded slowdown of the own jobs is lower than under {name}"
+            f"a user gains if the mean bounded slowdown of their jobs is lower than under {name}"
         )
         rows = [[*row, "", "", ""] for row in rows]
     for other, one in [*paid.items()][1:]:
@@ -555,7 +555,7 @@ def who_pays(parts: Mapping[str, Result]) -> Table | None:
             )
             below += [f"{other}: users who lose most: {lost}"] if lost else []
         rows.append([other, *cells])
-    title = f"Who pays: mean bounded slowdown, and in brackets how many times that of {name} it is"
+    title = f"Who pays: mean bounded slowdown, and in brackets the ratio to {name}'s"
     return Table([*map(two_lines, heading)], rows, 1, title, groups, below)
 
 

@@ -149,7 +149,7 @@ def test_several_trainings_are_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     text = succeed(*ASKED, *options).stdout
     (row,) = (line for line in text.splitlines() if line.startswith("ppo "))
     assert "ppo: means of 3 trainings; intervals resample them too" in text.splitlines()
-    assert "P99 of wait less that of saf; p: chance of such a difference" in text
+    assert "P99 of wait less that of saf; p: chance of a difference this large" in text
     assert " IQM " in text
     assert "means of" not in succeed(*ASKED, "ppo=0.pt").stdout  # of one
     value = as_json(*ASKED, *options)

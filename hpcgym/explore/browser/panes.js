@@ -6,8 +6,8 @@ const CURVES = {
   power: { title: "power (W)", top: null },
 };
 const TICKS = [
-  1, 5, 15, 60, 300, 900, 1800, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY,
-  30 * DAY, 90 * DAY, 365 * DAY,
+  1, 5, 15, 60, 300, 900, 1800, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 4 * DAY, 7 * DAY,
+  14 * DAY, 30 * DAY, 90 * DAY, 365 * DAY,
 ];
 
 /** Curves of each pane in view: the mean of each pixel, in a band from least to greatest. */

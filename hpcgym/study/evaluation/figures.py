@@ -100,8 +100,8 @@ def _curves(axes: Axes, columns: Mapping[str, Floats], metric: Metric, slices: i
     axes.set_ylim(0, 103)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
     axes.xaxis.set_minor_formatter(lambda x, _: f"{x:g}" if farthest < 10 else "")
-    axes.set_xlabel(f"{metric.title}, times that of the best")
-    axes.set_ylabel(f"% of {slices:,} slices")
+    axes.set_xlabel(f"{metric.title} / best {metric.title}, at most")
+    axes.set_ylabel(f"share of {slices:,} slices (%)")
     plain(axes)
     axes.tick_params(which="minor", labelsize=8)
 

@@ -411,7 +411,7 @@ def notes_of(board: Leaderboard, table: Table) -> list[str]:
     lines += [why] if (why := no_intervals(board)) else []
     if (other := board.reference) is not None:
         above = [f"above {other}: {board.ranked_by.title} less that of {other}"]
-        chance = f"p: chance of such a difference from {other} if there were none"
+        chance = f"p: chance of a difference this large if the policy is as good as {other}"
         lines.append("; ".join([*(above if board.compared else ()), chance]))
     for name, members in board.trainings.items():
         if len(members) > 1:
