@@ -12,9 +12,11 @@ from hpcgym.cli.running import note
 from hpcgym.errors import (
     ApartError,
     HpcgymError,
+    HpcgymWarning,
     MachineOnlyWarning,
     check_each_once,
     reworded,
+    warn_caller,
 )
 from hpcgym.naming import MOST_OF_LIST, at_commas, name_problem
 from hpcgym.progress import working
@@ -57,7 +59,43 @@ def rules_of(name: str, overrides: Mapping[str, Any]) -> Scheduler:
             raise HpcgymError(f"{name} are several schedulers: hpcgym compare --scheduler {name}")
         raise no_scheduler(name, known, "scheduler or dispatcher")
     _not_machine_only(name)
-    return scheduler_of(name, overrides)
+    begin = scheduler_of(name, {})
+    scheduler = scheduler_of(begin, overrides)
+    _warn_of_replaced(name, begin, scheduler, overrides)
+    return scheduler
+
+
+def _warn_of_replaced(
+    source: str, begin: Scheduler, scheduler: Scheduler, given: Mapping[str, Any]
+) -> None:
+    """Warn of what a slurm.conf says and an option replaces: it stands for its whole rule."""
+    from hpcgym.machine.slurm import conf_in
+
+    if not conf_in(source):
+        return
+    before, after = begin.describe(), {**scheduler.describe(), "backfill": given.get("backfill")}
+    for rule in {"policy", "backfill", "quota", "preemption"} & given.keys():
+        now = {_called(rule, part) for part in _parts(after, rule)}
+        lost = [part for part in _parts(before, rule) if _called(rule, part) not in now]
+        if lost:
+            text = f"{source}: --{rule} replaces the whole rule; settings that no longer hold:"
+            more = f", and {len(lost) - 1:,} more" if len(lost) > 1 else ""
+            warn_caller(f"{text} {lost[0]}{more}", HpcgymWarning, lost)
+
+
+def _called(rule: str, part: str) -> str:
+    """Return what is replaced by a part of a rule: a setting of back-filling by the same one."""
+    return part.partition("=")[0] if rule == "backfill" else part.strip()
+
+
+def _parts(rules: Mapping[str, Any], rule: str) -> list[str]:
+    """Return the parts of a rule's text: settings of back-filling, quotas, pairs of names."""
+    text = str(rules[rule] or "")
+    if rule == "policy":
+        return [] if text == "fcfs" else [text]
+    if rule == "backfill":
+        return [one for one in text.partition(":")[2].split("+") if one]
+    return [one for one in text.split(";") if one]
 
 
 def _not_machine_only(name: str) -> None:
@@ -219,6 +257,7 @@ def lineup(
             except HpcgymError as error:
                 raise HpcgymError(f"{_row(name, told)}: {error}") from None
             source = names.get(name, name)
+            _warn_of_replaced(source, begin, scheduler, rules)
             row = _but_given(_row(name, told, idle), source, begin, scheduler, rules.keys() - told)
             found[row] = Entrant(source, scheduler)
             heeded |= rules.keys() - idle
