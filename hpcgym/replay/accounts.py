@@ -122,9 +122,9 @@ def limits_of(
             wrong.append(str(quota))
     if wrong:
         raise HpcgymError(
-            f"a replay on Slurm has no quota {', nor '.join(wrong)}: those of jobs and processors"
-            " that run are possible, of all jobs, of each user, of a queue, or of each user of a"
-            " queue; or of groups in place of users"
+            f"a replay on Slurm has no quota {', nor '.join(wrong)}: quotas may bound running jobs"
+            " and their processors: of all, of each user, of a queue, or of each user of one, or of"
+            " groups in place of users"
         )
     qos = [names[name] for name in called_in(jobs, "queue").tolist()]
     own = {number: of_qos[one][0] for number, one in zip(jobs.queue.tolist(), qos, strict=True)}

@@ -267,7 +267,8 @@ def _together(refused: Sequence[HpcgymError]) -> HpcgymError:
     """Return one error of all that a replay refuses."""
     if len(refused) == 1:
         return refused[0]
-    each = "; ".join(f"({number}) {error}" for number, error in enumerate(refused, 1))
+    told = [str(error).replace("a replay on Slurm ", "it ", 1) for error in refused]
+    each = "; ".join(f"({number}) {text}" for number, text in enumerate(told, 1))
     return HpcgymError(f"a replay on Slurm refuses {len(refused)} things: {each}")
 
 

@@ -229,7 +229,7 @@ def _rule_of(one: OtherSetting) -> str:
     key = one.key.casefold()
     if key in ("prioritydecayhalflife", "fairsharedampeningfactor", "priorityflags"):
         return "fair_share"
-    if key.startswith("preempt") or key == "gracetime":
+    if "preempt" in key or key == "gracetime":
         return "preemption"
     rules = {"qos": "quota", "schedulertype": "backfill"}
     return "backfill" if key.startswith(PARAMETERS) else rules.get(key, "policy")
@@ -289,8 +289,8 @@ def _why_no_preemption(
     if one.of:
         if _stops_by_qos(conf):
             return "with PreemptType=preempt/qos that of the QOS counts"
-        off = one.is_called("preemptmode") and one.of in slurm_qos.spared(conf)
-        return "" if off or one.is_called("gracetime") else "of a partition only OFF is simulated"
+        followed = one.is_called("gracetime") or one.of in slurm_qos.spared(conf)
+        return "" if followed else "of a partition only OFF is simulated"
     if one.is_called("preemptparameters"):
         simulated = one.value.casefold() in slurm_qos.YOUNGEST_FIRST
         return "" if simulated else "only youngest_first is simulated"

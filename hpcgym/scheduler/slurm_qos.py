@@ -337,8 +337,9 @@ def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
     seconds = exempt_of_slurm(conf)
     exempt = _times(((b, seconds) for _, b in pairs), mode)
     stopped = {b for _, b in pairs}
-    grace = [(one, _grace_of(conf, one)) for one in conf.grace_times if one in stopped]
-    return Preemption("partition", pairs, mode, exempt, _times(grace, mode))
+    grace = {one: _grace_of(conf, one) for one in conf.grace_times}  # also of those never stopped
+    times = ((one, seconds) for one, seconds in grace.items() if one in stopped)
+    return Preemption("partition", pairs, mode, exempt, _times(times, mode))
 
 
 def _grace_of(conf: SlurmConf, partition: str) -> int:

@@ -136,6 +136,14 @@ def test_settings_that_an_option_replaces(command: str, options: list[str], lost
     assert re.search(f"slurm.conf:qos=qos.txt: {lost}\n", told) if lost else "replaces" not in told
 
 
+def test_a_wrong_grace_time_is_named_also_where_no_job_is_stopped() -> None:
+    Path("slurm.conf").write_text(CONF.replace("PriorityTier=2", "PriorityTier=2 GraceTime=x"))
+    left = succeed("machines", "slurm.conf").stdout.partition(LEFT)[2]
+    assert "# partition 'b': GraceTime=x: seconds must be a whole number; Slurm's default" in left
+    text = CONF.replace("Default=YES", "Default=YES GraceTime=60")
+    assert "a: GraceTime=60" in told(text, FOLLOWED)
+
+
 def test_a_slurm_conf_that_slurm_refuses() -> None:
     said = "line 6: PreemptMode=SUSPEND: Slurm refuses it without GANG; write"
     text = CONF.replace("REQUEUE", "suspend")
