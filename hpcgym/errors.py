@@ -8,7 +8,7 @@ import operator
 import sys
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
@@ -45,6 +45,8 @@ class ApartError(HpcgymError):
 
 
 E = TypeVar("E", bound=HpcgymError)
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 def reworded(error: E, message: str) -> E:
@@ -272,3 +274,21 @@ def real(number: Any) -> float:
         return float(number)
     except (TypeError, ValueError, OverflowError):
         return math.nan
+
+
+def all_of(check: Callable[[T], U], given: Iterable[T]) -> list[U]:
+    """Return what a check returns of each of some things.
+
+    Raises
+    ------
+    HpcgymError : what it refuses, all in one message.
+    """
+    found, refused = [], []
+    for one in given:
+        try:
+            found.append(check(one))
+        except HpcgymError as error:
+            refused.append(str(error))
+    if refused:
+        raise HpcgymError("; ".join(refused))
+    return found

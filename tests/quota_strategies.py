@@ -14,28 +14,28 @@ COLUMNS = {"user": "user_id", "group": "group_id", "queue": "queue", "array": "a
 Slow = tuple[list[Any], float, float]
 
 
-#: Of which queues jobs count: of all, or of some.
-ONLY = st.sampled_from([(), (), (1,), (2,), (1, 2)])
+Named = tuple[int | str, ...]
+#: Of which queues jobs count: of all, or of some, or of a group beside.
+ONLY = st.sampled_from([(), (), (1,), (2,), (1, 2), (1, "group=2")])
 #: Of which queues jobs count, and are not bound.
-SPARES = st.sampled_from([(), (), (1,), (2,), (1, 3)])
+SPARES = st.sampled_from([(), (), (1,), (2,), (1, 3), ("group=1", 2)])
 
 
-def named(only: tuple[int, ...], spares: tuple[int, ...] = ()) -> list[str]:
+def named(only: Named, spares: Named = ()) -> list[str]:
     """Return the parts of a quota that name these queues."""
     parts = {"queue": only, "spares": spares}
     return [f"{word}={'|'.join(map(str, some))}" for word, some in parts.items() if some]
 
 
-def keys_of(
-    workload: Workload, names: list[str], only: tuple[int, ...], spares: tuple[int, ...] = ()
-) -> list[Any]:
+def keys_of(workload: Workload, names: list[str], only: Named, spares: Named = ()) -> list[Any]:
     """The key of each job, by some columns; None: it does not count."""
     parts = [workload.columns[COLUMNS[name]].tolist() for name in names]
     found: list[Any] = []
     for row, queue in enumerate(workload.queue.tolist()):
-        counts = (not only or queue in only) and not ("array" in names and workload.array[row] < 0)
+        own = {queue, f"group={workload.group_id[row]}"}
+        counts = (not only or own & {*only}) and not ("array" in names and workload.array[row] < 0)
         key = tuple(part[row] for part in parts)
-        found.append((Spared(key) if queue in spares else key) if counts else None)
+        found.append((Spared(key) if own & {*spares} else key) if counts else None)
     return found
 
 

@@ -75,8 +75,13 @@ def _sheet(jobs: Workload, table: pd.DataFrame) -> Sheet:
     own, best = table.iloc[0], table[table.chosen].iloc[-1]
     shown = _joined(_best(table))
     text = f"mean wait {duration(past)} recorded, {duration(own.mean_wait_s)} simulated"
+    if own.difference == 0:
+        same = (
+            "The recorded and the simulated schedule do not differ: each job waits as long in both"
+        )
+        return Sheet([f"{jobs.name}: {text}", same], [])
     if best.step == 0:
-        said = "nothing that was tried explains the difference"
+        said = "nothing that was tried explains the difference in the first half of the time"
     else:
         said = (
             f"{best.settings}: explains {best.explained:.0%} of the difference in the first half of"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
@@ -12,9 +13,11 @@ from hpcgym.cli.running import note
 from hpcgym.errors import (
     ApartError,
     HpcgymError,
+    HpcgymWarning,
     MachineOnlyWarning,
     check_each_once,
     reworded,
+    warn_caller,
 )
 from hpcgym.naming import MOST_OF_LIST, at_commas, name_problem
 from hpcgym.progress import working
@@ -57,7 +60,21 @@ def rules_of(name: str, overrides: Mapping[str, Any]) -> Scheduler:
             raise HpcgymError(f"{name} are several schedulers: hpcgym compare --scheduler {name}")
         raise no_scheduler(name, known, "scheduler or dispatcher")
     _not_machine_only(name)
-    return scheduler_of(name, overrides)
+    begin = scheduler_of(name, {})
+    _warn_of_replaced(site_of(name), begin, overrides)
+    return scheduler_of(begin, overrides)
+
+
+def _warn_of_replaced(site: str, begin: Scheduler, given: Collection[str]) -> None:
+    """Warn of rules that a slurm.conf has, and for which an option gives others."""
+    from hpcgym.scheduler.rules import plain
+
+    for rule in ("policy", "backfill", "quota", "preemption"):
+        told = plain(getattr(begin, rule))
+        if site and rule in given and told not in (None, "fcfs", ""):
+            text = textwrap.shorten(str(told), 300, placeholder=" ...")
+            message = f"{site}: --{rule} replaces the whole rule of the file, {text}"
+            warn_caller(message, HpcgymWarning, [str(told)])
 
 
 def _not_machine_only(name: str) -> None:
@@ -230,6 +247,7 @@ def lineup(
                 continue
             except HpcgymError as error:
                 raise HpcgymError(f"{_row(name, told)}: {error}") from None
+            _warn_of_replaced(site, begin, rules)
             given = rules.keys() - told
             row = _but_given(_row(name, told, idle), named, begin, scheduler, given)
             found[row] = Entrant(scheduler, site)

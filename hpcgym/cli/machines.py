@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hpcgym.machine import Cluster, Partition
-    from hpcgym.machine.slurm import OtherSetting
+    from hpcgym.machine.slurm.keys import OtherSetting
+    from hpcgym.machine.slurm.lines import SlurmFiles
     from hpcgym.machine.speedups import Heatmap
     from hpcgym.report.figures import Drawing
 
@@ -52,8 +53,9 @@ def machines(
 
     Arguments
     ---------
-    name NAME : The machine to print: a ready-made one, a TOML file, a slurm.conf, or a description
-        such as 100x2x24.
+    name NAME : The machine to print: a ready-made one, a TOML file, a description such as 100x2x24,
+        or a slurm.conf, maybe with :qos=FILE and +assoc=FILE behind it. Of that file it also lists
+        what --scheduler follows, and what not.
 
     Machine
     -------
@@ -116,10 +118,10 @@ def _print_toml(name: str) -> None:
     """Print a machine as TOML: a ready-made one with its comments, a file as it is understood."""
     from hpcgym.machine import cluster_toml, find_cluster, machine_names
     from hpcgym.machine.files import machine_text
-    from hpcgym.machine.slurm import ENDING
+    from hpcgym.machine.slurm.lines import files_of
 
-    if name.endswith(ENDING):
-        typer.echo(_slurm_text(name), nl=False)
+    if (slurm := files_of(name)) is not None:
+        typer.echo(_slurm_text(name, slurm), nl=False)
         return
     cluster = find_cluster(name)
     ready_made = name.casefold() in machine_names() and cluster == find_cluster(name.casefold())
@@ -127,34 +129,40 @@ def _print_toml(name: str) -> None:
     typer.echo(text, nl=False)
 
 
-def _slurm_text(path: str) -> str:
-    """Return a slurm.conf as TOML; as comments its partitions, and what is not of the machine."""
+def _slurm_text(name: str, files: SlurmFiles) -> str:
+    """Return a slurm.conf as TOML; as comments its partitions, and what becomes of all else."""
     from hpcgym.machine import cluster_toml
-    from hpcgym.machine.slurm import read_slurm_conf
-    from hpcgym.scheduler.slurm_conf import left_out
+    from hpcgym.scheduler.slurm_conf import read_rules
 
-    conf = read_slurm_conf(path)
-    lines = [cluster_toml(conf.cluster)]
-    if conf.cluster.partitions:
-        lines.append("# Partitions; a job gets nodes of its own one, which must let it run:")
-        lines += [f"# {one.name}: {_told(one)}" for one in conf.cluster.partitions]
-        lines.append("")
-    parameters, left = left_out(conf)
-    if followed := [one for one in conf.others if one not in left]:
-        lines += ["# Not of the machine; --scheduler follows these:", *_listed(followed), ""]
-    if parameters or left:
-        lines.append("# Nothing follows these, but those of QOS with --scheduler FILE:qos=FILE:")
-        lines += [*(f"# {one}" for one in parameters), *_listed(left), ""]
-    return "\n".join(lines)
+    read = read_rules(files)
+    partitions = read.conf.cluster.partitions
+    lines = [cluster_toml(read.conf.cluster)]
+    if partitions:
+        lines.append(
+            "# Partitions: a job runs on nodes of its own partition, and keeps its limits:"
+        )
+        lines += [*(f"# {one.name}: {_told(one)}" for one in partitions), ""]
+    rules = read.scheduler.describe()
+    lines.append(f"# Followed: the rules of --scheduler {name}, each with its settings:")
+    for rule in ("policy", "backfill", "fair_share", "preemption", "quota"):
+        settings = [one for one, of in read.followed if of == rule]
+        if settings or rules[rule]:
+            lines += [f"# {rule}: {one}" for one in str(rules[rule] or "none").split("; ")]
+            lines += _listed("#   ", settings)
+    left = [f"# {one}; Slurm's default counts" for one in read.wrong]
+    for why in dict.fromkeys(why for _, why in read.left):
+        left += _listed("# ", [one for one, other in read.left if other == why], f": {why}")
+    left += [f"# {one}: not simulated" for some in read.left_of.values() for one in some]
+    lines += ["", "# Not followed, and why:", *left] if left else []
+    return "\n".join([*lines, ""])
 
 
-def _listed(settings: Iterable[OtherSetting]) -> list[str]:
+def _listed(begin: str, settings: Iterable[OtherSetting], why: str = "") -> list[str]:
     """Return comments that list settings, those that say the same in one line."""
     alike: dict[tuple[bool, str, str], list[str]] = {}
     for one in settings:
-        told = f"# {one.where}: {one.name}={one.value}"
-        alike.setdefault((bool(one.of), one.key, one.value), []).append(told)
-    return [f"{first}{_and_more(rest)}" for first, *rest in alike.values()]
+        alike.setdefault((bool(one.of), one.key, one.value), []).append(f"{begin}{one}")
+    return [f"{first}{_and_more(rest)}{why}" for first, *rest in alike.values()]
 
 
 def _and_more(lines: list[str]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpcgym.errors import HpcgymError, installing
+from hpcgym.errors import HpcgymError, all_of, installing
 
 if TYPE_CHECKING:
     from hpcgym.machine import Cluster
@@ -216,11 +216,12 @@ class LimitOptions:
 
     Power
     -----
-    cap KEY=VALUE,... : A limit of power, on a machine of --cluster, such as
-        percent=60,start=90000,end=93600. watts, or percent of the power with all nodes busy; start
-        and end, seconds of the workload; announced, the time from which it is known; kills, if jobs
-        are killed for it. follow=price or follow=carbon, with swing from 0 to 1: the limit is
-        higher when the signal of --price or --carbon is lower, with the same mean. May be repeated.
+    cap KEY=VALUE,...|none : A limit of power, on a machine of --cluster, such as
+        percent=60,start=25h,end=26h. watts, or percent of the power with all nodes busy; start and
+        end, seconds of the workload, or such as 25h; announced, the time from which it is known;
+        kills, if jobs are killed for it. For hours of each day: follow=price or follow=carbon, with
+        swing from 0 to 1. The limit is then higher when the signal of --price or --carbon is lower,
+        with the same mean; --repeat day repeats a file of one day. May be repeated.
     budget KEY=VALUE,... : A limit of energy, such as percent=60,start=86400,end=345600,shutdown.
         joules, or percent of the energy with all nodes busy; start and end; period, the seconds
         between two readings of the meter; shutdown, if idle nodes are switched off; off_as_idle, if
@@ -247,7 +248,8 @@ class LimitOptions:
         HpcgymError : limits without a machine, an unknown key, or a value that cannot be; the
             message names the option.
         """
-        limited = self.cap or self.budget
+        caps, budgets = (_but_none(texts or ()) for texts in (self.cap, self.budget))
+        limited = caps or budgets
         if not limited and self.power is None:
             return None
         if not limited and self.power != "none":
@@ -259,14 +261,17 @@ class LimitOptions:
             )
         from hpcgym.scheduler.limits import EnergyBudget, PowerCap, read_limit
 
-        return tuple(
-            Asked(*read_limit(machine, made, text, option), f"{option} {text}")
-            for option, made, texts in (
-                ("--cap", PowerCap, self.cap),
-                ("--budget", EnergyBudget, self.budget),
-            )
-            for text in texts or ()
-        )
+        def read(option: str, text: str) -> Asked:
+            made = PowerCap if option == "--cap" else EnergyBudget
+            return Asked(*read_limit(machine, made, text, option), f"{option} {text}")
+
+        pairs = [("--cap", text) for text in caps] + [("--budget", text) for text in budgets]
+        return tuple(all_of(lambda pair: read(*pair), pairs))
+
+
+def _but_none(texts: Sequence[str]) -> list[str]:
+    """Return the texts of limits; no limits if the only one is "none"."""
+    return [] if [*texts] == ["none"] else [*texts]
 
 
 def following(

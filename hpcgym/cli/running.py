@@ -7,7 +7,7 @@ import inspect
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NoReturn
@@ -112,6 +112,17 @@ def _warnings_in_a_line(told: Mapping[str, Any]) -> Iterator[None]:
                 note("hpcgym: hpcgym --explain-warnings COMMAND lists all of each kind")
 
 
+def _tell_rule(error: Any, known: Collection[str | None]) -> None:
+    """Tell how a rule is given if the error is that a command has no option for it."""
+    from hpcgym.scheduler.rules import RULES
+
+    option = str(getattr(error, "option_name", ""))
+    rule = option.removeprefix("--").replace("-", "_")
+    if rule in RULES and "scheduler" in known:
+        error.possibilities = None
+        error.message += f". Give the rule with the scheduler: --scheduler easy:{rule}=..."
+
+
 def _by_options(ctx: Any, message: str) -> str:
     """Return a message that says which option to give, where it says which argument of Python."""
     known = {one.name for one in ctx.command.params}
@@ -154,7 +165,11 @@ class ExplainedCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: Any) -> Any:
         """Read the options; --help-all tells everything, and -h what most people use."""
         ctx.meta[WHOLE] = "--help-all" in args
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            _tell_rule(error, {one.name for one in self.params})
+            raise
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command, if it can write the files that it is to write."""

@@ -160,21 +160,24 @@ def _replayed(found: Replay) -> Sheet:
     above += output.cleaning_of(found.replayed.workload)
     tables = [metrics_of(results)]
     below = [
-        f"starts at the same second: {facts['same_starts']:.1%}; at most 60 s apart:"
-        f" {facts['close_starts']:.1%}; largest difference: {facts['largest_difference_s']:,} s",
-        f"mean bounded slowdowns: a ratio of {facts['mean_bsld_ratio']:.4f}",
+        f"{facts['same_starts']:.1%} of {facts['jobs']:,} jobs start at the same second in both,"
+        f" {facts['close_starts']:.1%} at most 60 s apart; the largest difference is"
+        f" {facts['largest_difference_s']:,} s",
+        f"Slurm's mean bounded slowdown is {facts['mean_bsld_ratio']:.4f} times the simulated one",
     ]
     table = table_of(found)
     if parted := rows_of(table[table["why"].str.endswith("first")]):
         title = (
-            f"The schedules part {len(parted):,} times while the same jobs run in both, and other"
-            " differences follow:"
+            f"Differences that begin while the same jobs run in both schedules, {len(parted):,};"
+            " all others follow from these:"
         )
         headings = ("why", "job", "started by Slurm", "in the simulation", "difference")
         rows = [[row["why"], *(f"{row[one]:,}" for one in _TABLE)] for row in parted[:_SHOWN]]
         tables.append(Table(headings, rows, title=title))
         if len(parted) > _SHOWN:
-            below.append(f"The schedules part {len(parted) - _SHOWN:,} times more; --jobs has all")
+            below.append(
+                f"{len(parted) - _SHOWN:,} more such differences are in the file of --jobs"
+            )
     return Sheet(above, tables, below, rich_comparison(results))
 
 

@@ -249,7 +249,7 @@ def _of_slurm(path: Path, rules_too: bool) -> Cluster:
             f" machines {path} lists them; --scheduler {path} warns of those that it does not"
             " follow",
             MachineOnlyWarning,
-            [f"{one.where}: {one.name}={one.value}" for one in conf.others],
+            [str(one) for one in conf.others],
         )
     return conf.cluster
 

@@ -31,8 +31,7 @@ class Partition:
     A job gets nodes of its partition only, and the partition must let it run, by time, nodes,
     account, QOS and state (:mod:`hpcgym.workload.partitions`). ``priority_tier`` and
     ``priority_factor`` count where a slurm.conf is the scheduler
-    (:mod:`hpcgym.scheduler.slurm_conf`). ``qos`` is read from it (its man page,
-    "PARTITION CONFIGURATION"), and no simulation uses it yet.
+    (:mod:`hpcgym.scheduler.slurm_conf`), and ``qos`` where a file of QOS is given with it.
 
     Attributes
     ----------

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
 from hpcgym.errors import HpcgymError
 from hpcgym.replay.configuration import NAME
-from hpcgym.scheduler.restrictions import COLUMNS, Quota
+from hpcgym.scheduler.restrictions import COLUMNS, Quota, alternatives
 from hpcgym.workload.io.swf_header import called_in, names_of
 from hpcgym.workload.model import Workload
 
@@ -49,6 +50,8 @@ class Limits(NamedTuple):
     of_all, of_account : limits of all jobs, and of those of an account.
     of_qos : QOS -> limits of its jobs, of those of each account in it, and its priority.
     account, qos : of each job.
+    partitions : partition -> the QOS that is its own.
+    over : QOS whose limits come before those of a partition's.
     """
 
     of_all: Limit
@@ -56,6 +59,8 @@ class Limits(NamedTuple):
     of_qos: Mapping[str, tuple[Limit, Limit, int]]
     account: Sequence[str]
     qos: Sequence[str]
+    partitions: Mapping[str, str] = MappingProxyType({})
+    over: Collection[str] = ()
 
     def words(self, row: int) -> list[str]:
         """Return what ``sbatch`` is told of a job."""
@@ -63,13 +68,18 @@ class Limits(NamedTuple):
 
 
 def limits_of(
-    jobs: Workload, quotas: Iterable[Quota], priority: Mapping[int, int] | None = None
+    jobs: Workload,
+    quotas: Iterable[Quota],
+    priority: Mapping[str, int] = MappingProxyType({}),
+    partitions: Mapping[str, str] = MappingProxyType({}),
+    over: Collection[str] = (),
 ) -> Limits:
     """Return limits of Slurm that are some quotas.
 
     Parameters
     ----------
-    priority : of queues by their numbers; 0 of others.
+    priority : of queues by what the log calls them; 0 of others.
+    partitions, over : as :class:`Limits` has them, where the quotas are made of these.
 
     Raises
     ------
@@ -82,66 +92,70 @@ def limits_of(
     by = "group" if any("group" in (*one.each, *dict(one.where)) for one in quotas) else "user"
     letter, owner = by[0], jobs.columns[COLUMNS[by]]
     of_all, of_account = Limit(), dict[str, Limit]()
-    ranks = {} if priority is None else priority
-    of_qos = {
-        number: (Limit(), Limit(), ranks.get(number, 0))
-        for number in np.unique(jobs.queue).tolist()
-    }
+    names = _qos_names(jobs, partitions.values())
+    of_qos = {qos: (Limit(), Limit(), priority.get(name, 0)) for name, qos in names.items()}
     wrong: list[str] = []
     for quota in quotas:
-        rows, columns = quota.counted(jobs) >= 0, {column for column, _ in quota.where}
-        owners = np.unique(owner[rows]).tolist()
-        queues = bool(columns) and columns <= {"queue", "qos"} and not quota.spares
+        named = [one for column, name in quota.where for one in alternatives(column, name)]
+        columns = {column for column, _ in named} - ({"partition"} if partitions else set())
+        owners = np.unique(owner[quota.counted(jobs) >= 0]).tolist()
         apart = quota.each == (by,)
         one_alone = not quota.each and columns == {by} and len(owners) <= 1
+        queues = [name for column, name in named if column in ("queue", "qos")]
+        of_queues = columns and columns <= {"queue", "qos"} and (apart or len(queues) == 1)
+        spares = quota.spares and not partitions
         if quota.submitted is None and columns <= {by} and (apart or one_alone):
             for number in owners:
                 name = _called(letter, number)
                 of_account[name] = of_account.get(name, Limit()).and_of(quota)
         elif quota.submitted is None and not columns and not quota.each:
             of_all = of_all.and_of(quota)
-        elif quota.submitted is None and queues and (apart or not quota.each):
-            for number in np.unique(jobs.queue[rows]).tolist():
-                together, each, rank = of_qos[number]
+        elif quota.submitted is None and of_queues and not spares and (apart or not quota.each):
+            for name in (names[queue] for queue in queues if queue in names):
+                together, each, rank = of_qos[name]
                 if apart:
                     each = each.and_of(quota)
                 else:
                     together = together.and_of(quota)
-                of_qos[number] = (together, each, rank)
+                of_qos[name] = (together, each, rank)
         else:
             wrong.append(str(quota))
     if wrong:
         raise HpcgymError(
-            f"a replay on Slurm has no quota {', nor '.join(wrong)}: those of jobs and processors"
-            " that run are possible, of all jobs, of each user, of a queue, or of each user of a"
-            " queue; or of groups in place of users"
+            f"a replay on Slurm has no quota {', nor '.join(wrong)}: quotas may bound running jobs"
+            " and their processors: of all, of each user, of a queue, or of each user of one, or of"
+            " groups in place of users"
         )
+    qos = [names[name] for name in called_in(jobs, "queue").tolist()]
+    own = {number: of_qos[one][0] for number, one in zip(jobs.queue.tolist(), qos, strict=True)}
     for quota in quotas:
         if {column for column, _ in quota.where} <= {by}:
-            _check_spares(jobs, quota, {number: told[0] for number, told in of_qos.items()})
-    qos = _qos_names(jobs)
+            _check_spares(jobs, quota, own)
     return Limits(
         of_all,
         of_account,
-        {qos[number]: limits for number, limits in of_qos.items()},
+        of_qos,
         [_called(letter, number) for number in owner.tolist()],
-        [qos[number] for number in jobs.queue.tolist()],
+        qos,
+        {one: names[name] for one, name in partitions.items()},
+        {names[name] for name in over if name in names},
     )
 
 
-def _qos_names(jobs: Workload) -> dict[int, str]:
-    """Return what Slurm calls each queue: its name in the log, which an order may ask for.
+def _qos_names(jobs: Workload, more: Iterable[str]) -> dict[str, str]:
+    """Return what Slurm calls each queue, and ``more`` QOS: its name in the log, as orders ask.
 
     Where Slurm does not take a name, or tells two apart by their case alone, it has a number.
     """
-    told = names_of(jobs, "queue")
-    numbers = np.unique(jobs.queue).tolist()
-    alike = Counter(told.get(number, "").casefold() for number in numbers)
+    numbers = dict(zip(called_in(jobs, "queue").tolist(), jobs.queue.tolist(), strict=True))
+    numbers |= {name: 10**9 + place for place, name in enumerate(more) if name not in numbers}
+    alike = Counter(name.casefold() for name in numbers)
+    plain = {*names_of(jobs, "queue").values(), *more}
     return {
-        number: name
-        if NAME.fullmatch(name := told.get(number, "")) and alike[name.casefold()] == 1
+        name: name
+        if name in plain and NAME.fullmatch(name) and alike[name.casefold()] == 1
         else _called("q", number)
-        for number in numbers
+        for name, number in numbers.items()
     }
 
 
@@ -170,6 +184,7 @@ def _called(letter: str, number: int) -> str:
 _VERSION = 38 << 8  # SLURM_22_05_PROTOCOL_VERSION
 _ASSOCS, _USERS, _QOS = 1404, 1406, 1447  # DBD_ADD_ASSOCS, DBD_ADD_USERS, DBD_ADD_QOS
 _ENDLESS, _NOTHING = 0xFFFFFFFF, 0xFFFFFFFE  # INFINITE, NO_VAL
+_OVER = 1 << 7  # QOS_FLAG_OVER_PART_QOS
 _ROOT = "root"
 #: Types of resources by their numbers from 1 on; Slurm does not start without one of them.
 _RESOURCES = ("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages")
@@ -191,7 +206,10 @@ def write_limits(folder: Path, limits: Limits, user: str, number: int, now_s: in
     qos = {name: place for place, name in enumerate(limits.of_qos, 1)}
     parts = {
         _USERS: [_user(user, number)],
-        _QOS: [_one_qos(qos[name], name, *told) for name, told in limits.of_qos.items()],
+        _QOS: [
+            _one_qos(qos[name], _OVER * (name in limits.over), name, *told)
+            for name, told in limits.of_qos.items()
+        ],
         _ASSOCS: _associations(limits, [*qos.values()], user, number),
     }
     told = b"".join(struct.pack(">H", kind) + _listed(some) for kind, some in parts.items())
@@ -244,14 +262,16 @@ def _user(name: str, number: int) -> bytes:
     )
 
 
-def _one_qos(number: int, name: str, together: Limit, each: Limit, priority: int) -> bytes:
+def _one_qos(
+    number: int, flags: int, name: str, together: Limit, each: Limit, priority: int
+) -> bytes:
     """Return a QOS with limits of all its jobs and of those of each account."""
     double = struct.pack(">d", 1e6)  # 1.0
     endless = struct.pack(">d", _ENDLESS * 1e6)
     return b"".join(
         (
             _text(),
-            _numbers(number, 0, 0),  # flags, GraceTime
+            _numbers(number, flags, 0),  # GraceTime
             _texts(2),
             _processors(together),
             _numbers(_most(together.jobs), _ENDLESS, _ENDLESS, _ENDLESS),

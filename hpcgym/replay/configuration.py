@@ -180,12 +180,16 @@ def scheduling_of(scheduler: Scheduler) -> dict[str, str]:
     told = scheduler.describe()
     # Slurm back-fills in the order of its priorities
     two = scheduler.reserve.kind == "until-shadow" and told["backfill_order"] != told["policy"]
-    if two or others.describe() != Scheduler(backfill=scheduler.backfill).describe():
+    if two:
         raise HpcgymError(
-            "a replay on Slurm plans jobs by their requested times, and has all other rules as"
-            " usual: of rules only policy, policy_estimate, threshold, backfill, quota and"
-            " maintenance may be others, and for until-shadow backfill_order, which must be the"
-            " policy: Slurm has one order"
+            "a replay on Slurm has one order of jobs: with backfill until-shadow backfill_order"
+            f" must be the policy, backfill_order={told['policy']}"
+        )
+    usual = Scheduler(backfill=scheduler.backfill).describe()
+    if wrong := [rule for rule, value in others.describe().items() if value != usual[rule]]:
+        raise HpcgymError(
+            f"a replay on Slurm cannot follow {', '.join(wrong)}; it follows policy,"
+            " policy_estimate, threshold, backfill, quota and maintenance"
         )
     settings = {"PriorityType": "priority/basic", **_ways(scheduler)}
     if is_driven(scheduler):  # no job starts before it has its place in the queue
@@ -335,7 +339,7 @@ def _partitions(machine: Machine) -> list[str]:
     return [
         f"PartitionName={one.name} Nodes={_names(one.nodes)} MaxTime=INFINITE State=UP"
         f" PriorityTier={one.priority_tier} PriorityJobFactor={one.priority_factor}"
-        f" Default={'YES' if one is everything else 'NO'}"
+        f" Default={'YES' if one is everything else 'NO'}{f' QOS={one.qos}' if one.qos else ''}"
         for one in (*machine.partitions, everything)
     ]
 

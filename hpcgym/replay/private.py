@@ -243,7 +243,9 @@ class PrivateSlurm:
             if found == f"idle {len(self._machine.nodes)}":
                 return
             time.sleep(0.02)
-        raise HpcgymError(f"the nodes of Slurm are {found or 'not there'}{self._last_words()}")
+        raise HpcgymError(
+            f"Slurm's nodes must be idle, and are {found or 'not there'}{self._last_words()}"
+        )
 
     def begin(self, time_s: int, closed: Iterable[Closed] = ()) -> None:
         """Let jobs' times go on from this one [s], a minute from now or later.
@@ -374,10 +376,14 @@ class PrivateSlurm:
                 continue
             left = self._jobs - before
             if not self._clock.running:
-                raise HpcgymError(f"Slurm starts none of {left} jobs in a day{self._last_words()}")
+                raise HpcgymError(
+                    f"{left} jobs wait, and Slurm started none in a day{self._last_words()}"
+                )
             # a job that something else has killed never says that it ended
             if self._clock.now_s - since_s > self._longest_s + DAY_S:
-                raise HpcgymError(f"none of {left} jobs on Slurm ends{self._last_words()}")
+                raise HpcgymError(
+                    f"{left} jobs are left on Slurm, and none ends{self._last_words()}"
+                )
         self._clock.advance(self._clock.now_s + _LAST_S)
 
     def records(self) -> list[Record]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
@@ -16,7 +17,7 @@ from hpcgym.drive.driving import Driver, order_rules
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.machine import Cluster, Partition, find_cluster
 from hpcgym.machine.partitions import hosts
-from hpcgym.machine.slurm import SlurmConf, read_slurm_conf
+from hpcgym.machine.slurm import SlurmConf
 from hpcgym.machine.slurm.lines import files_of
 from hpcgym.naming import CORE, MINUTE_S
 from hpcgym.replay.accounts import Limits, limits_of
@@ -34,13 +35,13 @@ from hpcgym.replay.private import Closed, PrivateSlurm, Record, private_slurm
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.scheduler.slurm_conf import without_wrong_values
-from hpcgym.scheduler.slurm_qos import read_qos
+from hpcgym.scheduler.slurm_conf import SlurmRules, rules_of_slurm
+from hpcgym.scheduler.slurm_qos import is_over
 from hpcgym.simulation.restricted import nodes_in
 from hpcgym.simulation.run import simulate
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload import Workload
-from hpcgym.workload.io.swf_header import called_in, partitions_of
+from hpcgym.workload.io.swf_header import partitions_of
 from hpcgym.workload.model import MISSING
 from hpcgym.workload.needs import demands_of
 
@@ -112,8 +113,11 @@ def replay_on_slurm(
     ScheduleError : Slurm's schedule is invalid, such as one that uses too many processors.
     """
     files = files_of(scheduler)
-    conf = None if files is None else without_wrong_values(read_slurm_conf(files.conf))
-    rules = find_scheduler(scheduler) if isinstance(scheduler, str) else scheduler
+    read = None if files is None else rules_of_slurm(files)
+    conf = None if read is None else read.conf
+    if read is not None:
+        scheduler = read.scheduler
+    rules = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
     rules = rules.but(**restrictions)
     machine = _machine(workload, conf, cluster)
     drives = is_driven(rules) if conf is None else is_aged(conf)
@@ -123,10 +127,10 @@ def replay_on_slurm(
         refused.append(HpcgymError(text))
     jobs = _in_minutes(workload) if _checked(refused, _check_jobs, workload) else workload
     if files is not None and files.assoc is not None:
-        text = "a replay on Slurm knows no associations: leave assoc= behind the file out"
+        text = "a replay on Slurm has no shares of associations: leave assoc=FILE out"
         refused.append(HpcgymError(text))
     if rules.preemption is not None:
-        text = "in a replay on Slurm no job stops another: leave preemption out"
+        text = "a replay on Slurm has no preemption: leave it out"
         refused.append(HpcgymError(text))
         rules = rules.but(preemption=None)
     if conf is None:
@@ -136,7 +140,7 @@ def replay_on_slurm(
     nodes = _checked(refused, nodes_of, machine)
     _checked(refused, _check_users, jobs, rules)
     _checked(refused, _check_run_times, jobs)
-    limits = _checked(refused, _limits, jobs, rules, None if files is None else files.qos)
+    limits = _checked(refused, _limits, jobs, rules, read)
     asks = _checked(refused, _asks, jobs, machine, conf, limits)
     if asks is not None and conf is not None and counts_size(conf):
         _checked(refused, _check_sizes, jobs, asks)
@@ -151,7 +155,7 @@ def replay_on_slurm(
     asked = rules.reserve.slurm
     every_s = 0 if asked is None else max(asked.bf_interval, 0)
     even_s = MINUTE_S if asked is None else math.lcm(MINUTE_S, asked.bf_resolution)
-    partitions = _partitions(machine, conf)
+    partitions = _partitions(machine, conf, limits)
     closed = [
         Closed(window.seconds(jobs.header), nodes_in(window, machine).tolist())
         for window in rules.maintenance
@@ -176,17 +180,16 @@ def _check_sizes(jobs: Workload, asks: Sequence[Sequence[str]]) -> None:
             )
 
 
-def _limits(jobs: Workload, rules: Scheduler, qos: str | None) -> Limits | None:
+def _limits(jobs: Workload, rules: Scheduler, read: SlurmRules | None) -> Limits | None:
     """Return the limits of Slurm; None: there are neither quotas nor QOS."""
-    if not rules.quota and qos is None:
-        return None
-    of_name = {} if qos is None else {one.name: one.priority for one in read_qos(qos)}
-    numbers = np.unique(jobs.queue, return_index=True)
-    named = called_in(jobs, "queue")
-    priority = {
-        int(number): of_name.get(named[row], 0) for number, row in zip(*numbers, strict=True)
-    }
-    return limits_of(jobs, rules.quota, priority)
+    if read is None or not read.qos:
+        return limits_of(jobs, rules.quota) if rules.quota else None
+    priority = {one.name: one.priority for one in read.qos}
+    if rules.quota != read.scheduler.quota:  # others stand in their place
+        return limits_of(jobs, rules.quota, priority)
+    own = {one: name for name, parts in read.partitions.items() for one in parts}
+    over = [one.name for one in read.qos if is_over(one)]
+    return limits_of(jobs, rules.quota, priority, own, over)
 
 
 def _asks(
@@ -218,11 +221,14 @@ def _machine(
     return Cluster(workload.processors) if conf is None else conf.cluster
 
 
-def _partitions(machine: Cluster, conf: SlurmConf | None) -> tuple[Partition, ...]:
+def _partitions(
+    machine: Cluster, conf: SlurmConf | None, limits: Limits | None
+) -> tuple[Partition, ...]:
     """Return the partitions that Slurm has; without a slurm.conf all are of the same rank."""
-    if conf is not None:
-        return machine.partitions
-    return tuple(Partition(one.name, one.nodes) for one in machine.partitions)
+    if conf is None:
+        return tuple(Partition(one.name, one.nodes) for one in machine.partitions)
+    own = {} if limits is None else limits.partitions
+    return tuple(replace(one, qos=own.get(one.name)) for one in machine.partitions)
 
 
 def _named(jobs: Workload, machine: Cluster) -> list[str]:
@@ -261,7 +267,8 @@ def _together(refused: Sequence[HpcgymError]) -> HpcgymError:
     """Return one error of all that a replay refuses."""
     if len(refused) == 1:
         return refused[0]
-    each = "; ".join(f"({number}) {error}" for number, error in enumerate(refused, 1))
+    told = [str(error).replace("a replay on Slurm ", "it ", 1) for error in refused]
+    each = "; ".join(f"({number}) {text}" for number, text in enumerate(told, 1))
     return HpcgymError(f"a replay on Slurm refuses {len(refused)} things: {each}")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcgym.errors import HpcgymError, HpcgymWarning, check_choice, check_whole, real, warn_caller
+from hpcgym.errors import HpcgymError, all_of, check_whole, real, unknown
 from hpcgym.machine.power_plans import greatest_w
 from hpcgym.naming import in_seconds
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 # --- Limits of power and energy -------------------------------------------------------------------
 
 LATEST = 2**53  # [s] the simulator's clock
-MOST_SHARE = 10.0  # of what all busy nodes draw: above it percent must be meant
 
 
 @dataclass(frozen=True)
@@ -169,16 +168,10 @@ def _flag(where: str, name: str, value: Any) -> bool:
 def _share(share: Any) -> float:
     """Return a share as a float, or say that it is not one."""
     number = real(share)
-    if not 0 <= number <= MOST_SHARE:
+    if not 0 <= number <= 1:
         raise HpcgymError(
-            f"share must be a number from 0 to {MOST_SHARE:g}, not {share!r}; 60 % is 0.6, or as a"
-            f" text percent=60, which goes from 0 to {100 * MOST_SHARE:g}"
-        )
-    if number > 1:
-        warn_caller(
-            f"a limit of {100 * number:g} % is more than all nodes draw when they are busy, and"
-            " limits nothing",
-            HpcgymWarning,
+            f"share must be a number from 0 to 1, not {share!r}; 60 % is 0.6, or as a text"
+            " percent=60. More than 100 % of what all busy nodes draw would limit nothing"
         )
     return number
 
@@ -266,12 +259,16 @@ def read_limit(
 def _values(where: str, text: str, keys: tuple[str, ...]) -> dict[str, Any]:
     """Return key -> value of a text."""
     given: dict[str, Any] = {}
-    for part in text.split(","):
+
+    def read(part: str) -> None:
         key, equals, value = (word.strip() for word in part.partition("="))
-        check_choice(f"{where}: key", key, keys)
+        if key not in keys:
+            raise HpcgymError(f"{where}: {unknown('key', key, keys)}")
         if key in given:
             raise HpcgymError(f"{where} {text}: {key} is there twice")
         given[key] = True if key in _FLAGS and not equals else _value(where, key, value)
+
+    all_of(read, text.split(","))
     return given
 
 
@@ -310,5 +307,6 @@ def _value(where: str, key: str, value: str) -> float | int | bool | str:
     try:
         return float(value) if key in _NUMBERS else operator.index(in_seconds(value))
     except (TypeError, ValueError):
-        kind = _NUMBERS.get(key, "a whole number")
-        raise HpcgymError(f"{where}: {key} must be {kind}, not {value!r}") from None
+        kind = _NUMBERS.get(key, "a whole number of seconds, or a time such as 25h")
+        dates = "; a limit knows no dates or hours of the day" if ":" in value else ""
+        raise HpcgymError(f"{where}: {key} must be {kind}, not {value!r}{dates}") from None

@@ -48,11 +48,12 @@ class Quota:
     each : columns by which jobs are grouped, of :data:`COLUMNS`: ("user",) counts each user's jobs
         by themselves, () all jobs together. With ("array",) jobs outside arrays do not count.
     where : pairs of such a column and a name in the log, or a number without a name: only jobs with
-        that name count. ``physics|chemistry`` matches either name.
+        that name count. ``physics|chemistry`` matches either name. A name may be of another column:
+        ("queue", "debug|partition=short") matches the jobs of either.
     jobs, processors : how many jobs may run, and how many processors they may have; None: no bound.
     submitted : how many jobs may run or wait in the queue, together; None: no bound.
-    spares : names of queues whose jobs count, but may exceed the bound: in Slurm a limit of their
-        QOS takes its place.
+    spares : names of queues, or such as ``partition=short``, whose jobs count, but may exceed the
+        bound: in Slurm another limit takes its place for them.
 
     Raises
     ------
@@ -73,7 +74,9 @@ class Quota:
     spares: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for column in (*self.each, *(column for column, _ in self.where)):
+        named = [one for column, names in self.where for one in alternatives(column, names)]
+        named += [one for name in self.spares for one in alternatives("queue", name)]
+        for column in (*self.each, *(column for column, _ in named)):
             if column not in COLUMNS:
                 hint = "; accounts of Slurm are groups" if column == "account" else ""
                 raise HpcgymError(f"quota: {unknown('column', column, COLUMNS)}{hint}")
@@ -82,7 +85,7 @@ class Quota:
             whole = isinstance(value, int) and not isinstance(value, bool)
             if value is not None and not (whole and 1 <= value <= MOST_BOUND):
                 raise HpcgymError(f"quota: {name} must be a whole number from 1 on, not {value!r}")
-        for name in (*(name for _, name in self.where), *self.spares):
+        for _, name in named:
             if any(sign in name for sign in "/:;=") or name != name.strip() or not name:
                 raise HpcgymError(f"quota: no name has blanks at its ends, or / : ; =, as {name!r}")
         if all(getattr(self, name) is None for name in BOUNDS):
@@ -111,7 +114,7 @@ class Quota:
         for part in (part.strip() for part in of.split("/")):
             column, equals, name = (piece.strip() for piece in part.partition("="))
             if column == _SPARES and equals:
-                spares += name.split(OR)
+                spares += map(str.strip, name.split(OR))
             elif equals:
                 where.append((column, name))
             elif part != "all":
@@ -137,7 +140,7 @@ class Quota:
         columns = JobColumns(workload)
         for column, name in self.where:
             if OR in name:
-                within &= columns.are_called(COLUMNS[column], name.split(OR))
+                within &= _are_called(columns, alternatives(column, name))
             else:
                 within &= columns.is_called(COLUMNS[column], name)
         keys = np.zeros((n, 0), np.int64)
@@ -150,7 +153,26 @@ class Quota:
 
     def spared(self, workload: Workload) -> NDArray[np.bool_]:
         """Return which jobs may start though they exceed the quota, (n_jobs,)."""
-        return JobColumns(workload).are_called("queue", self.spares)
+        named = (one for name in self.spares for one in alternatives("queue", name))
+        return _are_called(JobColumns(workload), named)
+
+
+def alternatives(column: str, names: str) -> list[tuple[str, str]]:
+    """Return the pairs of a column and a name that names such as ``a|partition=b`` match.
+
+    >>> alternatives("queue", "a|partition=b")
+    [('queue', 'a'), ('partition', 'b')]
+    """
+    parts = (name.rpartition("=") for name in names.split(OR))
+    return [(own.strip() or column, name.strip()) for own, _, name in parts]
+
+
+def _are_called(columns: JobColumns, named: Iterable[tuple[str, str]]) -> NDArray[np.bool_]:
+    """Return which jobs have one of some names in its column, (n_jobs,)."""
+    found = np.zeros(len(columns.times), np.bool_)
+    for column, name in named:
+        found |= columns.are_called(COLUMNS[column], (name,))
+    return found
 
 
 def bound_submissions(quotas: Iterable[Quota]) -> bool:

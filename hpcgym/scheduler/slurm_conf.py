@@ -6,11 +6,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
+from typing import NamedTuple
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, Remarks, warn_caller, warn_of_file
 from hpcgym.machine.slurm import OtherSetting, SlurmConf, WrongSettingError, read_slurm_conf
 from hpcgym.machine.slurm.conf import YES
-from hpcgym.machine.slurm.lines import minutes_text
+from hpcgym.machine.slurm.keys import GENERAL, PARAMETERS, meant
+from hpcgym.machine.slurm.keys import known as known_keys
+from hpcgym.machine.slurm.lines import SlurmFiles, minutes_text
 from hpcgym.naming import MOST_NICE, WEEK_S
 from hpcgym.scheduler import slurm_assoc, slurm_qos
 from hpcgym.scheduler.backfilling import SlurmBackfill
@@ -26,13 +29,19 @@ _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
 _AT_EVENTS = ("default_queue_depth", "sched_interval")
 _CLASSIC = "no_fair_tree"  # the flag of the formula that was the usual one before Slurm 19.05
 #: General settings that a scheduler follows, in lower case.
-_FOLLOWED = ("schedulertype", "prioritytype", "schedulerparameters")
-#: Those that it also follows with PriorityType=priority/multifactor.
+_FOLLOWED = ("schedulertype", "prioritytype")
+#: Those that it also follows with PriorityType=priority/multifactor: weights, and what they need.
 _MULTIFACTOR = (
-    "priorityweightage", "priorityweightjobsize", "priorityweightfairshare", "prioritymaxage",
-    "prioritydecayhalflife", "priorityfavorsmall", "fairsharedampeningfactor",
-    "priorityweightpartition",
+    "priorityweightage", "priorityweightjobsize", "priorityweightfairshare",
+    "priorityweightpartition", "priorityweightqos",
 )  # fmt: skip
+_OF_FACTORS = (
+    "prioritymaxage", "prioritydecayhalflife", "priorityfavorsmall", "fairsharedampeningfactor",
+    "priorityflags",
+)  # fmt: skip
+#: Why settings are not followed.
+_WITH_QOS = "only with a file of QOS, --scheduler slurm.conf:qos=FILE"
+_NOT_SIMULATED = "not simulated"
 _BASIC = "priority/basic"
 _WRONG = "invalid values, replaced by Slurm's defaults"
 #: Columns of QOS about preemption.
@@ -70,33 +79,89 @@ def scheduler_of_slurm(
     HpcgymError : a file that cannot be read, or an invalid value in ``qos`` or ``assoc``; the
         message names the file.
     """
-    conf = read_slurm_conf(path)
+    beside = (None if one is None else str(one) for one in (qos, assoc))
+    return rules_of_slurm(SlurmFiles(str(path), *beside)).scheduler
+
+
+class SlurmRules(NamedTuple):
+    """What a slurm.conf, and the files beside it, say of scheduling.
+
+    Attributes
+    ----------
+    files : which they are.
+    conf : what the file says, without values that cannot be.
+    qos : that are known.
+    partitions : those of which each QOS is the partition's own, by its name.
+    scheduler : which follows it all, as far as a simulation can.
+    followed : settings that it goes by, each with the rule of the scheduler that it is part of.
+    left : settings that it does not go by, each with why.
+    wrong : what is wrong with values that cannot be.
+    left_of : what no simulation follows of a table of sacctmgr, by its kind.
+    """
+
+    files: SlurmFiles
+    conf: SlurmConf
+    qos: list[Qos]
+    partitions: dict[str, list[str]]
+    scheduler: Scheduler
+    followed: list[tuple[OtherSetting, str]]
+    left: list[tuple[OtherSetting, str]]
+    wrong: list[str]
+    left_of: dict[str, list[Left]]
+
+
+def rules_of_slurm(files: SlurmFiles) -> SlurmRules:
+    """Return what the files say, with the scheduler and warnings of :func:`scheduler_of_slurm`."""
+    read = read_rules(files)
+    _warn(read)
+    return read
+
+
+def read_rules(files: SlurmFiles) -> SlurmRules:
+    """Return the same, without warnings of what is not followed."""
+    conf = read_slurm_conf(files.conf)
     try:
-        known = [] if qos is None else read_qos(qos)
-        members = [] if assoc is None else read_associations(assoc, conf.cluster.name)
-        conf, wrong, scheduler = _usable(conf, known, qos, members)
+        known = [] if files.qos is None else read_qos(files.qos)
+        members = [] if files.assoc is None else read_associations(files.assoc, conf.cluster.name)
+        conf, wrong, scheduler = _usable(conf, known, files.qos, members)
     except HpcgymError as error:
-        beside = (str(file) for file in (qos, assoc) if file)
+        beside = (file for file in files[1:] if file)
         places = (*(f"{place}: " for place in conf.where.values()), *beside)
         named = str(error).startswith(places)
-        raise HpcgymError(str(error) if named else f"{path}: {error}") from None
-    warn_of_file(path, Remarks(list, {_WRONG: wrong}), HpcgymWarning)
-    parameters, settings = _not_followed(conf, scheduler, bool(known))
-    left = parameters + _in_short(settings)
-    if left_of_qos := _left_of_qos(known, scheduler):
-        stops = any(one.preempts for one in known) and not _stops_by_qos(conf)
-        lacks = f"; {path} has no PreemptType=preempt/qos, so no job stops another by its QOS"
-        why = lacks if stops else ""
-        text = f"{qos}: not followed: {', '.join(in_short(left_of_qos, 'QOS'))}{why}"
-        warn_caller(text, HpcgymWarning, [str(one) for one in left_of_qos])
-    _warn_of_associations(assoc, members)
-    if left:
-        more = qos is None and (_stops_by_qos(conf) or "PriorityWeightQOS" in left)
+        raise HpcgymError(str(error) if named else f"{files.conf}: {error}") from None
+    rest = [one for one in conf.others if not any(error.is_of(one) for error in wrong)]
+    why = [(one, _why(one, conf, scheduler, known)) for one in rest]
+    stops = scheduler.preemption is not None and scheduler.preemption.column == "qos"
+    followed = _STOPPING if stops else ()
+    of_qos = slurm_qos.limits_as_quotas(known)[1]
+    return SlurmRules(
+        files, conf, known, _partitions_of(conf, known), scheduler,
+        followed=[(one, _rule_of(one)) for one, told in why if not told],
+        left=[(one, told) for one, told in why if told],
+        wrong=[str(error) for error in wrong],
+        left_of={
+            "QOS": [one for one in of_qos if one.column not in followed],
+            slurm_assoc.KIND: slurm_assoc.limits_as_quotas(members)[1],
+        },
+    )  # fmt: skip
+
+
+def _warn(read: SlurmRules) -> None:
+    """Warn of what is wrong, and of what is not followed."""
+    path, qos, assoc = read.files
+    warn_of_file(path, Remarks(list, {_WRONG: read.wrong}), HpcgymWarning)
+    for (kind, left), file in zip(read.left_of.items(), (qos, assoc), strict=True):
+        if left:
+            stops = kind == "QOS" and any(one.preempts for one in read.qos)
+            lacks = f"; {path} has no PreemptType=preempt/qos, so no job stops another by its QOS"
+            why = lacks if stops and not _stops_by_qos(read.conf) else ""
+            text = f"{file}: not followed: {', '.join(in_short(left, kind))}{why}"
+            warn_caller(text, HpcgymWarning, [str(one) for one in left])
+    if left_of_conf := [one for one, _ in read.left]:
+        more = qos is None and any(why == _WITH_QOS for _, why in read.left)
         hint = f". {path}:qos=FILE takes what sacctmgr -P show qos printed" if more else ""
-        text = f"{path}: not followed: {', '.join(left)}{hint}"
-        each = [f"{one.where}: {one.name}={one.value}" for one in settings]
-        warn_caller(text, HpcgymWarning, [*parameters, *each])
-    return scheduler
+        text = f"{path}: not followed: {', '.join(_in_short(left_of_conf))}{hint}"
+        warn_caller(text, HpcgymWarning, [str(one) for one in left_of_conf])
 
 
 def _in_short(settings: Iterable[OtherSetting]) -> list[str]:
@@ -110,48 +175,21 @@ def _in_short(settings: Iterable[OtherSetting]) -> list[str]:
     )
 
 
-def _warn_of_associations(path: str | Path | None, members: Sequence[Association]) -> None:
-    """Warn of what associations say that is not followed."""
-    left = slurm_assoc.limits_as_quotas(members)[1]
-    if left:
-        text = f"{path}: not followed: {', '.join(in_short(left, slurm_assoc.KIND))}"
-        warn_caller(text, HpcgymWarning, [str(one) for one in left])
-
-
-def left_out(conf: SlurmConf) -> tuple[list[str], list[OtherSetting]]:
-    """Return what a slurm.conf alone says of schedules that its scheduler does not follow.
-
-    These are SchedulerParameters, and settings.
-    """
-    return _not_followed(conf, _usable(conf)[2])
-
-
 def _usable(
-    conf: SlurmConf,
-    known: Sequence[Qos] = (),
-    of: str | Path | None = None,
-    members: Sequence[Association] = (),
-) -> tuple[SlurmConf, list[str], Scheduler]:
+    conf: SlurmConf, known: Sequence[Qos], of: str | None, members: Sequence[Association]
+) -> tuple[SlurmConf, list[WrongSettingError], Scheduler]:
     """Return a file without values that cannot be, what is wrong with these, and the scheduler."""
-    wrong: list[str] = []
+    wrong: list[WrongSettingError] = []
     while True:
         try:
             return conf, wrong, _rules(conf, known, of, members)
         except WrongSettingError as error:
-            wrong.append(str(error))
+            wrong.append(error)
             conf = conf.without(error.stands)
 
 
-def without_wrong_values(conf: SlurmConf) -> SlurmConf:
-    """Return what a slurm.conf says without values of scheduling that cannot be."""
-    return _usable(conf)[0]
-
-
 def _rules(
-    conf: SlurmConf,
-    known: Sequence[Qos] = (),
-    of: str | Path | None = None,
-    members: Sequence[Association] = (),
+    conf: SlurmConf, known: Sequence[Qos], of: str | None, members: Sequence[Association]
 ) -> Scheduler:
     """Return the scheduler; with the QOS ``known``, ``of`` a file, and with associations."""
     policy, fair_share = _order(conf, known)
@@ -162,12 +200,23 @@ def _rules(
     if _stops_by_qos(conf) and mode in MODES and any(one.preempts for one in known):
         assert of is not None
         preemption = slurm_qos.stopping_of(known, of, mode, slurm_qos.exempt_of_slurm(conf))
-    quotas = slurm_qos.limits_as_quotas(known)[0]
-    quotas += slurm_assoc.limits_as_quotas(members, slurm_qos.in_place_of(known))[0]
+    partitions = _partitions_of(conf, known)
+    quotas = slurm_qos.limits_as_quotas(known, partitions)[0]
+    quotas += slurm_assoc.limits_as_quotas(members, slurm_qos.in_place_of(known, partitions))[0]
     return Scheduler(
         policy=policy, backfill=_backfill(conf), fair_share=fair_share,
         preemption=preemption, quota=quotas or None,
     )  # fmt: skip
+
+
+def _partitions_of(conf: SlurmConf, known: Sequence[Qos]) -> dict[str, list[str]]:
+    """Return the partitions of which each QOS that is known is the partition's own, by its name."""
+    names = {one.name.casefold(): one.name for one in known}
+    found: dict[str, list[str]] = {}
+    for one in conf.cluster.partitions:
+        if one.qos is not None and (name := names.get(one.qos.casefold())):
+            found.setdefault(name, []).append(one.name)
+    return found
 
 
 def _stops_by_qos(conf: SlurmConf) -> bool:
@@ -175,50 +224,77 @@ def _stops_by_qos(conf: SlurmConf) -> bool:
     return conf.said("preempttype") == "preempt/qos"
 
 
-def _left_of_qos(known: Sequence[Qos], scheduler: Scheduler) -> list[Left]:
-    """Return the values of QOS that are not followed."""
-    stops = scheduler.preemption is not None and scheduler.preemption.column == "qos"
-    followed = _STOPPING if stops else ()
-    return [one for one in slurm_qos.limits_as_quotas(known)[1] if one.column not in followed]
+def _rule_of(one: OtherSetting) -> str:
+    """Return the rule of a scheduler that a setting is part of."""
+    key = one.key.casefold()
+    if key in ("prioritydecayhalflife", "fairsharedampeningfactor", "priorityflags"):
+        return "fair_share"
+    if "preempt" in key or key == "gracetime":
+        return "preemption"
+    rules = {"qos": "quota", "schedulertype": "backfill"}
+    return "backfill" if key.startswith(PARAMETERS) else rules.get(key, "policy")
 
 
-def _not_followed(
-    conf: SlurmConf, scheduler: Scheduler, has_qos: bool = False
-) -> tuple[list[str], list[OtherSetting]]:
-    """Return what says how jobs are scheduled, and is not followed: parameters, and settings."""
-    strict, stops = scheduler.reserve.depth == 0, scheduler.preemption is not None
-    left = [
-        f"SchedulerParameters {name}"
-        for name, value in conf.parameters.items()
-        if name not in (_AT_EVENTS if strict else _OF_BACKFILL)
-        and (name, value) != ("bf_interval", "-1")
-        and not (stops and name in slurm_qos.YOUNGEST_FIRST)
-    ]
-    followed: tuple[str, ...] = _FOLLOWED
-    if _priority_type(conf) != _BASIC:
-        known = _flags(conf) <= {_CLASSIC, "fair_tree"}
-        followed += (*_MULTIFACTOR, *(["priorityflags"] if known else []))
-        followed += ("priorityweightqos",) if has_qos else ()
-    said = [one for one in conf.others if not _is_followed(one, followed)]
-    if stops:
-        said = [one for one in said if not _of_preemption(one, conf)]
-    return left, said
+def _why(one: OtherSetting, conf: SlurmConf, scheduler: Scheduler, known: Sequence[Qos]) -> str:
+    """Return why a setting is not followed; blank: it is."""
+    key, value = one.key.casefold(), one.value.casefold()
+    multifactor = _priority_type(conf) != _BASIC
+    if one.of and key == "qos":
+        followed = any(one.of in parts for parts in _partitions_of(conf, known).values())
+        missing = f"the file of QOS has no {one.value!r}" if known else _WITH_QOS
+        return "" if followed else missing
+    if one.of and key in ("priority", "prioritytier"):
+        return ""
+    if key in ("priority", "priorityjobfactor", *_MULTIFACTOR, *_OF_FACTORS):
+        if not multifactor:
+            return "PriorityType=priority/basic: priorities are by submission"
+        if key == "priorityweightqos" and not known:
+            return _WITH_QOS
+        if key == "priorityflags" and not _flags(conf) <= {_CLASSIC, "fair_tree"}:
+            return "of its flags only NO_FAIR_TREE is simulated"
+        return ""
+    if key.startswith(PARAMETERS):
+        return _why_no_parameter(key.removeprefix(PARAMETERS).strip(), value, scheduler)
+    if key.startswith("preempt") or key == "gracetime":
+        return _why_no_preemption(one, conf, scheduler, known)
+    if key == "accountingstorageenforce":
+        return "the limits of the files behind qos= and assoc= always hold"
+    if key in _FOLLOWED:
+        return ""
+    kinds = ("partitionname", "nodename") if one.of else (GENERAL,)
+    known_key = any(key in known_keys(kind) for kind in kinds)
+    return _NOT_SIMULATED if known_key else f"Slurm has no such setting{meant(kinds[0], key)}"
 
 
-def _is_followed(one: OtherSetting, followed: tuple[str, ...]) -> bool:
-    """Tell whether a setting is one of some that are followed, or of partitions and followed."""
-    of_partitions = ("priority", "prioritytier", "priorityjobfactor")
-    return one.is_called(*(of_partitions if one.of else followed))
+def _why_no_parameter(name: str, value: str, scheduler: Scheduler) -> str:
+    """Return why one of the SchedulerParameters is not followed; blank: it is."""
+    if (name, value) == ("bf_interval", "-1"):
+        return ""
+    if name in _AT_EVENTS or (name in _OF_BACKFILL and scheduler.reserve.depth != 0):
+        return ""
+    if name in _OF_BACKFILL:
+        return "SchedulerType=sched/builtin, or bf_interval=-1: nothing is back-filled"
+    if name in slurm_qos.YOUNGEST_FIRST:
+        return "" if scheduler.preemption is not None else "no job stops another"
+    known = name in known_keys(PARAMETERS)
+    return _NOT_SIMULATED if known else f"Slurm has no such parameter{meant(PARAMETERS, name)}"
 
 
-def _of_preemption(one: OtherSetting, conf: SlurmConf) -> bool:
-    """Return whether a setting is followed where jobs stop others."""
-    if one.of:  # by QOS Slurm does not go by the modes and grace times of partitions
-        off = one.is_called("preemptmode") and one.of in slurm_qos.spared(conf)
-        return (off or one.is_called("gracetime")) and not _stops_by_qos(conf)
+def _why_no_preemption(
+    one: OtherSetting, conf: SlurmConf, scheduler: Scheduler, known: Sequence[Qos]
+) -> str:
+    """Return why a setting of preemption is not followed; blank: it is."""
+    if scheduler.preemption is None:
+        return _WITH_QOS if _stops_by_qos(conf) and not known else "no job stops another"
+    if one.of:
+        if _stops_by_qos(conf):
+            return "with PreemptType=preempt/qos that of the QOS counts"
+        followed = one.is_called("gracetime") or one.of in slurm_qos.spared(conf)
+        return "" if followed else "of a partition only OFF is simulated"
     if one.is_called("preemptparameters"):
-        return one.value.casefold() in slurm_qos.YOUNGEST_FIRST
-    return one.is_called(*slurm_qos.FOLLOWED)
+        simulated = one.value.casefold() in slurm_qos.YOUNGEST_FIRST
+        return "" if simulated else "only youngest_first is simulated"
+    return "" if one.is_called(*slurm_qos.FOLLOWED) else _NOT_SIMULATED
 
 
 def _backfill(conf: SlurmConf) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, did_you_mean, warn_caller
 from hpcgym.files import head_of
 from hpcgym.machine.slurm.lines import minutes_text
 from hpcgym.naming import ARRAY
-from hpcgym.scheduler.restrictions import BOUNDS, MODES, Preemption, Quota, by_tier
+from hpcgym.scheduler.restrictions import BOUNDS, MODES, OR, Preemption, Quota, by_tier
 from hpcgym.scheduler.slurm_assoc import associations_as_quotas, is_associations
 from hpcgym.scheduler.slurm_tables import Left, Row, in_short, rows_of
 
@@ -146,6 +148,8 @@ _UNLESS_SET = {"usagefactor": "1.000000", "limitfactor": "1.000000"}
 _OF_NO_USE = ("id", "descr")
 #: The column whose words are told one by one, such as PartitionTimeLimit.
 _FLAGS = "flags"
+#: The flag of a QOS whose limits come before those of the partition's QOS.
+_OVER = "overpartqos"
 
 
 def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
@@ -176,43 +180,95 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
     return found
 
 
-def limits_as_quotas(known: Iterable[Qos]) -> tuple[list[Quota], list[Left]]:
-    """Return the limits of QOS as :func:`quotas_of_slurm` does, and what is not followed."""
+#: Limits of jobs together: of each user, of each account, of all; and what of a quota it bounds.
+_LIMITS = {
+    (each, bound): field
+    for each, fields in {
+        ("user",): ("max_jobs_per_user", "max_tres_per_user", "max_submitted_per_user"),
+        ("group",): ("max_jobs_per_account", "max_tres_per_account", "max_submitted_per_account"),
+        (): ("group_jobs", "group_tres", "group_submitted"),
+    }.items()
+    for bound, field in zip(BOUNDS, fields, strict=True)
+}
+
+
+def _bounds(qos: Qos) -> dict[tuple[tuple[str, ...], str], int]:
+    """Return the limits of a QOS that bound something: a key of :data:`_LIMITS` -> most."""
+    values = {key: getattr(qos, field) for key, field in _LIMITS.items()}
+    numbers = {k: v.get("cpu") if isinstance(v, dict) else v for k, v in values.items()}
+    return {key: most for key, most in numbers.items() if most}
+
+
+def limits_as_quotas(
+    known: Sequence[Qos], partitions: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> tuple[list[Quota], list[Left]]:
+    """Return the limits of QOS as :func:`quotas_of_slurm` does, and what is not followed.
+
+    ``partitions`` are those of which a QOS is the partition's own, QOS -> names. Its limits hold
+    for their jobs too, together with its own jobs. Where it and the QOS of the job have the same
+    limit, that of the partition holds, or with the flag OverPartQOS that of the job; the other QOS
+    only counts the job (``acct_policy_set_qos_order`` in ``acct_policy.c`` of Slurm 22.05).
+    """
     found: list[Quota] = []
     left: list[Left] = []
+    bounds = {qos.name: _bounds(qos) for qos in known}
+    over = {qos.name for qos in known if is_over(qos)}
     for qos in known:
-        where = (("queue", qos.name),)
-        of_users = (qos.max_jobs_per_user, qos.max_tres_per_user, qos.max_submitted_per_user)
-        of_accounts = (
-            qos.max_jobs_per_account, qos.max_tres_per_account, qos.max_submitted_per_account,
-        )  # fmt: skip
-        of_all = (qos.group_jobs, qos.group_tres, qos.group_submitted)
-        apart = ((("user",), of_users), (("group",), of_accounts), ((), of_all))
-        for each, (jobs, tres, submitted) in apart:
-            values = (jobs, tres.get("cpu"), submitted)
-            bounds = {name: most for name, most in zip(BOUNDS, values, strict=True) if most}
-            if bounds:
-                found.append(Quota(each, where, **bounds, spares=()))
+        own, others = partitions.get(qos.name, ()), [one.name for one in known if one is not qos]
+        apart: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, int]] = defaultdict(dict)
+        for key, most in bounds[qos.name].items():
+            same = [name for name in others if key in bounds[name]]
+            spares = [name for name in same if name in over and own]
+            if qos.name not in over:
+                spares += (
+                    _of_partition(part) for name in same for part in partitions.get(name, ())
+                )
+            apart[key[0], tuple(spares)][key[1]] = most
+        where = (("queue", OR.join([qos.name, *map(_of_partition, own)])),)
+        found += [Quota(each, where, **some, spares=names) for (each, names), some in apart.items()]
         left += _not_followed(qos)
     return found, left
 
 
-def in_place_of(known: Sequence[Qos]) -> dict[str, tuple[str, ...]]:
+def _of_partition(name: str) -> str:
+    """Return what quotas call the jobs of a partition beside queues."""
+    return f"partition={name}"
+
+
+def in_place_of(
+    known: Sequence[Qos], partitions: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> dict[str, tuple[str, ...]]:
     """Return the QOS whose limits stand in place of those of associations, limit -> names.
 
     By ``acct_policy.c`` of Slurm 22.05: GrpJobs, GrpTRES and GrpSubmit each in place of the same,
     MaxJobs and MaxSubmit of a user in an account where the QOS bounds each user, or each account.
+    So do those of the QOS of ``partitions`` for the jobs there.
     """
-    found = {
-        "GrpJobs": [one.name for one in known if one.group_jobs],
-        "GrpTRES": [one.name for one in known if one.group_tres.get("cpu")],
-        "GrpSubmit": [one.name for one in known if one.group_submitted],
-        "MaxJobs": [one.name for one in known if one.max_jobs_per_user or one.max_jobs_per_account],
-        "MaxSubmit": [
-            one.name for one in known if one.max_submitted_per_user or one.max_submitted_per_account
-        ],
+    stands: dict[str, list[tuple[tuple[str, ...], str]]] = {
+        "GrpJobs": [((), "jobs")],
+        "GrpTRES": [((), "processors")],
+        "GrpSubmit": [((), "submitted")],
+        "MaxJobs": [(("user",), "jobs"), (("group",), "jobs")],
+        "MaxSubmit": [(("user",), "submitted"), (("group",), "submitted")],
     }
-    return {limit: tuple(names) for limit, names in found.items() if names}
+    found: dict[str, tuple[str, ...]] = {}
+    for limit, keys in stands.items():
+        names = [one.name for one in known if not _bounds(one).keys().isdisjoint(keys)]
+        parts = [_of_partition(part) for name in names for part in partitions.get(name, ())]
+        if names:
+            found[limit] = (*names, *parts)
+    return found
+
+
+def is_over(qos: Qos) -> bool:
+    """Return whether the limits of a QOS come before those of the partition's own."""
+    return _OVER in map(str.casefold, _flags(qos))
+
+
+def _flags(qos: Qos) -> list[str]:
+    """Return the flags of a QOS, as they are written."""
+    texts = [text for name, text in qos.others.items() if name.casefold() == _FLAGS]
+    return [flag.strip() for text in texts for flag in text.split(",") if flag.strip()]
 
 
 def _not_followed(qos: Qos) -> list[Left]:
@@ -232,12 +288,7 @@ def _not_followed(qos: Qos) -> list[Left]:
         for name, text in qos.others.items()
         if name.casefold() not in (*_OF_NO_USE, _FLAGS) and _UNLESS_SET.get(name.casefold()) != text
     ]
-    left += [
-        f"Flags={flag}"
-        for name, text in qos.others.items()
-        if name.casefold() == _FLAGS
-        for flag in filter(None, map(str.strip, text.split(",")))
-    ]
+    left += [f"Flags={flag}" for flag in _flags(qos) if flag.casefold() != _OVER]
     return [Left(qos.name, name) for name in left]
 
 
@@ -286,8 +337,9 @@ def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
     seconds = exempt_of_slurm(conf)
     exempt = _times(((b, seconds) for _, b in pairs), mode)
     stopped = {b for _, b in pairs}
-    grace = [(one, _grace_of(conf, one)) for one in conf.grace_times if one in stopped]
-    return Preemption("partition", pairs, mode, exempt, _times(grace, mode))
+    grace = {one: _grace_of(conf, one) for one in conf.grace_times}  # also of those never stopped
+    times = ((one, seconds) for one, seconds in grace.items() if one in stopped)
+    return Preemption("partition", pairs, mode, exempt, _times(times, mode))
 
 
 def _grace_of(conf: SlurmConf, partition: str) -> int:

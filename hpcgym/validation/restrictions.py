@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,7 +64,7 @@ def _exceeded(
     group = groups_of(result.workload, quota)
     rows = np.flatnonzero(group >= 0)
     # in half seconds: spared jobs come after all others of a second
-    late = _spared(result.workload, quota)[rows].astype(np.int64)
+    late = _called(result.workload, "queue", quota.spares)[rows].astype(np.int64)
     begin = 2 * times[0][rows] + late
     end = np.maximum(2 * times[1][rows], begin)
     _, half, used = held_together(group[rows], begin, end, amount[rows])
@@ -80,26 +81,28 @@ def groups_of(workload: Workload, quota: Quota) -> Ints:
 
     Worked out job by job, unlike where quotas are kept.
     """
-    needed = {*quota.each, *(word for word, _ in quota.where)}
-    columns = {word: workload.columns[COLUMNS.get(word, word)].tolist() for word in needed}
-    names = {word: names_of(workload, COLUMNS.get(word, word)) for word in needed}
-    allowed = [(word, {*name.split("|")}) for word, name in quota.where]
+    columns = {word: workload.columns[COLUMNS.get(word, word)].tolist() for word in quota.each}
+    allowed = [_called(workload, word, names.split("|")) for word, names in quota.where]
     numbers: dict[tuple[int, ...], int] = {}
     found = np.full(len(workload), -1, np.int64)
     for row in range(len(workload)):
-        of = {word: columns[word][row] for word in needed}
-        if "array" in quota.each and of["array"] < 0:  # those in none are not an array of their own
-            continue
-        if all(names[word].get(of[word], str(of[word])) in named for word, named in allowed):
-            key = tuple(of[word] for word in quota.each)
+        key = tuple(columns[word][row] for word in quota.each)
+        in_none = "array" in quota.each and columns["array"][row] < 0  # is no array of its own
+        if not in_none and all(mask[row] for mask in allowed):
             found[row] = numbers.setdefault(key, len(numbers))
     return found
 
 
-def _spared(workload: Workload, quota: Quota) -> Mask:
-    """Return which jobs a quota counts and does not bound, (n_jobs,), job by job."""
-    names, spares = names_of(workload, "queue"), {*quota.spares}
-    return np.array([names.get(q, str(q)) in spares for q in workload.queue.tolist()], np.bool_)
+def _called(workload: Workload, word: str, alternatives: Iterable[str]) -> Mask:
+    """Return which jobs have one of some names in a column, or in its own of ``word=name``."""
+    found = np.zeros(len(workload), np.bool_)
+    for one in alternatives:
+        own, equals, name = one.partition("=")
+        column = COLUMNS.get(own, own) if equals else COLUMNS.get(word, word)
+        told, wanted = names_of(workload, column), name if equals else own
+        numbers = workload.columns[column].tolist()
+        found |= np.array([told.get(n, str(n)) == wanted for n in numbers], np.bool_)
+    return found
 
 
 # --- Proofs that no job runs within a window ------------------------------------------------------
@@ -309,7 +312,7 @@ def check_submitted(result: Result) -> list[str]:
         return found
     columns = zip(*(group.tolist() for group in groups), strict=True)
     keys = [[(k, number) for k, number in enumerate(numbers) if number >= 0] for numbers in columns]
-    spared = [_spared(result.workload, quota) for quota in quotas]
+    spared = [_called(result.workload, "queue", quota.spares) for quota in quotas]
     bound = [[key for key in own if not spared[key[0]][row]] for row, own in enumerate(keys)]
     came = _came(due, place, end, keys, bound, most, result.begin)
     text = "job {} is submitted at {} s, and should be at {} s"

@@ -86,6 +86,11 @@ def test_what_is_wrong_or_missing_is_said_before_the_work(words, message, monkey
         ("evaluate --workload JOBS --cluster eurora --processors 9", "processors, not both"),
         ("compare JOBS --processors 32 --cluster taurus", "a machine or its processors, not both"),
         ("simulate JOBS --no-such-option", "No such option"),
+        (
+            "explain JOBS --quota user:jobs=3",
+            "No such option: --quota. Give the rule with the scheduler: --scheduler easy:quota=",
+        ),
+        ("explore JOBS --policy-estimate ave2", "--scheduler easy:policy_estimate=..."),
         ("nothing", "No such command"),
     ],
 )

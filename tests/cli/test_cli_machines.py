@@ -45,8 +45,8 @@ NodeName=n[1-4] CPUs=2
 PartitionName=a Nodes=n[1-4] Default=YES
 PartitionName=b Nodes=n[1-4] PriorityTier=2 MinNodes=2 LLN=YES
 """
-FOLLOWED = "# Not of the machine; --scheduler follows these:"
-LEFT = "# Nothing follows these, but those of QOS with --scheduler FILE:qos=FILE:"
+FOLLOWED = "# Followed: the rules of --scheduler slurm.conf, each with its settings:"
+LEFT = "# Not followed, and why:"
 OF_JOBS = ("simulate", "lublin:jobs=20,processors=8")
 
 
@@ -58,20 +58,31 @@ def told(text: str, title: str) -> list[str]:
 
 
 def test_settings_that_are_not_of_the_machine_are_told() -> None:
-    text = CONF + "PriorityWieghtAge=4\nPartitionName=c Nodes=n1 State=DOWN\n"
+    text = CONF + "PriorityWieghtAge=4\nPartitionName=c Nodes=n1 State=DOWN QOS=own\n"
     followed = {"PriorityWeightAge=1000", "b: PriorityTier=2", "PreemptMode=REQUEUE"}
     assert followed <= {*told(text, FOLLOWED)}
-    assert told(text, LEFT) == ["b: LLN=YES", "PriorityWieghtAge=4"]
-    assert (
-        f"{LEFT}\n# SchedulerParameters bf_continue\n" in succeed("machines", "slurm.conf").stdout
+    assert told(text, LEFT) == [
+        "SchedulerParameters bf_continue: not simulated",
+        "b: LLN=YES: not simulated",
+        "PriorityWieghtAge=4: Slurm has no such setting; did you mean 'priorityweightage'?",
+        "c: QOS=own: only with a file of QOS, --scheduler slurm.conf:qos=FILE",
+    ]
+    wrong = CONF.replace("bf_continue", "bf_window=x,bf_windw=2")
+    begin = (
+        "SchedulerParameters: bf_window must be",
+        "SchedulerParameters bf_windw=2: Slurm has no",
     )
+    assert [one[: len(part)] for one, part in zip(told(wrong, LEFT), begin, strict=False)] == [
+        *begin
+    ]
+    Path("slurm.conf").write_text(text)
     assert (
-        "# c: 1 node, default_time_s=31536000, state=down\n"
+        "# c: 1 node, default_time_s=31536000, qos=own, state=down\n"
         in succeed("machines", "slurm.conf").stdout
     )
     Path("slurm.conf").write_text(CONF)
     (line,) = of_conf("simulate", OF_JOBS[1], "--cluster", "slurm.conf")
-    assert line.startswith("settings that do not describe the machine: 7; hpcgym machines slurm")
+    assert line.startswith("settings that do not describe the machine: 8; hpcgym machines slurm")
 
 
 @pytest.mark.parametrize(
@@ -101,10 +112,39 @@ def of_conf(*command: str) -> list[str]:
     return [line.removeprefix(begin) for line in lines if line.startswith(begin)]
 
 
+@pytest.mark.parametrize(
+    ("options", "lost"),
+    [
+        (
+            ["--backfill", "slurm:bf_interval=30"],
+            "--backfill replaces .* slurm:bf_interval=60.bf_window=9",
+        ),
+        (["--quota", "none"], "--quota replaces .* queue=own/user:jobs=3"),
+        (["--policy", "saf"], "--policy replaces .*partition == .b.*"),
+        (["--threshold", "1h"], ""),
+    ],
+)
+@pytest.mark.parametrize("command", ["simulate", "compare"])
+def test_settings_that_an_option_replaces(command: str, options: list[str], lost: str) -> None:
+    Path("slurm.conf").write_text(CONF.replace("bf_continue", "bf_window=9"))
+    Path("qos.txt").write_text("Name|MaxJobsPU\nown|3\n")
+    words = (OF_JOBS[1], "--scheduler", "slurm.conf:qos=qos.txt", "--processors", "8")
+    told = succeed(command, *words, *options).stderr
+    assert re.search(f"slurm.conf:qos=qos.txt: {lost}\n", told) if lost else "replaces" not in told
+
+
+def test_a_wrong_grace_time_is_named_also_where_no_job_is_stopped() -> None:
+    Path("slurm.conf").write_text(CONF.replace("PriorityTier=2", "PriorityTier=2 GraceTime=x"))
+    left = succeed("machines", "slurm.conf").stdout.partition(LEFT)[2]
+    assert "# partition 'b': GraceTime=x: seconds must be a whole number; Slurm's default" in left
+    text = CONF.replace("Default=YES", "Default=YES GraceTime=60")
+    assert "a: GraceTime=60" in told(text, FOLLOWED)
+
+
 def test_a_slurm_conf_that_slurm_refuses() -> None:
     said = "line 6: PreemptMode=SUSPEND: Slurm refuses it without GANG; write"
     text = CONF.replace("REQUEUE", "suspend")
-    assert "PreemptMode=suspend" in told(text, LEFT)
+    assert [one for one in told(text, LEFT) if one.startswith("PreemptMode=SUSPEND: Slurm refuses")]
     (of_it,) = [one for one in of_conf(*OF_JOBS, "--scheduler", "slurm.conf") if "values" in one]
     assert of_it.endswith(f"defaults: 1; {said} SUSPEND,GANG")
 
@@ -161,7 +201,7 @@ def test_a_summary_of_solved_models() -> None:
     assert 0 < found["mean_s"] <= found["max_s"]
     assert 0 < found["proved"] <= 1
     lines = succeed("compare", *SOLVED, "easy,cph-3").stdout.splitlines()
-    (line,) = (one for one in lines if one.startswith("cph-3: "))
+    (line,) = (one for one in lines if one.startswith("cph-3: ") and "dispatches" in one)
     assert f"{found['dispatches']} dispatches, {found['models']} of them with a model" in line
     assert f"{100 * found['proved']:.1f} % proved optimal" in line
 

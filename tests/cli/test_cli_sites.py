@@ -232,6 +232,15 @@ def test_what_explains_a_past(here: Path) -> None:
     assert "does not bear it out" not in text
 
 
+def test_a_past_that_the_rules_simulate_exactly(here: Path) -> None:
+    simulate("lublin:jobs=200,processors=64,load=1.1,seed=1", "easy").to_swf("log.swf")
+    text = succeed("calibrate", "log.swf", "--most", "1").stdout
+    assert "do not differ: each job waits as long in both" in text
+    assert "explain" not in text
+    other = succeed("calibrate", "log.swf", "--scheduler", "saf", "--most", "1").stdout
+    assert "do not differ" not in other
+
+
 def test_of_how_many_jobs_nodes_are_told(here: Path) -> None:
     text = dump((0, 100, "10", 8, 1), (0, 100, "10", 8, 1), (0, 100, "10", 8, 1))
     Path("jobs.txt").write_text(text.replace("|8|1\n", "|8|\n", 1))

@@ -124,7 +124,7 @@ def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
     path = conf(tmp_path, GPUS + "Strange=1\nCompleteWait=30\nSlurmctldPort=6817\n")
     named = {one.name: one for one in read_slurm_conf(path).others}
     assert {
-        "SchedulerParameters", "PriorityType", "PriorityWeightAge", "PriorityMaxAge",
+        "SchedulerParameters bf_continue", "PriorityType", "PriorityWeightAge", "PriorityMaxAge",
         "debug: PriorityTier", "gpu: QOS", "Strange", "CompleteWait",
     } <= named.keys()  # fmt: skip
     assert named["Strange"].where == f"{path}, line 24"

@@ -14,11 +14,20 @@ import pytest
 
 from hpcgym.errors import HpcgymWarning
 from hpcgym.machine.slurm import read_slurm_conf
-from hpcgym.machine.slurm.keys import GENERAL, IRRELEVANT, MACHINE, NAMED, SCHEDULER, known
+from hpcgym.machine.slurm.keys import (
+    GENERAL,
+    IRRELEVANT,
+    MACHINE,
+    NAMED,
+    PARAMETERS,
+    SCHEDULER,
+    known,
+)
 from hpcgym.scheduler.slurm_conf import scheduler_of_slurm
 
 PAGE = Path("/usr/share/man/man5/slurm.conf.5.gz")  # of Debian's package slurm-client
-TABLE = tomllib.loads(files("hpcgym.machine").joinpath("slurm", "settings.toml").read_text("utf-8"))
+_READ = tomllib.loads(files("hpcgym.machine").joinpath("slurm", "settings.toml").read_text("utf-8"))
+TABLE = {kind: lists for kind, lists in _READ.items() if kind.casefold() != PARAMETERS}
 LISTS = {MACHINE, SCHEDULER, NAMED, IRRELEVANT}
 #: Kinds of lines by the headings of the page.
 HEADINGS = {
@@ -62,6 +71,18 @@ def test_all_keys_of_the_man_page_are_in_the_table() -> None:
     assert [one for one in found if one[1] not in {*known(one[0])} | lines] == []
 
 
+def test_all_parameters_of_the_man_page_are_in_the_table() -> None:
+    if not PAGE.exists():
+        pytest.skip("the man page of slurm.conf is not installed")
+    text = gzip.decompress(PAGE.read_bytes()).decode()
+    text = text.partition("\\fBSchedulerParameters\\fR\n")[2].partition(
+        "\\fBSchedulerTimeSlice\\fR"
+    )[0]
+    found = re.findall(r"^\.TP\n\\fB([a-z]+_\w+)(?:=[^\n]*)?\\fR", text, re.MULTILINE)
+    assert len(found) > 50
+    assert {*found} <= {*known(PARAMETERS)}
+
+
 def test_each_key_is_in_one_list() -> None:
     for kind, lists in TABLE.items():
         assert {*lists} - {"usual"} == LISTS, kind
@@ -97,7 +118,7 @@ def test_what_the_table_says_is_done(kind: str, tmp_path: Path) -> None:
         path.write_text("\n".join([*lines, ""]))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HpcgymWarning)
-            others = {one.key for one in read_slurm_conf(path).others}
+            others = {one.key.partition(" ")[0] for one in read_slurm_conf(path).others}
         assert (key in others) == (what in (SCHEDULER, NAMED) or key in SOMETIMES), key
         if what == NAMED:
             assert key in not_followed(path), key

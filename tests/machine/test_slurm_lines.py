@@ -413,7 +413,9 @@ def test_all_of_a_kind_are_told_on_demand(tmp_path: Path) -> None:
         " such as Name=value",
         "hpcgym: hpcgym --explain-warnings COMMAND lists all of each kind",
     ]
-    assert short.stdout.endswith(f"# {path}, line 5: b: LLN=YES (and 1 more such line)\n")
+    assert short.stdout.endswith(
+        f"# {path}, line 5: b: LLN=YES (and 1 more such line): not simulated\n"
+    )
     long = CliRunner().invoke(app, ["--explain-warnings", "machines", str(path)])
     assert long.stdout == short.stdout
     assert long.stderr.splitlines()[1:] == [

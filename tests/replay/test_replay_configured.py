@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from slurm_here import needs_slurm
 from typer.testing import CliRunner
@@ -113,7 +116,14 @@ def test_all_that_is_refused_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(HpcgymError, match="refuses 5 things") as told:
         replay_on_slurm(jobs, f"{tmp_path / 'site.conf'}:assoc={assoc}", cluster="8x1x1")
     for number, part in enumerate(
-        ("machine of that file", "no associations", "stops another", "no database", "one user"), 1
+        (
+            "machine of that file",
+            "shares of associations",
+            "no preemption",
+            "no database",
+            "one user",
+        ),
+        1,
     ):
         assert f"({number}) " in str(told.value)
         assert part in str(told.value)
@@ -133,7 +143,10 @@ def test_the_machine_is_that_of_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("more", "message"),
-    [(["--allocation", "best-fit"], "all other rules as usual"), ([], "on the machine of that")],
+    [
+        (["--allocation", "best-fit"], "cannot follow allocation; it follows"),
+        ([], "on the machine of that"),
+    ],
 )
 def test_the_command_refuses_what_is_not_of_the_file(
     more: list[str], message: str, tmp_path: Path
@@ -167,3 +180,47 @@ def test_partitions_and_priorities_are_those_of_the_simulator(more: str, tmp_pat
     assert (unordered.start != found.simulated.start).mean() > 0.1  # priorities do matter here
     alike = hpcgym.simulate(jobs.with_columns(nice=[0] * len(jobs)), path, cluster=path)
     assert (alike.start != found.simulated.start).mean() > 0.1  # and so does nice
+
+
+#: QOS of jobs, and QOS of partitions; "normal" is both.
+QOS = """Name|Flags|GrpJobs|GrpTRES|MaxTRESPU
+normal||1|cpu=4|
+high|OverPartQOS|3|cpu=8|
+part_long||2|cpu=6|
+part_short||||cpu=2
+"""
+
+
+@needs_slurm
+def test_a_qos_of_a_partition_holds_as_in_slurm(tmp_path: Path) -> None:
+    """Its limits hold for all jobs there, but those whose own QOS has the same and OverPartQOS."""
+    text = "NodeName=n[01-12] CPUs=1\nPriorityType=priority/basic\n"
+    for name, own in (
+        ("long", "QOS=Part_Long"),
+        ("short", "QOS=part_short"),
+        ("more", "QOS=normal"),
+    ):
+        text += f"PartitionName={name} Nodes=ALL {own}\n"
+    path, qos = written(tmp_path, text), tmp_path / "qos.txt"
+    qos.write_text(QOS)
+    jobs = hpcgym.load_workload("lublin:jobs=70,processors=12,load=3,seed=1")
+    jobs = jobs.take(jobs.requested_processors <= 2)
+    turns = np.random.default_rng(0).integers(1, 4, (3, len(jobs)))
+    names = {"Queue": ["1 normal", "2 high"], "Partition": ["1 long", "2 short", "3 more"]}
+    jobs = jobs.with_columns(queue=np.minimum(turns[0], 2), partition=turns[1], user_id=turns[2])
+    jobs = replace(jobs, header={**jobs.header, **names})
+    found = replay_on_slurm(jobs, f"{path}:qos={qos}")
+    assert facts_of(found)["close_starts"] >= 0.98
+    quotas = [str(one) for one in found.simulated.scheduler.quota]
+    assert quotas == [
+        "queue=normal|partition=more/spares=high|partition=long:jobs=1+processors=4",
+        "queue=high:jobs=3+processors=8",
+        "queue=part_long|partition=long/spares=high|partition=more:jobs=2+processors=6",
+        "queue=part_short|partition=short/user:processors=2",
+    ]
+    # each partition's QOS matters here, and whose limit stands in place of whose
+    others = [";".join(quotas[:2]), re.sub("/spares=[^:/]*", "", ";".join(quotas))]
+    for other in (*others, "queue=normal:jobs=1+processors=4;queue=high:jobs=3+processors=8"):
+        rules = found.simulated.scheduler.but(quota=other)
+        apart = hpcgym.simulate(jobs, rules, cluster=str(path)).start != found.simulated.start
+        assert apart.mean() > 0.1, other

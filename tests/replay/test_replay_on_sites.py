@@ -160,7 +160,7 @@ def test_processors_of_each_node_are_read() -> None:
 
 def test_quotas_are_limits_of_accounts_and_qos() -> None:
     jobs = some(queue=[1, 2, 2], user_id=[7, 7, 8], requested_processors=[1, 1, 1])
-    found = limits_of(jobs, read_quotas(f"{QUOTAS};all/spares=1:processors=40"), {2: 50})
+    found = limits_of(jobs, read_quotas(f"{QUOTAS};all/spares=1:processors=40"), {"2": 50})
     assert found.of_all == Limit(processors=30)
     assert found.of_account == {"u7": Limit(jobs=5), "u8": Limit(jobs=5)}
     assert found.of_qos == {
@@ -217,7 +217,7 @@ def test_who_is_bound_by_another_limit_in_slurm_is_refused(quotas: str, message:
 def test_jobs_that_stop_others_are_refused() -> None:
     jobs = some(requested_processors=[1, 1, 1])
     rules = hpcgym.Scheduler(backfill="slurm", preemption="qos:1>2")
-    with pytest.raises(HpcgymError, match="no job stops another"):
+    with pytest.raises(HpcgymError, match="has no preemption"):
         replay_on_slurm(jobs, rules)
 
 
@@ -225,7 +225,7 @@ def test_jobs_that_stop_others_are_refused() -> None:
 def test_slurm_knows_the_limits() -> None:
     """It has no database: it reads them among its states, and tells them as it always does."""
     jobs = some(queue=[1, 2, 2], user_id=[7, 7, 8], requested_processors=[1, 1, 1])
-    limits = limits_of(jobs, read_quotas(QUOTAS), {2: 50})
+    limits = limits_of(jobs, read_quotas(QUOTAS), {"2": 50})
     settings = scheduling_of(hpcgym.Scheduler(backfill="slurm"))
     with private_slurm((Node(8),), settings, 30, limits=limits) as slurm:
         slurm.begin(0)

@@ -16,6 +16,7 @@ from hpcgym.baselines.schedulers import find_scheduler, is_scheduler
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.machine.files import find_cluster
 from hpcgym.scheduler.policies import FairShare
+from hpcgym.scheduler.restrictions import Quota
 from hpcgym.scheduler.slurm_qos import read_qos
 from hpcgym.simulation.batch import BatchSimulator
 
@@ -396,6 +397,95 @@ def test_a_job_of_a_higher_qos_comes_first(tmp_path: Path) -> None:
     result = hpcgym.simulate(jobs, f"{file}:qos={qos}", cluster=file)
     assert np.argsort(result.start).tolist() == [0, 3, 2, 1]
     hpcgym.validate_schedule(result)
+
+
+OF_PARTITIONS = "PartitionName=a Nodes=ALL QOS=Own\nPartitionName=b Nodes=ALL QOS=both\n"
+OF_PARTITIONS += "PartitionName=c Nodes=ALL\nPartitionName=d Nodes=ALL QOS=both\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "quotas"),
+    [
+        ("own||5||\n", ["queue=own|partition=a:jobs=5"]),
+        ("both|||3|\n", ["queue=both|partition=b|partition=d/user:jobs=3"]),
+        # for the same limit the partition's QOS comes first; a job counts in both
+        (
+            "own||5||\nnormal||2|1|cpu=9\n",
+            [
+                "queue=own|partition=a:jobs=5",
+                "queue=normal/user:jobs=1",
+                "queue=normal/spares=partition=a:jobs=2",
+                "queue=normal:processors=9",
+            ],
+        ),
+        # unless the job's has a flag
+        (
+            "own||5||\nhigh|OverPartQOS|2|1|\n",
+            [
+                "queue=own|partition=a/spares=high:jobs=5",
+                "queue=high/user:jobs=1",
+                "queue=high:jobs=2",
+            ],
+        ),
+        # a QOS of jobs and of partitions, beside another of both kinds
+        (
+            "own||5||\nboth||2||\n",
+            [
+                "queue=own|partition=a/spares=partition=b|partition=d:jobs=5",
+                "queue=both|partition=b|partition=d/spares=partition=a:jobs=2",
+            ],
+        ),
+    ],
+)
+def test_quotas_of_a_qos_of_partitions(tmp_path: Path, rows: str, quotas: list[str]) -> None:
+    file, qos = conf(tmp_path, OF_PARTITIONS), tmp_path / "qos.txt"
+    qos.write_text(f"Name|Flags|GrpJobs|MaxJobsPU|GrpTRES\n{rows}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HpcgymWarning)  # of the other QOS
+        found = [str(quota) for quota in find_scheduler(f"{file}:qos={qos}").quota]
+    assert sorted(found) == sorted(quotas)
+    assert [str(Quota.parse(one)) for one in found] == found
+
+
+def test_partitions_whose_qos_is_not_known(tmp_path: Path) -> None:
+    file, qos = conf(tmp_path, OF_PARTITIONS), tmp_path / "qos.txt"
+    with pytest.warns(
+        HpcgymWarning, match=r"not followed: QOS of 3 nodes or partitions\. .*qos=FILE"
+    ):
+        find_scheduler(file)
+    qos.write_text("Name|GrpJobs\nOWN|5\n")
+    with pytest.warns(HpcgymWarning, match="not followed: QOS of 2 nodes or partitions$"):
+        scheduler = find_scheduler(f"{file}:qos={qos}")
+    assert [str(quota) for quota in scheduler.quota] == ["queue=OWN|partition=a:jobs=5"]
+
+
+def test_a_limit_of_a_partition_stands_in_place_of_that_of_an_account(tmp_path: Path) -> None:
+    file, qos, assoc = conf(tmp_path, OF_PARTITIONS), tmp_path / "qos.txt", tmp_path / "assoc.txt"
+    qos.write_text("Name|GrpJobs|MaxJobsPU\nown|5|\nboth||1\n")
+    assoc.write_text("Account|User|GrpJobs|MaxJobs\nroot||9|\n root|ann||4\n")
+    found = find_scheduler(f"{file}:qos={qos}+assoc={assoc}").quota
+    assert {str(quota) for quota in found[-2:]} == {
+        "all/spares=own|partition=a:jobs=9",
+        "group=root/group/user/spares=both|partition=b|partition=d:jobs=4",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("bf_resoluton=60", "bf_resoluton; did you mean 'bf_resolution'?"),
+        ("bf_interval=60,nonsense", "SchedulerParameters nonsense"),
+    ],
+)
+def test_parameters_that_slurm_does_not_have(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.warns(HpcgymWarning, match="does not have: 1; line 3: .*") as told:
+        find_scheduler(conf(tmp_path, f"SchedulerParameters={text}\n"))
+    assert str(told[0].message).endswith(words)
+
+
+def test_names_of_parameters_are_the_same_in_any_case(tmp_path: Path) -> None:
+    file = conf(tmp_path, "SchedulerParameters=BF_Interval=90\n")
+    assert find_scheduler(file).backfill == "slurm:bf_interval=90"
 
 
 @pytest.mark.parametrize(

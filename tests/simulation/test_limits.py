@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 import hpcgym
 from hpcgym import Cluster, Workload, simulate, validate_schedule
-from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.errors import HpcgymError
 from hpcgym.machine import Level, NodeGroup, NodePower, Partition, find_cluster
 from hpcgym.machine.power_plans import greatest_w
 from hpcgym.schedule.result import Result
@@ -290,10 +289,7 @@ def test_a_job_that_never_fits() -> None:
 # --- What does not go together ----------------------------------------------------------------
 
 
-def test_a_limit_above_what_all_nodes_draw_is_told() -> None:
-    with pytest.warns(HpcgymWarning, match=r"^a limit of 150 % .* limits nothing") as caught:
+def test_a_limit_above_what_all_nodes_draw_is_refused() -> None:
+    with pytest.raises(HpcgymError, match=r"from 0 to 1, not 1\.5; .* would limit nothing"):
         PowerCap.of(machine(), 1.5)
-    assert [one.filename for one in caught] == [__file__]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        PowerCap.of(machine(), 1.0)
+    assert PowerCap.of(machine(), 1.0)

@@ -113,6 +113,10 @@ _UNLESS_SAID = {
 }
 
 
+#: Attributes of a SlurmConf that have a setting of each partition -> its key.
+_OF_PARTITIONS = {"preempt_modes": "preemptmode", "grace_times": "gracetime"}
+
+
 class WrongSettingError(HpcgymError):
     """A value of scheduling that cannot be.
 
@@ -125,6 +129,14 @@ class WrongSettingError(HpcgymError):
         super().__init__(message)
         self.stands = stands
 
+    def is_of(self, one: OtherSetting) -> bool:
+        """Tell whether a setting has the value."""
+        kind, name = self.stands
+        if kind in _OF_PARTITIONS:
+            return one.of == name and one.is_called(_OF_PARTITIONS[kind])
+        key = f"{keys.PARAMETERS} {name}" if kind == "parameters" else name
+        return not one.of and one.is_called(key)
+
 
 @dataclass(frozen=True)
 class SlurmConf:
@@ -136,7 +148,7 @@ class SlurmConf:
     node_names : what each node is called, by its number in the machine.
     scheduling : general settings of scheduling, lower case name -> value.
     where : file and line of each of these.
-    parameters : ``SchedulerParameters``, name -> value, "" of those that are only named.
+    parameters : ``SchedulerParameters``, lower case name -> value, "" of those that are only named.
     preempt_modes, grace_times : ``PreemptMode`` and ``GraceTime`` of the partitions that have
         their own, by name.
     others : settings that are not of the machine; a scheduler may go by them.
@@ -234,16 +246,8 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
         node_names=tuple(node_names),
         scheduling={name: value for name, value in general.items() if name in said},
         where={s.name.casefold(): s.where for s in settings if not s.told},
-        parameters=_parameters(general.get("schedulerparameters", "")),
+        parameters=keys.parameters(general.get(keys.PARAMETERS, "")),
         preempt_modes={line.name: mode for line in parts if (mode := line.value("preemptmode"))},
         grace_times={line.name: time for line in parts if (time := line.value("gracetime"))},
         others=tuple(others),
     )
-
-
-def _parameters(text: str) -> dict[str, str]:
-    """Return ``SchedulerParameters`` by name; of two Slurm looks up the first."""
-    found: dict[str, str] = {}
-    for name, _, value in (part.partition("=") for part in text.split(",") if part.strip()):
-        found.setdefault(name.strip(), value.strip())
-    return found

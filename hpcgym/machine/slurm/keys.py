@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 from hpcgym.errors import Remarks
 from hpcgym.files import toml_of
-from hpcgym.machine.slurm.lines import SlurmSetting
+from hpcgym.machine.slurm.lines import OBJECTS, SlurmSetting
 
 # --- Which settings there are ---------------------------------------------------------------------
 
 
 #: What is done with a key: lists of ``settings.toml``.
 MACHINE, SCHEDULER, NAMED, IRRELEVANT = "machine", "scheduler", "named", "irrelevant"
-GENERAL = "general"
+GENERAL, PARAMETERS = "general", "schedulerparameters"
 #: A kind of remark.
 UNKNOWN = "keys that Slurm 22.05 to 25.05 does not have"
 _USUAL = "usual"
@@ -67,20 +67,29 @@ class OtherSetting(NamedTuple):
         """What messages call it: ``debug: LLN``."""
         return f"{self.of}: {self.key}" if self.of else self.key
 
+    def __str__(self) -> str:
+        return f"{self.where}: {self.name}" + (f"={self.value}" if self.value else "")
+
     def is_called(self, *keys: str) -> bool:
         """Tell whether its key is one of some in lower case."""
         return self.key.casefold() in keys
 
 
-def other_settings(settings: Iterable[SlurmSetting], remarks: Remarks) -> list[OtherSetting]:
+def other_settings(settings: Sequence[SlurmSetting], remarks: Remarks) -> list[OtherSetting]:
     """Return the settings that say, or may say, how jobs are scheduled, beside the machine's own.
 
     Settings that say nothing of schedules, such as ports and log files, are left out; ``remarks``
     is told of those that Slurm does not have.
     """
     found: list[OtherSetting] = []
+    last = {line.name.casefold(): line for line in settings}
     for line in settings:
         kind = line.name.casefold()
+        if kind not in OBJECTS and last[kind] is not line:
+            continue  # the later line counts
+        if kind == PARAMETERS:
+            found += _parameters_of(line, remarks)
+            continue
         here = [(GENERAL, "", line.name, line.value)]
         if known(kind):
             here += [(kind, line.value, key, value) for key, value in line.told.values()]
@@ -88,11 +97,32 @@ def other_settings(settings: Iterable[SlurmSetting], remarks: Remarks) -> list[O
             one = OtherSetting(line.where, of, key, value)
             what = known(of_kind).get(key.casefold())
             if what is None:
-                near = get_close_matches(key.casefold(), known(of_kind), n=1, cutoff=0.8)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
-                remarks[UNKNOWN].append(f"{line.where}: {one.name}{hint}")
+                remarks[UNKNOWN].append(f"{line.where}: {one.name}{meant(of_kind, key)}")
             usual = _usual(of_kind).get(key.casefold(), ())
             followed = what == IRRELEVANT or (what == MACHINE and not usual)
             if not followed and value.casefold() not in usual:
                 found.append(one)
     return found
+
+
+def _parameters_of(line: SlurmSetting, remarks: Remarks) -> Iterator[OtherSetting]:
+    """Yield each of the ``SchedulerParameters`` as a setting by itself."""
+    for name, value in parameters(line.value).items():
+        one = OtherSetting(line.where, "", f"{line.name} {name}", value)
+        if name not in known(PARAMETERS):
+            remarks[UNKNOWN].append(f"{line.where}: {one.name}{meant(PARAMETERS, name)}")
+        yield one
+
+
+def parameters(text: str) -> dict[str, str]:
+    """Return ``SchedulerParameters`` by name in lower case; of two Slurm looks up the first."""
+    found: dict[str, str] = {}
+    for name, _, value in (part.partition("=") for part in text.split(",") if part.strip()):
+        found.setdefault(name.strip().casefold(), value.strip())
+    return found
+
+
+def meant(kind: str, key: str) -> str:
+    """Return which key of a kind of line may have been meant; blank if none is like it."""
+    near = get_close_matches(key.casefold(), known(kind), n=1, cutoff=0.8)
+    return f"; did you mean {near[0]!r}?" if near else ""
