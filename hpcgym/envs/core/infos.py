@@ -100,7 +100,10 @@ def counted_of(told: State) -> NDArray[np.int64]:
 
 
 def _slice_of(told: State) -> tuple[int, int, int | None] | None:
-    """Return :attr:`Episode.counting` as it is now; None: metrics are of all that is scheduled."""
+    """Return :attr:`hpcgym.envs.core.slices.Episode.counting` as it is now.
+
+    None: metrics are of all that is scheduled.
+    """
     now = told.episode_state
     if now.of_slice == 0 and now.truncated == 0:
         return None

@@ -223,7 +223,7 @@ def test_intervals_are_of_paired_blocks_of_weeks(log: Workload, board: Prequenti
     assert (1 + above / 100) * (1 + less / 100) == pytest.approx(1)
     assert low_end < above < high_end
     assert board.difference("same", "saf") == (0, 0, 0)
-    assert board.verdicts[1] == "same: no better than saf, +0 % [+0, +0]"
+    assert board.verdicts[1] == "same: no better than saf, 0 % [0, 0]"
     with pytest.raises(HpcgymError, match="unknown policy 'nobody'"):
         board.difference("nobody", "saf")
 

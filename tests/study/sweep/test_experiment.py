@@ -225,7 +225,7 @@ LIMITED = f'{ENOUGH}cluster = "taurus"\n[[limits]]\nname = "a"\n{CAP}\n'
         ),
         (
             LIMITED.replace(CAP, "cap = 'wats=1'"),
-            "[0] on workloads[0]: unknown cap: key 'wats'",
+            "[0] on workloads[0]: cap: unknown key 'wats'; did you mean 'watts'?",
         ),
         (
             LIMITED.replace(CAP, "budget=['joules=1,start=0,end=9', 'joules=1,start=8,end=10']"),
