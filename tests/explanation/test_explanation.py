@@ -157,8 +157,8 @@ def test_the_caption_of_the_readme_is_true(trace: Callable[[str], Path]) -> None
     """Nobody who came after job 4034 delayed it, though 122 of them started before it."""
     caption = (Path(__file__).parents[2] / "README.md").read_text().split("*`hpcgym explore")[1]
     told = (
-        "4034 asks for 98 of 100 processors and waits for 3 days under EASY, for 5\nunder SAF."
-        " Without one of the striped jobs it would have started earlier."
+        "4034 asks for 98 of 100 processors. It waits for 3 days under EASY and for 5\nunder SAF."
+        " It would have started earlier without any one of the striped jobs."
     )
     assert told in caption
     log = hpcgym.load_workload(trace("KTH-SP2-1996-2.swf.gz"))
@@ -600,3 +600,13 @@ def test_full_partitions() -> None:
     found = hpcgym.explain(result, 2)
     assert found.waited_for == {"processors": 10, "partition": 40}
     assert "too few of the nodes with room for it were in its partition" in str(found)
+
+
+def test_a_long_order_is_not_told_in_full() -> None:
+    """As that of a site's slurm.conf."""
+    jobs = hpcgym.load_workload("lublin:jobs=60,processors=8,load=1.5,seed=1")
+    long = " + ".join(f"{k} * wait - {k} * processors" for k in range(1, 9))
+    for policy, order in (("wait", "order: wait)"), (long, "order: a long expression, which")):
+        result = hpcgym.simulate(jobs, "easy", policy=policy)
+        number = int(jobs.job_number[result.wait.argmax()])
+        assert order in str(result.explain(number))
