@@ -248,7 +248,10 @@ class LimitOptions:
         HpcgymError : limits without a machine, an unknown key, or a value that cannot be; the
             message names the option.
         """
-        caps, budgets = (_but_none(texts or ()) for texts in (self.cap, self.budget))
+        caps, budgets = (
+            _but_none(option, texts or ())
+            for option, texts in (("--cap", self.cap), ("--budget", self.budget))
+        )
         limited = caps or budgets
         if not limited and self.power is None:
             return None
@@ -269,8 +272,19 @@ class LimitOptions:
         return tuple(all_of(lambda pair: read(*pair), pairs))
 
 
-def _but_none(texts: Sequence[str]) -> list[str]:
-    """Return the texts of limits; no limits if the only one is "none"."""
+def _but_none(option: str, texts: Sequence[str]) -> list[str]:
+    """Return the texts of limits; no limits if the only one is "none".
+
+    Raises
+    ------
+    HpcgymError : "none" beside a limit.
+    """
+    if len(texts) > 1 and "none" in texts:
+        raise HpcgymError(
+            f"{option} none stands alone, since all limits that are given hold at once: to compare"
+            f" with no limit, run the command again with only {option} none and --power none, by"
+            " which each job still has nodes of its own"
+        )
     return [] if [*texts] == ["none"] else [*texts]
 
 

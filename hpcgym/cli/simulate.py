@@ -115,16 +115,17 @@ def past_of(row: Row) -> Row | None:
     return None if past is None else Row(past.replayed_on, row.setting, past, "")
 
 
-def told_apart(row: Row, past: Row | None) -> list[str]:
+def told_apart(row: Row, past: Row | None, name: str) -> list[str]:
     """Return how far the rules and the machine of a site's own slurm.conf are from its past.
 
-    These are lines: the log shows more busy at once than the machine has; mean waits differ.
+    These are lines, of a row by name: the log shows more busy at once than the machine has; mean
+    waits differ.
     """
     from hpcgym.workload.cleaning import most_busy
 
     if past is None or not row.site:
         return []
-    name, told = row.setting.labelled(row.site), []
+    told: list[str] = []
     busy, has = most_busy(past.result.workload.columns), row.result.cluster.processors
     if busy > has:
         told.append(
@@ -223,7 +224,7 @@ def simulate(
     told = {} if past is None else {past.name: output.result_facts(past.name, past.result)}
     found = output.of_schedules(
         {name: result},
-        lambda: _sheet(row, past, told_apart(row, past)),
+        lambda: _sheet(row, past, told_apart(row, past, where.labelled(row.site))),
         lambda: [one.columns({}) for one in (row, past) if one is not None],
         lambda: {
             **where.facts(result.workload),
@@ -464,5 +465,5 @@ def _compared(
             above += output.cleaning_of(result.workload, one.labelled("cleaning"))
     printed = tables_of(results, metrics)
     below = [*(line for one in printed for line in one.below), *lines]
-    below += next((said for row in rows if (said := told_apart(row, past))), [])
+    below += next((said for row in rows if (said := told_apart(row, past, row.label))), [])
     return Sheet(above, printed, below, rich_comparison(with_past(results), metrics))

@@ -99,7 +99,8 @@ def _of_other_jobs(names: Sequence[str]) -> str:
     """Return which schedules cannot be looked into, and why."""
     verb = "is" if len(names) == 1 else "are"
     return (
-        f"Not in the picture above: {', '.join(names)}, which {verb} of other jobs than the first."
+        f"Not in the picture above: {', '.join(names)}, which {verb} of other jobs than the first,"
+        " or of other runs of them, where jobs were stopped or nodes failed."
     )
 
 

@@ -600,3 +600,13 @@ def test_full_partitions() -> None:
     found = hpcgym.explain(result, 2)
     assert found.waited_for == {"processors": 10, "partition": 40}
     assert "too few of the nodes with room for it were in its partition" in str(found)
+
+
+def test_a_long_order_is_not_told_in_full() -> None:
+    """As that of a site's slurm.conf."""
+    jobs = hpcgym.load_workload("lublin:jobs=60,processors=8,load=1.5,seed=1")
+    long = " + ".join(f"{k} * wait - {k} * processors" for k in range(1, 9))
+    for policy, order in (("wait", "order: wait)"), (long, "order: a long expression, which")):
+        result = hpcgym.simulate(jobs, "easy", policy=policy)
+        number = int(jobs.job_number[result.wait.argmax()])
+        assert order in str(result.explain(number))

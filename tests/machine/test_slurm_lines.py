@@ -142,6 +142,13 @@ def test_a_missing_include_costs_its_line(tmp_path: Path) -> None:
     assert "none.conf: no such file" in warning
 
 
+def test_a_missing_include_hides_no_line_that_is_wrong(tmp_path: Path) -> None:
+    _, warned = told(tmp_path, f"Include {os.devnull}x/none.conf\nNodeName=x[1-\n{MAIN}")
+    wrong, missing = warned
+    assert wrong.startswith("lines or parts of lines not read: 1; line 2, nodes 'x[1-'")
+    assert missing.startswith("included files that are missing: 1; line 1: Include")
+
+
 # --- Nodes ----------------------------------------------------------------------------------------
 
 

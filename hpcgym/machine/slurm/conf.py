@@ -188,6 +188,7 @@ _KINDS = (
     nodes.DOWN,
     nodes.NO_MEMORY,
     NOT_READ,
+    lines.MISSING,
     keys.UNKNOWN,
     nodes.OTHER_RESOURCES,
     lines.ELSEWHERE,

@@ -29,8 +29,10 @@ _BESIDE = re.compile(rf"(?P<conf>.*{re.escape(ENDING)}):(?P<files>(?:qos|assoc)=
 _NEXT = re.compile(r"\+(?=(?:qos|assoc)=)")
 _MOST = 1 << 24  # bytes of a file
 _MOST_INCLUDES = 8  # files within files
-#: Kinds of remarks: what is not followed, and files that lie elsewhere than their line says.
-NOT_READ, ELSEWHERE = "lines or parts of lines not read", "included files found beside this file"
+#: Kinds of remarks: what is not followed, files that are lacking, and those that lie elsewhere
+#: than their line says.
+NOT_READ, MISSING = "lines or parts of lines not read", "included files that are missing"
+ELSEWHERE = "included files found beside this file"
 
 #: Settings that begin a line about one thing; all that follows on it belongs to that.
 OBJECTS = ("nodename", "partitionname", "nodeset", "downnodes", "frontendname", "switchname")
@@ -188,7 +190,7 @@ def _read(
         places = _places(name, within[0], path)
         place = next((one for one in places if os.path.isfile(one)), None)
         if place is None:
-            remarks[NOT_READ].append(f"{where}: Include {name}: no such file")
+            remarks[MISSING].append(f"{where}: Include {name}: no such file")
             continue
         if place != places[0]:
             remarks[ELSEWHERE].append(f"{where}: {name} is {place}")

@@ -74,6 +74,8 @@ _FREE = {
     *("jobname", "comment", "admincomment", "systemcomment", "extra", "submitline", "workdir"),
     *("container", "constraints", "wckey", "stdin", "stdout", "stderr", "alloctres", "reqtres"),
 }
+#: Those that may hold a ``|``.
+_MAY_HOLD_BAR = _FREE - {"alloctres", "reqtres"}
 
 
 _KNOWN = "|".join(sorted({*READ, *_TELLING, *_FREE, *_LOOKS}, key=len, reverse=True))
@@ -205,6 +207,8 @@ def _split(text: str, separator: str, names: Sequence[str], log: Log) -> list[st
         if starts := _starts(texts, names):
             log.counts[_IN_FIELD] += 1
             return [separator.join(texts[a:b]) for a, b in pairwise(starts)]
+    if separator == "|" and names[last] == "submitline" and not _MAY_HOLD_BAR & {*names[:last]}:
+        return [*fields[:last], separator.join(fields[last:])]  # a field before it is wrong
     return fields
 
 

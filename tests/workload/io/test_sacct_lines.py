@@ -124,3 +124,13 @@ def test_messages_and_fields_that_stand_there_twice(tmp_path: Path) -> None:
     workload = read(tmp_path, f"sacct: error: no connection: Retrying\n{dump}sacct: error: again\n")
     check_job(workload)
     assert workload.cleaning == {"dropped: message of sacct": 2}
+
+
+def test_a_command_with_bars_hides_no_wrong_field(tmp_path: Path) -> None:
+    """The wrong date is told, not the bars in the command, which is the last field."""
+    head = [*(name for name in HEAD if name not in {"JobName", "Comment"}), "SubmitLine"]
+    job = dict(zip(HEAD, JOB, strict=True)) | {"SubmitLine": "sbatch a | tee b | c"}
+    check_job(read(tmp_path, "|".join(head) + "\n" + "|".join(job[name] for name in head) + "\n"))
+    job["Submit"] = "03/01/24-12:00:00"
+    with pytest.raises(WorkloadError, match="line 2: Submit is '03/01/24-12:00:00', no date such"):
+        read(tmp_path, "|".join(head) + "\n" + "|".join(job[name] for name in head) + "\n")
