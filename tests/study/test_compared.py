@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -107,7 +108,7 @@ def test_sizes_and_queues_are_groups_too(found: hpcgym.Comparison) -> None:
 def test_tables_in_latex(found: hpcgym.Comparison) -> None:
     paid = tables_of(found)[1].latex()
     assert found.to_latex().endswith(paid)
-    assert paid.startswith("% Who pays: mean bounded slowdown, and in brackets how many times")
+    assert paid.startswith("% Who pays: mean bounded slowdown, and in brackets the ratio to easy's")
     assert "\n% classes of jobs by run time: short" in paid
     few = found.to_latex("mean_bsld", "max_wait_s").removesuffix(paid)
     assert few.count("tabular") == 2
@@ -259,3 +260,14 @@ def test_a_figure(found: hpcgym.Comparison) -> None:
     axes = found.plot()
     assert [one.get_text() for one in axes.get_yticklabels()] == [*found.results][1:]
     assert "above that of easy" in axes.get_xlabel()
+
+
+def test_a_function_alone_is_no_scheduler() -> None:
+    def oldest(view: Any) -> Any:
+        return view.wait
+
+    for given in (oldest, ["easy", oldest], {"mine": oldest}):
+        with pytest.raises(HpcgymError, match=r"give Scheduler\(policy=function\), not <function"):
+            hpcgym.compare("lublin:jobs=50", given)
+    with pytest.raises(HpcgymError, match="give a name or a Scheduler, not None"):
+        hpcgym.compare("lublin:jobs=50", {"mine": None})
