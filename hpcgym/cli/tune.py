@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -236,7 +237,7 @@ def tune(
     )
     note(tuned.verdict)
     note(f"wrote {', '.join(path.name for path in files)} into {folder}")
-    note(f"{' '.join(again)}{shared.words} --scheduler {files[0]} simulates it")
+    note(f"{' '.join(again)}{shared.words} --scheduler {shlex.quote(str(files[0]))} simulates it")
 
 
 def _drawings(tuned: Any) -> dict[str, Drawing]:

@@ -228,7 +228,11 @@ def _table(heading: str, total: int, columns: dict[str, Any]) -> list[str]:
     if not rows:
         return [f"{heading}: none"]
     more = [f"  ... and {total - len(rows):,} more"] if total > len(rows) else []
-    lines = ["".join(f"{cell!s:>13}" for cell in row) for row in [tuple(columns), *rows]]
+    widths = [max(13, len(name) + 2) for name in columns]
+    lines = [
+        "".join(f"{cell!s:>{width}}" for cell, width in zip(row, widths, strict=True))
+        for row in [tuple(columns), *rows]
+    ]
     return [heading, *lines, *more]
 
 

@@ -513,7 +513,9 @@ def _of_others(told: Facts) -> list[str]:
     lines = [f"While it {when}, {counted(len(others), 'job')} ran: {'; '.join(parts)}."]
     lines += _who_came_later(others, told.job["submit_time"])
     if helped := int((delay < 0).sum()):
-        lines.append(f"{helped:,} of them helped: without one of these it would start later.")
+        without = "it" if helped == 1 else "one of these"
+        later = f"without {without}, the job would start later"
+        lines.append(f"{helped:,} of them helped: {later}.")
     harmless = int((delay == 0).sum())
     if harmless and harmless < len(delay):
         lines.append(f"{harmless:,} of them made no difference.")

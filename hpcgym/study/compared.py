@@ -297,7 +297,8 @@ def named_schedulers(
     if isinstance(schedulers, Mapping):
         named = dict(schedulers)
     else:
-        chosen = [schedulers] if isinstance(schedulers, (str, Scheduler)) else list(schedulers)
+        alone = isinstance(schedulers, (str, Scheduler)) or callable(schedulers)
+        chosen = [schedulers] if alone else list(schedulers)
         rules = [one for one in chosen if isinstance(one, Scheduler)]
         called = dict(zip(rules, scheduler_names(rules), strict=True))
         names = [called[one] if isinstance(one, Scheduler) else str(one) for one in chosen]
@@ -312,6 +313,9 @@ def named_schedulers(
     if not named:
         raise HpcgymError("schedulers: name at least one")
     for name, one in named.items():
+        if not isinstance(one, str | Scheduler):
+            given = "Scheduler(policy=function)" if callable(one) else "a name or a Scheduler"
+            raise HpcgymError(f"schedulers: give {given}, not {one!r}")
         check_not_past(name)
         check_label(name, one)
     return named

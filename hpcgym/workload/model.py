@@ -319,7 +319,19 @@ class Workload:
 
     def __getitem__(self, rows: NDArray[Any] | slice) -> Workload:
         """Return the jobs at ``rows``: ``log[log.user_id == 3]``, ``log[:9]``; as :meth:`take`."""
-        return self.take(np.asarray(rows) if isinstance(rows, list) else rows)
+        if isinstance(rows, slice):
+            return self.take(rows)
+        chosen = np.asarray(rows, np.int64 if isinstance(rows, list) and not rows else None)
+        mask = chosen.dtype == bool
+        if chosen.ndim != 1 or not (mask or chosen.dtype.kind in "iu"):
+            said = f"an array of {chosen.dtype} of shape {chosen.shape}" if chosen.ndim else rows
+            raise WorkloadError(
+                "jobs are chosen by a mask, log[log.requested_processors > 8], by indices or by a"
+                f" slice, not by {said}"
+            )
+        if mask and len(chosen) != len(self):
+            raise WorkloadError(f"a mask of {len(chosen):,} jobs does not fit {len(self):,} jobs")
+        return self.take(chosen)
 
     def head(self, n: int = 5) -> pd.DataFrame:
         """Return the first ``n`` jobs as a table, without columns that are unknown for all."""

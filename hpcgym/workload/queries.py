@@ -79,6 +79,8 @@ def _with_names(workload: Workload, asked: str, condition: str) -> tuple[str, di
                 continue
             called = called_in(workload, column)
             known = dict.fromkeys([*names_of(workload, column).values(), *called])
+            if not any(known):
+                raise _wrong(condition, f"{word.id} is unknown for all jobs of {workload.name}")
             if wrong := next((text for text in texts if text not in known), None):
                 raise _wrong(condition, unknown(word.id, wrong, known))
             word.id = f"{column}_called"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
@@ -156,3 +157,19 @@ def test_checker_of_gymnasium_passes_with_all_render_modes(name: str) -> None:
     pytest.importorskip("matplotlib", reason=WITHOUT)
     for mode in ("ansi", "rgb_array"):
         check_env(gymnasium.make(id_of(name), render_mode=mode).unwrapped)
+
+
+def test_headings_of_tables_stand_apart() -> None:
+    env = gymnasium.make(
+        "hpcgym/JobSelection-v1", workload="lublin:jobs=3000,processors=64", render_mode="ansi"
+    )
+    env.reset(seed=0)
+    for _ in range(9):
+        env.step(0)
+    heading = str(env.render()).split("Running, by predicted end\n")[1].splitlines()[0]
+    assert re.split(r"\s{2,}", heading.strip()) == [
+        "job",
+        "processors",
+        "runs for",
+        "should end in",
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -259,3 +260,14 @@ def test_a_figure(found: hpcgym.Comparison) -> None:
     axes = found.plot()
     assert [one.get_text() for one in axes.get_yticklabels()] == [*found.results][1:]
     assert "above that of easy" in axes.get_xlabel()
+
+
+def test_a_function_alone_is_no_scheduler() -> None:
+    def oldest(view: Any) -> Any:
+        return view.wait
+
+    for given in (oldest, ["easy", oldest], {"mine": oldest}):
+        with pytest.raises(HpcgymError, match=r"give Scheduler\(policy=function\), not <function"):
+            hpcgym.compare("lublin:jobs=50", given)
+    with pytest.raises(HpcgymError, match="give a name or a Scheduler, not None"):
+        hpcgym.compare("lublin:jobs=50", {"mine": None})

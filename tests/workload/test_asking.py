@@ -90,3 +90,23 @@ def test_rules_that_differ_are_told() -> None:
     assert repr(saf) == "Scheduler(policy='saf', backfill_order='spf', threshold=288000)"
     assert eval(repr(saf), {"Scheduler": hpcgym.Scheduler}) == saf
     assert repr(hpcgym.Scheduler()) == "Scheduler()"
+
+
+@pytest.mark.parametrize("rows", [3, True, None, 1.5, "processors", [0.5], np.ones((300, 1), bool)])
+def test_what_chooses_no_jobs_is_refused(rows: object) -> None:
+    with pytest.raises(WorkloadError, match="jobs are chosen by a mask"):
+        LOG[rows]
+
+
+def test_a_mask_has_a_value_for_each_job() -> None:
+    with pytest.raises(WorkloadError, match="a mask of 2 jobs does not fit 300 jobs"):
+        LOG[[True, False]]
+    assert len(LOG[[]]) == 0
+
+
+def test_a_name_of_what_is_unknown_for_all_jobs() -> None:
+    with (
+        pytest.warns(WorkloadWarning),
+        pytest.raises(WorkloadError, match="group is unknown for all jobs of"),
+    ):
+        LOG.query("group == 'batch'")

@@ -64,6 +64,11 @@ IN_EXPRESSIONS = {
 #: Common names of the run time, which no scheduler may look at.
 _SECRET = ("run_time", "runtime", "run", "actual", "real_time")
 
+_OTHER_OPERATORS: dict[type, str] = {
+    ast.BitXor: "a power as wait ** 2, without '^'",
+    ast.BitAnd: "'and' in place of '&'",
+    ast.BitOr: "'or' in place of '|'",
+}
 _OPERATORS: dict[type, int] = {
     ast.Add: op.ADD,
     ast.Sub: op.SUBTRACT,
@@ -169,6 +174,8 @@ class _Reader:
                 self._step(node, op.CHOICE)
             case ast.Call():
                 self._put_call(node)
+            case ast.BinOp() if type(node.op) in _OTHER_OPERATORS:
+                self._fail(node, f"write {_OTHER_OPERATORS[type(node.op)]}")
             case _:
                 self._fail(node, "only numbers, names, operators, comparisons and functions")
 
@@ -404,7 +411,8 @@ def is_expression(text: str) -> bool:
     if any(sign in text for sign in "*()<>%=") or any(sign in text for sign in _APART):
         return True
     names = [word for word in words if not keyword.iskeyword(word)]
-    return len(names) > 0 and all(IN_EXPRESSIONS.get(word, word) in NAMES for word in names)
+    known = (word in _SECRET or IN_EXPRESSIONS.get(word, word) in NAMES for word in names)
+    return len(names) > 0 and all(known)
 
 
 @lru_cache(maxsize=256)  # a simulation asks a dozen times what its policy is
