@@ -107,7 +107,9 @@ def test_sizes_and_queues_are_groups_too(found: hpcgym.Comparison) -> None:
 def test_tables_in_latex(found: hpcgym.Comparison) -> None:
     paid = tables_of(found)[1].latex()
     assert found.to_latex().endswith(paid)
-    assert paid.startswith("% Who pays: mean bounded slowdown, and in brackets how many times")
+    assert paid.startswith(
+        "% Who pays: mean bounded slowdown, and in brackets the ratio to easy's\n"
+    )
     assert "\n% classes of jobs by run time: short" in paid
     few = found.to_latex("mean_bsld", "max_wait_s").removesuffix(paid)
     assert few.count("tabular") == 2
