@@ -33,11 +33,8 @@ _FOLLOWED = ("schedulertype", "prioritytype")
 #: Those that it also follows with PriorityType=priority/multifactor: weights, and what they need.
 _MULTIFACTOR = (
     "priorityweightage", "priorityweightjobsize", "priorityweightfairshare",
-    "priorityweightpartition", "priorityweightqos",
-)  # fmt: skip
-_OF_FACTORS = (
-    "prioritymaxage", "prioritydecayhalflife", "priorityfavorsmall", "fairsharedampeningfactor",
-    "priorityflags",
+    "priorityweightpartition", "priorityweightqos", "prioritymaxage", "prioritydecayhalflife",
+    "priorityfavorsmall", "fairsharedampeningfactor", "priorityflags",
 )  # fmt: skip
 #: Why settings are not followed.
 _WITH_QOS = "only with a file of QOS, --scheduler slurm.conf:qos=FILE"
@@ -241,7 +238,7 @@ def _why(one: OtherSetting, conf: SlurmConf, scheduler: Scheduler, known: Sequen
         return "" if value in (qos.name.casefold() for qos in known) else missing
     if one.of and key in ("priority", "prioritytier"):
         return ""
-    if key in ("priority", "priorityjobfactor", *_MULTIFACTOR, *_OF_FACTORS):
+    if key in ("priority", "priorityjobfactor", *_MULTIFACTOR):
         if conf.said("prioritytype") == _BASIC:
             return "PriorityType=priority/basic: priorities are by submission"
         if key == "priorityweightqos" and not known:
