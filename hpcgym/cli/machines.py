@@ -126,8 +126,7 @@ def _print_toml(name: str) -> None:
         return
     cluster = find_cluster(name)
     ready_made = name.casefold() in machine_names() and cluster == find_cluster(name.casefold())
-    text = machine_text(name.casefold()) if ready_made else cluster_toml(cluster)
-    typer.echo(text, nl=False)
+    typer.echo(machine_text(name.casefold()) if ready_made else cluster_toml(cluster), nl=False)
 
 
 def _slurm_text(name: str, files: SlurmFiles) -> str:
