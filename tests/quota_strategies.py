@@ -15,8 +15,8 @@ Slow = tuple[list[Any], float, float]
 
 
 Named = tuple[int | str, ...]
-#: Of which queues jobs count: of all, or of some, or of a group beside.
-ONLY = st.sampled_from([(), (), (1,), (2,), (1, 2), (1, "group=2")])
+#: Of which queues jobs count: of all, or of some, or of a group, also beside.
+ONLY = st.sampled_from([(), (), (1,), (2,), (1, 2), (1, "group=2"), ("group=2",)])
 #: Of which queues jobs count, and are not bound.
 SPARES = st.sampled_from([(), (), (1,), (2,), (1, 3), ("group=1", 2)])
 

@@ -177,8 +177,8 @@ def _least_waiting(submit: Ints, start: Ints, cores: Ints, a: int, b: int) -> in
     times = times[times < b]
     order = np.argsort(times, kind="stable")
     waiting = np.cumsum(change[order])
-    last = np.flatnonzero(np.diff(times[order], append=b))  # of all changes at a time
-    return int(waiting[last].min())
+    # the last of all changes at a time
+    return int(waiting[np.flatnonzero(np.diff(times[order], append=b))].min())
 
 
 # --- Section 4.6 of Glesser 2016 ------------------------------------------------------------------

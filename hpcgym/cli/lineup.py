@@ -69,11 +69,13 @@ def _warn_of_replaced(site: str, begin: Scheduler, given: Collection[str]) -> No
     """Warn of rules that a slurm.conf has, and for which an option gives others."""
     from hpcgym.scheduler.rules import plain
 
-    for rule in ("policy", "backfill", "quota", "preemption"):
+    for rule in ("policy", "backfill", "fair_share", "quota", "preemption") if site else ():
         told = plain(getattr(begin, rule))
-        if site and rule in given and told not in (None, "fcfs", ""):
+        if rule in given and told not in (None, "fcfs", ""):
             text = textwrap.shorten(str(told), 300, placeholder=" ...")
-            message = f"{site}: --{rule} replaces the whole rule of the file, {text}"
+            message = (
+                f"{site}: --{rule.replace('_', '-')} replaces the whole rule of the file, {text}"
+            )
             warn_caller(message, HpcgymWarning, [str(told)])
 
 

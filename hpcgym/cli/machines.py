@@ -16,6 +16,7 @@ from hpcgym.cli.groups import grouped
 from hpcgym.cli.running import note
 from hpcgym.cli.tables import Format, Sheet, of_frame, of_rows, rows_of
 from hpcgym.errors import HpcgymError
+from hpcgym.naming import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,8 +126,7 @@ def _print_toml(name: str) -> None:
         return
     cluster = find_cluster(name)
     ready_made = name.casefold() in machine_names() and cluster == find_cluster(name.casefold())
-    text = machine_text(name.casefold()) if ready_made else cluster_toml(cluster)
-    typer.echo(text, nl=False)
+    typer.echo(machine_text(name.casefold()) if ready_made else cluster_toml(cluster), nl=False)
 
 
 def _slurm_text(name: str, files: SlurmFiles) -> str:
@@ -138,10 +138,8 @@ def _slurm_text(name: str, files: SlurmFiles) -> str:
     partitions = read.conf.cluster.partitions
     lines = [cluster_toml(read.conf.cluster)]
     if partitions:
-        lines.append(
-            "# Partitions: a job runs on nodes of its own partition, and keeps its limits:"
-        )
-        lines += [*(f"# {one.name}: {_told(one)}" for one in partitions), ""]
+        told = [f"# {one.name}: {_told(one)}" for one in partitions]
+        lines += ["# Partitions: a job has the nodes and the limits of its own:", *told, ""]
     rules = read.scheduler.describe()
     lines.append(f"# Followed: the rules of --scheduler {name}, each with its settings:")
     for rule in ("policy", "backfill", "fair_share", "preemption", "quota"):
@@ -162,18 +160,16 @@ def _listed(begin: str, settings: Iterable[OtherSetting], why: str = "") -> list
     alike: dict[tuple[bool, str, str], list[str]] = {}
     for one in settings:
         alike.setdefault((bool(one.of), one.key, one.value), []).append(f"{begin}{one}")
-    return [f"{first}{_and_more(rest)}{why}" for first, *rest in alike.values()]
-
-
-def _and_more(lines: list[str]) -> str:
-    """Return how many more lines say the same."""
-    return f" (and {len(lines):,} more such line{'s' * (len(lines) > 1)})" if lines else ""
+    found = []
+    for first, *rest in alike.values():
+        more = f" (and {counted(len(rest), 'more such line')})" if rest else ""
+        found.append(f"{first}{more}{why}")
+    return found
 
 
 def _told(partition: Partition) -> str:
     """Return what a partition has and limits."""
-    n_nodes = len(partition.nodes)
-    told = [f"{n_nodes:,} node{'s' * (n_nodes != 1)}"]
+    told = [counted(len(partition.nodes), "node")]
     for one in fields(partition):
         value = getattr(partition, one.name)
         if one.name not in ("name", "nodes") and value != one.default:

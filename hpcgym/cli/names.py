@@ -107,8 +107,7 @@ def recipes() -> Iterable[tuple[str, str]]:
     """Return the cleaning recipes, and the filters that they consist of."""
     from hpcgym.workload.cleaning import FILTERS
 
-    filters = [*FILTERS.items()]
-    return [*RECIPES.items(), *filters]
+    return [*RECIPES.items(), *FILTERS.items()]
 
 
 def policy_features() -> Iterable[tuple[str, str]]:

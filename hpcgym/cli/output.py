@@ -168,8 +168,7 @@ def nodes_of_jobs(allocation: Allocation) -> list[str]:
     """Return the nodes of each job and its units there, such as ``3:2 4:2``."""
     pairs = zip(allocation.node.tolist(), allocation.units.tolist(), strict=True)
     cells = [f"{node}:{units}" for node, units in pairs]
-    first = allocation.first.tolist()
-    return [" ".join(cells[a:b]) for a, b in pairwise(first)]
+    return [" ".join(cells[a:b]) for a, b in pairwise(allocation.first.tolist())]
 
 
 def cleaning_of(workload: Workload, heading: str = "cleaning") -> list[str]:

@@ -329,7 +329,6 @@ def _show_queue(asked: Asked, format: Format) -> None:
     """Print the order that would be set."""
     rows = _queue(asked)
     facts = {"time": asked.time, "queue": rows}
-    changed = len(asked.changed)
-    below = f"{len(rows):,} jobs wait; of {changed:,} the priority would be set"
+    below = f"{len(rows):,} jobs wait; of {len(asked.changed):,} the priority would be set"
     sheet = Sheet([], [of_rows(rows)], [below]) if rows else Sheet(["No job waits."], [])
     show(format, lambda: sheet, lambda: rows, lambda: facts)

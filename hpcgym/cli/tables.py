@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.files.writing import csv_text, json_text
-from hpcgym.report.cells import Table, rich_table
+from hpcgym.report.cells import WIDTH, Table, rich_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,7 +170,7 @@ def console() -> Console:
     """Return where tables go; without a terminal, lines are as long as they need to be."""
     from rich.console import Console
 
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 250)
+    return Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
 
 
 _LEAST_LETTERS = 12  # to which columns of words are folded

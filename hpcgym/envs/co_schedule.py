@@ -199,8 +199,7 @@ class CoSchedule(SchedulingEnv):
     @property
     def scheduler_rules(self) -> dict[str, Any]:
         """The rules that :func:`hpcgym.simulate` must be given, beside speedups and cluster."""
-        names = ("allocation", "partners", "estimate", "backfill")
-        return self.options.scheduler.given(names)
+        return self.options.scheduler.given(("allocation", "partners", "estimate", "backfill"))
 
     def running(self) -> NDArray[np.int64]:
         """Return the rows of the episode's jobs that run, in order of submission."""

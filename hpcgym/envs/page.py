@@ -124,8 +124,7 @@ def arguments() -> dict[str, str]:
 
 def _rows(text: str) -> dict[str, str]:
     """Return what the last cell of each row says of the argument that it begins with."""
-    found = re.findall(r"^\| `(\w+)` \| (?:.* \| )?(.*) \|$", text, re.MULTILINE)
-    return dict(found)
+    return dict(re.findall(r"^\| `(\w+)` \| (?:.* \| )?(.*) \|$", text, re.MULTILINE))
 
 
 def _default(value: object) -> str:

@@ -389,17 +389,11 @@ def story(told: Facts) -> list[str]:
             f"Of that it was suspended for {duration(job['suspended'])}, after its first start."
         )
     stops = watching.in_words([watching.Stop(**one) for one in job["stops"]], job["submit_time"])
+    waited = [*_of_the_wait(told), *_of_the_queue(told)]
     if job["wait_time"] == 0:
-        at_once = (
-            "Then it started at once." if job["submitted_later"] > 0 else "It started at once."
-        )
-        return [*lines, at_once, *_of_delays(told.others), *stops, *_of_others(told)]
-    lines += _of_delays(told.others)
-    lines += stops
-    lines += _of_the_wait(told)
-    lines += _of_the_queue(told)
-    lines += _of_others(told)
-    return lines
+        lines.append(f"{'Then it' if job['submitted_later'] > 0 else 'It'} started at once.")
+        waited = []
+    return [*lines, *_of_delays(told.others), *stops, *waited, *_of_others(told)]
 
 
 def who_delayed(others: pd.DataFrame) -> dict[int, int]:
@@ -435,7 +429,7 @@ def _tried(others: pd.DataFrame) -> pd.Series[int]:
 def _of_the_wait(told: Facts) -> list[str]:
     """Return sentences on what held when, the longest first."""
     if not told.spells:
-        return [f"Why it waited cannot be worked out {told.unwatched or 'for such schedules'}."]
+        return [f"Why it waited cannot be worked out {told.unwatched}."]
     waited = told.job["wait_time"]
     lines, first = [], "with no job before it, " * any(spell.behind for spell in told.spells)
     for reason, behind, seconds in told.spells:

@@ -108,22 +108,19 @@ def why_not_watched(result: Result) -> str:
     rules = result.scheduler
     stopped = result.interrupted is not None
     by_name = "under an order of the queue by its name"
-    reasons = {
-        ("under limits of power or energy", "without limits"): result.limits is not None,
-        ("where jobs share nodes", "where they do not"): result.coschedule is not None,
-        ("where jobs may stop others (preemption)", "without preemption"): (
-            stopped and rules.preemption is not None
-        ),
-        ("where nodes fail", "without failures"): stopped,
-        ("where a dispatcher says what starts", by_name): result.dispatcher is not None,
-        ("where the order of the queue came from outside", by_name): result.outside,
-        ("where a function orders the queue", by_name): callable(rules.policy),
-        ("with maintenance windows", "without them"): bool(rules.maintenance),
-        ("where jobs follow others (dependencies)", "without dependencies"): (
-            rules.dependencies != "none"
-        ),
-    }
-    return next((_with_advice(*said) for said, holds in reasons.items() if holds), "")
+    stops, follows = stopped and rules.preemption is not None, rules.dependencies != "none"
+    reasons = [
+        (result.limits is not None, "under limits of power or energy", "without limits"),
+        (result.coschedule is not None, "where jobs share nodes", "where they do not"),
+        (stops, "where jobs may stop others (preemption)", "without preemption"),
+        (stopped, "where nodes fail", "without failures"),
+        (result.dispatcher is not None, "where a dispatcher says what starts", by_name),
+        (result.outside, "where the order of the queue came from outside", by_name),
+        (callable(rules.policy), "where a function orders the queue", by_name),
+        (bool(rules.maintenance), "with maintenance windows", "without them"),
+        (follows, "where jobs follow others (dependencies)", "without dependencies"),
+    ]
+    return next((_with_advice(*said) for holds, *said in reasons if holds), "")
 
 
 def _with_advice(why: str, otherwise: str) -> str:

@@ -166,8 +166,7 @@ def origin_section(record: Mapping[str, Any] | None) -> str:
     """Return where a page is from as a section of it; "" if it does not say."""
     if record is None:
         return ""
-    rows = origin_rows(record)
-    return f"<h2>Where this is from</h2>\n{table([], rows, words=True)}\n"
+    return f"<h2>Where this is from</h2>\n{table([], origin_rows(record), words=True)}\n"
 
 
 @cache

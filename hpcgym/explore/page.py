@@ -198,8 +198,7 @@ def _power(result: Result) -> dict[str, Any]:
     """
     if not watts_given(result.cluster, result.workload) or result.idle_seconds is not None:
         return {}
-    watts = sum(result.books.watts().values())
-    levels = np.rint(np.append(watts, 0)).astype(np.int64)
+    levels = np.rint(np.append(sum(result.books.watts().values()), 0)).astype(np.int64)
     times = result.books.time - result.workload.submit_time[0]
     changes = np.append(True, np.diff(levels) != 0)
     return {"power_gap": np.diff(times[changes], prepend=0), "power": levels[changes]}

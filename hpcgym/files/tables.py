@@ -130,8 +130,7 @@ def write_parquet(frame: pd.DataFrame, path: Path, told: Mapping[str, str]) -> N
     from pyarrow.parquet import write_table
 
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    metadata = {**(table.schema.metadata or {}), **told}
-    write_table(table.replace_schema_metadata(metadata), path)
+    write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **told}), path)
 
 
 @contextmanager

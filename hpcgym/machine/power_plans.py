@@ -196,8 +196,7 @@ def rho(power: NodePower, degradation: float | None = None, lowest: int = 0) -> 
 
 def greatest_w(cluster: Cluster, level: int | None = None) -> float:
     """Return what a machine draws if all its nodes are busy at a level, by default the highest."""
-    powers = powers_of(cluster)
-    busy = powers.busy[:, -1 if level is None else level][cluster.group_of]
+    busy = powers_of(cluster).busy[:, -1 if level is None else level][cluster.group_of]
     above = [len(level.size) * level.power_w for level in _all_above(cluster)]
     return math.fsum([*busy.tolist(), *above])
 

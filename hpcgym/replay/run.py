@@ -130,8 +130,7 @@ def replay_on_slurm(
         text = "a replay on Slurm has no shares of associations: leave assoc=FILE out"
         refused.append(HpcgymError(text))
     if rules.preemption is not None:
-        text = "a replay on Slurm has no preemption: leave it out"
-        refused.append(HpcgymError(text))
+        refused.append(HpcgymError("a replay on Slurm has no preemption: leave it out"))
         rules = rules.but(preemption=None)
     if conf is None:
         settings = _checked(refused, scheduling_of, rules)

@@ -522,8 +522,7 @@ def _by_user(result: Result, span: tuple[float, float] | None) -> Palette:
     """Give a colour to each of the users with most processor time within a span of time."""
     users, user = np.unique(result.workload.user_id, return_inverse=True)
     if users.size == 1:
-        turns = np.arange(user.size) % len(JOB_COLOURS)
-        return Palette(_rgb(JOB_COLOURS), turns, {})
+        return Palette(_rgb(JOB_COLOURS), np.arange(user.size) % len(JOB_COLOURS), {})
     begin, end = span or (-np.inf, np.inf)
     ran = np.minimum(result.start + result.run_time, end) - np.maximum(result.start, begin)
     area = np.bincount(user, np.maximum(ran, 0) * result.workload.requested_processors)

@@ -159,7 +159,7 @@ def two_lines(heading: str) -> str:
     return "\n".join(min(breaks, key=lambda lines: max(map(len, lines))))
 
 
-_WIDTH = 250  # letters of a line, where there is no terminal
+WIDTH = 250  # letters of a line, where there is no terminal
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class Table:
         """Return it as on a terminal, without colours; lines are as long as they need to be."""
         from rich.console import Console
 
-        out = Console(width=_WIDTH, no_color=True, highlight=False, force_jupyter=False)
+        out = Console(width=WIDTH, no_color=True, highlight=False, force_jupyter=False)
         with out.capture() as found:
             out.print(rich_table(self.headings, self.cells, self.words))
         return "\n".join(line.rstrip() for line in found.get().splitlines())

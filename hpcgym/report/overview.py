@@ -184,8 +184,7 @@ def _speedups(parts: Mapping[str, Result]) -> list[Row]:
     """Return the speedups of jobs, where any share nodes."""
     if not distribution.has_speedups(parts):
         return []
-    draw = partial(distribution.draw_job_speedups, parts)
-    return [Row(distribution.boxes_inches(parts), draw)]
+    return [Row(distribution.boxes_inches(parts), partial(distribution.draw_job_speedups, parts))]
 
 
 def _over_time(parts: Mapping[str, Result], time: canvas.TimeAxis, span: Span) -> list[Row]:

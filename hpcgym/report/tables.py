@@ -495,8 +495,7 @@ def rich_metrics(result: Result, past: Result | None = None) -> RichTable:
         value = result.metrics[metric.name]
         cells = [text_of(metric, value)]
         if past is not None:
-            there = metric.name in before
-            cells.append(text_of(metric, before[metric.name]) if there else "")
+            cells.append(text_of(metric, before[metric.name]) if metric.name in before else "")
         table.add_row(metric.title, *cells, _unit_of(metric, value))
     return table
 

@@ -179,11 +179,8 @@ class Paid(NamedTuple):
     def facts(self) -> dict[str, Any]:
         """Return it for JSON."""
         classes = {name: one._asdict() for name, one in self.classes.items()}
-        return {
-            **self._asdict(),
-            "classes": classes,
-            "lose_most": [one._asdict() for one in self.lose_most],
-        }
+        losers = [one._asdict() for one in self.lose_most]
+        return {**self._asdict(), "classes": classes, "lose_most": losers}
 
     def columns(self) -> dict[str, Any]:
         """Return it as columns of a line of a table, such as ``short_ratio``.
@@ -192,13 +189,10 @@ class Paid(NamedTuple):
         """
         found: dict[str, Any] = {}
         for name, one in self.classes.items():
-            of_jobs = {"jobs": one.jobs, "bsld": one.mean_bsld, "ratio": one.ratio}
-            found |= {f"{name}_{key}": value for key, value in of_jobs.items()}
-        return found | {
-            "users_gain": self.gain,
-            "users_lose": self.lose,
-            "users_median_ratio": self.median_ratio,
-        }
+            keys = (f"{name}_{key}" for key in ("jobs", "bsld", "ratio"))
+            found |= zip(keys, one, strict=True)
+        users = ("gain", "lose", "median_ratio")
+        return found | {f"users_{key}": getattr(self, key) for key in users}
 
 
 def same_jobs(parts: Mapping[str, Result], runs: bool = False) -> dict[str, Result]:

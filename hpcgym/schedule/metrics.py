@@ -95,8 +95,7 @@ def queue_length(result: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int64]
     lengths : (n_times,) int64; the last is 0.
     """
     seen = result.runs.from_begin
-    ones = np.ones(len(seen.start), np.int64)
-    return _steps(seen.workload.submit_time, seen.start, ones)
+    return _steps(seen.workload.submit_time, seen.start, np.ones(len(seen.start), np.int64))
 
 
 def processors_in_use(result: Schedule) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -219,8 +219,7 @@ def lost_runs(failures: Failures, schedule: Mapping[str, Ints]) -> LostRuns:
         schedule.get(f"lost_{name}", none).astype(np.int32) for name in ("node", "units")
     )
     first = schedule.get("lost_first", np.zeros(len(job) + 1, np.int64))
-    runs = LostRuns(failures, job, start, end, first, node, units)
-    return runs.rows(np.lexsort((end, job)))
+    return LostRuns(failures, job, start, end, first, node, units).rows(np.lexsort((end, job)))
 
 
 def pieces_of(lost: LostRuns) -> LostRuns:

@@ -359,8 +359,7 @@ def job_slowdowns(result: Schedule) -> Floats:
 
 def known_powers(result: Schedule) -> Floats | None:
     """Return the measured powers of jobs [W], -1 where unknown; None where none is known."""
-    columns = getattr(result.workload, "columns", {})
-    power_w = columns.get("power_w")
+    power_w = getattr(result.workload, "columns", {}).get("power_w")
     if power_w is None or not (power_w >= 0).any():
         return None
     return np.asarray(power_w, dtype=np.float64)

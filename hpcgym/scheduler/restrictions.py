@@ -138,11 +138,12 @@ class Quota:
         n = len(workload)
         within = np.ones(n, np.bool_)
         columns = JobColumns(workload)
-        for column, name in self.where:
-            if OR in name:
-                within &= _are_called(columns, alternatives(column, name))
-            else:
-                within &= columns.is_called(COLUMNS[column], name)
+        for column, names in self.where:
+            named = alternatives(column, names)
+            if len(named) > 1:
+                within &= _are_called(columns, named)
+            else:  # a warning says which similar name the log has
+                within &= columns.is_called(COLUMNS[named[0][0]], named[0][1])
         keys = np.zeros((n, 0), np.int64)
         if self.each:
             keys = np.column_stack([workload.columns[COLUMNS[column]] for column in self.each])

@@ -13,17 +13,18 @@ from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, number_in
 from hpcgym.naming import counted
 from hpcgym.scheduler.policies.fair_share import AT, PARENT, Account, FairShare
 from hpcgym.scheduler.restrictions import OR, Quota
-from hpcgym.scheduler.slurm_tables import Left, Row, header_of, in_short, rows_of
+from hpcgym.scheduler.slurm_tables import Left, Row, header_of, rows_of, warn_of_left
 
 KIND = "associations"  # in messages
 _ROOT = "root"  # the account above all
 #: Columns that name the account above, where they were asked for.
 _ABOVE = ("par name", "parentname", "parent name", "parent")
-_COLUMNS = {
-    "grpjobs": "group_jobs",
-    "grpsubmit": "group_submitted",
-    "maxjobs": "max_jobs",
-    "maxsubmit": "max_submitted",
+#: Columns of limits on jobs -> what an association calls them.
+_LIMITS = {
+    "GrpJobs": "group_jobs",
+    "GrpSubmit": "group_submitted",
+    "MaxJobs": "max_jobs",
+    "MaxSubmit": "max_submitted",
 }
 #: Columns that do not affect when jobs run, or that the log tells for each job.
 _OF_NO_USE = (
@@ -174,7 +175,7 @@ def _association(row: Row, line: list[tuple[int, str]]) -> Association:
         partition=row.take("partition"),
         above="" if user else above,
         share=PARENT if share == PARENT else number_in(f"{row.where}: Share", share),
-        **{field: row.count(column) for column, field in _COLUMNS.items()},
+        **{field: row.count(limit.casefold()) for limit, field in _LIMITS.items()},
         group_tres=row.amounts("grptres"),
         others={
             name: text for name, text in row.left().items() if name.casefold() not in _OF_NO_USE
@@ -347,9 +348,7 @@ def _not_followed(one: Association) -> list[str]:
         f"GrpTRES {name}" for name, most in one.group_tres.items() if name != "cpu" or not most
     ]
     # a limit of 0 lets nothing run: no simulation of jobs that ran can follow it
-    zero = {"group_jobs": "GrpJobs", "group_submitted": "GrpSubmit"}
-    zero |= {"max_jobs": "MaxJobs", "max_submitted": "MaxSubmit"}
-    left += [f"{name}=0" for field, name in zero.items() if getattr(one, field) == 0]
+    left += [f"{limit}=0" for limit, field in _LIMITS.items() if getattr(one, field) == 0]
     return left + ["Share=0, taken for the least"] * (one.share == 0)
 
 
@@ -361,7 +360,5 @@ def associations_as_quotas(path: str | os.PathLike[str]) -> list[Quota]:
     HpcgymError : what :func:`read_associations` raises.
     """
     quotas, left = limits_as_quotas(read_associations(path))
-    if left:
-        text = f"{path}: not followed by quotas: {', '.join(in_short(left, KIND))}"
-        warn_caller(text, HpcgymWarning, [str(one) for one in left])
+    warn_of_left(path, left, KIND, " by quotas")
     return quotas

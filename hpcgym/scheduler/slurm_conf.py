@@ -22,7 +22,7 @@ from hpcgym.scheduler.restrictions import MODES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.slurm_assoc import Association, read_associations
 from hpcgym.scheduler.slurm_qos import Qos, read_qos
-from hpcgym.scheduler.slurm_tables import Left, in_short
+from hpcgym.scheduler.slurm_tables import Left, warn_of_left
 
 _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
 #: Of these, what passes at events follow: all that there is under sched/builtin.
@@ -33,11 +33,8 @@ _FOLLOWED = ("schedulertype", "prioritytype")
 #: Those that it also follows with PriorityType=priority/multifactor: weights, and what they need.
 _MULTIFACTOR = (
     "priorityweightage", "priorityweightjobsize", "priorityweightfairshare",
-    "priorityweightpartition", "priorityweightqos",
-)  # fmt: skip
-_OF_FACTORS = (
-    "prioritymaxage", "prioritydecayhalflife", "priorityfavorsmall", "fairsharedampeningfactor",
-    "priorityflags",
+    "priorityweightpartition", "priorityweightqos", "prioritymaxage", "prioritydecayhalflife",
+    "priorityfavorsmall", "fairsharedampeningfactor", "priorityflags",
 )  # fmt: skip
 #: Why settings are not followed.
 _WITH_QOS = "only with a file of QOS, --scheduler slurm.conf:qos=FILE"
@@ -151,12 +148,10 @@ def _warn(read: SlurmRules) -> None:
     path, qos, assoc = read.files
     warn_of_file(path, Remarks(list, {_WRONG: read.wrong}), HpcgymWarning)
     for (kind, left), file in zip(read.left_of.items(), (qos, assoc), strict=True):
-        if left:
-            stops = kind == "QOS" and any(one.preempts for one in read.qos)
-            lacks = f"; {path} has no PreemptType=preempt/qos, so no job stops another by its QOS"
-            why = lacks if stops and not _stops_by_qos(read.conf) else ""
-            text = f"{file}: not followed: {', '.join(in_short(left, kind))}{why}"
-            warn_caller(text, HpcgymWarning, [str(one) for one in left])
+        stops = kind == "QOS" and any(one.preempts for one in read.qos)
+        lacks = f"; {path} has no PreemptType=preempt/qos, so no job stops another by its QOS"
+        why = lacks if stops and not _stops_by_qos(read.conf) else ""
+        warn_of_left(str(file), left, kind, why=why)
     if left_of_conf := [one for one, _ in read.left]:
         more = qos is None and any(why == _WITH_QOS for _, why in read.left)
         hint = f". {path}:qos=FILE takes what sacctmgr -P show qos printed" if more else ""
@@ -238,15 +233,13 @@ def _rule_of(one: OtherSetting) -> str:
 def _why(one: OtherSetting, conf: SlurmConf, scheduler: Scheduler, known: Sequence[Qos]) -> str:
     """Return why a setting is not followed; blank: it is."""
     key, value = one.key.casefold(), one.value.casefold()
-    multifactor = _priority_type(conf) != _BASIC
     if one.of and key == "qos":
-        followed = any(one.of in parts for parts in _partitions_of(conf, known).values())
         missing = f"the file of QOS has no {one.value!r}" if known else _WITH_QOS
-        return "" if followed else missing
+        return "" if value in (qos.name.casefold() for qos in known) else missing
     if one.of and key in ("priority", "prioritytier"):
         return ""
-    if key in ("priority", "priorityjobfactor", *_MULTIFACTOR, *_OF_FACTORS):
-        if not multifactor:
+    if key in ("priority", "priorityjobfactor", *_MULTIFACTOR):
+        if conf.said("prioritytype") == _BASIC:
             return "PriorityType=priority/basic: priorities are by submission"
         if key == "priorityweightqos" and not known:
             return _WITH_QOS
@@ -319,7 +312,7 @@ def _backfill(conf: SlurmConf) -> str:
 
 def _order(conf: SlurmConf, known: Sequence[Qos]) -> tuple[str, FairShare | None]:
     """Return the order of the queue, and what fair share needs; with the priorities of QOS."""
-    kind = _priority_type(conf)
+    kind = conf.said("prioritytype")
     if kind == _BASIC:
         return _with_tiers(conf, "", 1) or "fcfs", None
     if kind != "priority/multifactor":
@@ -351,11 +344,6 @@ def _order(conf: SlurmConf, known: Sequence[Qos]) -> tuple[str, FairShare | None
         return policy, FairShare(half_life_s=forgets, formula=FAIR_TREE)
     damping = _weight(conf, "FairShareDampeningFactor", "1")
     return policy, FairShare(half_life_s=forgets, damping=damping)
-
-
-def _priority_type(conf: SlurmConf) -> str:
-    """Return PriorityType, in lower case."""
-    return conf.said("prioritytype")
 
 
 def _flags(conf: SlurmConf) -> set[str]:

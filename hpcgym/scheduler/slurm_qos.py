@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, did_you_mean, warn_caller
+from hpcgym.errors import HpcgymError, check_each_once, did_you_mean
 from hpcgym.files import head_of
 from hpcgym.machine.slurm.lines import minutes_text
 from hpcgym.naming import ARRAY
 from hpcgym.scheduler.restrictions import BOUNDS, MODES, OR, Preemption, Quota, by_tier
 from hpcgym.scheduler.slurm_assoc import associations_as_quotas, is_associations
-from hpcgym.scheduler.slurm_tables import Left, Row, in_short, rows_of
+from hpcgym.scheduler.slurm_tables import Left, Row, rows_of, warn_of_left
 
 if TYPE_CHECKING:
     from hpcgym.machine.slurm import SlurmConf
@@ -24,26 +24,9 @@ if TYPE_CHECKING:
 
 # --- QOS as ``sacctmgr -P show qos`` prints them --------------------------------------------------
 
-#: Columns that are read, in lower case; others are named in :attr:`Qos.others`.
-_COLUMNS = {
-    "maxjobspu": "max_jobs_per_user",
-    "maxsubmitpu": "max_submitted_per_user",
-    "maxjobspa": "max_jobs_per_account",
-    "maxsubmitpa": "max_submitted_per_account",
-    "grpjobs": "group_jobs",
-    "grpsubmit": "group_submitted",
-}
-_COLUMNS_TRES = {
-    "maxtres": "max_tres",
-    "maxtrespu": "max_tres_per_user",
-    "maxtrespa": "max_tres_per_account",
-    "grptres": "group_tres",
-}
-_TEXTS = {
-    "preemptmode": "preempt_mode",
-    "preemptexempttime": "preempt_exempt_time",
-    "gracetime": "grace_time",
-}
+#: Limits on running or submitted jobs, and on resources, by the columns that have them.
+_OF_JOBS = ("MaxJobsPU", "MaxSubmitPU", "MaxJobsPA", "MaxSubmitPA", "GrpJobs", "GrpSubmit")
+_OF_TRES = ("MaxTRES", "MaxTRESPU", "MaxTRESPA", "GrpTRES")
 
 
 @dataclass(frozen=True)
@@ -53,11 +36,10 @@ class Qos:
     Attributes
     ----------
     name, priority : what jobs call it; what it adds to their priority, before the weight.
-    max_jobs_per_user, max_submitted_per_user, max_jobs_per_account, max_submitted_per_account,
-    group_jobs, group_submitted : jobs that run, or that run and wait, of each user, of each account
-        and of all; None: no limit.
-    max_tres, max_tres_per_user, max_tres_per_account, group_tres : of a job, of a user, of an
-        account, of all: resource -> most, such as ``{"cpu": 256, "gres/gpu": 4}``.
+    jobs : how many jobs may run, or run and wait, of each user, of each account and of all: column,
+        such as "MaxJobsPU" -> most; without those that have no limit.
+    tres : of a job, of a user, of an account, of all: column, such as "MaxTRES" -> resource ->
+        most, such as ``{"cpu": 256, "gres/gpu": 4}``.
     max_wall_s : the longest that a job may ask for [s]; None: no limit.
     preempts : names of the QOS whose jobs it may preempt.
     preempt_mode, preempt_exempt_time, grace_time : how its jobs are stopped, for how long they are
@@ -67,16 +49,8 @@ class Qos:
 
     name: str
     priority: int
-    max_jobs_per_user: int | None
-    max_submitted_per_user: int | None
-    max_jobs_per_account: int | None
-    max_submitted_per_account: int | None
-    group_jobs: int | None
-    group_submitted: int | None
-    max_tres: dict[str, int]
-    max_tres_per_user: dict[str, int]
-    max_tres_per_account: dict[str, int]
-    group_tres: dict[str, int]
+    jobs: dict[str, int]
+    tres: dict[str, dict[str, int]]
     max_wall_s: int | None
     preempts: tuple[str, ...]
     preempt_mode: str
@@ -106,36 +80,21 @@ def _qos(row: Row) -> Qos:
     name, priority = row.take("name"), row.count("priority")
     if not name:
         raise HpcgymError(f"{row.where}: a QOS without a name")
-    limits: dict[str, Any] = {field: row.count(column) for column, field in _COLUMNS.items()}
-    limits |= {field: row.amounts(column) for column, field in _COLUMNS_TRES.items()}
-    limits["max_wall_s"] = minutes_text(row.take("maxwall"), f"{row.where}: MaxWall")
-    preempts = tuple(one for one in row.take("preempt").split(",") if one)
-    limits |= {field: row.take(column) for column, field in _TEXTS.items()}
-    return Qos(name, priority or 0, **limits, preempts=preempts, others=row.left())
+    jobs = {limit: row.count(limit.casefold()) for limit in _OF_JOBS}
+    return Qos(
+        name,
+        priority or 0,
+        {limit: most for limit, most in jobs.items() if most is not None},
+        {limit: row.amounts(limit.casefold()) for limit in _OF_TRES},
+        minutes_text(row.take("maxwall"), f"{row.where}: MaxWall"),
+        tuple(one for one in row.take("preempt").split(",") if one),
+        **{field: row.take(name.casefold()) for field, (name, _) in _STOPPING.items()},
+        others=row.left(),
+    )
 
 
 # --- Limits of Slurm's QOS, and throttles of its arrays, as quotas --------------------------------
 
-#: What quotas do not follow, in the words of sacctmgr; preemption goes by the last.
-_LEFT = {
-    "max_tres": "MaxTRES",
-    "max_wall_s": "MaxWall",
-    "preempts": "Preempt",
-}
-#: Limits on running or submitted jobs.
-_OF_JOBS = {
-    "max_jobs_per_user": "MaxJobsPU",
-    "max_submitted_per_user": "MaxSubmitPU",
-    "max_jobs_per_account": "MaxJobsPA",
-    "max_submitted_per_account": "MaxSubmitPA",
-    "group_jobs": "GrpJobs",
-    "group_submitted": "GrpSubmit",
-}
-_TRES = {
-    "max_tres_per_user": "MaxTRESPU",
-    "max_tres_per_account": "MaxTRESPA",
-    "group_tres": "GrpTRES",
-}
 #: Columns about how jobs are stopped, and their values when they are not set.
 _STOPPING = {
     "grace_time": ("GraceTime", ("", "00:00:00")),
@@ -174,29 +133,26 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
     if (most := throttles(Path(path))) is not None:
         return [Quota((), ((ARRAY, str(array)),), jobs=jobs) for array, jobs in most.items()]
     found, left = limits_as_quotas(read_qos(path))
-    if left:
-        text = f"{path}: not followed by quotas: {', '.join(in_short(left, 'QOS'))}"
-        warn_caller(text, HpcgymWarning, [str(one) for one in left])
+    warn_of_left(path, left, "QOS", " by quotas")
     return found
 
 
 #: Limits of jobs together: of each user, of each account, of all; and what of a quota it bounds.
 _LIMITS = {
-    (each, bound): field
-    for each, fields in {
-        ("user",): ("max_jobs_per_user", "max_tres_per_user", "max_submitted_per_user"),
-        ("group",): ("max_jobs_per_account", "max_tres_per_account", "max_submitted_per_account"),
-        (): ("group_jobs", "group_tres", "group_submitted"),
+    (each, bound): limit
+    for each, limits in {
+        ("user",): ("MaxJobsPU", "MaxTRESPU", "MaxSubmitPU"),
+        ("group",): ("MaxJobsPA", "MaxTRESPA", "MaxSubmitPA"),
+        (): ("GrpJobs", "GrpTRES", "GrpSubmit"),
     }.items()
-    for bound, field in zip(BOUNDS, fields, strict=True)
+    for bound, limit in zip(BOUNDS, limits, strict=True)
 }
 
 
 def _bounds(qos: Qos) -> dict[tuple[tuple[str, ...], str], int]:
     """Return the limits of a QOS that bound something: a key of :data:`_LIMITS` -> most."""
-    values = {key: getattr(qos, field) for key, field in _LIMITS.items()}
-    numbers = {k: v.get("cpu") if isinstance(v, dict) else v for k, v in values.items()}
-    return {key: most for key, most in numbers.items() if most}
+    most = qos.jobs | {limit: tres.get("cpu", 0) for limit, tres in qos.tres.items()}
+    return {key: most[limit] for key, limit in _LIMITS.items() if most.get(limit)}
 
 
 def limits_as_quotas(
@@ -273,15 +229,16 @@ def _flags(qos: Qos) -> list[str]:
 
 def _not_followed(qos: Qos) -> list[Left]:
     """Return what of a QOS no quota follows."""
-    left = [name for field, name in _LEFT.items() if getattr(qos, field)]
+    told = {"MaxTRES": qos.tres["MaxTRES"], "MaxWall": qos.max_wall_s, "Preempt": qos.preempts}
+    left = [name for name, value in told.items() if value]
     left += [
-        f"{what} {name}"
-        for field, what in _TRES.items()
-        for name, most in getattr(qos, field).items()
+        f"{limit} {name}"
+        for limit in _OF_TRES[1:]
+        for name, most in qos.tres[limit].items()
         if name != "cpu" or not most
     ]
     # a limit of 0 lets nothing run: no simulation of jobs that ran can follow it
-    left += [f"{name}=0" for field, name in _OF_JOBS.items() if getattr(qos, field) == 0]
+    left += [f"{limit}=0" for limit, most in qos.jobs.items() if most == 0]
     left += [name for field, (name, usual) in _STOPPING.items() if getattr(qos, field) not in usual]
     left += [
         name

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from hpcgym.errors import HpcgymError, check_each_once
+from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, warn_caller
 from hpcgym.files import text_of
 from hpcgym.machine.slurm.lines import check_printable, count
 from hpcgym.naming import SLURM_MEGABYTES, amount_in
@@ -111,6 +111,15 @@ class Left(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.of}: {self.column}"
+
+
+def warn_of_left(
+    path: str | os.PathLike[str], left: Sequence[Left], kind: str, by: str = "", why: str = ""
+) -> None:
+    """Warn of what a table says and nothing follows, or no quotas do (``by``); ``why`` is added."""
+    if left:
+        text = f"{path}: not followed{by}: {', '.join(in_short(left, kind))}{why}"
+        warn_caller(text, HpcgymWarning, [str(one) for one in left])
 
 
 def in_short(left: Sequence[Left], kind: str) -> list[str]:

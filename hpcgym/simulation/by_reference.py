@@ -108,8 +108,8 @@ def _under_limits(
     rows = [(n, STATE_NAMES.index(codes[state]), *when) for n, state, *when in made.intervals]
     for k, name in enumerate(("node", "state", "begin", "end")):
         schedule[f"log_{name}"] = _column([row[k] for row in rows])
-    last = len(STATE_NAMES)  # all nodes are on, or have been noted
-    schedule["node_state"] = _column([last] * cluster.nodes)
+    # all nodes are on, or have been noted
+    schedule["node_state"] = _column([len(STATE_NAMES)] * cluster.nodes)
     schedule["node_since"] = _column([0] * cluster.nodes)
     told = {}
     if learns(scheduler.policy_estimate):
@@ -292,8 +292,7 @@ def _lost(lost: list[Any], failures: Failures) -> LostRuns:
     """Return runs that did not last, by job and time."""
     lost = sorted(lost, key=lambda run: (run[0], run[2]))
     job, begin, end = (_column([run[k] for run in lost]) for k in range(3))
-    cells = _cells([tuple(run[3].items()) for run in lost])
-    return LostRuns(failures, job, begin, end, *cells)
+    return LostRuns(failures, job, begin, end, *_cells([tuple(run[3].items()) for run in lost]))
 
 
 def _result_of(
@@ -305,8 +304,7 @@ def _result_of(
         more["allocation"] = Allocation(*_cells([job.nodes for job in jobs]))
     if learns(scheduler.policy_estimate):
         more["policy_run_time"] = _column([job.policy_time for job in jobs])
-    schedule = _schedule_of(jobs)
-    return replace(Result.of(workload, cluster, scheduler, schedule), **more)
+    return replace(Result.of(workload, cluster, scheduler, _schedule_of(jobs)), **more)
 
 
 def _schedule_of(jobs: list[Any]) -> dict[str, NDArray[np.int64]]:

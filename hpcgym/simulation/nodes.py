@@ -132,8 +132,7 @@ def outages_of(failures: Failures) -> NDArray[np.int64]:
     time = np.concatenate([failures.repaired, failures.time])
     until = np.concatenate([repairs, failures.repaired])
     node = np.concatenate([failures.node, failures.node])
-    order = np.lexsort((until >= 0, time))
-    return np.column_stack([time, node, until])[order]
+    return np.column_stack([time, node, until])[np.lexsort((until >= 0, time))]
 
 
 def nodes_for(
@@ -158,8 +157,7 @@ def nodes_for(
     nodes = Nodes(needs, cluster.capacity, *allocation_code(scheduler), asks, parts)
     if failing:
         one = np.ones(cluster.nodes, np.int64)
-        whole = np.column_stack([one, cluster.capacity, one])
-        nodes = nodes.with_holders(whole)
+        nodes = nodes.with_holders(np.column_stack([one, cluster.capacity, one]))
     return nodes.with_holders(holders_of(closings(workload, scheduler, cluster), cluster))
 
 

@@ -357,8 +357,7 @@ def learned_before(workload: Workload, scheduler: Scheduler) -> Learned | None:
     if initial is None or not len(initial.past):
         return None
     past, runs = initial.past, workload.take(initial.running)
-    submit = np.concatenate([past.submit_time, runs.submit_time])
-    order = np.argsort(submit, kind="stable")
+    order = np.argsort(np.concatenate([past.submit_time, runs.submit_time]), kind="stable")
     started = np.concatenate([past.submit_time + past.wait_time, initial.start[initial.running]])[
         order
     ]
@@ -375,8 +374,7 @@ def learned_before(workload: Workload, scheduler: Scheduler) -> Learned | None:
     )  # fmt: skip
     learning = Learning(both, scheduler, told)
     learns = told_of_learning(learning.estimators, learning.learner)
-    model = Model(**told.arguments(), learning=learns)
-    native = Simulation(model)
+    native = Simulation(Model(**told.arguments(), learning=learns))
     native.learn_from(
         past=np.flatnonzero(ended),
         by_start=np.argsort(started, kind="stable"),

@@ -333,8 +333,7 @@ def check_events(result: Result, line: Timeline, delays: tuple[int, int]) -> lis
     if result.scheduler.reserve.slurm is not None:
         all_every = result.scheduler.reserve.slurm.sched_interval
         happens = happens | _looked_at(result, line) | (line.time % all_every == 0)
-    events = line.time[happens]
-    by_event = started_by_event(start, events, delays)
+    by_event = started_by_event(start, line.time[happens], delays)
     wrong = decided(result.workload) & ~by_event
     return cases(wrong, "job {} starts at {} s, when no job is submitted or ends", start)
 

@@ -262,8 +262,7 @@ def request_from_run_time(workload: Workload) -> Workload:
     """Take the run time for the requested time where that is unknown: a perfect estimate."""
     run = workload.run_time
     at = (workload.requested_time <= 0) & (run > 0)
-    reason = "requested_time taken from run_time"
-    return _repaired(workload, at, "requested_time", run, reason)
+    return _repaired(workload, at, "requested_time", run, "requested_time taken from run_time")
 
 
 def drop_partial_executions(workload: Workload, rest: Sequence[str]) -> Workload:

@@ -193,8 +193,7 @@ def fitting(
     if partitions:
         here = ~in_others(partitions_of(workload), partitions)
     fits = here & ~lacking(workload, resources)
-    kept = workload.take(fits)
-    needs = needs_of(kept, resources)
+    needs = needs_of(workload.take(fits), resources)
     fits[fits] = units_held(needs, capacity) >= needs[:, 0]
     if not fits.any():
         raise WorkloadError(f"{workload.name}: no job fits on the empty machine")

@@ -121,12 +121,14 @@ def of_conf(*command: str) -> list[str]:
         ),
         (["--quota", "none"], "--quota replaces .* queue=own/user:jobs=3"),
         (["--policy", "saf"], "--policy replaces .*partition == .b.*"),
+        (["--fair-share", "half_life_s=60"], "--fair-share replaces .*=fair-tree"),
         (["--threshold", "1h"], ""),
     ],
 )
 @pytest.mark.parametrize("command", ["simulate", "compare"])
 def test_settings_that_an_option_replaces(command: str, options: list[str], lost: str) -> None:
-    Path("slurm.conf").write_text(CONF.replace("bf_continue", "bf_window=9"))
+    text = CONF.replace("bf_continue", "bf_window=9") + "PriorityWeightFairshare=1000\n"
+    Path("slurm.conf").write_text(text)
     Path("qos.txt").write_text("Name|MaxJobsPU\nown|3\n")
     words = (OF_JOBS[1], "--scheduler", "slurm.conf:qos=qos.txt", "--processors", "8")
     told = succeed(command, *words, *options).stderr

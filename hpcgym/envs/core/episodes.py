@@ -252,8 +252,7 @@ class Episodes:
             return self._named(options["slice"])
         if set(options) == {"start", "jobs"}:
             start = check_whole("options['start']", options["start"], 0)
-            jobs = check_whole("options['jobs']", options["jobs"], 1)
-            return self._any_rows(start, jobs)
+            return self._any_rows(start, check_whole("options['jobs']", options["jobs"], 1))
         given = ", ".join(map(repr, options)) or "nothing"
         raise HpcgymError(f"options need either 'slice' or both 'start' and 'jobs', not {given}")
 

@@ -97,8 +97,7 @@ def _members(
     names = [node for name in listed for node in sets.get(name, [name])]
     if missing := [name for name in names if name not in numbers]:
         more = f", nor {len(missing) - 1:,} more" if len(missing) > 1 else ""
-        told = f"{line.called}: there is no node {missing[0]!r}{more}"
-        remarks[NOT_READ].append(told)
+        remarks[NOT_READ].append(f"{line.called}: there is no node {missing[0]!r}{more}")
     return [numbers[name] for name in names if numbers.get(name, -1) >= 0]
 
 

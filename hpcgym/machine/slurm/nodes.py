@@ -167,8 +167,7 @@ def kept_of(
         state = line.text("state", "down").upper()
         for name in hosts_of(line, line.name, remarks):
             if name not in states:
-                told = f"{line.where}: DownNodes: there is no node {name!r}"
-                remarks[NOT_READ].append(told)
+                remarks[NOT_READ].append(f"{line.where}: DownNodes: there is no node {name!r}")
             elif state != "UNKNOWN":
                 states[name] = _unusable(state)
                 places[name] = line.where
@@ -190,8 +189,7 @@ def groups_of(kept: Sequence[tuple[Nodes, list[str]]], remarks: Remarks) -> list
         if all(nodes.amounts.get(name, 0) == nodes.amounts.get(of, 0) for nodes, _ in kept):
             del names[name]
     while near := alike(names):
-        told = f"{near[1]!r} is almost the name of another, {near[0]!r}"
-        remarks[OTHER_RESOURCES].append(told)
+        remarks[OTHER_RESOURCES].append(f"{near[1]!r} is almost the name of another, {near[0]!r}")
         del names[near[1]]
     found: list[NodeGroup] = []
 

@@ -493,8 +493,7 @@ def _values(steps: Sequence[Step], waiting: Sequence[float]) -> NDArray[np.float
         "times": np.zeros(1, np.int64),
         "clock": np.zeros(1, np.int64),
     }
-    rows = np.zeros(len(waiting), np.int64)
-    return values_of(told, 1, rows, np.array(waiting, np.float64))
+    return values_of(told, 1, np.zeros(len(waiting), np.int64), np.array(waiting, np.float64))
 
 
 def _usage(step: Step, taken: Sequence[_Part], steps: Sequence[Step]) -> tuple[float, ...]:

@@ -162,8 +162,7 @@ class FairShare:
         ------
         HpcgymError : as :meth:`parse`.
         """
-        entries = toml_file(path)
-        return cls._of(entries, f"{path}: ", usual)
+        return cls._of(toml_file(path), f"{path}: ", usual)
 
     @classmethod
     def _of(
@@ -207,8 +206,7 @@ class FairShare:
     def tree(self, user_id: NDArray[np.int64], group_id: NDArray[np.int64]) -> Tree:
         """Return the accounts of jobs with these users and groups, both (n_jobs,)."""
         columns = [user_id, group_id] if self.accounts == BY_GROUP else [user_id]
-        keys = np.stack(columns, axis=1)
-        distinct, owner = np.unique(keys, axis=0, return_inverse=True)
+        distinct, owner = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
         leaves: list[Any] = [tuple(key) for key in distinct.tolist()]
         # named users hold their shares, whether or not they have jobs
         named = set(self.users)

@@ -54,8 +54,7 @@ class IndexPolicy:
     @property
     def is_weighted_sum(self) -> bool:
         """Whether the score is the sum of ``weights`` times features, and nothing else."""
-        others = self.cubed or self.summed or self.expression or self.function
-        return not others
+        return not (self.cubed or self.summed or self.expression or self.function)
 
     @property
     def looks_at_usage(self) -> bool:
@@ -234,8 +233,7 @@ def _mixed(weights: Mapping[str, Any], argument: str) -> IndexPolicy:
 def _mixed_of(weights: tuple[tuple[str, Any], ...], argument: str) -> IndexPolicy:
     used = {}
     for name, weight in weights:
-        known = [*FEATURES, *USER_FEATURES, *PASS_FEATURES]
-        check_choice(f"feature in {argument}", name, known)
+        check_choice(f"feature in {argument}", name, [*FEATURES, *USER_FEATURES, *PASS_FEATURES])
         if not is_number(weight) or not math.isfinite(weight):
             raise HpcgymError(
                 f"{argument}: the weight of {name!r} must be a finite number, not {weight!r}"

@@ -128,8 +128,7 @@ def act_out(policy: Any, env: Any, observation: Any, info: Any) -> tuple[bool, A
         with fitting():
             policy.begin(env.unwrapped)
     while not (terminated or truncated):
-        action = policy.act(observation, info)
-        observation, _, terminated, truncated, info = env.step(action)
+        observation, _, terminated, truncated, info = env.step(policy.act(observation, info))
     if getattr(policy, "end", None) is not None:
         policy.end(observation, info)
     return terminated, info

@@ -427,13 +427,11 @@ def _of_acting(board: Leaderboard) -> list[str]:
     """Return what there is to know of policies that act in an environment, in lines."""
     if None not in board.schedulers.values():
         return []
-    changed = [
-        name
+    lines = [
+        f"rules behind a name, as in {name}, are those of the environment in which policies act"
         for name, scheduler in board.schedulers.items()
         if name.endswith(")") and scheduler is not None
-    ]
-    words = "rules behind a name, as in {}, are those of the environment in which policies act"
-    lines = [words.format(one) for one in changed[:1]]
+    ][:1]
     if board.unlike:
         others = "; ".join(f"{row}: {told}" for row, told in board.unlike.items())
         lines.append(f"rules that policies which act here do not have: {others}")

@@ -152,8 +152,7 @@ class Prequential:
             row |= dict(zip(("regret", "regret_low", "regret_high"), regret[name], strict=True))
             row |= {measure: found[measure] for measure in _SHOWN}
             rows.append({"policy": name, **row, "decisions": self.decisions.get(name, 0)})
-        table = pd.DataFrame(rows).set_index("policy")
-        return table.sort_values("mean_bsld", kind="stable")
+        return pd.DataFrame(rows).set_index("policy").sort_values("mean_bsld", kind="stable")
 
     @property
     def verdicts(self) -> list[str]:
@@ -371,8 +370,7 @@ def prequential(
     stream = whole if part == "all" else episodes.workload_of(episode)
     acting = {name: _Learning(one) for name, one in compared.acting.items()}
     agents = Agents(acting, rules, options={"interval": interval})
-    machine = machine_of(whole, cluster, None)
-    envs = Environments(whole, machine, episodes, agents, seed)
+    envs = Environments(whole, machine_of(whole, cluster, None), episodes, agents, seed)
     results: dict[str, Result] = {}
     try:
         rows, row_of = rows_of(compared, envs, [stream], _ALWAYS)

@@ -89,8 +89,7 @@ def make_manifest(experiment: Experiment) -> Manifest:
 
 def versions() -> dict[str, str]:
     """Return the versions of what results are computed with."""
-    python = platform.python_version()
-    return {"hpcgym": __version__, "python": python, "numpy": version("numpy")}
+    return {"hpcgym": __version__, "python": platform.python_version(), "numpy": version("numpy")}
 
 
 @dataclass(frozen=True)

@@ -96,8 +96,7 @@ def varied(workload: Workload, start_week: int, seed: int) -> Workload:
     Seed 0 jitters nothing.
     """
     later = workload.submit_time >= workload.submit_time[0] + start_week * WEEK_S
-    part = workload.take(later) if start_week else workload
-    return jittered(part, seed)[0]
+    return jittered(workload.take(later) if start_week else workload, seed)[0]
 
 
 def jittered(workload: Workload, seed: int) -> tuple[Workload, NDArray[np.int64]]:

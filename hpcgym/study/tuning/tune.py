@@ -62,8 +62,7 @@ def simplest(losses: NDArray[np.float64], by_week: NDArray[np.float64], parts: l
     n = by_week.shape[1]
     error = apart.std(axis=1, ddof=1) / np.sqrt(n) if n >= FEWEST else np.zeros(len(losses))
     near = np.flatnonzero(losses - losses[best] <= error)
-    order = sorted(near.tolist(), key=lambda place: (parts[place], losses[place]))
-    return int(order[0])
+    return int(sorted(near.tolist(), key=lambda place: (parts[place], losses[place]))[0])
 
 
 # --- A tuned scheduler beside others, on weeks not searched on ------------------------------------

@@ -70,8 +70,7 @@ def read_pbs(path: Path, how: ReadOptions) -> Workload:
         log.drop(["" if any(job) else "queued before the log begins" for job in unknown])
     log.drop_copies()
     clock = Clock(how.tz)
-    columns = log.settled(_columns(log, clock))
-    return logs.workload_of(log, columns, clock, "id")
+    return logs.workload_of(log, log.settled(_columns(log, clock)), clock, "id")
 
 
 def _read(path: Path, how: ReadOptions) -> logs.Log:

@@ -234,8 +234,7 @@ def _starts(texts: Sequence[str], names: Sequence[str]) -> list[int]:
         starts.append({end for start in starts[place] for end in ends(place, start)})
     starts[-1] &= {len(texts)}
     for place in reversed(range(len(names))):
-        kept = {one for one in starts[place] if starts[place + 1] & {*ends(place, one)}}
-        starts[place] = kept
+        starts[place] = {one for one in starts[place] if starts[place + 1] & {*ends(place, one)}}
     needed = [k for place, name in enumerate(names) if name in READ for k in (place, place + 1)]
     if not starts[0] or any(len(starts[k]) > 1 for k in needed):
         return []
