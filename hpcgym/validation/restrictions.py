@@ -63,9 +63,10 @@ def _exceeded(
         return []
     group = groups_of(result.workload, quota)
     rows = np.flatnonzero(group >= 0)
-    # in half seconds: spared jobs come after all others of a second
-    late = _called(result.workload, "queue", quota.spares)[rows].astype(np.int64)
-    begin = 2 * times[0][rows] + late
+    # in half seconds: spared jobs come after all others of a second, and after those that were
+    # given processors before and wait until these are on
+    spared = _called(result.workload, "queue", quota.spares)[rows]
+    begin = 2 * times[0][rows] + spared * (1 + 2 * _longest_delay(result))
     end = np.maximum(2 * times[1][rows], begin)
     _, half, used = held_together(group[rows], begin, end, amount[rows])
     time = half // 2
@@ -74,6 +75,12 @@ def _exceeded(
     over = (used > most) & comes & (time >= result.begin)
     at = int(over.argmax()) if over.any() else -1
     return [f"quota {quota}: at {time[at]} s {used[at]} {_USED[bound]}"] if at >= 0 else []
+
+
+def _longest_delay(result: Result) -> int:
+    """Return how long a job may wait for its processors to be switched off and on [s]."""
+    powers = (result.cluster, *(group.power for group in result.cluster.groups))
+    return max(one.shutdown_time_s + one.boot_time_s for one in powers if one is not None)
 
 
 def groups_of(workload: Workload, quota: Quota) -> Ints:
