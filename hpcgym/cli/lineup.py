@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import product
@@ -67,13 +66,13 @@ def rules_of(name: str, overrides: Mapping[str, Any]) -> Scheduler:
 
 def _warn_of_replaced(site: str, begin: Scheduler, given: Collection[str]) -> None:
     """Warn of rules that a slurm.conf has, and for which an option gives others."""
+    from hpcgym.baselines.labels import in_short
     from hpcgym.scheduler.rules import plain
 
     for rule in ("policy", "backfill", "quota", "preemption"):
         told = plain(getattr(begin, rule))
         if site and rule in given and told not in (None, "fcfs", ""):
-            text = textwrap.shorten(str(told), 300, placeholder=" ...")
-            message = f"{site}: --{rule} replaces the whole rule of the file, {text}"
+            message = f"{site}: --{rule} replaces the whole rule of the file, {in_short(str(told))}"
             warn_caller(message, HpcgymWarning, [str(told)])
 
 
