@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,8 +13,8 @@ from hpcgym.cli.running import note
 from hpcgym.errors import (
     ApartError,
     HpcgymError,
-    HpcgymWarning,
     MachineOnlyWarning,
+    ReplacedRuleWarning,
     check_each_once,
     reworded,
     warn_caller,
@@ -59,9 +60,22 @@ def rules_of(name: str, overrides: Mapping[str, Any]) -> Scheduler:
             raise HpcgymError(f"{name} are several schedulers: hpcgym compare --scheduler {name}")
         raise no_scheduler(name, known, "scheduler or dispatcher")
     _not_machine_only(name)
-    begin = scheduler_of(name, {})
-    _warn_of_replaced(site_of(name), begin, overrides)
+    with _replaced_first():
+        begin = scheduler_of(name, {})
+        _warn_of_replaced(site_of(name), begin, overrides)
     return scheduler_of(begin, overrides)
+
+
+@contextmanager
+def _replaced_first() -> Iterator[None]:
+    """Give warnings of what a command replaces before the others."""
+    told: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as told:
+            yield
+    finally:
+        for one in sorted(told, key=lambda one: one.category is not ReplacedRuleWarning):
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def _warn_of_replaced(site: str, begin: Scheduler, given: Collection[str]) -> None:
@@ -73,7 +87,7 @@ def _warn_of_replaced(site: str, begin: Scheduler, given: Collection[str]) -> No
         told = plain(getattr(begin, rule))
         if site and rule in given and told not in (None, "fcfs", ""):
             message = f"{site}: --{rule} replaces the whole rule of the file, {in_short(str(told))}"
-            warn_caller(message, HpcgymWarning, [str(told)])
+            warn_caller(message, ReplacedRuleWarning, [str(told)])
 
 
 def _not_machine_only(name: str) -> None:

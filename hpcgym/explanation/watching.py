@@ -96,6 +96,12 @@ class Pass(NamedTuple):
     quotas: tuple[Quota, ...]
 
 
+_NO_PREEMPTION = (
+    "without preemption, --scheduler easy:preemption=none or slurm.conf:qos=FILE+preemption=none,"
+    " in Python .but(preemption=None)"
+)
+
+
 def why_not_watched(result: Result) -> str:
     """Return why the passes of a schedule cannot be made again, in words; nothing if they can.
 
@@ -111,7 +117,7 @@ def why_not_watched(result: Result) -> str:
     reasons = {
         ("under limits of power or energy", "without limits"): result.limits is not None,
         ("where jobs share nodes", "where they do not"): result.coschedule is not None,
-        ("where jobs may stop others (preemption)", "without preemption"): (
+        ("where jobs may stop others (preemption)", _NO_PREEMPTION): (
             stopped and rules.preemption is not None
         ),
         ("where nodes fail", "without failures"): stopped,
