@@ -41,6 +41,7 @@ _OF_SETTING = {
     "pairs_above": "pairs above {}",
     "pair_estimate": "pair speedups {}",
 }
+_LONGEST = 120  # characters of a rule in words
 
 
 def scheduler_names(schedulers: Sequence[Scheduler]) -> list[str]:
@@ -147,7 +148,7 @@ def _differences(
     if {rules["policy"], rules["backfill_order"]} <= {"fcfs", "sjbf"}:
         unused |= {"policy_estimate"}
     return [
-        text.format(rules[rule])
+        in_short(text.format(rules[rule]))
         if rules[rule] not in (None, "none")
         else f"no {text.format('').removesuffix(' s').strip()}"
         for rule, text in words.items()
@@ -160,8 +161,17 @@ def _never_too_short(estimate: Any) -> bool:
     return estimate in KNOWN
 
 
-def describe(scheduler: Scheduler) -> str:
-    """Return the rules of a scheduler, in a line."""
+def in_short(text: str) -> str:
+    """Return a rule in words that has room in a line: an order or quotas of a site's files are cut.
+
+    >>> in_short("wait"), in_short("wait+" * 100)[-6:]
+    ('wait', '+wait…')
+    """
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1].rstrip()}…"
+
+
+def describe(scheduler: Scheduler, *, whole: bool = False) -> str:
+    """Return the rules of a scheduler, in a line; each :func:`in_short`, or ``whole``."""
     rules = scheduler.describe()
     parts = _order(scheduler)
     if rules["dispatcher"]:
@@ -179,7 +189,8 @@ def describe(scheduler: Scheduler) -> str:
     if rules["fair_share"] is not None and any(scheduler.usage_orders):
         parts.append(f"fair share {rules['fair_share']}")
     own = ["nodes of its own choice"] if chooses_nodes(scheduler.dispatcher) else []
-    return ", ".join(parts + own + _allocation(scheduler))
+    parts += own + _allocation(scheduler)
+    return ", ".join(parts if whole else map(in_short, parts))
 
 
 def _dispatch_time(rules: Mapping[str, Any]) -> list[str]:
@@ -254,7 +265,7 @@ def rules_of_all(schedulers: Sequence[Scheduler]) -> list[str]:
     same = {name for name in first if all(one[name] == first[name] for one in others)}
     rules = usual | {name: first[name] for name in same}
     power = [] if rules["power"] == "none" else [f"{rules['power']} power"]
-    order = [] if rules["policy"] == "fcfs" else _order(of_queues[0])[:1]
+    order = [] if rules["policy"] == "fcfs" else [in_short(_order(of_queues[0])[0])]
     return order + _differences(usual, rules, _WORDS) + power
 
 

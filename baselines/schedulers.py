@@ -9,7 +9,7 @@ from typing import Any
 
 from hpcgym.baselines.dispatchers import DISPATCHERS, chooses_nodes
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.machine.slurm.lines import files_of
+from hpcgym.machine.slurm.lines import files_of, rules_behind
 from hpcgym.naming import at_commas, in_seconds
 from hpcgym.scheduler.asked_for import check_fair_share
 from hpcgym.scheduler.backfilling import BACKFILL, Hold
@@ -106,7 +106,7 @@ def find_scheduler(name: str) -> Scheduler:
     ``evolved:backfill_order=evolved``. Files end in ``.toml``, see :mod:`hpcgym.scheduler.files`,
     or in ``.conf``: of Slurm, see :func:`hpcgym.scheduler.slurm_conf.scheduler_of_slurm`;
     ``slurm.conf:qos=qos.txt+assoc=assoc.txt`` adds the files that ``sacctmgr -P show qos`` and
-    ``show assoc`` printed.
+    ``show assoc`` printed, and ``+policy=saf,threshold=18000`` behind them replaces rules.
 
     Raises
     ------
@@ -118,11 +118,11 @@ def find_scheduler(name: str) -> Scheduler:
         from hpcgym.scheduler.slurm_conf import scheduler_of_slurm
 
         return scheduler_of_slurm(*of_slurm)
-    if is_file(name):
-        return read_scheduler(name)
-    if is_variant(name):
+    if is_variant(name) or rules_behind(name)[1]:
         begin, rules = read_variant(name)
         return find_scheduler(begin).but(**rules)
+    if is_file(name):
+        return read_scheduler(name)
     if isinstance(name, str) and name in DISPATCHERS and name not in known:
         raise HpcgymError(
             f"{name!r} is a dispatcher, not a scheduler: name it by the rule dispatcher,"
@@ -131,6 +131,12 @@ def find_scheduler(name: str) -> Scheduler:
     if not isinstance(name, str) or name not in known:
         raise no_scheduler(name, known)
     return known[name]
+
+
+_BEHIND_CONF = (
+    "behind a slurm.conf stand qos=FILE and assoc=FILE, what sacctmgr -P show qos and show assoc"
+    " printed, and then rules: slurm.conf:qos=FILE+assoc=FILE+policy=saf"
+)
 
 
 def no_scheduler(name: Any, known: Iterable[str], kind: str = "scheduler") -> HpcgymError:
@@ -146,10 +152,7 @@ def no_scheduler(name: Any, known: Iterable[str], kind: str = "scheduler") -> Hp
             " themselves"
         )
     if colon and files_of(begin):
-        return HpcgymError(
-            f"{name!r}: behind a slurm.conf stand qos=FILE and assoc=FILE, what sacctmgr -P show"
-            " qos and show assoc printed, and no rules can; give them by themselves"
-        )
+        return HpcgymError(f"{name!r}: {_BEHIND_CONF}")
     if colon and is_file(begin):
         return HpcgymError(f"{name!r}: no rules can stand behind a file; give them by themselves")
     if isinstance(begin, str) and begin in BACKFILL:
@@ -172,7 +175,9 @@ def is_scheduler(name: Any) -> bool:
 
 def is_file(name: Any) -> bool:
     """Return whether a text is meant as the file of a scheduler."""
-    return isinstance(name, str) and (name.endswith(ENDING) or files_of(name) is not None)
+    return isinstance(name, str) and (
+        name.endswith(ENDING) or files_of(rules_behind(name)[0] or name) is not None
+    )
 
 
 def is_variant(name: Any) -> bool:
@@ -187,7 +192,10 @@ def read_variant(name: str) -> tuple[str, dict[str, Any]]:
     ------
     HpcgymError : a rule that there is not, or without a value.
     """
-    begin, _, text = name.partition(":")
+    begin, text = rules_behind(name)
+    of_site = bool(begin)
+    if not of_site:
+        begin, _, text = name.partition(":")
     known, of_hold = [*RULES], [each.name for each in fields(Hold)]
     found: dict[str, Any] = {}
     of_share: list[str] = []
@@ -205,7 +213,8 @@ def read_variant(name: str) -> tuple[str, dict[str, Any]]:
             found["backfill"] += f",{pair}"  # a setting of it, which says what is wrong with that
             continue
         if rule not in known:
-            raise HpcgymError(f"scheduler {name!r}: {unknown('rule', rule, known)}")
+            more = f"; {_BEHIND_CONF}" if of_site else ""
+            raise HpcgymError(f"scheduler {name!r}: {unknown('rule', rule, known)}{more}")
         if rule in found:
             raise HpcgymError(f"scheduler {name!r}: {rule} is there twice")
         found[rule] = rule_value(rule, value)

@@ -75,6 +75,10 @@ class WorkloadWarning(HpcgymWarning):
     """A workload that can be simulated, but perhaps not as it was meant."""
 
 
+class ReplacedRuleWarning(HpcgymWarning):
+    """A rule of a site that an option replaces: commands tell it first, and always."""
+
+
 class RuleWarning(WorkloadWarning):
     """A rule that means nothing to the jobs of a workload, or not to all of them."""
 

@@ -90,9 +90,10 @@ def _sheet(jobs: Workload, table: pd.DataFrame) -> Sheet:
         )
         if best.explained_later < best.explained / 2:
             said += ". So the second half does not bear it out: something else is behind it"
+    mark = "* marks the settings as given, where the search began, and then what each step chose"
     left = len(table) - len(shown)
     more = [f"{left:,} other settings explain less, or cannot be: --format csv has all"]
-    return Sheet([f"{jobs.name}: {text}"], [of_frame(shown)], [said, *(more if left else [])])
+    return Sheet([f"{jobs.name}: {text}"], [of_frame(shown)], [mark, said, *(more if left else [])])
 
 
 def _drawings(jobs: Workload, table: pd.DataFrame) -> dict[str, Drawing]:

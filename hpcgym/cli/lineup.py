@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import textwrap
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,8 +13,8 @@ from hpcgym.cli.running import note
 from hpcgym.errors import (
     ApartError,
     HpcgymError,
-    HpcgymWarning,
     MachineOnlyWarning,
+    ReplacedRuleWarning,
     check_each_once,
     reworded,
     warn_caller,
@@ -60,23 +60,35 @@ def rules_of(name: str, overrides: Mapping[str, Any]) -> Scheduler:
             raise HpcgymError(f"{name} are several schedulers: hpcgym compare --scheduler {name}")
         raise no_scheduler(name, known, "scheduler or dispatcher")
     _not_machine_only(name)
-    begin = scheduler_of(name, {})
-    _warn_of_replaced(site_of(name), begin, overrides)
+    with _replaced_first():
+        begin = scheduler_of(name, {})
+        _warn_of_replaced(site_of(name), begin, overrides)
     return scheduler_of(begin, overrides)
+
+
+@contextmanager
+def _replaced_first() -> Iterator[None]:
+    """Give warnings of what a command replaces before the others."""
+    told: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as told:
+            yield
+    finally:
+        for one in sorted(told, key=lambda one: one.category is not ReplacedRuleWarning):
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
 
 def _warn_of_replaced(site: str, begin: Scheduler, given: Collection[str]) -> None:
     """Warn of rules that a slurm.conf has, and for which an option gives others."""
+    from hpcgym.baselines.labels import in_short
     from hpcgym.scheduler.rules import plain
 
     for rule in ("policy", "backfill", "fair_share", "quota", "preemption") if site else ():
         told = plain(getattr(begin, rule))
         if rule in given and told not in (None, "fcfs", ""):
-            text = textwrap.shorten(str(told), 300, placeholder=" ...")
-            message = (
-                f"{site}: --{rule.replace('_', '-')} replaces the whole rule of the file, {text}"
-            )
-            warn_caller(message, HpcgymWarning, [str(told)])
+            option = f"--{rule.replace('_', '-')}"
+            text = f"{site}: {option} replaces the whole rule of the file, {in_short(str(told))}"
+            warn_caller(text, ReplacedRuleWarning, [str(told)])
 
 
 def _not_machine_only(name: str) -> None:

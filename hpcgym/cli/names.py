@@ -60,7 +60,7 @@ def schedulers() -> Iterable[tuple[str, str]]:
     from hpcgym.baselines import SCHEDULERS
     from hpcgym.baselines.labels import describe
 
-    return [(name, describe(scheduler)) for name, scheduler in SCHEDULERS.items()]
+    return [(name, describe(scheduler, whole=True)) for name, scheduler in SCHEDULERS.items()]
 
 
 def dispatchers() -> Iterable[tuple[str, str]]:

@@ -18,7 +18,13 @@ from typer.core import TyperCommand, TyperGroup
 from hpcgym.cli.files import as_given, check_files, digests_of_read, streamed
 from hpcgym.cli.groups import PANELS
 from hpcgym.cli.interrupts import interruptible
-from hpcgym.errors import DroppedJobsWarning, HpcgymError, HpcgymWarning, reworded
+from hpcgym.errors import (
+    DroppedJobsWarning,
+    HpcgymError,
+    HpcgymWarning,
+    ReplacedRuleWarning,
+    reworded,
+)
 from hpcgym.files.recorded import Command, commanded, date_text
 from hpcgym.naming import counted
 
@@ -60,6 +66,7 @@ class Program(TyperGroup):
 
 
 _MOST_WARNINGS = 5  # lines of a command
+_ALWAYS = (DroppedJobsWarning, ReplacedRuleWarning)  # however many other lines there are
 
 
 def group_of(name: str) -> typer.Typer:
@@ -90,7 +97,7 @@ def _warnings_in_a_line(told: Mapping[str, Any]) -> Iterator[None]:
             said.add(str(message))
             text = f"hpcgym: {as_given(str(message))}"
             shortened |= len(message.details) > 1
-            hides = len(said) >= _MOST_WARNINGS and not issubclass(category, DroppedJobsWarning)
+            hides = len(said) >= _MOST_WARNINGS and not issubclass(category, _ALWAYS)
             if hides and not told.get(EXPLAINS):
                 left.append(text)
                 return

@@ -151,7 +151,8 @@ class Simulation:
     Scheduler
     ---------
     scheduler NAME : Scheduler to begin with, or a dispatcher; see hpcgym list. Or a file: TOML,
-        or a slurm.conf, with QOS and accounts as slurm.conf:qos=qos.txt+assoc=assoc.txt.
+        or a slurm.conf, with QOS and accounts as slurm.conf:qos=qos.txt+assoc=assoc.txt, and with
+        other rules behind these, as slurm.conf:qos=qos.txt+policy=saf.
     """
 
     workload: str

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.baselines.labels import in_short
 from hpcgym.explanation import watching
 from hpcgym.naming import CORE, MEMORY, PARTITION, counted, duration
 from hpcgym.schedule.result import Result
@@ -255,7 +256,6 @@ def rights(
 # --- An explanation in words: plain sentences, the answer first -----------------------------------
 
 _NAMED = 5  # jobs that are named in a sentence
-_LONGEST_ORDER = 120  # characters of an order that is told
 
 
 class Moves(NamedTuple):
@@ -474,9 +474,7 @@ def _of_the_queue(told: Facts) -> list[str]:
         if found.ahead
         else "No job stood before it"
     )
-    long = len(told.order) > _LONGEST_ORDER  # as of a site's slurm.conf
-    order = "a long expression, which hpcgym simulate prints" if long else told.order
-    lines = [f"{place} in the queue when it came (order: {order})."]
+    lines = [f"{place} in the queue when it came (order: {in_short(told.order)})."]
     if found.queued_s >= 0:
         after = f"After {duration(found.queued_s)}" if found.queued_s else "At once"
         lines.append(f"{after} it was the first job that could not start.")

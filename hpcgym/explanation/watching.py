@@ -96,6 +96,12 @@ class Pass(NamedTuple):
     quotas: tuple[Quota, ...]
 
 
+_NO_PREEMPTION = (
+    "without preemption, --scheduler easy:preemption=none or slurm.conf:qos=FILE+preemption=none,"
+    " in Python .but(preemption=None)"
+)
+
+
 def why_not_watched(result: Result) -> str:
     """Return why the passes of a schedule cannot be made again, in words; nothing if they can.
 
@@ -112,7 +118,7 @@ def why_not_watched(result: Result) -> str:
     reasons = [
         (result.limits is not None, "under limits of power or energy", "without limits"),
         (result.coschedule is not None, "where jobs share nodes", "where they do not"),
-        (stops, "where jobs may stop others (preemption)", "without preemption"),
+        (stops, "where jobs may stop others (preemption)", _NO_PREEMPTION),
         (stopped, "where nodes fail", "without failures"),
         (result.dispatcher is not None, "where a dispatcher says what starts", by_name),
         (result.outside, "where the order of the queue came from outside", by_name),

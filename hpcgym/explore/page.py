@@ -237,7 +237,7 @@ def check_same_jobs(parts: Mapping[str, Result]) -> None:
             "schedules on one page must be of the same jobs, submitted when they are in the others;"
             " these differ in jobs, or jobs follow others, or quotas of submitted jobs let some"
             " come later, or a failure of a node or a job that stopped it has made one run several"
-            " times"
+            " times; explore each by itself"
         )
 
 

@@ -26,6 +26,8 @@ from hpcgym.schedule.metrics import (
     told_metrics,
 )
 from hpcgym.schedule.schedule import RECORDED
+from hpcgym.scheduler.on_machines import jobs_that_share, takes_whole_nodes
+from hpcgym.workload.checks import needs_on
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -432,8 +434,9 @@ def remarks(parts: Mapping[str, Result]) -> list[str]:
     """Return what is said below tables of schedules, in lines.
 
     Which schedules are the same, which are not compared with the first, what dispatchers that solve
-    models have logged, and how much later jobs were submitted by rules that say when (quotas of
-    submitted jobs, and dependencies), which no wait has.
+    models have logged, that limits give each job nodes of its own, and how much later jobs were
+    submitted by rules that say when (quotas of submitted jobs, and dependencies), which no wait
+    has.
     """
     found: dict[tuple[bytes, ...], list[str]] = {}
     for name, one in parts.items():
@@ -452,6 +455,7 @@ def remarks(parts: Mapping[str, Result]) -> list[str]:
         )
     solved = {name: dispatches(one) for name, one in parts.items()}
     lines += [f"{name}: {in_words(one)}" for name, one in solved.items() if one is not None]
+    lines += list(dict.fromkeys(filter(None, map(_nodes_of_their_own, parts.values()))))
     for name, result in parts.items():
         if result.given is None or not len(result.given):
             continue
@@ -462,6 +466,23 @@ def remarks(parts: Mapping[str, Result]) -> list[str]:
         text = f"jobs were submitted {duration(later)} later than in the log on average"
         lines.append(f"{before}{text}; no wait counts this")
     return lines
+
+
+def _nodes_of_their_own(result: Result) -> str:
+    """Return that jobs would share nodes but for limits of power or energy; blank: they would not.
+
+    It may cost them far more than the limits do.
+    """
+    if not result.limits or takes_whole_nodes(result.cluster, result.scheduler, None):
+        return ""
+    needs = needs_on(result.workload, result.cluster)
+    share = jobs_that_share(needs, result.cluster)
+    text = (
+        "under limits of power or energy each job has nodes of its own, also the"
+        f" {share:,} of {len(needs):,} jobs that do not fill theirs; for the cost of the limits"
+        " alone compare with --cap none --power none, in Python with limits=[]"
+    )
+    return text if share else ""
 
 
 def rich_comparison(results: Results, names: Sequence[str] | None = None) -> RichTable:

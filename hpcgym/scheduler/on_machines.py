@@ -116,13 +116,18 @@ def warn_of_own_nodes(
 
     ``hint``: what to do about it.
     """
-    partly = int((needs[:, 0] % units_that_fit(needs, cluster) > 0).sum())
+    partly = jobs_that_share(needs, cluster)
     if scheduler.allocation != "contiguous" and partly:
         warn_caller(
             "shutdown_after_s: nodes are switched off whole, so each job has nodes of its own, also"
             f" the {partly:,} of {len(needs):,} jobs that do not fill theirs{hint}",
             HpcgymWarning,
         )
+
+
+def jobs_that_share(needs: NDArray[np.int64], cluster: Cluster) -> int:
+    """Return how many jobs do not fill their nodes, so that others may be on them, too."""
+    return int((needs[:, 0] % units_that_fit(needs, cluster) > 0).sum())
 
 
 def check_limits_kept(scheduler: Scheduler, cluster: Cluster) -> None:

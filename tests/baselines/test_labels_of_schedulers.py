@@ -5,7 +5,14 @@ from dataclasses import replace
 import pytest
 
 from hpcgym.baselines import SCHEDULERS
-from hpcgym.baselines.labels import describe, labelled, scheduler_name, scheduler_names
+from hpcgym.baselines.labels import (
+    describe,
+    in_short,
+    labelled,
+    rules_of_all,
+    scheduler_name,
+    scheduler_names,
+)
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.scheduler.estimates import ESTIMATES
 from hpcgym.scheduler.rules import POWER, Scheduler
@@ -115,3 +122,17 @@ def test_a_name_has_the_rules_behind_it_that_are_not_its_own():
 )
 def test_what_has_a_name_is_called_by_it(scheduler: Scheduler, name: str) -> None:
     assert scheduler_name(scheduler) == name
+
+
+def test_long_rules_are_told_in_short():
+    """As those of a site's slurm.conf and its QOS; only lists of all rules have the whole text."""
+    order = " + ".join(f"{k} * wait - {k} * processors" for k in range(1, 20))
+    quota = "; ".join(f"queue={name}/user:processors={k}" for k, name in enumerate("abcdefg", 1))
+    rules = Scheduler(policy=order, quota=quota)
+    told = in_short(f"queue by {order}"), in_short(f"quota {quota}")
+    assert [text[-1] for text in told] == ["…", "…"]
+    for text in (describe(rules), ", ".join(rules_of_all([rules, rules]))):
+        assert [one in text for one in (*told, order, quota)] == [True, True, False, False]
+    assert labelled("mine", Scheduler(policy=order), rules) == f"mine ({told[1]})"
+    assert all(one in describe(rules, whole=True) for one in (order, quota))
+    assert (rules.describe()["policy"], rules.describe()["quota"]) == (order, quota)

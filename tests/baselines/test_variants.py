@@ -58,8 +58,9 @@ def test_a_variant_is_the_scheduler_with_rules_changed(name: str, rules: dict[st
         ("easy:backfill_order=easy++", r"unknown backfill_order .* find_scheduler\(NAME\).policy"),
         ("sav:threshold=5", "unknown scheduler 'sav'; did you mean"),
         ("mine.toml:threshold=5", "no rules can stand behind a file"),
-        ("slurm.conf:threshold=5", "behind a slurm.conf stand qos=FILE and assoc=FILE, .*no rules"),
-        ("slurm.conf:qso=qos.txt", "behind a slurm.conf stand qos=FILE and assoc=FILE"),
+        ("slurm.conf:fast", "behind a slurm.conf stand qos=FILE and assoc=FILE"),
+        ("slurm.conf:qso=qos.txt", "unknown rule 'qso'.*; behind a slurm.conf stand qos=FILE and"),
+        ("slurm.conf+policy=saf", "slurm.conf: no such file"),
     ],
 )
 def test_a_wrong_variant_is_one_line(name: str, told: str) -> None:

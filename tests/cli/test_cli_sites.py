@@ -121,6 +121,10 @@ def test_warnings_of_a_command_are_five_lines(here: Path) -> None:
         assert told[0] == short[0]
         lines = [line for line in told if line.startswith("hpcgym: ")]
         assert int(short[-1].split()[1]) == len(lines) - 4
+        first = run(*given, "--policy", "saf", "--backfill", "easy").stderr.splitlines()[0]
+        assert first.startswith(
+            "hpcgym: slurm.conf: --backfill replaces the whole rule of the file"
+        )
         usual = "hpcgym: slurm.conf: invalid values, replaced by Slurm's defaults"
         assert any(line.startswith(f"{usual}: 2, such as line ") for line in lines)
         assert any("jobs.txt: 1 job without a told time limit" in line for line in lines)
@@ -230,6 +234,7 @@ def test_what_explains_a_past(here: Path) -> None:
     text = succeed(*given).stdout
     assert "explains 100% of the difference in the first half" in text
     assert "does not bear it out" not in text
+    assert "* marks the settings as given, where the search began, and then what each" in text
 
 
 def test_a_past_that_the_rules_simulate_exactly(here: Path) -> None:

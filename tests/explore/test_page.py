@@ -163,7 +163,7 @@ def test_a_page_names_the_command_that_opens_the_live_app(command: list[str], wo
         ),
         (
             lambda jobs: [simulate(jobs), simulate(jobs, quota="all:submitted=1")],
-            "quotas of submitted jobs let some come later",
+            "quotas of submitted jobs let some come later, .*; explore each by itself",
         ),
         (lambda jobs: simulate(jobs.take(slice(0))), "there is nothing to draw"),
         (lambda jobs: jobs, "results must be what hpcgym.simulate returns"),

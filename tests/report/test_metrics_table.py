@@ -9,7 +9,7 @@ from rich.console import Console
 
 import hpcgym
 from hpcgym.errors import HpcgymError
-from hpcgym.machine import Cluster
+from hpcgym.machine import Cluster, NodeGroup, NodePower
 from hpcgym.report import metrics_table
 from hpcgym.report.tables import (
     COMPARED,
@@ -24,6 +24,7 @@ from hpcgym.report.tables import (
 )
 from hpcgym.schedule.metrics import LESS, METRICS, MORE, NEITHER
 from hpcgym.schedule.schedule import RECORDED
+from hpcgym.scheduler.limits import PowerCap
 
 #: Those that any schedule has.
 USUAL = [metric for metric in METRICS if metric.formula is not None and not metric.of]
@@ -191,3 +192,21 @@ def test_no_star_where_jobs_come_at_other_times() -> None:
     assert rows == {name: waits[name] == min(waits["easy"], waits["saf"]) for name in waits}
     others = {name: parts[name] for name in ("few", "easy", "saf")}
     assert {name: mark for (name, _), (_, mark) in comparison(others, ["mean_wait_s"])[1:]} == rows
+
+
+def test_that_limits_give_jobs_nodes_of_their_own_is_said_once() -> None:
+    """Only where jobs would share nodes; not of no limits, which are asked for by their name."""
+    nodes = Cluster(groups=(NodeGroup("a", 4, {"core": 4}, power=NodePower(1, 2)),))
+    caps = {"none": None, "no cap": [], "cap": PowerCap(7), "high": PowerCap(8)}
+
+    def said(processors: int) -> list[str]:
+        jobs = few_jobs(16, range(6), [10] * 6, [processors] * 6)
+        parts = {
+            name: hpcgym.simulate(jobs, cluster=nodes, limits=cap) for name, cap in caps.items()
+        }
+        return [line for line in remarks(parts) if "nodes of its own" in line]
+
+    assert said(4) == []
+    (line,) = said(2)
+    assert "also the 6 of 6 jobs that do not fill theirs" in line
+    assert "--cap none --power none" in line

@@ -14,6 +14,7 @@ from few_jobs import few_jobs
 import hpcgym
 from hpcgym import Scheduler
 from hpcgym.baselines.schedulers import find_scheduler, is_scheduler
+from hpcgym.cli.lineup import given_schedulers
 from hpcgym.errors import HpcgymError, HpcgymWarning
 from hpcgym.machine.slurm.lines import files_of
 from hpcgym.scheduler.policies import FairShare
@@ -289,8 +290,28 @@ def test_limits_of_qos_and_of_associations(tmp_path: Path) -> None:
         "queue=normal/user:submitted=9; queue=normal:jobs=2;"
         " group=science|biology|physics/spares=normal:jobs=4"
     )
+    for text, rules in ({"policy=saf": {"policy": "saf"}, "quota=none": {"quota": None}}).items():
+        other = f"{name}+{text},estimate=clairvoyant"
+        assert is_scheduler(other)
+        assert files_of(other) is None  # it is more than the files
+        expected = find_scheduler(name).but(estimate="clairvoyant", **rules)
+        assert find_scheduler(other).describe() == expected.describe()
+    alone = find_scheduler(f"{file}+policy=saf")
+    assert (alone.describe()["policy"], alone.quota) == ("saf", ())
     with pytest.raises(HpcgymError, match="'assoc' is there twice"):
         find_scheduler(f"{file}:assoc={path}+assoc={path}")
+
+
+def test_an_order_of_the_file_beside_another_under_the_same_limits(tmp_path: Path) -> None:
+    file, path = tmp_path / "slurm.conf", written(tmp_path, science={"GrpTRES": "cpu=4"})
+    file.write_text(CONF)
+    today = f"{file}:assoc={path}"
+    names = given_schedulers([f"today:={today},SAF:={today}+policy=saf"])
+    assert names == {"today": today, "SAF": f"{today}+policy=saf"}
+    found = hpcgym.compare("lublin:jobs=50,processors=8,seed=1", names)
+    rules = [one.scheduler.describe() for one in found.values()]
+    assert rules[1]["policy"] == "saf" != rules[0]["policy"]
+    assert rules[0]["quota"] == rules[1]["quota"] != ""
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,11 @@ from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S, NO_LIMIT
 #: How the names of these files end.
 ENDING = ".conf"
 # one in the name of a scheduler, with rules behind it, or of a machine, with more nodes
-_FILE = re.compile(rf"(.+?{re.escape(ENDING)})(?=$|[:,]|[+-]\d+$)", re.DOTALL)
+_FILE = re.compile(rf"(.+?{re.escape(ENDING)})(?=$|[:,]|[+-]\d+$|\+\w+=)", re.DOTALL)
 #: What may stand behind the name of a slurm.conf, each with a file: the tables of sacctmgr.
 _BESIDE = re.compile(rf"(?P<conf>.*{re.escape(ENDING)}):(?P<files>(?:qos|assoc)=.*)", re.DOTALL)
 _NEXT = re.compile(r"\+(?=(?:qos|assoc)=)")
+_RULES = re.compile(r"[:+](?!(?:qos|assoc)=)(?=\w+=)")
 _MOST = 1 << 24  # bytes of a file
 _MOST_INCLUDES = 8  # files within files
 #: Kinds of remarks: what is not followed, files that are lacking, and those that lie elsewhere
@@ -54,6 +55,17 @@ def conf_in(name: str) -> str:
     return found[1] if found else ""
 
 
+def rules_behind(name: Any) -> tuple[str, str]:
+    """Return a slurm.conf with the files behind it, and rules that follow these; or two blanks.
+
+    >>> rules_behind("slurm.conf:qos=qos.txt+policy=saf,hold=0.1"), rules_behind("slurm.conf")
+    (('slurm.conf:qos=qos.txt', 'policy=saf,hold=0.1'), ('', ''))
+    """
+    conf = conf_in(name) if isinstance(name, str) else ""
+    found = _RULES.search(name, len(conf)) if conf else None
+    return (name[: found.start()], name[found.end() :]) if found else ("", "")
+
+
 class SlurmFiles(NamedTuple):
     """A slurm.conf, and beside it files of QOS and of associations."""
 
@@ -63,7 +75,9 @@ class SlurmFiles(NamedTuple):
 
 
 def files_of(name: Any) -> SlurmFiles | None:
-    """Return the slurm.conf that a text names, and the files behind it; None: it names none.
+    """Return the slurm.conf that a text names, and the files behind it.
+
+    None: it names none, or has :func:`rules_behind` it.
 
     Raises
     ------
@@ -72,7 +86,7 @@ def files_of(name: Any) -> SlurmFiles | None:
     >>> files_of("slurm.conf:qos=qos.txt+assoc=assoc.txt"), files_of("easy")
     (SlurmFiles(conf='slurm.conf', qos='qos.txt', assoc='assoc.txt'), None)
     """
-    if not isinstance(name, str):
+    if not isinstance(name, str) or rules_behind(name)[1]:
         return None
     if beside := _BESIDE.fullmatch(name):
         pairs = [part.partition("=") for part in _NEXT.split(beside["files"])]
