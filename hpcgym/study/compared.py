@@ -284,8 +284,8 @@ def compare(
     Parameters
     ----------
     workload : jobs, or what :func:`hpcgym.load_workload` takes.
-    schedulers : names or rules, as :func:`hpcgym.simulate` takes them; the first is what the others
-        are compared with. A mapping gives them names of your own: ``{"mine": rules}``.
+    schedulers : names or rules, no functions that dispatch; the first is what the others are
+        compared with. A mapping gives them names of your own: ``{"mine": rules}``.
     how : other arguments of :func:`hpcgym.simulate`, for all: ``cluster``, ``estimate``, ...
 
     Raises
