@@ -57,7 +57,7 @@ class _Searched:
         easy']
     split SHARE : Share of the log's time for the search; the rest is for judging.
     budget N : About how many rules are tried after a first look at all kinds, which tries some
-        3,000 rules by itself, fewer with --search.
+        3,000 rules by itself, 500 where jobs share nodes.
     seed N : Seed of all random choices.
     """
 
