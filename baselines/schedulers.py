@@ -15,6 +15,7 @@ from hpcgym.scheduler.asked_for import check_fair_share
 from hpcgym.scheduler.backfilling import BACKFILL, Hold
 from hpcgym.scheduler.backfilling import NAME as OF_SLURM
 from hpcgym.scheduler.files import ENDING, read_scheduler
+from hpcgym.scheduler.own_code import names_code
 from hpcgym.scheduler.policies.expressions import is_expression
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import POLICIES
@@ -162,7 +163,13 @@ def no_scheduler(name: Any, known: Iterable[str], kind: str = "scheduler") -> Hp
             f"{name!r} is an order of the queue, not a {kind}: 'easy:policy={name}', or"
             " Scheduler(policy=...)"
         )
-    return HpcgymError(unknown(kind, begin, known))
+    more = ""
+    if names_code(name):
+        more = (
+            "; a Python function of your own goes to hpcgym evaluate MODULE:NAME (in environments),"
+            " or in Python to Scheduler(policy=function)"
+        )
+    return HpcgymError(unknown(kind, begin, known) + more)
 
 
 def is_scheduler(name: Any) -> bool:

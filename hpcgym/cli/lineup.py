@@ -149,6 +149,7 @@ def given_schedulers(given: list[str] | None) -> dict[str, str]:
     parts = [part for text in given for part in _split(text)]
     pairs = [part.rpartition(_NAMES) if _NAMES in part else (part, "", part) for part in parts]
     names = [name.strip() for name, _, _ in pairs]
+    named = [text for text in given if _NAMES in text]
     if not names:
         raise HpcgymError("--scheduler names no scheduler")
     check_each_once("--scheduler", names)
@@ -160,10 +161,24 @@ def given_schedulers(given: list[str] | None) -> dict[str, str]:
     for name, text in chosen.items():
         check_label(name, text)
         _not_machine_only(text)
+        if name == text and any(f"{name}," in one.partition(_NAMES)[0] for one in named):
+            _check_no_comma(name)
         if "=" in text.partition(":")[0] and not is_scheduler(text):
             own = text.replace("=", _NAMES, 1)
             raise HpcgymError(f"--scheduler {text}: a name of your own is written {own}")
     return chosen
+
+
+def _check_no_comma(name: str) -> None:
+    """Raise an HpcgymError if what stands before a comma is no scheduler, but part of a name."""
+    from hpcgym.baselines.dispatchers import DISPATCHERS
+    from hpcgym.baselines.schedulers import is_scheduler
+
+    if not is_scheduler(name) and name not in DISPATCHERS:
+        raise HpcgymError(
+            f"--scheduler: {name!r} is no scheduler. A comma separates schedulers, so a name of"
+            " your own cannot have one"
+        )
 
 
 def _split(text: str) -> list[str]:

@@ -120,10 +120,12 @@ def _warnings_in_a_line(told: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _tell_rule(error: Any, known: Collection[str | None]) -> None:
-    """Tell how a rule is given if the error is that a command has no option for it."""
+    """Tell how schedulers and rules are given, of words and options that a command has not."""
     from hpcgym.scheduler.rules import RULES
 
     option = str(getattr(error, "option_name", ""))
+    if "scheduler" in known and "extra argument" in str(getattr(error, "message", "")):
+        error.message += ". Schedulers are joined by commas: --scheduler easy,saf"
     rule = option.removeprefix("--").replace("-", "_")
     if rule in RULES and "scheduler" in known:
         error.possibilities = None

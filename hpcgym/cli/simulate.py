@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
     from hpcgym.schedule.signals import Signal
     from hpcgym.scheduler.rules import Scheduler
+    from hpcgym.study.compared import Comparison as Beside
     from hpcgym.workload import Workload
 
 
@@ -301,9 +302,11 @@ class Comparison:
     @property
     def metrics(self) -> list[str] | None:
         """The names of metrics, as far as they are known before there are schedules."""
+        from hpcgym.report.tables import ABOVE
         from hpcgym.schedule.metrics import known_metrics
 
-        return None if self.metric is None else split_metrics(self.metric, known_metrics())
+        known = known_metrics() | ABOVE
+        return None if self.metric is None else split_metrics(self.metric, known)
 
     def rows(self) -> list[Row]:
         """Return the schedules."""
@@ -409,7 +412,7 @@ def compare(
         return found
 
     found = output.of_schedules(
-        beside.results, lambda: _compared(rows, past, metrics, beside.lines), columns, facts
+        beside, lambda: _compared(rows, past, metrics, beside), columns, facts
     )
     how.show(found)
 
@@ -435,12 +438,9 @@ def _facts(rows: Sequence[Row], past: Row | None) -> dict[str, Any]:
 
 
 def _compared(
-    rows: Sequence[Row], past: Row | None, metrics: list[str] | None, lines: Sequence[str]
+    rows: Sequence[Row], past: Row | None, metrics: list[str] | None, found: Beside
 ) -> Sheet:
-    """Return a comparison for people, beside the past where the log tells it.
-
-    ``lines``: what is said of its intervals and schedules.
-    """
+    """Return a comparison for people, beside the past where the log tells it."""
     from hpcgym.baselines.labels import describe
     from hpcgym.report.tables import (
         limits_in_words,
@@ -450,7 +450,7 @@ def _compared(
         with_past,
     )
 
-    results = {row.label: row.result for row in rows}
+    results = found.results
     above = [subtitle(results)]
     if len(rows) == 1 and (rules := describe(rows[0].result.scheduler)) != rows[0].name:
         above.append(rules)
@@ -464,7 +464,8 @@ def _compared(
     else:
         for one, result in schedules.items():
             above += output.cleaning_of(result.workload, one.labelled("cleaning"))
-    printed = tables_of(results, metrics)
-    below = [*(line for one in printed for line in one.below), *lines]
+    printed = tables_of(results, metrics, found.beside)
+    below = [*(line for one in printed for line in one.below), *found.lines]
     below += next((said for row in rows if (said := told_apart(row, past, row.label))), [])
-    return Sheet(above, printed, below, rich_comparison(with_past(results), metrics))
+    shown = rich_comparison(with_past(results), metrics, found.beside)
+    return Sheet(above, printed, below, shown)

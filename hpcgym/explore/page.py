@@ -9,7 +9,7 @@ import os
 import re
 import shlex
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import lcm
@@ -31,6 +31,7 @@ from hpcgym.report.tables import (
     drawable,
     in_order,
     limits_of,
+    remarks,
     told_of_all,
 )
 from hpcgym.schedule.gains import same_jobs
@@ -272,7 +273,12 @@ def page(results: Results, *, report: bool = False) -> str:
         report, and matplotlib is not installed.
     """
     given = drawable(results)
-    return explorer_page(same_jobs(given, runs=True), given) if report else explorer_page(given)
+    if not report:
+        return explorer_page(given)
+    lines = getattr(results, "lines", None)  # a comparison has intervals too
+    return explorer_page(
+        same_jobs(given, runs=True), given, remarks(given) if lines is None else lines
+    )
 
 
 def write_page(results: Results, path: str | os.PathLike[str], *, report: bool = False) -> None:
@@ -322,7 +328,10 @@ def show(results: Results, *, height: int = 760) -> Frame:
 
 
 def explorer_page(
-    shown: Mapping[str, Result], reported: Mapping[str, Result] | None = None, **more: Any
+    shown: Mapping[str, Result],
+    reported: Mapping[str, Result] | None = None,
+    lines: Sequence[str] = (),
+    **more: Any,
 ) -> str:
     """Return a page with an explorer.
 
@@ -330,6 +339,7 @@ def explorer_page(
     ----------
     shown : the schedules that can be looked into, of the same jobs.
     reported : those of which tables and pictures follow; None: there is no report.
+    lines : what is said below their metrics.
     more : goes into the header of the explorer's data.
 
     Raises
@@ -343,7 +353,7 @@ def explorer_page(
     parts = {
         "DATA": as_text(_packed(shown, every, told)),
         "ORIGIN": "" if reported is not None else origin_section(record),
-        "REPORT": "" if reported is None else report_of(reported, list(shown), record),
+        "REPORT": "" if reported is None else report_of(reported, list(shown), record, lines),
     }
     # in one go: a name in a report that looks like a mark stays what it is
     body = re.sub("@([A-Z]+)@", lambda mark: parts[mark[1]], source("explorer.html"))

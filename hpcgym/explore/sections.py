@@ -43,7 +43,10 @@ jobs over the makespan.
 
 
 def report_of(
-    parts: Mapping[str, Result], shown: Collection[str], record: Mapping[str, Any]
+    parts: Mapping[str, Result],
+    shown: Collection[str],
+    record: Mapping[str, Any],
+    lines: Sequence[str],
 ) -> str:
     """Return tables and pictures of schedules as sections of a page.
 
@@ -52,6 +55,7 @@ def report_of(
     parts : name -> schedule.
     shown : names of those that the explorer above can show.
     record : where they are from.
+    lines : what is said below their metrics.
 
     Raises
     ------
@@ -68,6 +72,7 @@ def report_of(
         *([f'<p class="soft">{escape(_of_other_jobs(others))}</p>'] if others else []),
         "<h2>Metrics</h2>",
         _metrics(parts),
+        paragraphs(lines),
         f'<p class="soft">{_DEFINITIONS.strip()}</p>',
         *(
             [f'<p class="soft">{_OF_ENERGY.strip()}</p>']
@@ -107,13 +112,12 @@ def _of_other_jobs(names: Sequence[str]) -> str:
 def _metrics(parts: Mapping[str, Result]) -> str:
     """Return all metrics, one a row, so that any number of them fits; schedulers are columns."""
     metrics = tables.in_order(tables.told_of_all(parts))
-    columns = tables.comparison(parts, [metric.name for metric in metrics])
+    columns = tables.comparison(tables.with_past(parts), [metric.name for metric in metrics])
     (_, *names), *rows = ([*row] for row in zip(*columns, strict=True))
     machines = " and machine" * (len(tables.by_machine(parts)) > 1)
     caption = f"★ best of its row{machines}" if len(parts) > 1 else ""
     lines = [[title, *(Cell(*value) for value in values)] for (title, _), *values in rows]
-    told = table(["metric", *(name for name, _ in names)], lines, caption=caption)
-    return told + paragraphs(tables.remarks(parts))
+    return table(["metric", *(name for name, _ in names)], lines, caption=caption)
 
 
 def _who_pays(parts: Mapping[str, Result]) -> list[str]:

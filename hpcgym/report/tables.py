@@ -22,7 +22,6 @@ from hpcgym.schedule.metrics import (
     SIZE_CLASSES,
     Metric,
     known_metrics,
-    needs_watts,
     told_metrics,
 )
 from hpcgym.schedule.schedule import RECORDED
@@ -283,6 +282,18 @@ SHARED = (
 )
 
 
+#: How far a mean bounded slowdown is above that of the first schedule, with the ends of its 95 %
+#: interval: :class:`hpcgym.study.Comparison` tells it.
+ABOVE = {
+    "above": Metric("above", "mean BSLD above first"),
+    "above_low": Metric("above_low", "above first, low end"),
+    "above_high": Metric("above_high", "above first, high end"),
+}
+
+#: Name of a schedule -> more metrics of it, from what has compared it with the first.
+Beside: TypeAlias = Mapping[str, Mapping[str, float]]
+
+
 def metrics_table(results: Results) -> pd.DataFrame:
     """Return the metrics as a DataFrame, one row a scheduler, one column a metric.
 
@@ -305,7 +316,7 @@ def metrics_table(results: Results) -> pd.DataFrame:
 
 def described(names: Sequence[str]) -> list[Metric]:
     """Return how metrics are shown; one that is not known here by its own name."""
-    known = known_metrics()
+    known = known_metrics() | ABOVE
     return [known.get(name) or Metric(name, name.replace("_", " ")) for name in names]
 
 
@@ -339,7 +350,9 @@ def best(metric: Metric, values: Sequence[float]) -> list[bool]:
     return [text == top for text in texts]
 
 
-def comparison(results: Results, names: Sequence[str] | None = None) -> list[list[Cell]]:
+def comparison(
+    results: Results, names: Sequence[str] | None = None, beside: Beside | None = None
+) -> list[list[Cell]]:
     """Return a table for people: rows of (text, is it the best), the heading being the first.
 
     The best are those of each machine, among schedules of the same jobs.
@@ -349,18 +362,24 @@ def comparison(results: Results, names: Sequence[str] | None = None) -> list[lis
     results : a result, a sequence of them, or name -> result.
     names : metrics, one column each; None: ``COMPARED``, or where all results have speedups of
         jobs, those of ``SHARED`` that they have; and where they keep limits ``OF_POWER``.
+    beside : more metrics.
 
     Raises
     ------
     HpcgymError : a metric that the first result has not; others that have it not show "-".
     """
-    parts = named(results)
+    parts, more = named(results), beside or {}
+    first_name, first = next(iter(parts.items()))
     for name in names or ():
-        check_choice("metric", name, next(iter(parts.values())).metrics)
+        check_choice("metric", name, {**first.metrics, **more.get(first_name, {})})
     metrics = described(_columns(parts) if names is None else names)
     columns: list[Sequence[Cell]] = [[(name, False) for name in ("scheduler", *parts)]]
     for metric in metrics:
-        texts = [text_of(metric, _value(part, metric)) for part in parts.values()]
+        values = [
+            more.get(name, {}).get(metric.name, _value(part, metric))
+            for name, part in parts.items()
+        ]
+        texts = [text_of(metric, value) for value in values]
         marks = _best_of_machines(metric, parts)
         columns.append([(metric.heading, False), *zip(texts, marks, strict=True)])
     return [list(row) for row in zip(*columns, strict=True)]
@@ -389,10 +408,9 @@ def _best_of_machines(metric: Metric, parts: Mapping[str, Result]) -> list[bool]
 
 
 def _value(result: Result, metric: Metric) -> float:
-    past = result.replayed_on == RECORDED  # whose watts are not known
-    if metric.name not in result.metrics or (past and needs_watts(metric.name)):
-        return float("nan")
-    return result.metrics[metric.name]
+    past = result.replayed_on == RECORDED  # whose rules and watts are not known
+    known = told_metrics(result) if past else result.metrics
+    return known.get(metric.name, float("nan"))
 
 
 def _known_to_all(names: Sequence[str], parts: Mapping[str, Result]) -> list[str]:
@@ -400,24 +418,28 @@ def _known_to_all(names: Sequence[str], parts: Mapping[str, Result]) -> list[str
     return [name for name in names if all(name in part.metrics for part in parts.values())]
 
 
-def tables_of(results: Results, names: Sequence[str] | None = None) -> list[Table]:
+def tables_of(
+    results: Results, names: Sequence[str] | None = None, beside: Beside | None = None
+) -> list[Table]:
     """Return what people see of schedules: their metrics, and who pays where they are several.
 
     Parameters
     ----------
     results : a result, a sequence of them, or name -> result. If the log tells when its jobs
         started, the first table has that past as the last row.
-    names : metrics, as of :func:`comparison`.
+    names, beside : metrics, as of :func:`comparison`.
     """
     parts = named(results)
     paid = who_pays(parts)
-    return [metrics_of(with_past(parts), names), *([] if paid is None else [paid])]
+    return [metrics_of(with_past(parts), names, beside), *([] if paid is None else [paid])]
 
 
-def metrics_of(results: Results, names: Sequence[str] | None = None) -> Table:
+def metrics_of(
+    results: Results, names: Sequence[str] | None = None, beside: Beside | None = None
+) -> Table:
     """Return :func:`comparison` as a table; metrics of one unit stay together."""
     parts = named(results)
-    heading, *rows = comparison(parts, names)
+    heading, *rows = comparison(parts, names, beside)
     units = [metric.unit for metric in described(_columns(parts) if names is None else names)]
     return Table([text for text, _ in heading], rows, groups=units)
 
@@ -485,10 +507,12 @@ def _nodes_of_their_own(result: Result) -> str:
     return text if share else ""
 
 
-def rich_comparison(results: Results, names: Sequence[str] | None = None) -> RichTable:
+def rich_comparison(
+    results: Results, names: Sequence[str] | None = None, beside: Beside | None = None
+) -> RichTable:
     """Return the table that compares schedulers, for rich; ``*`` marks the best of a column."""
     parts = named(results)
-    heading, *rows = comparison(parts, names)
+    heading, *rows = comparison(parts, names, beside)
     machines = by_machine(parts)
     broken = [two_lines(text) for text, _ in heading[1:]]
     simulated = [group for group in machines if any(not r.replayed_on for r in group.values())]

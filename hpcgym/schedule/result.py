@@ -87,7 +87,7 @@ def jobs_table(result: Result) -> pd.DataFrame:
     return name_all(table, result.workload)
 
 
-#: Metrics that notebooks show.
+#: Metrics that print and notebooks show.
 _FIRST = ("mean_bsld", "p95_bsld", "mean_wait_s", "max_wait_s", "utilization")
 
 
@@ -178,6 +178,12 @@ class Result(Schedule):
         found = pd.DataFrame.from_dict(metrics_by(self, group, metrics), orient="index")
         found = found.rename_axis(group)
         return found.reindex(columns=list(dict.fromkeys(["jobs", *metrics]))) if metrics else found
+
+    def __str__(self) -> str:
+        """Return what it is of and, in a second line, its first metrics."""
+        known = self.metrics
+        told = [f"{name} {shown(known[name])}" for name in _FIRST if name in known]
+        return f"{self!r}\n{', '.join(told)}"
 
     def _repr_html_(self) -> str:
         """Return its first metrics as a table, for a notebook."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -14,14 +14,22 @@ import numpy as np
 from hpcgym.baselines.labels import check_label, scheduler_names
 from hpcgym.errors import HpcgymError, check_choice, check_each_once, unknown
 from hpcgym.naming import HOUR_S, shown
-from hpcgym.report.tables import COMPARED, remarks, tables_of
+from hpcgym.report.tables import ABOVE, COMPARED, remarks, tables_of, with_past
 from hpcgym.schedule.gains import same_jobs
 from hpcgym.schedule.measures import weekly_sums
+from hpcgym.schedule.metrics import told_metrics
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.schedule import check_not_past
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
-from hpcgym.study.intervals import Floats, Mean, against, block_length, bootstrap
+from hpcgym.study.intervals import (
+    Floats,
+    Mean,
+    against,
+    block_length,
+    bootstrap,
+    short_of_weeks,
+)
 from hpcgym.workload.load import as_workload
 from hpcgym.workload.model import Workload
 
@@ -164,14 +172,16 @@ class Comparison(Mapping[str, Result]):
     def table(self) -> pd.DataFrame:
         """A row for each schedule: its metrics, and how far its slowdown is above the first's.
 
+        If the log tells when its jobs started, that past is the last row, ``recorded``.
+
         ``above`` is the paired difference of mean bounded slowdowns, ``above_low`` and
         ``above_high`` are the ends of its 95 % interval: see :func:`hpcgym.paired`.
         """
         import pandas as pd
 
         rows = {}
-        for name, result in self.results.items():
-            known = result.metrics
+        for name, result in with_past(self.results).items():
+            known = told_metrics(result)
             rows[name] = {metric: known[metric] for metric in COMPARED if metric in known}
             rows[name] |= self.columns(name)
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("scheduler")
@@ -179,7 +189,12 @@ class Comparison(Mapping[str, Result]):
     def columns(self, name: str) -> dict[str, float]:
         """Return how far a schedule's slowdown is above the first's, as columns of its row."""
         above = self.above.get(name, _NONE)
-        return dict(zip(("above", "above_low", "above_high"), above, strict=True))
+        return dict(zip(ABOVE, above, strict=True))
+
+    @property
+    def beside(self) -> dict[str, dict[str, float]]:
+        """Of each schedule the :meth:`columns`."""
+        return {name: self.columns(name) for name in self.results}
 
     @cached_property
     def lines(self) -> list[str]:
@@ -189,7 +204,8 @@ class Comparison(Mapping[str, Result]):
         for name, share in self._with_first(_share_above).items():
             if name in self._same:
                 change, low, high = (100 * end for end in share)
-                said = against(first, change, low, high, "blocks of weeks")
+                weeks = _of_weeks(self.results[name], self.results[first]).shape[1]
+                said = against(first, change, low, high, short_of_weeks(weeks))
                 lines.append(f"{name}: slowdown {said}")
         return [*lines, *remarks(self.results)]
 
@@ -215,12 +231,15 @@ class Comparison(Mapping[str, Result]):
             .reindex(pd.MultiIndex.from_tuples(rows, names=[group, "scheduler"]))
         )
 
-    def to_latex(self, *metrics: str) -> str:
+    def to_latex(self, *metrics: str | Sequence[str]) -> str:
         """Return the tables of ``hpcgym compare --format latex``; they need the package booktabs.
 
-        ``metrics`` : the columns of the first table; without any: those that a terminal has.
+        ``metrics`` : the columns of the first table, one by one or as a list; without any: those
+        that a terminal has. "above", "above_low" and "above_high" are those of :attr:`table`.
         """
-        return "\n".join(one.latex() for one in tables_of(self.results, metrics or None))
+        names = [n for one in metrics for n in ([one] if isinstance(one, str) else one)]
+        made = tables_of(self.results, names or None, self.beside)
+        return "\n".join(one.latex() for one in made)
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw how far each mean bounded slowdown is above the first's, with 95 % intervals.
@@ -265,8 +284,8 @@ def compare(
     Parameters
     ----------
     workload : jobs, or what :func:`hpcgym.load_workload` takes.
-    schedulers : names or rules, as :func:`hpcgym.simulate` takes them; the first is what the others
-        are compared with. A mapping gives them names of your own: ``{"mine": rules}``.
+    schedulers : names or rules, no functions that dispatch; the first is what the others are
+        compared with. A mapping gives them names of your own: ``{"mine": rules}``.
     how : other arguments of :func:`hpcgym.simulate`, for all: ``cluster``, ``estimate``, ...
 
     Raises

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -249,18 +250,31 @@ def why_no_intervals(number: int, of: str) -> str:
     return f"no 95 % intervals: they need {FEWEST} {of} or more, and there are {number:,}"
 
 
-def against(name: str, change: float, low: float, high: float, few: str = "weeks") -> str:
+def short_of_weeks(n: int) -> str:
+    """Return how many weeks an interval over blocks of weeks needs, beside how many there are."""
+    fewest = next(weeks for weeks in count(1) if weeks // block_length(weeks) >= FEWEST)
+    return f"no interval: it needs {fewest} weeks, the log has {n}"
+
+
+def against(
+    name: str,
+    change: float,
+    low: float,
+    high: float,
+    why_none: str = "fewer than five weeks: no interval",
+) -> str:
     """Return how something compares with another of this name, in words: better, worse, no better.
 
     Parameters
     ----------
     change, low, high : how much more it has of what should be small, and the ends of the interval
-        [%]; the ends are nan where there are too ``few`` of something, all three without jobs.
+        [%]; the ends are nan where there is no interval, all three without jobs.
+    why_none : why there is no interval.
     """
     if np.isnan(change):
         return f"not compared with {name}: no jobs"
     if np.isnan(low):
-        return f"{signed(change)} % against {name} (fewer than five {few}: no interval)"
+        return f"{signed(change)} % against {name} ({why_none})"
     word = "better" if high < 0 else "worse" if low > 0 else "no better"
     return f"{word} than {name}, {signed(change)} % [{signed(low)}, {signed(high)}]"
 

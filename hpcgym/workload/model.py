@@ -320,7 +320,9 @@ class Workload:
     def __getitem__(self, rows: NDArray[Any] | slice) -> Workload:
         """Return the jobs at ``rows``: ``log[log.user_id == 3]``, ``log[:9]``; as :meth:`take`."""
         if isinstance(rows, slice):
-            return self.take(rows)
+            if (rows.step or 1) > 0:
+                return self.take(rows)
+            rows = np.arange(len(self))[rows]
         chosen = np.asarray(rows, np.int64 if isinstance(rows, list) and not rows else None)
         mask = chosen.dtype == bool
         if chosen.ndim != 1 or not (mask or chosen.dtype.kind in "iu"):
@@ -331,6 +333,12 @@ class Workload:
             )
         if mask and len(chosen) != len(self):
             raise WorkloadError(f"a mask of {len(chosen):,} jobs does not fit {len(self):,} jobs")
+        place = np.where(chosen < 0, len(self), 0) + chosen
+        if not mask and (place[1:] <= place[:-1]).any():
+            raise WorkloadError(
+                "jobs stay in order of submission, each once: give indices that rise, such as"
+                " log[np.unique(indices)]"
+            )
         return self.take(chosen)
 
     def head(self, n: int = 5) -> pd.DataFrame:
@@ -363,7 +371,8 @@ class Workload:
         """Return a column: ``workload.run_time`` is ``workload.columns["run_time"]``."""
         if name in naming.JOB_COLUMNS:
             return self.columns[name]
-        raise AttributeError(f"Workload has no attribute {name!r}")
+        more = "; a table of jobs is to_pandas()" if name in ("jobs", "table", "df") else ""
+        raise AttributeError(f"Workload has no attribute {name!r}{more}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Columns that no job has would be blown up to full size by pickling.

@@ -37,6 +37,8 @@ def jobs_of(workload: Workload, condition: str) -> NDArray[np.bool_]:
     ------
     WorkloadError : an unknown name, or no condition.
     """
+    if not isinstance(condition, str):
+        raise WorkloadError(f"a condition is a text, such as 'user == 3', not {condition!r}")
     table = workload.to_pandas()
     asked = _DURATION.sub(lambda found: str(in_seconds(found[0])), condition)
     short = {name: column for name, column in _SHORT.items() if name not in table}

@@ -92,6 +92,7 @@ def test_what_is_wrong_or_missing_is_said_before_the_work(words, message, monkey
         ),
         ("explore JOBS --policy-estimate ave2", "--scheduler easy:policy_estimate=..."),
         ("nothing", "No such command"),
+        ("compare JOBS --scheduler easy saf", "joined by commas: --scheduler easy,saf"),
     ],
 )
 def test_wrong_usage_is_exit_code_2(words, message):

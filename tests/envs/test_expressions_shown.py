@@ -233,6 +233,17 @@ def test_what_cannot_be_shown_is_refused(feature: str, says: str) -> None:
         SINGLE["JobSelection"](features=(feature,))
 
 
+def test_a_function_is_told_which_jobs_it_gets() -> None:
+    log = hpcgym.load_workload("lublin:jobs=900,processors=64,load=0.7")
+    features = {"own": lambda jobs: np.zeros(900)}
+    said = r"must return \d+ numbers, .*\(900,\): a function gets the jobs of all episodes in a row"
+    with pytest.raises(HpcgymError, match=said):
+        SINGLE["JobSelection"](workload=log, start="warm", jobs=200, features=features)
+    SINGLE["JobSelection"](
+        workload=log, start="empty", jobs=200, arrivals="stop", horizon=None, features=features
+    )
+
+
 # --- Expressions that act -------------------------------------------------------------------------
 
 #: Of the queue, the machine and users: what changes within a pass shows.

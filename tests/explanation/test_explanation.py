@@ -158,7 +158,7 @@ def test_the_caption_of_the_readme_is_true(trace: Callable[[str], Path]) -> None
     caption = (Path(__file__).parents[2] / "README.md").read_text().split("*`hpcgym explore")[1]
     told = (
         "4034 asks for 98 of 100 processors. It waits for 3 days under EASY and for 5\nunder SAF."
-        " It would have started earlier without any one of the striped jobs."
+        " Had any one of the striped jobs not been there, it would have started earlier."
     )
     assert told in caption
     log = hpcgym.load_workload(trace("KTH-SP2-1996-2.swf.gz"))

@@ -14,7 +14,7 @@ from few_jobs import few_jobs
 
 import hpcgym
 from hpcgym.explore import show
-from hpcgym.naming import JOB_COLUMNS
+from hpcgym.naming import JOB_COLUMNS, shown
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload.model import TIME_COLUMNS
@@ -221,3 +221,7 @@ def test_a_workload_of_its_own_and_a_short_text(result: Result) -> None:
     assert result.as_workload().name == "five"
     assert result.workload.wait_time.tolist() == [-1] * 5
     assert repr(result).startswith("Result(Workload('five', 5 jobs, 4 processors), Scheduler(")
+    first, told = str(result).splitlines()
+    assert first == repr(result)
+    assert told.startswith(f"mean_bsld {shown(result.metrics.mean_bsld)}, p95_bsld ")
+    assert f", mean_wait_s {shown(result.metrics.mean_wait_s)}, " in told

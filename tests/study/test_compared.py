@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 import hpcgym
 from hpcgym import HpcgymError
+from hpcgym.explore import page
 from hpcgym.report import save_figures
 from hpcgym.report.tables import tables_of
 
@@ -113,6 +115,35 @@ def test_tables_in_latex(found: hpcgym.Comparison) -> None:
     few = found.to_latex("mean_bsld", "max_wait_s").removesuffix(paid)
     assert few.count("tabular") == 2
     assert few.count("&") == 2 * (1 + len(found))
+    assert found.to_latex(["mean_bsld", "max_wait_s"]) == found.to_latex("mean_bsld", "max_wait_s")
+
+
+def test_intervals_are_columns_for_a_paper(found: hpcgym.Comparison) -> None:
+    lines = found.to_latex("above", "above_low", "above_high").splitlines()
+    cells = next(line for line in lines if line[:6] == "saf & ").removesuffix(r" \\").split(" & ")
+    told = found.table.loc["saf", ["above", "above_low", "above_high"]]
+    assert [float(cell.replace("$-$", "-").replace(",", "")) for cell in cells[1:]] == (
+        pytest.approx(list(told), rel=0.01)
+    )
+    assert "easy & - & - & - " in "\n".join(lines)
+    with pytest.raises(HpcgymError, match="unknown metric 'abov'; did you mean 'above'"):
+        found.to_latex("abov")
+
+
+def test_a_page_has_the_lines_of_intervals(found: hpcgym.Comparison) -> None:
+    text = page(found, report=True)
+    assert found.lines[0].startswith("saf: slowdown better than easy")
+    for line in found.lines:
+        assert escape(line) in text
+
+
+def test_a_past_is_a_row_everywhere() -> None:
+    log = hpcgym.simulate("lublin:jobs=500,processors=64", "fcfs").as_workload()
+    found = hpcgym.compare(log, ["easy", "saf"])
+    assert list(found.table.index) == ["easy", "saf", "recorded"]
+    assert repr(found).splitlines()[4].startswith("recorded")
+    assert "recorded &" in found.to_latex()
+    assert '<th scope="col">recorded' in page(found, report=True)
 
 
 def test_no_number_is_printed_with_an_exponent(found: hpcgym.Comparison) -> None:
@@ -177,7 +208,7 @@ def test_no_jobs_have_no_numbers() -> None:
 def test_few_weeks_have_no_interval() -> None:
     short = hpcgym.compare("lublin:jobs=50,processors=64,seed=3")
     assert np.isnan(short.above["saf"].low)
-    assert "no interval" in repr(short)
+    assert re.search(r"\(no interval: it needs 15 weeks, the log has \d\)", repr(short))
 
 
 def test_other_jobs_are_refused(found: hpcgym.Comparison) -> None:

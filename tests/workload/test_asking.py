@@ -104,6 +104,20 @@ def test_a_mask_has_a_value_for_each_job() -> None:
     assert len(LOG[[]]) == 0
 
 
+@pytest.mark.parametrize("rows", [slice(None, None, -1), np.array([5, 3, 9]), [3, 3], [-1, 0]])
+def test_indices_rise(rows: object) -> None:
+    with pytest.raises(WorkloadError, match="jobs stay in order of submission, each once"):
+        LOG[rows]
+    assert LOG[[3, -1]].job_number.tolist() == LOG.job_number[[3, -1]].tolist()
+
+
+def test_wrong_questions_have_an_answer() -> None:
+    with pytest.raises(WorkloadError, match="a condition is a text, such as 'user == 3', not 3"):
+        LOG.query(3)
+    with pytest.raises(AttributeError, match=r"no attribute 'jobs'; a table of jobs is to_pandas"):
+        _ = LOG.jobs
+
+
 def test_a_name_of_what_is_unknown_for_all_jobs() -> None:
     with (
         pytest.warns(WorkloadWarning),

@@ -538,7 +538,7 @@ def table_of(
     places = {name: k for k, name in enumerate((*WINDOW_FEATURES, *own, *shown))}
     return {
         # (n_rows, n_own) users' own columns of the window
-        "columns": _own_columns(own, JobColumns(workload), len(workload)),
+        "columns": _own_columns(own, JobColumns(workload), len(workload), len(options.workload)),
         # (n_columns,) which feature each column of the window is
         "codes": np.array([places[name] for name in options.names], np.int64),
         "ordered_by": ordered_by,
@@ -559,15 +559,23 @@ def table_of(
     }
 
 
-def _own_columns(own: dict[str, Any], columns: JobColumns, n: int) -> NDArray[np.float32]:
-    """Return users' own columns of the window, checked."""
+def _own_columns(
+    own: dict[str, Any], columns: JobColumns, n: int, n_given: int
+) -> NDArray[np.float32]:
+    """Return users' own columns of the window, checked.
+
+    ``n`` jobs are those of all episodes, ``n_given`` those of the workload that was given.
+    """
     values = np.zeros((n, len(own)), np.float32)
+    apart = (
+        f": a function gets the jobs of all episodes in a row, not the {n_given} of the workload"
+    )
     for k, (name, function) in enumerate(own.items()):
         column = np.asarray(function(columns))
         if column.shape != (n,) or column.dtype.kind not in "fiub":
             raise HpcgymError(
                 f"features: {name!r} must return {n} numbers, one a job, "
-                f"not an array of shape {column.shape}"
+                f"not an array of shape {column.shape}{'' if n == n_given else apart}"
             )
         if not (np.abs(column) <= 1).all():
             raise HpcgymError(f"features: {name!r} must return numbers from -1 to 1")

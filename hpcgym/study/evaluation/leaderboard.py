@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,7 +13,7 @@ import numpy as np
 from hpcgym.baselines.chance import RandomOrder
 from hpcgym.baselines.schedulers import described
 from hpcgym.errors import check_choice
-from hpcgym.files.writing import csv_text, json_text
+from hpcgym.files.writing import csv_text, json_text, whole_text
 from hpcgym.naming import HOUR_S
 from hpcgym.report.cells import Table, shown_p
 from hpcgym.report.tables import best, text_of
@@ -298,9 +299,14 @@ class Leaderboard:
         """Return :meth:`facts` as JSON; what is no number is null."""
         return json_text(self.facts())
 
-    def to_csv(self) -> str:
-        """Return :meth:`rows` as CSV, numbers in full."""
-        return csv_text(self.rows())
+    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """Return :meth:`rows` as CSV, numbers in full; or write them into a file."""
+        text = csv_text(self.rows())
+        if path is None:
+            return text
+        with whole_text(path) as file:
+            file.write(text)
+        return None
 
     def to_latex(self) -> str:
         """Return the table for people as LaTeX's ``tabular``.

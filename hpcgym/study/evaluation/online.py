@@ -26,7 +26,7 @@ from hpcgym.study.evaluation.environments import Agents, Environments
 from hpcgym.study.evaluation.policies import find_policy, read_policies
 from hpcgym.study.evaluation.references import best_static, rows_of, static_rules
 from hpcgym.study.evaluation.user_policies import acts
-from hpcgym.study.intervals import Floats, against, block_length, bootstrap
+from hpcgym.study.intervals import Floats, against, block_length, bootstrap, short_of_weeks
 from hpcgym.workload import Workload, load_workload
 
 if TYPE_CHECKING:
@@ -157,8 +157,9 @@ class Prequential:
     @property
     def verdicts(self) -> list[str]:
         """How each learner compares with SAF, by mean bounded slowdowns and their interval."""
+        why_none = short_of_weeks(len(self._weeks[0]))
         return [
-            f"{name}: {against(self.saf, *self.difference(name, self.saf), 'blocks of weeks')}"
+            f"{name}: {against(self.saf, *self.difference(name, self.saf), why_none)}"
             for name in self.decisions
         ]
 

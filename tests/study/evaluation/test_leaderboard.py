@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -169,12 +170,14 @@ def test_values_of_users_are_those_of_their_jobs() -> None:
 # --- Text -----------------------------------------------------------------------------------------
 
 
-def test_boards_as_json_and_csv() -> None:
+def test_boards_as_json_and_csv(tmp_path: Path) -> None:
     board = evaluate({"mine": Scheduler("saf")}, TRACE, metric="max_wait_s", **FEW)
     value = json.loads(board.to_json())
     assert value["metric"] == "max_wait_s"
     assert [row["name"] for row in value["policies"]] == list(board.table.index)
     assert value["by_slice"] == board.by_slice.to_dict(orient="index")
+    assert board.to_csv(tmp_path / "b.csv") is None
+    assert (tmp_path / "b.csv").read_text() == board.to_csv()
     rows = list(csv.DictReader(io.StringIO(board.to_csv())))
     for row, (name, expected) in zip(rows, board.table.iterrows(), strict=True):
         assert row["name"] == name
