@@ -283,7 +283,7 @@ SHARED = (
 
 
 #: How far a mean bounded slowdown is above that of the first schedule, with the ends of its 95 %
-#: interval: :class:`hpcgym.study.Comparison` tells it.
+#: interval: :class:`hpcgym.study.compared.Comparison` tells it.
 ABOVE = {
     "above": Metric("above", "mean BSLD above first"),
     "above_low": Metric("above_low", "above first, low end"),
