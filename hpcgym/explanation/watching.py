@@ -264,8 +264,8 @@ class Watched:
 def watch(result: Result, job: int) -> tuple[list[Pass], str]:
     """Return what stood at the end of each pass from the job's submission up to its start.
 
-    The last pass is the one at which it starts. If the passes cannot be made again, there are none,
-    and the text says why.
+    The last pass is the one at which it starts. If the passes cannot be made again, the list is
+    empty, and the text says why; else the text is blank.
 
     Parameters
     ----------

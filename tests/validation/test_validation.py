@@ -461,15 +461,7 @@ def test_what_is_broken_is_told(name: str) -> None:
 
 def test_a_spared_job_may_start_while_one_before_it_waits_for_its_processors() -> None:
     cluster = Cluster(processors=2, shutdown_after_s=30, boot_time_s=7, boot_power_w=10.0)
-    columns = {
-        "submit_time": [0, 40, 42],
-        "run_time": [42, 30, 10],
-        "requested_time": [42, 30, 10],
-        "requested_processors": [1, 1, 1],
-        "group_id": [1, 2, 2],
-        "queue": [1, 1, 2],
-    }
-    jobs = Workload.from_columns(columns, processors=2)
+    jobs = few_jobs(2, [0, 40, 42], [42, 30, 10], [1] * 3, group_id=[1, 2, 2], queue=[1, 1, 2])
     result = hpcgym.simulate(jobs, quota="group/spares=2:jobs=1", cluster=cluster)
     assert result.start.tolist() == [0, 47, 42]
     validate_schedule(result)
