@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpcgym.errors import HpcgymError, all_of, installing
+from hpcgym.errors import HpcgymError, all_of
 
 if TYPE_CHECKING:
     from hpcgym.machine import Cluster
@@ -433,16 +433,13 @@ class ExecutorOptions:
 
         Raises
         ------
-        HpcgymError : an unknown executor.
+        HpcgymError : an unknown executor, or no MPI.
         """
-        from hpcgym.study.executors import check_executor, leads_mpi
+        from hpcgym.study.executors import check_executor, check_mpi, leads_mpi
 
         check_executor(*self.given().values())
         if self.executor != "mpi" or leads_mpi():
             return
-        try:
-            import mpi4py  # noqa: F401
-        except ImportError:
-            raise HpcgymError(f"MPI is not installed: {installing('distributed')}") from None
+        check_mpi()
         python = [sys.executable, "-m", "mpi4py.futures", "-m", "hpcgym"]
         os.execv(sys.executable, [*python, *sys.argv[1:]])

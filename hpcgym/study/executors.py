@@ -6,15 +6,17 @@ started here, and listen on no port; Dask, Ray and MPI run already.
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import logging
 import multiprocessing
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, cast
 
@@ -35,6 +37,8 @@ _FIXED = {
     "serial": "it is this process alone",
     "mpi": "there are as many as mpiexec or srun has started, less one",
 }
+
+_ANSWER_S = 5  # within which a scheduler answers
 
 #: Each worker computes on one thread: there are as many workers as processors.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -90,6 +94,11 @@ def check_executor(name: Any, workers: Any = None) -> None:
         raise HpcgymError(
             f"executor {kind!r} needs the address of what runs already, such as"
             " dask:tcp://node1:8786 or ray:auto; on this machine alone take processes"
+        )
+    if (kind, address) == ("ray", "local"):
+        raise HpcgymError(
+            "ray:local would start a cluster, and hpcgym starts none: ray start --head, and then"
+            " ray:auto; on this machine alone take processes"
         )
     if workers is None:
         return
@@ -173,12 +182,37 @@ def _dask(address: str) -> Iterator[Executor]:
     """Connect to a scheduler."""
     distributed = _library("distributed", "Dask")
     try:
+        # in a thread of its own: in a notebook this one has an event loop already
+        with ThreadPoolExecutor(1) as thread:
+            kind = thread.submit(asyncio.run, _kind_of_dask(address)).result()
+        if kind != "Scheduler":
+            raise HpcgymError(f"what answers is a {kind}")
         client = distributed.Client(address, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise HpcgymError(f"dask: no scheduler answers at {address}: {error}") from None
+    except TimeoutError:
+        raise HpcgymError(f"dask: no scheduler answers at {address} within {_ANSWER_S} s") from None
+    except Exception as error:  # whatever something else than a scheduler answers
+        why = error if str(error) else type(error).__name__
+        raise HpcgymError(f"dask: no scheduler answers at {address}: {why}") from None
     with client:
         # not pure: a task that is sent again is to be done again
         yield client.get_executor(pure=False)
+
+
+async def _kind_of_dask(address: str) -> str:
+    """Return what Dask has at an address, such as ``Scheduler``.
+
+    A client would go on to look for one, and could not be stopped.
+    """
+    from distributed.comm import connect
+    from distributed.core import send_recv
+    from distributed.security import Security
+
+    async with asyncio.timeout(_ANSWER_S):
+        way = await connect(address, **Security().get_connection_args("client"))
+        try:
+            return str((await send_recv(way, op="identity"))["type"])
+        finally:
+            way.abort()
 
 
 @contextmanager
@@ -190,14 +224,22 @@ def _ray(address: str) -> Iterator[Executor]:
     connected = ray.is_initialized()
     try:
         if not connected:
+            _reach(address.removeprefix("ray://"))
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (OSError, RuntimeError, ValueError) as error:
+    except (OSError, OverflowError, RuntimeError, ValueError) as error:
         raise HpcgymError(f"ray: no cluster answers at {address}: {error}") from None
     try:
         yield RayExecutor(ray)
     finally:
         if not connected:
             ray.shutdown()
+
+
+def _reach(address: str) -> None:
+    """Raise an OSError if nothing listens at HOST:PORT: Ray would go on to look for it."""
+    host, colon, port = address.rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), _ANSWER_S).close()
 
 
 class RayExecutor(Executor):
@@ -224,6 +266,22 @@ def leads_mpi() -> bool:
     return "mpi4py.run" in sys.modules
 
 
+def check_mpi() -> None:
+    """Raise an HpcgymError if no MPI library can be loaded; none is begun.
+
+    ``python -m mpi4py.futures`` needs one before it runs anything, and can only fail without.
+    """
+    _library("mpi4py", "MPI").rc.initialize = False
+    try:
+        importlib.import_module("mpi4py.MPI")
+    except (ImportError, RuntimeError) as error:
+        raise HpcgymError(
+            f"executor 'mpi': no MPI library can be loaded: {error}; that of Debian's MPICH has"
+            " another name than MPICH gives it, so mpi4py must be built for it: pip install"
+            " --force-reinstall --no-binary mpi4py mpi4py"
+        ) from None
+
+
 @contextmanager
 def _mpi() -> Iterator[Executor]:
     """Take the ranks that are there as workers."""
@@ -233,11 +291,9 @@ def _mpi() -> Iterator[Executor]:
             "executor 'mpi': start a script as mpiexec -n 3 python -m mpi4py.futures SCRIPT;"
             " one rank leads, the others work"
         )
-    try:
-        from mpi4py import MPI
-        from mpi4py.futures import MPIPoolExecutor
-    except (ImportError, RuntimeError) as error:
-        raise HpcgymError(f"executor 'mpi': no MPI library can be loaded: {error}") from None
+    from mpi4py import MPI
+    from mpi4py.futures import MPIPoolExecutor
+
     if MPI.COMM_WORLD.Get_size() < 2:
         raise HpcgymError(
             "executor 'mpi' has no workers: start hpcgym with mpiexec -n 3 or more, of which one"

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -26,7 +27,7 @@ from sweep_files import contents
 
 from hpcgym.errors import HpcgymError
 from hpcgym.processors import processors_here
-from hpcgym.study import open_executor, read_failures, run_experiment, run_tasks
+from hpcgym.study import executors, open_executor, read_failures, run_experiment, run_tasks
 from hpcgym.study.executors import SerialExecutor, slots
 from hpcgym.study.sweep.run import read_manifest
 
@@ -197,9 +198,54 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPat
         pass
 
 
+@needs("dask")
+def test_what_is_no_scheduler_of_dask_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It listens and says nothing."""
+    monkeypatch.setattr(executors, "_ANSWER_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        with (
+            pytest.raises(HpcgymError, match=f"no scheduler answers at {address} within 0.5 s"),
+            open_executor(f"dask:{address}"),
+        ):
+            pass
+
+
+@needs("dask")
+def test_a_worker_of_dask_is_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def kind(address: str) -> str:
+        return "Worker"
+
+    monkeypatch.setattr(executors, "_kind_of_dask", kind)
+    with pytest.raises(HpcgymError, match="what answers is a Worker"), open_executor("dask:x:1"):
+        pass
+
+
+@needs("ray")
+@pytest.mark.parametrize("form", ["127.0.0.1:{}", "ray://127.0.0.1:{}"])
+def test_a_cluster_of_ray_that_is_not_there_is_not_waited_for(form: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        name = "ray:" + form.format(server.getsockname()[1])  # where nothing listens from here on
+    with pytest.raises(HpcgymError, match=r"no cluster answers at .* refused"), open_executor(name):
+        pass
+
+
+@needs("mpi")
+def test_an_mpi_that_cannot_be_loaded_is_said_in_a_line(tmp_path: Path) -> None:
+    """It is looked for under the name that MPICH gives its library, and Debian does not."""
+    (tmp_path / "libmpi.so").write_bytes(b"")
+    env = {**os.environ, "MPI4PY_MPIABI": "mpich", "MPI4PY_LIBMPI": str(tmp_path / "libmpi.so")}
+    words = ["-m", "hpcgym", "sweep", "run", "none.toml", "--executor", "mpi"]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, env=env)
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert line.startswith("hpcgym: executor 'mpi': no MPI library can be loaded: ")
+
+
 @pytest.mark.parametrize(
     ("name", "workers", "message"),
     [
+        ("ray:local", None, "^ray:local would start a cluster, and hpcgym starts none"),
         ("serial", 3, "^workers: executor 'serial' takes no number of them"),
         ("mpi", 3, "^workers: executor 'mpi' takes no number of them"),
         (
