@@ -32,7 +32,7 @@ from typing import Any
 
 from hpcgym.agents.saved import save_spec
 from hpcgym.errors import HpcgymError, did_you_mean, installing
-from hpcgym.files import MOST_JSON, bytes_of, json_of, shaped
+from hpcgym.files import MOST_JSON, bytes_of, json_of, open_file, shaped
 
 __all__ = ["AGENTS", "TRAINED", "contents_of", "ending_of", "import_agent", "load", "save_spec"]
 
@@ -100,9 +100,9 @@ def is_rlscheduler(text: str | Path) -> bool:
 def is_sb3_model(path: str | Path) -> bool:
     """Return whether a file is an archive as Stable-Baselines3 writes them."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_file(path) as file, zipfile.ZipFile(file) as archive:
             return {"data", "policy.pth"} <= {*archive.namelist()}
-    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
+    except (HpcgymError, ValueError, zipfile.BadZipFile, NotImplementedError):
         return False  # the reader reports the error
 
 
@@ -116,8 +116,8 @@ def contents_of(path: str | Path) -> dict[str, Any]:
     ------
     HpcgymError : as of :func:`load`.
     """
-    with shaped(path, _KIND):  # what cannot be the name of a file is no file
-        network = zipfile.is_zipfile(path)
+    with open_file(path) as file:
+        network = zipfile.is_zipfile(file)
     contents = import_agent("network_files").read(path) if network else _json_of(path)
     name = contents.get("agent")
     if name is None:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from hpcgym.errors import HpcgymError
-from hpcgym.files.tables import check_archive
+from hpcgym.files.tables import open_archive
 from hpcgym.files.writing import whole_file
 
 FORMAT = 1
@@ -62,8 +62,8 @@ def read(path: str | Path) -> dict[str, Any]:
     """
     wrong = f"{path} is not the file of an agent of this version"
     try:
-        check_archive(path)
-        contents = torch.load(path, map_location="cpu", weights_only=True)
+        with open_archive(path) as (file, _):
+            contents = torch.load(file, map_location="cpu", weights_only=True)
     except Exception:  # torch raises many kinds for files that it did not write
         raise HpcgymError(wrong) from None
     if not all(map(_is_stored, _tensors_in(contents))):

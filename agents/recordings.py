@@ -34,7 +34,8 @@ from hpcgym.baselines import find_baseline
 from hpcgym.baselines.chance import RandomActions
 from hpcgym.envs.core.base import settings_in
 from hpcgym.errors import HpcgymError, installing, unknown
-from hpcgym.files import json_of, shaped
+from hpcgym.files import MOST_JSON, bytes_of, json_of, open_file, shaped
+from hpcgym.files.tables import check_parquet
 from hpcgym.files.writing import writing
 
 ENV_ID = "hpcgym/JobSelection-v1"
@@ -358,6 +359,7 @@ def load_recording(path: str | Path) -> Recording:
     """
     minari, place = _minari(), Path(path).absolute() / "data"
     try:
+        _check_files(place)
         told = minari.read_raw_metadata(place)
         if not {"observation_space", "action_space", "env_spec"} <= told.keys():
             # Minari would make the environment for its spaces, and so run what the file names
@@ -370,6 +372,21 @@ def load_recording(path: str | Path) -> Recording:
         said = str(error).partition("\n")[0]
         raise HpcgymError(f"{path} cannot be read as a data set of Minari: {said}") from None
     return recording
+
+
+def _check_files(folder: Path) -> None:
+    """Raise an HpcgymError for what Minari, which opens files by name, would not read to its end.
+
+    These are pipes and devices, and files that hold more than they should.
+    """
+    for path in sorted(path for path in folder.rglob("*") if not path.is_dir()):
+        if path.suffix == ".json":
+            bytes_of(path, MOST_JSON, HpcgymError)
+        elif path.suffix == ".parquet":
+            check_parquet(path)
+        else:
+            with open_file(path):
+                pass
 
 
 def _about(told: Mapping[str, Any], of_episodes: list[dict[str, Any]]) -> dict[str, Any]:

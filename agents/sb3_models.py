@@ -11,6 +11,7 @@ you trust. Files of agents of this package run none.
 from __future__ import annotations
 
 import inspect
+import io
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +24,7 @@ from stable_baselines3.common.save_util import load_from_zip_file
 
 from hpcgym.agents.saved import read_spec
 from hpcgym.errors import HpcgymError
+from hpcgym.files.tables import open_archive
 
 
 class Sb3Model:
@@ -77,23 +79,24 @@ def load(path: str | Path) -> Sb3Model:
     HpcgymError : no model, or one whose classes cannot be imported.
     """
     spec = read_spec(path)
-    try:
-        policy = _policy_of(path)
-    except Exception as error:  # whatever what is pickled in it does
-        raise HpcgymError(
-            f"{path} cannot be read as a model of Stable-Baselines3: {type(error).__name__}:"
-            f" {error}"
-        ) from None
+    with open_archive(path) as (file, _):
+        try:
+            policy = _policy_of(file)
+        except Exception as error:  # whatever what is pickled in it does
+            raise HpcgymError(
+                f"{path} cannot be read as a model of Stable-Baselines3: {type(error).__name__}:"
+                f" {error}"
+            ) from None
     return Sb3Model(policy, Path(path).stem, spec)
 
 
-def _policy_of(path: str | Path) -> Any:
+def _policy_of(file: io.BufferedReader[Any]) -> Any:
     """Return the policy of a model, as its algorithm makes it, with the weights of the file."""
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore"
         )  # of schedules that another Python has pickled: none is used
-        data, parameters, _ = load_from_zip_file(path, device="cpu")
+        data, parameters, _ = load_from_zip_file(file, device="cpu")
     if data is None:
         raise HpcgymError("it holds no data of a model")
     options = dict(data.get("policy_kwargs") or {})

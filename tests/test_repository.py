@@ -336,6 +336,32 @@ def test_all_that_is_read_goes_through_one_room() -> None:
     assert found == MAY_PARSE
 
 
+# What opens files by name, which may be a pipe or a device, and where no user names the file.
+OPENS = re.compile(r"\.read_(?:text|bytes)\(|\bopen\([^)\n]*\"rb\"|\bParquetFile\(")
+MAY_OPEN = {
+    *("hpcgym/envs/page.py", "hpcgym/explore/document.py"),  # files of the library
+    *("hpcgym/machine/files.py", "hpcgym/machine/slurm/keys.py", "hpcgym/replay/native.py"),
+    "hpcgym/cli/files.py",  # a pipe that the shell has opened
+    "hpcgym/study/sweep/records.py",  # the lock, which is not read
+    *("hpcgym/replay/cleanup.py", "hpcgym/replay/private.py"),  # of processes and daemons
+    *("benchmarks/coscheduling/speed.py", "benchmarks/timing.py", "benchmarks/speed_of_peers.py"),
+    *("benchmarks/studies/documents.py", "benchmarks/studies/tables.py"),  # of the repository
+    "benchmarks/studies/store.py",
+}
+
+
+def sources_beside_files() -> Iterator[tuple[str, str]]:
+    """Name and text of each module but those of hpcgym.files."""
+    for folder in ("hpcgym", "agents", "baselines", "benchmarks"):
+        for file in (ROOT / folder).rglob("*.py"):
+            if file.parent != ROOT / "hpcgym" / "files":
+                yield str(file.relative_to(ROOT)), file.read_text()
+
+
+def test_all_that_is_opened_is_looked_at_first() -> None:
+    assert {name for name, text in sources_beside_files() if OPENS.search(text)} == MAY_OPEN
+
+
 def test_the_type_checker_finds_what_is_installed_as_a_part_of_hpcgym() -> None:
     """Else it takes all that is imported from there for anything."""
     with (ROOT / "pyproject.toml").open("rb") as file:

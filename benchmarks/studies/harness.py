@@ -18,7 +18,7 @@ import numpy as np
 
 from hpcgym import HpcgymError, Workload, load_workload
 from hpcgym.benchmarks.studies.store import code
-from hpcgym.files import text_of, toml_file
+from hpcgym.files import open_file, text_of, toml_file
 from hpcgym.files.writing import check_writable, whole_text, writing
 from hpcgym.report.canvas import require_matplotlib, save_figure
 from hpcgym.study import read_results, run_tasks
@@ -346,7 +346,7 @@ def check_report(path: Path, head: str) -> None:
     title, problem = head.splitlines()[0], ""
     check_writable(path, folders=True)
     if path.is_file():
-        with path.open("rb") as file:
+        with open_file(path) as file:
             first = file.readline(1000).decode(errors="replace")
         problem = f"{path} is there already, and is" if first.strip() != title else ""
     elif any(path.parent.iterdir()):

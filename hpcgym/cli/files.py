@@ -7,12 +7,13 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from hpcgym.errors import HpcgymError, reworded
+from hpcgym.files import MEGABYTE, head_of, saying, size_text
 from hpcgym.files.writing import check_writable, is_stream, same_file
 
 # --- Files that commands write --------------------------------------------------------------------
@@ -207,21 +208,25 @@ _GIVEN = {
     "stdin": "standard input",
     "pipe": "the pipe",
 }  # what the copies in it are called: what was given
+#: Pipes that the shell has opened for this process, and that somebody writes to: of no other is
+#: that known, and who waited for one might wait for ever.
+_PIPE = re.compile(r"/dev/stdin|(?:/dev|/proc/self)/fd/\d+")
+_MOST = 4096 * MEGABYTE  # of a log from a stream, which may never end
 
 
 @contextmanager
 def streamed(values: dict[str, Any]) -> Iterator[None]:
     """Put a file in place of a log that can be read only once, while a command runs.
 
-    Readers look at the beginning of a log first. Standard input is such a log, and a pipe, as of
-    ``<(zcat dump.gz)``.
+    Readers look at the beginning of a log first. Standard input is such a log, and a pipe of the
+    shell, as of ``<(zcat dump.gz)``; pipes with a name of their own are not read.
 
     Raises
     ------
-    HpcgymError : standard input is a terminal.
+    HpcgymError : standard input is a terminal, or a log of over 4 GiB.
     """
     log = values.get(_LOG)
-    if not (isinstance(log, str) and (log == "-" or Path(log).is_fifo())):
+    if not (isinstance(log, str) and (log == "-" or _is_pipe(log))):
         yield
         return
     try:
@@ -232,6 +237,11 @@ def streamed(values: dict[str, Any]) -> Iterator[None]:
         raise reworded(error, as_given(str(error))) from None
 
 
+def _is_pipe(log: str) -> bool:
+    """Tell whether this is a pipe of the shell."""
+    return bool(_PIPE.fullmatch(log)) and Path(log).is_fifo()
+
+
 def as_given(text: str) -> str:
     """Return a text in which copies are called as they were given."""
     copies = rf"{re.escape(tempfile.gettempdir())}/{_FOLDER}\w+/({'|'.join(_GIVEN)})(\.\w+)?"
@@ -240,14 +250,22 @@ def as_given(text: str) -> str:
 
 def _received(log: str, folder: Path) -> Path:
     """Return a file with all that a stream has, by whose name its format is known."""
-    from hpcgym.files import head_of, saying
     from hpcgym.workload.load import format_of
 
     if log == "-" and sys.stdin.isatty():
         raise HpcgymError("- is standard input, which is this terminal: pipe a log into it")
     path = folder / ("stdin" if log == "-" else "pipe")
-    with saying(log):
-        path.write_bytes(sys.stdin.buffer.read() if log == "-" else Path(log).read_bytes())
+    with (
+        saying(log),
+        nullcontext(sys.stdin.buffer) if log == "-" else Path(log).open("rb") as stream,
+        path.open("wb") as copy,
+    ):
+        while piece := stream.read(MEGABYTE):
+            copy.write(piece)
+            if copy.tell() > _MOST:
+                raise HpcgymError(
+                    f"{_GIVEN[path.name]} gives more than {size_text(_MOST)}: give a file"
+                )
     if format_of(path) != "swf":  # which all is that is nothing else
         return path
     return path.rename(f"{path}{_ending(head_of(path))}")

@@ -1,8 +1,9 @@
 """Reading of files in bounded memory and time; each error is one clear line.
 
-Every reader of the library uses this module, which handles damaged files: it opens, unpacks and
-decodes them, and parses JSON and TOML. ``tables`` reads CSV, Parquet and arrays; ``writing`` writes
-files whole or not at all; ``fetching`` downloads; ``recorded`` tells where a file is from.
+Every reader of the library uses this module, which handles damaged files, and pipes and devices in
+place of files: it opens, unpacks and decodes them, and parses JSON and TOML. ``tables`` reads CSV,
+Parquet and arrays; ``writing`` writes files whole or not at all; ``fetching`` downloads;
+``recorded`` tells where a file is from.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import math
 import os
 import re
+import stat
 import tomllib
 import zlib
 from collections import Counter
@@ -65,8 +67,6 @@ def saying(path: Any, error: type[HpcgymError] = HpcgymError) -> Iterator[None]:
         named = path if problem.filename is None else problem.filename
         if isinstance(problem, FileNotFoundError):
             raise error(f"{named}: no such file") from None
-        if isinstance(problem, IsADirectoryError):
-            raise error(f"{named} is a folder, not a file") from None
         raise error(f"{named} cannot be read: {problem.strerror or problem}") from None
 
 
@@ -97,16 +97,71 @@ def shaped(where: Any, kind: str) -> Iterator[None]:
         raise HpcgymError(f"{where} is not {kind}") from problem
 
 
+#: What a path may lead to beside a regular file, which alone is read: a pipe may never be written
+#: to, and a device may never end.
+_NO_FILES = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+@contextmanager
+def open_file(
+    path: str | os.PathLike[str], error: type[HpcgymError] = HpcgymError
+) -> Iterator[io.BufferedReader[Any]]:
+    """Open a regular file, or a link to one, for reading its bytes as they are.
+
+    Libraries are given this file rather than its name, so that what is read is what was looked at.
+
+    Raises
+    ------
+    HpcgymError : or ``error``: the file cannot be opened or read, or it is a pipe, a device, a
+        socket or a folder, which is said at once.
+    """
+
+    def regular(name: str, flags: int) -> int:
+        # looked at before it is opened, which does something to some devices, and after: it may
+        # have become another one; no pipe is waited for
+        _check_regular(os.stat(name).st_mode, path, error)
+        number = os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY)
+        try:
+            _check_regular(os.fstat(number).st_mode, path, error)
+        except HpcgymError:
+            os.close(number)
+            raise
+        return number
+
+    with saying(path, error):
+        try:
+            file = io.FileIO(os.fspath(path), opener=regular)
+        except HpcgymError:
+            raise
+        except ValueError as problem:  # a zero byte, or half a character
+            raise error(f"{path} cannot be the name of a file: {problem}") from None
+        with io.BufferedReader(file, HEAD_BYTES) as buffered:
+            yield buffered
+
+
+def _check_regular(mode: int, path: object, error: type[HpcgymError]) -> None:
+    """Raise an error for the mode of what is no regular file."""
+    if not stat.S_ISREG(mode):
+        kind = next((kind for is_kind, kind in _NO_FILES if is_kind(mode)), "something else")
+        raise error(f"{path} is {kind}, not a file")
+
+
 @contextmanager
 def open_bytes(path: Path, error: type[HpcgymError] = HpcgymError) -> Iterator[Any]:
     """Open a plain or gzip file for reading; its first bytes tell which, not its name.
 
     Raises
     ------
-    HpcgymError : or ``error``: the file cannot be opened or read, it is damaged, or it unpacks to
-        far more than any trace does.
+    HpcgymError : or ``error``: as of :func:`open_file`; the file is damaged, or it unpacks to far
+        more than any trace does.
     """
-    with saying(path, error), _opened(path, error) as file:
+    with open_file(path, error) as file:
         head = file.peek(10)[:10]
         for begins, kind, command in _PACKED:
             if begins.match(head):
@@ -199,7 +254,7 @@ def head_of(path: Path, error: type[HpcgymError] = HpcgymError) -> bytes:
 
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal digits."""
-    with saying(path), path.open("rb") as file:
+    with open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -225,21 +280,13 @@ def size_text(size: int) -> str:
     return f"{size / unit:,.0f} {name}"
 
 
-def _opened(path: Path, error: type[HpcgymError]) -> Any:
-    """Open a file, or say that its name cannot be one."""
-    try:
-        return path.open("rb", buffering=HEAD_BYTES)
-    except ValueError as problem:  # a zero byte, or half a character
-        raise error(f"{path} cannot be the name of a file: {problem}") from None
-
-
 class _Unpacked(io.RawIOBase):
     """What a gzip file holds, up to a limit."""
 
     def __init__(self, file: IO[bytes], path: Path, error: type[HpcgymError]) -> None:
         self._file = gzip.GzipFile(fileobj=file, mode="rb")
         self._path, self._error = path, error
-        self._most = max(PACKED_FREE, PACKED_RATIO * path.stat().st_size)
+        self._most = max(PACKED_FREE, PACKED_RATIO * os.fstat(file.fileno()).st_size)
         self._count = 0
 
     def readable(self) -> bool:

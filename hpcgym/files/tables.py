@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import csv
 import io
+import math
+import os
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from hpcgym.errors import HpcgymError, WorkloadError, installing
-from hpcgym.files import MEGABYTE, PACKED_RATIO, open_bytes, saying, size_text, text_of
+from hpcgym.files import MEGABYTE, PACKED_RATIO, open_bytes, open_file, size_text, text_of
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
 #: Columns that a table may have.
 MOST_COLUMNS = 2048
@@ -30,6 +34,7 @@ _VALUES_RATIO = 64
 # what archives of arrays may always unpack to, and beyond it for each byte: mostly they are zeros
 _ARRAYS_FREE = 1024 * MEGABYTE
 _ARRAYS_RATIO = 256
+_MOST_MEMBERS = 1 << 16  # of an archive
 
 
 def csv_rows(path: Path, kind: str) -> list[tuple[int, list[str]]]:
@@ -119,7 +124,7 @@ def parquet_metadata(path: Path) -> dict[str, str]:
     """
     from pyarrow.parquet import ParquetFile
 
-    with _parquet(path, HpcgymError), ParquetFile(path) as file:
+    with _parquet(path, HpcgymError) as opened, ParquetFile(opened) as file:
         told = file.schema_arrow.metadata or {}
         return {key.decode(): value.decode("utf-8", "replace") for key, value in told.items()}
 
@@ -134,11 +139,11 @@ def write_parquet(frame: pd.DataFrame, path: Path, told: Mapping[str, str]) -> N
 
 
 @contextmanager
-def _parquet(path: Path, error: type[HpcgymError]) -> Iterator[None]:
-    """Say of what goes wrong in it that the file cannot be read, or is no Parquet."""
+def _parquet(path: Path, error: type[HpcgymError]) -> Iterator[IO[bytes]]:
+    """Open a file; say of what goes wrong in it that it cannot be read, or is no Parquet."""
     try:
-        with saying(path, error):
-            yield
+        with open_file(path, error) as file:
+            yield file
     except HpcgymError:
         raise
     except Exception as problem:  # pyarrow raises many kinds for what it did not write
@@ -154,66 +159,141 @@ def parquet_frame(path: Path, error: type[HpcgymError] = HpcgymError) -> pd.Data
         than its size allows.
     """
     import pandas as pd
-    from pyarrow.parquet import ParquetFile
 
-    with _parquet(path, error):
-        with ParquetFile(path) as file:
-            _check_size(path, file.metadata, path.stat().st_size, error)
-        return pd.read_parquet(path)
+    with _parquet(path, error) as file:
+        _check_size(path, file, error)
+        return pd.read_parquet(file)
 
 
-def arrays_of(path: str | Path, names: Sequence[str] | None = None) -> dict[str, Any]:
+def check_parquet(path: Path) -> None:
+    """Raise the HpcgymError of :func:`parquet_frame` before another library reads a file."""
+    with _parquet(path, HpcgymError) as file:
+        _check_size(path, file, HpcgymError)
+
+
+# --- Archives of arrays ---------------------------------------------------------------------------
+
+
+class Head(NamedTuple):
+    """What an array says of itself before its numbers are read."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+#: What raises an HpcgymError for heads of arrays, by name, that are not as they should be.
+CheckHeads = Callable[[Mapping[str, Head]], None]
+
+
+def arrays_of(
+    path: str | Path, names: Sequence[str] | None = None, check: CheckHeads | None = None
+) -> dict[str, NDArray[Any]]:
     """Return the arrays of an ``.npz`` file by their names; no pickled objects.
 
     Parameters
     ----------
     path : of the file.
     names : of those that are needed; None: all that there are.
+    check : what looks at the arrays' shapes and types before any of them is unpacked.
 
     Raises
     ------
     HpcgymError : it cannot be read, holds no arrays or not these, or unpacks to far more than such
-        files do.
+        files do, or as of ``check``.
     """
-    import numpy as np
+    with open_archive(path) as (_, archive):
+        try:
+            members = {name.removesuffix(".npy"): name for name in archive.namelist()}
+            chosen = {name: members[name] for name in (members if names is None else names)}
+            heads = {name: _head(archive, member) for name, member in chosen.items()}
+        except Exception as problem:  # zipfile and numpy raise many kinds for what is damaged
+            raise _no_arrays(path, problem) from None
+        if check is not None:
+            check(heads)
+        try:
+            return {name: _array(archive, member) for name, member in chosen.items()}
+        except Exception as problem:
+            raise _no_arrays(path, problem) from None
 
-    check_archive(path)
+
+def _no_arrays(path: str | Path, problem: Exception) -> HpcgymError:
+    """Return the error of a file that has not the arrays that are needed."""
+    why = f"it has no {problem}" if isinstance(problem, KeyError) else _words(problem)
+    return HpcgymError(f"{path} holds no such arrays: {why}")
+
+
+def _head(archive: zipfile.ZipFile, member: str) -> Head:
+    """Return what an array says of itself; raise a ValueError if it has not the bytes for that."""
+    from numpy.lib import format as npy
+
+    with archive.open(member) as file:
+        version = npy.read_magic(file)
+        if version not in ((1, 0), (2, 0)):  # numpy writes others for names of fields alone
+            raise ValueError("one of them is invalid")
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, _, dtype = read(file)
+        if dtype.hasobject:
+            raise ValueError("one of them has pickled objects")
+        if math.prod(shape) * dtype.itemsize != archive.getinfo(member).file_size - file.tell():
+            raise ValueError("one of them has not as many bytes as it should")
+        return Head(shape, dtype)
+
+
+def _array(archive: zipfile.ZipFile, member: str) -> NDArray[Any]:
+    """Return an array, whose head has been looked at."""
+    from numpy.lib import format as npy
+
+    with archive.open(member) as file:
+        array: NDArray[Any] = npy.read_array(file, allow_pickle=False)
+        file.read(1)  # at whose end the checksum is compared
+        return array
+
+
+def is_whole(path: str | Path) -> bool:
+    """Tell whether an archive can be read, and all its members have their checksums."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in (file.files if names is None else names)}
-        if not all(isinstance(array, np.ndarray) for array in arrays.values()):
-            raise ValueError("one of them is invalid")  # numpy gives the bytes then
-        return arrays
-    except Exception as problem:  # numpy raises many kinds for files that it did not write
-        raise HpcgymError(f"{path} holds no such arrays: {_words(problem)}") from None
+        with open_archive(path) as (_, archive):
+            return archive.testzip() is None  # in pieces
+    except Exception:  # zipfile raises many kinds for what is damaged
+        return False
 
 
-def check_archive(path: str | Path) -> None:
-    """Raise an error if a ZIP file cannot be opened, or unpacks to far more than arrays do.
+@contextmanager
+def open_archive(path: str | Path) -> Iterator[tuple[io.BufferedReader[Any], zipfile.ZipFile]]:
+    """Open a ZIP file that does not unpack to far more than arrays do: its bytes, and its members.
 
     Raises
     ------
-    HpcgymError : it cannot be read, or it is no ZIP file.
+    HpcgymError : it cannot be read, it is no ZIP file, or it unpacks to more than that.
     """
-    path = Path(path)
-    try:
-        with saying(path):
-            size = path.stat().st_size
-            with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-                unpacked = sum(one.file_size for one in archive.infolist())
-    except HpcgymError:
-        raise
-    except Exception as problem:  # zipfile raises many kinds for what is damaged
-        raise HpcgymError(f"{path} is no archive of arrays: {_words(problem)}") from None
-    if unpacked > max(_ARRAYS_FREE, _ARRAYS_RATIO * size):
-        raise HpcgymError(
-            f"{path} unpacks to {size_text(unpacked)}, over {_ARRAYS_RATIO} times its size: it is"
-            " damaged"
-        )
+    with open_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        try:
+            archive = zipfile.ZipFile(file)
+            members = archive.infolist()
+        except Exception as problem:  # zipfile raises many kinds for what is damaged
+            raise HpcgymError(f"{path} is no archive of arrays: {_words(problem)}") from None
+        with archive:
+            if len(members) > _MOST_MEMBERS:
+                raise HpcgymError(
+                    f"{path} has {len(members):,} members; an archive of arrays may have"
+                    f" {_MOST_MEMBERS:,}"
+                )
+            unpacked = sum(member.file_size for member in members)
+            if unpacked > max(_ARRAYS_FREE, _ARRAYS_RATIO * size):
+                raise HpcgymError(
+                    f"{path} unpacks to {size_text(unpacked)}, over {_ARRAYS_RATIO} times its size:"
+                    " it is damaged"
+                )
+            file.seek(0)
+            yield file, archive
 
 
-def _check_size(path: Path, told: Any, size: int, error: type[HpcgymError]) -> None:
+def _check_size(path: Path, file: IO[bytes], error: type[HpcgymError]) -> None:
     """Raise an error if a Parquet file tells more than its bytes can hold."""
+    from pyarrow.parquet import ParquetFile
+
+    told, size = ParquetFile(file).metadata, os.fstat(file.fileno()).st_size
     rows, columns = told.num_rows, told.num_columns
     if columns > MOST_COLUMNS:
         raise error(f"{path}: {_too_wide(columns)}")

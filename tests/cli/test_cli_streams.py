@@ -108,6 +108,23 @@ def test_a_pipe_is_recognised_by_what_it_holds_and_errors_name_it() -> None:
     assert " has an unknown column 'cpus'" in said
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_a_pipe_with_a_name_may_have_no_writer(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "log")
+    words = [*PROGRAM, "simulate", str(tmp_path / "log")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert done.stderr == f"hpcgym: {tmp_path / 'log'} is a pipe, not a file\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_a_stream_without_an_end_is_not_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_MOST", 3 << 20)
+    assert "standard input gives more than 3 MiB: give a file" in line(
+        "simulate", "-", input=bytes(5 << 20)
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="pipes end differently elsewhere")
 @pytest.mark.parametrize("format", ["table", "json", "csv"])

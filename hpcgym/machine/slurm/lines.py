@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hpcgym.errors import HpcgymError, Remarks, check_each_once
-from hpcgym.files import bytes_of, line_text, utf_16
+from hpcgym.files import bytes_of, line_text, size_text, utf_16
 from hpcgym.machine.partitions import hosts
 from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S, NO_LIMIT
 
@@ -28,7 +28,8 @@ _FILE = re.compile(rf"(.+?{re.escape(ENDING)})(?=$|[:,]|[+-]\d+$|\+\w+=)", re.DO
 _BESIDE = re.compile(rf"(?P<conf>.*{re.escape(ENDING)}):(?P<files>(?:qos|assoc)=.*)", re.DOTALL)
 _NEXT = re.compile(r"\+(?=(?:qos|assoc)=)")
 _RULES = re.compile(r"[:+](?!(?:qos|assoc)=)(?=\w+=)")
-_MOST = 1 << 24  # bytes of a file
+_MOST = 1 << 24  # bytes of a file, with all that it includes
+_LEAST = 1 << 12  # bytes that each of these counts for: they are 4,096 at most
 _MOST_INCLUDES = 8  # files within files
 #: Kinds of remarks: what is not followed, files that are lacking, and those that lie elsewhere
 #: than their line says.
@@ -177,22 +178,34 @@ def settings_of(path: str | Path, remarks: Remarks) -> list[SlurmSetting]:
 
     Raises
     ------
-    HpcgymError : a file that cannot be read or is binary, or files that include one another more
-        than 8 deep; the message names the file, and the line.
+    HpcgymError : a file that cannot be read or is binary, files that include one another more than
+        8 deep, or that hold more than 16 MiB together; the message names the file, and the line.
     """
     found: list[SlurmSetting] = []
-    _read(Path(path), (Path(path),), found, remarks)
+    _read(Path(path), (Path(path),), found, remarks, _MOST)
     return found
 
 
 def _read(
-    path: Path, within: tuple[Path, ...], found: list[SlurmSetting], remarks: Remarks
-) -> None:
-    """Add the settings of a file, and of those that it includes.
+    path: Path,
+    within: tuple[Path, ...],
+    found: list[SlurmSetting],
+    remarks: Remarks,
+    left: int,
+) -> int:
+    """Add the settings of a file, and of those that it includes; return how much may still come.
 
-    ``within`` : the first file, and those that include one another down to this.
+    ``within`` : the first file, and those that include one another down to this. ``left`` : bytes
+    that may come.
     """
-    for number, line in _joined(_text(path)):
+    text = _text(path)
+    left -= max(len(text), _LEAST)
+    if left < 0:
+        raise HpcgymError(
+            f"{within[0]} includes more than {_MOST // _LEAST:,} files, or {size_text(_MOST)} in"
+            f" all: the last is {path}"
+        )
+    for number, line in _joined(text):
         where = f"{path}, line {number}"
         include = _INCLUDE.match(line)
         if not include:
@@ -208,7 +221,8 @@ def _read(
             continue
         if place != places[0]:
             remarks[ELSEWHERE].append(f"{where}: {name} is {place}")
-        _read(place, (*within, place), found, remarks)
+        left = _read(place, (*within, place), found, remarks, left)
+    return left
 
 
 def _cluster(settings: Iterable[SlurmSetting]) -> str:

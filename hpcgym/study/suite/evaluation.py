@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from hpcgym.envs.core.base import arguments_of, usual_of
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.slices import Episode
 from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.files.tables import Head
 from hpcgym.naming import HOUR_S
 from hpcgym.schedule.gains import Felt, Gain, felt, gain
 from hpcgym.schedule.metrics import weighted_wait
@@ -42,6 +44,9 @@ _STATES = ("node", "state", "begin", "end")
 _TICKS = ("start_ticks", "end_ticks", "shape")
 
 _LONGEST_S = 2**31 - 1  # waits are kept as 32 bits
+_MOST_STATES = 1 << 22  # of the nodes in a slice: a bound of memory
+
+_Array = TypeVar("_Array")
 
 
 class Evaluation:
@@ -177,34 +182,51 @@ class Evaluation:
         ------
         HpcgymError : arrays of other names, types or lengths than such schedules have.
         """
-        found, known = [], set()
+        self.check_kept(kept)
+        found = []
         for place, episode in enumerate(self.slices):
-            begin = f"{place}/"
-            mine = {key.removeprefix(begin): a for key, a in kept.items() if key.startswith(begin)}
-            known |= {begin + name for name in mine}
-            try:
-                found.append(self._result(mine, episode))
-            except HpcgymError as error:
-                raise HpcgymError(f"{episode.name}: {error}") from None
-        if set(kept) != known:
-            raise HpcgymError(f"it has schedules of other slices than the {len(found)} of the task")
+            with _of_slice(episode):
+                found.append(self._result(_of_place(kept, place), episode))
+        return found
+
+    def check_kept(self, kept: Mapping[str, Head | NDArray[Any]]) -> None:
+        """Raise an error for arrays that no schedules of the task have; only heads are looked at.
+
+        Raises
+        ------
+        HpcgymError : arrays of other names, types or lengths.
+        """
+        for place, (episode, lengths) in enumerate(zip(self.slices, self._lengths, strict=True)):
+            with _of_slice(episode):
+                _check_lengths(_of_place(kept, place), lengths)
+        number = len(self.slices)
+        if not {name.partition("/")[0] for name in kept} <= {*map(str, range(number))}:
+            raise HpcgymError(f"it has schedules of other slices than the {number} of the task")
+
+    @cached_property
+    def _lengths(self) -> list[dict[str, range]]:
+        """Of each slice the arrays that are kept of it, and how many numbers each may have."""
+        found = []
+        for episode in self.slices:
+            blank = self._blank(episode)
+            jobs = len(blank.workload)
+            cells = int(blank.workload.requested_processors.sum())  # a processor each at least
+            told = {
+                "cells_first": range(jobs + 1, jobs + 2),
+                **dict.fromkeys(("cells_node", "cells_units"), range(cells + 1)),
+                **{f"states_{name}": range(_MOST_STATES + 1) for name in _STATES},
+            }
+            each = range(jobs, jobs + 1)
+            found.append({name: told.get(name, each) for name in self._arrays(blank)})
         return found
 
     def _result(self, kept: Kept, episode: Episode) -> Result:
         blank = self._blank(episode)
-        names = set(self._arrays(blank))
-        if set(kept) != names:
-            raise HpcgymError(f"its arrays are {sorted(kept)}, not {sorted(names)}")
         n = len(blank.workload)
-        for name, array in kept.items():
-            if not np.issubdtype(array.dtype, np.integer) or array.ndim != 1:
-                raise HpcgymError(f"{name} is no list of whole numbers")
-            if name in ("wait", *_TICKS) and len(array) != n:
-                raise HpcgymError(f"{name} has {len(array)} jobs, not {n}")
         made: dict[str, Any] = {}
         if "cells_first" in kept:
             cells = [kept[f"cells_{name}"] for name in _CELLS]
-            if len(cells[0]) != n + 1 or len(cells[1]) != len(cells[2]) or not _counts(cells):
+            if not _counts(cells):
                 raise HpcgymError("its nodes are not told job by job")
             made["allocation"] = Allocation(*cells)
         if "states_node" in kept:
@@ -283,7 +305,36 @@ def _plain(env_id: str) -> str:
     return env_id.rpartition("-v")[0]
 
 
+@contextmanager
+def _of_slice(episode: Episode) -> Iterator[None]:
+    """Say of errors of which slice they are."""
+    try:
+        yield
+    except HpcgymError as error:
+        raise HpcgymError(f"{episode.name}: {error}") from None
+
+
+def _of_place(kept: Mapping[str, _Array], place: int) -> dict[str, _Array]:
+    """Return the arrays, or their heads, of one slice."""
+    begin = f"{place}/"
+    return {key.removeprefix(begin): a for key, a in kept.items() if key.startswith(begin)}
+
+
+def _check_lengths(kept: Mapping[str, Head | NDArray[Any]], lengths: Mapping[str, range]) -> None:
+    """Raise an HpcgymError for arrays of other names, types or lengths than a slice has."""
+    if set(kept) != set(lengths):
+        raise HpcgymError(f"its arrays are {sorted(kept)}, not {sorted(lengths)}")
+    for name, array in kept.items():
+        if not np.issubdtype(array.dtype, np.integer) or len(array.shape) != 1:
+            raise HpcgymError(f"{name} is no list of whole numbers")
+        (number,), allowed = array.shape, lengths[name]
+        if number not in allowed:
+            at_most = "at most " * (len(allowed) > 1)
+            raise HpcgymError(f"{name} has {number:,} numbers, not {at_most}{allowed[-1]:,}")
+
+
 def _counts(cells: list[NDArray[Any]]) -> bool:
     """Tell whether the cells of jobs follow one another to the last."""
-    first = cells[0]
-    return bool(first[0] == 0 and (np.diff(first) >= 0).all() and first[-1] == len(cells[1]))
+    first, node, units = cells
+    follow = first[0] == 0 and (np.diff(first) >= 0).all() and first[-1] == len(node)
+    return bool(follow and len(node) == len(units))

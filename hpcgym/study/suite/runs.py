@@ -163,8 +163,8 @@ class _Work:
         on = f" on {self.play.on[0][1].name}" if self.play.alone else ""
         text = f"training for {self.play.task.name}{on}, seed {self.play.seed}"
         table = self.play.place(folder) / f"{self.play.seed}.csv"
-        *_, last = table.read_text().splitlines() if table.is_file() else ["0"]
-        done, all_steps = float(last.partition(",")[0]), self.play.task.steps
+        (_, (last, *_)) = _rows_of(table)[-1] if table.is_file() else (0, ["0"])
+        done, all_steps = float(last), self.play.task.steps
         rate = self.pace.rate(done)
         if not rate:  # the table may be of a training that was interrupted
             return text
@@ -222,7 +222,7 @@ def _trained(play: _Play, folder: Path) -> Any:
         table = place / f"{seed}.csv"
         more: dict[str, Any] = {}
         if "past" in takes and table.is_file():  # of a training that was interrupted
-            (_, names), *rows = csv_rows(table, "the numbers of a training")
+            (_, names), *rows = _rows_of(table)
             more["past"] = [dict(zip(names, row, strict=True)) for _, row in rows]
         if "log" in takes:
             more["log"] = csv_log(table, more.get("past", ()))
@@ -231,6 +231,11 @@ def _trained(play: _Play, folder: Path) -> Any:
             place.mkdir(parents=True, exist_ok=True)
             policy.save(kept)
     return policy
+
+
+def _rows_of(table: Path) -> list[tuple[int, list[str]]]:
+    """Return the rows of the numbers of a training, each with its line."""
+    return csv_rows(table, "the numbers of a training")
 
 
 def _played(work: _Work, task: Task, log: Log) -> tuple[Kept, dict[str, float]]:

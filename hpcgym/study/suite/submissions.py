@@ -11,7 +11,7 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError, is_number
 from hpcgym.files import json_file, shaped
-from hpcgym.files.tables import arrays_of
+from hpcgym.files.tables import CheckHeads, arrays_of, is_whole
 from hpcgym.files.writing import json_text, whole_file, whole_text
 from hpcgym.naming import name_problem
 from hpcgym.schedule.gains import Felt
@@ -57,21 +57,24 @@ class Submission:
         """Return where the schedules of a log are."""
         return self.folder / SCHEDULES / task / log / f"{seed}.npz"
 
-    def kept(self, task: str, log: str, seed: int) -> Kept:
+    def kept(self, task: str, log: str, seed: int, check: CheckHeads | None = None) -> Kept:
         """Return the arrays of the schedules of a log.
+
+        Parameters
+        ----------
+        task, log, seed : of the log.
+        check : of a folder that may be anybody's, ``check_kept`` of the log's evaluation, which
+            looks at the shapes of arrays before they are unpacked.
 
         Raises
         ------
-        HpcgymError : there is no such file, or it is damaged.
+        HpcgymError : there is no such file, it is damaged, or as of ``check``.
         """
-        return arrays_of(self.file(task, log, seed))
+        return arrays_of(self.file(task, log, seed), check=check)
 
     def has(self, task: str, log: str, seed: int) -> bool:
         """Tell whether a log was played, and its schedules can be read."""
-        try:
-            return seed in self.told(task, log) and bool(self.kept(task, log, seed))
-        except HpcgymError:
-            return False
+        return seed in self.told(task, log) and is_whole(self.file(task, log, seed))
 
     def told(self, task: str, log: str) -> dict[int, dict[str, float]]:
         """Return the metrics of a log by seed; nothing of one that was not played."""

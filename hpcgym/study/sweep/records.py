@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,6 +34,9 @@ _EARLIER = ("manifest.json", "results.jsonl", "failures.jsonl")  # of versions b
 _BUSY_S = 300.0
 #: [s] for which :func:`is_locked` may have a folder, and much more.
 _LOOKED_AT_S = 1.0
+
+#: How the lock is opened: a pipe in its place, which nobody reads, is not waited for.
+_WRITES = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK
 
 Record = dict[str, Any]
 
@@ -114,7 +118,7 @@ def locked(folder: Path) -> Iterator[sqlite3.Connection]:
         pass
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / LOCK).open("ab")
+        lock = os.fdopen(os.open(folder / LOCK, _WRITES, 0o666), "ab")
     except OSError as error:
         raise HpcgymError(f"{folder} cannot be written: {error.strerror or error}") from None
     with lock:

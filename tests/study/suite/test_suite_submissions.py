@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
@@ -14,6 +15,7 @@ import freeze_suite
 import numpy as np
 import pytest
 from bringing import Stops, arrays_in, calls, play, put_arrays
+from no_files import in_place_of, said_apart
 
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError
@@ -23,7 +25,7 @@ from hpcgym.study.suite.board import board_of
 from hpcgym.study.suite.evaluation import Evaluation
 from hpcgym.study.suite.proofs import Proof, prove
 from hpcgym.study.suite.runs import run
-from hpcgym.study.suite.submissions import FACTS, METRICS, Submission, read
+from hpcgym.study.suite.submissions import FACTS, METRICS, SCHEDULES, Submission, read
 from hpcgym.study.suite.tasks import (
     environment,
     find_tasks,
@@ -420,7 +422,7 @@ TAMPERED: list[tuple[str, str, Callable[[dict[str, Any], dict[str, Any]], Any], 
     ("order", "saf", lambda told, arrays: arrays.update({"order/pool/0/1/wait": arrays[POOL]}),
      "it has schedules of other slices than the 1 of the task"),
     ("order", "saf", lambda told, arrays: arrays.update({POOL: arrays["order/pond/0/0/wait"]}),
-     "wait has 700 jobs, not 900"),
+     "wait has 700 numbers, not 900"),
     ("order", "saf", lambda told, arrays: told.update(task="0" * 64), "other jobs or rules"),
     ("order", "saf", lambda told, arrays: told["logs"]["pool"].update(jobs="0" * 64),
      "other jobs or rules"),
@@ -432,6 +434,9 @@ TAMPERED: list[tuple[str, str, Callable[[dict[str, Any], dict[str, Any]], Any], 
      "before its submission"),
     ("nodes-power", "easy", lambda told, arrays: arrays[f"{NODES}/cells_first"].__setitem__(3, 0),
      "its nodes are not told job by job"),
+    ("nodes-power", "easy",
+     lambda told, arrays: arrays.update({f"{NODES}/cells_node": np.zeros(10**6, np.int32)}),
+     "cells_node has 1,000,000 numbers, not at most "),
     ("codes-pairs", "easy",
      lambda told, arrays: arrays["codes-pairs/codes/0/1/start_ticks"].__iadd__(7), "seed 0"),
 ]  # fmt: skip
@@ -444,6 +449,34 @@ def test_what_is_changed_is_found(
     found = changed(played(agent, task), change)
     assert found
     assert said in found[0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs fork, and /proc")
+@pytest.mark.parametrize("kind", ["a pipe", "a device", "a socket", "a folder"])
+def test_a_schedule_that_is_no_file_is_not_read(
+    kind: str, played: Callable[[str, str], Path]
+) -> None:
+    folder = played("saf", "order")
+    path = folder / SCHEDULES / "order" / "pool" / "0.npz"
+    with in_place_of(kind, path):
+        text = said_apart(lambda: raise_first(folder))
+    assert text == f"seed 0: {path} is {kind}, not a file"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs fork, and /proc")
+def test_a_schedule_of_more_jobs_is_not_unpacked(played: Callable[[str, str], Path]) -> None:
+    """Of an eighth of the memory that any archive may unpack to, and more than there is here."""
+    folder = played("saf", "order")
+    path = folder / SCHEDULES / "order" / "pool" / "0.npz"
+    np.savez_compressed(path, **{"0/wait": np.zeros(80 << 20, np.int64)})
+    assert path.stat().st_size < 1 << 20
+    text = said_apart(lambda: raise_first(folder))
+    assert text == "seed 0: whole: wait has 83,886,080 numbers, not 900"
+
+
+def raise_first(folder: Path) -> None:
+    """Raise what is wrong in a submission."""
+    raise HpcgymError(next(proof.text for proof in proofs(folder) if not proof.equal))
 
 
 def test_other_metrics_of_seeds_that_are_not_the_suites_are_refused(
