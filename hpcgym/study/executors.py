@@ -203,14 +203,14 @@ async def _kind_of_dask(address: str) -> str:
 
     A client would go on to look for one, and could not be stopped.
     """
-    from distributed.comm import connect
-    from distributed.core import send_recv
-    from distributed.security import Security
-
+    comm, core, security = (
+        importlib.import_module(f"distributed.{part}") for part in ("comm", "core", "security")
+    )
+    arguments = security.Security().get_connection_args("client")
     async with asyncio.timeout(_ANSWER_S):
-        way = await connect(address, **Security().get_connection_args("client"))
+        way = await comm.connect(address, **arguments)
         try:
-            return str((await send_recv(way, op="identity"))["type"])
+            return str((await core.send_recv(way, op="identity"))["type"])
         finally:
             way.abort()
 
