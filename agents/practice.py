@@ -10,7 +10,6 @@ for a table and for TensorBoard.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from hpcgym.envs.core.base import kind_of
 from hpcgym.errors import HpcgymError, check_choice, installing
-from hpcgym.files.writing import whole_text
+from hpcgym.files.writing import csv_text, whole_text
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload import Workload
 from hpcgym.workload.load import load_workload
@@ -216,15 +215,13 @@ def csv_log(path: str | Path, past: Rows = ()) -> Logger:
 
     The file is written anew at each call, whole, with the rows ``past`` first.
     """
-    rows: list[Mapping[str, Any]] = [*past]
+    rows: list[Mapping[str, str]] = [*past]
 
     def log(steps: int, values: Mapping[str, float]) -> None:
-        rows.append({"steps": steps, **values})
-        columns = list(dict.fromkeys(key for row in rows for key in row))
+        # as texts, so that what is no number stays what it is
+        rows.append({"steps": str(steps), **{key: str(value) for key, value in values.items()}})
         with whole_text(path, folders=True) as file:
-            table = csv.DictWriter(file, columns, lineterminator="\n")
-            table.writeheader()
-            table.writerows(rows)
+            file.write(csv_text(rows))
 
     return log
 

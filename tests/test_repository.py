@@ -362,6 +362,12 @@ def test_all_that_is_opened_is_looked_at_first() -> None:
     assert {name for name, text in sources_beside_files() if OPENS.search(text)} == MAY_OPEN
 
 
+def test_all_csv_is_written_by_one_room() -> None:
+    """Which sees to it that no name of a log is a formula."""
+    writes = re.compile(r"csv\.(?:writer|DictWriter)\(|\.to_csv\(")
+    assert [name for name, text in sources_beside_files() if writes.search(text)] == []
+
+
 def test_the_type_checker_finds_what_is_installed_as_a_part_of_hpcgym() -> None:
     """Else it takes all that is imported from there for anything."""
     with (ROOT / "pyproject.toml").open("rb") as file:

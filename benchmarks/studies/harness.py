@@ -19,6 +19,7 @@ import numpy as np
 from hpcgym import HpcgymError, Workload, load_workload
 from hpcgym.benchmarks.studies.store import code
 from hpcgym.files import open_file, text_of, toml_file
+from hpcgym.files.tables import write_csv_frame
 from hpcgym.files.writing import check_writable, whole_text, writing
 from hpcgym.report.canvas import require_matplotlib, save_figure
 from hpcgym.study import read_results, run_tasks
@@ -311,7 +312,8 @@ def write_csv(table: pd.DataFrame, path: Path) -> None:
     ------
     HpcgymError : the file cannot be written.
     """
-    write_text(table.to_csv(index=False, lineterminator="\n"), path)
+    with whole_text(path, folders=True) as file:
+        write_csv_frame(table, file)
 
 
 def write_text(text: str, path: Path) -> None:

@@ -161,7 +161,9 @@ def _write_table(table: pd.DataFrame, file: IO[str], as_json: bool) -> None:
         json.dump(plain(table.to_dict("records")), file, indent=1, allow_nan=False)
         file.write("\n")
     else:
-        table.to_csv(file, index=False, lineterminator="\n")
+        from hpcgym.files.tables import write_csv_frame
+
+        write_csv_frame(table, file)
 
 
 def nodes_of_jobs(allocation: Allocation) -> list[str]:

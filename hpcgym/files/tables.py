@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from hpcgym.errors import HpcgymError, WorkloadError, installing
 from hpcgym.files import MEGABYTE, PACKED_RATIO, open_bytes, open_file, size_text, text_of
+from hpcgym.files.writing import csv_cell, of_csv_cell
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,6 +41,8 @@ _MOST_MEMBERS = 1 << 16  # of an archive
 def csv_rows(path: Path, kind: str) -> list[tuple[int, list[str]]]:
     """Return the rows of a small CSV file that are not blank, each with the number of its line.
 
+    A text that :func:`hpcgym.files.writing.csv_cell` has changed is what it was.
+
     Raises
     ------
     HpcgymError : it cannot be read, has over 64 MiB, or is no CSV.
@@ -52,7 +55,8 @@ def csv_rows_of(
 ) -> list[tuple[int, list[str]]]:
     """Return the rows of a text as :func:`csv_rows` does; ``where`` is what messages call it."""
     records = csv_records(io.StringIO(text, newline=""), where, error)
-    return [(line, row) for line, row in records if any(cell.strip() for cell in row)]
+    rows = [(line, row) for line, row in records if any(cell.strip() for cell in row)]
+    return [(line, [*map(of_csv_cell, row)]) for line, row in rows]
 
 
 def csv_records(
@@ -78,7 +82,7 @@ def csv_records(
 
 
 def csv_frame(path: Path, error: type[HpcgymError] = HpcgymError, **options: Any) -> pd.DataFrame:
-    """Return a CSV file, plain or gzip, as pandas reads it.
+    """Return a CSV file, plain or gzip, as pandas reads it, texts as before ``csv_cell``.
 
     Parameters
     ----------
@@ -104,7 +108,34 @@ def csv_frame(path: Path, error: type[HpcgymError] = HpcgymError, **options: Any
         except (ValueError, ArithmeticError, LookupError) as problem:
             reason = str(problem).removeprefix("Error tokenizing data. C error: ").strip()
             raise error(f"{path} is not a CSV table: {_first_line(reason)}") from None
-    return frame
+    return _with_texts(frame, of_csv_cell)
+
+
+def write_csv_frame(frame: pd.DataFrame, file: IO[str], *, index: bool = False) -> None:
+    """Write a table as CSV, texts by :func:`hpcgym.files.writing.csv_cell`.
+
+    Parameters
+    ----------
+    frame : the table.
+    file : to write into.
+    index : whether its index comes first.
+    """
+    made = _with_texts(frame, csv_cell)
+    if index:
+        made = made.rename(index=csv_cell)
+    made.to_csv(file, index=index, lineterminator="\n")
+
+
+def _with_texts(frame: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataFrame:
+    """Return a table in which texts and names of columns are changed; values stay as they are."""
+    made = frame.rename(columns=change)
+    for place, kind in enumerate(frame.dtypes):
+        if kind.kind not in "iufbMm":
+            column = frame.iloc[:, place]
+            texts = [text for text in column.unique() if isinstance(text, str)]
+            if changed := {text: new for text in texts if (new := change(text)) != text}:
+                made.isetitem(place, column.map(lambda text: changed.get(text, text)).array)
+    return made
 
 
 def need_parquet() -> None:

@@ -9,6 +9,7 @@ import io
 import json
 import math
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -39,9 +40,35 @@ def json_text(value: Any) -> str:
     return json.dumps(plain(value), indent=2, allow_nan=False) + "\n"
 
 
+#: What spreadsheets take for a formula and compute, behind apostrophes or none: a log may have it
+#: as the name of a user. Digits behind the sign of minus are a number.
+_COMPUTED = re.compile(
+    r"'*(?:[=+@\t\r\n\uff0b\uff0d\uff1d\uff20]|-(?!(?:[0-9.]+(?:e[+-]?[0-9]+)?|inf|nan)?\Z))",
+    re.IGNORECASE,
+)
+
+
+def csv_cell(value: Any) -> Any:
+    """Return a value as it is written into a cell of CSV: a text that is computed has ``'`` before.
+
+    It does no harm in a spreadsheet then; :func:`of_csv_cell` returns what it was. All CSV is
+    written by this module and by :func:`hpcgym.files.tables.write_csv_frame`.
+
+    >>> [csv_cell(value) for value in ("=1+1", "@ann", "'=x", "-5", "ann", -5)]
+    ["'=1+1", "'@ann", "''=x", '-5', 'ann', -5]
+    """
+    return f"'{value}" if isinstance(value, str) and _COMPUTED.match(value) else value
+
+
+def of_csv_cell(value: Any) -> Any:
+    """Return the value of which :func:`csv_cell` has made this one."""
+    changed = isinstance(value, str) and value[:1] == "'" and _COMPUTED.match(value)
+    return value[1:] if changed else value
+
+
 def csv_text(rows: Iterable[Mapping[str, Any]]) -> str:
     """Return rows as CSV, floats in full; what some have and others not is empty in these."""
-    lines = [plain(row) for row in rows]
+    lines = [{csv_cell(n): csv_cell(value) for n, value in plain(row).items()} for row in rows]
     columns = dict.fromkeys(column for line in lines for column in line)
     text = io.StringIO()
     writer = csv.DictWriter(text, list(columns), lineterminator="\n")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from hpcgym.baselines.dispatchers import chooses_nodes
 from hpcgym.baselines.labels import apart, rules_of_all, scheduler_names
 from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.files.tables import write_csv_frame
 from hpcgym.files.writing import whole_text
 from hpcgym.naming import HOUR_S, counted, duration, shown
 from hpcgym.report.cells import Cell, Table, rich_table, two_lines
@@ -616,5 +617,5 @@ def write_csvs(
     for name, table in tables.items():
         files.append(Path(folder, f"{name}.csv"))
         with whole_text(files[-1], folders=True) as file:
-            file.write(table.to_csv(index=index))
+            write_csv_frame(table, file, index=index)
     return files

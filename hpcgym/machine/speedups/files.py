@@ -16,6 +16,7 @@ to 0.4), the speedups are less so (0.4 to 0.8).
 from __future__ import annotations
 
 import inspect
+import io
 import json
 import math
 import os
@@ -27,7 +28,7 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError, check_choice, real, unknown
 from hpcgym.files import check_is_there, json_of, text_of
-from hpcgym.files.tables import csv_rows_of
+from hpcgym.files.tables import csv_rows_of, write_csv_frame
 from hpcgym.files.writing import whole_text
 from hpcgym.machine.speedups.heatmap import (
     IO_OF_CODES,
@@ -185,7 +186,9 @@ def write_speedups(heatmap: Heatmap, path: str | os.PathLike[str]) -> None:
                 f"{path}: a table in CSV has the speedups of pairs only, and these have more: of"
                 " codes alone, or what they read and write; write them as .json"
             )
-        text = heatmap.to_frame().to_csv(lineterminator="\n")
+        table = io.StringIO()
+        write_csv_frame(heatmap.to_frame(), table, index=True)
+        text = table.getvalue()
     elif path.suffix.casefold() == ".json":
         values = {name: getattr(heatmap, name) for name in ("codes", "speedup", *_OF_CODES)}
         held = {name: np.array(of).tolist() for name, of in values.items() if of is not None}

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 import hpcgym.naming as naming
 from hpcgym.errors import NoJobError, WorkloadError, unknown
 from hpcgym.files import bytes_of, json_of
-from hpcgym.files.tables import MOST_COLUMNS, need_parquet, parquet_frame
+from hpcgym.files.tables import MOST_COLUMNS, need_parquet, parquet_frame, write_csv_frame
 from hpcgym.files.writing import whole_file, whole_text
 from hpcgym.workload.cleaning import size_by_jobs
 from hpcgym.workload.io import files as job_files
@@ -245,7 +245,7 @@ def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
             frame.to_parquet(part, index=False)
     else:
         with whole_text(path) as file:
-            frame.to_csv(file, index=False, lineterminator="\n")
+            write_csv_frame(frame, file)
 
 
 def _with_amounts(frame: pd.DataFrame, resources: Sequence[str]) -> pd.DataFrame:
