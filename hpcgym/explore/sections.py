@@ -116,6 +116,8 @@ def _metrics(parts: Mapping[str, Result]) -> str:
     (_, *names), *rows = ([*row] for row in zip(*columns, strict=True))
     machines = " and machine" * (len(tables.by_machine(parts)) > 1)
     caption = f"★ best of its row{machines}" if len(parts) > 1 else ""
+    if caption and any(one.scheduler.threshold is not None for one in parts.values()):
+        caption += "; starved jobs waited longer than the threshold of their own scheduler: no ★"
     lines = [[title, *(Cell(*value) for value in values)] for (title, _), *values in rows]
     return table(["metric", *(name for name, _ in names)], lines, caption=caption)
 
