@@ -10,6 +10,7 @@ import inspect
 import json
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -54,6 +55,11 @@ def test_one_version() -> None:
     newest = re.search(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest is not None
     assert newest[1] == hpcgym.__version__
+
+
+def test_the_site_names_who_has_the_copyright() -> None:
+    holder = runpy.run_path(str(ROOT / "docs/conf.py"))["copyright"]
+    assert f"Copyright (c) {holder}\n" in (ROOT / "LICENSE").read_text()
 
 
 def test_every_extra_that_messages_name_is_one() -> None:
