@@ -50,6 +50,15 @@ def blocks(page: Path, language: str) -> list[str]:
 # --- What is said of the library ------------------------------------------------------------
 
 
+def test_backfilling_is_spelt_in_one_way() -> None:
+    """In docs, help, errors and comments alike."""
+    command = ["git", "grep", "-iIlE", "back[- ]fill", "--", ".", ":!tests/test_repository.py"]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if found.returncode > 1:
+        pytest.skip("there is no git, or this is no clone")
+    assert found.stdout.splitlines() == []
+
+
 def test_one_version() -> None:
     assert importlib.metadata.version("hpcgym") == hpcgym.__version__
     newest = re.search(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)

@@ -294,7 +294,7 @@ class Scheduler:
         run; or a callable that takes the :class:`hpcgym.scheduler.dispatchers.PassView`, after the
         dispatcher answered, and returns seconds. None, as 0: no time.
     order : ``policy``, parsed: what simulations go by.
-    sweep_order : ``backfill_order``, parsed; None where jobs are back-filled by predicted run
+    sweep_order : ``backfill_order``, parsed; None where jobs are backfilled by predicted run
         times, or in the order of the queue.
     reserve : ``backfill``, parsed.
 
@@ -396,7 +396,7 @@ class Scheduler:
         object.__setattr__(self, "sweep_order", None)
 
     def _sweep_order(self) -> IndexPolicy | None:
-        """Return the order of back-filling, which is checked, and kept as it was given."""
+        """Return the order of backfilling, which is checked, and kept as it was given."""
         if isinstance(self.backfill_order, str) and self.backfill_order == "sjbf":
             return None
         order = parse_policy(self.backfill_order, "backfill_order", others=["sjbf"])
@@ -459,7 +459,7 @@ class Scheduler:
 
     @property
     def orders(self) -> tuple[IndexPolicy, IndexPolicy | None]:
-        """The order of the queue, and that of back-filling where a policy says it."""
+        """The order of the queue, and that of backfilling where a policy says it."""
         return self.order, self.sweep_order
 
     @property
