@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import check_scheduler, check_weighed
 from hpcgym.scheduler.policies.features import FEATURES, WEIGHTED_FEATURES, JobColumns, weighed
 from hpcgym.scheduler.policies.index import POLICIES, PolicyLike, parse_policy, refuse_usage
-from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.rules import Rules, Scheduler
 from hpcgym.simulation.driver import by_weights
 from hpcgym.simulation.prepare import machine_of, pool_of
 from hpcgym.workload.checks import check_pool
@@ -115,7 +115,7 @@ class Lookahead:
         *,
         cluster: Cluster | None = None,
         processors: int | None = None,
-        **rules: Any,
+        **rules: Unpack[Rules],
     ) -> Result:
         """Simulate a workload under look-ahead.
 

@@ -91,7 +91,7 @@ class Make:
 
     @property
     def scheduler(self) -> Scheduler:
-        """The rules around an agent's decisions, such as the way to back-fill."""
+        """The rules around an agent's decisions, such as the way to backfill."""
         env = self()
         rules: Scheduler = env.unwrapped.options.scheduler
         env.close()

@@ -189,7 +189,8 @@ class RuleEs:
         )
 
     def _with(self, weights: Numbers) -> Scheduler:
-        return self._around.but(**{self._rule: formula_of(self.terms, weights)})
+        changed: dict[str, Any] = {self._rule: formula_of(self.terms, weights)}
+        return self._around.but(**changed)
 
 
 def _rule_of(kind: str) -> str:

@@ -33,7 +33,7 @@ def random_order(scheduler: Scheduler, jobs: int, seed: int) -> RandomOrder:
     """Return a scheduler with a random order of the queue; its other rules stay.
 
     Each job draws a number when it is submitted, and keeps it while it waits; the least number is
-    first. Jobs are back-filled in the same order, whatever ``backfill_order``. A hold goes by
+    first. Jobs are backfilled in the same order, whatever ``backfill_order``. A hold goes by
     requested times.
 
     Parameters

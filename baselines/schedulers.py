@@ -157,7 +157,7 @@ def no_scheduler(name: Any, known: Iterable[str], kind: str = "scheduler") -> Hp
     if colon and is_file(begin):
         return HpcgymError(f"{name!r}: no rules can stand behind a file; give them by themselves")
     if isinstance(begin, str) and begin in BACKFILL:
-        return HpcgymError(f"{begin!r} is a way to back-fill, not a {kind}: easy:backfill={begin}")
+        return HpcgymError(f"{begin!r} is a way to backfill, not a {kind}: easy:backfill={begin}")
     if isinstance(name, str) and not colon and is_expression(name):
         return HpcgymError(
             f"{name!r} is an order of the queue, not a {kind}: 'easy:policy={name}', or"

@@ -95,6 +95,34 @@ def start(given: argparse.Namespace) -> Figures:
     return Figures(f"A process from its start to its end: {source}", rows)
 
 
+#: What a process prints of each of its calls: seconds of the processor, and modules imported.
+CALLS = """
+import hpcgym, sys, time
+jobs = hpcgym.load_workload({!r}, {!r})
+for _ in range(2):
+    known, begin = len(sys.modules), time.process_time()
+    hpcgym.simulate(jobs, "easy")
+    print(time.process_time() - begin, len(sys.modules) - known)
+"""
+
+
+def calls(given: argparse.Namespace) -> Figures:
+    """Time the first call of simulate in a process, which imports modules, and the second."""
+    source = given.workload or of_size_of_kth()
+    command = [sys.executable, "-c", CALLS.format(source, given.clean)]
+    found: dict[str, list[list[float]]] = {"first": [], "second": []}
+    for _ in range(given.repeat + 1):  # once more, as Python may write its bytecode then
+        text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        for call, line in zip(found, text.splitlines(), strict=True):
+            found[call].append([float(number) for number in line.split()])
+    rows = [
+        {"call": call, "ms": 1e3 * seconds, "modules imported": int(modules)}
+        for call, each in found.items()
+        for seconds, modules in [min(each[1:])]
+    ]
+    return Figures(f"Calls of simulate in a new process, processor time: {source}", rows)
+
+
 def jobs(given: argparse.Namespace) -> Figures:
     """Show time and memory by the number of jobs (load 0.8, 256 processors)."""
     sizes = [int(size) for size in given.sizes or (1_000, 10_000, 100_000, 1_000_000)]
@@ -357,7 +385,7 @@ def vector(given: argparse.Namespace) -> Figures:
 SECTIONS: dict[str, Callable[[argparse.Namespace], Figures]] = {
     one.__name__: one
     for one in (
-        *(schedulers, start, jobs, load, estimates, threads, executors, single, vector),
+        *(schedulers, start, calls, jobs, load, estimates, threads, executors, single, vector),
         *(*speed_of_machines.SECTIONS, speed_of_peers.peers),
     )
 }

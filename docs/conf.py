@@ -1,12 +1,15 @@
 """How Sphinx builds the site; `scripts/docs` calls it with the repository as its source."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 from hpcgym.version import __version__
 
 project = "hpcgym"
 author = "the hpcgym developers"
+licence = (Path(__file__).parents[1] / "LICENSE").read_text(encoding="utf-8")
+copyright = re.findall(r"Copyright \(c\) (.+)", licence)[0]
 version = release = __version__
 
 # pages link to each other, and to files of the repository, as they lie there

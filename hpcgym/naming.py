@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from difflib import get_close_matches
 from fractions import Fraction
+from itertools import pairwise
 from numbers import Integral
 from typing import Any
 from zlib import crc32
@@ -341,23 +342,24 @@ def first_few(names: Sequence[str]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return seconds as people say them: the two largest units.
+    """Return seconds as people say them: the two largest units, rounded to the smaller, halves up.
 
-    >>> duration(45), duration(3_660), duration(266_000)
-    ('45 s', '1 h 1 min', '3 d 1 h')
+    Pages say them in the same way: ``span`` in ``explore/browser/words.js``.
+
+    >>> duration(45), duration(3_660), duration(266_000), duration(3_599.6)
+    ('45 s', '1 h 1 min', '3 d 2 h', '1 h')
     """
-    whole = round(seconds)
-    sign, whole = ("-", -whole) if whole < 0 else ("", whole)
-    units = ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "min"), (1, "s"))
-    for place, (size, name) in enumerate(units):
-        if whole >= size:
-            text = f"{sign}{whole // size} {name}"
-            if place + 1 < len(units):
-                smaller, smaller_name = units[place + 1]
-                rest = whole % size // smaller
-                text += f" {rest} {smaller_name}" if rest else ""
-            return text
-    return "0 s"
+    size = abs(seconds)
+    rounded = math.floor(size + 0.5)
+    text = f"{rounded} s"
+    units = [(1, "s"), (MINUTE_S, "min"), (HOUR_S, "h"), (DAY_S, "d")]
+    for (smaller, smaller_name), (larger, name) in pairwise(units):
+        if rounded < larger:
+            break
+        rounded = math.floor(size / smaller + 0.5) * smaller
+        count, rest = divmod(rounded, larger)
+        text = f"{count} {name}" + (f" {rest // smaller} {smaller_name}" if rest else "")
+    return f"-{text}" if seconds < 0 and text != "0 s" else text
 
 
 def counted(number: int, word: str) -> str:

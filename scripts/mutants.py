@@ -39,7 +39,7 @@ class Mutant(NamedTuple):
 
 MUTANTS = (
     Mutant(
-        "a job that ends at the shadow time may not be back-filled",
+        "a job that ends at the shadow time may not be backfilled",
         "native/strategies/easy.hpp",
         "s.rules().strict",
         "true",

@@ -57,7 +57,7 @@ def add(
 
 
 def each_way(cases: Cases) -> list[tuple[str, str]]:
-    """Return the name of each case with each of its ways to back-fill."""
+    """Return the name of each case with each of its ways to backfill."""
     return [(name, way) for name, case in cases.items() for way in case.backfills]
 
 

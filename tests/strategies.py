@@ -91,7 +91,7 @@ def holds() -> st.SearchStrategy[dict[str, Any] | None]:
 
 
 def holds_back(backfill: str) -> bool:
-    """Whether jobs may be held back under a way to back-fill."""
+    """Whether jobs may be held back under a way to backfill."""
     return backfill != "conservative" and not backfill.startswith("slurm")
 
 
@@ -138,7 +138,7 @@ OF_USERS = st.builds(
         ["bf_max_job_test=500", "bf_job_part_count_reserve=2", "bf_max_job_test=3", "bf_window=1"]
     ),
 )
-#: No passes that back-fill.
+#: No passes that backfill.
 AT_EVENTS = st.builds(
     "slurm:bf_interval=-1+default_queue_depth={}+sched_interval={}".format,
     st.sampled_from([1, 2, 100]),

@@ -10,6 +10,7 @@ import inspect
 import json
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -49,11 +50,25 @@ def blocks(page: Path, language: str) -> list[str]:
 # --- What is said of the library ------------------------------------------------------------
 
 
+def test_backfilling_is_spelt_in_one_way() -> None:
+    """In docs, help, errors and comments alike."""
+    command = ["git", "grep", "-iIlE", "back[- ]fill", "--", ".", ":!tests/test_repository.py"]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if found.returncode > 1:
+        pytest.skip("there is no git, or this is no clone")
+    assert found.stdout.splitlines() == []
+
+
 def test_one_version() -> None:
     assert importlib.metadata.version("hpcgym") == hpcgym.__version__
     newest = re.search(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest is not None
     assert newest[1] == hpcgym.__version__
+
+
+def test_the_site_names_who_has_the_copyright() -> None:
+    holder = runpy.run_path(str(ROOT / "docs/conf.py"))["copyright"]
+    assert f"Copyright (c) {holder}\n" in (ROOT / "LICENSE").read_text()
 
 
 def test_every_extra_that_messages_name_is_one() -> None:

@@ -44,7 +44,7 @@ class Reading:
     ----------
     meaning : in words.
     passes, half_life_s : rules, as in :class:`Scheduler` and :class:`FairShare`.
-    order : in which jobs are back-filled; None: that of the queue.
+    order : in which jobs are backfilled; None: that of the queue.
     recipe : how the trace is cleaned.
     late_seed : of up to a minute by which each job comes later; None: as logged.
     """
@@ -185,7 +185,7 @@ def run_esp(load: float, seeds: int) -> pd.DataFrame:
     """Return what becomes of jobs in that many orders of them, a row for each.
 
     The columns "EFS_1" and the like are mean stretches of a user, "used_EFS" is the utilisation;
-    "other_EFS_1" and the like are of users with other jobs. Jobs are back-filled in the order of
+    "other_EFS_1" and the like are of users with other jobs. Jobs are backfilled in the order of
     the queue, as Slurm does.
     """
     rows: list[dict[str, float]] = [{} for _ in range(seeds)]
@@ -307,7 +307,7 @@ def core_w() -> float:
 
 
 def simulated(workload: Workload, policy: str) -> Result:
-    """Return the schedule under a policy; jobs are back-filled in the order of the queue."""
+    """Return the schedule under a policy; jobs are backfilled in the order of the queue."""
     scheduler = Scheduler(POLICIES_180[policy], backfill_order=POLICIES_180[policy])
     return simulate(workload, scheduler, cluster=Cluster(CORES, busy_power_w=core_w()))
 

@@ -24,6 +24,7 @@ def demo(
     *,
     port: Annotated[int, typer.Option(min=0, max=65535)] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser")] = True,
+    text: Annotated[bool, typer.Option("--text")] = False,
 ) -> None:
     """See a week of a machine under two rules, and why one job waited.
 
@@ -35,12 +36,14 @@ def demo(
     Output
     ------
     port N : Port of the app. [default: a free one]
-    browser : Open the app in the web browser; without, print what it begins with.
+    browser : Open the app in the web browser.
+    text : Print what the app begins with, and end.
 
     Examples
     --------
     hpcgym demo
-    hpcgym demo --no-browser
+    hpcgym demo --port 8123 --no-browser
+    hpcgym demo --text
     """
     from hpcgym.explanation import explain
     from hpcgym.study.compared import compare
@@ -50,7 +53,7 @@ def demo(
     results = dict(found.results)
     easy = results["easy"]
     longest = int(easy.workload.job_number[easy.wait.argmax()])
-    if browser:
+    if not text:
         serve(results, ["hpcgym", "simulate", WEEK], port, browser, job=longest)
         return
     Sheet([f"{easy.workload.name}: a week"], [metrics_of(results)]).print()

@@ -46,7 +46,7 @@ SCHEDULE = Written("schedule", (".swf", ".swf.gz", ".csv", ".csv.gz", ".json", "
 #: The name by which a schedule is printed.
 PRINTED = Path("-")
 PICTURE = Written("picture", (".png", ".svg", ".pdf"), drawn=True)
-PAGE = Written("page", (".html",), drawn=True)
+PAGE = Written("page", (".html",))  # without matplotlib it has no pictures
 
 
 def check_files(command: Callable[..., Any] | None, values: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -250,7 +250,8 @@ class ResultOptions:
     format table|json|csv|markdown|latex : How to print the result; numbers are in full in json and
         csv.
     picture FILE : Draw the result: .png, .svg or .pdf.
-    html FILE : Write a page with all tables, which can be sorted, and all pictures: .html.
+    html FILE : Write a page with all tables, which can be sorted, and all pictures: .html. Without
+        matplotlib it has no pictures.
     figures FOLDER : Write each plot for a paper, a column wide, as PDF and PNG, and each table as
         LaTeX.
     """
@@ -274,11 +275,8 @@ class ResultOptions:
             with working(f"drawing {path}"):
                 write(found, path)
             note(f"wrote {path}")
-            if found.of_schedules:
-                from hpcgym.report.overview import why_no_gantts
-
-                if missing := why_no_gantts(found.results):
-                    note(f"{path}: {missing}")
+            if missing := _missing(found):
+                note(f"{path}: {missing}")
         if self.figures is not None:
             from hpcgym.report.figures import write_figures
 
@@ -287,6 +285,16 @@ class ResultOptions:
                 files = write_figures(found.drawings(), tables, self.figures, found.record)
             names = ", ".join(dict.fromkeys(path.stem for path in files))
             note(f"wrote {names} into {self.figures}: plots as PDF and PNG, tables as LaTeX")
+
+
+def _missing(found: Found) -> str:
+    """Return what a picture or a page of a result lacks, and why; nothing if it has all."""
+    from hpcgym.report.canvas import why_no_pictures
+    from hpcgym.report.overview import why_no_gantts
+
+    if lacking := why_no_pictures():  # it is a page then
+        return lacking
+    return why_no_gantts(found.results) if found.of_schedules else ""
 
 
 def _write_picture(found: Found, path: Path) -> None:
@@ -303,14 +311,18 @@ def _write_picture(found: Found, path: Path) -> None:
 def _write_page(found: Found, path: Path) -> None:
     """Write a result as a page."""
     from hpcgym.explore import write_page
+    from hpcgym.report.canvas import why_no_pictures
     from hpcgym.report.figures import drawn
 
     if found.of_schedules:
         write_page(found.results, path, report=True)
         return
-    pictures = [(drawn(one, _PAGE_INCHES), name) for name, one in found.drawings().items()]
+    sheet, drawings = found.sheet(), found.drawings()
+    if lacking := why_no_pictures():
+        sheet, drawings = replace(sheet, below=[*sheet.below, lacking]), {}
+    pictures = [(drawn(one, _PAGE_INCHES), name) for name, one in drawings.items()]
     with whole_text(path) as file:
-        file.write(found.sheet().page(found.record, pictures))
+        file.write(sheet.page(found.record, pictures))
 
 
 _PAGE_INCHES = 6.5

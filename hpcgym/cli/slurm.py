@@ -57,7 +57,7 @@ def replay(
     removed at the end. Replays need Linux, Slurm and a C compiler: apt-get install slurmctld slurmd
     slurm-client gcc libc6-dev.
 
-    Without --cluster Slurm has one node with all processors. Its back-filling reserves whole nodes:
+    Without --cluster Slurm has one node with all processors. Its backfilling reserves whole nodes:
     --cluster 100x1x1 has a node for each of 100 processors.
 
     Options

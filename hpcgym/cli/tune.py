@@ -161,7 +161,7 @@ def tune(
 ) -> None:
     """Search for the scheduler that serves your log best, and judge it on later weeks.
 
-    The search tries orders, run times, ways to back-fill, thresholds and held-back jobs on the
+    The search tries orders, run times, ways to backfill, thresholds and held-back jobs on the
     early part of the log, within bounds on waits. The result is compared with EASY, SAF and your
     own rules on the later part, and may be no better. The same command continues an
     interrupted search. With --speedups jobs share nodes: the search tries orders, partners and

@@ -70,7 +70,7 @@ class Inspector(SchedulingEnv):
 
     Each scheduling pass asks about each job that would start next: first about the jobs that fit,
     in the order of `policy`, up to the first that does not and gets the reservation of this pass;
-    then, with `backfill="easy"`, about those that would be back-filled around it, in
+    then, with `backfill="easy"`, about those that would be backfilled around it, in
     `backfill_order`. The window shows the job in question first, then the others by submission.
 
     An agent that always accepts makes the schedule of `hpcgym.simulate` with the same rules. The
@@ -96,7 +96,7 @@ usage |
     | `put_offs` | `72` | how often a job may be put off, up to 255 |
     | `delay` | `600` | seconds after which a pass follows, if none does before |
     | `backfill` | `"easy"` | or `"until-shadow"`, `"none"` |
-    | `backfill_order` | `None` | order in which jobs are back-filled: `"fcfs"`, `"sjbf"` or any \
+    | `backfill_order` | `None` | order in which jobs are backfilled: `"fcfs"`, `"sjbf"` or any \
 policy; `None`: `"fcfs"` under first come, first served, else `"spf"` |
 
     ## Reference

@@ -84,10 +84,10 @@ class JobSelection(SchedulingEnv):
 
     - `reservation="revised"`: a scheduling pass asks as long as some waiting job, visible or not,
       fits. A selected job that does not fit ends the pass: under EASY it gets the reservation of
-      this pass, and all other jobs are back-filled in `backfill_order`. The next pass asks anew.
+      this pass, and all other jobs are backfilled in `backfill_order`. The next pass asks anew.
     - `reservation="kept"`, as in the published RL schedulers: a pass asks as long as jobs wait and
       none is selected, even if none fits. A selected job that does not fit stays selected until it
-      starts, and each pass back-fills the others around it.
+      starts, and each pass backfills the others around it.
 
     An agent that always selects the first job of a policy makes the schedule of `hpcgym.simulate`
     with this policy and the same rules if reservations are revised, the window shows all waiting

@@ -40,7 +40,7 @@ class QueueOrdering(SchedulingEnv):
 
     The agent orders the queue of each scheduling pass. Jobs start in this order while they fit.
     With `backfill="easy"` the first that does not fit gets the reservation, and the others are
-    back-filled around it in `backfill_order`. With `"depth:K"` the first K such jobs get
+    backfilled around it in `backfill_order`. With `"depth:K"` the first K such jobs get
     reservations; `"slurm"` gives reservations as Slurm does. With `backfill="none"` all other jobs
     wait.
 

@@ -150,7 +150,7 @@ class Explanation:
         told of quotas, which keep a job wherever it stands.
     passes : a row a pass of the wait: ``time`` [s], ``ahead`` (queued jobs before it), ``head`` (
         number of the first job that could not start, -1: none), ``shadow`` [s], ``extra``,
-        ``free`` (processors), ``before`` (as ``ahead``, with those that were back-filled in the
+        ``free`` (processors), ``before`` (as ``ahead``, with those that were backfilled in the
         pass), ``quotas`` (those that it would have exceeded, as ``--quota`` has them); empty where
         the passes cannot be made again.
     others : a row a job that ran while this one waited, before its first start or after it was

@@ -37,8 +37,8 @@ REASONS = {
     "reservation": "it would have delayed the first job of the queue",
     "plan": "all earlier times were reserved for others",
     "plan_or_hold": "earlier times were reserved, or processors were to stay free behind it",
-    "clock": "the next pass that back-fills was to come",
-    "unseen": "passes that back-fill do not look at so many jobs",
+    "clock": "the next pass that backfills was to come",
+    "unseen": "passes that backfill do not look at so many jobs",
     "hold": "processors were to stay free behind it",
 }
 #: What they are called in tables and pictures.
@@ -51,7 +51,7 @@ CALLED = {
     "reservation": "first job's reservation",
     "plan": "others' reservations",
     "plan_or_hold": "reservations, or held-back processors",
-    "clock": "next pass that back-fills",
+    "clock": "next pass that backfills",
     "unseen": "not looked at",
     "hold": "held-back processors",
 }
@@ -64,7 +64,7 @@ RIGHTS = {
     "shadow": "had to end before the first job of the queue could start",
     "extra": "fitted on processors that the first job of the queue leaves free",
     "gap": "fitted in before what was reserved",
-    "filled": "were back-filled",
+    "filled": "were backfilled",
     "chosen": "started by choice",
     "resumed": "went on after a suspension",
     "unknown": "started, and had to stop later",
@@ -84,7 +84,7 @@ def reasons_at(
     Parameters
     ----------
     rows : of the jobs, (k,).
-    unseen : whether a pass that back-fills does not look at each, (k,) bool; for Slurm alone.
+    unseen : whether a pass that backfills does not look at each, (k,) bool; for Slurm alone.
     barred : whether each would exceed a quota, (k,) bool.
     needs : what jobs ask of nodes, None on a pool.
 

@@ -84,8 +84,8 @@ class Pass(NamedTuple):
     ----------
     at : what stood then, whoever asks.
     ahead : queued jobs that were to be served before the job.
-    before : as ``ahead``, with those that were back-filled in the pass.
-    unseen : whether a pass that back-fills does not look at the job, as Slurm's may not.
+    before : as ``ahead``, with those that were backfilled in the pass.
+    unseen : whether a pass that backfills does not look at the job, as Slurm's may not.
     quotas : those that the job would have exceeded, had it started; in their order.
     """
 
@@ -191,7 +191,7 @@ class Watched:
     def queued(self, rows: Rows, *, with_filled: bool = False) -> Rows:
         """Return those of some rows that are in the queue.
 
-        ``with_filled``: those that have just been back-filled count as well.
+        ``with_filled``: those that have just been backfilled count as well.
         """
         rows = rows[rows < self.come]
         known = self._native.progress(rows)
@@ -211,7 +211,7 @@ class Watched:
         return self._native.exceeded(rows).reshape(shape) > 0
 
     def unseen(self, rows: Rows) -> Rows:
-        """Return which queued jobs a pass of Slurm's that back-fills does not look at.
+        """Return which queued jobs a pass of Slurm's that backfills does not look at.
 
         ``rows``: of all jobs that were queued as the pass began, and perhaps of others.
         """
@@ -468,7 +468,7 @@ class Meanwhile(NamedTuple):
     before : whether the run had begun before that wait did, bool.
     outside : whether it had even ended by then, while a quota kept the other job out, bool.
     resumed : whether the job had been suspended and went on then, bool.
-    marked : whether the schedule tells of this run if it was back-filled, bool: it tells that of
+    marked : whether the schedule tells of this run if it was backfilled, bool: it tells that of
         one run of each job.
     stopped : whether it began by stopping others, or may have, bool.
     """

@@ -264,13 +264,13 @@ def page(results: Results, *, report: bool = False) -> str:
     ----------
     results : a result of :func:`hpcgym.simulate`, or several of the same jobs: a sequence, or name
         -> result. Of a schedule with failures of nodes each run is shown.
-    report : whether tables and pictures to print follow. Then results may be of other jobs too:
-        schedules of the jobs of the first can be looked into, and the page names the others.
+    report : whether tables and pictures to print follow; without matplotlib there are no pictures,
+        and the page says so. Then results may be of other jobs too: schedules of the jobs of the
+        first can be looked into, and the page names the others.
 
     Raises
     ------
-    HpcgymError : no result, one without jobs, results of different jobs, a number beyond 2^53; or a
-        report, and matplotlib is not installed.
+    HpcgymError : no result, one without jobs, results of different jobs, or a number beyond 2^53.
     """
     given = drawable(results)
     if not report:

@@ -56,10 +56,6 @@ def report_of(
     shown : names of those that the explorer above can show.
     record : where they are from.
     lines : what is said below their metrics.
-
-    Raises
-    ------
-    HpcgymError : matplotlib is not installed.
     """
     others = [name for name in parts if name not in shown]
     body = [
@@ -116,6 +112,8 @@ def _metrics(parts: Mapping[str, Result]) -> str:
     (_, *names), *rows = ([*row] for row in zip(*columns, strict=True))
     machines = " and machine" * (len(tables.by_machine(parts)) > 1)
     caption = f"★ best of its row{machines}" if len(parts) > 1 else ""
+    if caption and any(one.scheduler.threshold is not None for one in parts.values()):
+        caption += "; starved jobs waited longer than the threshold of their own scheduler: no ★"
     lines = [[title, *(Cell(*value) for value in values)] for (title, _), *values in rows]
     return table(["metric", *(name for name, _ in names)], lines, caption=caption)
 
@@ -132,8 +130,11 @@ def _who_pays(parts: Mapping[str, Result]) -> list[str]:
 def _pictures(parts: Mapping[str, Result]) -> list[str]:
     """Return the pictures; Gantt charts and power only of as many schedulers as can be told apart.
 
-    Where processors draw flat powers, theirs is the utilization over again.
+    Where processors draw flat powers, theirs is the utilization over again. Without matplotlib the
+    only thing here is what to install.
     """
+    if lacking := canvas.why_no_pictures():
+        return [paragraphs([f"None here: {lacking}"])]
     missing = overview.why_no_gantts(parts)
     shown_parts = {} if missing else parts
     figures = [

@@ -1,4 +1,4 @@
-"""Jobs as the reference simulators have them, and settings of Slurm's back-filling."""
+"""Jobs as the reference simulators have them, and settings of Slurm's backfilling."""
 
 from __future__ import annotations
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from hpcgym.reference.jobs import Job
@@ -113,6 +114,8 @@ def is_submission_order(order: Any) -> bool:
 
 def changes_with_time(policy: Any) -> bool:
     """Whether waiting alone can change a policy's order."""
+    if isinstance(policy, ByExpression):
+        return policy.waits
     if hasattr(policy, "begin"):
         return True
     if isinstance(policy, str) or callable(policy):
@@ -123,6 +126,8 @@ def changes_with_time(policy: Any) -> bool:
 
 def looks_at_times(policy: Any) -> bool:
     """Whether a policy depends on the requested time, or on what stands for it."""
+    if isinstance(policy, ByExpression):
+        return not BY_TIME.isdisjoint(policy.names)
     if isinstance(policy, str) or callable(policy):
         return policy not in ("fcfs", "lcfs", "sqf", "lqf")
     return any(w for i, w in enumerate(policy) if i not in (0, 2))
@@ -231,8 +236,16 @@ class _Numbers(ast.NodeTransformer):
         return _call("number", node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        """Let what it comes to be a Number."""
-        return _call("number", self.generic_visit(node))
+        """Let what it comes to be a Number; a text in quotes is a name in the log."""
+        sides = [node.left, *node.comparators]
+        texts = [side for side in sides if is_text(side)]
+        if not texts:
+            return _call("number", self.generic_visit(node))
+        (column,) = (ast.Constant(side.id) for side in sides if isinstance(side, ast.Name))
+        called = _call("is_called", column, *texts)
+        if isinstance(node.ops[0], ast.NotEq):
+            return _call("number", ast.UnaryOp(ast.Not(), called))
+        return called
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         """Let what it comes to be a Number."""
@@ -245,6 +258,11 @@ class _Numbers(ast.NodeTransformer):
         return _call("number", inner) if isinstance(node.op, ast.Not) else inner  # type: ignore[return-value]
 
 
+def is_text(node: ast.expr) -> bool:
+    """Whether a part of an expression is a text in quotes."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
 def _call(name: str, *arguments: Any) -> ast.expr:
     return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
 
@@ -255,6 +273,11 @@ def _since(job: Job) -> float:
 
 def _column(name: str) -> Any:
     return lambda job, now, workload: int(workload.columns[name][job.number])
+
+
+def _nice(job: Job, now: int, workload: Any) -> int:
+    nice = int(workload.columns["nice"][job.number])
+    return 0 if nice == -1 else nice  # an unknown one
 
 
 #: What an expression may name, of one job of a workload.
@@ -277,25 +300,44 @@ NAMES: dict[str, Any] = {
     "time_limit": lambda job, now, workload: int(workload.requested_time[job.number]),
 }
 NAMES |= {name: _column(column) for name, column in COLUMNS.items()}
+NAMES["nice"] = _nice
+#: The same by the names of their columns.
+NAMES |= {
+    long: NAMES[short]
+    for long, short in {
+        "requested_processors": "processors",
+        "requested_time": "time_limit",
+        "submit_time": "submit",
+        "wait_time": "wait",
+    }.items()
+}
+#: Those that grow while a job waits, and those that look at its requested time.
+GROWING = {"wait", "wait_time", "clock", "expansion", "unicef"}
+BY_TIME = {"requested", "area", "ratio", "expansion", "unicef", "f1", "f2", "f3", "f4"}
 
 
 class ByExpression:
     """A policy by an expression over the jobs of a :class:`hpcgym.Workload`.
 
     It is run as Python: give it what ``hpcgym.simulate`` takes as an expression, and nothing else.
+    ``called``: the names of the numbers in each column, where the log has them.
     """
 
-    def __init__(self, text: str, workload: Any) -> None:
-        self.text, self.workload = text, workload
+    def __init__(
+        self, text: str, workload: Any, called: Mapping[str, Mapping[int, str]] | None = None
+    ) -> None:
+        self.text, self.workload, self.called = text, workload, called or {}
         tree = ast.parse(text, mode="eval")
         tree = ast.fix_missing_locations(_Numbers().visit(tree))
         self.code = compile(tree, text, "eval")
         self.names = {name: NAMES[name] for name in self.code.co_names if name in NAMES}
         self.states = {name: STATE[name] for name in self.code.co_names if name in STATE}
+        #: whether waiting, or the state that a pass finds, may change the order
+        self.waits = bool(self.states or GROWING & self.names.keys())
         self.simulation: Any = None
 
     def begin(self, simulation: Any) -> None:
-        """Look at the state that each pass finds, rule 30; and waiting may change the order."""
+        """Look at the state that each pass finds, rule 30."""
         self.simulation = simulation
         simulation.is_looked_at |= bool(self.states)
 
@@ -304,12 +346,19 @@ class ByExpression:
         value = eval(self.code, {"__builtins__": {}}, FUNCTIONS | self.named(job, now))
         return float(value) if value == value else -math.inf
 
-    def named(self, job: Job, now: int) -> dict[str, Number]:
+    def named(self, job: Job, now: int) -> dict[str, Any]:
         """Return what the expression names, of a job, whose requested time may be predicted."""
-        known = {name: Number(of(job, now, self.workload)) for name, of in self.names.items()}
+        known: dict[str, Any] = {"is_called": partial(self.is_called, job)}
+        for name, of in self.names.items():
+            known[name] = Number(of(job, now, self.workload))
         for name, of_state in self.states.items():
             known[name] = Number(of_state(self.simulation.state, job, self.workload))
         return known
+
+    def is_called(self, job: Job, name: str, text: str) -> Number:
+        """Return whether a column of a job has a text; numbers without a name have their digits."""
+        number = int(self.workload.columns[COLUMNS[name]][job.number])
+        return Number(self.called.get(COLUMNS[name], {}).get(number, str(number)) == text)
 
 
 # --- Slurm's multifactor priority of a job, worked out as its page says ---------------------------

@@ -1,4 +1,4 @@
-"""Reservations: back-filling around them; rule 23, as Slurm does it."""
+"""Reservations: backfilling around them; rule 23, as Slurm does it."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ def scheduling_of(scheduler: Scheduler) -> dict[str, str]:
         maintenance=(),
     )
     told = scheduler.describe()
-    # Slurm back-fills in the order of its priorities
+    # Slurm backfills in the order of its priorities
     two = scheduler.reserve.kind == "until-shadow" and told["backfill_order"] != told["policy"]
     if two:
         raise HpcgymError(
@@ -206,7 +206,7 @@ def is_driven(scheduler: Scheduler) -> bool:
 
 
 def _ways(scheduler: Scheduler) -> dict[str, str]:
-    """Return the settings of the way to back-fill."""
+    """Return the settings of the way to backfill."""
     settings = {"SchedulerType": "sched/backfill"}
     if scheduler.reserve.kind == "none":
         parameters = f"{_AT_ONCE},{_NO_FORECAST}"
@@ -215,14 +215,14 @@ def _ways(scheduler: Scheduler) -> dict[str, str]:
         return settings | {"SchedulerParameters": f"{_ONE_RESERVATION},{_AT_ONCE}"}
     if scheduler.reserve.slurm is None:
         raise HpcgymError(
-            f"Slurm cannot back-fill as backfill={scheduler.backfill!r} says; it knows 'none',"
+            f"Slurm cannot backfill as backfill={scheduler.backfill!r} says; it knows 'none',"
             " 'until-shadow' and 'slurm'"
         )
     return settings | {"SchedulerParameters": _of_slurm(scheduler.reserve.slurm)}
 
 
 def _of_slurm(rules: SlurmBackfill) -> str:
-    """Return the parameters of Slurm's own way to back-fill."""
+    """Return the parameters of Slurm's own way to backfill."""
     # a bf_window_linear of 0 is what Slurm has if none is given, and it refuses the number
     given = [
         f"{name}={value}"

@@ -130,7 +130,7 @@ def private_slurm(
     ----------
     nodes : its machine.
     scheduling : settings, as :func:`hpcgym.replay.configuration.scheduling_of` returns them.
-    every_s : how often Slurm back-fills [s]; 0 where nothing depends on when it does.
+    every_s : how often Slurm backfills [s]; 0 where nothing depends on when it does.
     partitions : beside that of all nodes.
     even_s : second 0 of the jobs' times is a whole multiple of so many seconds of the clock, since
         Slurm rounds times.

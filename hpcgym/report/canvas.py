@@ -100,12 +100,19 @@ def _embedding() -> type[Figure]:
     return EmbeddingFigure
 
 
-def require_matplotlib() -> None:
-    """Raise an HpcgymError that says what to install if there is no matplotlib."""
+def why_no_pictures() -> str:
+    """Return that there is no matplotlib, and what to install; nothing if it is there."""
     try:
         import_module("matplotlib.figure")
     except ImportError:
-        raise HpcgymError(f"pictures need matplotlib: {installing('report')}") from None
+        return f"pictures need matplotlib: {installing('report')}"
+    return ""
+
+
+def require_matplotlib() -> None:
+    """Raise an HpcgymError that says what to install if there is no matplotlib."""
+    if missing := why_no_pictures():
+        raise HpcgymError(missing)
 
 
 def axes_or_new(axes: Axes | None, width: float = 10, height: float = 4) -> Axes:

@@ -408,7 +408,8 @@ METRICS = (
     _share(  # started before a job that came earlier in the queue
         "backfilled_share", "backfilled", NEITHER, lambda f: int(f.result.backfilled[f.jobs].sum())
     ),
-    Metric("starved_share", "starved", "%", LESS, 100, _starved, of_jobs=True),
+    # each scheduler has a threshold of its own: fewer beyond a longer one are not better
+    Metric("starved_share", "starved", "%", NEITHER, 100, _starved, of_jobs=True),
     # cut at their requested time, or killed for a cap
     Metric(
         "killed_jobs", "killed jobs",

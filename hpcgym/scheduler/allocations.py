@@ -15,7 +15,7 @@ UNLIMITED = 2**62  # depth: a reservation for every queued job, from its submiss
 ALL_JOBS = 2**62  # tested
 NO_THRESHOLD = -1  # threshold [s]
 
-# primary and secondary: the orders in which the queue is served and back-filled. SUBMISSION is the
+# primary and secondary: the orders in which the queue is served and backfilled. SUBMISSION is the
 # order of arrival; KEYED orders do not change with time; SCORED ones do, and are computed at each
 # pass. PREDICTION (secondary only) is by predicted run time; SELECTION (primary only) comes from
 # outside.

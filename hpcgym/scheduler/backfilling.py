@@ -1,4 +1,4 @@
-"""Which jobs may start before others: ways to back-fill, and the rule that holds long jobs back."""
+"""Which jobs may start before others: ways to backfill, and the rule that holds long jobs back."""
 
 from __future__ import annotations
 
@@ -189,24 +189,24 @@ def _number(name: str, value: Any, least: float, most: float) -> float:
     return float(value)
 
 
-# --- Back-filling as Slurm's ``sched/backfill`` does it -------------------------------------------
+# --- Backfilling as Slurm's ``sched/backfill`` does it --------------------------------------------
 
 NAME = "slurm"
 _MOST = 10**9
-#: As ``bf_interval``, in Slurm too: no pass back-fills.
+#: As ``bf_interval``, in Slurm too: no pass backfills.
 NEVER = -1
 _MAY_BE_ZERO = ("bf_job_part_count_reserve", "bf_window_linear", "bf_max_job_user")
 
 
 @dataclass(frozen=True)
 class SlurmBackfill:
-    """Slurm's way to back-fill: jobs start in order at events; a pass now and then back-fills.
+    """Slurm's way to backfill: jobs start in order at events; a pass now and then backfills.
 
     docs/slurm.md tells which schedules it makes, and what else Slurm does.
 
     Attributes
     ----------
-    bf_interval : [s] from one pass that back-fills to the next; -1: no such pass, and jobs of each
+    bf_interval : [s] from one pass that backfills to the next; -1: no such pass, and jobs of each
         partition start in order, as under ``sched/builtin``.
     bf_max_job_test : how many queued jobs such a pass looks at.
     bf_window : [min] reservations begin within this time from the pass on.
@@ -309,14 +309,14 @@ class SlurmBackfill:
         return cls(**found)
 
 
-# --- Ways to back-fill ----------------------------------------------------------------------------
+# --- Ways to backfill -----------------------------------------------------------------------------
 
 BACKFILL = {
     "none": "no job starts before one that comes earlier in the queue",
     "easy": "jobs may start earlier if they do not delay the first that waits",
     "until-shadow": "as easy, and they must end before the first that waits can start",
     "depth:K": "jobs may start earlier if they do not delay the first K that wait",
-    "slurm": "jobs start in order; every 30 s a pass back-fills among the first 500",
+    "slurm": "jobs start in order; every 30 s a pass backfills among the first 500",
     "conservative": "jobs may start earlier if they delay none that waits",
     "fill": "any job that fits starts, without reservations; only where jobs share nodes",
 }
@@ -326,7 +326,7 @@ _DEPTHS = {"none": 0, "fill": 0, "easy": 1, "until-shadow": 1, "conservative": N
 
 @dataclass(frozen=True)
 class Backfill:
-    """A way to back-fill: how many waiting jobs have reservations, and which others may start.
+    """A way to backfill: how many waiting jobs have reservations, and which others may start.
 
     Attributes
     ----------
@@ -384,7 +384,7 @@ class Backfill:
 
     @property
     def one(self) -> bool:
-        """Whether one job that waits has a reservation, around which others are back-filled."""
+        """Whether one job that waits has a reservation, around which others are backfilled."""
         return self.kind in ("easy", "until-shadow")
 
     @property

@@ -184,7 +184,7 @@ def check_shared(scheduler: Scheduler) -> None:
     if scheduler.sweep_order is not None and scheduler.sweep_order.looks_at_pass:
         raise HpcgymError(
             f"backfill_order: {', '.join(PASS_FEATURES)} order the queue, as policy, not what is"
-            " back-filled"
+            " backfilled"
         )
     if scheduler.order.looks_at_pass and scheduler.threshold is not None:
         raise HpcgymError("threshold: not with a policy that looks at the pass")

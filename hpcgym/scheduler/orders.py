@@ -1,4 +1,4 @@
-"""The orders in which jobs that wait are served and back-filled."""
+"""The orders in which jobs that wait are served and backfilled."""
 
 from __future__ import annotations
 

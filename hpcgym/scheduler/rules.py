@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from hpcgym.files import check_is_there
 from hpcgym.naming import in_seconds
 from hpcgym.scheduler import restrictions
 from hpcgym.scheduler.allocations import check_allocation_name
-from hpcgym.scheduler.backfilling import Backfill, Hold
+from hpcgym.scheduler.backfilling import Backfill, Hold, SlurmBackfill
 from hpcgym.scheduler.capabilities import FEATURES, check
 from hpcgym.scheduler.estimates.by_name import CORRECTIONS, Estimate, check_estimate, learns
 from hpcgym.scheduler.policies.expressions import Expression
@@ -212,6 +212,40 @@ def not_beside_a_dispatcher(rule: str, name: object) -> str:
     )
 
 
+# --- What may be given, for type checkers ---------------------------------------------------------
+
+
+class RulesOfEnvironments(TypedDict, total=False):
+    """Rules that environments have, too, with what may be given for each: see Scheduler."""
+
+    backfill: str | int | SlurmBackfill
+    backfill_order: PolicyLike | None
+    estimate: Estimate
+    policy_estimate: Estimate
+    correction: str | None
+    passes: str
+    allocation: str
+    threshold: float | str | None
+    hold: Any
+    fair_share: Any
+    quota: Any
+    maintenance: Any
+    preemption: Any
+    dependencies: str
+
+
+class Rules(RulesOfEnvironments, total=False):
+    """All rules, with what may be given for each: the attributes of a Scheduler."""
+
+    policy: PolicyLike
+    dispatcher: str | Callable[..., Any] | None
+    dispatch_time: float | str | Callable[..., Any] | None
+    power: str
+    partners: str
+    pairs_above: float | None
+    pair_estimate: Any
+
+
 # --- Schedulers -----------------------------------------------------------------------------------
 
 
@@ -294,7 +328,7 @@ class Scheduler:
         run; or a callable that takes the :class:`hpcgym.scheduler.dispatchers.PassView`, after the
         dispatcher answered, and returns seconds. None, as 0: no time.
     order : ``policy``, parsed: what simulations go by.
-    sweep_order : ``backfill_order``, parsed; None where jobs are back-filled by predicted run
+    sweep_order : ``backfill_order``, parsed; None where jobs are backfilled by predicted run
         times, or in the order of the queue.
     reserve : ``backfill``, parsed.
 
@@ -396,7 +430,7 @@ class Scheduler:
         object.__setattr__(self, "sweep_order", None)
 
     def _sweep_order(self) -> IndexPolicy | None:
-        """Return the order of back-filling, which is checked, and kept as it was given."""
+        """Return the order of backfilling, which is checked, and kept as it was given."""
         if isinstance(self.backfill_order, str) and self.backfill_order == "sjbf":
             return None
         order = parse_policy(self.backfill_order, "backfill_order", others=["sjbf"])
@@ -459,7 +493,7 @@ class Scheduler:
 
     @property
     def orders(self) -> tuple[IndexPolicy, IndexPolicy | None]:
-        """The order of the queue, and that of back-filling where a policy says it."""
+        """The order of the queue, and that of backfilling where a policy says it."""
         return self.order, self.sweep_order
 
     @property
@@ -490,7 +524,7 @@ class Scheduler:
         """How many run times of each user's last jobs these expressions look at."""
         return runs_looked_at(self.state)
 
-    def but(self, **changes: Any) -> Scheduler:
+    def but(self, **changes: Unpack[Rules]) -> Scheduler:
         """Return the scheduler with some rules changed.
 
         A backfill order that was never given becomes the usual one of the new policy; likewise a
@@ -502,7 +536,7 @@ class Scheduler:
         """
         for name in changes:
             check_choice("rule", name, RULES)
-        parsed = {"policy": self.order, "backfill": self.reserve}  # and so not read again
+        parsed: dict[str, Any] = {"policy": self.order, "backfill": self.reserve}  # not read again
         return replace(self, **{**parsed, **dict.fromkeys(vars(self)["_usual"]), **changes})
 
     def for_weights(self) -> Scheduler:

@@ -60,7 +60,7 @@ def scheduler_of_slurm(
     the latter count these jobs, but do not hold them.
 
     ``SchedulerType=sched/builtin``, or ``bf_interval=-1``, is strict order in each partition; else
-    jobs are back-filled as :class:`SlurmBackfill` says. ``PriorityType=priority/basic`` is by
+    jobs are backfilled as :class:`SlurmBackfill` says. ``PriorityType=priority/basic`` is by
     submission. With ``priority/multifactor``, or no type, the order is the sum of three factors
     times their weights (Slurm's page "Multifactor Priority Plugin"), and four with that of the
     partition: PriorityJobFactor / the greatest of one. The nice of a job is taken from it, down to
@@ -266,7 +266,7 @@ def _why_no_parameter(name: str, value: str, scheduler: Scheduler) -> str:
     if name in _AT_EVENTS or (name in _OF_BACKFILL and scheduler.reserve.depth != 0):
         return ""
     if name in _OF_BACKFILL:
-        return "SchedulerType=sched/builtin, or bf_interval=-1: nothing is back-filled"
+        return "SchedulerType=sched/builtin, or bf_interval=-1: nothing is backfilled"
     if name in slurm_qos.YOUNGEST_FIRST:
         return "" if scheduler.preemption is not None else "no job stops another"
     known = name in known_keys(PARAMETERS)
@@ -291,7 +291,7 @@ def _why_no_preemption(
 
 
 def _backfill(conf: SlurmConf) -> str:
-    """Return the way to back-fill."""
+    """Return the way to backfill."""
     kind = conf.said("schedulertype")
     if kind not in ("sched/builtin", "sched/backfill"):
         text = f"SchedulerType={kind}: known are sched/backfill and sched/builtin"

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.failures import Failures
 from hpcgym.machine.pool import Cluster
+from hpcgym.naming import NAMED
 from hpcgym.reference.failures import FailingSimulation
 from hpcgym.reference.jobs import Job, Spared, jobs_of, node_jobs_of
 from hpcgym.reference.limits import LimitedSimulation
@@ -33,7 +34,7 @@ from hpcgym.schedule.runs import STATE_NAMES, Allocation, LostRuns, down
 from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.limits import Limit, check_limits
 from hpcgym.scheduler.on_machines import node_power
-from hpcgym.scheduler.policies.expressions import IN_EXPRESSIONS
+from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES
 from hpcgym.scheduler.policies.index import IndexPolicy
 from hpcgym.scheduler.restrictions import Quota
 from hpcgym.scheduler.rules import Scheduler
@@ -43,7 +44,7 @@ from hpcgym.simulation.restricted import nodes_in
 from hpcgym.simulation.results import as_came
 from hpcgym.workload.checks import needs_on
 from hpcgym.workload.followers import followed, think_times
-from hpcgym.workload.io.swf_header import partitions_of
+from hpcgym.workload.io.swf_header import names_of, partitions_of
 from hpcgym.workload.model import Workload
 
 #: Estimates of run times that it has, besides lists and predictors in Python.
@@ -175,24 +176,36 @@ def lacking(what: str) -> HpcgymError:
     """Return the error of a rule that the reference does not have."""
     return HpcgymError(
         f'engine="reference" does not have {what}: it knows pools and nodes under named policies'
-        ", six weights and expressions that waiting changes; leave engine out"
+        ", weights of six features and expressions; leave engine out"
     )
 
 
 def _is_order(order: IndexPolicy | None) -> bool:
-    """Return whether the reference has an order: a name, six weights or an expression."""
-    if order is None or order.expression is None:
-        return order is None or isinstance(order.given, tuple) or str(order.given) in POLICIES
-    steps, text = order.expression.steps, order.expression.text
-    known = all(not step.text and step.name in ("", *NAMES, *STATE) for step in steps)
-    return known and order.expression.general and not any(word in text for word in IN_EXPRESSIONS)
+    """Return whether the reference has an order: a name, weights of six features, an expression."""
+    if order is None or _is_named(order):
+        return True
+    if order.expression is not None:
+        return all(step.name in ("", *NAMES, *STATE) for step in order.expression.steps)
+    return order.is_weighted_sum and order.weights.keys() <= {*WEIGHTED_FEATURES}
+
+
+def _is_named(order: IndexPolicy) -> bool:
+    """Return whether an order has a name that the reference knows."""
+    return isinstance(order.given, str) and order.given in POLICIES
 
 
 def _order(order: IndexPolicy | None, given: Any, workload: Workload) -> Any:
     """Return an order as the reference takes it."""
     if order is None:
         return "sjbf" if given == "sjbf" else "fcfs"
-    return order.given if order.expression is None else ByExpression(order.given, workload)
+    if _is_named(order):
+        return order.given
+    if order.expression is None:
+        return tuple(order.weights.get(name, 0.0) for name in WEIGHTED_FEATURES)
+    if order.expression.reversed is not None:
+        return "lcfs" if order.expression.reversed else "fcfs"
+    called = {column: names_of(workload, column) for column in NAMED.values()}
+    return ByExpression(order.given, workload, called)
 
 
 def _rules_of(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> dict[str, Any]:

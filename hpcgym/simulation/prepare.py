@@ -77,7 +77,7 @@ class Place:
     units : what is counted there, and by which clock.
     told : further arguments of ``Model``, by name; nothing of a pool.
     nodes : of which dispatchers are shown a view, or None.
-    fills : whether what is back-filled goes by the order of the queue, whatever that is.
+    fills : whether what is backfilled goes by the order of the queue, whatever that is.
     """
 
     name: str
@@ -131,7 +131,7 @@ class Told:
     processors : of the machine.
     capacity : of the machine in units that jobs take, see :class:`Units`.
     rules : by name; codes are those of :mod:`hpcgym.scheduler.allocations`.
-    orders : in which waiting jobs are served, and back-filled.
+    orders : in which waiting jobs are served, and backfilled.
     predicted : (n_jobs,) int64 [ticks] run times as predicted beforehand; None: they are averages.
     held : (n_jobs,) float64 processors that each job holds back; None if no job does.
     users, n_users : (n_jobs,) int64 numbers of users from 0, and how many; (0,) if unused.

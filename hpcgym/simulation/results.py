@@ -117,7 +117,9 @@ def as_came(result: Result, came: NDArray[np.int64]) -> Result:
         one.flags.writeable = False
     held, rules = result.allocation, result.scheduler
     given = {rule: getattr(rules, rule) for rule in ("estimate", "policy_estimate")}
-    moved = {rule: one[order] for rule, one in given.items() if isinstance(one, np.ndarray)}
+    moved: dict[str, Any] = {
+        rule: one[order] for rule, one in given.items() if isinstance(one, np.ndarray)
+    }
     return replace(
         result,
         scheduler=rules.but(**moved) if moved else rules,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from hpcgym.baselines.schedulers import scheduler_of
 from hpcgym.errors import HpcgymError, check_choice, is_number
@@ -19,7 +19,7 @@ from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.on_machines import check_power_rule, takes_whole_nodes
-from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.rules import Rules, Scheduler
 from hpcgym.scheduler.unused import warn_of_unused
 from hpcgym.simulation.corun import on_shared_nodes
 from hpcgym.simulation.driver import (
@@ -43,6 +43,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+class Arguments(Rules, total=False):
+    """The arguments of :func:`simulate` by name, but for ``scheduler``, for type checkers."""
+
+    cluster: Cluster | str | int | os.PathLike[str] | None
+    processors: int | None
+    learned: Learned | None
+    limits: Limit | Iterable[Limit] | None
+    speedups: Heatmap | str | os.PathLike[str] | None
+    failures: Failures | str | os.PathLike[str] | None
+    engine: str | None
+
+
 def simulate(
     workload: Workload | str | os.PathLike[str] | pd.DataFrame,
     scheduler: str | Scheduler | Callable[..., Any] = "easy",
@@ -54,7 +66,7 @@ def simulate(
     speedups: Heatmap | str | os.PathLike[str] | None = None,
     failures: Failures | str | os.PathLike[str] | None = None,
     engine: str | None = None,
-    **rules: Any,
+    **rules: Unpack[Rules],
 ) -> Result:
     """Simulate a scheduler on a workload.
 
@@ -198,7 +210,7 @@ def learn_before(
     cluster: Cluster | int | None = None,
     processors: int | None = None,
     learned: Learned | None = None,
-    **rules: Any,
+    **rules: Unpack[Rules],
 ) -> Learned | None:
     """Simulate up to ``time`` [s], exclusive; return what has been learned of run times by then.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from hpcgym.schedule.metrics import told_metrics
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.schedule import check_not_past
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.run import simulate
+from hpcgym.simulation.run import Arguments, simulate
 from hpcgym.study.intervals import (
     Floats,
     Mean,
@@ -277,7 +277,7 @@ class Comparison(Mapping[str, Result]):
 def compare(
     workload: Workload | str | os.PathLike[str] | pd.DataFrame,
     schedulers: Iterable[str | Scheduler] | Mapping[str, str | Scheduler] = ("easy", "saf"),
-    **how: Any,
+    **how: Unpack[Arguments],
 ) -> Comparison:
     """Simulate several schedulers on the same jobs.
 

@@ -1,4 +1,4 @@
-// Run times predicted from ended jobs: for back-filling, and for ordering.
+// Run times predicted from ended jobs: for backfilling, and for ordering.
 //
 // A prediction before a submission uses exactly the jobs that have ended by then. It is cut to
 // whole seconds, from 1 to the requested time. Predictors in Python answer from outside: the

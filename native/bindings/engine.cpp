@@ -151,7 +151,7 @@ NB_MODULE(_engine, m) {
              for (const i64 j : listed(rows))
                start.push_back(s.of(j).start), backfilled.push_back(s.of(j).backfilled);
              return as_arrays<i64>({{"start", start}, {"backfilled", backfilled}});
-           }), "rows"_a, "Return the starts of jobs [s], -1, and whether they were back-filled.")
+           }), "rows"_a, "Return the starts of jobs [s], -1, and whether they were backfilled.")
       .def("in_order", alone(+[](const AnySimulation& s, In<i64> rows) {
              return owned(s.in_order(listed(rows)));
            }), "rows"_a, "Return jobs in primary order, as it is now, be they queued or not.")

@@ -78,11 +78,11 @@ const char* refusal_of_rules(const Model& m) {
   const bool learns = m.learning || m.accounts, plans = r.plans();
   return first_of({
       {r.primary == Order::prediction, "primary: the queue cannot be served in this order"},
-      {r.secondary == Order::selection, "secondary: back-filling has no selection"},
+      {r.secondary == Order::selection, "secondary: backfilling has no selection"},
       {r.primary == Order::keyed && !m.keys, "keys: the order of the queue needs them"},
-      {r.secondary == Order::keyed && !m.second_keys, "second_keys: back-filling needs them"},
+      {r.secondary == Order::keyed && !m.second_keys, "second_keys: backfilling needs them"},
       {m.is_scored(0) && !m.scores && !m.features, "scores: the order of the queue needs them"},
-      {m.is_scored(1) && !m.second_scores, "second_scores: back-filling needs them"},
+      {m.is_scored(1) && !m.second_scores, "second_scores: backfilling needs them"},
       {r.asks && !m.is_scored(0), "asks: an agent's order needs an order by scores"},
       {r.asks && m.sharing && m.sharing->fills && !m.is_scored(1),
        "asks: where jobs fill, the secondary order is by scores, too"},

@@ -19,8 +19,8 @@ inline constexpr i64 all_jobs = i64{1} << 62;  // depth: a reservation for each 
 
 // The values are those of hpcgym.scheduler.allocations.
 enum class Passes : std::uint8_t { per_timestamp, per_event };
-// The order in which the queue is served, and back-filled: by arrival; by keys, which time does not
-// change; by predicted run time (back-filling only); by selection from outside (serving only); by
+// The order in which the queue is served, and backfilled: by arrival; by keys, which time does not
+// change; by predicted run time (backfilling only); by selection from outside (serving only); by
 // scores, which time changes.
 enum class Order : std::uint8_t { submission, keyed, prediction, selection, scored, cubed };
 enum class Estimate : std::uint8_t { given, average };

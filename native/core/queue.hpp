@@ -1,4 +1,4 @@
-// The queue: the waiting jobs, in the orders of back-filling and of serving.
+// The queue: the waiting jobs, in the orders of backfilling and of serving.
 #pragma once
 #include <array>
 #include <utility>

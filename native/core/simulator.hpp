@@ -208,7 +208,7 @@ struct Simulator {
     const bool keeps = rules().primary < Order::selection && !rules().proposes;
     if (of(j).promised < 0 && keeps) of(j).promised = at;
   }
-  // The score for back-filling, if time changes that order.
+  // The score for backfilling, if time changes that order.
   double second_score(i64 j) const {
     return score_now(rules().secondary, queue.scores[1][j], time - job(j).submit);
   }
@@ -603,7 +603,7 @@ struct Simulator {
       submit(next);
       due_ = true;
       if (r.passes == Passes::per_timestamp) continue;
-      // the original simulator starts a pass only if the new job could start, unless back-filling
+      // the original simulator starts a pass only if the new job could start, unless backfilling
       // is not in the order of submission; it holds no jobs back, and has no restrictions
       if (r.secondary == Order::submission && r.depth != all_jobs && !r.holds && !restricted())
         due_ = job(next - 1).processors <= free_with_leaving();

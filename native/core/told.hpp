@@ -39,7 +39,7 @@ struct Estimator {
   Loss loss{};
   std::vector<std::size_t> features;  // places of the features that a regression uses
 };
-// Two estimates: for back-filling and for ordering.
+// Two estimates: for backfilling and for ordering.
 struct Learning {
   std::array<Estimator, 2> estimators;
   std::array<bool, 2> looks{};       // whether the two orders use predictions

@@ -29,7 +29,7 @@ class SharedPass : Easy<M> {
  private:
   bool looks_behind() const { return s.rules().depth > 0 || s.machine.fills(); }
   // Whether only a new job behind the head must be tested. Several would be in the order of
-  // back-filling. A job that would delay a neighbour too much now may start when the neighbour has
+  // backfilling. A job that would delay a neighbour too much now may start when the neighbour has
   // less work left.
   bool is_settled(i64 arrived) const {
     const Rules& r = s.rules();

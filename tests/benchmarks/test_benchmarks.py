@@ -45,6 +45,14 @@ def test_speed_times_every_scheduler():
     assert bsld["easy"] != bsld["easy, per-event"]
 
 
+def test_the_first_call_imports_what_the_second_has():
+    """The README says how long that takes."""
+    first, second = sections("calls", "--workload", "lublin:jobs=200", "--repeat", "1")["calls"]
+    assert (first["call"], second["call"]) == ("first", "second")
+    assert first["modules imported"] > 0 == second["modules imported"]
+    assert first["ms"] > 0
+
+
 @pytest.mark.parametrize(("section", "sizes"), [("jobs", "100,1000"), ("load", "0.5,1.5")])
 def test_growth_has_every_size_and_its_memory(section, sizes):
     rows = sections(section, "--sizes", sizes, "--jobs", "1000")[section]

@@ -56,7 +56,7 @@ INSTALL = "pip install '.[{}]' in the clone of hpcgym"
         ("simulate JOBS --scheduler pcp20", INSTALL.format("cp")),
         ("compare JOBS --scheduler pcp20", INSTALL.format("cp")),
         ("simulate JOBS --picture a.png", INSTALL.format("report")),
-        ("simulate JOBS --html a.html", INSTALL.format("report")),
+        ("compare JOBS --figures a", INSTALL.format("report")),
     ],
 )
 def test_what_is_wrong_or_missing_is_said_before_the_work(words, message, monkeypatch):

@@ -14,6 +14,7 @@ import pytest
 from commands import line, succeed
 
 from hpcgym.explore import page
+from hpcgym.explore.live import Server
 from hpcgym.files.recorded import Command, commanded
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import load_workload
@@ -78,17 +79,26 @@ def test_a_port_that_is_taken_is_said() -> None:
 
 def test_the_demo_tells_who_delayed_a_job() -> None:
     """What the terminal shows is what the app begins with."""
-    text = succeed("demo", "--no-browser").stdout
+    text = succeed("demo", "--text").stdout
     assert "easy" in text
     assert "saf" in text
     assert "Job 789 of lublin-128 seed 3 load 0.85 under easy" in text
     assert "Who delayed it, and by how much:" in text
 
 
-def test_the_demo_opens_on_that_job(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("command", ["demo", f"explore {WORKLOAD}"])
+def test_without_a_browser_the_app_is_served_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
     opened: list[str] = []
+    served: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
-    monkeypatch.setattr("hpcgym.explore.live.Server.serve_forever", lambda self: None)
-    said = succeed("demo").stdout
-    assert opened == [said.strip()]
-    assert opened[0].endswith("/#job=789")
+    monkeypatch.setattr(Server, "serve_forever", lambda self: served.append(self.address))
+    begin = "#job=789" if command == "demo" else ""  # the job that waited longest
+    for browser in (True, False):
+        said = succeed(*command.split(), *([] if browser else ["--no-browser"]))
+        assert said.stdout == f"{served[-1]}{begin}\n"
+        assert said.stderr.endswith("for this machine alone; Ctrl-C ends it\n")
+        assert opened == [said.stdout.strip()] * browser
+        opened.clear()
+    assert len(served) == 2

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from html import unescape
 from pathlib import Path
 
 import pytest
 from commands import as_json, run, succeed
 from html_pages import Page
 
+from hpcgym.errors import installing
 from hpcgym.files.recorded import record_of_file
 from hpcgym.schedule.provenance import schedule_digest
 from hpcgym.simulation.run import simulate
@@ -32,6 +35,46 @@ def test_a_page_of_a_leaderboard_has_its_rows(tmp_path: Path) -> None:
     assert record["workloads"][0]["sha256"] == told["provenance"]["workloads"][0]["sha256"]
     assert record["command"][0] == "evaluate"
     assert "is there already" in run(*words).output
+
+
+@pytest.mark.parametrize(
+    ("words", "n_tables"),
+    [
+        (["compare", "--scheduler", "fcfs,easy"], 6),
+        (["simulate"], 6),
+        (["explain"], 1),
+    ],
+    ids=lambda words: str(words[0]) if isinstance(words, list) else "",
+)
+def test_a_page_without_matplotlib_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], n_tables: int
+) -> None:
+    """It has all its tables, and the explorer if it has one, but no pictures."""
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    file = tmp_path / "page.html"
+    done = succeed(*words, TRACE, "--html", file)
+    lacking = f"pictures need matplotlib: {installing('report')}"
+    assert done.stderr.endswith(f"wrote {file}\n{file}: {lacking}\n")
+    page, text = Page(file.read_text()), unescape(file.read_text())
+    assert text.count(lacking) == 1
+    assert "<img" not in text
+    assert len(page.tables) >= n_tables
+    assert ('id="explorer"' in text) == (words[0] != "explain")
+
+
+def test_a_page_marks_no_share_beyond_different_thresholds_as_best(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # which would draw for seconds
+    for rules, told in (("easy,saf", 0), ("easy:threshold=1h,saf:threshold=2h", 1)):
+        file = tmp_path / f"{told}.html"
+        succeed("compare", TRACE, "--scheduler", rules, "--html", file)
+        page = Page(file.read_text())
+        assert "".join(page.text).count("the threshold of their own scheduler: no ★") == told
+        rows = [row for table in page.tables for row in table if row and row[0] == "starved (%)"]
+        (shares,) = {tuple(row[1:]) for row in rows}
+        assert len({*shares}) == 1 + told
+        assert not any("★" in share for share in shares)
 
 
 @pytest.mark.slow

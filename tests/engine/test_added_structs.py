@@ -113,7 +113,7 @@ def test_islands_give_the_schedules_of_nodes(
 def test_few_jobs_of_a_user_give_the_schedules_of_quotas(
     few_of: Any, workload: Workload, nodes: list[int], most: int, depth: int, policy: str
 ) -> None:
-    """Without nodes on a pool; with any way to back-fill, whose reservations are not kept."""
+    """Without nodes on a pool; with any way to backfill, whose reservations are not kept."""
     run = np.minimum(workload.run_time, workload.requested_time)  # who runs on would be killed
     columns, cluster = {**workload.columns, "run_time": run}, None
     units = np.minimum(workload.requested_processors, sum(n // 2 for n in nodes))  # of two cores

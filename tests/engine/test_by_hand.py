@@ -1,6 +1,6 @@
 """Schedules worked out by hand: the engine and the reference make them, and all is proved.
 
-Back-filling, jobs that are held back, and passes after each event. What is drawn is in
+Backfilling, jobs that are held back, and passes after each event. What is drawn is in
 ``test_rules_in_places.py``; crowds are in ``test_crowds.py``.
 """
 
@@ -31,7 +31,7 @@ def jobs_on(processors: int, *rows: tuple[int, int, int]) -> Workload:
     return few_jobs(processors, submit, run, wide)
 
 
-# --- Back-filling ---------------------------------------------------------------------------------
+# --- Backfilling ----------------------------------------------------------------------------------
 
 # three in a row on three of the processors, one that wants all at 30 s, one for 40 s on one; beside
 # two that have reservations one processor is left
@@ -48,7 +48,7 @@ for settings, begun in (
     ("slurm:bf_window=1", [330, 60, 90, 120]),  # the second has no reservation
 ):
     add(settings, SLURM, [0, *begun], backfill=settings)
-# at an event all start that are first and fit, also where a pass that back-fills falls on the same
+# at an event all start that are first and fit, also where a pass that backfills falls on the same
 # second, and looks at one job alone
 ONE_LOOK = jobs_on(4, (0, 4, 30), (1, 1, 100), (2, 1, 100), (3, 1, 100))
 add("slurm at an event", ONE_LOOK, [0, 30, 30, 30], backfill="slurm:bf_max_job_test=1")

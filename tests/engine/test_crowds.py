@@ -250,7 +250,7 @@ def test_memory_of_a_log_in_kilobytes(data: st.DataObject, workload: Workload) -
 
 @pytest.mark.parametrize("order", ["sqf", "spf", "sjbf", "fcfs"])
 def test_a_job_comes_back_before_equal_ones_that_were_submitted_later(order: str) -> None:
-    """Of a crowd, in lists of several blocks; and one that was back-filled before the head."""
+    """Of a crowd, in lists of several blocks; and one that was backfilled before the head."""
     crowd, few = few_jobs(4, [0] * 150, [5] * 150, [2] * 150), ([0, 1, 1, 2], [100, 5, 9, 9])
     fails = table_of([(0, 2, 3), (1, 8, 20), (0, 8, 10)]), table_of([(1, 3, 4)])
     rules = {"policy": "fcfs" if order == "sjbf" else order, "backfill_order": order}

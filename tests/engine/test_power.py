@@ -138,10 +138,10 @@ FOLLOWS = few_jobs(
     ("jobs", "switches", "rules", "expected"),
     [
         # Job 0 holds one of two until 100 s. Job 1 needs both and gets the reservation at 100 s.
-        # Job 2, submitted at 50 s, would end at 100 s, so that it is back-filled; but the other
+        # Job 2, submitted at 50 s, would end at 100 s, so that it is backfilled; but the other
         # processor has been off since 5 s, so that it runs from 80 s to 130 s. Job 1 gets its
         # processors then, but that of job 0 has been off since 105 s: it starts at 160 s, 60 s
-        # late. Job 3, too long to be back-filled at 60 s, comes last, both processors being on; it
+        # late. Job 3, too long to be backfilled at 60 s, comes last, both processors being on; it
         # is the head from 130 s on, when it is known that job 1 will end at 170 s
         (
             workload_of(2, (0, 1, 100), (40, 2, 10), (50, 1, 50), (60, 1, 51)),

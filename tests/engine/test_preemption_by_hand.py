@@ -89,7 +89,7 @@ for mode, starts, expected in (
     stops = {"preemption": f"queue:2>1,{mode}", "expected": expected}
     add(f"who has run longest, {mode}", urgent(), starts, **stops)
 # job 0 has all four processors, job 1 takes one of them, and job 2 gets none. When job 1 has ended
-# job 0 goes on, though job 2 waits. Where it is queued again job 3 is back-filled before 13 s
+# job 0 goes on, though job 2 waits. Where it is queued again job 3 is backfilled before 13 s
 TAKEN = urgent(requested_processors=[4, 1, 1, 1], queue=[1, 2, 1, 1], submit_time=[0, 3, 4, 5])
 ends = {"end": [20, 13, 30, 25]}
 add("others", TAKEN, [0, 3, 20, 20], preemption="queue:2>1,suspend", expected=ends)

@@ -120,7 +120,7 @@ def test_the_state_is_read_once_in_a_pass() -> None:
     jobs = few_jobs(2, [0, 1, 2, 3], [10, 5, 5, 5], [2, 1, 1, 1])
     policy = "submit * (1 if queued == 3 else -1)"
     assert agreed(jobs, policy=policy, backfill="none").start.tolist() == [0, 15, 10, 10]
-    # back-filled in such an order, too, behind a head that does not fit
+    # backfilled in such an order, too, behind a head that does not fit
     jobs = few_jobs(4, [0, 0, 1, 2, 3, 4], [20, 10, 9, 5, 5, 5], [2, 2, 4, 1, 1, 1])
     rules = {"policy": "fcfs", "backfill": "easy", "backfill_order": "submit * (free == 0.5)"}
     assert agreed(jobs, **rules).start.tolist() == [0, 0, 20, 15, 10, 10]

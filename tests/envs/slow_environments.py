@@ -4,9 +4,9 @@ Machines are those of `hpcgym.reference`: pools, nodes, and, without limits, tho
 nodes of their own. All their rules hold but for who decides:
 
 - Selection, "revised": a pass asks for a job as long as some queued job fits. One that fits starts;
-  for one that does not, the others are back-filled around its reservation, and it is forgotten.
+  for one that does not, the others are backfilled around its reservation, and it is forgotten.
 - Selection, "kept": a pass asks as long as jobs are queued and none is selected. A selected job
-  that does not fit stays selected until it starts; each pass back-fills the others around it.
+  that does not fit stays selected until it starts; each pass backfills the others around it.
 - Picking: a pass starts jobs by a policy. While some may start before the head, as EASY says, it
   asks which of them does, or none.
 - Inspecting: a pass starts jobs by a policy, and asks about each before. One that is put off is

@@ -96,7 +96,7 @@ SLURM = (0, 6, 300, 300), (10, 10, 100, 100), (40, 1, 50, 50), (40, 1, 50, 50)
         (MORE, {"backfill": "conservative"}, 5, {"plan": 15, "processors": 40}),
         (MORE, {"backfill": 2, "hold": 0.1}, 5, {"plan_or_hold": 15, "processors": 40}),
         (SMALL[:3], {"backfill": "none"}, 3, {"order": 30, "processors": 40}),
-        # 3 could start at 40 s; the next pass that back-fills is at 60 s, or looks at 2 alone
+        # 3 could start at 40 s; the next pass that backfills is at 60 s, or looks at 2 alone
         (SLURM[:3], {"backfill": "slurm"}, 3, {"clock": 20}),
         (
             SLURM[:3],

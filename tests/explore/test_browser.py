@@ -277,6 +277,21 @@ def test_pictures_are_saved(visit: Any, year: str, tmp_path: Path) -> None:
         assert saving.value.suggested_filename == f"KTH-SP2-1996-2.{name}"
 
 
+@pytest.mark.parametrize("height", [800, 400])
+def test_help_opens_at_its_beginning(visit: Any, year: str, height: int) -> None:
+    tab = visit(year, viewport={"width": 400, "height": height})
+    place = """() => {
+      const help = document.querySelector("#help"), box = help.querySelector("h2").getBoundingClientRect();
+      return [help.open, help.scrollTop, 0 < box.top && box.bottom < innerHeight];
+    }"""  # noqa: E501
+    tab.keyboard.press("?")
+    assert tab.evaluate(place) == [True, 0, True]
+    assert tab.evaluate("document.querySelector('#help').scrollHeight") > height  # it may scroll
+    tab.locator("#help button").click()
+    tab.click("#keys")
+    assert tab.evaluate(place) == [True, 0, True]
+
+
 def test_it_fits_a_small_screen_in_the_dark(visit: Any, year: str) -> None:
     options = {"viewport": {"width": 400, "height": 800}, "color_scheme": "dark"}
     tab = visit(year, **options)
@@ -397,6 +412,33 @@ def test_rules_between_the_steps_of_sliders_stay(visit: Any, kth: Any) -> None:
 def metric(tab: Any, name: str, row: int) -> str:
     cells = tab.locator(f'#statistics td[data-metric="{name}"]')
     return str(cells.nth(row).inner_text()).removesuffix(" ★")
+
+
+@pytest.mark.parametrize(("width", "height"), [(1400, 600), (400, 500)])
+def test_nothing_lies_over_the_controls(visit: Any, live: Server, width: int, height: int) -> None:
+    """However far the panel is scrolled: a click on a control meets it."""
+    tab = visit(f"{live.address}#job={JOB}", viewport={"width": width, "height": height})
+    settled(tab)
+    if width < 760:
+        tab.keyboard.press("Escape")  # facts of a job lie over the lower half of a narrow page
+    else:
+        higher = "aside => aside.scrollHeight > aside.clientHeight"
+        assert tab.locator("aside").evaluate(higher)
+    hidden = """() => {
+      const controls = document.querySelectorAll("#live button, #live select, #live input");
+      const shown = Array.from(controls).filter((one) => one.offsetParent);
+      const covered = (one, block) => {
+        one.scrollIntoView({ block });
+        const { left, right, top, bottom } = one.getBoundingClientRect();
+        const met = [top + 2, bottom - 2].map((y) => document.elementFromPoint((left + right) / 2, y));
+        return !met.every((other) => one.contains(other));
+      };
+      const named = ({ id, name }) => id || name;
+      return [shown.length, ["start", "end"].flatMap((block) => shown.filter((one) => covered(one, block)).map(named))];
+    }"""  # noqa: E501
+    number, found = tab.evaluate(hidden)
+    assert number > 6
+    assert found == []
 
 
 def test_a_slider_changes_the_schedule_to_what_simulate_says(

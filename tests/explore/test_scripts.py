@@ -158,8 +158,15 @@ def test_pixels_have_the_mean_colour_of_what_lies_in_them(node, part, height):
     assert np.abs(wide - wanted).max() < 255 * 3 / fine
 
 
+#: Halves, and what lies beside them, where one unit becomes another.
+SECONDS = st.tuples(
+    st.sampled_from([0, 59.5, 90, 3599.5, 3630, 4971, 86_370, 171_000, 172_799.5]),
+    st.floats(-1, 1) | st.sampled_from([-0.5, 0.0, 0.5]),
+).map(sum)
+
+
 @settings(max_examples=3)
-@given(st.lists(st.integers(0, 10**7), min_size=30, max_size=60))
+@given(st.lists(st.integers(0, 10**7) | SECONDS | SECONDS, min_size=60, max_size=120))
 def test_durations_are_those_of_explanations(node, seconds):
     found = node(["words"], "return given.map(span);", seconds)
     assert found == [duration(one) for one in seconds]

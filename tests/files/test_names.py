@@ -151,12 +151,39 @@ def test_clocks_are_those_of_pandas(days: int, hours: int, minutes: int, seconds
     assert seconds_of(f"{days}-{clock}") == known + 86_400 * days
 
 
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.4, "0 s"),
+        (-0.4, "0 s"),
+        (0.5, "1 s"),
+        (59.4, "59 s"),
+        (59.5, "1 min"),
+        (90.5, "1 min 31 s"),
+        (3571, "59 min 31 s"),
+        (3599.4, "59 min 59 s"),
+        (3599.6, "1 h"),
+        (3629.6, "1 h"),  # 3630 s would be 1 h 1 min: nothing is rounded twice
+        (4971, "1 h 23 min"),
+        (7169, "1 h 59 min"),
+        (7170, "2 h"),
+        (86_369, "23 h 59 min"),
+        (86_370, "1 d"),
+        (-4971, "-1 h 23 min"),
+        (266_000, "3 d 2 h"),
+        (172_799, "2 d"),
+    ],
+)
+def test_durations_are_rounded_to_the_unit_that_is_shown(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
 @given(st.integers(0, 10**9))
 def test_a_time_in_words_is_read_again(seconds: int) -> None:
     again = seconds_of(duration(seconds))
     assert again is not None
     smaller = 3600 if seconds >= 86_400 else 60 if seconds >= 3600 else 1
-    assert again == seconds // smaller * smaller
+    assert again == (seconds + smaller // 2) // smaller * smaller
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from hpcgym.replay.configuration import Node, scheduling_of
 from hpcgym.replay.private import private_slurm
 from hpcgym.workload.model import Workload
 
-JOBS = "lublin:jobs=40,processors=8,load=4,seed=4"  # of which 11 are back-filled
+JOBS = "lublin:jobs=40,processors=8,load=4,seed=4"  # of which 11 are backfilled
 
 
 def replayed(backfill: str, cluster: str | None = None) -> Replay:
@@ -131,7 +131,7 @@ def test_who_is_stopped_has_grace_time_as_in_slurm(mode: str) -> None:
     assert (other.state, other.end, last.state) == ("COMPLETED", 60, "COMPLETED")
     assert (first.state, first.start) == ("PREEMPTED", 0)
     assert 0 <= first.end - stopped <= 30  # Slurm looks every 30 s at who has to have gone
-    assert 0 <= last.start - first.end <= 30  # so often it back-fills
+    assert 0 <= last.start - first.end <= 30  # so often it backfills
 
 
 @needs_slurm

@@ -106,6 +106,7 @@ def test_less_is_better_but_for_utilization():
     better = {metric.name: metric.better for metric in METRICS}
     more = {"utilization", "makespan_improvement", "mean_job_speedup", "throughput_per_h"}
     neutral = {"jobs", "killed_jobs", "backfilled_share", "compact_share"}
+    neutral |= {"starved_share"}  # by a threshold that each scheduler has for itself
     assert {name for name, sign in better.items() if sign == MORE} == more
     assert {name for name, sign in better.items() if sign == NEITHER} == neutral
     assert all(better[name] == LESS for name in better if name not in neutral | more)
@@ -210,3 +211,14 @@ def test_that_limits_give_jobs_nodes_of_their_own_is_said_once() -> None:
     (line,) = said(2)
     assert "also the 6 of 6 jobs that do not fill theirs" in line
     assert "--cap none --power none" in line
+
+
+def test_shares_beyond_different_thresholds_are_not_compared():
+    """Job 1 waits for 100 s, which is long for one scheduler, and not for the other."""
+    jobs = few_jobs(4, [0, 0], [100, 5], [4, 4])
+    results = {
+        f"after {seconds} s": hpcgym.simulate(jobs, "easy", threshold=seconds)
+        for seconds in (60, 600)
+    }
+    _, *rows = comparison(results, ["starved_share"])
+    assert [row[1] for row in rows] == [("50.00", False), ("0", False)]

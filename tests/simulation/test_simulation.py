@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import math
 import sys
 import warnings
@@ -11,8 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import given, settings
+from drawing import assume, given, settings
 from drawing import strategies as st
+from expression_strategies import trees
 from few_jobs import tiny
 from plain_envs import JobSelection
 from restrictions import DRAWN
@@ -22,6 +24,7 @@ from strategies import workloads
 import hpcgym
 import hpcgym.reference
 from hpcgym.agents.lookahead import Lookahead
+from hpcgym.baselines import find_scheduler
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.schedule.result import Result
@@ -187,6 +190,76 @@ def test_the_reference_makes_the_same_result(rules: dict[str, Any]) -> None:
         job_number=rows + 1, preceding_job=np.where(rows % 3 == 2, rows - 1, -1), queue=1 + rows % 2
     )
     assert_same(workload, rules)
+
+
+@pytest.mark.parametrize("backfill", ["easy", "depth:3", "conservative", "slurm"])
+@pytest.mark.parametrize(
+    "order",
+    [
+        "processors",  # what waiting does not change
+        "nice - area / requested_time",
+        "submit_time * -1",
+        "2 * wait - 3",  # the order of submission, and backwards
+        "-wait",
+        "queue != '2' and requested",  # names in the log
+        "wait ** 2 if queue == 'batch' else 0",
+        "1, 0, 0.1, 0, 0, 0",
+        {"area": -1.0, "wait": 20.0},
+    ],
+    ids=str,
+)
+def test_the_reference_has_all_expressions_and_weights(order: Any, backfill: str) -> None:
+    workload = hpcgym.load_workload(SOURCE).take(slice(0, 80))
+    workload = workload.with_columns(nice=np.arange(80) % 5 * 10 - 1, queue=np.arange(80) % 3)
+    rules = {"policy": order, "backfill_order": order, "backfill": backfill}
+    assert_same(workload, rules)
+    assert_same(workload, rules | {"policy_estimate": "ave2"})
+    if backfill in ("easy", "conservative"):
+        assert_same(workload, rules | {"passes": "per-event"})
+
+
+@settings(max_examples=60)
+@given(workloads(), trees(6), st.sampled_from(["easy", "depth:2", "conservative", "slurm"]))
+def test_the_reference_has_any_expression(workload: Workload, text: str, backfill: str) -> None:
+    """Also those that waiting does not change, and those of waiting alone."""
+    rules = {"policy": text, "backfill_order": text, "backfill": backfill}
+    try:
+        fast = hpcgym.simulate(workload, **rules)
+    except hpcgym.HpcgymError:  # the same for all jobs, or beyond double precision
+        assume(False)
+    assert_same_results(hpcgym.simulate(workload, **rules, engine="reference"), fast)
+
+
+SLURM_CONF = """\
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+PriorityType=priority/multifactor
+PriorityWeightAge=1000
+PriorityMaxAge=0-2
+PriorityWeightJobSize=500
+PriorityWeightPartition=300
+NodeName=n[1-16] CPUs=4
+PartitionName=long Nodes=n[1-16] Default=YES PriorityJobFactor=1
+PartitionName=short Nodes=n[1-4] PriorityTier=2 PriorityJobFactor=3
+"""
+
+
+def test_the_reference_has_the_policy_of_a_slurm_conf(tmp_path: Path) -> None:
+    file = tmp_path / "slurm.conf"
+    file.write_text(SLURM_CONF)
+    workload = hpcgym.load_workload(SOURCE).take(slice(0, 120))
+    rows = np.arange(120)
+    short = (rows % 3 == 2) & (workload.requested_processors <= 16)
+    workload = workload.with_columns(partition=1 + short, nice=rows % 5 * 100)
+    header = {**workload.header, "Partition": ["1 long", "2 short"]}
+    workload = dataclasses.replace(workload, header=header)
+    assert "partition == 'short'" in str(find_scheduler(str(file)).policy)
+    slow, fast = (
+        hpcgym.simulate(workload, str(file), cluster=str(file), engine=engine)
+        for engine in ("reference", None)
+    )
+    assert_same_results(slow, fast)
+    assert (fast.start > workload.submit_time).any()
 
 
 def test_jobs_that_run_as_an_extract_begins_are_counted() -> None:

@@ -1,16 +1,19 @@
 // Numbers and times as people read them.
 
 const MINUTE = 60, HOUR = 3600, DAY = 86400;
+const UNITS = [[1, "s"], [MINUTE, "min"], [HOUR, "h"], [DAY, "d"]];
 
-/** Seconds in the two largest units, such as 3 d 1 h. */
+/** Seconds in the two largest units, rounded to the smaller, such as 3 d 1 h: naming.py's duration. */
 function span(seconds) {
-  const whole = Math.round(Math.abs(seconds)), sign = seconds < 0 && whole ? "-" : "";
-  const units = [[DAY, "d"], [HOUR, "h"], [MINUTE, "min"], [1, "s"]];
-  const at = units.findIndex(([size]) => whole >= size);
-  if (at < 0) return "0 s";
-  const [size, name] = units[at], [smaller, smallerName] = units[at + 1] || [1, ""];
-  const rest = smallerName ? Math.floor((whole % size) / smaller) : 0;
-  return `${sign}${Math.floor(whole / size)} ${name}${rest ? ` ${rest} ${smallerName}` : ""}`;
+  const size = Math.abs(seconds);
+  let rounded = Math.floor(size + 0.5), text = `${rounded} s`;
+  for (let i = 1; i < UNITS.length && rounded >= UNITS[i][0]; i++) {
+    const [smaller, smallerName] = UNITS[i - 1], [larger, name] = UNITS[i];
+    rounded = Math.floor(size / smaller + 0.5) * smaller;
+    const rest = (rounded % larger) / smaller;
+    text = `${Math.floor(rounded / larger)} ${name}${rest ? ` ${rest} ${smallerName}` : ""}`;
+  }
+  return seconds < 0 && text !== "0 s" ? `-${text}` : text;
 }
 
 const counted = (number) => number.toLocaleString("en");

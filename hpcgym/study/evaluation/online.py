@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from hpcgym.progress import Progress, silent
 from hpcgym.schedule.measures import measures, weekly_sums
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
+from hpcgym.scheduler.rules import RulesOfEnvironments
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.study.evaluation.environments import Agents, Environments
 from hpcgym.study.evaluation.policies import find_policy, read_policies
@@ -301,7 +302,7 @@ def prequential(
     resamples: int = 2000,
     seed: int = 0,
     progress: Progress | None = None,
-    **rules: Any,
+    **rules: Unpack[RulesOfEnvironments],
 ) -> Prequential:
     """Let learners go through a whole trace once, learning as they go, and compare their results.
 

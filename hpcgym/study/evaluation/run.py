@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ from hpcgym.scheduler.allocations import check_allocation
 from hpcgym.scheduler.asked_for import SITE_RULES
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.own_code import failure, own_rules, place_in
-from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.rules import RulesOfEnvironments, Scheduler
 from hpcgym.scheduler.unused import told_already, warn_of_unused
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.run import learn_at
@@ -90,6 +90,15 @@ METRICS = ("mean_bsld", "mean_wait_s", "utilization")
 MAKESPANS = ("makespan_s",)
 
 
+class RulesOfSlices(RulesOfEnvironments, total=False):
+    """What :func:`evaluate` takes as rules, for type checkers: also what is around slices."""
+
+    start: str | Scheduler | Mapping[str, Any]
+    warmup: str | float | None
+    arrivals: str
+    horizon: str | float | None
+
+
 def evaluate(
     policies: Any = (),
     workload: Any = "lublin:jobs=10000,processors=256,seed=0",
@@ -109,7 +118,7 @@ def evaluate(
     reference: str | None = None,
     by: str | None = None,
     progress: Progress | None = None,
-    **rules: Any,
+    **rules: Unpack[RulesOfSlices],
 ) -> Leaderboard:
     """Compare policies on the same slices of a workload, each from an empty machine or a full one.
 
@@ -219,7 +228,8 @@ def evaluate(
     check_whole("budget", budget, 0)
     check_whole("resamples", resamples, 1)
     compared = read_policies(policies)
-    given = {name: rules.pop(name) for name in NOTHING_AROUND if name in rules}
+    shared: dict[str, Any] = {**rules}
+    given = {name: shared.pop(name) for name in NOTHING_AROUND if name in shared}
     whole = workload if isinstance(workload, Workload) else load_workload(workload, cluster=cluster)
     if whole.initial is not None:
         raise HpcgymError(
@@ -232,10 +242,10 @@ def evaluate(
     acting = compared.acting
     env_ids = {env_of(one, None) for one in acting.values()}
     sharing = env == SHARED if env is not None else SHARED in env_ids
-    _check_sharing(compared, sharing, rules, by)
+    _check_sharing(compared, sharing, shared, by)
     env = SHARED if sharing else env
     place = env or next(iter(env_ids - {None}), None)
-    agents = Agents(acting, rules, env, settings_in(place, env_options or {}))
+    agents = Agents(acting, shared, env, settings_in(place, env_options or {}))
     bound = Scheduler(**restrictions(agents, SITE_RULES))
     around = around_of(given, agents, bool(given_way(episodes, whole, bound)))
     machine = None if cluster is None else machine_of(whole, cluster, None)
@@ -254,7 +264,7 @@ def evaluate(
         if sharing:
             told = _on_shared_nodes(outcomes, compared, reference, shows)
         else:
-            check_allocation(rules.get("allocation") or "first-fit", envs.machine)
+            check_allocation(shared.get("allocation") or "first-fit", envs.machine)
             told = _with_references(outcomes, compared, whole, reference, budget, seed, shows)
     finally:
         envs.close()

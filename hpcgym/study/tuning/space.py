@@ -24,7 +24,7 @@ from hpcgym.workload.model import Workload
 Numbers = NDArray[np.float64]  # (n_numbers,), weights within -1 and 1, others within 0 and 1
 Rules = dict[str, Any]  # of a scheduler, by the names of its attributes
 
-#: Orders of back-filling; "same" is the order of the queue.
+#: Orders of backfilling; "same" is the order of the queue.
 ORDERS = ("fcfs", "spf", "saf", "same")
 #: The order that is a weighted sum of features, whose weights are searched.
 WEIGHTS = "weights"
@@ -80,7 +80,7 @@ class Space:
     orders : of the queue: names of :data:`hpcgym.scheduler.policies.POLICIES`, and "weights".
     features : features that "weights" weighs: as for :class:`hpcgym.agents.xnes.Xnes`, or names
         with commas.
-    estimates : run times that orders and back-filling may use, names of
+    estimates : run times that orders and backfilling may use, names of
         :data:`hpcgym.scheduler.estimates.ESTIMATES`.
     backfilling : "none", "easy", "until-shadow", "depth:K" and "conservative".
     backfill_orders : names of :data:`ORDERS`.
@@ -104,9 +104,9 @@ class Space:
     parts: ClassVar[dict[str, Rules]] = {
         "order": {"policy": "fcfs"},
         "run times of the order": {"policy_estimate": "requested"},
-        "run times of back-filling": {"estimate": "requested", "correction": None},
-        "way to back-fill": {"backfill": "easy"},
-        "order of back-filling": {"backfill_order": "fcfs"},
+        "run times of backfilling": {"estimate": "requested", "correction": None},
+        "way to backfill": {"backfill": "easy"},
+        "order of backfilling": {"backfill_order": "fcfs"},
         "threshold": {"threshold": None},
         "hold": {"hold": None},
     }
@@ -296,8 +296,8 @@ class SharedSpace(Space):
     references: ClassVar[tuple[str, ...]] = (*COSCHEDULERS, "easy")
     parts: ClassVar[dict[str, Rules]] = {
         "order": {"policy": "fcfs"},
-        "way to back-fill": {"backfill": "easy"},
-        "order of back-filling": {"backfill_order": "fcfs"},
+        "way to backfill": {"backfill": "easy"},
+        "order of backfilling": {"backfill_order": "fcfs"},
         "threshold": {"threshold": None},
         "choice of partners": {"partners": "fill"},
         "bound on pairs": {"pairs_above": None},

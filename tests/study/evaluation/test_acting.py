@@ -291,7 +291,7 @@ def test_a_policy_that_acts_as_a_row_makes_its_very_schedule(
     """By the defaults of an environment, and no further options: the terms are equal.
 
     Where a rule orders the queue it is a row, and SAF is the SAF of other tables, whoever says what
-    is back-filled here.
+    is backfilled here.
     """
     made: dict[str, list[NDArray[np.int64]]] = {}
 
