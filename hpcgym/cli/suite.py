@@ -123,7 +123,8 @@ def report_submissions(
     """Compare submissions task by task; each is verified again.
 
     The score is the mean over logs of the mean over weeks of log(EASY / agent) of mean bounded
-    slowdowns; a log counts 0 if its longest or its area-weighted wait is over twice EASY's.
+    slowdowns; a log counts 0 if its longest wait is over twice EASY's and 72 h, or its area-weighted
+    wait over twice EASY's and 1 h.
     "Above the reference" is log(reference / agent), week by week. An agent wins a task if the
     interval of this value is above 0 for the mean of its seeds, and for three of five alone.
 
