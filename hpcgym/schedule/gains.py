@@ -101,13 +101,29 @@ def used(easy: Felt, ours: Felt) -> tuple[float, float]:
     The gate is kept by up to 1 of both: by waits of twice EASY's, or of :data:`FLOOR_H` the longest
     and :data:`FLOOR_WEIGHTED_H` the area-weighted one.
     """
-    return times(ours[2], _most(easy)[0]), times(ours[3], _most(easy)[1])
+    longest, weighted = _most(easy[2:])
+    return times(ours.longest_wait_h, longest), times(ours.area_weighted_wait_h, weighted)
 
 
-def _most(easy: Felt) -> tuple[float, float]:
+def _most(easy: tuple[float, float]) -> tuple[float, float]:
     """Return the longest and the area-weighted wait [h] that keep the gate."""
-    longest = max(MOST * easy.longest_wait_h, FLOOR_H)
-    return longest, max(MOST * easy.area_weighted_wait_h, FLOOR_WEIGHTED_H)  # nan stays, so in front
+    longest = max(MOST * easy[0], FLOOR_H)
+    return longest, max(MOST * easy[1], FLOOR_WEIGHTED_H)  # nan stays, so in front
+
+
+def broken_by(easy: tuple[float, float], ours: tuple[float, float]) -> tuple[str, ...]:
+    """Return what breaks the gate, in words; () if it is kept.
+
+    Parameters
+    ----------
+    easy, ours : the longest and the area-weighted wait [h].
+    """
+    names = "longest wait", "area-weighted wait"
+    return tuple(
+        f"{name} {value:,.1f} h, at most {most:,.1f} h"
+        for name, value, most in zip(names, ours, _most(easy), strict=True)
+        if times(value, most) > 1
+    )
 
 
 def gain(easy: Felt, ours: Felt) -> Gain:
@@ -123,15 +139,7 @@ def gain(easy: Felt, ours: Felt) -> Gain:
         raise HpcgymError("two schedules are compared week by week only if they have the same jobs")
     counts = easy.jobs >= FEWEST_JOBS
     weeks = np.log(easy.bsld[counts] / ours.bsld[counts])
-    names = "longest wait", "area-weighted wait"
-    broken = [
-        f"{name} {value:,.1f} h, at most {most:,.1f} h"
-        for name, value, most, share in zip(
-            names, ours[2:], _most(easy), used(easy, ours), strict=True
-        )
-        if share > 1
-    ]
-    return Gain(weeks, tuple(broken))
+    return Gain(weeks, broken_by(easy[2:], ours[2:]))
 
 
 # --- Who pays for a mean: classes of jobs, and users ----------------------------------------------
