@@ -14,11 +14,11 @@ from hpcgym.cli.running import ExplainedCommand, group_of, note
 from hpcgym.cli.tables import Format, Sheet, of_rows, show
 from hpcgym.naming import shown
 from hpcgym.progress import counting
-from hpcgym.report.cells import Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hpcgym.report.cells import Table
     from hpcgym.report.figures import Drawing
 
 suite = group_of("suite")
@@ -123,8 +123,9 @@ def report_submissions(
     """Compare submissions task by task; each is verified again.
 
     The score is the mean over logs of the mean over weeks of log(EASY / agent) of mean bounded
-    slowdowns; a log counts 0 if its longest wait is over twice EASY's and 72 h, or its area-weighted
-    wait over twice EASY's and 1 h.
+    slowdowns; a log counts 0 if its longest wait is over twice EASY's and 72 h, or its
+    area-weighted wait over twice EASY's and 1 h: the gate. A second table has the score without
+    the gate, means over all jobs, and waits.
     "Above the reference" is log(reference / agent), week by week. An agent wins a task if the
     interval of this value is above 0 for the mean of its seeds, and for three of five alone.
 
@@ -202,14 +203,12 @@ def _facts(task: Any) -> dict[str, Any]:
 
 
 def _sheet(records: list[dict[Any, Any]], rows: pd.DataFrame) -> Sheet:
-    """Return scores for people, a table a task."""
-    from hpcgym.report.cells import two_lines
-    from hpcgym.study.suite.board import Board
+    """Return scores for people, two tables a task."""
+    from hpcgym.study.suite.board import WEEKLY, Board
     from hpcgym.study.suite.proofs import PROVED
     from hpcgym.study.suite.tasks import suite as name_of
 
-    tables = []
+    tables: list[Table] = []
     for task in dict.fromkeys(row["task"] for row in records):
-        heading, cells = Board.cells(rows[rows["task"] == task])
-        tables.append(Table([*map(two_lines, heading)], cells, title=str(task)))
-    return Sheet([name_of()], tables, [PROVED])
+        tables += Board.tables(rows[rows["task"] == task])
+    return Sheet([name_of()], tables, [*Board.broken(rows), WEEKLY, PROVED])
