@@ -74,7 +74,8 @@ def run_agent(
         job-ppo, rule-es, xnes or maskable-ppo, which are trained; a saved agent (.pt, .json); a
         model of Stable-Baselines3 (.zip; to read it runs code in it); or code of your own, from
         this folder too. A class with train(make, seed, steps) is trained for each task, once for
-        each of five seeds; equal trainings are done once.
+        each of five seeds; equal trainings are done once. Their steps are counted, and more than
+        the task allows are refused.
     tasks mini|ID,... : Ids, or mini: four small tasks on a generated log. [default: all that are
         scored; of these and of mini, those that the agent can play]
     logs NAME,... : Logs to play. [default: all of a task that are on this machine]
@@ -205,10 +206,11 @@ def _facts(task: Any) -> dict[str, Any]:
 def _sheet(records: list[dict[Any, Any]], rows: pd.DataFrame) -> Sheet:
     """Return scores for people, two tables a task."""
     from hpcgym.study.suite.board import WEEKLY, Board
-    from hpcgym.study.suite.proofs import PROVED
+    from hpcgym.study.suite.proofs import COUNTED, PROVED
     from hpcgym.study.suite.tasks import suite as name_of
 
     tables: list[Table] = []
     for task in dict.fromkeys(row["task"] for row in records):
         tables += Board.tables(rows[rows["task"] == task])
-    return Sheet([name_of()], tables, [*Board.broken(rows), WEEKLY, PROVED])
+    trained = [COUNTED] if any(row["trained"] for row in records) else []
+    return Sheet([name_of()], tables, [*Board.broken(rows), WEEKLY, PROVED, *trained])

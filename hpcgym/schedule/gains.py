@@ -25,8 +25,8 @@ Floats = NDArray[np.float64]
 FEWEST_JOBS = 20
 #: The gate: a schedule's longest wait, and area-weighted wait, may be so many times EASY's.
 MOST = 2.0
-#: [h] Waits of up to these pass the gate, whatever EASY's are: seconds are no loss where EASY's jobs
-#: hardly wait. On each log of the suite twice EASY's area-weighted wait is above its floor.
+#: [h] Waits of up to these pass the gate, whatever EASY's are: seconds are no loss. On each log of
+#: the suite twice EASY's area-weighted wait is above its floor.
 FLOOR_H, FLOOR_WEIGHTED_H = 72.0, 1.0
 
 

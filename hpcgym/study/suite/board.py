@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from hpcgym.report.cells import Table, two_lines
 from hpcgym.schedule.gains import Felt, Gain, times
 from hpcgym.study.intervals import BLOCK, Floats, Mean, mean_of
 from hpcgym.study.suite.evaluation import Evaluation
-from hpcgym.study.suite.proofs import PROVED, Proof, prove
+from hpcgym.study.suite.proofs import COUNTED, PROVED, Proof, prove
 from hpcgym.study.suite.submissions import Submission, metrics_of
 from hpcgym.study.suite.tasks import Task, suite, tasks
 
@@ -42,6 +42,7 @@ _WON: _Columns = {
     "log(reference / agent)": lambda row: _interval(row, "above"),
     "seeds that win": lambda row: f"{row['seeds_winning']} of {row['seeds']}",
     "wins": lambda row: "yes" if row["wins"] else "no",
+    "steps": lambda row: _steps(row),
     "verified": lambda row: "yes" if row["verified"] else "no",
 }
 _PAID: _Columns = {
@@ -64,6 +65,14 @@ _PAID_ON_LOG: _Columns = {
 }
 
 
+def _steps(row: Mapping[Any, Any]) -> str:
+    """Return how many steps a training took; "-" without one."""
+    if not row["trained"]:
+        return "-"
+    steps = row["steps"]
+    return "unknown" if steps != steps else f"{steps:,.0f}"
+
+
 def _number(value: float) -> str:
     return "-" if value != value else f"{value:.2f}"
 
@@ -84,6 +93,8 @@ class OnLog(NamedTuple):
     felt, easy, rival : slowdowns and waits of jobs: for the agent by seed, for EASY and the
         reference.
     proof : what was proved.
+    steps : of trainings, as they were counted; empty of an agent that was not trained, None of one
+        whose steps were not counted.
     """
 
     gains: Sequence[Gain]
@@ -92,6 +103,7 @@ class OnLog(NamedTuple):
     easy: Felt
     rival: Felt
     proof: Proof
+    steps: Sequence[int] | None = ()
 
     @property
     def counted(self) -> Floats:
@@ -183,6 +195,8 @@ class Board(NamedTuple):
           that breaks the gate; ``mean_ratio_to_reference``: agent / reference.
         - ``longest_wait``, ``area_weighted_wait``: over EASY's, the greatest of all logs and seeds.
         - ``gate``: logs on which the gate is broken, which count 0.
+        - ``trained``: whether it was trained for this; ``steps``: the most that were counted of one
+          of its trainings, nan where they were not; ``allowed_steps``: those of the task.
         - ``logs``, ``of_logs``: how many of the task's logs these are of.
         - ``verified``: whether all schedules were proved; else there are no numbers.
         """
@@ -252,7 +266,7 @@ class Board(NamedTuple):
         """Return everything as plain dictionaries, for JSON."""
         every = {"agents": self.table, "by_log": self.by_log}
         told = {key: table.to_dict("records") for key, table in every.items()}
-        return {"suite": suite(), "proved": PROVED, "weekly": WEEKLY, **told}
+        return {"suite": suite(), "proved": PROVED, "counted": COUNTED, "weekly": WEEKLY, **told}
 
 
 def row_of(task: str, agent: str, logs: Mapping[str, OnLog]) -> dict[str, Any]:
@@ -276,8 +290,20 @@ def row_of(task: str, agent: str, logs: Mapping[str, OnLog]) -> dict[str, Any]:
         "seeds": found.seeds,
         **paid,
         "gate": ", ".join(log for log, one in logs.items() if one.broken),
+        **_trainings(task, logs.values()),
         "logs": len(logs),
         "verified": verified,
+    }
+
+
+def _trainings(task: str, logs: Collection[OnLog]) -> dict[str, Any]:
+    """Return whether an agent was trained, and with how many steps at most."""
+    known = [step for one in logs for step in one.steps or ()]
+    told = all(one.steps is not None for one in logs)
+    return {
+        "trained": bool(known) or not told,
+        "steps": float(max(known)) if known and told else float("nan"),
+        "allowed_steps": tasks()[task].steps,
     }
 
 
@@ -363,13 +389,23 @@ def board_of(
                 for agent, one in those.items():
                     step(f"{agent}: {name}, {log.name}")
                     found = board.found.setdefault(name, {}).setdefault(agent, {})
-                    found[log.name] = _on_log(evaluation, prove(one, evaluation))
+                    steps = _steps_of(one, name, log.name)
+                    found[log.name] = _on_log(evaluation, prove(one, evaluation), steps)
     if not board.found:
         raise HpcgymError("the submissions have no task and log in common that is on this machine")
     return board
 
 
-def _on_log(evaluation: Evaluation, proof: Proof) -> OnLog:
+def _steps_of(submission: Submission, task: str, log: str) -> Sequence[int] | None:
+    """Return :attr:`OnLog.steps`."""
+    if not submission.tasks[task].get("trained"):
+        return ()
+    steps = submission.steps(task, log)
+    return [*steps.values()] if [*steps] == [*submission.told(task, log)] else None
+
+
+def _on_log(evaluation: Evaluation, proof: Proof, steps: Sequence[int] | None) -> OnLog:
     felt = [*proof.felt.values()] if proof.equal else []
     gains = [evaluation.gain(one) for one in felt]
-    return OnLog(gains, evaluation.reference, felt, evaluation.easy, evaluation.rival, proof)
+    easy, rival = evaluation.easy, evaluation.rival
+    return OnLog(gains, evaluation.reference, felt, easy, rival, proof, steps)
