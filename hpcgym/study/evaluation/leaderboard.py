@@ -432,9 +432,9 @@ def _columns_of(board: Leaderboard) -> list[Metric]:
     elif board.intervals_of:
         found = [first, *above, _P, _BSLD, *_LIMITED]
     else:
-        # beside a reference it would be wider than a terminal
-        wide = [*above, _P] if above else [_P, _UTILIZATION]
-        found = [first, *spread, *_ON_SLICES, *wide, _BSLD]
+        # with all of these it would be wider than a terminal
+        wide = [*_ON_SLICES[:1], *above, _P] if above else [*_ON_SLICES, _P, _UTILIZATION]
+        found = [first, *spread, *wide, _BSLD]
     return _known(board, found)
 
 
