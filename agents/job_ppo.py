@@ -38,7 +38,7 @@ from torch import nn
 from hpcgym.agents import job_view
 from hpcgym.agents.job_view import JOB, ORDERS, Seen
 from hpcgym.agents.network_files import DIVERGED, weights_for, write
-from hpcgym.agents.practice import Logger, Make, Spending, judging
+from hpcgym.agents.practice import Act, Logger, Make, Spending, judging
 from hpcgym.agents.saved import settled_options
 from hpcgym.agents.settings import JobPpoSettings, takes
 from hpcgym.envs.core.observation import CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE
@@ -149,6 +149,8 @@ def in_environment(kind: str, scores: NDArray[Any], window: int) -> NDArray[Any]
     return actions
 
 
+_CHOICE = 1.25  # a choice takes no more than so many times the longest before
+
 # --- The agent ------------------------------------------------------------------------------------
 
 
@@ -184,8 +186,8 @@ class JobPpo:
         ----------
         make : returns environments; see :mod:`hpcgym.agents.practice`.
         seed : of network, exploration and episodes.
-        steps : of all environments together, those of the validation part too. The rollout and the
-            choice that go on then are finished.
+        steps : of all environments together, those of the validation part too. A rollout is not
+            begun if it would exceed them with the choice behind it.
         log : is told how it goes.
         """
         plan, spent, begun = self.plan, Spending(steps), time.monotonic()
@@ -194,7 +196,13 @@ class JobPpo:
         rng = np.random.default_rng(seed)
         self.look_at(make())
         env = make(num_envs=plan.n_envs, reward=plan.reward, copy=False, threads=1)
-        judge = judging(make, spent)
+        play, costs = judging(make, spent), []
+
+        def judge(act: Act) -> float:
+            before = spent.done
+            value = play(act)
+            costs.append(spent.done - before)
+            return value
 
         # the best of the known orders is where learning begins, and what it has to be better than
         self.network = JobNetwork(plan.width)
@@ -207,7 +215,8 @@ class JobPpo:
         observation, _ = env.reset(seed=int(rng.integers(2**31)))
         resets = np.zeros(plan.n_envs, np.bool_)  # whether the next step only resets
         judged = spent.left
-        while spent.left > 0:
+        of_rollout = plan.n_steps * plan.n_envs
+        while spent.pays(of_rollout + _CHOICE * max(costs)):
             for group in optimizer.param_groups:
                 group["lr"] = plan.learning_rate * spent.left
 
@@ -264,7 +273,9 @@ class JobPpo:
             told = {f"train/{name}": mean for name, mean in zip(names, means, strict=True)}
             told["train/mean_reward"] = float(rewards.sum() / max(over.sum(), 1))  # of an episode
             told["train/steps_per_s"] = spent.done / (time.monotonic() - begun)
-            if judged - spent.left > plan.every or spent.left == 0:
+            if judged - spent.left > plan.every or not spent.pays(
+                of_rollout + _CHOICE * max(costs)
+            ):
                 judged = spent.left
                 value = judge(self.actions)
                 if value < least:

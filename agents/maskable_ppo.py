@@ -39,6 +39,7 @@ from hpcgym.agents.settings import MaskablePpoSettings, takes
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.sb3 import HpcVecEnv
 from hpcgym.errors import HpcgymError, check_whole
+from hpcgym.simulation.allowance import SpentError
 from hpcgym.simulation.run import simulate
 
 NAME = "maskable-ppo"
@@ -273,7 +274,8 @@ class MaskablePpo:
         ----------
         make : returns environments; see :mod:`hpcgym.agents.practice`.
         seed : of network, exploration and episodes.
-        steps : of all environments together, rounded up to whole rollouts.
+        steps : of all environments together, rounded up to whole rollouts; if the jobs and steps of
+            its training are counted, it ends with the last rollout that they pay for.
         log : is told the mean BSLD of the last 200 episodes, and losses, after each rollout.
 
         Raises
@@ -312,6 +314,9 @@ class MaskablePpo:
         try:
             with closing(envs):
                 model.learn(steps, None if log is None else Telling(log))
+        except SpentError:
+            if not model._n_updates:
+                raise
         # of torch's distributions, which refuse what is no number; of what draws from them, or of
         # the environment, where some library has told them not to
         except (ValueError, RuntimeError):

@@ -33,6 +33,7 @@ Act = Callable[[Any], Any]
 HELD = 0.25
 
 _MOST_SLICES = 64  # of the validation part that are played
+_JUDGED = 20  # a part of the steps is for playing these once
 
 
 class Make:
@@ -148,6 +149,10 @@ class Spending:
         """The share that is left, from 1 to 0."""
         return max(1.0 - self.done / self.steps, 0.0)
 
+    def pays(self, steps: float) -> bool:
+        """Tell whether so many are left."""
+        return self.done + steps <= self.steps
+
 
 def play(
     env: Any, act: Act, seeds: Sequence[int], episodes: int, spent: Spending
@@ -169,12 +174,15 @@ def play(
 def judging(make: Make, spent: Spending) -> Callable[[Act], float]:
     """Return what plays the validation part: the mean bounded slowdown over its slices.
 
-    At most 64 slices are played, spread over the part.
+    At most 64 slices are played, spread over the part; fewer where their jobs are more than a
+    twentieth of the steps.
     """
     single = make("validation")
     listing = single.unwrapped.episodes.listing
     single.close()
-    chosen = np.linspace(0, len(listing) - 1, min(len(listing), _MOST_SLICES)).astype(int)
+    jobs = sum(one.stop - one.start for one in listing) / len(listing)
+    most = min(len(listing), _MOST_SLICES, max(int(spent.steps / _JUDGED / jobs), 1))
+    chosen = np.linspace(0, len(listing) - 1, most).astype(int)
     names = [listing[place].name for place in chosen.tolist()]
     env = make("validation", num_envs=len(names), reward="bsld", copy=False, threads=1)
 

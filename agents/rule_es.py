@@ -127,8 +127,8 @@ class RuleEs:
         ----------
         make : has the ``logs`` to learn from, see :class:`hpcgym.agents.practice.Make`.
         seed : of the search, and of how crowded logs are.
-        steps : jobs that may be simulated; the generation that goes on then is finished, and the
-            last by ``generations`` is the last anyway.
+        steps : jobs that may be simulated: a generation that would exceed them is not begun. If
+            they are too few for the first one, it is of the last jobs of each log.
         log : is told how the search goes.
         past : what ``log`` was told by a training with the same arguments that was interrupted: it
             goes on behind that, and ``log`` is not told it again.
@@ -144,9 +144,14 @@ class RuleEs:
         self._start(rule, around, WEIGHTS if make.kind == "weights" else TERMS)
         plan, spent, rng = self.plan, Spending(steps), np.random.default_rng(seed)
         logs = [jobs.take(slice(-plan.most_jobs, None)) for jobs in make.logs.values()]
+        replays = 1 + plan.population  # of each log in a generation, under EASY too
+        share = steps / replays / sum(map(len, logs))
+        if share < 1:
+            logs = [jobs.take(slice(-max(int(share * len(jobs)), 1), None)) for jobs in logs]
+        generation = replays * sum(map(len, logs))
         search = CMA(self.weights, plan.sigma, population_size=plan.population, seed=seed)
         means: list[Numbers] = []
-        while spent.left > 0 and len(means) < plan.generations:
+        while spent.pays(generation) and len(means) < plan.generations:
             factors = np.exp(rng.uniform(-plan.stretch, plan.stretch, len(logs)))
             asked = [search.ask() for _ in range(plan.population)]
             known = len(means) < len(past)
@@ -157,7 +162,7 @@ class RuleEs:
                 rules = [self._with(one) for one in asked]
                 values = [float(np.mean([_value(one, rule) for one in met])) for rule in rules]
             search.tell([(one, -value) for one, value in zip(asked, values, strict=True)])
-            spent.done += (1 + plan.population) * sum(map(len, logs))
+            spent.done += generation
             means.append(search.mean.copy())
             self.weights = np.mean(means[len(means) // 2 :], axis=0)
             if log is not None and not known:

@@ -246,8 +246,7 @@ class PracticeSettings(Settings):
     jobs: int = setting(256, "Jobs of a slice.", "N")
     steps: int = whole(
         500_000,
-        "Steps of all environments together, including those for choosing. The"
-        " generation under way is finished: so with few steps there are several times as many.",
+        "Steps of all environments together, including those for choosing.",
         1,
     )
     seed: int = whole(0, "Seed of the agent, of exploration and of the episodes.", 0)

@@ -40,9 +40,8 @@ from hpcgym.agents.search import (
 from hpcgym.agents.settings import XnesSettings, takes
 from hpcgym.baselines import find_scheduler
 from hpcgym.baselines.policies import Baseline
-from hpcgym.errors import HpcgymError, unknown
+from hpcgym.errors import HpcgymError, check_whole, unknown
 from hpcgym.files.writing import whole_json
-from hpcgym.naming import HOUR_S
 from hpcgym.schedule.metrics import TAU_S, check_tau
 from hpcgym.scheduler.asked_for import SITE_RULES
 from hpcgym.scheduler.policies import FairShare
@@ -146,21 +145,21 @@ class Xnes:
     def train(self, make: Make, seed: int, steps: int, log: Logger | None = None) -> Xnes:
         """Search as the suite trains agents, on the train part: with its features and rules.
 
-        Each vector is simulated on the whole part. That counts as so many steps as the part has
-        hours, of which each is a decision of an agent that sets weights every hour.
+        Each vector is simulated on the whole part, which counts as so many steps as it has jobs.
 
         Parameters
         ----------
         make : returns environments; see :mod:`hpcgym.agents.practice`.
         seed : of the search.
-        steps : as many vectors are tried as they pay for, one at least.
+        steps : as many vectors are tried as they pay for; of a part with more jobs than steps, one
+            on its last jobs.
         log : is told the least mean bounded slowdown so far.
         """
         env = make()
         world = self.check(env)
         jobs = world.options.workload
-        hours = max(int(jobs.submit_time[-1] - jobs.submit_time[0]) // HOUR_S, 1)
-        told = {"budget": max(steps // hours, 1), "seed": seed}
+        jobs = jobs.take(slice(-check_whole("steps", steps, 1), None), name=jobs.name)
+        told = {"budget": steps // len(jobs), "seed": seed}
         rules = Scheduler(**world.scheduler_rules)
         found = Xnes(world.policy_features, scheduler=rules, **{**vars(self.plan), **told})
         vars(self).update(vars(found))
@@ -168,7 +167,7 @@ class Xnes:
 
         def progress(done: int, best: float) -> None:
             if log is not None:
-                log(done * hours, {"train/least_mean_bsld": best})
+                log(done * len(jobs), {"train/least_mean_bsld": best})
 
         return self.fit(jobs, progress=progress, threads=1)
 

@@ -118,12 +118,12 @@ class Shown(NamedTuple):
 
 def sheet_of(shown: Shown) -> Sheet:
     """Return a row for each policy, for people."""
-    from hpcgym.study.evaluation.leaderboard import notes_of, table_of
+    from hpcgym.study.evaluation.leaderboard import notes_of, tables_of
 
     above = setting_of(shown.workload, shown.machine, shown.board, shown.settings)
     above += output.cleaning_of(shown.workload)
-    table = table_of(shown.board)
-    return Sheet(above, [table], notes_of(shown.board, table))
+    tables = tables_of(shown.board)
+    return Sheet(above, tables, notes_of(shown.board, tables[0]))
 
 
 def found_of(shown: Shown) -> output.Found:
@@ -234,7 +234,7 @@ def evaluate(
     and while the limits hold. The 95 % intervals are from resampled slices, and from resampled
     trainings if a row has several; fewer than 5 slices have none. p is from the permutation test
     that a policy differs from the reference, slice by slice. It is not corrected for the number of
-    rows.
+    rows. A second table says who waits, and what is gained on EASY if each slice counts alike.
 
     Arguments
     ---------

@@ -14,11 +14,11 @@ from hpcgym.cli.running import ExplainedCommand, group_of, note
 from hpcgym.cli.tables import Format, Sheet, of_rows, show
 from hpcgym.naming import shown
 from hpcgym.progress import counting
-from hpcgym.report.cells import Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hpcgym.report.cells import Table
     from hpcgym.report.figures import Drawing
 
 suite = group_of("suite")
@@ -74,7 +74,8 @@ def run_agent(
         job-ppo, rule-es, xnes or maskable-ppo, which are trained; a saved agent (.pt, .json); a
         model of Stable-Baselines3 (.zip; to read it runs code in it); or code of your own, from
         this folder too. A class with train(make, seed, steps) is trained for each task, once for
-        each of five seeds; equal trainings are done once.
+        each of five seeds; equal trainings are done once. Their steps are counted, and more than
+        the task allows are refused.
     tasks mini|ID,... : Ids, or mini: four small tasks on a generated log. [default: all that are
         scored; of these and of mini, those that the agent can play]
     logs NAME,... : Logs to play. [default: all of a task that are on this machine]
@@ -123,7 +124,9 @@ def report_submissions(
     """Compare submissions task by task; each is verified again.
 
     The score is the mean over logs of the mean over weeks of log(EASY / agent) of mean bounded
-    slowdowns; a log counts 0 if its longest or its area-weighted wait is over twice EASY's.
+    slowdowns; a log counts 0 if its longest wait is over twice EASY's and 72 h, or its
+    area-weighted wait over twice EASY's and 1 h: the gate. A second table has the score without
+    the gate, means over all jobs, and waits.
     "Above the reference" is log(reference / agent), week by week. An agent wins a task if the
     interval of this value is above 0 for the mean of its seeds, and for three of five alone.
 
@@ -201,14 +204,13 @@ def _facts(task: Any) -> dict[str, Any]:
 
 
 def _sheet(records: list[dict[Any, Any]], rows: pd.DataFrame) -> Sheet:
-    """Return scores for people, a table a task."""
-    from hpcgym.report.cells import two_lines
-    from hpcgym.study.suite.board import Board
-    from hpcgym.study.suite.proofs import PROVED
+    """Return scores for people, two tables a task."""
+    from hpcgym.study.suite.board import WEEKLY, Board
+    from hpcgym.study.suite.proofs import COUNTED, PROVED
     from hpcgym.study.suite.tasks import suite as name_of
 
-    tables = []
+    tables: list[Table] = []
     for task in dict.fromkeys(row["task"] for row in records):
-        heading, cells = Board.cells(rows[rows["task"] == task])
-        tables.append(Table([*map(two_lines, heading)], cells, title=str(task)))
-    return Sheet([name_of()], tables, [PROVED])
+        tables += Board.tables(rows[rows["task"] == task])
+    trained = [COUNTED] if any(row["trained"] for row in records) else []
+    return Sheet([name_of()], tables, [*Board.broken(rows), WEEKLY, PROVED, *trained])

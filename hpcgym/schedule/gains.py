@@ -25,8 +25,9 @@ Floats = NDArray[np.float64]
 FEWEST_JOBS = 20
 #: The gate: a schedule's longest wait, and area-weighted wait, may be so many times EASY's.
 MOST = 2.0
-#: [h] A longest wait of up to this passes the gate, whatever EASY's is.
-FLOOR_H = 72.0
+#: [h] Waits of up to these pass the gate, whatever EASY's are: seconds are no loss. On each log of
+#: the suite twice EASY's area-weighted wait is above its floor.
+FLOOR_H, FLOOR_WEIGHTED_H = 72.0, 1.0
 
 
 class Felt(NamedTuple):
@@ -97,15 +98,32 @@ def times(ours: float, theirs: float) -> float:
 def used(easy: Felt, ours: Felt) -> tuple[float, float]:
     """Return what share of the gate the longest and the area-weighted wait use, see :func:`times`.
 
-    The gate is kept by up to 1 of both: by a longest wait of twice EASY's, or :data:`FLOOR_H`, and
-    an area-weighted wait of twice EASY's.
+    The gate is kept by up to 1 of both: by waits of twice EASY's, or of :data:`FLOOR_H` the longest
+    and :data:`FLOOR_WEIGHTED_H` the area-weighted one.
     """
-    return times(ours[2], _most(easy)[0]), times(ours[3], _most(easy)[1])
+    longest, weighted = _most(easy[2:])
+    return times(ours.longest_wait_h, longest), times(ours.area_weighted_wait_h, weighted)
 
 
-def _most(easy: Felt) -> tuple[float, float]:
+def _most(easy: tuple[float, float]) -> tuple[float, float]:
     """Return the longest and the area-weighted wait [h] that keep the gate."""
-    return max(MOST * easy.longest_wait_h, FLOOR_H), MOST * easy.area_weighted_wait_h
+    longest = max(MOST * easy[0], FLOOR_H)
+    return longest, max(MOST * easy[1], FLOOR_WEIGHTED_H)  # nan stays, so in front
+
+
+def broken_by(easy: tuple[float, float], ours: tuple[float, float]) -> tuple[str, ...]:
+    """Return what breaks the gate, in words; () if it is kept.
+
+    Parameters
+    ----------
+    easy, ours : the longest and the area-weighted wait [h].
+    """
+    names = "longest wait", "area-weighted wait"
+    return tuple(
+        f"{name} {value:,.1f} h, at most {most:,.1f} h"
+        for name, value, most in zip(names, ours, _most(easy), strict=True)
+        if times(value, most) > 1
+    )
 
 
 def gain(easy: Felt, ours: Felt) -> Gain:
@@ -121,15 +139,7 @@ def gain(easy: Felt, ours: Felt) -> Gain:
         raise HpcgymError("two schedules are compared week by week only if they have the same jobs")
     counts = easy.jobs >= FEWEST_JOBS
     weeks = np.log(easy.bsld[counts] / ours.bsld[counts])
-    names = "longest wait", "area-weighted wait"
-    broken = [
-        f"{name} {value:,.1f} h, at most {most:,.1f} h"
-        for name, value, most, share in zip(
-            names, ours[2:], _most(easy), used(easy, ours), strict=True
-        )
-        if share > 1
-    ]
-    return Gain(weeks, tuple(broken))
+    return Gain(weeks, broken_by(easy[2:], ours[2:]))
 
 
 # --- Who pays for a mean: classes of jobs, and users ----------------------------------------------

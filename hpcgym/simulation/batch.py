@@ -28,6 +28,7 @@ from hpcgym.scheduler.policies.features import (
 )
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.unused import warn_of_unused
+from hpcgym.simulation.allowance import spend
 from hpcgym.simulation.driver import Run, by_weights
 from hpcgym.simulation.nodes import place_of
 from hpcgym.simulation.prepare import machine_of
@@ -177,6 +178,7 @@ class BatchSimulator:
         codes = np.array(
             [METRICS[check_choice("metric", name, METRICS)] for name in names], np.int64
         )
+        spend(len(vectors) * int(self.sizes.sum()))
         values = np.empty((len(vectors), len(self), len(codes)))
         most = threads_here()
         n_threads = most if threads is None else min(check_whole("threads", threads, 1), most)

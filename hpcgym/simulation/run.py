@@ -21,6 +21,7 @@ from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.on_machines import check_power_rule, takes_whole_nodes
 from hpcgym.scheduler.rules import Rules, Scheduler
 from hpcgym.scheduler.unused import warn_of_unused
+from hpcgym.simulation.allowance import spend
 from hpcgym.simulation.corun import on_shared_nodes
 from hpcgym.simulation.driver import (
     Run,
@@ -136,6 +137,7 @@ def simulate(
     check_learned(chosen, learned)
     found = None if failures is None else find_failures(failures, cluster)
     warn_of_unused([workload], [chosen], failures=found)
+    spend(len(workload))
     if found is not None:
         asked = {
             "extract": workload.initial is not None,

@@ -72,7 +72,11 @@ def test_weeks_with_few_jobs_do_not_count() -> None:
         ((37.0, 5.0), (74.0, 5.0), []),  # the floor is of the bound, and not of EASY's wait
         ((37.0, 5.0), (75.0, 5.0), ["longest wait 75.0 h, at most 74.0 h"]),
         ((0.0, 0.0), (72.0, 0.0), []),
-        ((0.0, 0.0), (1.0, 0.1), ["area-weighted wait 0.1 h, at most 0.0 h"]),
+        ((0.1, 3.4 / 3600), (0.1, 7.5 / 3600), []),  # seconds
+        ((0.0, 0.0), (1.0, 1.0), []),  # the floor
+        ((0.0, 0.0), (1.0, 1.1), ["area-weighted wait 1.1 h, at most 1.0 h"]),
+        ((1.0, 0.6), (1.0, 1.2), []),  # the floor is of the bound, and not of EASY's wait
+        ((1.0, 0.6), (1.0, 1.3), ["area-weighted wait 1.3 h, at most 1.2 h"]),
     ],
 )
 def test_the_gate(easy: tuple[float, ...], ours: tuple[float, ...], broken: list[str]) -> None:
@@ -84,10 +88,10 @@ def test_the_gate(easy: tuple[float, ...], ours: tuple[float, ...], broken: list
 
 
 def test_the_share_of_the_gate_that_is_used() -> None:
-    """By hand; where nothing waits under EASY, whatever waits uses all of it."""
+    """By hand; where nothing waits under EASY, a share of the floors."""
     easy, idle = felt_by_hand([4.0], [20], 50.0, 5.0), felt_by_hand([4.0], [20], 0.0, 0.0)
     assert used(easy, felt_by_hand([2.0], [20], 80.0, 15.0)) == (0.8, 1.5)
-    assert used(idle, felt_by_hand([2.0], [20], 36.0, 0.1)) == (0.5, math.inf)
+    assert used(idle, felt_by_hand([2.0], [20], 36.0, 0.1)) == (0.5, 0.1)
     assert used(idle, idle) == used(easy, idle) == (0.0, 0.0)
     no_area = felt_by_hand([4.0], [20], 0.0, math.nan)  # of jobs that run for no time
     assert used(no_area, no_area) == (0.0, 0.0)

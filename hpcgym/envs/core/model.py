@@ -69,6 +69,7 @@ from hpcgym.scheduler.on_machines import check_limits_kept
 from hpcgym.scheduler.orders import Order, expressions_of
 from hpcgym.scheduler.policies.features import STATE_OF_MACHINE, JobColumns, weighed
 from hpcgym.scheduler.unused import warn_of_unused
+from hpcgym.simulation.allowance import uncounted
 from hpcgym.simulation.fair_share import Accounts, accounts_of
 from hpcgym.simulation.prepare import Agent, Place, Told, prepare
 from hpcgym.simulation.run import simulate
@@ -641,7 +642,8 @@ def scales_of(options: Options, episodes: Episodes, episode: Episode) -> list[fl
             scales.append(1.0)
             continue
         try:
-            result = simulate(jobs, reference.but(**rules), cluster=options.cluster)
+            with uncounted():
+                result = simulate(jobs, reference.but(**rules), cluster=options.cluster)
         except HpcgymError as error:
             raise HpcgymError(f"reward: {scheduler_name(reference)}: {error}") from None
         metrics = metrics_within(result, *episode.counting)

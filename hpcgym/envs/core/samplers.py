@@ -16,6 +16,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.machine.pool import Cluster
 from hpcgym.schedule.measures import metrics_within
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.allowance import uncounted
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.model import Workload
 
@@ -52,7 +53,8 @@ def difficulty(jobs: Workload, episode: Episode, processors: int) -> float:
 
     1 where none of them decides anything: all ran when it began.
     """
-    result = simulate(jobs, _SJF, cluster=Cluster(processors))
+    with uncounted():
+        result = simulate(jobs, _SJF, cluster=Cluster(processors))
     metrics = metrics_within(result, *episode.counting)
     return float(metrics["mean_bsld"]) if metrics["jobs"] else 1.0
 

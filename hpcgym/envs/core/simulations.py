@@ -22,6 +22,7 @@ from hpcgym.errors import HpcgymError, WorkloadWarning, warn_caller
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.dispatchers.asking import Facts, facts_of, on_one_node, view_at
 from hpcgym.scheduler.limits import Limit
+from hpcgym.simulation.allowance import spend
 from hpcgym.simulation.driver import with_jobs
 from hpcgym.simulation.fair_share import Accounts
 from hpcgym.simulation.nodes import Nodes, pool_as_node
@@ -260,6 +261,7 @@ class Simulations:
 
     def step(self, e: int) -> None:
         """Do the action of simulation ``e`` that stands in ``chosen`` or ``numbers``."""
+        spend(1)
         self._stepper.go_on(STEP, e, e + 1, 1, self._which)
 
     def simulation(self, e: int) -> Simulation:
@@ -346,6 +348,7 @@ class Simulations:
         """Do the actions of all simulations by so many threads; return whether an episode ended."""
         self.tell_anew()
         n = len(self.chosen)
+        spend(n)
         return self._stepper.go_on(STEP, 0, n, min(n, threads), self._which)
 
     def episode(self, e: int) -> Workload:

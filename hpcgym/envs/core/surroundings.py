@@ -19,6 +19,7 @@ from hpcgym.naming import DAY_S, in_seconds
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import cells_held
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.allowance import uncounted
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.extracts import extract, recorded_run_time
 from hpcgym.workload.initial import Ongoing
@@ -193,7 +194,8 @@ def warm_parts(
     episodes : their rows where the parts follow one another.
     """
     assert around.start is not None
-    result = simulate(workload, around.start, cluster=cluster)
+    with uncounted():
+        result = simulate(workload, around.start, cluster=cluster)
     ends = result.start + recorded_run_time(workload)
     seen = replace(workload.with_columns(wait_time=result.wait), cleaning={})
     parts, placed, offset = [], [], 0

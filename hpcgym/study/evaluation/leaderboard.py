@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +18,7 @@ from hpcgym.files.writing import csv_text, json_text, whole_text
 from hpcgym.naming import HOUR_S
 from hpcgym.report.cells import Table, shown_p
 from hpcgym.report.tables import best, text_of
+from hpcgym.schedule.gains import FLOOR_H, FLOOR_WEIGHTED_H, MOST, broken_by
 from hpcgym.schedule.metrics import LESS, MORE, Metric, known_metrics
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.study.intervals import (
@@ -70,6 +72,7 @@ class Leaderboard:
         at once at most; of those for which these were more.
     unlike : row -> rules that it has and the policies that act do not, in words; of those that have
         any.
+    easy : the row of EASY, or of what stands in its place, on which gains are; None: no gains.
     """
 
     values: Mapping[str, pd.DataFrame]
@@ -88,10 +91,11 @@ class Leaderboard:
     left_out: int = 0
     unseen: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     unlike: Mapping[str, str] = field(default_factory=dict)
+    easy: str | None = None
 
     def __repr__(self) -> str:
-        table = table_of(self)
-        return "\n".join([table.text(), *notes_of(self, table)])
+        tables = tables_of(self)
+        return "\n".join([*(one.text() for one in tables), *notes_of(self, tables[0])])
 
     @property
     def ranked_by(self) -> Metric:
@@ -147,8 +151,13 @@ class Leaderboard:
           equally good get 1/k each, so that the rates add up to 1.
         - ``mean_regret``: mean over the slices of BSLD / BSLD of the slice's best policy - 1; where
           more is better, of the inverse; without slices whose best is 0.
-        - ``mean_wait_s``, ``utilization``: means over the slices: policies may buy slowdown
-          with them.
+        - ``mean_wait_s``, ``area_weighted_wait_s``, ``utilization``: means over the slices;
+          policies may buy slowdown with them.
+        - ``longest_wait_s``: the longest wait of all slices, and trainings.
+        - ``gain``, where there is a row ``easy``: the mean over the slices of log(EASY's mean BSLD
+          / that of the policy), with its interval: each slice counts alike, where a mean of
+          slowdowns is that of a few crowded ones. ``gated_gain``: the same, 0 of a training that
+          breaks the gate, see :attr:`gate`.
         - ``above_reference``, where there is a ``reference``: the mean BSLD less that of it;
           ``above_reference_low`` and ``above_reference_high``: the interval of :meth:`difference`;
           ``p_value``: of that difference being 0, see
@@ -179,10 +188,15 @@ class Leaderboard:
             columns["seeds"] = np.array([len(one) for one in rows])
         if self.reference is not None:
             columns |= self._above(list(self.schedulers).index(self.reference), rows)
+        if _LONGEST in self.values:
+            longest = [one.max() for one in self._rows(_LONGEST)]
+            columns["longest_wait_s"] = np.array(longest)
+        if self.easy is not None:
+            columns |= self._gains(list(self.schedulers).index(self.easy))
         for name in self.values:
             if name in self.intervals_of:
                 columns |= self._with_interval(name, self._rows(name))
-            elif name != self.metric:
+            elif name not in (self.metric, _LONGEST):
                 columns[name] = self.of(name).mean(skipna=False).to_numpy()
         if "makespan_s" in self.values and self.reference is not None:
             base = self.of("makespan_s")[self.reference].to_numpy()
@@ -204,6 +218,37 @@ class Leaderboard:
         p[place] = np.nan
         above = self._ends("above_reference", less.mean(axis=0), rows, differences)
         return {**above, "p_value": p}
+
+    @property
+    def gate(self) -> dict[str, str]:
+        """What breaks the gate of :mod:`hpcgym.schedule.gains`, by policy; "" if nothing does.
+
+        It bounds ``longest_wait_s`` and ``area_weighted_wait_s``; of several trainings the first
+        that breaks it. Empty without a row ``easy``.
+        """
+        if self.easy is None:
+            return {}
+        words = [", ".join(next((one for one in every if one), ())) for every in self._broken]
+        return dict(zip(self.schedulers, words, strict=True))
+
+    @cached_property
+    def _broken(self) -> list[list[tuple[str, ...]]]:
+        """What breaks the gate, of each policy by training."""
+        both = zip(self._rows(_LONGEST), self._rows(_WEIGHTED), strict=True)
+        waits = [
+            [*zip((longest / HOUR_S).max(axis=1), (area / HOUR_S).mean(axis=1), strict=True)]
+            for longest, area in both
+        ]
+        (easy,) = waits[list(self.schedulers).index(str(self.easy))]
+        return [[broken_by(easy, one) for one in trainings] for trainings in waits]
+
+    def _gains(self, easy: int) -> Columns:
+        """Return the columns of what policies gain on EASY, which is the row of this number."""
+        slowdowns = self._rows("mean_bsld")
+        gains = [np.log(slowdowns[easy] / one) for one in slowdowns]
+        kept = [np.array([not words for words in every]) for every in self._broken]
+        gated = [(one.mean(axis=1) * those).mean() for one, those in zip(gains, kept, strict=True)]
+        return {**self._with_interval("gain", gains), _GATED: np.array(gated)}
 
     def _with_interval(self, name: str, rows: Rows) -> Columns:
         """Return the columns of the means of policies, and of their intervals."""
@@ -271,7 +316,7 @@ class Leaderboard:
         return {
             "metric": self.metric,
             "policies": [
-                {"name": name, **row, "scheduler": rules.get(str(name))}
+                {"name": name, **row, **self._gate_of(name), "scheduler": rules.get(str(name))}
                 for name, row in self.table.to_dict(orient="index").items()
             ],
             "static_weights": dict(self.static_weights),
@@ -293,7 +338,14 @@ class Leaderboard:
         rules = self._rules
         blank = dict.fromkeys(next(iter(rules.values()), {}))
         table = self.table.rename_axis("name").reset_index().to_dict("records")
-        return [{**row, **rules.get(row["name"], blank)} for row in table]  # type: ignore[dict-item]
+        return [
+            {**row, **self._gate_of(row["name"]), **rules.get(row["name"], blank)}  # type: ignore[dict-item]
+            for row in table
+        ]
+
+    def _gate_of(self, name: Any) -> dict[str, str]:
+        """Return what breaks the gate as an entry of a policy's row."""
+        return {"gate": self.gate[str(name)]} if self.easy is not None else {}
 
     def to_json(self) -> str:
         """Return :meth:`facts` as JSON; what is no number is null."""
@@ -313,7 +365,7 @@ class Leaderboard:
 
         It needs the package booktabs. The best of a column is bold.
         """
-        return table_of(self).latex()
+        return "\n".join(one.latex() for one in tables_of(self))
 
 
 def _regret(values: Floats, sign: int) -> Floats:
@@ -330,9 +382,17 @@ def _regret(values: Floats, sign: int) -> Floats:
 
 # --- The table that people are shown --------------------------------------------------------------
 
+#: Metrics of each slice by which the gate is broken, or kept.
+_LONGEST, _WEIGHTED = "max_wait_s", "area_weighted_wait_s"
+_GATED, _BY = "gated_gain", re.compile(r"(longest|weighted) wait ")  # which wait breaks it
+
 _P = Metric("p_value", "p", "")
 _BSLD = Metric("mean_bsld", "mean\nBSLD", "", LESS)
-_WAIT = Metric("mean_wait_s", "mean wait\n(s)", "", LESS)
+_WAIT = Metric("mean_wait_s", "mean wait\n(h)", "", LESS, 1 / HOUR_S)
+_TAILS = (
+    Metric("longest_wait_s", "longest\nwait (h)", "", LESS, 1 / HOUR_S),
+    Metric(_WEIGHTED, "weighted\nwait (h)", "", LESS, 1 / HOUR_S),
+)
 _ON_SLICES = (
     Metric("win_rate", "wins\n(%)", "", MORE, 100),
     Metric("mean_regret", "regret\n(%)", "", LESS, 100),
@@ -349,7 +409,7 @@ _UTILIZATION = Metric("utilization", "utilization\n(%)", "", MORE, 100)
 
 
 def _columns_of(board: Leaderboard) -> list[Metric]:
-    """Return the columns, but for intervals; headings have up to two lines.
+    """Return the columns of the first table, but for intervals; headings have up to two lines.
 
     Beside the metric, by which policies are ranked, how far all are above the reference is there
     where one was asked for or there is a usual one, and the interquartile mean where a row is of
@@ -368,22 +428,49 @@ def _columns_of(board: Leaderboard) -> list[Metric]:
     spread += [like(f"iqm_{board.short}", "IQM")] if board.trainings else []
     above = [like("above_reference", f"above\n{board.reference}")] if board.compared else []
     if "makespan_s" in board.intervals_of:
-        found = [first, *above, _P, *_SHARED, _BSLD, _WAIT]
+        found = [first, *above, _P, *_SHARED, _BSLD]
     elif board.intervals_of:
-        found = [first, *above, _P, _BSLD, _WAIT, *_LIMITED]
+        found = [first, *above, _P, _BSLD, *_LIMITED]
     else:
-        found = [first, *spread, *_ON_SLICES, *above, _P, _BSLD, _WAIT, _UTILIZATION]
-    each = {metric.name: metric for metric in reversed(found)}  # the first of a name counts
+        # with all of these it would be wider than a terminal
+        wide = [*_ON_SLICES[:1], *above, _P] if above else [*_ON_SLICES, _P, _UTILIZATION]
+        found = [first, *spread, *wide, _BSLD]
+    return _known(board, found)
+
+
+def _columns_of_gains(board: Leaderboard) -> list[Metric]:
+    """Return those of the second table: what is gained week by week, and who waits for that."""
+    gain = Metric("gain", f"gain on\n{board.easy}", "", MORE)
+    gated = Metric(_GATED, "under\nthe gate", "", MORE)
+    found = _known(board, [gain, gated, *_TAILS, _WAIT])
+    return [one for one in found if one.name != board.metric]
+
+
+def _known(board: Leaderboard, found: Sequence[Metric]) -> list[Metric]:
+    """Return the columns that a board has; the first of a name counts."""
+    each = {metric.name: metric for metric in reversed(found)}
     return [one for one in found if each[one.name] is one and one.name in board.table]
 
 
-def table_of(board: Leaderboard) -> Table:
-    """Return the table for people; intervals stay beside what they are of."""
+def tables_of(board: Leaderboard) -> list[Table]:
+    """Return the tables for people: by what policies are ranked, and what jobs wait for that."""
+    tables = [_table_of(board, _columns_of(board))]
+    if gains := _columns_of_gains(board):
+        tables.append(_table_of(board, gains))
+    return tables
+
+
+def _table_of(board: Leaderboard, metrics: Sequence[Metric]) -> Table:
+    """Return some columns of a leaderboard; intervals stay beside what they are of."""
     table = board.table
     heading, columns, groups = ["policy"], [[(str(one), False) for one in table.index]], []
-    for metric in _columns_of(board):
+    for metric in metrics:
         name, values = metric.name, table[metric.name].tolist()
-        texts = [shown_p(value) if metric is _P else text_of(metric, value) for value in values]
+        texts = [_text_of(metric, value) for value in values]
+        if name == _GATED:
+            by = [_BY.findall(board.gate[str(policy)]) for policy in table.index]
+            broken = zip(texts, by, strict=True)
+            texts = [f"{text} ({', '.join(waits)})" if waits else text for text, waits in broken]
         heading.append(metric.title)
         groups.append(name)
         columns.append(list(zip(texts, best(metric, values), strict=True)))
@@ -397,9 +484,18 @@ def table_of(board: Leaderboard) -> Table:
     return Table(heading, [list(row) for row in zip(*columns, strict=True)], groups=groups)
 
 
+def _text_of(metric: Metric, value: float) -> str:
+    """Return a number for people; gains are logarithms, of which a hundredth is one per cent."""
+    if metric is _P:
+        return shown_p(value)
+    if metric.name in ("gain", _GATED) and value == value:
+        return f"{value:.2f}"
+    return text_of(metric, value)
+
+
 def interval_in_words(metric: Metric, low: float, high: float) -> str:
     """Return an interval for people; "-" without one."""
-    return "-" if low != low else f"{text_of(metric, low)} to {text_of(metric, high)}"
+    return "-" if low != low else f"{_text_of(metric, low)} to {_text_of(metric, high)}"
 
 
 # --- What is said below it ------------------------------------------------------------------------
@@ -419,6 +515,14 @@ def notes_of(board: Leaderboard, table: Table) -> list[str]:
         above = [f"above {other}: {board.ranked_by.title} less that of {other}"]
         chance = f"p: chance of a difference this large if the policy is as good as {other}"
         lines.append("; ".join([*(above if board.compared else ()), chance]))
+    if (easy := board.easy) is not None:
+        lines += [
+            f"gain: the mean over slices of log({easy} / policy) of mean BSLDs; each slice counts"
+            " alike, where the mean BSLD is that of a few crowded ones",
+            f"under the gate: 0 if the longest wait is over {MOST:g} times that of {easy} and"
+            f" {FLOOR_H:g} h, or the wait weighted by area over {MOST:g} times that of {easy} and"
+            f" {FLOOR_WEIGHTED_H:g} h",
+        ]
     for name, members in board.trainings.items():
         if len(members) > 1:
             lines.append(f"{name}: means of {len(members)} trainings; intervals resample them too")

@@ -84,7 +84,7 @@ if TYPE_CHECKING:
 _OF_SHAPES = "shape|dimension|out of bounds|must be an index"
 
 #: Metrics of a schedule that are kept beside the one by which policies are ranked.
-METRICS = ("mean_bsld", "mean_wait_s", "utilization")
+METRICS = ("mean_bsld", "max_wait_s", "area_weighted_wait_s", "mean_wait_s", "utilization")
 
 #: The same where jobs share nodes has intervals.
 MAKESPANS = ("makespan_s",)
@@ -448,7 +448,8 @@ def _on_shared_nodes(
     with progress("evaluating", len(rows) * len(outcomes.chosen)) as step:
         for row, policy in rows.items():
             outcomes.run(row, policy, step)
-    return {"reference": against, "compared": True, "others": MAKESPANS}
+    easy = OF_SHARED_NODES[0]
+    return {"reference": against, "compared": True, "others": MAKESPANS, "easy": easy}
 
 
 def _with_references(
@@ -500,6 +501,7 @@ def _with_references(
         "others": () if platform.limits is None else ENERGIES,
         "static_weights": weights,
         "unlike": unlike(rows, envs),
+        "easy": row_of[references(envs.rules)[0]],
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,10 +10,11 @@ import numpy as np
 from hpcgym.errors import HpcgymError, check_each_once
 from hpcgym.naming import printable, shown
 from hpcgym.progress import Progress, silent
-from hpcgym.schedule.gains import Felt, times
+from hpcgym.report.cells import Table, two_lines
+from hpcgym.schedule.gains import Felt, Gain, times
 from hpcgym.study.intervals import BLOCK, Floats, Mean, mean_of
 from hpcgym.study.suite.evaluation import Evaluation
-from hpcgym.study.suite.proofs import PROVED, Proof, prove
+from hpcgym.study.suite.proofs import COUNTED, PROVED, Proof, prove
 from hpcgym.study.suite.submissions import Submission, metrics_of
 from hpcgym.study.suite.tasks import Task, suite, tasks
 
@@ -24,26 +25,62 @@ if TYPE_CHECKING:
 WINS = 0.6
 
 
-#: Heading of the tables for people -> the text of a row below it.
-_SHOWN: Mapping[str, Callable[[Mapping[Any, Any]], str]] = {
+#: Why scores are of weeks, and what is said of plain means.
+WEEKLY = (
+    "score: each week counts alike. In a mean over all jobs a few crowded weeks decide, and who is"
+    " best in these need not be in others; so both are shown. mean BSLD: over all jobs, divided by"
+    " that of EASY, or of the reference; then the geometric mean over logs. gated: a log that"
+    " breaks the gate counts as EASY's"
+)
+
+#: Heading of a table -> the text of a row below it.
+_Columns = Mapping[str, Callable[[Mapping[Any, Any]], str]]
+
+#: Of the tables for people: who wins; and what jobs wait for that, in a task and on a log.
+_WON: _Columns = {
     "score": lambda row: _interval(row, "score"),
     "log(reference / agent)": lambda row: _interval(row, "above"),
     "seeds that win": lambda row: f"{row['seeds_winning']} of {row['seeds']}",
     "wins": lambda row: "yes" if row["wins"] else "no",
-    "longest wait / EASY": lambda row: shown(row["longest_wait"]),
-    "area-weighted wait / EASY": lambda row: shown(row["area_weighted_wait"]),
-    "breaks the gate": lambda row: row["gate"] or "-",
-    "logs": lambda row: f"{row['logs']} of {row['of_logs']}" if "of_logs" in row else "1",
+    "steps": lambda row: _steps(row),
     "verified": lambda row: "yes" if row["verified"] else "no",
 }
+_PAID: _Columns = {
+    "ungated score": lambda row: _number(row["gain"]),
+    "mean BSLD": lambda row: _number(row["mean_ratio"]),
+    "gated mean BSLD": lambda row: _number(row["gated_mean_ratio"]),
+    "mean BSLD / reference": lambda row: _number(row["mean_ratio_to_reference"]),
+    "longest wait": lambda row: _number(row["longest_wait"]),
+    "weighted wait": lambda row: _number(row["area_weighted_wait"]),
+    "gate": lambda row: f"{len(row['gate'].split(', '))} broken" if row["gate"] else "kept",
+}
+_PAID_ON_LOG: _Columns = {
+    "mean BSLD": lambda row: shown(row["mean_bsld"]),
+    "of EASY": lambda row: shown(row["easy_mean_bsld"]),
+    "mean BSLD / reference": _PAID["mean BSLD / reference"],
+    "ungated score": _PAID["ungated score"],
+    "longest wait": _PAID["longest wait"],
+    "weighted wait": _PAID["weighted wait"],
+    "gate": lambda row: "broken" if row["gate"] else "kept",
+}
+
+
+def _steps(row: Mapping[Any, Any]) -> str:
+    """Return how many steps a training took; "-" without one."""
+    if not row["trained"]:
+        return "-"
+    steps = row["steps"]
+    return "unknown" if steps != steps else f"{steps:,.0f}"
+
+
+def _number(value: float) -> str:
+    return "-" if value != value else f"{value:.2f}"
 
 
 def _interval(row: Mapping[Any, Any], name: str) -> str:
     """Return a mean with its interval for people."""
     value, low, high = (row[name + end] for end in ("", "_low", "_high"))
-    if value != value:
-        return "-"
-    return f"{value:.3f}" if low != low else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+    return _number(value) if low != low else f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
 
 class OnLog(NamedTuple):
@@ -51,19 +88,37 @@ class OnLog(NamedTuple):
 
     Attributes
     ----------
-    weeks : (seeds, n_weeks) float64, the gains over EASY that count: 0 where the gate is broken.
-    reference : (n_weeks,) those of the reference.
-    felt, easy : slowdowns and waits of jobs, for the agent by seed.
-    broken : the measures that break the gate with some seed, in words; "" if none does.
+    gains : what the agent gains on EASY, by seed.
+    reference : what the reference gains.
+    felt, easy, rival : slowdowns and waits of jobs: for the agent by seed, for EASY and the
+        reference.
     proof : what was proved.
+    steps : of trainings, as they were counted; empty of an agent that was not trained, None of one
+        whose steps were not counted.
     """
 
-    weeks: Floats
-    reference: Floats
+    gains: Sequence[Gain]
+    reference: Gain
     felt: Sequence[Felt]
     easy: Felt
-    broken: str
+    rival: Felt
     proof: Proof
+    steps: Sequence[int] | None = ()
+
+    @property
+    def counted(self) -> Floats:
+        """(seeds, n_weeks) float64, the gains that count: 0 where the gate is broken."""
+        return np.array([one.counted for one in self.gains])
+
+    @property
+    def broken(self) -> str:
+        """The measures that break the gate with some seed, in words; "" if none does."""
+        return next((", ".join(one.broken) for one in self.gains if one.broken), "")
+
+    def mean_ratios(self, other: Felt) -> Floats:
+        """Return the plain mean BSLD of each seed over that of another schedule, (seeds,)."""
+        theirs = metrics_of(other)["mean_bsld"]
+        return np.array([metrics_of(one)["mean_bsld"] / theirs for one in self.felt])
 
 
 class Scored(NamedTuple):
@@ -134,8 +189,14 @@ class Board(NamedTuple):
         - ``score``, ``score_low``, ``score_high``: see :class:`Scored`.
         - ``above``, ``above_low``, ``above_high``: of log(reference / agent).
         - ``wins``, ``seeds_winning``, ``seeds``; a task is won on all its logs alone.
+        - ``gain``: the score without the gate.
+        - ``mean_ratio``: of plain mean bounded slowdowns, agent / EASY: a mean over seeds for each
+          log, then the geometric mean over logs; ``gated_mean_ratio``: with 1 for a log and seed
+          that breaks the gate; ``mean_ratio_to_reference``: agent / reference.
         - ``longest_wait``, ``area_weighted_wait``: over EASY's, the greatest of all logs and seeds.
         - ``gate``: logs on which the gate is broken, which count 0.
+        - ``trained``: whether it was trained for this; ``steps``: the most that were counted of one
+          of its trainings, nan where they were not; ``allowed_steps``: those of the task.
         - ``logs``, ``of_logs``: how many of the task's logs these are of.
         - ``verified``: whether all schedules were proved; else there are no numbers.
         """
@@ -171,58 +232,109 @@ class Board(NamedTuple):
                     for metric, easy in metrics_of(one.easy).items():
                         row[metric] = float(np.mean([each[metric] for each in every] or [np.nan]))
                         row[f"easy_{metric}"] = easy
-                    rows.append({**row, "weeks": len(one.reference), "proof": one.proof.text})
+                    rows.append({**row, "weeks": len(one.reference.weeks), "proof": one.proof.text})
         return pd.DataFrame(rows)
 
     @staticmethod
-    def cells(rows: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
-        """Return the headings and cells that people see of rows of a table."""
-        words = ["log", "agent"] if "log" in rows else ["agent"]
-        every = rows.to_dict("records")
-        return [*words, *_SHOWN], [
-            [*(str(row[word]) for word in words), *(of(row) for of in _SHOWN.values())]
-            for row in every
+    def tables(rows: pd.DataFrame) -> list[Table]:
+        """Return the tables that people see of rows of a task: who wins, and what jobs wait."""
+        every: list[dict[Any, Any]] = rows.to_dict("records")
+        on_logs = "log" in rows
+        words = ["log", "agent"] if on_logs else ["agent"]
+        task, paid = every[0]["task"], _PAID_ON_LOG if on_logs else _PAID
+        of = "" if on_logs else f", {every[0]['logs']} of {every[0]['of_logs']} logs"
+        over = "means, and waits" if on_logs else "means and waits"
+
+        def made(title: str, columns: _Columns) -> Table:
+            cells = [[*(row[word] for word in words), *(text(row) for text in columns.values())]
+                     for row in every]  # fmt: skip
+            return Table([*words, *map(two_lines, columns)], cells, len(words), title)
+
+        return [made(f"{task}{of}", _WON), made(f"{task}: {over} over those of EASY", paid)]
+
+    @staticmethod
+    def broken(rows: pd.DataFrame) -> list[str]:
+        """Return which agents break the gate, and where, in lines."""
+        return [
+            f"{row['agent']} breaks the gate of {row['task']} on {row.get('log', row['gate'])}"
+            + (f": {row['gate']}" if "log" in row else "")
+            for row in rows.to_dict("records")
+            if row["gate"]
         ]
 
     def facts(self) -> dict[str, Any]:
         """Return everything as plain dictionaries, for JSON."""
         every = {"agents": self.table, "by_log": self.by_log}
         told = {key: table.to_dict("records") for key, table in every.items()}
-        return {"suite": suite(), "proved": PROVED, **told}
+        return {"suite": suite(), "proved": PROVED, "counted": COUNTED, "weekly": WEEKLY, **told}
 
 
 def row_of(task: str, agent: str, logs: Mapping[str, OnLog]) -> dict[str, Any]:
     """Return a row of a table: what an agent reached on some logs of a task."""
     row: dict[str, Any] = {"task": task, "agent": agent}
     verified = all(one.proof.equal for one in logs.values())
-    if not verified:
-        nothing = Mean(*[float("nan")] * 3)
-        found = Scored(nothing, nothing, 0, 0)
-        waits = [float("nan")] * 2
-    else:
+    if verified:
+        every = [*logs.values()]
         found = scored(
-            [(one.weeks, one.reference) for one in logs.values()], block_of(tasks()[task])
+            [(one.counted, one.reference.counted) for one in every], block_of(tasks()[task])
         )
-        waits = [
-            max(
-                times(getattr(felt, name), getattr(one.easy, name))
-                for one in logs.values()
-                for felt in one.felt
-            )
-            for name in ("longest_wait_h", "area_weighted_wait_h")
-        ]
+        paid = _paid(every)
+    else:
+        nothing = Mean(*[float("nan")] * 3)
+        found, paid = Scored(nothing, nothing, 0, 0), dict.fromkeys(_PAID_COLUMNS, float("nan"))
     for name, mean in (("score", found.score), ("above", found.above)):
         row |= dict(zip((name, f"{name}_low", f"{name}_high"), mean, strict=True))
     return row | {
         "wins": found.wins,
         "seeds_winning": found.winning,
         "seeds": found.seeds,
-        "longest_wait": waits[0],
-        "area_weighted_wait": waits[1],
+        **paid,
         "gate": ", ".join(log for log, one in logs.items() if one.broken),
+        **_trainings(task, logs.values()),
         "logs": len(logs),
         "verified": verified,
     }
+
+
+def _trainings(task: str, logs: Collection[OnLog]) -> dict[str, Any]:
+    """Return whether an agent was trained, and with how many steps at most."""
+    known = [step for one in logs for step in one.steps or ()]
+    told = all(one.steps is not None for one in logs)
+    return {
+        "trained": bool(known) or not told,
+        "steps": float(max(known)) if known and told else float("nan"),
+        "allowed_steps": tasks()[task].steps,
+    }
+
+
+_PAID_COLUMNS = (
+    "gain", "mean_ratio", "gated_mean_ratio", "mean_ratio_to_reference", "longest_wait",
+    "area_weighted_wait",
+)  # fmt: skip
+
+
+def _paid(logs: Sequence[OnLog]) -> dict[str, float]:
+    """Return the weekly gain without the gate, plain means and waits of an agent on some logs."""
+
+    def over_logs(ratios: Iterable[Floats]) -> float:
+        return float(np.exp(np.mean([np.log(one.mean()) for one in ratios])))
+
+    def greatest(name: str) -> float:
+        return max(
+            times(getattr(felt, name), getattr(one.easy, name)) for one in logs for felt in one.felt
+        )
+
+    plain = [one.mean_ratios(one.easy) for one in logs]
+    kept = [np.array([not gain.broken for gain in one.gains]) for one in logs]
+    values = (
+        np.mean([np.mean([gain.weeks for gain in one.gains]) for one in logs]),
+        over_logs(plain),
+        over_logs(np.where(*each, 1.0) for each in zip(kept, plain, strict=True)),
+        over_logs(one.mean_ratios(one.rival) for one in logs),
+        greatest("longest_wait_h"),
+        greatest("area_weighted_wait_h"),
+    )
+    return dict(zip(_PAID_COLUMNS, map(float, values), strict=True))
 
 
 def block_of(task: Task) -> int:
@@ -277,15 +389,23 @@ def board_of(
                 for agent, one in those.items():
                     step(f"{agent}: {name}, {log.name}")
                     found = board.found.setdefault(name, {}).setdefault(agent, {})
-                    found[log.name] = _on_log(evaluation, prove(one, evaluation))
+                    steps = _steps_of(one, name, log.name)
+                    found[log.name] = _on_log(evaluation, prove(one, evaluation), steps)
     if not board.found:
         raise HpcgymError("the submissions have no task and log in common that is on this machine")
     return board
 
 
-def _on_log(evaluation: Evaluation, proof: Proof) -> OnLog:
-    gains = [evaluation.gain(one) for one in proof.felt.values()] if proof.equal else []
-    broken = next((", ".join(one.broken) for one in gains if one.broken), "")
-    weeks = np.array([one.counted for one in gains])
-    felt = [*proof.felt.values()]
-    return OnLog(weeks, evaluation.reference.counted, felt, evaluation.easy, broken, proof)
+def _steps_of(submission: Submission, task: str, log: str) -> Sequence[int] | None:
+    """Return :attr:`OnLog.steps`."""
+    if not submission.tasks[task].get("trained"):
+        return ()
+    steps = submission.steps(task, log)
+    return [*steps.values()] if [*steps] == [*submission.told(task, log)] else None
+
+
+def _on_log(evaluation: Evaluation, proof: Proof, steps: Sequence[int] | None) -> OnLog:
+    felt = [*proof.felt.values()] if proof.equal else []
+    gains = [evaluation.gain(one) for one in felt]
+    easy, rival = evaluation.easy, evaluation.rival
+    return OnLog(gains, evaluation.reference, felt, easy, rival, proof, steps)

@@ -26,6 +26,13 @@ PROVED = (
     " schedules, how it was trained, or whether it knew run times beforehand"
 )
 
+#: What is counted of trainings, and what is not.
+COUNTED = (
+    "steps: the most of one training, counted by the suite as it trained: steps of environments and"
+    " jobs of simulations, in that process; on trust are other processes, look-ahead, what was"
+    " learned or chosen before, and that the numbers in the folder are those that were counted"
+)
+
 
 @dataclass(frozen=True)
 class Proof:
@@ -78,6 +85,11 @@ def _check(submission: Submission, evaluation: Evaluation) -> None:
     seeds = list(submission.told(task.name, log.name))
     if seeds not in ([0], list(task.seeds)) or (told.get("trained") and len(seeds) == 1):
         raise HpcgymError(f"it has seeds {seeds}, not {list(task.seeds)}")
+    for seed, steps in submission.steps(task.name, log.name).items():
+        if steps > task.steps:
+            raise HpcgymError(
+                f"seed {seed}: it was trained for {steps:,} steps, and {task.steps:,} are allowed"
+            )
 
 
 def _compare(metrics: dict[str, float], told: dict[str, float]) -> None:

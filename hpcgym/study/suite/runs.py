@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,12 +15,14 @@ from hpcgym.agents import TRAINED, ending_of
 from hpcgym.agents.practice import csv_log
 from hpcgym.agents.saved import seen_by
 from hpcgym.baselines.chance import RANDOM
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, check_whole
+from hpcgym.files import json_file, shaped
 from hpcgym.files.tables import csv_rows
-from hpcgym.files.writing import check_writable
+from hpcgym.files.writing import check_writable, json_text, whole_text
 from hpcgym.naming import name_problem
 from hpcgym.progress import Pace, Progress, repeating, silent
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.simulation.allowance import Allowance
 from hpcgym.study.executors import open_executor
 from hpcgym.study.suite.agents import digest_of_agent, found_agent, is_trained, training_of
 from hpcgym.study.suite.evaluation import Evaluation, Kept
@@ -49,7 +51,9 @@ def run(
         ``train(make, seed, steps)``, this is called once for each seed of the task, of an object of
         its own, before it acts; if its class has ``each_log = True``, for each log, too. ``make``
         is a :class:`hpcgym.agents.practice.Make`. A ``train`` that has an argument ``log`` is given
-        one, see :mod:`hpcgym.agents.practice`. If it then has a ``scheduler``, which is a
+        one, see :mod:`hpcgym.agents.practice`. It may do the task's ``steps``, which are counted,
+        see :mod:`hpcgym.simulation.allowance`: what exceeds them is refused by a ``SpentError``,
+        after which it may end with what it has learned. If it then has a ``scheduler``, which is a
         ``Scheduler``, that is simulated; else it acts, from the first job of a log to its last.
         A training serves all tasks for which it is the same, see
         :func:`hpcgym.study.suite.agents.training_of`.
@@ -91,7 +95,6 @@ def run(
             "task": task.fingerprint,
             "trained": trained,
             "training": source.name if trained else None,
-            "steps": task.steps if trained else None,
             "trained_on": [log.name for log in task.training]
             if trained
             else [one["workload"] for one in seen_by(found)],
@@ -149,11 +152,15 @@ class _Play:
 
 @dataclass(eq=False)
 class _Work:
-    """The work of a process: the training of a play; or a log that it plays, with its policy."""
+    """The work of a process: the training of a play; or a log that it plays, with its policy.
+
+    ``steps``: what the training of the policy used, as it was counted.
+    """
 
     play: _Play
     on: tuple[Task, Log] | None = None
     policy: Any = None
+    steps: int | None = None
     pace: Pace = field(default_factory=Pace)  # of steps
 
     def text(self, folder: Path) -> str:
@@ -196,41 +203,68 @@ def _play_all(
                 play, result = work.play, future.result()
                 if work.on is None:
                     logs = sorted(play.on, key=lambda on: -len(jobs_of(on[1])))
-                    waiting[:0] = [_Work(play, on, result) for on in logs]  # before more trainings
+                    waiting[:0] = [_Work(play, on, *result) for on in logs]  # before more trainings
                 else:
-                    task, log = work.on
-                    done.add(task.name, log, play.seed, *result)
+                    (task, log), (kept, metrics) = work.on, result
+                    done.add(task.name, log, play.seed, kept, metrics, work.steps)
                     tell(1)
 
 
 def _worked(work: _Work, folder: Path) -> Any:
-    """Return a policy that was trained, or what :func:`_played` does."""
+    """Return a policy that was trained, with its steps, or what :func:`_played` does."""
     return _trained(work.play, folder) if work.on is None else _played(work, *work.on)
 
 
-def _trained(play: _Play, folder: Path) -> Any:
-    """Return the policy of a seed, trained; the files of its training are kept in a folder."""
+def _trained(play: _Play, folder: Path) -> tuple[Any, int]:
+    """Return the policy of a seed, trained, and the steps that this took, as they were counted.
+
+    The files of its training are kept in a folder, and the steps beside them: a training that was
+    interrupted goes on with both, or begins anew.
+    """
     agent, task, seed, log = play.agent, play.task, play.seed, play.on[0][1]
     place = play.place(folder)
     kept = place / f"{seed}{ending_of(agent) if agent in TRAINED else ''}"
-    if agent in TRAINED and kept.is_file():  # of a run that was interrupted
-        return found_agent(str(kept), task, log)
+    table, counted = place / f"{seed}.csv", place / f"{seed}.steps.json"
+    before = _steps_in(counted)
+    if agent in TRAINED and kept.is_file() and before is not None:
+        return found_agent(str(kept), task, log), before
     policy = found_agent(agent, task, log)
     with _blaming(f"{agent} on {task.name}, training with seed {seed}"):
         make = practice(task, [log] if play.alone else None)
         takes = inspect.signature(policy.train).parameters
-        table = place / f"{seed}.csv"
         more: dict[str, Any] = {}
-        if "past" in takes and table.is_file():  # of a training that was interrupted
+        if "past" in takes and table.is_file() and before is not None:
             (_, names), *rows = _rows_of(table)
             more["past"] = [dict(zip(names, row, strict=True)) for _, row in rows]
+        allowance = Allowance(task.steps, before or 0 if "past" in more else 0)
+
+        def count() -> None:
+            with whole_text(counted, folders=True) as text:
+                text.write(json_text(allowance.done))
+
         if "log" in takes:
-            more["log"] = csv_log(table, more.get("past", ()))
-        policy.train(make, seed, task.steps, **more)
+            tell = csv_log(table, more.get("past", ()))
+
+            def log_and_count(steps: int, values: Mapping[str, float]) -> None:
+                tell(steps, values)
+                count()
+
+            more["log"] = log_and_count
+        with allowance:
+            policy.train(make, seed, task.steps, **more)
         if callable(getattr(policy, "save", None)):
-            place.mkdir(parents=True, exist_ok=True)
+            count()
             policy.save(kept)
-    return policy
+    return policy, allowance.done
+
+
+def _steps_in(path: Path) -> int | None:
+    """Return the steps that were counted of a training, from its file; None without one."""
+    if not path.is_file():
+        return None
+    with shaped(path, "the steps of a training"):
+        steps = json_file(path)
+        return check_whole("steps", steps, 0)
 
 
 def _rows_of(table: Path) -> list[tuple[int, list[str]]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.errors import HpcgymError, is_number
+from hpcgym.errors import HpcgymError, check_whole, is_number
 from hpcgym.files import json_file, shaped
 from hpcgym.files.tables import CheckHeads, arrays_of, is_whole
 from hpcgym.files.writing import json_text, whole_file, whole_text
@@ -42,9 +42,10 @@ class Submission:
     folder : where it is.
     agent : its name.
     tasks : task -> facts: ``task`` (its fingerprint), ``trained``, ``training`` (the task whose
-        training it was, see :func:`hpcgym.study.suite.agents.training_of`), ``steps``,
-        ``trained_on`` (names of logs), ``about``, and ``logs``: log -> its ``jobs`` (their
-        fingerprint) and ``seeds``: seed -> :data:`METRICS`.
+        training it was, see :func:`hpcgym.study.suite.agents.training_of`), ``trained_on`` (names
+        of logs), ``about``, and ``logs``: log -> its ``jobs`` (their fingerprint), ``seeds``: seed
+        -> :data:`METRICS`, and ``steps``: seed -> what the training of the agent used, as it was
+        counted; nothing of agents that were not trained, or before steps were counted.
     sha256 : of the agent's file, or None.
     """
 
@@ -81,14 +82,37 @@ class Submission:
         seeds = self.tasks[task]["logs"].get(log, {"seeds": {}})["seeds"]
         return {int(seed): seeds[seed] for seed in sorted(seeds, key=int)}
 
-    def add(self, task: str, log: Log, seed: int, kept: Kept, metrics: dict[str, float]) -> None:
-        """Add the schedules of a log: write their file, then what is told."""
+    def steps(self, task: str, log: str) -> dict[int, int]:
+        """Return the steps that were counted of trainings, by seed."""
+        steps = self.tasks[task]["logs"].get(log, {}).get("steps", {})
+        return {int(seed): steps[seed] for seed in sorted(steps, key=int)}
+
+    def add(
+        self,
+        task: str,
+        log: Log,
+        seed: int,
+        kept: Kept,
+        metrics: dict[str, float],
+        steps: int | None = None,
+    ) -> None:
+        """Add the schedules of a log: write their file, then what is told.
+
+        ``steps``: of the training of the agent that made them; None without a training.
+        """
         path = self.file(task, log.name, seed)
         with whole_file(path, folders=True) as part, part.open("wb") as file:
             np.savez_compressed(file, **kept)  # type: ignore[arg-type]
         logs = self.tasks[task]["logs"]
-        seeds = {**logs.get(log.name, {"seeds": {}})["seeds"], str(seed): metrics}
-        logs |= {log.name: {"jobs": digest_of(log), "seeds": dict(sorted(seeds.items()))}}
+        before = logs.get(log.name, {"seeds": {}})
+        told = {"jobs": digest_of(log), "seeds": {**before["seeds"], str(seed): metrics}}
+        if steps is not None:
+            told["steps"] = {**before.get("steps", {}), str(seed): steps}
+        logs |= {
+            log.name: {
+                k: dict(sorted(v.items())) if isinstance(v, dict) else v for k, v in told.items()
+            }
+        }
         self.tasks[task]["logs"] = dict(sorted(logs.items()))  # whichever came first
         facts = {
             "suite": suite(),
@@ -137,3 +161,7 @@ def _check(path: Path, name: str, told: Mapping[str, Any]) -> None:
                 raise HpcgymError(f"{path}: {name} on {log} has no seed {seed!r}")
             if not all(is_number(metrics[metric]) for metric in METRICS):
                 raise HpcgymError(f"{path}: {name} on {log}, seed {seed}: metrics must be numbers")
+        for seed, steps in one.get("steps", {}).items():
+            if seed not in seeds:
+                raise HpcgymError(f"{path}: {name} on {log} has no seed {seed!r}")
+            check_whole(f"{path}: {name} on {log}, seed {seed}: steps", steps, 0)

@@ -74,7 +74,8 @@ class Task:
         digest is sealed: its workload is a file that only some have.
     window : jobs of a slice; 0 if logs are replayed as a whole.
     share : the share of each log's time, from its beginning, from which agents may learn.
-    steps : how many steps of the environment an agent may train, in each training.
+    steps : how many steps of the environment, or simulated jobs, an agent may train, in each
+        training; see :mod:`hpcgym.simulation.allowance`.
     seeds : of the trainings.
     easy : name of the scheduler with a score of 0.
     reference, weights : the scheduler to beat, see :func:`reference_of`.

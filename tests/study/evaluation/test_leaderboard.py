@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from boards import FEW, SMALL, TRACE, First, board_of, failing, rows_in
 
@@ -17,7 +18,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.report.cells import latex
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
-from hpcgym.study import evaluate
+from hpcgym.study import Leaderboard, evaluate
 
 NAN = float("nan")
 
@@ -45,6 +46,46 @@ def test_it_is_printed_as_the_table() -> None:
         "* best of its column",
         "no 95 % intervals: they need 5 slices or more, and there are 4",
     ]
+
+
+def test_gains_tails_and_the_gate_by_hand() -> None:
+    """A crowded slice decides the mean over jobs alone; each slice counts alike in a gain."""
+    nobody_waits = [0.0, 0.0]
+    values = {
+        "mean_bsld": {"easy": [4.0, 100.0], "quiet": [1.0, 150.0], "starves": [2.0, 50.0],
+                      "x": [2.0, 50.0], "y": [4.0, 100.0]},
+        "max_wait_s": {"easy": [36_000.0, 180_000.0], "quiet": [0.0, 360_000.0],
+                       "starves": [0.0, 360_001.0], "x": [1.0, 400_000.0], "y": nobody_waits},
+        "area_weighted_wait_s": {"easy": [3600.0, 7200.0], "quiet": [3600.0, 18_000.0],
+                                 "starves": nobody_waits, "x": nobody_waits, "y": nobody_waits},
+    }  # fmt: skip
+    board = Leaderboard(
+        {name: pd.DataFrame(one) for name, one in values.items()},
+        dict.fromkeys(("easy", "quiet", "starves", "two")),
+        trainings={"two": ("x", "y")},
+        easy="easy",
+    )
+    table = board.table
+    assert table.mean_bsld.to_dict() == {"easy": 52, "quiet": 75.5, "starves": 26, "two": 39}
+    assert table.gain["quiet"] == pytest.approx((np.log(4) + np.log(1 / 1.5)) / 2)
+    assert table.gated_gain["quiet"] == table.gain["quiet"]  # just 100 h, and 3 h on average
+    assert table.gain["starves"] == pytest.approx(np.log(2))
+    assert table.gain["two"] == pytest.approx(np.log(2) / 2)
+    assert table.gated_gain[["easy", "starves", "two"]].tolist() == [0, 0, 0]  # of two: x breaks it
+    assert table.longest_wait_s["two"] == 400_000
+    assert table.area_weighted_wait_s["quiet"] == 10_800
+    kept = {"easy": "", "quiet": ""}
+    assert board.gate == {
+        **kept, "starves": "longest wait 100.0 h, at most 100.0 h",
+        "two": "longest wait 111.1 h, at most 100.0 h",
+    }  # fmt: skip
+    lines = repr(board).splitlines()
+    assert any(line.split()[:4] == ["starves", "0.69*", "-", "0.00"] for line in lines)
+    assert "0.00 (longest)" in repr(board)
+    assert max(map(len, lines[: lines.index("* best of its column")])) <= 100
+    assert {row["name"]: row["gate"] for row in board.rows()} == board.gate
+    assert board.facts()["policies"][0]["gate"] == board.gate["starves"]
+    assert not board_of({"a": [2.0]}).gate
 
 
 def test_more_is_better_where_it_is() -> None:
@@ -208,9 +249,9 @@ def test_a_board_as_latex() -> None:
     # headings of differences name the reference
     text = board_of(values, reference="easy", compared=True).to_latex()
     first, second = text.split("\n\n")
-    assert first.startswith("% part 1 of 2: 9 columns do not fit into one table\n")
+    assert first.startswith("% part 1 of 2: 8 columns do not fit into one table\n")
     headings = [part.splitlines()[3].removesuffix(r" \\").split(" & ") for part in (first, second)]
-    assert [len(one) for one in headings] == [5, 5]
+    assert [len(one) for one in headings] == [5, 4]
     assert r"\shortstack[r]{95 \% interval \\ above easy}" in headings[1]
     assert all(one.splitlines()[5].startswith(r"a\_b \& 50\% & ") for one in (first, second))
 

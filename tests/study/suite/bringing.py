@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from hpcgym.baselines import find_scheduler
+from hpcgym.simulation.allowance import SpentError
+from hpcgym.simulation.batch import BatchSimulator
+from hpcgym.simulation.run import simulate
 from hpcgym.study.suite.runs import run
 from hpcgym.study.suite.submissions import SCHEDULES, Submission
 from hpcgym.study.suite.tasks import find_tasks
@@ -162,3 +166,32 @@ class SameScale(OtherScale):
 
 class NoAgent:
     pass
+
+
+class Simulates(Shortest):
+    """Simulates the first log in its training: once by name, and two weights in a batch."""
+
+    def train(self, make, seed, steps):
+        jobs = next(iter(make.logs.values()))
+        simulate(jobs, "saf")
+        BatchSimulator([jobs], ["area", "wait"]).run([[-1, 0], [-1, 2]])
+        self.scheduler = find_scheduler("saf")
+
+
+class Greedy(Shortest):
+    """Does all steps that it is allowed, in a vector environment, and ends with that."""
+
+    def train(self, make, seed, steps):
+        envs = make(num_envs=7, jobs=20, reward="bsld/easy", start="warm")
+        envs.reset(seed=seed)
+        with suppress(SpentError):
+            while True:
+                envs.step(np.zeros((7, envs.single_action_space.shape[0])))
+
+
+class Exceeds(Greedy):
+    """Does more, and does not stop when it is told to."""
+
+    def train(self, make, seed, steps):
+        for _ in range(99):
+            simulate(make.logs["pond"], "saf")

@@ -63,12 +63,46 @@ def test_a_log_that_breaks_the_gate_counts_nothing_with_that_seed_alone() -> Non
 
 @pytest.mark.usefixtures("small")
 def test_where_nothing_waits_under_easy_a_row_says_so() -> None:
-    weeks, zeros = np.full(8, 40), np.zeros(8)
+    weeks = np.full(8, 40)
     idle, waits = (Felt(weeks, np.ones(8), *both) for both in ((0.0, 0.0), (3.0, 1.0)))
-    proof = Proof("order", "pool", equal=True, text="")
     for ours, times in ((idle, 0.0), (waits, np.inf)):
-        row = row_of("order", "saf", {"pool": OnLog(zeros[None], zeros, [ours], idle, "", proof)})
+        row = row_of("order", "saf", {"pool": on_log([ours], idle, idle)})
         assert row["longest_wait"] == row["area_weighted_wait"] == times
+
+
+def on_log(ours: list[Felt], easy: Felt, rival: Felt) -> OnLog:
+    """What seeds have reached on a log."""
+    gains = [gain(easy, one) for one in ours]
+    proof = Proof("order", "pool", equal=True, text="")
+    return OnLog(gains, gain(easy, rival), ours, easy, rival, proof)
+
+
+@pytest.mark.usefixtures("small")
+def test_plain_means_and_weeks_disagree_by_hand() -> None:
+    """One week of 960 jobs decides the mean over jobs; the gate is broken with the second seed."""
+    jobs = np.array([40] * 4 + [960])
+
+    def schedule(quiet: float, crowded: float, longest: float = 10.0) -> Felt:
+        return Felt(jobs, np.array([quiet] * 4 + [crowded]), longest, 1.0)
+
+    easy, rival = schedule(8.0, 10.0), schedule(4.0, 10.0)
+    logs = {
+        "pool": on_log([schedule(2.0, 20.0), schedule(4.0, 5.0, 73.0)], easy, rival),
+        "pond": on_log([easy, easy], easy, easy),
+    }
+    row = row_of("order", "saf", logs)
+    means = {name: (160 * a + 960 * b) / 1120 for name, a, b in (
+        ("easy", 8, 10), ("rival", 4, 10), ("first", 2, 20), ("second", 4, 5))}  # fmt: skip
+    first = (4 * np.log(4) - np.log(2)) / 5
+    assert row["score"] == pytest.approx(first / 2 / 2)  # of seeds, of logs
+    assert row["gain"] == pytest.approx((first + np.log(2)) / 2 / 2)
+    one, two = means["first"] / means["easy"], means["second"] / means["easy"]
+    assert one > 1 > two
+    assert row["mean_ratio"] == pytest.approx(np.sqrt((one + two) / 2))
+    assert row["gated_mean_ratio"] == pytest.approx(np.sqrt((one + 1) / 2))
+    to_rival = (means["first"] + means["second"]) / 2 / means["rival"]
+    assert row["mean_ratio_to_reference"] == pytest.approx(np.sqrt(to_rival))
+    assert (row["gate"], row["longest_wait"]) == ("pool", 7.3)
 
 
 @pytest.mark.usefixtures("small")
@@ -127,10 +161,17 @@ def test_a_board_has_the_logs_that_all_have_the_best_first(tmp_path: Path) -> No
     assert (easy.score == 0).all()
     assert (easy.longest_wait == 1).all()
     assert (easy.area_weighted_wait == 1).all()
-    heading, cells = board.cells(table)
-    assert heading[:3] == ["agent", "score", "log(reference / agent)"]
-    assert [row[0] for row in cells] == [*table.agent]
-    assert {row[heading.index("verified")] for row in cells} == {"yes"}
+    won, paid = board.tables(table[table.task == "order"])
+    assert (won.title, paid.title) == (
+        "order, 1 of 2 logs", "order: means and waits over those of EASY",
+    )  # fmt: skip
+    assert won.heads[:3] == ["agent", "score", "log(reference / agent)"]
+    assert [row[0] for row in won.rows] == [row[0] for row in paid.rows] == ["saf", "easy"]
+    assert {row[won.heads.index("verified")] for row in won.rows} == {"yes"}
+    assert paid.rows[1][1:7] == ["0.00", "1.00", "1.00", paid.rows[1][4], "1.00", "1.00"]
+    on_logs = board.tables(board.by_log[board.by_log.task == "order"])
+    for one in (won, paid, *on_logs):
+        assert max(map(len, one.text().splitlines())) <= 100
     one = read(tmp_path / "saf")
     assert sorted(board_of([one, play("saf", "order", tmp_path / "two")]).found["order"]) == sorted(
         f"saf ({tmp_path / name})" for name in ("saf", "two")

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from hpcgym.errors import HpcgymError
+from hpcgym.schedule.gains import FLOOR_WEIGHTED_H, MOST
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.policies.features import spread
 from hpcgym.simulation.run import simulate
+from hpcgym.study.suite.evaluation import Evaluation
 from hpcgym.study.suite.tasks import (
     Log,
     environment,
@@ -52,6 +54,20 @@ def test_jobs_are_those_that_were_frozen(name: str) -> None:
     assert jobs_of(log).processors == log.processors
     with pytest.raises(HpcgymError, match=f"{name} has other jobs than the suite was frozen with"):
         jobs_of(replace(log, digest="0" * 64))
+
+
+PLAYED = {log.name: task for task in tasks().values() for log in task.logs}
+
+
+@pytest.mark.parametrize("name", PLAYED)
+def test_floors_of_the_gate_change_no_score_of_a_frozen_task(name: str) -> None:
+    """Scores of an id stay what they are: the floor of area-weighted waits came later."""
+    log = LOGS[name]
+    if is_trace(log.workload) and find(log.workload) is None:
+        pytest.skip(f"{name} is not on this machine")
+    for part in ("train", "test"):
+        easy = Evaluation(PLAYED[name], log, part).easy
+        assert MOST * easy.area_weighted_wait_h > FLOOR_WEIGHTED_H
 
 
 def test_further_logs_are_of_the_archive() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import shutil
 import threading
 from collections.abc import Callable
@@ -24,8 +25,8 @@ from hpcgym.scheduler.files import read_scheduler
 from hpcgym.study.suite import runs
 from hpcgym.study.suite.board import board_of
 from hpcgym.study.suite.runs import run
-from hpcgym.study.suite.submissions import SCHEDULES
-from hpcgym.study.suite.tasks import find_tasks, practice
+from hpcgym.study.suite.submissions import SCHEDULES, read
+from hpcgym.study.suite.tasks import find_tasks, learned_from, practice
 
 pytestmark = pytest.mark.usefixtures("small")
 
@@ -89,7 +90,7 @@ def test_a_training_that_was_interrupted_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (task,) = find_tasks("mini-weights")
-    chosen = [replace(task, steps=40_000)]  # three generations
+    chosen = [replace(task, steps=45_000)]  # three generations
     whole = run("rule-es", chosen, tmp_path / "whole")
     value, left = rule_es._value, 25
 
@@ -120,6 +121,84 @@ def test_agents_of_users_are_told_where_to_log_and_save(tmp_path: Path) -> None:
     assert not (tmp_path / "plain" / "trainings").exists()
 
 
+def test_steps_of_trainings_are_counted_and_told(tmp_path: Path) -> None:
+    """Not what the agent says, or was allowed; a reward beside EASY and a warm start are free."""
+    (task,) = find_tasks("order")
+    jobs = len(learned_from(task, task.logs[0]))
+    agents = {"Simulates": 3 * jobs, "Greedy": 7 * (3000 // 7), "Logs": 0}
+    done = {name: play(f"bringing:{name}", "order", tmp_path / name) for name in agents}
+    for name, steps in agents.items():
+        assert done[name].steps("order", "pond") == {0: steps, 1: steps}
+    saf = play("saf", "order", tmp_path / "saf")
+    assert "steps" not in done["Greedy"].tasks["order"]
+    board = board_of([read(one.folder) for one in (*done.values(), saf)])
+    assert not board.failed
+    table = board.table.set_index("agent")
+    for name, steps in agents.items():
+        row = table.loc[f"bringing:{name}"]
+        assert (row.trained, row.steps, row.allowed_steps) == (True, steps, 3000)
+    assert not table.loc["saf"].trained
+    cells = {row[0]: row[5] for row in board.tables(board.table)[0].rows}
+    assert cells == {
+        "bringing:Simulates": f"{3 * jobs:,}", "bringing:Greedy": "2,996", "bringing:Logs": "0",
+        "saf": "-",
+    }  # fmt: skip
+
+
+def test_more_steps_than_allowed_are_refused(tmp_path: Path) -> None:
+    (task,) = find_tasks("order")
+    jobs = len(learned_from(task, task.log("pond")))
+    done = 3000 // jobs * jobs
+    with pytest.raises(HpcgymError, match=f"3,000 steps are allowed, {done:,} are done, and these"):
+        play("bringing:Exceeds", "order", tmp_path / "exceeds")
+    assert not (tmp_path / "exceeds" / "submission.json").exists()
+    told = play("bringing:Simulates", "order", tmp_path / "claims")
+    steps = told.tasks["order"]["logs"]["pond"]["steps"]
+    for value, wrong in ((3001, "3,001 steps, and 3,000 are allowed"), ("x", "must be a whole")):
+        steps["1"] = value
+        (told.folder / "submission.json").write_text(
+            json.dumps({"suite": "small-v1", "agent": told.agent, "sha256": None,
+                        "tasks": told.tasks})
+        )  # fmt: skip
+        if value == 3001:
+            ((_, proof),) = board_of([read(told.folder)]).failed
+            assert wrong in proof.text
+        else:
+            with pytest.raises(HpcgymError, match=wrong):
+                read(told.folder)
+
+
+def test_steps_that_were_not_counted_are_unknown(tmp_path: Path) -> None:
+    """Of a submission from before they were."""
+    told = play("bringing:Simulates", "order", tmp_path)
+    path = tmp_path / "submission.json"
+    facts = json.loads(path.read_text())
+    del facts["tasks"]["order"]["logs"]["pond"]["steps"]
+    path.write_text(json.dumps(facts))
+    board = board_of([read(told.folder)])
+    assert board.table.steps.isna().all()
+    assert board.tables(board.table)[0].rows[0][5] == "unknown"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("agent", "task"),
+    [("rule-es", "mini-weights"), ("xnes", "mini-weights"), ("job-ppo", "mini-order"),
+     ("maskable-ppo", "mini-select")],
+)  # fmt: skip
+@pytest.mark.parametrize("steps", [20_000, 25_000])
+def test_agents_here_keep_to_what_is_allowed(
+    agent: str, task: str, steps: int, tmp_path: Path
+) -> None:
+    """And use most of it, where they can: rollouts and generations are whole."""
+    if "ppo" in agent:
+        pytest.importorskip("torch")
+    (chosen,) = find_tasks(task)
+    done = run(agent, [replace(chosen, steps=steps, seeds=(0,))], tmp_path)
+    (used,) = done.steps(task, "lake").values()
+    assert 0.5 * steps < used <= steps
+
+
 def test_it_is_told_how_far_a_training_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[str, int]] = []
     seen = threading.Event()
@@ -135,7 +214,7 @@ def test_it_is_told_how_far_a_training_is(tmp_path: Path, monkeypatch: pytest.Mo
 
     def train(self: Logs, make: object, seed: int, steps: int, log: Logger) -> None:
         self.seed = seed
-        log(3, {"mine": seed})
+        log(300, {"mine": seed})
         assert seed or seen.wait(30)
 
     monkeypatch.setattr(progress, "SHOW_S", 0.01)
@@ -171,12 +250,12 @@ def test_the_time_that_is_left_is_told_of_what_was_done_since_a_training_goes_on
         csv_log(work.play.place(tmp_path) / "0.csv")(steps, {})
         return work.text(tmp_path).removeprefix("training for order, seed 0")
 
-    assert task.steps == 30
-    assert told(15, 0) == told(15, 5) == ""  # of what was there before, nothing is known
-    assert told(18, 1) == ": 60% of its steps, about 24 min left"  # 3 of 12 in 6 min
-    assert told(30, 6) == ": 100% of its steps, about 0 min left"
-    assert told(3, 100) == ""  # an agent that begins anew
-    assert told(6, 2) == ": 20% of its steps, about 16 min left"
+    assert task.steps == 3000
+    assert told(1500, 0) == told(1500, 5) == ""  # of what was there before, nothing is known
+    assert told(1800, 1) == ": 60% of its steps, about 24 min left"  # 300 of 1200 in 6 min
+    assert told(3000, 6) == ": 100% of its steps, about 0 min left"
+    assert told(300, 100) == ""  # an agent that begins anew
+    assert told(600, 2) == ": 20% of its steps, about 16 min left"
 
 
 @pytest.mark.slow
