@@ -1,5 +1,6 @@
 // The queue: the waiting jobs, in the orders of back-filling and of serving.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -54,6 +55,11 @@ class Queue {
   void note_came(i64 j) { came[index(j)] = n_came_++; }
   // The position of a job in the order of submission.
   i64 place(i64 j) const { return came.empty() ? j : came[index(j)]; }
+  // The position of a job among some jobs in that order.
+  i64 place_in(const std::vector<i64>& jobs_in_order, i64 j) const {
+    const auto of = [&](i64 other) { return place(other); };
+    return std::ranges::lower_bound(jobs_in_order, place(j), {}, of) - jobs_in_order.begin();
+  }
   // A job that has started before: it stands before jobs of the same key that came later.
   void enter_again(i64 j, i64 predicted) {
     enter(j, predicted);
@@ -143,7 +149,7 @@ class Queue {
     if (head >= 0) highest = score_now(order, scores[0][head], now - known[head].submit);
     const auto look_at = [&](i64 j) {
       const double score = score_now(order, scores[0][j], now - known[j].submit);
-      if (best < 0 || score > highest || (score == highest && j < best)) {
+      if (best < 0 || score > highest || (score == highest && place(j) < place(best))) {
         highest = score;
         best = j;
       }

@@ -328,11 +328,8 @@ struct Simulator {
   }
 
   // Take over the state of another simulation, of which this one has the running and waiting jobs:
-  // `rows`, ascending. `due`: a pass is due at once.
+  // `rows`, in order of submission. `due`: a pass is due at once.
   void stand_as(const Simulator& other, const std::vector<i64>& rows, bool due) {
-    const auto place_of = [&](i64 row) {
-      return std::lower_bound(rows.begin(), rows.end(), row) - rows.begin();
-    };
     begins = time = other.time;
     next = model.n_jobs;
     started = other.started;
@@ -343,7 +340,7 @@ struct Simulator {
     if (quotas) quotas->left = other.quotas->left;
     if (windows) windows->forget_over(time);
     other.running.each([&](const Entry& e) {
-      const i64 j = place_of(e.job);
+      const i64 j = other.queue.place_in(rows, e.job);
       // per event, a job may be about to end as predicted
       const i64 end = e.key > time ? of(j).start + run_time(j) : e.key;
       running.insert({e.key, end, e.width, j});

@@ -203,12 +203,11 @@ class Stops {
   // Resume the suspended jobs of a level that fit, longest runs first.
   template <class S>
   void go_on(S& s, i64 level) {
-    line_.clear();
+    std::vector<std::pair<i64, i64>> line;
     for (const Suspended& own : suspended)
-      if (level_of(own.job) == level) line_.push_back({own.job, static_cast<double>(own.ran)});
-    sort_by_score(line_.begin(), line_.end());
-    for (const InLine& place : line_) {
-      const i64 j = place.job;
+      if (level_of(own.job) == level) line.push_back({-own.ran, own.job});
+    std::sort(line.begin(), line.end());
+    for (const auto& [ran, j] : line) {
       if (!goes_on(s, j)) continue;
       const auto at = std::find_if(suspended.begin(), suspended.end(),
                                    [j](const Suspended& other) { return other.job == j; });

@@ -72,16 +72,8 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     };
     std::ranges::for_each(features.places, check);
     std::ranges::for_each(features.by_usage, check);
-    if (!sim_.arrivals) {
-      auto found = std::make_shared<OneSimulation>(*this);
-      found->weigh_all(weights);
-      return found;
-    }
-    const bool learned = answers_.learner && answers_.learner->predicts_order();
-    const auto model = as_weighed(*model_, weights, learned);
-    auto found = std::make_shared<OneSimulation>(model);
-    if (model->rules.primary == Order::scored) found->weigh_all(weights);
-    else if (!model->arrivals.by_arrival[0]) key_by(found->sim_, features, weights);
+    auto found = std::make_shared<OneSimulation>(*this);
+    found->weigh_all(weights);
     return found;
   }
   i64 run(i64 until, i64 passes) override {

@@ -333,7 +333,7 @@ class Planned {
       }
       return false;
     });
-    if (is_scored) sort_by_score(line_.begin(), line_.end());
+    if (is_scored) sort_by_score(s.queue, line_.begin(), line_.end());
   }
 
   // Start jobs in primary order until one does not fit beside the running jobs. Only the first are
