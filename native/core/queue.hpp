@@ -40,41 +40,41 @@ class Queue {
   const OrderedList& by_key() const { return by_key_; }
   void enter(i64 j, i64 predicted) {
     const Job& job = known[j];
-    Block& block = jobs.insert({key_of(j, predicted), predicted, job.processors, j});
+    Block& block = jobs.insert({key_of(j, predicted), predicted, job.processors, j}, by_place());
     if (block.narrow_known) block.widen_narrow(job.processors, predicted);
     if (is_scored() && block.greatest_gain != inf) {
+  void note_came(i64 j) { came[index(j)] = n_came_++; }
+  // The position of a job in the order of submission, in which equal keys stand, too.
+  i64 place(i64 j) const { return came.empty() ? j : came[index(j)]; }
+  auto by_place() const {
+    return [this](i64 j) { return place(j); };
+  }
       block.first_submit = std::min(block.first_submit, job.submit);
       block.last_submit = std::max(block.last_submit, job.submit);
       block.greatest_score = std::max(block.greatest_score, scores[0][j].score);
       block.greatest_gain = std::max(block.greatest_gain, 1.0 / scores[0][j].patience);
     }
     if (!is_keyed()) return;
-    Block& keyed = by_key_.insert({keys[0][j], predicted, job.processors, j});
+    Block& keyed = by_key_.insert({keys[0][j], predicted, job.processors, j}, by_place());
     if (keyed.narrow_known) keyed.widen_narrow(job.processors, predicted);
   }
-  void note_came(i64 j) { came[index(j)] = n_came_++; }
-  // The position of a job in the order of submission.
-  i64 place(i64 j) const { return came.empty() ? j : came[index(j)]; }
   // The position of a job among some jobs in that order.
   i64 place_in(const std::vector<i64>& jobs_in_order, i64 j) const {
     const auto of = [&](i64 other) { return place(other); };
     return std::ranges::lower_bound(jobs_in_order, place(j), {}, of) - jobs_in_order.begin();
   }
-  // A job that has started before: it stands before jobs of the same key that came later.
+  // A job that has started before.
   void enter_again(i64 j, i64 predicted) {
     enter(j, predicted);
-    const auto comes_before = [&](i64 a, i64 b) { return place(a) < place(b); };
-    jobs.bring_forward(key_of(j, predicted), j, comes_before);
-    if (is_keyed()) by_key_.bring_forward(keys[0][j], j, comes_before);
     oldest_ = std::min(oldest_, j);
   }
   void leave(i64 j, i64 predicted) {
-    jobs.remove(jobs.find(key_of(j, predicted), j));
+    jobs.remove(jobs.find(key_of(j, predicted), j, by_place()));
     leave_by_key(j);
   }
   // A job has been taken out of `jobs`.
   void leave_by_key(i64 j) {
-    if (is_keyed()) by_key_.remove(by_key_.find(keys[0][j], j));
+    if (is_keyed()) by_key_.remove(by_key_.find(keys[0][j], j, by_place()));
   }
 
   // The first job in primary order; the queue is not empty. `head` is a first guess for orders by

@@ -47,15 +47,19 @@ class KeptPlan {
     });
     for (Waiting& some : waiting_) some.clear();
   }
-  // Take the units of a window.
-  void close(const auto&, const Window& window) {
-    const i64 from = std::max(window.begin, profile_.now());
-    if (from >= window.end) return;
-    const StepNo begin = profile_.at(from, profile_.first());
-    const StepNo end = profile_.at(window.end, begin);
-    profile_.take(begin, end, window.taken);
-    ++profile_[begin].uses;
-    ++profile_[end].uses;
+  // Take the units of the windows.
+  void close(const auto&, const Windows& windows) {
+    StepNo near = profile_.first();  // where the last one began: the next is mostly behind
+    windows.each_left([&](const Window& window) {
+      const i64 from = std::max(window.begin, profile_.now());
+      if (from >= window.end) return;
+      if (profile_[near].time > from) near = profile_.first();
+      const StepNo begin = near = profile_.at(from, near);
+      const StepNo end = profile_.at(window.end, begin);
+      profile_.take(begin, end, window.taken);
+      ++profile_[begin].uses;
+      ++profile_[end].uses;
+    });
   }
   void forget_past(i64 now) {
     for (StepNo s = profile_[profile_.first()].next; profile_.time_of(s) <= now;

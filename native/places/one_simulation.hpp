@@ -276,6 +276,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
       s.running.at(k).summarise();
     }
     s.changed = true;
+    s.expiring.clear();
     return found;
   }
   void believe(const Belief& belief) override {

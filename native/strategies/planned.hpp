@@ -224,7 +224,7 @@ class Planned {
     const i64 lacking = s.stops ? s.stops->lacking : 0;
     plan_.begin(s.machine, s.time, s.free_with_leaving() - lacking, s.running);
     if (s.windows)
-      s.windows->each_left([&](const Window& window) { plan_.close(s.machine, window); });
+      plan_.close(s.machine, *s.windows, s.stops ? -1 : s.started - s.running.size());
     if (s.stops) s.stops->plan(s, plan_);
   }
   // Whether all queued jobs need more than is free, and no promise is due.

@@ -38,12 +38,14 @@ class NodePlan {
       foresee(e.key, e.job, 1);
     });
   }
-  // Take the nodes of a window.
-  void close(const Nodes& m, const Window& window) {
-    const i64 holder = close_for(m, window);
-    may_be_overdrawn_ = true;
-    foresee(std::max(window.begin, now_), holder, -1);
-    foresee(window.end, holder, 1);
+  // Take the nodes of the windows.
+  void close(const Nodes& m, const Windows& windows) {
+    windows.each_left([&](const Window& window) {
+      const i64 holder = close_for(m, window);
+      may_be_overdrawn_ = true;
+      foresee(std::max(window.begin, now_), holder, -1);
+      foresee(window.end, holder, 1);
+    });
   }
   // Restore the nodes of a waiting job's reservation.
   void place(i64 j, std::span<const i64> node, std::span<const i64> units) {
