@@ -255,7 +255,20 @@ class OrderedList {
     if (next - 1 > 0) join(next - 2);
     return next - (before - size_in_blocks());
   }
-  void keep(Archive& a) { a(blocks_, order_, spare_); }
+  void keep(Archive& a) {
+    a.resized(blocks_, order_, spare_);
+    std::vector<bool> seen(blocks_.size());
+    a.check(!order_.empty() && order_[0] == 0);
+    for (const auto* numbers : {&order_, &spare_})
+      for (const std::int32_t k : *numbers) {
+        a.check(k >= 0 && index(k) < seen.size() && !seen[index(k)]);
+        seen[index(k)] = true;
+      }
+    for (int k = 0; k < size_in_blocks(); ++k) {
+      a.check(at(k).count > 0 || size_in_blocks() == 1);
+      for (const Entry& e : at(k)) a.check_row(e.job);
+    }
+  }
   template <class F>
   void each(F f) const {
     for (int k = 0; k < size_in_blocks(); ++k)

@@ -30,7 +30,12 @@ class Queue {
         keys{model.keys, model.second_keys},
         model_(&model) {}
 
-  void keep(Archive& a) { a(jobs, scores, known, keys, came, n_came_, by_key_, oldest_); }
+  void keep(Archive& a) {
+    a(jobs, scores, known, keys, came, n_came_, by_key_, oldest_);
+    for (const OrderedList* list : {&jobs, &by_key_})
+      list->each([&](const Entry& e) { a.check_job(e.job); });
+    a.check(oldest_ >= 0 && n_came_ <= model_->n_jobs);
+  }
   bool empty() const { return jobs.empty(); }
   bool is_scored() const { return model_->rules.primary >= Order::scored; }
   bool is_listed_by_submission() const {
@@ -38,17 +43,17 @@ class Queue {
   }
   // In primary order, if that is by keys.
   const OrderedList& by_key() const { return by_key_; }
-  void enter(i64 j, i64 predicted) {
-    const Job& job = known[j];
-    Block& block = jobs.insert({key_of(j, predicted), predicted, job.processors, j}, by_place());
-    if (block.narrow_known) block.widen_narrow(job.processors, predicted);
-    if (is_scored() && block.greatest_gain != inf) {
   void note_came(i64 j) { came[index(j)] = n_came_++; }
   // The position of a job in the order of submission, in which equal keys stand, too.
   i64 place(i64 j) const { return came.empty() ? j : came[index(j)]; }
   auto by_place() const {
     return [this](i64 j) { return place(j); };
   }
+  void enter(i64 j, i64 predicted) {
+    const Job& job = known[j];
+    Block& block = jobs.insert({key_of(j, predicted), predicted, job.processors, j}, by_place());
+    if (block.narrow_known) block.widen_narrow(job.processors, predicted);
+    if (is_scored() && block.greatest_gain != inf) {
       block.first_submit = std::min(block.first_submit, job.submit);
       block.last_submit = std::max(block.last_submit, job.submit);
       block.greatest_score = std::max(block.greatest_score, scores[0][j].score);

@@ -108,6 +108,14 @@ struct Simulator {
       expired, expiring, ended, newcomers, passed, head, shadow, quotas, windows, arrivals, held, log, logged_at_pass,
       lost_at_pass, asked, selected, about, renewed, outages, stops, looks, lost, past, filling, candidates,
       passed_over, again, due_, amid_);
+    for (const auto* jobs : {&newcomers, &log, &candidates, &passed_over}) a.check_jobs(*jobs);
+    a.check_jobs(expiring), a.check_jobs(lost);
+    for (const Entry& e : ended) a.check_row(e.job);
+    a.check_job(head, -1), a.check_job(about, -1), a.check_job(selected, none_now);
+    a.check(is_between(next, 0, model.n_jobs) && is_between(arrived, 0, next));
+    a.check(is_between(logged_at_pass, 0, logged()) && is_between(lost_at_pass, 0, n_lost()));
+    a.check(asked <= Asked::starts);
+    if (arrivals) a.check(arrivals->is_within(log.size()));
   }
 
   Progress& of(i64 j) { return progress[index(j)]; }
@@ -162,6 +170,9 @@ struct Simulator {
         units += block.sum_width;
         continue;
       }
+      for (const Entry* e = block.begin(); e < block.end() && e->key <= time; ++e) units += e->width;
+      break;
+    }
     return units;
   }
 
@@ -170,9 +181,6 @@ struct Simulator {
 
   // Whether a job may not start now although there is room: by quotas, as it was put off in this
   // pass, or by a restriction of the machine.
-      for (const Entry* e = block.begin(); e < block.end() && e->key <= time; ++e) units += e->width;
-      break;
-    }
   bool bars(i64 j) const {
     return machine.bars(j) || (quotas && quotas->bar(j)) || is_passed_over(j);
   }
@@ -696,6 +704,7 @@ struct Simulator {
                         stops ? std::min(end, stops->gone_by(j)) : end);
       changed = expired = true;
     }
+    return true;
   }
   // List the running jobs whose predictions expire now, the one that started first last.
   void list_expired() {
@@ -703,8 +712,8 @@ struct Simulator {
       for (const Entry& e : running.at(k)) {
         if (e.key > time) break;
         if (e.span > time) expiring.push_back(e);
-    return true;
       }
+      if (running.at(k).end()[-1].key > time) break;
     }
     std::ranges::sort(expiring, std::greater(), [&](const Entry& e) { return of(e.job).number; });
   }
@@ -713,7 +722,6 @@ struct Simulator {
     Progress& p = of(j);
     const std::size_t before = p.corrections;
     if (before < 255) ++p.corrections;
-      if (running.at(k).end()[-1].key > time) break;
     if (rules().correction == Correction::again && renewed > time - p.start)
       return std::min(renewed, requested);
     if (rules().correction == Correction::incremental && before < increments.size())

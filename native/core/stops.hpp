@@ -59,7 +59,12 @@ class Stops {
     exempts_ = spares_ ||
                std::any_of(rules.exempt.begin(), rules.exempt.end(), [](i64 s) { return s > 0; });
   }
-  void keep(Archive& a) { a(leaving, exempt_until, suspended, lacking, resumed_, resumed_at_); }
+  void keep(Archive& a) {
+    a(leaving, exempt_until, suspended, lacking, resumed_, resumed_at_);
+    a.check_jobs(leaving), a.check_jobs(suspended), a.check_jobs(resumed_);
+    for (const Leaving& each : leaving) a.check(group(each.job) >= 0);
+    for (const Suspended& each : suspended) a.check(group(each.job) >= 0);
+  }
   bool cancels() const { return rules_->become == Stopped::cancelled; }
   // Usage of suspended jobs is charged when they end.
   bool charges_at_once() const { return rules_->become != Stopped::suspended; }

@@ -33,6 +33,7 @@ class Corun : public SharedRates {
     SharedRates::keep(a);
     a(beside, now_, gone_, joules_, busy_, friends_, refused_, head_, shadow_, plan_, later_, counts_,
       slack_, delays_, beside_head_, waiting_);
+    a.check_jobs(gone_), a.check_job(beside, nobody), a.check_job(head_, -1);
   }
   i64 width(i64 j) const { return model_->jobs[j].processors; }
   bool fits(i64 j, i64, i64) { return choose(j, freely); }

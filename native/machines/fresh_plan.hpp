@@ -22,7 +22,8 @@ class FreshPlan {
   }
 
   void keep(Archive& a) {
-    a(steps_);
+    a.resized(steps_);
+    a.check(!steps_.empty());
     if (closed_) window_ = last_from(*closed_, now());
   }
   // Begin with the predicted ends of the running jobs; under Slurm ends are joined.

@@ -31,6 +31,7 @@ class SharedRates : public SharedPlaces {
   void keep(Archive& a) {
     SharedPlaces::keep(a);
     a(belief_, files_, spells_, stamp_);
+    a.check_jobs(spells_);
   }
   const std::vector<Spell>& spells() const { return spells_; }
   const Belief& belief() const { return belief_; }

@@ -20,7 +20,11 @@ class NodePlan {
         beside_(index(m.nodes->n_rows)) {}
 
   void keep(Archive& a) {
-    a(now_, reserved_, cells_, beside_, events_, may_be_overdrawn_, gained_until_, left_until_);
+    a(now_, reserved_, beside_, may_be_overdrawn_, gained_until_, left_until_);
+    a.check(cells_.size() == beside_.size());
+    a.resized(cells_, events_);
+    a.check(cells_.size() == beside_.size());
+    for (const Event& e : events_) a.check_row(e.job);
   }
   i64 reserved(i64 j) const { return reserved_[index(j)]; }
   std::span<const Cell> placed(i64 j) const { return cells_[index(j)]; }
