@@ -116,10 +116,8 @@ Backfilling
 26. Dependencies: some jobs follow one or several others. They are submitted when the last of these
     has terminated and a time to think is over, but not before a time of their own; rule 8 holds of
     that time, of which their submit is then, for their waits and scores too. The order of
-    submission, also where "fcfs" means it, is that of these times, ties by number. But ties of
-    orders that waiting, or what is learned, changes are by number alone; those of unicef's jobs of
-    one processor, whose score is infinite, by time. Not with predictors in Python, or
-    orders that look at when a job was submitted.
+    submission, also where "fcfs" means it, is that of these times, ties by number. Not with
+    predictors in Python, or orders that look at when a job was submitted.
 27. Preemption: jobs are in groups, or in none, and jobs of one group may stop those of some others.
     A group that can stop another, directly or through others, has a higher level. Each pass begins
     so: the levels from the highest down, except the lowest; in each the queued jobs in primary

@@ -96,7 +96,8 @@ class LookaheadSimulation(Simulation):
         """Return the starts of the queued jobs if nothing came, under one vector to the end."""
         copied = Simulation.__new__(Simulation)
         copied.__dict__.update(copy.deepcopy(self.__dict__, {id(self.jobs): self.jobs}))
-        copied.coming, copied.outside, copied.policy = [], [], weighted(vector)
+        copied.coming, copied.outside, copied.follows = [], [], {}
+        copied.policy = weighted(vector)
         for job in (*copied.queue, *copied.running):
             job.run = self.run_times[job.number]
         for job in copied.running:

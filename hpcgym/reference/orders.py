@@ -198,20 +198,6 @@ def carefully(function: Any, at_zero: float = math.nan) -> Any:
     return careful
 
 
-def least(a: float, *others: float) -> float:
-    """Return the least; what is no number is passed over."""
-    for b in others:
-        a = a if a < b or a != a else b
-    return a
-
-
-def greatest(a: float, *others: float) -> float:
-    """Return the greatest; what is no number is passed over."""
-    for b in others:
-        a = a if a > b or a != a else b
-    return a
-
-
 FUNCTIONS: dict[str, Any] = {
     "log": carefully(math.log, -math.inf),
     "log2": carefully(math.log2, -math.inf),
@@ -220,8 +206,8 @@ FUNCTIONS: dict[str, Any] = {
     "sqrt": carefully(math.sqrt),
     "abs": lambda x: Number(math.fabs(x)),
     "floor": lambda x: Number(math.floor(x)) if math.isfinite(x) else x,
-    "min": least,
-    "max": greatest,
+    "min": min,  # what is no number is passed over unless it comes first
+    "max": max,
     "number": Number,
     "all_of": lambda *values: Number(all(value != 0 for value in values)),
     "any_of": lambda *values: Number(any(value != 0 for value in values)),

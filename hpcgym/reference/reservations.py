@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from hpcgym.reference.events import Events
 from hpcgym.reference.jobs import Job, Spared
-from hpcgym.reference.orders import changes_with_time, looks_at_times, score_of
+from hpcgym.reference.orders import score_of
 
 # --- What a pass does -----------------------------------------------------------------------------
 
@@ -226,7 +225,7 @@ class Reservations(Events):
 
     def primary_order(self, now: int) -> list[Job]:
         """Return the queue in the order of the policy, starved jobs first (rules 4, 6)."""
-        by_score = sorted(self.tied(self.given_policy, now), key=lambda job: -self.policy(job, now))
+        by_score = sorted(self.queue, key=lambda job: -self.policy(job, now))
         if self.threshold is None:
             return by_score
         starved = [job for job in self.queue if now - job.submit > self.threshold]
@@ -239,19 +238,7 @@ class Reservations(Events):
         if self.backfill_order == "sjbf":
             return sorted(self.queue, key=lambda job: job.predicted)
         score = self.by_policy_time(score_of(self.backfill_order))
-        return sorted(self.tied(self.backfill_order, now), key=lambda job: -score(job, now))
-
-    def tied(self, order: Any, now: int) -> list[Job]:
-        """Return the queue in the order of ties; rule 26."""
-        learned = self.policy_estimator.learns and looks_at_times(order)
-        if not (self.depends and (learned or changes_with_time(order))):
-            return self.queue
-
-        def key(job: Job) -> tuple[float, int]:
-            first = order == "unicef" and job.processors == 1 and job.submit < now
-            return job.submit if first else math.inf, job.number
-
-        return sorted(self.queue, key=key)
+        return sorted(self.queue, key=lambda job: -score(job, now))
 
 
 # --- Backfilling as Slurm does it: rule 23 --------------------------------------------------------

@@ -30,7 +30,7 @@ Events
     where there is a file system those of all jobs; all submissions; one pass. A job that starts
     renews these rates at once, and then has its own. Nothing is touched where neither the rate nor
     that of 5 has become another.
-Order of the queue, ties by number
+Order of the queue, ties in order of submission
  7. fcfs: submission; lcfs: the last submission; sjf, lpf: least, largest requested time; sqf, lqf:
     least, largest processors; saf: least requested time * processors.
  8. Weights (w_fit, w_popularity, w_shortness): the greatest sum of these times, anew whenever a job
@@ -83,8 +83,7 @@ Restrictions
     not count it. It waits, for 8, like all others. Some jobs are spared: they count, and start.
 19. Dependencies: some jobs follow one or several others. They are submitted at the first whole
     second at which all of these have ended and a time to think is over since the last end, but not
-    before a time of their own. Ties of an order that does not change are by these submissions, of
-    one time by number; so is fcfs.
+    before a time of their own. Ties are by these submissions, of one time by number; so is fcfs.
 20. Quotas of submitted jobs: a key for each job, or none, and how many of one key may wait or run.
     A job that is to be submitted, by 1 or 19, waits outside where it would be one too many of any
     of its keys. At each whole second, once all that end by then have ended, those outside are gone
@@ -423,7 +422,7 @@ class SharedSimulation(SharedNodes):
             "saf": lambda job: job.requested * job.processors,
         }
         if self.dynamic():
-            return sorted(self.queue, key=lambda job: (-self.score(job), job.number))
+            return sorted(self.queue, key=lambda job: -self.score(job))
         return sorted(self.queue, key=keys[self.rules.order])
 
     def score(self, job: Job) -> float:

@@ -143,7 +143,7 @@ class Learner {
         const i64 began = begun < by_start.size() ? start[index(by_start[begun])] : forever;
         if (end <= std::min(now, began)) {
           s.time = end;
-          s.end_first();
+          s.end_all();
         } else if (began < now) {
           s.time = began;
           s.start(by_start[begun++]);

@@ -159,9 +159,9 @@ class Program {
       case power: return pairs(top, [](double a, double b) {
         return b == 2 ? a * a : b == 3 ? a * a * a : std::pow(a, b);
       });
-      // as in numpy: NaN is both the least and the greatest
-      case least: return pairs(top, [](double a, double b) { return a < b || a != a ? a : b; });
-      case greatest: return pairs(top, [](double a, double b) { return a > b || a != a ? a : b; });
+      // as in Python: of equal values the first, and NaN only if it comes first
+      case least: return pairs(top, [](double a, double b) { return b < a ? b : a; });
+      case greatest: return pairs(top, [](double a, double b) { return b > a ? b : a; });
       case less: return pairs(top, [](double a, double b) { return double(a < b); });
       case at_most: return pairs(top, [](double a, double b) { return double(a <= b); });
       case more: return pairs(top, [](double a, double b) { return double(a > b); });

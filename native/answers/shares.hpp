@@ -45,6 +45,11 @@ class Shares {
   void keep(Archive& a) {
     a(base, used, recent, terms, kinds, weights, book, greatest_, places_, stamp_);
   }
+  // Whether it has charged no more runs than have ended, and were lost.
+  bool is_within(i64 n_ended, i64 n_lost) const {
+    return is_between(book.charged, 0, n_ended) && is_between(book.open, 0, book.charged) &&
+           is_between(book.stopped, 0, n_lost) && book.leaves == static_cast<i64>(stamp_.size());
+  }
   // Charge the jobs of the model, which ended before a simulation, one after the other.
   void charge_past(const i64* run, const i64* end) {  // [s] by job; ends ascend
     for (i64 j = 0; j < model_->n_jobs; ++j) charge_run(j, end[j], static_cast<double>(run[j]));

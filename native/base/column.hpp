@@ -29,6 +29,7 @@ class Column {
   }
   void keep(Archive& a) {
     a(own_);
+    a.check_size(own_);
     if (!own_.empty()) data_ = own_.data();
   }
   // For writing; only after `own`.

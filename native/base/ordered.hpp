@@ -2,12 +2,14 @@
 //
 // A sorted array costs a scan and a shift of all its entries at each change. Here both touch one
 // block, and a summary of each block lets a scan skip it. A list of up to 64 jobs is a sorted
-// array. Equal keys stay in the order of insertion. A copy of a list is independent.
+// array. Equal keys are sorted by rank: that of a job is its number, or what a function says that
+// is given wherever a job is inserted or found. So a job is found without a search through others
+// of its key. A copy of a list is independent.
 #pragma once
 #include <array>
 #include <bit>
-#include <cassert>
 #include <cstring>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -100,20 +102,31 @@ struct Place {  // position of a block in its list, and of an entry in the block
   int block, entry;
 };
 
+struct ByNumber {  // the rank of a job
+  i64 operator()(i64 j) const { return j; }
+};
+
 class OrderedList {
   std::vector<Block> blocks_ = std::vector<Block>(1);
   std::vector<std::int32_t> order_{0}, spare_;  // block numbers: in use, by position; and spare
 
-  int last_block_from(i64 key) const {
+  // Whether a job listed under a key comes before an entry.
+  template <class R>
+  static bool comes_before(i64 key, i64 job, const Entry& e, R rank) {
+    return key != e.key ? key < e.key : rank(job) < rank(e.job);
+  }
+  template <class R>
+  int last_block_from(i64 key, i64 job, R rank) const {
     int low = 0, high = size_in_blocks();
     while (high - low > 1) {
       const int middle = (low + high) / 2;
-      (at(middle).entries[0].key <= key ? low : high) = middle;
+      (comes_before(key, job, at(middle).entries[0], rank) ? high : low) = middle;
     }
     return low;
   }
-  // Split the full block at a position; return the block for `key`.
-  Block& make_room(int position, i64 key) {
+  // Split the full block at a position; return the block for a job.
+  template <class R>
+  Block& make_room(int position, i64 key, i64 job, R rank) {
     std::int32_t fresh;
     if (spare_.empty()) {
       fresh = static_cast<std::int32_t>(blocks_.size());
@@ -126,10 +139,10 @@ class OrderedList {
     Block &full = at(position), &made = blocks_[index(fresh)];
     // at the end of the list no entry moves: a list that only grows there has full blocks
     const bool last = position == size_in_blocks() - 1;
-    const bool grows = last && key >= full.entries[block_size - 1].key;
+    const bool grows = last && !comes_before(key, job, full.entries[block_size - 1], rank);
     order_.insert(order_.begin() + position + 1, fresh);
     move_entries(full, grows ? block_size : block_size / 2, made);
-    return grows || key >= made.entries[0].key ? made : full;
+    return grows || !comes_before(key, job, made.entries[0], rank) ? made : full;
   }
   static void move_entries(Block& from, int first, Block& to) {
     std::copy(from.begin() + first, from.end(), to.end());
@@ -170,12 +183,14 @@ class OrderedList {
     spare_.clear();
   }
 
-  Block& insert(const Entry& e) {
-    const int position = size_in_blocks() == 1 ? 0 : last_block_from(e.key);
+  template <class R = ByNumber>
+  Block& insert(const Entry& e, R rank = {}) {
+    const int position = size_in_blocks() == 1 ? 0 : last_block_from(e.key, e.job, rank);
     Block* block = &at(position);
-    if (block->count == block_size) block = &make_room(position, e.key);
+    if (block->count == block_size) block = &make_room(position, e.key, e.job, rank);
     Entry* place = block->end();
-    for (; place > block->begin() && place[-1].key > e.key; --place) *place = place[-1];
+    for (; place > block->begin() && comes_before(e.key, e.job, place[-1], rank); --place)
+      *place = place[-1];
     *place = e;
     ++block->count;
     block->least_span = std::min(block->least_span, e.span);
@@ -184,14 +199,13 @@ class OrderedList {
     return *block;
   }
   // The place of a job that is listed under this key.
-  Place find(i64 key, i64 job) const {
-    // equal keys may reach back into earlier blocks
-    for (int position = size_in_blocks() == 1 ? 0 : last_block_from(key);; --position) {
-      assert(position >= 0);  // it is listed
-      const Block& block = at(position);
-      for (int i = 0; i < block.count; ++i)
-        if (block.entries[index(i)].job == job) return {position, i};
-    }
+  template <class R = ByNumber>
+  Place find(i64 key, i64 job, R rank = {}) const {
+    const int position = size_in_blocks() == 1 ? 0 : last_block_from(key, job, rank);
+    const Block& block = at(position);
+    for (int i = 0; i < block.count; ++i)
+      if (block.entries[index(i)].job == job) return {position, i};
+    throw std::logic_error("a job is not listed");
   }
   void remove(Place place) {
     at(place.block).erase(place.entry);
@@ -206,29 +220,14 @@ class OrderedList {
     if (size_in_blocks() > 1) tidy(place.block);
     return e;
   }
-  // Move a job before those jobs of the same key for which `comes_before(job, other)` holds.
-  template <class F>
-  void bring_forward(i64 key, i64 job, F comes_before) {
-    const Place place = find(key, job);
-    for (int k = place.block, i = place.entry;;) {
-      const int before = i > 0 ? k : k - 1;
-      if (before < 0) return;
-      Block &block = at(k), &other = at(before);
-      const int last = i > 0 ? i - 1 : other.count - 1;
-      Entry &mine = block.entries[index(i)], &earlier = other.entries[index(last)];
-      if (earlier.key < key || !comes_before(job, earlier.job)) return;
-      std::swap(mine, earlier);
-      if (before != k) block.summarise(), other.summarise();
-      k = before, i = last;
-    }
-  }
-  // Give an entry a greater key, and move it there. Least spans stay exact.
+  // Give an entry of a list by number a greater key, and move it there. Least spans stay exact.
   void move_back(Place place, i64 key) {
     Block& block = at(place.block);
     Entry e = block.entries[index(place.entry)];
     e.key = key;
+    const auto follows = [&](const Entry& other) { return !comes_before(key, e.job, other, ByNumber()); };
     const bool last = place.block + 1 == size_in_blocks();
-    if (!last && at(place.block + 1).entries[0].key <= key) {
+    if (!last && follows(at(place.block + 1).entries[0])) {
       block.erase(place.entry);
       block.summarise();
       tidy(place.block);
@@ -236,7 +235,7 @@ class OrderedList {
       return;
     }
     Entry* at_last = block.begin() + place.entry;
-    for (; at_last + 1 < block.end() && at_last[1].key <= key; ++at_last) *at_last = at_last[1];
+    for (; at_last + 1 < block.end() && follows(at_last[1]); ++at_last) *at_last = at_last[1];
     *at_last = e;
   }
   // Join the block at a position with its neighbours if there are few entries in both.
@@ -256,7 +255,20 @@ class OrderedList {
     if (next - 1 > 0) join(next - 2);
     return next - (before - size_in_blocks());
   }
-  void keep(Archive& a) { a(blocks_, order_, spare_); }
+  void keep(Archive& a) {
+    a.resized(blocks_, order_, spare_);
+    std::vector<bool> seen(blocks_.size());
+    a.check(!order_.empty() && order_[0] == 0);
+    for (const auto* numbers : {&order_, &spare_})
+      for (const std::int32_t k : *numbers) {
+        a.check(k >= 0 && index(k) < seen.size() && !seen[index(k)]);
+        seen[index(k)] = true;
+      }
+    for (int k = 0; k < size_in_blocks(); ++k) {
+      a.check(at(k).count > 0 || size_in_blocks() == 1);
+      for (const Entry& e : at(k)) a.check_row(e.job);
+    }
+  }
   template <class F>
   void each(F f) const {
     for (int k = 0; k < size_in_blocks(); ++k)

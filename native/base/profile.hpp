@@ -33,7 +33,16 @@ class Profile {
     first_ = 0;
     spare_ = no_step;
   }
-  void keep(Archive& a) { a(steps_, first_, spare_); }
+  void keep(Archive& a) {
+    a.resized(steps_);
+    a(first_, spare_);
+    a.check(has(first_) && (has(spare_) || spare_ == no_step));
+    for (const Step& s : steps_) {
+      a.check((has(s.next) || s.next == no_step) && (has(s.before) || s.before == no_step));
+      a.check_job(s.job, -1);
+    }
+  }
+  bool has(StepNo s) const { return s < steps_.size(); }
   StepNo first() const { return first_; }
   Step& operator[](StepNo s) { return steps_[s]; }
   const Step& operator[](StepNo s) const { return steps_[s]; }

@@ -80,8 +80,14 @@ class Arrivals {
   }
 
   void keep(Archive& a) {
-    a(alone, left_, coming_, outside_, places_, one_, lined_up_, followed_, ended_, again_, leaving_,
-      left_at_, made_room_);
+    a(alone, left_, outside_, places_, one_, lined_up_, followed_, ended_, again_, leaving_, left_at_,
+      made_room_);
+    a.resized(coming_);
+    a.check_jobs(coming_), a.check_jobs(outside_), a.check_jobs(leaving_);
+  }
+  // Whether it has looked at no more jobs than have ended, and are outside.
+  bool is_within(std::size_t n_ended) const {
+    return followed_ <= n_ended && ended_ <= n_ended && lined_up_ <= outside_.size();
   }
   i64 next() const {  // [s]
     const i64 at = std::min(again_, next_due());

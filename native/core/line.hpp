@@ -13,9 +13,10 @@ struct InLine {
 };
 
 // Equal scores stand in the order of submission.
-inline void sort_by_score(std::vector<InLine>::iterator begin, std::vector<InLine>::iterator end) {
-  std::sort(begin, end, [](const InLine& a, const InLine& b) {
-    return a.score != b.score ? a.score > b.score : a.job < b.job;
+inline void sort_by_score(const Queue& queue, std::vector<InLine>::iterator begin,
+                          std::vector<InLine>::iterator end) {
+  std::sort(begin, end, [&](const InLine& a, const InLine& b) {
+    return a.score != b.score ? a.score > b.score : queue.place(a.job) < queue.place(b.job);
   });
 }
 
@@ -32,7 +33,7 @@ inline void line_up(const Model& model, const Queue& queue, i64 now, i64 most,
     queue.jobs.each([&](const Entry& e) {
       if (starves(e.job)) line.push_back({e.job, -static_cast<double>(queue.place(e.job))});
     });
-    sort_by_score(line.begin(), line.end());
+    sort_by_score(queue, line.begin(), line.end());
   }
   const auto starved = static_cast<std::ptrdiff_t>(line.size());
   const OrderedList& list = keyed ? queue.by_key() : queue.jobs;
@@ -46,7 +47,7 @@ inline void line_up(const Model& model, const Queue& queue, i64 now, i64 most,
         score = score_now(rules.primary, queue.scores[0][e.job], now - queue.known[e.job].submit);
       line.push_back({e.job, score});
     }
-  if (sorts) sort_by_score(line.begin() + starved, line.end());
+  if (sorts) sort_by_score(queue, line.begin() + starved, line.end());
 }
 
 // The same for a simulation; where jobs are selected, the line is the selected job alone.
@@ -66,7 +67,7 @@ inline void sort_in_order(const Model& model, const Queue& queue, i64 now, std::
     const bool scored = queue.is_scored() && !starves;
     return std::tuple(!starves, keyed ? queue.keys[0][j] : 0,
                       scored ? -score_now(rules.primary, queue.scores[0][j], waiting) : 0.0,
-                      starves ? queue.place(j) : j);
+                      queue.place(j), j);  // no job that is still to come has a place
   };
   std::sort(jobs.begin(), jobs.end(), [&](i64 a, i64 b) { return place(a) < place(b); });
 }

@@ -58,7 +58,10 @@ class Outages {
  public:
   explicit Outages(const Model& model) : model_(&model) {}
 
-  void keep(Archive& a) { a(next_, down_, repaired_); }
+  void keep(Archive& a) {
+    a(next_, down_, repaired_);
+    a.check(is_between(next_, 0, model_->n_outages));
+  }
   bool is_left() const { return next_ < model_->n_outages; }
   i64 down() const { return down_; }
   // [s]

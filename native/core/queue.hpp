@@ -1,5 +1,6 @@
 // The queue: the waiting jobs, in the orders of backfilling and of serving.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -29,7 +30,12 @@ class Queue {
         keys{model.keys, model.second_keys},
         model_(&model) {}
 
-  void keep(Archive& a) { a(jobs, scores, known, keys, came, n_came_, by_key_, oldest_); }
+  void keep(Archive& a) {
+    a(jobs, scores, known, keys, came, n_came_, by_key_, oldest_);
+    for (const OrderedList* list : {&jobs, &by_key_})
+      list->each([&](const Entry& e) { a.check_job(e.job); });
+    a.check(oldest_ >= 0 && n_came_ <= model_->n_jobs);
+  }
   bool empty() const { return jobs.empty(); }
   bool is_scored() const { return model_->rules.primary >= Order::scored; }
   bool is_listed_by_submission() const {
@@ -37,9 +43,15 @@ class Queue {
   }
   // In primary order, if that is by keys.
   const OrderedList& by_key() const { return by_key_; }
+  void note_came(i64 j) { came[index(j)] = n_came_++; }
+  // The position of a job in the order of submission, in which equal keys stand, too.
+  i64 place(i64 j) const { return came.empty() ? j : came[index(j)]; }
+  auto by_place() const {
+    return [this](i64 j) { return place(j); };
+  }
   void enter(i64 j, i64 predicted) {
     const Job& job = known[j];
-    Block& block = jobs.insert({key_of(j, predicted), predicted, job.processors, j});
+    Block& block = jobs.insert({key_of(j, predicted), predicted, job.processors, j}, by_place());
     if (block.narrow_known) block.widen_narrow(job.processors, predicted);
     if (is_scored() && block.greatest_gain != inf) {
       block.first_submit = std::min(block.first_submit, job.submit);
@@ -48,27 +60,26 @@ class Queue {
       block.greatest_gain = std::max(block.greatest_gain, 1.0 / scores[0][j].patience);
     }
     if (!is_keyed()) return;
-    Block& keyed = by_key_.insert({keys[0][j], predicted, job.processors, j});
+    Block& keyed = by_key_.insert({keys[0][j], predicted, job.processors, j}, by_place());
     if (keyed.narrow_known) keyed.widen_narrow(job.processors, predicted);
   }
-  void note_came(i64 j) { came[index(j)] = n_came_++; }
-  // The position of a job in the order of submission.
-  i64 place(i64 j) const { return came.empty() ? j : came[index(j)]; }
-  // A job that has started before: it stands before jobs of the same key that came later.
+  // The position of a job among some jobs in that order.
+  i64 place_in(const std::vector<i64>& jobs_in_order, i64 j) const {
+    const auto of = [&](i64 other) { return place(other); };
+    return std::ranges::lower_bound(jobs_in_order, place(j), {}, of) - jobs_in_order.begin();
+  }
+  // A job that has started before.
   void enter_again(i64 j, i64 predicted) {
     enter(j, predicted);
-    const auto comes_before = [&](i64 a, i64 b) { return place(a) < place(b); };
-    jobs.bring_forward(key_of(j, predicted), j, comes_before);
-    if (is_keyed()) by_key_.bring_forward(keys[0][j], j, comes_before);
     oldest_ = std::min(oldest_, j);
   }
   void leave(i64 j, i64 predicted) {
-    jobs.remove(jobs.find(key_of(j, predicted), j));
+    jobs.remove(jobs.find(key_of(j, predicted), j, by_place()));
     leave_by_key(j);
   }
   // A job has been taken out of `jobs`.
   void leave_by_key(i64 j) {
-    if (is_keyed()) by_key_.remove(by_key_.find(keys[0][j], j));
+    if (is_keyed()) by_key_.remove(by_key_.find(keys[0][j], j, by_place()));
   }
 
   // The first job in primary order; the queue is not empty. `head` is a first guess for orders by
@@ -143,7 +154,7 @@ class Queue {
     if (head >= 0) highest = score_now(order, scores[0][head], now - known[head].submit);
     const auto look_at = [&](i64 j) {
       const double score = score_now(order, scores[0][j], now - known[j].submit);
-      if (best < 0 || score > highest || (score == highest && j < best)) {
+      if (best < 0 || score > highest || (score == highest && place(j) < place(best))) {
         highest = score;
         best = j;
       }

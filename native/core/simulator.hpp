@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -46,6 +47,7 @@ struct Simulator {
   i64 arrived = 0;      // jobs submitted since the last pass, not yet in the queue
   bool changed = false; // a job started or ended, or a prediction expired, since the last full pass
   bool expired = false; // a prediction has expired since a strategy reset this
+  std::vector<Entry> expiring;  // jobs whose predictions expire now, while corrections are asked for
   std::vector<Entry> ended;  // jobs ended since the last pass, in order, if `notes_ends`
   bool notes_ends = false;
   std::vector<i64> newcomers;  // likewise: jobs that came and have no reservation yet
@@ -103,9 +105,17 @@ struct Simulator {
 
   void keep(Archive& a) {
     a(machine, queue, running, progress, time, begins, next, started, free, arrived, changed,
-      expired, ended, newcomers, passed, head, shadow, quotas, windows, arrivals, held, log, logged_at_pass,
+      expired, expiring, ended, newcomers, passed, head, shadow, quotas, windows, arrivals, held, log, logged_at_pass,
       lost_at_pass, asked, selected, about, renewed, outages, stops, looks, lost, past, filling, candidates,
       passed_over, again, due_, amid_);
+    for (const auto* jobs : {&newcomers, &log, &candidates, &passed_over}) a.check_jobs(*jobs);
+    a.check_jobs(expiring), a.check_jobs(lost);
+    for (const Entry& e : ended) a.check_row(e.job);
+    a.check_job(head, -1), a.check_job(about, -1), a.check_job(selected, none_now);
+    a.check(is_between(next, 0, model.n_jobs) && is_between(arrived, 0, next));
+    a.check(is_between(logged_at_pass, 0, logged()) && is_between(lost_at_pass, 0, n_lost()));
+    a.check(asked <= Asked::starts);
+    if (arrivals) a.check(arrivals->is_within(log.size()));
   }
 
   Progress& of(i64 j) { return progress[index(j)]; }
@@ -154,11 +164,15 @@ struct Simulator {
   // Units free now, with those of jobs whose predicted end is now.
   i64 free_with_leaving() const {
     i64 units = free;
-    for (int k = 0; k < running.size_in_blocks(); ++k)
-      for (const Entry& e : running.at(k)) {
-        if (e.key > time) return units;
-        units += e.width;
+    for (int k = 0; k < running.size_in_blocks(); ++k) {
+      const Block& block = running.at(k);
+      if (block.count > 0 && block.end()[-1].key <= time) {
+        units += block.sum_width;
+        continue;
       }
+      for (const Entry* e = block.begin(); e < block.end() && e->key <= time; ++e) units += e->width;
+      break;
+    }
     return units;
   }
 
@@ -324,15 +338,12 @@ struct Simulator {
     changed = expired = true;
     amid_ = due_ = due;
     if (due && rules().passes != Passes::per_event)
-      while (next_end() == time) end_first();
+      end_all();
   }
 
   // Take over the state of another simulation, of which this one has the running and waiting jobs:
-  // `rows`, ascending. `due`: a pass is due at once.
+  // `rows`, in order of submission. `due`: a pass is due at once.
   void stand_as(const Simulator& other, const std::vector<i64>& rows, bool due) {
-    const auto place_of = [&](i64 row) {
-      return std::lower_bound(rows.begin(), rows.end(), row) - rows.begin();
-    };
     begins = time = other.time;
     next = model.n_jobs;
     started = other.started;
@@ -343,7 +354,7 @@ struct Simulator {
     if (quotas) quotas->left = other.quotas->left;
     if (windows) windows->forget_over(time);
     other.running.each([&](const Entry& e) {
-      const i64 j = place_of(e.job);
+      const i64 j = other.queue.place_in(rows, e.job);
       // per event, a job may be about to end as predicted
       const i64 end = e.key > time ? of(j).start + run_time(j) : e.key;
       running.insert({e.key, end, e.width, j});
@@ -480,12 +491,37 @@ struct Simulator {
     block.erase(found.entry);
     block.least_span = least;
     if (running.size_in_blocks() > 1) running.tidy(found.block);
-    give_back(gone.job, gone.width);
-    if (stops && stops->cut_short(*this, gone.job)) return;
-    if (notes_ends) ended.push_back(gone);
-    if (quotas) quotas->ended(gone.job);
-    if (rules().logs) log.push_back(gone.job);
-    if (rules().remembers()) remember(gone.job);
+    note_gone(gone);
+  }
+  // End all jobs whose end is now, in the order of their starts if that makes a difference.
+  void end_all() {
+    const Rules& r = rules();
+    const bool ordered =
+        !M::alike || bars_some() || stops || r.remembers() || notes_ends || r.logs;
+    std::vector<Entry> gone;
+    i64 freed = 0, last = -1;
+    for (int k = 0; k < running.size_in_blocks();) {
+      Block& block = running.at(k++);
+      if (block.least_span != time) continue;
+      i64 least = nothing;
+      Entry* kept = block.begin();
+      for (const Entry& e : block) {
+        if (e.span == time) {
+          if (ordered) gone.push_back(e);
+          else freed += e.width, last = e.job;
+          block.sum_width -= e.width;
+          continue;
+        }
+        least = std::min(least, e.span);
+        *kept++ = e;
+      }
+      block.count = static_cast<int>(kept - block.begin());
+      block.least_span = least;
+      k = running.tidy_swept(k);
+    }
+    if (!ordered) return give_back(last, freed);
+    std::ranges::sort(gone, {}, [&](const Entry& e) { return of(e.job).number; });
+    for (const Entry& e : gone) note_gone(e);
   }
 
  private:
@@ -581,13 +617,7 @@ struct Simulator {
     const bool arriving = next < model.n_jobs && job(next).submit == time;
     if (next_end() != time || (arriving && per_event)) return true;
     due_ = changed = true;
-    if (per_event) {
-      end_first();
-    } else if (M::alike && !bars_some() && !stops && !r.remembers() && !notes_ends && !r.logs) {
-      end_all();
-    } else {
-      while (next_end() == time) end_first();
-    }
+    per_event ? end_first() : end_all();
     return true;
   }
   // Submit the jobs of now, or one if each event has a pass; false if a prediction is asked for
@@ -632,28 +662,14 @@ struct Simulator {
   }
   i64 next_expected_end() const { return running.empty() ? forever : running.front().key; }
 
-  // End all jobs whose end is now, where their order makes no difference.
-  void end_all() {
-    for (int k = 0; k < running.size_in_blocks();) {
-      Block& block = running.at(k++);
-      if (block.least_span != time) continue;
-      i64 least = nothing, freed = 0, gone = -1;
-      Entry* kept = block.begin();
-      for (const Entry& e : block) {
-        if (e.span == time) {
-          freed += e.width;
-          gone = e.job;
-          continue;
-        }
-        least = std::min(least, e.span);
-        *kept++ = e;
-      }
-      block.count = static_cast<int>(kept - block.begin());
-      block.least_span = least;
-      block.sum_width -= freed;
-      give_back(gone, freed);
-      k = running.tidy_swept(k);
-    }
+  // A job that was running has ended.
+  void note_gone(const Entry& gone) {
+    give_back(gone.job, gone.width);
+    if (stops && stops->cut_short(*this, gone.job)) return;
+    if (notes_ends) ended.push_back(gone);
+    if (quotas) quotas->ended(gone.job);
+    if (rules().logs) log.push_back(gone.job);
+    if (rules().remembers()) remember(gone.job);
   }
   void submit(i64 j) {
     next = j + 1;
@@ -674,10 +690,9 @@ struct Simulator {
 
   // Correct the predictions that expire now; false if the next correction is asked for.
   bool expire(bool is_corrected) {
-    while (true) {
-      const Place found = first_expired();
-      if (found.block < 0) return true;
-      const i64 j = running.at(found.block).entries[index(found.entry)].job;
+    if (expiring.empty()) list_expired();
+    for (; !expiring.empty(); expiring.pop_back()) {
+      const i64 j = expiring.back().job;
       if (rules().correction == Correction::again && !is_corrected) {
         asked = Asked::correction;
         about = j;
@@ -685,20 +700,22 @@ struct Simulator {
       }
       is_corrected = false;
       const i64 end = of(j).start + corrected(j);
-      running.move_back(found, stops ? std::min(end, stops->gone_by(j)) : end);
+      running.move_back(running.find(expiring.back().key, j),
+                        stops ? std::min(end, stops->gone_by(j)) : end);
       changed = expired = true;
     }
+    return true;
   }
-  Place first_expired() const {
+  // List the running jobs whose predictions expire now, the one that started first last.
+  void list_expired() {
     for (int k = 0; k < running.size_in_blocks(); ++k) {
-      const Block& block = running.at(k);
-      for (int i = 0; i < block.count; ++i) {
-        const Entry& e = block.entries[index(i)];
-        if (e.key > time) return {-1, -1};
-        if (e.span > time) return {k, i};
+      for (const Entry& e : running.at(k)) {
+        if (e.key > time) break;
+        if (e.span > time) expiring.push_back(e);
       }
+      if (running.at(k).end()[-1].key > time) break;
     }
-    return {-1, -1};
+    std::ranges::sort(expiring, std::greater(), [&](const Entry& e) { return of(e.job).number; });
   }
   i64 corrected(i64 j) {
     const i64 requested = job(j).requested;

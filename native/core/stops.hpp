@@ -59,7 +59,12 @@ class Stops {
     exempts_ = spares_ ||
                std::any_of(rules.exempt.begin(), rules.exempt.end(), [](i64 s) { return s > 0; });
   }
-  void keep(Archive& a) { a(leaving, exempt_until, suspended, lacking, resumed_, resumed_at_); }
+  void keep(Archive& a) {
+    a(leaving, exempt_until, suspended, lacking, resumed_, resumed_at_);
+    a.check_jobs(leaving), a.check_jobs(suspended), a.check_jobs(resumed_);
+    for (const Leaving& each : leaving) a.check(group(each.job) >= 0);
+    for (const Suspended& each : suspended) a.check(group(each.job) >= 0);
+  }
   bool cancels() const { return rules_->become == Stopped::cancelled; }
   // Usage of suspended jobs is charged when they end.
   bool charges_at_once() const { return rules_->become != Stopped::suspended; }
@@ -203,12 +208,11 @@ class Stops {
   // Resume the suspended jobs of a level that fit, longest runs first.
   template <class S>
   void go_on(S& s, i64 level) {
-    line_.clear();
+    std::vector<std::pair<i64, i64>> line;
     for (const Suspended& own : suspended)
-      if (level_of(own.job) == level) line_.push_back({own.job, static_cast<double>(own.ran)});
-    sort_by_score(line_.begin(), line_.end());
-    for (const InLine& place : line_) {
-      const i64 j = place.job;
+      if (level_of(own.job) == level) line.push_back({-own.ran, own.job});
+    std::sort(line.begin(), line.end());
+    for (const auto& [ran, j] : line) {
       if (!goes_on(s, j)) continue;
       const auto at = std::find_if(suspended.begin(), suspended.end(),
                                    [j](const Suspended& other) { return other.job == j; });

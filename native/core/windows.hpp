@@ -22,7 +22,10 @@ class Windows {
  public:
   explicit Windows(const std::vector<Window>& by_end) : all_(&by_end) {}
 
-  void keep(Archive& a) { a(over_); }
+  void keep(Archive& a) {
+    a(over_);
+    a.check(over_ <= all_->size());
+  }
   bool are_left() const { return over_ < all_->size(); }
   i64 next_over() const { return are_left() ? (*all_)[over_].end : forever; }  // [s]
   void forget_over(i64 now) {

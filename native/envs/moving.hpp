@@ -65,10 +65,10 @@ void order_as_seen(S& s, const Row& row, const double* numbers) {
   auto place = static_cast<double>(row.size_of_window);
   for (const i64 j : as_they_came(s)) scores.at(j).score = -place++;
   std::vector<InLine> line;
-  for (i64 i = 0; i < row.episode->visible; ++i) line.push_back({i, numbers[i]});
-  sort_by_score(line.begin(), line.end());
+  for (i64 i = 0; i < row.episode->visible; ++i) line.push_back({row.window[i], numbers[i]});
+  sort_by_score(s.queue, line.begin(), line.end());
   place = 0;
-  for (const InLine& seen : line) scores.at(row.window[seen.job]).score = -place++;
+  for (const InLine& seen : line) scores.at(seen.job).score = -place++;
 }
 
 // A waiting job if quotas do not bar it, else the first in order of arrival that is not barred,

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "../answers/program.hpp"
+#include "../base/archive.hpp"
 #include "../machines/nodes/layout.hpp"
 #include "../places/simulation.hpp"
 
@@ -321,6 +322,59 @@ inline void check(const AnySimulation& s, const Model& m) {
   i64 used = 0;
   const bool at_once = m.rules.passes == Passes::per_timestamp && m.stops.n_groups() == 0;
   for (const auto& [at, change] : changes) must(!at_once || (used += change) <= m.capacity, "capacity");
+}
+
+// Bytes with some of them changed, left out, or added.
+inline std::string damaged(std::string right, Bytes& bytes) {
+  const auto n = static_cast<i64>(right.size());
+  const auto any_place = [&] { return (bytes.next() << 16 | bytes.next() << 8 | bytes.next()) % n; };
+  const i64 at = any_place(), kind = bytes.below(6);
+  if (kind == 0) return right.substr(0, index(at));
+  if (kind == 1) return right + std::string(index(1 + bytes.below(20)), static_cast<char>(bytes.next()));
+  if (kind == 2) return right.erase(index(at), index(1 + bytes.below(20)));
+  if (kind == 3) std::swap(right[index(at)], right[index(any_place())]);
+  const std::string number = [&] {
+    const i64 any = bytes.any();
+    return std::string(reinterpret_cast<const char*>(&any), sizeof any);
+  }();
+  if (kind == 4) right.replace(index(at), std::min(number.size(), index(n - at)), number, 0, index(n - at));
+  if (kind == 5) right[index(at)] = static_cast<char>(right[index(at)] ^ (1 << bytes.below(8)));
+  return right;
+}
+// Save a simulation somewhere on its way. What is damaged must be refused; with a right seal before
+// it, it must be read without harm.
+inline int load_damaged(const std::uint8_t* data, std::size_t size) {
+  Bytes bytes(data, size);
+  const auto made = make_case(bytes, false);
+  if (!set_rules(made->model.rules, bytes, false) || refusal(made->model)) return 0;
+  const std::shared_ptr<Model> model(made, &made->model);
+  const auto s = make_simulation(model);
+  try {
+    for (i64 left = bytes.below(30); left > 0; --left) {
+      s->run(s->now().time + bytes.below(50), 1 + bytes.below(4));
+      if (s->asked() != Asked::nothing) answer(*s, *model, bytes, false);
+    }
+  } catch (const std::invalid_argument& error) {
+    must(error.what() == std::string(unexpected), error.what());
+    return 0;
+  }
+  const std::string right = s->saved();
+  const auto loads = [&](const std::string& saved) {
+    try {
+      make_simulation(model)->load(saved);
+    } catch (const std::invalid_argument&) {
+      return false;
+    }
+    return true;
+  };
+  must(loads(right), "what is saved is loaded");
+  constexpr std::size_t seal = 16;
+  for (i64 left = 1 + bytes.below(16); left > 0; --left) {
+    const std::string wrong = damaged(right, bytes);
+    must(wrong == right || !loads(wrong), "what is damaged is refused");
+    if (wrong.size() >= seal) loads(sealed(wrong.substr(seal), fingerprint(*model)));
+  }
+  return 0;
 }
 
 inline int run(const std::uint8_t* data, std::size_t size, bool wild_columns, bool wild_answers) {

@@ -11,6 +11,7 @@
 
 #include "corun/places.hpp"
 #include "corun/rates.hpp"
+#include "../core/queue.hpp"
 
 namespace hpc {
 
@@ -32,6 +33,7 @@ class Corun : public SharedRates {
     SharedRates::keep(a);
     a(beside, now_, gone_, joules_, busy_, friends_, refused_, head_, shadow_, plan_, later_, counts_,
       slack_, delays_, beside_head_, waiting_);
+    a.check_jobs(gone_), a.check_job(beside, nobody), a.check_job(head_, -1);
   }
   i64 width(i64 j) const { return model_->jobs[j].processors; }
   bool fits(i64 j, i64, i64) { return choose(j, freely); }
@@ -155,18 +157,19 @@ class Corun : public SharedRates {
   // - shortness: the shortest requested time of all waiting jobs, over its own.
   // Jobs for which `bars(job)` holds are passed over, but count as waiting.
   template <class F>
-  i64 best_of(const OrderedList& queue, i64 room, i64 head, F bars) const {
-    const i64 n_waiting = queue.size();
+  i64 best_of(const Queue& queue, i64 room, i64 head, F bars) const {
+    const i64 n_waiting = queue.jobs.size();
     i64 shortest = nothing;
     if (told_->weights[2] != 0)
-      queue.each([&](const Entry& e) { shortest = std::min(shortest, requested(e.job)); });
+      queue.jobs.each([&](const Entry& e) { shortest = std::min(shortest, requested(e.job)); });
     i64 best = -1;
     double highest = -inf;
-    queue.each([&](const Entry& e) {
+    queue.jobs.each([&](const Entry& e) {
       if (room >= 0 && (e.job == head || e.width > room || was_refused(e.job, freely))) return;
       if (bars(e.job)) return;
       const double score = score_of(e.job, n_waiting, shortest);
-      if (!(score > highest || (score == highest && e.job < best))) return;
+      const bool ties = score == highest && best >= 0;
+      if (!(score > highest || (ties && queue.place(e.job) < queue.place(best)))) return;
       highest = score, best = e.job;
     });
     return best;

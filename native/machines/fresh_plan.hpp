@@ -2,23 +2,34 @@
 // jobs and the reservations of this pass.
 //
 // It is a step function in a plain array: if little is kept between passes, that is faster than the
-// linked list of base/profile.hpp.
+// linked list of base/profile.hpp. What windows take never changes: it is a second step function,
+// made once.
 #pragma once
+#include <map>
+#include <memory>
 #include <vector>
 
 #include "../base/ordered.hpp"
 #include "../core/joining.hpp"
+#include "../core/windows.hpp"
 
 namespace hpc {
 
 class FreshPlan {
  public:
-  explicit FreshPlan(const Model& m) : jobs_(m.jobs), rules_(&m.rules) {}
+  explicit FreshPlan(const Model& m) : jobs_(m.jobs), rules_(&m.rules) {
+    if (!m.windows.empty()) closed_ = std::make_shared<const Steps>(taken_by(m.windows));
+  }
 
-  void keep(Archive& a) { a(steps_); }
+  void keep(Archive& a) {
+    a.resized(steps_);
+    a.check(!steps_.empty());
+    if (closed_) window_ = last_from(*closed_, now());
+  }
   // Begin with the predicted ends of the running jobs; under Slurm ends are joined.
   void begin(const auto&, i64 now, i64 free, const OrderedList& running) {
     steps_.assign(1, {now, free});
+    if (closed_) window_ = last_from(*closed_, now);
     JoinedEnds joined(*rules_);
     running.each([&](const Entry& e) {
       if (e.key <= now) return;
@@ -33,12 +44,13 @@ class FreshPlan {
     while (past + 1 < steps_.size() && steps_[past + 1].time <= now) ++past;
     steps_.erase(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(past));
     steps_[0].time = now;
+    if (closed_) window_ = last_from(*closed_, now);
   }
 
-  // Take the units of a window.
-  void close(const auto&, const Window& window) {
-    const i64 begin = std::max(window.begin, now());
-    if (begin < window.end) take(step_at(begin, 0), window.end, window.taken);
+  // Take the units of the windows. `ended`: how many jobs have ended so far, -1: unknown.
+  void close(const auto&, const Windows&, i64 ended) {
+    is_empty_ = true;
+    ended_ = rules_->every > 0 ? -1 : ended;  // joined ends may become earlier
   }
 
   // Give back the units of a suspended job from its expected end on.
@@ -50,17 +62,18 @@ class FreshPlan {
   // Nothing is reserved if it is later than `last`.
   i64 reserve(const auto&, i64 j, i64 length, i64 last, i64, i64 beside) {
     const i64 width = jobs_[j].processors + beside;
-    std::size_t step = earliest(width, length + ends_before());
-    const i64 time = steps_[step].time;
+    // between ends of jobs, the first place beside running jobs alone never becomes earlier
+    const bool known = is_empty_ && ended_ >= 0 && first_.job == j && first_.ended == ended_;
+    const i64 time = earliest(width, length + ends_before(), known ? std::max(first_.time, now()) : now());
+    if (is_empty_) first_ = {j, time, ended_};
     if (time > last) return time;
-    i64 end = time + length;
-    if (rules_->every > 0 && step > 0) {
+    i64 begin = time, end = time + length;
+    if (time > now()) is_empty_ = false;
+    if (rules_->every > 0 && time > now()) {
+      begin = std::max(rounded(*rules_, time), now());
       end = rounded_end(*rules_, time, end);
-      const i64 begin = std::max(rounded(*rules_, time), now());
-      while (steps_[step].time > begin) --step;
-      step = step_at(begin, step);
     }
-    take(step, end, width);
+    take(step_at(begin, 0), end, width);
     return time;
   }
   // Plan a job from now on, if it fits now; return whether it does.
@@ -78,8 +91,8 @@ class FreshPlan {
   }
   // Until when `width` units are free from now on [s].
   i64 free_until(i64 width) const {
-    for (const Step& s : steps_)
-      if (s.free < width) return s.time;
+    for (Walk at(*this); at.time < forever; at.go_on())
+      if (at.free() < width) return at.time;
     return forever;
   }
 
@@ -87,17 +100,72 @@ class FreshPlan {
   struct Step {
     i64 time, free;  // [s] begin; units
   };
+  using Steps = std::vector<Step>;
+  struct First {  // of a plan without reservations: the first place of a job
+    i64 job = -1, time = 0;  // [s]
+    i64 ended = -1;          // how many jobs had ended
+  };
   const Job* jobs_;
   const Rules* rules_;
-  std::vector<Step> steps_;  // from now on; the last one never ends
+  Steps steps_;  // from now on; the last one never ends
+  std::shared_ptr<const Steps> closed_;  // less what windows take, at most 0; null: none
+  std::size_t window_ = 0;  // the step of these that lasts now
+  bool is_empty_ = false;   // the plan has running jobs only
+  i64 ended_ = -1;
+  First first_;
+
+  // What windows take together, as negative units, from the beginning of time on.
+  static Steps taken_by(const std::vector<Window>& windows) {
+    std::map<i64, i64> changes{{-forever, 0}};
+    for (const Window& each : windows) changes[each.begin] -= each.taken, changes[each.end] += each.taken;
+    Steps found;
+    i64 free = 0;
+    for (const auto& [time, change] : changes) found.push_back({time, free += change});
+    return found;
+  }
+  // The step that lasts at a time, which is not before the first.
+  static std::size_t last_from(const Steps& steps, i64 time) {
+    const auto after = std::ranges::upper_bound(steps, time, {}, &Step::time);
+    return static_cast<std::size_t>(after - steps.begin()) - 1;
+  }
+  // A walk along both step functions, from now or a later time on.
+  class Walk {
+    const Step *step_, *last_;
+    const Step *window_ = nullptr, *last_window_ = nullptr;
+
+   public:
+    i64 time;
+
+    explicit Walk(const FreshPlan& plan)
+        : step_(plan.steps_.data()), last_(&plan.steps_.back()), time(plan.now()) {
+      if (!plan.closed_) return;
+      window_ = plan.closed_->data() + plan.window_, last_window_ = &plan.closed_->back();
+    }
+    Walk(const FreshPlan& plan, i64 begin) : Walk(plan) {
+      if (begin == time) return;
+      time = begin;
+      step_ += last_from(plan.steps_, time);
+      if (window_) window_ = plan.closed_->data() + last_from(*plan.closed_, time);
+    }
+    i64 free() const { return window_ ? step_->free + window_->free : step_->free; }
+    i64 next() const {  // [s] when that changes; forever: never
+      const i64 end = step_ < last_ ? step_[1].time : forever;
+      return window_ < last_window_ ? std::min(end, window_[1].time) : end;
+    }
+    void go_on() {
+      time = next();
+      if (step_ < last_ && step_[1].time == time) ++step_;
+      if (window_ < last_window_ && window_[1].time == time) ++window_;
+    }
+  };
 
   i64 now() const { return steps_[0].time; }
   // Under Slurm a job must also fit in the second of its end.
   i64 ends_before() const { return rules_->every > 0; }
-  std::size_t earliest(i64 width, i64 length) const {
-    std::size_t begin = 0;
-    for (std::size_t k = 0; k < steps_.size() && steps_[k].time < steps_[begin].time + length; ++k)
-      if (steps_[k].free < width) begin = k + 1;
+  // [s] The first time from `begin` on at which so many units are free for a length of time.
+  i64 earliest(i64 width, i64 length, i64 begin) const {
+    for (Walk at(*this, begin); at.time < begin + length && at.time < forever; at.go_on())
+      if (at.free() < width) begin = at.next();
     return begin;
   }
   // The step that begins at a time, added if there is none; `from` is not later.

@@ -28,7 +28,13 @@ class KeptPlan {
     for (i64 j = 0; j < m.n_jobs; ++j) of(j).width = m.jobs[j].processors;
   }
 
-  void keep(Archive& a) { a(profile_, kept_, noted_, waiting_); }
+  void keep(Archive& a) {
+    a(profile_, kept_, noted_, waiting_);
+    for (const Kept& kept : kept_) {
+      a.check(profile_.has(kept.begins) && profile_.has(kept.ends));
+      a.check_job(kept.next, -1), a.check_job(kept.before, -1);
+    }
+  }
   i64 reserved(i64 j) const { return kept_[index(j)].time; }
   // Whether a reservation may become earlier.
   bool may_be_earlier(i64 j) const {
@@ -47,15 +53,19 @@ class KeptPlan {
     });
     for (Waiting& some : waiting_) some.clear();
   }
-  // Take the units of a window.
-  void close(const auto&, const Window& window) {
-    const i64 from = std::max(window.begin, profile_.now());
-    if (from >= window.end) return;
-    const StepNo begin = profile_.at(from, profile_.first());
-    const StepNo end = profile_.at(window.end, begin);
-    profile_.take(begin, end, window.taken);
-    ++profile_[begin].uses;
-    ++profile_[end].uses;
+  // Take the units of the windows.
+  void close(const auto&, const Windows& windows) {
+    StepNo near = profile_.first();  // where the last one began: the next is mostly behind
+    windows.each_left([&](const Window& window) {
+      const i64 from = std::max(window.begin, profile_.now());
+      if (from >= window.end) return;
+      if (profile_[near].time > from) near = profile_.first();
+      const StepNo begin = near = profile_.at(from, near);
+      const StepNo end = profile_.at(window.end, begin);
+      profile_.take(begin, end, window.taken);
+      ++profile_[begin].uses;
+      ++profile_[end].uses;
+    });
   }
   void forget_past(i64 now) {
     for (StepNo s = profile_[profile_.first()].next; profile_.time_of(s) <= now;
@@ -162,7 +172,12 @@ class KeptPlan {
     std::size_t n_old = 0;  // holes found before all jobs were last tested
     i64 n_forgotten = 0;
 
-    void keep(Archive& a) { a(length, latest, widths, jobs, holes, n_old, n_forgotten); }
+    void keep(Archive& a) {
+      a(length, latest, widths, jobs, holes, n_old, n_forgotten);
+      each([&](const auto& column) { a.check(column.size() == jobs.size()); });
+      a.check_jobs(jobs);
+      a.check(n_old <= holes.size());
+    }
     void each(auto f) { f(length), f(latest), f(widths), f(jobs); }
     void clear() {
       each([](auto& column) { column.clear(); });

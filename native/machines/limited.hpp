@@ -24,6 +24,7 @@ class Limited : public ControlledNodes {
   void keep(Archive& a) {
     LimitedState::keep(a);
     a(tried_, left_, predicted_, gone_, in_pass_);
+    a.check_jobs(gone_);
   }
   const LimitedLayout& layout() const { return *layout_; }
   // [s] when limits or nodes need a pass without an event of a job; without limits nodes need none,

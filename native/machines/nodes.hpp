@@ -194,6 +194,13 @@ class Nodes : public AnyMachine, public FreeNodes {
     FreeNodes::keep(a);
     a(later_, is_later_made_, leaving_, cells_, held_, lost_, beside_, chosen_for_, shadows_, guarded_,
       slack_);
+    check_cells(a, cells_);
+    const auto n_cells = static_cast<i64>(cells_.size());
+    for (const auto* runs : {&held_, &lost_})
+      for (const Held& run : *runs)
+        a.check(is_between(run.count, 0, n_cells) && is_between(run.first, 0, n_cells - run.count));
+    for (const i64 j : leaving_) a.check_row(j);
+    a.check_row(chosen_for_, -1), a.check_row(guarded_, -1);
   }
   std::size_t bytes() const {
     return (free_.size() + later_.size() + cells_.size()) * sizeof(i64) + held_.size() * sizeof(Held);

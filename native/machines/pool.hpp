@@ -27,7 +27,10 @@ class IdleProcessors {
   IdleProcessors() = default;
   IdleProcessors(const Rules& rules, i64 now, i64 width) : rules_(&rules) { rest(now, width); }
 
-  void keep(Archive& a) { a(groups, seconds); }
+  void keep(Archive& a) {
+    a.resized(groups);
+    a(seconds);
+  }
   // Processors have just become idle.
   void rest(i64 now, i64 width) {
     groups.push_back({now, rules_->timeout >= forever ? forever : now + rules_->timeout, width});

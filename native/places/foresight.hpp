@@ -67,7 +67,7 @@ class Foresight : public Alone {
     for (i64 v = 0; v < n_vectors && !differ; ++v) {
       const auto drained = drain(present, live, v, 1);
       for (std::size_t k = 0; k < queued.size(); ++k)
-        started[k] = drained.of(place_of(live, queued[k])).start >= 0;
+        started[k] = drained.of(s.queue.place_in(live.rows, queued[k])).start >= 0;
       if (v == 0) first = started;
       differ = started != first;
     }
@@ -78,7 +78,7 @@ class Foresight : public Alone {
       const auto drained = drain(present, live, v, forever);
       __int128 cost = 0;
       for (std::size_t k = 0; k < queued.size(); ++k) {
-        const i64 j = place_of(live, queued[k]);
+        const i64 j = s.queue.place_in(live.rows, queued[k]);
         cost += static_cast<__int128>(units[k]) * (drained.of(j).start - drained.job(j).submit);
       }
       if (v == 0 || cost < least) best = v, least = cost;
@@ -108,9 +108,6 @@ class Foresight : public Alone {
   std::vector<i64> unfinished_;    // submitted jobs that have not been learned from
   i64 submitted_ = 0;
 
-  static i64 place_of(const LiveJobs& live, i64 row) {
-    return std::lower_bound(live.rows.begin(), live.rows.end(), row) - live.rows.begin();
-  }
 
   // Learn from the ended jobs, in the order of their ends.
   template <Machine M>
@@ -198,7 +195,7 @@ class Foresight : public Alone {
     std::vector<double> importance;
     double greatest = 0;
     for (const i64 j : queued) {
-      const i64 run = live.jobs[index(place_of(live, j))].run;
+      const i64 run = live.jobs[index(s.queue.place_in(live.rows, j))].run;
       double value = 1.0 / std::max(static_cast<double>(run), tau_);
       if (estimator_ == Estimator::learned) {
         // short run times are rare but decisive: the mean of the inverse, not of the run time

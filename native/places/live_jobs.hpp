@@ -11,7 +11,7 @@ namespace hpc {
 // dependent jobs, do not come.
 struct LiveJobs {
   Model model;
-  std::vector<i64> rows;  // their numbers in the other simulation, ascending
+  std::vector<i64> rows;  // their numbers in the other simulation, in order of submission
   std::vector<Job> jobs;
   std::vector<i64> keys, second_keys, predicted, users, counts, widths;
   std::vector<Score> scores, second_scores;
@@ -23,7 +23,7 @@ struct LiveJobs {
     from.running.each([&](const Entry& e) { rows.push_back(e.job); });
     from.queue.jobs.each([&](const Entry& e) { rows.push_back(e.job); });
     for (i64 j = from.next - from.arrived; j < from.next; ++j) rows.push_back(j);
-    std::sort(rows.begin(), rows.end());
+    std::ranges::sort(rows, {}, [&](i64 j) { return from.queue.place(j); });
     for (const i64 j : rows) {
       jobs.push_back(from.job(j));
       jobs.back().run = run_time(j);

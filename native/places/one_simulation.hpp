@@ -72,16 +72,8 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     };
     std::ranges::for_each(features.places, check);
     std::ranges::for_each(features.by_usage, check);
-    if (!sim_.arrivals) {
-      auto found = std::make_shared<OneSimulation>(*this);
-      found->weigh_all(weights);
-      return found;
-    }
-    const bool learned = answers_.learner && answers_.learner->predicts_order();
-    const auto model = as_weighed(*model_, weights, learned);
-    auto found = std::make_shared<OneSimulation>(model);
-    if (model->rules.primary == Order::scored) found->weigh_all(weights);
-    else if (!model->arrivals.by_arrival[0]) key_by(found->sim_, features, weights);
+    auto found = std::make_shared<OneSimulation>(*this);
+    found->weigh_all(weights);
     return found;
   }
   i64 run(i64 until, i64 passes) override {
@@ -245,10 +237,11 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   std::string saved() override {
     Archive a;
     keep(a, *this);
-    return a.written();
+    return sealed(a.written(), fingerprint(*model_));
   }
   void load(std::string_view bytes) override {
-    Archive a(bytes);
+    const i64 n = model_->n_jobs;
+    Archive a(unsealed(bytes, fingerprint(*model_)), n, on_nodes ? model_->nodes->n_rows : n);
     keep(a, *this);
     a.end();
   }
@@ -283,6 +276,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
       for (Entry& e : s.running.at(k)) e.span = end_of(e);
       s.running.at(k).summarise();
     }
+    s.expiring.clear();
     s.changed = true;
     return found;
   }
@@ -339,6 +333,9 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     a.same(m.n_jobs), a.same(m.capacity), a.same(m.rules);
     of.Scheduled<M>::keep(a);
     a(of.asks_, of.has_begun_);
+    const Answers& answers = of.answers_;
+    if (answers.learner) a.check(answers.learner->n_learned <= of.sim_.log.size());
+    if (answers.shares) a.check(answers.shares->is_within(of.sim_.logged(), of.sim_.n_lost()));
   }
   std::shared_ptr<OneSimulation> of_first(std::span<const i64> run_times) const {
     if (static_cast<i64>(run_times.size()) > model_->n_jobs)

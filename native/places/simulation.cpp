@@ -29,6 +29,27 @@ Columns assign(const Model& m, std::span<const i64> start, std::span<const i64> 
   return found;
 }
 
+std::uint64_t fingerprint(const Model& m) {
+  std::uint64_t found = digest_of(m.jobs, index(m.n_jobs), digest(HPCGYM_SOURCES));
+  if (const Layout* l = m.nodes) {
+    found = digest_of(l->needs, index(l->n_rows * (2 + l->n_resources)), found);
+    found = digest_of(l->capacity, index(l->n_nodes * l->n_resources), found);
+  }
+  if (const auto& s = m.sharing) {
+    const std::array<i64, 3> sizes{s->n_nodes, s->parts, s->n_codes};
+    for (const i64* column : {s->nodes, s->placement, s->code})
+      found = digest_of(column, index(m.n_jobs), found);
+    found = digest_of(sizes.data(), sizes.size(), found);
+  }
+  if (const auto& l = m.limited) {
+    const std::array<i64, 3> sizes{l->n_nodes, l->n_levels(), static_cast<i64>(l->use)};
+    found = digest_of(sizes.data(), sizes.size(), found);
+    found = digest_of(l->caps.data(), l->caps.size(), found);
+    found = digest_of(l->budgets.data(), l->budgets.size(), found);
+  }
+  return found;
+}
+
 std::shared_ptr<AnySimulation> make_simulation(std::shared_ptr<Model> model) {
   if (model->several) throw std::invalid_argument("several: a simulation has one episode");
   if (model->nodes) return std::make_shared<OneSimulation<Nodes>>(std::move(model));

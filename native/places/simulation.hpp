@@ -109,6 +109,10 @@ class AnySimulation : public Alone {
 
 std::shared_ptr<AnySimulation> make_simulation(std::shared_ptr<Model> model);
 
+// A number that the bytes of a simulation are sealed with: it differs between models of different
+// jobs or nodes, and between versions of the engine.
+std::uint64_t fingerprint(const Model& model);
+
 // The nodes of jobs that have run on a pool with as many cores, and whose units fit wherever enough
 // cores are free: nodes are given at the starts, [s] by job, after ends. `by_start` and `by_end`
 // are the started jobs in the order of their starts and ends. `given`: the cells of the first jobs

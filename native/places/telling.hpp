@@ -1,6 +1,7 @@
 // Columns about a simulation: the schedule, the view of an agent, and the state at the end of a
 // pass. Each kind of machine adds its own.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <span>
 #include <utility>
@@ -144,9 +145,11 @@ Columns view_of(const Scheduled<M>& of) {
   s.queue.jobs.each([&](const Entry& e) {
     queued.push_back(e.job), duration.push_back(e.span);
   });
-  s.each_running_job([&](const Entry& e) {
+  std::vector<Entry> runs;  // those that are to end together in the order of their starts
+  s.each_running_job([&](const Entry& e) { runs.push_back(e); });
+  std::ranges::sort(runs, {}, [&](const Entry& e) { return std::pair(e.key, s.of(e.job).number); });
+  for (const Entry& e : runs)
     running.push_back(e.job), start.push_back(s.of(e.job).start), end.push_back(e.key);
-  });
   Columns found{{"queued", queued}, {"duration", duration}, {"running", running},
                 {"running_start", start}, {"running_end", end}};
   if (s.arrivals) {  // the schedule decides arrivals

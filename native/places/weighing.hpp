@@ -1,6 +1,5 @@
 // Orders by weights of features.
 #pragma once
-#include <memory>
 #include <span>
 #include <vector>
 
@@ -42,45 +41,6 @@ void weigh_jobs(Scheduled<M>& of, std::span<const double> weights, double total,
   });
   if (of.answers_.shares) weigh_usage(of, features, weights, total);
   s.queue.forget_bounds();
-}
-// If neither waiting nor learning changes the order, equal jobs are served in order of arrival, not
-// by row: the order is then by keys. The same holds if waiting alone is the order. `learned`:
-// policies see learned run times.
-inline std::shared_ptr<Model> as_weighed(const Model& m, std::span<const double> weights,
-                                         bool learned) {
-  const Features& features = *m.features;
-  bool changes = false, by_arrival = false, others = false;
-  for (std::size_t k = 0; k < features.waiting.size(); ++k) {
-    const double weight = weights[index(features.places[k])];
-    if (weight == 0) continue;
-    if (learned && looks_at_time(static_cast<Feature>(features.formulas[k]))) changes = true;
-    if (features.waiting[k] == Waiting::wait && weight > 0) by_arrival = true;
-    else if (features.waiting[k] != Waiting::not_at_all) changes = true;
-    else others = true;
-  }
-  changes = changes || (by_arrival && others);
-  for (const i64 place : features.by_usage)
-    changes = changes || (place >= 0 && weights[index(place)] != 0);
-  const auto model = std::make_shared<Model>(m);
-  model->rules.primary = changes ? Order::scored : Order::keyed;
-  model->arrivals.by_arrival[0] = !changes && !others;
-  if (model->accounts && !changes) model->accounts->kinds[0] = Usage::unaware;
-  return model;
-}
-// Serve jobs by scores that never change; equal scores have equal keys.
-template <Machine M>
-void key_by(Simulator<M>& s, const Features& features, std::span<const double> weights) {
-  std::vector<InLine> line;
-  for (i64 j = 0; j < s.model.n_jobs; ++j)
-    line.push_back({j, features.score(j, weights.data(), 1.0).score});
-  sort_by_score(line.begin(), line.end());
-  auto& keys = s.queue.keys[0];
-  keys.own(s.model.n_jobs);
-  i64 place = 0;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (i > 0 && line[i].score != line[i - 1].score) place = static_cast<i64>(i);
-    keys.at(line[i].job) = place;
-  }
 }
 
 }  // namespace hpc

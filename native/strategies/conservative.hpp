@@ -94,8 +94,7 @@ class Conservative {
 
   void begin_plan(const Simulator<M>& s, i64 free) {
     plan.begin(s.machine, s.time, free, s.running);
-    if (s.windows)
-      s.windows->each_left([&](const Window& window) { plan.close(s.machine, window); });
+    if (s.windows) plan.close(s.machine, *s.windows);
   }
   void reserve(Simulator<M>& s, i64 j, bool is_new) {
     const i64 at = plan.reserve(s.machine, j, s.of(j).predicted, is_new);

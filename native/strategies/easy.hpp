@@ -161,7 +161,7 @@ class Easy {
       for (const Entry& e : block)
         if (is_within(e, b)) line.push_back({e.job, is_scored ? s.second_score(e.job) : 0});
     }
-    if (is_scored) sort_by_score(line.begin(), line.end());
+    if (is_scored) sort_by_score(s.queue, line.begin(), line.end());
     s.candidates.clear();
     for (const InLine& place : line) s.candidates.push_back(place.job);
   }
@@ -276,7 +276,7 @@ class Easy {
   }
   // For an order that changes with time: repeatedly start the best job that may start.
   void sweep_scored() {
-    i64 refused = -1;  // jobs before this one, and itself, have been refused at this score
+    i64 refused = -1;  // jobs up to this place have been refused at this score
     double limit = inf;
     while (true) {
       const Bounds b = bounds();
@@ -290,8 +290,10 @@ class Easy {
         for (const Entry& e : block) {
           if (!is_within(e, b)) continue;
           const double score = s.second_score(e.job);
-          if (score > limit || (score == limit && e.job <= refused)) continue;
-          if (best >= 0 && !(score > highest || (score == highest && e.job < best))) continue;
+          const i64 place = s.queue.place(e.job);
+          if (score > limit || (score == limit && place <= refused)) continue;
+          if (best >= 0 && !(score > highest || (score == highest && place < s.queue.place(best))))
+            continue;
           highest = score;
           best = e.job;
         }
@@ -299,7 +301,7 @@ class Easy {
       if (best < 0) return;
       const i64 predicted = s.of(best).predicted;
       if (!s.machine.passes(best, predicted > b.longest, s.shadow)) {
-        refused = best;
+        refused = s.queue.place(best);
         limit = highest;
         continue;
       }

@@ -224,7 +224,7 @@ class Planned {
     const i64 lacking = s.stops ? s.stops->lacking : 0;
     plan_.begin(s.machine, s.time, s.free_with_leaving() - lacking, s.running);
     if (s.windows)
-      s.windows->each_left([&](const Window& window) { plan_.close(s.machine, window); });
+      plan_.close(s.machine, *s.windows, s.stops ? -1 : s.started - s.running.size());
     if (s.stops) s.stops->plan(s, plan_);
   }
   // Whether all queued jobs need more than is free, and no promise is due.
@@ -333,7 +333,7 @@ class Planned {
       }
       return false;
     });
-    if (is_scored) sort_by_score(line_.begin(), line_.end());
+    if (is_scored) sort_by_score(s.queue, line_.begin(), line_.end());
   }
 
   // Start jobs in primary order until one does not fit beside the running jobs. Only the first are

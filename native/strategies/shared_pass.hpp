@@ -71,7 +71,7 @@ class SharedPass : Easy<M> {
     else s.rules().secondary >= Order::scored ? this->sweep_scored() : this->sweep();
   }
   i64 best_of(i64 room) const {
-    return s.machine.best_of(s.queue.jobs, room, s.head, [&](i64 j) { return s.bars(j); });
+    return s.machine.best_of(s.queue, room, s.head, [&](i64 j) { return s.bars(j); });
   }
   void find_shadow() {
     s.machine.find_shadow(s.head, 0, s.running, s.shadow);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -282,3 +284,71 @@ def test_random_nodes_differ_by_seed() -> None:
     simulate = partial(hpcgym.simulate, workload, cluster=cluster)
     drawn = [cells_of(simulate(allocation=f"random:{seed}").allocation) for seed in range(4)]
     assert all(drawn[0] != other for other in drawn[1:])
+
+
+# --- Many of a kind in one second -----------------------------------------------------------------
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    """Return the least processor time of three calls, after one that does not count."""
+    work()
+    found = []
+    for _ in range(3):
+        began = time.process_time()
+        work()
+        found.append(time.process_time() - began)
+    return min(found)
+
+
+N = 40_000
+ONCE, ONE = np.zeros(N, np.int64), np.ones(N, np.int64)
+#: Longer than the others, so that no two are alike.
+APART = np.arange(1, N + 1)
+
+
+@pytest.mark.parametrize(
+    "name", ["saf", "easy-sjbf", "saf:backfill=none", "saf:backfill_order=saf"]
+)
+def test_equal_jobs_take_no_longer_than_others(name: str) -> None:
+    """A search through all of one key took fifty times as long."""
+    equal, apart = (few_jobs(1000, ONCE, ONE, ONE, requested) for requested in (ONE, APART))
+    slow = seconds(lambda: hpcgym.simulate(equal, name))
+    assert slow < 5 * seconds(lambda: hpcgym.simulate(apart, name))
+
+
+@pytest.mark.parametrize(
+    "rules", [{"quota": "all:jobs=1000000"}, {"estimate": "ave2"}, {"dependencies": "after"}]
+)
+def test_ends_in_one_second_take_no_longer_than_others(rules: dict[str, Any]) -> None:
+    """A search for each of the jobs that end took a hundred times as long."""
+    follows = np.full(N, -1)
+    follows[1:] = 1  # all follow the first
+    columns = {"job_number": APART, "preceding_job": follows, "think_time": ONCE}
+    equal = few_jobs(N, ONCE, ONE, ONE, **columns)
+    apart = few_jobs(N, APART, ONE, ONE, **columns)
+    slow = seconds(lambda: hpcgym.simulate(equal, **rules))
+    assert slow < 5 * seconds(lambda: hpcgym.simulate(apart, **rules))
+
+
+def test_predictions_that_expire_in_one_second_take_no_longer_than_others() -> None:
+    """Half of the jobs end then, and stand before those whose predictions expire."""
+    run = np.where(APART % 2 == 0, 10, 100)
+    predicted = np.full(N, 10)
+    rules: dict[str, Any] = {"estimate": predicted, "correction": "incremental"}
+    equal = few_jobs(N, ONCE, run, ONE, np.full(N, 1000))
+    apart = few_jobs(N, APART, run, ONE, np.full(N, 1000))
+    slow = seconds(lambda: hpcgym.simulate(equal, **rules))
+    assert slow < 5 * seconds(lambda: hpcgym.simulate(apart, **rules))
+
+
+@pytest.mark.parametrize("backfill", ["easy", "conservative"])
+def test_time_is_linear_in_the_number_of_windows(backfill: str) -> None:
+    """Four times as many took 28 times as long, as each pass planned around all of them."""
+    workload = load_workload("lublin:jobs=200,processors=64,seed=1")
+
+    def with_windows(n: int) -> float:
+        told = ";".join(f"{2000 * k + 1}/{2000 * k + 2}" for k in range(n))
+        rules = hpcgym.Scheduler(backfill=backfill, maintenance=told)
+        return seconds(lambda: hpcgym.simulate(workload, rules))
+
+    assert with_windows(4000) < 8 * with_windows(1000)

@@ -11,6 +11,7 @@ from drawing import strategies as st
 from few_jobs import few_jobs
 from other_futures import altered
 from strategies import SLURM, WEIGHTS, cases
+from submission_strategies import chains, fitted
 
 from hpcgym import load_workload, simulate
 from hpcgym.agents.lookahead import Lookahead
@@ -51,6 +52,25 @@ def test_it_is_that_of_the_reference(
         rules |= {"backfill": backfill, "passes": "per-timestamp", "hold": None}
     assume(not rules["backfill"].startswith("conservative"))
     assert_as_the_reference(workload, rules, portfolio, estimate, tau)
+
+
+@costly
+@settings(max_examples=100)
+@given(st.data(), cases(max_jobs=16), PORTFOLIOS, ESTIMATES, st.sampled_from([10.0, 60.0]))
+def test_with_jobs_that_follow_others(
+    data: Any, case: tuple[Workload, dict[str, Any]], portfolio: Any, estimate: str, tau: float
+) -> None:
+    """Jobs that tie, starve or come first are those submitted first, also in a drained queue."""
+    workload, rules = case
+    rules = fitted(rules)
+    del rules["policy"]
+    workload, dependencies, follows = data.draw(chains(workload))
+    jobs, most = jobs_of(workload), workload.processors
+    slow = LookaheadSimulation(jobs, most, portfolio, estimate, tau, follows=follows, **rules).run()
+    looks = Lookahead(portfolio, estimate=estimate, tau=tau)
+    result = looks.run(workload, dependencies=dependencies, **rules)
+    of_job = result.start[np.argsort(result.workload.job_number)]
+    assert of_job.tolist() == [job.start for job in slow]
 
 
 PLAIN: dict[str, Any] = {"backfill": "none", "backfill_order": "fcfs", "passes": "per-timestamp"}

@@ -219,6 +219,21 @@ add(
     dependencies="after",
     policy="20 * wait - requested",
 )
+# job 2 comes at 100 s, behind job 3, which is as wide and waits since 50 s
+TIE = few_jobs(4, [0, 0, 1, 50], [100, 200, 10, 10], [1, 3, 4, 4], job_number=[1, 4, 2, 3])
+TIE = TIE.with_columns(preceding_job=[-1, -1, 1, -1])
+for order in ("sqf", "processors + 0 * queued", "processors + 0 * wait"):
+    expected = {"number": [1, 4, 3, 2], "submit": [0, 0, 50, 100]}
+    rules = {"policy": order, "dependencies": "after", "expected": expected}
+    add(f"a tie by {order}", TIE, [0, 0, 200, 210], backfills=ANY, **rules)
+# the same behind a job as wide as the machine
+FILL = few_jobs(
+    4, [0, 0, 1, 2, 50], [100, 200, 9, 10, 10], [1, 3, 4, 1, 1], job_number=[1, 4, 5, 2, 3]
+).with_columns(preceding_job=[-1, -1, -1, 1, -1])
+for order in ("spf", "requested + 0 * queued", "processors + 0 * queued"):
+    expected = {"number": [1, 4, 5, 3, 2]}
+    rules = {"backfill_order": order, "dependencies": "after", "expected": expected}
+    add(f"a tie behind by {order}", FILL, [0, 0, 200, 100, 110], backfill="easy", **rules)
 
 
 @pytest.mark.parametrize(("name", "backfill"), each_way(CASES))

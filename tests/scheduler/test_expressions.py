@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -93,6 +94,40 @@ def test_values_are_those_of_python(text: str, workload: Workload, seed: int) ->
     assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
     at_first = [slow(job, job.submit) for job in jobs]
     assert anew.values(columns) == pytest.approx(at_first, rel=1e-12, abs=1e-12)
+
+
+@settings(max_examples=200)
+@given(trees(leaves=["wait", "processors", "1", "(0 / 0)", "(0 / 0)"]), workloads())
+def test_values_without_a_number_are_those_of_python(text: str, workload: Workload) -> None:
+    slow = ByExpression(text, workload)
+    jobs = [replace(job, number=k) for k, job in enumerate(jobs_of(workload))]
+    program = read_expression(f"{text} + 0 * wait ** 2").program(JobColumns(workload))
+    found = values_of(program, len(jobs), np.arange(len(jobs)), np.full(len(jobs), 5.0))
+    expected = [slow(job, job.submit + 5) for job in jobs]
+    assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("min(wait, 0 / 0)", 5.0),
+        ("min(0 / 0, wait)", -math.inf),
+        ("max(wait, 0 / 0)", 5.0),
+        ("max(0 / 0, wait)", -math.inf),
+        ("max(wait, 0 / 0, 7)", 7.0),
+        ("min(0 / 0, wait, 7)", -math.inf),
+        ("min(9, max(wait, 0 / 0))", 5.0),
+        ("1 / min(0, -0 * wait)", math.inf),  # of equal values the first
+    ],
+)
+def test_least_and_greatest_pass_over_what_is_no_number(text: str, expected: float) -> None:
+    """As in Python, unless it comes first; no number is the least of all scores."""
+    workload = few_jobs(1, [0], [1], [1])
+    columns = JobColumns(workload)
+    program = read_expression(f"({text}) + 0 * wait ** 2 * processors").program(columns)
+    assert values_of(program, 1, np.zeros(1, np.int64), np.array([5.0])) == [expected]
+    (job,) = jobs_of(workload)
+    assert ByExpression(text, workload)(replace(job, number=0), 5) == expected
 
 
 # --- Errors ---------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import pickle
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from drawing import given
 from drawing import strategies as st
@@ -92,6 +93,18 @@ def test_what_is_no_pair(pairs: list[object]) -> None:
         Workload.from_columns({"submit_time": [0]}, processors=1, name="week", more_preceding=pairs)
 
 
+def test_a_blank_text_is_no_job() -> None:
+    table = {"job_number": [7, 8, 9], "submit_time": [0, 1, 2], "run_time": [1, 1, 1]}
+    for texts, expected in (
+        (["", " ", ""], {}),
+        (["", "7", "8"], {8: {7}, 9: {8}}),
+        (["", "7", "7 8"], {8: {7}, 9: {7, 8}}),
+    ):
+        frame = pd.DataFrame({**table, "requested_processors": 1, "preceding_job": texts})
+        found = told(load_workload(frame, processors=1))
+        assert {job: others for job, others in found.items() if others} == expected
+
+
 HEAD = "JobID|JobIDRaw|User|JobName|State|Submit|Start|End|AllocCPUS|Dependency"
 
 COMPLETED = ("12|12|ann|fit|COMPLETED", "")
@@ -103,6 +116,7 @@ _ANY = "not used: Dependency on any one of several jobs"
 _OTHER = "not used: Dependency that is no list such as afterok:12:13,afterany:14"
 _START = "not used: Dependency after, which is on the start of a job"
 _ITSELF = "not used: Dependency of a job on itself"
+_DELAY = "not used: delay of a Dependency on an end, such as afterany:12+5"
 _SINGLETON = "not used: Dependency singleton, on all earlier jobs of a user and name"
 _TASK = "not used: Dependency on a task of an array that is not there"
 
@@ -157,6 +171,10 @@ def others_of(workload: Workload, number: int) -> set[int]:
         ("aftercorr:20", (20, 21, 22), ()),  # of a job that is no task itself
         ("singleton", (), (_SINGLETON,)),
         ("afterok:20_1,Singleton", (21,), (_SINGLETON,)),
+        ("afterany:12+1:13", (12, 13), (_DELAY,)),
+        ("afterok:20_1+5,afterany:13", (21, 13), (_DELAY,)),
+        ("12+1", (12,), (_DELAY,)),
+        ("afterany:12+", (), (_OTHER,)),
     ],
 )
 def test_what_a_job_follows(

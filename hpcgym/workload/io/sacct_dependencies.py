@@ -21,6 +21,7 @@ from hpcgym.workload.model import MISSING
 _STARTS = "not used: Dependency after, which is on the start of a job"
 _ANY = "not used: Dependency on any one of several jobs"
 _OTHER = "not used: Dependency that is no list such as afterok:12:13,afterany:14"
+_DELAY = "not used: delay of a Dependency on an end, such as afterany:12+5"
 _SINGLETON = "not used: Dependency singleton, on all earlier jobs of a user and name"
 _UNKNOWN_TASK = "not used: Dependency on a task of an array that is not there"
 _ITSELF = "not used: Dependency of a job on itself"
@@ -35,6 +36,7 @@ _ENDS = {
     "afternotok": False,
 }
 _REMARK = re.compile(r"\(\w*\)")  # how far it is, as squeue tells
+_MINUTES = re.compile(r"\+\d+")
 _PART = re.compile(r"(?P<kind>[a-z]+)(?P<jobs>(?::\d{1,18}(?:_(?:\d{1,9}|\*))?(?:\+\d+)?)+)")
 
 # the option of sbatch, salloc and srun: as getopt takes it, shortened too. What a script is given
@@ -48,10 +50,14 @@ _DEPENDENCY_OPTION = re.compile(
 
 
 class _Condition(NamedTuple):
-    """One part of a dependency: its kind, and ids of jobs such as ``12``, ``12_3`` or ``12_*``."""
+    """One part of a dependency: its kind, and ids of jobs such as ``12``, ``12_3`` or ``12_*``.
+
+    ``delayed``: whether the job is to wait for some minutes more, which Slurm has for starts only.
+    """
 
     kind: str
     ids: tuple[str, ...]
+    delayed: bool
 
 
 def preceding(
@@ -82,6 +88,7 @@ def preceding(
                 odd.add(one)
             else:
                 others += jobs.meant(place, one, odd)
+                odd |= {_DELAY} if one.delayed else set()
         odd |= {_ITSELF} if number[place] in others else set()
         found.append([other for other in dict.fromkeys(others) if other != number[place]])
         log.counts.update(odd)
@@ -119,9 +126,10 @@ def _condition(part: str) -> _Condition | str:
     found = _PART.fullmatch(part)
     if found is not None and found["kind"] == "after":
         return _STARTS
-    if found is None or found["kind"] not in _ENDS or "+" in found["jobs"]:
+    if found is None or found["kind"] not in _ENDS:
         return _OTHER
-    return _Condition(found["kind"], tuple(found["jobs"][1:].split(":")))
+    ids = tuple(_MINUTES.sub("", one) for one in found["jobs"][1:].split(":"))
+    return _Condition(found["kind"], ids, "+" in found["jobs"])
 
 
 class _Jobs:

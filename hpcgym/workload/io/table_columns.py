@@ -338,7 +338,8 @@ _SEVERAL = re.compile(r"\s*-?[0-9]{1,18}(\s+[1-9][0-9]{0,17})+\s*")
 def without_several(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, list[int]]]:
     """Return a table with one preceding job a row, and the others by the place of the row.
 
-    If there are any, the table has a column more, for :func:`pairs_in`. What is no such text stays.
+    If there are any, the table has a column more, for :func:`pairs_in`. A blank text is no job;
+    what else is no such text stays.
     """
     import pandas as pd
 
@@ -353,11 +354,10 @@ def without_several(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, list[i
         if isinstance(value, str) and _SEVERAL.fullmatch(value):
             value, *others = value.split()
             more[row] = [int(other) for other in others]
-        first.append(value)
-    if not more:
-        return frame, {}
+        first.append(None if isinstance(value, str) and not value.strip() else value)
     frame = frame.assign(preceding_job=pd.Series(first, frame.index, dtype=object))
-    frame[_ROW] = range(len(frame))
+    if more:
+        frame[_ROW] = range(len(frame))
     return frame, more
 
 

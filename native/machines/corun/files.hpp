@@ -18,7 +18,11 @@ class SharedFiles {
 
   SharedFiles(const FileSystem& told, i64 n_jobs) : told_(&told), place_(index(n_jobs)) {}
 
-  void keep(Archive& a) { a(readers, place_, asked_, congestion_, told_of_); }
+  void keep(Archive& a) {
+    a(readers, place_, asked_, congestion_, told_of_);
+    a.check_jobs(readers);
+    for (const i64 j : readers) a.check(place_[index(j)] < readers.size());
+  }
   // The speed of a job whose rate would be `beside` without congestion. The extra wait for files is
   // added to its time, the inverse of the rate.
   double rate(i64 code, double beside) const {

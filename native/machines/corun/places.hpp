@@ -62,7 +62,16 @@ class SharedPlaces : public AnyMachine {
     for (i64 node = 0; node < told_->n_nodes; ++node) idle_.add(node);
   }
 
-  void keep(Archive& a) { a(tasks_, cells_, who_, present_, free_, idle_, open_, version_); }
+  void keep(Archive& a) {
+    a(tasks_, cells_, who_, present_, free_, idle_, open_, version_);
+    for (const std::int32_t node : cells_) a.check(is_between(node, 0, told_->n_nodes - 1));
+    for (const i64 j : who_) a.check_job(j, nobody);
+    for (const i64 n : present_) a.check(is_between(n, 0, told_->parts));
+    i64 first = 0;  // of the cells of a job, as the model says
+    for (i64 j = 0; j < model_->n_jobs; first += told_->nodes[j++]) {
+      a.check(task(j).first == first && is_between(task(j).limit, -1, told_->n_codes - 1));
+    }
+  }
   i64 n_jobs() const { return model_->n_jobs; }
   const Sharing& told() const { return *told_; }
   const Task& task(i64 j) const { return tasks_[index(j)]; }

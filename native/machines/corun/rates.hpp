@@ -31,6 +31,7 @@ class SharedRates : public SharedPlaces {
   void keep(Archive& a) {
     SharedPlaces::keep(a);
     a(belief_, files_, spells_, stamp_);
+    a.check_jobs(spells_);
   }
   const std::vector<Spell>& spells() const { return spells_; }
   const Belief& belief() const { return belief_; }
@@ -160,7 +161,7 @@ class SharedRates : public SharedPlaces {
     Block& block = running.at(place.block);
     Entry& e = block.entries[index(place.entry)];
     const bool first = place.entry == 0, last = place.entry + 1 == block.count;
-    const bool stays = (first || (&e)[-1].key <= t.predicted_end) &&
+    const bool stays = (first || (&e)[-1].key < t.predicted_end) &&
                        (last || t.predicted_end < (&e)[1].key);
     // the first and the last of a block have neighbours in other blocks
     if (stays && (running.size_in_blocks() == 1 || !(first || last))) {

@@ -77,7 +77,8 @@ struct Budget : EnergyBudget {
   i64 plan_spent = 0;  // spent by the examined time
 
   void keep(Archive& a) {
-    a(static_cast<EnergyBudget&>(*this), spent, saved, looked, reserved, reserving, in_use, ahead, at_start_mw, head_mj, left_mj,
+    a.resized(reserving);
+    a(static_cast<EnergyBudget&>(*this), spent, saved, looked, reserved, in_use, ahead, at_start_mw, head_mj, left_mj,
       rest_mw, base_mw, plan_start_mw, plan_mj, plan_spent);
   }
 };
@@ -143,6 +144,17 @@ class LimitedState : public AnyMachine {
     a(nodes, tasks, holders, waiting, switching, log, caps, budgets, now, charged, drawn, saved_mw,
       free_on, free_off, free_rising, next_switched, next_ready, used_mj, kills, ceiling, was_off,
       to_wake, awake_, cells_, free_, on_, later_);
+    a.check_jobs(holders), a.check_jobs(waiting);
+    const auto check_node = [&](i64 node) { a.check(is_between(node, 0, n_nodes() - 1)); };
+    for (const i64 node : switching) check_node(node);
+    for (const std::int32_t node : cells_) check_node(node);
+    for (const NodeInterval& each : log) check_node(each.node);
+    for (const LimitedNode& each : nodes) {
+      a.check_job(each.job, -1);
+      a.check(each.state <= NodeState::on && is_between(each.place, 0, n_nodes()));
+    }
+    for (const LimitedTask& each : tasks) a.check(is_between(each.level, 0, layout_->n_levels() - 1));
+    for (const Budget& each : budgets) a.check_jobs(each.reserving);
   }
   i64 width(i64 j) const { return model_->jobs[j].processors; }
   // The nodes that a job has, or had, ascending.

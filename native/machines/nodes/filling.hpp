@@ -171,7 +171,10 @@ class Filling {
     order_.assign(drawn.begin() + 1, drawn.end());
   }
   void keep(Archive& a) {
-    a(order_, left_, kind_, stale_, is_stale_, has_changed_, asked_, random_);
+    a(order_, left_, kind_, is_stale_, has_changed_, asked_, random_);
+    a.resized(stale_);
+    for (const auto* nodes : {&order_, &stale_})
+      for (const i64 node : *nodes) a.check(is_between(node, 0, size() - 1));
   }
   // Whether the order differs by job, and depends on the other waiting jobs.
   bool goes_by_demand() const { return layout_->allocation >= Allocation::weighted; }

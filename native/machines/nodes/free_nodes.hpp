@@ -52,7 +52,13 @@ class FreeNodes {
       n_free_ += *room(free_, node);
     }
   }
-  void keep(Archive& a) { a(filling_, free_, n_free_, version_, chosen_, open_, known_); }
+  void keep(Archive& a) {
+    a(filling_, free_, n_free_, version_, chosen_, open_, known_);
+    check_cells(a, chosen_);
+  }
+  void check_cells(const Archive& a, std::span<const Cell> cells) const {
+    for (const Cell& c : cells) a.check(is_between(c.node, 0, layout_->n_nodes - 1));
+  }
 
   i64* room(std::vector<i64>& all, i64 node) const {
     return &all[index(node * layout_->n_resources)];

@@ -30,10 +30,12 @@ class FreshNodePlan : private NodePlan {
     if (table_) return table_->begin(m, now, running);
     NodePlan::begin(m, now, free, running);
   }
-  // Take the nodes of a window.
-  void close(const Nodes& m, const Window& window) {
-    if (table_) return table_->close(window, cells_[index(close_for(m, window))]);
-    NodePlan::close(m, window);
+  // Take the nodes of the windows.
+  void close(const Nodes& m, const Windows& windows, i64) {
+    if (!table_) return NodePlan::close(m, windows);
+    windows.each_left([&](const Window& window) {
+      table_->close(window, cells_[index(close_for(m, window))]);
+    });
   }
   // Close the nodes of a partition to jobs from now on, while jobs start in order as in Slurm;
   // return whether any node is left open.

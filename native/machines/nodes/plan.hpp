@@ -20,7 +20,11 @@ class NodePlan {
         beside_(index(m.nodes->n_rows)) {}
 
   void keep(Archive& a) {
-    a(now_, reserved_, cells_, beside_, events_, may_be_overdrawn_, gained_until_, left_until_);
+    a(now_, reserved_, beside_, may_be_overdrawn_, gained_until_, left_until_);
+    a.check(cells_.size() == beside_.size());
+    a.resized(cells_, events_);
+    a.check(cells_.size() == beside_.size());
+    for (const Event& e : events_) a.check_row(e.job);
   }
   i64 reserved(i64 j) const { return reserved_[index(j)]; }
   std::span<const Cell> placed(i64 j) const { return cells_[index(j)]; }
@@ -38,12 +42,14 @@ class NodePlan {
       foresee(e.key, e.job, 1);
     });
   }
-  // Take the nodes of a window.
-  void close(const Nodes& m, const Window& window) {
-    const i64 holder = close_for(m, window);
-    may_be_overdrawn_ = true;
-    foresee(std::max(window.begin, now_), holder, -1);
-    foresee(window.end, holder, 1);
+  // Take the nodes of the windows.
+  void close(const Nodes& m, const Windows& windows) {
+    windows.each_left([&](const Window& window) {
+      const i64 holder = close_for(m, window);
+      may_be_overdrawn_ = true;
+      foresee(std::max(window.begin, now_), holder, -1);
+      foresee(window.end, holder, 1);
+    });
   }
   // Restore the nodes of a waiting job's reservation.
   void place(i64 j, std::span<const i64> node, std::span<const i64> units) {

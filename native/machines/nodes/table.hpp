@@ -31,8 +31,12 @@ class NodeTable {
         usable_(index(m.nodes->n_kinds)) {}
 
   void keep(Archive& a) {
-    a(put_off, idle_planned, now_, plan_, leaving_, lists_leaving_, periods_, open_, seen_,
-      for_job_, written_, idle_, chosen_, later_);
+    a(put_off, idle_planned, now_, plan_, lists_leaving_, open_, seen_, for_job_, written_,
+      idle_, chosen_, later_);
+    a.resized(periods_, leaving_);
+    a.check(!lists_leaving_ || leaving_.size() >= plan_.size());
+    a.check(!periods_.empty() || plan_.empty());
+    for (const End& end : plan_) a.check_row(end.job);
   }
   // The plan starts with the releases of the running jobs; all nodes are open.
   void begin(const Nodes& m, i64 now, const OrderedList& running) {

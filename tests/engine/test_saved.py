@@ -1,0 +1,118 @@
+"""What is saved of a simulation: nothing that is damaged, or of another one, is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from few_jobs import few_jobs
+from pieces import Pieces, pieces
+
+import hpcgym
+from hpcgym._engine import Simulation
+from hpcgym.machine import Cluster, Failures, NodeGroup, NodePower
+from hpcgym.machine.speedups import Heatmap
+from hpcgym.scheduler.limits import EnergyBudget, PowerCap
+from hpcgym.workload import with_codes
+from hpcgym.workload.model import Workload
+
+JOBS = few_jobs(
+    8,
+    [0, 0, 1, 2, 3, 5, 40, 41],
+    [10, 40, 30, 8, 60, 5, 20, 20],
+    [4, 4, 8, 2, 1, 8, 3, 5],
+    [20, 50, 30, 30, 60, 10, 20, 40],
+    user_id=[1, 2, 1, 1, 3, 2, 2, 1],
+    queue=[1, 1, 2, 1, 1, 2, 1, 2],
+    job_number=list(range(1, 9)),
+)
+CHAIN = JOBS.with_columns(preceding_job=[-1, -1, 1, -1, 2, -1, -1, 3])
+NODES = Cluster(groups=(NodeGroup("a", 4, {"core": 2, "gpu": 1}),))
+FAILED = Failures(np.array([1]), np.array([6]), np.array([70]))
+LIMITED = Cluster(groups=(NodeGroup("a", 4, {"core": 2}, NodePower(10.0, 100.0)),))
+LIMITS = [PowerCap(210.0, 5, 60), EnergyBudget(100_000.0, 70, 400)]
+PAIR = Heatmap(("a", "b"), [[1.0, 1.25], [0.8, 1.0]], alone=[1.0, 1.0])
+SHARED = Cluster(groups=(NodeGroup("n", 2, {"core": 4}, sockets=2),))
+CODES = with_codes(JOBS, list("abbaabab"))
+CASES: dict[str, tuple[Workload, dict[str, Any]]] = {
+    "easy": (JOBS, {"policy": "saf"}),
+    "scores": (JOBS, {"policy": "wfp3", "threshold": 20}),
+    "conservative": (JOBS, {"backfill": "conservative"}),
+    "several reservations": (JOBS, {"backfill": "depth:3"}),
+    "slurm": (JOBS, {"backfill": "slurm"}),
+    "per event": (JOBS, {"passes": "per-event", "estimate": "ave2", "correction": "incremental"}),
+    "learned": (JOBS, {"estimate": "e-loss", "backfill_order": "sjbf"}),
+    "usage": (JOBS, {"policy": "fairshare"}),
+    "state": (JOBS, {"policy": "mean_run + 0 * queued - area"}),
+    "windows": (JOBS, {"maintenance": "30/50;90/95", "quota": "user:jobs=2"}),
+    "dependencies": (CHAIN, {"dependencies": "after", "quota": "user:submitted=2"}),
+    "preemption": (JOBS, {"preemption": "queue:2>1"}),
+    "suspension": (JOBS, {"preemption": "queue:2>1,suspend"}),
+    "nodes": (JOBS, {"cluster": NODES}),
+    "nodes, conservative": (JOBS, {"cluster": NODES, "backfill": "conservative"}),
+    "nodes, slurm": (JOBS, {"cluster": NODES, "backfill": "slurm"}),
+    "nodes, several": (JOBS, {"cluster": NODES, "backfill": "depth:3", "allocation": "balanced"}),
+    "nodes that fail": (JOBS, {"cluster": NODES, "failures": FAILED}),
+    "limits": (JOBS, {"cluster": LIMITED, "limits": LIMITS}),
+    "shared nodes": (CODES, {"scheduler": "easy-co", "cluster": SHARED, "speedups": PAIR}),
+}
+
+
+def middle_of(work: Callable[[], Any]) -> tuple[Callable[[], Simulation], bytes]:
+    """Return what was saved in the middle of a simulation, and what makes another to load it."""
+    found = []
+
+    def note(self: Pieces, _: Any) -> None:
+        times = self._native.run_times()
+        found.append((lambda native=self._native: native.anew(times), self._native.saved()))
+
+    work()  # imports the modules that make simulations
+    with pytest.MonkeyPatch.context() as patch, pieces(1) as made:
+        patch.setattr(Pieces, "_go_on", note)
+        work()
+    assert made
+    return found[len(found) // 2]
+
+
+def refused(target: Simulation, saved: bytes) -> bool:
+    try:
+        target.load(saved)
+    except ValueError as error:
+        return str(error).startswith("saved: ")
+    return False
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.filterwarnings("ignore::hpcgym.errors.HpcgymWarning")
+def test_each_damaged_bit_is_refused(name: str) -> None:
+    workload, rules = CASES[name]
+    make, saved = middle_of(lambda: hpcgym.simulate(workload, **rules))
+    target = make()  # what is refused leaves it as it is
+    changed = bytearray(saved)
+    for place in range(len(saved)):
+        for bit in range(8):
+            changed[place] ^= 1 << bit
+            assert refused(target, bytes(changed)), (place, bit)
+            changed[place] ^= 1 << bit
+    for length in range(len(saved)):
+        assert refused(target, saved[:length]), length
+        assert refused(target, saved[length + 1 :]), length
+    for more in (b"\\0", b"\\0" * 8, saved[-8:], saved):
+        assert refused(target, saved + more)
+    target.load(saved)
+    assert target.saved() == saved
+
+
+def test_of_other_jobs_it_is_refused() -> None:
+    """Also if as many ask for as much, and only run for longer."""
+    make, saved = middle_of(lambda: hpcgym.simulate(JOBS))
+    other = JOBS.with_columns(run_time=np.minimum(JOBS.run_time + 1, JOBS.requested_time))
+    made, _ = middle_of(lambda: hpcgym.simulate(other))
+    with pytest.raises(ValueError, match=r"^saved: of another simulation, or by another version"):
+        made().load(saved)
+    made, _ = middle_of(lambda: hpcgym.simulate(JOBS, policy="saf"))
+    with pytest.raises(ValueError, match=r"^saved: of another simulation"):
+        made().load(saved)
+    make().load(saved)
