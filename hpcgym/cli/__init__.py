@@ -1,6 +1,6 @@
 """The command line ``hpcgym``; its commands are modules of this package.
 
-Nothing slow is imported here: Ctrl-C may come before the commands are imported.
+Nothing slow is imported here: Ctrl-C and SIGTERM may come before the commands are imported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["app", "main"]
 def main() -> None:
     """Run the command line; the entry of the program ``hpcgym``.
 
-    The commands are imported only here, so that Ctrl-C is one line and 130 meanwhile, too.
+    The commands are imported only here, so that Ctrl-C and SIGTERM end in one line meanwhile, too.
     """
     with interruptible():
         from hpcgym.cli.program import run

@@ -13,6 +13,7 @@ import typer
 from hpcgym.cli import loading, output
 from hpcgym.cli.files import Written
 from hpcgym.cli.groups import grouped
+from hpcgym.cli.interrupts import Terminated
 from hpcgym.cli.lineup import given_schedulers, simulated_each
 from hpcgym.cli.running import note
 from hpcgym.cli.tables import Sheet, of_rows, rows_of
@@ -128,6 +129,8 @@ def serve(
             webbrowser.open(address)
         try:
             server.serve_forever()
+        except Terminated:
+            raise
         except KeyboardInterrupt:
             note("ended")
 

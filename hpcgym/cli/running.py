@@ -41,12 +41,12 @@ class Program(TyperGroup):
     """The whole program: whatever a user can cause ends in one line and an exit code."""
 
     def make_context(self, info_name: Any, args: Any, *rest: Any, **more: Any) -> Any:
-        """Read the options; 130 after Ctrl-C."""
+        """Read the options; 130 after Ctrl-C, 143 after SIGTERM."""
         with interruptible():
             return super().make_context(info_name, args, *rest, **more)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; 1 after an error, 130 after Ctrl-C."""
+        """Run a command; 1 after an error, 130 after Ctrl-C, 143 after SIGTERM."""
         try:
             with interruptible(), _warnings_in_a_line(ctx.meta):
                 value = super().invoke(ctx)

@@ -101,10 +101,15 @@ def run_agent(
     chosen = find_tasks(tasks)
     named = tasks is not None and "mini" not in tasks.split(",")
     names = None if logs is None else [name.strip() for name in logs.split(",")]
-    done = run(
-        agent, chosen, folder, logs=names, named=named,
-        workers=check_whole("--workers", workers, 1), progress=counting, note=note,
-    )  # fmt: skip
+    try:
+        done = run(
+            agent, chosen, folder, logs=names, named=named,
+            workers=check_whole("--workers", workers, 1), progress=counting, note=note,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        if folder.exists():
+            note(f"\n{folder} keeps what is done: the same command goes on")
+        raise
     for name in done.tasks:
         for log in done.tasks[name]["logs"]:
             told = done.told(name, log).values()

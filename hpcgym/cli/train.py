@@ -48,9 +48,9 @@ def _group() -> None:
 
     An agent is one file, which hpcgym evaluate takes. rule-es writes a scheduler with a formula,
     and xnes a few weights. The others are networks and need PyTorch; all of these except job-ppo
-    also need Stable-Baselines3, the extra "agents" of hpcgym. After Ctrl-C rule-es,
-    job-ppo and maskable-ppo write what they have learned so far. A training that fails leaves its
-    file unchanged.
+    also need Stable-Baselines3, the extra "agents" of hpcgym. After Ctrl-C or SIGTERM, which Slurm
+    sends at a time limit, rule-es, job-ppo and maskable-ppo write what they have learned so far. A
+    training that fails leaves its file unchanged.
     """
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym._engine import Work
 from hpcgym.baselines.schedulers import scheduler_of
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.pool import Cluster, with_counts
@@ -152,9 +153,12 @@ def calibrate(
     wait = simulate(workload, own.scheduler, cluster=cluster).wait
     at_first = _apart(wait, past)
 
+    work = Work()  # an interrupt reaches this thread alone
+
     def answer(candidate: Candidate) -> Tried:
         try:
-            fits, found = _waits(workload, candidate)
+            with work:
+                fits, found = _waits(workload, candidate)
         except HpcgymError as error:
             return Tried(candidate, problem=str(error))
         now, before = _apart(found, past[fits]), at_first[fits]
@@ -169,9 +173,15 @@ def calibrate(
         kinds = best.candidate.changes
         asked = [one.of(best.candidate) for one in changes if one.kind not in kinds]
         with progress("trying", len(asked)) as tell, ThreadPoolExecutor(processors_here()) as pool:
-            for one in pool.map(answer, asked):
-                tell(f"step {step} of {most} at most: {'; '.join(one.candidate.changes.values())}")
-                rows.append(one)
+            try:
+                for one in pool.map(answer, asked):
+                    what = "; ".join(one.candidate.changes.values())
+                    tell(f"step {step} of {most} at most: {what}")
+                    rows.append(one)
+            except BaseException:
+                work.end()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
         simulated = [place for place in range(first, len(rows)) if not rows[place].problem]
         place = max(simulated, key=lambda place: rows[place].explained, default=chosen[-1])
         if rows[place].explained < best.explained + _LEAST:

@@ -150,13 +150,17 @@ def _processes(workers: int) -> Iterator[Executor]:
     finally:
         if not ends_well:  # else the user waits at the terminal to the end of long tasks
             for process in list((pool._processes or {}).values()):
-                process.terminate()
+                process.kill()
         pool.shutdown(cancel_futures=True)
 
 
 def _begin_process() -> None:
-    """Prepare a process: it leaves Ctrl-C to its parent, and ends when its parent does."""
+    """Prepare a process: it leaves signals to its parent, and ends when its parent does.
+
+    A terminal sends Ctrl-C to all of them, and Slurm SIGTERM.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     _use_one_thread()
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

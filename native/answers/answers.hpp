@@ -88,6 +88,7 @@ class Answers {
   void express(S& s) {
     if (!programs_[0] && !programs_[1]) return;
     list(s);
+    s.interrupts.look(static_cast<i64>(jobs_.size() / 16));
     for (std::size_t half = 0; half < 2; ++half)
       if (programs_[half]) express(s, half);
     s.queue.forget_bounds();

@@ -208,6 +208,7 @@ class Learner {
     if (s.arrivals) predict_coming(s, ranked);
     if (kind(for_ordering) == Predicts::beforehand) return true;  // the renewal is for other scores
     for (const i64 j : concerned(s)) {
+      s.interrupts.look();
       consider(s, j);
       renew(s, ranked, j, answers_[for_ordering]);
     }

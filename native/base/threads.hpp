@@ -4,6 +4,9 @@
 // alone, and is not slower than without threads. One call often follows another soon, and waking a
 // thread takes longer than a short call: so threads poll for a while before they sleep, and yield
 // meanwhile.
+//
+// If one throws, the others end at their next look for interrupts. Only the caller asks for them,
+// also while it waits.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -15,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "interrupts.hpp"
 #include "numbers.hpp"
 
 namespace hpc {
@@ -39,6 +43,8 @@ class Threads {
   // thread is thrown again here.
   void run(const std::function<void()>& work) {
     if (threads_.empty()) return work();
+    const auto outside = std::exchange(this_thread, {&has_failed_, this_thread.asks});
+    has_failed_ = false;
     {
       std::lock_guard lock(mutex_);
       work_ = &work;
@@ -52,7 +58,12 @@ class Threads {
     }
     look_for([this] { return busy_ == 0; });
     std::unique_lock lock(mutex_);
-    over_.wait(lock, [this] { return busy_ == 0; });
+    while (!over_.wait_for(lock, between_looks, [this] { return busy_ == 0; })) {
+      lock.unlock();
+      attempt(heed);
+      lock.lock();
+    }
+    this_thread = outside;
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
@@ -61,6 +72,7 @@ class Threads {
   std::condition_variable go_, over_;
   const std::function<void()>* work_ = nullptr;
   std::exception_ptr error_;
+  std::atomic<bool> has_failed_ = false;
   std::atomic<i64> round_ = 0;
   std::atomic<int> busy_ = 0;
   bool ends_ = false;
@@ -68,6 +80,7 @@ class Threads {
 
   void serve() {
     i64 seen = 0;
+    this_thread = {&has_failed_, false};
     std::unique_lock lock(mutex_);
     while (true) {
       lock.unlock();
@@ -93,7 +106,9 @@ class Threads {
   void attempt(const std::function<void()>& work) {
     try {
       work();
+    } catch (const Abandoned&) {
     } catch (...) {
+      has_failed_ = true;
       std::lock_guard lock(mutex_);
       if (!error_) error_ = std::current_exception();
     }

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "../base/interrupts.hpp"
 #include "../places/foresight.hpp"
 #include "../places/simulation.hpp"
 #include "alone.hpp"
@@ -58,9 +59,33 @@ void learn_from(AnySimulation& s, In<i64> past, In<i64> by_start, In<i64> start,
                {start.data(), start.size()}, time);
 }
 
+// Work that Python threads share.
+struct Work {
+  std::atomic<bool> is_over = false;
+};
+// Python's main thread, the only one that runs handlers of signals.
+unsigned long main_thread;
+// Run those that are due: that of Ctrl-C throws KeyboardInterrupt, and users' own what they like.
+void run_handlers() {
+  if (PyThread_get_thread_ident() != main_thread) return;
+  const nb::gil_scoped_acquire held;
+  if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
 }  // namespace
 
 NB_MODULE(_engine, m) {
+  main_thread = nb::cast<unsigned long>(
+      nb::module_::import_("threading").attr("main_thread")().attr("ident"));
+  ask_caller = run_handlers;
+  nb::class_<Work>(m, "Work", "Calls from several threads that end together; a thread enters it.")
+      .def(nb::init<>())
+      .def("__enter__", [](const Work& work) { this_thread.is_over = &work.is_over; })
+      .def("__exit__",
+           [](const Work&, nb::object, nb::object, nb::object) { this_thread.is_over = nullptr; },
+           "type"_a.none(), "value"_a.none(), "traceback"_a.none())
+      .def("end", [](Work& work) { work.is_over = true; },
+           "Let calls within it end, with a RuntimeError.");
 #ifdef NDEBUG
   nb::set_leak_warnings(false);
 #endif
@@ -74,7 +99,7 @@ NB_MODULE(_engine, m) {
       .def("begin", alone(&begin), nb::kw_only(), "time"_a, "due"_a, "running"_a, "start"_a, "predicted"_a,
            "promised"_a, "history"_a = nb::none(), "reserved"_a = nb::none(),
            "looks"_a = nb::none(), "first"_a = nb::none(), "node"_a = nb::none(),
-           "units"_a = nb::none(),
+           "units"_a = nb::none(), nb::call_guard<nb::gil_scoped_release>(),
            "Begin with jobs that run and jobs that wait, just before `time` [s]: the first ones, as "
            "many as `predicted` [s] and `promised` [s], -1, tell of. `running`: in the order of "
            "their starts, `start` [s]. `due`: a pass is then. `history`: (n_users * n,) run "
@@ -85,6 +110,7 @@ NB_MODULE(_engine, m) {
            "the first of those that cannot run, as it has ended by then or finds no room, -1 if all "
            "can. Where something is asked for, answer, and call it again.")
       .def("learn_from", alone(&learn_from), "past"_a, "by_start"_a, "start"_a, "time"_a,
+           nb::call_guard<nb::gil_scoped_release>(),
            "Learn from jobs of the past, which have ended by `time` [s], each as it was seen at its "
            "submission. `by_start`: all jobs, others run on. `start`: (n_jobs,) [s].")
       .def("run", alone(&AnySimulation::run), "until"_a = forever, "passes"_a = forever,
@@ -172,6 +198,7 @@ NB_MODULE(_engine, m) {
            nb::call_guard<nb::gil_scoped_release>(),
            "Simulate to the end, and let look-ahead order the queue at each pass.")
       .def("choose", alone(&AnySimulation::choose), "foresight"_a,
+           nb::call_guard<nb::gil_scoped_release>(),
            "Return the vector to follow at the pass before which an order is asked for. What it has "
            "learned is of the passes before.")
       .def("believe", alone(+[](AnySimulation& s, const ByName& arrays) {

@@ -253,8 +253,13 @@ void bind_model(nb::module_& m) {
             !std::all_of(node.data(), node.data() + node.size(),
                          [&](i64 one) { return one >= 0 && one < model.nodes->n_nodes; }))
           throw nb::value_error("first, node, units: not cells of the first jobs to start");
-        return as_arrays(assign(model, all(start), all(by_start), all(by_end),
-                                {all(first), all(node), all(units), since}));
+        Columns found;
+        {
+          const nb::gil_scoped_release released;
+          found = assign(model, all(start), all(by_start), all(by_end),
+                         {all(first), all(node), all(units), since});
+        }
+        return as_arrays(std::move(found));
       },
       "model"_a, "start"_a, "by_start"_a, "by_end"_a, "first"_a, "node"_a, "units"_a, "since"_a,
       "Return the nodes of jobs that have run on a pool of as many cores, and whose units all fit "

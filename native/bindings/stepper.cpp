@@ -281,6 +281,7 @@ std::shared_ptr<const OwnAccounts> own_accounts(const ByName& arrays, i64 n) {
 }  // namespace
 
 void bind_stepper(nb::module_& m) {
+  nb::exception<NoEpisode>(m, "NoEpisode", PyExc_ValueError);
   nb::class_<Owned>(m, "Stepper", "Environments stepped in one call.")
       .def(nb::new_(&make), "logs"_a, "rows"_a,
            "`logs`: of each log, which environments play in turn, (model, table, expressions, before): the model "

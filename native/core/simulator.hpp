@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "../base/interrupts.hpp"
 #include "../base/ordered.hpp"
 #include "beginning.hpp"
 #include "arrivals.hpp"
@@ -31,6 +32,8 @@ namespace hpc {
 // [s] added to the first prediction, step by step: Glesser 2016, section 7.4.2
 inline constexpr std::array<i64, 11> increments{60,    300,   900,   1800,   3600,  7200,
                                                 18000, 36000, 72000, 180000, 360000};
+
+inline constexpr i64 work_of_plan = 2;  // for one place in a plan, for Interrupts
 
 template <Machine M>
 struct Simulator {
@@ -75,6 +78,7 @@ struct Simulator {
   std::vector<i64> candidates;  // jobs it may pick, in secondary order
   std::vector<i64> passed_over;  // jobs put off in this pass
   i64 again = forever;           // [s] of the next pass, if a job has been put off
+  Interrupts interrupts;  // of the present pass, with the events before it
 
   static constexpr bool has_levels = M::has_levels;
 
@@ -191,6 +195,7 @@ struct Simulator {
   bool restricted() const { return M::restricts || model.restricted; }
   // Whether a job could start now: as the head or, where budgets allow more there, behind it.
   bool could_start(i64 j, i64 room) {
+    interrupts.look();
     if (bars(j)) return false;
     if (machine.backfills_more() && rules().asks) return needed_by(j) <= room;
     return machine.fits(j, needed_by(j), room);
@@ -393,6 +398,7 @@ struct Simulator {
     bool is_corrected = answered == Asked::correction, is_predicted = answered == Asked::prediction;
     bool is_amid = amid || is_predicted;  // the stages before submissions are done
     for (;; is_corrected = is_predicted = is_amid = false) {
+      interrupts.look();
       if (!is_amid && !go_on(stop, is_corrected)) return false;
       if (!submit_all(is_predicted)) return false;
       if (!due_) continue;
@@ -465,6 +471,7 @@ struct Simulator {
 
   // End the job whose end is now; of several, the one that started first.
   void end_first() {
+    interrupts.look(running.size_in_blocks());
     Place found{-1, -1};
     i64 least = nothing;  // of the other jobs in its block
     std::int32_t first = std::numeric_limits<std::int32_t>::max();

@@ -45,6 +45,10 @@ struct Places {  // of one environment: its action, and where outputs go
   Outputs out;
 };
 
+struct NoEpisode : std::invalid_argument {
+  NoEpisode() : std::invalid_argument("no episode has begun, or its last step was interrupted") {}
+};
+
 // An environment for any machine: one virtual call for a step, none within.
 class AnyEnvironment {
  public:
@@ -66,6 +70,7 @@ class AnyEnvironment {
   virtual std::shared_ptr<AnySimulation> anew(std::shared_ptr<const OwnAccounts> accounts) const = 0;
   virtual std::shared_ptr<AnySimulation> simulation() const = 0;
   virtual void put(const AnySimulation& simulation) = 0;
+  virtual void lose_episode() = 0;  // until another begins, or is put there
   // Fill another row for a continuation of the episode with the future hidden.
   virtual void hide(const Row& of_hidden, const AnySimulation& hidden) const = 0;
 };
@@ -86,9 +91,10 @@ class Environment final : public AnyEnvironment {
   Environment(const Table& t, const Row& r) : AnyEnvironment(t), row(r), expressed_(t.expressions) {}
 
   std::shared_ptr<AnySimulation> simulation() const override {
-    if (!made_) throw std::invalid_argument("no episode has begun");
+    if (!made_) throw NoEpisode();
     return made_;
   }
+  void lose_episode() override { made_ = nullptr; }
   void limit(const Limits& limits) override { next_limits_ = limits; }
   std::size_t bytes() const override {
     std::size_t total = sizeof *this;
@@ -105,7 +111,7 @@ class Environment final : public AnyEnvironment {
   void check(Todo task) const override {
     const Episode& p = now();
     const bool begins = is_beginning(task);
-    if (!begins && !made_) throw std::invalid_argument("no episode has begun");
+    if (!begins && !made_) throw NoEpisode();
     const i64 n = table.model->n_jobs;
     if (begins && (p.next_jobs < 1 || p.next_start < 0 || p.next_start + p.next_jobs > n))
       throw std::invalid_argument("the next episode has no such jobs");
@@ -123,7 +129,7 @@ class Environment final : public AnyEnvironment {
     const Outputs& out = places.out;
     const auto before = is_beginning(task) ? made_ : nullptr;  // others may still hold it
     std::optional<Alone::Inside> alone;
-    if (made_) alone.emplace(*made_);
+    if (made_) alone.emplace(*made_), made_->begin_call();
     if (task != Todo::show) step(task, *places.chosen, places.numbers, out);
     if (made_) show(out);
   }
@@ -336,7 +342,7 @@ class Environment final : public AnyEnvironment {
   StoppedJobs<Simulator<M>> stopped_jobs() { return {sim(), row, settings().paid}; }
   void simulate(i64 stop) {
     made_->go_on();
-    made_->run(stop, forever);
+    made_->advance(stop, forever);
   }
   // Whether only one job can be selected or ordered, and there is no other action. Weights may also
   // matter to running jobs that can be stopped, and to jobs that come while they hold.

@@ -59,27 +59,46 @@ class Stepper {
     return total;
   }
   AnyEnvironment& of(i64 e) const { return *environments_.at(index(e)); }
-  // For environments in [first, stop). Threads do not affect results.
+  // For environments in [first, stop). Threads do not affect results. If one fails or is interrupted,
+  // all lose their episodes: some have done this step, and some have not.
   void go_on(Todo task, i64 first, i64 stop, int threads, const std::vector<Places>& places) {
     for (i64 e = first; e < stop; ++e) of(e).check(task);
+    try {
+      go_on_checked(task, first, stop, threads, places);
+    } catch (...) {
+      for (i64 e = first; e < stop; ++e) of(e).lose_episode();
+      throw;
+    }
+  }
+
+ private:
+  void go_on_checked(Todo task, i64 first, i64 stop, int threads, const std::vector<Places>& places) {
     const auto step = [&](i64 e) { of(e).go_on(task, places[index(e)]); };
     const auto begin = std::chrono::steady_clock::now();
     const bool several = threads > 1 && worth_.tries_several();
     if (!several) {
-      for (i64 e = first; e < stop; ++e) step(e);
+      Interrupts interrupts;
+      for (i64 e = first; e < stop; ++e) {
+        interrupts.look(work);
+        step(e);
+      }
     } else {
       if (n_threads_ != threads) threads_ = std::make_unique<Threads>(n_threads_ = threads);
       constexpr i64 some = 4;
       std::atomic<i64> next = first;
       threads_->run([&] {
-        for (i64 e; (e = next.fetch_add(some)) < stop;)
+        Interrupts interrupts;
+        for (i64 e; (e = next.fetch_add(some)) < stop;) {
+          interrupts.look(some * work);
           for (i64 k = e; k < std::min(stop, e + some); ++k) step(k);
+        }
       });
     }
     if (threads > 1) worth_.note(several, std::chrono::steady_clock::now() - begin);
   }
 
- private:
+  static constexpr i64 work = 8;  // of a step, for Interrupts
+
   static std::unique_ptr<AnyEnvironment> made(const Table& table, const Row& row) {
     const Model& model = *table.model;
     if (model.nodes) return std::make_unique<Environment<Nodes>>(table, row);

@@ -49,10 +49,11 @@ class Foresight : public Alone {
   }
 
   // The vector to follow in a pass made now, the first of equals; for where an order is asked for.
+  // An interrupt leaves all whole.
   template <Machine M>
-  i64 choose(const Scheduled<M>& from) {
+  i64 choose(const Scheduled<M>& from, Interrupts& interrupts) {
     const Simulator<M>& s = from.sim_;
-    learn(s);
+    learn(s, interrupts);
     const i64 n_vectors = static_cast<i64>(weights_.size());
     std::vector<i64> queued;
     s.queue.jobs.each([&](const Entry& e) { queued.push_back(e.job); });
@@ -65,7 +66,7 @@ class Foresight : public Alone {
     std::vector<bool> first, started(queued.size());
     bool differ = s.rules().every > 0;
     for (i64 v = 0; v < n_vectors && !differ; ++v) {
-      const auto drained = drain(present, live, v, 1);
+      const auto drained = drain(present, live, v, 1, interrupts);
       for (std::size_t k = 0; k < queued.size(); ++k)
         started[k] = drained.of(s.queue.place_in(live.rows, queued[k])).start >= 0;
       if (v == 0) first = started;
@@ -75,7 +76,7 @@ class Foresight : public Alone {
     i64 best = 0;
     __int128 least = 0;
     for (i64 v = 0; v < n_vectors; ++v) {
-      const auto drained = drain(present, live, v, forever);
+      const auto drained = drain(present, live, v, forever, interrupts);
       __int128 cost = 0;
       for (std::size_t k = 0; k < queued.size(); ++k) {
         const i64 j = s.queue.place_in(live.rows, queued[k]);
@@ -111,11 +112,12 @@ class Foresight : public Alone {
 
   // Learn from the ended jobs, in the order of their ends.
   template <Machine M>
-  void learn(const Simulator<M>& s) {
+  void learn(const Simulator<M>& s, Interrupts& interrupts) {
     for (; submitted_ < s.next; ++submitted_) unfinished_.push_back(submitted_);
     // per event, an end of this second may still be to come
     const i64 latest = s.rules().passes == Passes::per_event ? s.time - 1 : s.time;
     while (true) {
+      interrupts.look(static_cast<i64>(unfinished_.size() / 256));
       auto found = unfinished_.end();
       i64 end = latest + 1;
       for (auto it = unfinished_.begin(); it != unfinished_.end(); ++it) {
@@ -216,14 +218,18 @@ class Foresight : public Alone {
   }
   // Simulate the present pass under a vector, `passes` passes in all.
   template <Machine M>
-  Simulator<M> drain(const Scheduled<M>& present, const LiveJobs& live, i64 vector, i64 passes) const {
+  Simulator<M> drain(const Scheduled<M>& present, const LiveJobs& live, i64 vector, i64 passes,
+                     Interrupts& interrupts) const {
     Scheduled<M> drained(present);
     Simulator<M>& s = drained.sim_;
     auto& scores = s.queue.scores[0];
     scores.own(s.model.n_jobs);
     for (i64 j = 0; j < s.model.n_jobs; ++j) scores.at(j) = score(vector, live.rows[index(j)]);
     s.queue.forget_bounds();
-    for (; passes > 0 && drained.next_pass(forever); --passes) drained.pass();
+    for (; passes > 0 && drained.next_pass(forever); --passes) {
+      drained.pass();
+      interrupts.look(s.queue.jobs.size_in_blocks());
+    }
     return s;
   }
 };

@@ -29,7 +29,9 @@ class Many : public Alone {
     const i64 n_vectors = static_cast<i64>(weights.size()) / stride;
     std::atomic<i64> next = first;
     threads_.run([&] {
+      Interrupts interrupts;
       for (i64 task; (task = next++) < stop;) {
+        interrupts.look_at_clock();
         const i64 s = task / n_vectors, v = task % n_vectors;
         const auto simulation = slices_[index(s)]->weighed(
             weights.subspan(index(v * stride + (own ? s * size : 0)), index(size)));

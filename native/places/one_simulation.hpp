@@ -30,6 +30,8 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   bool asks_ = false;  // `sim_.asked` waits for an answer from outside
   bool has_begun_ = false;  // with running or waiting jobs
   bool begins_ = false;     // it is beginning, and may ask meanwhile
+  bool looks_ahead_ = false;  // it has begun to, and may have been interrupted
+  Interrupts interrupts_;     // between passes
 
  public:
   using Scheduled<M>::sim_, Scheduled<M>::answers_;
@@ -48,8 +50,10 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
       throw std::invalid_argument("begin: not where jobs share nodes");
     } else {
       if (const char* reason = refusal(sim_, beginning, begins_)) throw std::invalid_argument(reason);
+      start_anew();
       const i64 stuck = sim_.begin(
           beginning, [&] { return answers_.learner->answer(sim_, answers_.ranked(sim_)); });
+      is_half_done_ = false;
       asks_ = begins_ = stuck < 0 && sim_.asked != Asked::nothing;
       if (begins_ || stuck >= 0) return stuck;
       answers_.begin(sim_);
@@ -77,8 +81,15 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     return found;
   }
   i64 run(i64 until, i64 passes) override {
+    interrupts_.begin();
+    return advance(until, passes);
+  }
+  // The same as a part of a longer call. An interrupt between two passes leaves all whole.
+  i64 advance(i64 until, i64 passes) {
     i64 done = 0;
+    is_half_done_ = true;
     while (!asks_ && done < passes) {
+      if (sim_.interrupts.has_read()) look_between_passes();
       if (next_pass(until)) {
         pass();
         if (sim_.asked == Asked::nothing) ++done;
@@ -89,8 +100,11 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
         asks_ = !answers_.answer(sim_);
       }
     }
+    is_half_done_ = false;
     return done;
   }
+  // A longer call of several parts begins.
+  void begin_call() { interrupts_.begin(); }
   std::shared_ptr<AnySimulation> copy() const override {
     return std::make_shared<OneSimulation>(*this);
   }
@@ -202,8 +216,13 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     learner();
     if (sim_.next + sim_.started > 0 || static_cast<i64>(start.size()) != model_->n_jobs)
       throw std::invalid_argument("learn_from: starts of all jobs, before the first event");
-    if constexpr (!std::is_same_v<M, Pool>) throw std::invalid_argument("learn_from: on a pool");
-    else answers_.learner->learn_from(sim_, past, by_start, start, until);
+    if constexpr (!std::is_same_v<M, Pool>) {
+      throw std::invalid_argument("learn_from: on a pool");
+    } else {
+      start_anew();
+      answers_.learner->learn_from(sim_, past, by_start, start, until);
+      is_half_done_ = false;
+    }
   }
   Numbers learned() override {
     learner();
@@ -231,7 +250,8 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     if (on_nodes || !plans || foresight.n_jobs() != model_->n_jobs)
       throw std::invalid_argument("choose: needs a pool, and the jobs of the model");
     const Alone::Inside alone(foresight);
-    if constexpr (!on_nodes && plans) return foresight.choose<M>(*this);
+    Interrupts interrupts;
+    if constexpr (!on_nodes && plans) return foresight.choose<M>(*this, interrupts);
     return 0;
   }
   std::string saved() override {
@@ -328,6 +348,16 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   }
 
  private:
+  // What ends whole or not at all begins.
+  void start_anew() {
+    sim_.interrupts.begin();
+    is_half_done_ = true;
+  }
+  void look_between_passes() {
+    is_half_done_ = false;
+    interrupts_.look_at_clock();
+    start_anew();
+  }
   static void keep(Archive& a, OneSimulation& of) {
     const Model& m = *of.model_;
     a.same(m.n_jobs), a.same(m.capacity), a.same(m.rules);
@@ -356,9 +386,11 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     const Alone::Inside alone(foresight);
     auto& scores = sim_.queue.scores[0];
     scores.own(model_->n_jobs);
-    for (i64 j = 0; j < model_->n_jobs; ++j) scores.at(j) = foresight.score(0, j);
-    while (run(forever, forever), asked() == Asked::order) {
-      const i64 best = foresight.choose<M>(*this);
+    if (!std::exchange(looks_ahead_, true))
+      for (i64 j = 0; j < model_->n_jobs; ++j) scores.at(j) = foresight.score(0, j);
+    interrupts_.begin();
+    while (advance(forever, forever), asked() == Asked::order) {
+      const i64 best = foresight.choose<M>(*this, interrupts_);
       sim_.queue.jobs.each([&](const Entry& e) { scores.at(e.job) = foresight.score(best, e.job); });
       sim_.queue.forget_bounds();
       answered();

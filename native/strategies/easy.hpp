@@ -52,7 +52,7 @@ class Easy {
       }
       if (settled) return;
     } else {
-      for (i64 j = s.next - arrived; j < s.next; ++j) s.wait(j);
+      enter(arrived);
     }
     serve();
   }
@@ -62,6 +62,12 @@ class Easy {
   }
 
  protected:
+  void enter(i64 arrived) {  // the jobs that came last
+    for (i64 j = s.next - arrived; j < s.next; ++j) {
+      s.interrupts.look();
+      s.wait(j);
+    }
+  }
   i64 room() const { return s.free + leaving; }
   bool selects() const { return s.rules().primary == Order::selection; }
   i64 needs(i64 j) const { return s.needed_by(j); }
@@ -101,6 +107,7 @@ class Easy {
       if (!s.machine.fits(head, needs(head), room()) &&
           !s.machine.fits_without_control(head, room()))
         break;
+      if constexpr (!M::alike) s.interrupts.look();
       if (is_proposed(head)) return;
       s.queue.leave(head, s.of(head).predicted);
       s.start(head);
@@ -183,6 +190,7 @@ class Easy {
       return s.selected;
     }
     if (s.bars_some()) {
+      s.interrupts.look(s.queue.jobs.size_in_blocks());
       std::vector<InLine> line;
       line_up(s, all_jobs, line);
       const auto found = std::find_if(line.begin(), line.end(),
@@ -222,7 +230,9 @@ class Easy {
   }
   // Whether a job may start now before the head; if so, the machine has chosen its place.
   bool may_backfill(const Entry& e, const Bounds& b) {
-    return is_within(e, b) && s.machine.passes(e.job, e.span > b.longest, s.shadow);
+    if (!is_within(e, b)) return false;
+    if constexpr (!M::alike) s.interrupts.look();
+    return s.machine.passes(e.job, e.span > b.longest, s.shadow);
   }
   bool is_within(const Entry& e, const Bounds& b) const {
     if (e.width > b.room || (e.width > b.beyond && e.span > b.longest)) return false;
@@ -279,6 +289,7 @@ class Easy {
     i64 refused = -1;  // jobs up to this place have been refused at this score
     double limit = inf;
     while (true) {
+      s.interrupts.look(s.queue.jobs.size_in_blocks());
       const Bounds b = bounds();
       i64 best = -1;
       double highest = -inf;

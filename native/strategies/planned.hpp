@@ -54,7 +54,10 @@ class Planned {
     if (s.rules().holds) s.changed = true;
     if (!s.changed) plan_.forget_past(s.time);
     const i64 arrived = std::exchange(s.arrived, 0);
-    for (i64 j = s.next - arrived; j < s.next; ++j) s.wait(j);
+    for (i64 j = s.next - arrived; j < s.next; ++j) {
+      s.interrupts.look();
+      s.wait(j);
+    }
     if (s.rules().asks || selects(s)) {
       s.changed = true;  // the plan is not made yet
       if (ask(s) || (s.rules().every == 0 && !s.stops)) return;
@@ -105,6 +108,7 @@ class Planned {
   static bool some_may_start(Simulator<M>& s) {
     if (s.stops) return s.stops->some_may_start(s);
     return s.queue.jobs.any([&](const Entry& e) {
+      s.interrupts.look();
       const i64 needed = s.rules().holds ? s.needed_by(e.job) : s.machine.width(e.job);
       return !s.bars(e.job) && s.machine.fits(e.job, needed, s.room());
     });
@@ -191,6 +195,7 @@ class Planned {
       s.changed = true;  // the plan is not made
       return;
     }
+    s.interrupts.look(s.queue.jobs.size_in_blocks());
     begin_plan(s);
     const bool tests_all = r.tested == all_jobs;
     // each job that starts takes a unit
@@ -258,6 +263,7 @@ class Planned {
   }
   // Start a queued job now, or reserve a time for it while reservations are left.
   void serve(Simulator<M>& s, i64 j) {
+    s.interrupts.look(work_of_plan);
     if (s.bars(j)) return;
     const i64 last = s.time + s.rules().window, predicted = s.of(j).predicted;
     const bool reserves = n_reserved < s.rules().depth;
@@ -341,6 +347,7 @@ class Planned {
   // whose nodes are then closed to jobs of other partitions.
   void start_in_order(Simulator<M>& s) {
     const Rules& r = s.rules();
+    s.interrupts.look(s.queue.jobs.size_in_blocks());
     s.changed = true;  // the plan no longer holds
     s.head = -1;
     s.looks.all_due = forever;
@@ -354,6 +361,7 @@ class Planned {
     i64 i = 0;
     for (const InLine& place : line_) {
       const i64 j = place.job;
+      s.interrupts.look();
       if (i++ == looked) {
         s.looks.all_due = (s.time / r.all_every + 1) * r.all_every;
         return;

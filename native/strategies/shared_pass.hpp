@@ -18,7 +18,7 @@ class SharedPass : Easy<M> {
   void pass() {
     s.machine.settle(s.time, s.running);
     const i64 arrived = std::exchange(s.arrived, 0);
-    for (i64 j = s.next - arrived; j < s.next; ++j) s.wait(j);
+    this->enter(arrived);
     if (s.queue.empty()) return;
     if (this->selects()) return serve_selected();
     if (!is_settled(arrived)) return serve_queue();
@@ -49,6 +49,7 @@ class SharedPass : Easy<M> {
     }
     bool some_fits = false;
     s.queue.jobs.each([&](const Entry& e) {
+      s.interrupts.look();
       some_fits = some_fits || s.machine.fits(e.job, 0, 0);
     });
     if (some_fits) s.asked = Asked::job;
@@ -57,6 +58,7 @@ class SharedPass : Easy<M> {
   void serve_queue() {
     i64 head = -1;
     for (; !s.queue.empty(); head = -1) {
+      s.interrupts.look(s.queue.jobs.size_in_blocks());
       head = s.machine.weighs() ? best_of(-1) : this->first();
       if (head < 0 || !s.machine.fits(head, s.machine.width(head), s.free)) break;
       s.queue.leave(head, s.of(head).predicted);
@@ -87,7 +89,10 @@ class SharedPass : Easy<M> {
   // Repeatedly start the best job that finds room; jobs like a refused one are passed over from
   // then on.
   void fill_by_weights() {
-    for (i64 j; !s.queue.empty() && (j = best_of(s.free)) >= 0;) start_behind(j);
+    for (i64 j; !s.queue.empty() && (j = best_of(s.free)) >= 0;) {
+      s.interrupts.look(s.queue.jobs.size_in_blocks());
+      start_behind(j);
+    }
   }
 };
 

@@ -1,13 +1,19 @@
 """Mistakes, and what the system may do: one line and an exit code."""
 
+import os
 import shlex
+import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 from commands import JOBS, in_words, line, run, succeed
 
+from hpcgym.cli.interrupts import interruptible
+from hpcgym.simulation.driver import Simulation
 from hpcgym.version import __version__
 
 
@@ -126,6 +132,49 @@ def test_what_the_system_may_do(monkeypatch, error, code, line):
     if code == 130:
         monkeypatch.setattr("typer.core.TyperCommand.parse_args", fail)  # while options are read
         assert run("simulate", JOBS).stderr == f"hpcgym: {line}\n"
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "line"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+def test_a_command_ends_amid_a_simulation_that_takes_minutes(
+    number, code, line, monkeypatch, capfd
+):
+    whole = Simulation.drive
+
+    def drive(*arguments):
+        timer.start()
+        return whole(*arguments)
+
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), number))
+    monkeypatch.setattr(Simulation, "drive", drive)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    begun = time.monotonic()
+    try:
+        done = run("simulate", "lublin:jobs=60000,processors=256,load=3", "--scheduler", "evolved")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (done.exit_code, done.stderr) == (code, f"hpcgym: {line}\n")
+    assert time.monotonic() - begun < 30
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_sigterm_is_left_to_who_hears_it_already():
+    """To a handler of the program that runs commands; and it is not heard on other threads."""
+    told = []
+    before = signal.signal(signal.SIGTERM, lambda *_: told.append(1))
+    try:
+        with interruptible():
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert told == [1]
+    thread = threading.Thread(target=lambda: told.append(succeed("simulate", JOBS).exit_code))
+    thread.start()
+    thread.join()
+    assert told == [1, 0]
 
 
 @pytest.mark.parametrize("module", ["hpcgym.cli.program", "hpcgym.cli.simulate", "typer"])

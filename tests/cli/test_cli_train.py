@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +93,46 @@ def test_ctrl_c_leaves_the_best_so_far(
     assert done.exit_code == 130
     assert "nothing is written: nothing has been learned yet" in done.stderr
     assert not Path(f"{name}.{ending}").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "kept"),
+    [
+        ("rule-es", ("--generations", "9999"), "wrote agent.toml, the rule so far"),
+        ("job-ppo", ("--steps", "9999999", "--jobs", "30"), "wrote agent.pt, the best so far"),
+        (
+            "xnes",
+            ("--budget", "99999999", "--episodes", "whole"),
+            "wrote agent.json.checkpoint; the same command goes on",
+        ),
+    ],
+)
+def test_sigterm_leaves_what_ctrl_c_leaves(name: str, more: tuple[str, ...], kept: str) -> None:
+    """As Slurm sends it at the time limit."""
+    log = "lublin:jobs=900,processors=64,load=0.8,seed=2"
+    file = Path(kept.split()[1].rstrip(",;"))
+    words = [log] if name == "rule-es" else ["--workload", log]
+    words += ["--log", "log.csv"] if name != "xnes" else []
+    output = f"agent.{file.name.split('.')[1]}"
+    command = [sys.executable, "-m", "hpcgym", "train", name, *words, *more, "--output", output]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            table = file if name == "xnes" else Path("log.csv")  # it has learned something then
+            end = time.monotonic() + 300
+            while not (table.exists() and len(table.read_bytes().splitlines()) > 1):
+                assert process.poll() is None
+                assert time.monotonic() < end
+                time.sleep(0.05)
+            process.send_signal(signal.SIGTERM)
+            _, said = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert process.returncode == 143
+    *_, where, last = said.splitlines()
+    assert kept in where
+    assert last == "hpcgym: terminated"
+    assert file.is_file()
+    assert "Traceback" not in said
 
 
 def test_a_rule_is_found_in_logs(monkeypatch: pytest.MonkeyPatch) -> None:

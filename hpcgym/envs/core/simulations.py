@@ -7,10 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
+import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym._engine import Simulation, Stepper
+from hpcgym._engine import NoEpisode, Simulation, Stepper
 from hpcgym.envs.core.base import Definition
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.machines import Records
@@ -239,7 +240,7 @@ class Simulations:
         n = len(self.chosen)
         rows = [(0, n)] if len(those) == n else [(e, e + 1) for e in those.tolist()]
         for first, stop in rows:
-            self._stepper.go_on(BEGIN, first, stop, 1, self._which)
+            self._go_on(BEGIN, first, stop)
         for e in those.tolist():
             self.began(e)
         self._warn_of_horizon(those)
@@ -262,7 +263,19 @@ class Simulations:
     def step(self, e: int) -> None:
         """Do the action of simulation ``e`` that stands in ``chosen`` or ``numbers``."""
         spend(1)
-        self._stepper.go_on(STEP, e, e + 1, 1, self._which)
+        self._go_on(STEP, e, e + 1)
+
+    def _go_on(self, task: int, first: int, stop: int, threads: int = 1) -> bool:
+        """Do a task of simulations ``first`` to ``stop``; return whether a step ended an episode.
+
+        Raises
+        ------
+        ResetNeeded : an interrupt has ended a step before its end, or a reset.
+        """
+        try:
+            return self._stepper.go_on(task, first, stop, threads, self._which)
+        except NoEpisode as error:
+            raise gymnasium.error.ResetNeeded(f"{error}: call reset()") from None
 
     def simulation(self, e: int) -> Simulation:
         """Return simulation ``e``, which goes on with its environment up to the next episode."""
@@ -320,7 +333,7 @@ class Simulations:
 
     def show(self, e: int) -> None:
         """Tell where simulation ``e`` is, after another state has been put there."""
-        self._stepper.go_on(SHOW, e, e + 1, 1, self._which)
+        self._go_on(SHOW, e, e + 1)
 
     def tell_anew(self) -> None:
         """Tell in arrays that no caller has, so that callers may keep those they have."""
@@ -349,7 +362,7 @@ class Simulations:
         self.tell_anew()
         n = len(self.chosen)
         spend(n)
-        return self._stepper.go_on(STEP, 0, n, min(n, threads), self._which)
+        return self._go_on(STEP, 0, n, min(n, threads))
 
     def episode(self, e: int) -> Workload:
         """Return the jobs of the present episode of simulation ``e``.

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "../../base/interrupts.hpp"
 #include "free_nodes.hpp"
 
 namespace hpc {
@@ -39,7 +40,9 @@ class Listing : public FreeNodes {
                         std::vector<i64> until, i64 time) {
     std::vector<i64> start(order.size(), -1);
     std::size_t missing = order.size();
+    Interrupts interrupts;
     while (true) {
+      interrupts.look(static_cast<i64>(1 + order.size() / 64));
       for (const i64 j : order)
         if (start[index(j)] < 0 && this->start(j)) {
           start[index(j)] = time;

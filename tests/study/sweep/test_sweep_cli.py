@@ -314,7 +314,10 @@ def _hear_ctrl_c() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def test_ctrl_c_leaves_a_sweep_that_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("by", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_and_sigterm_leave_a_sweep_that_goes_on(
+    by: signal.Signals, code: int, tmp_path: Path
+) -> None:
     seeds = ",".join(map(str, range(300)))
     (tmp_path / "long.toml").write_text(
         f'schedulers = ["easy", "saf"]\nseeds = [{seeds}]\n[[workloads]]\n'
@@ -339,9 +342,9 @@ def test_ctrl_c_leaves_a_sweep_that_goes_on(tmp_path: Path) -> None:
         assert time.monotonic() < end
         assert process.poll() is None
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(by)
     _, text = process.communicate(timeout=300)
-    assert process.returncode == 130
+    assert process.returncode == code
     assert "hpcgym sweep run long.sweep goes on" in text
     assert "Traceback" not in text
     found = status(folder)

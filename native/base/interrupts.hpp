@@ -1,0 +1,62 @@
+// Long calls end if the user interrupts them: they look every 50 ms.
+//
+// Loops that may take long count their work in an `Interrupts`, which costs next to nothing, and
+// reads the clock now and then. When it is time, the thread that called the engine asks what the
+// bindings have set; other threads see whether their work is still wanted. Both end by exceptions.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <exception>
+
+#include "numbers.hpp"
+
+namespace hpc {
+
+// Ends what a thread does, as another one that shares the work has failed.
+struct Abandoned : std::exception {
+  const char* what() const noexcept override { return "the work has been abandoned"; }
+};
+
+// Throws if the call is to end; set once, before the first call.
+inline void (*ask_caller)() = [] {};
+
+struct ThisThread {
+  const std::atomic<bool>* is_over = nullptr;  // whether work that it shares has failed
+  bool asks = true;                            // it has called the engine
+};
+inline thread_local ThisThread this_thread;
+
+// Throw if what this thread does is to end.
+inline void heed() {
+  if (this_thread.is_over && *this_thread.is_over) throw Abandoned{};
+  if (this_thread.asks) ask_caller();
+}
+
+inline constexpr std::chrono::milliseconds between_looks{50};
+
+class Interrupts {
+  using Clock = std::chrono::steady_clock;
+  static constexpr i64 often = 64;  // work between two looks at the clock
+  i64 left_ = often;
+  Clock::time_point due_{};  // of the next look; the clock has not been read: its epoch
+
+ public:
+  // Work begins that ends whole, or not at all: it is not interrupted if it is short.
+  void begin() { due_ = {}; }
+  // Whether the clock has been read since then: this work takes long.
+  bool has_read() const { return due_ != Clock::time_point{}; }
+  // `work`: in microseconds or so.
+  void look(i64 work = 1) {
+    if ((left_ -= work) < 0) look_at_clock();
+  }
+  [[gnu::cold, gnu::noinline]] void look_at_clock() {
+    left_ = often;
+    const auto now = Clock::now();
+    if (has_read() && now < due_) return;
+    const bool is_due = has_read();
+    due_ = now + between_looks;
+    if (is_due) heed();
+  }
+};
+
+}  // namespace hpc
