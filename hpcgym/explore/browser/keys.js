@@ -18,9 +18,14 @@ const KEYS = {
   r: () => { $("selected").open = !$("selected").open; },
   t: () => { $("listed").open = !$("listed").open; },
   "/": () => $("find").focus(),
-  "?": () => $("help").showModal(),
+  "?": showHelp,
   escape: () => pick(-1),
 };
+
+function showHelp() {
+  $("help").showModal();
+  $("help").querySelector("h2").focus();  // not the button at its end, to which it would scroll
+}
 
 function moveRows(share) {
   const by = share * (S.rows.high - S.rows.low);

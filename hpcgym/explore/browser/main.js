@@ -29,7 +29,7 @@ function listen() {
   const turn = (dark) => { setTheme(dark); recolour(); showStatistics(); };
   $("theme").addEventListener("click", () => turn(!S.dark));
   systemIsDark.addEventListener("change", () => turn(null));
-  $("keys").addEventListener("click", () => $("help").showModal());
+  $("keys").addEventListener("click", showHelp);
   $("png").addEventListener("click", savePng);
   $("svg").addEventListener("click", () => saveSvg());
   $("listed").addEventListener("toggle", showTable);
