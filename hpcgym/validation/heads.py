@@ -97,10 +97,16 @@ def jobs_of(case: Case) -> Jobs:
         rules.policy_estimate, workload.requested_time, case.actual
     )
     named = isinstance(rules.policy_estimate, str) and rules.policy_estimate == "typical-ratio"
-    begins_anew = workload.initial is None and case.lost is None and not rules.moves_submissions
-    if named and begins_anew and rules.passes == "per-timestamp":
+    anew = workload.initial is None and case.lost is None and not rules.moves_submissions
+    if named and anew and rules.passes == "per-timestamp" and _learned_nothing_else(result):
         times = TypicalRatios(result, line, case.length)
     return Jobs(result, line, times)
+
+
+def _learned_nothing_else(result: Result) -> bool:
+    """Return whether ratios have been learned of the jobs of the schedule, and of no others."""
+    ratios = {} if result.learned is None else result.learned.ratios
+    return () in ratios and int(ratios[()][0]) == len(result.workload)
 
 
 def is_told(order: IndexPolicy, case: Case, jobs: Jobs) -> bool:

@@ -363,9 +363,8 @@ def served(result: Result, line: Timeline, *, changes: bool) -> Mask:
         return happens
     # a pass of Slurm's may leave out jobs, as it has looked at enough
     started = np.bincount(line.start, minlength=len(line.time))
-    return happens & ~(
-        (started > slurm.default_queue_depth) & (line.time % slurm.sched_interval != 0)
-    )
+    happens &= (started <= slurm.default_queue_depth) | (line.time % slurm.sched_interval == 0)
+    return happens
 
 
 def check_order(

@@ -52,27 +52,27 @@ class Pairs(NamedTuple):
 
 
 def by_element(function: Callable[..., float], *arrays: Floats) -> Floats:
-    """Return a function of floats for each element, computed once for equal ones."""
+    """Return a function of floats for each element; see :func:`_careful`."""
     shape = np.broadcast_shapes(*(array.shape for array in arrays))
-    columns = [np.broadcast_to(array, shape).ravel() for array in arrays]
-    if len(columns) == 1:
-        values, place = np.unique(columns[0], return_inverse=True)
-        found = np.array(list(map(function, values.tolist())), np.float64)[place.ravel()]
-    else:
-        found = np.array(list(map(function, *(column.tolist() for column in columns))), np.float64)
-    return found.reshape(shape)
+    columns = [np.broadcast_to(array, shape).ravel().tolist() for array in arrays]
+    try:
+        found = list(map(function, *columns))
+    except (OverflowError, ValueError):
+        found = list(map(_careful(function), *columns))
+    return np.array(found, np.float64).reshape(shape)
 
 
-def _careful(function: Callable[[float], float], at_zero: float) -> Callable[[float], float]:
+def _careful(function: Callable[..., float]) -> Callable[..., float]:
     """Let a function be infinite, or no number, where Python raises an error."""
+    at_zero = -math.inf if function in (math.log, math.log2, math.log10) else math.nan
 
-    def careful(x: float) -> float:
+    def careful(*x: float) -> float:
         try:
-            return function(x)
+            return function(*x)
         except OverflowError:
             return math.inf
         except ValueError:
-            return at_zero if x == 0 else math.nan
+            return at_zero if x[0] == 0 else math.nan
 
     return careful
 
@@ -91,15 +91,13 @@ def _power(a: float, b: float) -> float:
         return infinite if a == 0 else math.nan
 
 
-_log10 = _careful(math.log10, -math.inf)
-
 _OF_ONE: dict[int, Callable[[Floats], Any]] = {
     op.NEGATIVE: lambda a: -a,
     op.NOT: lambda a: a == 0,
-    op.LOG: lambda a: by_element(_careful(math.log, -math.inf), a),
-    op.LOG2: lambda a: by_element(_careful(math.log2, -math.inf), a),
-    op.LOG10: lambda a: by_element(_log10, a),
-    op.EXP: lambda a: by_element(_careful(math.exp, math.nan), a),
+    op.LOG: lambda a: by_element(math.log, a),
+    op.LOG2: lambda a: by_element(math.log2, a),
+    op.LOG10: lambda a: by_element(math.log10, a),
+    op.EXP: lambda a: by_element(math.exp, a),
     op.SQRT: np.sqrt,
     op.ABS: np.abs,
     op.FLOOR: np.floor,

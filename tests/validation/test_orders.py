@@ -175,10 +175,19 @@ def test_each_start_follows_where_the_order_is_told(case: tuple[Workload, dict[s
                 refusal(moved(result, job, other))
 
 
+def of_users(n: int) -> Workload:
+    """A crowd of jobs of six users, each of whom requests other multiples of the run times."""
+    jobs = hpcgym.load_workload(f"lublin:jobs={n},processors=32,seed=1,load=1")
+    rng = np.random.default_rng(0)
+    user = rng.integers(0, 6, n)
+    factor = (1 + user) * rng.choice([1, 2, 5], n)
+    return jobs.with_columns(user_id=user, requested_time=jobs.run_time * factor)
+
+
 @pytest.mark.parametrize("scheduler", ["aged", "evolved", "saf-typical"])
 def test_orders_by_typical_ratios_are_worked_out_again(scheduler: str) -> None:
     """Each job of a crowd that is moved to the next event is found."""
-    jobs = hpcgym.load_workload("lublin:jobs=300,processors=32,seed=1,load=1")
+    jobs = of_users(300)
     result = hpcgym.simulate(jobs, scheduler)
     assert {"order", "backfilled", "backfilling"} <= {*validate_schedule(result)}
     events = np.unique(np.concatenate((jobs.submit_time, result.end)))
@@ -209,3 +218,14 @@ def test_agents_that_order_the_queue_keep_no_job_back(name: str, proves: bool) -
     assert (result.outside, result.outside_orders) == (True, proves)
     if name != "Inspector-v1":
         assert ("any order" in validate_schedule(result)) == proves
+
+
+def test_ratios_that_were_learned_before_are_not_worked_out_again() -> None:
+    jobs = of_users(1000)
+    early, late = jobs.take(slice(0, 500)), jobs.take(slice(500, 1000))
+    learned = hpcgym.simulate(early, "saf-typical").learned
+    result = hpcgym.simulate(late, "saf-typical", learned=learned)
+    alone = hpcgym.simulate(late, "saf-typical")
+    assert (result.start != alone.start).any()
+    assert "order" not in validate_schedule(result)
+    assert "order" in validate_schedule(alone)
