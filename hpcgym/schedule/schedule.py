@@ -63,6 +63,8 @@ class Schedule:
         "switching_off", "switching_on"; None where all were idle.
     outside : whether the order of the queue came from outside, as in an environment, and not from
         the scheduler's policy.
+    outside_orders : whether nothing else came from outside: jobs were served in that order by the
+        scheduler's other rules, and none was kept from starting.
     policy_run_time : (n_jobs,) int64 [s] the predictions that the policy looked at, where they were
         learned; else None.
     learned : what was learned of run times, for :func:`hpcgym.simulate` to go on with; else None.
@@ -108,6 +110,7 @@ class Schedule:
     backfilled: NDArray[np.bool_]
     idle_seconds: Mapping[str, int] | None = None
     outside: bool = False
+    outside_orders: bool = False
     policy_run_time: NDArray[np.int64] | None = None
     learned: Learned | None = None
     allocation: Allocation | None = None

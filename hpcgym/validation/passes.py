@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from hpcgym.validation.schedules import Down, Mask, Timeline, Times, cases, held_together, over_time
 from hpcgym.workload.extracts import decided
-from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
@@ -182,35 +181,6 @@ def policy_name(policy: Any) -> str | None:
     return largest_first if weights[used[0]] > 0 else smallest_first
 
 
-def static_rank(workload: Workload, policy: Any, times: Any) -> Ints | None:
-    """Return each job's place in a primary order that never changes; None if it may change.
-
-    ``times`` are the run times that the policy looks at, (n_jobs,) [s].
-    """
-    name = policy_name(policy)
-    # double precision, in which scores are defined
-    q = workload.requested_processors.astype(np.float64)
-    p = np.asarray(times, np.float64)
-    keys: dict[str | None, Any] = {
-        "fcfs": lambda: workload.submit_time,
-        "lcfs": lambda: -workload.submit_time,
-        "spf": lambda: p,
-        "sjf": lambda: p,
-        "lpf": lambda: -p,
-        "sqf": lambda: q,
-        "lqf": lambda: -q,
-        "saf": lambda: p * q,
-        "laf": lambda: -(p * q),
-        "srf": lambda: p / q,
-        "lrf": lambda: -(p / q),
-    }
-    if name not in keys:
-        return None
-    rank = np.empty(len(workload), np.int64)
-    rank[np.argsort(keys[name](), kind="stable")] = np.arange(len(workload))
-    return rank
-
-
 class Queue(NamedTuple):
     """The order of a queue, if it never changes but that jobs that wait too long come first.
 
@@ -230,6 +200,10 @@ class Queue(NamedTuple):
         """Return the places of jobs that have waited so long: starved ones by number first."""
         late = wait > (np.inf if self.threshold is None else self.threshold)
         return np.where(late, self.number, self.rank + len(self.rank))
+
+    def job(self, place: Ints) -> Ints:
+        """Return who has these places; -1 where nobody has."""
+        return np.concatenate((np.argsort(self.number), np.argsort(self.rank), [-1]))[place]
 
 
 def first_waiting(queue: Queue, line: Timeline) -> Ints:
@@ -367,50 +341,64 @@ def check_reservations(result: Result) -> list[str]:
 # --- What a pass leaves waiting, and what it marks ------------------------------------------------
 
 
+def served(result: Result, line: Timeline, *, changes: bool) -> Mask:
+    """Return at which times the queue is served to the end with what is free then, (n_times,).
+
+    ``changes`` : whether time may change who comes first. In passes per event that counts, as not
+    every submission is followed by a pass: only one of a job that starts, or would fit.
+    """
+    slurm = result.scheduler.reserve.slurm
+    happens: Mask = line.submission | line.termination
+    if result.scheduler.passes == "per-event" and changes:
+        last = np.full(line.time.size, -1)  # to be submitted at each time
+        np.maximum.at(last, line.submit, np.arange(len(line.submit)))
+        came = np.flatnonzero(line.submission & (last >= 0))
+        job = last[came]
+        fits = result.workload.requested_processors[job] <= (
+            result.cluster.processors - line.used[came]
+        )
+        happens = line.termination.copy()
+        happens[came] |= fits | (line.start[job] == came)
+    if slurm is None:
+        return happens
+    # a pass of Slurm's may leave out jobs, as it has looked at enough
+    started = np.bincount(line.start, minlength=len(line.time))
+    happens &= (started <= slurm.default_queue_depth) | (line.time % slurm.sched_interval == 0)
+    return happens
+
+
 def check_order(
     result: Result,
     line: Timeline,
-    queue: Queue,
-    first: Times,
+    head: Times,
+    passed: Mask,
     needs: Times | None,
     down: Down | None = None,
 ) -> list[str]:
     """Find times at which the first waiting job would fit the free processors, or nodes.
 
-    ``first`` is of :func:`first_waiting`, ``down`` as :func:`fits_nodes` takes it.
+    Parameters
+    ----------
+    head : (n_times,) the first job that waits, -1: none, or another that fits nowhere.
+    passed : (n_times,) when to look.
+    down : as :func:`fits_nodes` takes it.
     """
-    n = len(result.workload)
-    # place -> job
-    job_at = np.concatenate((np.argsort(queue.number), np.argsort(queue.rank), [0]))
-    job = job_at[first]
-    passed = line.submission | line.termination
-    if result.scheduler.passes == "per-event" and result.scheduler.threshold is not None:
-        passed = line.termination
-    passed &= ~_cut_short(result, line)
     free = result.cluster.processors - line.used
     if down is not None:
         cores = result.cluster.capacity[down[0], 0]
         free -= over_time(line.time.size, down[1], down[2], cores)
-    needed = _needed(result, job, line.time)
+    asked = np.flatnonzero((head >= 0) & passed)
+    needed = _needed(result, head[asked], line.time[asked])
     if needed is None:
         return []
-    fits = (first < 2 * n) & (needed <= free) & passed
+    fits = np.zeros(line.time.size, np.bool_)
+    fits[asked] = needed <= free[asked]
     what = "processors are free"
     if needs is not None and result.allocation is not None:
-        fits = fits_nodes(result, needs, result.allocation, line, job, fits, down)
+        fits = fits_nodes(result, needs, result.allocation, line, head, fits, down)
         what = "cores are free on nodes"
     text = f"at {{1}} s {{2}} {what} and job {{3}}, first in the queue, would fit"
-    return cases(fits, text, line.time, free, job)
-
-
-def _cut_short(result: Result, line: Timeline) -> Mask:
-    """Return at which times a pass of Slurm's may have left out jobs, as it looked at enough."""
-    slurm = result.scheduler.reserve.slurm
-    if slurm is None:
-        return np.zeros(len(line.time), np.bool_)
-    started = np.bincount(line.start, minlength=len(line.time))
-    cut: Mask = (started > slurm.default_queue_depth) & (line.time % slurm.sched_interval != 0)
-    return cut
+    return cases(fits, text, line.time, free, head)
 
 
 def _needed(result: Result, job: Times, time: Times) -> Times | None:
@@ -437,15 +425,11 @@ def _needed(result: Result, job: Times, time: Times) -> Times | None:
     return needed
 
 
-def check_backfilled(
-    result: Result, line: Timeline, queue: Queue, first: Times, told: Mask
-) -> list[str]:
-    """Compare the backfilled marks with the jobs that were left waiting at each job's start.
+def check_backfilled(result: Result, overtook: Mask, told: Mask) -> list[str]:
+    """Compare the backfilled marks with who starts ahead of a job that waits on.
 
-    ``told`` (n_jobs,): whether a job's mark is known.
+    Both (n_jobs,): who does, and whose mark is known.
     """
-    overtook = first[line.start] < queue.place(result.start - queue.submit)
-    overtook &= decided(result.workload)
     return [
         *cases(
             overtook & ~result.backfilled & told,

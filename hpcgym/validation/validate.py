@@ -10,12 +10,15 @@ import numpy as np
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule.schedule import ran_before, runs_of
 from hpcgym.scheduler.restrictions import bound_submissions
-from hpcgym.validation import books, corun, lost_runs, passes, restrictions, schedules
+from hpcgym.validation import books, corun, heads, lost_runs, passes, restrictions, schedules
+from hpcgym.workload.extracts import decided
 from hpcgym.workload.needs import needs_of
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
+    from hpcgym.validation.heads import Heads
     from hpcgym.validation.schedules import Case, Times
+    from hpcgym.validation.scores import Jobs
 
 _PER_JOB = (
     "start",
@@ -48,7 +51,9 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
     Everything is worked out again from ``result.workload``, ``result.cluster``,
     ``result.scheduler`` and ``result.start``; what else ``result`` holds is compared with it.
     Time O(n log n) for n jobs, memory O(n); on N nodes with R resources O(n N R) in the worst case,
-    for *order*, and memory in proportion to all that jobs have of nodes.
+    for *order*, and memory in proportion to all that jobs have of nodes. Orders that change with
+    time, *backfilling* and *any order* take time in proportion to the jobs that wait, or run, at
+    each pass at which a job starts or would fit.
 
     Proved of every schedule:
 
@@ -159,18 +164,39 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
       promised a time (any backfill order). Elsewhere a promise may be broken by an
       over-run, a job of higher priority that came later, or one that waited too long.
     - *order*: whenever a pass is over, the first waiting job in the primary order does not fit the
-      free processors, or nodes. Checked unless backfilling is conservative, for policies whose
-      order does not change with time (FCFS, LCFS, and by processors, requested time, area or their
-      ratio, with or without a starvation threshold) and look at run times that are not learned;
-      for per-event passes with a threshold only after terminations, because not every submission
-      is followed by a pass.
+      free processors, or nodes. Checked unless backfilling is conservative, where the order is
+      *told*: for all policies, weights and expressions that look at no fair share, and at run
+      times that are requested, given, actual or by the typical ratio. The latter, and orders that
+      change with time or look at the state, are worked out again at each pass. They are not told
+      in passes where a typical ratio depends on which of two jobs ended first that began and
+      ended together; where jobs follow others, nodes fail, or under Slurm's rules; where run times
+      are learned, or the state is looked at, in passes per event or an extract; where free nodes
+      are looked at, or free processors and some are held back. For per-event passes with a
+      threshold, or an order that changes with time, only after ends, and submissions of jobs that
+      start or would fit: not every submission is followed by a pass.
     - *backfilled*: the jobs marked as backfilled are exactly those that start while one before
-      them in the primary order keeps waiting. Checked for the same policies with any kind of
+      them in the primary order keeps waiting. Checked where the order is told, with any kind of
       backfilling and per-timestamp passes.
+    - *backfilling*, on a pool under EASY and ``until-shadow`` where the order is told, without
+      ``hold``, windows and the correction "predicted-again" of predictions that expire: jobs that
+      start ahead of the first that waits do not delay its reservation, which follows from the
+      predictions of running jobs and their corrections; and each job that waits on could not start
+      when it was its turn in the backfill order. Without an order of backfilling that is told, and
+      for per-event passes: it could not start after all others. With per-timestamp passes, and both
+      orders told, each start follows from those before it.
+    - *any order*, in place of these where the order is not told, also where an agent ordered the
+      queue, ``result.outside_orders``: after each pass some waiting job does not fit the free
+      processors, or nodes. Under the conditions of *backfilling* all waiting jobs that fit would
+      delay the reservation of one that does not. Not under conservative backfilling and Slurm's,
+      nor with ``hold``, windows or nodes that fail.
 
-    Not proved: that every job that could be backfilled was, the backfill order, the corrections
-    of predictions, the primary order of policies that change with time, what single processors
-    without a job do, and that jobs have the very nodes that the allocation chooses.
+    None of these four is proved with quotas, limits, preemption or a dispatcher, where an agent
+    says itself which jobs start, as in Backfill and Inspector, or after a proof above has failed.
+
+    Not proved: that reservations are made as they should under conservative backfilling,
+    ``depth:K`` and Slurm's, and on nodes; who comes first where the order is not told; predictions
+    that are learned; what single processors without a job do; and that jobs have the very nodes
+    that the allocation chooses.
 
     Parameters
     ----------
@@ -362,36 +388,58 @@ def _may_have_passed(result: Result, length: Times) -> bool:
 
 def _of_passes(case: Case, *, sound: bool) -> Proofs:
     """Look at what some schedulers guarantee, where the schedule tells why a job waited."""
-    result, runs, job, line = case.result, case.runs, case.job, case.line
-    rules, workload = result.scheduler, result.workload
+    result, line, rules = case.result, case.line, case.result.scheduler
     found: Proofs = {}
-    if schedules.delays_s(result) != (0, 0) or result.outside or rules.dispatcher is not None:
+    chosen = result.outside and not result.outside_orders
+    if schedules.delays_s(result) != (0, 0) or chosen or rules.dispatcher is not None:
         return found
     # a job may wait for its quota, for power, or for one that stops it; and the passes of another
     # scheduler are where that made them
     if rules.quota or result.limits is not None or case.stops is not None or result.replayed_on:
         return found
-    if passes.reservations_are_guaranteed(result, case.length):
+    if not result.outside and passes.reservations_are_guaranteed(result, case.length):
         found["reservations"] = passes.check_reservations(_from_first_starts(case))
-    times = passes.known_beforehand(rules.policy_estimate, workload.requested_time, case.actual)
-    # run times that are learned change while jobs wait
-    rank = None if times is None else passes.static_rank(workload, rules.policy, times)
-    if rank is None or not sound:  # the order of an impossible schedule means nothing
+    if not sound:  # the order of an impossible schedule means nothing
         return found
-    ties = len(np.unique(workload.submit_time)) < len(workload)
+    ties = len(np.unique(result.workload.submit_time)) < len(result.workload)
     if ties and rules.moves_submissions and rules.passes == "per-event":
         return found  # jobs that come by an end come behind others submitted in that second
+    looked = heads.jobs_of(case)
+    ahead = None if result.outside else _heads(case, looked)
+    if ahead is None:
+        if heads.has_some_order(case):
+            found["any order"] = heads.check_any_order(case)
+        return found
+    if not rules.reserve.conservative and not rules.maintenance:  # for which a job may wait
+        passed = ahead.told & passes.served(case.runs, line, changes=ahead.changes)
+        found["order"] = passes.check_order(
+            case.runs, line, ahead.job, passed, case.needs, case.down
+        )
+    if rules.passes == "per-timestamp":
+        told = case.last & ahead.told[line.start]
+        found["backfilled"] = passes.check_backfilled(case.runs, ahead.overtook, told)
+    if heads.has_one_reservation(case):
+        found["backfilling"] = heads.check_backfilling(case, ahead, looked)
+    return found
+
+
+def _heads(case: Case, looked: Jobs) -> Heads | None:
+    """Return who is first of those that wait, and who overtakes it; None where it is not told."""
+    result, runs, job, line = case.result, case.runs, case.job, case.line
+    rules, submit = result.scheduler, result.workload.submit_time
+    rank = heads.static_rank(rules.order, looked)
+    if rank is None:
+        return heads.heads_of(case, looked) if heads.is_told(rules.order, case, looked) else None
     # runs of a job never wait together: any order of them will do
     number, of_run = np.empty_like(job), np.empty_like(job)
     number[np.argsort(job, kind="stable")] = np.arange(len(job))
     of_run[np.argsort(rank[job], kind="stable")] = np.arange(len(job))
-    queue = passes.Queue(workload.submit_time[job], rules.threshold, of_run, number)
+    queue = passes.Queue(submit[job], rules.threshold, of_run, number)
     first = passes.first_waiting(queue, line)
-    if not rules.reserve.conservative and not rules.maintenance:  # for which a job may wait
-        found["order"] = passes.check_order(runs, line, queue, first, case.needs, case.down)
-    if rules.passes == "per-timestamp":
-        found["backfilled"] = passes.check_backfilled(runs, line, queue, first, case.last)
-    return found
+    overtook = first[line.start] < queue.place(runs.start - queue.submit)
+    overtook &= decided(runs.workload)
+    changes = rules.threshold is not None
+    return heads.Heads(queue.job(first), np.ones_like(line.submission), overtook, changes)
 
 
 def _from_first_starts(case: Case) -> Result:

@@ -126,6 +126,7 @@ def test_environments_of_each_id_are_timed():
     [
         ("speed.py", "python benchmarks/"),
         ("long_run.py", "--windows"),
+        ("forgeries.py", "--number"),
     ],
 )
 def test_help_teaches(script, word):

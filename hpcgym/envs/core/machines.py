@@ -224,7 +224,8 @@ def schedule_of_queue(told: State, workload: Workload, options: Options) -> Resu
     """Return the schedule where jobs have their processors alone, without their nodes."""
     native, schedule, given = told.simulation, told.schedule, (options.cluster, options.scheduler)
     if "ordered_by" not in schedule:
-        return result_of(native, schedule, told.rules, workload, *given, outside=True)
+        found = result_of(native, schedule, told.rules, workload, *given, outside=True)
+        return replace(found, outside_orders=_only_orders(told))
     schedule = dict(schedule)  # nothing has been learned for jobs that are to come
     for name in ("predicted", "ordered_by"):
         learned = schedule[name].copy()
@@ -232,7 +233,14 @@ def schedule_of_queue(told: State, workload: Workload, options: Options) -> Resu
         learned.flags.writeable = False
         schedule[name] = learned
     result = result_of(native, schedule, told.rules, workload, *given, outside=True)
-    return replace(result, policy_run_time=schedule["ordered_by"])
+    return replace(
+        result, policy_run_time=schedule["ordered_by"], outside_orders=_only_orders(told)
+    )
+
+
+def _only_orders(told: State) -> bool:
+    """Return whether an agent orders the queue, and keeps no job from starting otherwise."""
+    return not (told.rules["picks"] or told.rules.get("proposes"))
 
 
 def keeps_books(options: Options, alike: bool = False) -> bool:

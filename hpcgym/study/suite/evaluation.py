@@ -246,13 +246,16 @@ class Evaluation:
         return replace(blank, reserved_start=np.full(n, -1.0), **made)
 
     def _blank(self, episode: Episode) -> Result:
-        """Return the schedule of a slice before anything was decided."""
+        """Return the schedule of a slice before anything was decided.
+
+        Schedulers play with rules of their own, which may hold jobs back.
+        """
         self._enter(episode)
         blank: Result = self.env.unwrapped.result()
         n = len(blank.workload)
         return replace(
             blank, reserved_start=np.full(n, -1), backfilled=np.zeros(n, np.bool_), outside=True,
-            ended=None,
+            outside_orders=False, ended=None,
         )  # fmt: skip
 
     # -- what they gain ----------------------------------------------------------------------------

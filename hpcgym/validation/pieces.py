@@ -1,0 +1,66 @@
+"""When running jobs are expected to end, by the predictions of a schedule and corrections."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from hpcgym.schedule.result import Result
+    from hpcgym.validation.schedules import Timeline, Times
+
+#: Beyond the first prediction [s], in turn.
+_INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18_000, 36_000, 72_000, 180_000, 360_000)
+
+
+class Pieces(NamedTuple):
+    """Parts of runs over which a job is expected to end at one time, each (n_pieces,).
+
+    Attributes
+    ----------
+    job : whose run it is.
+    begin, stop : from and up to which place in the times of the schedule.
+    end : [s] when the job is expected to end.
+    """
+
+    job: Times
+    begin: Times
+    stop: Times
+    end: Times
+
+
+def ends_are_told(result: Result, length: Times) -> bool:
+    """Return whether it follows from a schedule when jobs are expected to end."""
+    outlives = bool((result.predicted_run_time < length).any())
+    return not outlives or result.scheduler.correction != "predicted-again"
+
+
+def pieces_of(result: Result, line: Timeline) -> Pieces:
+    """Return the parts of all runs: a prediction counts until it expires or the job ends."""
+    job = np.arange(len(result.start))
+    seconds, since = result.predicted_run_time.copy(), result.start.copy()
+    found = []
+    for step in range(64):  # those that double are above the clock by then
+        end = result.start[job] + seconds
+        begin = np.maximum(np.searchsorted(line.time, since, "left"), line.start[job])
+        stop = np.minimum(np.searchsorted(line.time, end, "left"), line.end[job])
+        found.append(Pieces(job, begin, stop, end))
+        again = end < result.end[job]
+        if not again.any():
+            break
+        job, since = job[again], end[again]
+        seconds = _corrected(result, job, seconds[again], step)
+    joined = Pieces(*map(np.concatenate, zip(*found, strict=True)))
+    return Pieces(*(column[joined.begin < joined.stop] for column in joined))
+
+
+def _corrected(result: Result, job: Times, seconds: Times, step: int) -> Times:
+    """Return the predictions, from the starts, in place of those that were too short."""
+    requested: Times = result.workload.requested_time[job]
+    correction = result.scheduler.correction
+    if correction == "recursive-doubling":
+        return 2 * seconds
+    if correction == "incremental" and step < len(_INCREMENTS):
+        return np.minimum(result.predicted_run_time[job] + _INCREMENTS[step], requested)
+    return requested

@@ -1,0 +1,564 @@
+"""Orders of the queue, computed again at the passes of a schedule, without the engine.
+
+A *pair* is a pass and a job that waits there or starts: most arrays here have one entry a pair.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.scheduler.estimates.learning import looks_at_time
+from hpcgym.scheduler.policies import operations as op
+from hpcgym.scheduler.policies.features import STATE_OF_ALL, JobColumns
+from hpcgym.validation.pieces import pieces_of
+from hpcgym.validation.schedules import Mask, Timeline, Times, over_time
+from hpcgym.workload.extracts import decided
+from hpcgym.workload.io.swf_header import clock_of
+
+if TYPE_CHECKING:
+    from hpcgym.schedule.result import Result
+    from hpcgym.scheduler.policies.expressions import Expression, Step
+    from hpcgym.scheduler.policies.index import IndexPolicy
+
+Floats = NDArray[np.float64]
+
+
+class Pairs(NamedTuple):
+    """Passes and jobs that wait there or start.
+
+    Attributes
+    ----------
+    place : (n_pairs,) of the pass, in the times of the schedule.
+    job : (n_pairs,).
+    wait : (n_pairs,) [s] of the job at the pass.
+    """
+
+    place: Times
+    job: Times
+    wait: Floats
+
+
+# --- Functions of the C library, as Python has them -----------------------------------------------
+#
+# Those of numpy may differ in the last bit, which can decide an order.
+
+
+def by_element(function: Callable[..., float], *arrays: Floats) -> Floats:
+    """Return a function of floats for each element; see :func:`_careful`."""
+    shape = np.broadcast_shapes(*(array.shape for array in arrays))
+    columns = [np.broadcast_to(array, shape).ravel().tolist() for array in arrays]
+    try:
+        found = list(map(function, *columns))
+    except (OverflowError, ValueError):
+        found = list(map(_careful(function), *columns))
+    return np.array(found, np.float64).reshape(shape)
+
+
+def _careful(function: Callable[..., float]) -> Callable[..., float]:
+    """Let a function be infinite, or no number, where Python raises an error."""
+    at_zero = -math.inf if function in (math.log, math.log2, math.log10) else math.nan
+
+    def careful(*x: float) -> float:
+        try:
+            return function(*x)
+        except OverflowError:
+            return math.inf
+        except ValueError:
+            return at_zero if x[0] == 0 else math.nan
+
+    return careful
+
+
+def _power(a: float, b: float) -> float:
+    """Return a to the power b; squares and cubes are products."""
+    if b in (2, 3):
+        return a * a if b == 2 else a * a * a
+    negative = math.copysign(1, a) < 0 and math.isfinite(b) and b % 2 == 1
+    try:
+        return math.pow(a, b)
+    except OverflowError:
+        return -math.inf if negative else math.inf
+    except ValueError:
+        infinite = -math.inf if negative else math.inf
+        return infinite if a == 0 else math.nan
+
+
+_OF_ONE: dict[int, Callable[[Floats], Any]] = {
+    op.NEGATIVE: lambda a: -a,
+    op.NOT: lambda a: a == 0,
+    op.LOG: lambda a: by_element(math.log, a),
+    op.LOG2: lambda a: by_element(math.log2, a),
+    op.LOG10: lambda a: by_element(math.log10, a),
+    op.EXP: lambda a: by_element(math.exp, a),
+    op.SQRT: np.sqrt,
+    op.ABS: np.abs,
+    op.FLOOR: np.floor,
+}
+_OF_TWO: dict[int, Callable[[Floats, Floats], Any]] = {
+    op.ADD: np.add,
+    op.SUBTRACT: np.subtract,
+    op.MULTIPLY: np.multiply,
+    op.DIVIDE: np.divide,
+    op.WHOLE_PARTS: np.floor_divide,
+    op.REST: np.mod,
+    op.POWER: lambda a, b: by_element(_power, a, b),
+    op.LEAST: lambda a, b: np.where((a < b) | (a != a), a, b),
+    op.GREATEST: lambda a, b: np.where((a > b) | (a != a), a, b),
+    op.LESS: np.less,
+    op.AT_MOST: np.less_equal,
+    op.MORE: np.greater,
+    op.AT_LEAST: np.greater_equal,
+    op.EQUAL: np.equal,
+    op.UNEQUAL: np.not_equal,
+    op.AND: lambda a, b: (a != 0) & (b != 0),
+    op.OR: lambda a, b: (a != 0) | (b != 0),
+}
+
+
+# --- Scores of jobs at passes ---------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """A value of an expression: of all jobs and passes alike, by job, by pass, or by pair."""
+
+    values: Floats
+    by: str = ""  # "job", "place" or "pair"
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """What scores look at: the jobs of a schedule, and their run times as policies see them.
+
+    Attributes
+    ----------
+    result, line : the schedule and its times.
+    times : (n_jobs,) [s] in place of requested times, or a function of pairs where these are
+        predictions that change as jobs wait; None: not told.
+    """
+
+    result: Result
+    line: Timeline
+    times: Times | Callable[[Pairs], Floats] | None
+
+    @cached_property
+    def columns(self) -> JobColumns:
+        """The columns of the jobs."""
+        return JobColumns(self.result.workload)
+
+    @cached_property
+    def state(self) -> State:
+        """The state that passes find."""
+        return State(self.result, self.line)
+
+    def requested(self, pairs: Pairs) -> Part:
+        """Return the run times that policies see."""
+        if callable(self.times):
+            return Part(self.times(pairs), "pair")
+        assert self.times is not None
+        return Part(self.times.astype(np.float64), "job")
+
+    def feature(self, name: str, pairs: Pairs) -> Part:
+        """Return the part of a feature that waiting does not change."""
+        if name in ("wait", "unicef"):
+            return Part(np.zeros(1))
+        if name == "expansion":
+            return Part(np.ones(1))
+        q = Part(self.columns.processors, "job")
+        if name == "processors":
+            return q
+        p = self.requested(pairs)
+        since = Part(np.maximum(self.columns.since_first, 1.0), "job")
+
+        def of(function: Callable[..., Any], *parts: Part) -> Part:
+            return combine(function, parts, pairs)
+
+        def log(part: Part) -> Part:
+            return of(_OF_ONE[op.LOG10], part)
+
+        if name == "f1":
+            return of(lambda p, q, s: p * q + 870.0 * s, log(p), q, log(since))
+        return {
+            "requested": lambda: p,
+            "ratio": lambda: of(np.divide, p, q),
+            "area": lambda: of(np.multiply, p, q),
+            "f2": lambda: of(lambda p, q, s: np.sqrt(p) * q + 25_600.0 * s, p, q, log(since)),
+            "f3": lambda: of(lambda p, q, s: p * q + 6_860_000.0 * s, p, q, log(since)),
+            "f4": lambda: of(lambda p, q, s: p * np.sqrt(q) + 530_000.0 * s, p, q, log(since)),
+        }[name]()
+
+    def patience(self, name: str, pairs: Pairs) -> Part:
+        """Return the seconds of waiting that add 1 to a feature that waiting changes."""
+        if name == "wait":
+            return Part(np.ones(1))
+        p = self.requested(pairs)
+        if name == "expansion":
+            return p
+        q = Part(by_element(math.log2, self.columns.processors), "job")
+        return combine(lambda q, p: np.maximum(q * p, 1e-200), (q, p), pairs)
+
+
+def combine(function: Callable[..., Any], parts: tuple[Part, ...], pairs: Pairs) -> Part:
+    """Return a function of values: by job or by pass while it can be, else by pair."""
+    kinds = {part.by for part in parts if part.by}
+    by = kinds.pop() if len(kinds) == 1 else "pair" if kinds else ""
+    values = [lifted(part, pairs) if by == "pair" else part.values for part in parts]
+    with np.errstate(all="ignore"):
+        return Part(np.asarray(function(*values), np.float64), by)
+
+
+def lifted(part: Part, pairs: Pairs) -> Floats:
+    """Return a value by pair; one that is the same for all is (1,)."""
+    if part.by == "job":
+        return part.values[pairs.job]
+    return part.values[pairs.place] if part.by == "place" else part.values
+
+
+def scores(order: IndexPolicy, jobs: Jobs, pairs: Pairs) -> Floats:
+    """Return the scores of pairs, (n_pairs,): the highest comes first; -inf is no number.
+
+    As docs/semantics.md says: the sum of weighted features in the order of their table, then
+    wait / patience; or the value of an expression.
+    """
+    since = _submission(order)
+    if since is not None:
+        found = since * jobs.columns.submit[pairs.job]
+    elif order.expression is not None:
+        found = lifted(_value(order.expression, jobs, pairs), pairs)
+    elif order.cubed:
+        x = pairs.wait / lifted(jobs.requested(pairs), pairs)
+        found = jobs.columns.processors[pairs.job] * (x * x * x)
+    else:
+        found = _weighed(order.weights, jobs, pairs)
+    found = np.broadcast_to(found, pairs.job.shape)
+    return np.where(np.isnan(found), -np.inf, found)
+
+
+def _submission(order: IndexPolicy) -> float | None:
+    """Return the factor of submit times in the order of submission, or its reverse; else None."""
+    if order.expression is not None:
+        last = order.expression.reversed
+    else:
+        alone = order.is_weighted_sum and set(order.weights) == {"wait"}
+        last = order.weights["wait"] < 0 if alone else None
+    return None if last is None else 1.0 if last else -1.0
+
+
+def stays(order: IndexPolicy, jobs: Jobs) -> bool:
+    """Return whether the places of jobs in an order never change."""
+    if callable(jobs.times) and looks_at_time(order):
+        return False
+    if _submission(order) is not None:
+        return True
+    if order.expression is not None:
+        return not order.expression.general and not order.expression.usage
+    return order.is_weighted_sum and {*_FEATURES} - {*_WAITING} >= order.weights.keys()
+
+
+_FEATURES = (
+    *("processors", "requested", "wait", "ratio", "expansion", "area", "unicef"),
+    *("f1", "f2", "f3", "f4"),
+)
+_WAITING = ("wait", "expansion", "unicef")
+
+
+def _weighed(weights: Mapping[str, float], jobs: Jobs, pairs: Pairs) -> Floats:
+    """Return weighted sums of features."""
+    used = [name for name in _FEATURES if name in weights]
+    score = Part(np.zeros(1))
+    for name in used:
+        weight = weights[name]
+        score = combine(
+            lambda total, part, w=weight: total + w * part,
+            (score, jobs.feature(name, pairs)),
+            pairs,
+        )
+    waiting = [name for name in used if name in _WAITING]
+    if not waiting:
+        return lifted(score, pairs)
+    with np.errstate(all="ignore"):
+        if waiting == ["wait"]:
+            patience: Floats = np.full(1, 1.0 / weights["wait"])
+        elif waiting == ["wait", "expansion"]:
+            p = lifted(jobs.requested(pairs), pairs)
+            patience = p / (weights["wait"] * p + weights["expansion"])
+        else:
+            each = [lifted(jobs.patience(name, pairs), pairs) / weights[name] for name in waiting]
+            gain = np.zeros(pairs.job.shape)
+            for part in each:
+                gain = gain + 1.0 / part
+            patience = each[0] if len(each) == 1 else 1.0 / gain
+        return lifted(score, pairs) + pairs.wait / patience
+
+
+def _value(expression: Expression, jobs: Jobs, pairs: Pairs) -> Part:
+    """Return the value of an expression."""
+    stack: list[Part] = []
+    for step in expression.steps:
+        first = len(stack) - op.takes(step.code)
+        taken = tuple(stack[first:])
+        if step.code in op.PUSHES:
+            found = _pushed(step, jobs, pairs)
+        elif step.code in _OF_ONE:
+            found = combine(_OF_ONE[step.code], taken, pairs)
+        elif step.code in _OF_TWO:
+            found = combine(_OF_TWO[step.code], taken, pairs)
+        else:
+            found = combine(lambda a, b, c: np.where(a != 0, b, c), taken, pairs)
+        stack[first:] = [found]
+    return stack[0]
+
+
+def _pushed(step: Step, jobs: Jobs, pairs: Pairs) -> Part:
+    """Return what a step pushes."""
+    if step.code == op.NUMBER:
+        return Part(np.full(1, step.number))
+    wait = Part(pairs.wait, "pair")
+    if step.code == op.WAIT:
+        return wait
+    if step.code == op.STATE:
+        return jobs.state.value(step.name, pairs)
+    if step.code == op.FEATURE:
+        found = jobs.feature(step.name, pairs)
+        if step.name in ("expansion", "unicef"):
+            patience = jobs.patience(step.name, pairs)
+            return combine(lambda a, w, d: a + w / d, (found, wait, patience), pairs)
+        return found
+    column = _COLUMNS.get(step.name, step.name)
+    if step.text:
+        called = jobs.columns.are_called(column, (step.text,))
+        return Part(called.astype(np.float64), "job")
+    if step.name == "nice":
+        return Part(jobs.columns.nice, "job")
+    found = Part(jobs.columns.field(column), "job")
+    return combine(np.add, (found, wait), pairs) if step.name == "clock" else found
+
+
+#: Names of expressions that are not those of columns.
+_COLUMNS = {
+    **{"submit": "submit_time", "clock": "submit_time", "time_limit": "requested_time"},
+    **{"user": "user_id", "group": "group_id", "code": "executable"},
+}
+
+
+# --- The state that passes find -------------------------------------------------------------------
+
+_FEW = 5  # last jobs of a user
+_DAY = 86_400  # [s]
+
+
+class State:
+    """What passes find before a job starts in them, as expressions name it."""
+
+    def __init__(self, result: Result, line: Timeline) -> None:
+        self._result, self._line = result, line
+        self._ours = decided(result.workload)
+        self._width = result.workload.requested_processors
+        self._user = np.unique(result.workload.user_id, return_inverse=True)[1].ravel()
+
+    def value(self, name: str, pairs: Pairs) -> Part:
+        """Return what a name of the state is."""
+        if name in STATE_OF_ALL:
+            return Part(getattr(self, "_" + name)(), "place")
+        return Part(getattr(self, "_" + name)(pairs), "pair")
+
+    @cached_property
+    def _started(self) -> Times:
+        """Processors of jobs that start at each time."""
+        found = np.zeros(self._line.time.size, np.int64)
+        np.add.at(found, self._line.start[self._ours], self._width[self._ours])
+        return found
+
+    @cached_property
+    def _units(self) -> Times:
+        """Free processors at each time."""
+        free: Times = self._result.cluster.processors - self._line.used + self._started
+        return free
+
+    def _free(self) -> Floats:
+        return self._units / self._result.cluster.processors
+
+    def _free_1h(self) -> Floats:
+        line, (job, begin, stop, end) = self._line, pieces_of(self._result, self._line)
+        begin = begin + (self._ours[job] & (begin == line.start[job]))  # from the next pass on
+        stop = np.minimum(stop, np.searchsorted(line.time, end - 3600, "left"))
+        kept = begin < stop
+        held = over_time(line.time.size, begin[kept], stop[kept], self._width[job[kept]])
+        processors = self._result.cluster.processors
+        return (processors - held) / processors
+
+    def _queued(self) -> Floats:
+        starts = np.bincount(self._line.start[self._ours], minlength=self._line.time.size)
+        return (self._line.waiting + starts).astype(np.float64)
+
+    def _seconds(self) -> Times:
+        """Return the time of the week [s]."""
+        week: Times = (self._line.time + clock_of(self._result.workload)) % (7 * _DAY)
+        return week
+
+    def _hour(self) -> Floats:
+        return (self._seconds() % _DAY) / 3600.0
+
+    def _weekday(self) -> Floats:
+        return (self._seconds() // _DAY).astype(np.float64)
+
+    def _fits(self, pairs: Pairs) -> Floats:
+        return (self._width[pairs.job] <= self._units[pairs.place]).astype(np.float64)
+
+    def _leaves(self, pairs: Pairs) -> Floats:
+        left = np.maximum(self._units[pairs.place] - self._width[pairs.job], 0)
+        share: Floats = left / self._result.cluster.processors
+        return share
+
+    def _before(self, place: Times, of: Mask, pairs: Pairs, *, then: bool) -> Times:
+        """Return how many jobs of a pair's user have a place before the pass, or there too."""
+        size = self._line.time.size + 1
+        key = np.sort(self._user[of] * size + place[of])
+        user = self._user[pairs.job] * size
+        until = np.searchsorted(key, user + pairs.place + int(then), "left")
+        found: Times = until - np.searchsorted(key, user, "left")
+        return found
+
+    def _user_running(self, pairs: Pairs) -> Floats:
+        line, ours = self._line, self._ours
+        began = self._before(line.start, ours, pairs, then=False)
+        began += self._before(line.start, ~ours, pairs, then=True)
+        ended = self._before(line.end, np.ones_like(ours), pairs, then=True)
+        return (began - ended).astype(np.float64)
+
+    def _user_waiting(self, pairs: Pairs) -> Floats:
+        line, ours = self._line, self._ours
+        came = self._before(line.submit, ours, pairs, then=True)
+        began = self._before(line.start, ours, pairs, then=False)
+        return (came - began).astype(np.float64)
+
+    @cached_property
+    def _runs(self) -> tuple[Times, Times]:
+        """Run times by user, in the order of ends; and their users and ends in one number."""
+        line = self._line
+        order = np.lexsort((self._result.start, line.end, self._user))
+        key = self._user[order] * (line.time.size + 1) + line.end[order]
+        return self._result.run_time[order], key
+
+    def _last_runs(self, pairs: Pairs) -> tuple[Floats, Times]:
+        """Return the last run times, (_FEW, n_pairs), the last first; how many there are."""
+        run, key = self._runs
+        user = self._user[pairs.job] * (self._line.time.size + 1)
+        stop = np.searchsorted(key, user + pairs.place, "right")
+        known = np.minimum(stop - np.searchsorted(key, user, "left"), _FEW)
+        back = np.arange(1, _FEW + 1)[:, np.newaxis]
+        return run[np.maximum(stop - back, 0)].astype(np.float64), known
+
+    def _or_requested(self, values: Floats, known: Times, pairs: Pairs) -> Floats:
+        requested = self._result.workload.requested_time[pairs.job]
+        return np.where(known > 0, values, requested)
+
+    def _last_run(self, pairs: Pairs) -> Floats:
+        runs, known = self._last_runs(pairs)
+        return self._or_requested(runs[0], known, pairs)
+
+    def _mean(self, runs: Floats, known: Times) -> Floats:
+        there = np.arange(_FEW)[:, np.newaxis] < known
+        mean: Floats = np.where(there, runs, 0.0).sum(axis=0) / np.maximum(known, 1)
+        return mean
+
+    def _mean_run(self, pairs: Pairs) -> Floats:
+        runs, known = self._last_runs(pairs)
+        return self._or_requested(self._mean(runs, known), known, pairs)
+
+    def _spread_run(self, pairs: Pairs) -> Floats:
+        runs, known = self._last_runs(pairs)
+        mean, total = self._mean(runs, known), np.zeros(pairs.job.shape)
+        for back in reversed(range(_FEW)):  # in the order of their ends, as rounding goes by it
+            off = runs[back] - mean
+            total = total + np.where(back < known, off * off, 0.0)
+        return np.sqrt(total / np.maximum(known, 1))
+
+    def _known_runs(self, pairs: Pairs) -> Floats:
+        return self._last_runs(pairs)[1].astype(np.float64)
+
+
+# --- The typical ratios of users, where policies look at them -------------------------------------
+
+_DECAY = 0.95  # factor of older jobs for each new one
+
+
+class TypicalRatios:
+    """Predictions by the requested time and the user's typical ratio, at any pass.
+
+    As docs/prediction.md says: a job is predicted when it is submitted, and again at a pass if a
+    job of its user has ended since. Passes are those after all events of a second.
+
+    Attributes
+    ----------
+    doubtful : (n_jobs,) from which place on the ratio of the job's user depends on which of two
+        jobs counts as the first that ended, as both started and ended together; beyond all places
+        where it never does.
+    """
+
+    def __init__(self, result: Result, line: Timeline, length: Times) -> None:
+        workload = result.workload
+        self._line, self._size = line, line.time.size + 1
+        self._requested = workload.requested_time
+        self._user = np.unique(workload.user_id, return_inverse=True)[1].ravel()
+        width = np.unique(workload.requested_processors, return_inverse=True)[1].ravel()
+        alike = self._user * (int(width.max(initial=0)) + 1) + width
+        self._class = np.unique(alike, return_inverse=True)[1].ravel()
+        by_end = np.lexsort((result.start, line.end))
+        self._ends = line.end[by_end]
+        ratio = by_element(math.log, length[by_end] / self._requested[by_end])
+        self._total = np.append(0.0, [*accumulate(ratio.tolist())])
+        self._of_user = self._decayed(self._user[by_end], ratio)
+        self._of_class = self._decayed(self._class[by_end], ratio)
+
+        order = np.lexsort((result.start, line.end, self._user))
+        columns = (self._user, line.end, result.start)
+        together = np.all([np.diff(column[order]) == 0 for column in columns], axis=0)
+        second = order[1:][together & (np.diff(self._requested[order]) != 0)]
+        first = np.full(int(self._user.max(initial=0)) + 1, line.time.size)
+        np.minimum.at(first, self._user[second], line.end[second])
+        self.doubtful: Times = first[self._user]
+
+    def _decayed(self, group: Times, ratio: Floats) -> tuple[Times, Floats, Floats]:
+        """Return decayed counts and totals of groups after each end, by group and end.
+
+        And before them, for each, its group and the place of the end in one number.
+        """
+        rows: dict[int, tuple[float, float]] = {}
+        after = np.empty((2, len(group)))
+        for k, (one, logarithm) in enumerate(zip(group.tolist(), ratio.tolist(), strict=True)):
+            count, total = rows.get(one, (0.0, 0.0))
+            rows[one] = after[:, k] = (_DECAY * count + 1.0, _DECAY * total + logarithm)
+        order = np.argsort(group, kind="stable")
+        return group[order] * self._size + self._ends[order], *after[:, order]
+
+    def __call__(self, pairs: Pairs) -> Floats:
+        """Return the predictions of pairs, (n_pairs,) whole seconds."""
+        job, key = pairs.job, self._of_user[0]
+        begin = self._user[job] * self._size
+        last = np.searchsorted(key, begin + pairs.place, "right") - 1
+        ended = np.where((last >= 0) & (key[last] >= begin), key[last] - begin, 0)
+        when = np.maximum(ended, self._line.submit[job])
+        known = np.searchsorted(self._ends, when, "right")
+        everyone = self._total[known] / np.maximum(known, 1)
+        of_user = _shrunk(self._of_user, begin, when, everyone)
+        of_class = _shrunk(self._of_class, self._class[job] * self._size, when, of_user)
+        requested = self._requested[job].astype(np.float64)
+        seconds = requested * by_element(math.exp, (of_user + of_class) / 2.0)
+        cut = np.maximum(np.floor(seconds + 1e-6), 1.0)
+        return np.where(seconds < requested, cut, requested)
+
+
+def _shrunk(rows: tuple[Times, Floats, Floats], begin: Times, when: Times, wider: Floats) -> Floats:
+    """Return mean logarithms of groups as of some places, in which the wider group is one job."""
+    key, count, total = rows
+    last = np.searchsorted(key, begin + when, "right") - 1
+    there = (last >= 0) & (key[last] >= begin)
+    return (np.where(there, total[last], 0.0) + wider) / (np.where(there, count[last], 0.0) + 1.0)

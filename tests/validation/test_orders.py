@@ -1,0 +1,231 @@
+"""validate_schedule knows who comes first at each pass, and what every order of a queue keeps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from drawing import given, settings
+from drawing import strategies as st
+from expression_strategies import general, of_state
+from few_jobs import few_jobs
+from strategies import POLICY, predictions, workloads
+
+import hpcgym
+from hpcgym.errors import HpcgymError
+from hpcgym.schedule.result import Result
+from hpcgym.validation.validate import ScheduleError, validate_schedule
+from hpcgym.workload.model import Workload
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fair share")
+
+
+def moved(result: Result, job: int, start: int) -> Result:
+    """The same result with one job started at another time."""
+    starts = result.start.copy()
+    starts[job] = start
+    return replace(result, start=starts)
+
+
+def refusal(result: Result) -> str:
+    with pytest.raises(ScheduleError) as caught:
+        validate_schedule(result)
+    return str(caught.value)
+
+
+#: On four processors job 1 comes alone at 10 s, and fits beside job 0; job 2 comes at 500 s.
+ALONE = few_jobs(4, [0, 10, 500], [1000, 100, 100], [1, 1, 1], user_id=[1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    "scheduler",
+    [
+        *("easy", "fcfs", "saf", "wfp3", "unicef", "aged", "evolved", "conservative"),
+        *("easy:backfill=depth:2", "easy:backfill=until-shadow", "wfp3:passes=per-event"),
+        *("easy:policy=wait-queued*requested", "easy:policy=fairshare"),
+        *("saf:policy_estimate=regression", "easy:backfill=depth:2,policy=fairshare"),
+    ],
+)
+def test_a_job_alone_that_fits_is_not_held_back(scheduler: str) -> None:
+    result = hpcgym.simulate(ALONE, scheduler)
+    assert result.start.tolist() == [0, 10, 500]
+    validate_schedule(result)
+    assert "1" in refusal(moved(result, 1, 500))
+
+
+@pytest.mark.parametrize("cluster", [None, "1x1x4"])
+def test_a_job_alone_that_fits_is_not_held_back_by_an_agent(cluster: str | None) -> None:
+    """Whatever the order of the queue, and on nodes."""
+    result = replace(hpcgym.simulate(ALONE, "easy", cluster=cluster), outside=True)
+    wrong = moved(result, 1, 500)
+    assert "any order" not in validate_schedule(wrong)  # an agent may have kept it from starting
+    ordered = replace(wrong, outside_orders=True)
+    text = "at 10 s 3 processors are free and 1 jobs wait, as in no order of the queue"
+    assert text in refusal(ordered)
+    proved = validate_schedule(replace(result, outside_orders=True))
+    assert "any order" in proved
+    assert {"order", "backfilled", "backfilling", "reservations"}.isdisjoint(proved)
+
+
+#: Job 0 has three of four processors up to 100 s, job 1 needs all, and the others one each.
+BEHIND = few_jobs(
+    *(4, [0, 10, 20, 20, 30, 70], [100, 50, 60, 50, 200, 1], [3, 4, 1, 1, 1, 1]),
+    requested=[100, 50, 80, 60, 200, 1],
+)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_what_jobs_behind_a_reservation_may_do(told: bool) -> None:
+    """In order of submission job 2 has the last processor from 20 to 80 s, then job 5.
+
+    Job 3 could end at 80 s as well, and job 4 would delay job 1.
+    """
+    result = hpcgym.simulate(BEHIND, "easy", backfill_order="fcfs")
+    assert result.start.tolist() == [0, 100, 20, 150, 150, 80]
+    if not told:
+        result = replace(result, outside=True, outside_orders=True)
+    validate_schedule(result)
+    # job 3 in place of job 2: another order of back-filling
+    order = result.start.copy()
+    order[[2, 3, 5]] = [150, 20, 70]
+    other = replace(result, start=order)
+    if told:
+        assert "job 2 waits at 20 s, although it fits and delays no reservation" in refusal(other)
+    else:
+        validate_schedule(other)
+    # nobody in their place: job 2 would end by 100 s
+    idle = moved(moved(result, 2, 150), 5, 70)
+    text = "job 2 waits at 20 s" if told else "at 20 s 1 processors are free and 3 jobs wait"
+    assert text in refusal(idle)
+    # job 4 ends at 280 s, and job 1 cannot start before; in some order job 4 is first
+    late = replace(result, start=np.array([0, 280, 20, 100, 80, 100]))
+    if told:
+        text = "job 4 starts at 80 s ahead of the queue, and delays the first job that waits"
+        assert text in refusal(late)
+    else:
+        validate_schedule(late)
+
+
+def test_jobs_that_end_at_the_shadow_time_are_in_the_way_under_until_shadow() -> None:
+    """Job 2 would end at 100 s, when job 1 is to start."""
+    jobs = few_jobs(4, [0, 0, 0], [100, 50, 100], [3, 4, 1])
+    for backfill, start in (("easy", 0), ("until-shadow", 150)):
+        result = hpcgym.simulate(jobs, "easy", backfill=backfill)
+        assert result.start.tolist() == [0, 100, start]
+        other = moved(result, 2, 150 - start)
+        for order in ({}, {"outside": True, "outside_orders": True}):
+            validate_schedule(replace(result, **order))
+            if backfill == "easy" or not order:
+                refusal(replace(other, **order))
+
+
+def test_weights_of_waiting_and_areas_order_the_queue() -> None:
+    """Job 1 has the greater area, and has waited longer: it comes first all the while."""
+    jobs = few_jobs(1, [0, 1, 10], [20, 12, 5], [1, 1, 1])
+    result = hpcgym.simulate(jobs, "fcfs", policy=(0, 0, 1, 0, 0, -1))
+    assert result.start.tolist() == [0, 20, 32]
+    assert "order" in validate_schedule(result)
+    swapped = replace(result, start=np.array([0, 25, 20]))
+    assert "job 2 starts ahead of the queue but is not marked" in refusal(swapped)
+
+
+ORDERS = st.one_of(POLICY, general(), of_state())
+
+
+@st.composite
+def told_cases(draw: st.DrawFn) -> tuple[Workload, dict[str, Any]]:
+    """A workload, and rules of which each start follows."""
+    jobs = draw(workloads(14))
+    estimate = draw(st.sampled_from(["requested", "clairvoyant", "ave2", "given"]))
+    return jobs, {
+        "policy": draw(ORDERS),
+        "backfill": draw(st.sampled_from(["none", "easy", "easy", "until-shadow"])),
+        "backfill_order": draw(st.one_of(st.sampled_from(["fcfs", "sjbf"]), ORDERS)),
+        "estimate": draw(predictions(jobs)) if estimate == "given" else estimate,
+        "correction": draw(st.sampled_from(["requested", "incremental", "recursive-doubling"])),
+        "threshold": draw(st.sampled_from([None, None, 5, 100])),
+        "policy_estimate": draw(st.sampled_from(["requested", "clairvoyant", "typical-ratio"])),
+    }
+
+
+@settings(max_examples=150)
+@given(told_cases())
+def test_each_start_follows_where_the_order_is_told(case: tuple[Workload, dict[str, Any]]) -> None:
+    """No job can start at another event, all others as they do.
+
+    But users whose jobs began and ended together may have two typical ratios.
+    """
+    jobs, words = case
+    try:
+        result = hpcgym.simulate(jobs, **words)
+    except HpcgymError:  # an expression that orders nothing
+        return
+    proved = validate_schedule(result)
+    assert {"order", "backfilled"} <= {*proved}
+    assert ("backfilling" in proved) == (words["backfill"] != "none")
+    if words["policy_estimate"] == "typical-ratio":
+        return
+    for job, start in enumerate(result.start.tolist()):
+        events = {*jobs.submit_time.tolist(), *np.delete(result.end, job).tolist()}
+        for other in events - {start}:
+            if other >= jobs.submit_time[job]:
+                refusal(moved(result, job, other))
+
+
+def of_users(n: int) -> Workload:
+    """A crowd of jobs of six users, each of whom requests other multiples of the run times."""
+    jobs = hpcgym.load_workload(f"lublin:jobs={n},processors=32,seed=1,load=1")
+    rng = np.random.default_rng(0)
+    user = rng.integers(0, 6, n)
+    factor = (1 + user) * rng.choice([1, 2, 5], n)
+    return jobs.with_columns(user_id=user, requested_time=jobs.run_time * factor)
+
+
+@pytest.mark.parametrize("scheduler", ["aged", "evolved", "saf-typical"])
+def test_orders_by_typical_ratios_are_worked_out_again(scheduler: str) -> None:
+    """Each job of a crowd that is moved to the next event is found."""
+    jobs = of_users(300)
+    result = hpcgym.simulate(jobs, scheduler)
+    assert {"order", "backfilled", "backfilling"} <= {*validate_schedule(result)}
+    events = np.unique(np.concatenate((jobs.submit_time, result.end)))
+    for job in range(0, 300, 10):
+        refusal(moved(result, job, int(events[np.searchsorted(events, result.start[job]) + 1])))
+
+
+@pytest.mark.parametrize(
+    ("name", "proves"),
+    [
+        *(("QueueOrdering-v1", True), ("JobSelection-v1", True), ("MixedPolicy-v1", True)),
+        *(("Backfill-v1", False), ("Inspector-v1", False)),
+    ],
+)
+def test_agents_that_order_the_queue_keep_no_job_back(name: str, proves: bool) -> None:
+    jobs = "lublin:jobs=100,processors=32,seed=0,load=1"
+    env = gymnasium.make(f"hpcgym/{name}", workload=jobs, jobs=40, start="empty", arrivals="stop")
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    rng, over = np.random.default_rng(0), False
+    while not over:
+        masks = getattr(env.unwrapped, "action_masks", lambda: np.zeros(0))()
+        allowed = np.flatnonzero(masks)
+        action = rng.choice(allowed) if allowed.size else env.action_space.sample()
+        _, _, ended, cut, _ = env.step(action)
+        over = ended or cut
+    result = env.unwrapped.result()
+    assert (result.outside, result.outside_orders) == (True, proves)
+    if name != "Inspector-v1":
+        assert ("any order" in validate_schedule(result)) == proves
+
+
+def test_ratios_that_were_learned_before_are_not_worked_out_again() -> None:
+    jobs = of_users(1000)
+    early, late = jobs.take(slice(0, 500)), jobs.take(slice(500, 1000))
+    learned = hpcgym.simulate(early, "saf-typical").learned
+    result = hpcgym.simulate(late, "saf-typical", learned=learned)
+    alone = hpcgym.simulate(late, "saf-typical")
+    assert (result.start != alone.start).any()
+    assert "order" not in validate_schedule(result)
+    assert "order" in validate_schedule(alone)
