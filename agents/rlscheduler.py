@@ -233,7 +233,7 @@ class RLScheduler:
             return 0
         places = places[self._sight.visible(window[places])]
         fits = observation["jobs"][places, 0] > 0
-        numbers = self.network(self._sight.features(window[places], info["time"], fits))
+        numbers = self.network(self._sight.features(window[places], info["time_s"], fits))
         return int(places[chosen(numbers, self._chance)])
 
 

@@ -63,7 +63,7 @@ class Learner(Protocol):
         Parameters
         ----------
         observation : of :class:`hpcgym.envs.MixedPolicy`, with its usual arguments.
-        info : "time", the time now [s]; "window", the rows of the visible jobs in the stream. Other
+        info : "time_s", the time now [s]; "window", the rows of the visible jobs in the stream. Other
             entries of the environment are left out: they tell run times of jobs that still run.
         """
         ...
@@ -151,11 +151,11 @@ class WeightBandit:
         self, observation: dict[str, NDArray[Any]], info: dict[str, Any]
     ) -> NDArray[np.float64]:
         """Return the weights that may still be the best."""
-        if self._when and info["time"] < self._when[-1]:  # another pass: what is known is kept
+        if self._when and info["time_s"] < self._when[-1]:  # another pass: what is known is kept
             self._when, self.chosen = [], []
         order = int(self._at_best().argmin())
         self.chosen.append(order)
-        self._when.append(info["time"])
+        self._when.append(info["time_s"])
         weights: NDArray[np.float64] = self.orders[order]
         return weights
 

@@ -381,17 +381,17 @@ class Baseline:
 
     def _select(self, info: Mapping[str, Any]) -> int:
         rows, mask = _visible(info), info.get("action_mask")
-        scores = self._scores(rows, info["time"])
+        scores = self._scores(rows, info["time_s"])
         if mask is not None:  # quotas may keep some back
             scores = np.where(mask[: len(rows)] > 0, scores, -np.inf)
         return int(np.argmax(scores)) if len(rows) else 0  # a threshold may leave nothing to ask
 
     def _pick(self, info: Mapping[str, Any]) -> int:
         rows = _visible(info)[1:]  # behind the head
-        return 1 + int(np.argmax(self._scores(rows, info["time"]))) if len(rows) else 0
+        return 1 + int(np.argmax(self._scores(rows, info["time_s"]))) if len(rows) else 0
 
     def _order(self, info: Mapping[str, Any]) -> NDArray[np.float32]:
-        places = np.argsort(-self._scores(_visible(info), info["time"]), kind="stable")
+        places = np.argsort(-self._scores(_visible(info), info["time_s"]), kind="stable")
         ranks = np.linspace(1.0, -1.0, self._size, dtype=np.float32)
         action = np.full(self._size, -1.0, np.float32)
         action[places] = ranks[: len(places)]

@@ -58,7 +58,7 @@ class Rule:
     def act(self, observation: Any, info: dict[str, Any]) -> int:
         """Return the place of a job in the window."""
         rows = info["window"][info["window"] >= 0]
-        return int(np.argmin(self.score(self.jobs, rows, info["time"])))
+        return int(np.argmin(self.score(self.jobs, rows, info["time_s"])))
 
 
 def players() -> dict[str, Any]:

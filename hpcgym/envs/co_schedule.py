@@ -141,7 +141,8 @@ class CoSchedule(SchedulingEnv):
     ## Info
 
     {Keys}
-    | `neighbours` | always | (neighbours,) int64: rows of the neighbours, then -1 |
+    | `reward_elapsed_s` | always | likewise the time that has passed [s] |
+    | `neighbour_rows` | always | (neighbours,) int64: rows of the neighbours, then -1 |
 
     {Beside}
 

@@ -92,7 +92,7 @@ class HpcVecEnv(VecEnv):
                 observations, info = self.env.reset(
                     seed=self._seeds, options={**options, "reset_mask": only}
                 )
-        self.reset_infos = [{"time": int(time)} for time in info["time"]]
+        self.reset_infos = [{"time_s": time} for time in info["time_s"]]
         self._reset_seeds()
         self._reset_options()
         return observations

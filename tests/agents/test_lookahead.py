@@ -76,7 +76,7 @@ class Timed(Lookahead):
     """Knows when it was asked."""
 
     def act(self, observation: Any, info: Any) -> Any:
-        self.times.append(info["time"])
+        self.times.append(info["time_s"])
         return super().act(observation, info)
 
 

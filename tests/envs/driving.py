@@ -511,6 +511,12 @@ def assert_same(one: Any, other: Any, where: str = "", rtol: float = 0.0) -> Non
             np.testing.assert_array_equal(a, b, err_msg=where)
 
 
+def terms_of(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the raw terms of rewards that an info tells, by name."""
+    names = [name for name in info if name.startswith("reward_")]
+    return {name.removeprefix("reward_"): info[name] for name in names}
+
+
 def rows_of(info: dict[str, Any]) -> list[int]:
     """Return the jobs of the window."""
     return [row for row in info["window"].tolist() if row >= 0]
@@ -535,7 +541,7 @@ def by_chance(seed: int, kind: str, window: int = 5) -> tuple[Any, Any]:
         return scores if kind == "scores" else int(np.argmax(scores)) if rows else 0
 
     def act(_: int, __: Any, info: dict[str, Any]) -> Any:
-        chosen = numbers(info["time"], rows_of(info))
+        chosen = numbers(info["time_s"], rows_of(info))
         return padded(chosen, window) if kind == "scores" else chosen
 
     return numbers, act

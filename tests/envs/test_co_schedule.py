@@ -16,6 +16,7 @@ from driving import (
     assert_same,
     play,
     random_acts,
+    terms_of,
     whole,
     with_files,
 )
@@ -76,7 +77,9 @@ GIVEN = {"speedups": SPEEDUPS}
 
 def seen(steps: list[Step]) -> list[Any]:
     """What an agent may look at; jobs in the future change names, not rows."""
-    return [(s.observation, s.info["window"], s.info["neighbours"], s.info["time"]) for s in steps]
+    return [
+        (s.observation, s.info["window"], s.info["neighbour_rows"], s.info["time_s"]) for s in steps
+    ]
 
 
 def waiting(env: Any) -> int:
@@ -142,23 +145,23 @@ def test_a_pair_by_hand() -> None:
         workload, speedups=TWO, cluster="2x2x4", episodes="whole", window=3, neighbours=2
     )
     _, info = env.reset()
-    assert info["time"] == 0.0
+    assert info["time_s"] == 0.0
     np.testing.assert_array_equal(info["window"], [0, 1, 2])
     # no neighbours, and nothing runs: waiting is not possible
     np.testing.assert_array_equal(info["action_mask"], [1, 0, 0] * 3 + [0])
     _, _, _, _, info = env.step(pair(env, 0))
-    np.testing.assert_array_equal(info["neighbours"], [0, -1])
+    np.testing.assert_array_equal(info["neighbour_rows"], [0, -1])
     np.testing.assert_array_equal(info["action_mask"], [1, 1, 0] * 2 + [0] * 3 + [1])
     _, reward, _, _, info = env.step(pair(env, 0, 1))
     # both nodes are full: the next question comes when a has ended, after 50 s
-    assert info["time"] == 50.0
-    assert info["reward_terms"] == {"bsld": 1.0, "wait_s": 0.0, "energy_j": 358 * 16 * 50.0,
+    assert info["time_s"] == 50.0
+    assert terms_of(info) == {"bsld": 1.0, "wait_s": 0.0, "energy_j": 358 * 16 * 50.0,
                                     "elapsed_s": 50.0}  # fmt: skip
     assert reward == pytest.approx(-1 / 3)
-    np.testing.assert_array_equal(info["neighbours"], [1, -1])
+    np.testing.assert_array_equal(info["neighbour_rows"], [1, -1])
     _, _, ended, _, info = env.step(waiting(env))
     assert not ended
-    assert info["time"] == 110.0
+    assert info["time_s"] == 110.0
     _, _, ended, _, info = env.step(pair(env, 0))
     assert ended
     np.testing.assert_array_equal(env.result().end, [50.0, 110.0, 140.0])
@@ -215,8 +218,8 @@ def test_whoever_is_named_is_beside(partners: str) -> None:
         job, beside = -1, -1
         if action < waiting(env):
             i, j = divmod(action, env.neighbours + 1)
-            job, beside = info["window"][i], info["neighbours"][j - 1] if j else -1
-        now = info["time"]
+            job, beside = info["window"][i], info["neighbour_rows"][j - 1] if j else -1
+        now = info["time_s"]
         _, _, ended, _, info = env.step(action)
         result = env.result()
         if job >= 0:
@@ -241,7 +244,7 @@ def test_scores_are_pairs_one_after_the_other(workload: Workload, options: Any, 
     ended = False
     while not ended:
         action = rng.uniform(-1, 0.5, by_scores.action_space.shape).astype(np.float32)
-        window, beside = info["window"], info["neighbours"]
+        window, beside = info["window"], info["neighbour_rows"]
         scores = {
             (window[i], beside[j - 1] if j else -1): action[i * width + j]
             for i in range(len(window))
@@ -263,7 +266,7 @@ def best_pair(env: CoSchedule, scores: dict[Any, float]) -> int:
     possible = {}
     for action in np.flatnonzero(info["action_mask"][:-1]).tolist():
         i, j = divmod(action, env.neighbours + 1)
-        named = info["window"][i], info["neighbours"][j - 1] if j else -1
+        named = info["window"][i], info["neighbour_rows"][j - 1] if j else -1
         if named in scores:
             possible[action] = scores[named]
     best = max(possible, key=lambda action: (possible[action], -action), default=-1)
@@ -290,7 +293,7 @@ def test_returns_are_metrics(cluster: Any) -> None:
     greatest = 3 * 350.0 + 5 * 24 * 358.0 if cluster is POWERED else 192 * 358.0
     expected = [metrics["energy_j"] / (bound * greatest), metrics["makespan_s"] / bound]
     np.testing.assert_allclose(-sum(step.reward for step in steps[1:]), expected, rtol=1e-9)
-    elapsed = sum(step.info["reward_terms"]["elapsed_s"] for step in steps[1:])
+    elapsed = sum(step.info["reward_elapsed_s"] for step in steps[1:])
     assert elapsed == pytest.approx(metrics["makespan_s"])
 
 
@@ -322,7 +325,7 @@ def test_nothing_is_seen_before_it_has_been(
     acts = random_acts(env.action_space, seed)
     steps = play(env, acts)
     known = data.draw(st.integers(0, max(len(steps) - 2, 0)))
-    now = steps[known].info["time"]
+    now = steps[known].info["time_s"]
     other = altered(env, now, data.draw(st.integers(0, 1000)))
     again = CoSchedule(**whole(other, **GIVEN, **options))
     assert_same(seen(play(again, acts, known)), seen(steps[: known + 1]))

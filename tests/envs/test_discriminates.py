@@ -65,7 +65,7 @@ def test_random_orders_let_narrow_jobs_pass() -> None:
                 over = terminated or truncated
             counted, jobs = env.counted(), env.episode_workload
             start = env.result().start[counted]
-            waits = np.where(start < 0, info["time"], start) - jobs.submit_time[counted]
+            waits = np.where(start < 0, info["time_s"], start) - jobs.submit_time[counted]
             narrow = jobs.requested_processors[counted] <= 16
             rows.append((waits[narrow].mean(), info["metrics"]["longest_wait_s"]))
         seen[is_random] = np.mean(rows, axis=0)

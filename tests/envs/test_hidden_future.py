@@ -3,7 +3,7 @@
 Run times of jobs that have not ended, and all there is to know of jobs not submitted yet,
 are altered so that the past stays the same. Observations and infos must stay the same. A reward
 is another matter: it is given when a job starts and holds its run time, as does
-``info["reward_terms"]``; agents must not be shown them as observations.
+``info["reward_bsld"]``; agents must not be shown them as observations.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def altered(env: Any, now: int, seed: int, most_jobs: int, keeps_next: bool) -> 
 def known(steps: list[Step]) -> list[Any]:
     """Return what an agent may look at."""
     return [
-        (s.observation, {k: v for k, v in s.info.items() if k != "reward_terms"}) for s in steps
+        (s.observation, {k: v for k, v in s.info.items() if not k.startswith("reward_")})
+        for s in steps
     ]
 
 
@@ -209,7 +210,7 @@ def assert_hidden_alike(env: Any, other: Any, acts: Any, here: Step, there: Step
         steps = go_on(each, acts, observation, info, most=5000)
         assert steps[-1].terminated
         if each.options.rewards.paid:  # while they wait: what they wait from now on is still to pay
-            owed = sum(step.info["reward_terms"]["wait_s"] for step in steps)
+            owed = sum(step.info["reward_wait_s"] for step in steps)
             assert owed == (each.result().start[queued] - now).sum()
         rewards = [step.reward for step in steps]
         futures.append((known(steps), rewards, each.result().start, each.result().run_time))

@@ -23,6 +23,7 @@ from driving import (
     go_on,
     jobs_of,
     play,
+    terms_of,
     units_on_nodes,
 )
 from plain_envs import JobSelection, JobSelectionVector, MixedPolicy, maker
@@ -246,7 +247,7 @@ def test_rewards_at_the_end_tell_nothing_before() -> None:
             if one.info.get("ended") or two.info.get("ended"):
                 break
             assert one.reward == two.reward == 0
-            assert one.info["reward_terms"]["bsld"] == two.info["reward_terms"]["bsld"] == 0
+            assert one.info["reward_bsld"] == two.info["reward_bsld"] == 0
             together += 1
     assert together > 10
 
@@ -525,7 +526,7 @@ def test_returns_are_those_of_metrics(more: dict[str, Any], paid: str) -> None:
     env = JobSelection(BUSY, reward=["bsld", "wait"], paid=paid, **given)
     for episode in env.episodes.listing:
         _, info = env.reset(options={"slice": episode.name})
-        assert not any(info["reward_terms"].values())
+        assert not any(terms_of(info).values())
         total, over = np.zeros(2), False
         while not over:
             _, reward, terminated, truncated, info = env.step(0)

@@ -13,7 +13,7 @@ import gymnasium
 import numpy as np
 import plain_envs
 import pytest
-from driving import CHASSIS, FOLLOWING, LOADED, NAMES, assert_same
+from driving import BUSY, CHASSIS, CROWD, FOLLOWING, LOADED, NAMES, assert_same, terms_of
 from gymnasium.envs.registration import EnvSpec
 from plain_envs import plain
 
@@ -90,6 +90,82 @@ def test_torchrl_takes_many() -> None:
     given = plain("JobSelection", arguments_of("JobSelection"))
     many = envs.SerialEnv(2, lambda: envs.GymEnv("hpcgym/JobSelection-v1", **given))
     assert many.rollout(5)["next", "jobs"].shape == (2, 5, 6, 14)
+
+
+#: Gymnasium's own beside all of ours: what TorchRL does with it, it does with these.
+WITH_CARTPOLE = ["CartPole-v1", *IDS]
+
+
+def long_episodes(env_id: str) -> dict[str, Any]:
+    """Arguments for small environments in which no first step ends an episode, as in CartPole."""
+    if env_id not in IDS:
+        return {}
+    name = env_id.removeprefix("hpcgym/")[: -len("-v0")]
+    given = {"workload": LOADED, "cluster": CHASSIS, "interval": 4}
+    given = given if name in ("PowerCap", "EnergyBudget") else {}
+    if name in (*NAMES, *FOLLOWING):
+        given = {"workload": BUSY, "start": "empty", "arrivals": "stop", "horizon": None}
+        # many decisions in each
+        given |= {"MixedPolicy": {"interval": "pass"}, "Backfill": {"workload": CROWD}}.get(
+            name, {}
+        )
+    return {**given, "jobs": 40, "window": 6}
+
+
+@pytest.mark.parametrize("env_id", WITH_CARTPOLE)
+def test_torchrl_registers_infos(env_id: str) -> None:
+    """What each step says lies beside what it shows, as numbers."""
+    envs = pytest.importorskip("torchrl.envs")
+    env = envs.GymEnv(env_id, **long_episodes(env_id)).auto_register_info_dict()
+    envs.check_env_specs(env, seed=0)
+    played = env.rollout(200)
+    assert bool(played["next", "done"][-1])
+    if env_id in IDS:
+        assert (played["next", "time_s"].diff() >= 0).all()
+        totals = env.unwrapped.simulations.batch.totals[0]
+        assert float(played["next", "reward_wait_s"].sum()) == pytest.approx(totals[1])
+
+
+@pytest.mark.parametrize("mode", ["SameStep", "Disabled"])
+@pytest.mark.parametrize("env_id", WITH_CARTPOLE)
+def test_torchrl_wraps_vectors(env_id: str, mode: str) -> None:
+    """Those that one call of the engine steps, and Gymnasium's loop: rewards are those of steps."""
+    envs = pytest.importorskip("torchrl.envs")
+    in_loop: dict[str, Any] = {
+        "vectorization_mode": "sync", "vector_kwargs": {"autoreset_mode": mode}
+    }  # fmt: skip
+    ways = [in_loop, {"autoreset_mode": mode}] if env_id in IDS else [in_loop]
+    for way in ways:
+        made = gymnasium.make_vec(env_id, num_envs=2, **long_episodes(env_id), **way)
+        env, steps, step = envs.GymWrapper(made), [], made.step
+
+        def noting(actions: Any, steps: list[Any] = steps, step: Any = step) -> Any:
+            steps.append(step(actions))
+            return steps[-1]
+
+        envs.check_env_specs(env, seed=0)
+        made.step = noting
+        played = env.rollout(100, break_when_any_done=False)["next"]
+        _, rewards, terminated, truncated, _ = zip(*steps, strict=True)
+        done = np.array(terminated).T | np.array(truncated).T
+        assert played["done"].squeeze(-1).tolist() == done.tolist()
+        assert done.any()
+        np.testing.assert_allclose(played["reward"].squeeze(-1), np.array(rewards).T, rtol=1e-6)
+
+
+@pytest.mark.parametrize("env_id", WITH_CARTPOLE)
+def test_torchrl_makes_vectors(env_id: str) -> None:
+    """Each environment in a process of its own."""
+    envs = pytest.importorskip("torchrl.envs")
+    named = f"hpcgym:{env_id}" if env_id in IDS else env_id  # processes begin without its import
+    env = envs.GymEnv(named, num_envs=2, **long_episodes(env_id))
+    try:
+        envs.check_env_specs(env, seed=0)
+        played = env.rollout(100, break_when_any_done=False)
+        assert bool(played["next", "done"].any())
+        assert played["next", "reward"].shape == (2, 100, 1)
+    finally:
+        env.close()
 
 
 # --- The defaults of environments -----------------------------------------------------------------
@@ -221,13 +297,13 @@ def test_minari_records_infos(name: str, minari: Any) -> None:
     for seed in range(2):
         _, info = env.reset(seed=seed)
         windows.append([info["window"]])
-        terms.append([info["reward_terms"]["wait_s"]])
+        terms.append([info["reward_wait_s"]])
         ended = False
         while not ended:
             env.action_space.seed(len(windows[-1]))
             _, _, ended, _, info = env.step(env.action_space.sample())
             windows[-1].append(info["window"])
-            terms[-1].append(info["reward_terms"]["wait_s"])
+            terms[-1].append(info["reward_wait_s"])
         metrics.append(info["metrics"])  # whoever steps sees them all the same
     stored = env.create_dataset("hpcgym/test-v0", algorithm_name="random")
     assert len(stored) == 2
@@ -240,6 +316,7 @@ def test_minari_records_infos(name: str, minari: Any) -> None:
 
 @pytest.mark.parametrize("name", [name[len("hpcgym/") : -len("-v0")] for name in IDS])
 def test_infos_of_resets_and_steps_have_the_same_form(name: str) -> None:
+    """Numbers and arrays of numpy, by names that no field of an observation has."""
     env = plain_envs.make(id_of(name), **arguments_of(name))
     env.action_space.seed(0)
 
@@ -248,8 +325,10 @@ def test_infos_of_resets_and_steps_have_the_same_form(name: str) -> None:
             return {key: form(value) for key, value in info.items()}
         return (type(info), getattr(info, "shape", None), getattr(info, "dtype", None))
 
-    first = env.reset(seed=1)[1]
-    assert set(first["reward_terms"].values()) == {0.0}
+    observation, first = env.reset(seed=1)
+    assert not {*observation} & {*first}
+    assert all(isinstance(told, np.ndarray | np.number) for told in first.values())
+    assert not any(terms_of(first).values())
     *_, ended, _, info = env.step(env.action_space.sample())
     while not ended:
         assert form(info) == form(first)

@@ -130,7 +130,7 @@ def test_packing_jobs_saves_energy() -> None:
         rules = {"cluster": cluster, "allocation": allocation, "reward": "energy"}
         env = SINGLE["QueueOrdering"](**whole(two, window=2, **rules))
         steps = play(env, lambda *_: np.zeros(2))
-        assert sum(step.info["reward_terms"]["energy_j"] for step in steps[1:]) == joules
+        assert sum(step.info["reward_energy_j"] for step in steps[1:]) == joules
         assert sum(step.reward for step in steps) == pytest.approx(-joules / 220)  # in one second
 
 

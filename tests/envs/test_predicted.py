@@ -75,7 +75,7 @@ def test_predictions_are_seen(name: str) -> None:
     seen = set()
     for step in play(env, lambda *_: action)[:-1]:
         rows = step.info["window"][step.info["window"] >= 0].tolist()
-        times = [expected[step.info["time"], row] for row in rows]
+        times = [expected[step.info["time_s"], row] for row in rows]
         seen |= set(times)
         seconds = np.array(times, np.float32)
         np.testing.assert_array_equal(

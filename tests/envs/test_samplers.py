@@ -125,7 +125,7 @@ def test_named_slices_and_evaluations_are_the_same_whatever_is_drawn() -> None:
 @pytest.mark.parametrize("kind", ["CoSchedule-v0", "EnergyBudget-v0", "QueueOrdering-v1"])
 def test_other_environments_have_samplers_too(kind: str) -> None:
     env = plain_envs.make(f"hpcgym/{kind}", jobs=30, sampler="filtered")
-    assert env.reset(seed=0)[1]["time"] >= 0
+    assert env.reset(seed=0)[1]["time_s"] >= 0
 
 
 def test_where_nobody_waits_nothing_is_hard() -> None:

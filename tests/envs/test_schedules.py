@@ -35,6 +35,7 @@ from driving import (
     on_nodes,
     play,
     rules,
+    terms_of,
     units_on_nodes,
     whole,
 )
@@ -224,7 +225,7 @@ def chosen(
     assert env.result().predicted_run_time.tolist() == [job.predicted for job in slow.jobs]
     place.check(env, steps, slow)
     validate_schedule(env.result())
-    terms, decided = [step.info["reward_terms"] for step in steps[1:]], env.result().decided
+    terms, decided = [terms_of(step.info) for step in steps[1:]], env.result().decided
     assert sum(term["wait_s"] for term in terms) == env.result().wait[decided].sum()
     slowdowns = env.result().bsld[decided].sum()
     assert sum(term["bsld"] for term in terms) == pytest.approx(slowdowns, rel=1e-12)

@@ -69,7 +69,7 @@ def test_any_action(
         assert info["action_mask"][:window].tolist() == [1] * len(rows) + [0] * (window - len(rows))
         assert env.action_masks().tolist() == info["action_mask"].astype(bool).tolist()
         seen.append((float(observation["cluster"][9]), can_switch))
-        place = choice(seed, info["time"], rows, can_switch)
+        place = choice(seed, info["time_s"], rows, can_switch)
         return window if place == len(rows) else place
 
     steps = play(env, act)

@@ -123,7 +123,7 @@ def chosen_by(name: str, seed: int, window: int, asked: list[int]) -> Act:
     """Return what chooses by such an order, of jobs that no quota keeps back; notes when."""
 
     def act(_: int, __: Any, info: dict[str, Any]) -> Any:
-        rows, now = rows_of(info), info["time"]
+        rows, now = rows_of(info), info["time_s"]
         asked.append(now)
         found = np.array([score(seed, row, now) for row in rows], np.float32)
         if name == "QueueOrdering":
@@ -193,7 +193,7 @@ def test_weights(words: str, data: Any, vector: Any, interval: Any, seed: int) -
         return (-1.0, 1.0, -0.5, 0.5)[crc32(f"{seed} {now}".encode()) % 4]
 
     def act(_: int, __: Any, info: dict[str, Any]) -> Any:
-        return np.eye(6)[0] * at(info["time"]) if changing else weights
+        return np.eye(6)[0] * at(info["time_s"]) if changing else weights
 
     if changing:
         interval, policy = "pass", lambda job, now: np.sign(at(now)) * job.processors

@@ -70,7 +70,7 @@ def test_hidden_jobs_are_killed_at_their_requested_times(rules: dict[str, Any]) 
     jobs = few_jobs(2, [0, 1, 30, 31, 41], [1, 1, 18, 20, 3], [2] * 5, [20] * 5, user_id=[1] * 5)
     env = SINGLE["JobSelection"](**whole(jobs, window=5, reservation="kept", **rules))
     steps = play(env, lambda *_: 0, most=3)
-    assert (steps[-1].info["time"], env.queued().tolist()) == (31, [3])
+    assert (steps[-1].info["time_s"], env.queued().tolist()) == (31, [3])
     play_on = go_on(env, lambda *_: 0, *env.restore(env.snapshot(hide=True)))
     assert play_on[-1].terminated
     result = env.result()
@@ -103,7 +103,7 @@ def test_rewards_of_a_hidden_future_are_those_of_the_known_jobs(
     env.reset()  # what the first step pays of the jobs that wait has been paid then
     assert env.snapshot(hide=True).rows["totals"].tolist() == [owed[0], 0, 0, 0, 0]
     steps = play(env, lambda *_: 0, most=2)
-    assert (steps[-1].info["time"], env.queued().tolist()) == (60, [2])
+    assert (steps[-1].info["time_s"], env.queued().tolist()) == (60, [2])
     rows = env.snapshot(hide=True).rows
     # job 1 is predicted to run for 300 s: 80 + 300 processor seconds, of 120 that have passed
     joules = 10 * 380 + 4 * (120 - 380)
@@ -167,11 +167,11 @@ def test_a_hidden_future_goes_on_to_its_last_start_whatever_the_horizon() -> Non
     assert steps[-1].truncated
     env.reset(seed=2)
     observation, info = env.restore(env.snapshot(hide=True))
-    begin = info["time"]
+    begin = info["time_s"]
     hidden = go_on(env, act, observation, info)
     assert hidden[-1].terminated
     assert not hidden[-1].truncated
-    assert hidden[-1].info["time"] > begin + 600
+    assert hidden[-1].info["time_s"] > begin + 600
 
 
 @pytest.mark.slow

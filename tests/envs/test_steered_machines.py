@@ -122,7 +122,7 @@ def test_any_controls(case: Case, controls: tuple[str, ...], interval: Any, seed
     switches = env.simulations.world(0).machines.limited.switches
     slow = simulate_pool(case, steers, switches, **for_slow(estimates))
     assert_same_schedule(env.result(), slow.jobs, slow.intervals)
-    assert [step.info["time"] for step in steps[:-1]] == [time for time, _ in slow.seen]
+    assert [step.info["time_s"] for step in steps[:-1]] == [time for time, _ in slow.seen]
     seen = np.array([step.observation["power"] for step in steps[:-1]])
     np.testing.assert_allclose(seen, np.array([known for _, known in slow.seen]), atol=1e-6)
 

@@ -144,7 +144,8 @@ def test_infos_are_a_dict_as_any_other() -> None:
         steps = drive(env, 7, 30)
         return next(step[4] for step in steps if len(step) == 5 and step[2].any())
 
-    keys = {"window", "time", "reward_terms", "action_mask", "metrics", "episode_name"}
+    terms = {"reward_bsld", "reward_wait_s", "reward_energy_j"}
+    keys = {"window", "time_s", *terms, "action_mask", "metrics", "episode_name"}
     keys |= {f"_{key}" for key in keys}
     plain = dict(infos())
     assert type(plain) is dict
@@ -212,11 +213,11 @@ def test_what_is_kept_is_not_written_over(form: str, made: Callable[..., Any] | 
             arrays = list(told[0].values()) if form == "dict" else [told[0]]
             parts = (arrays[-1], arrays[0], told[1], told[2], told[4], arrays[-2:][0][1:][:1])
             kept.append(parts[part])
-            infos = {"time": told[4]["time"]} if part == 4 else parts[part]
+            infos = {"time_s": told[4]["time_s"]} if part == 4 else parts[part]
             known.append(copy.deepcopy(infos))
             del told, arrays, parts, infos
         if part == 4:  # infos are made when they are read
-            kept = [{"time": infos["time"]} for infos in kept]
+            kept = [{"time_s": infos["time_s"]} for infos in kept]
         assert_same(kept, known)
 
 

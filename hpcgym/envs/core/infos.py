@@ -137,15 +137,12 @@ _WITH_ACTION_MASKS = (SELECTION_KIND, CANDIDATES_KIND, PAIRS_KIND, PAIR_SCORES_K
 
 def info_of(simulations: Simulations, e: int) -> dict[str, Any]:
     """Return what is said of simulation ``e`` as it is now; all arrays are new."""
-    out, terms = simulations.out, simulations.terms
-    info = {
-        "window": out.told[e, N_TOLD:].copy(),
-        "time": simulations.time(e),
-        "reward_terms": dict(zip(terms, out.terms[e].tolist(), strict=False)),
-    }
-    batch = simulations.batch
+    out, batch = simulations.out, simulations.batch
+    # numbers as numpy has them: others ask for their dtype
+    info = {"window": out.told[e, N_TOLD:].copy(), "time_s": simulations.seconds(out.told[e, 0], e)}
+    info |= zip(_names_of_terms(simulations), out.terms[e], strict=False)
     if batch.neighbours.shape[1]:
-        info["neighbours"] = simulations.neighbours_of(e)
+        info["neighbour_rows"] = simulations.neighbours_of(e)
     if simulations.tells_ends:
         n = int(batch.episode_state["gone"][e])
         # lists: Gymnasium takes arrays for as long in all environments
@@ -153,6 +150,11 @@ def info_of(simulations: Simulations, e: int) -> dict[str, Any]:
     if simulations.kind in _WITH_ACTION_MASKS:
         info["action_mask"] = out.masks[e].copy()
     return info
+
+
+def _names_of_terms(simulations: Simulations) -> list[str]:
+    """Return the keys of the terms of rewards, in their order."""
+    return [f"reward_{term}" for term in simulations.terms]
 
 
 def pay_tails(simulations: Simulations, over: NDArray[np.bool_]) -> None:
@@ -276,8 +278,9 @@ class Teller:
     def __init__(self, env: VectorEnv[Any, Any, Any], simulations: Simulations) -> None:
         self._env, self._simulations = env, simulations
         # in the order in which a loop over single environments has them
-        names = ["window", "time", "reward_terms"]
-        names += ["neighbours"] * (simulations.neighbours is not None)
+        self._terms = _names_of_terms(simulations)
+        names = ["window", "time_s", *self._terms]
+        names += ["neighbour_rows"] * (simulations.neighbours is not None)
         names += ["ended", "ended_bsld"] * simulations.tells_ends
         names += ["action_mask"] * (simulations.kind in _WITH_ACTION_MASKS)
         self._usual = _later(names)
@@ -331,20 +334,16 @@ class Teller:
             return np.ones(len(step.told), np.bool_)
         if name == "window":
             return step.told[:, N_TOLD:].copy()
-        if name == "time":
+        if name == "time_s":
             return self._simulations.seconds(step.told[:, 0].copy())
         if name == "action_mask":  # a view where observations are views
             return step.masks.copy() if self._simulations.copies else step.masks
-        if name == "neighbours":
+        if name == "neighbour_rows":
             assert step.beside is not None
             rows, counts = step.beside
             return np.where(np.arange(rows.shape[1]) < counts[:, np.newaxis], rows, -1)
-        if name == "reward_terms":
-            everyone = np.ones(len(step.terms), np.bool_)
-            terms: dict[str, Any] = {}
-            for k, term in enumerate(self._simulations.terms):
-                terms[term], terms[f"_{term}"] = step.terms[:, k].copy(), everyone.copy()
-            return terms
+        if name in self._terms:
+            return step.terms[:, self._terms.index(name)].copy()
         assert step.ended is not None
         counts, *told = step.ended
         listed = np.empty(len(counts), object)

@@ -276,7 +276,7 @@ class Environments:
         self.result = ran.result
         metrics: Mapping[str, float | int]
         if not isinstance(policy, Scheduler):
-            if not ran.whole and ran.info.get("time", -1) < episode.until:
+            if not ran.whole and ran.info.get("time_s", -1) < episode.until:
                 raise RuntimeError("truncated before all jobs of the slice had started")
             metrics = ran.info["metrics"]
             self._note_unseen(name)

@@ -66,13 +66,13 @@ class _Learning:
     def act(self, observation: Any, info: Mapping[str, Any]) -> Any:
         """Return the learner's weights, chosen from what a site knows."""
         if self.decisions:
-            self._tell(observation, info["time"])
+            self._tell(observation, info["time_s"])
         self.decisions += 1
-        return self._learner.act(observation, {name: info[name] for name in ("time", "window")})
+        return self._learner.act(observation, {name: info[name] for name in ("time_s", "window")})
 
     def end(self, observation: Any, info: Mapping[str, Any]) -> None:
         """Tell of the jobs that are left."""
-        self._tell(observation, info["time"], over=True)
+        self._tell(observation, info["time_s"], over=True)
 
     def _tell(self, observation: Any, time: int, over: bool = False) -> None:
         """Tell the learner of the jobs that have ended since it was told last."""

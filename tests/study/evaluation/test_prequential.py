@@ -50,9 +50,9 @@ class Swayed:
     def act(self, observation: Any, info: dict[str, Any]) -> Any:
         for field in observation.values():
             self._mix(float(np.abs(field).sum()))
-        self._mix(info["time"] % 1000 + len(info["window"]))
+        self._mix(info["time_s"] % 1000 + len(info["window"]))
         action = (-self.state, 30 * (1 - self.state), self.state - 1)
-        self.actions.append((info["time"], action))
+        self.actions.append((info["time_s"], action))
         return action
 
     def observe(self, observation: Any, reward: float, ended: Ended) -> None:
@@ -107,10 +107,10 @@ def test_every_job_is_told_once_when_it_has_ended(log: Workload) -> None:
     log = log.with_columns(**hours)  # jobs end in the second of a decision, too
     result, decisions = learn(saf, log, 50)
     assert len(saf.told) == len(saf.asked) == decisions
-    now = [info["time"] for info in saf.asked]
+    now = [info["time_s"] for info in saf.asked]
     rows = np.concatenate([ended.row for _, ended in saf.told])
     assert sorted(rows.tolist()) == list(range(len(log)))
-    assert all(info.keys() == {"time", "window"} for info in saf.asked)  # not when jobs will end
+    assert all(info.keys() == {"time_s", "window"} for info in saf.asked)  # not when jobs will end
     end, known = result.start + result.run_time, np.zeros(len(log), bool)
     assert np.isin(end, now).any()
     for k, (reward, ended) in enumerate(saf.told):
@@ -243,7 +243,7 @@ def test_a_part_is_a_stream_of_its_own(log: Workload) -> None:
 def test_what_a_learner_does_wrong_names_it(log: Workload) -> None:
     class Wrong(Saf):
         def act(self, observation: Any, info: Any) -> Any:
-            return [0] * (6 - (info["time"] > 10 * DAY + log.submit_time[0]))
+            return [0] * (6 - (info["time_s"] > 10 * DAY + log.submit_time[0]))
 
     with pytest.raises(HpcgymError, match=r"wrong failed at its decision \d+: action must"):
         prequential({"wrong": Wrong()}, log, budget=1)

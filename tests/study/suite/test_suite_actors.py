@@ -51,7 +51,7 @@ class Typical:
         self.areas: dict[int, int] = {}  # of jobs that wait
 
     def act(self, observation: Any, info: Any) -> Any:
-        self.go_on(info["time"])
+        self.go_on(info["time_s"])
         rows = np.asarray(info["window"])
         keys = np.array([self.areas[row] for row in rows[rows >= 0].tolist()])
         if self.env.action_kind == "select":
