@@ -255,7 +255,7 @@ def around(result: Result, line: Timeline) -> Around:
 
 
 def has_one_reservation(case: Case) -> bool:
-    """Return whether jobs are back-filled around one, at a time that follows from the schedule."""
+    """Return whether jobs are backfilled around one, at a time that follows from the schedule."""
     return (
         case.result.scheduler.reserve.one
         and not case.result.scheduler.maintenance
@@ -266,7 +266,7 @@ def has_one_reservation(case: Case) -> bool:
 
 
 def check_backfilling(case: Case, heads: Heads, jobs: Jobs) -> list[str]:
-    """Find jobs that are back-filled and delay the head, and others that could have been.
+    """Find jobs that are backfilled and delay the head, and others that could have been.
 
     Where it is not told in which order jobs are tried, or there are passes per event, only jobs are
     found that could still start after all that do.

@@ -88,7 +88,7 @@ def test_what_jobs_behind_a_reservation_may_do(told: bool) -> None:
     if not told:
         result = replace(result, outside=True, outside_orders=True)
     validate_schedule(result)
-    # job 3 in place of job 2: another order of back-filling
+    # job 3 in place of job 2: another order of backfilling
     order = result.start.copy()
     order[[2, 3, 5]] = [150, 20, 70]
     other = replace(result, start=order)
