@@ -63,8 +63,8 @@ class Learner(Protocol):
         Parameters
         ----------
         observation : of :class:`hpcgym.envs.MixedPolicy`, with its usual arguments.
-        info : "time_s", the time now [s]; "window", the rows of the visible jobs in the stream. Other
-            entries of the environment are left out: they tell run times of jobs that still run.
+        info : "time_s", the time now [s]; "window", the rows of the visible jobs in the stream.
+            Other entries of the environment are left out: they tell run times of jobs that run.
         """
         ...
 
