@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.agents.saved import save_spec
+from hpcgym.envs.ids import successor
 from hpcgym.errors import HpcgymError, did_you_mean, installing
 from hpcgym.files import MOST_JSON, bytes_of, json_of, open_file, shaped
 
@@ -80,7 +81,7 @@ def load(path: str | Path) -> Any:
     with shaped(path, _KIND):
         agent = import_agent(AGENTS[contents["agent"]]).load(contents)
         told = contents.get("env_id", agent.env_id)  # not all files have it
-        if told != agent.env_id:
+        if successor(told) != agent.env_id:
             raise HpcgymError(f"'env_id' is {told!r}, and {agent.name} acts in {agent.env_id!r}")
         return agent
 

@@ -15,7 +15,7 @@ is added to the score of a known order, and is 0 at first: learning goes on from
 
 >>> from hpcgym.agents.job_ppo import JobPpo
 >>> from hpcgym.agents.practice import maker
->>> make = maker("lublin:jobs=600,processors=32,load=1.0", "hpcgym/JobSelection-v1", {"jobs": 20})
+>>> make = maker("lublin:jobs=600,processors=32,load=1.0", "hpcgym/JobSelection-v2", {"jobs": 20})
 >>> agent = JobPpo(n_envs=2, n_steps=32, batch_size=32).train(make, seed=0, steps=128)
 >>> agent.kind
 'select'
@@ -42,6 +42,7 @@ from hpcgym.agents.practice import Act, Logger, Make, Spending, judging
 from hpcgym.agents.saved import settled_options
 from hpcgym.agents.settings import JobPpoSettings, takes
 from hpcgym.envs.core.observation import CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE
+from hpcgym.envs.ids import successor
 from hpcgym.errors import HpcgymError, check_choice
 
 NAME = "job-ppo"
@@ -386,7 +387,7 @@ def load(contents: Mapping[str, Any]) -> JobPpo:
     kind = contents["kind"]
     agent.kind = check_choice("kind", older.get(kind, kind), KINDS)
     agent.order = check_choice("order", contents["order"], ORDERS)
-    agent.env_id, agent.env_options = contents["env_id"], contents["env_options"]
+    agent.env_id, agent.env_options = successor(contents["env_id"]), contents["env_options"]
     with torch.device("meta"):
         agent.network = JobNetwork(**contents["network"])
     weights = weights_for("weights", contents["weights"], agent.network.state_dict())

@@ -77,7 +77,7 @@ class Lookahead:
     """
 
     name = "lookahead"
-    env_id = "hpcgym/MixedPolicy-v1"
+    env_id = "hpcgym/MixedPolicy-v2"
     adapts = ("window", "features", "observation", "scale")  # none of which it looks at
 
     def __init__(
@@ -123,7 +123,7 @@ class Lookahead:
         ----------
         workload, cluster, processors : as for :func:`hpcgym.simulate`.
         scheduler : a name or a ``Scheduler``, whose policy does not matter; by default EASY that
-            backfills by requested time. In MixedPolicy-v1 with the same rules look-ahead makes the
+            backfills by requested time. In MixedPolicy-v2 with the same rules look-ahead makes the
             same schedule.
         rules : rules that differ from the scheduler's, except ``policy``.
 

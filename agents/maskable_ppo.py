@@ -6,7 +6,7 @@ The scores are the logits of the choice; places of the window without a job are 
 
 >>> from hpcgym.agents.maskable_ppo import MaskablePpo
 >>> from hpcgym.agents.practice import maker
->>> make = maker("lublin:jobs=600,processors=32,load=1.0", "hpcgym/JobSelection-v1", {"jobs": 20})
+>>> make = maker("lublin:jobs=600,processors=32,load=1.0", "hpcgym/JobSelection-v2", {"jobs": 20})
 >>> MaskablePpo(n_envs=2, n_steps=64).train(make, seed=0, steps=128).name
 'maskable-ppo'
 
@@ -43,7 +43,7 @@ from hpcgym.simulation.allowance import SpentError
 from hpcgym.simulation.run import simulate
 
 NAME = "maskable-ppo"
-ENV_ID = "hpcgym/JobSelection-v1"
+ENV_ID = "hpcgym/JobSelection-v2"
 
 # --- How a network is trained ---------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from hpcgym.envs.core.observation import CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE
 from hpcgym.errors import HpcgymError
 
 NAME = "ppo"
-ENV_ID = "hpcgym/MixedPolicy-v1"
+ENV_ID = "hpcgym/MixedPolicy-v2"
 
 _CONTEXT = CLUSTER_SIZE + QUEUE_SIZE + TIME_SIZE
 _LAYERS = ("mlp_extractor.policy_net.0", "mlp_extractor.policy_net.2", "action_net")

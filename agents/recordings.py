@@ -33,12 +33,13 @@ from hpcgym.agents.settings import RecordSettings, takes
 from hpcgym.baselines import find_baseline
 from hpcgym.baselines.chance import RandomActions
 from hpcgym.envs.core.base import settings_in
+from hpcgym.envs.ids import successor
 from hpcgym.errors import HpcgymError, installing, unknown
 from hpcgym.files import MOST_JSON, bytes_of, json_of, open_file, shaped
 from hpcgym.files.tables import check_parquet
 from hpcgym.files.writing import writing
 
-ENV_ID = "hpcgym/JobSelection-v1"
+ENV_ID = "hpcgym/JobSelection-v2"
 
 # --- What a recording has -------------------------------------------------------------------------
 
@@ -88,7 +89,10 @@ def load_selections(recording: str | Path | Recording) -> Recording:
     if not isinstance(recording, Recording):
         source, recording = str(recording), load_recording(recording)
     with shaped(source, "a recording"):
-        if recording.about["env_id"] != ENV_ID or "observation" in recording.observations:
+        if (
+            successor(recording.about["env_id"]) != ENV_ID
+            or "observation" in recording.observations
+        ):
             raise HpcgymError(
                 f"only what was done in {ENV_ID} with observation='dict' can be learned from"
             )

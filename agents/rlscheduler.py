@@ -191,7 +191,7 @@ class RLScheduler:
     HpcgymError : what :class:`Network` raises.
     """
 
-    env_id = "hpcgym/JobSelection-v1"
+    env_id = "hpcgym/JobSelection-v2"
 
     def __init__(self, folder: str | Path, sampled: bool = False, seed: int = 0) -> None:
         self.name = f"rlscheduler{'-sampled' if sampled else ''}:{folder}"

@@ -14,7 +14,7 @@ of the generations of the second half, not the best sample, which is largely cha
 
 >>> from hpcgym.agents.practice import maker
 >>> from hpcgym.agents.rule_es import RuleEs
->>> make = maker("lublin:jobs=2000,processors=64,load=0.4", "hpcgym/QueueOrdering-v1", {})
+>>> make = maker("lublin:jobs=2000,processors=64,load=0.4", "hpcgym/QueueOrdering-v2", {})
 >>> agent = RuleEs(population=4).train(make, seed=0, steps=10_000)
 >>> agent.scheduler.threshold
 288000

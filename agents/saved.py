@@ -29,7 +29,7 @@ _OF_RUNS = (
     "max_episode_steps",
 )  # fmt: skip
 
-_SHARED = "hpcgym/CoSchedule-v0"
+_SHARED = "hpcgym/CoSchedule-v1"
 
 #: Facts that are kept about the training jobs of each log; times are of submissions [s].
 _SEEN = {"workload": str, "part": str, "first_s": int, "last_s": int}
@@ -70,7 +70,7 @@ def save_spec(env: Any, path: str | Path) -> Path:
     if spec is None or not spec.id.startswith("hpcgym/"):
         raise HpcgymError(
             f"env must be an environment of hpcgym made by its id, such as"
-            f" gymnasium.make('hpcgym/JobSelection-v1'), not {env!r}"
+            f" gymnasium.make('hpcgym/JobSelection-v2'), not {env!r}"
         )
     given = {name: value for name, value in spec.kwargs.items() if name not in _OF_RUNS}
     if spec.id == _SHARED:  # pairs depend on machine and speedups

@@ -58,7 +58,12 @@ class Sb3Model:
         self._state, self._first = None, True
 
     def act(self, observation: Any, info: Mapping[str, Any]) -> Any:
-        """Return the model's best action: an int, or an array of numbers."""
+        """Return the model's best action: an int, or an array of numbers.
+
+        Of a dict it sees the fields that it has been trained with.
+        """
+        if isinstance(self.observation_space, spaces.Dict):
+            observation = {name: observation[name] for name in self.observation_space}
         masks = {"action_masks": info["action_mask"].astype(bool)} if self._masked else {}
         action, self._state = self.policy.predict(
             observation,

@@ -64,8 +64,7 @@ class Learner(Protocol):
         ----------
         observation : of :class:`hpcgym.envs.MixedPolicy`, with its usual arguments.
         info : "time_s", the time now [s]; "window", the rows of the visible jobs in the stream.
-            Other entries of the environment are left out: they tell run times of jobs that still
-            run.
+            Other entries of the environment are left out: they tell run times of jobs that run.
         """
         ...
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NAME = "xnes"
-ENV_ID = "hpcgym/MixedPolicy-v1"
+ENV_ID = "hpcgym/MixedPolicy-v2"
 FORMAT = 1
 
 

@@ -1,4 +1,4 @@
-"""Rules that act in ``hpcgym/CoSchedule-v0`` as agents do, with ``action="pair"``.
+"""Rules that act in ``hpcgym/CoSchedule-v1`` as agents do, with ``action="pair"``.
 
 The first two are orders of the jobs that find room, and leave it to the environment's rule
 ``partners`` on which nodes they start: as the co-schedulers of ELiSE do, which can be simulated.
@@ -66,7 +66,7 @@ class PairPolicy:
         env = getattr(env, "unwrapped", env)
         if getattr(env, "action", "") != "pair" or env.options.flat:
             raise HpcgymError(
-                f"{self.name} acts in hpcgym/CoSchedule-v0 with action='pair' and"
+                f"{self.name} acts in hpcgym/CoSchedule-v1 with action='pair' and"
                 " observation='dict'"
             )
         self._workload, self._nodes = env.episode_workload, env.options.cluster.nodes

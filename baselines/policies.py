@@ -257,7 +257,7 @@ class Baseline:
         if looked_at != "requested" and expression is None:
             raise HpcgymError(
                 f"baseline {self.name!r} looks at requested times here, and this environment has "
-                f"policy_estimate={looked_at!r}; in hpcgym/MixedPolicy-v1 it looks at those"
+                f"policy_estimate={looked_at!r}; in hpcgym/MixedPolicy-v2 it looks at those"
             )
         columns = columns_of(env.episode_workload, rules)
         self._begun = env.simulations, env.simulations.names[0]
@@ -317,7 +317,7 @@ class Baseline:
     def _not_by_usage(self) -> str:
         """Return why this policy cannot act where actions are no weights, and an alternative."""
         weights = parse_policy(self.policy).weights
-        act = f"act in hpcgym/MixedPolicy-v1 with policy_features={[*weights]}, or "
+        act = f"act in hpcgym/MixedPolicy-v2 with policy_features={[*weights]}, or "
         return (
             f"baseline {self.name!r} depends on what users have used, which is not counted here:"
             f" {act if weights else ''}simulate(workload, {self.policy!r})"

@@ -3,7 +3,7 @@
     python benchmarks/long_run.py [--trace KTH-SP2] [--windows 40]
 
 Policies act in short episodes from an empty machine, in those of a log that is played on
-(``JobSelection-v1``), and on the whole part of the log at once. Some of them play for the episode:
+(``JobSelection-v2``), and on the whole part of the log at once. Some of them play for the episode:
 they starve wide or long jobs, block the machine, or were chosen by short episodes. The table has
 the mean bounded slowdown of each, and how well the two kinds of episodes rank policies as the whole
 log does (Spearman's correlation).

@@ -312,12 +312,12 @@ WORKLOAD = "lublin:jobs=10000,processors=256,seed=0,load=0.8"
 CODES = "codes:jobs=10000,processes=96,processors=768,arrivals=poisson,interval=600,seed=0"
 #: Arguments beside the usual ones.
 GIVEN: dict[str, dict[str, Any]] = {
-    "hpcgym/JobSelection-v1": {"window": 128},
-    "hpcgym/QueueOrdering-v1": {"window": 128},
-    "hpcgym/MixedPolicy-v1": {"interval": "pass", "window": 128},
-    "hpcgym/PowerCap-v0": {"share": 0.6},
-    "hpcgym/EnergyBudget-v0": {"share": 0.6},
-    "hpcgym/CoSchedule-v0": {"workload": CODES},
+    "hpcgym/JobSelection-v2": {"window": 128},
+    "hpcgym/QueueOrdering-v2": {"window": 128},
+    "hpcgym/MixedPolicy-v2": {"interval": "pass", "window": 128},
+    "hpcgym/PowerCap-v1": {"share": 0.6},
+    "hpcgym/EnergyBudget-v1": {"share": 0.6},
+    "hpcgym/CoSchedule-v1": {"workload": CODES},
 }
 #: How observations of many environments are had -> arguments.
 WAYS: dict[str, dict[str, Any]] = {
@@ -369,7 +369,7 @@ def vector(given: argparse.Namespace) -> Figures:
             made: dict[str, Any] = {"num_envs": number, "vectorization_mode": "vector_entry_point"}
             for way, more in WAYS.items():
                 rules = {"workload": jobs, "threads": threads, "window": 128, **more}
-                env: Any = gymnasium.make_vec("hpcgym/JobSelection-v1", **made, **rules)
+                env: Any = gymnasium.make_vec("hpcgym/JobSelection-v2", **made, **rules)
                 env.reset(seed=0)
                 row[way] = per_second(partial(env.step, actions), steps, given.repeat, number)
             simulations = env.unwrapped.simulations

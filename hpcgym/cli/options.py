@@ -325,8 +325,8 @@ def following(
 
 #: Options of commands that are arguments of one environment or the other.
 _OF_ENVIRONMENTS = {
-    "share": ("hpcgym/EnergyBudget-v0", "hpcgym/PowerCap-v0"),
-    "shutdown": ("hpcgym/EnergyBudget-v0",),
+    "share": ("hpcgym/EnergyBudget-v1", "hpcgym/PowerCap-v1"),
+    "shutdown": ("hpcgym/EnergyBudget-v1",),
 }
 
 

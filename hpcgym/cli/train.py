@@ -227,11 +227,11 @@ def train_rule_es(
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.simulation.run import simulate
 
-    env = env.removeprefix("hpcgym/").removesuffix("-v1")
+    env = env.removeprefix("hpcgym/").removesuffix("-v2")
     check_choice("--env", env, ("QueueOrdering", "Backfill"))
     agent = RuleEs(**vars(settings))
     jobs = [reading.load(workload) for workload in workloads]
-    make = maker(jobs, f"hpcgym/{env}-v1", {}, replay.train_share)
+    make = maker(jobs, f"hpcgym/{env}-v2", {}, replay.train_share)
     learned_from = [log.take(slice(-settings.most_jobs, None)) for log in make.logs.values()]
     begun = time.monotonic()
     for log in learned_from:
@@ -269,13 +269,13 @@ class _Practice:
 
     def train(self, name: str, env: str, settings: Any, output: Path) -> None:
         """Train an agent; what it needs is asked for before the workload is read."""
-        env = env.removeprefix("hpcgym/").removesuffix("-v1")
+        env = env.removeprefix("hpcgym/").removesuffix("-v2")
         check_choice("--env", env, ("JobSelection", "QueueOrdering", "MixedPolicy"))
         module, kind = TRAINED[name]
         agent = getattr(import_agent(module), kind)(**vars(settings))
         jobs, told = self.reading.load(self.workload), self.practice
         given = {"jobs": told.jobs, **self.rules.given()}
-        make = import_agent("practice").maker(jobs, f"hpcgym/{env}-v1", given, told.train_share)
+        make = import_agent("practice").maker(jobs, f"hpcgym/{env}-v2", given, told.train_share)
         try:
             agent.train(make, told.seed, told.steps, self.logs.opened())
         except KeyboardInterrupt:
@@ -402,7 +402,7 @@ def record(
         Path, Written("recording", tuple(f"-v{version}" for version in range(100)), folder=True)
     ] = Path("recording-v0"),
     force: bool = False,
-    env: str = "hpcgym/JobSelection-v1",
+    env: str = "hpcgym/JobSelection-v2",
     settings: RecordSettings,
     rules: options.Backfilling,
     reading: MachineReading,
@@ -425,13 +425,13 @@ def record(
 
     Experiment
     ----------
-    env ID : The environment, such as JobSelection-v1 or QueueOrdering.
+    env ID : The environment, such as JobSelection-v2 or QueueOrdering.
 
     Examples
     --------
     hpcgym train record saf --workload KTH-SP2 --output saf-v0
     hpcgym train record random easy saf --workload KTH-SP2 --output mixed-v0
-    hpcgym train record saf --workload KTH-SP2 --env QueueOrdering-v1
+    hpcgym train record saf --workload KTH-SP2 --env QueueOrdering-v2
     hpcgym train record pcp20 --workload eurora:days=30 --cluster eurora --allocation best-fit
         --number 5
     """

@@ -71,7 +71,7 @@ def read_backfill(
 class Backfill(SchedulingEnv):
     """Pick which job starts before the head of the queue, or none.
 
-    Id: `"hpcgym/Backfill-v1"`.
+    Id: `"hpcgym/Backfill-v2"`.
 
     ## Description
 
@@ -137,6 +137,7 @@ follows each submission unless this is `"fcfs"` |
 
     ## Version History
 
+    - v2: what has happened before the first decision is no reward; observations have `progress`.
     - v1: the first.
     """
 

@@ -84,7 +84,7 @@ def read_pair_options(
 class CoSchedule(SchedulingEnv):
     """Say which waiting job starts, and beside which running one.
 
-    Id: `"hpcgym/CoSchedule-v0"`.
+    Id: `"hpcgym/CoSchedule-v1"`.
 
     ## Description
 
@@ -125,7 +125,7 @@ class CoSchedule(SchedulingEnv):
 
     ## Observation Space
 
-    A `Dict`, or with `observation="flat"` one `Box(0, 1, (1001,), float32)`, by default of 16
+    A `Dict`, or with `observation="flat"` one `Box(0, 1, (1003,), float32)`, by default of 16
     waiting and 16 running jobs. Nodes are shares of the machine's. A speedup or rate s appears as
     s / (s + 1), a time t as t / (t + 1 h). Rows without a job, and pairs of a job that is alone on
     its nodes, are 0.
@@ -137,6 +137,7 @@ class CoSchedule(SchedulingEnv):
     | `neighbours` | 136 to 215 | (16, 5) | 0: its nodes that have a part free; 1: its nodes; 2: what is left of its predicted compact run time t; 3: its rate now (compact is 1); 4: speedup on parts of its nodes without a neighbour |
     | `pairs` | 216 to 727 | (16, 16, 2) | 0: speedup of waiting job i beside running job j; 1: of j beside i |
     | `mask` | 728 to 1000 | (273,) | 1 for each possible action, else 0 |
+    | `progress` | 1001 to 1002 | (2,) | 0: share of the jobs that have started, in weeks and months of their time that has passed, 0 for all jobs of a log; 1: 1, for there is no horizon |
 
     ## Info
 

@@ -6,14 +6,14 @@ from hpcgym.errors import HpcgymError, unknown
 
 #: Name with Gymnasium -> where the class is. The vector environment of X or XEnv is XVector.
 IDS = {
-    "hpcgym/JobSelection-v1": "hpcgym.envs.job_selection:JobSelection",
-    "hpcgym/QueueOrdering-v1": "hpcgym.envs.queue_ordering:QueueOrdering",
-    "hpcgym/MixedPolicy-v1": "hpcgym.envs.mixed_policy:MixedPolicy",
-    "hpcgym/Backfill-v1": "hpcgym.envs.backfill:Backfill",
-    "hpcgym/Inspector-v1": "hpcgym.envs.inspector:Inspector",
-    "hpcgym/PowerCap-v0": "hpcgym.envs.power_limits:PowerCapEnv",
-    "hpcgym/EnergyBudget-v0": "hpcgym.envs.power_limits:EnergyBudgetEnv",
-    "hpcgym/CoSchedule-v0": "hpcgym.envs.co_schedule:CoSchedule",
+    "hpcgym/JobSelection-v2": "hpcgym.envs.job_selection:JobSelection",
+    "hpcgym/QueueOrdering-v2": "hpcgym.envs.queue_ordering:QueueOrdering",
+    "hpcgym/MixedPolicy-v2": "hpcgym.envs.mixed_policy:MixedPolicy",
+    "hpcgym/Backfill-v2": "hpcgym.envs.backfill:Backfill",
+    "hpcgym/Inspector-v2": "hpcgym.envs.inspector:Inspector",
+    "hpcgym/PowerCap-v1": "hpcgym.envs.power_limits:PowerCapEnv",
+    "hpcgym/EnergyBudget-v1": "hpcgym.envs.power_limits:EnergyBudgetEnv",
+    "hpcgym/CoSchedule-v1": "hpcgym.envs.co_schedule:CoSchedule",
 }
 
 
@@ -28,6 +28,20 @@ def id_of(name: str) -> str:
         if name in (one, one.removeprefix("hpcgym/"), one[len("hpcgym/") : -len("-v0")]):
             return one
     raise HpcgymError(unknown("env", name, [one[len("hpcgym/") : -len("-v0")] for one in IDS]))
+
+
+def successor(name: str) -> str:
+    """Return the id that has taken the place of one by its last version; others as they are.
+
+    Saved agents and frozen tasks name the ids of their time. They may go on where only rewards have
+    changed, or more is to be seen.
+    """
+    before, _, version = name.removeprefix("hpcgym/").rpartition("-v")
+    for one in IDS:
+        now, _, present = one.removeprefix("hpcgym/").rpartition("-v")
+        if before == now and version == str(int(present) - 1):
+            return one
+    return name
 
 
 def full_id(name: str) -> str:

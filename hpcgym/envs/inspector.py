@@ -51,7 +51,7 @@ def read_inspector(
 class Inspector(SchedulingEnv):
     """Accept the job that a rule is about to start, or put it off.
 
-    Id: `"hpcgym/Inspector-v1"`.
+    Id: `"hpcgym/Inspector-v2"`.
 
     ## Description
 
@@ -105,6 +105,7 @@ policy; `None`: `"fcfs"` under first come, first served, else `"spf"` |
 
     ## Version History
 
+    - v2: what has happened before the first decision is no reward; observations have `progress`.
     - v1: the first.
     """
 

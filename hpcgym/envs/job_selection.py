@@ -69,7 +69,7 @@ def read_job_selection(
 class JobSelection(SchedulingEnv):
     """Select the job that starts next, or gets the reservation.
 
-    Id: `"hpcgym/JobSelection-v1"`.
+    Id: `"hpcgym/JobSelection-v2"`.
 
     ## Description
 

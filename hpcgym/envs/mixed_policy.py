@@ -67,7 +67,7 @@ def read_mixed_policy(
 class MixedPolicy(SchedulingEnv):
     """Set the weights of the policy that orders the queue until the next decision.
 
-    Id: `"hpcgym/MixedPolicy-v1"`.
+    Id: `"hpcgym/MixedPolicy-v2"`.
 
     ## Description
 

@@ -88,7 +88,7 @@ def _whole(text: str, cls: type, name: str) -> str:
     """Return a docstring with all headings of a page, and chapters where it has none itself."""
     own = _titled(text)
     limited = _limited(cls)
-    mores = [f" of {name}", *[" of v1"] * id_of(name).endswith("-v1")]
+    mores = [f" of {name}", *[" of v2"] * id_of(name).endswith("-v2")]
     mores += [*[" under limits"] * limited, ""]
     parts = [re.split("^## ", text, flags=re.MULTILINE)[0].strip()]
     for heading in HEADINGS:
@@ -280,8 +280,8 @@ def shared_markdown() -> str:
     parts = []
     for heading in HEADINGS:
         titles = [heading, *_BELOW.get(heading, ())]
-        if f"{heading} of v1" in chapters:
-            titles.append(f"{heading} of v1")
+        if f"{heading} of v2" in chapters:
+            titles.append(f"{heading} of v2")
         told = []
         for title in titles:
             text = chapters.get(title, "")
@@ -292,7 +292,7 @@ def shared_markdown() -> str:
         if told:
             parts.append("\n\n".join([f"## {heading}", *told]))
     rows = {"arguments": _with_settings(_arguments(cls, ""))}
-    names = {"id": "hpcgym/QueueOrdering-v1", "class": cls.__name__}
+    names = {"id": "hpcgym/QueueOrdering-v2", "class": cls.__name__}
     text = _filled("\n\n".join(parts), {**chapters, **rows, **_tables(), **names})
     text = _as_lists(text)
     return (

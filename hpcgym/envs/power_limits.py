@@ -205,7 +205,7 @@ class SteeringEnv(SchedulingEnv):
 class PowerCapEnv(SteeringEnv):
     """Steer a machine whose power is capped at times: frequencies, nodes, the power in use.
 
-    Id: `"hpcgym/PowerCap-v0"`.
+    Id: `"hpcgym/PowerCap-v1"`.
 
     ## Description
 
@@ -243,7 +243,7 @@ class PowerCapEnv(SteeringEnv):
 class EnergyBudgetEnv(SteeringEnv):
     """Steer a machine that may use only a given amount of energy in the episode.
 
-    Id: `"hpcgym/EnergyBudget-v0"`.
+    Id: `"hpcgym/EnergyBudget-v1"`.
 
     ## Description
 

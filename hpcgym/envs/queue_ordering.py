@@ -34,7 +34,7 @@ def read_queue_ordering(
 class QueueOrdering(SchedulingEnv):
     """Give each visible job a score; the queue is served from the highest to the lowest.
 
-    Id: `"hpcgym/QueueOrdering-v1"`.
+    Id: `"hpcgym/QueueOrdering-v2"`.
 
     ## Description
 

@@ -362,6 +362,8 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
 
     def _reward(self, before: float) -> Any:
         if self.options.rewards.function is not None:
+            if self.simulations.batch.episode_state["unasked"][0]:
+                return 0.0
             return read_reward(self.options.rewards.function(self._view(before)))
         rewards = self.simulations.out.rewards
         return rewards.item(0) if len(self.options.rewards.weights) == 1 else rewards[0].copy()

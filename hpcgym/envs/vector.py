@@ -96,7 +96,7 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
     Examples
     --------
     >>> logs = ["lublin:jobs=2000,processors=64", "lublin:jobs=2000,processors=256,load=0.7"]
-    >>> envs = gymnasium.make_vec("hpcgym/JobSelection-v1", num_envs=4, workload=logs)
+    >>> envs = gymnasium.make_vec("hpcgym/JobSelection-v2", num_envs=4, workload=logs)
     >>> observations, info = envs.reset(seed=0)
     >>> [envs.unwrapped.result(i).cluster.processors for i in range(4)]
     [64, 256, 64, 256]

@@ -152,14 +152,14 @@ std::vector<Row> rows_of(const std::vector<Table>& tables, nb::dict arrays, std:
   const auto norms = grid("norms", n_terms, double{}), owed = grid("owed", n_terms, double{});
   const auto scales = grid("scales", t.shapes.size(), double{});
   const auto next_scales = grid("next_scales", t.shapes.size(), double{});
-  const auto counted_j = grid("counted_j", 1, double{}), begun_j = grid("begun_j", 1, double{});
+  const auto counted_j = grid("counted_j", 1, double{});
   std::vector<Row> rows;
   const auto at = [](const auto& array, std::size_t e) { return array.data() + e * array.shape(1); };
   for (std::size_t e = 0; e < n; ++e)
     rows.push_back({reinterpret_cast<Episode*>(at(episode, e)), at(window, e), at(fresh, e),
                     at(terms, e), at(totals, e), at(norms, e), at(owed, e), at(scales, e),
                     at(next_scales, e), at(unpaid, e), at(gone, e), at(gone_bsld, e),
-                    at(busy_until, e), at(begun_j, e), at(counted_j, e), static_cast<i64>(window.shape(1))});
+                    at(busy_until, e), at(counted_j, e), static_cast<i64>(window.shape(1))});
   if (!t.model->sharing) return rows;
   const auto beside = grid("neighbours", 1, i64{});
   for (std::size_t e = 0; e < n; ++e) {
@@ -211,7 +211,9 @@ void look_at(Owned& owned, std::size_t which, Line<i64> chosen, Grid<const doubl
                                 : t.settings.kind == Kind::ordering  ? room
                                                                      : 0;
   const auto has_room = [&](const Table& each) {
-    return has_room_for_limits(each, observations.shape(1), numbers.shape(1));
+    const i64 end = each.settings.seen_end;
+    return end >= 0 && end + n_of_end <= static_cast<i64>(observations.shape(1)) &&
+           has_room_for_limits(each, observations.shape(1), numbers.shape(1));
   };
   const bool whole = chosen.shape(0) == n && numbers.shape(0) == n && observations.shape(0) == n &&
                      masks.shape(0) == n && rewards.shape(0) == n && ended.shape(0) == n &&

@@ -175,7 +175,6 @@ class Environment final : public AnyEnvironment {
     p.open = 0;
     for (i64 j = p.counts_first; j < p.counting; ++j) p.open += waits(j);
     pay_at_once();
-    if (p.resets == 1) std::fill_n(row.terms, n_terms, 0.0);  // the first step will add them
   }
   // Whether this task begins another episode.
   bool is_beginning(Todo task) const {
@@ -202,33 +201,23 @@ class Environment final : public AnyEnvironment {
   void step(Todo task, i64 chosen, const double* numbers, const Outputs& out) {
     Episode& p = now();
     const bool begins = is_beginning(task);
-    // starts before the first question belong to the first step
-    const bool has_run = !begins && p.resets == 1 && starts_unasked();
+    // an episode that goes by without a question has one step, which decides nothing
+    p.unasked = !begins && p.resets == 1 && asks() && sim().asked == Asked::nothing;
     p.resets = begins;
-    p.noted = has_run ? p.fresh : 0;
-    if (!has_run) std::fill_n(row.terms, n_terms, 0.0), p.gone = 0;
-    const bool warm = !table.before.empty();
+    p.noted = p.gone = 0;
+    std::fill_n(row.terms, n_terms, 0.0);
     if (begins) begin();
-    else if (warm) row.terms[energy] = std::exchange(*row.begun_j, 0.0);
     // without questions, it waits for the weights of the first step
     if (!begins || asks()) act(begins, chosen, numbers);
-    else if (warm) account();  // running and waiting jobs are shown in any case
-    if (begins && warm) {  // a reset has no reward: the first step includes what has happened since
-      *row.begun_j = std::exchange(row.terms[energy], 0.0);
-      p.fresh = starts_unasked() ? forget_begun() : 0;
-    }
-    if (!begins) {
-      reward(out);
-    } else if (task == Todo::step) {  // otherwise the last step has reported the episode before
-      *out.ended = *out.truncated = false;
+    else if (!table.before.empty()) account();  // running and waiting jobs are shown in any case
+    if (task == Todo::step) {  // otherwise the last step has reported the episode before
       std::fill_n(out.rewards, table.shapes.size(), 0.0);
+      *out.truncated = !begins && p.ended == 1 && p.open > 0;
+      *out.ended = !begins && p.ended == 1 && p.open == 0;
     }
-  }
-  // Remove jobs that ran at the beginning from the jobs just started; return how many are left.
-  i64 forget_begun() {
-    i64* stop = std::remove_if(row.fresh, row.fresh + now().fresh,
-                               [&](i64 j) { return sim().of(j).start < now().begin; });
-    return stop - row.fresh;
+    // what has happened before the first decision is no reward
+    if (!begins && p.unasked == 0) reward(out);
+    for (std::size_t t = 0; t < n_terms; ++t) row.totals[t] += row.terms[t];
   }
   bool asks() const { return !settings().orders() || table.model->rules.asks; }
   // Whether jobs may start before the first question: those of a rule, or starving ones.
@@ -244,7 +233,8 @@ class Environment final : public AnyEnvironment {
     p.counting = p.next_counting, p.open = p.next_open, p.until = p.next_until;
     p.of_slice = p.next_of_slice, p.beginning = p.next_beginning, p.counts_first = p.next_counts_first;
     p.truncated = p.visible = p.cursor = p.counted = p.fresh = p.ended = 0;
-    p.noted = p.unpaid = p.gone = p.hides = 0;
+    p.noted = p.unpaid = p.gone = p.hides = p.unasked = 0;
+    p.span = p.next_span, p.span_from = p.next_span_from, p.horizon = p.next_horizon;
     begin_empty();
     p.begin = sim().time;
     if (!table.before.empty()) {
@@ -260,7 +250,7 @@ class Environment final : public AnyEnvironment {
     if (sim().arrivals) p.begin = sim().time = sim().arrivals->next();
     if (sim().stops) stopped_jobs().begin();
     p.last_time = p.stop = p.begin;
-    *row.counted_j = *row.begun_j = 0;
+    *row.counted_j = 0;
     std::fill_n(row.busy_until, table.n_booked(), i64{0});
     set_norms(p.of_slice > 0 ? p.of_slice : p.jobs - sim().started);
     std::copy_n(row.next_scales, table.shapes.size(), row.scales);
@@ -463,7 +453,7 @@ class Environment final : public AnyEnvironment {
     set_norms(step.of_slice > 0 ? step.of_slice : std::max(step.jobs - ran, i64{1}));
     std::fill_n(row.totals, n_terms, 0.0);
     std::fill_n(row.owed, n_terms, 0.0);
-    *row.counted_j = *row.begun_j = 0;
+    *row.counted_j = 0;
     std::array<double, n_terms> terms{};
     Row own = row;
     own.episode = &step, own.fresh = started.data(), own.terms = terms.data();
@@ -561,7 +551,7 @@ class Environment final : public AnyEnvironment {
           pay_job(sim().as_it_runs(j), sim().time);
           pay_max_wait(sim().time - sim().job(j).submit);
         }
-    if (settings().paid == Paid::while_waiting && p.resets == 0) pay_waiting();
+    if (settings().paid == Paid::while_waiting) pay_waiting();
   }
   void pay_ended() {
     Episode& p = now();
@@ -644,9 +634,6 @@ class Environment final : public AnyEnvironment {
       value *= row.scales[k];
       out.rewards[k] = table.shapes[k] == 1 ? step_of_log(weights, value, row.scales[k]) : value;
     }
-    for (std::size_t t = 0; t < n_terms; ++t) row.totals[t] += row.terms[t];
-    *out.truncated = now().ended == 1 && now().open > 0;
-    *out.ended = now().ended == 1 && now().open == 0;
   }
   // The change, by a step, of minus the logarithm of 1 + the sum of the episode.
   double step_of_log(const double* weights, double value, double scale) const {
@@ -665,8 +652,16 @@ class Environment final : public AnyEnvironment {
     out.told[1] = p.visible;
     i64* behind = std::copy_n(row.window, p.visible, out.told + 2);
     std::memset(behind, -1, sizeof(i64) * index(room - p.visible));  // sets all bytes to ones
-    if (p.resets == 1 && starts_unasked()) std::fill_n(out.terms, n_terms, 0.0);  // the next step's
-    else std::copy_n(row.terms, n_terms, out.terms);
+    std::copy_n(row.terms, n_terms, out.terms);
+    see_end(out.observation + settings().seen_end);
+  }
+  // How much of the episode is over, as far as it is known beforehand, and the time up to its horizon.
+  void see_end(float* out) const {
+    const Episode& p = now();
+    const i64 passed = std::min(std::max(sim().time - p.span_from, i64{0}), p.span);
+    const i64 done = p.span_from < 0 ? p.counting - p.counts_first - p.open : passed;
+    out[0] = p.span > 0 ? static_cast<float>(static_cast<double>(done) / static_cast<double>(p.span)) : 0.0F;
+    out[1] = p.horizon < forever ? squashed(std::max(p.horizon - sim().time, i64{0})) : 1.0F;
   }
   void show_queue(const Outputs& out) {
     const Episode& p = now();

@@ -45,6 +45,10 @@ struct Episode {  // the state of an environment
       i64 beginning;     // which of the beginnings it uses
       i64 of_slice;      // jobs of the slice; 0 if that is the whole episode
       i64 next_counts_first, next_counting, next_until, next_beginning, next_of_slice, next_open;
+      // what is shown of how much is over: jobs of the slice that have started, as a share of `span`,
+      // or, unless `span_from` is -1, the share of a span of time [s] from then on; 0: not known
+      i64 span, span_from, next_span, next_span_from;
+      i64 horizon, next_horizon;  // [s] the end by time that is shown, forever: none
       i64 open;       // jobs that may count and have not started; one more if it ends by time only
       i64 truncated;  // 1 if it ended by time
       i64 visible;    // jobs in the window
@@ -58,6 +62,7 @@ struct Episode {  // the state of an environment
       i64 gone;       // jobs paid in the last step, at their ends
       i64 ended;      // 1 once all jobs that count have started, or by time
       i64 resets;     // 1 if the last step began an episode
+      i64 unasked;    // 1 if the last step decided nothing: its episode went by without a question
       i64 hides;      // 1 if it continues from a snapshot that hides the future
       // on shared nodes: running jobs with room beside them, listed or not; jobs of the order of
       // ends that have been paid
@@ -65,6 +70,8 @@ struct Episode {  // the state of an environment
 
   bool counts(i64 j) const { return counts_first <= j && j < counting; }
 };
+
+inline constexpr i64 n_of_end = 2;  // numbers about the end of the episode in the observation
 
 struct Settings {
   HPC_RECORD(
@@ -78,6 +85,7 @@ struct Settings {
       // positions of limit controls in the action, or -1
       i64 act_frequency, act_nodes, act_power;
       i64 seen_power;  // position of power in the observation
+      i64 seen_end;    // position of what is known of the end of the episode
       i64 ticks;       // per second
       Paid paid;
       i64 skips;    // 1 if decisions with only one action are skipped
@@ -204,7 +212,6 @@ struct Row {
   i64 *unpaid, *gone;                     // running jobs paid at their ends; paid ones
   double* gone_bsld;
   i64* busy_until;    // [s] by node: the last end of its jobs, if nodes have powers
-  double* begun_j;    // energy since an extract began, for its first step
   double* counted_j;  // energy of idle processors counted so far, if managed
   i64 size_of_window;
   // on shared nodes: running jobs with room beside them, in the order of their starts

@@ -34,10 +34,8 @@ class StoppedJobs {
     if (all_started(s) && s.stops->suspended.empty()) return;
     for (i64 j = 0; j < p.jobs; ++j) p.open += !has_ended(j);
   }
-  // Add the changes of slowdowns and waits; return that of processor seconds. Nothing at a reset,
-  // which has no reward.
+  // Add the changes of slowdowns and waits; return that of processor seconds.
   double pay() {
-    if (p.resets == 1) return 0;
     if (paid == Paid::at_end) note_gone();
     double sums[n_terms] = {};
     add_up(sums);

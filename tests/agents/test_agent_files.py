@@ -54,7 +54,7 @@ def clone(path: Path) -> None:
 
 def job_ppo(path: Path) -> None:
     agent = JobPpo()
-    agent.kind, agent.env_id, agent.env_options = "select", "hpcgym/JobSelection-v1", {}
+    agent.kind, agent.env_id, agent.env_options = "select", "hpcgym/JobSelection-v2", {}
     agent.save(path)
 
 
@@ -73,7 +73,7 @@ class Means(BaseFeaturesExtractor):
 
 def mixed_env() -> Any:
     return plain_envs.make(
-        "hpcgym/MixedPolicy-v1", workload=WORKLOAD, jobs=40, part="test", **PPO_OPTIONS
+        "hpcgym/MixedPolicy-v2", workload=WORKLOAD, jobs=40, part="test", **PPO_OPTIONS
     )
 
 
@@ -91,7 +91,7 @@ def policy_of_ppo() -> Any:
 
 
 def ppo(path: Path) -> None:
-    about = {"agent": "ppo", "env_id": "hpcgym/MixedPolicy-v1", "env_options": PPO_OPTIONS}
+    about = {"agent": "ppo", "env_id": "hpcgym/MixedPolicy-v2", "env_options": PPO_OPTIONS}
     more = {"steps": 64, "seed": 1, "width": 8, "units": [1.0] * 5 + [1e6]}
     network_files.write(path, {**about, **more, "weights": policy_of_ppo().state_dict()})
 
@@ -220,7 +220,7 @@ def test_older_files_say_what_is_decided_in_other_words(files: dict[str, Path]) 
 def test_a_released_network_acts_as_its_library_does(files: dict[str, Path]) -> None:
     """Its weights, in units of their features; and by the state, so they are not all the same."""
     agent, policy, env = load(files["ppo"]), policy_of_ppo(), mixed_env()
-    assert (agent.name, agent.env_id) == ("ppo", "hpcgym/MixedPolicy-v1")
+    assert (agent.name, agent.env_id) == ("ppo", "hpcgym/MixedPolicy-v2")
     observation, _ = env.reset(seed=1)
     agent.begin(env)
     actions, over = [], False
@@ -245,10 +245,10 @@ def test_weights_keep_their_proportions() -> None:
 @pytest.mark.parametrize(
     ("env_id", "options", "message"),
     [
-        ("hpcgym/QueueOrdering-v1", {}, "ppo acts in environments of the kind weights"),
-        ("hpcgym/MixedPolicy-v1", {"observation": "flat"}, "observation='dict'"),
-        ("hpcgym/MixedPolicy-v1", {"policy_features": ["area"]}, "weighs processors, requested"),
-        ("hpcgym/MixedPolicy-v1", {"features": ["wait"]}, "knows 14 features"),
+        ("hpcgym/QueueOrdering-v2", {}, "ppo acts in environments of the kind weights"),
+        ("hpcgym/MixedPolicy-v2", {"observation": "flat"}, "observation='dict'"),
+        ("hpcgym/MixedPolicy-v2", {"policy_features": ["area"]}, "weighs processors, requested"),
+        ("hpcgym/MixedPolicy-v2", {"features": ["wait"]}, "knows 14 features"),
     ],
 )
 def test_other_environments_are_refused(

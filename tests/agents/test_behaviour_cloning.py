@@ -80,7 +80,7 @@ def test_a_log_is_told(recording: Recording) -> None:
 
 def test_maskable_ppo_begins_with_a_clone(clone: MaskablePpo, tmp_path: Path) -> None:
     clone.save(tmp_path / "clone.pt")
-    make = maker(WORKLOAD, "hpcgym/JobSelection-v1", {"jobs": 20, "window": 16})
+    make = maker(WORKLOAD, "hpcgym/JobSelection-v2", {"jobs": 20, "window": 16})
     agent = MaskablePpo(resume=str(tmp_path / "clone.pt"), learning_rate=0.0, n_envs=2, n_steps=16)
     still = agent.train(make, 0, 32)
     assert still.name == "maskable-ppo"
@@ -91,7 +91,7 @@ def test_a_cut_episode_is_learned_from_too() -> None:
     """Of v1, with a horizon of two hours, in which not all jobs can have ended."""
     options = {"window": 16, "horizon": "2h"}
     done = record(
-        "saf", WORKLOAD, env_id="hpcgym/JobSelection-v1", jobs=30, record_episodes=2,
+        "saf", WORKLOAD, env_id="hpcgym/JobSelection-v2", jobs=30, record_episodes=2,
         env_options=options,
     )  # fmt: skip
     assert done.truncations.sum() == 2
@@ -100,7 +100,7 @@ def test_a_cut_episode_is_learned_from_too() -> None:
     assert cloning.train(done, steps=3).env_options["horizon"] == "2h"
 
 
-@pytest.mark.parametrize("env_id", ["hpcgym/QueueOrdering-v1", "hpcgym/JobSelection-v1"])
+@pytest.mark.parametrize("env_id", ["hpcgym/QueueOrdering-v2", "hpcgym/JobSelection-v2"])
 def test_other_environments_are_refused(env_id: str) -> None:
     options = {"observation": "flat", "window": 16}
     done = record(

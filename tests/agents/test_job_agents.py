@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import hpcgym
-from hpcgym.agents import TRAINED, import_agent, load
+from hpcgym.agents import TRAINED, contents_of, import_agent, load
 from hpcgym.agents.job_ppo import (
     JobNetwork,
     JobPpo,
@@ -21,6 +21,7 @@ from hpcgym.agents.job_ppo import (
     log_probabilities,
 )
 from hpcgym.agents.job_view import ORDERS, seen
+from hpcgym.agents.network_files import write
 from hpcgym.agents.practice import Spending, judging, maker
 from hpcgym.envs.core.observation import CLUSTER_SIZE
 
@@ -38,7 +39,7 @@ CASES = [(name, place) for name, places in PLACES.items() for place in places]
 
 
 def make_of(place: str):
-    return maker(WORKLOAD, f"hpcgym/{place}-v1", OPTIONS, 1.0)
+    return maker(WORKLOAD, f"hpcgym/{place}-v2", OPTIONS, 1.0)
 
 
 def trained(name: str, place: str, seed: int = 0, show=None):
@@ -99,9 +100,12 @@ def test_it_is_saved_and_loaded(agents, name: str, place: str, tmp_path) -> None
     path = tmp_path / "agent.pt"
     agent.save(path)
     read = load(path)
-    assert (read.name, read.env_id) == (name, f"hpcgym/{place}-v1")
+    assert (read.name, read.env_id) == (name, f"hpcgym/{place}-v2")
     assert read.env_options.items() >= {"window": 16, "horizon": "1d"}.items()
     assert play(read, place) == play(agent, place)
+    write(path, {**contents_of(path), "env_id": f"hpcgym/{place}-v1"})  # of the last version
+    assert load(path).env_id == f"hpcgym/{place}-v2"
+    assert play(load(path), place) == play(agent, place)
 
 
 @pytest.mark.parametrize(("name", "place"), CASES)

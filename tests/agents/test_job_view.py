@@ -101,7 +101,7 @@ def test_jobs_behind_one_that_a_quota_keeps_back_are_seen() -> None:
         processors=8,
     )
     envs = plain_envs.make_vec(
-        "hpcgym/JobSelection-v1", workload=jobs, jobs=5, window=8, quota="user:jobs=1"
+        "hpcgym/JobSelection-v2", workload=jobs, jobs=5, window=8, quota="user:jobs=1"
     )
     envs.reset(seed=0)
     observation, _, _, _, info = envs.step(np.array([0]))
@@ -115,14 +115,14 @@ def test_jobs_behind_one_that_a_quota_keeps_back_are_seen() -> None:
 @pytest.mark.slow
 def test_numbers_are_those_of_the_jobs() -> None:
     options = {"workload": WORKLOAD, "jobs": 40, "window": 16}
-    envs = plain_envs.make_vec("hpcgym/JobSelection-v1", num_envs=3, **options)
+    envs = plain_envs.make_vec("hpcgym/JobSelection-v2", num_envs=3, **options)
     observation, info = envs.reset(seed=0)
     for _ in range(30):
         observation, *_, info = envs.step(np.zeros(3, np.int64))
     look = job_view.seen(observation)
     assert len(look.jobs) == observation["mask"].sum() > 3
     of = {name: look.jobs[:, JOB.index(name)] for name in JOB}
-    single = plain_envs.make("hpcgym/JobSelection-v1", **options).unwrapped
+    single = plain_envs.make("hpcgym/JobSelection-v2", **options).unwrapped
     for e in range(3):
         single.reset(seed=e)
         for _ in range(30):
@@ -139,7 +139,7 @@ def test_numbers_are_those_of_the_jobs() -> None:
 
 @pytest.mark.parametrize("options", [{"observation": "flat"}, {"features": ["wait"]}])
 def test_other_observations_are_refused(options) -> None:
-    env = plain_envs.make("hpcgym/JobSelection-v1", workload=WORKLOAD, jobs=40, **options)
+    env = plain_envs.make("hpcgym/JobSelection-v2", workload=WORKLOAD, jobs=40, **options)
     with pytest.raises(hpcgym.HpcgymError, match="usual features of jobs"):
         job_view.check_sees(env, "it", "select")
     with pytest.raises(hpcgym.HpcgymError, match="it acts in environments of the kind weights"):

@@ -48,7 +48,7 @@ def trained_network() -> JobNetwork:
 
 
 def make_of(**options: Any) -> Any:
-    return maker(WORKLOAD, "hpcgym/JobSelection-v1", plain("JobSelection", OPTIONS | options))
+    return maker(WORKLOAD, "hpcgym/JobSelection-v2", plain("JobSelection", OPTIONS | options))
 
 
 def trained(seed: int = 1, log: Any = None, **settings: Any) -> MaskablePpo:
@@ -125,7 +125,7 @@ def test_rewards_relative_to_a_reference(power: float) -> None:
     jobs = hpcgym.load_workload(WORKLOAD)
     logs = [jobs, jobs.with_columns(run_time=jobs.run_time // 2 + 1)]
     given = plain("JobSelection", {"workload": logs, "jobs": 20, "backfill": "none"})
-    own = HpcVecEnv("hpcgym/JobSelection-v1", 2, **given)
+    own = HpcVecEnv("hpcgym/JobSelection-v2", 2, **given)
     envs = RelativeRewards(own, "saf", power)
     envs.seed(3)
     own.set_options({"start": 30, "jobs": 20})  # the first slice of both
@@ -160,7 +160,7 @@ def test_the_seed_decides_and_something_is_learned(agent: MaskablePpo) -> None:
 def test_it_is_saved_and_loaded(agent: MaskablePpo, tmp_path: Path) -> None:
     agent.save(tmp_path / "new" / "agent.pt")
     kept = load(tmp_path / "new" / "agent.pt")
-    assert (kept.name, kept.env_id) == ("maskable-ppo", "hpcgym/JobSelection-v1")
+    assert (kept.name, kept.env_id) == ("maskable-ppo", "hpcgym/JobSelection-v2")
     assert kept.env_options.items() >= {"window": 16, "backfill": "none"}.items()
     assert kept.env_options["reservation"] == "revised"
     assert len(kept.env_options["features"]) == 14

@@ -49,7 +49,7 @@ def narrowest(path: Path) -> Path:
 
 
 def played(policy: Any, **options: Any) -> Any:
-    env: Any = gymnasium.make("hpcgym/JobSelection-v1", **{**OPTIONS, **options})
+    env: Any = gymnasium.make("hpcgym/JobSelection-v2", **{**OPTIONS, **options})
     observation, info = env.reset(seed=0, options={"start": 0, "jobs": 60})
     policy.begin(env)
     over = False
@@ -72,7 +72,7 @@ def test_the_greatest_number_that_the_mask_allows_is_taken(tmp_path: Path) -> No
 
 def test_it_stands_in_a_leaderboard(tmp_path: Path) -> None:
     file = narrowest(tmp_path / "narrow.onnx")
-    env = gymnasium.make("hpcgym/JobSelection-v1", **OPTIONS, part="train")
+    env = gymnasium.make("hpcgym/JobSelection-v2", **OPTIONS, part="train")
     save_spec(env, file)
     assert (tmp_path / "narrow.env.json").exists()
     board = evaluate([str(file), "-processors"], WORKLOAD, n=2, jobs=60, budget=0, resamples=50)
@@ -109,7 +109,7 @@ def test_numbers_are_actions_where_actions_are_numbers(tmp_path: Path) -> None:
         [("weights", np.zeros((6, 2), np.float32))],
     )
     env: Any = gymnasium.make(
-        "hpcgym/MixedPolicy-v1", workload=WORKLOAD, jobs=20, policy_features=["wait", "area"],
+        "hpcgym/MixedPolicy-v2", workload=WORKLOAD, jobs=20, policy_features=["wait", "area"],
         start="empty", arrivals="stop", horizon=None,
     )  # fmt: skip
     observation, info = env.reset(seed=0)

@@ -20,7 +20,7 @@ def test_parts_to_learn_from_and_to_choose_by_are_apart() -> None:
     since = jobs.submit_time - jobs.submit_time[0]
     half = int((since < since[-1] / 2).sum())
     cut = int((since < 0.75 * since[half - 1]).sum())
-    make = maker(jobs, "hpcgym/JobSelection-v1", plain("JobSelection", {"jobs": 20}))
+    make = maker(jobs, "hpcgym/JobSelection-v2", plain("JobSelection", {"jobs": 20}))
     for part, rows in (("train", (0, cut)), ("validation", (cut, half))):
         episodes = make(part).unwrapped.episodes.listing
         assert episodes[0].start == rows[0]
@@ -32,12 +32,12 @@ def test_parts_to_learn_from_and_to_choose_by_are_apart() -> None:
     with pytest.raises(HpcgymError, match="unknown part 'test'"):
         make("test")
     with pytest.raises(HpcgymError, match="train_share must be above 0, and at most 1, not 2"):
-        maker(jobs, "hpcgym/JobSelection-v1", {}, 2)
+        maker(jobs, "hpcgym/JobSelection-v2", {}, 2)
 
 
 def test_an_agent_says_all_logs_that_it_learned_from(tmp_path: Path) -> None:
     jobs = "lublin:jobs=400,processors={},seed={}"
-    make = maker([jobs.format(64, 1), jobs.format(32, 2)], "hpcgym/JobSelection-v1", {"jobs": 20})
+    make = maker([jobs.format(64, 1), jobs.format(32, 2)], "hpcgym/JobSelection-v2", {"jobs": 20})
     envs = make(num_envs=3, log=[*make.logs])
     envs.reset(seed=0)
     assert [envs.unwrapped.result(e).cluster.processors for e in range(3)] == [64, 32, 64]

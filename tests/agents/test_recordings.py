@@ -37,9 +37,9 @@ WINDOW = without_part(plain("JobSelection", {"window": 16}))
 
 #: Environment -> policies, and its options.
 ENVIRONMENTS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "hpcgym/JobSelection-v1": (MIXED, {"window": 16, "horizon": "2h"}),
-    "hpcgym/QueueOrdering-v1": (["saf", "sjf-list"], {"window": 6}),
-    "hpcgym/MixedPolicy-v1": (["0.1,0.7,-0.3,0,0,0.2"], {"observation": "flat", "interval": 5}),
+    "hpcgym/JobSelection-v2": (MIXED, {"window": 16, "horizon": "2h"}),
+    "hpcgym/QueueOrdering-v2": (["saf", "sjf-list"], {"window": 6}),
+    "hpcgym/MixedPolicy-v2": (["0.1,0.7,-0.3,0,0,0.2"], {"observation": "flat", "interval": 5}),
 }
 
 
@@ -156,7 +156,7 @@ def test_policies_of_ones_own_are_recorded() -> None:
 def test_what_minari_has_collected_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By its own functions, with infos, which are passed over."""
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
-    env = plain_envs.make("hpcgym/JobSelection-v1", workload=WORKLOAD, window=8, jobs=10)
+    env = plain_envs.make("hpcgym/JobSelection-v2", workload=WORKLOAD, window=8, jobs=10)
     buffers = []
     for seed in range(2):
         observation, info = env.reset(seed=seed)
@@ -235,7 +235,7 @@ def without_mask(told: Any) -> Any:
 
 
 def of_other_environment(told: Any) -> Any:
-    other = told["env_spec"].replace("JobSelection-v1", "QueueOrdering-v1")
+    other = told["env_spec"].replace("JobSelection-v2", "QueueOrdering-v2")
     return {**told, "env_spec": other}
 
 
@@ -246,7 +246,7 @@ def without_spaces(told: Any) -> Any:
 #: Which file, what is made of it, and what is said.
 TOLD: list[tuple[str, Callable[[Any], Any], str]] = [
     ("metadata.json", without_mask, "'mask' is missing"),
-    ("metadata.json", of_other_environment, "only what was done in hpcgym/JobSelection-v1"),
+    ("metadata.json", of_other_environment, "only what was done in hpcgym/JobSelection-v2"),
     ("metadata.json", without_spaces, "does not tell its environment and its spaces"),
     ("metadata.json", lambda one: {**one, "data_format": "x"}, "cannot be read as a data set of"),
     ("metadata.json", lambda one: {**one, "total_episodes": 0}, "cannot be read as a data set of"),

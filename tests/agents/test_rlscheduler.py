@@ -253,9 +253,9 @@ def test_it_acts_only_where_it_sees_what_fits(tmp_path: Path) -> None:
     with pytest.raises(HpcgymError, match=r"call begin\(env\) after the reset"):
         policy.act({}, {})
     for env_id, options in (
-        ("hpcgym/QueueOrdering-v1", {"features": ["fits"]}),
-        ("hpcgym/JobSelection-v1", {}),
-        ("hpcgym/JobSelection-v1", {"features": ["fits"], "observation": "flat"}),
+        ("hpcgym/QueueOrdering-v2", {"features": ["fits"]}),
+        ("hpcgym/JobSelection-v2", {}),
+        ("hpcgym/JobSelection-v2", {"features": ["fits"], "observation": "flat"}),
     ):
         with pytest.raises(HpcgymError, match="acts in JobSelection with"):
             policy.begin(plain_envs.make(env_id, workload=JOBS, **options))

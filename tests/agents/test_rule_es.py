@@ -20,7 +20,7 @@ SMALL = {"generations": 3, "population": 4}
 
 
 def make_of(env: str = "QueueOrdering", workload: object = WORKLOAD):
-    return maker(workload, f"hpcgym/{env}-v1", {})
+    return maker(workload, f"hpcgym/{env}-v2", {})
 
 
 def trained(env: str = "QueueOrdering", seed: int = 0, **settings: object) -> RuleEs:
@@ -162,6 +162,6 @@ def test_what_no_formula_can_learn_is_said() -> None:
     few = load_workload("lublin:jobs=30,processors=32,seed=1")
     with pytest.raises(HpcgymError, match="has no week with jobs enough to learn from"):
         RuleEs(**SMALL).train(make_of(workload=few), 0, 10)
-    power = maker(WORKLOAD, "hpcgym/EnergyBudget-v0", {})
+    power = maker(WORKLOAD, "hpcgym/EnergyBudget-v1", {})
     with pytest.raises(HpcgymError, match="rule-es finds rules that order jobs"):
         RuleEs(**SMALL).train(power, 0, 10)

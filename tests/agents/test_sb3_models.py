@@ -38,9 +38,9 @@ EMPTY: dict[str, Any] = {
     name: USUAL["JobSelection"][name] for name in ("start", "arrivals", "horizon", "skip_forced")
 }
 
-SELECTION = ("hpcgym/JobSelection-v1", {"backfill_order": "spf"})
-ORDERING = ("hpcgym/QueueOrdering-v1", {"observation": "flat"})
-WEIGHTS = ("hpcgym/MixedPolicy-v1", {"interval": 5, "policy_features": ["wait", "area"]})
+SELECTION = ("hpcgym/JobSelection-v2", {"backfill_order": "spf"})
+ORDERING = ("hpcgym/QueueOrdering-v2", {"observation": "flat"})
+WEIGHTS = ("hpcgym/MixedPolicy-v2", {"interval": 5, "policy_features": ["wait", "area"]})
 
 SMALL = {"policy_kwargs": {"net_arch": [8]}, "seed": 1, "device": "cpu"}
 ON = {**SMALL, "n_steps": 8}
@@ -70,7 +70,7 @@ def made(kind: str) -> tuple[Any, Any]:
 @pytest.mark.parametrize("path", [None, 3])
 def test_what_is_no_path_of_a_model_is_said(path: Any) -> None:
     with pytest.raises(HpcgymError, match="path must be that of the model, such as"):
-        save_spec(plain_envs.make("hpcgym/JobSelection-v1", **JOBS), path)
+        save_spec(plain_envs.make("hpcgym/JobSelection-v2", **JOBS), path)
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -93,6 +93,36 @@ def test_a_loaded_model_does_what_the_model_does(kind: str, tmp_path: Path) -> N
     board = evaluate(tmp_path / "model.zip", WORKLOAD, **FEW)
     assert not board.failures
     assert board.by_slice[str(tmp_path / "model.zip")].notna().all()
+
+
+def test_a_model_of_the_last_version_goes_on(tmp_path: Path) -> None:
+    """It sees the fields of a dict that it knows; a flat one has others, which is said."""
+    given = {**plain("JobSelection", JOBS), "backfill_order": "spf"}
+    for form, policy in (("dict", "MultiInputPolicy"), ("flat", "MlpPolicy")):
+        env: Any = gymnasium.make("hpcgym/JobSelection-v2", **given, observation=form)
+        if form == "dict":
+            known = [name for name in env.observation_space if name != "progress"]
+            bare = gymnasium.wrappers.FilterObservation(env, known)
+        else:
+            space = gymnasium.spaces.Box(-1, 1, (env.observation_space.shape[0] - 2,), np.float32)
+            bare = gymnasium.wrappers.TransformObservation(env, lambda seen: seen[:-2], space)
+        model = PPO(policy, bare, **ON, batch_size=8)
+        model.save(tmp_path / form)
+        path = save_spec(env, tmp_path / form)
+        told = json.loads(path.read_text())
+        path.write_text(json.dumps({**told, "env_id": "hpcgym/JobSelection-v1"}))
+        if form == "flat":
+            with pytest.raises(
+                HpcgymError, match=r"observations are Box\(142,\), not Box\(144,"
+            ):
+                evaluate(tmp_path / "flat.zip", WORKLOAD, **FEW)
+            continue
+        assert not evaluate(tmp_path / "dict.zip", WORKLOAD, **FEW).failures
+        seen, info = bare.reset(seed=1)
+        agent = load(tmp_path / "dict.zip")
+        agent.begin(env)
+        expected = int(model.predict(seen, deterministic=True)[0])
+        assert agent.act(env.reset(seed=1)[0], info) == expected
 
 
 def test_a_model_with_a_memory_forgets_between_episodes(tmp_path: Path) -> None:
@@ -149,7 +179,7 @@ def test_the_environment_is_that_of_the_training(tmp_path: Path) -> None:
 def test_a_model_is_evaluated_in_the_version_that_it_was_trained_in(tmp_path: Path) -> None:
     around = {"start": "warm", "arrivals": "continue", "horizon": "1d"}
     everything = {**JOBS, **around, "part": "all"}
-    env = plain_envs.make("hpcgym/JobSelection-v1", **everything, observation="flat")
+    env = plain_envs.make("hpcgym/JobSelection-v2", **everything, observation="flat")
     model = PPO("MlpPolicy", env, **ON, batch_size=8)
     model.save(tmp_path / "model")
     save_spec(env, tmp_path / "model")
@@ -185,7 +215,7 @@ def test_a_model_without_its_environment(tmp_path: Path) -> None:
     ):
         evaluate(path, WORKLOAD, **FEW)
     with pytest.raises(HpcgymError, match=r"was trained in another environment"):
-        evaluate(path, WORKLOAD, env="hpcgym/JobSelection-v1", **FEW)
+        evaluate(path, WORKLOAD, env="hpcgym/JobSelection-v2", **FEW)
     options = {"window": 8, **WEIGHTS[1]}
     board = evaluate(path, WORKLOAD, env=WEIGHTS[0], env_options=options, **FEW)
     assert not board.failures
@@ -213,7 +243,7 @@ def test_wrappers_that_change_what_a_model_sees_are_refused(tmp_path: Path) -> N
 @pytest.mark.slow
 def test_a_jobs_sharing_environment_keeps_its_machine(tmp_path: Path) -> None:
     jobs = {"workload": "codes:jobs=300,processes=96,processors=768", "jobs": 40}
-    env = plain_envs.make("hpcgym/CoSchedule-v0", **jobs, cluster="16x2x24", window=8)
+    env = plain_envs.make("hpcgym/CoSchedule-v1", **jobs, cluster="16x2x24", window=8)
     model = MaskablePPO("MultiInputPolicy", env, n_steps=8, batch_size=8, device="cpu")
     model.save(tmp_path / "model")
     save_spec(env, tmp_path / "model")

@@ -110,7 +110,7 @@ def test_searches_side_by_side_are_the_same_searches() -> None:
 def test_it_is_trained_as_the_suite_does() -> None:
     """On the train part, with its features and rules, and as many vectors as its hours pay for."""
     options = {"jobs": 40, "backfill_order": "sjbf", "policy_features": ["area", "wait"]}
-    make = maker(TRACE, "hpcgym/MixedPolicy-v1", options)
+    make = maker(TRACE, "hpcgym/MixedPolicy-v2", options)
     submit = TRACE.submit_time[: TRACE.row_at(0.5)]
     submit = submit[submit - submit[0] < 0.75 * (submit[-1] - submit[0])]
     hours, told = int(submit[-1] - submit[0]) // 3600, []
@@ -123,7 +123,7 @@ def test_it_is_trained_as_the_suite_does() -> None:
     assert agent.scheduler() == same.scheduler()
     assert told[-1] == (12 * hours, {"train/least_mean_bsld": agent.best_})
     with pytest.raises(HpcgymError, match="xnes acts in environments of the kind weights, not"):
-        Xnes().train(maker(TRACE, "hpcgym/JobSelection-v1", {"jobs": 40}), 0, 10)
+        Xnes().train(maker(TRACE, "hpcgym/JobSelection-v2", {"jobs": 40}), 0, 10)
 
 
 def test_other_metrics_rules_and_features() -> None:
@@ -144,7 +144,7 @@ def test_other_metrics_rules_and_features() -> None:
 def environment(**changes: Any) -> Any:
     given: dict[str, Any] = {"episodes": "windows", "jobs": 100, "part": "train"}
     given |= {"workload": TRACE, "interval": "episode", **changes}
-    return plain_envs.make("hpcgym/MixedPolicy-v1", **given)
+    return plain_envs.make("hpcgym/MixedPolicy-v2", **given)
 
 
 # --- Interruptions --------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def test_a_saved_agent_is_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "env_id", ["hpcgym/MixedPolicy-v1", "hpcgym/JobSelection-v1", "hpcgym/QueueOrdering-v1"]
+    "env_id", ["hpcgym/MixedPolicy-v2", "hpcgym/JobSelection-v2", "hpcgym/QueueOrdering-v2"]
 )
 def test_it_acts_in_all_environments_as_it_is_simulated(env_id: str) -> None:
     agent = Xnes(**SHORT).fit(SLICES)

@@ -78,5 +78,5 @@ def test_what_it_cannot_act_in() -> None:
     for given in options:
         with pytest.raises(HpcgymError, match="action='pair' and observation='dict'"):
             policy.begin(CoSchedule(jobs=5, **given))
-    with pytest.raises(HpcgymError, match="acts in hpcgym/CoSchedule-v0"):
+    with pytest.raises(HpcgymError, match="acts in hpcgym/CoSchedule-v1"):
         policy.begin(JobSelection(jobs=5))

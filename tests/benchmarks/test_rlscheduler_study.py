@@ -68,7 +68,7 @@ def test_job_selection_is_their_setting(trace: Callable[[str], Path]) -> None:
     """Without backfilling, of policies that are the same formula there and here."""
     jobs = runs.load_log(str(trace(FILES["Lublin-1"])))
     env: Any = gymnasium.make(
-        "hpcgym/JobSelection-v1", workload=jobs, jobs=1024, window=1024, backfill="none",
+        "hpcgym/JobSelection-v2", workload=jobs, jobs=1024, window=1024, backfill="none",
         reservation="kept", episodes="windows", start="empty", arrivals="stop", horizon=None,
     )  # fmt: skip
     for policy in ("fcfs", "sjf", "f1"):

@@ -103,7 +103,7 @@ def test_options_reach_the_evaluation() -> None:
 
 def test_a_failing_agent_is_said_and_its_place_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     agent = SimpleNamespace(
-        name="mine", env_id="hpcgym/JobSelection-v1", act=lambda observation, info: "?"
+        name="mine", env_id="hpcgym/JobSelection-v2", act=lambda observation, info: "?"
     )
     monkeypatch.setattr(module, "load_agent", lambda path: agent)
     result = run(*ASKED, "folder/agent.pt")
@@ -142,7 +142,7 @@ def test_several_trainings_are_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     def agent(path: str) -> Any:
         place = int(path[0])
         act = lambda observation, info: min(place, len(info["window"]) - 1)  # noqa: E731
-        return SimpleNamespace(act=act, env_id="hpcgym/JobSelection-v1")
+        return SimpleNamespace(act=act, env_id="hpcgym/JobSelection-v2")
 
     monkeypatch.setattr(module, "load_agent", agent)
     options = ("ppo=0.pt,1.pt,4.pt", "wfp3", "--metric", "p99_wait_s", "--reference", "saf")
@@ -164,7 +164,7 @@ def test_the_table_says_what_is_around_slices() -> None:
     around = ("--start", "warm", "--arrivals", "continue", "--horizon", "12h")
     said = "\nslices with start=warm, arrivals=continue, horizon=12h\n"
     assert said in succeed(*ASKED, *around).stdout
-    found = as_json(*ASKED, "--env", "QueueOrdering-v1")["evaluation"]
+    found = as_json(*ASKED, "--env", "QueueOrdering-v2")["evaluation"]
     assert (found["start"], found["horizon"]) == ("warm", "7d")  # as the environment has it
 
 

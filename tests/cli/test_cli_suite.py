@@ -32,7 +32,7 @@ def made(tmp_path_factory):
 def test_the_list_says_what_is_here():
     rows = {row["task"]: row for row in as_json("suite", "list")}
     assert rows["mini-select"]["here"] == "1 of 1"
-    assert rows["mini-select"]["environment"] == "JobSelection-v1"
+    assert rows["mini-select"]["environment"] == "JobSelection-v2"
     assert not rows["mini-select"]["scored"]
     assert rows["zero-shot"]["training"][0].startswith("lublin:")
     assert set(rows["order"]["digests"]) == {

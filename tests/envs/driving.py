@@ -13,8 +13,10 @@ from drawing import HealthCheck, settings
 from drawing import strategies as st
 from gymnasium.vector import AutoresetMode, VectorEnv
 from node_strategies import machines, workloads_for
+from numpy.typing import NDArray
 from plain_envs import maker
 from predictors import CompiledRegression
+from slow_environments import PAID, cost
 from strategies import WEIGHTS, holds, workloads
 
 from hpcgym import ScheduleError, envs, simulate, validate_schedule
@@ -509,6 +511,31 @@ def assert_same(one: Any, other: Any, where: str = "", rtol: float = 0.0) -> Non
             np.testing.assert_allclose(a, b, rtol=rtol, atol=0, err_msg=where)
         else:
             np.testing.assert_array_equal(a, b, err_msg=where)
+
+
+def cost_so_far(env: Any) -> NDArray[np.float64]:
+    """Return what the jobs that count have cost by now: slowdowns and waits [s], (2,)."""
+    jobs, queued = env.simulations.jobs(0), set(env.queued().tolist())
+    start = env.simulations.simulation(0).schedule()["start"]
+    told = [
+        (int(jobs["submit"][row]), int(start[row]), int(jobs["run"][row]))
+        for row in env.counted().tolist()
+        if start[row] >= 0 or row in queued
+    ]
+    on_own_nodes = "limited" in env.simulations.world(0).machines.told  # which pays at starts
+    return np.array(cost(told, env.time, PAID[0 if on_own_nodes else env.options.rewards.paid]))
+
+
+def noting_first(act: Act, look: Callable[[], Any]) -> tuple[Act, list[Any]]:
+    """Return actions, and a list that is to have what a look before the first of them says."""
+    seen: list[Any] = []
+
+    def acting(number: int, observation: Any, info: dict[str, Any]) -> Any:
+        if number == 0:
+            seen.append(look())
+        return act(number, observation, info)
+
+    return acting, seen
 
 
 def terms_of(info: Mapping[str, Any]) -> dict[str, Any]:

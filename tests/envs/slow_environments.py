@@ -21,11 +21,13 @@ nodes of their own. All their rules hold but for who decides:
 - The window is the queued jobs submitted first. A job *fits* if it would start as the first of the
   queue.
 - An extract begins with a pass at its beginning, and with the predictions of that time.
+- A reward is what jobs have cost more at a decision, or at the end, than at the decision before.
+  What they had cost at the first one, nobody has decided, and it is in no reward.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from hpcgym.reference.jobs import jobs_of
@@ -35,15 +37,48 @@ from hpcgym.reference.orders import weighted
 from hpcgym.reference.own_nodes import ON
 from hpcgym.reference.pool import Simulation
 
+#: When jobs cost something.
+PAID = ("start", "end", "waiting")
+
+
+def cost(jobs: Iterable[tuple[int, int, int]], now: int, paid: str) -> tuple[float, float]:
+    """Return what jobs have cost by now: their bounded slowdowns and waits [s], summed.
+
+    Of those that have started (``paid`` "start") or ended ("end"); or of all, as if those that wait
+    started now ("waiting").
+
+    Parameters
+    ----------
+    jobs : of each that has been submitted, when that was, when it started (-1: it waits), and how
+        long it runs [s].
+    """
+    bslds = waits = 0.0
+    for submit, start, run in jobs:
+        if paid == "waiting" or (start >= 0 and (paid == "start" or start + run <= now)):
+            wait = (now if start < 0 else start) - submit
+            bslds += max((wait + run) / max(run, 10), 1.0)
+            waits += wait
+    return bslds, waits
+
 
 class Asking(Simulation):
-    """Notes at each decision in `seen` what of the machine is free, and how much of that is on."""
+    """Notes at each decision in `seen` what of the machine is free, and how much of that is on.
+
+    ``at_first``: by when it is paid, what jobs had cost at the first decision.
+    """
+
+    begun = 0  # [s] who started before has run at the beginning of an extract
 
     def __init__(self, *given: Any, **rules: Any) -> None:
         super().__init__(*given, **rules)
         self.seen: list[tuple[int, int]] = []
+        self.at_first: dict[str, tuple[float, float]] = {}
 
     def note(self, now: int) -> None:
+        if not self.seen:
+            here = [job for job in self.jobs if job.start >= self.begun or job in self.queue]
+            told = [(job.submit, job.start, job.actual) for job in here]
+            self.at_first = {paid: cost(told, now, paid) for paid in PAID}
         self.seen.append(self.free_and_on(now))
 
     def some_fit(self, now: int) -> bool:
@@ -291,7 +326,8 @@ class OnPool(Asking):
 
     def begin_as(self, initial: Any) -> None:
         """Begin as an extract does, but for what estimates have learned but averages."""
-        now, self.extracted = initial.begin, True
+        now = self.begun = initial.begin
+        self.extracted = True
         ended = jobs_of(initial.past)
         for job in ended:
             job.start = job.submit + job.recorded_wait

@@ -33,6 +33,7 @@ from driving import (
     STOPS,
     assert_alike,
     assert_same,
+    cost_so_far,
     drive,
     given,
     go_on,
@@ -40,6 +41,7 @@ from driving import (
     label,
     many,
     mode_of,
+    noting_first,
     play,
     prove,
     random_acts,
@@ -136,14 +138,20 @@ def told(steps: list[Any]) -> list[Any]:
 
 @pytest.mark.parametrize(("name", "place"), [case for case in CASES if case[1] not in AROUND])
 def test_returns_are_metrics(name: str, place: str) -> None:
-    """With something around them, they are worked out by hand in ``test_honest_episodes.py``."""
+    """But for what jobs had cost at the first decision.
+
+    With something around them, they are worked out by hand in ``test_honest_episodes.py``.
+    """
     env = single(name, place, reward=["bsld", "wait", "energy"])
-    steps = play(env, visible_acts(env, 1), seed=3)
+    acts, seen = noting_first(visible_acts(env, 1), lambda: cost_so_far(env))
+    steps = play(env, acts, seed=3)
     metrics = env.result().metrics
     bsld, wait, energy = sum(step.reward for step in steps[1:])
-    assert -bsld == pytest.approx(metrics["mean_bsld"], rel=1e-9)
-    assert -wait == pytest.approx(metrics["mean_wait_s"] / 3600, rel=1e-9)
-    joules = sum(step.info["reward_energy_j"] for step in steps[1:])
+    bsld_before, wait_before = seen[0] / metrics["jobs"]
+    assert -bsld == pytest.approx(metrics["mean_bsld"] - bsld_before, rel=1e-9, abs=1e-9)
+    assert -wait == pytest.approx((metrics["mean_wait_s"] - wait_before) / 3600, rel=1e-9, abs=1e-9)
+    before, *rest = (step.info["reward_energy_j"] for step in steps)
+    joules = before + sum(rest)
     # usual machines draw no whole milliwatts while nodes are switched
     assert joules == pytest.approx(metrics["energy_j"], rel=1e-6)
     assert energy <= 0
@@ -153,7 +161,7 @@ def test_returns_are_metrics(name: str, place: str) -> None:
     if not ({"cluster", "limits"} & {*given(name, place)} or place in (*STEERED, *EXTRACTS)):
         jobs, cluster = env.episode_workload, env.options.cluster
         most = cluster.busy_power_w * cluster.processors * (np.ptp(jobs.submit_time) + 1)
-        assert -energy == pytest.approx(metrics["energy_j"] / most, rel=1e-9)
+        assert -energy == pytest.approx((metrics["energy_j"] - before) / most, rel=1e-9)
     mixed = single(name, place, reward={"bsld": 0.7, "energy": 0.3})
     total = sum(step.reward for step in play(mixed, visible_acts(mixed, 1), seed=3))
     assert total == pytest.approx(0.7 * bsld + 0.3 * energy, rel=1e-9)
@@ -164,7 +172,9 @@ def test_returns_are_metrics(name: str, place: str) -> None:
     [case for case in CASES if case[1] not in (*AROUND, *MOVED, *STOPS, "limits and users")],
 )
 def test_a_function_as_reward_sees_each_job_once(name: str, place: str) -> None:
-    """Times are those at the frequencies of jobs, and compact ones where they share nodes.
+    """But for those that have started before the first decision.
+
+    Times are those at the frequencies of jobs, and compact ones where they share nodes.
 
     Of jobs that a cap kills later they are longer, as under the limits of users.
     """
@@ -175,12 +185,17 @@ def test_a_function_as_reward_sees_each_job_once(name: str, place: str) -> None:
         return float(view.wait_s.sum())
 
     env = single(name, place, reward=reward)
-    steps = play(env, visible_acts(env, 2), seed=3)
+    acts, seen = noting_first(
+        visible_acts(env, 2), lambda: (env.result().start >= 0, cost_so_far(env)[0])
+    )
+    steps = play(env, acts, seed=3)
     result, jobs = env.result(), env.episode_workload
     assert len(views) == len(steps) - 1
-    assert sum(step.reward for step in steps) == pytest.approx(result.wait[result.decided].sum())
+    ran, bsld_before = seen[0]
+    here = result.decided & ~ran
+    assert sum(step.reward for step in steps) == pytest.approx(result.wait[here].sum())
     started = np.concatenate([view.started for view in views])
-    assert sorted(started.tolist()) == np.flatnonzero(result.decided).tolist()
+    assert sorted(started.tolist()) == np.flatnonzero(here).tolist()
     assert all(view.counts.all() and view.jobs == result.decided.sum() for view in views)
     waits, runs, processors = (
         np.concatenate([getattr(view, field) for view in views])
@@ -193,8 +208,9 @@ def test_a_function_as_reward_sees_each_job_once(name: str, place: str) -> None:
     compact = result.coschedule.compact_s if name == "CoSchedule" else result.run_time
     assert runs.tolist() == compact[started].tolist()
     bslds, joules = sum(view.bsld for view in views), sum(view.energy_j for view in views)
-    assert bslds == pytest.approx(result.bsld[result.decided].sum(), rel=1e-9)
-    assert joules == pytest.approx(result.metrics["energy_j"], rel=1e-6)
+    assert bslds + bsld_before == pytest.approx(result.bsld[result.decided].sum(), rel=1e-9)
+    energy_before = steps[0].info["reward_energy_j"]
+    assert joules + energy_before == pytest.approx(result.metrics["energy_j"], rel=1e-6)
     times = [step.info["time_s"] for step in steps[1:]]
     assert [view.time_s for view in views] == times
     assert [view.elapsed_s for view in views[1:]] == pytest.approx(np.diff(times))
@@ -504,7 +520,7 @@ def test_the_flat_form_has_the_same_numbers(name: str) -> None:
     acts = random_acts(fields.action_space, 1)
     for one, other in zip(play(fields, acts, seed=5), play(flat, acts, seed=5), strict=True):
         keys = ["cluster", "queue", "time", "jobs", "mask"]
-        keys += ["power"] if name in LIMITED else []
+        keys += [*["power"] * (name in LIMITED), "progress"]
         assert set(keys) == set(one.observation)
         parts = [one.observation[key].ravel() for key in keys]
         assert np.concatenate(parts).astype(np.float32).tolist() == other.observation.tolist()
@@ -548,11 +564,11 @@ def test_registration_is_idempotent() -> None:
 FRESH = """
 import gymnasium, warnings
 warnings.simplefilter("error")
-names = ("JobSelection-v1", "QueueOrdering-v1", "MixedPolicy-v1", "PowerCap-v0", "EnergyBudget-v0")
+names = ("JobSelection-v2", "QueueOrdering-v2", "MixedPolicy-v2", "PowerCap-v1", "EnergyBudget-v1")
 for name in names:
     env = gymnasium.make(f"hpcgym:hpcgym/{name}", workload="lublin:jobs=600,seed=0")
     print(env.spec.id)
-env = gymnasium.make_vec("hpcgym/JobSelection-v1", 2, jobs=20, workload="lublin:jobs=60,seed=0")
+env = gymnasium.make_vec("hpcgym/JobSelection-v2", 2, jobs=20, workload="lublin:jobs=60,seed=0")
 print(type(env).__name__)
 """
 

@@ -37,7 +37,7 @@ def test_the_default_tells_policies_apart(long_run: Any) -> None:
 
     Around any order jobs are backfilled by shortest request, so a random one is not the worst.
     """
-    env = gymnasium.make("hpcgym/JobSelection-v1").unwrapped
+    env = gymnasium.make("hpcgym/JobSelection-v2").unwrapped
     assert isinstance(env, JobSelection)
     names = [episode.name for episode in env.episodes.listing]
     order, seen = ["fcfs", "sjf", "random", "saf"], {}

@@ -204,8 +204,8 @@ def test_who_acts_by_ranks_makes_the_schedule_of_the_rule(
 def test_many_environments_show_what_one_does() -> None:
     features = ("wait", "rank(-requested*processors)", "user_waiting", "log(1+last_run)")
     given = {"workload": "lublin:jobs=3000,processors=64,seed=1,load=0.9", "features": features}
-    many = gymnasium.make_vec("hpcgym/JobSelection-v1", num_envs=3, window=32, **given)
-    one = gymnasium.make("hpcgym/JobSelection-v1", window=32, **given)
+    many = gymnasium.make_vec("hpcgym/JobSelection-v2", num_envs=3, window=32, **given)
+    one = gymnasium.make("hpcgym/JobSelection-v2", window=32, **given)
     seen, _ = many.reset(seed=[5, 6, 7])
     alone, _ = one.reset(seed=6)
     for _ in range(100):

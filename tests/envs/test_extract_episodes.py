@@ -159,7 +159,10 @@ def test_by_hand(name: str) -> None:
     assert first.info["window"].tolist() == [2, 3, -1]
     free = first.observation["cluster"][:4]
     assert free.tolist() == [0.5, 0.5, 1.0, 1.0]  # now, in 60 s, 10 min, 1 h
-    assert terms_of(first.info) == {"bsld": 0, "wait_s": 0, "energy_j": 0}
+    # up to then of 2 x 100 and 2 x 10 processor seconds of those that ran, which is no reward
+    busy, cluster = 220, env.options.cluster
+    joules = busy * cluster.busy_power_w + (4 * 10 - busy) * cluster.idle_power_w
+    assert terms_of(first.info) == {"bsld": 0, "wait_s": 0, "energy_j": joules}
     result = env.result()
     assert result.start.tolist() == [0, 50, 110, 140, 200]
     assert result.decided.tolist() == [False, False, True, True, True]
@@ -167,14 +170,14 @@ def test_by_hand(name: str) -> None:
     bsld, wait, energy = sum(step.reward for step in steps[1:])
     assert -bsld == pytest.approx((3 + 2.25 + 9) / 3)
     assert -wait == pytest.approx(190 / 3 / 3600)
-    # from 100 s to 210 s: 2 x 100 and 2 x 10 of those that ran, 60, 40 and 40
-    busy, cluster = 360, env.options.cluster
-    joules = busy * cluster.busy_power_w + (4 * 110 - busy) * cluster.idle_power_w
+    # from 110 s to 210 s: 60, 40 and 40 more
+    busy = 140
+    joules = busy * cluster.busy_power_w + (4 * 100 - busy) * cluster.idle_power_w
     found = sum(step.info["reward_energy_j"] for step in steps[1:])
     assert found == pytest.approx(joules)
     assert -energy == pytest.approx(joules / (4 * cluster.busy_power_w * 21))  # 100 s to 120 s
     assert steps[-1].info["metrics"]["jobs"] == 3
-    assert steps[-1].info["metrics"]["utilization"] == pytest.approx(busy / (4 * 110))
+    assert steps[-1].info["metrics"]["utilization"] == pytest.approx(360 / (4 * 110))
 
 
 def test_per_event_the_first_pass_is_before_the_submissions_of_that_second() -> None:
@@ -204,11 +207,12 @@ def test_intervals_begin_with_the_extract() -> None:
 
 @names
 def test_ends_of_running_jobs_are_not_seen(name: str) -> None:
-    """What is seen of them is predicted, by what they have requested."""
+    """What is seen of them is predicted, by what they have requested; rewards tell all."""
     seen = []
     for run in ([200, 60, 30, 40, 10], [150, 60, 35, 7, 10]):
         env = make(name, TINY.with_columns(run_time=run).extract(100), window=3)
-        seen.append(env.reset())
+        observation, info = env.reset()
+        seen.append((observation, info["window"]))
         view = env.pass_view()
         assert (view.running_job.tolist(), view.running_end.tolist()) == ([0], [300])
         assert view.wait.tolist() == [60, 20]

@@ -24,8 +24,10 @@ from driving import (
     SLOW,
     VECTOR,
     by_chance,
+    cost_so_far,
     for_slow,
     jobs_of,
+    noting_first,
     play,
     prove,
     rows_of,
@@ -358,16 +360,20 @@ def test_who_runs_on_beyond_the_shadow_time_takes_extra_processors() -> None:
 
 
 @pytest.mark.parametrize("name", FOLLOWING)
-def test_what_happens_before_the_first_question_is_rewarded(name: str) -> None:
+def test_what_happens_before_the_first_question_is_no_reward(name: str) -> None:
     """With jobs that run at first, and those that wait then: by the metrics of the slice."""
-    env = SINGLE[name](CROWD, jobs=20, reward=["bsld", "wait"], start="warm")
-    for seed in range(3):
-        steps = play(env, lambda *_: 0, seed=seed)
-        assert not any(terms_of(steps[0].info).values())
-        metrics = steps[-1].info["metrics"]
+    given, cost = {"jobs": 20, "reward": ["bsld", "wait"]}, 0.0
+    for seed in range(6):
+        env = SINGLE[name](CROWD, start=("warm", "empty")[seed % 2], **given)
+        acts, seen = noting_first(lambda *_: 0, lambda env=env: cost_so_far(env))
+        steps = play(env, acts, seed=seed)
+        assert [*terms_of(steps[0].info).values()][:2] == pytest.approx(seen[0].tolist())
+        metrics, before = steps[-1].info["metrics"], seen[0] / 20
         bsld, wait = sum(step.reward for step in steps[1:])
-        assert -bsld == pytest.approx(metrics["mean_bsld"], rel=1e-9)
-        assert -wait == pytest.approx(metrics["mean_wait_s"] / 3600, rel=1e-9)
+        assert -bsld == pytest.approx(metrics["mean_bsld"] - before[0], rel=1e-9)
+        assert -wait == pytest.approx((metrics["mean_wait_s"] - before[1]) / 3600, rel=1e-9)
+        cost += before[0]
+    assert cost > 0 or name == "Inspector"  # which is asked about each
 
 
 def test_an_episode_without_a_question_takes_one_step() -> None:
@@ -378,7 +384,8 @@ def test_an_episode_without_a_question_takes_one_step() -> None:
         assert rows_of(info) == []
         _, reward, terminated, truncated, info = env.step(3)
         assert (terminated, truncated) == (end is None, end is not None)
-        assert reward == -1.0  # who comes after the horizon does not count
+        assert reward == 0.0  # for nothing has been decided
+        assert info["metrics"]["mean_bsld"] == 1.0  # who comes after the horizon does not count
         many = VECTOR["Backfill"](2, **whole(jobs, horizon=end))
         many.reset()
         for _ in range(2):  # which begins the next by itself
@@ -386,6 +393,10 @@ def test_an_episode_without_a_question_takes_one_step() -> None:
             assert rewards.tolist() == [reward] * 2
             assert (terminated | truncated).all()
             many.step([0, 1])
+    for reward in ("p99_wait", "log_bsld", "energy", lambda view: 1.0):
+        env = all_of("Backfill", jobs, reward=reward)
+        env.reset()
+        assert env.step(0)[1:3] == (0.0, True)
 
 
 @pytest.mark.parametrize(
@@ -411,7 +422,7 @@ def test_a_hidden_future_counts_once_what_happened_before_the_first_question(
 
 
 @pytest.mark.parametrize("name", FOLLOWING)
-def test_a_function_as_reward_sees_who_has_started_before_the_first_question(name: str) -> None:
+def test_a_function_as_reward_sees_who_has_started_since_the_first_question(name: str) -> None:
     """Each job of the slice once, and not those that ran as it began."""
     views: list[Any] = []
 
@@ -419,23 +430,26 @@ def test_a_function_as_reward_sees_who_has_started_before_the_first_question(nam
         views.append(view)
         return 0.0
 
-    env = SINGLE[name](LOADED, jobs=20, reward=reward, start="warm", policy="fcfs")
     before = 0
-    for seed in range(5):
+    for seed in range(6):
+        start = ("warm", "empty")[seed % 2]
+        env = SINGLE[name](LOADED, jobs=20, reward=reward, start=start, policy="fcfs")
         views.clear()
         env.reset(seed=seed)
         result, begin = env.result(), env.simulations.batch.episode_state[0]["begin"]
-        before += int(((result.start >= begin) & (result.start <= env.time)).sum())
+        ran = result.start >= 0
+        counts = int((ran & (result.start >= begin))[env.counted()].sum())
+        before += counts
         play(env, lambda *_: 0, seed=seed)
         started = np.concatenate([view.started for view in views]).tolist()
-        assert sorted(started) == np.flatnonzero(env.result().start >= begin).tolist()
-        assert sum(view.counts.sum() for view in views) == 20
+        assert sorted(started) == np.flatnonzero((env.result().start >= 0) & ~ran).tolist()
+        assert sum(view.counts.sum() for view in views) == 20 - counts
     assert before > 0 or name == "Inspector"  # which is asked about each
 
 
 @pytest.mark.parametrize("name", FOLLOWING)
 def test_defaults(name: str) -> None:
-    env = gymnasium.make(f"hpcgym/{name}-v1").unwrapped
+    env = gymnasium.make(f"hpcgym/{name}-v2").unwrapped
     assert (env.episodes.around["start"], env.episodes.part) == ("warm", "train")
     env.reset(seed=0)
     total = 0.0

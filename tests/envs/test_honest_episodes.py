@@ -20,10 +20,11 @@ from driving import (
     SINGLE,
     SLOW,
     VECTOR,
+    cost_so_far,
     go_on,
     jobs_of,
+    noting_first,
     play,
-    terms_of,
     units_on_nodes,
 )
 from plain_envs import JobSelection, JobSelectionVector, MixedPolicy, maker
@@ -83,6 +84,13 @@ def charged(
             bslds.append(slowdown(begun - submit, run))
             waits.append(float(begun - submit))
     return bslds, waits, unserved
+
+
+def at_first(env: Any) -> tuple[bool, Any, float]:
+    """Return whether somebody is asked, what jobs have cost by now, and the longest wait so far."""
+    start, submit, counted = env.result().start, env.submit_times(), env.counted()
+    waits = [start[row] - submit[row] for row in counted if start[row] >= 0]
+    return bool(env.simulations.simulation(0).asked), cost_so_far(env), max(waits, default=0)
 
 
 # --- The beginning --------------------------------------------------------------------------------
@@ -172,7 +180,8 @@ def test_metrics_and_returns_by_hand(
         more = {"policy": "fcfs"}
     rewards = ["bsld", "wait", "max_wait"]
     env = SINGLE[name](trace, jobs=jobs, paid=paid, reward=rewards, **around, **more)
-    steps = play(env, lambda *_: AS_THEY_COME[name], seed=seed)
+    acts, noted = noting_first(lambda *_: AS_THEY_COME[name], lambda: at_first(env))
+    steps = play(env, acts, seed=seed)
     last, episode = steps[-1], env.simulations.present(0)
     listed = [one for one in env.episodes.listing if one.name == episode.name]
     known = listed[0] if listed else env.episodes.find({"slice": episode.name})
@@ -201,11 +210,14 @@ def test_metrics_and_returns_by_hand(
     total = sum(step.reward for step in steps[1:])
     n = len(bslds)  # who comes after the horizon does not count
     expected = [sum(bslds) / n, sum(waits) / HOUR / n, max(waits) / HOUR]
-    np.testing.assert_allclose(total, -np.array(expected), rtol=1e-9, atol=1e-9)
+    is_asked, cost, longest = noted[0]
+    before = np.array([cost[0] / n, cost[1] / HOUR / n, longest / HOUR])
+    due = before - expected if is_asked else np.zeros(3)  # nothing is decided if nobody is asked
+    np.testing.assert_allclose(total, due, rtol=1e-9, atol=1e-9)
     if paid == "end":
-        ended = [row for step in steps[1:] for row in step.info["ended"]]
+        ended = [row for step in steps for row in step.info["ended"]]
         assert len(ended) == len(set(ended)) == sum(0 <= ran[k] <= end for k in range(first, stop))
-        shown = [bsld for step in steps[1:] for bsld in step.info["ended_bsld"]]
+        shown = [bsld for step in steps for bsld in step.info["ended_bsld"]]
         by_row = {row: slowdown(ran[row] - part.submit_time[row],
                                 min(part.run_time[row], part.requested_time[row]))
                   for row in ended}  # fmt: skip
@@ -216,7 +228,8 @@ def test_metrics_and_returns_by_hand(
 @given(workloads(), st.sampled_from(["start", "waiting"]))
 def test_a_stream_never_ends_by_itself(trace: Workload, paid: str) -> None:
     env = JobSelection(trace, episodes="stream", paid=paid, reward=["bsld", "wait"])
-    steps = play(env, first_come)
+    acts, noted = noting_first(first_come, lambda: at_first(env))
+    steps = play(env, acts)
     last = int(trace.submit_time[-1])
     assert [step.terminated for step in steps] == [False] * len(steps)
     assert env.time == last
@@ -226,8 +239,9 @@ def test_a_stream_never_ends_by_itself(trace: Workload, paid: str) -> None:
     assert metrics["jobs"] == len(trace)
     assert metrics["unserved_jobs"] == unserved
     total = sum(step.reward for step in steps[1:])
-    expected = [sum(bslds) / len(trace), sum(waits) / HOUR / len(trace)]
-    np.testing.assert_allclose(total, -np.array(expected), rtol=1e-9, atol=1e-9)
+    expected = np.array([sum(bslds), sum(waits) / HOUR]) / len(trace)
+    before = noted[0][1] / len(trace) / [1, HOUR]
+    np.testing.assert_allclose(total, before - expected, rtol=1e-9, atol=1e-9)
 
 
 # --- When rewards are paid ------------------------------------------------------------------------
@@ -298,7 +312,7 @@ def test_the_tail_is_paid_at_the_end(around: dict[str, Any]) -> None:
     single = {reward: JobSelection(reward=reward, **given) for reward in ("p99_wait", "bsld")}
     both = JobSelection(reward=["bsld", "p99_wait"], **given)
     envs = plain_envs.make_vec(
-        "hpcgym/JobSelection-v1", num_envs=1, reward=weights, autoreset_mode="SameStep", **given
+        "hpcgym/JobSelection-v2", num_envs=1, reward=weights, autoreset_mode="SameStep", **given
     )
     for name in ("window 0001", "window 0004"):
         options = {"slice": name}
@@ -521,16 +535,18 @@ def test_jobs_begin_on_the_nodes_on_which_they_ran() -> None:
 @pytest.mark.parametrize("paid", ["start", "end", "waiting"])
 @pytest.mark.parametrize("more", [{"threshold": 900}, {"jobs": 90, "horizon": "3h"}])
 def test_returns_are_those_of_metrics(more: dict[str, Any], paid: str) -> None:
-    """Also where jobs starve before the first question, or a slice outlasts its horizon."""
+    """But for what jobs had cost at the first question; also where a slice outlasts its horizon."""
     given = {"jobs": 30, "start": "warm", "arrivals": "continue", "horizon": "1d", **more}
     env = JobSelection(BUSY, reward=["bsld", "wait"], paid=paid, **given)
     for episode in env.episodes.listing:
-        _, info = env.reset(options={"slice": episode.name})
-        assert not any(terms_of(info).values())
+        env.reset(options={"slice": episode.name})
+        is_asked, cost, _ = at_first(env)
+        assert is_asked
         total, over = np.zeros(2), False
         while not over:
             _, reward, terminated, truncated, info = env.step(0)
             total, over = total + reward, terminated or truncated
         metrics = info["metrics"]
-        expected = [metrics["mean_bsld"], metrics["mean_wait_s"] / HOUR]
-        np.testing.assert_allclose(-total, expected, rtol=1e-9)
+        expected = np.array([metrics["mean_bsld"], metrics["mean_wait_s"] / HOUR])
+        before = cost / metrics["jobs"] / [1, HOUR]
+        np.testing.assert_allclose(-total, expected - before, rtol=1e-9)

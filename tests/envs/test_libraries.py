@@ -79,7 +79,7 @@ def test_torchrl_takes_vector_rewards() -> None:
     envs = pytest.importorskip("torchrl.envs")
     more = {"reward": ["bsld", "energy"], "observation": "flat"}
     env = envs.GymEnv(
-        "hpcgym/JobSelection-v1", **plain("JobSelection", arguments_of("JobSelection") | more)
+        "hpcgym/JobSelection-v2", **plain("JobSelection", arguments_of("JobSelection") | more)
     )
     envs.check_env_specs(env, seed=0)
     assert env.rollout(5)["next", "reward"].shape == (5, 2)
@@ -88,7 +88,7 @@ def test_torchrl_takes_vector_rewards() -> None:
 def test_torchrl_takes_many() -> None:
     envs = pytest.importorskip("torchrl.envs")
     given = plain("JobSelection", arguments_of("JobSelection"))
-    many = envs.SerialEnv(2, lambda: envs.GymEnv("hpcgym/JobSelection-v1", **given))
+    many = envs.SerialEnv(2, lambda: envs.GymEnv("hpcgym/JobSelection-v2", **given))
     assert many.rollout(5)["next", "jobs"].shape == (2, 5, 6, 14)
 
 
@@ -395,12 +395,12 @@ import gymnasium, hpcgym
 from gymnasium.utils.env_checker import check_env
 
 given = {"workload": "lublin:jobs=60,processors=32,seed=0", "jobs": 12, "window": 6}
-env = gymnasium.make("hpcgym/JobSelection-v1", render_mode="ansi", **given)
+env = gymnasium.make("hpcgym/JobSelection-v2", render_mode="ansi", **given)
 check_env(env.unwrapped)
 print(env.metadata["render_modes"])
 warnings.simplefilter("ignore")  # Gymnasium says that it does not know the mode
 try:
-    gymnasium.make("hpcgym/JobSelection-v1", render_mode="rgb_array", **given)
+    gymnasium.make("hpcgym/JobSelection-v2", render_mode="rgb_array", **given)
 except gymnasium.error.DependencyNotInstalled as error:
     print(error)
 """

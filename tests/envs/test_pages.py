@@ -20,7 +20,13 @@ from hpcgym import envs
 from hpcgym.envs.co_schedule import CoSchedule
 from hpcgym.envs.core.base import arguments_of
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.core.observation import JOBS_AT, POWER_SIZE, QUEUE_AT, TIME_AT
+from hpcgym.envs.core.observation import (
+    JOBS_AT,
+    POWER_SIZE,
+    PROGRESS_SIZE,
+    QUEUE_AT,
+    TIME_AT,
+)
 from hpcgym.envs.ids import id_of
 from hpcgym.envs.page import arguments
 
@@ -161,6 +167,7 @@ def test_places_of_fields(name: str) -> None:
     fields, row = dictionary.reset(seed=0)[0], flat.reset(seed=0)[0]
     sizes = {"cluster": QUEUE_AT, "queue": TIME_AT - QUEUE_AT, "time": JOBS_AT - TIME_AT}
     assert ("power" in fields) == (name in LIMITED) == ("power" in rows)
+    sizes["progress"] = PROGRESS_SIZE
     if name in LIMITED:
         sizes["power"] = POWER_SIZE
     for field, size in sizes.items():

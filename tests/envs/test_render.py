@@ -161,7 +161,7 @@ def test_checker_of_gymnasium_passes_with_all_render_modes(name: str) -> None:
 
 def test_headings_of_tables_stand_apart() -> None:
     env = gymnasium.make(
-        "hpcgym/JobSelection-v1", workload="lublin:jobs=3000,processors=64", render_mode="ansi"
+        "hpcgym/JobSelection-v2", workload="lublin:jobs=3000,processors=64", render_mode="ansi"
     )
     env.reset(seed=0)
     for _ in range(9):

@@ -101,8 +101,8 @@ def test_samplers_stay_in_their_part() -> None:
 
 def test_single_and_vector_environments_draw_the_same() -> None:
     given = {"workload": BUSY, "jobs": 20, "sampler": "hard"}
-    envs = plain_envs.make_vec("hpcgym/JobSelection-v1", num_envs=3, **given)
-    single = plain_envs.make("hpcgym/JobSelection-v1", **given).unwrapped
+    envs = plain_envs.make_vec("hpcgym/JobSelection-v2", num_envs=3, **given)
+    single = plain_envs.make("hpcgym/JobSelection-v2", **given).unwrapped
     envs.reset(seed=5)
     for k, name in enumerate(envs.unwrapped.simulations.names):
         single.reset(seed=5 + k)
@@ -114,7 +114,7 @@ def test_named_slices_and_evaluations_are_the_same_whatever_is_drawn() -> None:
     assert plain.listing == hard.listing
     boards = [
         evaluate(
-            {"first": lambda observation, info: 0}, BUSY, env="hpcgym/JobSelection-v1",
+            {"first": lambda observation, info: 0}, BUSY, env="hpcgym/JobSelection-v2",
             env_options=options, n=5, jobs=20, budget=0,
         ).by_slice["first"].tolist()
         for options in ({}, {"sampler": "hard"})
@@ -122,7 +122,7 @@ def test_named_slices_and_evaluations_are_the_same_whatever_is_drawn() -> None:
     assert boards[0] == boards[1]
 
 
-@pytest.mark.parametrize("kind", ["CoSchedule-v0", "EnergyBudget-v0", "QueueOrdering-v1"])
+@pytest.mark.parametrize("kind", ["CoSchedule-v1", "EnergyBudget-v1", "QueueOrdering-v2"])
 def test_other_environments_have_samplers_too(kind: str) -> None:
     env = plain_envs.make(f"hpcgym/{kind}", jobs=30, sampler="filtered")
     assert env.reset(seed=0)[1]["time_s"] >= 0

@@ -14,7 +14,7 @@ from stable_baselines3.common.vec_env import VecMonitor
 import hpcgym
 from hpcgym.envs.sb3 import HpcVecEnv
 
-SELECTION = "hpcgym/JobSelection-v1"
+SELECTION = "hpcgym/JobSelection-v2"
 SMALL = plain(
     "JobSelection",
     {"workload": "lublin:jobs=400,processors=32,seed=1,load=1.0", "jobs": 20, "window": 16},

@@ -43,7 +43,16 @@ from extract_strategies import parts_of, recorded
 from limit_strategies import Case, limited, on_single_cores, simulate_pool
 from node_strategies import ALLOCATIONS
 from share_strategies import BUSY_W, SlowOrder, accounts, order, watts_of, with_power
-from slow_environments import OnNodes, OnOwnNodes, OnPool, Ordering, Selecting, Weighing, agent_on
+from slow_environments import (
+    PAID,
+    OnNodes,
+    OnOwnNodes,
+    OnPool,
+    Ordering,
+    Selecting,
+    Weighing,
+    agent_on,
+)
 from strategies import workloads
 from test_steered_machines import assert_same_schedule
 
@@ -64,12 +73,14 @@ class Place(NamedTuple):
     arguments : of an environment.
     slow : makes the slow environment of who decides, by what that takes, and lets it run.
     passes : whether weights hold for single passes.
+    paid : whether slowdowns may be paid at other times than at starts.
     check : compares what else the machine has, by the environment, its steps and the slow one.
     """
 
     arguments: dict[str, Any]
     slow: Callable[..., Any]
     passes: bool = True
+    paid: bool = True
     check: Callable[[Any, list[Step], Any], None] = lambda env, steps, slow: None
 
 
@@ -194,7 +205,8 @@ def own_nodes(draw: st.DrawFn) -> Place:
         seen = np.array([step.observation["cluster"][[0, ON_AT]] for step in steps[:-1]])
         np.testing.assert_allclose(seen * len(made.nodes), np.array(made.seen), atol=1e-5)
 
-    return Place(whole(case.workload, cluster=case.cluster, **given_rules), slow, check=check)
+    given_rules |= {"cluster": case.cluster}
+    return Place(whole(case.workload, **given_rules), slow, paid=False, check=check)
 
 
 def chosen(
@@ -202,6 +214,8 @@ def chosen(
 ) -> None:
     """Play any choices of a kind in an environment and in a slow one, and compare what they did."""
     first: dict[str, Any] = {"threshold": threshold}
+    paid = PAID[seed % 3 if place.paid else 0]
+    place.arguments.update(paid=paid, reward=["bsld", "wait"])
     if kind == "weights":
         given_weights, normalised = in_turn(weights)
         interval = "pass" if place.passes else interval
@@ -225,10 +239,16 @@ def chosen(
     assert env.result().predicted_run_time.tolist() == [job.predicted for job in slow.jobs]
     place.check(env, steps, slow)
     validate_schedule(env.result())
-    terms, decided = [terms_of(step.info) for step in steps[1:]], env.result().decided
-    assert sum(term["wait_s"] for term in terms) == env.result().wait[decided].sum()
-    slowdowns = env.result().bsld[decided].sum()
-    assert sum(term["bsld"] for term in terms) == pytest.approx(slowdowns, rel=1e-12)
+    before, *terms = [[*terms_of(step.info).values()][:2] for step in steps]
+    decided = env.result().decided
+    total = [env.result().bsld[decided].sum(), env.result().wait[decided].sum()]
+    assert np.sum([before, *terms], axis=0) == pytest.approx(total, rel=1e-12)
+    if slow.seen:
+        assert before == pytest.approx(slow.at_first[paid], rel=1e-12)
+        due = (np.array(total) - before) / decided.sum() / [1, 3600]
+        assert -sum(step.reward for step in steps) == pytest.approx(due, rel=1e-9, abs=1e-9)
+    else:
+        assert not sum(step.reward for step in steps).any()
 
 
 PLACES = {

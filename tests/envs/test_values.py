@@ -107,7 +107,7 @@ def test_a_scheduler_leaves_what_makes_an_environment() -> None:
 def test_environments_with_a_scheduler_are_made_again_from_their_spec(make: Any) -> None:
     rules = Scheduler(backfill="none", estimate="ave2", quota="user:jobs=3")
     given = {"workload": "lublin:jobs=300,processors=64", "scheduler": rules, "jobs": 100}
-    first = make("hpcgym/JobSelection-v1", **given)
+    first = make("hpcgym/JobSelection-v2", **given)
     again = make(EnvSpec.from_json(first.spec.to_json()))
     assert again.unwrapped.options.scheduler == first.unwrapped.options.scheduler
     assert again.spec.kwargs == first.spec.kwargs
@@ -121,7 +121,7 @@ def test_the_machine_is_found_as_a_scheduler_left_it_or_one_of_that_name() -> No
     for given in (
         {"start": rules}, {"episodes": {"start": rules}}, {"start": name}, {"start": "warm"}
     ):  # fmt: skip
-        env = gymnasium.make("hpcgym/JobSelection-v1", workload=rows, jobs=100, **given)
+        env = gymnasium.make("hpcgym/JobSelection-v2", workload=rows, jobs=100, **given)
         again = gymnasium.make(EnvSpec.from_json(env.spec.to_json()))
         for one in (env, again):
             one.reset(options={"slice": "window 0001"})

@@ -73,7 +73,7 @@ def test_they_tell_the_schedules_of_single_ones(mode: AutoresetMode, around: Any
             envs.reset(options={"reset_mask": terminated | truncated})
     for e, episodes in enumerate(found):
         env = plain_envs.make(
-            "hpcgym/JobSelection-v1", workload=BUSY, jobs=12, window=6, **around
+            "hpcgym/JobSelection-v2", workload=BUSY, jobs=12, window=6, **around
         ).unwrapped
         for k, (name, result, weekly) in enumerate(episodes):
             env.reset(seed=3 + e if k == 0 else None)

@@ -133,7 +133,7 @@ def played(
     given = {"workload": jobs, "cluster": cluster, "episodes": "whole", "window": 64}
     if limits is not None:
         given |= {"limits": limits}
-    if name == "Inspector-v1":
+    if name == "Inspector-v2":
         given |= {"policy": SAF}
     env = plain_envs.make(f"hpcgym/{name}", **given | plain(rules)).unwrapped
     _, info = env.reset(seed=0)
@@ -155,12 +155,12 @@ def least_area(env: Any, jobs: Workload, info: dict[str, Any]) -> int:
 
 
 ACTIONS: dict[str, Callable[..., Any]] = {
-    "MixedPolicy-v1": lambda env, jobs, info: (
+    "MixedPolicy-v2": lambda env, jobs, info: (
         -1.0 * np.array([name == "area" for name in env.policy_features])
     ),
-    "JobSelection-v1": least_area,
-    "Inspector-v1": lambda env, jobs, info: 0,
-    "PowerCap-v0": lambda env, jobs, info: np.ones(env.action_space.shape),  # nothing is limited
+    "JobSelection-v2": least_area,
+    "Inspector-v2": lambda env, jobs, info: 0,
+    "PowerCap-v1": lambda env, jobs, info: np.ones(env.action_space.shape),  # nothing is limited
 }
 
 
@@ -186,11 +186,11 @@ TRIED: dict[str, tuple[Callable[..., Any], Workload, Cluster]] = {
     "whole nodes": (partial(proved, limits=[]), NEEDY, NODES),
     "limits": (partial(proved, limits=[PowerCap(300)]), NEEDY, NODES),
     "shared nodes": (partial(proved, speedups="generated:codes=2"), CODED, PLAIN_NODES),
-    "environments": (partial(played, "MixedPolicy-v1"), JOBS, POOL),
-    "job selection": (partial(played, "JobSelection-v1"), JOBS, POOL),
-    "environments by rule": (partial(played, "Inspector-v1"), JOBS, POOL),
-    "environments on nodes": (partial(played, "MixedPolicy-v1"), NEEDY, NODES),
-    "environments under limits": (partial(played, "PowerCap-v0", limits=[]), NEEDY, NODES),
+    "environments": (partial(played, "MixedPolicy-v2"), JOBS, POOL),
+    "job selection": (partial(played, "JobSelection-v2"), JOBS, POOL),
+    "environments by rule": (partial(played, "Inspector-v2"), JOBS, POOL),
+    "environments on nodes": (partial(played, "MixedPolicy-v2"), NEEDY, NODES),
+    "environments under limits": (partial(played, "PowerCap-v1", limits=[]), NEEDY, NODES),
     "batches": (batch, JOBS, POOL),
     "batches on nodes": (batch, NEEDY, NODES),
     "look-ahead": (look_ahead, JOBS, POOL),

@@ -368,11 +368,11 @@ def test_scores_at_a_pass_may_be_infinite_or_no_number() -> None:
 
 def test_baselines_and_boards_take_them() -> None:
     workload = small()
-    env = plain_envs.make("hpcgym/JobSelection-v1", workload=workload, jobs=60)
+    env = plain_envs.make("hpcgym/JobSelection-v2", workload=workload, jobs=60)
     assert played(env, find_baseline("-requested * processors")) == played(
         env, find_baseline("saf")
     )
-    weights = plain_envs.make("hpcgym/MixedPolicy-v1", workload=workload, jobs=60)
+    weights = plain_envs.make("hpcgym/MixedPolicy-v2", workload=workload, jobs=60)
     with pytest.raises(hpcgym.HpcgymError, match="is no weighted sum of features"):
         played(weights, find_baseline("-requested * processors"))
     for name in ("JobSelection", "QueueOrdering"):

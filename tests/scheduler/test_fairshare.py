@@ -164,11 +164,11 @@ DEPENDS = "depends on what users have used, which is not counted here"
 
 
 def test_baselines_say_so() -> None:
-    env = plain_envs.make("hpcgym/JobSelection-v1", workload=JOBS, jobs=5)
+    env = plain_envs.make("hpcgym/JobSelection-v2", workload=JOBS, jobs=5)
     with pytest.raises(HpcgymError, match=f"baseline 'fairshare' {DEPENDS}"):
         find_baseline("fairshare").begin(env)
     mixed = {"workload": JOBS, "jobs": 5, "policy_features": ["wait", "fairshare"]}
-    env = plain_envs.make("hpcgym/MixedPolicy-v1", **mixed)
+    env = plain_envs.make("hpcgym/MixedPolicy-v2", **mixed)
     weighs = find_baseline("fairshare")
     weighs.begin(env)
     assert weighs.act({}, {}).tolist() == [0.0, 1.0]
@@ -227,7 +227,7 @@ def test_an_agent_that_weighs_no_usage_does_not_look_at_shares() -> None:
     for features, looks in ((("wait", "area"), False), (("wait", "fairshare"), True)):
         options = {"policy_features": features}
         with nullcontext() if looks else refused():
-            evaluate(acting, JOBS, env="hpcgym/MixedPolicy-v1", env_options=options, **arguments)
+            evaluate(acting, JOBS, env="hpcgym/MixedPolicy-v2", env_options=options, **arguments)
 
 
 def test_a_scheduler_beside_it_keeps_its_own_shares() -> None:
@@ -295,7 +295,7 @@ def test_environments_and_batches_tell_it_too() -> None:
 
     def made(*features: str) -> Any:
         given = plain("MixedPolicy", {"policy_features": features, **options})
-        return gymnasium.make("hpcgym/MixedPolicy-v1", **given)
+        return gymnasium.make("hpcgym/MixedPolicy-v2", **given)
 
     (told,) = warned(lambda: made("fairshare", "wait"))
     assert (str(told.message)[-7:], told.filename) == ("of: 901", __file__)
@@ -304,9 +304,9 @@ def test_environments_and_batches_tell_it_too() -> None:
 
 
 def test_a_baseline_by_usage_says_where_it_can_act() -> None:
-    env = plain_envs.make("hpcgym/QueueOrdering-v1", workload=JOBS, episodes="whole")
+    env = plain_envs.make("hpcgym/QueueOrdering-v2", workload=JOBS, episodes="whole")
     env.reset()
-    with pytest.raises(HpcgymError, match=r"act in hpcgym/MixedPolicy-v1 with policy_features"):
+    with pytest.raises(HpcgymError, match=r"act in hpcgym/MixedPolicy-v2 with policy_features"):
         find_baseline("fairshare").begin(env)
     with pytest.raises(HpcgymError, match=r"simulate\(workload, 'fs\+efs'\)$"):
         find_baseline("fs+efs").begin(env)

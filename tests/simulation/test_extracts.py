@@ -202,7 +202,7 @@ def test_what_cannot_begin_with_a_state_says_so() -> None:
     with pytest.raises(hpcgym.HpcgymError, match="do not go together"):
         hpcgym.simulate(part, cluster=Cluster(4, shutdown_after_s=5))
     for begins in (
-        lambda: plain_envs.make("hpcgym/JobSelection-v1", workload=part, jobs=2),
+        lambda: plain_envs.make("hpcgym/JobSelection-v2", workload=part, jobs=2),
         lambda: evaluate(["easy"], part, jobs=2),
     ):
         with pytest.raises(hpcgym.HpcgymError, match=r"begins? .*an empty machine, and t from"):

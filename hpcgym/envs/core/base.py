@@ -27,6 +27,7 @@ from hpcgym.envs.core.observation import (
 )
 from hpcgym.envs.core.reward import ALONE, Reward, Rewards, read_rewards
 from hpcgym.envs.core.surroundings import NOTHING_AROUND
+from hpcgym.envs.ids import successor
 from hpcgym.errors import HpcgymError, check_choice, did_you_mean
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups import Heatmap
@@ -521,6 +522,7 @@ def kind_of(env_id: str | None) -> str:
 
 
 def _class_of(env_id: str | None) -> Any:
+    env_id = None if env_id is None else successor(env_id)
     entry = registry[env_id].entry_point if env_id in registry else None
     return load_env_creator(entry) if isinstance(entry, str) else entry
 

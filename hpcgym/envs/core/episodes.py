@@ -130,6 +130,7 @@ class Episodes:
         self._processors = (cluster or workload).processors
         self.train_share = read_share("train_share", train_share)
         self.workload = workload
+        self._origin = workload.first_submit_s
         if workload.initial is not None and self.kind != "whole":
             raise HpcgymError(
                 f"episodes={self.kind!r} begin with an empty machine, and {workload.name} with the "
@@ -207,10 +208,10 @@ class Episodes:
             return [self._window(number) for number in range(self._n_windows)]
         if self.kind == "stream":
             rows, until = (self._first, self._stop), int(self.workload.submit_time[self._stop - 1])
-            return [Episode("stream", *rows, *rows, until, endless=True)]
+            return [Episode("stream", *rows, *rows, until, endless=True, sized=False)]
         if self.kind == "whole":
             name = "whole" if self.part == "all" else self.part
-            return [Episode(name, self._first, self._stop)]
+            return [Episode(name, self._first, self._stop, sized=False)]
         return list(self._periods)
 
     def draw(self, rng: np.random.Generator) -> Episode:
@@ -310,6 +311,23 @@ class Episodes:
         """Return how many jobs of a slice count: those that come before it is truncated."""
         submit = self.workload.submit_time[episode.first : episode.last]
         return int(np.searchsorted(submit, episode.until, side="right"))
+
+    def span_of(self, episode: Episode) -> tuple[int, int]:
+        """Return what an agent may see an episode's progress in: what is known of it beforehand.
+
+        Returns
+        -------
+        span : its number of jobs if that is a setting, the length [s] of a week or month; 0 of all
+            others, whose end depends on jobs that are still to come.
+        since : when that time begins [s]; -1 where jobs are counted.
+        """
+        if episode.sized:
+            first, last, _ = episode.counting
+            return last - first, -1
+        if episode.period < 0:
+            return 0, -1
+        length, _ = PERIODS[self.kind]
+        return length, self._origin + episode.period * length
 
     @property
     def alone(self) -> bool:

@@ -164,8 +164,8 @@ def pay_tails(simulations: Simulations, over: NDArray[np.bool_]) -> None:
     """
     if not any(simulations.rewards.tails):
         return
-    tails = np.array(simulations.rewards.tails)
-    for e in np.flatnonzero(over).tolist():
+    tails, unasked = np.array(simulations.rewards.tails), simulations.batch.episode_state["unasked"]
+    for e in np.flatnonzero(over & (unasked == 0)).tolist():
         metrics = metrics_of(state_of(simulations, e))
         simulations.out.rewards[e] -= tails * (metrics["p99_wait_s"] / 3600)
 

@@ -267,7 +267,6 @@ class World:
             totals=np.zeros((number, N_TERMS)),  # the same over the episode
             # energy of processors without a job, as far as counted, where they are switched off
             counted_j=np.zeros(number),
-            begun_j=np.zeros(number),  # energy since an extract began, which its first step takes
             norms=np.zeros((number, N_TERMS)),  # what makes rewards of terms
             scales=np.ones(rewards),  # what rewards are multiplied by: n / a reference
             next_scales=np.ones(rewards),  # of the episode that follows
@@ -510,6 +509,7 @@ def shared_settings(
         "by_action": definition.shutdown_action, "skips": definition.skips,
         "paid": options.rewards.paid, "split": options.split, "processors": machines.size,
         "ticks": machines.units.ticks, "autoreset": autoreset, "clock": clock,
+        "seen_end": layout.end_at,
     }  # fmt: skip
     if definition.corun is None:
         known["seen_power"] = layout.power_at

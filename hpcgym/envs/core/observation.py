@@ -35,6 +35,8 @@ POWER = (
     *("nodes_off", "nodes_switching", "nodes_busy", "ceiling_now"),
 )
 POWER_SIZE = len(POWER)
+#: Of "progress": how much of the episode is over, and the time up to its horizon.
+PROGRESS_SIZE = 2
 
 Observation = NDArray[np.float32] | dict[str, NDArray[Any]]
 
@@ -46,12 +48,12 @@ class Layout:
     ----------
     window, width : shape of the field "jobs".
     flat : whether observations are the rows themselves, or dicts of fields.
-    power : how many numbers say what is known of power, behind all others; 0: none do.
+    power : how many numbers say what is known of power, behind those of the queue; 0: none do.
 
     Attributes
     ----------
     actions, scores : how many indices and how many numbers stand for visible jobs in actions.
-    power_at : where this field begins.
+    power_at, end_at : where this field begins, and "progress", which is the last.
     size : of a row.
     """
 
@@ -67,16 +69,18 @@ class Layout:
         if power:
             fields["power"] = (power,)
         self._lay(fields, flat, ("time", "jobs", "power"))
-        self.power_at = self.size - power
+        self.power_at = self.end_at - power
 
     def _lay(
         self, fields: dict[str, tuple[int, ...]], flat: bool, signed: tuple[str, ...] = ()
     ) -> None:
         """Note fields of these shapes in their order; ``signed``: those that may be negative."""
+        fields = {**fields, "progress": (PROGRESS_SIZE,)}
         self.flat, self._fields, self._signed = flat, fields, signed
         sizes = [math.prod(shape) for shape in fields.values()]
         stops = dict(zip(fields, np.cumsum(sizes).tolist(), strict=True))
         self.size = sum(sizes)
+        self.end_at = self.size - PROGRESS_SIZE
         self._visible = fields["mask"][0]
         self._parts = [
             (name, slice(stop - size, stop))
@@ -146,7 +150,7 @@ class PairLayout(Layout):
             "mask": (self.actions,),
         }
         self._lay(fields, flat)
-        self.power_at = self.size
+        self.power_at = self.end_at
 
 
 # --- What is seen of visible jobs -----------------------------------------------------------------

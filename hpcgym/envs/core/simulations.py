@@ -11,7 +11,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym._engine import NoEpisode, Simulation, Stepper
+from hpcgym._engine import FOREVER, NoEpisode, Simulation, Stepper
 from hpcgym.envs.core.base import Definition
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.machines import Records
@@ -204,6 +204,11 @@ class Simulations:
         state["next_counts_first"], state["next_counting"] = first, last
         state["next_of_slice"] = 0 if episode.last < 0 else world.episodes.number_counting(episode)
         state["next_open"] = last - first + int(episode.endless)
+        span, since = world.episodes.span_of(episode)
+        ticks = 1 if since < 0 else world.machines.units.ticks
+        state["next_span"], state["next_span_from"] = span * ticks, since * ticks
+        # the end of a stream is that of its log, which nobody knows beforehand
+        state["next_horizon"] = FOREVER if episode.endless else episode.until
         if any(self.rewards.references):
             self.batch.next_scales[e] = self._scales_of(e, episode)
         # most machines need not know: jobs are cut out of the whole for those that must
@@ -252,7 +257,7 @@ class Simulations:
         if any(not self.simulation(e).asked for e in late):
             warn_caller(
                 "horizon: an episode is over before the agent is asked. It has one step, whose"
-                " action does nothing; give a longer horizon",
+                " action does nothing and is not rewarded; give a longer horizon",
                 WorkloadWarning,
             )
 

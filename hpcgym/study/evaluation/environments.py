@@ -41,7 +41,7 @@ from hpcgym.study.evaluation.user_policies import REMEDY, check_spaces
 from hpcgym.workload import Workload
 
 #: The environment in which jobs share nodes.
-SHARED = "hpcgym/CoSchedule-v0"
+SHARED = "hpcgym/CoSchedule-v1"
 
 #: What policies without an environment of their own see there.
 _WINDOW = 64
@@ -322,7 +322,7 @@ class Environments:
         env_id = env_of(policy, env)
         if env_id is None:
             raise HpcgymError(
-                f"{name} acts in an environment: give env='hpcgym/JobSelection-v1' or another"
+                f"{name} acts in an environment: give env='hpcgym/JobSelection-v2' or another"
                 f", or {REMEDY}"
             )
         with shaped(name, "an agent for which an environment can be made"):

@@ -50,7 +50,7 @@ class _Learning:
     decisions : how often it chose.
     """
 
-    env_id = "hpcgym/MixedPolicy-v1"
+    env_id = "hpcgym/MixedPolicy-v2"
 
     def __init__(self, learner: Any) -> None:
         self._learner = learner

@@ -23,7 +23,7 @@ from hpcgym.baselines.schedulers import (
     no_scheduler,
     read_variant,
 )
-from hpcgym.envs.ids import full_id
+from hpcgym.envs.ids import full_id, successor
 from hpcgym.errors import HpcgymError, check_each_once, did_you_mean, unknown
 from hpcgym.scheduler.asked_for import OF_JOBS, lifted_by, settled, under_site_rules
 from hpcgym.scheduler.own_code import names_code
@@ -367,4 +367,4 @@ def env_of(policy: Any, env: str | None) -> str | None:
     own: str | None = getattr(policy, "env_id", None)
     if own is None:
         return env if options_of(policy) else None
-    return full_id(own)
+    return full_id(successor(own))

@@ -191,7 +191,7 @@ def _check_limits(
         if limits is None:
             if rule != "none" or ruled(name) is not None:
                 raise HpcgymError(
-                    f"{name} keeps limits, but has no limits: give env='hpcgym/EnergyBudget-v0'"
+                    f"{name} keeps limits, but has no limits: give env='hpcgym/EnergyBudget-v1'"
                     " (--env EnergyBudget), or a saved agent of such an environment"
                 )
             continue

@@ -152,14 +152,14 @@ def evaluate(
     episodes, jobs, train_share : what a slice is; see :class:`hpcgym.envs.core.episodes.Episodes`.
     start, warmup, arrivals, horizon : the beginning and end of a slice; see the same class. By
         default they are those of the environments in which policies act: of a saved agent's, or of
-        the version of ``env``, such as "hpcgym/JobSelection-v1"; without an environment, a slice
+        the version of ``env``, such as "hpcgym/JobSelection-v2"; without an environment, a slice
         begins with an empty machine and ends with its last job. ``warmup=None`` and
         ``horizon=None``: without.
     n : number of slices, a random choice; by default 100 windows, but all weeks or months.
     seed : of the choice of slices, of the random weights, of the resamples and of resets.
     cluster : the machine, as :func:`hpcgym.simulate` takes it, of simulations and environments; by
         default as many processors as the workload's machine had.
-    env : where policies act: the id of an environment such as "hpcgym/JobSelection-v1". Saved
+    env : where policies act: the id of an environment such as "hpcgym/JobSelection-v2". Saved
         agents know theirs. If it sets limits of power or energy, all that is simulated keeps them
         too, on its machine.
     env_options : further arguments of the environment.
@@ -194,7 +194,7 @@ def evaluate(
     them by the environment's own rule; and with budgets "powercap" is a row, too, to which
     ``above_reference`` compares all.
 
-    With env="hpcgym/CoSchedule-v0", or a saved agent of it, jobs share nodes. Rows are names of
+    With env="hpcgym/CoSchedule-v1", or a saved agent of it, jobs share nodes. Rows are names of
     :data:`~hpcgym.baselines.schedulers.COSCHEDULERS` or ``Scheduler`` objects, which are simulated,
     and policies that act there: names of :data:`~hpcgym.baselines.pair_policies.PAIR_POLICIES`,
     saved agents and objects with ``act``. "easy-co", "sjf-co" and "filler-co" are always there, and

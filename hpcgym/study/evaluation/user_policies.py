@@ -126,12 +126,19 @@ def check_spaces(name: str, policy: Any, env: Any) -> None:
     found = []
     for what, space in (("observations", "observation_space"), ("actions", "action_space")):
         theirs, here = getattr(policy, space, None), getattr(env, space, None)
-        if theirs is not None and here is not None and theirs != here:
+        if theirs is not None and here is not None and theirs != _known_to(theirs, here):
             found.append(f"its {what} are {_shape(theirs)}, not {_shape(here)}")
     if found:
         raise HpcgymError(
             f"{name} was trained in another environment than this: {'; '.join(found)}; {REMEDY}"
         )
+
+
+def _known_to(theirs: Any, here: Any) -> Any:
+    """Return a space without the fields that others do not know, which are not shown to them."""
+    if not (hasattr(theirs, "spaces") and hasattr(here, "spaces")):
+        return here
+    return type(here)({name: here[name] for name in theirs.spaces if name in here.spaces})
 
 
 def _shape(space: Any) -> str:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from hpcgym.agents.practice import Make
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.envs.core.base import kind_of
+from hpcgym.envs.ids import successor
 from hpcgym.errors import HpcgymError, WorkloadWarning, unknown
 from hpcgym.files import toml_file
 from hpcgym.files.writing import plain
@@ -67,7 +68,8 @@ class Task:
     Attributes
     ----------
     name : its id.
-    env_id, options : the environment, with its arguments other than the jobs and their parts.
+    env_id, options : the environment, by its id when the task was frozen, with its arguments other
+        than the jobs and their parts.
     logs : logs on which it is played and scored.
     training : logs from which agents learn: the first halves of ``logs``, or generated jobs.
     further : logs on which it may be played if they are named; they do not count. A log with a
@@ -247,7 +249,7 @@ def practice(task: Task, logs: Iterable[Log] | None = None) -> Make:
     HpcgymError : as of :func:`jobs_of`.
     """
     jobs = {log.name: learned_from(task, log) for log in (task.training if logs is None else logs)}
-    return Make(jobs, task.env_id, _options(task))
+    return Make(jobs, successor(task.env_id), _options(task))
 
 
 def environment(task: Task, log: Log, part: str = "test") -> Any:
@@ -267,7 +269,7 @@ def environment(task: Task, log: Log, part: str = "test") -> Any:
     elif task.window:
         given |= {"part": "test", "train_share": task.share}
     given |= {"workload": jobs} | ({} if task.window else dict(_WHOLE))
-    return gymnasium.make(task.env_id, disable_env_checker=True, **given)
+    return gymnasium.make(successor(task.env_id), disable_env_checker=True, **given)
 
 
 def _options(task: Task) -> dict[str, Any]:

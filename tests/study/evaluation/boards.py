@@ -27,7 +27,7 @@ CODES, SHARED_MACHINE = "codes:jobs=300,processes=24,processors=192,seed=2", "8x
 
 #: Sixteen processors, each a node of Taurus.
 TAURUS = Cluster(groups=(NodeGroup("n", 16, {"core": 1}, find_cluster("taurus").groups[0].power),))
-BUDGET = "hpcgym/EnergyBudget-v0"
+BUDGET = "hpcgym/EnergyBudget-v1"
 
 
 def board_of(by_slice: dict[str, list[float]], **changes: Any) -> Leaderboard:
@@ -62,7 +62,7 @@ class First:
 class Saved(First):
     """The same with what a file says of its training."""
 
-    def __init__(self, env: str = "JobSelection-v1", **env_options: Any) -> None:
+    def __init__(self, env: str = "JobSelection-v2", **env_options: Any) -> None:
         self.env_id, self.env_options = f"hpcgym/{env}", env_options
 
 

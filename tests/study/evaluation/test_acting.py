@@ -117,7 +117,7 @@ def test_environments_that_do_not_fit_are_said(env: Any, given: Any, message: st
 
 def test_spaces_that_differ_are_said() -> None:
     made = {"workload": TRACE, "jobs": 100}
-    env = plain_envs.make("hpcgym/JobSelection-v1", window=16, **made)
+    env = plain_envs.make("hpcgym/JobSelection-v2", window=16, **made)
     agent = Saved(window=16)
     agent.observation_space, agent.action_space = env.observation_space, env.action_space
     for env_id in (None, agent.env_id):  # what it was made for, it brings along
@@ -126,7 +126,7 @@ def test_spaces_that_differ_are_said() -> None:
     said = "mine was trained in another environment than this: its observations are Dict"
     with pytest.raises(HpcgymError, match=rf"{said}.*Box\(16, 14\).* not .*Box\(32, 14\)"):
         evaluate({"mine": agent}, TRACE, env_options={"window": 32}, **FEW)
-    flat = plain_envs.make("hpcgym/JobSelection-v1", window=16, observation="flat", **made)
+    flat = plain_envs.make("hpcgym/JobSelection-v2", window=16, observation="flat", **made)
     with pytest.raises(HpcgymError, match=r"its observations are Dict\(cluster Box"):
         check_spaces("mine", agent, flat)
     agent.action_space = spaces.Discrete(17)
@@ -138,11 +138,11 @@ def test_spaces_that_differ_are_said() -> None:
 
 def test_policies_bring_their_environments() -> None:
     one, other = find_baseline("saf"), find_baseline("saf")
-    one.env_id, one.env_options = "hpcgym/QueueOrdering-v1", {"window": 100, "backfill": "none"}
+    one.env_id, one.env_options = "hpcgym/QueueOrdering-v2", {"window": 100, "backfill": "none"}
     board = evaluate([one, "saf"], TRACE, **FEW)
     assert board.by_slice["saf (acting)"].equals(board.by_slice["saf (no backfilling)"])
     assert "fcfs" in board.by_slice
-    other.env_id = "hpcgym/JobSelection-v1"
+    other.env_id = "hpcgym/JobSelection-v2"
     with pytest.raises(HpcgymError, match=r"saf \(acting\) \(2\) has backfill='easy'"):
         evaluate([one, other], TRACE, **FEW)
     board = evaluate([one, other], TRACE, backfill="easy", **FEW)
@@ -157,7 +157,7 @@ def test_a_policy_says_which_arguments_its_environment_needs() -> None:
         return 0
 
     wanted = {"window": 16, "features": ["area", "wait"]}
-    given: dict[str, Any] = {"env": "hpcgym/JobSelection-v1", **FEW}
+    given: dict[str, Any] = {"env": "hpcgym/JobSelection-v2", **FEW}
     with pytest.warns(PolicyWarning, match="AssertionError: assert"):
         assert evaluate(first, TRACE, **given).failures
     first.env_options = wanted  # type: ignore[attr-defined]
@@ -173,14 +173,14 @@ def test_a_policy_for_other_shapes_is_told_the_remedy() -> None:
         return observation["jobs"] @ np.ones(3)
 
     with pytest.warns(PolicyWarning, match="env_id and env_options of your policy"):
-        evaluate(scores, TRACE, env="hpcgym/QueueOrdering-v1", **FEW)
+        evaluate(scores, TRACE, env="hpcgym/QueueOrdering-v2", **FEW)
 
 
 def test_where_jobs_share_nodes_the_first_agent_brings_machine_and_speedups() -> None:
     codes = "codes:jobs=300,processes=24,processors=192,seed=2"
 
     class Agent(FirstPair):
-        name, env_id = "mine", "hpcgym/CoSchedule-v0"
+        name, env_id = "mine", "hpcgym/CoSchedule-v1"
         env_options = {"cluster": "8x2x12", "window": 20}  # noqa: RUF012
 
     alone = evaluate([Agent(), "first-pairs"], codes, jobs=30, n=5)
@@ -204,7 +204,7 @@ def test_dispatchers_correct_as_in_simulate_whoever_acts(
 ) -> None:
     """Unless somebody asks for another correction; the environment's usual one is no wish."""
     few: dict[str, Any] = {"budget": 0, "jobs": 30, "n": 1, "estimate": "ave2"}
-    env: dict[str, Any] = {"env": "hpcgym/JobSelection-v1", "env_options": there}
+    env: dict[str, Any] = {"env": "hpcgym/JobSelection-v2", "env_options": there}
     board = evaluate(
         [find_baseline("saf"), "prb", "sjf"], TRACE, backfill="none", **env, **few, **here
     )
@@ -237,7 +237,7 @@ def test_environments_may_be_named_without_their_versions() -> None:
 
 
 def test_rules_that_are_lifted_go_with_environments_that_do_not_know_them() -> None:
-    given: dict[str, Any] = {**WINDOWS, "env": "hpcgym/PowerCap-v0"}
+    given: dict[str, Any] = {**WINDOWS, "env": "hpcgym/PowerCap-v1"}
     evaluate("saf", LONG, preemption=None, quota=None, **given)
 
 
@@ -249,7 +249,7 @@ def test_a_window_that_is_smaller_than_the_queue_is_told() -> None:
     boards = {
         window: evaluate(
             find_baseline("saf"), burst, slices="all", episodes="whole", budget=0,
-            env="hpcgym/QueueOrdering-v1", env_options={"observation": {"window": window}},
+            env="hpcgym/QueueOrdering-v2", env_options={"observation": {"window": window}},
         )
         for window in (5, 30)
     }  # fmt: skip
@@ -272,16 +272,16 @@ def accept(observation: Any, info: Any) -> int:
 @pytest.mark.parametrize(
     ("env", "options", "policy", "row"),
     [
-        *((f"{name}-v1", {}, find_baseline("saf"), "saf")
+        *((f"{name}-v2", {}, find_baseline("saf"), "saf")
           for name in ("JobSelection", "QueueOrdering", "MixedPolicy")),
-        *(("JobSelection-v1", {"threshold": 3600 * h}, find_baseline("saf"),
+        *(("JobSelection-v2", {"threshold": 3600 * h}, find_baseline("saf"),
            f"saf (threshold {3600 * h} s)") for h in (2, 24)),  # with 2 h nobody is ever asked
-        ("Backfill-v1", {}, find_baseline("spf"), "easy-sjbf"),
-        ("Backfill-v1", {"policy": "saf"}, find_baseline("spf"), "saf"),
-        ("Inspector-v1", {}, accept, "sjf"),
-        ("Inspector-v1", {"policy": "wait - area"}, accept,
+        ("Backfill-v2", {}, find_baseline("spf"), "easy-sjbf"),
+        ("Backfill-v2", {"policy": "saf"}, find_baseline("spf"), "saf"),
+        ("Inspector-v2", {}, accept, "sjf"),
+        ("Inspector-v2", {"policy": "wait - area"}, accept,
          "queue by wait - area, EASY backfilling by SPF, requested times"),
-        ("Inspector-v1", {"policy": "saf", "backfill_order": "fcfs"}, accept,
+        ("Inspector-v2", {"policy": "saf", "backfill_order": "fcfs"}, accept,
          "queue by SAF, EASY backfilling by FCFS, requested times"),
     ],
 )  # fmt: skip
@@ -318,7 +318,7 @@ def test_a_policy_that_acts_as_a_row_makes_its_very_schedule(
 def test_rules_that_those_who_act_do_not_have_are_told() -> None:
     board = evaluate(
         {"mine": find_baseline("saf"), "typical": "saf-typical-80h"}, TRACE, **FEW,
-        env="hpcgym/JobSelection-v1", env_options={"reservation": "kept"},
+        env="hpcgym/JobSelection-v2", env_options={"reservation": "kept"},
     )  # fmt: skip
     assert board.unlike == {
         "mine": "a selected job keeps its reservation",
@@ -397,7 +397,7 @@ def test_policies_act_in_a_stream_and_are_the_rules_that_they_play() -> None:
     """Up to the last submission, when jobs wait; whoever waits then is charged up to then."""
     acting = {"mine": find_baseline("saf")}
     log = load_workload("lublin:jobs=600,processors=64,load=1")
-    env = "hpcgym/JobSelection-v1"
+    env = "hpcgym/JobSelection-v2"
     board = evaluate(acting, log, episodes="stream", budget=0, env=env, backfill_order="fcfs")
     assert not board.failures
     values = board.by_slice.loc["stream"]
@@ -417,7 +417,7 @@ def test_where_jobs_share_nodes_failures_are_noted_too() -> None:
     with pytest.warns(PolicyWarning, match="^waits failed on 2 of 2 slices, first on "):
         board = evaluate(
             waits, "codes:jobs=300,processes=24,processors=192,seed=2", cluster="8x2x12",
-            env="hpcgym/CoSchedule-v0", jobs=30, n=2,
+            env="hpcgym/CoSchedule-v1", jobs=30, n=2,
         )  # fmt: skip
     assert np.isnan(board.table.loc["waits", "mean_bsld"])
     assert "action must be an index" in board.failures["waits", board.by_slice.index[0]]
@@ -443,7 +443,7 @@ def test_progress_has_as_many_steps_as_it_says() -> None:
 
 def test_who_acts_and_who_is_simulated_are_charged_alike() -> None:
     board = evaluate(
-        {"mine": First()}, LONG, env="hpcgym/JobSelection-v1", jobs=60, budget=0,
+        {"mine": First()}, LONG, env="hpcgym/JobSelection-v2", jobs=60, budget=0,
         env_options={"window": 256, "backfill_order": "fcfs"}, **AROUND,
     )  # fmt: skip
     rows = board.by_slice
@@ -455,7 +455,7 @@ def test_who_acts_and_who_is_simulated_are_charged_alike() -> None:
     assert (rows["mine"] != rows["saf (backfill fcfs)"]).any()
     around: dict[str, Any] = {**AROUND, "horizon": "7d"}  # until all have started
     board = evaluate(
-        {"mine": First()}, LONG, env="hpcgym/JobSelection-v1", by="class", **WINDOWS, **around
+        {"mine": First()}, LONG, env="hpcgym/JobSelection-v2", by="class", **WINDOWS, **around
     )
     rows, groups = board.by_slice, board.groups
     assert groups is not None
@@ -488,7 +488,7 @@ def test_an_evaluation_follows_what_a_saved_agent_or_a_version_says() -> None:
     plain = evaluate("easy", LONG, **WINDOWS).by_slice["easy"]
     np.testing.assert_allclose(board.by_slice["mine"], plain, rtol=1e-12)
     assert not np.allclose(plain, same["easy"])
-    board = evaluate(First(), LONG, env="hpcgym/JobSelection-v1", **WINDOWS)
+    board = evaluate(First(), LONG, env="hpcgym/JobSelection-v2", **WINDOWS)
     rules = {"start": "warm", "arrivals": "continue", "horizon": "7d"}
     same = evaluate("easy", LONG, **WINDOWS, **rules).by_slice
     np.testing.assert_allclose(board.by_slice["easy"], same["easy"])
@@ -498,8 +498,8 @@ def test_what_is_around_slices_is_said_by_the_user_then_by_agents_then_by_versio
     nothing: dict[str, Any] = {}
     newer = {"start": "warm", "warmup": None, "arrivals": "continue", "horizon": "7d"}
     assert around_of(nothing, Agents({}, {})) == NOTHING_AROUND
-    assert around_of(nothing, Agents({}, {}, "hpcgym/JobSelection-v1")) == newer
-    agents = {"mine": Saved("JobSelection-v1", horizon="3d"), "function": First()}
+    assert around_of(nothing, Agents({}, {}, "hpcgym/JobSelection-v2")) == newer
+    agents = {"mine": Saved("JobSelection-v2", horizon="3d"), "function": First()}
     assert around_of(nothing, Agents(agents, {})) == {**newer, "horizon": "3d"}
     given = {"start": "saf", "horizon": None}
     expected = {**newer, **given}
@@ -507,7 +507,7 @@ def test_what_is_around_slices_is_said_by_the_user_then_by_agents_then_by_versio
     assert around_of(nothing, Agents(agents, {}, options={"horizon": "2d"}))["horizon"] == "2d"
     # one that was trained elsewhere acts where it is asked to
     # by what is usual there
-    assert around_of(nothing, Agents(agents, {}, "hpcgym/QueueOrdering-v1")) == newer
+    assert around_of(nothing, Agents(agents, {}, "hpcgym/QueueOrdering-v2")) == newer
     alike = {"a": Saved(start="warm", horizon="7d"), "b": Saved(start="easy", horizon=604_800)}
     assert around_of(nothing, Agents(alike, {}))["start"] == "warm"
     alike["b"].env_options["horizon"] = "8d"

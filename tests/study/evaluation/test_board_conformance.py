@@ -96,7 +96,7 @@ PLACES = {
     ),
     "shared nodes": Place(
         load_workload(CODES), ["popularity-co"],
-        {"env": "hpcgym/CoSchedule-v0", "cluster": SHARED_MACHINE, "jobs": 30, "n": 5},
+        {"env": "hpcgym/CoSchedule-v1", "cluster": SHARED_MACHINE, "jobs": 30, "n": 5},
         {"cluster": SHARED_MACHINE, "speedups": find_speedups("generated")}, {},
     ),
 }  # fmt: skip
@@ -217,7 +217,7 @@ def test_usage_is_counted_by_all_with_the_same_shares() -> None:
     shares = {"fair_share": "half_life_s=3600", "backfill_order": "fairshare"}
     board = evaluate(
         {"acting": find_baseline("fairshare"), "alone": Scheduler(policy="fairshare", **shares)},
-        TRACE.with_columns(user_id=users), env="hpcgym/MixedPolicy-v1",
+        TRACE.with_columns(user_id=users), env="hpcgym/MixedPolicy-v2",
         env_options={"policy_features": ("wait", "fairshare")}, **shares, **SMALL,
     )  # fmt: skip
     assert not board.failures
@@ -343,7 +343,7 @@ def test_one_way_of_choosing_static_weights_is_the_other() -> None:
 def test_static_weights_are_over_the_features_of_the_environment() -> None:
     features = ("requested", "wait")
     board = evaluate(
-        find_baseline("spf"), TRACE, env="hpcgym/MixedPolicy-v1",
+        find_baseline("spf"), TRACE, env="hpcgym/MixedPolicy-v2",
         env_options={"policy_features": features}, **SMALL,
     )  # fmt: skip
     assert set(board.static_weights) <= set(features)
@@ -449,7 +449,7 @@ def test_ranked_by_energy_or_by_makespans() -> None:
     assert board.table["energy_j"].is_monotonic_increasing
     assert {"mean_bsld", "limited_energy_j", "random"} <= {*board.table, *board.table.index}
     board = evaluate(
-        "greedy-pairs", CODES, cluster=SHARED_MACHINE, env="hpcgym/CoSchedule-v0",
+        "greedy-pairs", CODES, cluster=SHARED_MACHINE, env="hpcgym/CoSchedule-v1",
         metric="makespan_s", reference="easy-co", **few,
     )  # fmt: skip
     assert board.reference == "easy-co"
@@ -488,7 +488,7 @@ def test_own_rules_stay_unless_there_are_to_be_none(tmp_path: Any) -> None:
 class Spf:
     """Acts as SPF, and was trained under rules that it brings along."""
 
-    env_id = "hpcgym/MixedPolicy-v1"
+    env_id = "hpcgym/MixedPolicy-v2"
 
     def __init__(self, **rules: Any) -> None:
         self.env_options = {"interval": "episode", **rules}
@@ -511,7 +511,7 @@ def test_none_leaves_out_what_an_agent_was_trained_with(rule: str, text: Any) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("env", [None, "JobSelection-v1"])
+@pytest.mark.parametrize("env", [None, "JobSelection-v2"])
 def test_slices_that_begin_with_jobs_begin_under_the_quotas(env: str | None) -> None:
     """Each begins as EASY under the quota left the machine, and is simulated so by all."""
     few: dict[str, Any] = {**FEW, "jobs": 60, "n": 6, "start": "warm", **QUOTA}

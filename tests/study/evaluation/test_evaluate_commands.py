@@ -112,7 +112,7 @@ import numpy as np
 few = Scheduler(quota="user:processors=5")
 
 class Trained:
-    env_id = "hpcgym/MixedPolicy-v1"
+    env_id = "hpcgym/MixedPolicy-v2"
     env_options = {"quota": "user:processors=5"}
 
     def act(self, observation, info):

@@ -189,7 +189,7 @@ def test_the_reference_is_easy_unless_another_is_asked_for() -> None:
 def test_values_of_users_are_those_of_their_jobs() -> None:
     policies = {"some": [First(), First()], "lost": failing([1])}
     fcfs = {"backfill_order": "fcfs"}
-    given: dict[str, Any] = {**FEW, "env": "hpcgym/JobSelection-v1", "env_options": fcfs}
+    given: dict[str, Any] = {**FEW, "env": "hpcgym/JobSelection-v2", "env_options": fcfs}
     board = evaluate(policies, TRACE, by="user", metric="max_wait_s", **given)
     found = board.groups
     assert found is not None

@@ -34,7 +34,7 @@ from hpcgym.study.evaluation.policies import find_policy, queue_order, read_poli
 from hpcgym.workload import load_workload
 
 ENV: dict[str, Any] = {
-    "env": "hpcgym/JobSelection-v1", "env_options": {"backfill_order": "fcfs"},
+    "env": "hpcgym/JobSelection-v2", "env_options": {"backfill_order": "fcfs"},
 }  # fmt: skip
 
 
@@ -211,7 +211,7 @@ def test_schedulers_without_a_name_are_called_by_their_rules() -> None:
 SETTINGS: tuple[dict[str, Any], ...] = (
     {},
     ENV,
-    {"env": "hpcgym/MixedPolicy-v1", "estimate": "ave2"},
+    {"env": "hpcgym/MixedPolicy-v2", "estimate": "ave2"},
     {"backfill": "none"},
     {"policy_estimate": "user-ratio"},
     {"estimate": "clairvoyant", "correction": "kill", "backfill_order": "saf"},
@@ -308,7 +308,7 @@ def test_a_training_that_fails_is_said_with_its_row() -> None:
 # --- What is wrong is one line, before anything runs ----------------------------------------------
 
 SHARED: dict[str, Any] = {
-    "env": "hpcgym/CoSchedule-v0",
+    "env": "hpcgym/CoSchedule-v1",
     "cluster": SHARED_MACHINE,
     "workload": CODES,
 }
@@ -381,7 +381,7 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     ("none+saf", {}, "keeps limits, but has no limits"),
     ("conservative", SHARE, "conservative keeps no limits of power and energy: backfill"),
     ("dvfs", SHARE, "dvfs is for caps, and the environment has none"),
-    ("reduce-pc", {"env": "hpcgym/PowerCap-v0"}, "reduce-pc is for budgets"),
+    ("reduce-pc", {"env": "hpcgym/PowerCap-v1"}, "reduce-pc is for budgets"),
     ([as_it_is(0.7), as_it_is(0.6)], {"env": None}, "set other limits, or have other speedups"),
     ("reduce-pc+nobody", SHARE, "unknown policy 'reduce-pc+nobody'"),
     # where jobs share nodes, and where they do not
@@ -394,9 +394,9 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (["first-pairs"], {**SHARED, "env_options": {"observation": "flat"}, "progress": None},
      "first-pairs acts in"),
     ((), {**SHARED, "env_options": {"speedups": "nowhere.csv"}}, "nowhere.csv: no such file"),
-    ({one: Saved("CoSchedule-v0", cluster=one) for one in (SHARED_MACHINE, "16x2x12")},
+    ({one: Saved("CoSchedule-v1", cluster=one) for one in (SHARED_MACHINE, "16x2x12")},
      {"workload": CODES, "env": None}, "or have other speedups or another machine"),
-    ({one: Saved("CoSchedule-v0", cluster=SHARED_MACHINE, speedups=f"generated:spread={one}")
+    ({one: Saved("CoSchedule-v1", cluster=SHARED_MACHINE, speedups=f"generated:spread={one}")
       for one in ("0.1", "0.2")},
      {"workload": CODES, "env": None}, "or have other speedups or another machine"),
 ]  # fmt: skip

@@ -144,7 +144,7 @@ class WrongShape:
 
 
 class Selects:
-    env_id = "hpcgym/JobSelection-v1"
+    env_id = "hpcgym/JobSelection-v2"
 
     def act(self, observation, info):
         return 0
@@ -153,7 +153,7 @@ class Selects:
 class OtherScale:
     """Was made for weights as they are."""
 
-    env_id = "hpcgym/MixedPolicy-v1"
+    env_id = "hpcgym/MixedPolicy-v2"
     env_options: ClassVar[dict] = {"window": 1024, "scale": "none"}
 
     def act(self, observation, info):

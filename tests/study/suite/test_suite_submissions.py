@@ -324,7 +324,7 @@ def test_a_sealed_log_is_played_by_who_has_its_file(
     [
         ("bringing:Cheats", "order", "training with seed 0: unknown part 'test'"),
         ("bringing:WrongShape", "order", "bringing:WrongShape on order, pool: "),
-        ("bringing:Selects", "order", "acts in hpcgym/JobSelection-v1, and order is"),
+        ("bringing:Selects", "order", "acts in hpcgym/JobSelection-v2, and order is"),
         ("bringing:OtherScale", "weights", "is for scale='none', and weights has 'spread'"),
         ("bringing:NoAgent", "order", "is no policy"),
         ("saf", "backfill", "saf orders the queue, which in backfill is first come"),
