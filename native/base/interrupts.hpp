@@ -32,18 +32,24 @@ inline void heed() {
   if (this_thread.asks) ask_caller();
 }
 
-inline constexpr std::chrono::milliseconds between_looks{50};
+using Milliseconds = std::chrono::milliseconds;
+inline constexpr Milliseconds between_looks{50};
+// Before the first look into work that ends whole, or not at all: shorter work is not lost, even if
+// the processors are busy meanwhile.
+inline constexpr Milliseconds before_loss{250};
 
 class Interrupts {
   using Clock = std::chrono::steady_clock;
   static constexpr i64 often = 64;  // work between two looks at the clock
   i64 left_ = often;
+  Milliseconds first_;
   Clock::time_point due_{};  // of the next look; the clock has not been read: its epoch
 
  public:
-  // Work begins that ends whole, or not at all: it is not interrupted if it is short.
-  void begin() { due_ = {}; }
-  // Whether the clock has been read since then: this work takes long.
+  explicit Interrupts(Milliseconds first = between_looks) : first_(first) {}
+  // Other work begins, into which the first look comes after `first`.
+  void begin(Milliseconds first = between_looks) { first_ = first, due_ = {}; }
+  // Whether the clock has been read since then: this work is not short.
   bool has_read() const { return due_ != Clock::time_point{}; }
   // `work`: in microseconds or so.
   void look(i64 work = 1) {
@@ -54,7 +60,7 @@ class Interrupts {
     const auto now = Clock::now();
     if (has_read() && now < due_) return;
     const bool is_due = has_read();
-    due_ = now + between_looks;
+    due_ = now + (is_due ? between_looks : first_);
     if (is_due) heed();
   }
 };

@@ -78,7 +78,7 @@ struct Simulator {
   std::vector<i64> candidates;  // jobs it may pick, in secondary order
   std::vector<i64> passed_over;  // jobs put off in this pass
   i64 again = forever;           // [s] of the next pass, if a job has been put off
-  Interrupts interrupts;  // of the present pass, with the events before it
+  Interrupts interrupts{before_loss};  // of the present pass, with the events before it
 
   static constexpr bool has_levels = M::has_levels;
 

@@ -77,7 +77,7 @@ class Stepper {
     const auto begin = std::chrono::steady_clock::now();
     const bool several = threads > 1 && worth_.tries_several();
     if (!several) {
-      Interrupts interrupts;
+      Interrupts interrupts(before_loss);
       for (i64 e = first; e < stop; ++e) {
         interrupts.look(work);
         step(e);
@@ -87,7 +87,7 @@ class Stepper {
       constexpr i64 some = 4;
       std::atomic<i64> next = first;
       threads_->run([&] {
-        Interrupts interrupts;
+        Interrupts interrupts(before_loss);
         for (i64 e; (e = next.fetch_add(some)) < stop;) {
           interrupts.look(some * work);
           for (i64 k = e; k < std::min(stop, e + some); ++k) step(k);

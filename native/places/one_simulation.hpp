@@ -103,8 +103,8 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
     is_half_done_ = false;
     return done;
   }
-  // A longer call of several parts begins.
-  void begin_call() { interrupts_.begin(); }
+  // A longer call of several parts begins, which ends whole or not at all.
+  void begin_call() { interrupts_.begin(before_loss); }
   std::shared_ptr<AnySimulation> copy() const override {
     return std::make_shared<OneSimulation>(*this);
   }
@@ -350,7 +350,7 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
  private:
   // What ends whole or not at all begins.
   void start_anew() {
-    sim_.interrupts.begin();
+    sim_.interrupts.begin(before_loss);
     is_half_done_ = true;
   }
   void look_between_passes() {
