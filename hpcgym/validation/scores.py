@@ -110,8 +110,8 @@ _OF_TWO: dict[int, Callable[[Floats, Floats], Any]] = {
     op.WHOLE_PARTS: np.floor_divide,
     op.REST: np.mod,
     op.POWER: lambda a, b: by_element(_power, a, b),
-    op.LEAST: lambda a, b: np.where((a < b) | (a != a), a, b),
-    op.GREATEST: lambda a, b: np.where((a > b) | (a != a), a, b),
+    op.LEAST: lambda a, b: np.where(b < a, b, a),  # the first if one is no number, as in Python
+    op.GREATEST: lambda a, b: np.where(b > a, b, a),
     op.LESS: np.less,
     op.AT_MOST: np.less_equal,
     op.MORE: np.greater,

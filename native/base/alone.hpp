@@ -7,7 +7,8 @@
 namespace hpc {
 
 struct HalfDone : std::runtime_error {
-  HalfDone() : std::runtime_error("interrupted within a pass, after which it cannot go on") {}
+  HalfDone()
+      : std::runtime_error("interrupted within a pass, after which it cannot go on, or read in part") {}
 };
 
 // `run` lets other Python threads run; without this they would find a simulation between two

@@ -38,6 +38,8 @@ inline std::uint64_t digest(std::string_view bytes, std::uint64_t from = 0) {
 // What the bytes of an array are, as part of such a number.
 template <class T>
 std::uint64_t digest_of(const T* values, std::size_t n, std::uint64_t from) {
+  // no bytes between members, which may be anything
+  static_assert(std::has_unique_object_representations_v<T> || std::is_floating_point_v<T>);
   return digest({reinterpret_cast<const char*>(values), n * sizeof(T)}, from);
 }
 

@@ -23,12 +23,14 @@ inline void (*ask_caller)() = [] {};
 struct ThisThread {
   const std::atomic<bool>* is_over = nullptr;  // whether work that it shares has failed
   bool asks = true;                            // it has called the engine
+  const std::atomic<bool>* around = nullptr;   // likewise: of the work of which that is a part
 };
 inline thread_local ThisThread this_thread;
 
 // Throw if what this thread does is to end.
 inline void heed() {
-  if (this_thread.is_over && *this_thread.is_over) throw Abandoned{};
+  const auto holds = [](const std::atomic<bool>* flag) { return flag && *flag; };
+  if (holds(this_thread.is_over) || holds(this_thread.around)) throw Abandoned{};
   if (this_thread.asks) ask_caller();
 }
 

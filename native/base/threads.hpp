@@ -43,7 +43,8 @@ class Threads {
   // thread is thrown again here.
   void run(const std::function<void()>& work) {
     if (threads_.empty()) return work();
-    const auto outside = std::exchange(this_thread, {&has_failed_, this_thread.asks});
+    const auto outside =
+        std::exchange(this_thread, {&has_failed_, this_thread.asks, this_thread.is_over});
     has_failed_ = false;
     {
       std::lock_guard lock(mutex_);
@@ -107,6 +108,9 @@ class Threads {
     try {
       work();
     } catch (const Abandoned&) {
+      if (has_failed_.exchange(true)) return;  // else the work of which this is a part is over
+      std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::current_exception();
     } catch (...) {
       has_failed_ = true;
       std::lock_guard lock(mutex_);

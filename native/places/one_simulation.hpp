@@ -262,8 +262,10 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
   void load(std::string_view bytes) override {
     const i64 n = model_->n_jobs;
     Archive a(unsealed(bytes, fingerprint(*model_)), n, on_nodes ? model_->nodes->n_rows : n);
+    is_half_done_ = true;  // for good if the state is refused halfway
     keep(a, *this);
     a.end();
+    is_half_done_ = false;
   }
   std::shared_ptr<AnySimulation> anew(std::span<const i64> run_times) const override {
     return of_first(run_times);

@@ -193,6 +193,23 @@ def test_a_call_on_another_thread_does_not_keep_the_main_thread() -> None:
     assert told[0] > 0
 
 
+def test_threads_of_the_engine_end_with_the_work_that_they_are_part_of() -> None:
+    batch, work, ends = BatchSimulator([QUEUED], ["area", "wait"]), Work(), []
+    vectors = np.random.default_rng(0).normal(size=(4_000, 2))
+
+    def run() -> None:
+        with work, pytest.raises(RuntimeError, match="abandoned"):
+            batch.run(vectors, threads=2)
+        ends.append(True)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    time.sleep(0.5)
+    work.end()
+    thread.join(20)
+    assert ends
+
+
 def test_settings_that_are_tried_on_threads_end_at_once() -> None:
     made = simulate(QUEUED.take(slice(8_000)), "easy").as_workload()
     with stopped():

@@ -99,7 +99,7 @@ def test_each_damaged_bit_is_refused(name: str) -> None:
     for length in range(len(saved)):
         assert refused(target, saved[:length]), length
         assert refused(target, saved[length + 1 :]), length
-    for more in (b"\\0", b"\\0" * 8, saved[-8:], saved):
+    for more in (b"\0", b"\0" * 8, saved[-8:], saved):
         assert refused(target, saved + more)
     target.load(saved)
     assert target.saved() == saved
