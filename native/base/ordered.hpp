@@ -115,6 +115,9 @@ class OrderedList {
   static bool comes_before(i64 key, i64 job, const Entry& e, R rank) {
     return key != e.key ? key < e.key : rank(job) < rank(e.job);
   }
+  [[noreturn, gnu::cold]] static void fail_to_find() {
+    throw std::logic_error("a job is not listed");
+  }
   template <class R>
   int last_block_from(i64 key, i64 job, R rank) const {
     int low = 0, high = size_in_blocks();
@@ -205,7 +208,7 @@ class OrderedList {
     const Block& block = at(position);
     for (int i = 0; i < block.count; ++i)
       if (block.entries[index(i)].job == job) return {position, i};
-    throw std::logic_error("a job is not listed");
+    fail_to_find();
   }
   void remove(Place place) {
     at(place.block).erase(place.entry);

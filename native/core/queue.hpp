@@ -154,10 +154,9 @@ class Queue {
     if (head >= 0) highest = score_now(order, scores[0][head], now - known[head].submit);
     const auto look_at = [&](i64 j) {
       const double score = score_now(order, scores[0][j], now - known[j].submit);
-      if (best < 0 || score > highest || (score == highest && place(j) < place(best))) {
-        highest = score;
-        best = j;
-      }
+      if (best >= 0 && !(score > highest) && (score != highest || place(j) > place(best))) return;
+      highest = score;
+      best = j;
     };
     if (jobs.size_in_blocks() == 1) {  // the block of the head is never skipped
       for (const Entry& e : jobs.at(0)) look_at(e.job);

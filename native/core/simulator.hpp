@@ -170,11 +170,12 @@ struct Simulator {
     i64 units = free;
     for (int k = 0; k < running.size_in_blocks(); ++k) {
       const Block& block = running.at(k);
-      if (block.count > 0 && block.end()[-1].key <= time) {
+      if (block.count == 0 || block.entries[0].key > time) break;
+      if (block.end()[-1].key <= time) {
         units += block.sum_width;
         continue;
       }
-      for (const Entry* e = block.begin(); e < block.end() && e->key <= time; ++e) units += e->width;
+      for (const Entry* e = block.begin(); e->key <= time; ++e) units += e->width;
       break;
     }
     return units;
@@ -505,8 +506,8 @@ struct Simulator {
     const Rules& r = rules();
     const bool ordered =
         !M::alike || bars_some() || stops || r.remembers() || notes_ends || r.logs;
-    std::vector<Entry> gone;
     i64 freed = 0, last = -1;
+    gone_.clear();
     for (int k = 0; k < running.size_in_blocks();) {
       Block& block = running.at(k++);
       if (block.least_span != time) continue;
@@ -514,7 +515,7 @@ struct Simulator {
       Entry* kept = block.begin();
       for (const Entry& e : block) {
         if (e.span == time) {
-          if (ordered) gone.push_back(e);
+          if (ordered) gone_.push_back(e);
           else freed += e.width, last = e.job;
           block.sum_width -= e.width;
           continue;
@@ -527,11 +528,12 @@ struct Simulator {
       k = running.tidy_swept(k);
     }
     if (!ordered) return give_back(last, freed);
-    std::ranges::sort(gone, {}, [&](const Entry& e) { return of(e.job).number; });
-    for (const Entry& e : gone) note_gone(e);
+    std::ranges::sort(gone_, {}, [&](const Entry& e) { return of(e.job).number; });
+    for (const Entry& e : gone_) note_gone(e);
   }
 
  private:
+  std::vector<Entry> gone_;   // jobs that end now
   bool due_ = false;          // a pass follows the events of this time
   bool amid_ = false;         // it begins with a pass, after the rest of its first second
 

@@ -24,12 +24,10 @@ class FreshPlan {
   void keep(Archive& a) {
     a.resized(steps_);
     a.check(!steps_.empty());
-    if (closed_) window_ = last_from(*closed_, now());
   }
   // Begin with the predicted ends of the running jobs; under Slurm ends are joined.
   void begin(const auto&, i64 now, i64 free, const OrderedList& running) {
     steps_.assign(1, {now, free});
-    if (closed_) window_ = last_from(*closed_, now);
     JoinedEnds joined(*rules_);
     running.each([&](const Entry& e) {
       if (e.key <= now) return;
@@ -44,7 +42,6 @@ class FreshPlan {
     while (past + 1 < steps_.size() && steps_[past + 1].time <= now) ++past;
     steps_.erase(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(past));
     steps_[0].time = now;
-    if (closed_) window_ = last_from(*closed_, now);
   }
 
   // Take the units of the windows. `ended`: how many jobs have ended so far, -1: unknown.
@@ -62,18 +59,17 @@ class FreshPlan {
   // Nothing is reserved if it is later than `last`.
   i64 reserve(const auto&, i64 j, i64 length, i64 last, i64, i64 beside) {
     const i64 width = jobs_[j].processors + beside;
-    // between ends of jobs, the first place beside running jobs alone never becomes earlier
-    const bool known = is_empty_ && ended_ >= 0 && first_.job == j && first_.ended == ended_;
-    const i64 time = earliest(width, length + ends_before(), known ? std::max(first_.time, now()) : now());
-    if (is_empty_) first_ = {j, time, ended_};
+    auto [time, step] =
+        closed_ ? first_around(j, width, length) : earliest(width, length + ends_before());
     if (time > last) return time;
-    i64 begin = time, end = time + length;
-    if (time > now()) is_empty_ = false;
-    if (rules_->every > 0 && time > now()) {
-      begin = std::max(rounded(*rules_, time), now());
+    i64 end = time + length;
+    if (rules_->every > 0 && step > 0) {
       end = rounded_end(*rules_, time, end);
+      const i64 begin = std::max(rounded(*rules_, time), now());
+      while (steps_[step].time > begin) --step;
+      step = step_at(begin, step);
     }
-    take(step_at(begin, 0), end, width);
+    take(step, end, width);
     return time;
   }
   // Plan a job from now on, if it fits now; return whether it does.
@@ -91,8 +87,9 @@ class FreshPlan {
   }
   // Until when `width` units are free from now on [s].
   i64 free_until(i64 width) const {
-    for (Walk at(*this); at.time < forever; at.go_on())
-      if (at.free() < width) return at.time;
+    if (closed_) return free_until_window(width);
+    for (const Step& s : steps_)
+      if (s.free < width) return s.time;
     return forever;
   }
 
@@ -109,8 +106,7 @@ class FreshPlan {
   const Rules* rules_;
   Steps steps_;  // from now on; the last one never ends
   std::shared_ptr<const Steps> closed_;  // less what windows take, at most 0; null: none
-  std::size_t window_ = 0;  // the step of these that lasts now
-  bool is_empty_ = false;   // the plan has running jobs only
+  bool is_empty_ = false;   // the plan has running jobs only, and those that start
   i64 ended_ = -1;
   First first_;
 
@@ -130,43 +126,62 @@ class FreshPlan {
   }
   // A walk along both step functions, from now or a later time on.
   class Walk {
-    const Step *step_, *last_;
-    const Step *window_ = nullptr, *last_window_ = nullptr;
+    const Step *step_, *last_, *window_, *last_window_;
+
+    static i64 end(const Step* step, const Step* last) { return step < last ? step[1].time : forever; }
 
    public:
     i64 time;
 
-    explicit Walk(const FreshPlan& plan)
-        : step_(plan.steps_.data()), last_(&plan.steps_.back()), time(plan.now()) {
-      if (!plan.closed_) return;
-      window_ = plan.closed_->data() + plan.window_, last_window_ = &plan.closed_->back();
-    }
-    Walk(const FreshPlan& plan, i64 begin) : Walk(plan) {
-      if (begin == time) return;
-      time = begin;
-      step_ += last_from(plan.steps_, time);
-      if (window_) window_ = plan.closed_->data() + last_from(*plan.closed_, time);
-    }
-    i64 free() const { return window_ ? step_->free + window_->free : step_->free; }
-    i64 next() const {  // [s] when that changes; forever: never
-      const i64 end = step_ < last_ ? step_[1].time : forever;
-      return window_ < last_window_ ? std::min(end, window_[1].time) : end;
-    }
+    Walk(const FreshPlan& plan, i64 begin)
+        : step_(&plan.steps_[last_from(plan.steps_, begin)]), last_(&plan.steps_.back()),
+          window_(&(*plan.closed_)[last_from(*plan.closed_, begin)]), last_window_(&plan.closed_->back()),
+          time(begin) {}
+    i64 free() const { return step_->free + window_->free; }
+    // [s] When that may change; forever: never.
+    i64 next() const { return std::min(end(step_, last_), end(window_, last_window_)); }
     void go_on() {
       time = next();
-      if (step_ < last_ && step_[1].time == time) ++step_;
-      if (window_ < last_window_ && window_[1].time == time) ++window_;
+      if (end(step_, last_) == time) ++step_;
+      if (end(window_, last_window_) == time) ++window_;
     }
   };
 
   i64 now() const { return steps_[0].time; }
   // Under Slurm a job must also fit in the second of its end.
   i64 ends_before() const { return rules_->every > 0; }
-  // [s] The first time from `begin` on at which so many units are free for a length of time.
-  i64 earliest(i64 width, i64 length, i64 begin) const {
+  struct Found {
+    i64 time;          // [s]
+    std::size_t step;  // that begins, or around windows lasts, then
+  };
+  // The first time from `begin` on at which so many units are free for a length of time, where there
+  // are windows. What is for windows only is kept out of what runs without, which is hot.
+  Found earliest_around(i64 width, i64 length, i64 begin) const {
     for (Walk at(*this, begin); at.time < begin + length && at.time < forever; at.go_on())
       if (at.free() < width) begin = at.next();
-    return begin;
+    return {begin, last_from(steps_, begin)};
+  }
+  [[gnu::noinline]] i64 free_until_window(i64 width) const {
+    for (Walk at(*this, now()); at.time < forever; at.go_on())
+      if (at.free() < width) return at.time;
+    return forever;
+  }
+  // The first time from now on at which so many units are free for a length of time.
+  Found earliest(i64 width, i64 length) const {
+    std::size_t first = 0;
+    for (std::size_t k = 0; k < steps_.size() && steps_[k].time < steps_[first].time + length; ++k)
+      if (steps_[k].free < width) first = k + 1;
+    return {steps_[first].time, first};
+  }
+  // The same for a job, around windows: between ends of jobs, its first place beside running jobs
+  // alone never becomes earlier.
+  [[gnu::noinline]] Found first_around(i64 j, i64 width, i64 length) {
+    const bool known = is_empty_ && ended_ >= 0 && first_.job == j && first_.ended == ended_;
+    const i64 from = known ? std::max(first_.time, now()) : now();
+    const Found found = earliest_around(width, length + ends_before(), from);
+    if (is_empty_) first_ = {j, found.time, ended_};
+    is_empty_ = is_empty_ && found.time == now();
+    return {found.time, step_at(found.time, found.step)};
   }
   // The step that begins at a time, added if there is none; `from` is not later.
   std::size_t step_at(i64 time, std::size_t from) {
