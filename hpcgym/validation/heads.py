@@ -143,6 +143,13 @@ class Heads(NamedTuple):
     overtook: Mask
     changes: bool
 
+    def ahead(self, case: Case) -> Times:
+        """Return how many processors were given past the head at each pass, (n_times,)."""
+        found = np.zeros(case.line.time.size, np.int64)
+        width = case.runs.workload.requested_processors
+        np.add.at(found, case.line.start[self.overtook], width[self.overtook])
+        return found
+
 
 def static_rank(order: IndexPolicy, jobs: Jobs) -> Times | None:
     """Return each job's place in an order that never changes, (n_jobs,); None if it may change."""
@@ -185,7 +192,7 @@ def heads_of(case: Case, jobs: Jobs) -> Heads:
         behind |= alike & (score[ahead] == score) & (pairs.job[ahead] < pairs.job)
         overtook[pairs.job[behind & ~waits]] = True
         if isinstance(jobs.times, TypicalRatios):
-            told[pairs.place[jobs.times.doubtful[pairs.job] <= pairs.place]] = False
+            told[pairs.place[jobs.times.doubtful(pairs)]] = False
     return Heads(*found, changes=True)
 
 
@@ -279,9 +286,8 @@ def check_backfilling(case: Case, heads: Heads, jobs: Jobs) -> list[str]:
     pieces, predicted, width, until = around(every.result, line)
     n = len(width)
     some = every.passed & heads.told & (heads.job != _NONE)
-    some &= width[heads.job] > free if n else False  # else the order is wrong, which is told
-    ahead = np.zeros(line.time.size, np.int64)
-    np.add.at(ahead, line.start[heads.overtook], width[heads.overtook])
+    ahead = heads.ahead(case)
+    some &= width[heads.job] > free + ahead if n else False  # else the order is wrong, and told so
     some &= (ahead > 0) | (every.least(width, 2**62) <= free)
     apart = np.where(heads.overtook[pieces.job], line.start[pieces.job], _NONE)
     late, left = np.zeros(n, np.bool_), np.full(n, _NONE)
@@ -309,8 +315,7 @@ def check_backfilling(case: Case, heads: Heads, jobs: Jobs) -> list[str]:
         fits = q[rows] <= free[places][k] + _within(k, begun, later=True)
         fits &= in_time[rows] | (q[rows] <= extra[k] - _within(k, taken[rows], later=False))
         if isinstance(jobs.times, TypicalRatios):
-            doubtful = jobs.times.doubtful[pairs.job[rows]] <= pairs.place[rows]
-            fits &= ~np.isin(k, k[doubtful])
+            fits &= ~np.isin(places[k], tried.place[jobs.times.doubtful(tried)])
         fits &= could[rows]
         left[pairs.job[rows[fits]]] = pairs.place[rows[fits]]
     return [
@@ -364,15 +369,15 @@ def has_some_order(case: Case) -> bool:
     )
 
 
-def check_any_order(case: Case) -> list[str]:
-    """Find passes that leave jobs waiting as no order of the queue could.
+def check_any_order(case: Case, asked: Mask) -> list[str]:
+    """Find passes of some that are asked for that leave jobs waiting as in no order of the queue.
 
     In whatever order jobs are served, the first that is left waiting does not fit. So one that does
     not fit waits; around one reservation, one whose reservation all jobs that fit would break.
     """
     every = Passes(case)
     line, free, width = every.line, every.free, case.result.workload.requested_processors
-    some = every.passed & (line.waiting > 0)
+    some = asked & every.passed & (line.waiting > 0)
     wrong = some & (-every.least(-width, 2**62) <= free)
     if case.needs is not None:
         wrong = _all_fit_nodes(case, every, wrong)

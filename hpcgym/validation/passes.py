@@ -372,6 +372,7 @@ def check_order(
     line: Timeline,
     head: Times,
     passed: Mask,
+    ahead: Times,
     needs: Times | None,
     down: Down | None = None,
 ) -> list[str]:
@@ -381,9 +382,10 @@ def check_order(
     ----------
     head : (n_times,) the first job that waits, -1: none, or another that fits nowhere.
     passed : (n_times,) when to look.
+    ahead : (n_times,) processors that were free when it was its turn, and are not at the end.
     down : as :func:`fits_nodes` takes it.
     """
-    free = result.cluster.processors - line.used
+    free = result.cluster.processors - line.used + ahead
     if down is not None:
         cores = result.cluster.capacity[down[0], 0]
         free -= over_time(line.time.size, down[1], down[2], cores)

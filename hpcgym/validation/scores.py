@@ -494,13 +494,9 @@ class TypicalRatios:
     """Predictions by the requested time and the user's typical ratio, at any pass.
 
     As docs/prediction.md says: a job is predicted when it is submitted, and again at a pass if a
-    job of its user has ended since. Passes are those after all events of a second.
-
-    Attributes
-    ----------
-    doubtful : (n_jobs,) from which place on the ratio of the job's user depends on which of two
-        jobs counts as the first that ended, as both started and ended together; beyond all places
-        where it never does.
+    job of its user has ended since. Passes are those after all events of a second. Which of two
+    jobs ended first that both started and ended together is not known: a prediction is *doubtful*
+    if it depends on that.
     """
 
     def __init__(self, result: Result, line: Timeline, length: Times) -> None:
@@ -512,53 +508,99 @@ class TypicalRatios:
         alike = self._user * (int(width.max(initial=0)) + 1) + width
         self._class = np.unique(alike, return_inverse=True)[1].ravel()
         by_end = np.lexsort((result.start, line.end))
-        self._ends = line.end[by_end]
+        self._ends, starts = line.end[by_end], line.start[by_end]
         ratio = by_element(math.log, length[by_end] / self._requested[by_end])
         self._total = np.append(0.0, [*accumulate(ratio.tolist())])
-        self._of_user = self._decayed(self._user[by_end], ratio)
-        self._of_class = self._decayed(self._class[by_end], ratio)
+        together = np.unique(self._ends * self._size + starts, return_inverse=True)[1].ravel()
+        self._of_user = self._decayed(self._user[by_end], ratio, together)
+        self._of_class = self._decayed(self._class[by_end], ratio, together)
+        self._last: tuple[Pairs | None, Floats, Mask] = (None, np.zeros(0), np.zeros(0, np.bool_))
 
-        order = np.lexsort((result.start, line.end, self._user))
-        columns = (self._user, line.end, result.start)
-        together = np.all([np.diff(column[order]) == 0 for column in columns], axis=0)
-        second = order[1:][together & (np.diff(self._requested[order]) != 0)]
-        first = np.full(int(self._user.max(initial=0)) + 1, line.time.size)
-        np.minimum.at(first, self._user[second], line.end[second])
-        self.doubtful: Times = first[self._user]
+    def _decayed(self, group: Times, ratio: Floats, together: Times) -> _Rows:
+        """Return what is known of groups after each end, by group and end.
 
-    def _decayed(self, group: Times, ratio: Floats) -> tuple[Times, Floats, Floats]:
-        """Return decayed counts and totals of groups after each end, by group and end.
-
-        And before them, for each, its group and the place of the end in one number.
+        ``together`` : (n_ends,) a number that is the same for jobs that started and ended together.
         """
-        rows: dict[int, tuple[float, float]] = {}
-        after = np.empty((2, len(group)))
-        for k, (one, logarithm) in enumerate(zip(group.tolist(), ratio.tolist(), strict=True)):
-            count, total = rows.get(one, (0.0, 0.0))
-            rows[one] = after[:, k] = (_DECAY * count + 1.0, _DECAY * total + logarithm)
+        rows: dict[int, tuple[float, float, float]] = {}
+        same: dict[int, tuple[int, int, float, float]] = {}
+        after = np.empty((3, len(group)))
+        columns = (column.tolist() for column in (group, ratio, together))
+        for k, (one, logarithm, moment) in enumerate(zip(*columns, strict=True)):
+            before, number, low, high = same.get(one, (-1, 0, 0.0, 0.0))
+            if before != moment:
+                number, low, high = 0, logarithm, logarithm
+            low, high = min(low, logarithm), max(high, logarithm)
+            same[one] = (moment, number + 1, low, high)
+            count, total, error = rows.get(one, (0.0, 0.0, 0.0))
+            # at least what another order of so many jobs changes
+            error = _DECAY * error + 2 * (1 - _DECAY) * number * (high - low)
+            rows[one] = after[:, k] = (_DECAY * count + 1.0, _DECAY * total + logarithm, error)
         order = np.argsort(group, kind="stable")
-        return group[order] * self._size + self._ends[order], *after[:, order]
+        return _Rows(group[order] * self._size + self._ends[order], *after[:, order])
 
     def __call__(self, pairs: Pairs) -> Floats:
         """Return the predictions of pairs, (n_pairs,) whole seconds."""
-        job, key = pairs.job, self._of_user[0]
+        return self._both(pairs)[0]
+
+    def doubtful(self, pairs: Pairs) -> Mask:
+        """Return which predictions of pairs are doubtful, (n_pairs,)."""
+        return self._both(pairs)[1]
+
+    def _both(self, pairs: Pairs) -> tuple[Floats, Mask]:
+        if self._last[0] is pairs:
+            return self._last[1:]
+        job, key = pairs.job, self._of_user.key
         begin = self._user[job] * self._size
         last = np.searchsorted(key, begin + pairs.place, "right") - 1
         ended = np.where((last >= 0) & (key[last] >= begin), key[last] - begin, 0)
         when = np.maximum(ended, self._line.submit[job])
         known = np.searchsorted(self._ends, when, "right")
         everyone = self._total[known] / np.maximum(known, 1)
-        of_user = _shrunk(self._of_user, begin, when, everyone)
-        of_class = _shrunk(self._of_class, self._class[job] * self._size, when, of_user)
+        of_user = self._of_user.shrunk(begin, when, everyone, np.zeros(1))
+        of_class = self._of_class.shrunk(self._class[job] * self._size, when, *of_user)
         requested = self._requested[job].astype(np.float64)
-        seconds = requested * by_element(math.exp, (of_user + of_class) / 2.0)
-        cut = np.maximum(np.floor(seconds + 1e-6), 1.0)
-        return np.where(seconds < requested, cut, requested)
+        seconds = requested * by_element(math.exp, (of_user[0] + of_class[0]) / 2.0)
+        found, error = _cut(seconds, requested), (of_user[1] + of_class[1]) / 2.0
+        doubtful, rows = np.zeros(job.shape, np.bool_), np.flatnonzero(error)
+        low, high = (
+            _cut(seconds[rows] * np.exp(sign * error[rows]), requested[rows]) for sign in (-1, 1)
+        )
+        doubtful[rows] = low != high
+        self._last = (pairs, found, doubtful)
+        return found, doubtful
 
 
-def _shrunk(rows: tuple[Times, Floats, Floats], begin: Times, when: Times, wider: Floats) -> Floats:
-    """Return mean logarithms of groups as of some places, in which the wider group is one job."""
-    key, count, total = rows
-    last = np.searchsorted(key, begin + when, "right") - 1
-    there = (last >= 0) & (key[last] >= begin)
-    return (np.where(there, total[last], 0.0) + wider) / (np.where(there, count[last], 0.0) + 1.0)
+def _cut(seconds: Floats, requested: Floats) -> Floats:
+    """Return predictions as whole seconds, from 1 to what is requested."""
+    whole = np.maximum(np.floor(seconds + 1e-6), 1.0)
+    return np.where(seconds < requested, whole, requested)
+
+
+class _Rows(NamedTuple):
+    """What is known of groups of jobs after each end, each (n_ends,), by group and end.
+
+    Attributes
+    ----------
+    key : the group and the place of the end in one number.
+    jobs, total : their number, and the sum of the logarithms of their ratios, decayed.
+    error : by how much the total may differ in another order of ends.
+    """
+
+    key: Times
+    jobs: Floats
+    total: Floats
+    error: Floats
+
+    def shrunk(
+        self, begin: Times, when: Times, wider: Floats, error: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return mean logarithms of groups as of some places, and their errors.
+
+        The mean of the wider group, ``wider``, with its error, is one job.
+        """
+        last = np.searchsorted(self.key, begin + when, "right") - 1
+        there = (last >= 0) & (self.key[last] >= begin)
+        count, total, own = (
+            np.where(there, column[last], 0.0) for column in (self.jobs, self.total, self.error)
+        )
+        return (total + wider) / (count + 1.0), (own + error) / (count + 1.0)

@@ -164,16 +164,18 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
       promised a time (any backfill order). Elsewhere a promise may be broken by an
       over-run, a job of higher priority that came later, or one that waited too long.
     - *order*: whenever a pass is over, the first waiting job in the primary order does not fit the
-      free processors, or nodes. Checked unless backfilling is conservative, where the order is
-      *told*: for all policies, weights and expressions that look at no fair share, and at run
-      times that are requested, given, actual or by the typical ratio. The latter, and orders that
-      change with time or look at the state, are worked out again at each pass. They are not told
-      in passes where a typical ratio depends on which of two jobs ended first that began and
-      ended together; where jobs follow others, nodes fail, or under Slurm's rules; where run times
-      are learned, or the state is looked at, in passes per event or an extract; where free nodes
-      are looked at, or free processors and some are held back. For per-event passes with a
-      threshold, or an order that changes with time, only after ends, and submissions of jobs that
-      start or would fit: not every submission is followed by a pass.
+      free processors, or nodes; on a pool with per-timestamp passes, but under Slurm's rules, it
+      did not fit beside those before it either. Checked unless backfilling is conservative, where
+      the order is *told*: for all policies, weights and expressions that look at no fair share, and
+      at run times that are requested, given, actual or by the typical ratio. The latter, and orders
+      that change with time or look at the state, are worked out again at each pass. They are not
+      told where jobs follow others, nodes fail, or under Slurm's rules; where run times are
+      learned, or the state is looked at, in passes per event or an extract; where run times had
+      been learned before; where free nodes are looked at, or free processors and some are held
+      back. Where a predicted second depends on which of two jobs ended first that began and ended
+      together, *any order* is proved of the pass. For per-event passes with a threshold, or an
+      order that changes with time, only after ends, and submissions of jobs that start or would
+      fit: not every submission is followed by a pass.
     - *backfilled*: the jobs marked as backfilled are exactly those that start while one before
       them in the primary order keeps waiting. Checked where the order is told, with any kind of
       backfilling and per-timestamp passes.
@@ -408,13 +410,19 @@ def _of_passes(case: Case, *, sound: bool) -> Proofs:
     ahead = None if result.outside else _heads(case, looked)
     if ahead is None:
         if heads.has_some_order(case):
-            found["any order"] = heads.check_any_order(case)
+            found["any order"] = heads.check_any_order(case, np.ones_like(line.submission))
         return found
     if not rules.reserve.conservative and not rules.maintenance:  # for which a job may wait
         passed = ahead.told & passes.served(case.runs, line, changes=ahead.changes)
+        of_pool = case.needs is None and rules.reserve.slurm is None
+        past = ahead.ahead(case)
+        if not of_pool or rules.passes == "per-event":  # where it is not known what was free before
+            past = np.zeros_like(past)
         found["order"] = passes.check_order(
-            case.runs, line, ahead.job, passed, case.needs, case.down
+            case.runs, line, ahead.job, passed, past, case.needs, case.down
         )
+        if heads.has_some_order(case):
+            found["order"] += heads.check_any_order(case, ~ahead.told)
     if rules.passes == "per-timestamp":
         told = case.last & ahead.told[line.start]
         found["backfilled"] = passes.check_backfilled(case.runs, ahead.overtook, told)

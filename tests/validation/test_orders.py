@@ -229,3 +229,15 @@ def test_ratios_that_were_learned_before_are_not_worked_out_again() -> None:
     assert (result.start != alone.start).any()
     assert "order" not in validate_schedule(result)
     assert "order" in validate_schedule(alone)
+
+
+def test_the_first_job_does_not_fit_before_others_overtake_it() -> None:
+    """Job 0 ends at 10 s; job 1, of the larger area, comes first, and not job 2, which is short."""
+    jobs = few_jobs(4, [0, 1, 1], [10, 100, 3], [4, 4, 4])
+    result = hpcgym.simulate(jobs, "laf")
+    assert result.start.tolist() == [0, 10, 110]
+    marks = np.array([False, False, True])
+    wrong = replace(result, start=np.array([0, 13, 10]), backfilled=marks)
+    assert "at 10 s 4 processors are free and job 1, first in the queue, would fit" in refusal(
+        wrong
+    )
