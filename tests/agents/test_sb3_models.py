@@ -112,9 +112,7 @@ def test_a_model_of_the_last_version_goes_on(tmp_path: Path) -> None:
         told = json.loads(path.read_text())
         path.write_text(json.dumps({**told, "env_id": "hpcgym/JobSelection-v1"}))
         if form == "flat":
-            with pytest.raises(
-                HpcgymError, match=r"observations are Box\(142,\), not Box\(144,"
-            ):
+            with pytest.raises(HpcgymError, match=r"observations are Box\(142,\), not Box\(144,"):
                 evaluate(tmp_path / "flat.zip", WORKLOAD, **FEW)
             continue
         assert not evaluate(tmp_path / "dict.zip", WORKLOAD, **FEW).failures

@@ -125,6 +125,7 @@ def test_what_does_not_fit_is_said():
         (("hpcgym/Nothing-v0",), "Nothing"),
         ((views,), "copy=True"),  # observations that are overwritten
         ((views, 2), "for the id"),
+        ((gymnasium.make_vec(SELECTION, **same, **SMALL | {"reward": ["bsld", "wait"]}),), "one number"),
     ):
         with pytest.raises(hpcgym.HpcgymError, match=message):
             HpcVecEnv(*given)
