@@ -67,6 +67,8 @@ class HpcVecEnv(VecEnv):
             raise HpcgymError("num_envs and arguments are for the id of an environment")
         if not isinstance(env, SchedulingVectorEnv):
             raise HpcgymError(f"env must be a vector environment of hpcgym or its id, not {env!r}")
+        if len(env.options.rewards.weights) > 1:
+            raise HpcgymError("reward: SB3 learns from one number; give a name, or weights by name")
         if env.metadata["autoreset_mode"] != AutoresetMode.SAME_STEP:
             raise HpcgymError("env must be made with autoreset_mode='SameStep'")
         if not env.copy:

@@ -17,6 +17,7 @@ from hpcgym.envs.core.base import (
     Definition,
     ToldBySpec,
     define,
+    drawn_log,
     has_matplotlib,
     read_index,
     read_numbers,
@@ -35,7 +36,7 @@ from hpcgym.envs.core.infos import (
     weekly_of,
 )
 from hpcgym.envs.core.observation import Observation
-from hpcgym.envs.core.reward import BSLD, ENERGY, read_reward
+from hpcgym.envs.core.reward import BSLD, ENERGY, read_reward, space_of_rewards
 from hpcgym.envs.core.simulations import (
     Simulations,
     Snapshot,
@@ -138,17 +139,23 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
                 f"render_mode must be None or one of {known}, not {render_mode!r}: no window is"
                 " opened, env.render() returns a text or an image to show"
             )
-        self.render_mode = render_mode
-        self._definition, self.episodes = define(type(self), workload, arguments)
-        self.options, self.action_space = self._definition.options, self._definition.action_space
+        self.render_mode, self._arguments = render_mode, arguments
+        self._draw_log = workload if callable(workload) else None
+        if self._draw_log is not None:  # spaces are those of any
+            workload = drawn_log(self._draw_log, np.random.default_rng(0))
+        self._take(workload)
+        self.action_space = self._definition.action_space
+        self.observation_space = self.simulations.layout.space
+        if (space := space_of_rewards(self.options.rewards)) is not None:
+            self.reward_space, self.reward_dim = space, space.shape[0]
+        self._begun = self._over = False
+
+    def _take(self, workload: Any) -> None:
+        """Play this log from now on."""
+        self._definition, self.episodes = define(type(self), workload, self._arguments)
+        self.options = self._definition.options
         vars(self).update(self._definition.attributes)
         self.simulations = Simulations([(self._definition, self.episodes)], 1)
-        self.observation_space = self.simulations.layout.space
-        n_rewards = len(self.options.rewards.weights)
-        if n_rewards > 1:
-            self.reward_space = spaces.Box(-np.inf, np.inf, (n_rewards,), np.float64)
-            self.reward_dim = n_rewards
-        self._begun = self._over = False
 
     # -- Gymnasium ---------------------------------------------------------------------------------
 
@@ -169,6 +176,9 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
         """
         super().reset(seed=seed)
         given = read_options_of_reset(options)
+        if self._draw_log is not None:
+            self._begun = False
+            self._take(drawn_log(self._draw_log, self.np_random))
         episode = self.episodes.find(given) if given else self.episodes.draw(self.np_random)
         self.simulations.set_next(0, episode)
         self.simulations.reset(np.zeros(1, np.int64))

@@ -33,6 +33,7 @@ from hpcgym.envs.core.infos import (
 )
 from hpcgym.envs.core.machines import State
 from hpcgym.envs.core.observation import Observation
+from hpcgym.envs.core.reward import space_of_rewards
 from hpcgym.envs.core.simulations import (
     Simulations,
     Snapshot,
@@ -156,6 +157,11 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
                 f"num_envs must be at least {len(logs)}, as many as workload has logs, not"
                 f" {num_envs}: each environment plays one"
             )
+        if any(map(callable, logs)):
+            raise HpcgymError(
+                "workload: a function that makes a log for each reset is for single environments,"
+                " and for those of gymnasium.make_vec(..., vectorization_mode='sync')"
+            )
         if len(logs) > 1 and any(log is None for log in logs):
             raise HpcgymError(
                 "workload: None, which stands for the usual one, is not for lists: name each log"
@@ -163,11 +169,13 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
         defined = [define(type(self), log, arguments) for log in logs]
         self._definition, self.episodes = defined[0]
         self.options = self._definition.options
-        if self.options.rewards.function is not None or len(self.options.rewards.weights) > 1:
+        if self.options.rewards.function is not None:
             raise HpcgymError(
                 "reward: vector environments take names and weights; functions need "
-                "vectorization_mode='sync', and vector rewards single environments"
+                "vectorization_mode='sync'"
             )
+        if (space := space_of_rewards(self.options.rewards)) is not None:
+            self.reward_space, self.reward_dim = space, space.shape[0]
         self.simulations = Simulations(
             defined, num_envs, autoreset=mode == AutoresetMode.NEXT_STEP, copy=copy
         )
@@ -236,6 +244,8 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
         self, actions: Any
     ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
         """Do one action in each environment.
+
+        Rewards are (num_envs,), and of a list of rewards (num_envs, n_rewards).
 
         Raises
         ------

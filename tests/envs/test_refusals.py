@@ -252,7 +252,6 @@ def test_arguments_that_nobody_knows_are_refused_in_pythons_words(name: str) -> 
         ({"copy": "no"}, "copy must be True or False, not 'no'"),
         ({"threads": 0}, "threads must be from 1 to"),
         ({"autoreset_mode": "sometimes"}, "unknown autoreset_mode 'sometimes'"),
-        ({"reward": ["bsld", "wait"]}, "reward.*sync"),
         ({"reward": lambda view: 0.0}, "reward.*sync"),
     ],
     ids=label,

@@ -119,12 +119,14 @@ def test_attributes_and_methods():
 def test_what_does_not_fit_is_said():
     same = {"num_envs": 2, "autoreset_mode": "SameStep"}
     views = gymnasium.make_vec(SELECTION, copy=False, **same, **SMALL)
+    several = gymnasium.make_vec(SELECTION, **same, **SMALL | {"reward": ["bsld", "wait"]})
     for given, message in (
         ((gymnasium.make(SELECTION, **SMALL),), "must be a vector environment"),
         ((gymnasium.make_vec(SELECTION, num_envs=2, **SMALL),), "autoreset_mode='SameStep'"),
         (("hpcgym/Nothing-v0",), "Nothing"),
         ((views,), "copy=True"),  # observations that are overwritten
         ((views, 2), "for the id"),
+        ((several,), "one number"),
     ):
         with pytest.raises(hpcgym.HpcgymError, match=message):
             HpcVecEnv(*given)

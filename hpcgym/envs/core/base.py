@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import json
 import operator
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from dataclasses import fields as dataclass_fields
 from importlib.util import find_spec
 from inspect import Parameter, Signature
 from typing import Any, NamedTuple
@@ -56,6 +58,7 @@ from hpcgym.simulation.prepare import machine_of
 from hpcgym.workload.extracts import taken_over
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
+from hpcgym.workload.plain import as_plain, from_plain
 
 # kind; two where jobs share nodes, and two where a rule orders the queue
 SELECTION_KIND, ORDERING_KIND, WEIGHTS_KIND, PAIRS_KIND, PAIR_SCORES_KIND = range(5)
@@ -482,6 +485,42 @@ def settings_of(cls: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+class Spec(EnvSpec):
+    """How Gymnasium has made an environment; JSON holds its workload, too."""
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether another says the same; what is read from JSON is of Gymnasium's class."""
+        return isinstance(other, EnvSpec) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as of Gymnasium's
+
+    def to_json(self) -> str:
+        """Return it as JSON, which :meth:`from_json` reads; a workload with all its jobs.
+
+        Raises
+        ------
+        HpcgymError, WorkloadError : an argument that JSON cannot hold, such as a function, or an
+            extract.
+        """
+        plain = {name: _as_plain(value) for name, value in self.kwargs.items()}
+        for name, value in plain.items():
+            try:
+                json.dumps(value)
+            except (TypeError, ValueError):
+                raise HpcgymError(
+                    f"spec: JSON cannot hold {name}={value!r}; environments that are given it by"
+                    " name, or by plain values, have a spec that it can"
+                ) from None
+        return EnvSpec.to_json(replace(self, kwargs=plain))
+
+
+def _as_plain(value: Any) -> Any:
+    """Return a workload, or those of a list, as plain values, and all else as it is."""
+    if isinstance(value, list | tuple):
+        return [_as_plain(one) for one in value]
+    return as_plain(value) if isinstance(value, Workload) else value
+
+
 class ToldBySpec:
     """An environment that is told by its spec."""
 
@@ -494,10 +533,12 @@ class ToldBySpec:
 
     @spec.setter
     def spec(self, spec: EnvSpec | None) -> None:
-        if spec is not None and any(
-            isinstance(value, Scheduler | Mapping) for value in spec.kwargs.values()
-        ):
-            spec.kwargs = settings_of(type(self), spec.kwargs)
+        if spec is not None:
+            given = spec.kwargs
+            if any(isinstance(value, Scheduler | Mapping) for value in given.values()):
+                given = settings_of(type(self), given)
+            taken = [field.name for field in dataclass_fields(spec) if field.init]
+            spec = Spec(**{name: getattr(spec, name) for name in taken} | {"kwargs": given})
         self._spec = spec
 
 
@@ -609,6 +650,8 @@ def define(cls: Any, workload: Any, arguments: Mapping[str, Any]) -> tuple[Defin
                 f"{cls.__name__}() got an unexpected keyword argument {name!r};"
                 f" {did_you_mean(name, [*known])}"
             )
+    if isinstance(workload, Mapping):  # as a spec has it
+        workload = from_plain(workload)
     own = settings_of(cls, arguments)
     given = {**cls.usual, **own}
     of_episodes = {name: given.pop(name) for name in EPISODE_ARGUMENTS if name in given}
@@ -622,6 +665,22 @@ def define(cls: Any, workload: Any, arguments: Mapping[str, Any]) -> tuple[Defin
     if cls.action_kind in _EMPTY_AT_FIRST:  # before episodes are cut, which would say how
         check_extract(definition.options.workload, _EMPTY_AT_FIRST[cls.action_kind])
     return definition, episodes_of(definition, of_episodes)
+
+
+def drawn_log(draw: Callable[[np.random.Generator], Any], rng: np.random.Generator) -> Any:
+    """Return the log that a user's function makes, checked.
+
+    Raises
+    ------
+    HpcgymError : it is none, and names none.
+    """
+    log = draw(rng)
+    if isinstance(log, Workload | str | os.PathLike):
+        return log
+    raise HpcgymError(
+        "workload: the function must return a Workload, or what names one to hpcgym.load_workload,"
+        f" not {log!r}"
+    )
 
 
 def given_way(kind: Any, workload: Workload, scheduler: Scheduler) -> set[str]:

@@ -312,11 +312,12 @@ class Lent:
 
     Attributes
     ----------
-    rewards : (num_envs,) the first reward.
+    rewards : (num_envs,), or (num_envs, n_rewards) if there are several.
     """
 
     def __init__(self, out: Outputs, layout: Layout, copy: bool) -> None:
-        self.out, self.rewards = out, out.rewards[:, 0]
+        self.out = out
+        self.rewards = out.rewards[:, 0] if out.rewards.shape[1] == 1 else out.rewards[:]
         # what can be done must stay known, whatever is made of an observation
         self._masks = out.masks.copy() if copy else out.masks
         self._views = layout.of(out.observations, self._masks)

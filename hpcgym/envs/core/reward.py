@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from gymnasium import spaces
 
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError, check_choice, unknown
@@ -56,6 +57,12 @@ class Rewards(NamedTuple):
     function: Callable[[Any], float] | None = None
     paid: int = 0
     tails: tuple[float, ...] = (0.0,)
+
+
+def space_of_rewards(rewards: Rewards) -> spaces.Box | None:
+    """Return the space of a reward that is an array, as of a list of names; None of a number."""
+    number = len(rewards.weights)
+    return spaces.Box(-np.inf, np.inf, (number,), np.float64) if number > 1 else None
 
 
 def read_rewards(reward: Any, terms: Sequence[str], paid: str = "start") -> Rewards:

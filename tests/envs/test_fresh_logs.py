@@ -1,0 +1,159 @@
+"""Logs that a function makes at each reset, and specs that hold the jobs of a log."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import gymnasium
+import numpy as np
+import plain_envs
+import pytest
+from driving import BUSY, CHASSIS, EVERY, SINGLE, assert_same, from_the_middle, play, visible_acts
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.utils.env_checker import check_env
+
+import hpcgym
+from hpcgym.envs.ids import id_of
+from hpcgym.workload import Workload
+
+pytestmark = pytest.mark.filterwarnings("ignore::hpcgym.errors.HpcgymWarning")
+
+
+def fresh(rng: np.random.Generator) -> Workload:
+    processors = int(rng.choice([32, 64]))
+    seed = int(rng.integers(2**31))
+    return hpcgym.load_workload(f"lublin:jobs=60,processors={processors},seed={seed},load=2")
+
+
+def named(rng: np.random.Generator) -> str:
+    return f"codes:jobs=40,processes=96,processors=768,seed={rng.integers(2**31)}"
+
+
+def arguments_of(name: str) -> dict[str, Any]:
+    if name == "CoSchedule":
+        return {"workload": named, "jobs": 12, "window": 6}
+    more = {"cluster": CHASSIS} if name in ("PowerCap", "EnergyBudget") else {}
+    return {"workload": fresh, "jobs": 12, **more}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_each_reset_has_a_log_of_its_own(name: str) -> None:
+    """The same seed, the same log, episode, and steps, whatever was played before."""
+    env, other = (SINGLE[name](**arguments_of(name)) for _ in range(2))
+    logs, seen = [], []
+    for seed in (1, None, 2, 1, None):
+        acts = visible_acts(env, 3)
+        seen.append(play(env, acts, seed=seed))
+        logs.append(env.options.workload.name)
+    assert logs[:2] == logs[3:]
+    assert len(set(logs)) == 3
+    assert_same(seen[:2], seen[3:])
+    play(other, visible_acts(other, 0), seed=9)
+    assert_same(play(other, visible_acts(other, 3), seed=1), seen[0])
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_gymnasium_takes_it(name: str) -> None:
+    env = plain_envs.make(id_of(name), **arguments_of(name))
+    check_env(env.unwrapped, skip_render_check=True)
+    envs = gymnasium.make_vec(
+        id_of(name), num_envs=3, vectorization_mode="sync",
+        **plain_envs.plain(name, arguments_of(name)),
+    )  # fmt: skip
+    envs.reset(seed=4)
+    found = [one.unwrapped.options.workload.name for one in envs.envs]
+    assert len(set(found)) == 3
+    env.reset(seed=6)
+    assert env.unwrapped.options.workload.name == found[2]
+
+
+def test_machines_may_differ() -> None:
+    env = SINGLE["JobSelection"](fresh, jobs=12)
+    sizes = set()
+    for seed in range(8):
+        env.reset(seed=seed)
+        result = env.result()
+        sizes.add(result.cluster.processors)
+        assert env.episodes.workload is env.options.workload
+    assert sizes == {32, 64}
+
+
+@pytest.mark.parametrize(
+    ("workload", "message"),
+    [
+        (lambda rng: None, "workload: the function must return a Workload, or what names"),
+        (lambda rng: [BUSY, BUSY], "workload: the function must return a Workload, or what"),
+        (lambda rng: fresh, "workload: the function must return a Workload, or what names"),
+        (lambda rng: "no-such-log", "no-such-log"),
+        (lambda rng: BUSY.take(slice(0, 5)), "windows of jobs=12 need more jobs"),
+    ],
+)
+def test_what_is_no_log_is_said(workload: Any, message: str) -> None:
+    with pytest.raises(hpcgym.HpcgymError, match=message):
+        SINGLE["JobSelection"](workload, jobs=12)
+    turns = iter([BUSY, BUSY])
+    env = SINGLE["JobSelection"](lambda rng: next(turns, None) or workload(rng), jobs=12)
+    env.reset(seed=0)
+    with pytest.raises(hpcgym.HpcgymError, match=message):
+        env.reset()
+    with pytest.raises(gymnasium.error.ResetNeeded, match="no episode has begun"):
+        env.step(0)
+
+
+def test_vectors_of_one_call_refuse_it() -> None:
+    for workload in (fresh, [BUSY, fresh]):
+        with pytest.raises(hpcgym.HpcgymError, match="vectorization_mode='sync'"):
+            plain_envs.make_vec("hpcgym/JobSelection-v2", 3, workload=workload)
+
+
+# --- Specs ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["JobSelection", "QueueOrdering", "MixedPolicy", "Backfill"])
+def test_a_spec_with_jobs_goes_through_json(name: str) -> None:
+    """It makes the same environment, also in a vector, and of several logs."""
+    made = plain_envs.make(id_of(name), workload=BUSY, jobs=12, max_episode_steps=5)
+    assert isinstance(made.spec, EnvSpec)
+    spec = EnvSpec.from_json(made.spec.to_json())
+    assert set(spec.kwargs["workload"]["columns"]) < set(BUSY.columns)
+    again = gymnasium.make(spec)
+    assert again.spec is not None
+    assert again.spec.max_episode_steps == 5
+    assert json.loads(again.spec.to_json()) == json.loads(made.spec.to_json())
+    assert again.unwrapped.simulations.fingerprint(0) == made.unwrapped.simulations.fingerprint(0)
+    acts = visible_acts(made, 1)
+    assert_same(play(again, acts, seed=3), play(made, acts, seed=3))
+    logs = [BUSY, BUSY.take(slice(50, 200))]
+    many = plain_envs.make_vec(id_of(name), 2, workload=logs, jobs=12)
+    told = EnvSpec.from_json(many.spec.to_json())
+    assert [len(one["columns"]["submit_time"]) for one in told.kwargs["workload"]] == [300, 150]
+
+
+def test_a_spec_is_what_gymnasium_reads() -> None:
+    made = gymnasium.make("hpcgym/JobSelection-v2", workload="lublin:jobs=900,processors=32")
+    spec = made.unwrapped.spec
+    read = EnvSpec.from_json(spec.to_json())
+    assert spec == read
+    assert read == spec
+    assert spec != EnvSpec.from_json(spec.to_json().replace("jobs=900", "jobs=901"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"workload": fresh}, "spec: JSON cannot hold workload=<function fresh"),
+        ({"workload": BUSY, "reward": lambda view: 0.0}, "spec: JSON cannot hold reward=<func"),
+        ({"workload": BUSY, "cluster": hpcgym.Cluster(64)}, "spec: JSON cannot hold cluster=Clu"),
+        (
+            {"workload": from_the_middle(),
+             "episodes": "whole"},
+            "is an extract, which has no plain form",
+        ),
+    ],
+)  # fmt: skip
+def test_what_json_cannot_hold_is_said(given: dict[str, Any], message: str) -> None:
+    env = plain_envs.make("hpcgym/JobSelection-v2", **{"jobs": 12, **given})
+    assert env.spec is not None
+    with pytest.raises(hpcgym.HpcgymError, match=message):
+        env.spec.to_json()

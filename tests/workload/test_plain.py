@@ -1,0 +1,73 @@
+"""Workloads as plain values: nothing is lost, and what is no workload is said."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from drawing import given
+from strategies import workloads
+
+from hpcgym import HpcgymError, load_workload
+from hpcgym.workload import Workload
+from hpcgym.workload.plain import as_plain, from_plain
+
+FEW: dict[str, Any] = {"columns": {"submit_time": [0, 5]}, "processors": 4}
+
+
+def assert_alike(one: Workload, other: Workload) -> None:
+    mine, theirs = one._beside(), other._beside()
+    assert mine.keys() == theirs.keys()
+    for name, value in mine.items():
+        if name == "per_unit":
+            assert {k: v.tolist() for k, v in value.items()} == {
+                k: v.tolist() for k, v in theirs[name].items()
+            }
+        else:
+            assert np.array_equal(value, theirs[name]), name
+    for name, column in one.columns.items():
+        assert column.dtype == other.columns[name].dtype
+        assert column.tolist() == other.columns[name].tolist()
+
+
+@given(workloads())
+def test_it_comes_back_from_json(jobs: Workload) -> None:
+    assert_alike(from_plain(json.loads(json.dumps(as_plain(jobs)))), jobs)
+
+
+@pytest.mark.parametrize(
+    "source", ["eurora:jobs=200,seed=1", "light-esp", "lublin:jobs=50,processors=8,seed=2"]
+)
+def test_so_do_units_and_names(source: str) -> None:
+    jobs = load_workload(source)
+    jobs = jobs.with_columns(power_w=np.linspace(0.1, 200, len(jobs)))
+    assert_alike(from_plain(json.loads(json.dumps(as_plain(jobs)))), jobs)
+
+
+def test_an_extract_has_no_plain_form() -> None:
+    jobs = load_workload("lublin:jobs=50,processors=8,seed=2")
+    part = jobs.with_columns(wait_time=np.zeros(50, np.int64)).extract(int(jobs.submit_time[20]))
+    with pytest.raises(HpcgymError, match="is an extract, which has no plain form"):
+        as_plain(part)
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({**FEW, "colums": 1}, "unknown key of a plain workload 'colums'"),
+        ({"processors": 4}, "needs the key 'columns'"),
+        ({"columns": {}}, "needs the key 'processors'"),
+        ({**FEW, "columns": {}}, "a workload needs the column 'submit_time'"),
+        ({**FEW, "columns": 3}, "value of another kind"),
+        ({**FEW, "columns": {"submit_time": ["a"]}}, "submit_time"),
+        ({**FEW, "header": 3}, "value of another kind"),
+        ({**FEW, "per_unit": [1]}, "value of another kind"),
+        ({**FEW, "more_preceding": [[1]]}, "preced"),
+        ({**FEW, "killed": [True]}, "'killed' has shape"),
+    ],
+)
+def test_what_is_no_workload_is_said(told: dict[str, Any], message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        from_plain(told)
