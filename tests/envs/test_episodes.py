@@ -40,11 +40,7 @@ def listed(*rows: tuple[str, int, int]) -> list[Episode]:
     """The episodes of these rows, by name, first and last; weeks and months know their number."""
     periods = [re.fullmatch(r"(?:week|month) (\d+)", name) for name, _, _ in rows]
     return [
-        Episode(
-            *row,
-            period=-1 if period is None else int(period[1]),
-            sized=row[0].startswith(("window", "rows")),
-        )
+        Episode(*row, period=-1 if period is None else int(period[1]))
         for row, period in zip(rows, periods, strict=True)
     ]
 

@@ -69,8 +69,8 @@ def test_ends_that_nobody_knows_are_not_shown(episodes: str) -> None:
     env = SINGLE["JobSelection"](BUSY.take(slice(0, 50)), episodes=episodes)
     steps = play(env, lambda *_: 0)
     assert {tuple(step.observation["progress"].tolist()) for step in steps} == {(0.0, 1.0)}
-    rows = play(env, lambda *_: 0, options={"start": 10, "jobs": 5})  # a setting, as of a window
-    assert rows[-1].observation["progress"].tolist() == [1.0, 1.0]
+    rows = play(env, lambda *_: 0, options={"start": 10, "jobs": 5})  # as evaluations name halves
+    assert {tuple(step.observation["progress"].tolist()) for step in rows} == {(0.0, 1.0)}
 
 
 @pytest.mark.parametrize("kind", ["whole", "stream", "weeks"])

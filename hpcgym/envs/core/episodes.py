@@ -208,10 +208,10 @@ class Episodes:
             return [self._window(number) for number in range(self._n_windows)]
         if self.kind == "stream":
             rows, until = (self._first, self._stop), int(self.workload.submit_time[self._stop - 1])
-            return [Episode("stream", *rows, *rows, until, endless=True, sized=False)]
+            return [Episode("stream", *rows, *rows, until, endless=True)]
         if self.kind == "whole":
             name = "whole" if self.part == "all" else self.part
-            return [Episode(name, self._first, self._stop, sized=False)]
+            return [Episode(name, self._first, self._stop)]
         return list(self._periods)
 
     def draw(self, rng: np.random.Generator) -> Episode:
@@ -317,11 +317,11 @@ class Episodes:
 
         Returns
         -------
-        span : its number of jobs if that is a setting, the length [s] of a week or month; 0 of all
-            others, whose end depends on jobs that are still to come.
+        span : its number of jobs where episodes are windows, for it is a setting; the length [s] of
+            a week or month; 0 of all others, whose end depends on jobs that are still to come.
         since : when that time begins [s]; -1 where jobs are counted.
         """
-        if episode.sized:
+        if self.kind == "windows":
             first, last, _ = episode.counting
             return last - first, -1
         if episode.period < 0:

@@ -31,8 +31,6 @@ class Episode(NamedTuple):
     endless : whether it goes on to ``until`` even when no job is left.
     beginning : with which state of ``Episodes.beginnings`` it begins; -1: an empty machine.
     period : number of its week or month in the trace; -1 of others.
-    sized : whether its number of jobs is a setting, as that of a window; else it is a fact about
-        jobs to come.
     """
 
     name: str
@@ -44,7 +42,6 @@ class Episode(NamedTuple):
     beginning: int = -1
     endless: bool = False
     period: int = -1
-    sized: bool = True
 
     @property
     def counting(self) -> tuple[int, int, int | None]:
@@ -69,7 +66,7 @@ def periods_of(workload: Workload, kind: str) -> list[Episode]:
     found = []
     for k in np.unique(number[number >= 1]).tolist():
         first, last = np.searchsorted(number, [k, k + 1]).tolist()
-        found.append(Episode(f"{label} {k}", first, last, period=k, sized=False))
+        found.append(Episode(f"{label} {k}", first, last, period=k))
     return found
 
 
@@ -83,7 +80,7 @@ def periods_alone(workload: Workload, kind: str) -> tuple[Workload, list[Episode
     length, label = PERIODS[kind]
     numbers = [int(p.submit_time[0] - workload.first_submit_s) // length for p in parts]
     periods = [
-        Episode(f"{label} {number}", stop - len(p), stop, period=number, sized=False)
+        Episode(f"{label} {number}", stop - len(p), stop, period=number)
         for number, stop, p in zip(numbers, stops, parts, strict=True)
     ]
     return joined(workload, parts), periods
