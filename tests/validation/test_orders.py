@@ -175,6 +175,20 @@ def test_each_start_follows_where_the_order_is_told(case: tuple[Workload, dict[s
                 refusal(moved(result, job, other))
 
 
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "min(1000, log(1000 - requested))",
+        "max(wait, log(1000 - requested))",
+        "max(processors, sqrt(wait - 500))",
+    ],
+)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_what_is_no_number_orders_as_it_does_in_the_engine(policy: str, seed: int) -> None:
+    jobs = hpcgym.load_workload(f"lublin:jobs=300,processors=64,seed={seed},load=1")
+    assert "order" in validate_schedule(hpcgym.simulate(jobs, policy=policy))
+
+
 def of_users(n: int) -> Workload:
     """A crowd of jobs of six users, each of whom requests other multiples of the run times."""
     jobs = hpcgym.load_workload(f"lublin:jobs={n},processors=32,seed=1,load=1")
@@ -198,8 +212,8 @@ def test_orders_by_typical_ratios_are_worked_out_again(scheduler: str) -> None:
 @pytest.mark.parametrize(
     ("name", "proves"),
     [
-        *(("QueueOrdering-v1", True), ("JobSelection-v1", True), ("MixedPolicy-v1", True)),
-        *(("Backfill-v1", False), ("Inspector-v1", False)),
+        *(("QueueOrdering-v2", True), ("JobSelection-v2", True), ("MixedPolicy-v2", True)),
+        *(("Backfill-v2", False), ("Inspector-v2", False)),
     ],
 )
 def test_agents_that_order_the_queue_keep_no_job_back(name: str, proves: bool) -> None:
@@ -216,7 +230,7 @@ def test_agents_that_order_the_queue_keep_no_job_back(name: str, proves: bool) -
         over = ended or cut
     result = env.unwrapped.result()
     assert (result.outside, result.outside_orders) == (True, proves)
-    if name != "Inspector-v1":
+    if name != "Inspector-v2":
         assert ("any order" in validate_schedule(result)) == proves
 
 
