@@ -63,14 +63,20 @@ MUTANTS = (
     Mutant(
         "of jobs that end together the last started ends first",
         "native/core/simulator.hpp",
+        "std::ranges::sort(gone_, {}, ",
+        "std::ranges::sort(gone_, std::greater(), ",
+    ),
+    Mutant(
+        "the same where each event has a pass",
+        "native/core/simulator.hpp",
         "of(e.job).number < first",
         "found.block < 0 || of(e.job).number > first",
     ),
     Mutant(
         "equal scores go to the last submitted",
         "native/core/queue.hpp",
-        "(score == highest && j < best)",
-        "(score == highest && j > best)",
+        "place(j) > place(best)",
+        "place(j) < place(best)",
     ),
     Mutant(
         "a second correction is added before the first",
@@ -101,8 +107,8 @@ MUTANTS = (
     Mutant(
         "a window begins a second late",
         "native/machines/fresh_plan.hpp",
-        "std::max(window.begin, now())",
-        "std::max(window.begin + 1, now())",
+        "changes[each.begin] -= each.taken",
+        "changes[each.begin + 1] -= each.taken",
     ),
     Mutant(
         "a user's last job alone counts in the mean of two",

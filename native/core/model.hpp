@@ -94,6 +94,12 @@ struct Rules {
   // Whether reservations are kept from one pass to the next.
   bool keeps_reservations() const { return tested == 0 && depth == all_jobs; }
   bool operator==(const Rules&) const = default;
+  void keep(Archive& a) {
+    a(passes, primary, secondary, estimate, correction, depth, threshold, last, remembered, strict, tested,
+      tested_of_user, window, every, at_events, all_every, resolution, linear, managed, timeout, off_time,
+      on_time, holds, erode, keeps, picks, proposes, asks, asks_by_clock, starts, learns, renews, logs,
+      put_offs, put_off_for);
+  }
 };
 
 // The error for a job that runs longer than predicted if no rule corrects predictions.
