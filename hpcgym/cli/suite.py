@@ -191,12 +191,13 @@ def _drawings(records: list[dict[Any, Any]]) -> dict[str, Drawing]:
 
 def _facts(task: Any) -> dict[str, Any]:
     """Return a task as a row of the list."""
+    from hpcgym.envs.ids import successor
     from hpcgym.workload.archive import find, is_trace
 
     here = [log for log in task.logs if not is_trace(log.workload) or find(log.workload)]
     return {
         "task": task.name,
-        "environment": task.env_id.removeprefix("hpcgym/"),
+        "environment": successor(task.env_id).removeprefix("hpcgym/"),
         "logs": ", ".join(log.name for log in task.logs),
         "here": f"{len(here)} of {len(task.logs)}",
         "reference": task.reference,

@@ -108,20 +108,20 @@ def test_searches_side_by_side_are_the_same_searches() -> None:
 
 
 def test_it_is_trained_as_the_suite_does() -> None:
-    """On the train part, with its features and rules, and as many vectors as its hours pay for."""
+    """On the train part, with its features and rules, and as many vectors as its jobs pay for."""
     options = {"jobs": 40, "backfill_order": "sjbf", "policy_features": ["area", "wait"]}
     make = maker(TRACE, "hpcgym/MixedPolicy-v2", options)
     submit = TRACE.submit_time[: TRACE.row_at(0.5)]
     submit = submit[submit - submit[0] < 0.75 * (submit[-1] - submit[0])]
-    hours, told = int(submit[-1] - submit[0]) // 3600, []
-    agent = Xnes(sigma=0.2).train(make, 3, 12 * hours, lambda *one: told.append(one))
+    told: list[Any] = []
+    agent = Xnes(sigma=0.2).train(make, 3, 12 * len(submit), lambda *one: told.append(one))
     rules = Scheduler(backfill_order="sjbf")
     jobs = make().unwrapped.options.workload
     same = Xnes(["area", "wait"], scheduler=rules, budget=12, seed=3, sigma=0.2).fit(jobs)
     assert len(jobs) == len(submit)
     assert found(agent) == found(same)
     assert agent.scheduler() == same.scheduler()
-    assert told[-1] == (12 * hours, {"train/least_mean_bsld": agent.best_})
+    assert told[-1] == (12 * len(submit), {"train/least_mean_bsld": agent.best_})
     with pytest.raises(HpcgymError, match="xnes acts in environments of the kind weights, not"):
         Xnes().train(maker(TRACE, "hpcgym/JobSelection-v2", {"jobs": 40}), 0, 10)
 

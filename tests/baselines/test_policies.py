@@ -48,7 +48,7 @@ def environment(kind: str, workload: Workload = JOBS, window: int = 128, **chang
 
 def act(baseline: Baseline, env: Any, rows: Any = (), time: int = 0) -> Any:
     baseline.begin(env)
-    return baseline.act(None, {"window": np.asarray(rows, np.int64), "time": time})
+    return baseline.act(None, {"window": np.asarray(rows, np.int64), "time_s": time})
 
 
 # --- The order of the queue -----------------------------------------------------------------
@@ -91,9 +91,9 @@ def test_an_answer_is_for_the_jobs_of_this_episode() -> None:
 def test_an_action_does_not_hang_on_earlier_ones() -> None:
     baseline = find_baseline("lexp")
     baseline.begin(environment("select"))
-    ask = {"window": np.arange(20), "time": int(JOBS.submit_time[20])}
+    ask = {"window": np.arange(20), "time_s": int(JOBS.submit_time[20])}
     before = baseline.act(None, ask)
-    baseline.act(None, {"window": np.arange(3), "time": 10**7})
+    baseline.act(None, {"window": np.arange(3), "time_s": 10**7})
     assert baseline.act(None, ask) == before
 
 
@@ -205,7 +205,7 @@ def test_the_order_of_calls_is_said() -> None:
     assert act(saf, env, [0]) == 0
     env.simulations.names[0] = "rows 10:60"  # as a reset does
     with begin:
-        saf.act(None, {"window": np.zeros(1, np.int64), "time": 0})
+        saf.act(None, {"window": np.zeros(1, np.int64), "time_s": 0})
     assert act(saf, env, [0]) == 0
     with pytest.raises(
         HpcgymError, match=r"'free \* wait' looks at the state .* as backfill_order"
@@ -228,5 +228,5 @@ def test_baselines_can_be_sent_to_other_processes(kind: str) -> None:
     baseline = find_baseline("saf")
     before = act(baseline, environment(kind), [4, 9, 30], 10**6)
     again = pickle.loads(pickle.dumps(baseline))
-    after = again.act(None, {"window": np.array([4, 9, 30]), "time": 10**6})
+    after = again.act(None, {"window": np.array([4, 9, 30]), "time_s": 10**6})
     assert np.array_equal(before, after)

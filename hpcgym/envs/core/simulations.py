@@ -50,15 +50,15 @@ class Kept:
             saved = own.saved(), own.run_times() if self._hides else None
         return {"_simulation": None, "_hides": self._hides, "_saved": saved}
 
-    def in_place(self, stepper: Stepper, e: int, accounts: Callable[[], Any]) -> Simulation:
+    def in_place(self, anew: Callable[[], Simulation]) -> Simulation:
         """Return it, to go on in an environment of its jobs.
 
-        ``accounts`` returns what users had used before, as the engine takes it, or None.
+        ``anew`` returns a simulation of its episode before the first event.
         """
         if self._simulation is None:
             assert self._saved is not None
             saved, run_times = self._saved
-            made = stepper.anew(e, accounts())
+            made = anew()
             if run_times is not None:
                 made = made.anew(run_times)
             made.load(saved)
@@ -303,11 +303,18 @@ class Simulations:
         for name, row in (rows or {}).items():
             self._rows[name][e] = row
 
-        def accounts() -> Accounts | None:
-            """Return those with which the present episode has begun."""
-            return self.world(e).accounts_of(self._jobs_of(e))
+        def anew() -> Simulation:
+            """Return a simulation of the present episode, with its limits and accounts."""
+            world, jobs_of = self.world(e), partial(self._jobs_of, e)
+            _, limits = world.machines.limits_from(jobs_of, self.present(e).start)
+            if limits is not None:
+                self._stepper.limit(e, limits)
+            made = self._stepper.anew(e, world.accounts_of(jobs_of()))
+            if limits is not None:
+                self._stepper.limit(e, self._coming[e].records or limits)
+            return made
 
-        self._stepper.put(e, kept.in_place(self._stepper, e, accounts))
+        self._stepper.put(e, kept.in_place(anew))
 
     def hide(self, e: int, rows: Mapping[str, NDArray[Any]], hidden: Simulation) -> None:
         """Let rows of ``e`` tell of the same episode as a simulation goes on that hides."""

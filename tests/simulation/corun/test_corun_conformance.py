@@ -369,7 +369,7 @@ class ByFunction(SharedSimulation):
         super().do_pass()
 
     def in_order(self) -> list[Job]:
-        return sorted(self.queue, key=lambda job: (-self.asked[job.number], job.number))
+        return sorted(self.queue, key=lambda job: -self.asked[job.number])
 
 
 @settings(max_examples=300, suppress_health_check=list(HealthCheck))

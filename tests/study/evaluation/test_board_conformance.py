@@ -143,7 +143,6 @@ def test_the_rows_of_a_board_stand_in_order() -> None:
 
 
 EVERYWHERE = [one.name for one in METRICS if one.better != NEITHER and one.formula and not one.of]
-EVERYWHERE.remove("starved_share")  # it is of schedulers with a threshold
 
 
 @pytest.mark.parametrize("metric", EVERYWHERE)
