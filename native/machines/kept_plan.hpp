@@ -30,10 +30,9 @@ class KeptPlan {
 
   void keep(Archive& a) {
     a(profile_, kept_, noted_, waiting_);
-    for (const Kept& kept : kept_) {
-      a.check(profile_.has(kept.begins) && profile_.has(kept.ends));
-      a.check_job(kept.next, -1), a.check_job(kept.before, -1);
-    }
+    for (const Kept& kept : kept_) a.check_job(kept.next, -1), a.check_job(kept.before, -1);
+    for (const Waiting& some : waiting_)  // the steps of others may be of an earlier plan
+      for (const i64 j : some.jobs) a.check(profile_.has(of(j).begins) && profile_.has(of(j).ends));
   }
   i64 reserved(i64 j) const { return kept_[index(j)].time; }
   // Whether a reservation may become earlier.

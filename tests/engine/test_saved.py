@@ -28,8 +28,18 @@ JOBS = few_jobs(
     queue=[1, 1, 2, 1, 1, 2, 1, 2],
     job_number=list(range(1, 9)),
 )
+#: Units of two cores each: on a machine of nodes only units of one core are as on a pool.
+PAIRS = few_jobs(
+    8,
+    [0, 0, 1, 2, 3, 5, 40, 41],
+    [10, 40, 30, 8, 60, 5, 20, 20],
+    [4, 4, 8, 2, 2, 8, 2, 4],
+    [20, 50, 30, 30, 60, 10, 20, 40],
+    units=[2, 2, 4, 1, 1, 4, 1, 2],
+    per_unit={"core": [2] * 8},
+)
 CHAIN = JOBS.with_columns(preceding_job=[-1, -1, 1, -1, 2, -1, -1, 3])
-NODES = Cluster(groups=(NodeGroup("a", 4, {"core": 2, "gpu": 1}),))
+NODES = Cluster(groups=(NodeGroup("a", 2, {"core": 4}),))
 FAILED = Failures(np.array([1]), np.array([6]), np.array([70]))
 LIMITED = Cluster(groups=(NodeGroup("a", 4, {"core": 2}, NodePower(10.0, 100.0)),))
 LIMITS = [PowerCap(210.0, 5, 60), EnergyBudget(100_000.0, 70, 400)]
@@ -50,11 +60,11 @@ CASES: dict[str, tuple[Workload, dict[str, Any]]] = {
     "dependencies": (CHAIN, {"dependencies": "after", "quota": "user:submitted=2"}),
     "preemption": (JOBS, {"preemption": "queue:2>1"}),
     "suspension": (JOBS, {"preemption": "queue:2>1,suspend"}),
-    "nodes": (JOBS, {"cluster": NODES}),
-    "nodes, conservative": (JOBS, {"cluster": NODES, "backfill": "conservative"}),
-    "nodes, slurm": (JOBS, {"cluster": NODES, "backfill": "slurm"}),
-    "nodes, several": (JOBS, {"cluster": NODES, "backfill": "depth:3", "allocation": "balanced"}),
-    "nodes that fail": (JOBS, {"cluster": NODES, "failures": FAILED}),
+    "nodes": (PAIRS, {"cluster": NODES}),
+    "nodes, conservative": (PAIRS, {"cluster": NODES, "backfill": "conservative"}),
+    "nodes, slurm": (PAIRS, {"cluster": NODES, "backfill": "slurm"}),
+    "nodes, several": (PAIRS, {"cluster": NODES, "backfill": "depth:3", "allocation": "balanced"}),
+    "nodes that fail": (PAIRS, {"cluster": NODES, "failures": FAILED}),
     "limits": (JOBS, {"cluster": LIMITED, "limits": LIMITS}),
     "shared nodes": (CODES, {"scheduler": "easy-co", "cluster": SHARED, "speedups": PAIR}),
 }
@@ -103,6 +113,27 @@ def test_each_damaged_bit_is_refused(name: str) -> None:
         assert refused(target, saved + more)
     target.load(saved)
     assert target.saved() == saved
+
+
+@pytest.mark.parametrize(("jobs", "cluster"), [(JOBS, None), (PAIRS, NODES)])
+def test_what_is_right_is_loaded_after_each_pass(jobs: Workload, cluster: Cluster | None) -> None:
+    """Predictions expire, so that all is planned anew, with fewer steps than some job had."""
+    short = np.maximum(jobs.run_time // 3, 1)
+    rules: dict[str, Any] = {"backfill": "conservative", "estimate": short, "cluster": cluster}
+    loaded = []
+
+    def note(self: Pieces, _: Any) -> None:
+        made = self._native.anew(self._native.run_times())
+        made.load(self._native.saved())
+        loaded.append(made.saved() == self._native.saved())
+
+    expected = hpcgym.simulate(jobs, correction="incremental", **rules)
+    with pytest.MonkeyPatch.context() as patch, pieces(1):
+        patch.setattr(Pieces, "_go_on", note)
+        result = hpcgym.simulate(jobs, correction="incremental", **rules)
+    assert loaded
+    assert all(loaded)
+    assert result.start.tolist() == expected.start.tolist()
 
 
 def test_of_other_jobs_it_is_refused() -> None:
