@@ -188,7 +188,7 @@ class Sharing(SharedSimulation):
         used = sorted({self.order.ratio("cpu", job.user, self.now) for job in self.queue})
         # what begun ticks alone tell apart the slow order, of twelve digits, takes for equal
         assume(all(more - less > more / 10**8 for less, more in pairwise(used)))
-        return sorted(self.queue, key=lambda job: (-self.order(job, self.now), job.number))
+        return sorted(self.queue, key=lambda job: -self.order(job, self.now))
 
     def end_jobs(self) -> None:
         for job in self.running:
