@@ -111,7 +111,11 @@ struct Simulator {
     for (const auto* jobs : {&newcomers, &log, &candidates, &passed_over}) a.check_jobs(*jobs);
     a.check_jobs(expiring), a.check_jobs(lost);
     for (const Entry& e : ended) a.check_row(e.job);
-    a.check_job(head, -1), a.check_job(about, -1), a.check_job(selected, none_now);
+    a.check_job(head, -1), a.check_job(selected, none_now);
+    // it stays past all jobs of a beginning until one is asked for
+    const bool is_asked_for = asked == Asked::prediction || asked == Asked::correction ||
+                              (asked == Asked::job && rules().proposes);
+    a.check(is_between(about, -1, model.n_jobs - is_asked_for));
     a.check(is_between(next, 0, model.n_jobs) && is_between(arrived, 0, next));
     a.check(is_between(logged_at_pass, 0, logged()) && is_between(lost_at_pass, 0, n_lost()));
     a.check(asked <= Asked::starts);
