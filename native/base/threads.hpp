@@ -107,13 +107,9 @@ class Threads {
   void attempt(const std::function<void()>& work) {
     try {
       work();
-    } catch (const Abandoned&) {
-      if (has_failed_.exchange(true)) return;  // else the work of which this is a part is over
-      std::lock_guard lock(mutex_);
-      if (!error_) error_ = std::current_exception();
     } catch (...) {
+      std::lock_guard lock(mutex_);  // so that who sees that one has failed comes behind its error
       has_failed_ = true;
-      std::lock_guard lock(mutex_);
       if (!error_) error_ = std::current_exception();
     }
   }

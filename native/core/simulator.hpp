@@ -531,7 +531,7 @@ struct Simulator {
       block.least_span = least;
       k = running.tidy_swept(k);
     }
-    if (!ordered) return give_back(last, freed);
+    if (last >= 0) give_back(last, freed);
     std::ranges::sort(gone_, {}, [&](const Entry& e) { return of(e.job).number; });
     for (const Entry& e : gone_) note_gone(e);
   }

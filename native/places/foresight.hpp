@@ -109,7 +109,6 @@ class Foresight : public Alone {
   std::vector<i64> unfinished_;    // submitted jobs that have not been learned from
   i64 submitted_ = 0;
 
-
   // Learn from the ended jobs, in the order of their ends.
   template <Machine M>
   void learn(const Simulator<M>& s, Interrupts& interrupts) {
