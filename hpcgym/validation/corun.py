@@ -14,9 +14,9 @@ from hpcgym.validation.passes import (
     check_cells,
     check_owned,
     check_units,
+    is_fcfs,
     least_over,
     owner_of,
-    policy_name,
 )
 from hpcgym.validation.schedules import cases, check_energy, held_together, over_time
 
@@ -423,7 +423,7 @@ def _promises_hold(result: Result, found: Coschedule) -> bool:
         return False
     if rules.reserve.conservative:
         return True
-    in_order = rules.threshold is None and policy_name(rules.policy) == "fcfs"
+    in_order = rules.threshold is None and is_fcfs(rules.policy)
     return rules.reserve.one and in_order
 
 

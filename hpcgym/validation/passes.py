@@ -156,29 +156,15 @@ def _cells(allocation: Allocation, needs: Ints) -> tuple[Ints, Ints, Ints]:
 
 _NEVER = 2**53  # s; no job waits longer
 
-#: One non-zero weight of six is a pure policy: (largest first, smallest first) for each feature.
-_PURE = (
-    ("lqf", "sqf"),
-    ("lpf", "spf"),
-    ("fcfs", "lcfs"),
-    ("lrf", "srf"),
-    ("lexp", "sexp"),
-    ("laf", "saf"),
-)
 
-
-def policy_name(policy: Any) -> str | None:
-    """Return the name of a pure policy given by name or by six weights, else None."""
+def is_fcfs(policy: Any) -> bool:
+    """Return whether a policy, by name or by six weights, is first come, first served."""
     if isinstance(policy, str):
-        return policy.lower()
+        return policy.lower() == "fcfs"
     if not isinstance(policy, (tuple, list, np.ndarray)):
-        return None
+        return False
     weights = np.asarray(policy, dtype=float)
-    used = np.flatnonzero(weights)
-    if weights.shape != (6,) or used.size != 1:
-        return None
-    largest_first, smallest_first = _PURE[int(used[0])]
-    return largest_first if weights[used[0]] > 0 else smallest_first
+    return weights.shape == (6,) and weights[2] > 0 and np.flatnonzero(weights).size == 1
 
 
 class Queue(NamedTuple):
@@ -202,7 +188,7 @@ class Queue(NamedTuple):
         return np.where(late, self.number, self.rank + len(self.rank))
 
     def job(self, place: Ints) -> Ints:
-        """Return who has these places; -1 where nobody has."""
+        """Return the jobs that have these places; -1 for a place that no job has."""
         return np.concatenate((np.argsort(self.number), np.argsort(self.rank), [-1]))[place]
 
 
@@ -321,7 +307,7 @@ def reservations_are_guaranteed(result: Result, length: Times) -> bool:
     if scheduler.reserve.slurm is not None:  # the jobs that count as ending together change
         return False
     one = scheduler.reserve.one or scheduler.reserve.anew
-    return one and policy_name(scheduler.policy) == "fcfs"
+    return one and is_fcfs(scheduler.policy)
 
 
 def check_reservations(result: Result) -> list[str]:

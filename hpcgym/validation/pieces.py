@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from hpcgym.reference.events import INCREMENTS
+
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
     from hpcgym.validation.schedules import Timeline, Times
-
-#: Beyond the first prediction [s], in turn.
-_INCREMENTS = (60, 300, 900, 1800, 3600, 7200, 18_000, 36_000, 72_000, 180_000, 360_000)
 
 
 class Pieces(NamedTuple):
@@ -61,6 +60,6 @@ def _corrected(result: Result, job: Times, seconds: Times, step: int) -> Times:
     correction = result.scheduler.correction
     if correction == "recursive-doubling":
         return 2 * seconds
-    if correction == "incremental" and step < len(_INCREMENTS):
-        return np.minimum(result.predicted_run_time[job] + _INCREMENTS[step], requested)
+    if correction == "incremental" and step < len(INCREMENTS):
+        return np.minimum(result.predicted_run_time[job] + INCREMENTS[step], requested)
     return requested

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.reference.orders import FUNCTIONS, Number
 from hpcgym.scheduler.estimates.learning import looks_at_time
 from hpcgym.scheduler.policies import operations as op
 from hpcgym.scheduler.policies.features import STATE_OF_ALL, JobColumns
@@ -52,43 +53,18 @@ class Pairs(NamedTuple):
 
 
 def by_element(function: Callable[..., float], *arrays: Floats) -> Floats:
-    """Return a function of floats for each element; see :func:`_careful`."""
+    """Return a function of floats for each element, as the reference has it where it fails."""
     shape = np.broadcast_shapes(*(array.shape for array in arrays))
     columns = [np.broadcast_to(array, shape).ravel().tolist() for array in arrays]
     try:
-        found = list(map(function, *columns))
+        values = list(map(function, *columns))
     except (OverflowError, ValueError):
-        found = list(map(_careful(function), *columns))
-    return np.array(found, np.float64).reshape(shape)
-
-
-def _careful(function: Callable[..., float]) -> Callable[..., float]:
-    """Let a function be infinite, or no number, where Python raises an error."""
-    at_zero = -math.inf if function in (math.log, math.log2, math.log10) else math.nan
-
-    def careful(*x: float) -> float:
-        try:
-            return function(*x)
-        except OverflowError:
-            return math.inf
-        except ValueError:
-            return at_zero if x[0] == 0 else math.nan
-
-    return careful
+        values = list(map(FUNCTIONS[function.__name__], *columns))
+    return np.array(values, np.float64).reshape(shape)
 
 
 def _power(a: float, b: float) -> float:
-    """Return a to the power b; squares and cubes are products."""
-    if b in (2, 3):
-        return a * a if b == 2 else a * a * a
-    negative = math.copysign(1, a) < 0 and math.isfinite(b) and b % 2 == 1
-    try:
-        return math.pow(a, b)
-    except OverflowError:
-        return -math.inf if negative else math.inf
-    except ValueError:
-        infinite = -math.inf if negative else math.inf
-        return infinite if a == 0 else math.nan
+    return Number(a) ** b
 
 
 _OF_ONE: dict[int, Callable[[Floats], Any]] = {
