@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from hpcgym.errors import WorkloadError, unknown
+from hpcgym.files.writing import plain
 from hpcgym.workload.model import Workload, is_missing
 
 #: What is told of a workload beside its columns.
@@ -30,20 +29,14 @@ def as_plain(workload: Workload) -> dict[str, Any]:
             " a machine"
         )
     columns = {
-        name: column.tolist()
+        name: column
         for name, column in workload.columns.items()
         if name == "submit_time" or not is_missing(column)
     }
-    told = {name: _plain(getattr(workload, name)) for name in _BESIDE}
-    return {"columns": columns, **told, "killed": told["killed"] if any(told["killed"]) else None}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, Mapping):
-        return {name: _plain(one) for name, one in value.items()}
-    return value
+    told = {name: getattr(workload, name) for name in _BESIDE}
+    killed = workload.killed if any(workload.killed) else None
+    values: dict[str, Any] = plain({"columns": columns, **told, "killed": killed})
+    return values
 
 
 def from_plain(told: Mapping[str, Any]) -> Workload:

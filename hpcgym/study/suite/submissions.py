@@ -104,15 +104,13 @@ class Submission:
         with whole_file(path, folders=True) as part, part.open("wb") as file:
             np.savez_compressed(file, **kept)  # type: ignore[arg-type]
         logs = self.tasks[task]["logs"]
-        before = logs.get(log.name, {"seeds": {}})
-        told = {"jobs": digest_of(log), "seeds": {**before["seeds"], str(seed): metrics}}
-        if steps is not None:
-            told["steps"] = {**before.get("steps", {}), str(seed): steps}
-        logs |= {
-            log.name: {
-                k: dict(sorted(v.items())) if isinstance(v, dict) else v for k, v in told.items()
-            }
+        before = logs.get(log.name, {})
+        by_seed = {"seeds": metrics} if steps is None else {"seeds": metrics, "steps": steps}
+        told = {
+            name: dict(sorted({**before.get(name, {}), str(seed): value}.items()))
+            for name, value in by_seed.items()
         }
+        logs |= {log.name: {**before, "jobs": digest_of(log), **told}}
         self.tasks[task]["logs"] = dict(sorted(logs.items()))  # whichever came first
         facts = {
             "suite": suite(),
