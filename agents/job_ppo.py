@@ -216,8 +216,11 @@ class JobPpo:
         observation, _ = env.reset(seed=int(rng.integers(2**31)))
         resets = np.zeros(plan.n_envs, np.bool_)  # whether the next step only resets
         judged = spent.left
-        of_rollout = plan.n_steps * plan.n_envs
-        while spent.pays(of_rollout + _CHOICE * max(costs)):
+
+        def pays_another() -> bool:
+            return spent.pays(plan.n_steps * plan.n_envs + _CHOICE * max(costs))
+
+        while pays_another():
             for group in optimizer.param_groups:
                 group["lr"] = plan.learning_rate * spent.left
 
@@ -274,9 +277,7 @@ class JobPpo:
             told = {f"train/{name}": mean for name, mean in zip(names, means, strict=True)}
             told["train/mean_reward"] = float(rewards.sum() / max(over.sum(), 1))  # of an episode
             told["train/steps_per_s"] = spent.done / (time.monotonic() - begun)
-            if judged - spent.left > plan.every or not spent.pays(
-                of_rollout + _CHOICE * max(costs)
-            ):
+            if judged - spent.left > plan.every or not pays_another():
                 judged = spent.left
                 value = judge(self.actions)
                 if value < least:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -52,6 +52,14 @@ def _group() -> None:
     sends at a time limit, rule-es, job-ppo and maskable-ppo write what they have learned so far. A
     training that fails leaves its file unchanged.
     """
+
+
+def _id_of(env: str, names: Sequence[str]) -> str:
+    """Return the id of an environment, one of these names, given in any of its forms."""
+    from hpcgym.envs.ids import forms, id_of
+
+    name = next((name for name in names if env in forms(id_of(name))), env)
+    return id_of(check_choice("--env", name, names))
 
 
 def _told_where(output: Path) -> None:
@@ -227,11 +235,10 @@ def train_rule_es(
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.simulation.run import simulate
 
-    env = env.removeprefix("hpcgym/").removesuffix("-v2")
-    check_choice("--env", env, ("QueueOrdering", "Backfill"))
+    env_id = _id_of(env, ("QueueOrdering", "Backfill"))
     agent = RuleEs(**vars(settings))
     jobs = [reading.load(workload) for workload in workloads]
-    make = maker(jobs, f"hpcgym/{env}-v2", {}, replay.train_share)
+    make = maker(jobs, env_id, {}, replay.train_share)
     learned_from = [log.take(slice(-settings.most_jobs, None)) for log in make.logs.values()]
     begun = time.monotonic()
     for log in learned_from:
@@ -269,13 +276,12 @@ class _Practice:
 
     def train(self, name: str, env: str, settings: Any, output: Path) -> None:
         """Train an agent; what it needs is asked for before the workload is read."""
-        env = env.removeprefix("hpcgym/").removesuffix("-v2")
-        check_choice("--env", env, ("JobSelection", "QueueOrdering", "MixedPolicy"))
+        env_id = _id_of(env, ("JobSelection", "QueueOrdering", "MixedPolicy"))
         module, kind = TRAINED[name]
         agent = getattr(import_agent(module), kind)(**vars(settings))
         jobs, told = self.reading.load(self.workload), self.practice
         given = {"jobs": told.jobs, **self.rules.given()}
-        make = import_agent("practice").maker(jobs, f"hpcgym/{env}-v2", given, told.train_share)
+        make = import_agent("practice").maker(jobs, env_id, given, told.train_share)
         try:
             agent.train(make, told.seed, told.steps, self.logs.opened())
         except KeyboardInterrupt:

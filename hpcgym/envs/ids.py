@@ -24,10 +24,16 @@ def id_of(name: str) -> str:
     ------
     HpcgymError : no such environment.
     """
-    for one in IDS:
-        if name in (one, one.removeprefix("hpcgym/"), one[len("hpcgym/") : -len("-v0")]):
-            return one
-    raise HpcgymError(unknown("env", name, [one[len("hpcgym/") : -len("-v0")] for one in IDS]))
+    for env_id in IDS:
+        if name in forms(env_id):
+            return env_id
+    raise HpcgymError(unknown("env", name, [forms(env_id)[-1] for env_id in IDS]))
+
+
+def forms(env_id: str) -> tuple[str, str, str]:
+    """Return how an id may be written: as it is, without hpcgym/, and without its version, too."""
+    short = env_id.removeprefix("hpcgym/")
+    return env_id, short, short.rpartition("-v")[0]
 
 
 def successor(name: str) -> str:
@@ -37,10 +43,10 @@ def successor(name: str) -> str:
     changed, or more is to be seen.
     """
     before, _, version = name.removeprefix("hpcgym/").rpartition("-v")
-    for one in IDS:
-        now, _, present = one.removeprefix("hpcgym/").rpartition("-v")
+    for env_id in IDS:
+        now, _, present = env_id.removeprefix("hpcgym/").rpartition("-v")
         if before == now and version == str(int(present) - 1):
-            return one
+            return env_id
     return name
 
 

@@ -88,8 +88,8 @@ def _whole(text: str, cls: type, name: str) -> str:
     """Return a docstring with all headings of a page, and chapters where it has none itself."""
     own = _titled(text)
     limited = _limited(cls)
-    mores = [f" of {name}", *[" of v2"] * id_of(name).endswith("-v2")]
-    mores += [*[" under limits"] * limited, ""]
+    version = id_of(name).rpartition("-")[-1]
+    mores = [f" of {name}", f" of {version}", *[" under limits"] * limited, ""]
     parts = [re.split("^## ", text, flags=re.MULTILINE)[0].strip()]
     for heading in HEADINGS:
         told = own.get(heading, "")
@@ -277,11 +277,12 @@ def _as_lists(tables: str) -> str:
 def shared_markdown() -> str:
     """Return the page in ``docs/environments`` of what all environments share."""
     chapters, cls = _chapters(), _usual()
-    parts = []
+    env_id, parts = id_of("QueueOrdering"), []
+    version = env_id.rpartition("-")[-1]
     for heading in HEADINGS:
         titles = [heading, *_BELOW.get(heading, ())]
-        if f"{heading} of v2" in chapters:
-            titles.append(f"{heading} of v2")
+        if f"{heading} of {version}" in chapters:
+            titles.append(f"{heading} of {version}")
         told = []
         for title in titles:
             text = chapters.get(title, "")
@@ -292,7 +293,7 @@ def shared_markdown() -> str:
         if told:
             parts.append("\n\n".join([f"## {heading}", *told]))
     rows = {"arguments": _with_settings(_arguments(cls, ""))}
-    names = {"id": "hpcgym/QueueOrdering-v2", "class": cls.__name__}
+    names = {"id": env_id, "class": cls.__name__}
     text = _filled("\n\n".join(parts), {**chapters, **rows, **_tables(), **names})
     text = _as_lists(text)
     return (

@@ -15,7 +15,6 @@ from hpcgym.envs.core.base import (
     CANDIDATES_KIND,
     PROPOSALS_KIND,
     Definition,
-    ToldBySpec,
     define,
     drawn_log,
     has_matplotlib,
@@ -46,6 +45,7 @@ from hpcgym.envs.core.simulations import (
     restore_row,
     save_row,
 )
+from hpcgym.envs.core.spec import ToldBySpec
 from hpcgym.errors import installing
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import OF_ENVIRONMENTS

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from hpcgym.envs.core.base import (
     Definition,
-    ToldBySpec,
     define,
     read_indices,
     read_numbers,
@@ -43,6 +42,7 @@ from hpcgym.envs.core.simulations import (
     save_row,
 )
 from hpcgym.envs.core.slices import Episode
+from hpcgym.envs.core.spec import ToldBySpec
 from hpcgym.envs.single import SchedulingEnv
 from hpcgym.errors import HpcgymError, check_whole, unknown
 from hpcgym.processors import threads_here

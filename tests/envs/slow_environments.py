@@ -22,7 +22,7 @@ nodes of their own. All their rules hold but for who decides:
   queue.
 - An extract begins with a pass at its beginning, and with the predictions of that time.
 - A reward is what jobs have cost more at a decision, or at the end, than at the decision before.
-  What they had cost at the first one, nobody has decided, and it is in no reward.
+  What they had cost before the first decision is in no reward.
 """
 
 from __future__ import annotations

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import inspect
-import json
 import operator
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from dataclasses import fields as dataclass_fields
+from dataclasses import dataclass
 from importlib.util import find_spec
 from inspect import Parameter, Signature
 from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
-from gymnasium.envs.registration import EnvSpec, load_env_creator, registry
+from gymnasium.envs.registration import load_env_creator, registry
 from numpy.typing import NDArray
 
 from hpcgym.baselines.schedulers import find_scheduler
@@ -58,7 +56,7 @@ from hpcgym.simulation.prepare import machine_of
 from hpcgym.workload.extracts import taken_over
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
-from hpcgym.workload.plain import as_plain, from_plain
+from hpcgym.workload.plain import from_plain
 
 # kind; two where jobs share nodes, and two where a rule orders the queue
 SELECTION_KIND, ORDERING_KIND, WEIGHTS_KIND, PAIRS_KIND, PAIR_SCORES_KIND = range(5)
@@ -485,63 +483,6 @@ def settings_of(cls: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-class Spec(EnvSpec):
-    """How Gymnasium has made an environment; JSON holds its workload, too."""
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether another says the same; what is read from JSON is of Gymnasium's class."""
-        return isinstance(other, EnvSpec) and vars(self) == vars(other)
-
-    __hash__ = None  # type: ignore[assignment]  # as of Gymnasium's
-
-    def to_json(self) -> str:
-        """Return it as JSON, which :meth:`from_json` reads; a workload with all its jobs.
-
-        Raises
-        ------
-        HpcgymError, WorkloadError : an argument that JSON cannot hold, such as a function, or an
-            extract.
-        """
-        plain = {name: _as_plain(value) for name, value in self.kwargs.items()}
-        for name, value in plain.items():
-            try:
-                json.dumps(value)
-            except (TypeError, ValueError):
-                raise HpcgymError(
-                    f"spec: JSON cannot hold {name}={value!r}; environments that are given it by"
-                    " name, or by plain values, have a spec that it can"
-                ) from None
-        return EnvSpec.to_json(replace(self, kwargs=plain))
-
-
-def _as_plain(value: Any) -> Any:
-    """Return a workload, or those of a list, as plain values, and all else as it is."""
-    if isinstance(value, list | tuple):
-        return [_as_plain(one) for one in value]
-    return as_plain(value) if isinstance(value, Workload) else value
-
-
-class ToldBySpec:
-    """An environment that is told by its spec."""
-
-    _spec: EnvSpec | None = None
-
-    @property
-    def spec(self) -> EnvSpec | None:
-        """How Gymnasium has made it; schedulers are told by their rules, which JSON can hold."""
-        return self._spec
-
-    @spec.setter
-    def spec(self, spec: EnvSpec | None) -> None:
-        if spec is not None:
-            given = spec.kwargs
-            if any(isinstance(value, Scheduler | Mapping) for value in given.values()):
-                given = settings_of(type(self), given)
-            taken = [field.name for field in dataclass_fields(spec) if field.init]
-            spec = Spec(**{name: getattr(spec, name) for name in taken} | {"kwargs": given})
-        self._spec = spec
-
-
 def settings_in(env_id: str | None, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments for an environment by its id as :func:`settings_of` does.
 
@@ -672,7 +613,7 @@ def drawn_log(draw: Callable[[np.random.Generator], Any], rng: np.random.Generat
 
     Raises
     ------
-    HpcgymError : it is none, and names none.
+    HpcgymError : what it returns is no log, nor the name of one.
     """
     log = draw(rng)
     if isinstance(log, Workload | str | os.PathLike):

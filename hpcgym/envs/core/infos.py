@@ -140,7 +140,7 @@ def info_of(simulations: Simulations, e: int) -> dict[str, Any]:
     out, batch = simulations.out, simulations.batch
     # numbers as numpy has them: others ask for their dtype
     info = {"window": out.told[e, N_TOLD:].copy(), "time_s": simulations.seconds(out.told[e, 0], e)}
-    info |= zip(_names_of_terms(simulations), out.terms[e], strict=False)
+    info |= zip(simulations.reward_keys, out.terms[e], strict=False)
     if batch.neighbours.shape[1]:
         info["neighbour_rows"] = simulations.neighbours_of(e)
     if simulations.tells_ends:
@@ -150,11 +150,6 @@ def info_of(simulations: Simulations, e: int) -> dict[str, Any]:
     if simulations.kind in _WITH_ACTION_MASKS:
         info["action_mask"] = out.masks[e].copy()
     return info
-
-
-def _names_of_terms(simulations: Simulations) -> list[str]:
-    """Return the keys of the terms of rewards, in their order."""
-    return [f"reward_{term}" for term in simulations.terms]
 
 
 def pay_tails(simulations: Simulations, over: NDArray[np.bool_]) -> None:
@@ -278,8 +273,7 @@ class Teller:
     def __init__(self, env: VectorEnv[Any, Any, Any], simulations: Simulations) -> None:
         self._env, self._simulations = env, simulations
         # in the order in which a loop over single environments has them
-        self._terms = _names_of_terms(simulations)
-        names = ["window", "time_s", *self._terms]
+        names = ["window", "time_s", *simulations.reward_keys]
         names += ["neighbour_rows"] * (simulations.neighbours is not None)
         names += ["ended", "ended_bsld"] * simulations.tells_ends
         names += ["action_mask"] * (simulations.kind in _WITH_ACTION_MASKS)
@@ -342,8 +336,8 @@ class Teller:
             assert step.beside is not None
             rows, counts = step.beside
             return np.where(np.arange(rows.shape[1]) < counts[:, np.newaxis], rows, -1)
-        if name in self._terms:
-            return step.terms[:, self._terms.index(name)].copy()
+        if name in self._simulations.reward_keys:
+            return step.terms[:, self._simulations.reward_keys.index(name)].copy()
         assert step.ended is not None
         counts, *told = step.ended
         listed = np.empty(len(counts), object)

@@ -104,6 +104,7 @@ class Simulations:
     ----------
     worlds : what those of each log share.
     rewards, scheduler, kind, layout, terms : the same for all.
+    reward_keys : of the terms in infos, in their order.
     batch, out : the arrays; see :class:`hpcgym.envs.core.model.World` and :class:`Outputs`.
     lent : what callers are given of ``out``.
     names, limits : of the present episode of each simulation.
@@ -121,6 +122,7 @@ class Simulations:
         world, definition = self.worlds[0], defined[0][0]
         self.rewards, self.scheduler = definition.options.rewards, definition.options.scheduler
         self.kind, self.layout, self.terms = definition.kind, world.layout, world.machines.terms
+        self.reward_keys = [f"reward_{term}" for term in self.terms]
         self._ticks = np.array([self.world(e).machines.units.ticks for e in range(number)])
         self._is_finer = bool((self._ticks > 1).any())
         self.names = [""] * number
