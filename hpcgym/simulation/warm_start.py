@@ -406,16 +406,17 @@ def _due(submit_time: Ints, initial: Initial, ongoing: Ongoing | None) -> bool:
 
 def history_of(workload: Workload, told: Told) -> Ints:
     """Return run times of users' last jobs that ended before the beginning, (n_users, n) [s]."""
-    rows = dict(zip(workload.user_id.tolist(), told.users.tolist(), strict=True))
     past, order, _ = past_jobs(workload)
     assert past is not None
     history = np.full((told.n_users, told.kept), -1, np.int64)
-    run, users = recorded_run_time(past), past.user_id
-    for user, length in zip(users[order].tolist(), run[order].tolist(), strict=True):
-        if user in rows:
-            row = history[rows[user]]
-            row[:-1] = row[1:]
-            row[-1] = length
+    users, first_job = np.unique(workload.user_id, return_index=True)
+    latest = order[np.isin(past.user_id[order], users)][::-1]
+    row = told.users[first_job[np.searchsorted(users, past.user_id[latest])]]
+    by_row = np.argsort(row, kind="stable")
+    latest, row = latest[by_row], row[by_row]
+    later = np.arange(len(row)) - np.searchsorted(row, row)  # jobs of the user that ended later
+    kept = later < told.kept
+    history[row[kept], -1 - later[kept]] = recorded_run_time(past)[latest[kept]]
     return history
 
 

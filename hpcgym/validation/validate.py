@@ -465,12 +465,17 @@ def _from_first_starts(case: Case) -> Result:
 
 
 def _check_shapes(result: Result) -> None:
-    """Raise unless every per-job array has one entry a job, and calls of jobs are such."""
+    """Raise unless every per-job array has one number a job, and calls of jobs are such."""
     n = len(result.workload)
     wrong = [
         f"{name} has shape {np.shape(getattr(result, name))}, the workload {(n,)}"
         for name in _PER_JOB
         if np.shape(getattr(result, name)) != (n,)
+    ]
+    wrong += [
+        f"{name} has a value that is no number"
+        for name in _PER_JOB
+        if not np.isfinite(getattr(result, name)).all()
     ]
     wrong += books.check_call_numbers(result)
     if wrong:

@@ -362,6 +362,14 @@ BROKEN: dict[str, tuple[Workload, dict[str, Any], Any, list[str]]] = {
         *(POOL, {}, lambda result: replace(result, backfilled=result.backfilled[:-1])),
         ["backfilled has shape (4,), the workload (5,)"],
     ),
+    "a start that is no number": (
+        *(
+            POOL,
+            {},
+            lambda result: replace(result, start=np.where([1, 0, 0, 0, 0], np.nan, result.start)),
+        ),
+        [f"{name} has a value that is no number" for name in ("start", "end", "wait")],
+    ),
     "marks of killed jobs": (
         *(POOL, {}, lambda result: entry("killed", slice(None), ~result.killed)(result)),
         [
