@@ -33,7 +33,7 @@ def ended(bsld: float, submitted: int) -> Ended:
 def days(agent: Any, slowdown: Any, n: int, load: Any = lambda day: 0.5) -> None:
     """Let an agent choose for some days; jobs end two days after they were submitted."""
     for day in range(n):
-        agent.act(seen(load(day)), {"time": day * DAY, "window": np.zeros(0, np.int64)})
+        agent.act(seen(load(day)), {"time_s": day * DAY, "window": np.zeros(0, np.int64)})
         if day >= 2:
             past = day - 2
             bsld = slowdown(agent.chosen[past], load(past), past)

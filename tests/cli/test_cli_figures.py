@@ -55,6 +55,7 @@ def test_figures_of_leaderboards(tmp_path: Path) -> None:
     succeed(*words)
     names = {path.name for path in folder.iterdir()}
     drawn = {f"{name}{ending}" for name in ("means", "profile-mean_bsld") for ending in SUFFIXES}
-    assert names == drawn | {"table.tex"}
+    assert names == drawn | {"table-1.tex", "table-2.tex"}
     assert record_of_file(folder / "profile-mean_bsld.png")["command"][0] == "evaluate"
-    assert r"\toprule" in (folder / "table.tex").read_text()
+    for table in ("table-1.tex", "table-2.tex"):
+        assert r"\toprule" in (folder / table).read_text()

@@ -22,8 +22,10 @@ from driving import (
     SLOW,
     Act,
     chained,
+    cost_so_far,
     four_jobs,
     jobs_of,
+    noting_first,
     on_a_pool,
     on_nodes,
     play,
@@ -97,8 +99,13 @@ def reference(cluster: Cluster, jobs: Workload, rules: Any, lost: Any, policy: A
     return simulate_nodes(slow, cluster.capacity.tolist(), **more)
 
 
-def check(env: Any, steps: list[Any], expected: list[Any], lost: list[Any]) -> None:
-    """Compare the schedule, prove it, and let the rewards add up to what it says."""
+def check(
+    env: Any, steps: list[Any], before: list[Any], expected: list[Any], lost: list[Any]
+) -> None:
+    """Compare the schedule, prove it, and let the rewards add up to what it says.
+
+    ``before``: what jobs had cost at the first decision, of :func:`driving.noting_first`.
+    """
     result = env.result()
     # what is promised holds for a pass, and the agent says another order in the next
     for job, promised in zip(
@@ -110,7 +117,8 @@ def check(env: Any, steps: list[Any], expected: list[Any], lost: list[Any]) -> N
     assert_same(result, expected, lost)
     hpcgym.validate_schedule(result)
     metrics = {name: value for name, value in result.metrics.items() if value == value}
-    assert sum(step.reward for step in steps[1:]) == pytest.approx(-metrics["mean_bsld"])
+    paid = metrics["mean_bsld"] - before[0][0] / metrics["jobs"] if before else 0  # nobody is asked
+    assert sum(step.reward for step in steps[1:]) == pytest.approx(-paid)
     assert steps[-1].info["metrics"] == pytest.approx(metrics)
 
 
@@ -146,7 +154,8 @@ def test_any_order_of_the_queue(
     name = "QueueOrdering" if several else name
     env = SINGLE[name](**whole(jobs, cluster=cluster, window=40, paid=paid, **ours))
     asked: list[int] = []
-    steps = play(env, chosen_by(name, seed, 40, asked))
+    acts, before = noting_first(chosen_by(name, seed, 40, asked), lambda: cost_so_far(env))
+    steps = play(env, acts)
     lost: list[Any] = []
 
     def policy(job: Any, now: int) -> float:
@@ -160,7 +169,7 @@ def test_any_order_of_the_queue(
             found = (-1 if stopped else found) - 1e-9 * job.number
         return found
 
-    check(env, steps, reference(cluster, jobs, theirs, lost, policy), lost)
+    check(env, steps, before, reference(cluster, jobs, theirs, lost, policy), lost)
     if words == "slurm" and place == "pool":
         result = env.result()
         times = np.unique([*jobs.submit_time, *result.end])
@@ -198,9 +207,10 @@ def test_weights(words: str, data: Any, vector: Any, interval: Any, seed: int) -
     if changing:
         interval, policy = "pass", lambda job, now: np.sign(at(now)) * job.processors
     env = MixedPolicy(**whole(jobs, interval=interval, **ours))
-    steps = play(env, act)
+    acts, before = noting_first(act, lambda: cost_so_far(env))
+    steps = play(env, acts)
     lost: list[Any] = []
-    check(env, steps, reference(cluster, jobs, theirs, lost, policy), lost)
+    check(env, steps, before, reference(cluster, jobs, theirs, lost, policy), lost)
 
 
 # --- Episodes that begin where others have been ---------------------------------------------------

@@ -84,7 +84,7 @@ def test_nodes_that_failed_are_named() -> None:
             [
                 "It was stopped twice.",
                 "First 1 min after it came, for job 17, when it had run for 1 min.",
-                "Then 1 h 6 min after it came, for job 18 or 19, when it had run for 1 h 5 min.",
+                "Then 1 h 7 min after it came, for job 18 or 19, when it had run for 1 h 5 min.",
                 "Each time it began again from the start.",
                 "What it had run before, 1 h 6 min, is lost and counts as waiting.",
             ],
