@@ -63,8 +63,9 @@ MUTANTS = (
     Mutant(
         "of jobs that end together the last started ends first",
         "native/core/simulator.hpp",
-        "std::ranges::sort(gone_, {}, ",
-        "std::ranges::sort(gone_, std::greater(), ",
+        "of(e.job).number",
+        "-of(e.job).number",
+        after="std::ranges::sort(gone_, {}, ",
     ),
     Mutant(
         "the same where each event has a pass",
