@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from textwrap import shorten
 from typing import NamedTuple
 
 import pandas as pd
@@ -18,6 +19,7 @@ from hpcgym.benchmarks.prediction import items as prediction
 from hpcgym.benchmarks.studies import items
 from hpcgym.benchmarks.studies.harness import write_csv
 from hpcgym.benchmarks.studies.tables import table_text
+from hpcgym.files.recorded import record_of_file
 from hpcgym.files.tables import csv_frame
 
 # --- All items of the five documents --------------------------------------------------------------
@@ -53,6 +55,7 @@ class Entry(NamedTuple):
         section of the document; "" if nothing is published.
     fixed : whether there is nothing to compute.
     verdict : of results, or where or why there are none.
+    made_by : the command that made the results of the verdict; "" if it is not known.
     computed : when, and by which commit, if the verdict is recorded.
     """
 
@@ -64,12 +67,14 @@ class Entry(NamedTuple):
     stands: str
     fixed: bool
     verdict: items.Verdict
+    made_by: str = ""
     computed: str = ""
 
     @property
     def command(self) -> str:
-        """The command that makes it; "" if none does."""
-        return "" if self.fixed else f"hpcgym reproduce {self.study} {self.options}".rstrip()
+        """The command that made the verdict, or that makes one; "" if none does."""
+        usual = f"hpcgym reproduce {self.study} {self.options}".rstrip()
+        return "" if self.fixed else self.made_by or usual
 
     @property
     def published(self) -> str:
@@ -92,26 +97,59 @@ def all_items(results: Path | None = None, recorded: Path = RECORDED) -> list[En
     """
     if results is not None and not results.is_dir():
         raise HpcgymError(f"{results}: there is no such folder, which results of studies are in")
-    known_before, entries = read_recorded(recorded), []
+    kept, entries = read_recorded(recorded), []
     for row in csv_frame(_ITEMS, keep_default_na=False, dtype=str).to_dict("records"):
         document, place, study = row["document"], row["item"], row["study"]
-        verdict, computed = items.Verdict(row["verdict"] or "not run", row["why"]), ""
+        verdict, made_by, computed = items.Verdict(row["verdict"] or "not run", row["why"]), "", ""
         if not row["verdict"] and results is not None:
             verdict = items.judged(_STUDIES[study][0][place], items.Stored(results / study))
+            made_by = command_of(results / study)
         elif not row["verdict"]:
-            verdict, computed = known_before.get((document, place), (verdict, computed))
-        told = document, place, row["what"], study, row["options"], row["published"]
-        entries.append(Entry(*told, row["verdict"] != "", verdict, computed))
+            usual = Recorded(verdict, made_by, computed)
+            verdict, made_by, computed = kept.get((document, place), usual)
+        about = document, place, row["what"], study, row["options"], row["published"]
+        entries.append(Entry(*about, row["verdict"] != "", verdict, made_by, computed))
     return entries
 
 
-def read_recorded(path: Path) -> dict[tuple[str, str], tuple[items.Verdict, str]]:
-    """Return (document, place) -> the verdict of a file of :func:`record`, and when it was made."""
+class Recorded(NamedTuple):
+    """A verdict, the command that made its results, and when and by which commit."""
+
+    verdict: items.Verdict
+    made_by: str
+    computed: str
+
+
+def command_of(folder: Path) -> str:
+    """Return the command that made the results in a study's folder; "" if it is not known.
+
+    Where it wrote and how it ran, which change no result, are left out.
+    """
+    words: list[str] = []
+    with suppress(HpcgymError):
+        words = record_of_file(folder / "report.md")["command"] or []
+    kept = [
+        word
+        for before, word in zip(["", *words], words, strict=False)
+        if not {before, word} & _NO_RESULT
+        and not word.startswith(tuple(f"{o}=" for o in _NO_RESULT))
+    ]
+    return shlex.join(["hpcgym", *kept]) if kept else ""
+
+
+#: Options that change no result; each has a value.
+_NO_RESULT = {"--output", "--executor", "--format"}
+
+
+def read_recorded(path: Path) -> dict[tuple[str, str], Recorded]:
+    """Return (document, place) -> what a file of :func:`record` has of the item."""
     if not path.exists():
         return {}
     rows = csv_frame(path, keep_default_na=False, dtype=str)
     return {
-        (row["document"], row["item"]): (items.Verdict(row["verdict"], row["why"]), row["computed"])
+        (row["document"], row["item"]): Recorded(
+            items.Verdict(row["verdict"], row["why"]), row["command"], row["computed"]
+        )
         for row in rows.to_dict("records")
     }
 
@@ -125,13 +163,13 @@ def record(results: Path, computed: str, path: Path = RECORDED) -> None:
     computed : when, and by which commit.
     path : a CSV file.
     """
-    found = read_recorded(path)
+    kept = read_recorded(path)
     for entry in all_items(results):
         if not entry.fixed and entry.verdict.verdict not in ("not run", "quick cut"):
-            found[entry.document, entry.place] = (entry.verdict, computed)
+            kept[entry.document, entry.place] = Recorded(entry.verdict, entry.made_by, computed)
     keys = [(entry.document, entry.place) for entry in all_items()]
-    rows = [(*key, *found[key][0], found[key][1]) for key in keys if key in found]
-    columns = ["document", "item", "verdict", "why", "computed"]
+    rows = [(*key, *kept[key].verdict, *kept[key][1:]) for key in keys if key in kept]
+    columns = ["document", "item", "verdict", "why", "command", "computed"]
     write_csv(pd.DataFrame(rows, columns=columns), path)
 
 
@@ -152,7 +190,7 @@ def counts_text(entries: Sequence[Entry]) -> str:
 
 
 def page_text(entries: Sequence[Entry], results: bool) -> str:
-    """Return a page with a table for each document.
+    """Return a page: of each document what holds, its items and why; then those without a result.
 
     Parameters
     ----------
@@ -160,14 +198,28 @@ def page_text(entries: Sequence[Entry], results: bool) -> str:
     results : whether verdicts are of results; else they are recorded, and the page says how to get
         the others.
     """
-    head, recorded, computed = _PAGE.read_text(encoding="utf-8").split("\n---\n")
+    head, recorded, computed, without = _PAGE.read_text(encoding="utf-8").split("\n---\n")
     meanings = table_text(pd.DataFrame(items.VERDICTS.items(), columns=["verdict", ""]))
     parts = [head, computed if results else recorded, f"{counts_text(entries)}.\n", meanings]
     for document, title in items.DOCUMENTS.items():
-        of_document = [entry for entry in entries if entry.document == document]
-        rows = table_of(of_document).drop(columns=["document", *(["computed"] if results else [])])
-        decided = rows["why"].str.replace(r"[.;:] undecided: .*", "; ...", regex=True)
-        rows["why"] = [shorten(why, 200, placeholder=" ...") for why in decided]
-        rows["command"] = [f"`{command}`" if command else "" for command in rows["command"]]
-        parts += [f"## {document}\n", f"{title}.\n", table_text(rows)]
-    return "\n".join(parts)
+        judged = [e for e in entries if e.document == document and not e.fixed]
+        rows = table_of(judged).drop(
+            columns=["document", "why", *(["computed"] if results else [])]
+        )
+        rows["command"] = [f"`{command}`" for command in rows["command"]]
+        whys = "\n".join(f"- *{e.place}*, {e.verdict.verdict}: {e.verdict.why}" for e in judged)
+        parts += [f"## {document}\n", f"{title}.\n", f"{'; '.join(_outcome(judged))}.\n"]
+        parts += [table_text(rows), f"{whys}\n"]
+    fixed = [e for e in entries if e.fixed]
+    return "\n".join([*parts, without, table_text(table_of(fixed)[_OF_FIXED])])
+
+
+_OF_FIXED = ["document", "item", "what", "verdict", "why"]
+
+
+def _outcome(judged: Sequence[Entry]) -> Iterator[str]:
+    """Yield what holds of a document, what does not, and so on, item by item."""
+    for words, verdicts in items.OUTCOMES.items():
+        places = [entry.place for entry in judged if entry.verdict.verdict in verdicts]
+        if places:
+            yield f"**{words}** ({len(places)}): {', '.join(places)}"

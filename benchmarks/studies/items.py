@@ -27,6 +27,10 @@ CONTRADICTION = "contradiction"
 #: Verdicts -> what each means; documents by name.
 _WORDS = toml_file(Path(__file__).with_name("words.toml"))
 VERDICTS, DOCUMENTS = _WORDS["verdicts"], _WORDS["documents"]
+#: What becomes of an item, in words -> the verdicts that say so.
+OUTCOMES: dict[str, list[str]] = _WORDS["outcomes"]
+#: Document -> the item whose result is had the fastest: "item", and the "study" and its "options".
+SAMPLE: dict[str, dict[str, str]] = _WORDS["sample"]
 
 CLOSE = 0.1
 MOST_REPORT = 16 * 1024 * 1024

@@ -568,6 +568,54 @@ class RlScheduler(Study):
         return {"mean bounded slowdown": tables}
 
 
+# --- ``hpcgym reproduce sample`` ------------------------------------------------------------------
+
+
+@reproduce.command("sample", cls=ExplainedCommand)
+@grouped()
+def sample(
+    folder: Annotated[Path, typer.Option("--output")] = Path("sample"),
+    format: Format = Format.table,
+) -> None:
+    """Compute the cheapest result of each of the five documents, and judge it: some minutes.
+
+    Each is a part of its study, by the command that is printed before it; studies need real traces,
+    as "hpcgym traces fetch KTH-SP2 SDSC-BLUE" has them, OR-Tools and matplotlib. What cannot be run
+    is said, and the exit code is then 1. After an interruption, the same command goes on.
+
+    Output
+    ------
+    folder FOLDER : Folder with a folder for each document, as the studies write them.
+
+    Examples
+    --------
+    hpcgym reproduce sample
+    """
+    from hpcgym.benchmarks.studies import documents
+    from hpcgym.benchmarks.studies.items import SAMPLE
+
+    group: Any = typer.main.get_command(reproduce)
+    judged, failed = [], False
+    for document, cheapest in SAMPLE.items():
+        item, study, options = (cheapest[name] for name in ("item", "study", "options"))
+        results = folder / document.partition(" ")[0].lower()
+        note(f"\n{document}, {item}: hpcgym reproduce {study} {options}")
+        try:
+            words = [*options.split(), "--output", str(results / study)]
+            group.commands[study].main(words, standalone_mode=False)
+        except HpcgymError as error:
+            note(f"{document} is left out: {error}")
+            failed = True
+            continue
+        entries = documents.all_items(results)
+        judged += [e for e in entries if (e.document, e.place) == (document, item)]
+    table = documents.table_of(judged).drop(columns=["computed", "published"])
+    rows = rows_of(table)
+    show(format, lambda: Sheet([], [of_frame(table)]), lambda: rows, lambda: {"rows": rows})
+    if failed:
+        raise typer.Exit(1)
+
+
 # --- ``hpcgym reproduce items`` -------------------------------------------------------------------
 
 

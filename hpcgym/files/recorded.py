@@ -292,6 +292,7 @@ READERS: dict[str, Any] = {
     ".swf": _of_swf,
     ".csv": _of_csv,
     ".json": _of_json,
+    ".md": _of_table,  # reports of studies
     ".parquet": _of_parquet,
     **dict.fromkeys((".html", *PICTURE_KEYS), _of_drawn),
 }

@@ -19,6 +19,8 @@ from hpcgym.benchmarks.prediction.items import TABLE_7_6
 from hpcgym.benchmarks.studies import documents, items
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
+from hpcgym.files.recorded import Command, commanded, write_beside
+from hpcgym.schedule.provenance import provenance_of_workloads
 
 ROOT = Path(__file__).parents[2]
 REPORT = "# A study, computed anew\n\nBy somebody.\n\nMore.\n"
@@ -145,6 +147,32 @@ def test_the_page_has_a_verdict_of_each_item_and_when_it_was_computed() -> None:
             assert entry.command.startswith("hpcgym reproduce ")
 
 
+def test_the_page_has_reasons_in_full_and_items_without_a_result_apart() -> None:
+    entries = documents.all_items()
+    by_document, _, without = documents.page_text(entries, results=False).partition(
+        "## Items without a result"
+    )
+    for entry in entries:
+        row = f"| {entry.place} | {entry.what} |"
+        if entry.fixed:
+            assert f"| {entry.document} {row} {entry.verdict.verdict} |" in without
+        else:
+            assert row in by_document
+            assert f"*{entry.place}*, {entry.verdict.verdict}: {entry.verdict.why}\n" in by_document
+    outcomes = re.findall(r"\*\*[A-Z][a-z ]+\*\* \((\d+)\): ", by_document)
+    assert sum(map(int, outcomes)) == sum(not entry.fixed for entry in entries)
+
+
+def test_the_sample_has_an_item_of_each_document_by_a_command_that_is_understood() -> None:
+    assert [*items.SAMPLE] == [*items.DOCUMENTS]
+    places = {(one.document, one.place): one.study for one in documents.all_items()}
+    group: Any = typer.main.get_command(app)
+    for document, cheapest in items.SAMPLE.items():
+        assert places[document, cheapest["item"]] == cheapest["study"]
+        command = group.get_command(None, "reproduce").commands[cheapest["study"]]
+        command.make_context("hpcgym", cheapest["options"].split())
+
+
 def test_verdicts_are_recorded_beside_those_that_are_there(tmp_path: Path) -> None:
     file, key = tmp_path / "verdicts.csv", ("Glesser 2016", "table 7.1")
     columns = ("EASY", "thesis: EASY", "CLAIRVOYANT", "thesis: CLAIRVOYANT")
@@ -153,14 +181,19 @@ def test_verdicts_are_recorded_beside_those_that_are_there(tmp_path: Path) -> No
     documents.record(tmp_path / "one", "2026-01-01, 00000000", file)
     found = documents.read_recorded(file)
     why = "2 values; of 1 of 6 traces"
-    assert found == {key: (items.Verdict("exact", why), "2026-01-01, 00000000")}
+    assert found == {key: (items.Verdict("exact", why), "", "2026-01-01, 00000000")}
     (tmp_path / "two").mkdir()
     documents.record(tmp_path / "two", "2026-02-02, 11111111", file)  # nothing was run
     assert documents.read_recorded(file) == found
+    command = ["reproduce", "prediction", "--output", "one", "--workload", "KTH-SP2"]
+    with commanded(Command([*command, "--executor=serial"], dict, "2026-03-03T00:00:00Z")):
+        report = tmp_path / "one" / "prediction" / "report.md"
+        write_beside(report, provenance_of_workloads([]))
     documents.record(tmp_path / "one", "2026-03-03, 22222222", file)
-    assert documents.read_recorded(file)[key][1] == "2026-03-03, 22222222"
+    assert documents.read_recorded(file)[key].computed == "2026-03-03, 22222222"
     (entry,) = [one for one in documents.all_items(None, file) if one.computed]
     assert (entry.place, entry.verdict.verdict) == ("table 7.1", "exact")
+    assert entry.command == "hpcgym reproduce prediction --workload KTH-SP2"  # that made it
 
 
 # --- Verdicts -------------------------------------------------------------------------------------
