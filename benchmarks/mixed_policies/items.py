@@ -229,6 +229,17 @@ def _saf(stored: items.Stored) -> Frames:
     yield {"weeks": _weekly(stored, "SDSC-SP2")}
 
 
+def _other_threshold(stored: items.Stored) -> str:
+    """Section 6.2: "very close" has no number; say what follows from another one."""
+    (of,) = _saf(stored)
+    said = items.csv_rows(__file__, "sentences.csv", ["figure 2, other threshold"])
+    (words, holds), *_ = filled(said, of).items()
+    return (
+        f"the first rests on 5 % for what the paper calls very close: {words},"
+        f" {'which is most' if holds else 'not most either'}"
+    )
+
+
 def _mixed(stored: items.Stored) -> Frames:
     """Sections 7.1, 7.2 and 9: sums of both halves, and weeks that are named."""
     (testing,) = _in_testing("SDSC-SP2", stored)
@@ -310,7 +321,9 @@ JUDGES: dict[str, items.Judge] = {
     **{f"table {number}": partial(_tables_3_to_6, of) for of, number in THRESHOLD_TABLE.items()},
     "table 7": _table_7,
     "figure 1": _noted(_said(["figure 1"], _places), _other_places),
-    "figure 2": _noted(_said(["figure 2"], _saf), _not_counted("figure 2", _saf)),
+    "figure 2": _noted(
+        _said(["figure 2"], _saf), _other_threshold, _not_counted("figure 2", _saf)
+    ),
     "figure 3": _noted(
         _said(["section 9", "figure 3"], _mixed), _not_counted("figure 3", _mixed), _GRID
     ),
