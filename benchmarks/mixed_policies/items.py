@@ -321,9 +321,7 @@ JUDGES: dict[str, items.Judge] = {
     **{f"table {number}": partial(_tables_3_to_6, of) for of, number in THRESHOLD_TABLE.items()},
     "table 7": _table_7,
     "figure 1": _noted(_said(["figure 1"], _places), _other_places),
-    "figure 2": _noted(
-        _said(["figure 2"], _saf), _other_threshold, _not_counted("figure 2", _saf)
-    ),
+    "figure 2": _noted(_said(["figure 2"], _saf), _other_threshold, _not_counted("figure 2", _saf)),
     "figure 3": _noted(
         _said(["section 9", "figure 3"], _mixed), _not_counted("figure 3", _mixed), _GRID
     ),

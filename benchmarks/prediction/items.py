@@ -150,61 +150,62 @@ def _said(item: str, frames: Any) -> items.Judge:
     return items.by_sentences(__file__, [item], frames)
 
 
-def _values(table: str, names: Mapping[str, str], number: int, step: float = 0.1) -> items.Judge:
-    """Judge values beside printed ones.
-
-    Parameters
-    ----------
-    table : its name.
-    names : column of ours -> that of theirs.
-    number : of traces that the thesis has.
-    step : see :func:`hpcgym.benchmarks.studies.items.of_values`.
-    """
+def _values(table: str, printed: str = "thesis", step: float = 0.1) -> items.Judge:
+    """Judge our values beside others; see :func:`hpcgym.benchmarks.studies.items.of_values`."""
 
     def judge(stored: items.Stored) -> items.Verdict:
-        rows = stored.table(table)
-        parts = [items.columns_of(rows, *of, "trace") for of in names.items()]
-        ours, printed, trace = (np.concatenate(of) for of in zip(*parts, strict=True))
-        found = items.of_values(ours, printed, step, "values")
-        return found.noted(f"of {len({*trace})} of {number} traces")
+        ours, theirs, traces = items.columns_of(stored.table(table), "ours", printed, "trace")
+        found = items.of_values(ours, theirs, step, "values")
+        return found.noted(f"of {len({*traces})} of {len(LOGS)} traces")
 
     return judge
 
 
 def _table_7_4(stored: items.Stored) -> items.Verdict:
     """Table 7.4: each number, as it is printed: cut, or rounded."""
-    names = ("processors", "jobs (thousands)", "months")
-    table = stored.table("table-7.4", "trace", *names)
-    found = {}
-    for name in names:
-        columns = items.columns_of(table, "trace", name, f"thesis: {name}")
-        for trace, ours, printed in zip(*columns, strict=True):
-            words = f"{trace}: {name} {ours:,.4g}, printed {printed:g}"
-            found[words] = printed in (int(ours), round(ours))
-    others = [words for words, same in found.items() if not same]
-    words = f"not: {'; '.join(others)}; " if others else ""
-    words += "of Curie section 6.3.1 has 6 months; MetaCentrum is not at hand: the archive's log of"
-    what = "values as printed, cut or rounded"
-    return items.of_count(len(found) - len(others), len(found), what, f"{words} it is another one")
+    rows = stored.table("table-7.4", "trace", "what", "ours", "thesis").dropna(subset="thesis")
+    ours, printed = rows["ours"], rows["thesis"]
+    same = (printed == ours.astype(int)) | (printed == ours.round())
+    others = [
+        f"{of['trace']}: {of['what']} {of['ours']:,.4g}, printed {of['thesis']:g}"
+        for of in rows[~same].to_dict("records")
+    ]
+    return items.of_count(
+        int(same.sum()),
+        len(rows),
+        "values as printed, cut or rounded",
+        "; ".join(
+            [
+                *(f"not: {of}" for of in others),
+                "of Curie section 6.3.1 has 6 months",
+                "MetaCentrum is not at hand: the archive's log of it is another one",
+            ]
+        ),
+    )
 
 
 def _of_their_runs(stored: items.Stored) -> str:
     """Say how many printed values of table 7.6 are those of the authors' own runs."""
     rows = stored.table("table-7.6", "trace", "what", "thesis").dropna(subset="thesis")
-    if "published" not in rows:
+    if "published" not in rows or not rows["published"].notna().any():
         return ""
-    same = {by: (rows[by] - rows["thesis"]).abs() < UNIT for by in ("published", "unfinished too")}
-    there = rows[rows["published"].notna()]
-    apart = there[~same["published"].loc[there.index]]
-    words = ", ".join(f"{of['trace']} {of['what']} {of['thesis']:g}" for _, of in apart.iterrows())
-    meta = rows["trace"].eq("MetaCentrum")
-    return (
-        f"of the authors' own runs that came to their end are {same['published'].sum()} of"
-        f" {len(there)} printed values, of unfinished ones too {same['unfinished too'].sum()}"
-        + (f"; not of the former: {words}" if words else "")
-        + (f"; of MetaCentrum, whose log is not at hand, {same['published'][meta].sum()} of"
-           f" {meta.sum()}" if meta.any() else "")
-    )  # fmt: skip
+    rows = rows[rows["published"].notna()]
+    apart = rows[["published", "unfinished too"]].sub(rows["thesis"], axis=0).abs() >= UNIT
+    told = (
+        f"{name} {what} {printed:g}"
+        for name, what, printed in rows.loc[
+            apart["published"], ["trace", "what", "thesis"]
+        ].itertuples(index=False)
+    )
+    meta = ~apart["published"][rows["trace"] == "MetaCentrum"]
+    words = [
+        f"{(~apart['published']).sum()} of {len(rows)} printed values are of the authors' own runs"
+        f" that came to their end, not {', '.join(told)}",
+        f"{(~apart['unfinished too']).sum()} if others count",
+    ]
+    if len(meta):
+        words.append(f"of MetaCentrum, whose log is not at hand, {meta.sum()} of {len(meta)}")
+    return "; ".join(words)
 
 
 #: A printed value is that of a run if less than a unit of its last digit apart: cut or rounded.
@@ -248,24 +249,30 @@ def _ranges(stored: items.Stored) -> str:
     return f"mean and range of coefficients: {'; '.join(words)}"
 
 
-_GAINS = {"below EASY %": "gain_easy", "below EASY++ %": "gain_plus"}
+_GAINS = ("below EASY %", "below EASY++ %")
 
 
-def _beside_easy(rows: Any) -> Frames:
+#: The triple that the thesis says is always chosen; on SDSC-SP2 with the other correction.
+_SAID, _OTHER = "E-Loss, incremental, SJBF", "E-Loss, requested, SJBF"
+
+
+def _beside_easy(rows: Any, name: str = "") -> Frames:
     """Return gains on EASY and EASY++, and on which side of them table 7.7 has its triple."""
-    rows = rows[rows["trace"].isin(LOGS)].dropna(subset=[*_GAINS]).rename(columns=_GAINS)
-    for row in rows.to_dict("records"):
+    for row in rows.dropna(subset=[f"{name}{gain}" for gain in _GAINS]).to_dict("records"):
         chosen, *others = TABLE_7_7[row["trace"]]
         easy, plus = ("below" if chosen < other else "above" for other in others)
-        yield {"trace": pd.DataFrame([{**row, "easy": easy, "plus": plus}])}
+        gains = {"gain_easy": row[name + _GAINS[0]], "gain_plus": row[name + _GAINS[1]]}
+        yield {"trace": pd.DataFrame([{**row, **gains, "easy": easy, "plus": plus}])}
 
 
-def _chosen(stored: items.Stored) -> Any:
-    """Return the rows of table 7.7, with whether the triple that is said to be is chosen."""
-    table = stored.table("table-7.7", "values", "trace", "triple", *_GAINS)
-    corrections = np.where(table["trace"] == "SDSC-SP2", "requested", "incremental")
-    printed = [_NAMED_TRIPLE.format(of) for of in corrections]
-    return table.assign(chosen=table["triple"] == printed)
+def _chosen(stored: items.Stored, by: str) -> Any:
+    """Return the rows of table 7.7 by some values, of the thesis's logs."""
+    columns = "values", "trace", "triple", "over", *_GAINS, *(f"E-Loss {gain}" for gain in _GAINS)
+    rows = stored.table("table-7.7", *columns)
+    rows = rows[(rows["values"] == by) & rows["trace"].isin(LOGS)]
+    return rows.assign(
+        chosen=rows["triple"] == np.where(rows["trace"] == "SDSC-SP2", _OTHER, _SAID)
+    )
 
 
 def _table_7_7(stored: items.Stored) -> items.Verdict:
@@ -274,55 +281,48 @@ def _table_7_7(stored: items.Stored) -> items.Verdict:
     It is a contradiction if by the authors' own runs other triples are chosen, or if its values are
     of another triple than is said.
     """
-    rows, said = _chosen(stored), _NAMED_TRIPLE.format("incremental")
-    ours = _said("table 7.7", lambda _: _beside_easy(rows[rows["values"] == "ours"]))(stored)
-    theirs = rows[(rows["over"] == len(LOGS) - 1) & rows["trace"].isin(LOGS)]
-    theirs = theirs[theirs["values"] != "ours"]
-    chosen = theirs["triple"].eq(said).groupby(theirs["values"]).sum()
-    if not {"published", "unfinished too"} <= {*chosen.index}:
-        return ours
+    rows = _chosen(stored, "ours").dropna(subset=[*_GAINS])
+    judge = _said("table 7.7", lambda _: _beside_easy(rows))
+    ours = judge(stored) if len(rows) else None
+    ended, every = (
+        rows.loc[rows["over"] == len(LOGS) - 1, "triple"]
+        for rows in (_chosen(stored, by) for by in ("published", "unfinished too"))
+    )
+    if not len(ended):
+        return judge(stored)
     of = stored.table("table-7.7-runs", "trace", "triple", "printed", "ended", "jobs")
-    printed = of[of["printed"] == "yes"]
-    other = printed[printed["triple"] != said]
-    first = of[of["triple"] == said]
+    printed, first = of[of["printed"] == "yes"], of[of["triple"] == _SAID]
+    other = printed[printed["triple"] != _SAID]
     short = [
         f"{row['trace']} ({row['jobs']:,.0f} of {row['jobs of the log']:,.0f} jobs,"
         f" {row['published']:.2f})"
         for row in first[first["ended"] == "no"].to_dict("records")
     ]
     words = (
-        f"by the sums of the authors' own runs {said} is chosen on {chosen['published']} of"
-        f" {len(LOGS)} logs, and on {chosen['unfinished too']} if runs of it count that came to no"
+        f"by the sums of the authors' own runs {_SAID} is chosen on {(ended == _SAID).sum()} of"
+        f" {len(LOGS)} logs, and on {(every == _SAID).sum()} if runs of it count that came to no"
         f" end, of {' and '.join(short)}; the thesis says on all, on SDSC-SP2 with the other"
-        f" correction."
-        f" Of the printed values {(printed['triple'] == said).sum()} are of {said}, that of"
+        f" correction. Of the printed values {len(printed) - len(other)} are of {_SAID}, that of"
         f" {', '.join(other['trace'])} of {', '.join({*other['triple']})}"
     )
-    follows = chosen["published"] == len(LOGS) and not len(other)
-    how = ours.verdict if follows else items.CONTRADICTION
-    return items.Verdict(how, f"{words}. Ours: {ours.why}")
-
-
-_NAMED_TRIPLE = "E-Loss, {}, SJBF"
+    follows = (ended == _SAID).all() and not len(other)
+    verdict = ours.verdict if follows and ours else items.CONTRADICTION
+    return items.Verdict(verdict, words + (f". Ours: {ours.why}" if ours else ""))
 
 
 def _claim(stored: items.Stored) -> items.Verdict:
     """Section 7.5.3: whether the text's reductions follow from table 7.7; ours beside them."""
-    table = stored.table("table-claim", "values", "trace", *_GAINS)
-    rows = table[table["values"] == "ours"]
-    means = rows[rows["trace"] == "mean"]
-    if not len(means):
-        raise items.NotThereError("no mean over traces")
-    ours = ", ".join(f"{means[gain].item():.0f} % {gain.removesuffix(' %')}" for gain in _GAINS)
-    own = [np.mean([100 * (1 - of[0] / of[k]) for of in TABLE_7_7.values()]) for k in (1, 2)]
-    cancel = _said("section 7.5.3, E-Loss", lambda _: _beside_easy(rows))(stored).why
-    words = (
-        f"by the text {REDUCTIONS[0]} % below EASY and {REDUCTIONS[1]} % below EASY++; by its own"
-        f" table 7.7 {own[0]:.0f} and {own[1]:.0f} %. Ours: {ours}, near the text's, but because"
-        f" differences cancel: {cancel}"
+    gains = [f"E-Loss {gain}" for gain in _GAINS]
+    rows = _chosen(stored, "ours").dropna(subset=gains)
+    cancel = _said("section 7.5.3, E-Loss", lambda _: _beside_easy(rows, "E-Loss "))(stored).why
+    of = [np.mean([100 * (1 - of[0] / of[k]) for of in TABLE_7_7.values()]) for k in (1, 2)]
+    ours, own, text = (
+        " and ".join(f"{value:.0f} % {gain[:-2]}" for gain, value in zip(_GAINS, by, strict=True))
+        for by in (rows[gains].mean(), of, REDUCTIONS)
     )
-    found = items.Verdict(items.CONTRADICTION, words)
-    return found.noted(f"of {len(rows) - 1} of {len(TABLE_7_7)} traces")
+    words = f"by the text {text}; by its own table 7.7 {own}. Ours: {ours}, near the text's, but"
+    words += f" because differences cancel: {cancel}; of {len(rows)} of {len(LOGS)} traces"
+    return items.Verdict(items.CONTRADICTION, words)
 
 
 #: Column of table 7.8 -> what it is called in sentences, before a prediction.
@@ -401,15 +401,11 @@ def _how_extreme(stored: items.Stored) -> str:
 
 #: Items with results -> what makes their verdicts.
 JUDGES: dict[str, items.Judge] = {
-    "table 7.1": _values(
-        "table-7.1", {name: f"thesis: {name}" for name in ("EASY", "CLAIRVOYANT")}, len(TABLE_7_1)
-    ),
+    "table 7.1": _values("table-7.1"),
     "table 7.4": _table_7_4,
     # the original experiment at full precision is met where nothing learns
-    "section 7.5.2": _values("table-without-learning", {"ours": "published"}, len(LOGS), 0),
-    "table 7.6": items.noted(
-        _values("table-7.6", {"ours": "thesis"}, len(TABLE_7_6)), _of_their_runs
-    ),
+    "section 7.5.2": _values("table-without-learning", "published", 0),
+    "table 7.6": items.noted(_values("table-7.6"), _of_their_runs),
     "table 7.6, text": _said("table 7.6, text", _overviews),
     "figure 7.2": items.of_picture(
         "SDSC-BLUE-MetaCentrum.png", "SDSC-BLUE-CEA-Curie.png", "KTH-SP2-SDSC-SP2.png"

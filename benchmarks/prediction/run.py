@@ -142,34 +142,32 @@ def draw_two_traces(values: pd.DataFrame, first: str, second: str, note: str = "
     return figure
 
 
-#: Name of a prediction -> [s] of each job.
-Predicted = Mapping[str, NDArray[np.int64]]
+#: What is drawn -> hours of each job by the name of a prediction.
+Hours = Mapping[str, NDArray[np.float64]]
 
 
-def draw_errors(predictions: Predicted, run: NDArray[np.int64], trace: str) -> Figure:
+def draw_errors(errors: Hours, trace: str) -> Figure:
     """Figure 7.3: how prediction errors, predicted less actual run time, are distributed."""
-    errors = {name: (given - run) / HOUR_S for name, given in predictions.items()}
-    axes = _distributions({"clairvoyant": np.zeros(1), **errors})
     shares = (_OUT_OF_SIGHT, 1 - _OUT_OF_SIGHT)
     ends = np.concatenate([np.quantile(values, shares) for values in errors.values()])
-    axes.set_xlim(ends.min(), ends.max())
     note = f"{trace}; at most {_OUT_OF_SIGHT:.0%} of a predictor's errors are beyond either end"
     below = "predicted less actual run time (hours)"
+    axes = _distributions({"clairvoyant": np.zeros(1), **errors})
+    axes.set_xlim(ends.min(), ends.max())
     finish(axes, "Prediction errors (figure 7.3)", note, x=below, y="share of jobs")
     return canvas.figure_of(axes)
 
 
-def draw_predicted(predictions: Predicted, run: NDArray[np.int64], trace: str) -> Figure:
+def draw_predicted(predicted: Hours, trace: str) -> Figure:
     """Figure 7.4: how predicted run times are distributed."""
-    values = {name: given / HOUR_S for name, given in predictions.items()}
-    axes = _distributions({"clairvoyant": run / HOUR_S, **values})
+    axes = _distributions(predicted)
     below = "predicted run time (hours)"
     finish(axes, "Predicted run times (figure 7.4)", trace, x=below, y="share of jobs", log="x")
     log_ticks(axes.xaxis, (1,))
     return canvas.figure_of(axes)
 
 
-def _distributions(values: Mapping[str, NDArray[Any]]) -> Axes:
+def _distributions(values: Hours) -> Axes:
     """Draw the share of jobs at or below each value."""
     axes = canvas.new_figure(7, 4.4).add_subplot()
     share = np.linspace(0, 1, _POINTS)
@@ -263,10 +261,12 @@ def _drawn(campaign: Campaign) -> harness.Drawn:
         heading = f"{first} and {second}{', ' * bool(note)}{note} (figure 7.2)"
         yield heading, file, draw_two_traces(values, first, second, note)
     for found in campaign.findings:
-        trace, run = found.workload.name, found.workload.run_time
-        given = {name: found.accuracy[runs.LOGGED, name] for name in runs.PREDICTIONS}
+        trace, run = found.workload.name, found.workload.run_time / HOUR_S
+        given = {name: found.accuracy[runs.LOGGED, name] / HOUR_S for name in runs.PREDICTIONS}
+        errors = {name: hours - run for name, hours in given.items()}
         folder = harness.folder_name(trace)
         heading = f"{trace}: prediction errors (figure 7.3)"
-        yield heading, f"{folder}/errors.png", draw_errors(given, run, trace)
+        yield heading, f"{folder}/errors.png", draw_errors(errors, trace)
         heading = f"{trace}: predicted run times (figure 7.4)"
-        yield heading, f"{folder}/predicted.png", draw_predicted(given, run, trace)
+        figure = draw_predicted({"clairvoyant": run, **given}, trace)
+        yield heading, f"{folder}/predicted.png", figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations, product, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from hpcgym.naming import DAY_S
 
 _NONE = float("nan")
 
-#: Of all triples that two logs must have for a correlation, of variants for a median.
+#: Of all triples that two logs must have for a correlation.
 _SHARE = 2 / 3
 
 
@@ -90,22 +90,18 @@ def exactness(campaign: Campaign) -> Rows:
                 yield row | {"relative": f"{ours['mean_bsld'] / theirs[one] - 1:+.1e}"}
 
 
-def _beside(trace: str, ours: Mapping[str, float], printed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row of a table: our values by name, each followed by the thesis's if it has any."""
-    theirs = printed.get(trace, (_NONE,) * len(ours))
-    row: dict[str, Any] = {"trace": trace}
-    for (name, value), other in zip(ours.items(), theirs, strict=True):
-        row |= {name: float(value), f"thesis: {name}": float(other)}
-    return row
+def _beside(trace: str, ours: Mapping[str, Any], printed: Mapping[str, Any]) -> Rows:
+    """Return a row for each of our values by name, beside the thesis's if it has any."""
+    for (what, value), thesis in zip(ours.items(), printed.get(trace, repeat(_NONE)), strict=False):
+        yield {"trace": trace, "what": what, "ours": float(value), "thesis": thesis}
 
 
 @of_rows
 def table_7_1(campaign: Campaign) -> Rows:
     """Table 7.1: EASY with requested and with known run times."""
     for trace, values in campaign.values["ours"].items():
-        easy, known = values[[str(runs.EASY), str(runs.CLAIRVOYANT["fcfs"])]]
-        ours = {"EASY": easy, "CLAIRVOYANT": known, "decrease %": reduction(known, easy)}
-        yield _beside(str(trace), ours, items.TABLE_7_1)
+        known, easy = (values[str(one)] for one in (runs.CLAIRVOYANT["fcfs"], runs.EASY))
+        yield from _beside(str(trace), {"EASY": easy, "CLAIRVOYANT": known}, items.TABLE_7_1)
 
 
 @of_rows
@@ -116,9 +112,9 @@ def table_7_4(campaign: Campaign) -> Rows:
         ours = {
             "processors": found.workload.processors,
             "jobs (thousands)": len(log) / 1000,
-            "months": float(np.ptp(log.submit_time)) / (365.25 / 12 * DAY_S),
+            "months": np.ptp(log.submit_time) / (365.25 / 12 * DAY_S),
         }
-        yield _beside(found.workload.name, ours, items.TABLE_7_4)
+        yield from _beside(found.workload.name, ours, items.TABLE_7_4)
 
 
 #: Entry of table 7.6 -> the configurations that it is of, and whether the least or largest value.
@@ -139,11 +135,12 @@ def table_7_6(campaign: Campaign) -> Rows:
     60 and 600 s: so its values are found in the published ones, but those of unfinished runs.
     """
     for trace in campaign.traces:
-        printed = items.TABLE_7_6.get(trace, (_NONE,) * len(_OVERVIEW))
-        for (what, (names, how)), thesis in zip(_OVERVIEW.items(), printed, strict=True):
-            row: dict[str, Any] = {"trace": trace, "what": what}
-            row |= {by: campaign.of(by, trace).reindex(names).agg(how) for by in campaign.values}
-            yield row | {"thesis": thesis, "ours / published": row["ours"] / row["published"]}
+        ends = {by: {what: campaign.of(by, trace).reindex(names).agg(how)
+                     for what, (names, how) in _OVERVIEW.items()}
+                for by in campaign.values}  # fmt: skip
+        theirs = {by: of for by, of in ends.items() if by != "ours"}
+        for row in _beside(trace, ends["ours"], items.TABLE_7_6):
+            yield {**row, **{by: of[row["what"]] for by, of in theirs.items()}}
 
 
 #: The triple, and what it is compared with, as tables call it.
@@ -151,52 +148,12 @@ _BESIDE = {"EASY": str(runs.EASY), "EASY++": str(runs.EASY_PLUS_PLUS)}
 _TRIPLE = str(runs.E_LOSS_TRIPLE)
 
 
-def reduction(value: Any, reference: Any) -> Any:
-    """Return by how many percent values are below others."""
-    return 100 * (1 - value / reference)
-
-
-def _gains(values: pd.Series[float], triple: str) -> dict[str, float]:
+def _gains(values: pd.Series[float], triple: str, name: str) -> dict[str, float]:
     """Return by how many percent a triple is below EASY and EASY++."""
-    value = values.get(triple, _NONE)
-    return {f"below {name} %": reduction(value, values.get(one, _NONE))
-            for name, one in _BESIDE.items()}  # fmt: skip
-
-
-@of_rows
-def claim(campaign: Campaign) -> Rows:
-    """Section 7.5.3: E-Loss, incremental correction and SJBF against EASY and EASY++."""
-    for by in ("ours", "published"):
-        rows = []
-        for trace in campaign.traces:
-            values = campaign.of(by, trace)
-            if _TRIPLE in values:
-                row = {"E-Loss triple": values[_TRIPLE]}
-                row |= {name: values.get(one, _NONE) for name, one in _BESIDE.items()}
-                rows.append({"values": by, "trace": trace, **row, **_gains(values, _TRIPLE)})
-        yield from rows
-        if rows:
-            means = pd.DataFrame(rows).filter(like="below").mean()
-            yield {"values": by, "trace": "mean", **means}
-    printed = dict(zip((f"below {name} %" for name in _BESIDE), items.REDUCTIONS, strict=True))
-    yield {"values": "printed", "trace": "thesis, six logs", **printed}
-
-
-@of_rows
-def spread(campaign: Campaign) -> Rows:
-    """Return the thesis's triple over all its variants: ours, and the published values."""
-    ends = {"least": 0, "lower quartile": 0.25, "median": 0.5, "upper quartile": 0.75, "most": 1}
-    names = [str(one) for one in runs.VARIANTS]
-    for trace, by in ((of, by) for of in campaign.traces for by in ("ours", "published")):
-        values = campaign.of(by, trace).reindex(names).dropna()
-        if len(values) < _SHARE * len(names):
-            continue
-        easy, usual = campaign.of(by, trace)[_BESIDE["EASY"]], values.get(_TRIPLE, _NONE)
-        row: dict[str, Any] = {"trace": trace, "values": by, "variants": len(values)}
-        row["the triple"] = usual
-        row["its place"] = f"{int((values < usual).sum()) + 1} of {len(values)}"
-        row |= {name: values.quantile(share) for name, share in ends.items()}
-        yield row | {"EASY": easy, "median below EASY %": reduction(row["median"], easy)}
+    return {
+        f"{name}below {other} %": 100 * (1 - values.get(triple, _NONE) / values.get(one, _NONE))
+        for other, one in _BESIDE.items()
+    }
 
 
 @of_rows
@@ -230,6 +187,7 @@ def table_7_7(campaign: Campaign) -> Rows:
     """Table 7.7: the triple of least sum over the other traces, on the one that is left out.
 
     Of ours, and of the authors' own values; MetaCentrum's by ours too, though it is not simulated.
+    Beside it the triple that the thesis recommends.
     """
     for by, values in campaign.values.items():
         blind = values[values.index.isin(BLIND)]
@@ -242,8 +200,9 @@ def table_7_7(campaign: Campaign) -> Rows:
             row["triple"] = runs.NAMES.get(triple, triple)
             row |= {"sum": sums.min(), "over": len(blind.columns.drop(trace, errors="ignore"))}
             row |= {"E-Loss triple's sum": sums.get(_TRIPLE, _NONE)}
-            row |= {"value": of.get(triple, _NONE), **_gains(of, triple)}
-            yield row | {"thesis": items.TABLE_7_7.get(trace, (_NONE,))[0]}
+            row |= {"value": of.get(triple, _NONE), **_gains(of, triple, "")}
+            row["thesis"] = items.TABLE_7_7.get(trace, (_NONE,))[0]
+            yield row | {"E-Loss triple": of.get(_TRIPLE, _NONE), **_gains(of, _TRIPLE, "E-Loss ")}
 
 
 _YES = {True: "yes", False: "no"}
@@ -344,8 +303,6 @@ TABLES = {
     "7.4": table_7_4,
     "7.6": table_7_6,
     "pairs": pairs,
-    "claim": claim,
-    "spread": spread,
     "7.8": table_7_8,
     "tails": tails,
 }
