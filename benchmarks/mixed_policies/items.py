@@ -286,9 +286,7 @@ def _spaces(stored: items.Stored) -> Frames:
     row: dict[str, Any] = {"better": (apart < 0).sum(), "number": len(apart)}
     row["told"] = ", ".join(f"{one:+.2%}" for one in apart)
     row["ratio"] = weeks.loc[73, "w_greedy"] / weeks.loc[73, "w"]
-    yield {
-        "drawn": pd.DataFrame([{**row, "ratio": weeks.loc[73, "w_greedy"] / weeks.loc[73, "w"]}])
-    }
+    yield {"drawn": pd.DataFrame([row])}
 
 
 _LOWER_UPPER = "mean, q < 0", "mean, q > 0"

@@ -356,7 +356,8 @@ def _of_predictions(item: str) -> items.Judge:
             raise items.NotThereError(f"without {CURIE}")
         others = [holds for words, holds in so[LOGGED].items() if words not in curie]
         simulated = [holds for words, holds in so[SIMULATED].items() if words in curie]
-        return items.of_sentences(curie).noted(
+        found = items.of_sentences(curie)
+        return found._replace(why=f"on Curie {found.why}").noted(
             f"on other logs {sum(others)} of {len(others)} hold",
             f"{sum(simulated)} of {len(simulated)} if predictions learn from simulated ends",
         )
