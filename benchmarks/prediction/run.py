@@ -142,33 +142,8 @@ def draw_two_traces(values: pd.DataFrame, first: str, second: str, note: str = "
     return figure
 
 
-#: What is drawn -> hours of each job by the name of a prediction.
-Hours = Mapping[str, NDArray[np.float64]]
-
-
-def draw_errors(errors: Hours, trace: str) -> Figure:
-    """Figure 7.3: how prediction errors, predicted less actual run time, are distributed."""
-    shares = (_OUT_OF_SIGHT, 1 - _OUT_OF_SIGHT)
-    ends = np.concatenate([np.quantile(values, shares) for values in errors.values()])
-    note = f"{trace}; at most {_OUT_OF_SIGHT:.0%} of a predictor's errors are beyond either end"
-    below = "predicted less actual run time (hours)"
-    axes = _distributions({"clairvoyant": np.zeros(1), **errors})
-    axes.set_xlim(ends.min(), ends.max())
-    finish(axes, "Prediction errors (figure 7.3)", note, x=below, y="share of jobs")
-    return canvas.figure_of(axes)
-
-
-def draw_predicted(predicted: Hours, trace: str) -> Figure:
-    """Figure 7.4: how predicted run times are distributed."""
-    axes = _distributions(predicted)
-    below = "predicted run time (hours)"
-    finish(axes, "Predicted run times (figure 7.4)", trace, x=below, y="share of jobs", log="x")
-    log_ticks(axes.xaxis, (1,))
-    return canvas.figure_of(axes)
-
-
-def _distributions(values: Hours) -> Axes:
-    """Draw the share of jobs at or below each value."""
+def draw_shares(values: Mapping[str, NDArray[Any]], heading: str, note: str, below: str) -> Axes:
+    """Draw the share of jobs at or below each value, by name: figures 7.3 and 7.4."""
     axes = canvas.new_figure(7, 4.4).add_subplot()
     share = np.linspace(0, 1, _POINTS)
     for name, numbers in values.items():
@@ -177,7 +152,20 @@ def _distributions(values: Hours) -> Axes:
         at = np.quantile(numbers, share, method="inverted_cdf")
         axes.step(at, share, where="post", color=colour, linestyle=dashes, label=name)
     axes.set_ylim(0, 1)
+    finish(axes, heading, note, x=below, y="share of jobs")
     return axes
+
+
+def draw_errors(errors: Mapping[str, NDArray[Any]], trace: str) -> Figure:
+    """Figure 7.3: how prediction errors, predicted less actual run time [h], are distributed."""
+    note = f"{trace}; at most {_OUT_OF_SIGHT:.0%} of a predictor's errors are beyond either end"
+    known = {"clairvoyant": np.zeros(1), **errors}
+    below = "predicted less actual run time (hours)"
+    axes = draw_shares(known, "Prediction errors (figure 7.3)", note, below)
+    shares = (_OUT_OF_SIGHT, 1 - _OUT_OF_SIGHT)
+    ends = np.concatenate([np.quantile(values, shares) for values in errors.values()])
+    axes.set_xlim(ends.min(), ends.max())
+    return canvas.figure_of(axes)
 
 
 # --- The report -----------------------------------------------------------------------------------
@@ -267,6 +255,8 @@ def _drawn(campaign: Campaign) -> harness.Drawn:
         folder = harness.folder_name(trace)
         heading = f"{trace}: prediction errors (figure 7.3)"
         yield heading, f"{folder}/errors.png", draw_errors(errors, trace)
-        heading = f"{trace}: predicted run times (figure 7.4)"
-        figure = draw_predicted({"clairvoyant": run, **given}, trace)
-        yield heading, f"{folder}/predicted.png", figure
+        heading, below = "Predicted run times (figure 7.4)", "predicted run time (hours)"
+        axes = draw_shares({"clairvoyant": run, **given}, heading, trace, below)
+        axes.set_xscale("log")
+        log_ticks(axes.xaxis, (1,))
+        yield f"{trace}: {heading}", f"{folder}/predicted.png", canvas.figure_of(axes)
