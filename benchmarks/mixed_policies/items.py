@@ -234,10 +234,8 @@ def _other_threshold(stored: items.Stored) -> str:
     (of,) = _saf(stored)
     said = items.csv_rows(__file__, "sentences.csv", ["figure 2, other threshold"])
     (words, holds), *_ = filled(said, of).items()
-    return (
-        f"the first rests on 5 % for what the paper calls very close: {words},"
-        f" {'which is most' if holds else 'not most either'}"
-    )
+    most = "most" if holds else "not most either"
+    return f"that rests on 5 %, which the paper does not print: {words}, {most}"
 
 
 def _mixed(stored: items.Stored) -> Frames:
