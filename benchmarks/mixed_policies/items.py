@@ -229,6 +229,15 @@ def _saf(stored: items.Stored) -> Frames:
     yield {"weeks": _weekly(stored, "SDSC-SP2")}
 
 
+def _other_threshold(stored: items.Stored) -> str:
+    """Section 6.2: "very close" has no number; say what follows from another one."""
+    (of,) = _saf(stored)
+    said = items.csv_rows(__file__, "sentences.csv", ["figure 2, other threshold"])
+    (words, holds), *_ = filled(said, of).items()
+    most = "most" if holds else "not most either"
+    return f"that rests on 5 %, which the paper does not print: {words}, {most}"
+
+
 def _mixed(stored: items.Stored) -> Frames:
     """Sections 7.1, 7.2 and 9: sums of both halves, and weeks that are named."""
     (testing,) = _in_testing("SDSC-SP2", stored)
@@ -275,9 +284,7 @@ def _spaces(stored: items.Stored) -> Frames:
     row: dict[str, Any] = {"better": (apart < 0).sum(), "number": len(apart)}
     row["told"] = ", ".join(f"{one:+.2%}" for one in apart)
     row["ratio"] = weeks.loc[73, "w_greedy"] / weeks.loc[73, "w"]
-    yield {
-        "drawn": pd.DataFrame([{**row, "ratio": weeks.loc[73, "w_greedy"] / weeks.loc[73, "w"]}])
-    }
+    yield {"drawn": pd.DataFrame([row])}
 
 
 _LOWER_UPPER = "mean, q < 0", "mean, q > 0"
@@ -310,7 +317,7 @@ JUDGES: dict[str, items.Judge] = {
     **{f"table {number}": partial(_tables_3_to_6, of) for of, number in THRESHOLD_TABLE.items()},
     "table 7": _table_7,
     "figure 1": _noted(_said(["figure 1"], _places), _other_places),
-    "figure 2": _noted(_said(["figure 2"], _saf), _not_counted("figure 2", _saf)),
+    "figure 2": _noted(_said(["figure 2"], _saf), _other_threshold, _not_counted("figure 2", _saf)),
     "figure 3": _noted(
         _said(["section 9", "figure 3"], _mixed), _not_counted("figure 3", _mixed), _GRID
     ),

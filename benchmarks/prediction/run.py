@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym import HpcgymError, Workload, WorkloadError, load_workload
-from hpcgym.benchmarks.prediction import items, runs, tables
-from hpcgym.benchmarks.prediction.items import Published, read_published
-from hpcgym.benchmarks.prediction.runs import Findings, name_of
+from hpcgym.benchmarks.prediction import items, runs
+from hpcgym.benchmarks.prediction.items import read_published
+from hpcgym.benchmarks.prediction.tables import TABLES, Campaign, Findings
 from hpcgym.benchmarks.studies import harness
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.tables import finish, legend_below, log_ticks, read_texts
@@ -65,33 +65,29 @@ def run_campaign(
     traces: Mapping[str, Workload],
     configurations: Sequence[runs.Configuration],
     folder: harness.Folder,
-    published: Mapping[str, Published],
     *,
     quick: bool,
-) -> list[Findings]:
-    """Simulate every configuration on every trace that has not been yet; return what came out.
+) -> list[pd.DataFrame]:
+    """Simulate every configuration on every trace that has not been yet.
 
     Parameters
     ----------
     traces : source -> jobs.
     folder : where the study is run.
-    published : results of a trace by its name.
+
+    Returns
+    -------
+    For each trace a row for each configuration, by its text: see :class:`Findings`.
     """
     jobs = QUICK_JOBS if quick else None
-    settings = {"eta": runs.ETA, "l2": runs.L2, "first_jobs": jobs}
-    words = [one.words() for one in configurations]
-    alike = [harness.task_of(source, workload, **settings) for source, workload in traces.items()]
-    tasks = [{**task, "rules": rules} for task in alike for rules in words]
-    outcomes = iter(folder.run(runs.simulate_one, tasks, "simulations"))
+    alike = [harness.task_of(source, of, first_jobs=jobs) for source, of in traces.items()]
+    tasks = [{**task, "rules": list(one)} for task in alike for one in configurations]
+    outcomes = pd.DataFrame(folder.run(runs.simulate_one, tasks, "simulations"))
     index = pd.Index([str(one) for one in configurations], name="configuration")
-    found = []
-    for source, workload in traces.items():
-        name = workload.name
-        table = pd.DataFrame([rules | next(outcomes) for rules in words], index=index)
-        table["of thesis"] = index.isin([str(one) for one in runs.thesis()])
-        table["published"] = published[name].values if name in published else np.nan
-        found.append(Findings(source, workload, table))
-    return found
+    words = pd.DataFrame(configurations, index=index, columns=runs.Configuration._fields)
+    number = len(index)
+    parts = (outcomes[k * number : (k + 1) * number] for k in range(len(alike)))
+    return [words.join(part.set_index(index)) for part in parts]
 
 
 # --- The thesis's figures, and ours against the published values ----------------------------------
@@ -106,64 +102,48 @@ _LINES = {
     "E-Loss": (canvas.VERMILLION, "-"),
 }
 _NAMED = (runs.EASY, runs.EASY_PLUS_PLUS, runs.E_LOSS_TRIPLE, *runs.CLAIRVOYANT.values())
+#: The logs of the thesis's figure 7.2.
+FIGURE_7_2 = ("SDSC-BLUE", "MetaCentrum")
 _POINTS = 2001  # of a distribution that are drawn
 _OUT_OF_SIGHT = 0.02  # of the errors of each predictor, at either end: long tails of few jobs
 
 
-def draw_two_traces(first: Findings, second: Findings) -> Figure:
-    """Figure 7.2: each configuration on two traces, by correction, order and whether it learns."""
-    other = second.table["mean_bsld"].rename("other")
-    table: Any = first.of_thesis.join(other, how="inner")
-    learns = table["estimate"] == "regression"
+def draw_two_traces(values: pd.DataFrame, first: str, second: str, note: str = "") -> Figure:
+    """Figure 7.2: each configuration on two traces, by correction, order and whether it learns.
+
+    Parameters
+    ----------
+    values : mean bounded slowdowns, a row for each configuration, a column for each trace.
+    first, second : traces.
+    note : whose values they are, if not ours.
+    """
+    known = {str(one): one for one in runs.THESIS}
+    table = values.loc[values.index.isin([*known]), [first, second]].dropna()
+    of = pd.DataFrame([known[str(name)] for name in table.index], index=table.index)
+    learns = of["estimate"].str.startswith("regression")
     figure = canvas.new_figure(6.5, 6)
     axes = figure.add_subplot()
     for (correction, colour), (order, marker) in product(_COLOURS.items(), _MARKERS.items()):
-        these = table[learns & (table["correction"] == correction) & (table["order"] == order)]
+        these = table[learns & (of["correction"] == correction) & (of["order"] == order)]
         if len(these):
             style: dict[str, Any] = {"color": colour, "markersize": 5, "alpha": 0.8}
             label = f"{correction}, {order.upper()}"
-            axes.plot(these["mean_bsld"], these["other"], marker, label=label, **style)
-    others = table[~learns]
+            axes.plot(these[first], these[second], marker, label=label, **style)
     style = {"color": canvas.BLACK, "markerfacecolor": "none", "markersize": 5}
-    axes.plot(others["mean_bsld"], others["other"], "s", label="without learning", **style)
-    for one in _NAMED:
-        place = tuple(table.loc[str(one), ["mean_bsld", "other"]])
+    axes.plot(*table[~learns].to_numpy().T, "s", label="without learning", **style)
+    for name in table.index.intersection([str(one) for one in _NAMED]):
         words: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": 7}
-        axes.annotate(name_of(one), place, (6, 0), **words)
-    x_label, y_label = (f"mean bounded slowdown, {one.trace}" for one in (first, second))
+        axes.annotate(runs.NAMES[name], tuple(table.loc[name]), (6, 0), **words)
+    x_label, y_label = (f"mean bounded slowdown, {one}" for one in (first, second))
     finish(axes, x=x_label, y=y_label, log="xy")
     legend_below(figure, *axes.get_legend_handles_labels(), 3)
     heading = "Mean bounded slowdown of each configuration on two traces (figure 7.2)"
-    canvas.title(axes, heading, "")
+    canvas.title(axes, heading, note)
     return figure
 
 
-def draw_errors(predictions: Mapping[str, NDArray[np.int64]], trace: str) -> Figure:
-    """Figure 7.3: how prediction errors, predicted less actual run time, are distributed."""
-    errors = {name: (given - run) / HOUR_S for name, (given, run) in predictions.items()}
-    axes = _distributions({"clairvoyant": np.zeros(1), **errors})
-    shares = (_OUT_OF_SIGHT, 1 - _OUT_OF_SIGHT)
-    ends = np.concatenate([np.quantile(values, shares) for values in errors.values()])
-    axes.set_xlim(ends.min(), ends.max())
-    note = f"{trace}; at most {_OUT_OF_SIGHT:.0%} of a predictor's errors are beyond either end"
-    below = "predicted less actual run time (hours)"
-    finish(axes, "Prediction errors (figure 7.3)", note, x=below, y="share of jobs")
-    return canvas.figure_of(axes)
-
-
-def draw_predicted(predictions: Mapping[str, NDArray[np.int64]], trace: str) -> Figure:
-    """Figure 7.4: how predicted run times are distributed."""
-    values = {name: given / HOUR_S for name, (given, _) in predictions.items()}
-    _, run = next(iter(predictions.values()))
-    axes = _distributions({"clairvoyant": run / HOUR_S, **values})
-    below = "predicted run time (hours)"
-    finish(axes, "Predicted run times (figure 7.4)", trace, x=below, y="share of jobs", log="x")
-    log_ticks(axes.xaxis, (1,))
-    return canvas.figure_of(axes)
-
-
-def _distributions(values: Mapping[str, NDArray[Any]]) -> Axes:
-    """Draw the share of jobs at or below each value."""
+def draw_shares(values: Mapping[str, NDArray[Any]], heading: str, note: str, below: str) -> Axes:
+    """Draw the share of jobs at or below each value, by name: figures 7.3 and 7.4."""
     axes = canvas.new_figure(7, 4.4).add_subplot()
     share = np.linspace(0, 1, _POINTS)
     for name, numbers in values.items():
@@ -172,7 +152,20 @@ def _distributions(values: Mapping[str, NDArray[Any]]) -> Axes:
         at = np.quantile(numbers, share, method="inverted_cdf")
         axes.step(at, share, where="post", color=colour, linestyle=dashes, label=name)
     axes.set_ylim(0, 1)
+    finish(axes, heading, note, x=below, y="share of jobs")
     return axes
+
+
+def draw_errors(errors: Mapping[str, NDArray[Any]], trace: str) -> Figure:
+    """Figure 7.3: how prediction errors, predicted less actual run time [h], are distributed."""
+    note = f"{trace}; at most {_OUT_OF_SIGHT:.0%} of a predictor's errors are beyond either end"
+    known = {"clairvoyant": np.zeros(1), **errors}
+    below = "predicted less actual run time (hours)"
+    axes = draw_shares(known, "Prediction errors (figure 7.3)", note, below)
+    shares = (_OUT_OF_SIGHT, 1 - _OUT_OF_SIGHT)
+    ends = np.concatenate([np.quantile(values, shares) for values in errors.values()])
+    axes.set_xlim(ends.min(), ends.max())
+    return canvas.figure_of(axes)
 
 
 # --- The report -----------------------------------------------------------------------------------
@@ -181,37 +174,24 @@ def _distributions(values: Mapping[str, NDArray[Any]]) -> Axes:
 HEAD, TEXTS = read_texts(__file__)
 
 
-def _counts(findings: Sequence[Findings], values: Mapping[str, Published]) -> str:
+def _counts(campaign: Campaign) -> str:
     """Say how much was simulated, and how much was published."""
     lines = [
-        f"- {found.trace}: {len(found.table):,} configurations of {len(found.workload):,} jobs."
-        for found in findings
+        f"- {found.workload.name}: {len(found.table):,} configurations of"
+        f" {len(found.workload):,} jobs."
+        for found in campaign.findings
     ]
-    for trace, one in values.items():
+    for trace, of in campaign.published.items():
         lines.append(
-            f"- Published of {trace}: {one.rows:,} rows; {len(one.unfinished):,} of them, of runs"
-            " that did not come to their end, are ignored."
+            f"- Published of {trace}: {len(of):,} configurations; {(~of['ended']).sum():,} of them,"
+            " of runs that did not come to their end, are compared with nothing."
         )
-    if len(findings) < 2:
+    if len(campaign.findings) < 2:
         lines.append("- Figure 7.2 is of two traces: it is drawn if --workload names a second one.")
     return "\n".join(lines) + "\n"
 
 
 # --- The whole study ------------------------------------------------------------------------------
-
-#: Name of a table -> what makes it; but for those that take the published values too.
-TABLES: dict[str, Callable[..., pd.DataFrame]] = {
-    "without-learning": tables.exactness,
-    "7.1": tables.table_7_1,
-    "7.7": tables.table_7_7,
-    "7.4": tables.table_7_4,
-    "7.6": tables.table_7_6,
-    "pairs": tables.pairs,
-    "claim": tables.claim,
-    "spread": tables.spread,
-    "7.8": tables.table_7_8,
-    "tails": tables.tails,
-}
 
 
 def reproduce(
@@ -227,7 +207,8 @@ def reproduce(
     ----------
     sources : traces of the archive, files or generators.
     folder : where the study is run; outcomes of simulations are in its folder ``tasks``.
-    published : folder with the published results; None: only the values that the thesis prints.
+    published : of :func:`hpcgym.benchmarks.prediction.items.read_published`; None: only the values
+        that the thesis prints.
     quick : a small cut, which is compared with nothing published.
 
     Returns
@@ -239,37 +220,43 @@ def reproduce(
     HpcgymError : a source that cannot be read, a folder without published results, a file that
         cannot be written, a simulation that fails, or no matplotlib.
     """
-    values = read_published(published)  # a wrong folder is said of a quick cut too
-    if quick:
-        values = {}
+    theirs = read_published(published)  # a wrong folder is said of a quick cut too
     traces = load_traces(sources, quick)
     folder.begin(HEAD)
-    which = runs.quick() if quick else runs.usual()
-    findings = run_campaign(traces, which, folder, values, quick=quick)
+    outcomes = run_campaign(traces, runs.QUICK if quick else runs.USUAL, folder, quick=quick)
     store = Store(folder.path / "steps")
-    for place, found in enumerate(findings):
-        folder.progress("predictions", place, len(findings))
-        found.accuracy = runs.predictions_of(found.workload, store)
-    made = {name: make(findings) for name, make in TABLES.items()}
-    made["selection"] = tables.selection(findings, values)
-    for found in findings:
-        file = folder.path / harness.folder_name(found.trace) / "configurations.csv"
-        harness.write_csv(found.table.reset_index(), file)
-    head = f"{HEAD}\n{_counts(findings, values)}"
+    findings: list[Findings] = []
+    for (source, workload), table in zip(traces.items(), outcomes, strict=True):
+        folder.progress("predictions", len(findings), len(traces))
+        findings.append(Findings(source, workload, table, runs.predictions_of(workload, store)))
+        file = folder.path / harness.folder_name(workload.name) / "configurations.csv"
+        harness.write_csv(table.reset_index(), file)
+    campaign = Campaign(findings, {} if quick else theirs)
+    made = {name: make(campaign) for name, make in TABLES.items()}
+    head = f"{HEAD}\n{_counts(campaign)}"
     cut = "few jobs and configurations" * quick
-    return folder.publish(head, made, TEXTS, folder.pictures(_drawn(findings)), cut)
+    return folder.publish(head, made, TEXTS, folder.pictures(_drawn(campaign)), cut)
 
 
-def _drawn(findings: Sequence[Findings]) -> harness.Drawn:
+def _drawn(campaign: Campaign) -> harness.Drawn:
     """Draw the pictures of each pair of traces, and of each trace."""
-    for first, second in combinations(findings, 2):
-        file = f"{harness.folder_name(f'{first.trace}-{second.trace}')}.png"
-        heading = f"{first.trace} and {second.trace} (figure 7.2)"
-        yield heading, file, draw_two_traces(first, second)
-    for found in findings:
-        trace, given = found.trace, found.accuracy
+    ours = [found.workload.name for found in campaign.findings]
+    pairs = [("", campaign.values["ours"], two) for two in combinations(ours, 2)]
+    if {*FIGURE_7_2} <= {*campaign.published}:
+        pairs.append(("by the authors' own results", campaign.values["published"], FIGURE_7_2))
+    for note, values, (first, second) in pairs:
+        file = f"{harness.folder_name(f'{first}-{second}')}.png"
+        heading = f"{first} and {second}{', ' * bool(note)}{note} (figure 7.2)"
+        yield heading, file, draw_two_traces(values, first, second, note)
+    for found in campaign.findings:
+        trace, run = found.workload.name, found.workload.run_time / HOUR_S
+        given = {name: found.accuracy[runs.LOGGED, name] / HOUR_S for name in runs.PREDICTIONS}
+        errors = {name: hours - run for name, hours in given.items()}
         folder = harness.folder_name(trace)
         heading = f"{trace}: prediction errors (figure 7.3)"
-        yield heading, f"{folder}/errors.png", draw_errors(given, trace)
-        heading = f"{trace}: predicted run times (figure 7.4)"
-        yield heading, f"{folder}/predicted.png", draw_predicted(given, trace)
+        yield heading, f"{folder}/errors.png", draw_errors(errors, trace)
+        heading, below = "Predicted run times (figure 7.4)", "predicted run time (hours)"
+        axes = draw_shares({"clairvoyant": run, **given}, heading, trace, below)
+        axes.set_xscale("log")
+        log_ticks(axes.xaxis, (1,))
+        yield f"{trace}: {heading}", f"{folder}/predicted.png", canvas.figure_of(axes)

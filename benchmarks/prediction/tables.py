@@ -2,252 +2,313 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import combinations
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from itertools import combinations, product, repeat
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from hpcgym import load_workload
+from hpcgym import HpcgymError, Workload, load_workload
 from hpcgym.benchmarks.prediction import items, runs
 from hpcgym.benchmarks.studies.tables import Rows, of_rows, pearson
+from hpcgym.files.tables import csv_frame
 from hpcgym.naming import DAY_S
 
 _NONE = float("nan")
 
+#: Of all triples that two logs must have for a correlation.
+_SHARE = 2 / 3
 
-def exactness(findings: Sequence[runs.Findings]) -> pd.DataFrame:
+
+class Findings(NamedTuple):
+    """What came out on one trace.
+
+    Attributes
+    ----------
+    source, workload : what the trace was loaded from; its jobs.
+    table : a row for each configuration, by its text: what it is, and what
+        :func:`hpcgym.benchmarks.prediction.runs.simulate_one` returns.
+    accuracy : of :func:`hpcgym.benchmarks.prediction.runs.predictions_of`.
+    """
+
+    source: str
+    workload: Workload
+    table: pd.DataFrame
+    accuracy: Mapping[tuple[str, str], Any]
+
+
+class Campaign:
+    """Ours beside the authors' own results.
+
+    Attributes
+    ----------
+    findings : of each trace that was simulated.
+    published : of :func:`hpcgym.benchmarks.prediction.items.read_published`.
+    """
+
+    def __init__(self, findings: Sequence[Findings], published: Mapping[str, pd.DataFrame]) -> None:
+        self.findings, self.published = findings, published
+
+    @cached_property
+    def values(self) -> dict[str, pd.DataFrame]:
+        """Mean bounded slowdowns, a row for each configuration, a column for each trace.
+
+        Ours, those of the authors' runs that came to their end, and those of all of their runs.
+        """
+        theirs = self.published.items()
+        found = {
+            "ours": {found.workload.name: found.table["mean_bsld"] for found in self.findings},
+            "published": {trace: of["mean_bsld"][of["ended"]] for trace, of in theirs},
+            "unfinished too": {trace: of["mean_bsld"] for trace, of in theirs},
+        }
+        return {by: pd.DataFrame(of) for by, of in found.items()}
+
+    @property
+    def traces(self) -> list[str]:
+        """All traces that are simulated, then others with published results."""
+        return list(dict.fromkeys([*self.values["ours"], *self.published]))
+
+    def of(self, by: str, trace: str) -> pd.Series[float]:
+        """Return the values on a trace, by configuration; empty without any."""
+        return self.values[by].get(trace, pd.Series(dtype=float)).dropna()
+
+
+@of_rows
+def exactness(campaign: Campaign) -> Rows:
     """Return the configurations without learning, which have to meet the published values."""
-    names = [str(one) for one in runs.without_learning()]
-    parts = []
-    for found in findings:
-        part = found.table.loc[found.table.index.isin(names), ["jobs", "mean_bsld", "published"]]
-        part = part.dropna().rename(columns={"mean_bsld": "ours"}).reset_index()
-        part.insert(0, "trace", found.trace)
-        part["relative"] = [f"{x:+.1e}" for x in part["ours"] / part["published"] - 1]
-        parts.append(part)
-    return pd.concat(parts)
+    for found in campaign.findings:
+        theirs = campaign.of("published", found.workload.name)
+        for one in map(str, runs.WITHOUT_LEARNING):
+            if one in theirs:
+                ours = found.table.loc[one]
+                row = {"trace": found.workload.name, "configuration": one, "jobs": ours["jobs"]}
+                row |= {"ours": ours["mean_bsld"], "published": theirs[one]}
+                yield row | {"relative": f"{ours['mean_bsld'] / theirs[one] - 1:+.1e}"}
 
 
-def _beside(trace: str, ours: Mapping[str, float], printed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row of a table: our values by name, each followed by the thesis's if it has any."""
-    theirs = printed.get(trace, (_NONE,) * len(ours))
-    row: dict[str, Any] = {"trace": trace}
-    for (name, value), other in zip(ours.items(), theirs, strict=True):
-        row |= {name: float(value), f"thesis: {name}": float(other)}
-    return row
+def _beside(trace: str, ours: Mapping[str, Any], printed: Mapping[str, Any]) -> Rows:
+    """Return a row for each of our values by name, beside the thesis's if it has any."""
+    for (what, value), thesis in zip(ours.items(), printed.get(trace, repeat(_NONE)), strict=False):
+        yield {"trace": trace, "what": what, "ours": float(value), "thesis": thesis}
 
 
 @of_rows
-def table_7_1(findings: Sequence[runs.Findings]) -> Rows:
+def table_7_1(campaign: Campaign) -> Rows:
     """Table 7.1: EASY with requested and with known run times."""
-    for found in findings:
-        known, easy = found.table["mean_bsld"][[str(runs.CLAIRVOYANT["fcfs"]), str(runs.EASY)]]
-        ours = {"EASY": easy, "CLAIRVOYANT": known, "decrease %": items.reduction(known, easy)}
-        yield (_beside(found.trace, ours, items.TABLE_7_1))
+    for trace, values in campaign.values["ours"].items():
+        known, easy = (values[str(one)] for one in (runs.CLAIRVOYANT["fcfs"], runs.EASY))
+        yield from _beside(str(trace), {"EASY": easy, "CLAIRVOYANT": known}, items.TABLE_7_1)
 
 
 @of_rows
-def table_7_4(findings: Sequence[runs.Findings]) -> Rows:
+def table_7_4(campaign: Campaign) -> Rows:
     """Table 7.4: the logs, as they are before they are cleaned."""
-    for found in findings:
+    for found in campaign.findings:
         log = load_workload(found.source, clean="none")
         ours = {
             "processors": found.workload.processors,
             "jobs (thousands)": len(log) / 1000,
-            "months": float(np.ptp(log.submit_time)) / (365.25 / 12 * DAY_S),
+            "months": np.ptp(log.submit_time) / (365.25 / 12 * DAY_S),
         }
-        yield (_beside(found.trace, ours, items.TABLE_7_4))
+        yield from _beside(found.workload.name, ours, items.TABLE_7_4)
 
 
-def table_7_6(findings: Sequence[runs.Findings]) -> pd.DataFrame:
+#: Entry of table 7.6 -> the configurations that it is of, and whether the least or largest value.
+_OVERVIEW: dict[str, tuple[list[str], str]] = {
+    runs.NAMES[str(one)]: ([str(one)], "min")
+    for one in (*runs.CLAIRVOYANT.values(), runs.EASY, runs.EASY_PLUS_PLUS)
+}
+for _order, (_end, _how) in product(runs.ORDERS, (("best", "min"), ("worst", "max"))):
+    _learn = [str(one) for one in runs.WITH_THRESHOLDS if one.order == _order]
+    _OVERVIEW[f"learning, {_order.upper()}: {_end}"] = (_learn, _how)
+
+
+@of_rows
+def table_7_6(campaign: Campaign) -> Rows:
     """Table 7.6: known run times, EASY, EASY++, and the best and the worst that learn.
 
     The thesis's ends are over its 120 configurations that learn and the same with the thresholds of
-    60 and 600 s: so its values are found in the published ones, all but those of SDSC-BLUE that are
-    of runs that did not come to their end.
+    60 and 600 s, but on MetaCentrum over the 120 alone: so its values are found in the published
+    ones, but those of unfinished runs.
     """
-    rows = []
-    for found in findings:
-        columns = {"ours": found.table["mean_bsld"], "published": found.table["published"]}
-        values = pd.DataFrame({by: _overview(found, of) for by, of in columns.items()})
-        values["thesis"] = items.TABLE_7_6.get(found.trace, _NONE)
-        values["ours / published"] = values["ours"] / values["published"]
-        values.insert(0, "trace", found.trace)
-        rows.append(values.rename_axis("what").reset_index())
-    return pd.concat(rows)[["trace", "what", "ours", "published", "thesis", "ours / published"]]
+    thesis = [str(one) for one in runs.THESIS]
+    for trace in campaign.traces:
+        values = {by: campaign.of(by, trace) for by in campaign.values}
+        if trace == "MetaCentrum":
+            values = {by: of[of.index.isin(thesis)] for by, of in values.items()}
+        ours, *theirs = (
+            {what: of.reindex(names).agg(how) for what, (names, how) in _OVERVIEW.items()}
+            for of in values.values()
+        )
+        for row in _beside(trace, ours, items.TABLE_7_6):
+            others = (of[row["what"]] for of in theirs)
+            yield {**row, **dict(zip([*values][1:], others, strict=True))}
 
 
-def _overview(found: runs.Findings, values: pd.Series[float]) -> dict[str, float]:
-    """Return the entries of a row of table 7.6, by the values of all configurations."""
-    table = found.table
-    named = ("clairvoyant, FCFS", "clairvoyant, SJBF", "EASY", "EASY++")
-    entries = {name: float(values[str(runs.NAMED[name])]) for name in named}
-    plain = table["over"].isin(runs.BRANCHES) & table["under"].isin(runs.BRANCHES)
-    plain &= (table["over_scale"] == 1) & (table["under_scale"] == 1)
-    for order in runs.ORDERS:
-        learned = values[plain & (table["order"] == order)]
-        entries[f"learning, {order.upper()}: best"] = float(learned.min())
-        entries[f"learning, {order.upper()}: worst"] = float(learned.max())
-    return entries
+#: The triple, and what it is compared with, as tables call it.
+_BESIDE = {"EASY": str(runs.EASY), "EASY++": str(runs.EASY_PLUS_PLUS)}
+_TRIPLE = str(runs.E_LOSS_TRIPLE)
 
 
-def claim(findings: Sequence[runs.Findings]) -> pd.DataFrame:
-    """Section 7.5.3: E-Loss, incremental correction and SJBF against EASY and EASY++."""
-    triple, *others = (str(one) for one in (runs.E_LOSS_TRIPLE, runs.EASY, runs.EASY_PLUS_PLUS))
-    gains = ["below EASY %", "below EASY++ %"]
-    parts = []
-    for by, column in (("ours", "mean_bsld"), ("published", "published")):
-        values = pd.DataFrame({found.trace: found.table[column] for found in findings}).T
-        part = values[[triple, *others]].set_axis(["E-Loss triple", "EASY", "EASY++"], axis=1)
-        for name, gain in zip(("EASY", "EASY++"), gains, strict=True):
-            part[gain] = items.reduction(part["E-Loss triple"], part[name])
-        part = part.dropna(subset=["E-Loss triple"])
-        if len(part):
-            part.loc["mean"] = part[gains].mean()
-            parts.append(part.rename_axis("trace").reset_index().assign(values=by))
-    printed: dict[str, Any] = {"trace": "thesis, six logs", "values": "printed"}
-    printed |= dict(zip(gains, items.REDUCTIONS, strict=True))
-    return pd.concat([*parts, pd.DataFrame([printed])])
+def _gains(values: pd.Series[float], triple: str, name: str) -> dict[str, float]:
+    """Return by how many percent a triple is below EASY and EASY++."""
+    return {
+        f"{name}below {other} %": 100 * (1 - values.get(triple, _NONE) / values.get(one, _NONE))
+        for other, one in _BESIDE.items()
+    }
 
 
 @of_rows
-def table_7_8(findings: Sequence[runs.Findings]) -> Rows:
-    """Table 7.8: mean absolute error and mean E-Loss of predictions at submission.
-
-    Those of simulations with incremental correction and SJBF: AVE2's are EASY++'s.
-    """
-    for found in findings:
-        processors = found.workload.requested_processors
-        for name, (predicted, run) in found.accuracy.items():
-            error = (predicted - run).astype(np.float64)
-            row = {"trace": found.trace, "prediction": name, "MAE (s)": float(np.abs(error).mean())}
-            row |= {"mean E-Loss": f"{runs.e_loss(predicted, run, processors).mean():.3g}"}
-            row |= {"share too short": float((error < 0).mean())}
-            yield row | {"median (s)": float(np.median(predicted))}
-    for name, (mae, loss) in items.TABLE_7_8.items():
-        row = {"trace": "thesis", "prediction": name, "MAE (s)": mae}
-        yield {**row, "mean E-Loss": f"{loss:.3g}"}
-
-
-@of_rows
-def tails(findings: Sequence[runs.Findings]) -> Rows:
-    """Section 7.5.5: what a thousandth of the jobs has of the sum of bounded slowdowns.
-
-    Of EASY, EASY++ and the thesis's triple, and the least, median and most over all of its
-    configurations with AVE2 or learning, with how many of them are above EASY.
-    """
-    for found in findings:
-        share = found.of_thesis["tail_share"]
-        predicts = share[found.of_thesis["estimate"].isin(["regression", "ave2"])]
-        row: dict[str, Any] = {"trace": found.trace}
-        for one in (runs.EASY, runs.EASY_PLUS_PLUS, runs.E_LOSS_TRIPLE):
-            row[f"share, {runs.name_of(one)}"] = float(share[str(one)])
-        row |= {f"share, {name}": predicts.agg(name) for name in ("min", "median", "max")}
-        above = int((predicts > share[str(runs.EASY)]).sum())
-        yield {**row, "above EASY's": f"{above} of {len(predicts)}"}
-
-
-@of_rows
-def pairs(findings: Sequence[runs.Findings]) -> Rows:
+def pairs(campaign: Campaign) -> Rows:
     """Section 7.5.3: Pearson's coefficient of the thesis's triples on each two logs."""
-    for first, second in combinations(findings, 2):
-        row: dict[str, Any] = {"first": first.trace, "second": second.trace}
-        for by, column in (("ours", "mean_bsld"), ("published", "published")):
-            both = pd.concat([of.of_thesis[column] for of in (first, second)], axis=1).dropna()
-            enough = len(both) >= _SHARE * len(first.of_thesis)
+    thesis = [str(one) for one in runs.THESIS]
+    least = _SHARE * campaign.values["ours"].index.isin(thesis).sum()
+    for two in combinations(campaign.traces, 2):
+        row: dict[str, Any] = dict(zip(("first", "second"), two, strict=True))
+        for by, values in campaign.values.items():
+            both = values.reindex(index=thesis, columns=two).dropna()
+            enough = len(both) >= max(least, 2)
             row[f"{by}: Pearson"] = pearson(*both.to_numpy().T) if enough else _NONE
-        yield (row)
-
-
-@of_rows
-def spread(findings: Sequence[runs.Findings]) -> Rows:
-    """Return the thesis's triple over all its variants: ours, and the published values."""
-    names = [str(one) for one in runs.variants(runs.E_LOSS_TRIPLE)]
-    ends = {"least": 0, "lower quartile": 0.25, "median": 0.5, "upper quartile": 0.75, "most": 1}
-
-    for found in findings:
-        for by, column in (("ours", "mean_bsld"), ("published", "published")):
-            values = found.table[column].reindex(names).dropna()
-            if len(values) < _SHARE * len(names):
-                continue
-            easy = float(found.table[column][str(runs.EASY)])
-            usual = float(values.get(str(runs.E_LOSS_TRIPLE), _NONE))
-            row = {"trace": found.trace, "values": by, "variants": len(values), "the triple": usual}
-            row["its place"] = f"{int((values < usual).sum()) + 1} of {len(values)}"
-            row |= {name: float(values.quantile(share)) for name, share in ends.items()}
-            below = items.reduction(float(values.median()), easy)
-            yield {**row, "EASY": easy, "median below EASY %": below}
+        yield row
 
 
 # --- Which triple to take -------------------------------------------------------------------------
 
-#: Of its variants that a triple needs for a median, and of all triples that two logs must have.
-_SHARE = 2 / 3
+#: The thesis's triples that do not know run times, nor double the request.
+BLIND = [str(one) for one in runs.THESIS if one.estimate not in runs.UNCORRECTED[1:]]
+
+
+def sums_without(values: pd.DataFrame, trace: str) -> pd.Series[float]:
+    """Return the sum of each triple over all other traces, of those with a value on each."""
+    others = values.drop(columns=trace, errors="ignore")
+    return others.dropna().sum(axis=1) if len(others.columns) else pd.Series(dtype=float)
 
 
 @of_rows
-def selection(findings: Sequence[runs.Findings], published: Mapping[str, items.Published]) -> Rows:
-    """Return sums over the logs, by which triples are to be chosen, of some triples.
+def table_7_7(campaign: Campaign) -> Rows:
+    """Table 7.7: the triple of least sum over the other traces, on the one that is left out.
 
-    Of ours and of the published values, with the triple of the least sum, and of what table 7.7
-    prints of the triples that were chosen: of these also with the original's unfinished runs of the
-    triple that is said to be always chosen. A sum has a value on each log.
+    Of ours, and of the authors' own values; MetaCentrum's by ours too, though it is not simulated.
+    Beside it the triple that the thesis recommends.
     """
-    traces = [found.trace for found in findings]
-    blind = [str(one) for one in runs.thesis() if one.estimate not in runs.UNCORRECTED[1:]]
-    given = {
-        "ours": {found.trace: found.table["mean_bsld"] for found in findings},
-        "published": {t: published[t].values for t in traces if t in published},
-    }
+    for by, values in campaign.values.items():
+        blind = values[values.index.isin(BLIND)]
+        for trace in dict.fromkeys([*campaign.traces, *items.LOGS]):
+            sums = sums_without(blind, trace)
+            if not len(sums):
+                continue
+            triple, of = str(sums.idxmin()), campaign.of(by, trace)
+            row: dict[str, Any] = {"values": by, "trace": trace}
+            row["triple"] = runs.NAMES.get(triple, triple)
+            row |= {"sum": sums.min(), "over": len(blind.columns.drop(trace, errors="ignore"))}
+            row |= {"E-Loss triple's sum": sums.get(_TRIPLE, _NONE)}
+            row |= {"value": of.get(triple, _NONE), **_gains(of, triple, "")}
+            row["thesis"] = items.TABLE_7_7.get(trace, (_NONE,))[0]
+            yield row | {"E-Loss triple": of.get(_TRIPLE, _NONE), **_gains(of, _TRIPLE, "E-Loss ")}
 
-    for by, values in given.items():
-        table = pd.DataFrame(values).reindex(columns=traces)
-        table = table[table.index.isin(blind)]
-        sums = table.sum(axis=1, skipna=False).dropna()
-        for one in dict.fromkeys([*runs.NAMES, *sums.nsmallest(1).index]):
-            if one in table.index and table.loc[one].notna().any():
-                place = f"{int((sums < sums[one]).sum()) + 1} of {len(sums)}" if one in sums else ""
-                row = {"values": by, "triple": runs.NAMES.get(one, one), **table.loc[one].to_dict()}
-                yield {**row, "sum": float(sums.get(one, _NONE)), "place": place}
-    printed = {trace: items.TABLE_7_7.get(trace, (_NONE,))[0] for trace in traces}
-    triple = str(runs.E_LOSS_TRIPLE)
-    unfinished = {
-        trace: float(value)
-        for trace in traces
-        if trace in published and (value := published[trace].unfinished.get(triple)) is not None
-    }
-    for by, of in (("printed", printed), ("printed, or unfinished", printed | unfinished)):
-        row = {"values": by, "triple": "table 7.7: chosen on other logs", **of}
-        yield {**row, "sum": sum(of.values()), "place": ""}
+
+_YES = {True: "yes", False: "no"}
 
 
 @of_rows
-def table_7_7(findings: Sequence[runs.Findings]) -> Rows:
-    """Table 7.7: the triple of least sum over our other traces, on this one; it learns, or AVE2."""
-    names = [str(one) for one in runs.thesis() if one.learned or one.estimate == "ave2"]
-    values = pd.DataFrame({found.trace: found.table["mean_bsld"] for found in findings})
+def printed_runs(campaign: Campaign) -> Rows:
+    """Return which of the authors' runs table 7.7's values are of, and how far these came."""
+    for trace, printed in items.TABLE_7_7.items():
+        of = campaign.published.get(trace, pd.DataFrame(columns=["mean_bsld", "jobs", "ended"]))
+        for one in (runs.E_LOSS_TRIPLE, runs.E_LOSS_REQUESTED):
+            if str(one) in of.index:
+                run: Any = of.loc[str(one)]
+                row: dict[str, Any] = {"trace": trace, "triple": runs.NAMES[str(one)]}
+                row |= {"published": run["mean_bsld"], "ended": _YES[bool(run["ended"])]}
+                row |= {"jobs": run["jobs"], "jobs of the log": of["jobs"].max()}
+                same = abs(run["mean_bsld"] - printed[0]) < items.UNIT
+                yield row | {"thesis": printed[0], "printed": _YES[bool(same)]}
 
-    for trace, triple in leave_one_out(values[values.index.isin(names)]).items():
-        of = values[trace]
-        row = {"trace": trace, "triple": triple, "ours": of[triple]}
-        for one in (runs.EASY, runs.EASY_PLUS_PLUS):
-            row[f"below {runs.name_of(one)} %"] = items.reduction(of[triple], of[str(one)])
-        yield {**row, "thesis": items.TABLE_7_7.get(trace, (_NONE,))[0]}
+
+# --- Predictions and tails ------------------------------------------------------------------------
+
+#: What the predictions in the authors' own schedules have learned from.
+THEIRS = "simulated ends, the authors' own"
 
 
-def leave_one_out(values: pd.DataFrame) -> dict[str, str]:
-    """Return the triple that is chosen for each trace: least sum over all the others.
+@of_rows
+def table_7_8(campaign: Campaign) -> Rows:
+    """Table 7.8: mean absolute error and mean E-Loss of predictions at submission.
 
-    Parameters
-    ----------
-    values : mean bounded slowdowns, a row for each triple, a column for each trace; a triple
-        without a value on each of the other traces is not chosen.
+    Simulations are those with incremental correction and SJBF: AVE2's are EASY++'s. The authors'
+    own are in the schedules of theirs that are at hand.
     """
-    chosen = {}
-    for trace in values.columns[: len(values.columns) * (len(values.columns) > 1)]:
-        others = values.drop(columns=trace).dropna()
-        if len(others):
-            chosen[str(trace)] = str(others.sum(axis=1).idxmin())
-    return chosen
+    for found in campaign.findings:
+        name, jobs = found.workload.name, found.workload
+        for (ends, prediction), predicted in found.accuracy.items():
+            row = {"trace": name, "prediction": prediction, "learned from": ends}
+            yield row | _errors(predicted, jobs.run_time, jobs.requested_processors)
+        for prediction, one in runs.PREDICTIONS.items():
+            of: Any = campaign.published.get(name, pd.DataFrame())
+            if str(one) in of.index and of.loc[str(one), "ended"]:
+                row = {"trace": name, "prediction": prediction, "learned from": THEIRS}
+                with suppress(HpcgymError):  # their schedules need not be at hand
+                    yield row | _errors(*_fields_of(Path(of.loc[str(one), "schedule"])))
+    for name, (mae, e_loss) in items.TABLE_7_8.items():
+        row = {"trace": "thesis", "prediction": name, "learned from": "printed"}
+        yield row | {"MAE (s)": mae, "mean E-Loss": f"{e_loss:.3g}"}
+
+
+def _fields_of(schedule: Path) -> Iterator[Any]:
+    """Return of each job of a schedule of the authors: predicted and run time [s], processors.
+
+    It is in SWF, with predictions at submission in the last field.
+    """
+    rows = csv_frame(schedule, sep=" ", comment=";", header=None)
+    return (rows[field - 1].to_numpy() for field in (18, 4, 8))
+
+
+def _errors(predicted: Any, run: Any, processors: Any) -> dict[str, Any]:
+    """Return what is said of predictions [s] of jobs with these run times [s] and processors."""
+    error = (predicted - run).astype(np.float64)
+    loss = runs.e_loss(predicted, run, processors).mean()
+    return {
+        "MAE (s)": float(np.abs(error).mean()),
+        "mean E-Loss": f"{loss:.3g}",
+        "share too short": float((error < 0).mean()),
+        "median (s)": float(np.median(predicted)),
+    }
+
+
+@of_rows
+def tails(campaign: Campaign) -> Rows:
+    """Section 7.5.5: what a thousandth of the jobs has of the sum of bounded slowdowns.
+
+    Of EASY, EASY++ and the thesis's triple, and the least, median and most over all of its
+    configurations with AVE2 or learning, with how many of them are above EASY; and how many times
+    the mean of all jobs these jobs have at least.
+    """
+    predicts = [str(one) for one in runs.THESIS if one.learned or one.estimate == "ave2"]
+    for found in campaign.findings:
+        share = found.table["tail_share"]
+        row: dict[str, Any] = {"trace": found.workload.name}
+        for one in (runs.EASY, runs.EASY_PLUS_PLUS, runs.E_LOSS_TRIPLE):
+            row[f"share, {runs.NAMES[str(one)]}"] = float(share[str(one)])
+        of = share.reindex(predicts).dropna()
+        row |= {f"share, {name}": of.agg(name) for name in ("min", "median", "max")}
+        row["above EASY's"] = f"{int((of > share[str(runs.EASY)]).sum())} of {len(of)}"
+        yield row | {"times the mean, EASY": share[str(runs.EASY)] / runs.TAIL,
+                     "times the mean, least": of.min() / runs.TAIL}  # fmt: skip
+
+
+#: Name of a table -> what makes it.
+TABLES = {
+    "without-learning": exactness,
+    "7.1": table_7_1,
+    "7.7": table_7_7,
+    "7.7-runs": printed_runs,
+    "7.4": table_7_4,
+    "7.6": table_7_6,
+    "pairs": pairs,
+    "7.8": table_7_8,
+    "tails": tails,
+}

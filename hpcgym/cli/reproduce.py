@@ -245,13 +245,13 @@ class Prediction(Study):
 
     Experiment
     ----------
-    published FOLDER : Folder with the original results, glesser-ch7-TRACE.csv.gz. [default: only
-        what the thesis prints]
+    published FOLDER : The original results: a checkout of predictsim, the authors' repository, or
+        tables made of it (glesser-ch7-TRACE.csv.gz). [default: only what the thesis prints]
 
     Examples
     --------
     hpcgym reproduce prediction --quick
-    hpcgym reproduce prediction --workload KTH-SP2 --published results
+    hpcgym reproduce prediction --workload KTH-SP2 --published predictsim
     hpcgym reproduce prediction --executor dask:tcp://node1:8786
     mpiexec -n 9 hpcgym reproduce prediction --executor mpi    # 8 workers
     hpcgym reproduce prediction --workload trace.swf.gz --format csv > overview.csv

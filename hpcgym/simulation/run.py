@@ -7,6 +7,9 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hpcgym.baselines.schedulers import scheduler_of
 from hpcgym.errors import HpcgymError, check_choice, is_number
 from hpcgym.machine.failures import Failures, find_failures
@@ -16,11 +19,13 @@ from hpcgym.machine.speedups.heatmap import Heatmap
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.capabilities import check
+from hpcgym.scheduler.estimates.by_name import Estimate, predicted_run_times, predictor_of
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.limits import Limit
 from hpcgym.scheduler.on_machines import check_power_rule, takes_whole_nodes
 from hpcgym.scheduler.rules import Rules, Scheduler
 from hpcgym.scheduler.unused import warn_of_unused
+from hpcgym.simulation import warm_start
 from hpcgym.simulation.allowance import spend
 from hpcgym.simulation.corun import on_shared_nodes
 from hpcgym.simulation.driver import (
@@ -263,6 +268,35 @@ def learn_at(
         simulation.drive(end)
         found.append(simulation.learned())
     return found
+
+
+def predict_recorded(workload: Workload, estimate: Estimate) -> NDArray[np.int64]:
+    """Return the run time that an estimate predicts of each job of a log at its submission.
+
+    Nothing is simulated: by then the estimate has learned from the jobs that had ended by the log's
+    own waits and run times. So predictions are compared on the same histories, whichever scheduler
+    made them. An unknown wait counts as none.
+
+    Parameters
+    ----------
+    workload : in the order of submission, as always.
+    estimate : as :func:`simulate` takes it, but for predictors in Python.
+
+    Returns
+    -------
+    predicted : (n_jobs,) int64 [s].
+
+    Raises
+    ------
+    HpcgymError : a predictor in Python, an unknown estimate, or a job that cannot be simulated.
+    """
+    scheduler = scheduler_of("easy", {"estimate": estimate})
+    known = predicted_run_times(scheduler.estimate, workload.run_time, workload)
+    if known is not None:
+        return known
+    if not isinstance(scheduler.estimate, str) or predictor_of(scheduler.estimate) is not None:
+        raise HpcgymError("estimate: what a log says is predicted by formulas and regressions only")
+    return warm_start.predict_recorded(workload, scheduler)
 
 
 def _whole_time(time: Any) -> int:

@@ -356,14 +356,45 @@ def learned_before(workload: Workload, scheduler: Scheduler) -> Learned | None:
     initial = workload.initial
     if initial is None or not len(initial.past):
         return None
-    past, runs = initial.past, workload.take(initial.running)
+    runs = workload.take(initial.running)
+    start = initial.start[initial.running]
+    return _learn_log(initial.past, scheduler, initial.begin, runs, start)[0].learned
+
+
+def predict_recorded(workload: Workload, scheduler: Scheduler) -> Ints:
+    """Return what the estimate of a scheduler says of each job; see ``run.predict_recorded``."""
+    start = workload.submit_time + np.maximum(workload.wait_time, 0)
+    log = workload.with_columns(wait_time=start - workload.submit_time)
+    begin = int((start + workload.run_time).max(initial=0)) + 1
+    return _learn_log(log, scheduler, begin, log.take(slice(0)), start[:0])[1]
+
+
+def _learn_log(
+    past: Workload, scheduler: Scheduler, begin: int, runs: Workload, start: Ints
+) -> tuple[Learning, Ints]:
+    """Learn from the jobs of a log that had ended; return with what, and what was said of them.
+
+    Parameters
+    ----------
+    past : the jobs that had ended by ``begin`` [s].
+    scheduler : the rules, whose estimates learn.
+    runs, start : the jobs that ran then, and their starts [s].
+
+    Returns
+    -------
+    learning : of run times.
+    said : (n_past,) [s], the first estimate of each job at its submission; empty if that is known
+        beforehand or by a predictor in Python.
+
+    Raises
+    ------
+    WorkloadError : a job that cannot be simulated.
+    """
     order = np.argsort(np.concatenate([past.submit_time, runs.submit_time]), kind="stable")
-    started = np.concatenate([past.submit_time + past.wait_time, initial.start[initial.running]])[
-        order
-    ]
+    started = np.concatenate([past.submit_time + past.wait_time, start])[order]
     ended = (np.arange(len(order)) < len(past))[order]
     both = joined(past, runs)
-    check_jobs(past, max(past.processors, int(past.requested_processors.max())))
+    check_jobs(past, max(past.processors, int(past.requested_processors.max(initial=1))))
     jobs = job_records(both)
     jobs["run"][~ended] = MAX_TIME  # they run on
     users, n_users = numbered(both.user_id)
@@ -375,14 +406,14 @@ def learned_before(workload: Workload, scheduler: Scheduler) -> Learned | None:
     learning = Learning(both, scheduler, told)
     learns = told_of_learning(learning.estimators, learning.learner)
     native = Simulation(Model(**told.arguments(), learning=learns))
-    native.learn_from(
+    said = native.learn_from(
         past=np.flatnonzero(ended),
         by_start=np.argsort(started, kind="stable"),
         start=started,
-        time=initial.begin,
+        time=begin,
     )
     learning.take(native)
-    return learning.learned
+    return learning, said
 
 
 def in_order(workload: Workload) -> Ints:

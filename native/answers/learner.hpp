@@ -131,10 +131,13 @@ class Learner {
   // Learn from past jobs, which have ended by `until` [s], each as seen at its submission: jobs had
   // ended by that second, and jobs ran that had started before it. The simulation must be before
   // its first event, and have these jobs and others that run on: `by_start`: all, in the order of
-  // their starts, `start` [s] by job.
+  // their starts, `start` [s] by job. Return what the first estimate said of each past job at its
+  // submission [s]; nothing if it does not learn here.
   template <class S>
-  void learn_from(S& s, std::span<const i64> past, std::span<const i64> by_start,
-                  std::span<const i64> start, i64 until) {
+  std::vector<i64> learn_from(S& s, std::span<const i64> past, std::span<const i64> by_start,
+                              std::span<const i64> start, i64 until) {
+    const bool says = kind(for_backfilling) >= Predicts::regression;
+    std::vector<i64> said;
     std::size_t begun = 0;
     for (std::size_t i = 0; i <= past.size(); ++i) {
       const i64 now = i < past.size() ? s.job(past[i]).submit : until;
@@ -152,10 +155,16 @@ class Learner {
         }
       }
       learn(s);
-      if (i == past.size() || at_submission.empty()) continue;
+      if (i == past.size()) break;
+      const i64 j = past[i];
       s.time = now;
-      histories.describe(s, past[i], at_submission[index(past[i])]);
+      Seen& x = at_submission.empty() ? now_ : at_submission[index(j)];
+      if (!at_submission.empty()) histories.describe(s, j, x);
+      if (!says) continue;
+      answer_from(x, j, s.job(j).requested);
+      said.push_back(cut(answers_[for_backfilling], s.job(j).requested));
     }
+    return said;
   }
   // Write the scores of a job in the orders that use predictions, and the units that it holds back.
   template <class S>

@@ -48,15 +48,20 @@ i64 begin(AnySimulation& s, i64 time, bool due, In<i64> running, In<i64> start, 
                   span_of(predicted), span_of(promised), span_of(history), span_of(reserved),
                   span_of(first), span_of(node), span_of(units), span_of(looks)});
 }
-void learn_from(AnySimulation& s, In<i64> past, In<i64> by_start, In<i64> start, i64 time) {
+Out<i64> learn_from(AnySimulation& s, In<i64> past, In<i64> by_start, In<i64> start, i64 time) {
   const auto check = [&](const In<i64>& rows) {
     for (std::size_t k = 0; k < rows.size(); ++k)
       if (rows(k) < 0 || rows(k) >= static_cast<i64>(start.size()))
         throw nb::index_error("learn_from: no such job");
   };
   check(past), check(by_start);
-  s.learn_from({past.data(), past.size()}, {by_start.data(), by_start.size()},
-               {start.data(), start.size()}, time);
+  std::vector<i64> said;
+  {
+    const nb::gil_scoped_release others;
+    said = s.learn_from({past.data(), past.size()}, {by_start.data(), by_start.size()},
+                        {start.data(), start.size()}, time);
+  }
+  return owned(std::move(said));
 }
 
 // Work that Python threads share.
@@ -110,9 +115,9 @@ NB_MODULE(_engine, m) {
            "the first of those that cannot run, as it has ended by then or finds no room, -1 if all "
            "can. Where something is asked for, answer, and call it again.")
       .def("learn_from", alone(&learn_from), "past"_a, "by_start"_a, "start"_a, "time"_a,
-           nb::call_guard<nb::gil_scoped_release>(),
            "Learn from jobs of the past, which have ended by `time` [s], each as it was seen at its "
-           "submission. `by_start`: all jobs, others run on. `start`: (n_jobs,) [s].")
+           "submission. `by_start`: all jobs, others run on. `start`: (n_jobs,) [s]. Return what the "
+           "first estimate said of each of the past then [s]; nothing if it does not learn here.")
       .def("run", alone(&AnySimulation::run), "until"_a = forever, "passes"_a = forever,
            nb::call_guard<nb::gil_scoped_release>(),
            "Simulate up to `until` [s], inclusive, or so many passes, or to what is asked for; return "

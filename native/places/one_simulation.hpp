@@ -211,8 +211,8 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
                         : answers_.learner->seen(checked(j));
     return {x.begin(), x.end()};
   }
-  void learn_from(std::span<const i64> past, std::span<const i64> by_start, std::span<const i64> start,
-                  i64 until) override {
+  std::vector<i64> learn_from(std::span<const i64> past, std::span<const i64> by_start,
+                              std::span<const i64> start, i64 until) override {
     learner();
     if (sim_.next + sim_.started > 0 || static_cast<i64>(start.size()) != model_->n_jobs)
       throw std::invalid_argument("learn_from: starts of all jobs, before the first event");
@@ -220,8 +220,9 @@ class OneSimulation final : public AnySimulation, public Scheduled<M> {
       throw std::invalid_argument("learn_from: on a pool");
     } else {
       start_anew();
-      answers_.learner->learn_from(sim_, past, by_start, start, until);
+      std::vector<i64> said = answers_.learner->learn_from(sim_, past, by_start, start, until);
       is_half_done_ = false;
+      return said;
     }
   }
   Numbers learned() override {

@@ -81,8 +81,8 @@ class AnySimulation : public Alone {
   // The values of an expression for waiting jobs now.
   virtual std::vector<double> values_of(const Expression& told, const std::vector<i64>& jobs) = 0;
   // Learn from past jobs only: see Learner.
-  virtual void learn_from(std::span<const i64> past, std::span<const i64> by_start,
-                          std::span<const i64> start, i64 until) = 0;
+  virtual std::vector<i64> learn_from(std::span<const i64> past, std::span<const i64> by_start,
+                                      std::span<const i64> start, i64 until) = 0;
   // What has been learned from ended jobs; the scores and patiences of all jobs.
   virtual Numbers learned() = 0;
   virtual std::vector<double> scores() const = 0;

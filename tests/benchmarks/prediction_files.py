@@ -7,7 +7,8 @@ from itertools import product
 from pathlib import Path
 
 from hpcgym.benchmarks.prediction import runs
-from hpcgym.benchmarks.prediction.runs import Configuration, Loss
+from hpcgym.benchmarks.prediction.runs import Configuration
+from hpcgym.scheduler.estimates import Regression
 
 COLUMNS = (
     "scheduler,correction,predictor,over_loss,over_param,under_loss,under_param,threshold,weight,"
@@ -20,50 +21,74 @@ def published() -> list[Configuration]:
     sides = [(branch, scale) for branch in runs.BRANCHES for scale in runs.SCALES]
     sides += [("exponential", 1e-5), ("exponential", 1e-4)]
     losses = [
-        Loss(over, under, weight, over_scale, under_scale, threshold)
-        for (over, over_scale), (under, under_scale), threshold, weight in product(
+        runs.loss(over, under, weight, over_scale=o, under_scale=u, threshold=threshold)
+        for (over, o), (under, u), threshold, weight in product(
             sides, sides, runs.THRESHOLDS, runs.WEIGHTS
         )
     ]
     learned = product(runs.ORDERS, runs.CORRECTIONS, losses)
-    return [*runs.without_learning(), *(Configuration(*one) for one in learned)]
+    return [*runs.WITHOUT_LEARNING, *(Configuration(*one) for one in learned)]
+
+
+ORDERS = {"fcfs": "easy_prediction_backfill_scheduler", "sjbf": "easy_plus_plus_scheduler"}
+CORRECTIONS = {"requested": "reqtime", "incremental": "tsafrir"}
+WEIGHTS = {
+    "1": "1",
+    "long": "5+log(r/m)",
+    "wide": "5+log(m/r)",
+    "small": "11+log(1/(r*m))",
+    "large": "1+log(m*r)",
+}
+BRANCHES = {"absolute": "abs", "squared": "square", "exponential": "exp"}
+PREDICTORS = {
+    "ave2": "tsafrir",
+    "clairvoyant": "clairvoyant",
+    "requested": "reqtime",
+    "double-requested": "double_reqtime",
+}
+
+
+def words_of(one: Configuration) -> tuple[str, str, str, tuple[str, ...]]:
+    """What the campaign calls scheduler, correction and predictor, and the parts of the loss."""
+    correction = CORRECTIONS.get(one.correction, "recursive_doubling")
+    if one.learned:
+        given = Regression.parse(one.estimate)
+        loss = (
+            BRANCHES[given.over], f"{given.over_scale:g}",
+            BRANCHES[given.under], f"{given.under_scale:g}",
+            f"{given.threshold:g}", WEIGHTS[given.weight],
+        )  # fmt: skip
+        return ORDERS[one.order], correction, "sgdlinear", loss
+    if one.estimate != "ave2":
+        correction = "throw_an_error"
+    return ORDERS[one.order], correction, PREDICTORS[one.estimate], ("NA",) * 6
 
 
 def row_of(one: Configuration, *measures: float) -> str:
     """A row of the published files."""
-    order = {"fcfs": "easy_prediction_backfill_scheduler", "sjbf": "easy_plus_plus_scheduler"}
-    corrections = {"requested": "reqtime", "incremental": "tsafrir"}
-    weights = {
-        "1": "1",
-        "long": "5+log(r/m)",
-        "wide": "5+log(m/r)",
-        "small": "11+log(1/(r*m))",
-        "large": "1+log(m*r)",
-    }
-    branches = {"absolute": "abs", "squared": "square", "exponential": "exp"}
-    predictors = {
-        "ave2": "tsafrir",
-        "clairvoyant": "clairvoyant",
-        "requested": "reqtime",
-        "double-requested": "double_reqtime",
-    }
-    correction = corrections.get(one.correction, "recursive_doubling")
-    loss: tuple[object, ...] = ("NA",) * 6
-    if isinstance(one.estimate, Loss):
-        predictor, given = "sgdlinear", one.estimate
-        loss = (
-            branches[given.over], given.over_scale, branches[given.under], given.under_scale,
-            given.threshold, weights[given.weight],
-        )  # fmt: skip
-    else:
-        predictor = predictors[one.estimate]
-        if one.estimate != "ave2":
-            correction = "throw_an_error"
-    words = (order[one.order], correction, f"predictor_{predictor}", *loss, *measures)
-    return ",".join(map(str, words))
+    order, correction, predictor, loss = words_of(one)
+    return ",".join(map(str, (order, correction, f"predictor_{predictor}", *loss, *measures)))
 
 
 def write_published(path: Path, rows: list[str]) -> None:
     path.parent.mkdir(exist_ok=True)
     with gzip.open(path, "wt") as file:
         file.write("\n".join([COLUMNS, *rows]) + "\n")
+
+
+def name_of(one: Configuration) -> str:
+    """What the campaign's repository calls the schedule of a configuration."""
+    order, correction, predictor, loss = words_of(one)
+    signs = str.maketrans("", "", "+()/*")
+    told = "I".join(["", *loss]).translate(signs) if one.learned else ""
+    name = f"res_{order}_predictor{predictor.replace('_', '')}{told}_{correction}.swf.gz"
+    return f"simulations/{name}"
+
+
+def write_checkout(folder: Path, trace: str, rows: list[tuple[str, object, object]]) -> Path:
+    """Write the file of a checkout with names of schedules, numbers of jobs and mean slowdowns."""
+    path = folder / "experiments" / "data" / trace / "sim_analysis" / "metrics_complete"
+    path.parent.mkdir(parents=True)
+    lines = [f"{k} {name} {jobs} NA {bsld} 1" for k, (name, jobs, bsld) in enumerate(rows)]
+    path.write_text("\n".join([" name length avgft avgbsld maxbsld", *lines]) + "\n")
+    return path.parents[1]

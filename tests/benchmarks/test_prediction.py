@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from prediction_files import published, row_of, write_published
+from prediction_files import name_of, published, row_of, write_checkout, write_published
 
 from hpcgym.benchmarks.prediction import runs, tables
 from hpcgym.benchmarks.prediction.items import read_published
@@ -20,27 +19,21 @@ from hpcgym.scheduler.estimates import Regression
 
 
 def test_there_are_as_many_configurations_as_published() -> None:
-    for make, learned in ((runs.thesis, 120), (published, 5760)):
-        found = make()
+    for found, learned in ((runs.THESIS, 120), (published(), 5760)):
         assert sum(one.learned for one in found) == learned
         assert len(found) == len({str(one) for one in found}) == learned + 12
-    assert set(runs.thesis()) < set(published())
-    assert set(runs.quick()) < set(runs.thesis())
-    variants = runs.variants(runs.E_LOSS_TRIPLE)
-    assert len(set(variants)) == 27
-    assert runs.E_LOSS_TRIPLE in variants
-    assert {*runs.thesis(), *variants} < set(runs.usual())
-    assert set(runs.usual()) < set(published())
-    assert len(set(runs.usual())) == len(runs.usual()) == 12 + 360 + 24
-
-
-@pytest.mark.parametrize("one", runs.usual()[::37], ids=str)
-def test_a_configuration_can_be_told_in_words(one: runs.Configuration) -> None:
-    assert runs.configuration_of(json.loads(json.dumps(one.words()))) == one
+    assert set(runs.THESIS) < set(published())
+    assert set(runs.QUICK) < set(runs.THESIS)
+    assert len(set(runs.VARIANTS)) == 27
+    assert runs.E_LOSS_TRIPLE in runs.VARIANTS
+    assert {*runs.THESIS, *runs.VARIANTS, *runs.WITH_THRESHOLDS} == set(runs.USUAL)
+    assert set(runs.USUAL) < set(published())
+    assert len(set(runs.USUAL)) == len(runs.USUAL) == 12 + 360 + 24
+    assert len(tables.BLIND) == 128
 
 
 def test_rules_of_a_configuration() -> None:
-    rules = runs.scheduler_of(runs.E_LOSS_TRIPLE)
+    rules = runs.E_LOSS_TRIPLE.scheduler
     assert (rules.backfill_order, rules.correction, rules.passes) == (
         "sjbf",
         "incremental",
@@ -48,30 +41,37 @@ def test_rules_of_a_configuration() -> None:
     )
     expected = Regression(over="squared", under="absolute", weight="large", eta=5000, l2=4e9)
     assert rules.estimate == str(expected)
-    loss = runs.Loss("exponential", "absolute", "wide", 1e-5, 100.0, 60.0)
-    rules = runs.scheduler_of(runs.Configuration("fcfs", "requested", loss), eta=7)
-    other = Regression(
-        over="exponential", under="absolute", weight="wide", over_scale=1e-5, under_scale=100,
-        threshold=60, eta=7, l2=4e9,
-    )  # fmt: skip
-    assert rules.estimate == str(other)
 
 
 # --- What is published ----------------------------------------------------------------------------
 
+SOME = [*published()[12::97], *runs.THESIS[:12]]
+
 
 def test_rows_are_read_as_configurations(tmp_path: Path) -> None:
-    every = published()[12::97] + runs.thesis()[:12]
-    write_published(
-        tmp_path / "glesser-ch7-x.csv.gz",
-        [row_of(one, 10, place, 1, 1, 1, 1) for place, one in enumerate(every)],
-    )
+    rows = [row_of(one, 10, place, 1, 1, 1, 1) for place, one in enumerate(SOME)]
+    write_published(tmp_path / "glesser-ch7-x.csv.gz", rows)
     (found,) = read_published(tmp_path).values()
-    assert found.values.to_dict() == {str(one): place for place, one in enumerate(every)}
-    assert (found.rows, len(found.unfinished)) == (len(every), 0)
+    assert found["mean_bsld"].to_dict() == {str(one): place for place, one in enumerate(SOME)}
+    assert found["ended"].all()
 
 
-def test_runs_that_did_not_end_are_ignored_and_easy_counts_once(tmp_path: Path) -> None:
+def test_a_checkout_of_the_campaign_is_read_as_its_tables_are(tmp_path: Path) -> None:
+    rows: list[tuple[str, object, object]] = [
+        (name_of(one), 10, place) for place, one in enumerate(SOME)
+    ]
+    other = "simulations/res_easy_plus_plus_predictorsgdlinearIIIIII_throw_an_error.swf.gz"
+    rows += [("simulations/res_easy_backfill_scheduler_None_None.swf.gz", 10, 9.5)]
+    folder = write_checkout(tmp_path, "Metacentrum2013", [(other, 1, "NA"), *rows])
+    (trace, found), *others = read_published(tmp_path).items()
+    assert (trace, others) == ("MetaCentrum", [])
+    expected = {str(one): place for place, one in enumerate(SOME)}
+    assert found["mean_bsld"].to_dict() == expected
+    schedule = folder / name_of(runs.EASY_PLUS_PLUS)
+    assert found.loc[str(runs.EASY_PLUS_PLUS), "schedule"] == str(schedule)
+
+
+def test_runs_that_did_not_end_are_told_apart_and_easy_counts_once(tmp_path: Path) -> None:
     named = [f"{name}{',NA' * 8},10,3,1,1,1,1" for name in ("easy_backfill_scheduler",)]
     clairvoyant = runs.CLAIRVOYANT["sjbf"]
     rows = [
@@ -82,9 +82,12 @@ def test_runs_that_did_not_end_are_ignored_and_easy_counts_once(tmp_path: Path) 
     ]
     write_published(tmp_path / "glesser-ch7-CEA-curie.csv.gz", named + rows)
     found = read_published(tmp_path)["CEA-Curie"]
-    assert found.values.to_dict() == {str(runs.EASY): 3.0, str(runs.E_LOSS_TRIPLE): 7.0}
-    assert (found.rows, len(found.unfinished)) == (5, 2)
-    assert found.unfinished[str(runs.EASY_PLUS_PLUS)] == 2
+    ended = found["mean_bsld"][found["ended"]]
+    assert ended.to_dict() == {str(runs.EASY): 3.0, str(runs.E_LOSS_TRIPLE): 7.0}
+    assert found.loc[str(runs.EASY_PLUS_PLUS), "mean_bsld"] == 2
+    campaign = tables.Campaign([], {"CEA-Curie": found})
+    assert str(runs.EASY_PLUS_PLUS) not in campaign.of("published", "CEA-Curie")
+    assert str(runs.EASY_PLUS_PLUS) in campaign.of("unfinished too", "CEA-Curie")
 
 
 def test_what_is_no_published_result_is_said(tmp_path: Path) -> None:
@@ -98,6 +101,10 @@ def test_what_is_no_published_result_is_said(tmp_path: Path) -> None:
         file.write_bytes(text if text[:1] == b"\x1f" else gzip.compress(text))
         with pytest.raises(HpcgymError, match=r"glesser-ch7-x\.csv\.gz"):
             read_published(tmp_path)
+    folder = write_checkout(tmp_path, "KTH-SP2", [(name_of(runs.EASY), 1, 2)])
+    (folder / "sim_analysis" / "metrics_complete").write_text("name jobs\n1 2\n")
+    with pytest.raises(HpcgymError, match="metrics_complete"):
+        read_published(tmp_path)
 
 
 # --- Numbers --------------------------------------------------------------------------------------
@@ -124,5 +131,7 @@ def test_a_triple_is_chosen_on_the_other_traces() -> None:
         }
     )
     # z would always be best, where it has a value on each of the others
-    assert tables.leave_one_out(values) == {"a": "y", "b": "z", "c": "x"}
-    assert tables.leave_one_out(values[["a"]]) == {}
+    chosen = {trace: tables.sums_without(values, trace).idxmin() for trace in values}
+    assert chosen == {"a": "y", "b": "z", "c": "x"}
+    assert tables.sums_without(values, "not simulated").to_dict() == {"x": 10.0, "y": 13.0}
+    assert len(tables.sums_without(values[["a"]], "a")) == 0

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from few_jobs import few_jobs
 
-from hpcgym import WorkloadError, continued, simulate, validate_schedule
-from hpcgym.simulation.run import learn_before
+from hpcgym import HpcgymError, WorkloadError, continued, simulate, validate_schedule
+from hpcgym.agents.runtime_regression import RuntimeRegression
+from hpcgym.reference.predictions import Estimator
+from hpcgym.scheduler.estimates import JOB_FEATURES
+from hpcgym.simulation.run import learn_before, predict_recorded
 
 # --- Worked out by hand ---------------------------------------------------------------------------
 
@@ -114,3 +119,61 @@ def test_the_past_of_a_simulation_is_learned_too() -> None:
     validate_schedule(result)
     assert part.initial is not None
     assert result.predicted_run_time[0] == 90
+
+
+# --- Predictions of a whole log, by its own ends --------------------------------------------------
+
+E_LOSS: dict[str, Any] = {"over": "squared", "under": "absolute", "weight": "large"}
+
+
+@pytest.mark.parametrize(
+    ("estimate", "slow"),
+    [
+        ("ave2", "ave2"),
+        ("ave1", "ave1"),
+        ("user-ratio", "user-ratio"),
+        ("typical-ratio", "typical-ratio"),
+        ("clairvoyant", "clairvoyant"),
+        ("e-loss", RuntimeRegression(**E_LOSS, features=tuple(JOB_FEATURES))),
+    ],
+)
+def test_a_log_is_predicted_by_its_own_ends(estimate: str, slow: Any) -> None:
+    rng, n = np.random.default_rng(2), 60
+    submit, run = np.sort(rng.choice(9_000, n, replace=False)), rng.integers(1, 3_000, n)
+    wait, size = rng.choice([0, 0, 7, 900], n), rng.integers(1, 5, n)
+    request = run + rng.integers(0, 5_000, n)
+    users = rng.integers(1, 4, n)
+    # on a machine on which these starts could not have been
+    log = few_jobs(4, submit, run, size, request, wait_time=wait, user_id=users)
+    rows = zip(submit, wait, run, size, request, users, strict=True)
+    jobs = [
+        SimpleNamespace(
+            number=k, submit=s, start=s + w, end=s + w + r, actual=r, processors=q, requested=p,
+            user=u, seen=None,
+        )
+        for k, (s, w, r, q, p, u) in enumerate([map(int, row) for row in rows])
+    ]  # fmt: skip
+    estimator, ended = Estimator(slow), []
+    expected = []
+    for job in jobs:
+        now = job.submit
+        over = sorted((of for of in jobs if of.end <= now), key=lambda of: (of.end, of.start))
+        for other in over[len(ended) :]:
+            estimator.learn(other)
+        ended = over
+        runs = sorted((of for of in jobs if of.start < now < of.end), key=lambda of: of.start)
+        mine = [of for of in ended if of.user == job.user]
+        expected.append(estimator.predict(job, now, mine, runs))
+    assert predict_recorded(log, estimate).tolist() == expected
+    assert estimate == "clairvoyant" or expected != request.tolist()
+
+
+def test_only_what_the_engine_predicts_is_predicted_of_a_log() -> None:
+    for estimate in (Kept(), "data-driven"):
+        with pytest.raises(HpcgymError, match="formulas and regressions only"):
+            predict_recorded(SMALL, estimate)
+    assert predict_recorded(SMALL, [3, 3, 3, 3, 3]).tolist() == [3] * 5
+    # the wait of 2 is not known
+    unknown = SMALL.with_columns(wait_time=[0, 50, -1, 40, 5])
+    assert predict_recorded(unknown, "ave1").tolist() == [40, 50, 90, 20, 40]
+    assert len(predict_recorded(SMALL.take(slice(0)), "ave2")) == 0
