@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -20,7 +21,7 @@ from hpcgym.machine.power_plans import greatest_w
 from hpcgym.reference.limits import LimitedSimulation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
-from hpcgym.scheduler.on_machines import may_switch
+from hpcgym.scheduler.on_machines import node_power
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.by_reference import limited_by_reference
 from hpcgym.workload.model import Workload
@@ -190,10 +191,10 @@ def limited(
     if draw(st.sampled_from([False, False, True])):
         after = draw(st.sampled_from([0, 1, 5, 30])) * unit
         cluster = Cluster(groups=cluster.groups, levels=cluster.levels, shutdown_after_s=after)
-    if may_switch(Scheduler(**rules), cluster, tuple(found)):
-        for place, limit in enumerate(found):
-            if isinstance(limit, EnergyBudget) and draw(st.booleans()):
-                found[place] = replace(limit, off_as_idle=True)
+    busy = math.ceil(node_power(cluster).busy_levels_w[-1])
+    for place, limit in enumerate(found):
+        if isinstance(limit, EnergyBudget) and draw(st.booleans()):
+            found[place] = replace(limit, free_node_w=draw(st.integers(0, busy)))
     return Case(workload, cluster, found, rules)
 
 
@@ -210,8 +211,6 @@ def extracted(data: st.DataObject, case: Case) -> tuple[Case, Case, tuple[int, f
     some = case.limits if data.draw(st.booleans()) else [x for x in case.limits if has_joules(x)]
     late = max([0, *(begin - limit.start for limit in some)])
     limits = [moved(limit, late) for limit in case.limits]
-    if not may_switch(Scheduler(**rules), cluster, tuple(limits)):
-        limits = [replace(x, off_as_idle=False) if has_joules(x) else x for x in limits]
     whole = Case(workload, cluster, limits, rules)
     return whole, replace(whole, workload=part), (begin, end)
 

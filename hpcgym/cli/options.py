@@ -224,9 +224,9 @@ class LimitOptions:
         with the same mean; --repeat day repeats a file of one day. May be repeated.
     budget KEY=VALUE,... : A limit of energy, such as percent=60,start=86400,end=345600,shutdown.
         joules, or percent of the energy with all nodes busy; start and end; period, the seconds
-        between two readings of the meter; shutdown, if idle nodes are switched off; off_as_idle, if
-        nodes that are off count as idle until the meter is read. follow and swing work as in --cap.
-        May be repeated.
+        between two readings of the meter; shutdown, if idle nodes are switched off; free_node_w,
+        the watts that powercap, reduce-pc and energy-bud reckon a node without a job to draw, on or
+        off. follow and swing work as in --cap. May be repeated.
     power none|shut|dvfs|mix|powercap|reduce-pc|energy-bud : How limits are kept: nodes are switched
         off (shut), jobs are slowed down (dvfs), both (mix), or neither; under budgets powercap,
         reduce-pc or energy-bud. Each job then has nodes of its own.

@@ -373,38 +373,48 @@ class Powercap(Study):
     number: int = 10
 
 
-@study(
-    "energy-budget",
-    {"Readings of the text, all of which are simulated": _in("energy.budget", "READINGS")},
-)
+@study("energy-budget")
 class EnergyBudget(Study):
     """Study energy budgets as Dutot, Georgiou, Glesser and others did (2017).
 
     Budgets of 100 to 30 % hold for three days of busy weeks. powercap, reducePC and energyBud keep
-    them, with idle processors on or switched off. The study has utilization, AVEbsld and energy
-    beside EASY's (figures 5.1 to 5.3), and what switching off changes (table 5.1). A week of
-    CEA-Curie with its 80,640 processors takes some minutes, one of others a second. After an
+    them, with free processors on or switched off. The study has utilization, AVEbsld and energy
+    beside EASY's (figures 5.1 to 5.3), and what switching off changes (table 5.1). Its thirty weeks
+    are the authors'. A week of Curie, with its 80,640 processors, takes minutes. After an
     interruption, the same command goes on.
 
-    Experiment
-    ----------
-    weeks N : Number of busy weeks of each trace, of the upper quarter by the log, drawn at random;
-        the thesis has five. 0: all.
-    seed N : Seed of the draw of weeks.
+    Workload
+    --------
+    workload WORKLOAD : A week of jobs: what comes in the first seven days. May be repeated.
+    weeks_of FOLDER : The authors' weeks: a clone of https://github.com/glesserd/energybudget-expe
 
     Examples
     --------
-    hpcgym reproduce energy-budget --quick
-    hpcgym reproduce energy-budget
-    hpcgym reproduce energy-budget --workload trace.swf.gz --format csv > figures.csv
+    git clone https://github.com/glesserd/energybudget-expe
+    hpcgym reproduce energy-budget --weeks-of energybudget-expe
+    hpcgym reproduce energy-budget --quick --workload lublin:jobs=2000,processors=64
     """
 
     module = "energy.budget_run"
-    traces = ("SDSC-BLUE", "CEA-Curie")
     shows = ("beside EASY's (figures 5.1 to 5.3)", "figures", "trace")
     workload: list[str] | None = None
-    weeks: int = 5
-    seed: int = 0
+    weeks_of: Path | None = None
+
+    def usual(self) -> list[str]:
+        """Return the files of the authors' weeks."""
+        folder = self.weeks_of
+        found = [] if folder is None else sorted(folder.rglob("*_1w_*.json"))
+        if not found:
+            where = "weeks are needed" if folder is None else f"{folder} has no weeks"
+            raise HpcgymError(
+                f"{where}: clone https://github.com/glesserd/energybudget-expe, and name its folder"
+                " with --weeks-of; or name weeks with --workload"
+            )
+        return [str(path) for path in found]
+
+    def rules(self) -> dict[str, Any]:
+        """Return nothing: what is given is all."""
+        return {}
 
 
 @study(

@@ -56,11 +56,11 @@ class Accounts(OwnNodes):
 
     def off_of(self, budget: Budget) -> int:
         """Return what a node that is off counts as."""
-        return self.m.rest if budget.as_idle else self.m.off
+        return self.m.rest if budget.fixed else self.m.off
 
     def above_of(self, budget: Budget, but: Iterable[int] = ()) -> int:
         """Return what all components count as, once some nodes are on."""
-        return self.m.above(set() if budget.as_idle else self.dark(but))
+        return self.m.above(set() if budget.fixed else self.dark(but))
 
     def in_use(self, budget: Budget) -> bool:
         """Rule 8."""
@@ -78,15 +78,7 @@ class Accounts(OwnNodes):
         for budget in self.budgets:
             since, ends = now - budget.start, now == budget.end
             if budget.start <= now <= budget.end and (ends or since % budget.period == 0):
-                budget.saved, budget.looked = budget.mean * since - budget.read, now
-
-    def reserved(self, budget: Budget) -> int:
-        """Rule 15."""
-        total = 0
-        for job, power in budget.reserves.values():
-            left = min(job.until, budget.end) - max(budget.looked, job.passed)
-            total += (power - budget.mean) * max(left, 0)
-        return total
+                budget.saved = budget.mean * since - budget.read
 
     def idle_energy(self, budget: Budget, begin: int) -> int:
         """Return what a node draws that is on and free from a time on."""
@@ -133,20 +125,7 @@ class Accounts(OwnNodes):
 
     def power_with(self, budget: Budget, also: Start) -> int:
         """Rule 14."""
-        if budget.start <= self.now:
-            return self.charged(also, budget.as_idle)
-        total = self.above_of(budget, also.cells)
-        for n, node in enumerate(self.nodes):
-            if node.job is None and n not in also.cells:
-                total += self.off_of(budget) if node.state in (OFF, SHUTTING) else self.m.rest
-        for other in self.running:
-            if other.until <= budget.start:
-                total += other.width * self.m.rest
-            else:
-                power = self.waiting if other.start > budget.start else self.work
-                total += power(other, other.level)
-        power = self.waiting if also.ready > budget.start else self.work
-        return total + power(also.job, also.level)
+        return self.charged(also, budget.free_mw)
 
     def within_budgets(self, n: int) -> bool:
         """Rule 8: whether all budgets in use suffice if a node that is off boots now."""
@@ -168,10 +147,9 @@ class Spare(NamedTuple):
 
     shadow: int
     nodes: int
-    watts: list[tuple[int, int]]  # what a free node counts as, mW that are spare
+    watts: list[int]  # below each cap [mW]
     row: range  # nodes of the head, where these are in a row
-    excess: dict[int, int]  # budget -> what the head takes of what was saved
-    left: dict[int, int]  # budget -> what is left at the shadow time
+    reserved: dict[int, int]  # budget -> rule 15
 
 
 class Plans(Accounts):
@@ -198,7 +176,7 @@ class Plans(Accounts):
                 if spare is not None:
                     self.spare = spare
                     return
-        self.spare = Spare(now, -1, [(0, -1)], range(self.m.nodes), {}, {})
+        self.spare = Spare(now, -1, [-1], range(self.m.nodes), {})
 
     def planned(self, head: LimitedJob, level: int, time: int) -> Spare | None:
         """Rules 17 and 18, at a time and a level; None: it does not fit."""
@@ -222,24 +200,17 @@ class Plans(Accounts):
             power += self.work(head, level) - head.width * self.m.rest
             if power > cap.mw:
                 return None
-            watts.append((self.m.rest, cap.mw - power))
-        excess, left, below = {}, {}, list[tuple[int, int]]()
+            watts.append(cap.mw - power)
+        reserved = {}
         for budget in self.budgets:
-            if not budget.binds or budget.end <= self.now:
+            reserved[id(budget)] = 0
+            if not budget.binds or budget.start >= until or budget.end <= max(time, self.now):
                 continue
-            excess[id(budget)] = 0
-            if budget.start < until and budget.end > time:
-                found = self.planned_budget(budget, head, level, time, until)
-                if found is None:
-                    return None
-                excess[id(budget)] = found[0]
-                below += found[1]
-            if budget.start <= self.now:
-                then = self.left_at(budget, min(time, budget.end))
-                left[id(budget)] = then - excess[id(budget)]
-        # of several budgets the one that leaves least
-        watts += [min(below, key=lambda pair: pair[1])] if below else []
-        return Spare(time, len(free) - head.width, watts, row, excess, left)
+            needed = self.planned_budget(budget, head, level, time, until)
+            if needed is None:
+                return None
+            reserved[id(budget)] = needed
+        return Spare(time, len(free) - head.width, watts, row, reserved)
 
     def still(self, time: int) -> list[LimitedJob]:
         """Return the jobs that run at a time, as predicted."""
@@ -253,12 +224,14 @@ class Plans(Accounts):
             total += self.m.off if n < cap.off else self.m.rest
         return total + sum(self.work(job, job.level) for job in jobs)
 
-    def planned_power(self, budget: Budget, time: int) -> int:
-        """Return the power at a time, without the head."""
+    def planned_power(self, budget: Budget, time: int, fixed: bool) -> int:
+        """Return the power at a time, without the head; by rule 20 where that holds."""
         rest = self.off_of(budget) if budget.shuts else self.m.rest
         jobs = self.still(time)
         total = self.above_of(budget) + sum(self.work(job, job.level) for job in jobs)
         held = {n for job in jobs for n in job.cells}
+        if fixed and budget.fixed:
+            return total + (self.m.nodes - len(held)) * budget.free_mw
         for n, node in enumerate(self.nodes):
             if n not in held:
                 total += self.off_of(budget) if self.goes_dark(node) else rest
@@ -269,41 +242,37 @@ class Plans(Accounts):
         stays = node.state == SHUTTING and not node.boots
         return node.job is None and (node.state == OFF or stays)
 
-    def planned_energy(self, budget: Budget, until: int) -> int:
-        """Return what is drawn up to a time, without the head."""
+    def planned_parts(self, budget: Budget, until: int) -> list[tuple[int, int]]:
+        """Return the parts of a period up to a time in which the planned power is constant."""
         begin, ends = max(self.now, budget.start), [job.predicted_end for job in self.running]
-        return sum(
-            self.planned_power(budget, first) * (last - first)
-            for first, last in pieces(begin, min(until, budget.end), ends)
-        )
-
-    def left_at(self, budget: Budget, time: int) -> int:
-        """Rule 17: what is left at a time of what was saved."""
-        left = budget.mean * (time - budget.start) - budget.read - self.planned_energy(budget, time)
-        for job, power in budget.reserves.values():
-            if job.predicted_end > time:
-                left -= (power - budget.mean) * max(min(job.until, budget.end) - time, 0)
-        return left
+        return pieces(begin, min(until, budget.end), ends)
 
     def planned_budget(
         self, budget: Budget, head: LimitedJob, level: int, time: int, until: int
-    ) -> tuple[int, list[tuple[int, int]]] | None:
-        """Return the head's excess and the watts that are spare, or None."""
+    ) -> int | None:
+        """Return what is reserved for the head, None if it may not start."""
         rest = self.off_of(budget) if budget.shuts else self.m.rest
         seconds = min(until, budget.end) - max(time, budget.start)
         held = {n for job in self.still(time) for n in job.cells}
         dark = sum(self.goes_dark(node) for node in self.nodes)
         on = min(head.width, self.m.nodes - len(held) - dark)
         more = self.work(head, level) - on * rest - (head.width - on) * self.off_of(budget)
-        total = budget.read + self.planned_energy(budget, budget.end) + more * seconds
+        total = budget.read + more * seconds
+        for first, last in self.planned_parts(budget, budget.end):
+            total += self.planned_power(budget, first, fixed=False) * (last - first)
         if total > budget.mj:
             return None
         if self.rule not in BUDGET_RULES:
-            return more * seconds, []
-        power = self.planned_power(budget, max(time, budget.start)) + more
-        if power <= budget.mean:
-            return 0, [(rest, budget.mean - power)]
-        if self.rule == "powercap" or time < budget.start:
-            return None
-        excess = (power - budget.mean) * seconds
-        return (excess, []) if excess <= self.left_at(budget, time) else None
+            return more * seconds
+        saved = budget.saved
+        for first, last in self.planned_parts(budget, time):
+            saved -= budget.above(self.planned_power(budget, first, fixed=True), first, last)
+        if budget.fixed:
+            more = self.work(head, level) - head.width * budget.free_mw
+        power = self.planned_power(budget, time, fixed=True) + more
+        above = budget.above(power, time, until)
+        if self.rule == "powercap":
+            return 0 if power <= budget.mean else None
+        if self.rule == "reduce-pc" and power <= budget.mean:
+            return 0
+        return above if above <= saved else None

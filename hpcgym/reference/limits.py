@@ -57,18 +57,15 @@ Budgets: joules B, [a, b), L = B / (b - a) rounded down
     switches idle nodes off they do that at once, also those that jobs leave. Components stay
     as they are. That goes for budgets that the job may run into, and where it takes nodes that
     are off or switching off, for all others in use (8) too; of these nothing else is asked.
-14. P is the charged power with the job; before a, that forecast for a: free nodes as they
-    are, with those that switch off as off and those that boot as on, jobs of later requested
-    ends, and REST for nodes of the others.
-15. A job that is not backfilled starts if P <= L, or if (P - L) * (its requested time from
-    now on in the period) <= saved - reserved; not with `powercap`, nor before a. Any job that
-    starts in the period with P > L reserves (P - L) times what is left of its requested time
-    in the period at the last look, or since its start.
-16. Backfilled: before a, P <= L. Then, `powercap`: P <= L. `reduce-pc`: that, and (L - P) *
-    (s - now) >= reserved + the head's excess, s the shadow time, at most b. `energy-bud`:
-    what the job adds to 13 <= what is left at s (17), less the head's excess, less what
-    others added in this pass.
-    With other rules only 13 holds for a budget; of a backfilled job with what the head adds to its
+14. P is the charged power with the job, now. E is P - L, times what the job may run in the
+    period by its requested end. Both are asked only of jobs that may run into the period; E may
+    be negative.
+15. `powercap`: P <= L. `reduce-pc`: P <= L or E <= saved; a job that is backfilled, P <= L - R /
+    (s - now), or - a if a is to come, s the shadow time. `energy-bud`: E <= saved, of a job that is
+    backfilled E <= saved - R. R is what is reserved: at the beginning of backfilling the head's E
+    at s (17), 0 under `reduce-pc` if its P <= L there; under `energy-bud` each backfilled job adds
+    its E. After the pass nothing is reserved.
+16. With other rules only 13 holds for a budget; of a backfilled job with what the head adds to its
     nodes' power times its requested time from s on in the period.
 The head's reservation
 17. The shadow time s is the first of now, predicted ends, ends of caps, starts and ends of
@@ -76,18 +73,18 @@ The head's reservation
     jobs end as predicted. Caps: as in 9, with predicted ends and no waiting; components below
     the K nodes are off. Budgets: free nodes that are off or switching off are off, all others
     that have no job are off if the budget switches nodes off, else at REST; components stay
-    as now. P <= L, or (P - L) * (time in the period) <= L * (s - a) - drawn by then - (P' -
-    L) * (rest of the requested time) of jobs that reserve and run at s; and all that is drawn
-    until b, with the head, <= B. The head takes nodes that are on first. Ready at once.
-18. Spare at s: nodes, watts below each cap, and below L where the head has P <= L. A
-    backfilled job that is predicted to end after s must not take more than is spare of any,
-    watts counted from REST, below L from what the budget makes of free nodes. `contiguous`:
-    it must not have the head's row.
+    as now. All that is drawn until b, with the head, is <= B; and by the budget's rule 15, for
+    jobs that are not backfilled, with the power at s and what is saved by s: saved, less the
+    power above L from now on. The head takes nodes that are on first. Ready at once.
+18. Spare at s: nodes, and watts below each cap. A backfilled job that is predicted to end after s
+    must not take more than is spare of any, watts counted from REST. `contiguous`: it must not
+    have the head's row.
 19. Nothing fits at any time: s is now, and nothing is backfilled that would end later.
-20. For a budget with `off_as_idle` a node that is off counts as REST, and every component, in 13 to
-    18, now and later. What is read (12) is true.
+20. A budget may have a fixed power for free nodes: in 14, 15 and 17 these count as that in every
+    state, and every component as on. In 13 a node that is off counts as REST then, and every
+    component, now and later. What is read (12) is true.
 Rules of the queue
-21. `until-shadow`: a backfilled job must be predicted to end before s; 13 and 16 hold as under
+21. `until-shadow`: a backfilled job must be predicted to end before s; 13, 15 and 16 hold as under
     `easy`.
 22. Quotas: a job that would exceed one is passed over, as head and behind it. A job counts from
     when it has its nodes.
@@ -242,8 +239,6 @@ class LimitedSimulation(Plans):
         for n in job.cells:
             self.nodes[n].job = None
             self.nodes[n].since = self.now
-        for budget in self.budgets:
-            budget.reserves.pop(job.number, None)
         super().terminate(job)
         job.requested = job.asked if job.asked >= 0 else job.requested
 
@@ -320,26 +315,17 @@ class LimitedSimulation(Plans):
         total = budget.read + self.ahead(budget, also, asked)
         if total > budget.mj:
             return False
+        reserved = self.spare.reserved[id(budget)] if backfills else 0
         if self.rule not in BUDGET_RULES:
-            return not backfills or total + self.spare.excess.get(id(budget), 0) <= budget.mj
-        power, inside = self.power_with(budget, also), budget.start <= self.now
-        if not backfills:
-            if power <= budget.mean:
-                return True
-            if self.rule == "powercap" or not inside:
-                return False
-            seconds = min(also.ready + asked, budget.end) - self.now
-            return (power - budget.mean) * seconds <= budget.saved - self.reserved(budget)
-        if self.rule == "energy-bud" and inside:
-            more = self.ahead(budget, also, asked) - self.ahead(budget)
-            return more <= self.spare.left[id(budget)]
-        if power > budget.mean:
-            return False
-        if self.rule == "reduce-pc" and inside:
-            seconds = max(min(self.spare.shadow, budget.end) - self.now, 0)
-            reserved = self.reserved(budget) + self.spare.excess[id(budget)]
-            return (budget.mean - power) * seconds >= reserved
-        return True
+            return total + reserved <= budget.mj
+        power = self.power_with(budget, also)
+        above = budget.above(power, self.now, also.ready + asked)
+        if self.rule == "energy-bud":
+            return above <= budget.saved - reserved
+        if self.rule == "powercap" or backfills:
+            seconds = max(self.spare.shadow - max(self.now, budget.start), 0) if backfills else 0
+            return power <= budget.mean and (budget.mean - power) * seconds >= reserved
+        return power <= budget.mean or above <= budget.saved
 
     def leaves_room(self, job: LimitedJob, level: int, asked: int, chosen: Any) -> Any:
         """Rules 18 and 21: the nodes, maybe others, or None."""
@@ -352,9 +338,8 @@ class LimitedSimulation(Plans):
             chosen = self.choose(job, asked, self.spare.row)
         elif job.width > self.spare.nodes:
             return None
-        work = self.work(job, level)
-        fits = all(work - job.width * rest <= spare for rest, spare in self.spare.watts)
-        return chosen if fits else None
+        more = self.work(job, level) - job.width * self.m.rest
+        return chosen if all(more <= spare for spare in self.spare.watts) else None
 
     # The pass
 
@@ -393,19 +378,13 @@ class LimitedSimulation(Plans):
         predicted = slowed(job.predicted, job.factors[level])
         job.until, job.asked = ready + asked, asked
         for budget in self.budgets:
-            if not budget.binds or budget.end <= self.now or budget.start >= job.until:
-                continue
-            power = self.power_with(budget, also)
-            if backfills and id(budget) in self.spare.left:
-                more = self.ahead(budget, also, asked) - self.ahead(budget)
-                self.spare.left[id(budget)] -= more
-            beyond = power > budget.mean and self.rule in BUDGET_RULES
-            if budget.start <= self.now and beyond:
-                budget.reserves[job.number] = (job, power)
+            if backfills and self.rule == "energy-bud" and budget.binds and budget.end > self.now:
+                above = budget.above(self.power_with(budget, also), self.now, job.until)
+                self.spare.reserved[id(budget)] += above
         if backfills and ready + predicted > self.spare.shadow:
-            work, nodes = self.work(job, level), self.spare.nodes - job.width
-            watts = [(rest, spare - (work - job.width * rest)) for rest, spare in self.spare.watts]
-            self.spare = self.spare._replace(nodes=nodes, watts=watts)
+            more = self.work(job, level) - job.width * self.m.rest
+            watts = [spare - more for spare in self.spare.watts]
+            self.spare = self.spare._replace(nodes=self.spare.nodes - job.width, watts=watts)
         for n in cells:
             self.nodes[n].job = job
             self.boot(n)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -54,16 +54,24 @@ class Budget:
     period: int
     shuts: bool
     binds: bool = True
-    as_idle: bool = False
+    free_mw: int = -1  # rule 20; -1: it has no such power
     read: int = 0
     saved: int = 0
-    looked: int = -1
-    reserves: dict[int, tuple[Any, int]] = field(default_factory=dict)  # job, its power
+
+    @property
+    def fixed(self) -> bool:
+        """Whether rule 20 holds."""
+        return self.free_mw >= 0
 
     @property
     def mean(self) -> int:
         """Return L, its mean power [mW]."""
         return self.mj // (self.end - self.start)
+
+    def above(self, power: int, begin: int, end: int) -> int:
+        """Return the energy above L in a part of the period, at one power [mJ]."""
+        seconds = min(end, self.end) - max(begin, self.start)
+        return (power - self.mean) * max(seconds, 0)
 
 
 @dataclass(eq=False)
@@ -250,14 +258,14 @@ class OwnNodes(Simulation):
         found = {n for n, node in enumerate(self.nodes) if node.state == OFF}
         return found - set(but)
 
-    def charged(self, also: Start | None = None, as_idle: bool = False) -> int:
+    def charged(self, also: Start | None = None, free_mw: int = -1) -> int:
         """Rule 3; with another job, and by rule 20."""
         taken = () if also is None else also.cells
-        total = self.m.above(set() if as_idle else self.dark(taken))
-        charges = {OFF: self.m.rest if as_idle else self.m.off, BOOTING: self.m.rise}
+        total = self.m.above(set() if free_mw >= 0 else self.dark(taken))
+        charges = {OFF: self.m.off, BOOTING: self.m.rise}
         for n, node in enumerate(self.nodes):
             if node.job is None and n not in taken:
-                total += charges.get(node.state, self.m.rest)
+                total += charges.get(node.state, self.m.rest) if free_mw < 0 else free_mw
         for job in self.running:
             total += self.work(job, job.level) if job.began else self.waiting(job, job.level)
         if also is not None:

@@ -76,14 +76,15 @@ class EnergyBudget:
     start, end : from and up to which second of the workload's clock.
     period : [s] between two looks at the meter, the first at the start.
     shutdown : whether idle nodes are switched off during the period.
-    off_as_idle : whether the forecast counts nodes that are off as idle, and the devices above them
-        as on (section 5.3.4: a fixed value). The meter sees what they really draw; so the budget
-        is kept, and their savings become known at the next look.
+    free_node_w : what the rule ``power`` reckons a node without a job to draw [W], whether it is on
+        or off, with the devices above it on (section 5.3.4: a fixed value). The meter sees what is
+        really drawn; so what nodes save that are off becomes known at the next look. None: what a
+        node draws in its state.
 
     Raises
     ------
-    HpcgymError : no energy of at least 0 J, times that are no whole seconds from 0 on, a budget
-        that ends before it begins, or flags that are not True or False.
+    HpcgymError : no energy or power of at least 0, times that are no whole seconds from 0 on, a
+        budget that ends before it begins, or a flag that is not True or False.
     """
 
     joules: float
@@ -91,7 +92,7 @@ class EnergyBudget:
     end: int
     period: int = 600
     shutdown: bool = False
-    off_as_idle: bool = False
+    free_node_w: float | None = None
 
     def __post_init__(self) -> None:
         where = "budget"
@@ -101,8 +102,10 @@ class EnergyBudget:
         _window(self, where)
         settled = check_whole(f"{where}: period", in_seconds(self.period), 1, LATEST)
         object.__setattr__(self, "period", settled)
-        for name in ("shutdown", "off_as_idle"):
-            object.__setattr__(self, name, _flag(where, name, getattr(self, name)))
+        object.__setattr__(self, "shutdown", _flag(where, "shutdown", self.shutdown))
+        if self.free_node_w is not None:
+            watts = _amount(where, "free_node_w", self.free_node_w)
+            object.__setattr__(self, "free_node_w", watts)
 
     @classmethod
     def of(
@@ -189,13 +192,14 @@ def _greatest_w(cluster: Any) -> float:
 
 _KEYS = {
     PowerCap: ("watts", "percent", "start", "end", "announced", "kills"),
-    EnergyBudget: ("joules", "percent", "start", "end", "period", "shutdown", "off_as_idle"),
+    EnergyBudget: ("joules", "percent", "start", "end", "period", "shutdown", "free_node_w"),
 }
-_FLAGS = ("kills", "shutdown", "off_as_idle")
+_FLAGS = ("kills", "shutdown")
 _NUMBERS = {
     "watts": "a number",
     "joules": "a number",
     "percent": "a number",
+    "free_node_w": "a number",
     "swing": "a number from 0 to 1",
 }
 #: What a limit may follow -> the metric whose signal that is.

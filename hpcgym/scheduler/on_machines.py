@@ -49,15 +49,6 @@ def may_switch(scheduler: Scheduler, cluster: Cluster, given: tuple[Limit, ...])
     return planned or shuts or cluster.shutdown_after_s is not None
 
 
-def check_off_as_idle(given: tuple[Limit, ...], switches: bool) -> None:
-    """Raise an HpcgymError for a budget with off_as_idle where nodes are never switched off."""
-    if not switches and any(getattr(limit, "off_as_idle", False) for limit in given):
-        raise HpcgymError(
-            "budget: off_as_idle is about nodes that are off, and none is ever switched off here;"
-            " shutdown, or shutdown_after_s of the machine, does that"
-        )
-
-
 def check_for_limits(scheduler: Scheduler, limited: bool = True) -> None:
     """Raise an HpcgymError for rules that do not go with jobs' own nodes, or with each other.
 

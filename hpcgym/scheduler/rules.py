@@ -36,8 +36,8 @@ POWER = {
     "dvfs": "caps: jobs run at lower frequencies",
     "mix": "caps: both, with the higher frequencies only",
     "powercap": "budgets: power stays below their mean",
-    "reduce-pc": "budgets: what is saved is for the first waiting job; others have a lower mean",
-    "energy-bud": "budgets: what is saved is for all jobs, less what the first waiting job needs",
+    "reduce-pc": "budgets: what was saved is for jobs in order; others have a lower mean",
+    "energy-bud": "budgets: what was saved is for all jobs, less what the first waiting job needs",
 }
 PARTNERS = {
     "fill": "nodes in use first, beside the jobs with which it is fastest",

@@ -139,7 +139,7 @@ def limited_by_reference(
     machine = machine_of(cluster, power, told.switches, told.constants["lowest"])
     jobs = limited_jobs_of(workload, power, told.widths.tolist(), machine.cores)
     caps = _records(Cap, told.caps, "start end announced mw kills off")
-    budgets = _records(Budget, told.budgets, "start end mj period shuts binds as_idle")
+    budgets = _records(Budget, told.budgets, "start end mj period shuts binds free_mw")
     in_a_row = scheduler.allocation == "contiguous"
     return simulator(jobs, machine, caps, budgets, scheduler.power, in_a_row, **rules)
 

@@ -22,7 +22,6 @@ from hpcgym.scheduler.asked_for import check_extract
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap, check_limits
 from hpcgym.scheduler.on_machines import (
     check_for_limits,
-    check_off_as_idle,
     may_switch,
     node_power,
     warn_of_own_nodes,
@@ -194,10 +193,8 @@ def limit_records(
 
     Raises
     ------
-    HpcgymError : a cap that is exceeded with all nodes off, more energy than is counted, or a
-        budget with ``off_as_idle`` where nodes stay on.
+    HpcgymError : a cap that is exceeded with all nodes off, or more energy than is counted.
     """
-    check_off_as_idle(given, machine.switches)
     most = machine.most_mw
     caps = [
         (
@@ -214,17 +211,19 @@ def limit_records(
     budgets = []
     for budget in (one for one in given if isinstance(one, EnergyBudget)):
         seconds, own = budget.end - budget.start, budget.joules * 1000
-        if most * seconds >= 2**61:
+        free = -1 if budget.free_node_w is None else up_mw(budget.free_node_w)
+        highest = most + max(free, 0) * machine.n_nodes
+        if highest * seconds >= 2**61:
             raise HpcgymError(
-                f"budget: {most / 1000:g} W for {seconds} s are more than the simulator counts"
+                f"budget: {highest / 1000:g} W for {seconds} s are more than the simulator counts"
             )
         # one that no load can exceed counts only if nodes are switched off for it
         binds = own < most * seconds * (1 - _RELATIVE_ERROR)
         if not (binds or budget.shutdown):
             continue
         mj, period = math.floor(min(own, most * seconds)), budget.period if binds else seconds
-        flags = budget.shutdown, budget.off_as_idle, binds
-        budgets.append((budget.start, budget.end, mj, mj // seconds, period, *flags))
+        rules = period, budget.shutdown, free, binds
+        budgets.append((budget.start, budget.end, mj, mj // seconds, *rules))
     return np.array(caps, CAP), np.array(budgets, BUDGET)
 
 

@@ -16,7 +16,8 @@ bool is_good(const PowerCap& cap, i64 n_nodes) {
 }
 bool is_good(const EnergyBudget& b) {
   return b.start >= 0 && b.start < b.end && b.end <= longest && b.mj >= 0 && b.mj <= most_mw &&
-         b.mean_mw >= 0 && b.mean_mw <= most_mw && b.period >= 1;
+         b.mean_mw >= 0 && b.mean_mw <= most_mw && b.period >= 1 && b.free_mw >= -1 &&
+         b.free_mw <= i64{1} << 40;
 }
 
 }  // namespace

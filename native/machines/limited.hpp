@@ -66,7 +66,10 @@ class Limited : public ControlledNodes {
     shadow = {left_.shadow, 0};
   }
   Bounds bounds(i64, i64 room, const Shadow&) const {
-    return {widest(room), layout_->contiguous ? n_nodes() : left_.nodes, left_.shadow - now};
+    const i64 seconds = left_.shadow - now;
+    if (!layout_->contiguous) return {widest(room), left_.nodes, seconds};
+    return {std::min(widest(room), free_.longest_row(0, 0)),
+            free_.longest_row(left_.block_from, left_.block_to), seconds};
   }
   bool passes(i64 j, bool, Shadow&) { return find_level(j, true, predicted_[index(j)]); }
   bool looks_at_who_waits() const { return true; }
@@ -135,7 +138,6 @@ class Limited : public ControlledNodes {
     for (const i64 j : gone_) {
       release(j);
       forecast(j, -1);
-      give_back(j);
     }
     gone_.clear();
   }

@@ -54,6 +54,17 @@ class NodeSet {
     }
     return -1;
   }
+  // The most consecutive nodes of the set that are outside a block.
+  i64 longest_row(i64 block_from, i64 block_to) const {
+    i64 longest = 0;
+    for (i64 begin = next(0); begin < static_cast<i64>(words.size() * 64);) {
+      const i64 end = next_bit(begin, ~std::uint64_t{0});
+      const bool meets = begin < block_to && end > block_from;
+      longest = std::max(longest, meets ? std::max(block_from - begin, end - block_to) : end - begin);
+      begin = next(end);
+    }
+    return longest;
+  }
 
  private:
   // The first position from `node` on with a set bit; with an all-ones mask, with a clear bit.

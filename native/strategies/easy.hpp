@@ -247,9 +247,9 @@ class Easy {
   // Sweep the queue in secondary order, skipping blocks in which no job can start.
   void sweep() {
     OrderedList& queue = s.queue.jobs;
+    Bounds b = bounds();
     for (int k = 0; k < queue.size_in_blocks();) {
       Block& block = queue.at(k++);
-      const Bounds b = bounds();
       if (block.least_width > b.room) continue;
       if (block.least_width > b.beyond) {
         if (block.least_span > b.longest) continue;
@@ -262,9 +262,9 @@ class Easy {
       }
     }
   }
-  // Start the jobs of a block that may start, and recompute its bounds. The head does not fit, and
+  // Start the jobs of a block that may start, and recompute the bounds. The head does not fit, and
   // so is passed over.
-  void sweep_block(Block& block, Bounds b) {
+  void sweep_block(Block& block, Bounds& b) {
     i64 least_span = nothing, least_width = nothing;
     for (int i = 0; i < block.count;) {
       const Entry& entry = block.entries[index(i)];

@@ -357,7 +357,7 @@ LIMITS: dict[str, Callable[[Any, int, int], list[Any]]] = {
     "budget-off": lambda c, a, z: [_budget(c, 0.5, a, z + 1, period=97, shutdown=True)],
     "budgets": lambda c, a, z: [
         _budget(c, 0.6, a, a + (z - a) // 2 + 1, period=_period(a, z)),
-        _budget(c, 0.8, a + (z - a) // 2 + 1, z + 2, shutdown=True),
+        _budget(c, 0.8, a + (z - a) // 2 + 1, z + 2, shutdown=True, free_node_w=80),
     ],
     "cap-and-budget": lambda c, a, z: [
         _cap(c, 0.4, a + (z - a) // 4, a + (z - a) // 2),

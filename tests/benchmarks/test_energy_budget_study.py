@@ -2,121 +2,115 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from hpcgym.benchmarks.energy import budget, budget_run
-from hpcgym.benchmarks.energy.budget import BASELINE, READINGS, TEXT
+from hpcgym.benchmarks.energy.budget import BASELINE, BUDGETS
 from hpcgym.benchmarks.energy.budget_run import TABLE_5_1
 from hpcgym.errors import HpcgymError
 from hpcgym.naming import DAY_S, WEEK_S
-from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
 
+#: What std::sort of GNU's C++ library, version 12, makes of 20 equal times, and of k % 3.
+SORTED_20 = [10, 19, 18, 17, 16, 15, 14, 13, 12, 11, 0, 9, 8, 7, 6, 5, 4, 3, 2, 1]
+SORTED_BY_3 = [18, 3, 15, 6, 12, 9, 0, 10, 19, 16, 13, 7, 4, 1, 11, 8, 14, 5, 17, 2]
 SOURCE = "lublin:jobs=4000,processors=32,seed=3,load=0.9"
-# a study simulates a week some forty times: of few jobs it takes a quarter of the time
-CALM = "lublin:jobs=1200,processors=32,seed=3,load=0.25"
 
 
-def busiest() -> Workload:
-    workload = load_workload(SOURCE)
-    return budget.week_of(workload, budget.weeks_of(workload, 1, 0)[0])
+def busy() -> Workload:
+    return budget.load_week(SOURCE)
 
 
-def log(*jobs: tuple[int, int, int, int]) -> Workload:
-    """Return a log of four processors: submission, wait, run time, processors."""
-    names = ("submit_time", "wait_time", "run_time", "requested_processors")
-    columns = dict(zip(names, np.transpose(jobs), strict=True))
-    return Workload.from_columns(
-        {**columns, "requested_time": columns["run_time"]}, processors=4, name="log"
-    )
+def test_a_week_of_the_authors_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "blue_1w_1.json"
+    profile = {"type": "msg_par_hg", "com": 0.0}
+    told = {
+        "nb_res": 8,
+        "jobs": [
+            {"id": 7, "subtime": 0.1, "walltime": 40.0, "res": 3, "profile": "a"},
+            {"id": 2, "subtime": 0, "walltime": 60.0, "res": 1, "profile": "b"},
+        ],
+        "profiles": {"a": {**profile, "cpu": 20e8}, "b": {**profile, "cpu": 30e8}},
+    }
+    path.write_text(json.dumps(told))
+    week = budget.load_week(str(path))
+    assert (week.name, week.processors) == ("blue_1w_1", 8)
+    assert week.submit_time.tolist() == [0, 1]
+    assert week.run_time.tolist() == [30, 20]
+    assert week.requested_time.tolist() == [60, 40]
+    assert week.requested_processors.tolist() == [1, 3]
+    path.write_text('{"jobs": []}')
+    with pytest.raises(HpcgymError, match="is no week of the study of energy budgets"):
+        budget.load_week(str(path))
 
 
-def test_utilisation_by_the_log() -> None:
-    workload = log(
-        (0, DAY_S, DAY_S, 4),
-        (6 * DAY_S, -1, 2 * DAY_S, 2),  # its wait is unknown; a day in each week
-        (3 * WEEK_S, 0, 10, 1),  # in a week that is not whole
-    )
-    found = budget.logged_utilisation(workload)
-    assert found == {0: pytest.approx(6 / 28)}
-    later = log(*[(week * WEEK_S, 0, (week + 1) * DAY_S // 8, 4) for week in range(9)])
-    assert budget.weeks_of(later, None, 0) == [6, 7]  # of eight whole weeks
-    assert budget.weeks_of(later, 1, 0) in ([6], [7])
-    assert {tuple(budget.weeks_of(later, 1, seed)) for seed in range(9)} == {(6,), (7,)}
-    with pytest.raises(HpcgymError, match="no whole week"):
-        budget.weeks_of(log((0, 0, 10, 1)), None, 0)
+def test_jobs_that_come_at_once_are_in_the_order_of_the_sort_of_c() -> None:
+    assert budget.as_submitted([3, 1, 2, 1]) == [1, 3, 2, 0]
+    assert budget.as_submitted([0] * 16) == list(range(16))
+    assert budget.as_submitted([0] * 20) == SORTED_20
+    assert budget.as_submitted([k % 3 for k in range(20)]) == SORTED_BY_3
 
 
-def test_a_week_begins_at_0_with_all_its_jobs() -> None:
-    jobs = log((5, 0, 10, 1), (WEEK_S, 0, 2 * WEEK_S, 2), (2 * WEEK_S - 1, 0, 10, 1))
-    week = budget.week_of(jobs, 1)
-    assert week.submit_time.tolist() == [0, WEEK_S - 1]
+def test_a_week_is_seven_days_of_other_workloads() -> None:
+    week = busy()
+    assert week.submit_time[-1] - week.submit_time[0] < WEEK_S
+    assert len(week) < 4000
 
 
 def test_amounts_are_those_piece_by_piece() -> None:
-    jobs = busiest()
-    for name in READINGS:
-        result = budget.run(jobs, READINGS[name], 0.6, "powercap", True)
-        found = budget.amounts(result)
-        used = joules = 0.0
-        states = result.node_states
-        assert states is not None
-        edges = [result.start, result.end, states.begin, states.end, [0, WEEK_S]]
-        moments = np.unique(np.clip(np.concatenate(edges), 0, WEEK_S))
-        watts = {0: 9.75, 1: 620 / 7, 2: 19_030 / 152}
-        for begin, end in pairwise(moments.tolist()):
-            runs = (result.start <= begin) & (begin < result.end)
-            busy = jobs.requested_processors[runs].sum()
-            there = (states.begin <= begin) & (begin < states.end)
-            codes = states.state[there].tolist()
-            used += busy * (end - begin)
-            power = 190.738 * busy + 95 * (32 - busy - len(codes))
-            joules += (power + sum(watts[code] for code in codes)) * (end - begin)
-        assert found["utilisation"] == pytest.approx(used / (32 * WEEK_S), rel=1e-12)
-        assert found["energy"] == pytest.approx(joules / (203.12 * 32 * WEEK_S), rel=1e-9)
-        assert found["jobs started"] == (result.start < WEEK_S).sum()
-        assert found["AVEbsld"] == result.bsld.mean()
-
-
-def test_what_is_off_is_seen_by_nobody_by_the_meter_or_by_all() -> None:
-    jobs, schedules = busiest(), {}
-    for name in (TEXT, "off as idle", "off is seen"):
-        result = budget.run(jobs, READINGS[name], 0.6, "reducePC", True)
-        schedules[name] = result.start.tobytes()
-        assert result.metrics["budget_exceeded_j"] == 0
-        without = budget.run(jobs, READINGS[name], 0.6, "reducePC", False)
-        assert without.node_states is None
-    assert len(set(schedules.values())) == 3
-
-
-def test_processors_are_off_after_ten_minutes_all_the_week() -> None:
-    jobs = busiest()
-    result = budget.run(jobs, READINGS["after ten minutes"], 0.6, "powercap", True)
+    jobs = busy()
+    result = budget.run(jobs, 0.6, "powercap", True)
+    found = budget.amounts(result, 0.6)
+    used = joules = 0.0
     states = result.node_states
     assert states is not None
-    assert states.begin.min() < 2 * DAY_S
-    first, node, _ = result.allocation
-    freed = np.repeat(result.end, np.diff(first))
-    goes = states.state == 1
-    for which, begin in zip(states.node[goes], states.begin[goes], strict=True):
-        before = freed[(node == which) & (freed <= begin)]
-        assert begin >= 600 + before.max(initial=int(jobs.submit_time[0]))
-    without = budget.run(jobs, READINGS["after ten minutes"], 0.6, "powercap", False)
-    assert without.node_states is None
+    edges = [result.start, result.end, states.begin, states.end, [0, WEEK_S]]
+    moments = np.unique(np.clip(np.concatenate(edges), 0, WEEK_S))
+    watts = {0: 9.75, 1: 620 / 7, 2: 19_030 / 152}
+    for begin, end in pairwise(moments.tolist()):
+        runs = (result.start <= begin) & (begin < result.end)
+        processors = jobs.requested_processors[runs].sum()
+        there = (states.begin <= begin) & (begin < states.end)
+        codes = states.state[there].tolist()
+        used += processors * (end - begin)
+        power = 190.738 * processors + 95 * (32 - processors - len(codes))
+        joules += (power + sum(watts[code] for code in codes)) * (end - begin)
+    assert found["utilisation"] == pytest.approx(used / (32 * WEEK_S), rel=1e-12)
+    assert found["week_j"] == pytest.approx(joules, rel=1e-9)
+    assert found["energy"] == pytest.approx(
+        joules / (190.738 * 32 * WEEK_S * (0.6 * 3 / 7 + 4 / 7)), rel=1e-9
+    )
+    done = np.clip((WEEK_S - result.start) / result.run_time, 0, 1)
+    assert found["jobs started"] == pytest.approx(done.mean())
+    assert found["AVEbsld"] == result.bsld.mean()
+
+
+def test_free_processors_are_reckoned_at_100_w_and_draw_95() -> None:
+    """At 49 % all processors are free: nothing that reaches the three days starts."""
+    jobs = busy()
+    for shutdown in (False, True):
+        result = budget.run(jobs, BUDGETS[-2], "powercap", shutdown)
+        inside = (result.start < 5 * DAY_S) & (result.start + jobs.requested_time > 2 * DAY_S)
+        assert not inside.any()
+        joules = budget.amounts(result, BUDGETS[-2])["period_j"]
+        idle = 95 * 32 * 3 * DAY_S
+        assert joules == pytest.approx(idle, rel=1e-3) if not shutdown else joules < 0.2 * idle
 
 
 def test_a_full_budget_is_no_budget() -> None:
-    jobs = busiest()
-    easy = budget.run(jobs, READINGS[TEXT], 1.0, BASELINE, False)
+    jobs = busy()
+    easy = budget.run(jobs, 1.0, BASELINE, False)
     for mechanism in budget.MECHANISMS:
-        full = budget.run(jobs, READINGS[TEXT], 1.0, mechanism, False)
+        full = budget.run(jobs, 1.0, mechanism, False)
         assert np.array_equal(full.start, easy.start)
-        low = budget.run(jobs, READINGS[TEXT], 0.6, mechanism, False)
+        low = budget.run(jobs, 0.6, mechanism, False)
         assert not np.array_equal(low.start, easy.start)
         used = list(low.books.watts().values())
         time = low.books.time
@@ -136,10 +130,11 @@ def rows_of(value: Callable[[str, bool, float, str], float]) -> pd.DataFrame:
     rows = [
         {"mechanism": m, "shutdown": s, "budget": b, "same": b == 1 and not s, "exceeded_j": 0.0}
         | {name: 1.0 if m == BASELINE else value(m, s, b, name) for name in budget_run.MEASURES}
+        | {"week_j": 3e9, "period_j": 1e9}
         for m, s, b in cells
     ]
-    tasks = [{"reading": TEXT, "trace": "t", "week": week} for week in (1, 2)]
-    return budget_run.rows_of(tasks, [{"rows": rows}] * 2)
+    tasks = [{"trace": f"t_1w_{week}"} for week in (1, 2)]
+    return budget_run.rows_of(tasks, [{"rows": rows, "jobs": 1, "processors": 1}] * 2)
 
 
 def as_published(mechanism: str, shutdown: bool, share: float, measure: str) -> float:
@@ -149,7 +144,7 @@ def as_published(mechanism: str, shutdown: bool, share: float, measure: str) -> 
     if measure == "utilisation":
         low = share <= 0.5
         best = 0.02 * (mechanism == "reducePC") if low else 0.01 * place
-        return budget_run.line(share) + best + (0.001 + 0.001 * place) * on + 0.001
+        return budget.line(share) + best + (0.001 + 0.001 * place) * on + 0.001
     if measure == "AVEbsld":
         return 2 - share + 0.1 * (mechanism == "reducePC") - 0.1 * on * (place == 2)
     if measure == "energy":
@@ -171,8 +166,8 @@ def reversed_of(mechanism: str, shutdown: bool, share: float, measure: str) -> f
 
 
 def so_of(rows: pd.DataFrame) -> dict[str, str]:
-    table = budget_run.statements(rows, "reading")
-    return dict(zip(table["sentence"], table[f"so, {TEXT}"], strict=True))
+    table = budget_run.statements(rows)
+    return dict(zip(table["sentence"], table["so, t"], strict=True))
 
 
 def test_statements_can_hold_and_fail() -> None:
@@ -197,27 +192,35 @@ def test_table_5_1_is_the_mean_change() -> None:
         return share * (1.1 if shutdown and mechanism == "energyBud" else 1.0)
 
     rows = rows_of(value)
-    table = budget_run.table_5_1(rows)
-    of = table.set_index(["measure", "mechanism"])
-    assert of["ours %"]["AVEbsld", "energyBud"] == pytest.approx(10)
-    assert of["ours %"]["AVEbsld", "powercap"] == 0
+    of = budget_run.table_5_1(rows).set_index(["measure", "mechanism"])
+    assert of["by the text %"]["AVEbsld", "energyBud"] == pytest.approx(10)
+    assert of["by the program %"]["AVEbsld", "energyBud"] == pytest.approx(10 / 3)
+    assert of["by the text %"]["AVEbsld", "powercap"] == 0
     for measure, theirs in TABLE_5_1.items():
-        for mechanism, change in theirs.items():
+        for mechanism, (change, _) in theirs.items():
             assert of["published %"][measure, mechanism] == change
     assert of["the same sign"]["utilisation", "energyBud"] == "yes"
     assert of["the same sign"]["AVEbsld", "energyBud"] == "no"
     assert budget_run._same_sign(-0.5, 1.0, (-1.0, 0.2)) == "undecided"
     assert budget_run._same_sign(-0.5, 1.0, (-1.0, -0.1)) == "no"
     assert budget_run._same_sign(0.5, 1.0, (0.04, 0.9)) == "yes"
-    two = pd.concat([rows, rows.assign(trace="u")])
-    parts = budget_run.table_5_1(two).groupby("reading")["traces"].first()
-    assert parts.to_dict() == {TEXT: "t u", f"{TEXT}, t": "t", f"{TEXT}, u": "u"}
+    # the program has the change of means, in which a week of great values counts for more
+    great = rows.assign(trace="u", **{name: 9 * rows[name] for name in budget_run.MEASURES})
+    great.loc[great["shutdown"], "AVEbsld"] *= 2
+    both = budget_run.table_5_1(pd.concat([rows, great])).set_index(
+        ["trace", "measure", "mechanism"]
+    )
+    assert dict.fromkeys(both.index.get_level_values("trace")) == dict.fromkeys(("all", "t", "u"))
+    assert both["by the text %"]["all", "AVEbsld", "powercap"] == pytest.approx(50)
+    assert both["by the program %"]["all", "AVEbsld", "powercap"] == pytest.approx(90 / 3)
 
 
-def test_weeks_of_a_large_machine_are_simulated_as_the_text_is_written() -> None:
-    small, large = CALM, "lublin:jobs=1200,processors=10001,seed=3,load=0.25"
-    tasks = budget_run._tasks([large, small], 1, 0, quick=False)
-    assert [task["reading"] for task in tasks] == [*READINGS, TEXT]  # the large machine last
-    assert all(task["budgets"] == list(budget.BUDGETS) for task in tasks)
-    cut = budget_run._tasks([large, small], 1, 0, quick=True)
-    assert {len(task["budgets"]) for task in cut} == {1, 3}
+def test_energies_are_beside_the_published_ones() -> None:
+    rows = rows_of(lambda *cell: 1.0)
+    name = "sdscblue_1w_16944036"
+    table = budget_run.published_weeks(rows.assign(week=name))
+    assert len(table) == 2
+    assert table["published J"].tolist() == [103584300000, 34288700000]
+    assert table["ours J"].tolist() == [3e9] * 1 + [1e9]
+    assert set(table["mechanism"]) == {"energyBud"}
+    assert not len(budget_run.published_weeks(rows))

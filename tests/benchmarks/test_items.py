@@ -591,7 +591,7 @@ def test_sizes_say_of_how_many_states_they_are(tmp_path: Path) -> None:
 
 def test_tables_of_another_version_are_an_error(tmp_path: Path) -> None:
     store(tmp_path, "energy-budget/table-5.1", pd.DataFrame({"something": [1]}))
-    words = r"energy-budget has tables of another version of the study \(no column 'reading' in tab"
+    words = r"energy-budget has tables of another version of the study \(no column 'trace' in tab"
     with pytest.raises(HpcgymError, match=words):
         verdict(tmp_path, "Glesser 2016", "table 5.1")
     with pytest.raises(HpcgymError, match="there is no such folder"):

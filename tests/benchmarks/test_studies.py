@@ -270,16 +270,10 @@ def test_a_task_that_fails_is_an_error_and_the_others_are_kept(tmp_path: Path) -
         ),
         ("coscheduling", {"measured": None, "heatmaps": 0}, "heatmaps must be a whole number"),
         (
-            "energy.budget_run",
-            {"sources": [], "weeks": -1},
-            "weeks must be a whole number of at le",
-        ),
-        (
             "mixed_policies",
             {"sources": ["lublin:jobs=90"], "points": 1},
             "points must be a whole number",
         ),
-        ("energy.budget_run", {"sources": [], "seed": -1}, "seed must be a whole number of at lea"),
         ("energy.powercap_run", {"sources": [], "number": 0}, "number must be a whole number of a"),
         ("energy.powercap_run", {"sources": [], "cluster": "80640"}, "are for machines with nodes"),
         ("energy.powercap_run", {"sources": [], "cluster": "eurora"}, "nodes that are all alike"),

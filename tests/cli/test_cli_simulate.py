@@ -126,13 +126,13 @@ SAME: dict[tuple[Any, ...], Callable[[], Any]] = {
     ),
     (
         TAURUS_JOBS, "--cluster", "taurus", "--power", "powercap", *PRICED,
-        "--budget", "percent=60,start=0,end=172800,shutdown,off_as_idle,follow=price,swing=0.3",
+        "--budget", "percent=60,start=0,end=172800,shutdown,free_node_w=97,follow=price,swing=0.3",
     ): limited(
         "powercap",
         *(
             EnergyBudget(
                 BUDGET.joules / 4 * part, 43_200 * k, 43_200 * (k + 1), shutdown=True,
-                off_as_idle=True,
+                free_node_w=97,
             )
             for k, part in enumerate((1.3, 0.7, 1.3, 0.7))
         ),

@@ -1,4 +1,4 @@
-// Accounts of energy budgets: energy drawn, saved and reserved, and forecasts.
+// Accounts of energy budgets: energy drawn and saved, and forecasts.
 #pragma once
 #include "nodes.hpp"
 
@@ -17,42 +17,17 @@ class BudgetedNodes : public PoweredNodes {
     used_mj += drawn * std::max(time - std::max(now, begin_), i64{0});
     now = time;
   }
-  // Read the meter if it is due: the saved energy, and what is still reserved.
+  // Read the meter if it is due.
   void look() {
     for (Budget& b : budgets) {
       if (now < b.start || now > b.end) continue;
       if (now != b.end && (now - b.start) % b.period != 0) continue;
       b.saved = b.mean_mw * (now - b.start) - b.spent;
-      b.looked = now;
-      b.reserved = 0;
-      for (const auto& excess : b.reserving) b.reserved += reserved_for(b, excess);
     }
   }
   // [s] of the next meter reading after a time within a budget, or of its end.
   static i64 next_look(const Budget& b, i64 time) {
     return std::min(time + b.period - (time - b.start) % b.period, b.end);
-  }
-  // Energy reserved, as of the last reading, for a job above the mean power [mJ].
-  i64 reserved_for(const Budget& b, const Budget::Excess& excess) const {
-    const LimitedTask& own = task(excess.job);
-    const i64 left = std::min(own.until, b.end) - std::max(b.looked, own.passed);
-    return (excess.mw - b.mean_mw) * std::max(left, i64{0});
-  }
-  // Reserve the energy above the mean power of a job that starts now.
-  void reserve(Budget& b, i64 j, i64 with_mw) {
-    b.reserving.push_back({j, with_mw});
-    b.reserved += reserved_for(b, b.reserving.back());
-  }
-  // Give back what is still reserved for an ended job.
-  void give_back(i64 j) {
-    for (Budget& b : budgets)
-      for (auto& excess : b.reserving) {
-        if (excess.job != j) continue;
-        b.reserved -= reserved_for(b, excess);
-        excess = b.reserving.back();
-        b.reserving.pop_back();
-        break;
-      }
   }
 
   // --- Forecasts --------------------------------------------------------------------------------
@@ -64,6 +39,7 @@ class BudgetedNodes : public PoweredNodes {
       const i64 begin = std::max(now, b.start);
       b.in_use = b.start <= now;
       weigh_free(b, begin);
+      b.reckoned_mw = components_mw_ + n_nodes() * b.free_mw;
       for (const i64 j : holders) weigh_job(b, begin, j);
     }
   }
@@ -71,17 +47,13 @@ class BudgetedNodes : public PoweredNodes {
   void weigh_free(Budget& b, i64 begin) {
     const i64 components = above_mw(b), off_mw = off_for(b);
     b.ahead = free_on * idle_mj(b, begin) + (free_off * off_mw + components) * (b.end - begin);
-    b.at_start_mw = free_on * layout_->rest_mw + free_off * off_mw + components;
-    for (const i64 node : switching) {
-      if (node_at(node).job >= 0) continue;
-      b.ahead += free_mj(b, begin, node);
-      b.at_start_mw += node_at(node).state == NodeState::switching_off ? off_mw : layout_->rest_mw;
-    }
+    for (const i64 node : switching)
+      if (node_at(node).job < 0) b.ahead += free_mj(b, begin, node);
   }
   // Power that a budget charges for a node that is off [mW]; the meter reads its true power.
-  i64 off_for(const Budget& b) const { return b.as_idle ? layout_->rest_mw : layout_->off_mw; }
+  i64 off_for(const Budget& b) const { return b.is_fixed() ? layout_->rest_mw : layout_->off_mw; }
   // Power that a budget charges for components above nodes in their present states [mW].
-  i64 above_mw(const Budget& b) const { return components_mw_ - (b.as_idle ? 0 : saved_mw); }
+  i64 above_mw(const Budget& b) const { return components_mw_ - (b.is_fixed() ? 0 : saved_mw); }
   // Charge of a node that is free from `begin` [s] to the end of a budget [mJ]. If the budget shuts
   // idle nodes, it is switched off at once.
   i64 idle_mj(const Budget& b, i64 begin) const {
@@ -104,12 +76,8 @@ class BudgetedNodes : public PoweredNodes {
   void weigh_job(Budget& b, i64 begin, i64 j) {
     const LimitedTask& own = task(j);
     b.ahead += job_mj(b, begin, j);
-    if (own.until <= b.start) {
-      b.at_start_mw += width(j) * layout_->rest_mw;
-    } else {
-      b.in_use = true;
-      b.at_start_mw += own.ready > b.start ? own.wait_mw : own.work_mw;
-    }
+    b.in_use |= own.until > b.start;
+    b.reckoned_mw += (own.ready > now ? own.wait_mw : own.work_mw) - width(j) * b.free_mw;
   }
   // Charge of a job, and then of its nodes, from `begin` [s] to the end of a budget [mJ].
   i64 job_mj(const Budget& b, i64 begin, i64 j) const {
@@ -164,7 +132,7 @@ class BudgetedNodes : public PoweredNodes {
   i64 woken_mj(const Budget& b, i64 node) const {
     const i64 begin = std::max(now, b.start);
     const i64 ready = std::min(std::max(now + layout_->on_time, begin), b.end);
-    const i64 stays = off_for(b) - (b.as_idle ? 0 : woken_mw(node, -1));
+    const i64 stays = off_for(b) - (b.is_fixed() ? 0 : woken_mw(node, -1));
     return layout_->rise_mw * (ready - begin) + idle_mj(b, ready) - stays * (b.end - begin);
   }
   // Power of components above a node that are off, without those above the node `other`, -1: none.

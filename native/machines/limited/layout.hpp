@@ -26,11 +26,11 @@ struct EnergyBudget {
       i64 mj, mean_mw;
       i64 period;   // [s] between two readings of the meter
       i64 shuts;    // 1: idle nodes are switched off during it
-      i64 as_idle;  // 1: nodes that are off are charged as free nodes that are on
+      i64 free_mw;  // what a free node counts as, on or off; -1: by its state
       i64 binds;);  // 1, unless no load can exceed it
 };
 
-// What backfilled jobs must leave of a budget; `suffices`: the budget must suffice for certain.
+// Who may use what was saved of a budget; `suffices`: it must suffice for certain, no more.
 enum class BudgetUse : i64 { suffices, powercap, reduce_pc, energy_bud };
 
 struct Limits {

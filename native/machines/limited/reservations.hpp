@@ -101,8 +101,7 @@ class ReservingNodes : public StartingNodes {
     const i64 off_mw = off_for(b);
     b.rest_mw = b.shuts ? off_mw : layout_->rest_mw;
     b.base_mw = off * off_mw + (n_nodes() - off) * b.rest_mw + above_mw(b);
-    b.plan_start_mw = b.base_mw;
-    b.plan_spent = b.spent;
+    b.plan_saved = b.saved;
     b.plan_mj = b.spent + b.base_mw * std::max(b.end - std::max(now, b.start), i64{0});
   }
   // Add a running job to the plan of a budget.
@@ -110,7 +109,6 @@ class ReservingNodes : public StartingNodes {
     const LimitedTask& own = task(j);
     const i64 more = own.work_mw - width(j) * b.rest_mw, begin = std::max(now, b.start);
     b.plan_mj += more * std::max(std::min(own.expected, b.end) - begin, i64{0});
-    if (own.expected > b.start) b.plan_start_mw += more;
   }
   // [s] the next time to examine; `leaves`: when the next job ends.
   i64 next_planned(i64 leaves, i64 time) const {
@@ -124,12 +122,9 @@ class ReservingNodes : public StartingNodes {
     }
     return later;
   }
-  // Count the energy from the examined time until another.
+  // Count what is saved from the examined time until another.
   void pass_over(const Plan& p, i64 later) {
-    for (Budget& b : budgets) {
-      const i64 seconds = std::min(later, b.end) - std::max(p.time, b.start);
-      if (seconds > 0) b.plan_spent += (b.base_mw + p.total - p.held * b.rest_mw) * seconds;
-    }
+    for (Budget& b : budgets) b.plan_saved -= b.above_mean(planned_mw(p, b), p.time, later);
   }
   // A job has left its nodes.
   void leave(i64 j) {
@@ -178,37 +173,34 @@ class ReservingNodes : public StartingNodes {
     }
     return spare;
   }
-  // Whether budgets suffice for the head.
+  // Whether budgets suffice for the head, and their rule allows it.
   bool plan_allows(const Plan& p, i64 head, i64 until) const {
     for (const Budget& b : budgets) {
       if (!b.binds || b.end <= p.time || b.start >= until) continue;
       const i64 seconds = std::min(until, b.end) - std::max(p.time, b.start);
-      const i64 more = planned_more(p, b, head);
-      if (b.plan_mj + more * seconds > b.mj) return false;
+      if (b.plan_mj + planned_more(p, b, head) * seconds > b.mj) return false;
       if (layout_->use == BudgetUse::suffices) continue;
-      const i64 power = planned_mw(p, b) + more;
-      if (power <= b.mean_mw) continue;
-      if (layout_->use == BudgetUse::powercap || p.time < b.start) return false;
-      if ((power - b.mean_mw) * seconds > left_at(b, p.time)) return false;
+      const i64 power = planned_with(p, b, head);
+      const bool below = power <= b.mean_mw && layout_->use != BudgetUse::energy_bud;
+      if (below) continue;
+      if (layout_->use == BudgetUse::powercap) return false;
+      if (b.above_mean(power, p.time, until) > b.plan_saved) return false;
     }
     return true;
   }
-  // Power without the head at the examined time, or at the start of the budget [mW].
-  static i64 planned_mw(const Plan& p, const Budget& b) {
-    return p.time < b.start ? b.plan_start_mw : b.base_mw + p.total - p.held * b.rest_mw;
+  // Power at the examined time, as a budget reckons it, without the head and with it [mW].
+  i64 planned_mw(const Plan& p, const Budget& b) const {
+    if (b.is_fixed()) return components_mw_ + p.total + (n_nodes() - p.held) * b.free_mw;
+    return b.base_mw + p.total - p.held * b.rest_mw;
+  }
+  i64 planned_with(const Plan& p, const Budget& b, i64 head) const {
+    if (b.is_fixed()) return planned_mw(p, b) + work_mw(head, p.level) - width(head) * b.free_mw;
+    return planned_mw(p, b) + planned_more(p, b, head);
   }
   // Increase of power by the head, on nodes that are on first [mW].
   i64 planned_more(const Plan& p, const Budget& b, i64 head) const {
     const i64 on = std::min(width(head), n_nodes() - p.off - p.held);
     return work_mw(head, p.level) - on * b.rest_mw - (width(head) - on) * off_for(b);
-  }
-  // Energy saved by then, minus that reserved for jobs that run then [mJ].
-  i64 left_at(const Budget& b, i64 time) const {
-    i64 left = b.mean_mw * (time - b.start) - b.plan_spent;
-    for (const auto& [j, mw] : b.reserving)
-      if (task(j).expected > time)
-        left -= (mw - b.mean_mw) * std::max(std::min(task(j).until, b.end) - time, i64{0});
-    return left;
   }
   // Note what the head leaves at the shadow time.
   void note_left(const Plan& p, i64 head) {
@@ -217,20 +209,17 @@ class ReservingNodes : public StartingNodes {
     left_.nodes = room.spare;
     left_.block_from = room.row, left_.block_to = room.row + width(head);
     left_.mw = spare_below_caps(p, head, until);
-    left_.limit_mw = plenty, left_.node_mw = layout_->rest_mw;
-    for (Budget& b : budgets) {
-      b.head_mj = 0;
-      if (!b.binds || b.end <= now) continue;
-      if (b.start < until && b.end > p.time) {
-        const i64 more = planned_more(p, b, head);
-        const i64 seconds = std::min(until, b.end) - std::max(p.time, b.start);
-        const i64 excess = planned_mw(p, b) + more - b.mean_mw;
-        if (layout_->use == BudgetUse::suffices) b.head_mj = more * seconds;
-        else if (excess > 0) b.head_mj = excess * seconds;
-        else if (-excess < left_.limit_mw) left_.limit_mw = -excess, left_.node_mw = b.rest_mw;
-      }
-      if (b.start <= now) b.left_mj = left_at(b, std::min(p.time, b.end)) - b.head_mj;
-    }
+    for (Budget& b : budgets) b.reserved = reserved_for(p, b, head, until);
+  }
+  // What is reserved of a budget for the head at the shadow time [mJ]. Under `energy_bud` that may
+  // be negative: then others have it.
+  i64 reserved_for(const Plan& p, const Budget& b, i64 head, i64 until) const {
+    if (!b.binds || layout_->use == BudgetUse::powercap) return 0;
+    const i64 seconds = std::min(until, b.end) - std::max(p.time, b.start);
+    if (layout_->use == BudgetUse::suffices)
+      return planned_more(p, b, head) * std::max(seconds, i64{0});
+    const i64 above = b.above_mean(planned_with(p, b, head), p.time, until);
+    return layout_->use == BudgetUse::reduce_pc ? std::max(above, i64{0}) : above;
   }
 };
 

@@ -30,8 +30,6 @@ class StartingNodes : public CappedNodes {
     i64 over = -1;      // [s] jobs that end by then take nothing of it
     i64 nodes = 0;
     i64 mw = 0;         // below caps
-    i64 limit_mw = 0;   // below the mean power of a budget
-    i64 node_mw = 0;    // charged there for a node after its job
     i64 block_from = 0, block_to = 0;  // the head's nodes, if consecutive
   };
   Tried tried_;
@@ -87,9 +85,7 @@ class StartingNodes : public CappedNodes {
   bool leaves_room(i64 j) const {
     if (tried_.ready + slowed(j, tried_.level, tried_.predicted) <= left_.over) return true;
     if (width(j) > left_.nodes && !layout_->contiguous) return false;
-    const i64 work = work_mw(j, tried_.level);
-    if (work - width(j) * left_.node_mw > left_.limit_mw) return false;
-    return work - width(j) * layout_->rest_mw <= left_.mw;
+    return work_mw(j, tried_.level) - width(j) * layout_->rest_mw <= left_.mw;
   }
   // Whether all limits up to a time [s] allow a job on the chosen nodes.
   bool limits_allow(i64 j, i64 until) const {
@@ -97,15 +93,19 @@ class StartingNodes : public CappedNodes {
   }
   // Upper bound of the nodes of a job that may start now under the limits in force.
   i64 widest(i64 most) const {
-    const i64 each = layout_->busy_mw[index(lowest_level())] - layout_->rest_mw;
-    if (free_rising > 0 || each <= 0) return most;
+    const i64 busy = layout_->busy_mw[index(lowest_level())];
+    if (free_rising > 0) return most;
+    const auto fit = [&](i64 mw, i64 free_mw) {
+      if (busy > free_mw) most = std::min(most, std::max(mw, i64{0}) / (busy - free_mw));
+    };
     for (const Cap& cap : caps)
-      if (cap.known && cap.start <= now && now < cap.end)
-        most = std::min(most, std::max(cap.mw - charged, i64{0}) / each);
+      if (cap.known && cap.start <= now && now < cap.end) fit(cap.mw - charged, layout_->rest_mw);
     if (layout_->use == BudgetUse::powercap || layout_->use == BudgetUse::reduce_pc)
-      for (const Budget& b : budgets)
-        if (b.binds && b.start <= now && now < b.end)
-          most = std::min(most, std::max(b.mean_mw - charged, i64{0}) / each);
+      for (const Budget& b : budgets) {
+        if (!b.binds || b.start > now || now >= b.end) continue;
+        if (b.is_fixed()) fit(b.mean_mw - b.reckoned_mw, b.free_mw);
+        else fit(b.mean_mw - charged, layout_->rest_mw);
+      }
     return most;
   }
   // Compute the present charge for the chosen nodes, and for components switched on with them.
@@ -144,42 +144,34 @@ class StartingNodes : public CappedNodes {
 
   // Each budget must suffice for all that is certain then: energy drawn, jobs until their requested
   // ends, and the idle machine; also for nodes that a job which ends earlier has switched on, if
-  // others may run into the budget. For more see `head_allowed` and `backfill_allowed`.
+  // others may run into the budget. For what its rule asks more see `rule_allows`.
   bool budgets_allow(i64 j, i64 until) const {
     for (const Budget& b : budgets) {
       const bool reaches = b.start < until;
       if (!b.binds || b.end <= now) continue;
       if (!reaches && (!b.in_use || tried_.picked_off == 0)) continue;
-      const i64 more = more_mj(b, j, until), sure = b.spent + b.ahead + more;
-      if (sure > b.mj) return false;
-      if (!reaches) continue;  // it only leaves nodes on that were off
-      if (layout_->use == BudgetUse::suffices) {
-        if (tried_.backfills && sure + b.head_mj > b.mj) return false;
-        continue;
-      }
-      const i64 power = with_mw(b, j);
-      if (power <= b.mean_mw && !tried_.backfills) continue;
-      if (tried_.backfills ? !backfill_allowed(b, power, more) : !head_allowed(b, power, until))
-        return false;
+      const i64 sure = b.spent + b.ahead + more_mj(b, j, until);
+      if (sure > b.mj || (reaches && !rule_allows(b, j, until, sure))) return false;
     }
     return true;
   }
-  // The charged power with a job on the chosen nodes, now or at the start of a budget [mW].
-  i64 with_mw(const Budget& b, i64 j) const {
-    if (b.start <= now) {
-      i64 power = charged + more_now(j);
-      if (b.as_idle) {  // the nodes that stay off, and components above them
-        power += (free_off - tried_.picked_dark) * (layout_->rest_mw - layout_->off_mw);
-        power += saved_mw - tried_.woken_mw;
-      }
-      return power;
-    }
-    const i64 rest = (width(j) - tried_.picked_off) * layout_->rest_mw +
-                     tried_.picked_off * off_for(b);
-    return b.at_start_mw + mw_at(b.start, j) - rest + woken_for(b);
+  // Whether the rule allows a job that may run into a budget (Glesser 2016, section 5.3.3). What is
+  // reserved, for the head first, counts against backfilled jobs; it is forgotten after the pass.
+  bool rule_allows(const Budget& b, i64 j, i64 until, i64 sure) const {
+    const i64 reserved = tried_.backfills ? b.reserved : 0;
+    if (layout_->use == BudgetUse::suffices) return sure + reserved <= b.mj;
+    const i64 power = with_mw(b, j), above = b.above_mean(power, now, until);
+    if (layout_->use == BudgetUse::energy_bud) return above <= b.saved - reserved;
+    if (layout_->use == BudgetUse::powercap) return power <= b.mean_mw;
+    if (!tried_.backfills) return power <= b.mean_mw || above <= b.saved;
+    const i64 seconds = std::max(left_.shadow - std::max(now, b.start), i64{0});
+    return power <= b.mean_mw && (b.mean_mw - power) * seconds >= reserved;
   }
-  // Power that a budget charges for components switched on with the chosen nodes [mW].
-  i64 woken_for(const Budget& b) const { return b.as_idle ? 0 : tried_.woken_mw; }
+  // The present power with a job on the chosen nodes, as a budget reckons it [mW].
+  i64 with_mw(const Budget& b, i64 j) const {
+    if (b.is_fixed()) return b.reckoned_mw + mw_at(now, j) - width(j) * b.free_mw;
+    return charged + more_now(j);
+  }
   // Increase of the charge of a budget by a job on the chosen nodes [mJ].
   i64 more_mj(const Budget& b, i64 j, i64 until) const {
     const i64 begin = std::max(now, b.start);
@@ -188,24 +180,11 @@ class StartingNodes : public CappedNodes {
     i64 more = wait_mw(j, tried_.level) * (ready - begin);
     more += work_mw(j, tried_.level) * std::max(done - ready, i64{0});
     more += width(j) * idle_mj(b, std::max(until, begin));
-    more += woken_for(b) * (b.end - begin);
+    if (!b.is_fixed()) more += tried_.woken_mw * (b.end - begin);
     if (tried_.ready == now && tried_.picked_off == 0)  // all are on
       return more - width(j) * idle_mj(b, begin);
     for (const i64 node : cells(j)) more -= free_mj(b, begin, node);
     return more;
-  }
-  // Whether enough energy has been saved for a job that raises the power above the mean.
-  bool head_allowed(const Budget& b, i64 power, i64 until) const {
-    if (layout_->use == BudgetUse::powercap || now < b.start) return false;
-    return (power - b.mean_mw) * (std::min(until, b.end) - now) <= b.saved - b.reserved;
-  }
-  // Whether a job leaves the head the energy that is reserved for it.
-  bool backfill_allowed(const Budget& b, i64 power, i64 more) const {
-    if (layout_->use == BudgetUse::energy_bud && b.start <= now) return more <= b.left_mj;
-    if (power > b.mean_mw) return false;
-    if (layout_->use != BudgetUse::reduce_pc || b.start > now) return true;
-    const i64 seconds = std::max(std::min(left_.shadow, b.end) - now, i64{0});
-    return (b.mean_mw - power) * seconds >= b.reserved + b.head_mj;
   }
 
   // --- The start --------------------------------------------------------------------------------
@@ -234,18 +213,13 @@ class StartingNodes : public CappedNodes {
     if (own.ready + slowed(j, own.level, own.predicted) <= left_.over) return;
     left_.nodes -= width(j);
     left_.mw -= own.work_mw - width(j) * layout_->rest_mw;
-    left_.limit_mw -= own.work_mw - width(j) * left_.node_mw;
   }
-  // Reserve the energy of a job above the mean power, and subtract what it takes of the rest.
+  // Under `energy_bud` a backfilled job reserves what it may draw above the mean power.
   void settle_budgets(i64 j) {
+    if (layout_->use != BudgetUse::energy_bud || !tried_.backfills) return;
     const i64 until = task(j).until;
-    for (Budget& b : budgets) {
-      if (!b.binds || b.end <= now || b.start >= until) continue;
-      const i64 power = with_mw(b, j);
-      if (b.start <= now && power > b.mean_mw && layout_->use != BudgetUse::suffices)
-        reserve(b, j, power);
-      if (tried_.backfills) b.left_mj -= more_mj(b, j, until);
-    }
+    for (Budget& b : budgets)
+      if (b.binds && b.end > now) b.reserved += b.above_mean(with_mw(b, j), now, until);
   }
 };
 

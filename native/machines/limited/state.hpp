@@ -55,31 +55,27 @@ struct Cap : PowerCap {
 struct Budget : EnergyBudget {
   Budget() = default;
   explicit Budget(const EnergyBudget& told) : EnergyBudget(told) {}
-  struct Excess {  // a job above the mean power, and the power with it
-    i64 job, mw;
-  };
   i64 spent = 0;     // [mJ] true energy up to now
-  i64 saved = 0;     // [mJ] at the last reading
-  i64 looked = 0;    // [s] of the last reading
-  i64 reserved = 0;  // [mJ] for jobs that run above the mean power
-  std::vector<Excess> reserving;
+  i64 saved = 0;     // [mJ] below the mean power, at the last reading
   // at this pass
   bool in_use = false;  // it has begun, or a job that has its nodes may run into it
   i64 ahead = 0;        // [mJ] charged up to its end if nothing else starts
-  i64 at_start_mw = 0;  // charged at its start, if that is to come
-  i64 head_mj = 0;      // reserved for the head
-  i64 left_mj = 0;      // available to backfilled jobs
+  i64 reckoned_mw = 0;  // present power, if free nodes have a fixed one
+  i64 reserved = 0;     // [mJ] for the head, and for jobs backfilled in this pass
   // in the plan
   i64 rest_mw = 0;  // of a node after its job
   i64 base_mw = 0;  // of the machine without jobs
-  i64 plan_start_mw = 0;
   i64 plan_mj = 0;     // spent by its end, without the head
-  i64 plan_spent = 0;  // spent by the examined time
+  i64 plan_saved = 0;  // by the examined time
 
+  bool is_fixed() const { return free_mw >= 0; }
+  // Energy above the mean from one time to another, at a constant power [mJ].
+  i64 above_mean(i64 mw, i64 from, i64 to) const {
+    return (mw - mean_mw) * std::max(std::min(to, end) - std::max(from, start), i64{0});
+  }
   void keep(Archive& a) {
-    a.resized(reserving);
-    a(static_cast<EnergyBudget&>(*this), spent, saved, looked, reserved, in_use, ahead, at_start_mw, head_mj, left_mj,
-      rest_mw, base_mw, plan_start_mw, plan_mj, plan_spent);
+    a(static_cast<EnergyBudget&>(*this), spent, saved, in_use, ahead, reckoned_mw, reserved, rest_mw, base_mw, plan_mj,
+      plan_saved);
   }
 };
 
@@ -154,7 +150,6 @@ class LimitedState : public AnyMachine {
       a.check(each.state <= NodeState::on && is_between(each.place, 0, n_nodes()));
     }
     for (const LimitedTask& each : tasks) a.check(is_between(each.level, 0, layout_->n_levels() - 1));
-    for (const Budget& each : budgets) a.check_jobs(each.reserving);
   }
   i64 width(i64 j) const { return model_->jobs[j].processors; }
   // The nodes that a job has, or had, ascending.
