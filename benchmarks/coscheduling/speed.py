@@ -31,7 +31,7 @@ def tasks_of(quick: bool, machine: str) -> list[dict[str, Any]]:
     repeats = 2 if quick else REPETITIONS
     return [
         {"jobs": jobs, "cores": cores, "repeats": repeats, "scheduler": name, "machine": machine}
-        for jobs, by_cores in DAYS_AN_HOUR.items()
+        for jobs, by_cores in DAYS_AN_HOUR["easy"].items()
         for cores, name in product(by_cores, SCHEDULERS)
         if not quick or jobs * cores <= 10**6
     ]
