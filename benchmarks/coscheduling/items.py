@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 
 import pandas as pd
@@ -23,22 +24,20 @@ COSCHEDULED = ("easy-co", "filler-co")
 MIXES = {
     mix: dict(zip(COSCHEDULED, gains, strict=True)) for mix, gains in _PRINTED["mixes"].items()
 }
-#: The paper's table 3: scheduler -> jobs -> cores -> simulated days an hour. The slides print the
+#: The paper's table 3: (scheduler, jobs, cores) -> simulated days an hour. The slides print the
 #: numbers of FCFS for EASY, too.
 CORES = (256, 25_600, 2_560_000)
 DAYS_AN_HOUR = {
-    scheduler: {int(jobs): dict(zip(CORES, of, strict=True)) for jobs, of in rows.items()}
-    for scheduler, rows in _PRINTED.items()
-    if scheduler in ("fcfs", "easy")
+    (scheduler, int(jobs), cores): days
+    for scheduler in ("fcfs", "easy")
+    for jobs, row in _PRINTED[scheduler].items()
+    for cores, days in zip(CORES, row, strict=True)
 }
-#: What "10-fold" may be and still be called so: half of it to twice.
-TENFOLD = (5.0, 20.0)
+#: What is called near [percentage points]; what "10-fold" may be: half of it to twice.
+CLOSE, TENFOLD = 3.0, (5.0, 20.0)
 
 
 # --- The items of ELiSE, and what makes their verdicts --------------------------------------------
-
-
-CLOSE = 3.0  # percentage points
 
 
 def _improvements(stored: items.Stored) -> items.Verdict:
@@ -73,17 +72,12 @@ def _mixes(stored: items.Stored, *columns: str) -> pd.DataFrame:
     return rows
 
 
-def _gains(scheduler: str) -> items.Judge:
-    """Return what judges the bars of a co-scheduler in figure 9 of the paper."""
-
-    def judge(stored: items.Stored) -> items.Verdict:
-        rows = _mixes(stored, f"{scheduler} %")
-        printed = [of[scheduler] for of in MIXES.values()]
-        gains = ", ".join(f"{gain:.1f}" for gain in rows[f"{scheduler} %"])
-        found = items.of_values(rows[f"{scheduler} %"], printed, 0.01, "improvements")
-        return found.noted(f"{gains} %, published {', '.join(map(str, printed))} %")
-
-    return judge
+def _gains(scheduler: str, stored: items.Stored) -> items.Verdict:
+    """Judge the bars of a co-scheduler in figure 9 of the paper."""
+    ours = _mixes(stored, f"{scheduler} %")[f"{scheduler} %"]
+    printed = [of[scheduler] for of in MIXES.values()]
+    told = f"{_listed(ours, '.1f')} %, published {', '.join(map(str, printed))} %"
+    return items.of_values(ours, printed, 0.01, "improvements").noted(told)
 
 
 def _falls(rows: pd.Series) -> bool:
@@ -93,60 +87,48 @@ def _falls(rows: pd.Series) -> bool:
     return sum(b < a for a, b in pairs) > len(pairs) / 2 and bool(values[-1] < values[0])
 
 
+def _listed(values: pd.Series, form: str) -> str:
+    return ", ".join(f"{value:{form}}" for value in values)
+
+
 def _of_mixes(stored: items.Stored) -> Iterator[dict[str, pd.DataFrame]]:
     """Return what the sentences are about: benefit, use of the machine, and who is overtaken."""
     names = [f"{name}{of}" for name in COSCHEDULED for of in (" %", ": overtaken", " (share)")]
     rows = _mixes(stored, *names)
     simple, overtaken, use, filler, more, _ = (rows[name] for name in names)
-    yield {
-        "mixes": pd.DataFrame(
-            {
-                "less_benefit": [_falls(simple)],
-                "gains": [", ".join(f"{gain:.1f}" for gain in simple)],
-                "less_used": [_falls(use)],
-                "use": [", ".join(f"{share:.2f}" for share in use)],
-                "kept": [", ".join(f"{gain:.1f}" for gain in filler.iloc[1:])],
-                "least": [filler.iloc[1:].min()],
-                "of_one_count": [filler.iloc[0]],
-                "fewest": [(more - overtaken).iloc[1:].min()],
-                "above": [f"{(filler > simple).iloc[1:].sum()} of {len(rows) - 1}"],
-            }
-        )
-    }
+    row = {"less_benefit": _falls(simple), "gains": _listed(simple, ".1f")}
+    row |= {"less_used": _falls(use), "use": _listed(use, ".2f")}
+    kept = filler.iloc[1:]
+    row |= {"of_one_count": filler.iloc[0], "least": kept.min(), "kept": _listed(kept, ".1f")}
+    yield {"mixes": pd.DataFrame([row | {"fewest": (more - overtaken).iloc[1:].min()}])}
 
 
-def _above(stored: items.Stored) -> str:
-    """Say in how many mixes the filler is above simple co-scheduling."""
-    (of,) = _of_mixes(stored)
-    return f"it is above simple co-scheduling in {of['mixes']['above'].item()} mixes"
+def _said(item: str) -> items.Judge:
+    return items.by_sentences(__file__, [item], _of_mixes)
 
 
-def _times(stored: items.Stored) -> dict[str, dict[tuple[int, int], float]]:
-    """Return how long simulations take here [ms], by scheduler, jobs and cores."""
-    table = stored.table("table-speed", "scheduler", "jobs", "cores", "ms a run")
-    of = {name: table[table["scheduler"] == name] for name in DAYS_AN_HOUR}
-    return {
-        name: rows.set_index(["jobs", "cores"])["ms a run"].to_dict() for name, rows in of.items()
-    }
-
-
-def _steps(stored: items.Stored, jobs: int, cores: int) -> dict[str, float]:
-    """Return how many times as long simulations of so many times the jobs and cores take."""
-    found = {}
-    for name, ms in _times(stored).items():
-        for (some, size), short in ms.items():
-            many = (jobs * some, cores * size)
-            if many in ms:
-                found[f"{name}, {many[0]:,} jobs on {many[1]:,} cores"] = ms[many] / short
-    if not found:
+def _of_speed(stored: items.Stored, what: str) -> dict[tuple[str, int, int], float]:
+    """Return a column of the table of speed by scheduler, jobs and cores."""
+    key = ["scheduler", "jobs", "cores"]
+    found = stored.table("table-speed", *key, what).set_index(key)[what].to_dict()
+    if not found.keys() >= DAYS_AN_HOUR.keys():
         raise items.NotThereError("one size")
-    return found
+    return {size: found[size] for size in DAYS_AN_HOUR}
 
 
-def _tenfold(steps: Mapping[str, float]) -> items.Verdict:
-    """Judge "10-fold increase" of the time of a simulation; how fast hpcgym is is no verdict."""
-    holds = sum(TENFOLD[0] <= times <= TENFOLD[1] for times in steps.values())
-    words = f"{min(steps.values()):.1f} to {max(steps.values()):.0f} fold here"
+def _tenfold(jobs: int, cores: int, stored: items.Stored) -> items.Verdict:
+    """Judge "10-fold increase" of the time of a simulation of so many times the jobs and cores.
+
+    How fast hpcgym is is no verdict.
+    """
+    ms = _of_speed(stored, "ms a run")
+    steps = [
+        ms[scheduler, jobs * some, cores * size] / short
+        for (scheduler, some, size), short in ms.items()
+        if (scheduler, jobs * some, cores * size) in ms
+    ]
+    holds = sum(TENFOLD[0] <= times <= TENFOLD[1] for times in steps)
+    words = f"{min(steps):.1f} to {max(steps):.0f} fold here"
     return items.of_count(holds, len(steps), "steps within a factor of 2 of ten-fold", words)
 
 
@@ -156,38 +138,32 @@ def _more_cores(stored: items.Stored) -> items.Verdict:
     Jobs that come at once take no longer on a larger machine, so the time of a simulation grows at
     most as printed days an hour fall.
     """
-    rows = [row for of in DAYS_AN_HOUR.values() for row in of.values()]
-    at_most = [row[CORES[1]] / row[CORES[2]] for row in rows]
-    found = _tenfold(_steps(stored, 1, 100))
+    found, (_, middle, large) = _tenfold(1, 100, stored), CORES
+    at_most = [
+        days / DAYS_AN_HOUR[scheduler, jobs, large]
+        for (scheduler, jobs, cores), days in DAYS_AN_HOUR.items()
+        if cores == middle
+    ]
     if max(at_most) >= TENFOLD[0]:
         return found
     why = (
         "ten-fold is said; by the printed days an hour a simulation takes at most"
-        f" {', '.join(f'{times:.2f}' for times in at_most)} times as long on 2,560,000 cores as on"
-        " 25,600"
+        f" {', '.join(f'{times:.2f}' for times in at_most)} times as long on {large:,} cores as on"
+        f" {middle:,}"
     )
     return items.Verdict(items.CONTRADICTION, why).noted(found.why)
 
 
 def _easy_row(stored: items.Stored) -> items.Verdict:
     """Judge where EASY simulates fewer days an hour than FCFS, or more."""
-    table = stored.table("table-speed", "scheduler", "jobs", "cores", "ours days/h")
-    ours = table.set_index(["scheduler", "jobs", "cores"])["ours days/h"]
-    sizes = [(jobs, cores) for jobs, of in DAYS_AN_HOUR["easy"].items() for cores in of]
-    if not all(("easy", *size) in ours and ("fcfs", *size) in ours for size in sizes):
-        raise items.NotThereError("one size")
-    slower = {
-        (jobs, cores): DAYS_AN_HOUR["easy"][jobs][cores] < DAYS_AN_HOUR["fcfs"][jobs][cores]
-        for jobs, cores in sizes
-    }
-    holds = [(ours["easy", *size] < ours["fcfs", *size]) == slower[size] for size in sizes]
-    small = [so for so, (_, cores) in zip(holds, sizes, strict=True) if cores == CORES[0]]
+    both = _of_speed(stored, "ours days/h"), DAYS_AN_HOUR
+    so = [
+        len({days["easy", jobs, cores] < days["fcfs", jobs, cores] for days in both}) == 1
+        for scheduler, jobs, cores in DAYS_AN_HOUR
+        if scheduler == "easy"
+    ]
     what = "sizes at which EASY simulates fewer days an hour than FCFS, or more, as printed"
-    return items.of_count(sum(holds), len(sizes), what, f"{sum(small)} of 3 on 256 cores")
-
-
-def _said(item: str) -> items.Judge:
-    return items.by_sentences(__file__, [item], _of_mixes)
+    return items.of_count(sum(so), len(so), what, f"{sum(so[:: len(CORES)])} of 3 on 256 cores")
 
 
 #: Items with results -> what makes their verdicts.
@@ -195,10 +171,10 @@ JUDGES: dict[str, items.Judge] = {
     "MJS & MS correlation, table": _improvements,
     "MJS & MS correlation, text": _correlation,
     "process count diversity": _said("process count diversity"),
-    "process count diversity, figure": _gains("easy-co"),
-    "filler co-scheduler": items.noted(_said("filler co-scheduler"), _above),
-    "filler co-scheduler, figure": _gains("filler-co"),
-    "synthetic workloads, jobs": lambda stored: _tenfold(_steps(stored, 10, 1)),
+    "process count diversity, figure": partial(_gains, "easy-co"),
+    "filler co-scheduler": _said("filler co-scheduler"),
+    "filler co-scheduler, figure": partial(_gains, "filler-co"),
+    "synthetic workloads, jobs": partial(_tenfold, 10, 1),
     "synthetic workloads, cores": _more_cores,
     "synthetic workloads, EASY": _easy_row,
 }

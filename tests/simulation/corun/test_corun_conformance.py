@@ -41,6 +41,7 @@ def named(speedups: Speedups) -> Heatmap:
 
 def as_workload(jobs: list[Job], codes: int, processors: int) -> Workload:
     columns = {
+        "job_number": list(range(len(jobs))),
         "submit_time": [job.submit for job in jobs],
         "run_time": [job.run for job in jobs],
         "requested_time": [job.requested for job in jobs],
