@@ -65,10 +65,13 @@ MAIN = next(iter(READINGS))
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is simulated: parts of the heatmap for each mean, shuffles of mixes, jobs."""
+    """How much is simulated: parts of the heatmap for each mean, shuffles, jobs.
+
+    The paper has 500 jobs, and "four shuffled experiments" of each set.
+    """
 
     heatmaps: int = 12
-    shuffles: int = 20
+    shuffles: int = 4
     jobs: int = 500
 
 
@@ -78,8 +81,6 @@ QUICK = Sizes(heatmaps=2, shuffles=2, jobs=60)
 MARCONI, ROUNDING, PROCESSES = Path(__file__).with_name("marconi.csv"), 0.005 + 1e-9, 256
 #: Part of the study -> machine. The paper: "a cluster of 200 nodes with 20 cores per node".
 CLUSTERS = {"pairs": "marconi", "mixes": "aris"}
-#: "four shuffled experiments".
-SHUFFLES = 4
 #: "64, 128, 256, 512, and 1024 process counts".
 COUNTS = (64, 128, 256, 512, 1024)
 #: Of measured run times, which are tens of seconds and are rounded up to whole ones: as NASx10.
@@ -101,11 +102,11 @@ def parts_of(speedups: Heatmap, mean: float, most: int) -> list[list[str]]:
 def of_pairs(sizes: Sizes) -> list[dict[str, Any]]:
     """Return the tasks of the table of mean speedups, under all readings."""
     speedups = read_speedups(MARCONI)
-    same = {"part": "pairs", "jobs": sizes.jobs, "shuffles": [*range(SHUFFLES)]}
+    same = {"part": "pairs", "jobs": sizes.jobs, "shuffles": [*range(sizes.shuffles)]}
     same["schedulers"] = [REFERENCE, SIMPLE]
     return [
-        {**same, **_read(name), "mean": mean, "seed": seed, "codes": codes}
-        for name, mean in product(READINGS, IMPROVEMENTS)
+        {**same, **asdict(reading), "reading": name, "mean": mean, "seed": seed, "codes": codes}
+        for (name, reading), mean in product(READINGS.items(), IMPROVEMENTS)
         for seed, codes in enumerate(parts_of(speedups, mean, sizes.heatmaps))
     ]
 
@@ -118,23 +119,18 @@ def of_mixes(speedups: Heatmap, sizes: Sizes) -> list[dict[str, Any]]:
     HpcgymError : the speedups have no codes of some of these process counts.
     """
     of = dict(zip(speedups.codes, speedups.processes.tolist(), strict=True))
-    for count in COUNTS:
-        if count not in of.values():
-            raise HpcgymError(f"{speedups.source} has no code of {count} processes")
+    if missing := [count for count in COUNTS if count not in of.values()]:
+        raise HpcgymError(f"{speedups.source} has no code of {missing[0]} processes")
     same = {"part": "mixes", "jobs": sizes.jobs, "digest": speedups.digest}
     same["schedulers"] = [REFERENCE, *COSCHEDULERS]
     tasks = []
-    names = [name for name, reading in READINGS.items() if reading.run_s == RUN_S]
-    for mix, name, shuffle in product(MIXES, names, range(sizes.shuffles)):
+    for mix, (name, reading), shuffle in product(MIXES, READINGS.items(), range(sizes.shuffles)):
         counts = COUNTS if mix == "all" else [int(count) for count in mix.split("/")]
         codes = [code for code, processes in of.items() if processes in counts]
-        tasks.append({**same, **_read(name), "mix": mix, "codes": codes, "shuffles": [shuffle]})
+        given = {"reading": name, "mix": mix, "codes": codes, "shuffles": [shuffle]}
+        if reading.run_s == RUN_S:  # that of these codes is measured
+            tasks.append({**same, **asdict(reading), **given})
     return tasks
-
-
-def _read(name: str) -> dict[str, Any]:
-    """Return what a task has of a reading."""
-    return asdict(READINGS[name]) | {"reading": name}
 
 
 # --- Simulations ----------------------------------------------------------------------------------
