@@ -211,7 +211,8 @@ def jobs_of(task: Mapping[str, Any], speedups: Heatmap, processors: int, shuffle
     counts, times = speedups.processes.tolist(), LONGER * speedups.compact_s
     if task["part"] == "pairs":  # what the paper does not tell of Marconi
         random = np.random.default_rng([task["seed"], 2])
-        times = np.exp(random.uniform(*np.log(task["run_s"]), len(speedups)))
+        low, high = np.log(task["run_s"])
+        times = np.exp(random.uniform(low, high, len(speedups)))
         counts = [PROCESSES] * len(speedups)
     codes = [Code(*of) for of in zip(speedups.codes, counts, times.tolist(), strict=True)]
     return generate_code_jobs(
