@@ -104,7 +104,7 @@ class Emulation:
 
     def starts_s(self) -> dict[int, float]:
         """Simulate to the end; return the start of each job by its number."""
-        found = {}
+        found: dict[int, float] = {}
         while self.waiting or self.running:
             if self.waiting:
                 self.deploy()
@@ -121,7 +121,8 @@ class Emulation:
 
 
 def workload_of(speedups: Heatmap, counts: tuple[int, ...], jobs: int, seed: int) -> Workload:
-    times = np.exp(np.random.default_rng(seed).uniform(*np.log(runs.RUN_S), len(speedups)))
+    low, high = np.log(runs.RUN_S)
+    times = np.exp(np.random.default_rng(seed).uniform(low, high, len(speedups)))
     codes = [
         Code(name, count, round(time))
         for name, time in zip(speedups.codes, times.tolist(), strict=True)
