@@ -15,7 +15,7 @@ from hpcgym.workload.codes import with_codes
 #: Functions of what a pass finds, as the slow simulator takes them -> the same as expressions.
 LOOKING: dict[Any, str] = {
     lambda s, job: job.processors / (job.number + 1) * (1 if s.parts(job) <= s.free() else -1): (
-        "processors / (job + 1) * (1 if fits else -1)"
+        "processors / job * (1 if fits else -1)"
     ),
     lambda s, job: s.free() / (s.m.nodes * s.rules.parts) - len(s.queue) * job.requested: (
         "free - queued * requested"

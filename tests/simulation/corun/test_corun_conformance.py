@@ -41,7 +41,7 @@ def named(speedups: Speedups) -> Heatmap:
 
 def as_workload(jobs: list[Job], codes: int, processors: int) -> Workload:
     columns = {
-        "job_number": list(range(len(jobs))),
+        "job_number": list(range(1, len(jobs) + 1)),
         "submit_time": [job.submit for job in jobs],
         "run_time": [job.run for job in jobs],
         "requested_time": [job.requested for job in jobs],
