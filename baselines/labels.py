@@ -226,6 +226,9 @@ def _order(scheduler: Scheduler) -> list[str]:
         return [order, "no backfilling"]
     if scheduler.reserve.kind == "fill":
         return [order, "whatever finds room starts"]
+    if scheduler.reserve.kind == "first-come":
+        behind = f"backfilling among {scheduler.reserve.behind} by requested times"
+        return [order, "a reservation for the one that came first", behind]
     if scheduler.reserve.conservative:
         return [order, "conservative backfilling"]
     if scheduler.reserve.slurm is not None:

@@ -100,7 +100,7 @@ def test_cases_have_all_names_of_the_library(guard: SimpleNamespace) -> None:
         for factor, value in row.items():
             tried.setdefault(factor, set()).add(value)
     for rule, known in (
-        ("backfill", {name.replace("depth:K", "depth:3") for name in BACKFILL}),
+        ("backfill", {name.replace(":K", ":3") for name in BACKFILL}),
         ("correction", CORRECTIONS),
         ("passes", PASSES),
         ("partners", PARTNERS),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import pandas as pd
 
@@ -13,66 +12,72 @@ from hpcgym.benchmarks.studies import items
 
 # --- What ELiSE prints of its results -------------------------------------------------------------
 
-_PRINTED = {table: [row[1:] for row in items.csv_cells(__file__) if row[0] == table]
-            for table in ("improvements", "days an hour")}  # fmt: skip
+_PRINTED: dict[str, dict[str, list[float]]] = {}
+for _table, _of, *_values in items.csv_cells(__file__):
+    _PRINTED.setdefault(_table, {})[_of] = [float(value) for value in _values]
 
-#: "MJS & MS correlation": mean job speedup of a workload -> makespan improvement over EASY [%].
-IMPROVEMENTS = {float(mean): float(percent) for mean, percent in _PRINTED["improvements"]}
-
-#: "Performance": jobs -> cores -> simulated days an hour. It prints the same of FCFS and of EASY.
+#: The slides' "MJS & MS correlation", the paper's table 2: mean job speedup of a workload ->
+#: makespan improvement over EASY [%].
+IMPROVEMENTS = {float(mean): percent for mean, (percent,) in _PRINTED["improvements"].items()}
+#: The paper's figure 9: process counts -> the same of both co-schedulers.
+COSCHEDULED = ("easy-co", "filler-co")
+MIXES = {
+    mix: dict(zip(COSCHEDULED, gains, strict=True)) for mix, gains in _PRINTED["mixes"].items()
+}
+#: The paper's table 3: (scheduler, jobs, cores) -> simulated days an hour. The slides print the
+#: numbers of FCFS for EASY, too.
 CORES = (256, 25_600, 2_560_000)
 DAYS_AN_HOUR = {
-    int(jobs.split()[0]): dict(zip(CORES, map(float, row), strict=True))
-    for jobs, *row in _PRINTED["days an hour"]
+    (scheduler, int(jobs), cores): days
+    for scheduler in ("fcfs", "easy")
+    for jobs, row in _PRINTED[scheduler].items()
+    for cores, days in zip(CORES, row, strict=True)
 }
-#: What "10-fold" may be and still be called so: half of it to twice.
-TENFOLD = (5.0, 20.0)
+#: What is called near [percentage points]; what "10-fold" may be: half of it to twice.
+CLOSE, TENFOLD = 3.0, (5.0, 20.0)
 
 
 # --- The items of ELiSE, and what makes their verdicts --------------------------------------------
 
-#: The document's simple co-scheduling, and that which fills.
-_PLAIN, _FILLER = "easy-co", "filler-co"
-_STEPS_UP = "steps to a higher mean speedup raise the improvement, as published"
-
 
 def _improvements(stored: items.Stored) -> items.Verdict:
-    """Judge the table: within three points each, or rising with the mean speedup."""
-    table = stored.table(
-        "table-improvements", "within 3 points", "mean pair speedup", "ours %", "apart (points)"
-    )
-    near = int((table["within 3 points"] == "yes").sum())
-    ours = table.sort_values("mean pair speedup")["ours %"].tolist()
-    rising = sum(a < b for a, b in pairwise(ours))
-    apart = ", ".join(f"{one:+.1f}" for one in table["apart (points)"])
-    words = f"{near} of {len(table)} improvements within 3 points of the published one ({apart})"
-    if near == len(table):
+    """Judge the table by the first reading: within three points each, or rising with the mean."""
+    names = [f"{mean:g} %" for mean in IMPROVEMENTS]
+    ours = stored.table("table-improvements", *names)[names].iloc[0].tolist()
+    apart = [gain - published for gain, published in zip(ours, IMPROVEMENTS.values(), strict=True)]
+    near = sum(abs(points) <= CLOSE for points in apart)
+    told = ", ".join(f"{points:+.1f}" for points in apart)
+    words = f"{near} of {len(ours)} improvements within 3 points of the published one ({told})"
+    if near == len(ours):
         return items.Verdict("close", words)
-    return items.of_count(rising, len(ours) - 1, _STEPS_UP, words)
+    steps = "steps to a higher mean speedup raise the improvement, as published"
+    return items.of_count(sum(a < b for a, b in pairwise(ours)), len(ours) - 1, steps, words)
 
 
 def _correlation(stored: items.Stored) -> items.Verdict:
-    """Judge whether both go together over the workloads of each heatmap, four of five shuffles."""
-    table = stored.table("table-correlation", "heatmaps", "above 0", "least", "published")
-    holds = int((table["above 0"] == table["heatmaps"]).sum())
-    words = f"the least of all {table['least'].min():+.2f}, published {table['published'][0]:+.2f}"
-    series = int(table["heatmaps"].min())
-    return items.of_count(
-        holds, len(table), f"readings with a correlation above 0 in each of {series} series", words
-    )
+    """Judge whether both go together over the workloads of each shuffle, by each reading."""
+    table = stored.table("table-improvements", "series", "above 0", "least correlation")
+    holds, series = int((table["above 0"] == table["series"]).sum()), int(table["series"].min())
+    words = f"the least of all {table['least correlation'].min():+.2f}"
+    what = f"readings with a correlation above 0 in each of {series} series"
+    return items.of_count(holds, len(table), what, words)
 
 
-def _mixes(stored: items.Stored, name: str, *columns: str) -> Any:
-    """Return the rows of the measured speedups of a table of mixes, the least diverse first."""
-    table = stored.table(name, "speedups", *columns)
-    rows = table[table["speedups"] == "measured"]
-    if len(rows) < 2:
+def _mixes(stored: items.Stored, *columns: str) -> pd.DataFrame:
+    """Return the rows of the judged reading of the table of mixes, the least diverse first."""
+    table = stored.table("table-mixes", "reading", *columns)
+    rows: pd.DataFrame = table[table["reading"] == table["reading"].iloc[0]]
+    if len(rows) < len(MIXES):
         raise items.NotThereError("one mix")
     return rows
 
 
-#: What sentences are about, by name.
-Frames = Iterator[dict[str, pd.DataFrame]]
+def _gains(scheduler: str, stored: items.Stored) -> items.Verdict:
+    """Judge the bars of a co-scheduler in figure 9 of the paper."""
+    ours = _mixes(stored, f"{scheduler} %")[f"{scheduler} %"]
+    printed = [of[scheduler] for of in MIXES.values()]
+    told = f"{_listed(ours, '.1f')} %, published {', '.join(map(str, printed))} %"
+    return items.of_values(ours, printed, 0.01, "improvements").noted(told)
 
 
 def _falls(rows: pd.Series) -> bool:
@@ -82,51 +87,48 @@ def _falls(rows: pd.Series) -> bool:
     return sum(b < a for a, b in pairs) > len(pairs) / 2 and bool(values[-1] < values[0])
 
 
-def _diversity(stored: items.Stored) -> Frames:
-    """Whether more diverse process counts mean less benefit, and less utilization."""
-    gains = _mixes(stored, "table-mixes", f"{_PLAIN} %")[f"{_PLAIN} %"]
-    use = _mixes(stored, "table-mix-utilisation", f"{_PLAIN} (share)")[f"{_PLAIN} (share)"]
-    row = {"less_benefit": _falls(gains), "gains": ", ".join(f"{one:.1f}" for one in gains)}
-    row |= {"less_used": _falls(use), "use": ", ".join(f"{one:.2f}" for one in use)}
-    yield {"mixes": pd.DataFrame([row])}
+def _listed(values: pd.Series, form: str) -> str:
+    return ", ".join(f"{value:{form}}" for value in values)
 
 
-def _filler(stored: items.Stored) -> Frames:
-    """Whether the filler keeps the benefit where counts are diverse, and who is overtaken."""
-    columns = f"{_PLAIN} %", f"{_FILLER} %", f"{_PLAIN}: overtaken", f"{_FILLER}: overtaken"
-    table = _mixes(stored, "table-mixes", *columns)
-    simple, filler, before, overtaken = (table[name].iloc[1:] for name in columns)
-    row = {"told": ", ".join(f"{gain:.1f}" for gain in filler), "least": filler.min()}
-    row |= {"one": table[columns[1]].iloc[0], "fewest": (overtaken - before).min()}
-    row["above"] = f"{(filler > simple).sum()} of {len(filler)}"
-    yield {"mixes": pd.DataFrame([row])}
+def _of_mixes(stored: items.Stored) -> Iterator[dict[str, pd.DataFrame]]:
+    """Return what the sentences are about: benefit, use of the machine, and who is overtaken."""
+    names = [f"{name}{of}" for name in COSCHEDULED for of in (" %", ": overtaken", " (share)")]
+    rows = _mixes(stored, *names)
+    simple, overtaken, use, filler, more, _ = (rows[name] for name in names)
+    row = {"less_benefit": _falls(simple), "gains": _listed(simple, ".1f")}
+    row |= {"less_used": _falls(use), "use": _listed(use, ".2f")}
+    kept = filler.iloc[1:]
+    row |= {"of_one_count": filler.iloc[0], "least": kept.min(), "kept": _listed(kept, ".1f")}
+    yield {"mixes": pd.DataFrame([row | {"fewest": (more - overtaken).iloc[1:].min()}])}
 
 
-def _above(stored: items.Stored) -> str:
-    """Say in how many mixes the filler is above simple co-scheduling."""
-    (of,) = _filler(stored)
-    return f"it is above simple co-scheduling in {of['mixes']['above'].item()} mixes"
+def _said(item: str) -> items.Judge:
+    return items.by_sentences(__file__, [item], _of_mixes)
 
 
-def _steps(stored: items.Stored, jobs: int, cores: int) -> dict[str, float]:
-    """Return how many times as long simulations of so many times the jobs and cores take."""
-    table = stored.table("table-speed", "scheduler", "jobs", "cores", "ms a run")
-    found = {}
-    for name in ("fcfs", "easy"):
-        ms = table[table["scheduler"] == name].set_index(["jobs", "cores"])["ms a run"].to_dict()
-        for (some, size), one in ms.items():
-            many = (jobs * some, cores * size)
-            if many in ms:
-                found[f"{name}, {many[0]:,} jobs on {many[1]:,} cores"] = ms[many] / one
-    if not found:
+def _of_speed(stored: items.Stored, what: str) -> dict[tuple[str, int, int], float]:
+    """Return a column of the table of speed by scheduler, jobs and cores."""
+    key = ["scheduler", "jobs", "cores"]
+    found = stored.table("table-speed", *key, what).set_index(key)[what].to_dict()
+    if not found.keys() >= DAYS_AN_HOUR.keys():
         raise items.NotThereError("one size")
-    return found
+    return {size: found[size] for size in DAYS_AN_HOUR}
 
 
-def _tenfold(steps: Mapping[str, float]) -> items.Verdict:
-    """Judge "10-fold increase" of the time of a simulation; how fast hpcgym is is no verdict."""
-    holds = sum(TENFOLD[0] <= times <= TENFOLD[1] for times in steps.values())
-    words = f"{min(steps.values()):.1f} to {max(steps.values()):.0f} fold here"
+def _tenfold(jobs: int, cores: int, stored: items.Stored) -> items.Verdict:
+    """Judge "10-fold increase" of the time of a simulation of so many times the jobs and cores.
+
+    How fast hpcgym is is no verdict.
+    """
+    ms = _of_speed(stored, "ms a run")
+    steps = [
+        ms[scheduler, jobs * some, cores * size] / short
+        for (scheduler, some, size), short in ms.items()
+        if (scheduler, jobs * some, cores * size) in ms
+    ]
+    holds = sum(TENFOLD[0] <= times <= TENFOLD[1] for times in steps)
+    words = f"{min(steps):.1f} to {max(steps):.0f} fold here"
     return items.of_count(holds, len(steps), "steps within a factor of 2 of ten-fold", words)
 
 
@@ -136,26 +138,43 @@ def _more_cores(stored: items.Stored) -> items.Verdict:
     Jobs that come at once take no longer on a larger machine, so the time of a simulation grows at
     most as printed days an hour fall.
     """
-    at_most = [row[CORES[1]] / row[CORES[2]] for row in DAYS_AN_HOUR.values()]
-    found = _tenfold(_steps(stored, 1, 100))
+    found, (_, middle, large) = _tenfold(1, 100, stored), CORES
+    at_most = [
+        days / DAYS_AN_HOUR[scheduler, jobs, large]
+        for (scheduler, jobs, cores), days in DAYS_AN_HOUR.items()
+        if cores == middle
+    ]
     if max(at_most) >= TENFOLD[0]:
         return found
-    told = ", ".join(f"{one:.2f}" for one in at_most)
     why = (
         "ten-fold is said; by the printed days an hour a simulation takes at most"
-        f" {told} times as long on 2,560,000 cores as on 25,600"
+        f" {', '.join(f'{times:.2f}' for times in at_most)} times as long on {large:,} cores as on"
+        f" {middle:,}"
     )
     return items.Verdict(items.CONTRADICTION, why).noted(found.why)
 
 
-_said = partial(items.by_sentences, __file__)
+def _easy_row(stored: items.Stored) -> items.Verdict:
+    """Judge where EASY simulates fewer days an hour than FCFS, or more."""
+    both = _of_speed(stored, "ours days/h"), DAYS_AN_HOUR
+    so = [
+        len({days["easy", jobs, cores] < days["fcfs", jobs, cores] for days in both}) == 1
+        for scheduler, jobs, cores in DAYS_AN_HOUR
+        if scheduler == "easy"
+    ]
+    what = "sizes at which EASY simulates fewer days an hour than FCFS, or more, as printed"
+    return items.of_count(sum(so), len(so), what, f"{sum(so[:: len(CORES)])} of 3 on 256 cores")
+
 
 #: Items with results -> what makes their verdicts.
 JUDGES: dict[str, items.Judge] = {
     "MJS & MS correlation, table": _improvements,
     "MJS & MS correlation, text": _correlation,
-    "process count diversity": _said(["process count diversity"], _diversity),
-    "filler co-scheduler": items.noted(_said(["filler co-scheduler"], _filler), _above),
-    "synthetic workloads, jobs": lambda stored: _tenfold(_steps(stored, 10, 1)),
+    "process count diversity": _said("process count diversity"),
+    "process count diversity, figure": partial(_gains, "easy-co"),
+    "filler co-scheduler": _said("filler co-scheduler"),
+    "filler co-scheduler, figure": partial(_gains, "filler-co"),
+    "synthetic workloads, jobs": partial(_tenfold, 10, 1),
     "synthetic workloads, cores": _more_cores,
+    "synthetic workloads, EASY": _easy_row,
 }

@@ -29,10 +29,10 @@ REPETITIONS = 50  # "50 repetitions per experiment"
 def tasks_of(quick: bool, machine: str) -> list[dict[str, Any]]:
     """Return the tasks."""
     repeats = 2 if quick else REPETITIONS
+    sizes = dict.fromkeys((jobs, cores) for _, jobs, cores in DAYS_AN_HOUR)
     return [
         {"jobs": jobs, "cores": cores, "repeats": repeats, "scheduler": name, "machine": machine}
-        for jobs, by_cores in DAYS_AN_HOUR.items()
-        for cores, name in product(by_cores, SCHEDULERS)
+        for (jobs, cores), name in product(sizes, SCHEDULERS)
         if not quick or jobs * cores <= 10**6
     ]
 

@@ -147,9 +147,9 @@ class SharingOptions:
         generated:codes=16,mean=1.1,spread=0.1,seed=0.
     codes SEED : Give each job a code of --speedups, drawn at random, for workloads that do not tell
         what their jobs run.
-    partners best|fill|first : Which nodes a job that shares nodes takes: those where it is fastest,
-        where an idle node counts as one without a neighbour (best); nodes in use first (fill); by
-        number (first). [default: fill]
+    partners best|fill|first|used : Which nodes a job that shares nodes takes: those where it is
+        fastest, where an idle node counts as one without a neighbour (best); nodes in use first,
+        where it is fastest (fill) or by number (used); all by number (first). [default: fill]
     pairs_above X|none : Two jobs start beside each other only if the mean of both speedups is above
         X, such as 1; else a job takes idle nodes, or waits. [default: any may]
     pair_estimate known|learned|FILE : The speedups that the scheduler assumes: the true ones, those

@@ -152,11 +152,12 @@ class SimulatedRules(_AllRules, _Order):
 
     Scheduler
     ---------
-    backfill none|easy|until-shadow|K|slurm|conservative|fill : Which queued jobs have a reservation
-        that others must not delay: none, and no job overtakes; the first (easy; until-shadow:
-        others must end before it begins); the first K; all (conservative). slurm: as Slurm does it,
-        every 30 s (slurm:bf_interval=60). With --speedups also fill: any job that finds room
-        starts.
+    backfill none|easy|until-shadow|K|slurm|conservative|fill|first-come:K : Which queued jobs have
+        a reservation that others must not delay: none, and no job overtakes; the first (easy;
+        until-shadow: others must end before it begins); the first K; all (conservative). slurm: as
+        Slurm does it, every 30 s (slurm:bf_interval=60). With --speedups also fill: any job that
+        finds room starts; first-come:K: the job that came first has a reservation, and of the next
+        K start those that are over by then as requested.
     backfill_order fcfs|sjbf|NAME : Order in which jobs are tried for backfilling: submission,
         shortest predicted run time first, a policy, or that of a scheduler, such as evolved.
         [default: as goes with the policy: fcfs with fcfs, fair share its own, else spf]

@@ -451,13 +451,13 @@ class Coscheduling(Study):
 
     It compares makespans of co-schedulers with EASY's: by mean speedup of pairs, under several
     readings of the document, and by mix of process counts. It also measures simulated days an
-    hour. It takes some minutes of two cores. After an interruption, the same command goes on.
+    hour. It takes a minute of one core. After an interruption, the same command goes on.
 
     Experiment
     ----------
     speedups_file FILE : Measured speedups of codes with their processes and run times, as ELiSE's.
         [default: lm-aris.compute-NAS.json of HPCGYM_DATA; without it parts are left out]
-    heatmaps N : Generated heatmaps of each mean and reading.
+    heatmaps N : Parts of the printed heatmap for each mean, at most.
 
     Examples
     --------
@@ -468,7 +468,7 @@ class Coscheduling(Study):
 
     module = "coscheduling.run"
     speedups_file: Path | None = None
-    heatmaps: int = 20
+    heatmaps: int = 12
 
     def given(self, quick: bool) -> Any:
         """Return the file of measured speedups, if there is one."""
@@ -485,7 +485,7 @@ class Coscheduling(Study):
         return measured
 
     def rules(self) -> dict[str, Any]:
-        """Return how many heatmaps there are."""
+        """Return how many parts of the heatmap there are for each mean."""
         return {"heatmaps": self.heatmaps}
 
     def shown(self, made: Any) -> Shown:

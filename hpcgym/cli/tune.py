@@ -178,7 +178,8 @@ def tune(
         until-shadow, depth:K, conservative; with --speedups none, easy, fill. backfill_orders:
         fcfs, spf, saf or same, that of the queue. levers that may be added: threshold, hold; with
         --speedups threshold, pairs_above; or none. With --speedups also allocations, how jobs lie
-        on nodes (compact, spread, half-socket, part:K), and partners (fill, best, first).
+        on nodes (compact, spread, half-socket, part:K), and partners (fill, best, first,
+        used).
 
     Output
     ------

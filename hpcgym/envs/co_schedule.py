@@ -179,7 +179,7 @@ class CoSchedule(SchedulingEnv):
     | `speedups` | `"generated:codes=16,mean=1.1,spread=0.1,seed=0"` | a `hpcgym.machine.speedups.Heatmap`, a file of one, or a text as in the default |
     | `cluster` | `"16x2x24"` | a `hpcgym.Cluster` whose nodes are alike, its name, or nodes x sockets x cores |
     | `allocation` | `"half-socket"` | or `"part:K"`: one of K parts of each node; `"spread"`, `"compact"`: alone on its nodes |
-    | `partners` | `"best"` | `"fill"`, `"best"` or `"first"`: which nodes a job takes, see `hpcgym.Scheduler` |
+    | `partners` | `"best"` | `"fill"`, `"best"`, `"first"` or `"used"`: which nodes a job takes, see `hpcgym.Scheduler` |
     | `estimate` | `"requested"` | predicted compact run times: `"requested"`, `"double-requested"` or `"clairvoyant"` |
     | `neighbours` | `16` | how many running jobs are visible |
     """  # noqa: E501  # rows of tables, commands

@@ -88,7 +88,7 @@ class Session:
         return {
             "policies": list(POLICIES),
             "weights": list(WEIGHTED_FEATURES),
-            "backfills": [name for name in BACKFILL if name != "fill"],
+            "backfills": [name for name in BACKFILL if name not in ("fill", "first-come:K")],
             "estimates": list(ESTIMATES),
             "rules": {**rules, "hold": hold.share if isinstance(hold, Hold) else None},
             # a machine that is named has its size from there

@@ -139,7 +139,7 @@ def looks_at_times(policy: Any) -> bool:
 # by 0 is infinite, 0 / 0 and the logarithm of -1 are no number. What is no number is the least of
 # all scores.
 
-COLUMNS = {"user": "user_id", "group": "group_id", "code": "executable"}
+COLUMNS = {"job": "job_number", "user": "user_id", "group": "group_id", "code": "executable"}
 COLUMNS |= {"queue": "queue", "partition": "partition"}
 
 

@@ -39,6 +39,9 @@ Order of the queue, ties in order of submission
     -1 if there are too few;
     popularity = other jobs whose pair mean with it is above 1, of all others; 0 without others;
     shortness = the least requested time of all / its own.
+ 8a. A function: greatest value first, of the state as the pass begins, and not anew in it. free is
+    the share of all parts that no job has; a job fits if it needs at most as many parts as are
+    free, on whichever nodes.
 Starts
  9. What the scheduler knows of speedups is believed; rates are true. The mean of a pair is
     (s(a, b) + s(b, a)) / 2. Two jobs are good partners if pairs_above is None, or their mean
@@ -46,10 +49,11 @@ Starts
 10. An exclusive job can start on idle nodes, the first by number. A part job can have nodes with
     a free part and good partners only, no exclusive one. partners: "best" takes them by its least
     speedup there, highest first, idle ones count as alone(own); "fill" nodes in use first, by
-    that speedup; "first" by number. Ties by number.
+    that speedup; "first" by number; "used" nodes in use first, by number. Ties by number.
 11. A pass: while the first job of the order can start it does. The first that cannot is the head.
     none: the pass is over. fill: all others that can start do, in the order; where scores change
     it begins from the first again after each start. easy, until-shadow: 12 to 16, once for each.
+    first-come:K: 16b, for the first K behind the first that came.
 EASY
 12. The predicted end of a running job is t + max(1, ceil((left + (predicted - work)) / floor)), of
     the tick t at which its rate last changed; floor = min(rate of 5, alone(own)), for compact jobs
@@ -75,6 +79,11 @@ EASY
     is as it was.
 16a. until-shadow: by 15 only those start that are predicted to end before the shadow time, and
     none by 16.
+16b. first-come: whatever the order, the job has the reservation that came first of those that wait.
+    Each running job is taken to end at its start + predicted, whatever its speed. The reservation
+    is the first of these ends by which enough nodes count for it, as in 13, if there are any that
+    do already the first end; and never before now. The next K, as they came, start on their nodes
+    by 10 if now + predicted is at most that. It is the promise of 13.
 Records
 17. backfilled: a job was chosen before it in this pass and could not start.
 Restrictions
@@ -164,7 +173,10 @@ class FileSystem:
 
 @dataclass(frozen=True)
 class Rules:
-    """The scheduler; ``order`` is a name, or the weights of fit, popularity and shortness.
+    """The scheduler.
+
+    ``order`` is a name, the weights of fit, popularity and shortness, or a function of the
+    simulation and a job.
 
     ``quotas``, ``places``: of rules 18 and 20, keys of the jobs in their order and how much may be
     there of one: jobs and processors, or jobs. ``follows``: of rule 19, by number of a job those of
@@ -213,6 +225,7 @@ class SharedNodes:
         self.shadow = self.slack = -1
         self.head: Job | None = None
         self.leaving: list[Job] = []
+        self.values: dict[int, float] = {}  # of a function, by number, as the pass began
 
     def place(self, job: Job) -> tuple[str, int]:
         """Rule 4."""
@@ -421,6 +434,8 @@ class SharedSimulation(SharedNodes):
             "lqf": lambda job: -job.processors,
             "saf": lambda job: job.requested * job.processors,
         }
+        if callable(self.rules.order):
+            return sorted(self.queue, key=lambda job: -self.values[job.number])
         if self.dynamic():
             return sorted(self.queue, key=lambda job: -self.score(job))
         return sorted(self.queue, key=keys[self.rules.order])
@@ -443,6 +458,14 @@ class SharedSimulation(SharedNodes):
         else:
             room = idle
         return job.needed / len(room) if job.needed <= len(room) else -1.0
+
+    def parts(self, job: Job) -> int:
+        """Return how many parts of nodes it needs."""
+        return job.needed * (1 if job.shape == PART else self.rules.parts)
+
+    def free(self) -> int:
+        """Return how many parts no job has (rule 8a)."""
+        return self.m.nodes * self.rules.parts - sum(map(self.parts, self.running))
 
     # --- Where a job can start --------------------------------------------------------------
 
@@ -480,17 +503,23 @@ class SharedSimulation(SharedNodes):
         if self.rules.partners == "best":
             return sorted(found, key=lambda node: -self.least_speedup(job, self.on(node)))
         used = [node for node in found if self.on(node)]
-        used.sort(key=lambda node: -self.least_speedup(job, self.on(node)))
+        if self.rules.partners == "fill":
+            used.sort(key=lambda node: -self.least_speedup(job, self.on(node)))
         return used + [node for node in found if not self.on(node)]
 
     # --- A pass -----------------------------------------------------------------------------
 
     def do_pass(self) -> None:
         """Rule 11."""
+        if callable(self.rules.order):
+            self.values = {job.number: self.rules.order(self, job) for job in self.queue}
         refused = self.start_in_order(only_first=self.rules.backfill != "fill")
-        if refused is not None and self.rules.backfill in ("easy", "until-shadow"):
+        kind, _, behind = self.rules.backfill.partition(":")
+        if refused is not None and kind in ("easy", "until-shadow"):
             self.reserve(refused)
             self.backfill()
+        elif refused is not None and kind == "first-come":
+            self.start_before_first_come(int(behind))
 
     def start_in_order(self, *, only_first: bool) -> Job | None:
         """Start what can start, and return the first job that cannot, if there is one."""
@@ -508,6 +537,27 @@ class SharedSimulation(SharedNodes):
                     return before
             else:
                 return before
+
+    def start_before_first_come(self, behind: int) -> None:
+        """Rule 16b."""
+        first, *others = (job for job in self.queue if not self.barred(job))
+        self.shadow, self.leaving = self.now, []
+        for job in sorted(self.running, key=self.over_as_predicted):
+            self.leaving.append(job)
+            self.shadow = max(self.over_as_predicted(job), self.now)
+            if len(self.counting(first)) >= first.needed:
+                break
+        if first.promised == -1 and not self.dynamic():
+            first.promised = self.shadow
+        for job in others[:behind]:
+            places = self.places(job)
+            over = self.now + self.predicted(job) <= self.shadow
+            if over and not self.barred(job) and len(places) >= job.needed:
+                self.start(job, places[: job.needed], backfilled=True)
+
+    def over_as_predicted(self, job: Job) -> int:
+        """Return when a running job ends if it takes as long as predicted, whatever its speed."""
+        return job.start + self.predicted(job)
 
     # --- EASY -------------------------------------------------------------------------------
 

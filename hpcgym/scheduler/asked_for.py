@@ -12,7 +12,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.capabilities import FEATURES, check
 from hpcgym.scheduler.estimates.by_name import learns, predictor_of
 from hpcgym.scheduler.estimates.learning import averaged_jobs
-from hpcgym.scheduler.policies.features import USER_FEATURES
+from hpcgym.scheduler.policies.features import USER_FEATURES, runs_looked_at
 from hpcgym.scheduler.restrictions import bound_submissions
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload.model import Workload
@@ -59,6 +59,8 @@ def features_of(scheduler: Scheduler) -> dict[str, str]:
             found["anew"] = words[rule]
         if expression is not None and expression.state:
             found["state"] = words[rule]
+            if runs_looked_at(expression.state):
+                found["last runs"] = words[rule]
     return found
 
 

@@ -319,9 +319,13 @@ BACKFILL = {
     "slurm": "jobs start in order; every 30 s a pass backfills among the first 500",
     "conservative": "jobs may start earlier if they delay none that waits",
     "fill": "any job that fits starts, without reservations; only where jobs share nodes",
+    "first-come:K": "the job that came first has a reservation, and the next K may start if they"
+    " are over by then as requested, whatever their speeds; only where jobs share nodes",
 }
 #: How many jobs that wait may have reservations, where the name says it; None: all.
 _DEPTHS = {"none": 0, "fill": 0, "easy": 1, "until-shadow": 1, "conservative": None}
+#: Names with a number behind a colon -> the least number.
+_NUMBERED = {"depth": 0, "first-come": 1}
 
 
 @dataclass(frozen=True)
@@ -330,9 +334,11 @@ class Backfill:
 
     Attributes
     ----------
-    kind : a name of :data:`BACKFILL`, "depth" for "depth:K".
+    kind : a name of :data:`BACKFILL`, without a number behind it.
     depth : how many jobs that wait may have reservations; None: all.
     slurm : the settings of Slurm's way; None under others.
+    behind : how many jobs behind the one that came first may start before it; 0 under others than
+        "first-come:K".
 
     Examples
     --------
@@ -344,6 +350,7 @@ class Backfill:
     kind: str
     depth: int | None
     slurm: SlurmBackfill | None = None
+    behind: int = 0
 
     @classmethod
     def parse(cls, given: Any, rule: str = "backfill") -> Backfill:
@@ -362,20 +369,26 @@ class Backfill:
             return cls(NAME, slurm.reservations, slurm)
         if text in _DEPTHS:
             return cls(text, _DEPTHS[text])
-        depth = text.removeprefix("depth:")
-        if isinstance(given, bool) or not (depth != text or depth.lstrip("-").isdecimal()):
+        kind, colon, digits = text.partition(":")
+        if not colon and text.lstrip("-").isdecimal():
+            kind, digits = "depth", text
+        if isinstance(given, bool) or kind not in _NUMBERED or not (colon or digits):
             check_choice(rule, given, BACKFILL)
-        if not (depth.isascii() and depth.isdigit() and int(depth) <= _MOST):
+        least, is_whole = _NUMBERED[kind], digits.isascii() and digits.isdigit()
+        if not (is_whole and least <= int(digits) <= _MOST):
             raise HpcgymError(
-                f"{rule} depth:K needs a whole number from 0 to {_MOST:,}, not {depth!r}"
+                f"{rule} {kind}:K needs a whole number from {least} to {_MOST:,}, not {digits!r}"
             )
-        number = int(depth)
-        return cls(("none", "easy")[number] if number < 2 else "depth", number)
+        number = int(digits)
+        if kind == "first-come":
+            return cls(kind, 1, behind=number)
+        return cls(("none", "easy")[number] if number < 2 else kind, number)
 
     def __str__(self) -> str:
         if self.slurm is not None:
             return str(self.slurm)
-        return f"depth:{self.depth}" if self.kind == "depth" else self.kind
+        number = {"depth": self.depth, "first-come": self.behind}.get(self.kind)
+        return self.kind if number is None else f"{self.kind}:{number}"
 
     @property
     def conservative(self) -> bool:
@@ -386,6 +399,11 @@ class Backfill:
     def one(self) -> bool:
         """Whether one job that waits has a reservation, around which others are backfilled."""
         return self.kind in ("easy", "until-shadow")
+
+    @property
+    def shares(self) -> bool:
+        """Whether it is for jobs that share nodes only."""
+        return self.kind in ("fill", "first-come")
 
     @property
     def anew(self) -> bool:

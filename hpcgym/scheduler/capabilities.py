@@ -41,6 +41,7 @@ FEATURES = {
     "usage": "an order by what users have used",
     "anew": "an expression that is worked out anew at each pass",
     "state": "an expression that looks at the state",
+    "last runs": "an expression that looks at the run times of a user's last jobs",
     "dispatcher": "a dispatcher",
     "dispatch time": "a dispatcher that takes time",
     "threshold": "a starvation threshold",
@@ -100,6 +101,7 @@ APART: dict[tuple[str, str], str] = {
     ("learned", "shared nodes"): _OTHER_ENDS,
     ("averages", "shared nodes"): _OTHER_ENDS,
     ("predictor", "shared nodes"): _OTHER_ENDS,
+    ("last runs", "shared nodes"): _OTHER_ENDS,
     ("predictor", "environments"): _NO_PYTHON,
     ("predictor", "batches"): _NO_PYTHON,
     ("predictor", "look-ahead"): _NO_PYTHON,
@@ -111,7 +113,6 @@ APART: dict[tuple[str, str], str] = {
         "while it computes, limits and switched nodes may come to allow other jobs"
     ),
     ("state", "whole nodes"): "there power and energy, too, decide what is free",
-    ("state", "shared nodes"): "there the jobs that run side by side decide what is free, and when",
     **{
         ("dispatch time", place): _NO_DISPATCHER
         for place in ("shared nodes", "environments", "batches", "look-ahead")

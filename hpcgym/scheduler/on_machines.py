@@ -256,5 +256,7 @@ def pool_rules(scheduler: Scheduler) -> Scheduler:
     if scheduler.reserve.kind == "fill":  # the queue is swept in its own order
         order = plain.get("policy", scheduler.policy)
         plain |= {"backfill": "easy", "backfill_order": "fcfs" if callable(order) else order}
+    if scheduler.reserve.kind == "first-come":
+        plain |= {"backfill": "easy", "backfill_order": "fcfs"}
     plain["pair_estimate"] = "known"
     return scheduler.but(**plain)

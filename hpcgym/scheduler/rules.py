@@ -43,6 +43,7 @@ PARTNERS = {
     "fill": "nodes in use first, beside the jobs with which it is fastest",
     "best": "nodes on which the job is fastest first; on an idle node it runs alone",
     "first": "nodes by number",
+    "used": "nodes in use first, each kind by number",
 }
 DEPENDENCIES = {
     "none": "all jobs are submitted when the log says, also those that follow others",
@@ -266,7 +267,9 @@ class Scheduler:
         "depth:K", or the number K: the first K waiting jobs have reservations, made anew at each
         pass (0 is "none", 1 "easy"); "slurm": periodic passes as in Slurm, with its settings behind
         a colon, or a :class:`hpcgym.scheduler.backfilling.SlurmBackfill`; or "conservative": each
-        waiting job has a reservation from its submission on.
+        waiting job has a reservation from its submission on. Where jobs share nodes also "fill":
+        any job that finds room starts; "first-come:K": the job that came first has a reservation,
+        and of the next K those start that are over by then as requested.
     backfill_order : order in which EASY, and "depth:K", look for jobs to start early: "fcfs",
         "sjbf" (shortest predicted run time) or any policy. None, the default: the usual one of the
         policy, see :func:`hpcgym.scheduler.policies.usual_backfill_order`; :meth:`but` then settles
@@ -312,7 +315,7 @@ class Scheduler:
     fair_share : shares of users, and how fast what they have used is forgotten, where ``policy`` or
         ``backfill_order`` looks at usage: a :class:`hpcgym.scheduler.policies.FairShare`, or what
         its ``parse`` takes: a text, a file, a mapping. None: equal shares, half in a week.
-    partners : which nodes a job that shares nodes takes: "fill", "best" or "first".
+    partners : which nodes a job that shares nodes takes: a name of :data:`PARTNERS`.
     pairs_above : a job starts beside another only if the mean of their two speedups is above this;
         else it takes idle nodes, or waits. None: any two jobs may run side by side.
     pair_estimate : the speedups of pairs that the scheduler assumes before they run: "known", the
@@ -396,9 +399,8 @@ class Scheduler:
             raise HpcgymError("correction 'predicted-again' needs an estimate that learns")
         settle(self, "threshold", _threshold(self.threshold))
         settle(self, "hold", Hold.parse(self.hold))
-        fills = self.reserve.kind == "fill"
-        filling = {"shared nodes": "backfill='fill'"} if fills else {}
-        check(words=self.at_passes | filling)
+        sharing = {"shared nodes": self.said("backfill")} if self.reserve.shares else {}
+        check(words=self.at_passes | sharing)
         settle(self, "quota", read_quotas(self.quota))
         settle(self, "maintenance", restrictions.read_windows(self.maintenance))
         settle(self, "preemption", read_preemption(self.preemption))
@@ -444,7 +446,7 @@ class Scheduler:
     @property
     def coschedules(self) -> bool:
         """Whether a rule is for jobs that share nodes."""
-        of_nodes = (self.reserve.kind == "fill", self.parts != 0, self.allocation == "compact")
+        of_nodes = (self.reserve.shares, self.parts != 0, self.allocation == "compact")
         known = isinstance(self.pair_estimate, str) and self.pair_estimate == "known"
         of_pairs = (self.partners != "fill", self.pairs_above is not None, not known)
         return any((*of_nodes, *of_pairs, self.order.looks_at_pass))

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 # --- Nodes that jobs share ------------------------------------------------------------------------
 
 COMPACT, SPREAD, PART = range(3)  # placement of a job
-_PARTNERS = ("best", "fill", "first")  # by their codes: the order in which nodes are taken
+_PARTNERS = ("best", "fill", "first", "used")  # by their codes: the order in which nodes are taken
 _FINEST = 10**9  # ticks a second
 
 
@@ -69,6 +69,7 @@ class SharedNodes(NamedTuple):
     pairs_above: float | None  # good partners have a mean speedup above this; None: all are good
     weights: NDArray[np.float64]  # (3,) of PASS_FEATURES
     fills: bool  # whether all that fits starts, without a reservation
+    behind: int  # how many jobs behind the one that came first may start before it
     logs_spells: bool  # whether it is noted which codes ran side by side, and how fast
     nodes: NDArray[np.int64]  # (n,) how many each job needs
     placement: NDArray[np.int64]  # (n,) COMPACT, SPREAD or PART
@@ -84,7 +85,8 @@ class SharedNodes(NamedTuple):
     @property
     def told(self) -> dict[str, NDArray[Any]]:
         """The same as a model takes it; the scheduler believes in the true speedups."""
-        rules = self.partners, self.fills, self.pairs_above is not None, self.logs_spells
+        selects = self.pairs_above is not None
+        rules = self.partners, self.fills, selects, self.logs_spells, self.behind
         told: dict[str, NDArray[Any]] = {
             "machine": np.array([self.n_nodes, self.parts, *rules], np.int64),
             **{name: getattr(self, name) for name in ("nodes", "placement", "code", "weights")},
@@ -155,6 +157,7 @@ def shared_nodes(
         scheduler.pairs_above,
         weights,
         fills=scheduler.reserve.kind == "fill",
+        behind=scheduler.reserve.behind,
         # spells are for what learns, which congestion is refused with
         logs_spells=files is None and not (isinstance(pairs, str) and pairs == "known"),
         nodes=nodes,

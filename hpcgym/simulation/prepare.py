@@ -212,9 +212,9 @@ def prepare(
     check_allocation(scheduler.allocation, cluster)
     if scheduler.coschedules:
         raise HpcgymError(
-            "policies that look at the pass, backfill='fill', partners, pairs_above and"
-            " pair_estimate are for co-scheduling: give simulate() speedups of jobs that share"
-            " nodes"
+            "policies that look at the pass, backfill='fill' or 'first-come:K', partners,"
+            " pairs_above and pair_estimate are for co-scheduling: give simulate() speedups of jobs"
+            " that share nodes"
         )
     check_jobs(workload, cluster.processors)
     jobs = job_records(workload)

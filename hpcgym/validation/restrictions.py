@@ -32,11 +32,13 @@ COLUMNS = {"qos": "queue", "user": "user_id", "group": "group_id", "code": "exec
 
 def check_quotas(result: Result) -> list[str]:
     """Find quotas that were exceeded, and when first, in O(n log n) for each."""
-    found, times = [], (result.start, result.end)
+    found, times, ticks = [], (result.start, result.end), 1
+    if (shared := result.coschedule) is not None:  # whose times are no whole seconds
+        times, ticks = (shared.start_ticks, shared.end_ticks), shared.ticks
     width = result.workload.requested_processors
     for quota in result.scheduler.quota:
-        found += _exceeded(result, quota, "jobs", times, np.ones_like(width))
-        found += _exceeded(result, quota, "processors", times, width)
+        found += _exceeded(result, quota, "jobs", times, np.ones_like(width), ticks)
+        found += _exceeded(result, quota, "processors", times, width, ticks)
     return found
 
 
@@ -48,7 +50,12 @@ _USED = {
 
 
 def _exceeded(
-    result: Result, quota: Quota, bound: str, times: tuple[Ints, Ints], amount: Ints
+    result: Result,
+    quota: Quota,
+    bound: str,
+    times: tuple[Ints, Ints],
+    amount: Ints,
+    ticks: int = 1,
 ) -> list[str]:
     """Return when a bound of a quota was exceeded first, and by how much; no line if never.
 
@@ -57,13 +64,14 @@ def _exceeded(
     bound : which one.
     times : from and up to when jobs count, (n_jobs,) each.
     amount : (n_jobs,) how much they count.
+    ticks : of these times in a second.
     """
     most = getattr(quota, bound)
     if most is None:
         return []
     group = groups_of(result.workload, quota)
     rows = np.flatnonzero(group >= 0)
-    # in half seconds: spared jobs come after all others of a second, and after those that were
+    # in halves: spared jobs come after all others of a time, and after those that were
     # given processors before and wait until these are on
     spared = _called(result.workload, "queue", quota.spares)[rows]
     begin = 2 * times[0][rows] + spared * (1 + 2 * _longest_delay(result))
@@ -74,7 +82,10 @@ def _exceeded(
     comes = (np.diff(used, prepend=0) > 0) & (half % 2 == 0)
     over = (used > most) & comes & (time >= result.begin)
     at = int(over.argmax()) if over.any() else -1
-    return [f"quota {quota}: at {time[at]} s {used[at]} {_USED[bound]}"] if at >= 0 else []
+    if at < 0:
+        return []
+    when = time[at] if ticks == 1 else time[at] / ticks
+    return [f"quota {quota}: at {when} s {used[at]} {_USED[bound]}"]
 
 
 def _longest_delay(result: Result) -> int:

@@ -33,11 +33,13 @@ Belief belief_of(const Told& told) {
 std::shared_ptr<const Sharing> sharing_of(const Told& told, i64 n_jobs) {
   auto found = std::make_shared<Sharing>();
   Sharing& s = *found;
-  const i64* machine = told.column<i64>("machine", 6);
+  const i64* machine = told.column<i64>("machine", 7);
   s.n_nodes = machine[0], s.parts = machine[1];
-  expect(s.n_nodes > 0 && s.parts > 0 && machine[2] >= 0 && machine[2] <= 2, "machine: not valid");
+  expect(s.n_nodes > 0 && s.parts > 0 && machine[2] >= 0 && machine[2] <= 3 && machine[6] >= 0,
+         "machine: not valid");
   s.partners = static_cast<Partners>(machine[2]);
   s.fills = machine[3] != 0, s.selective = machine[4] != 0, s.logs_spells = machine[5] != 0;
+  s.first_come = machine[6];
   const double* weights = told.column<double>("weights", 3);
   std::copy(weights, weights + 3, s.weights.begin());
   s.alone = told.list<double>("alone");

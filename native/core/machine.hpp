@@ -143,6 +143,7 @@ template <class M>
 concept Shareable = Machine<M> && requires(M m, const M& c) {
   m.beside = M::nobody;                         // the job whose nodes a selected job takes first
   { c.fills() } -> std::same_as<bool>;          // whether all that fits behind the head starts
+  { c.first_come() } -> std::same_as<i64>;      // how many jobs behind the one that came first may
   { c.weighs() } -> std::same_as<bool>;         // the order depends on the state of the machine
   { c.delays() } -> std::same_as<bool>;         // a job left out now may start at a later time
 };

@@ -6,6 +6,7 @@
 // time itself, it takes only nodes that the head can spare.
 #pragma once
 #include <array>
+#include <numeric>
 #include <stdexcept>
 #include <vector>
 
@@ -71,17 +72,10 @@ class Corun : public SharedRates {
 
   // Find when the head can start, on which nodes, and how many of them it can spare.
   void find_shadow(i64 j, i64, const OrderedList& running, Shadow& shadow) {
-    head_ = j;
-    plan_ = ++stamp_;
     ++version_;
     delays_ = false;
     const i64 needed = told_->nodes[j];
-    i64 found = 0, at = now_;
-    later_ = free_;
-    for (i64 node = 0; node < told_->n_nodes; ++node) {
-      counts_[index(node)] = counts_for_head(node);
-      found += counts_[index(node)];
-    }
+    i64 found = begin_plan(j), at = now_;
     for (int k = 0; k < running.size_in_blocks(); ++k)
       for (const Entry& e : running.at(k)) {
         // all jobs that leave at the shadow time count
@@ -95,6 +89,22 @@ class Corun : public SharedRates {
     shadow.time = shadow_ = at;
     slack_ = found - needed;
     beside_head_ = unknown;
+  }
+  // When a job finds room if each running job takes as long as predicted, whatever its speed: at the
+  // earliest when the first of them ends.
+  i64 room_by(i64 j, const OrderedList& running, const std::vector<Progress>& of) {
+    i64 found = begin_plan(j);
+    std::vector<std::pair<i64, i64>> ends;
+    running.each([&](const Entry& e) {
+      const Progress& p = of[index(e.job)];
+      ends.emplace_back(p.start + p.predicted, e.job);
+    });
+    std::ranges::sort(ends);
+    for (const auto& [end, job] : ends) {
+      found += leave(job);
+      if (found >= told_->nodes[j]) return std::max(end, now_);
+    }
+    return now_;
   }
   // Parts of a job; parts of a job that runs past the shadow time; the longest run time that can
   // end by then at the highest speed.
@@ -147,6 +157,7 @@ class Corun : public SharedRates {
   double take_joules() { return std::exchange(joules_, 0.0); }
 
   bool fills() const { return told_->fills; }
+  i64 first_come() const { return told_->first_come; }
   bool weighs() const { return told_->weighs(); }
   // Whether a node was excluded since the shadow was found, as a job on it would end too late.
   bool delays() const { return delays_; }
@@ -312,7 +323,9 @@ class Corun : public SharedRates {
   }
   // The nodes, with levels, that a job with one part of each may take.
   void gather(i64 j, Guard guard) {
-    const bool by_number = told_->partners == Partners::first;
+    const Partners by = told_->partners;
+    const bool by_number = by == Partners::first || by == Partners::used;
+    const bool in_use_first = by == Partners::fill || by == Partners::used;
     found_.clear();
     for (i64 node = open_.next(0); node < told_->n_nodes; node = open_.next(node + 1)) {
       const i64 level = level_of(j, node, guard);
@@ -323,9 +336,9 @@ class Corun : public SharedRates {
     const auto n_open = static_cast<std::ptrdiff_t>(found_.size());
     i64 level = 1 + rank(code(j), told_->n_codes);
     if (by_number) level = 1;
-    if (told_->partners == Partners::fill) level = told_->n_codes + 2;
+    if (in_use_first) level = told_->n_codes + 2;
     add_idle(found_, j, guard, level);
-    if (told_->partners != Partners::fill)
+    if (!in_use_first)
       std::inplace_merge(found_.begin(), found_.begin() + n_open, found_.end());
   }
   i64 rank(i64 c, i64 beside) const {
@@ -356,6 +369,14 @@ class Corun : public SharedRates {
     for (const i64 node : found_) ranked_[index(bounds_[index(level_[index(node)])]++)] = node;
   }
 
+  // Look for room for a job when others have left; return how many nodes have it now.
+  i64 begin_plan(i64 head) {
+    head_ = head;
+    plan_ = ++stamp_;
+    later_ = free_;
+    for (i64 node = 0; node < told_->n_nodes; ++node) counts_[index(node)] = counts_for_head(node);
+    return std::accumulate(counts_.begin(), counts_.end(), i64{0});
+  }
   // Whether a node has room for the head once the jobs marked by the plan have left.
   bool counts_for_head(i64 node) const {
     const i64 later = later_[index(node)];

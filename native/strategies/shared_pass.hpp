@@ -2,8 +2,11 @@
 //
 // The rules are those of strategies/easy.hpp, but each pass after a possible change is a full one:
 // a start moves the ends of others, and with them the shadow time. With `fills`, all that fits
-// behind the head starts, without a reservation.
+// behind the head starts, without a reservation. With `first_come`, the job that came first has the
+// reservation, whatever the order in which jobs start.
 #pragma once
+#include <algorithm>
+
 #include "easy.hpp"
 
 namespace hpc {
@@ -35,6 +38,7 @@ class SharedPass : Easy<M> {
     const Rules& r = s.rules();
     if (s.head < 0 || s.changed || arrived != 1 || s.queue.is_scored() || s.bars_some()) return false;
     if (s.machine.delays() || s.machine.weighs() || r.threshold >= 0) return false;
+    if (s.machine.first_come() > 0) return false;
     return r.primary != Order::keyed || !s.queue.comes_before(s.next - 1, s.head);
   }
   // Start the selected job if it finds room; ask for another while some job fits.
@@ -68,6 +72,7 @@ class SharedPass : Easy<M> {
     // reset: a job started behind the head may change which nodes others can take
     s.changed = false;
     if (head < 0 || !looks_behind()) return;
+    if (s.machine.first_come() > 0) return start_before_first_come();
     if (!s.machine.fills()) find_shadow();
     if (s.machine.fills() && s.machine.weighs()) fill_by_weights();
     else s.rules().secondary >= Order::scored ? this->sweep_scored() : this->sweep();
@@ -78,6 +83,28 @@ class SharedPass : Easy<M> {
   void find_shadow() {
     s.machine.find_shadow(s.head, 0, s.running, s.shadow);
     if (!s.machine.weighs()) s.promise(s.head, s.shadow.time);
+  }
+  // Give the job that came first a reservation, by requested times alone. Of the next ones, as they
+  // came, start those that find room and would be over by then.
+  void start_before_first_come() {
+    std::vector<i64> line;
+    s.queue.jobs.each([&](const Entry& e) {
+      if (!s.bars(e.job)) line.push_back(e.job);
+    });
+    if (line.empty()) return;
+    const auto came = [&](i64 j) { return s.queue.place(j); };
+    const i64 most = std::min(s.machine.first_come(), static_cast<i64>(line.size()) - 1);
+    std::ranges::partial_sort(line, line.begin() + 1 + most, {}, came);
+    s.shadow.time = s.machine.room_by(line[0], s.running, s.progress);
+    if (!s.machine.weighs()) s.promise(line[0], s.shadow.time);
+    for (i64 k = 1; k <= most; ++k) {
+      s.interrupts.look();
+      const i64 j = line[index(k)], predicted = s.of(j).predicted;
+      if (s.time + predicted > s.shadow.time || s.bars(j) || !s.machine.fits(j, 0, 0)) continue;
+      s.queue.leave(j, predicted);
+      this->note_backfilled(j, predicted);
+      s.start(j);
+    }
   }
   // Start a job before the head if it may.
   void start_behind(i64 j) {

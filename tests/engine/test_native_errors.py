@@ -267,7 +267,7 @@ def sharing(**more: Any) -> dict[str, Any]:
     """Four nodes of two parts, of which the jobs have one each, or both."""
     ones = np.ones((2, 2))
     return {
-        "machine": np.array([4, 2, 0, 0, 0, 0]),
+        "machine": np.array([4, 2, 0, 0, 0, 0, 0]),
         "weights": np.zeros(3),
         "speedup": ones,
         "alone": ones[0],
@@ -287,9 +287,10 @@ def sharing(**more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("reason", "more"),
     [
-        ("machine", {"machine": np.array([0, 2, 0, 0, 0, 0])}),
-        ("machine", {"machine": np.array([4, 2, 3, 0, 0, 0])}),
-        ("sharing", {"machine": np.array([5, 2, 0, 0, 0, 0])}),
+        ("machine", {"machine": np.array([0, 2, 0, 0, 0, 0, 0])}),
+        ("machine", {"machine": np.array([4, 2, 4, 0, 0, 0, 0])}),
+        ("machine", {"machine": np.array([4, 2, 0, 0, 0, 0, -1])}),
+        ("sharing", {"machine": np.array([5, 2, 0, 0, 0, 0, 0])}),
         ("jobs", {"nodes": np.array([4, 4, 1])}),
         ("nodes", {"nodes": np.array([5, 4, 2])}),
         ("placement", {"placement": np.array([2, 3, 2])}),

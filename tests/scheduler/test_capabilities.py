@@ -84,7 +84,8 @@ RULES: dict[str, dict[str, Any]] = {
     "predictor": {"estimate": Twice()},
     "usage": {"backfill_order": "fairshare"},
     "anew": {"backfill_order": "log(1 + wait) - requested"},
-    "state": {"backfill_order": "(free > 0.3) * processors - user_waiting * last_run"},
+    "state": {"backfill_order": "(free > 0.3) * processors - user_waiting * queued"},
+    "last runs": {"backfill_order": "(free > 0.3) * processors - user_waiting * last_run"},
     "dispatcher": {"dispatcher": "prb"},
     "dispatch time": {"dispatcher": "prb", "dispatch_time": 60},
     "threshold": {"threshold": 60},
@@ -317,9 +318,9 @@ def test_what_no_scheduler_asks_for_together() -> None:
         told = f"^{re.escape(Scheduler(**RULES[one]).at_passes[one])} and .* do not go together: "
         with pytest.raises(HpcgymError, match=told + re.escape(APART[one, other])):
             Scheduler(**RULES[one] | RULES[other])
-    for rule in ("hold", "per-event"):
-        with pytest.raises(HpcgymError, match="backfill='fill' do not go together"):
-            Scheduler(**RULES[rule] | {"backfill": "fill"})
+    for rule, backfill in itertools.product(("hold", "per-event"), ("fill", "first-come:9")):
+        with pytest.raises(HpcgymError, match=f"backfill='{backfill}' do not go together"):
+            Scheduler(**RULES[rule] | {"backfill": backfill})
     for rule in ("function", "hold", "per-event"):
         for backfill in ("none", "easy", "until-shadow"):
             Scheduler(**RULES[rule] | {"backfill": backfill})

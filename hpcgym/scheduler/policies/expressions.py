@@ -285,6 +285,7 @@ COLUMNS = {
         "requested_time",
     ),
     "nice": ("what the user takes from its priority in Slurm", NICE),
+    "job": ("number of the job", "job_number"),
     "user": ("number of the user", "user_id"),
     "group": ("number of the group", "group_id"),
     "code": ("number of the code", "executable"),

@@ -16,8 +16,9 @@ namespace hpc {
 
 // Of a job: whole nodes, as few as it needs or spread over more; or one part of each node.
 enum class Placement : i64 { compact, spread, part };
-// The order in which nodes are taken: best partners first, nodes in use first, or by number.
-enum class Partners : i64 { best, fill, first };
+// The order in which nodes are taken: best partners first; nodes in use first, with the best
+// partners first or by number; or all by number.
+enum class Partners : i64 { best, fill, first, used };
 
 // The scheduler's belief about the speedups of C codes, and what follows from it.
 struct Belief {
@@ -50,6 +51,9 @@ struct Sharing {
   i64 n_nodes, parts, n_codes;
   Partners partners = Partners::best;
   bool fills = false;        // all that fits behind the head starts, without a reservation
+  // how many jobs behind the one that came first may start before it, if they are over by its start
+  // as requested, whatever the speeds; 0: the rule is another
+  i64 first_come = 0;
   bool selective = false;    // jobs start beside good partners only
   bool logs_spells = false;  // it is recorded which job ran how fast beside which
   // weights of orders by the state of the machine: fit, popularity, shortness; all 0: unused

@@ -12,6 +12,15 @@ from hpcgym.reference import shared
 from hpcgym.workload import Workload
 from hpcgym.workload.codes import with_codes
 
+#: Functions of what a pass finds, as the slow simulator takes them -> the same as expressions.
+LOOKING: dict[Any, str] = {
+    lambda s, job: job.processors / (job.number + 1) * (1 if s.parts(job) <= s.free() else -1): (
+        "processors / job * (1 if fits else -1)"
+    ),
+    lambda s, job: s.free() / (s.m.nodes * s.rules.parts) - len(s.queue) * job.requested: (
+        "free - queued * requested"
+    ),
+}
 STATIC_ORDERS = ("fcfs", "lcfs", "sjf", "lpf", "sqf", "lqf", "saf")
 ESTIMATES = ("requested", "double-requested", "clairvoyant")
 
@@ -91,13 +100,19 @@ def rules(draw: st.DrawFn, **fixed: Any) -> shared.Rules:
         ),
     )
     weight = st.sampled_from([0.0, 0.0, 0.1, 1.0, 2.0])
-    order = st.one_of(st.sampled_from(STATIC_ORDERS), st.tuples(weight, weight, weight))
+    named = st.sampled_from([*STATIC_ORDERS, *LOOKING])
+    order = st.one_of(named, st.tuples(weight, weight, weight))
+    behind = draw(st.sampled_from([1, 2, 100]))
     drawn: dict[str, Any] = {
         "allocation": allocation,
         "parts": draw(st.sampled_from([2, 2, 3, 4])) if allocation == shared.PART else 2,
-        "partners": draw(st.sampled_from(["best", "fill", "first"])),
+        "partners": draw(st.sampled_from(["best", "fill", "first", "used"])),
         "pairs_above": draw(st.sampled_from([None, None, 0.75, 1.0, 1.1])),
-        "backfill": draw(st.sampled_from(["none", "easy", "easy", "until-shadow", "fill"])),
+        "backfill": draw(
+            st.sampled_from(
+                ["none", "easy", "easy", "until-shadow", "fill", f"first-come:{behind}"]
+            )
+        ),
         "order": draw(order),
         "backfill_order": draw(st.sampled_from(["fcfs", "sjbf", "policy"])),
         "estimate": draw(st.sampled_from(ESTIMATES)),

@@ -18,7 +18,7 @@ from pieces import same_in_pieces
 from quota_strategies import with_queues
 from restrictions import DRAWN, restrict
 from share_strategies import SlowOrder
-from shared_strategies import Case, cases, coded, with_files
+from shared_strategies import LOOKING, Case, cases, coded, with_files
 
 import hpcgym
 from hpcgym.machine.pool import NodeGroup
@@ -41,6 +41,7 @@ def named(speedups: Speedups) -> Heatmap:
 
 def as_workload(jobs: list[Job], codes: int, processors: int) -> Workload:
     columns = {
+        "job_number": list(range(1, len(jobs) + 1)),
         "submit_time": [job.submit for job in jobs],
         "run_time": [job.run for job in jobs],
         "requested_time": [job.requested for job in jobs],
@@ -54,7 +55,9 @@ def as_workload(jobs: list[Job], codes: int, processors: int) -> Workload:
 def scheduler_of(case: Case) -> hpcgym.Scheduler:
     rules = case.rules
     order: Any = rules.order
-    if not isinstance(order, str):
+    if callable(order):
+        order = LOOKING[order]
+    elif not isinstance(order, str):
         order = dict(zip(PASS_FEATURES, order, strict=True))
     sweeps = rules.backfill in ("easy", "until-shadow")
     backfill_order: Any = rules.backfill_order if sweeps else "fcfs"
@@ -74,7 +77,7 @@ def scheduler_of(case: Case) -> hpcgym.Scheduler:
 def one_that_both_take(case: Case) -> Case:
     """Without what the simulator refuses, or takes otherwise."""
     rules = case.rules
-    if not isinstance(rules.order, str):
+    if isinstance(rules.order, tuple):
         order = rules.order if any(rules.order) else (1.0, 0.0, 0.0)
         by = "fcfs" if rules.backfill_order == "policy" else rules.backfill_order
         rules = dataclasses.replace(rules, order=order, backfill_order=by)

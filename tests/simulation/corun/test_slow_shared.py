@@ -46,6 +46,8 @@ WIDE = [(0, 10, 6, 0), (0, 10, 10, 0), (0, 30, 2, 0), (0, 10, 2, 0)]
 FITS = [(0, 10, 4, 0), (0, 20, 4, 0), (0, 10, 12, 0), (0, 10, 8, 0)]
 # job 1 needs all of the node; 0 and 3 are as short as each other
 SHORT = [(0, 20, 2, 0), (0, 10, 4, 0), (0, 40, 2, 0), (0, 20, 2, 0)]
+# job 0 has two of three nodes until 100, job 1 needs all
+ONE_NODE_LEFT = [(0, 10, 8, 0), (0, 5, 12, 0)]
 FILL = {"backfill": "fill", "order": (0.0, 0.0, 1.0)}
 #: Jobs, nodes, speedups, rules, and start and end of each job.
 TIMES: dict[str, tuple[Any, ...]] = {
@@ -107,6 +109,19 @@ TIMES: dict[str, tuple[Any, ...]] = {
         {**BLOCKS, "order": (0.0, 1.0, 0.0)}, [(100, 200), (200, 300), (0, 100)],
     ),
     "filling by scores": (SHORT, 1, ONES, FILL, [(100, 300), (0, 100), (300, 700), (100, 300)]),
+    "first-come: over when the reservation begins": (
+        [*ONE_NODE_LEFT, (0, 10, 4, 0)], 3, ONES, {**COMPACT, "backfill": "first-come:1"},
+        [(0, 100), (100, 150), (0, 100)],
+    ),
+    "first-come: no more than so many behind it": (
+        [*ONE_NODE_LEFT, (0, 11, 4, 0), (0, 5, 4, 0)], 3, ONES,
+        {**COMPACT, "backfill": "first-come:1"}, [(0, 100), (100, 150), (150, 260), (150, 200)],
+    ),
+    # jobs 0 and 2 are over at 100 as requested, and slow each other down
+    "first-come: as requested, whatever the speed": (
+        [(0, 10, 2, 0), (0, 5, 8, 0), (0, 10, 2, 0)], 2, SLOW,
+        {"backfill": "first-come:9", "partners": "used"}, [(0, 200), (200, 250), (0, 200)],
+    ),
     "filling past one that does not fit": (
         [(0, 10, 2, 0), (0, 20, 4, 0), (0, 40, 2, 0)], 1, ONES, FILL,
         [(0, 100), (400, 600), (0, 400)],
