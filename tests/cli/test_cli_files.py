@@ -15,7 +15,7 @@ from hpcgym.errors import HpcgymError
 
 #: Parameters that are files or folders, and not files to write.
 READ = {"carbon", "failures", "price", "recording", "published", "speedups_file", "file", "past"}
-FOLDERS = {"figures", "folder", "folders", "models", "tensorboard", "results"}
+FOLDERS = {"figures", "folder", "folders", "models", "tensorboard", "results", "weeks_of"}
 
 SPEEDUPS = "code,a,b\na,0.9,1.1\nb,0.8,0.7\n"
 READ_HERE = "choose another name to write to"
