@@ -390,7 +390,6 @@ class EnergyBudget(Study):
 
     Examples
     --------
-    git clone https://github.com/glesserd/energybudget-expe
     hpcgym reproduce energy-budget --weeks-of energybudget-expe
     hpcgym reproduce energy-budget --quick --workload lublin:jobs=2000,processors=64
     """
@@ -590,7 +589,7 @@ def sample(
     """Compute the cheapest result of each of the five documents, and judge it: some minutes.
 
     Each is a part of its study, by the command that is printed before it; studies need real traces,
-    as "hpcgym traces fetch KTH-SP2 SDSC-BLUE" has them, OR-Tools and matplotlib. What cannot be run
+    as "hpcgym traces fetch KTH-SP2 CEA-Curie" has them, OR-Tools and matplotlib. What cannot be run
     is said, and the exit code is then 1. After an interruption, the same command goes on.
 
     Output

@@ -103,9 +103,10 @@ def test_every_configuration_is_in_the_original_results(originals: Published) ->
 def test_the_thesis_prints_the_original_results(originals: Published) -> None:
     named = [*runs.CLAIRVOYANT.values(), runs.EASY, runs.EASY_PLUS_PLUS]
     for trace, values in originals.items():
+        known = values["mean_bsld"].dropna()  # not of all that did not come to their end
         for one, value in zip(named, items.TABLE_7_6[trace], strict=False):
-            if str(one) in values.index:  # cut, not rounded, here and there
-                assert values.loc[str(one), "mean_bsld"] == pytest.approx(value, abs=0.1)
+            if str(one) in known.index:  # cut, not rounded, here and there
+                assert known[str(one)] == pytest.approx(value, abs=0.1)
 
 
 def test_the_values_of_table_7_7_are_of_two_triples(whole: Published) -> None:

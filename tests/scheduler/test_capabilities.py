@@ -42,7 +42,9 @@ WITHIN = {
 
 def refuses(place: str, feature: str) -> bool:
     """Return whether a feature does not go with a place, or with what that is within."""
-    return any((feature, each) in APART for each in (place, *WITHIN.get(place, ())))
+    features = ("last runs", "state") if feature == "last runs" else (feature,)
+    places = (place, *WITHIN.get(place, ()))
+    return any((each, where) in APART for each in features for where in places)
 
 
 N = 30
