@@ -18,12 +18,14 @@ from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.workload import with_codes
 from hpcgym.workload.model import Workload
 
+SUBMIT, RUN = [0, 0, 1, 2, 3, 5, 40, 41], [10, 40, 30, 8, 60, 5, 20, 20]
+REQUESTED = [20, 50, 30, 30, 60, 10, 20, 40]
 JOBS = few_jobs(
     8,
-    [0, 0, 1, 2, 3, 5, 40, 41],
-    [10, 40, 30, 8, 60, 5, 20, 20],
+    SUBMIT,
+    RUN,
     [4, 4, 8, 2, 1, 8, 3, 5],
-    [20, 50, 30, 30, 60, 10, 20, 40],
+    REQUESTED,
     user_id=[1, 2, 1, 1, 3, 2, 2, 1],
     queue=[1, 1, 2, 1, 1, 2, 1, 2],
     job_number=list(range(1, 9)),
@@ -31,10 +33,10 @@ JOBS = few_jobs(
 #: Units of two cores each: on a machine of nodes only units of one core are as on a pool.
 PAIRS = few_jobs(
     8,
-    [0, 0, 1, 2, 3, 5, 40, 41],
-    [10, 40, 30, 8, 60, 5, 20, 20],
+    SUBMIT,
+    RUN,
     [4, 4, 8, 2, 2, 8, 2, 4],
-    [20, 50, 30, 30, 60, 10, 20, 40],
+    REQUESTED,
     units=[2, 2, 4, 1, 1, 4, 1, 2],
     per_unit={"core": [2] * 8},
 )

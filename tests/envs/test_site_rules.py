@@ -117,7 +117,8 @@ def check(
     assert_same(result, expected, lost)
     hpcgym.validate_schedule(result)
     metrics = {name: value for name, value in result.metrics.items() if value == value}
-    paid = metrics["mean_bsld"] - before[0][0] / metrics["jobs"] if before else 0  # nobody is asked
+    # an agent that is never asked is paid nothing
+    paid = metrics["mean_bsld"] - before[0][0] / metrics["jobs"] if before else 0
     assert sum(step.reward for step in steps[1:]) == pytest.approx(-paid)
     assert steps[-1].info["metrics"] == pytest.approx(metrics)
 
