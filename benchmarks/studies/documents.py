@@ -128,12 +128,13 @@ def command_of(folder: Path) -> str:
     words: list[str] = []
     with suppress(HpcgymError):
         words = record_of_file(folder / "report.md")["command"] or []
-    kept = [
-        word
-        for before, word in zip(["", *words], words, strict=False)
-        if not {before, word} & _NO_RESULT
-        and not word.startswith(tuple(f"{o}=" for o in _NO_RESULT))
-    ]
+    kept, rest = [], iter(words)
+    for word in rest:
+        name, joined, _ = word.partition("=")
+        if name not in _NO_RESULT:
+            kept.append(word)
+        elif not joined:
+            next(rest, "")  # its value
     return shlex.join(["hpcgym", *kept]) if kept else ""
 
 
