@@ -392,14 +392,14 @@ MUTANTS = (
         "is_within(e, b)",
         "e.width <= b.room && e.job != s.head",
         after="for (const Entry& e : block)\n        if (",
-        tests="tests/envs/test_following_rules.py",
+        tests="tests/envs/test_following_rules.py::test_the_head_starts_when_easy_promised",
     ),
     Mutant(
         "a job may be put off once more than allowed",
         "native/strategies/easy.hpp",
         "s.of(j).put_off >= r.put_offs",
         "s.of(j).put_off > r.put_offs",
-        tests="tests/envs/test_following_rules.py",
+        tests="tests/envs/test_following_rules.py::test_who_is_put_off_waits_for_the_delay",
     ),
     Mutant(
         "what a rule starts before the first question is not rewarded",
@@ -407,7 +407,7 @@ MUTANTS = (
         "settings().follows()",
         "false",
         after="!begins && p.resets == 1 && ",
-        tests="tests/envs/test_following_rules.py",
+        tests="tests/envs/test_following_rules.py::test_what_happens_before_the_first_question_is_no_reward",
     ),
 )
 

@@ -171,7 +171,7 @@ ESP_POLICIES = {"FIFO": "fcfs", "FS": "fairshare", "EFS": "energy-fairshare", "F
 PROCESSORS = 80_640
 REPEAT = 4
 ESP_USERS = (1, 2, 3)
-SEEDS, QUICK_SEEDS = 20, 3
+SEEDS, QUICK_SEEDS = 200, 3
 #: How fast jobs come, which the thesis does not tell: as fast as they can run, or faster.
 LOADS = (1.0, 1.2)
 
