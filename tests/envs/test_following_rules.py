@@ -397,6 +397,10 @@ def test_an_episode_without_a_question_takes_one_step() -> None:
         env = all_of("Backfill", jobs, reward=reward)
         env.reset()
         assert env.step(0)[1:3] == (0.0, True)
+    waits = jobs_of([(0, 8, 100), (1, 8, 10)], 8)  # the second, alone, as the horizon comes
+    env = all_of("Backfill", waits, horizon=50)
+    env.reset()
+    assert env.step(0)[1:4] == (0.0, False, True)
 
 
 @pytest.mark.parametrize(
