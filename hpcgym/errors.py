@@ -175,6 +175,10 @@ def unknown(kind: str, name: object, known: Iterable[str], also: str = "") -> st
     return f"unknown {kind} {name!r}; {did_you_mean(name, known)}{also and f', or {also}'}"
 
 
+#: What others call it -> its name here, which is written otherwise.
+_SYNONYMS = {"fifo": "fcfs", "lifo": "lcfs"}
+
+
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """Return which of the known names come near one, and which there are, in words.
 
@@ -184,7 +188,8 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
     written = str(name).casefold()
     swapped = [one for one in names if sorted(one) == sorted(written)]
     longer = [one for one in names if written in one.split("_")]  # bsld: mean_bsld
-    near = [*dict.fromkeys([*swapped, *longer, *get_close_matches(written, names, n=3)])][:3]
+    same = [one for one in names if one == _SYNONYMS.get(written)]
+    near = [*dict.fromkeys([*same, *swapped, *longer, *get_close_matches(written, names, n=3)])][:3]
     hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     if len(names) <= _MOST_SHOWN:
         return f"{hint}known are {', '.join(names)}"

@@ -75,6 +75,8 @@ def test_every_scheduler_makes_a_valid_schedule_of_its_own() -> None:
     [
         ("eazy", "unknown scheduler 'eazy'; did you mean 'easy'"),
         ("EASY++", "did you mean 'easy++'"),
+        ("FIFO", "did you mean 'fcfs'"),
+        ("lifo", "did you mean 'lcfs'"),
         ("zzz", "unknown scheduler 'zzz'; known are fcfs, easy, conservative"),
         (7, "unknown scheduler 7; known are fcfs"),
         (["easy"], "unknown scheduler ['easy']; did"),

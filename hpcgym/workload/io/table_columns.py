@@ -268,6 +268,9 @@ def _told_numbers(frame: pd.DataFrame, column: str, names: list[str], name: str)
 #: Columns of other programs' logs, for which a table has two others.
 _TIMES = ("start", "start_time", "begin", "begin_time", "end", "end_time", "finish_time")
 _FOR_TIMES = "write wait_time and run_time in place of starts and ends"
+_FOR_DEPENDENCIES = "write preceding_job, the job_number of each job that must end before"
+#: Columns of all tables of results that hpcgym writes.
+_OF_RESULTS = {"workload", "scheduler", "mean_bsld"}
 
 
 def resource_columns(frame: pd.DataFrame, name: str) -> list[str]:
@@ -280,6 +283,11 @@ def resource_columns(frame: pd.DataFrame, name: str) -> list[str]:
     """
     names = [str(column) for column in frame.columns]
     _check_separator(names, name)
+    if {*names} >= _OF_RESULTS and "submit_time" not in names:
+        raise WorkloadError(
+            f"{name} is a table of results, not of jobs: give the log that was simulated, which its"
+            " column workload names"
+        )
     has_units = naming.UNITS in names or naming.CORE in names
     resources = []
     unknown = {}
@@ -293,7 +301,10 @@ def resource_columns(frame: pd.DataFrame, name: str) -> list[str]:
         ((column, hint),) = unknown.items()
         raise WorkloadError(f"{name} has an unknown column {column!r}; {hint}")
     if unknown:
-        told = "; ".join(f"{column!r} ({hint})" for column, hint in unknown.items())
+        columns_of: dict[str, list[str]] = {}  # by their hints, of which some are long
+        for column, hint in unknown.items():
+            columns_of.setdefault(hint, []).append(repr(column))
+        told = "; ".join(f"{', '.join(columns)} ({hint})" for hint, columns in columns_of.items())
         raise WorkloadError(f"{name} has unknown columns: {told}")
     if "submit_time" not in names:
         raise WorkloadError(f"{name} lacks the column 'submit_time', which a workload needs")
@@ -311,6 +322,8 @@ def _hint(column: str, has_units: bool) -> str:
     """Return why a column is no resource and what may be meant; nothing if it is one."""
     if column.strip().casefold() in _TIMES:
         return _FOR_TIMES
+    if column.strip().casefold() in ("dependency", "dependencies"):
+        return _FOR_DEPENDENCIES
     problem = naming.resource_problem(column)
     if has_units and not problem:
         return ""
