@@ -193,6 +193,21 @@ class Again(NamedTuple):
     read: dict[str, str]
 
 
+def _renamed(workload: str, before: str, folder: Path) -> str:
+    """Return a log under the name that it had before, as a link in a folder: files tell its name.
+
+    What is no file, or was none, stays as it is.
+    """
+    path = Path(workload)
+    named = f"stdin{path.suffix}" if before == "-" else Path(before).name
+    if not path.is_file() or path.name == named or Path(named).suffix != path.suffix:
+        return workload
+    link = folder / "workload" / named
+    link.parent.mkdir()
+    link.symlink_to(path.resolve())
+    return str(link)
+
+
 def again(arguments: Sequence[str], ending: str, workload: str | None, into: Path) -> Again:
     """Carry out a command line, but write into a folder, and only files with this ending.
 
@@ -219,7 +234,8 @@ def again(arguments: Sequence[str], ending: str, workload: str | None, into: Pat
 
     @wraps(command)
     def run(**values: Any) -> None:
-        values["workload"] = workload or values["workload"]
+        if workload is not None:
+            values["workload"] = _renamed(workload, values["workload"], folder)
         check_regular(command, values)  # the command may be anybody's
         read.update(digests_of_read(command, values))
         printed = ending == f".{values.get('format')}"

@@ -234,6 +234,20 @@ def test_a_log_may_lie_elsewhere(log: Path) -> None:
     assert done.stdout == f"{path}: equal\n"
 
 
+def test_a_log_may_have_another_name(log: Path) -> None:
+    """What names it in files is what it was called, from a file or from a pipe."""
+    files = ["named.swf", "named.html"]
+    succeed("simulate", log, "--output", files[0], "--html", files[1])
+    succeed("simulate", "-", "--output", "piped.swf", input=log.read_text())
+    log.rename("other.swf")
+    done = succeed("verify", *files, "piped.swf", "--workload", "other.swf")
+    assert done.stdout == "".join(f"{name}: equal\n" for name in [*files, "piped.swf"])
+    changed = Path("other.swf").read_text().splitlines()[:-1]
+    Path("other.swf").write_text("\n".join(changed) + "\n")
+    said = run("verify", files[0], "--workload", "other.swf").stdout
+    assert "the jobs are others" in said
+
+
 @pytest.mark.slow
 def test_files_without_a_command_say_so() -> None:
     pytest.importorskip("matplotlib")
