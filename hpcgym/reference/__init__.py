@@ -140,7 +140,8 @@ Backfilling
     already are not gone through, and count as gone. If any of the jobs to be stopped has a grace
     time, those with one leave, the others run on, and the job does not start. If it would not fit
     beside those that leave already, it does not start, and no job is stopped. In both cases no
-    later job of its group is tried so. A later pass tries it anew, like any other.
+    later job of its group is tried so, and in the rest of the pass the jobs of groups of lower
+    levels are passed over, as rule 24 does. A later pass tries it anew, like any other.
 28. Quotas of submitted jobs: a key for each job, or none, and how many jobs of one key may be
     queued or running. A job that is to be submitted, by the log or by rule 26, waits outside the
     queue where it would be one too many of any of its keys. At each time, once all terminations

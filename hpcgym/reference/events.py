@@ -75,6 +75,7 @@ class Events:
         self.extracted = False  # whether it begins with jobs that run
         self.preemption: Any = rules["preemption"]
         self.preempts = False  # whether it is asked for whom others are stopped
+        self.held: set[Any] = set()  # groups whose jobs do not start in this pass, rule 27
         self.lost: list[Any] = []  # job, start and end of runs, and nodes
         self.cancelled: list[Any] = []  # likewise, under cancel
         self.cut: list[Any] = []  # those of both that ended with their grace times, rule 27

@@ -552,7 +552,7 @@ class NodeSimulation(NodeRooms):
         taken = {node for one in self.running + self.kept for node, _ in one.nodes}
         before, self.idle_planned = self.idle_planned, bool(planned - taken)
         put_off, self.put_off = self.put_off, False
-        two = sum(not self.barred(job) for job in self.queue) > 1
+        two = sum(not self.over_quota(job) for job in self.queue) > 1
         return started or before or self.idle_planned or put_off or two
 
     def place_like_slurm(self, job: Job, now: int) -> int:

@@ -19,6 +19,7 @@ class Preemption(SlurmPasses):
     def preempt(self, now: int) -> None:
         """Rule 27."""
         self.preempts = True
+        self.held = set()
         self.drop_reservations()
         groups, may, *_ = self.preemption
         names = {name for pair in may for name in pair}
@@ -48,6 +49,7 @@ class Preemption(SlurmPasses):
                         other.end = min(other.end, other.leaves)
                     if slow or (here and not self.would_fit(job, stopped, now)):
                         shut.add(group)
+                        self.held |= {other for other in names if level[other] < height}
                         continue
                     for other in stopped:
                         self.stop(other, now)

@@ -38,6 +38,11 @@ class Reservations(Events):
         return False
 
     def barred(self, job: Job) -> bool:
+        """Rule 24, and rule 27 while a job waits for others to leave."""
+        held = bool(self.held) and self.preemption[0][job.number] in self.held
+        return held or self.over_quota(job)
+
+    def over_quota(self, job: Job) -> bool:
         """Rule 24."""
         for keys, most_jobs, most_processors in self.quotas:
             key = keys[job.number]

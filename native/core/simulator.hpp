@@ -189,12 +189,15 @@ struct Simulator {
   i64 room() const { return rules().passes == Passes::per_event ? free_with_leaving() : free; }
 
   // Whether a job may not start now although there is room: by quotas, as it was put off in this
-  // pass, or by a restriction of the machine.
+  // pass, as one of a higher level waits for others to leave, or by a restriction of the machine.
   bool bars(i64 j) const {
-    return machine.bars(j) || (quotas && quotas->bar(j)) || is_passed_over(j);
+    return machine.bars(j) || (quotas && quotas->bar(j)) || is_passed_over(j) ||
+           (stops && stops->holds(j));
   }
   // Whether any job may be barred.
-  bool bars_some() const { return M::restricts || quotas || !passed_over.empty(); }
+  bool bars_some() const {
+    return M::restricts || quotas || !passed_over.empty() || (stops && stops->holds_some());
+  }
   bool is_passed_over(i64 j) const { return std::ranges::find(passed_over, j) != passed_over.end(); }
   // Whether anything restricts when jobs start, windows, dependencies and preemption included.
   bool restricted() const { return M::restricts || model.restricted; }

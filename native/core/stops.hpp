@@ -10,7 +10,8 @@
 // that comes before. It is then expected to end by that time. The job that stops it stays queued,
 // and is tested again in each pass as if the leaving jobs had gone: it stops no more than it needs
 // beside these, and starts once it fits. A job without a grace time is stopped only if the
-// preemptor can then start.
+// preemptor can then start. While it waits for leaving jobs, no job of a group of a lower level
+// starts: jobs could take turns in starting and leaving, and none of them ever end.
 //
 // Some groups are exempt for a time from the start of a run on. A pass is due when that ends for a
 // job that a queued job may stop. Where each event has its own pass, all jobs are exempt in the
@@ -65,6 +66,9 @@ class Stops {
     for (const Leaving& each : leaving) a.check(group(each.job) >= 0);
     for (const Suspended& each : suspended) a.check(group(each.job) >= 0);
   }
+  // In a pass, whether a job does not start as one of a higher level waits for others to leave.
+  bool holds(i64 j) const { return holds_some() && group(j) >= 0 && level_of(j) < holds_below_; }
+  bool holds_some() const { return holds_below_ > 0; }
   bool cancels() const { return rules_->become == Stopped::cancelled; }
   // Usage of suspended jobs is charged when they end.
   bool charges_at_once() const { return rules_->become != Stopped::suspended; }
@@ -118,6 +122,7 @@ class Stops {
   void serve(S& s, P& plan, F pass) {
     if (std::exchange(resumed_at_, s.time) != s.time) resumed_.clear();
     blocked_.assign(rules_->n_groups(), false);
+    holds_below_ = 0;
     for (i64 level = highest_; level > 0; --level) {
       go_on(s, level);
       serve_level(s, plan, level);
@@ -130,6 +135,7 @@ class Stops {
       pass();
       s.free -= std::exchange(lacking, 0);
     }
+    holds_below_ = 0;
     exempt_until = first_exempt_until(s);
   }
   // In a plan of the running jobs, give back the units of suspended jobs at their expected ends.
@@ -157,6 +163,7 @@ class Stops {
   std::vector<i64> resumed_;     // jobs resumed in the second of the last pass
   i64 resumed_at_ = -1;          // [s] that second
   std::vector<bool> blocked_;    // by group: no other job of it is tested in this pass
+  i64 holds_below_ = 0;          // level: in a pass, no job of a lower one starts
   std::vector<Victim> victims_;  // jobs that the present job might stop, longest runs first
   std::vector<InLine> line_;
 
@@ -312,6 +319,7 @@ class Stops {
       if (grace(v) > 0) let_leave(s, v);
       else have_again(s, v, around);
     }
+    holds_below_ = std::max(holds_below_, level_of(j));
     return false;
   }
   i64 grace(const Victim& v) const { return rules_->grace[index(group(v.run.job))]; }

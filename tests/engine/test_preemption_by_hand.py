@@ -67,6 +67,34 @@ add(
     preemption="queue:2>1;3>1,grace=4",
     expected={"restarts": [0, 1, 0, 0]},
 )
+# job 1 would fit beside job 0, which leaves for job 2; but then it would have to leave too, while
+# job 0, which is first in the queue again, starts, and so on for ever (found by scripts/fuzz)
+add(
+    "no job of a lower level takes the place of those that leave",
+    urgent(
+        submit_time=[0, 13, 13],
+        requested_processors=[1, 2, 4],
+        run_time=[30, 16, 16],
+        requested_time=[46, 57, 16],
+        queue=[1, 1, 2],
+    ),
+    [35, 35, 19],
+    preemption="queue:2>1,grace=6",
+    expected={"restarts": [1, 0, 0], "lost_core_seconds": [19, 0, 0]},
+)
+# job 1, which only job 3 may stop, would be in the way of job 2, and job 0 then in that of job 3
+add(
+    "nor does one that others may stop",
+    urgent(
+        submit_time=[0, 1, 1, 1],
+        requested_processors=[2, 2, 4, 4],
+        run_time=[30, 30, 5, 5],
+        requested_time=[30, 30, 5, 5],
+        queue=[1, 2, 3, 4],
+    ),
+    [16, 16, 6, 11],
+    preemption="queue:3>1;4>2,grace=5",
+)
 # job 3 needs 3 processors; job 0 goes on, and 1 and 2 begin anew once it has ended, at 7 s
 for mode, starts, expected in (
     (
