@@ -144,9 +144,10 @@ def reproduce(
     timed = speed.tasks_of(quick, speed.machine_name())
     here = replace(folder, executor="serial", workers=None)  # nothing else runs meanwhile
     timings = list(zip(timed, here.run(speed.measure, timed, "timings", "timings"), strict=True))
-    head = HEAD + ("" if measured else items.NOTES["no_measured"].format(file=MEASURED_FILE))
+    without = "" if measured else "\n" + items.NOTES["no_measured"].format(file=MEASURED_FILE)
     made = {"improvements": improvements(frame([*zip(pairs, outcomes, strict=False)]))}
     if mixed:
         made["mixes"] = mixes(frame([*zip(mixed, outcomes[len(pairs) :], strict=True)]))
     made["speed"] = speeds(timings)
-    return folder.publish(head, made, TEXTS, {}, "few jobs and parts of the heatmap" * quick)
+    cut = "few jobs and parts of the heatmap" * quick
+    return folder.publish(HEAD + without, made, TEXTS, {}, cut)
