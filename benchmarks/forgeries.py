@@ -40,7 +40,7 @@ def newest_first(view: Any) -> NDArray[np.float64]:
 
 def acted(name: str) -> Result:
     """Return the schedule of an agent that acts at random."""
-    whole = {"episodes": "whole", "part": "all", "start": "empty", "arrivals": "stop"}
+    whole: Any = {"episodes": "whole", "part": "all", "start": "empty", "arrivals": "stop"}
     env: Any = gymnasium.make(f"hpcgym/{name}", workload=JOBS, window=128, **whole)
     act_out(RandomActions(0), env, *env.reset(seed=0))
     found: Result = env.unwrapped.result()
