@@ -24,6 +24,7 @@ import hpcgym
 from hpcgym.baselines.chance import RandomActions
 from hpcgym.progress import counting
 from hpcgym.schedule.result import Result
+from hpcgym.study.evaluation.environments import act_out
 from hpcgym.validation.validate import ScheduleError
 
 JOBS = "lublin:jobs=1000,processors=128,seed=5,load=0.9"
@@ -39,19 +40,9 @@ def newest_first(view: Any) -> NDArray[np.float64]:
 
 def acted(name: str) -> Result:
     """Return the schedule of an agent that acts at random."""
-    whole: dict[str, Any] = {
-        "episodes": "whole",
-        "part": "all",
-        "start": "empty",
-        "arrivals": "stop",
-    }
+    whole: Any = {"episodes": "whole", "part": "all", "start": "empty", "arrivals": "stop"}
     env: Any = gymnasium.make(f"hpcgym/{name}", workload=JOBS, window=128, **whole)
-    observation, info = env.reset(seed=0)
-    agent, over = RandomActions(0), False
-    agent.begin(env)
-    while not over:
-        observation, _, ended, cut, info = env.step(agent.act(observation, info))
-        over = ended or cut
+    act_out(RandomActions(0), env, *env.reset(seed=0))
     found: Result = env.unwrapped.result()
     return found
 

@@ -26,6 +26,7 @@ from hpcgym.envs import JobSelection
 from hpcgym.naming import HOUR_S
 from hpcgym.progress import counting
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, spread
+from hpcgym.study.evaluation.environments import act_out
 
 #: What all are compared under, and what is around episodes, if anything is.
 RULES: dict[str, Any] = {"backfill": "none", "reservation": "kept", "paid": "start"}
@@ -86,15 +87,8 @@ def players() -> dict[str, Any]:
 
 def played(env: JobSelection, policy: Any, names: Sequence[str]) -> list[dict[str, float]]:
     """Return the metrics of a policy in some episodes of an environment."""
-    found = []
-    for name in names:
-        observation, info = env.reset(options={"slice": name})
-        policy.begin(env)
-        over = [False]
-        while not any(over):
-            observation, _, *over, info = env.step(policy.act(observation, info))
-        found.append(info["metrics"])
-    return found
+    episodes = (env.reset(options={"slice": name}) for name in names)
+    return [act_out(policy, env, *begun)[1]["metrics"] for begun in episodes]
 
 
 def mean_bsld(metrics: Sequence[dict[str, float]]) -> float:

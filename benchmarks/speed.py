@@ -5,6 +5,13 @@ hpcgym.simulate() from the loaded workload to the Result; not reading the worklo
 the DataFrame. Each row of jobs and load is a process of its own, which ends at --limit seconds;
 larger sizes are then left out. A step of an environment does an action that is made beforehand;
 decisions are counted with those that begin episodes.
+
+Examples
+--------
+  python benchmarks/speed.py schedulers --repeat 50
+  python benchmarks/speed.py jobs --sizes 1000000,10000000 --format json > jobs.json
+  python benchmarks/speed.py threads --workload KTH-SP2 --clean legrand --weeks 45
+  mpiexec -n 3 python -m mpi4py.futures benchmarks/speed.py executors --executors mpi
 """
 
 from __future__ import annotations
@@ -37,14 +44,6 @@ from hpcgym.simulation.batch import BatchSimulator
 from hpcgym.study import open_executor
 from hpcgym.workload import weeks
 from hpcgym.workload.archive import find
-
-EXAMPLES = """\
-examples:
-  python benchmarks/speed.py schedulers --repeat 50
-  python benchmarks/speed.py jobs --sizes 1000000,10000000 --format json > jobs.json
-  python benchmarks/speed.py threads --workload KTH-SP2 --clean legrand --weeks 45
-  mpiexec -n 3 python -m mpi4py.futures benchmarks/speed.py executors --executors mpi
-"""
 
 #: Name in the tables -> scheduler, other rules.
 SCHEDULERS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -414,7 +413,7 @@ def arguments() -> argparse.Namespace:
     told = "".join(f"  {name:<12} {one.__doc__}\n" for name, one in SECTIONS.items())
     parser = argparse.ArgumentParser(
         description=__doc__,
-        epilog=f"{EXAMPLES}\nsections:\n{told}",
+        epilog=f"sections:\n{told}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
@@ -423,7 +422,11 @@ def arguments() -> argparse.Namespace:
     add("--clean", default="glesser", help="cleaning recipe (%(default)s)")
     add("--repeat", type=count, default=10, help="timed runs (%(default)s)")
     add("--limit", type=float, default=60, help="[s] for each process (%(default)s)")
-    add("--sizes", type=numbers, help="N,N: numbers of jobs, or loads")
+    add(
+        "--sizes",
+        type=lambda text: [*map(float, text.split(","))],
+        help="N,N: numbers of jobs, or loads",
+    )
     add("--jobs", type=count, default=100_000, help="at most, of load and peers (%(default)s)")
     add("--weeks", type=count, help="first weeks only")
     add("--vectors", type=count, default=200, help="weight vectors (%(default)s)")
@@ -440,11 +443,6 @@ def count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
     return int(text)
-
-
-def numbers(text: str) -> list[float]:
-    """Return numbers that are separated by commas."""
-    return [float(one) for one in text.split(",")]
 
 
 if __name__ == "__main__":

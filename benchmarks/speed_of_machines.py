@@ -9,7 +9,7 @@ import argparse
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import product
+from itertools import cycle, product
 from typing import Any
 
 import numpy as np
@@ -214,8 +214,7 @@ def jobs_of(speedups: Heatmap, jobs: int, load_of: str | None) -> Workload:
     """Return jobs of codes: all at time 0, or at random, 0.9 of what a scheduler can do."""
     random = np.random.default_rng(0)
     times = random.uniform(600, 7200, len(speedups)).tolist()
-    sizes = [PROCESSES[place % len(PROCESSES)] for place in range(len(speedups))]
-    codes = [Code(*of) for of in zip(speedups.codes, sizes, times, strict=True)]
+    codes = [Code(*of) for of in zip(speedups.codes, cycle(PROCESSES), times, strict=False)]
     interval_s = None
     if load_of is not None:
         each = [node_seconds(code, load_of, speedups) for code in codes]

@@ -8,6 +8,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -81,11 +82,10 @@ def memory(field: str) -> float:
     The peak that getrusage tells would do on other systems, but on Linux it begins with that of
     the process that started this one.
     """
-    try:
+    with suppress(OSError):
         lines = Path("/proc/self/status").read_text().splitlines()
-    except OSError:
-        return float("nan")
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
+    return math.nan
 
 
 def forget_peak() -> None:

@@ -33,6 +33,7 @@ DAYS_AN_HOUR = {
     for jobs, row in _PRINTED[scheduler].items()
     for cores, days in zip(CORES, row, strict=True)
 }
+NOTES = items.notes_of(__file__)
 #: What is called near [percentage points]; what "10-fold" may be: half of it to twice.
 CLOSE, TENFOLD = 3.0, (5.0, 20.0)
 
@@ -103,8 +104,7 @@ def _of_mixes(stored: items.Stored) -> Iterator[dict[str, pd.DataFrame]]:
     yield {"mixes": pd.DataFrame([row | {"fewest": (more - overtaken).iloc[1:].min()}])}
 
 
-def _said(item: str) -> items.Judge:
-    return items.by_sentences(__file__, [item], _of_mixes)
+_said = partial(items.by_sentences, __file__, frames=_of_mixes)
 
 
 def _of_speed(stored: items.Stored, what: str) -> dict[tuple[str, int, int], float]:
@@ -146,11 +146,8 @@ def _more_cores(stored: items.Stored) -> items.Verdict:
     ]
     if max(at_most) >= TENFOLD[0]:
         return found
-    why = (
-        "ten-fold is said; by the printed days an hour a simulation takes at most"
-        f" {', '.join(f'{times:.2f}' for times in at_most)} times as long on {large:,} cores as on"
-        f" {middle:,}"
-    )
+    times = ", ".join(f"{times:.2f}" for times in at_most)
+    why = NOTES["slower"].format(times=times, large=large, middle=middle)
     return items.Verdict(items.CONTRADICTION, why).noted(found.why)
 
 
@@ -170,9 +167,9 @@ def _easy_row(stored: items.Stored) -> items.Verdict:
 JUDGES: dict[str, items.Judge] = {
     "MJS & MS correlation, table": _improvements,
     "MJS & MS correlation, text": _correlation,
-    "process count diversity": _said("process count diversity"),
+    "process count diversity": _said(["process count diversity"]),
     "process count diversity, figure": partial(_gains, "easy-co"),
-    "filler co-scheduler": _said("filler co-scheduler"),
+    "filler co-scheduler": _said(["filler co-scheduler"]),
     "filler co-scheduler, figure": partial(_gains, "filler-co"),
     "synthetic workloads, jobs": partial(_tenfold, 10, 1),
     "synthetic workloads, cores": _more_cores,

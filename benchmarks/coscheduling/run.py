@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from hpcgym import read_speedups
-from hpcgym.benchmarks.coscheduling import runs, speed
+from hpcgym.benchmarks.coscheduling import items, runs, speed
 from hpcgym.benchmarks.coscheduling.items import COSCHEDULED, DAYS_AN_HOUR, IMPROVEMENTS, MIXES
 from hpcgym.benchmarks.coscheduling.runs import Sizes
 from hpcgym.benchmarks.studies import tables
@@ -101,12 +101,6 @@ def speeds(timings: Outcomes) -> tables.Rows:
 #: What reports of this study begin with; of each table its heading, and what is said below it.
 HEAD, TEXTS = tables.read_texts(__file__, machine=speed.machine_name())
 
-NO_MEASURED = """\
-**Without measured speedups**: the mixes of process counts are left out. They need ELiSE's `{file}`,
-in a folder of HPCGYM_DATA or named by `--speedups-file`.
-"""
-
-
 #: ELiSE's file of speedups measured on ARIS, NAS.
 MEASURED_FILE = "lm-aris.compute-NAS.json"
 
@@ -125,7 +119,7 @@ def find_measured() -> Path | None:
 def reproduce(
     measured: Path | None, folder: Folder, *, heatmaps: int = Sizes.heatmaps, quick: bool = False
 ) -> Studied:
-    """Run the study and write tables and a report; what was simulated before is kept.
+    """Run the study; see :mod:`hpcgym.benchmarks.studies.harness`.
 
     Parameters
     ----------
@@ -133,11 +127,7 @@ def reproduce(
     folder : where the study is run; outcomes are in its folders ``tasks`` and ``timings``. What is
         timed always runs in this process.
     heatmaps : parts of Marconi's heatmap for each mean, at most.
-    quick : a small cut, which is compared with nothing published.
-
-    Returns
-    -------
-    The file of the report, and the tables by name, of :data:`TEXTS`.
+    quick : few jobs and parts of the heatmap.
 
     Raises
     ------
@@ -154,11 +144,10 @@ def reproduce(
     timed = speed.tasks_of(quick, speed.machine_name())
     here = replace(folder, executor="serial", workers=None)  # nothing else runs meanwhile
     timings = list(zip(timed, here.run(speed.measure, timed, "timings", "timings"), strict=True))
-    head = HEAD
-    if measured is None:
-        head += "\n" + NO_MEASURED.format(file=MEASURED_FILE)
+    without = "" if measured else "\n" + items.NOTES["no_measured"].format(file=MEASURED_FILE)
     made = {"improvements": improvements(frame([*zip(pairs, outcomes, strict=False)]))}
     if mixed:
         made["mixes"] = mixes(frame([*zip(mixed, outcomes[len(pairs) :], strict=True)]))
     made["speed"] = speeds(timings)
-    return folder.publish(head, made, TEXTS, {}, "few jobs and parts of the heatmap" * quick)
+    cut = "few jobs and parts of the heatmap" * quick
+    return folder.publish(HEAD + without, made, TEXTS, {}, cut)

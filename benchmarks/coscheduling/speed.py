@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Iterable, Mapping
-from itertools import product
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import cycle, product
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,7 @@ def set_of(jobs: int, speedups: Heatmap, seed: int) -> Workload:
     random = np.random.default_rng([seed, 4])
     low, high = np.log(RUN_S)
     times = np.exp(random.uniform(low, high, len(speedups))).tolist()
-    sizes = [PROCESSES[place % len(PROCESSES)] for place in range(len(speedups))]
-    codes = [Code(*of) for of in zip(speedups.codes, sizes, times, strict=True)]
+    codes = [Code(*of) for of in zip(speedups.codes, cycle(PROCESSES), times, strict=False)]
     return generate_code_jobs(codes, jobs, seed=seed)
 
 
@@ -78,9 +78,8 @@ def machine_of(cores: int, node: int = NODE) -> Cluster:
 
 def machine_name() -> str:
     """Return what the processor of this computer is called."""
-    try:
-        lines: Iterable[str] = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
+    lines: list[str] = []
+    with suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or "unknown"

@@ -13,9 +13,7 @@ from hpcgym.benchmarks.studies import items
 
 #: Galleguillos 2020, tables 1 and 2: machine of the study -> duration -> dispatcher -> average CPU
 #: time of a dispatching decision [ms] and time of the whole simulation [s]; (): it did not end.
-TIMES: dict[str, dict[str, dict[str, tuple[float, ...]]]] = items.published_values(__file__)[
-    "times"
-]
+TIMES = items.published_values(__file__)["times"]
 
 #: Galleguillos 2020, figure 6: on each instance the ratio of variables, PCP'20 to PCP'19, is below.
 VARIABLES_BELOW = 0.1

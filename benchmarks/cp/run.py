@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,10 +18,6 @@ from hpcgym.benchmarks.studies.harness import Folder, Studied
 from hpcgym.benchmarks.studies.tables import Rows, finish, of_rows, read_texts
 from hpcgym.errors import check_choice
 from hpcgym.report import canvas
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 #: What published tables have where a run did not come to its end.
 NOT_FINISHED = "none finished"
@@ -154,14 +150,11 @@ def sizes(findings: Sequence[Findings]) -> Rows:
     """Return the ratios of variables, times and objectives, PCP'20 to PCP'19, of each instance."""
     least, most = items.SECONDS_BETWEEN
     few = f"share below {items.VARIABLES_BELOW}"
+    within = f"share within {least:g} to {most:g}"
     shares: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
         "as published": ("as_published", few, lambda ratio: ratio < items.VARIABLES_BELOW),
         "ours": ("variables", few, lambda ratio: ratio < items.VARIABLES_BELOW),
-        "seconds": (
-            "seconds",
-            f"share within {least:g} to {most:g}",
-            lambda ratio: (least <= ratio) & (ratio <= most),
-        ),
+        "seconds": ("seconds", within, lambda ratio: ratio.between(least, most)),
         "objective": ("objective", "share at 1", lambda ratio: np.isclose(ratio, 1, rtol=1e-9)),
     }
 
@@ -169,12 +162,12 @@ def sizes(findings: Sequence[Findings]) -> Rows:
         for run, outcome in found.instances.items():
             row: dict[str, Any] = {"machine": found.name, "instances of": str(run)}
             row["number"] = len(outcome["variables"])
-            for what, (key, share, within) in shares.items():
+            for what, (key, share, so) in shares.items():
                 ratio = ratios(outcome[key])
                 row[f"{what}: median ratio"] = ratio.median()
                 row[f"{what}: largest ratio"] = ratio.max()
-                row[f"{what}: {share}"] = pd.Series(within(ratio)).mean()
-            yield (row)
+                row[f"{what}: {share}"] = pd.Series(so(ratio)).mean()
+            yield row
 
 
 def ratios(pairs: Sequence[Sequence[float]]) -> pd.Series[float]:
@@ -194,7 +187,7 @@ _OF_BOXES = ("whislo", "q1", "med", "q3", "whishi", "mean")
 _MEAN = {"marker": "^", "markerfacecolor": "black", "markeredgecolor": "white", "markersize": 5}
 
 
-def _by_run(found: Findings, panels: int, high: float) -> tuple[Figure, Any, pd.DataFrame]:
+def _by_run(found: Findings, panels: int, high: float) -> tuple[canvas.Figure, Any, pd.DataFrame]:
     """Return a figure of panels above one another with a place for each run, and the means."""
     of = means(found)
     figure = canvas.new_figure(max(6.0, 1.5 + 0.25 * len(of)), high)
@@ -203,7 +196,7 @@ def _by_run(found: Findings, panels: int, high: float) -> tuple[Figure, Any, pd.
     return figure, axes, of
 
 
-def draw_boxes(found: Findings, panels: Mapping[str, str], scale: str = "log") -> Figure:
+def draw_boxes(found: Findings, panels: Mapping[str, str], scale: str = "log") -> canvas.Figure:
     """Draw a panel of boxes for each part of the outcomes: a box for each run that has one."""
     figure, every, of = _by_run(found, len(panels), 1.9 + 2.5 * len(panels))
     for axes, (side, where) in zip(every, panels.items(), strict=True):
@@ -216,7 +209,7 @@ def draw_boxes(found: Findings, panels: Mapping[str, str], scale: str = "log") -
     return figure
 
 
-def _draw_boxes(axes: Axes, boxes: pd.DataFrame) -> None:
+def _draw_boxes(axes: canvas.Axes, boxes: pd.DataFrame) -> None:
     """Draw the boxes that have all parts, coloured by the durations of their runs."""
     named: set[str] = set()
     for place, (run, *box) in enumerate(boxes.itertuples()):
@@ -236,7 +229,7 @@ def _draw_boxes(axes: Axes, boxes: pd.DataFrame) -> None:
     axes.set_xlim(-0.7, len(boxes) - 0.3)
 
 
-def draw_means(found: Findings) -> Figure:
+def draw_means(found: Findings) -> canvas.Figure:
     """Figures 4 and 5 of Galleguillos 2020, of all runs: means and one standard deviation."""
     figure, panels, of = _by_run(found, 2, 7)
     for axes, measure, label in zip(panels, ("slowdown", "wait"), ("", " (s)"), strict=True):
@@ -251,7 +244,7 @@ def draw_means(found: Findings) -> Figure:
     return figure
 
 
-def draw_ratios(found: Findings) -> Figure:
+def draw_ratios(found: Findings) -> canvas.Figure:
     """Figures 6 and 7 of Galleguillos et al. 2020: PCP'20 to PCP'19 on each instance."""
     figure = canvas.new_figure(8, 3.8)
     panels = (("variables", "number of variables"), ("seconds", "time of a dispatch"))
@@ -280,7 +273,7 @@ TABLES: dict[str, Callable[[Findings], pd.DataFrame]] = {
 
 #: Heading of a picture of one machine -> what draws it, and the name of its file. The first are
 #: figures 3.3 to 3.5 and 5.1 to 5.11 of Remediani 2017; waits are of those that waited.
-PICTURES: dict[str, tuple[Callable[[Findings], Figure], str]] = {
+PICTURES: dict[str, tuple[Callable[[Findings], canvas.Figure], str]] = {
     "Slowdown of the jobs that waited": (
         partial(draw_boxes, panels={f"slowdown, {one}": f"shapes.{one}.slowed" for one in CLASSES}),
         "slowdown",

@@ -45,25 +45,23 @@ def load_week(source: str) -> Workload:
     HpcgymError : it cannot be read, or is no such week.
     """
     if Path(source).suffix != ".json":
-        jobs = harness.load_jobs(source)
-        return jobs.take(jobs.submit_time - jobs.submit_time[0] < WEEK_S)
+        log = harness.load_jobs(source)
+        return log.take(log.submit_time - log.submit_time[0] < WEEK_S)
     told = json_of(bytes_of(Path(source), _MOST_BYTES, HpcgymError), source, HpcgymError)
     try:
         operations = {name: profile["cpu"] for name, profile in told["profiles"].items()}
+        jobs = sorted(told["jobs"], key=lambda job: job["id"])
         columns = {
-            "submit_time": [job["subtime"] for job in told["jobs"]],
-            "run_time": [operations[job["profile"]] / _FLOPS for job in told["jobs"]],
-            "requested_time": [job["walltime"] for job in told["jobs"]],
-            "requested_processors": [job["res"] for job in told["jobs"]],
+            "submit_time": [job["subtime"] for job in jobs],
+            "run_time": [operations[job["profile"]] / _FLOPS for job in jobs],
+            "requested_time": [job["walltime"] for job in jobs],
+            "requested_processors": [job["res"] for job in jobs],
         }
-        numbers, processors = [job["id"] for job in told["jobs"]], told["nb_res"]
-        by_number = sorted(range(len(numbers)), key=numbers.__getitem__)
+        processors = told["nb_res"]
     except (KeyError, TypeError, AttributeError) as error:
         raise HpcgymError(f"{source} is no week of the study of energy budgets: {error}") from None
-    whole = {name: np.ceil(values).astype(np.int64) for name, values in columns.items()}
-    order = as_submitted([columns["submit_time"][place] for place in by_number])
-    rows = np.array(by_number)[order]
-    whole = {name: values[rows] for name, values in whole.items()}
+    order = as_submitted(columns["submit_time"])
+    whole = {name: np.ceil(values).astype(np.int64)[order] for name, values in columns.items()}
     return Workload.from_columns(whole, processors=processors, name=Path(source).stem)
 
 

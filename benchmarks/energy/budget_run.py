@@ -4,27 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from hpcgym.benchmarks.energy.budget import (
-    BASELINE,
-    BUDGETS,
-    DRAWN_W,
-    MECHANISMS,
-    RECKONED_FREE_W,
-    RECKONED_W,
-    line,
-    load_week,
-    measure,
-)
+from hpcgym.benchmarks.energy import budget
+from hpcgym.benchmarks.energy.budget import BASELINE, MECHANISMS, line
 from hpcgym.benchmarks.studies import harness, items, tables
+from hpcgym.benchmarks.studies.harness import Folder, Studied
 from hpcgym.report import canvas
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: Table 5.1 [%], by measure and mechanism: as printed, and in the authors' notebook; energies of
 #: single weeks [J] there.
@@ -41,7 +30,7 @@ _RUN = ["mechanism", "shutdown", "budget"]
 
 @tables.of_rows
 def rows_of(tasks: harness.Tasks, found: harness.Tasks) -> tables.Rows:
-    """Return what :func:`measure` found, a row for each run; "... / EASY" is over that of EASY.
+    """Return what was measured, a row for each run; "... / EASY" is over that of EASY.
 
     The "trace" is what stands before "_1w_" in the name of a week.
     """
@@ -207,13 +196,12 @@ FIGURES = {
 }
 
 
-def draw(of: Any, measure: str, what: str) -> Figure:
+def draw(of: Any, measure: str, what: str) -> canvas.Figure:
     """Draw a measure over the budget, a line for each mechanism with and without shutdown.
 
     Figure 5.1 has the line on which the utilisation falls as the budget of the three days.
     """
-    figure = canvas.new_figure(7, 4.4)
-    axes = figure.add_subplot()
+    axes = canvas.new_figure(7, 4.4).add_subplot()
     of = of.unstack("shutdown")
     percent = 100 * of.index.to_numpy()
     for (mechanism, shutdown), values in of.items():
@@ -229,7 +217,7 @@ def draw(of: Any, measure: str, what: str) -> Figure:
     number, label = FIGURES[measure]
     below, log = "budget (% of what busy processors use)", "y" if measure == "AVEbsld" else ""
     tables.finish(axes, f"As figure {number}: {what}", x=below, y=label, log=log)
-    return figure
+    return canvas.figure_of(axes)
 
 
 # --- The study ------------------------------------------------------------------------------------
@@ -238,34 +226,23 @@ def draw(of: Any, measure: str, what: str) -> Figure:
 HEAD, TEXTS = tables.read_texts(__file__, "budget.md")
 
 
-def reproduce(
-    sources: Sequence[str], folder: harness.Folder, *, quick: bool = False
-) -> harness.Studied:
-    """Run the study and write tables, pictures and a report; what was simulated before is kept.
+def reproduce(sources: Sequence[str], folder: Folder, *, quick: bool = False) -> Studied:
+    """Run the study; see :mod:`hpcgym.benchmarks.studies.harness`.
 
     Parameters
     ----------
-    sources : weeks, see :func:`load_week`.
-    folder : where the study is run; outcomes of simulations are in its folder ``tasks``.
-    quick : three budgets, which are compared with nothing published.
-
-    Returns
-    -------
-    The file of the report, and the tables by name: see :data:`TEXTS`.
-
-    Raises
-    ------
-    HpcgymError : a source that cannot be read, two of the same name, a file that cannot be written,
-        a simulation that fails, or no matplotlib.
+    sources : weeks, see :func:`budget.load_week`.
+    folder : where the study is run.
+    quick : three budgets.
     """
     folder.begin(HEAD)
-    budgets = list(QUICK_BUDGETS if quick else BUDGETS)
-    weeks = harness.load_sources(sources, load_week).items()
+    budgets = list(QUICK_BUDGETS if quick else budget.BUDGETS)
+    weeks = harness.load_sources(sources, budget.load_week).items()
     tasks = [
         harness.task_of(source, jobs, budgets=budgets)
         for source, jobs in sorted(weeks, key=lambda week: week[1].processors)
     ]
-    rows = rows_of(tasks, folder.run(measure, tasks, "weeks"))
+    rows = rows_of(tasks, folder.run(budget.measure, tasks, "weeks"))
     made = {
         "statements": statements(rows),
         "5.1": table_5_1(rows),
@@ -279,7 +256,8 @@ def reproduce(
         (f"Figure {figure}: {label}", f"figure-{figure}.png", draw(means[name], name, what))
         for name, (figure, label) in FIGURES.items()
     )
-    head = HEAD.format(reckoned=RECKONED_W, free=RECKONED_FREE_W, drawn=DRAWN_W, weeks=what)
+    watts = {"reckoned": budget.RECKONED_W, "free": budget.RECKONED_FREE_W, "drawn": budget.DRAWN_W}
+    head = HEAD.format(**watts, weeks=what)
     return folder.publish(head, made, TEXTS, pictures, "three budgets" * quick)
 
 

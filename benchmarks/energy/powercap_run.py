@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hpcgym import Workload
+from hpcgym import Result, Workload
 from hpcgym.benchmarks.energy import powercap
 from hpcgym.benchmarks.energy.plans import plans_under
 from hpcgym.benchmarks.energy.powercap import EMPTY, Interval
@@ -27,16 +27,10 @@ from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.on_machines import node_power
 from hpcgym.workload.extracts import recorded_run_time
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-    from hpcgym.schedule.result import Result
-
-
 # --- What Glesser 2016, chapter 4, prints ---------------------------------------------------------
 
 _PRINTED = items.published_values(__file__)
+_NOTES = items.notes_of(__file__)
 
 #: Table 4.3: benchmark -> degradation, and rho as printed. Switching off is best in all but "NA".
 TABLE_4_3: dict[str, tuple[float, float]] = _PRINTED["table 4.3"]
@@ -275,7 +269,7 @@ def nodes_by_state(result: Result) -> Steps:
     return {**nodes, "off": result.cluster.nodes - np.sum(list(nodes.values()), axis=0)}
 
 
-def draw_interval(result: Result, interval: Interval, heading: str) -> Figure:
+def draw_interval(result: Result, interval: Interval, heading: str) -> canvas.Figure:
     """Draw nodes and power over an interval under a cap, as figures 4.4 and 4.5 do."""
     (cap,) = (limit for limit in result.limits or () if isinstance(limit, PowerCap))
     figure = canvas.new_figure(9, 5.6)
@@ -304,7 +298,7 @@ def draw_interval(result: Result, interval: Interval, heading: str) -> Figure:
     return figure
 
 
-def _stack(axes: Axes, hours: NDArray[Any], levels: Steps, busy: Sequence[str]) -> None:
+def _stack(axes: canvas.Axes, hours: NDArray[Any], levels: Steps, busy: Sequence[str]) -> None:
     """Draw step functions one on the other, from below; busy nodes are the darker the faster."""
     under: NDArray[Any] = np.zeros(len(hours))
     shades = dict(zip(busy, np.linspace(0, 1, len(busy)), strict=True))
@@ -318,7 +312,7 @@ def _stack(axes: Axes, hours: NDArray[Any], levels: Steps, busy: Sequence[str]) 
         under = over
 
 
-def draw_4_6(rows: pd.DataFrame, heading: str) -> Figure:
+def draw_4_6(rows: pd.DataFrame, heading: str) -> canvas.Figure:
     """Figure 4.6: energy, launched jobs and work by interval, cap and policy."""
     names = [name for name in SHAPES if (rows["interval"] == name).any()]
     figure = canvas.new_figure(9, 1.2 + 2.6 * len(names))
@@ -337,7 +331,7 @@ def draw_4_6(rows: pd.DataFrame, heading: str) -> Figure:
     return figure
 
 
-def _bars(axes: Axes, rows: pd.DataFrame, measure: str) -> None:
+def _bars(axes: canvas.Axes, rows: pd.DataFrame, measure: str) -> None:
     """Draw a bar for each cap and policy, from above."""
     place, ticks = 0.0, []
     for cap, part in sorted(rows.groupby("cap"), reverse=True):
@@ -358,7 +352,7 @@ def _bars(axes: Axes, rows: pd.DataFrame, measure: str) -> None:
     axes.set_ylim(place - 1.2, -0.6)
 
 
-def draw_log(workload: Workload, of: Interval, days: int = 4) -> Figure:
+def draw_log(workload: Workload, of: Interval, days: int = 4) -> canvas.Figure:
     """Figure 3.1: cores in use and cores that wait by a log, some days around an interval."""
     moments = np.arange(of.begin - days * DAY_S, of.end + days * DAY_S, HOUR_S // 4)
     start = workload.submit_time + np.maximum(workload.wait_time, 0)
@@ -411,24 +405,19 @@ def reproduce(
     number: int = NUMBER,
     quick: bool = False,
 ) -> harness.Studied:
-    """Run the study and write tables, pictures and a report; what was simulated before is kept.
+    """Run the study; see :mod:`hpcgym.benchmarks.studies.harness`.
 
     Parameters
     ----------
     sources : traces, files or generators.
-    folder : where the study is run; outcomes of simulations are in its folder ``tasks``.
+    folder : where the study is run.
     cluster : the machine, as :func:`hpcgym.simulate` takes it.
     number : of intervals of each kind, at most.
-    quick : a small cut, which is compared with nothing published.
-
-    Returns
-    -------
-    The file of the report, and the tables by name: see :data:`TEXTS`.
+    quick : one interval, one cap.
 
     Raises
     ------
-    HpcgymError : a source that cannot be read, is too short or larger than the machine, two of the
-        same name, a file that cannot be written, a simulation that fails, or no matplotlib.
+    HpcgymError : a source is too short, or larger than the machine, too.
     """
     check_whole("number", number, 1)
     folder.begin(HEAD)
@@ -468,11 +457,8 @@ def _tasks(sources: Sequence[str], cluster: str, number: int, quick: bool) -> li
 def _drawn(rows: pd.DataFrame, tasks: list[dict[str, Any]]) -> harness.Drawn:
     """Draw the pictures."""
     for (trace, begins), part in rows.groupby(["trace", "begins"], sort=False):
-        of, file = (
-            f"{trace}, {begins}",
-            f"figure-4.6-{harness.folder_name(f'{trace}-{begins}')}.png",
-        )
-        yield f"Figure 4.6: {of}", file, draw_4_6(part, of)
+        of, file = f"{trace}, {begins}", f"{harness.folder_name(f'{trace}-{begins}')}.png"
+        yield f"Figure 4.6: {of}", f"figure-4.6-{file}", draw_4_6(part, of)
     first = {(t["trace"], t["kind"]): t for t in reversed(tasks) if t["begins"] == EMPTY}
     for (trace, kind), task in first.items():
         cluster, workload, interval = powercap.inputs_of(task)
@@ -499,16 +485,12 @@ def _table_4_3(stored: items.Stored) -> items.Verdict:
     rows = table[table["published best"] != "-"]
     off = rows.loc[rows["published best"] == rows["best by C1 and C3"], "benchmark"]
     negative = int((rows["saved: greatest rho"] < 0).sum())
-    told = (
-        f"with the watts of table 4.2 the equation of rho in section 4.2.1 gives {follow} of the"
-        f" {len(table)} printed values, however its inputs were rounded; with Pmax - Pdvfs in place"
-        f" of Pdvfs it gives {other}, of which {negative} are below 0. Algorithm 2 switches off if"
-        f" rho is below 0, as the table does; but by the constraints C1 and C3 switching off"
-        f" computes more for {len(off)} of the {len(rows)} benchmarks alone ({', '.join(off)})"
-    )
+    told = {"follow": follow, "number": len(table), "other": other, "negative": negative}
+    told |= {"off": len(off), "rows": len(rows)}
+    words = _NOTES["rho"].format(**told, names=", ".join(off))
     if follow < len(table) == other:
-        return items.Verdict(items.CONTRADICTION, told)
-    return items.of_count(negative, len(rows), "mechanisms as published", told)
+        return items.Verdict(items.CONTRADICTION, words)
+    return items.of_count(negative, len(rows), "mechanisms as published", words)
 
 
 def _section_4_5(stored: items.Stored) -> items.Verdict:
@@ -518,8 +500,7 @@ def _section_4_5(stored: items.Stored) -> items.Verdict:
         round(ours, 2 if thesis < 2 else 0) for ours, thesis in table[["ours", "thesis"]].to_numpy()
     ]
     found = items.of_values(shown, table["thesis"], 0, "numbers")
-    words = f"{found.why}, which follow from the watts of tables 4.1 and 4.2 and a degradation of"
-    return items.Verdict(found.verdict, f"{words} 1.63")
+    return found._replace(why=_NOTES["watts"].format(why=found.why))
 
 
 #: Items with results -> what makes their verdicts.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,9 +18,6 @@ from hpcgym.benchmarks.studies import items, tables
 from hpcgym.benchmarks.studies.harness import Drawn, Folder, Studied, Tasks, load_sources, task_of
 from hpcgym.naming import DAY_S, WEEK_S
 from hpcgym.report import canvas
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # --- What Glesser 2016, section 6.3, prints -------------------------------------------------------
 
@@ -206,17 +203,16 @@ _COLOURS_180 = dict(zip(FREQUENCIES, _USERS, strict=True)) | {"on demand": canva
 _BESIDE = {"green": (-4, -13), "normal": (6, 6), "gluttonous": (-96, -4)}
 
 
-def draw_counter(used: pd.DataFrame) -> Figure:
+def draw_counter(used: pd.DataFrame) -> canvas.Figure:
     """Figure 6.1: what a green user has used under EFS, over time."""
-    figure = canvas.new_figure(8, 3.4)
-    axes = figure.add_subplot()
+    axes = canvas.new_figure(8, 3.4).add_subplot()
     axes.step(used["day"], used["used / most"], where="post", color=canvas.BLUE, linewidth=1)
     heading = "CEA-Curie, EFS: user 33, who needs 30 % less energy (figure 6.1)"
     tables.finish(axes, heading, x="days", y="used, decayed / the most")
-    return figure
+    return canvas.figure_of(axes)
 
 
-def draw_esp(values: pd.DataFrame) -> Figure:
+def draw_esp(values: pd.DataFrame) -> canvas.Figure:
     """Figures 6.2 and 6.3: mean stretch of each user under each policy, over that of FIFO."""
     figure = canvas.new_figure(9, 3.8)
     panels = figure.subplots(1, 2, sharey=True)
@@ -236,10 +232,9 @@ def draw_esp(values: pd.DataFrame) -> Figure:
     return figure
 
 
-def draw_frequencies() -> Figure:
+def draw_frequencies() -> canvas.Figure:
     """Figure 6.4: energy by completion time, at each frequency of the users."""
-    figure = canvas.new_figure(5.5, 3.8)
-    axes = figure.add_subplot()
+    axes = canvas.new_figure(5.5, 3.8).add_subplot()
     k, a = shares.shares_of_frequency()
     highest = max(FREQUENCIES.values())
 
@@ -256,10 +251,10 @@ def draw_frequencies() -> Figure:
     axes.margins(y=0.12)
     below, side = (f"{what} / that at the highest frequency" for what in ("time", "energy"))
     tables.finish(axes, "Linpack, as modelled (figure 6.4)", x=f"completion {below}", y=side)
-    return figure
+    return canvas.figure_of(axes)
 
 
-def draw_distributions(orders: Sequence[Became], heading: str) -> Figure:
+def draw_distributions(orders: Sequence[Became], heading: str) -> canvas.Figure:
     """Figures 6.5 to 6.8: distributions of stretches (a) and waits (b), by user."""
     figure = canvas.new_figure(9, 3.6)
     panels = figure.subplots(1, 2, sharey=True)
@@ -284,23 +279,7 @@ HEAD, TEXTS = tables.read_texts(__file__, "shares.md")
 
 
 def reproduce(sources: Sequence[str], folder: Folder, *, quick: bool = False) -> Studied:
-    """Run the study and write tables, pictures and a report; what was simulated before is kept.
-
-    Parameters
-    ----------
-    sources : traces of the archive, files or generators.
-    folder : where the study is run; outcomes of simulations are in its folder ``tasks``.
-    quick : a small cut, which is compared with nothing published.
-
-    Returns
-    -------
-    The file of the report, and the tables by name: see :data:`TEXTS`.
-
-    Raises
-    ------
-    HpcgymError : a source that cannot be read, two of the same name, a file that cannot be written,
-        a simulation that fails, or no matplotlib.
-    """
+    """Run the study on traces; see :mod:`hpcgym.benchmarks.studies.harness`."""
     folder.begin(HEAD)
     tasks = _tasks(sources, quick)
     rows = rows_of(tasks, folder.run(shares.measure, tasks, "readings", chunk=1))
@@ -362,6 +341,8 @@ def _tasks(sources: Sequence[str], quick: bool) -> list[dict[str, Any]]:
 
 # --- The items of Glesser 2016, chapter 6, and what makes their verdicts --------------------------
 
+_NOTES = items.notes_of(__file__)
+
 #: How far a mean may be from a published one to count as near.
 NEAR = 0.1
 
@@ -383,10 +364,8 @@ def _beside_6_1(stored: items.Stored, name: str) -> tuple[dict[str, bool], Any]:
             bool(one[trace, policy, "green"] < one[trace, policy, "gluttonous"])
             for one in (of, printed)
         )
-        words = (
-            f"{trace} {policy}: green users are {'below' if theirs else 'above'} gluttonous ones"
-        )
-        so[words] = below == theirs
+        side = "below" if theirs else "above"
+        so[f"{trace} {policy}: green users are {side} gluttonous ones"] = below == theirs
     return so, (means - printed).abs() <= NEAR
 
 
@@ -400,13 +379,11 @@ def _table_6_1(stored: items.Stored) -> items.Verdict:
     verdict = items.of_sentences(so)
     traces = near.index.unique("trace")
     missing = ", ".join(name for name in TABLE_6_1.index.unique(0) if name not in traces)
-    words = (
-        f"by the mean of jobs' ratios, as the text has it: {near.sum()} of {len(near)} means within"
-        f" {NEAR:g}, {verdict.why}; by a user's mean stretch over that before {others_near.sum()}"
-        f" means are within {NEAR:g}, and {sum(others.values())} sentences hold"
-    )
-    words += f"; without {missing}" if missing else ""
-    return items.Verdict("close" if near.all() and all(so.values()) else verdict.verdict, words)
+    told = {"near": near.sum(), "number": len(near), "within": NEAR, "why": verdict.why}
+    told |= {"others_near": others_near.sum(), "others": sum(others.values())}
+    found = "close" if near.all() and all(so.values()) else verdict.verdict
+    without = f"without {missing}" if missing else ""
+    return items.Verdict(found, _NOTES["means"].format(**told)).noted(without)
 
 
 def _worst_off(stored: items.Stored) -> Iterator[dict[str, pd.DataFrame]]:
@@ -422,16 +399,14 @@ def _worst_off(stored: items.Stored) -> Iterator[dict[str, pd.DataFrame]]:
     yield {"user": pd.DataFrame([row])}
 
 
-_BY_TABLE_6_1 = (
-    "by the text it grows by 344 %, by table 6.1 it is"
-    f" {TABLE_6_1['max'][WORST_OFF[0], 'efs', 'green']:g} times that before"
-)
+_TIMES = TABLE_6_1["max"][WORST_OFF[0], "efs", "green"]
 
 #: Items with results -> what makes their verdicts.
 JUDGES: dict[str, items.Judge] = {
     "table 6.1": _table_6_1,
     "figure 6.1": items.noted(
-        items.by_sentences(__file__, ["figure 6.1"], _worst_off), _BY_TABLE_6_1
+        items.by_sentences(__file__, ["figure 6.1"], _worst_off),
+        _NOTES["worst_off"].format(times=_TIMES),
     ),
     "figure 6.2": items.said("figure 6.2", every=True),
     "figure 6.3": items.said("figure 6.3", every=True),

@@ -103,8 +103,8 @@ def named(logs: Mapping[str, pd.DataFrame], best: str | None) -> pd.DataFrame:
     for log, rows in logs.items():
         as_is = rows[(rows["part"] == "whole") & (rows["start_week"] == 0) & (rows["seed"] == 0)]
         table = as_is.set_index("rule").reindex(list(dict.fromkeys(names))).dropna(how="all")
-        tables.append(_shown(table[list(HEADS)], log))
-    return pd.concat(tables, ignore_index=True)
+        tables.append(table[list(HEADS)].rename(columns=HEADS).reset_index().assign(log=log))
+    return pd.concat(tables, ignore_index=True)[["log", "rule", *HEADS.values()]]
 
 
 def over_logs(logs: Mapping[str, pd.DataFrame], part: str = "whole") -> pd.DataFrame:
@@ -140,13 +140,6 @@ def gains(late: Mapping[str, Mapping[str, Felt]]) -> Rows:
         yield row | {"breaks the gate": "; ".join(told)}
 
 
-def _shown(table: pd.DataFrame, log: str) -> pd.DataFrame:
-    """Return a table with heads for people, and the log in front."""
-    shown = table.rename(columns=HEADS).reset_index()
-    shown.insert(0, "log", log)
-    return shown
-
-
 @of_rows
 def held_out(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, str | None]) -> Rows:
     """Return what a rule for each log reaches on the late parts, against EASY.
@@ -164,7 +157,7 @@ def held_out(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, str | None]) 
             ratio = (ours[aim] / easy[aim]).to_numpy()
             row[f"{_head(aim)} / EASY's"] = float(ratio.mean())
             row[f"{_head(aim)}, least to greatest"] = f"{ratio.min():.2f} to {ratio.max():.2f}"
-        yield (row)
+        yield row
 
 
 @of_rows
@@ -179,7 +172,7 @@ def who_pays(logs: Mapping[str, pd.DataFrame], best: str | None) -> Rows:
             for rule in dict.fromkeys(rules):
                 if rule in means.index:
                     row[f"wait h, {rule}"] = float(means.loc[rule, f"mean_wait_h, {name}"])
-            yield (row)
+            yield row
 
 
 #: A field of rules that is a lever -> the value without it, and what a rule with it is called.
@@ -211,7 +204,7 @@ def levers(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, runs.Rule]) -> 
                     of.loc[one, aim] / of.loc[other, aim] for of in means for one, other in names
                 ]
                 row[f"{_head(aim)} ratio"] = float(np.median(ratios))
-            yield (row)
+            yield row
 
 
 # --- The report -----------------------------------------------------------------------------------
@@ -263,23 +256,14 @@ NAMED_RECIPES = ("glesser",)
 def reproduce(
     sources: Sequence[str], folder: Folder, *, quick: bool = False, named: bool = False
 ) -> Studied:
-    """Run the study and write tables and a report; what was simulated before is kept.
+    """Run the study; see :mod:`hpcgym.benchmarks.studies.harness`.
 
     Parameters
     ----------
     sources : traces of the archive, files or generators.
-    folder : where the study is run; outcomes of simulations are in its folder ``tasks``.
-    quick : a small cut: few rules, the first jobs.
+    folder : where the study is run.
+    quick : few rules, the first jobs.
     named : only the rules that have names, each log as it is by one recipe.
-
-    Returns
-    -------
-    The file of the report, and the tables by name, those of ``TEXTS``.
-
-    Raises
-    ------
-    HpcgymError : a source that cannot be read, a file that cannot be written, a simulation that
-        fails, or no matplotlib.
     """
     folder.begin(HEAD)
     first_jobs = QUICK_JOBS if quick else None

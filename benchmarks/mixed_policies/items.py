@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from hpcgym.benchmarks.studies import items
+from hpcgym.benchmarks.studies.items import Frames
 from hpcgym.benchmarks.studies.tables import filled, rows_about
 
 # --- What the paper prints. These numbers are only shown beside ours ------------------------------
@@ -53,12 +54,7 @@ TABLE_7: dict[str, tuple[tuple[int, ...], ...]] = {
 #: Section 7.1: FCFS is less than that above w* in a quiet week.
 QUIET = 10.0
 
-_SETTINGS = "the paper does not print how many evaluations XNES has, nor its other settings"
-_OTHER_RULES = (
-    "by rules that are not the text's, and were found by fitting the sums of KTH-SP2 and SDSC-SP2:"
-    " 60 s in the bounded slowdown, where the text has 10 s, and all jobs, where the text removes"
-    " those that start in one week and finish in another"
-)
+_NOTES = items.notes_of(__file__)
 
 
 def _stored(
@@ -100,12 +96,9 @@ def _grid(trace: str) -> Callable[[items.Stored], str]:
     def note(stored: items.Stored) -> str:
         grid = _stored(stored, trace, "grid", "values of a weight")
         points = int(grid["values of a weight"].iloc[0])
-        return "" if points == 100 else _COARSE.format(points)
+        return "" if points == 100 else _NOTES["coarse"].format(points=points)
 
     return note
-
-
-_COARSE = "each weight has {} values, where the paper has 100"
 
 
 # --- Tables ---------------------------------------------------------------------------------------
@@ -116,18 +109,15 @@ def _table_1(stored: items.Stored) -> items.Verdict:
     rows = {trace: table.set_index("jobs of") for trace, table in _each(stored, "jobs", "jobs of")}
     ours = [value for table in rows.values() for value in table.loc["without week 0"]]
     printed = [value for trace in rows for value in JOBS[trace]]
-    return items.of_values(ours, printed, 1, "numbers and means").noted(
-        "the text ignores 'the first period' of each log; that it is the first week, and that jobs"
-        " that ran for longer than they requested are dropped, was found by fitting these numbers;"
-        " without the last week too, which the text does not say, KTH-SP2 and CTC-SP2 come nearer"
-    )
+    return items.of_values(ours, printed, 1, "numbers and means").noted(_NOTES["first_period"])
 
 
 def _table_2(stored: items.Stored) -> items.Verdict:
     table = _halves(stored, "SDSC-SP2")
     printed = pd.DataFrame(TABLE_2["SDSC-SP2"]).T.rename(_plain)
     ours = table.loc[printed.index, ["train", "test"]].to_numpy().T.ravel()
-    return items.of_values(ours, printed.to_numpy().T.ravel(), 0.01, "sums").noted(_OTHER_RULES)
+    found = items.of_values(ours, printed.to_numpy().T.ravel(), 0.01, "sums")
+    return found.noted(_NOTES["other_rules"])
 
 
 def _tables_3_to_6(trace: str, stored: items.Stored) -> items.Verdict:
@@ -140,18 +130,13 @@ def _tables_3_to_6(trace: str, stored: items.Stored) -> items.Verdict:
     found = items.of_values(mine, printed, 0.01, "sums")
     ratio = text["ours"] / text["paper"]
     fcfs = float(ratio[(text["policy"] == "fcfs") & (text["threshold (s)"] == "none")].iloc[0])
-    place = (
-        "the paper sorts each column by itself, so with a threshold the smallest printed sum stands"
-        " beside our smallest, and so on, whichever policy has it"
-    )
     by_text = f"{ratio.min():.2f} to {ratio.max():.2f} times the printed sums"
+    rules, places = _NOTES["other_rules"], _NOTES["places"]
     if abs(fcfs - 1) <= items.CLOSE:
-        return found.noted(_OTHER_RULES, f"by the text's rules we have {by_text}", place)
-    return items.Verdict(
-        items.CONTRADICTION,
-        f"the printed sums do not follow from the text's rules, by which we have {by_text}, and"
-        f" {fcfs:.2f} times that of FCFS, which no other rule affects",
-    ).noted(f"{_OTHER_RULES}, we have: {found.why}", place)
+        return found.noted(rules, _NOTES["by_text"].format(by_text=by_text), places)
+    why = _NOTES["contradiction"].format(by_text=by_text, fcfs=fcfs)
+    against = items.Verdict(items.CONTRADICTION, why)
+    return against.noted(f"{rules}, we have: {found.why}", places)
 
 
 def _table_7(stored: items.Stored) -> items.Verdict:
@@ -163,9 +148,6 @@ def _table_7(stored: items.Stored) -> items.Verdict:
 
 
 # --- What sentences are about ---------------------------------------------------------------------
-
-#: By name, see :func:`hpcgym.benchmarks.studies.tables.filled`.
-Frames = Iterator[dict[str, pd.DataFrame]]
 
 
 def _places(stored: items.Stored) -> Frames:
@@ -180,8 +162,7 @@ def _other_places(stored: items.Stored) -> str:
     """Say where the paper's own tables are not as section 6.1 says."""
     traces = [trace for trace, _ in _each(stored, "thresholds")]
     against = [name for name in traces if list(TABLES_3_TO_6[name])[1:3] != ["spf", "lexp"]]
-    words = f"in the paper's own tables other policies are second or third on {', '.join(against)}"
-    return words if against else ""
+    return _NOTES["other_places"].format(traces=", ".join(against)) if against else ""
 
 
 def _in_testing(trace: str, stored: items.Stored) -> Frames:
@@ -207,13 +188,8 @@ def _grids_of_months(stored: items.Stored) -> str:
     """Say which months they are of."""
     tables = [table.set_index("of") for _, table in _each(stored, "grid", "of")]
     points = {int(of.loc["months", "values of a weight"]) for of in tables if "months" in of.index}
-    values = " or ".join(map(str, sorted(points)))
-    number = len([*_each(stored, "months")])
-    return (
-        f"sums over the months of testing, {number} of {len(THRESHOLD_TABLE)} logs, each"
-        f" weight with {values} values; the paper says neither how long a month is nor how many"
-        " values its weights have"
-    )
+    values, number = " or ".join(map(str, sorted(points))), len([*_each(stored, "months")])
+    return _NOTES["months"].format(number=number, logs=len(THRESHOLD_TABLE), values=values)
 
 
 def _searches(stored: items.Stored) -> Frames:
@@ -234,8 +210,7 @@ def _other_threshold(stored: items.Stored) -> str:
     (of,) = _saf(stored)
     said = items.csv_rows(__file__, "sentences.csv", ["figure 2, other threshold"])
     (words, holds), *_ = filled(said, of).items()
-    most = "most" if holds else "not most either"
-    return f"that rests on 5 %, which the paper does not print: {words}, {most}"
+    return _NOTES["threshold"].format(words=words, most="most" if holds else "not most either")
 
 
 def _mixed(stored: items.Stored) -> Frames:
@@ -247,12 +222,8 @@ def _mixed(stored: items.Stored) -> Frames:
     gain, loss = (halves["w_train"] / halves["saf"] - 1).tolist()
     quiet = (weeks["fcfs"] - weeks["w"] < QUIET).mean()
     sums = pd.DataFrame([{"quiet": quiet, "gain": gain, "loss": loss}])
-    yield {
-        **testing,
-        "weeks": weeks,
-        "sums": sums,
-        "halves": halves.rename_axis("half").reset_index(),
-    }
+    named = {"weeks": weeks, "sums": sums, "halves": halves.rename_axis("half").reset_index()}
+    yield {**testing, **named}
 
 
 def _not_counted(item: str, frames: Callable[[items.Stored], Frames]) -> Any:
@@ -267,11 +238,8 @@ def _not_counted(item: str, frames: Callable[[items.Stored], Frames]) -> Any:
         (of,) = frames(stored)
         so = filled(said, of)
         weeks = sorted(week for one in said for week in rows_about(one, of)["week"])
-        return (
-            f"not counted are the sentences on weeks {', '.join(map(str, weeks))}, of which"
-            f" {sum(so.values())} of {len(so)} hold: the paper does not say where its week 1 is,"
-            " and we have numbered the weeks so that these hold"
-        )
+        told = {"weeks": ", ".join(map(str, weeks)), "holds": sum(so.values()), "number": len(so)}
+        return _NOTES["not_counted"].format(**told)
 
     return note
 
@@ -294,11 +262,8 @@ def _sign(stored: items.Stored) -> str:
     """Say what the paper's own tables have of the two halves of figure 4."""
     ((better, number),) = (of["drawn"][["better", "number"]].iloc[0] for of in _spaces(stored))
     worse = sum(table["lqf"][0] > table["sqf"][0] for table in TABLES_3_TO_6.values())
-    return (
-        "by the sign of section 4.3, where FCFS is +1 of the waiting time, that half ends in LQF,"
-        f" which the paper's tables have above SQF in {worse} of {len(TABLES_3_TO_6)}; with the"
-        f" sign turned round the sentence holds in {number - better} of {number} weeks"
-    )
+    told = {"worse": worse, "tables": len(TABLES_3_TO_6), "number": number}
+    return _NOTES["sign"].format(**told, holds=number - better)
 
 
 # --- All of them ----------------------------------------------------------------------------------
@@ -322,7 +287,7 @@ JUDGES: dict[str, items.Judge] = {
         _said(["section 9", "figure 3"], _mixed), _not_counted("figure 3", _mixed), _GRID
     ),
     "figure 4": _noted(_said(["figure 4"], _spaces), _sign, _GRID),
-    "figure 5": _noted(_said(["figure 5"], _searches), _SETTINGS, _GRID),
+    "figure 5": _noted(_said(["figure 5"], _searches), _NOTES["settings"], _GRID),
     "figure 15": _noted(_said(["figure 15"], _months), _grids_of_months),
 }
 for _trace, (_best, _weeks, _found) in _FIGURES.items():

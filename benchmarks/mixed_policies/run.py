@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,9 +20,6 @@ from hpcgym.benchmarks.studies import tables
 from hpcgym.benchmarks.studies.harness import Folder, folder_name
 from hpcgym.naming import WEEK_S
 from hpcgym.report import canvas
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 # --- The paper's tables, ours beside its own, as DataFrames ---------------------------------------
 
@@ -224,23 +221,22 @@ SEARCHED: Marks = {
 }
 
 
-def draw_distribution(table: pd.DataFrame, *, heading: str, note: str) -> Figure:
+def draw_distribution(table: pd.DataFrame, *, heading: str, note: str) -> canvas.Figure:
     """Figure 1: how the weekly mean BSLD of the pure policies is distributed, best mean first."""
     means = table[list(PURE)].mean().sort_values(ascending=False)
-    figure = canvas.new_figure(8, 4.6)
-    axes = figure.add_subplot()
+    axes = canvas.new_figure(8, 4.6).add_subplot()
     axes.boxplot([table[policy] for policy in means.index], orientation="horizontal", widths=0.6,
                  showmeans=True, meanprops={"marker": "D"}, flierprops={"marker": "."})  # fmt: skip
     labels = [f"{str(policy).upper()}  {mean:.1f}" for policy, mean in means.items()]
     axes.set_yticks(range(1, len(means) + 1), labels)
     note = f"{note}. By the mean over the weeks (diamond, number)."
     tables.finish(axes, heading, note, x="mean BSLD of a week", log="x", grid="x")
-    return figure
+    return canvas.figure_of(axes)
 
 
 def draw_periods(
     table: pd.DataFrame, marks: Marks, tested: Sequence[int] = (), *, heading: str, note: str
-) -> Figure:
+) -> canvas.Figure:
     """Draw a table of :func:`by_period` by week or month: figures 2, 3, 5 and those of other logs.
 
     Weeks or months of testing, from a broken line on, are those after training.
@@ -248,8 +244,7 @@ def draw_periods(
     period = str(table.columns[0])
     table = table.assign(best=table[list(PURE)].min(axis=1))
     number = table[period].to_numpy()
-    figure = canvas.new_figure(max(6.5, min(14.0, 2 + 0.13 * len(table))), 4.5)
-    axes = figure.add_subplot()
+    axes = canvas.new_figure(max(6.5, min(14.0, 2 + 0.13 * len(table))), 4.5).add_subplot()
     for column, (label, colour, marker) in marks.items():
         axes.plot(number, table[column], marker, color=colour, markersize=4.5, label=label)
     least, most = ("w*", "saf") if "w*" in marks else ("best", "saf")
@@ -258,10 +253,12 @@ def draw_periods(
         axes.axvline(tested[0] - 0.5, color=canvas.DARK_GREY, linewidth=0.8, linestyle="--")
     axes.locator_params(axis="x", integer=True)
     tables.finish(axes, heading, note, x=period, y="mean BSLD", log="y")
-    return figure
+    return canvas.figure_of(axes)
 
 
-def draw_spaces(values: Mapping[int, Floats], points: Floats, *, heading: str, note: str) -> Figure:
+def draw_spaces(
+    values: Mapping[int, Floats], points: Floats, *, heading: str, note: str
+) -> canvas.Figure:
     """Figure 4: mean BSLD over the space of three weights, a row a week.
 
     The space |q| + |p| + |wait| = 1 is two squares that stand on a corner, one where q <= 0 and one

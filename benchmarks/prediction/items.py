@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pandas as pd
 from hpcgym import HpcgymError
 from hpcgym.benchmarks.prediction.runs import LOGGED, SIMULATED, Configuration, loss
 from hpcgym.benchmarks.studies import items
+from hpcgym.benchmarks.studies.items import Frames
 from hpcgym.benchmarks.studies.tables import filled
 from hpcgym.files import toml_file
 from hpcgym.files.tables import csv_frame
@@ -20,6 +21,7 @@ from hpcgym.workload.archive import TRACES
 # --- What is printed. These numbers are only shown beside ours ------------------------------------
 
 _PRINTED = items.published_values(__file__)
+_NOTES = items.notes_of(__file__)
 
 #: Table 7.1: mean bounded slowdown of EASY and of EASY-CLAIRVOYANT, and the decrease [%].
 TABLE_7_1: dict[str, tuple[float, ...]] = _PRINTED["table 7.1"]
@@ -141,10 +143,6 @@ def configuration_of_row(row: Mapping[Any, Any]) -> Configuration:
 # --- What makes the verdicts of its items ---------------------------------------------------------
 
 
-#: What sentences are about, by name, for one trace after another.
-Frames = Iterator[dict[str, pd.DataFrame]]
-
-
 def _said(item: str, frames: Any) -> items.Judge:
     """Return what judges the sentences of an item by what makes that which they are about."""
     return items.by_sentences(__file__, [item], frames)
@@ -167,21 +165,11 @@ def _table_7_4(stored: items.Stored) -> items.Verdict:
     ours, printed = rows["ours"], rows["thesis"]
     same = (printed == ours.astype(int)) | (printed == ours.round())
     others = [
-        f"{of['trace']}: {of['what']} {of['ours']:,.4g}, printed {of['thesis']:g}"
+        f"not: {of['trace']}: {of['what']} {of['ours']:,.4g}, printed {of['thesis']:g}"
         for of in rows[~same].to_dict("records")
     ]
-    return items.of_count(
-        int(same.sum()),
-        len(rows),
-        "values as printed, cut or rounded",
-        "; ".join(
-            [
-                *(f"not: {of}" for of in others),
-                "of Curie section 6.3.1 has 6 months",
-                "MetaCentrum is not at hand: the archive's log of it is another one",
-            ]
-        ),
-    )
+    more = "; ".join([*others, _NOTES["months"], _NOTES["no_metacentrum"]])
+    return items.of_count(int(same.sum()), len(rows), "values as printed, cut or rounded", more)
 
 
 def _of_their_runs(stored: items.Stored) -> str:
@@ -191,20 +179,14 @@ def _of_their_runs(stored: items.Stored) -> str:
         return ""
     rows = rows[rows["published"].notna()]
     apart = rows[["published", "unfinished too"]].sub(rows["thesis"], axis=0).abs() >= UNIT
-    told = (
-        f"{name} {what} {printed:g}"
-        for name, what, printed in rows.loc[
-            apart["published"], ["trace", "what", "thesis"]
-        ].itertuples(index=False)
-    )
+    others = rows.loc[apart["published"], ["trace", "what", "thesis"]].to_numpy()
+    told = ", ".join(f"{name} {what} {printed:g}" for name, what, printed in others)
     meta = ~apart["published"][rows["trace"] == "MetaCentrum"]
-    words = [
-        f"{(~apart['published']).sum()} of {len(rows)} printed values are of the authors' own runs"
-        f" that came to their end, not {', '.join(told)}",
-        f"{(~apart['unfinished too']).sum()} if others count",
-    ]
+    same = {"same": len(rows) - len(others), "number": len(rows)}
+    words = [_NOTES["own_runs"].format(**same, others=told)]
+    words += [f"{(~apart['unfinished too']).sum()} if others count"]
     if len(meta):
-        words.append(f"of MetaCentrum, whose log is not at hand, {meta.sum()} of {len(meta)}")
+        words.append(_NOTES["metacentrum"].format(same=meta.sum(), number=len(meta)))
     return "; ".join(words)
 
 
@@ -240,7 +222,7 @@ def _correlations(stored: items.Stored) -> Frames:
 def _ranges(stored: items.Stored) -> str:
     """Say which coefficients are printed, and which found."""
     mean, least, most = PEARSON
-    words = [f"printed {mean:g}, {least:g} to {most:.2f} over 15 pairs of six logs"]
+    words = [_NOTES["printed_coefficients"].format(mean=mean, least=least, most=most)]
     words += [
         f"{by} {of.mean():.2f}, {of.min():.2f} to {of.max():.2f} over {len(of)}"
         for by, of in _coefficients(stored).items()
@@ -298,13 +280,10 @@ def _table_7_7(stored: items.Stored) -> items.Verdict:
         f" {row['published']:.2f})"
         for row in first[first["ended"] == "no"].to_dict("records")
     ]
-    words = (
-        f"by the sums of the authors' own runs {_SAID} is chosen on {(ended == _SAID).sum()} of"
-        f" {len(LOGS)} logs, and on {(every == _SAID).sum()} if runs of it count that came to no"
-        f" end, of {' and '.join(short)}; the thesis says on all, on SDSC-SP2 with the other"
-        f" correction. Of the printed values {len(printed) - len(other)} are of {_SAID}, that of"
-        f" {', '.join(other['trace'])} of {', '.join({*other['triple']})}"
-    )
+    told = {"ended": (ended == _SAID).sum(), "every": (every == _SAID).sum(), "logs": len(LOGS)}
+    told |= {"said": _SAID, "short": " and ".join(short), "number": len(printed) - len(other)}
+    told |= {"traces": ", ".join(other["trace"]), "triples": ", ".join({*other["triple"]})}
+    words = _NOTES["other_triples"].format(**told)
     follows = (ended == _SAID).all() and not len(other)
     verdict = ours.verdict if follows and ours else items.CONTRADICTION
     return items.Verdict(verdict, words + (f". Ours: {ours.why}" if ours else ""))
@@ -314,15 +293,14 @@ def _claim(stored: items.Stored) -> items.Verdict:
     """Section 7.5.3: whether the text's reductions follow from table 7.7; ours beside them."""
     gains = [f"E-Loss {gain}" for gain in _GAINS]
     rows = _chosen(stored, "ours").dropna(subset=gains)
-    cancel = _said("section 7.5.3, E-Loss", lambda _: _beside_easy(rows, "E-Loss "))(stored).why
+    why = _said("section 7.5.3, E-Loss", lambda _: _beside_easy(rows, "E-Loss "))(stored).why
     of = [np.mean([100 * (1 - of[0] / of[k]) for of in TABLE_7_7.values()]) for k in (1, 2)]
     ours, own, text = (
         " and ".join(f"{value:.0f} % {gain[:-2]}" for gain, value in zip(_GAINS, by, strict=True))
         for by in (rows[gains].mean(), of, REDUCTIONS)
     )
-    words = f"by the text {text}; by its own table 7.7 {own}. Ours: {ours}, near the text's, but"
-    words += f" because differences cancel: {cancel}; of {len(rows)} of {len(LOGS)} traces"
-    return items.Verdict(items.CONTRADICTION, words)
+    told = {"text": text, "own": own, "ours": ours, "why": why, "rows": len(rows)}
+    return items.Verdict(items.CONTRADICTION, _NOTES["reductions"].format(**told, logs=len(LOGS)))
 
 
 #: Column of table 7.8 -> what it is called in sentences, before a prediction.
@@ -359,7 +337,7 @@ def _of_predictions(item: str) -> items.Judge:
         found = items.of_sentences(curie)
         return found._replace(why=f"on Curie {found.why}").noted(
             f"on other logs {sum(others)} of {len(others)} hold",
-            f"{sum(simulated)} of {len(simulated)} if predictions learn from simulated ends",
+            _NOTES["simulated"].format(holds=sum(simulated), number=len(simulated)),
         )
 
     return judge
@@ -392,12 +370,9 @@ def _how_extreme(stored: items.Stored) -> str:
     (of,) = _tails(stored)
     times, easy = (of["logs"][name] for name in ("times", "easy"))
     above = stored.table("table-tails", "trace", "above EASY's").set_index("trace")["above EASY's"]
-    told = ", ".join(f"{trace} {number}" for trace, number in above.items())
-    return (
-        "extremely high is taken as ten times the mean of all jobs; the sentences hold for up to"
-        f" {times.min():.0f} times. EASY, which predicts nothing, has {easy.min():.0f} to"
-        f" {easy.max():.0f} times; triples with more than it: {told}"
-    )
+    told = {"least": times.min(), "easy": easy.min(), "most": easy.max()}
+    words = ", ".join(f"{trace} {number}" for trace, number in above.items())
+    return _NOTES["extreme"].format(**told, above=words)
 
 
 #: Items with results -> what makes their verdicts.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import combinations, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,10 +20,6 @@ from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.tables import finish, legend_below, log_ticks, read_texts
 from hpcgym.naming import HOUR_S
 from hpcgym.report import canvas
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 # --- The campaign on some traces: its tasks, and the table of what came out -----------------------
 
@@ -108,7 +104,7 @@ _POINTS = 2001  # of a distribution that are drawn
 _OUT_OF_SIGHT = 0.02  # of the errors of each predictor, at either end: long tails of few jobs
 
 
-def draw_two_traces(values: pd.DataFrame, first: str, second: str, note: str = "") -> Figure:
+def draw_two_traces(values: pd.DataFrame, first: str, second: str, note: str = "") -> canvas.Figure:
     """Figure 7.2: each configuration on two traces, by correction, order and whether it learns.
 
     Parameters
@@ -121,8 +117,7 @@ def draw_two_traces(values: pd.DataFrame, first: str, second: str, note: str = "
     table = values.loc[values.index.isin([*known]), [first, second]].dropna()
     of = pd.DataFrame([known[str(name)] for name in table.index], index=table.index)
     learns = of["estimate"].str.startswith("regression")
-    figure = canvas.new_figure(6.5, 6)
-    axes = figure.add_subplot()
+    axes = canvas.new_figure(6.5, 6).add_subplot()
     for (correction, colour), (order, marker) in product(_COLOURS.items(), _MARKERS.items()):
         these = table[learns & (of["correction"] == correction) & (of["order"] == order)]
         if len(these):
@@ -136,13 +131,15 @@ def draw_two_traces(values: pd.DataFrame, first: str, second: str, note: str = "
         axes.annotate(runs.NAMES[name], tuple(table.loc[name]), (6, 0), **words)
     x_label, y_label = (f"mean bounded slowdown, {one}" for one in (first, second))
     finish(axes, x=x_label, y=y_label, log="xy")
-    legend_below(figure, *axes.get_legend_handles_labels(), 3)
+    legend_below(canvas.figure_of(axes), *axes.get_legend_handles_labels(), 3)
     heading = "Mean bounded slowdown of each configuration on two traces (figure 7.2)"
     canvas.title(axes, heading, note)
-    return figure
+    return canvas.figure_of(axes)
 
 
-def draw_shares(values: Mapping[str, NDArray[Any]], heading: str, note: str, below: str) -> Axes:
+def draw_shares(
+    values: Mapping[str, NDArray[Any]], heading: str, note: str, below: str
+) -> canvas.Axes:
     """Draw the share of jobs at or below each value, by name: figures 7.3 and 7.4."""
     axes = canvas.new_figure(7, 4.4).add_subplot()
     share = np.linspace(0, 1, _POINTS)
@@ -156,7 +153,7 @@ def draw_shares(values: Mapping[str, NDArray[Any]], heading: str, note: str, bel
     return axes
 
 
-def draw_errors(errors: Mapping[str, NDArray[Any]], trace: str) -> Figure:
+def draw_errors(errors: Mapping[str, NDArray[Any]], trace: str) -> canvas.Figure:
     """Figure 7.3: how prediction errors, predicted less actual run time [h], are distributed."""
     note = f"{trace}; at most {_OUT_OF_SIGHT:.0%} of a predictor's errors are beyond either end"
     known = {"clairvoyant": np.zeros(1), **errors}
@@ -201,24 +198,15 @@ def reproduce(
     published: Path | None = None,
     quick: bool = False,
 ) -> harness.Studied:
-    """Run the study and write tables, pictures and a report; what was simulated before is kept.
+    """Run the study; see :mod:`hpcgym.benchmarks.studies.harness`.
 
     Parameters
     ----------
     sources : traces of the archive, files or generators.
-    folder : where the study is run; outcomes of simulations are in its folder ``tasks``.
+    folder : where the study is run.
     published : of :func:`hpcgym.benchmarks.prediction.items.read_published`; None: only the values
         that the thesis prints.
-    quick : a small cut, which is compared with nothing published.
-
-    Returns
-    -------
-    The file of the report, and the tables by name: see :data:`TEXTS`.
-
-    Raises
-    ------
-    HpcgymError : a source that cannot be read, a folder without published results, a file that
-        cannot be written, a simulation that fails, or no matplotlib.
+    quick : few jobs and configurations.
     """
     theirs = read_published(published)  # a wrong folder is said of a quick cut too
     traces = load_traces(sources, quick)

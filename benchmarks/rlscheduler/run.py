@@ -72,13 +72,12 @@ def reproduce(models: Path, folder: Folder, *, quick: bool = False) -> Studied:
         "ran": by_part(played, {"what ran": "no", "what ran, backfilling": "yes"}),
         "ours": by_part(played, {"ours": "EASY"}, runs.OURS),
     }
-    made = {name: table for name, table in made.items() if len(table)}
     means = played.groupby([*named], sort=False, dropna=False, as_index=False).agg(
         {"mean_bsld": "mean", "mean_wait_h": "mean", "max_wait_h": "max"}
     )
     cut = f"{QUICK_SEQUENCES} sequences of {QUICK_LOG}" if quick else ""
     folder.write_tables({"played": played, "means": means})
-    report, _ = folder.publish(HEAD, made, _TEXTS, {}, cut)
+    report, made = folder.publish(HEAD, made, _TEXTS, {}, cut)
     return report, {**made, "played": played, "means": means}
 
 
@@ -147,13 +146,8 @@ def by_part(
         row = {"log": log, "backfilling": settings[setting], "jobs": part}
         row |= {_head(one): float(of[one]["mean_bsld"].mean()) for one in (*policies, BEST)}
         row |= {DRAWN: _drawn(of[DRAWN]), **_against(of[BEST], of["saf"])}
-        yield (
-            row
-            | {
-                f"longest wait, {_head(one)} [h]": float(of[one]["max_wait_h"].max())
-                for one in (policies[0], "saf", BEST)
-            }
-        )
+        longest = {one: float(of[one]["max_wait_h"].max()) for one in (policies[0], "saf", BEST)}
+        yield row | {f"longest wait, {_head(one)} [h]": wait for one, wait in longest.items()}
 
 
 def _head(policy: str) -> str:

@@ -14,6 +14,7 @@ import hashlib
 import math
 from bisect import insort
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -196,9 +197,8 @@ def load_log(source: str, never_ran_s: int = 10) -> Workload:
     return jobs.take(jobs.run_time > 0, name=jobs.name)
 
 
-def load_ran(source: str) -> Workload:
-    """Return a log as they read it, without what never ran."""
-    return load_log(source, 0)
+#: Reads a log as they do, without what never ran.
+load_ran = partial(load_log, never_ran_s=0)
 
 
 class Setting(NamedTuple):

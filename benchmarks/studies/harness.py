@@ -1,5 +1,15 @@
 """What every study is run by: a folder, with tasks on any executor, progress, and files of results.
 
+The module of a study has ``reproduce(given, folder, *, quick=False, ...)``. It begins the folder,
+has its tasks done there, and publishes tables, pictures and a report; what was done before is kept.
+
+- *given*: sources of workloads, or what else the study is of; *folder*: a :class:`Folder`, with the
+  outcomes of tasks in its folder ``tasks``; *quick*: a small cut, which is compared with nothing
+  published.
+- It returns the file of the report and the tables by name, as in ``TEXTS`` of its module.
+- It raises an HpcgymError where an input cannot be read, two have the same name, a file cannot be
+  written, a task fails, or there is no matplotlib.
+
 Tables and reports are made by :mod:`hpcgym.benchmarks.studies.tables`.
 """
 

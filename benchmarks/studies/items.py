@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, combinations, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -112,6 +112,8 @@ class Stored:
 
 
 Judge = Callable[[Stored], Verdict]
+#: What sentences are about, by name: all of it at once, or of one trace after another.
+Frames = Iterator[Mapping[str, Any]]
 
 
 # --- What is published ----------------------------------------------------------------------------
@@ -128,6 +130,11 @@ def csv_rows(module: str, file: str, of: Sequence[str]) -> list[dict[str, str]]:
     head, *rows = csv_cells(module, file)
     found = [dict(zip(head, row, strict=True)) for row in rows]
     return [row for row in found if row["item"] in of]
+
+
+def notes_of(module: str) -> dict[str, str]:
+    """Return what verdicts tell beside their counts, by name, of ``notes.toml`` beside a module."""
+    return toml_file(Path(module).with_name("notes.toml"))
 
 
 def published_values(module: str, file: str = "published.csv") -> dict[str, Any]:
@@ -217,15 +224,12 @@ def of_intervals(found: Mapping[str, str], what: str = "sentences") -> Verdict:
     return Verdict("trend" if held >= least else failed, why)
 
 
-def by_sentences(
-    module: str, items: Sequence[str], frames: Callable[[Stored], Iterable[Mapping[str, Any]]]
-) -> Judge:
+def by_sentences(module: str, items: Sequence[str], frames: Callable[[Stored], Frames]) -> Judge:
     """Return what judges the sentences of items, of ``sentences.csv`` beside a module.
 
     Parameters
     ----------
-    frames : yields what the sentences are about, as ``filled`` takes it: all of it at once, or one
-        trace after another.
+    frames : yields what ``filled`` takes.
     """
 
     def judge(stored: Stored) -> Verdict:

@@ -28,7 +28,7 @@ from hpcgym.files.writing import whole_file
 #: Folders of hpcgym that only show what others have computed; the studies have their own place.
 _SHOW = ("benchmarks", "cli", "explore", "report")
 #: How the names of such modules of studies end.
-_SHOWN_BY = ("documents", "figures", "harness", "items", "run", "tables")
+_SHOWN_BY = ("documents", "figures", "harness", "items", "notes", "run", "tables")
 
 
 @cache

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import Any, ParamSpec
 
 import numpy as np
 import pandas as pd
@@ -16,10 +16,6 @@ from hpcgym import __version__
 from hpcgym.report import canvas
 from hpcgym.report.cells import latex
 from hpcgym.study.intervals import FEWEST
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Floats = NDArray[np.float64]
 
@@ -277,7 +273,7 @@ def log_ticks(axis: Any, digits: Sequence[float] = (1, 2, 5)) -> None:
 
 
 def finish(
-    axes: Axes,
+    axes: canvas.Axes,
     heading: str = "",
     note: str = "",
     *,
@@ -306,12 +302,12 @@ def finish(
         canvas.title(axes, heading, note, legend_rows=rows)
 
 
-def legend_below(figure: Figure, handles: Any, labels: Any, columns: int, **more: Any) -> None:
+def legend_below(figure: canvas.Figure, handles: Any, labels: Any, columns: int) -> None:
     """Put one legend below all panels of a figure."""
-    style: dict[str, Any] = {"ncols": columns, "fontsize": 8, "frameon": False, **more}
+    style: dict[str, Any] = {"ncols": columns, "fontsize": 8, "frameon": False}
     figure.legend(handles, labels, loc="outside lower center", **style)
 
 
-def heading_above(figure: Figure, text: str) -> None:
+def heading_above(figure: canvas.Figure, text: str) -> None:
     """Put a heading above all panels of a figure."""
     figure.suptitle(text, x=0.01, horizontalalignment="left", fontsize=10, fontweight="bold")

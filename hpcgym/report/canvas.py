@@ -27,8 +27,8 @@ from hpcgym.report.tables import Results, drawable, subtitle
 from hpcgym.workload.io.swf_header import called, names_of
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure  # what draws anything names both as ours
 
     from hpcgym.schedule.result import Result
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -198,6 +199,11 @@ NEVER = -1
 _MAY_BE_ZERO = ("bf_job_part_count_reserve", "bf_window_linear", "bf_max_job_user")
 
 
+def _whole_in(text: str) -> int | None:
+    """Return the whole number that a text is; None if it is none."""
+    return int(text) if re.fullmatch(r"-?[0-9]+", text) else None
+
+
 @dataclass(frozen=True)
 class SlurmBackfill:
     """Slurm's way to backfill: jobs start in order at events; a pass now and then backfills.
@@ -304,8 +310,8 @@ class SlurmBackfill:
                 raise HpcgymError(f"backfill {text!r}: {unknown('setting', key, known)}")
             if key in found:
                 raise HpcgymError(f"backfill {text!r}: {key} is there twice")
-            is_whole = value.isascii() and value.removeprefix("-").isdigit()
-            found[key] = int(value) if is_whole else value
+            number = _whole_in(value)
+            found[key] = value if number is None else number
         return cls(**found)
 
 
@@ -369,17 +375,16 @@ class Backfill:
             return cls(NAME, slurm.reservations, slurm)
         if text in _DEPTHS:
             return cls(text, _DEPTHS[text])
-        kind, colon, digits = text.partition(":")
-        if not colon and text.lstrip("-").isdecimal():
-            kind, digits = "depth", text
-        if isinstance(given, bool) or kind not in _NUMBERED or not (colon or digits):
+        named = ":" in text
+        kind, digits = text.split(":", 1) if named else ("depth", text)  # a number alone is a depth
+        number = _whole_in(digits)
+        if kind not in _NUMBERED or (number is None and not named):
             check_choice(rule, given, BACKFILL)
-        least, is_whole = _NUMBERED[kind], digits.isascii() and digits.isdigit()
-        if not (is_whole and least <= int(digits) <= _MOST):
+        least = _NUMBERED[kind]
+        if number is None or not least <= number <= _MOST:
             raise HpcgymError(
                 f"{rule} {kind}:K needs a whole number from {least} to {_MOST:,}, not {digits!r}"
             )
-        number = int(digits)
         if kind == "first-come":
             return cls(kind, 1, behind=number)
         return cls(("none", "easy")[number] if number < 2 else kind, number)

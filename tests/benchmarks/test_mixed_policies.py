@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.agents.xnes import Xnes
-from hpcgym.benchmarks.mixed_policies import Study, items
+from hpcgym.benchmarks.mixed_policies import items
 from hpcgym.benchmarks.mixed_policies import run as shown
 from hpcgym.benchmarks.mixed_policies import study as studied
 from hpcgym.benchmarks.mixed_policies.run import TEXTS, closeness, reproduce
@@ -27,6 +27,7 @@ from hpcgym.benchmarks.mixed_policies.study import (
     THREE,
     THRESHOLD_S,
     WEEKS,
+    Study,
     cover_on,
     grid,
     months,

@@ -1,7 +1,4 @@
-"""validate_schedule proves schedules on pools, on nodes, under limits, and finds what breaks them.
-
-That it accepts whatever the rules make, ``tests/engine/test_rules_in_places.py`` asks.
-"""
+"""validate_schedule finds what breaks schedules on pools, on nodes and under limits."""
 
 from __future__ import annotations
 
@@ -11,87 +8,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawing import assume, given, settings
+from drawing import given, settings
 from drawing import strategies as st
 from few_jobs import chain, few_jobs, five, four, three
-from limit_strategies import Case, limited
 from node_strategies import node_cases
 from preemption_strategies import urgent
+from proofs import MACHINE, NODES, POOL, entry, moved, on_nodes, scheduled, under, violations
 from restrictions import bounds, with_numbers
 from strategies import cases
 from submission_strategies import chains
 
 import hpcgym
-from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster, NodeGroup, NodePower
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, NodeStates
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
-from hpcgym.scheduler.restrictions import COLUMNS as WORDS
 from hpcgym.validation.passes import check_nodes
 from hpcgym.validation.restrictions import check_dependencies, check_submitted
-from hpcgym.validation.validate import ScheduleError, validate_schedule
+from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload.model import Workload, pairs_of
 from hpcgym.workload.needs import needs_of
-
-#: Four processors; job 1 blocks the queue, jobs 2 and 3 can be backfilled, job 4 is killed.
-#:
-#: EASY:   processor 3 |2 2 . . . 1 1 1 1 1
-#:         processor 2 |0 0 0 0 0 1 1 1 1 1
-#:         processor 1 |0 0 0 0 0 1 1 1 1 1 4 4 4
-#:         processor 0 |0 0 0 0 0 1 1 1 1 1 4 4 4   (one column: 10 s; job 3 follows job 2)
-POOL = few_jobs(
-    *(4, [0, 0, 0, 10, 20], [50, 50, 20, 30, 60], [3, 4, 1, 1, 2]), requested=[50, 60, 20, 30, 30]
-)
-#: Two nodes of 4 cores, one of them with 2 GPUs.
-MACHINE = Cluster(
-    groups=(NodeGroup("gpu", 1, {"core": 4, "gpu": 2}), NodeGroup("plain", 1, {"core": 4}))
-)
-
-
-def on_nodes(*jobs: tuple[int, int, int, int, int]) -> Workload:
-    """A workload of rows (submit, run, units, cores a unit, GPUs a unit)."""
-    submit, run, units, core, gpu = (np.array(column) for column in zip(*jobs, strict=True))
-    columns = {"submit_time": submit, "run_time": run, "requested_time": run}
-    demands = {"core": core, "gpu": gpu}
-    return Workload.from_columns(columns, processors=8, units=units, per_unit=demands)
-
-
-#: Job 0 has a GPU until 10 and job 1 waits for both; jobs 2, 3 and 4 can be backfilled.
-#:
-#: EASY:  core 3 of gpu    |2 .|1 1
-#:        core 2 of gpu    |2 4|1 1
-#:        core 1 of gpu    |0 0|. .
-#:        core 0 of gpu    |0 0|. .
-#:        cores of plain   |3 3|3 3 3 3 ...   (one column: 5 s; job 3 begins at 1)
-NODES = on_nodes(
-    (0, 10, 1, 2, 1), (0, 10, 1, 2, 2), (0, 5, 1, 2, 0), (1, 30, 2, 2, 0), (2, 5, 1, 1, 0)
-)
-
-
-def scheduled(jobs: Workload, backfill: str = "easy", **words: Any) -> Result:
-    place = {"cluster": MACHINE} if jobs.units is not None else {}
-    return hpcgym.simulate(jobs, backfill=backfill, **place, **words)
-
-
-def moved(result: Result, job: int, start: int) -> Result:
-    """The same result with one job started at another time."""
-    starts = result.start.copy()
-    starts[job] = start
-    return replace(result, start=starts)
-
-
-def entry(name: str, job: int, value: Any) -> Callable[[Result], Result]:
-    """Change one entry of a column, of one that follows from others too."""
-
-    def change(result: Result) -> Result:
-        values = getattr(result, name).copy()
-        values[job] = value
-        changed = replace(result)
-        vars(changed)[name] = values
-        return changed
-
-    return change
 
 
 def nodes_of(result: Result) -> list[list[tuple[int, int]]]:
@@ -108,40 +44,6 @@ def placed(result: Result, job: int, *cells: tuple[int, int]) -> Result:
     node, units = np.array([cell for held in nodes for cell in held], np.int32).reshape(-1, 2).T
     first = np.cumsum([0, *map(len, nodes)])
     return replace(result, allocation=Allocation(first, node, units))
-
-
-def violations(result: Result) -> tuple[str, ...]:
-    with pytest.raises(ScheduleError) as caught:
-        validate_schedule(result)
-    return caught.value.violations
-
-
-ALWAYS = "lengths submission capacity {}events predictions promises energy progress {}"
-MORE = {
-    ("none", ""): "order backfilled",
-    ("none", "units nodes "): "order backfilled",
-    ("easy", ""): "reservations order backfilled backfilling",
-    ("easy", "units nodes "): "reservations order backfilled",
-    ("conservative", ""): "reservations backfilled",
-    ("conservative", "units nodes "): "reservations backfilled",
-}
-
-
-@pytest.mark.parametrize(("backfill", "on"), MORE)
-def test_everything_that_applies_is_proved(backfill: str, on: str) -> None:
-    proved = validate_schedule(scheduled(NODES if on else POOL, backfill))
-    assert " ".join(proved) == ALWAYS.format(on, MORE[backfill, on])
-
-
-def test_of_a_dispatcher_nothing_is_proved_that_follows_from_rules() -> None:
-    result = scheduled(on_nodes((0, 10, 1, 1, 0), (2, 5, 1, 1, 0)), "none")
-    assert result.start.tolist() == [0, 2]
-    chosen = moved(result, 1, 10)
-    assert any("first in the queue, would fit" in line for line in violations(chosen))
-    rules = hpcgym.Scheduler(dispatcher="mine", backfill="none")
-    of_rules = {"promises", "progress", "order", "backfilled"}
-    proved = validate_schedule(replace(chosen, scheduler=rules))
-    assert {*validate_schedule(result)} - {*proved} == of_rules
 
 
 @settings(max_examples=160)
@@ -167,23 +69,6 @@ def test_a_job_started_too_early_or_at_no_event_is_always_found(case: Any) -> No
         violations(moved(result, job, int(workload.submit_time[job]) - 1))
 
 
-def test_a_pass_over_all_jobs_needs_no_event() -> None:
-    """Job 0 ends at 59 s; under Slurm's rules all that wait are looked at at 60 s, too.
-
-    There the order of jobs whose places change is not proved, so that job 2 may be late.
-    """
-    jobs = few_jobs(3, [0, 0, 10], [59, 100, 5], [2, 1, 2])
-    result = hpcgym.simulate(jobs, policy="wfp3", backfill="slurm:bf_interval=700")
-    assert result.start.tolist() == [0, 0, 59]
-    validate_schedule(moved(result, 2, 60))
-    assert any("no job is submitted or ends" in line for line in violations(moved(result, 2, 61)))
-
-
-def test_an_empty_workload() -> None:
-    empty = Workload.from_columns({"submit_time": [], "run_time": []}, processors=2)
-    assert "capacity" in validate_schedule(scheduled(empty))
-
-
 def first_cells_behind(result: Result) -> Result:
     held = result.allocation
     assert held is not None
@@ -193,11 +78,6 @@ def first_cells_behind(result: Result) -> Result:
 
 
 # --- Broken schedules are told: the jobs, their rules, what is changed, and all that is said ------
-
-
-def under(**rules: Any) -> Callable[[Result], Result]:
-    """Let a result be of other rules."""
-    return lambda result: replace(result, scheduler=result.scheduler.but(**rules))
 
 
 def changed(column: str, more: list[int]) -> Callable[[Result], Result]:
@@ -332,7 +212,6 @@ RESTRICTED: dict[str, tuple[Workload, dict[str, Any], Any, list[str]]] = {
         ["job 0 has run for 6 s when it goes on for the last time, of 6 s"],
     ),
 }
-
 #: One entry of a column is changed: the jobs, their rules, column, job and value, what is told.
 ENTRIES: list[tuple[Workload, dict[str, Any], str, int, Any, str]] = [
     (POOL, {}, "run_time", 4, 60, "job 4 has run time 60 s instead of 30 s"),
@@ -356,7 +235,6 @@ ENTRIES: list[tuple[Workload, dict[str, Any], str, int, Any, str]] = [
     (NODES, {"estimate": [4, 20, 5, 30, 5], "correction": "kill"}, "killed", 0, False,
      "job 0 was killed at its predicted time but is not marked"),
 ]  # fmt: skip
-
 BROKEN: dict[str, tuple[Workload, dict[str, Any], Any, list[str]]] = {
     "a column is too short": (
         *(POOL, {}, lambda result: replace(result, backfilled=result.backfilled[:-1])),
@@ -469,26 +347,6 @@ def test_what_is_broken_is_told(name: str) -> None:
     assert texts or [line.split()[0] for line in found] == [name]
 
 
-def test_a_spared_job_may_start_while_one_before_it_waits_for_its_processors() -> None:
-    cluster = Cluster(processors=2, shutdown_after_s=30, boot_time_s=7, boot_power_w=10.0)
-    jobs = few_jobs(2, [0, 40, 42], [42, 30, 10], [1] * 3, group_id=[1, 2, 2], queue=[1, 1, 2])
-    result = hpcgym.simulate(jobs, quota="group/spares=2:jobs=1", cluster=cluster)
-    assert result.start.tolist() == [0, 47, 42]
-    validate_schedule(result)
-
-
-@pytest.mark.parametrize("word", WORDS)
-def test_each_column_of_quotas_is_proved(word: str) -> None:
-    columns = ("queue", "partition", "group_id", "executable", "array")
-    jobs = FOUR.with_columns(**{column: [1] * 4 for column in columns})
-    for quota in (f"{word}:jobs=2", f"{word}=1:jobs=2", f"{word}:submitted=2"):
-        result = hpcgym.simulate(jobs, quota=quota)
-        assert result.start.tolist() == [0, 0, 10, 10]
-        validate_schedule(result)
-        found = violations(under(quota=quota.replace("=2", "=1"))(result))
-        assert any(line.startswith(f"quota {word}") for line in found)
-
-
 def submitted_at_another_time(result: Result, job: int, by: int) -> tuple[Result, int]:
     """Return the schedule with a job that comes so much later, and when."""
     submit = result.workload.submit_time.copy()
@@ -532,41 +390,6 @@ def test_a_node_is_called_by_its_name() -> None:
     groups = (replace(MACHINE.groups[0], name="n[7]"), MACHINE.groups[1])
     result = replace(scheduled(NODES), cluster=Cluster(groups=groups))
     assert "node plain over-used" in violations(placed(result, 0, (1, 1)))[0]
-
-
-NOT_PROVED: dict[str, tuple[dict[str, Any], Any, str]] = {
-    "a reservation broken by an over-run": (
-        *({"estimate": [20, 60, 20, 30, 30]}, replace, "reservations"),
-    ),
-    "a reservation of one overtaken by policy": (
-        *({"policy": "lcfs"}, entry("reserved_start", 1, 0), "reservations"),
-    ),
-    "an order by what users have used": ({"policy": "fairshare"}, replace, "order"),
-    "an order of a function": ({"policy": lambda view: -view.wait}, replace, "order"),
-    "an order by run times that are learned by regression": (
-        *({"policy": "saf", "policy_estimate": "regression"}, replace, "order"),
-    ),
-    "jobs behind one that is held back": ({"hold": 0.5}, replace, "backfilling"),
-}
-
-
-@pytest.mark.parametrize("name", NOT_PROVED)
-def test_what_rules_do_not_guarantee_is_not_proved(name: str) -> None:
-    words, change, proof = NOT_PROVED[name]
-    assert proof not in validate_schedule(change(scheduled(POOL, **words)))
-
-
-def test_orders_that_are_proved() -> None:
-    """Weights of one feature, starved jobs first, and free cores on the wrong nodes."""
-    assert "order" in validate_schedule(scheduled(POOL, policy=(0, 0, 0.5, 0, 0, 0)))
-    # shortest first on one processor; job 0 is long and waits 40 s > 30 s when job 2 ends
-    one = few_jobs(1, [0, 0, 0, 30], [100, 10, 30, 5], [1] * 4)
-    starved = scheduled(one, "none", policy="spf", threshold=30)
-    assert starved.start.tolist() == [40, 0, 10, 140]
-    assert "order" in validate_schedule(starved)
-    # 1 core on each node: 2 are free, but no node holds a unit of 2; and GPUs are all in use
-    for jobs in (((0, 20, 2, 3, 0), (1, 5, 1, 2, 0)), ((0, 20, 1, 1, 2), (1, 5, 1, 2, 1))):
-        assert "order" in validate_schedule(scheduled(on_nodes(*jobs), "none"))
 
 
 @settings(max_examples=150)
@@ -613,44 +436,6 @@ POWER = NodePower(100, [150, 200], 10, [1, 2], 1.5, shutdown_time_s=5, boot_time
 SIXTEEN = Cluster(groups=(NodeGroup("node", 16, {"core": 4}, POWER),))
 JOBS = hpcgym.load_workload("lublin:jobs=300,processors=64,seed=2,load=1.2")
 BEGIN, END = 20_000, 60_000
-
-
-def test_nodes_of_a_second_cap_begin_to_switch_off_while_the_first_lasts() -> None:
-    """A pass comes then, at 31,625 s, though no node does: those are off already."""
-    power = NodePower(96.7, 399.3, 10, shutdown_time_s=4, boot_time_s=69)
-    machine = Cluster(groups=(NodeGroup("a", 10, {"core": 7}, power),))
-    workload = hpcgym.load_workload("lublin:jobs=150,processors=70,seed=683968,load=0.96")
-    caps = PowerCap(1440.9, 21266, 35825), PowerCap(1329.6, 31629, 62266)
-    rules = {"power": "shut", "threshold": 29818}
-    result = hpcgym.simulate(workload, "saf", cluster=machine, limits=caps, **rules)
-    assert (result.start == 31625).any()
-    validate_schedule(result)
-
-
-@settings(max_examples=150)
-@given(limited("caps switching budgets both"))
-def test_random_schedules_are_valid(case: Case) -> None:
-    """Kills, switching, frequencies, caps and budgets mixed."""
-    where = {"cluster": case.cluster, "limits": case.limits}
-    try:
-        result = hpcgym.simulate(case.workload, **where, **case.rules)
-    except HpcgymError as error:
-        assume("can never start" not in str(error) and "all nodes off" not in str(error))
-        raise
-    assert {"alone", "levels", "caps", "budgets"} <= {*validate_schedule(result)}
-
-
-def test_a_node_that_draws_more_once_it_is_off_is_no_start() -> None:
-    """The second job ends at 290 s: its nodes switch off at 0 W, and are off at 10 W a node."""
-    power = NodePower(10, [50], 10, shutdown_time_s=1, boot_time_s=0, shutdown_w=0)
-    cluster = Cluster(groups=(NodeGroup("node", 4, {"core": 1}, power),), shutdown_after_s=0)
-    jobs = few_jobs(4, [0, 0], [400, 290], [3, 1])
-    cap = PowerCap(155, 281, 292, announced=281)
-    result = hpcgym.simulate(jobs, cluster=cluster, limits=[cap], power="none")
-    watts = result.power.set_index("time").watts
-    assert (watts[0], watts[290], watts[291]) == (200, 150, 160)
-    assert result.metrics["cap_exceeded_s"] == 10
-    assert "caps" in validate_schedule(result)
 
 
 def beside_another(result: Result) -> Result:
