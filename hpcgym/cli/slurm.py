@@ -20,9 +20,9 @@ from hpcgym.cli.tables import Format, Sheet, of_rows, rows_of, show
 from hpcgym.errors import HpcgymError, HpcgymWarning, NoJobError, check_choice, warn_caller
 from hpcgym.files.recorded import write_beside
 from hpcgym.files.writing import is_stream
-from hpcgym.naming import seconds_of
 from hpcgym.progress import counting
 from hpcgym.report.cells import Table
+from hpcgym.units import seconds_of
 
 if TYPE_CHECKING:
     from hpcgym.drive import Asked

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from hpcgym.drive import giving_back
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.files import header_number
-from hpcgym.naming import NO_LIMIT, NO_LIMIT_S, seconds_in
 from hpcgym.scheduler.estimates.by_name import learns, predictor_of
 from hpcgym.scheduler.policies.features import RUNS_LOOKED_AT
 from hpcgym.scheduler.policies.index import refuse_usage
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import order_of
+from hpcgym.units import NO_LIMIT, NO_LIMIT_S, seconds_in
 from hpcgym.workload.io.swf_header import HEADER_KEYS, name_lines, names_of, numbered
 from hpcgym.workload.model import Workload
 

@@ -60,7 +60,8 @@ from hpcgym.machine.partitions import MOST_NODES, Partition, nodes_of_text, text
 from hpcgym.machine.pool import ANY_NUMBER, Cluster, NodeGroup, Usual, with_counts
 from hpcgym.machine.power import Level, NodePower
 from hpcgym.machine.slurm import ENDING as SLURM
-from hpcgym.naming import CORE, MEGABYTES, MEMORY, megabytes, near_name
+from hpcgym.names import CORE, MEMORY, near_name
+from hpcgym.units import MEGABYTES, megabytes
 
 # what tables are as attributes
 _TABLES = {"group": "groups", "level": "levels", "partition": "partitions", "queue": "queues"}

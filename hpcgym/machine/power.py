@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.errors import HpcgymError, check_whole, real, seconds, watts
-from hpcgym.naming import in_seconds, name_problem
+from hpcgym.names import name_problem
+from hpcgym.units import in_seconds
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from hpcgym.dates import Clock
 from hpcgym.drive.driving import VARIABLES, Driver
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import Partition
-from hpcgym.naming import DAY_S, MINUTE_S, Clock
 from hpcgym.replay import cleanup
 from hpcgym.replay.accounts import Limits, write_limits
 from hpcgym.replay.configuration import RECORDS, Machine, Node, gres_conf, slurm_conf
@@ -30,6 +30,7 @@ from hpcgym.replay.native import (
     version_of,
 )
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.units import DAY_S, MINUTE_S
 
 # --- What Slurm tells of jobs that have ended -----------------------------------------------------
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError, all_of, check_whole, real, unknown
 from hpcgym.machine.power_plans import greatest_w
-from hpcgym.naming import in_seconds
+from hpcgym.units import in_seconds
 
 if TYPE_CHECKING:
     from hpcgym.machine.pool import Cluster

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.dates import Clock, is_date, zone_of
 from hpcgym.errors import HpcgymError, is_number, unknown
 from hpcgym.files import check_is_there, header_number
 from hpcgym.machine.failures import Failures
 from hpcgym.machine.partitions import text_of_nodes
-from hpcgym.naming import ARRAY, WITH_QOS, Clock, in_seconds, is_date, zone_of
+from hpcgym.names import ARRAY, WITH_QOS
 from hpcgym.scheduler.policies.features import JobColumns
+from hpcgym.units import in_seconds
 
 if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
@@ -387,7 +389,7 @@ class Preemption:
 
     Attributes
     ----------
-    column : the column whose names group jobs, of :data:`hpcgym.naming.WITH_QOS`.
+    column : the column whose names group jobs, of :data:`hpcgym.names.WITH_QOS`.
     pairs : (one, other) names, or numbers without a name: jobs of one may stop jobs of other.
     mode : a name of :data:`MODES`.
     exempt : (name, seconds): a job of this name cannot be stopped before it has run for so long;

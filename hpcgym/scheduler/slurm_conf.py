@@ -14,7 +14,7 @@ from hpcgym.machine.slurm.conf import YES
 from hpcgym.machine.slurm.keys import GENERAL, PARAMETERS, meant
 from hpcgym.machine.slurm.keys import known as known_keys
 from hpcgym.machine.slurm.lines import SlurmFiles, minutes_text
-from hpcgym.naming import MOST_NICE, WEEK_S
+from hpcgym.names import MOST_NICE
 from hpcgym.scheduler import slurm_assoc, slurm_qos
 from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
@@ -23,6 +23,7 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.slurm_assoc import Association, read_associations
 from hpcgym.scheduler.slurm_qos import Qos, read_qos
 from hpcgym.scheduler.slurm_tables import Left, warn_of_left
+from hpcgym.units import WEEK_S
 
 _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
 #: Of these, what passes at events follow: all that there is under sched/builtin.

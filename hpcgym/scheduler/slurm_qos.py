@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from hpcgym.errors import HpcgymError, check_each_once, did_you_mean
 from hpcgym.files import head_of
 from hpcgym.machine.slurm.lines import minutes_text
-from hpcgym.naming import ARRAY
+from hpcgym.names import ARRAY
 from hpcgym.scheduler.restrictions import BOUNDS, MODES, OR, Preemption, Quota, by_tier
 from hpcgym.scheduler.slurm_assoc import associations_as_quotas, is_associations
 from hpcgym.scheduler.slurm_tables import Left, Row, rows_of, warn_of_left

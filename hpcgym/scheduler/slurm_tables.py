@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, warn_caller
 from hpcgym.files import text_of
 from hpcgym.machine.slurm.lines import check_printable, count
-from hpcgym.naming import SLURM_MEGABYTES, amount_in
+from hpcgym.units import SLURM_MEGABYTES, amount_in
 
 _MOST_BYTES = 1 << 26
 _FEW = 3  # so many are named with what is not followed of them, else how many they are

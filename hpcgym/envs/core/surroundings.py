@@ -15,12 +15,12 @@ from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.envs.core.slices import Episode
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.machine.pool import Cluster
-from hpcgym.naming import DAY_S, in_seconds
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import cells_held
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.allowance import uncounted
 from hpcgym.simulation.run import simulate
+from hpcgym.units import DAY_S, in_seconds
 from hpcgym.workload.extracts import extract, recorded_run_time
 from hpcgym.workload.initial import Ongoing
 from hpcgym.workload.model import Workload

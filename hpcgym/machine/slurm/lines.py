@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from hpcgym.errors import HpcgymError, Remarks, check_each_once
 from hpcgym.files import bytes_of, line_text, size_text, utf_16
 from hpcgym.machine.partitions import hosts
-from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S, NO_LIMIT
+from hpcgym.units import DAY_S, HOUR_S, MINUTE_S, NO_LIMIT
 
 # --- The lines of a slurm.conf --------------------------------------------------------------------
 #

@@ -20,7 +20,7 @@ from hpcgym.machine.slurm.lines import (
     not_read,
     things,
 )
-from hpcgym.naming import CORE, MEMORY, MOST_AMOUNT, alike, of_type, resource_problem
+from hpcgym.names import CORE, MEMORY, MOST_AMOUNT, alike, of_type, resource_problem
 
 #: Kinds of remarks about nodes.
 DOWN = "nodes left out, since the file says that no job may start on them"

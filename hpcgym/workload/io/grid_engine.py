@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.naming import BINARY, NO_LIMIT, NO_LIMIT_S, Clock, amount_in
+from hpcgym.dates import Clock
+from hpcgym.units import BINARY, NO_LIMIT, NO_LIMIT_S, amount_in
 from hpcgym.workload.io import log_lines as logs
 from hpcgym.workload.io.files import Format, ReadOptions
 from hpcgym.workload.model import MISSING, Workload

@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcgym.dates import Clock
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import lines_of
-from hpcgym.naming import NAME_COLUMNS, UNITS_PER_NODE, Clock, nearest_second, printable, seconds_in
+from hpcgym.names import NAME_COLUMNS, UNITS_PER_NODE, printable
+from hpcgym.units import nearest_second, seconds_in
 from hpcgym.workload.io.files import SKIPS, ReadOptions, file_name, no_job
 from hpcgym.workload.io.tables import from_pandas
 from hpcgym.workload.model import MISSING, Workload

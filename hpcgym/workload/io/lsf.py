@@ -15,7 +15,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from hpcgym.naming import Clock
+from hpcgym.dates import Clock
 from hpcgym.workload.io import log_lines as logs
 from hpcgym.workload.io.files import Format, ReadOptions
 from hpcgym.workload.model import Workload

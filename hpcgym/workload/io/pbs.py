@@ -24,7 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.naming import BINARY, Clock, amount_in, nearest_second
+from hpcgym.dates import Clock
+from hpcgym.units import BINARY, amount_in, nearest_second
 from hpcgym.workload.io import log_lines as logs
 from hpcgym.workload.io.files import Format, ReadOptions
 from hpcgym.workload.model import MISSING, Workload

@@ -21,9 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from hpcgym.dates import Clock
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import head_of
-from hpcgym.naming import NO_LIMIT, Clock, printable
+from hpcgym.names import printable
+from hpcgym.units import NO_LIMIT
 from hpcgym.workload.io import sacct_dependencies, sacct_fields, sacct_json, sacct_lines
 from hpcgym.workload.io.files import Format, ReadOptions
 from hpcgym.workload.io.log_lines import GENERIC, Ints, Log, lasted, numbered, workload_of

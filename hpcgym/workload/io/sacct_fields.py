@@ -11,19 +11,8 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.partitions import hosts
-from hpcgym.naming import (
-    CORE,
-    MEMORY,
-    MOST_NICE,
-    NO_LIMIT,
-    NO_LIMIT_S,
-    SLURM_MEGABYTES,
-    amount_in,
-    near_name,
-    of_type,
-    printable,
-    resource_problem,
-)
+from hpcgym.names import CORE, MEMORY, MOST_NICE, near_name, of_type, printable, resource_problem
+from hpcgym.units import NO_LIMIT, NO_LIMIT_S, SLURM_MEGABYTES, amount_in
 from hpcgym.workload.io import log_lines as logs
 from hpcgym.workload.model import MISSING
 
