@@ -1,4 +1,4 @@
-"""Durations and memory: read from texts, and said in words."""
+"""Durations, memory and counts: one parser of each, by a grammar for each format; and in words."""
 
 from __future__ import annotations
 
@@ -7,77 +7,134 @@ import re
 from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
-#: Names of units of memory -> megabytes.
-MEGABYTES = {"MB": 1, "GB": 1_000, "TB": 1_000_000}
-
-#: What stands before units where computers count, in small letters.
-BINARY = {prefix: 1024**power for power, prefix in enumerate(("", *"kmgtpe"))}
-
-#: Units of memory in Slurm, in small letters -> its megabytes, which a number alone is of.
-SLURM_MEGABYTES = {unit: Fraction(size, BINARY["m"]) for unit, size in BINARY.items()}
-SLURM_MEGABYTES[""] = Fraction(1)
+# --- Durations ------------------------------------------------------------------------------------
 
 #: Whole numbers of seconds; a month is of 30 days.
 MINUTE_S, HOUR_S, DAY_S, WEEK_S, MONTH_S = 60, 3_600, 86_400, 7 * 86_400, 30 * 86_400
 
 #: What stands for a time limit of jobs that have none [s]: the year with which Slurm plans.
 NO_LIMIT_S = 365 * DAY_S
-
 #: How it is said, in small letters, also where it is no time that has no limit.
 NO_LIMIT = ("unlimited", "infinite", "inf", "infinity")
+#: The same in files of Slurm, where nothing says so, too.
+SLURM_NO_LIMIT = (*NO_LIMIT, "-1", "none", "")
+
+_MOST_S = 2**53  # as of all times in a workload: floats have them exactly
 
 #: Units of time -> seconds.
-SECONDS = {"s": 1, "m": MINUTE_S, "min": MINUTE_S, "h": HOUR_S, "d": DAY_S, "w": WEEK_S}
-_SECONDS = re.compile(r"\d{1,15}(?:\.\d{1,9})?")
-_WITH_UNIT = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*(s|min|m|h|d|w)")
-
+_SECONDS = {"s": 1, "m": MINUTE_S, "min": MINUTE_S, "h": HOUR_S, "d": DAY_S, "w": WEEK_S}
+_NUMBER = r"\d{1,18}(?:\.\d{1,9})?"
+_WITH_UNIT = re.compile(rf"({_NUMBER})\s*(s|min|m|h|d|w)")
 #: A number and a unit, or several of them.
 WITH_UNITS = re.compile(rf"{_WITH_UNIT.pattern}(?:\s*{_WITH_UNIT.pattern})*")
-_CLOCK = re.compile(
-    r"(?:(?P<days>\d{1,6})-)?(?:(?P<first>\d{1,9}):)?(?P<second>\d{1,9}):"
-    r"(?P<third>\d{1,9}(?:\.\d{1,9})?)"
-)
-_AMOUNT = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([A-Za-z]*)")
+_CLOCK = re.compile(r"(?:(\d{1,18})-)?(\d{1,18}(?::\d{1,18}){0,2})(\.\d{1,9})?")
 
 
-def megabytes(text: str) -> int | None:
-    """Return the whole megabytes of a text such as ``16 GB`` or ``1.5 GB``; None if it has none."""
-    amount = amount_in(text.strip().upper(), MEGABYTES)
-    return None if amount is None or amount.denominator > 1 else int(amount)
+class Durations(NamedTuple):
+    """How a format writes durations.
 
-
-def amount_in(text: str, units: Mapping[str, int | Fraction]) -> Fraction | None:
-    """Return a number times what the unit behind it stands for; None if the text is not one.
-
-    >>> amount_in("1.5 GB", MEGABYTES), amount_in("2t", SLURM_MEGABYTES), amount_in("2", MEGABYTES)
-    (Fraction(1500, 1), Fraction(2097152, 1), None)
+    Attributes
+    ----------
+    such : what one looks like, for errors.
+    alone_s : what a number alone counts [s]; 0: none stands alone.
+    units : whether numbers may have units, such as ``1d 12h``.
+    fractions : whether seconds may have decimals.
+    clock : whether it may be ``minutes:seconds``, ``hours:minutes:seconds``, or days, ``-``, and
+        hours, minutes and seconds.
+    least_behind_days : of these three so many must stand behind days.
+    endless, endless_s : what stands for no limit, in small letters, and what it counts [s].
     """
-    found = _AMOUNT.fullmatch(text)
-    return Fraction(found[1]) * units[found[2]] if found and found[2] in units else None
+
+    such: str
+    alone_s: int = 1
+    units: bool = True
+    fractions: bool = True
+    clock: bool = True
+    least_behind_days: int = 3
+    endless: tuple[str, ...] = ()
+    endless_s: float = NO_LIMIT_S
 
 
-def seconds_of(text: str) -> float | None:
-    """Return the seconds of a time as people and logs write it; None if it is not one.
+#: Arguments, options of the command line, TOML.
+ARGUMENT = Durations("90, 5h or 1-12:00:00")
+#: Fields of logs: Elapsed of sacct, walltime of PBS.
+OF_LOG = Durations("1-02:03:04 or 02:03:04")
+#: The same, of Grid Engine's ``h_rt``, which may be no limit.
+OF_GRID_ENGINE = OF_LOG._replace(endless=NO_LIMIT)
+#: slurm.conf and sacctmgr: man page slurm.conf, "MaxTime".
+OF_SLURM = Durations(
+    "90, 12:00:00 or 1-12", alone_s=MINUTE_S, units=False, fractions=False, least_behind_days=1,
+    endless=SLURM_NO_LIMIT, endless_s=math.inf,
+)  # fmt: skip
+#: ``TimelimitRaw`` of sacct.
+OF_TIMELIMIT_RAW = Durations(
+    "90", alone_s=MINUTE_S, units=False, fractions=False, clock=False, endless=NO_LIMIT
+)
+#: ``Timelimit`` of sacct.
+OF_TIMELIMIT = Durations("1-00:00:00", alone_s=0, units=False, endless=NO_LIMIT)
+#: Columns of tables: numbers alone are read with the column.
+OF_TABLE = OF_TIMELIMIT._replace(such="1-02:03:04 or 02:03:04", endless=())
+#: ``requested_time`` of tables.
+LIMIT_OF_TABLE = OF_TABLE._replace(endless=NO_LIMIT)
+#: Time limits that squeue prints.
+OF_SQUEUE = OF_LOG._replace(endless=(*NO_LIMIT, "not_set", "invalid"))
 
-    Seconds alone, a number and a unit or several of them (s, m or min, h, d, w), or a clock of
-    hours, minutes and seconds, perhaps with days before.
 
-    >>> seconds_of("90"), seconds_of("1.5h"), seconds_of("1d 12h"), seconds_of("1-12:00:00")
-    (90.0, 5400.0, 129600.0, 129600.0)
+def seconds_of(text: str, how: Durations = ARGUMENT) -> int | float | None:
+    """Return the seconds of a duration; None if the text is none.
+
+    Whole seconds are an int. More than 2^53 s are no duration.
+
+    >>> seconds_of("90"), seconds_of("1.5h"), seconds_of("1d 12h"), seconds_of("1-12:00:00.5")
+    (90, 5400, 129600, 129600.5)
+    >>> seconds_of("90", OF_SLURM), seconds_of("1-12", OF_SLURM), seconds_of("None", OF_SLURM)
+    (5400, 129600, inf)
     """
     text = text.strip()
-    if _SECONDS.fullmatch(text):
-        return float(text)
-    if WITH_UNITS.fullmatch(text):
-        parts = _WITH_UNIT.findall(text)
-        return float(sum(Fraction(number) * SECONDS[unit] for number, unit in parts))
-    found = _CLOCK.fullmatch(text)
-    if found is None or (found["days"] and not found["first"]):
+    if text.casefold() in how.endless:
+        return how.endless_s
+    exact: int | Fraction
+    if how.units and WITH_UNITS.fullmatch(text):
+        exact = sum(_exact(number) * _SECONDS[unit] for number, unit in _WITH_UNIT.findall(text))
+    else:
+        match = _CLOCK.fullmatch(text)
+        if match is None or (match[3] and not how.fractions):
+            return None
+        parts = [int(part) for part in match[2].split(":")]
+        if match[1] is None and len(parts) == 1:
+            weights = [how.alone_s]
+        elif not how.clock or (match[1] is not None and len(parts) < how.least_behind_days):
+            return None
+        else:
+            sizes = (HOUR_S, MINUTE_S, 1)
+            weights = [*(sizes[: len(parts)] if match[1] is not None else sizes[-len(parts) :])]
+        if not weights[0]:
+            return None
+        exact = sum(map(int.__mul__, parts, weights)) + DAY_S * int(match[1] or 0)
+        exact += Fraction(f"0{match[3]}") * weights[-1] if match[3] else 0
+    if exact > _MOST_S:
         return None
-    hours = int(found["days"] or 0) * 24 + int(found["first"] or 0)
-    return (hours * 60 + int(found["second"])) * 60 + float(found["third"])
+    return int(exact) if exact.denominator == 1 else float(exact)
+
+
+def _exact(number: str) -> int | Fraction:
+    """Return the number that a text is."""
+    return Fraction(number) if "." in number else int(number)
+
+
+def seconds_in(text: str, how: Durations = OF_LOG) -> int | float:
+    """Return the seconds of a duration, as :func:`seconds_of`.
+
+    Raises
+    ------
+    ValueError : it is none; the message says what one looks like.
+    """
+    seconds = seconds_of(text, how)
+    if seconds is None:
+        raise ValueError(f"no duration such as {how.such}")
+    return seconds
 
 
 def in_seconds(value: Any) -> Any:
@@ -88,15 +145,13 @@ def in_seconds(value: Any) -> Any:
     >>> in_seconds("80h"), in_seconds("1.5"), in_seconds(60), in_seconds("soon")
     (288000, 1.5, 60, 'soon')
     """
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
-    if text.isascii() and text.isdigit():
-        return int(text)  # of any size
-    seconds = seconds_of(text)
-    if seconds is None:
-        return value
-    return int(seconds) if seconds.is_integer() else seconds
+    seconds = seconds_of(value) if isinstance(value, str) else None
+    return value if seconds is None else seconds
+
+
+def nearest_second(seconds: float) -> int:
+    """Return the nearest whole number of seconds, halves up."""
+    return int(seconds + 0.5)
 
 
 def duration(seconds: float) -> str:
@@ -120,19 +175,93 @@ def duration(seconds: float) -> str:
     return f"-{text}" if seconds < 0 and text != "0 s" else text
 
 
-def seconds_in(text: str) -> float:
-    """Return the seconds of ``1-02:03:04``, ``02:03:04``, ``03:04.5``, ``5h`` or plain seconds.
+# --- Memory ---------------------------------------------------------------------------------------
+
+_AMOUNT = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([A-Za-z]*)")
+_MB = 1024**2
+# what stands before units where computers count
+_BINARY = {prefix: Fraction(1024**power, _MB) for power, prefix in enumerate(("", *"KMGTPE"))}
+
+
+class Memories(NamedTuple):
+    """How a format writes memory.
+
+    Attributes
+    ----------
+    such : what it looks like, for errors.
+    units : names -> megabytes as the format counts them; ``""``: of a number alone.
+    folds : whether small letters mean the same; names are in capitals then.
+    """
+
+    such: str
+    units: Mapping[str, int | Fraction]
+    folds: bool = True
+
+
+#: Files of machines and tables of jobs.
+MEMORY_ALONE = Memories("16 GB", {"MB": 1, "GB": 1_000, "TB": 1_000_000})
+#: Slurm, whose numbers alone are megabytes.
+MEMORY_OF_SLURM = Memories("4G", {**_BINARY, "": 1})
+#: Grid Engine, whose small letters are powers of 1,000 (man page sge_types, "memory_specifier").
+MEMORY_OF_GRID_ENGINE = Memories(
+    "2G", {**_BINARY, **{p: Fraction(1000**k, _MB) for k, p in enumerate("kmgt", 1)}}, folds=False
+)
+#: PBS: bytes, or words of eight.
+MEMORY_OF_PBS = Memories(
+    "600mb",
+    {f"{prefix}{unit}": size * times for prefix, size in _BINARY.items()
+     for unit, times in (("", 1), ("B", 1), ("W", 8))},
+)  # fmt: skip
+
+
+def megabytes_of(text: str, how: Memories) -> Fraction | None:
+    """Return the megabytes of an amount of memory; None if the text is none.
+
+    >>> megabytes_of("1.5 GB", MEMORY_ALONE), megabytes_of("2t", MEMORY_OF_SLURM)
+    (Fraction(1500, 1), Fraction(2097152, 1))
+    """
+    match = _AMOUNT.fullmatch(text.strip())
+    unit = "" if match is None else match[2].upper() if how.folds else match[2]
+    return None if match is None or unit not in how.units else Fraction(match[1]) * how.units[unit]
+
+
+def megabytes_in(text: str, how: Memories) -> Fraction:
+    """Return the megabytes of an amount of memory.
 
     Raises
     ------
-    ValueError : it is not one of them, as :func:`hpcgym.naming.seconds_of` has them.
+    ValueError : it is none; the message says what it looks like.
     """
-    seconds = seconds_of(text)
-    if seconds is None:
-        raise ValueError("no duration such as 1-02:03:04 or 02:03:04")
-    return seconds
+    megabytes = megabytes_of(text, how)
+    if megabytes is None:
+        raise ValueError(f"no memory such as {how.such}")
+    return megabytes
 
 
-def nearest_second(seconds: float) -> int:
-    """Return the nearest whole number of seconds, halves up."""
-    return int(seconds + 0.5)
+def memory_text(megabytes: int) -> str:
+    """Return whole megabytes as files of machines have them, in the largest unit that divides them.
+
+    >>> memory_text(64_000), memory_text(1_500)
+    ('64 GB', '1500 MB')
+    """
+    sizes = reversed(MEMORY_ALONE.units.items())
+    unit, size = next((unit, int(size)) for unit, size in sizes if megabytes % size == 0)
+    return f"{megabytes // size} {unit}"
+
+
+# --- Counts of processors, nodes, jobs ------------------------------------------------------------
+
+_WHOLE = re.compile(r"(-?)[0-9]{1,12}")
+
+
+def count_of(text: str, signed: bool = False) -> int:
+    """Return a whole number of at most 12 digits, at least 0 unless it may be ``signed``.
+
+    Raises
+    ------
+    ValueError : it is none.
+    """
+    match = _WHOLE.fullmatch(text)
+    if match is None or (match[1] and not signed):
+        raise ValueError("no whole number")
+    return int(text)

@@ -61,7 +61,7 @@ from hpcgym.machine.pool import ANY_NUMBER, Cluster, NodeGroup, Usual, with_coun
 from hpcgym.machine.power import Level, NodePower
 from hpcgym.machine.slurm import ENDING as SLURM
 from hpcgym.names import CORE, MEMORY, near_name
-from hpcgym.units import MEGABYTES, megabytes
+from hpcgym.units import MEMORY_ALONE, megabytes_of, memory_text
 
 # what tables are as attributes
 _TABLES = {"group": "groups", "level": "levels", "partition": "partitions", "queue": "queues"}
@@ -307,11 +307,12 @@ def _group(where: str, given: dict[str, Any]) -> NodeGroup:
     amounts |= {name: ANY_NUMBER for name, amount in amounts.items() if amount == ANY}
     memory = amounts.get(MEMORY)
     if isinstance(memory, str):
-        amounts[MEMORY] = megabytes(memory)
-        if amounts[MEMORY] is None:
+        amount = megabytes_of(memory, MEMORY_ALONE)
+        if amount is None or amount.denominator > 1:
             raise HpcgymError(
                 f"{where}: {MEMORY} must be whole MB or such as '16 GB', not {memory!r}"
             )
+        amounts[MEMORY] = int(amount)
     with _saying(where, f"group {name!r}: "):
         return NodeGroup(name, nodes, amounts, power, sockets)
 
@@ -386,5 +387,4 @@ def _amount(name: str, amount: int) -> str:
         return f'"{ANY}"'
     if name != MEMORY or amount == 0:
         return str(amount)
-    unit, size = next((u, s) for u, s in reversed(MEGABYTES.items()) if amount % s == 0)
-    return f'"{amount // size} {unit}"'
+    return f'"{memory_text(amount)}"'

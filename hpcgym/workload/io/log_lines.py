@@ -23,7 +23,7 @@ from hpcgym.dates import Clock
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import lines_of
 from hpcgym.names import NAME_COLUMNS, UNITS_PER_NODE, printable
-from hpcgym.units import nearest_second, seconds_in
+from hpcgym.units import OF_LOG, Durations, count_of, nearest_second, seconds_in
 from hpcgym.workload.io.files import SKIPS, ReadOptions, file_name, no_job
 from hpcgym.workload.io.tables import from_pandas
 from hpcgym.workload.model import MISSING, Workload
@@ -55,18 +55,9 @@ CUT = "; it is the last line: is the file truncated?"
 # --- Values of the texts of fields ----------------------------------------------------------------
 
 
-def whole_in(text: str) -> int:
-    """Return a whole number of at least 0."""
-    if not text.isdecimal() or len(text) > 12:
-        raise ValueError("no whole number")
-    return int(text)
-
-
 def above_0(text: str) -> int:
     """Return a whole number, -1 of 0 and of what is below it."""
-    if not re.fullmatch(r"-?\d{1,12}", text):
-        raise ValueError("no whole number")
-    return max(int(text), 0) or MISSING
+    return max(count_of(text, signed=True), 0) or MISSING
 
 
 def bounded(memory: Fraction | float, most: int) -> int:
@@ -78,12 +69,17 @@ def bounded(memory: Fraction | float, most: int) -> int:
 
 def task_of(text: str) -> int | None:
     """Return the number of a task of an array, None of 0: of an invalid job."""
-    return whole_in(text) or None
+    return count_of(text) or None
 
 
 def lasted(text: str) -> int:
     """Return the whole seconds of a duration such as ``1-02:03:04``."""
     return nearest_second(seconds_in(text))
+
+
+def time_limit(text: str, how: Durations = OF_LOG) -> int:
+    """Return the whole seconds of a time limit, -1 of 0: it is not told."""
+    return nearest_second(seconds_in(text, how)) or MISSING
 
 
 def told_by_hosts(field: str, cores: Callable[[str], list[int]]) -> dict[str, Told]:

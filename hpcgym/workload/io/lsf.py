@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.dates import Clock
+from hpcgym.units import count_of
 from hpcgym.workload.io import log_lines as logs
 from hpcgym.workload.io.files import Format, ReadOptions
 from hpcgym.workload.model import Workload
@@ -138,7 +139,7 @@ def _columns(log: logs.Log) -> dict[str, Any]:
 
 def _status(text: str) -> int:
     """Return 1 of a job that is done, else 0."""
-    return int(logs.whole_in(text) == _DONE)
+    return int(count_of(text) == _DONE)
 
 
 def _slots(text: str) -> list[int]:
@@ -151,7 +152,7 @@ def _slots(text: str) -> list[int]:
 
 #: Column of jobs -> the field that tells it.
 _TOLD: dict[str, tuple[logs.Told, ...]] = {
-    "number": (("jobId", logs.whole_in),),
+    "number": (("jobId", count_of),),
     "submit_time": (("submitTime", logs.above_0),),
     "eligible": (("beginTime", logs.above_0),),
     "start": (("startTime", logs.above_0),),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +27,15 @@ from hpcgym.names import (
     printable,
     resource_problem,
 )
-from hpcgym.units import NO_LIMIT, NO_LIMIT_S, megabytes, seconds_in
+from hpcgym.units import (
+    LIMIT_OF_TABLE,
+    MEMORY_ALONE,
+    NO_LIMIT_S,
+    OF_TABLE,
+    Durations,
+    megabytes_of,
+    seconds_of,
+)
 from hpcgym.workload.io.files import as_numbers, where_row
 from hpcgym.workload.io.swf_header import HEADER_KEYS, check_name, name_lines, names_of, numbered
 from hpcgym.workload.model import kind_of
@@ -130,22 +139,14 @@ def _how(column: str) -> str:
 
 def _megabytes(text: str) -> int | str:
     """Return the megabytes of a text such as ``16 GB``, or what is not one as it is."""
-    found = megabytes(text)
-    return text if found is None else found
+    amount = megabytes_of(text, MEMORY_ALONE)
+    return text if amount is None or amount.denominator > 1 else int(amount)
 
 
-def _seconds(text: str) -> float | str:
+def _seconds(text: str, how: Durations = OF_TABLE) -> float | str:
     """Return the seconds of a duration such as ``1-02:03:04``, or what is not one as it is."""
-    try:
-        return seconds_in(text.strip()) if ":" in text else text
-    except ValueError:
-        return text
-
-
-def _limit(text: str) -> Any:
-    """Return the seconds of a time limit, also of none, such as ``UNLIMITED``."""
-    endless = text.strip().casefold() in NO_LIMIT
-    return NO_LIMIT_S if endless else _seconds(text)
+    seconds = seconds_of(text, how)
+    return text if seconds is None else seconds
 
 
 #: Columns -> what reads their texts.
@@ -154,7 +155,7 @@ _TEXTS: dict[str, Callable[[str], Any]] = {
     **dict.fromkeys(
         ("wait_time", "run_time", "requested_time", "think_time", "average_cpu_time"), _seconds
     ),
-    _LIMIT: _limit,
+    _LIMIT: partial(_seconds, how=LIMIT_OF_TABLE),
 }
 
 
