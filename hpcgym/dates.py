@@ -8,12 +8,18 @@ from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 from hpcgym.errors import WorkloadError
+from hpcgym.units import nearest_second
 
 # A workload counts seconds from its log's first submission; its header tells when that was, as
 # ``UnixStartTime``, and in which zone the log's clock ran, as ``TimeZoneString``.
 
 _UNIX = re.compile(r"\d{9,11}")  # seconds since 1970: 1973 and later
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d.*)?")
+#: What has more would be of the year 5138: it is in milliseconds.
+_MILLISECONDS = 10**11
+_COUNTED = re.compile(r"[0-9]{1,15}")
+_WITH_DECIMALS = re.compile(r"-?[0-9]{1,12}(\.[0-9]*)?")
+
 NO_ZONE = "times without a time zone, taken for UTC"
 
 
@@ -73,6 +79,27 @@ def zone_of(header: Mapping[str, list[str]]) -> tuple[tzinfo, str]:
         return ZoneInfo(name), name
     except (ValueError, OSError, LookupError):  # an unknown name, or a system without time zones
         return UTC, "UTC"
+
+
+def unix_seconds(text: str, decimals: bool = False) -> int:
+    """Return the whole seconds since 1970 of a number of them, or of milliseconds.
+
+    With ``decimals`` it is of seconds alone, the nearest one, and may be below 0.
+
+    Raises
+    ------
+    ValueError : it is none.
+    """
+    if not (_WITH_DECIMALS if decimals else _COUNTED).fullmatch(text):
+        raise ValueError("no seconds since 1970")
+    if decimals:
+        return nearest_second(float(text))
+    return int(text) // (1000 if int(text) >= _MILLISECONDS else 1)
+
+
+def utc_text(seconds: float) -> str:
+    """Return a time since 1970 as a date in UTC, such as ``2026-01-01T00:00:00``."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def is_date(text: object) -> bool:

@@ -175,7 +175,7 @@ def duration(seconds: float) -> str:
     return f"-{text}" if seconds < 0 and text != "0 s" else text
 
 
-# --- Memory ---------------------------------------------------------------------------------------
+# --- Amounts of memory, and of generic resources --------------------------------------------------
 
 _AMOUNT = re.compile(r"(\d{1,20}(?:\.\d{1,20})?)\s*([A-Za-z]*)")
 _MB = 1024**2
@@ -183,59 +183,72 @@ _MB = 1024**2
 _BINARY = {prefix: Fraction(1024**power, _MB) for power, prefix in enumerate(("", *"KMGTPE"))}
 
 
-class Memories(NamedTuple):
-    """How a format writes memory.
+class Amounts(NamedTuple):
+    """How a format writes amounts.
 
     Attributes
     ----------
-    such : what it looks like, for errors.
-    units : names -> megabytes as the format counts them; ``""``: of a number alone.
+    such : what one looks like, for errors.
+    units : names -> how much they are; ``""``: a number alone. Of memory that is megabytes, as the
+        format counts them.
     folds : whether small letters mean the same; names are in capitals then.
+    fractions : whether there may be decimals.
     """
 
     such: str
     units: Mapping[str, int | Fraction]
     folds: bool = True
+    fractions: bool = True
 
 
 #: Files of machines and tables of jobs.
-MEMORY_ALONE = Memories("16 GB", {"MB": 1, "GB": 1_000, "TB": 1_000_000})
+MEMORY_ALONE = Amounts("16 GB", {"MB": 1, "GB": 1_000, "TB": 1_000_000})
 #: Slurm, whose numbers alone are megabytes.
-MEMORY_OF_SLURM = Memories("4G", {**_BINARY, "": 1})
+MEMORY_OF_SLURM = Amounts("4G", {**_BINARY, "": 1})
 #: Grid Engine, whose small letters are powers of 1,000 (man page sge_types, "memory_specifier").
-MEMORY_OF_GRID_ENGINE = Memories(
+MEMORY_OF_GRID_ENGINE = Amounts(
     "2G", {**_BINARY, **{p: Fraction(1000**k, _MB) for k, p in enumerate("kmgt", 1)}}, folds=False
 )
 #: PBS: bytes, or words of eight.
-MEMORY_OF_PBS = Memories(
+MEMORY_OF_PBS = Amounts(
     "600mb",
     {f"{prefix}{unit}": size * times for prefix, size in _BINARY.items()
      for unit, times in (("", 1), ("B", 1), ("W", 8))},
 )  # fmt: skip
 
+#: Generic resources in slurm.conf (man page slurm.conf, "Gres").
+GENERIC_OF_SLURM = Amounts(
+    "4K",
+    {"": 1, **{f"{prefix}{unit}": base**power for power, prefix in enumerate("KMGTP", 1)
+               for unit, base in (("", 1024), ("IB", 1024), ("B", 1000))}},
+    fractions=False,
+)  # fmt: skip
 
-def megabytes_of(text: str, how: Memories) -> Fraction | None:
-    """Return the megabytes of an amount of memory; None if the text is none.
 
-    >>> megabytes_of("1.5 GB", MEMORY_ALONE), megabytes_of("2t", MEMORY_OF_SLURM)
+def amount_of(text: str, how: Amounts) -> Fraction | None:
+    """Return an amount, of memory in megabytes; None if the text is none.
+
+    >>> amount_of("1.5 GB", MEMORY_ALONE), amount_of("2t", MEMORY_OF_SLURM)
     (Fraction(1500, 1), Fraction(2097152, 1))
     """
     match = _AMOUNT.fullmatch(text.strip())
-    unit = "" if match is None else match[2].upper() if how.folds else match[2]
-    return None if match is None or unit not in how.units else Fraction(match[1]) * how.units[unit]
+    if match is None or ("." in match[1] and not how.fractions):
+        return None
+    unit = match[2].upper() if how.folds else match[2]
+    return Fraction(match[1]) * how.units[unit] if unit in how.units else None
 
 
-def megabytes_in(text: str, how: Memories) -> Fraction:
-    """Return the megabytes of an amount of memory.
+def amount_in(text: str, how: Amounts) -> Fraction:
+    """Return an amount, as :func:`amount_of`.
 
     Raises
     ------
-    ValueError : it is none; the message says what it looks like.
+    ValueError : it is none; the message says what one looks like.
     """
-    megabytes = megabytes_of(text, how)
-    if megabytes is None:
+    amount = amount_of(text, how)
+    if amount is None:
         raise ValueError(f"no memory such as {how.such}")
-    return megabytes
+    return amount
 
 
 def memory_text(megabytes: int) -> str:
@@ -254,14 +267,24 @@ def memory_text(megabytes: int) -> str:
 _WHOLE = re.compile(r"(-?)[0-9]{1,12}")
 
 
-def count_of(text: str, signed: bool = False) -> int:
-    """Return a whole number of at most 12 digits, at least 0 unless it may be ``signed``.
+def count_of(text: str, signed: bool = False) -> int | None:
+    """Return a whole number of at most 12 digits, at least 0 unless ``signed``; None if it is none.
+
+    >>> count_of("64"), count_of("-1"), count_of("-1", signed=True), count_of("1e3")
+    (64, None, -1, None)
+    """
+    match = _WHOLE.fullmatch(text)
+    return None if match is None or (match[1] and not signed) else int(text)
+
+
+def count_in(text: str, signed: bool = False) -> int:
+    """Return a whole number, as :func:`count_of`.
 
     Raises
     ------
     ValueError : it is none.
     """
-    match = _WHOLE.fullmatch(text)
-    if match is None or (match[1] and not signed):
+    number = count_of(text, signed)
+    if number is None:
         raise ValueError("no whole number")
-    return int(text)
+    return number

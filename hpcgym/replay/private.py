@@ -9,11 +9,10 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from hpcgym.dates import Clock
+from hpcgym.dates import Clock, utc_text
 from hpcgym.drive.driving import VARIABLES, Driver
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import Partition
@@ -107,11 +106,6 @@ class Closed(NamedTuple):
 
     span: tuple[int, int]
     nodes: Sequence[int]
-
-
-def _moment(time_s: int) -> str:
-    """Return a time since 1970 [s] as commands of Slurm take it."""
-    return datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 @contextmanager
@@ -277,7 +271,7 @@ class PrivateSlurm:
             return
         names = ",".join(self._machine.names[node] for node in closed.nodes)
         command = [self._programs.scontrol, "create", "reservation", f"Nodes={names}"]
-        command += [f"StartTime={_moment(first_s)}", f"EndTime={_moment(last_s)}"]
+        command += [f"StartTime={utc_text(first_s)}", f"EndTime={utc_text(last_s)}"]
         self.run(*command, f"Users={self._user}", "Flags=MAINT,IGNORE_JOBS")
 
     def run(self, *command: str) -> str:

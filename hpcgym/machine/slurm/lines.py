@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from hpcgym.errors import HpcgymError, Remarks, check_each_once
 from hpcgym.files import bytes_of, line_text, size_text, utf_16
 from hpcgym.machine.partitions import hosts
-from hpcgym.units import MINUTE_S, OF_SLURM, SLURM_NO_LIMIT, count_of, seconds_in
+from hpcgym.units import MINUTE_S, OF_SLURM, SLURM_NO_LIMIT, count_in, seconds_in
 
 # --- The lines of a slurm.conf --------------------------------------------------------------------
 #
@@ -330,7 +330,7 @@ def count(text: str, where: str) -> int | None:
     if text.casefold() in SLURM_NO_LIMIT:
         return None
     try:
-        return count_of(text)
+        return count_in(text)
     except ValueError as problem:
         raise HpcgymError(f"{where} is {text[:40]!r}, {problem}") from None
 

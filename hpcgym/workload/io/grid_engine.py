@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.dates import Clock
-from hpcgym.units import MEMORY_OF_GRID_ENGINE, OF_GRID_ENGINE, count_of, megabytes_of
+from hpcgym.dates import Clock, unix_seconds
+from hpcgym.units import MEMORY_OF_GRID_ENGINE, OF_GRID_ENGINE, amount_of, count_in
 from hpcgym.workload.io import log_lines as logs
 from hpcgym.workload.io.files import Format, ReadOptions
 from hpcgym.workload.model import MISSING, Workload
@@ -32,7 +32,6 @@ _PLACES = {
 _CATEGORY = 39
 # its options may hold colons; behind it are iow, pe_taskid and maxvmem
 _REST = re.compile(r"(?P<category>.*?):\d+\.\d+:(?P<pe_taskid>[^:]*):(?P<maxvmem>[\d.e+]+)(?::.*)?")
-_MILLISECONDS = 100_000_000_000  # as seconds it would be in the year 5138
 _NONE = (None, "", "NONE", "none")
 
 
@@ -97,10 +96,10 @@ def _columns(log: logs.Log) -> dict[str, Any]:
         log, columns.pop("slots"), unknown, "slots", "slots tells no processors"
     )
     size = np.maximum(slots["requested_processors"], 1)
-    failed = log.numbers(("failed", count_of)) != 0
+    failed = log.numbers(("failed", count_in)) != 0
     asked = columns.pop("memory_of_slot")
     projects = [None if name in _NONE else name for name in log.names("project")]
-    number = log.numbers(("job_number", count_of)).tolist()
+    number = log.numbers(("job_number", count_in)).tolist()
     ids = zip(number, log.parsed("task_number", logs.task_of), strict=True)
     return {
         **columns,
@@ -120,9 +119,7 @@ def _columns(log: logs.Log) -> dict[str, Any]:
 
 def _time(text: str) -> int:
     """Return seconds since 1970, -1 of 0."""
-    if not text.isdecimal() or len(text) > 15:
-        raise ValueError("no seconds since 1970")
-    return int(text) // (1000 if int(text) >= _MILLISECONDS else 1) or MISSING
+    return unix_seconds(text) or MISSING
 
 
 def _option(names: tuple[str, ...], read: Callable[[str], int], category: str) -> int:
@@ -135,7 +132,7 @@ def _option(names: tuple[str, ...], read: Callable[[str], int], category: str) -
 
 def _megabytes(text: str) -> int:
     """Return the megabytes of ``2G``, ``1.5g`` or bytes, rounded up; -1 of what is not one."""
-    megabytes = megabytes_of(text, MEMORY_OF_GRID_ENGINE)
+    megabytes = amount_of(text, MEMORY_OF_GRID_ENGINE)
     return MISSING if megabytes is None else logs.bounded(megabytes, logs.MOST_MB)
 
 
@@ -151,8 +148,8 @@ _TOLD: dict[str, tuple[logs.Told, ...]] = {
     "submit_time": (("submission_time", _time),),
     "start": (("start_time", _time),),
     "end": (("end_time", _time),),
-    "slots": (("slots", count_of),),
-    "status": (("exit_status", count_of),),
+    "slots": (("slots", count_in),),
+    "status": (("exit_status", count_in),),
     "used_kb": (("maxvmem", _kilobytes),),
     "requested_time": (("category", partial(_option, ("h_rt",), _time_limit)),),
     "memory_of_slot": (

@@ -23,7 +23,7 @@ from hpcgym.dates import Clock
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import lines_of
 from hpcgym.names import NAME_COLUMNS, UNITS_PER_NODE, printable
-from hpcgym.units import OF_LOG, Durations, count_of, nearest_second, seconds_in
+from hpcgym.units import OF_LOG, Durations, count_in, nearest_second, seconds_in
 from hpcgym.workload.io.files import SKIPS, ReadOptions, file_name, no_job
 from hpcgym.workload.io.tables import from_pandas
 from hpcgym.workload.model import MISSING, Workload
@@ -57,7 +57,7 @@ CUT = "; it is the last line: is the file truncated?"
 
 def above_0(text: str) -> int:
     """Return a whole number, -1 of 0 and of what is below it."""
-    return max(count_of(text, signed=True), 0) or MISSING
+    return max(count_in(text, signed=True), 0) or MISSING
 
 
 def bounded(memory: Fraction | float, most: int) -> int:
@@ -69,7 +69,7 @@ def bounded(memory: Fraction | float, most: int) -> int:
 
 def task_of(text: str) -> int | None:
     """Return the number of a task of an array, None of 0: of an invalid job."""
-    return count_of(text) or None
+    return count_in(text) or None
 
 
 def lasted(text: str) -> int:

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.dates import Clock
-from hpcgym.units import MEMORY_OF_PBS, count_of, megabytes_in, nearest_second
+from hpcgym.dates import Clock, unix_seconds
+from hpcgym.units import MEMORY_OF_PBS, amount_in, count_in, count_of
 from hpcgym.workload.io import log_lines as logs
 from hpcgym.workload.io.files import Format, ReadOptions
 from hpcgym.workload.model import MISSING, Workload
@@ -160,14 +160,12 @@ def _id(text: str) -> tuple[int, int | None]:
 
 def _time(text: str) -> int:
     """Return the nearest second since 1970; 0, and below, is unknown."""
-    if not re.fullmatch(r"-?\d{1,12}(\.\d*)?", text):
-        raise ValueError("no seconds since 1970")
-    return max(nearest_second(float(text)), 0) or MISSING
+    return max(unix_seconds(text, decimals=True), 0) or MISSING
 
 
 def _status(text: str) -> int:
     """Return 1 for an exit status of 0, else 0: failed."""
-    return int(count_of(text, signed=True) == 0)
+    return int(count_in(text, signed=True) == 0)
 
 
 def _slots(text: str) -> list[int]:
@@ -198,16 +196,16 @@ def _chunks(resource: str, least: int, text: str) -> int:
         if "=" in head:
             entries.insert(0, head)
         amounts = dict(entry.partition("=")[::2] for entry in entries)
-        amount = amounts.get(resource, str(least))
-        if not amount.isdecimal():
+        amount = count_of(amounts.get(resource, str(least)))
+        if amount is None:
             raise ValueError(f"of which {resource} is no whole number")
-        total += times * int(amount)
+        total += times * amount
     return total or MISSING
 
 
 def _kilobytes(text: str) -> int:
     """Return the kilobytes of ``600mb`` or ``888kb``, rounded up."""
-    return logs.bounded(megabytes_in(text, MEMORY_OF_PBS) * 1024, logs.MOST_KB)
+    return logs.bounded(amount_in(text, MEMORY_OF_PBS) * 1024, logs.MOST_KB)
 
 
 def _megabytes(text: str) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.partitions import hosts
 from hpcgym.names import CORE, MEMORY, MOST_NICE, near_name, of_type, printable, resource_problem
-from hpcgym.units import MEMORY_OF_SLURM, Durations, count_of, megabytes_of
+from hpcgym.units import MEMORY_OF_SLURM, Durations, amount_of, count_in
 from hpcgym.workload.io import log_lines as logs
 from hpcgym.workload.model import MISSING
 
@@ -153,7 +153,7 @@ def requested_mb(text: str) -> tuple[int, str]:
     """
     folded = text.casefold()
     per = folded[-1:] if folded[-1:] in ("c", "n") else ""
-    told = megabytes_of(folded.removesuffix(per), MEMORY_OF_SLURM)
+    told = amount_of(folded.removesuffix(per), MEMORY_OF_SLURM)
     if told is None:
         raise ValueError("no memory such as 4G, 2000Mc or 16Gn")
     amount = math.ceil(told)
@@ -189,13 +189,13 @@ def tres(text: str) -> dict[str, int]:
                 if not per:
                     amounts[kind] = memory
             elif kind in ("cpu", "node"):
-                amounts[kind] = count_of(amount)
+                amounts[kind] = count_in(amount)
             elif kind.startswith(logs.GENERIC) and not kind.startswith(_OF_GPUS):
                 if colon:
-                    types[generic] += count_of(amount)
-                    types[f"{generic}:{kind_of}"] += count_of(amount)
+                    types[generic] += count_in(amount)
+                    types[f"{generic}:{kind_of}"] += count_in(amount)
                 else:
-                    amounts[generic] = count_of(amount)
+                    amounts[generic] = count_in(amount)
         except ValueError as problem:
             raise ValueError(f"of which {name} is {problem}") from None
     return {**types, **amounts}
@@ -301,13 +301,13 @@ def resources_of(log: logs.Log) -> dict[str, logs.Ints]:
     )
     cores = logs.processors(
         log,
-        logs.first_known(log.numbers(("AllocCPUS", count_of), ("NCPUS", count_of)), cpus),
-        logs.first_known(log.numbers(("ReqCPUS", count_of)), asked_cpus),
+        logs.first_known(log.numbers(("AllocCPUS", count_in), ("NCPUS", count_in)), cpus),
+        logs.first_known(log.numbers(("ReqCPUS", count_in)), asked_cpus),
         f"{told}, not {untold}",
         "no field tells its processors",
     )
-    counted = log.numbers(("NNodes", count_of), ("AllocNodes", count_of), ("NodeList", nodes_in))
-    nodes = logs.first_known(nodes, counted, asked_nodes, log.numbers(("ReqNodes", count_of)))
+    counted = log.numbers(("NNodes", count_in), ("AllocNodes", count_in), ("NodeList", nodes_in))
+    nodes = logs.first_known(nodes, counted, asked_nodes, log.numbers(("ReqNodes", count_in)))
     log.count(
         _BESIDE_RESOURCES,
         [any(map(asks_beside, pair)) for pair in zip(*map(log.texts, _TRES), strict=True)],

@@ -33,7 +33,7 @@ from hpcgym.units import (
     NO_LIMIT_S,
     OF_TABLE,
     Durations,
-    megabytes_of,
+    amount_of,
     seconds_of,
 )
 from hpcgym.workload.io.files import as_numbers, where_row
@@ -139,7 +139,7 @@ def _how(column: str) -> str:
 
 def _megabytes(text: str) -> int | str:
     """Return the megabytes of a text such as ``16 GB``, or what is not one as it is."""
-    amount = megabytes_of(text, MEMORY_ALONE)
+    amount = amount_of(text, MEMORY_ALONE)
     return text if amount is None or amount.denominator > 1 else int(amount)
 
 
