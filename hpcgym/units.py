@@ -257,7 +257,7 @@ def memory_text(megabytes: int) -> str:
     >>> memory_text(64_000), memory_text(1_500)
     ('64 GB', '1500 MB')
     """
-    sizes = reversed(MEMORY_ALONE.units.items())
+    sizes = reversed([*MEMORY_ALONE.units.items()])
     unit, size = next((unit, int(size)) for unit, size in sizes if megabytes % size == 0)
     return f"{megabytes // size} {unit}"
 
