@@ -287,8 +287,6 @@ def check_each_once(where: str, values: Iterable[object]) -> None:
 
 # --- Numbers that describe machines, checked ------------------------------------------------------
 
-MOST_SECONDS = 2**31
-
 
 def watts(name: str, power: Any) -> float:
     """Return a power as a float, or say that it is not one."""
@@ -296,11 +294,6 @@ def watts(name: str, power: Any) -> float:
     if not (math.isfinite(number) and number >= 0):
         raise HpcgymError(f"{name} must be a power of at least 0 W, not {power!r}")
     return number
-
-
-def seconds(name: str, time: Any) -> int:
-    """Return whole seconds as an int, or say that they cannot be."""
-    return check_whole(name, time, 0, MOST_SECONDS, "whole seconds")
 
 
 def whole_column(name: str, values: Any) -> NDArray[np.int64]:

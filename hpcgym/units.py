@@ -9,6 +9,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from hpcgym.errors import HpcgymError, is_number
+
 # --- Durations ------------------------------------------------------------------------------------
 
 #: Whole numbers of seconds; a month is of 30 days.
@@ -147,6 +149,22 @@ def in_seconds(value: Any) -> Any:
     """
     seconds = seconds_of(value) if isinstance(value, str) else None
     return value if seconds is None else seconds
+
+
+def whole_seconds(argument: str, value: Any, least: int = 0, most: int = 2**31) -> int:
+    """Return an argument that is a duration as whole seconds.
+
+    Raises
+    ------
+    HpcgymError : it is none, or out of bounds; the message names the argument, and what was given.
+    """
+    seconds = in_seconds(value)
+    if not (is_number(seconds) and least <= seconds <= most and seconds == int(seconds)):
+        raise HpcgymError(
+            f"{argument} must be whole seconds from {least} to {most}, or a duration such as 5h or"
+            f" 1-12:00:00, not {value!r}"
+        )
+    return int(seconds)
 
 
 def nearest_second(seconds: float) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import HpcgymError, check_whole, real, seconds, watts
+from hpcgym.errors import HpcgymError, check_whole, real, watts
 from hpcgym.machine.partitions import MOST_NODES, Partition, all_checked, named_once, names_of_nodes
 from hpcgym.machine.power import Level, NodePower
 from hpcgym.names import (
@@ -23,7 +23,7 @@ from hpcgym.names import (
     name_problem,
     resource_problem,
 )
-from hpcgym.units import in_seconds
+from hpcgym.units import whole_seconds
 
 # --- Groups of equal nodes, and what a node has of each resource ----------------------------------
 
@@ -185,7 +185,7 @@ class Cluster:
             )
         for name in ("shutdown_after_s", "shutdown_time_s", "boot_time_s"):
             if name != "shutdown_after_s" or self.shutdown_after_s is not None:
-                settle(self, name, seconds(name, in_seconds(getattr(self, name))))
+                settle(self, name, whole_seconds(name, getattr(self, name)))
         if self.io_bandwidth_gb_s is not None:
             gb_s, number = self.io_bandwidth_gb_s, real(self.io_bandwidth_gb_s)
             if not 0 < number < math.inf:

@@ -18,7 +18,6 @@ from hypothesis import strategies as texts
 import hpcgym
 from hpcgym.baselines.schedulers import find_scheduler, rule_value
 from hpcgym.cli.loading import time_of_log
-from hpcgym.envs.core.surroundings import read_duration
 from hpcgym.errors import HpcgymError
 from hpcgym.files.recorded import (
     Command,
@@ -38,7 +37,7 @@ from hpcgym.names import MOST_NAME, name_problem, printable
 from hpcgym.report.canvas import new_figure, save_figure
 from hpcgym.scheduler.slurm_qos import read_qos
 from hpcgym.study.sweep.experiment import load_experiment
-from hpcgym.units import duration, seconds_in, seconds_of
+from hpcgym.units import duration, seconds_in, seconds_of, whole_seconds
 from hpcgym.version import __version__
 from hpcgym.workload.io.swf_header import names_of
 
@@ -195,7 +194,7 @@ def test_what_is_no_time(text: str) -> None:
     with pytest.raises(ValueError, match="no duration"):
         seconds_in(text)
     with pytest.raises(HpcgymError, match="warmup must be"):
-        read_duration("warmup", text, 0)
+        whole_seconds("warmup", text)
 
 
 def test_rules_in_texts_take_times_and_no_other_numbers_do() -> None:
