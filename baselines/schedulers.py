@@ -10,7 +10,6 @@ from typing import Any
 from hpcgym.baselines.dispatchers import DISPATCHERS, chooses_nodes
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.machine.slurm.lines import files_of, rules_behind
-from hpcgym.naming import at_commas, in_seconds
 from hpcgym.scheduler.asked_for import check_fair_share
 from hpcgym.scheduler.backfilling import BACKFILL, Hold
 from hpcgym.scheduler.backfilling import NAME as OF_SLURM
@@ -20,6 +19,7 @@ from hpcgym.scheduler.policies.expressions import is_expression
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import POLICIES
 from hpcgym.scheduler.rules import OF_THE_QUEUE, RULES, Scheduler, not_beside_a_dispatcher
+from hpcgym.units import in_seconds
 
 # --- The co-schedulers of ELiSE -------------------------------------------------------------------
 #
@@ -192,6 +192,18 @@ def is_variant(name: Any) -> bool:
     return is_scheduler(name) and ":" in name and not is_file(name)
 
 
+def at_commas(text: str) -> list[str]:
+    """Return what stands between the commas of a text, but for those in brackets: max(wait, 5)."""
+    parts, depth = [""], 0
+    for sign in text:
+        depth += (sign == "(") - (sign == ")")
+        if sign == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return parts
+
+
 def read_variant(name: str) -> tuple[str, dict[str, Any]]:
     """Return the name with which a variant begins, and the rules behind it.
 
@@ -262,7 +274,7 @@ _NONE = (*_NUMBERS, "hold", "quota", "maintenance", "preemption", "fair_share", 
 def rule_value(rule: str, text: str) -> Any:
     """Return what a rule is that was given as text: a number or None, where it can be.
 
-    Times may have units, such as ``5h``; see :func:`hpcgym.naming.in_seconds`.
+    Times may have units, such as ``5h``; see :func:`hpcgym.units.in_seconds`.
 
     Raises
     ------

@@ -23,10 +23,10 @@ from hpcgym.agents.search import candidates
 from hpcgym.baselines.chance import RandomActions
 from hpcgym.baselines.policies import Baseline, find_baseline
 from hpcgym.envs import JobSelection
-from hpcgym.naming import HOUR_S
 from hpcgym.progress import counting
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES, spread
 from hpcgym.study.evaluation.environments import act_out
+from hpcgym.units import HOUR_S
 
 #: What all are compared under, and what is around episodes, if anything is.
 RULES: dict[str, Any] = {"backfill": "none", "reservation": "kept", "paid": "start"}

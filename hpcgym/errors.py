@@ -232,6 +232,42 @@ def check_whole(
     return number
 
 
+def whole_argument(generator: str, name: str, value: Any, least: int, most: int) -> int:
+    """Return an argument as an int; a float from a command line may stand for one (1e6).
+
+    Raises
+    ------
+    WorkloadError : it is no whole number from ``least`` to ``most``.
+    """
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        number = least - 1
+    if not least <= number <= most or number != value:
+        raise WorkloadError(
+            f"{generator}: {name} must be a whole number from {least} to {most}, not {value!r}"
+        )
+    return number
+
+
+def positive_argument(generator: str, name: str, value: Any) -> float | None:
+    """Return an argument as a float above 0, or None as it is.
+
+    Raises
+    ------
+    WorkloadError : it is no number above 0.
+    """
+    if value is None:
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise WorkloadError(f"{generator}: {name} must be a number above 0, not {value!r}")
+    return number
+
+
 def check_choice(argument: str, value: Any, known: Iterable[str]) -> str:
     """Return one of the known words, or raise an error that names the argument."""
     words = tuple(known)
@@ -251,8 +287,6 @@ def check_each_once(where: str, values: Iterable[object]) -> None:
 
 # --- Numbers that describe machines, checked ------------------------------------------------------
 
-MOST_SECONDS = 2**31
-
 
 def watts(name: str, power: Any) -> float:
     """Return a power as a float, or say that it is not one."""
@@ -260,11 +294,6 @@ def watts(name: str, power: Any) -> float:
     if not (math.isfinite(number) and number >= 0):
         raise HpcgymError(f"{name} must be a power of at least 0 W, not {power!r}")
     return number
-
-
-def seconds(name: str, time: Any) -> int:
-    """Return whole seconds as an int, or say that they cannot be."""
-    return check_whole(name, time, 0, MOST_SECONDS, "whole seconds")
 
 
 def whole_column(name: str, values: Any) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from hpcgym.naming import duration
+from hpcgym.units import duration
 
 #: A title and a number of steps -> a context that gives a function to call before each step, with
 #: what is done next; and, with a 0 behind that, in the midst of one.

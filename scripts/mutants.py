@@ -250,9 +250,9 @@ MUTANTS = (
     ),
     Mutant(
         "time limits of Slurm are seconds, not minutes",
-        "hpcgym/workload/io/sacct_fields.py",
-        "whole_in(text) * 60 or MISSING",
-        "whole_in(text) or MISSING",
+        "hpcgym/units.py",
+        '"90", alone_s=MINUTE_S, units=False',
+        '"90", alone_s=1, units=False',
         tests="tests/workload/test_sacct.py",
     ),
     Mutant(

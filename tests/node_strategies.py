@@ -10,7 +10,7 @@ from strategies import BACKFILL, GAPS, POLICY, REQUESTS, holds, holds_back, pred
 
 from hpcgym.machine import Cluster, NodeGroup, Partition
 from hpcgym.machine.pool import ANY_NUMBER
-from hpcgym.naming import UNITS_PER_NODE
+from hpcgym.names import UNITS_PER_NODE
 from hpcgym.reference.jobs import Job, Nodes, node_jobs_of
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import needs_of

@@ -18,7 +18,7 @@ from hpcgym.benchmarks.coscheduling.runs import Sizes
 from hpcgym.benchmarks.studies import tables
 from hpcgym.benchmarks.studies.harness import Folder, Studied
 from hpcgym.errors import check_whole
-from hpcgym.naming import HOUR_S
+from hpcgym.units import HOUR_S
 from hpcgym.workload.archive import data_folders
 
 #: Tasks, each with what its function returns of it.

@@ -15,7 +15,7 @@ import numpy as np
 from hpcgym import Cluster, Heatmap, Workload, generate_speedups, simulate
 from hpcgym.benchmarks.coscheduling.items import DAYS_AN_HOUR
 from hpcgym.machine import NodeGroup
-from hpcgym.naming import DAY_S
+from hpcgym.units import DAY_S
 from hpcgym.workload import Code, generate_code_jobs
 
 SCHEDULERS = ("fcfs", "easy", "easy-co")

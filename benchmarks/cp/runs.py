@@ -19,9 +19,9 @@ from hpcgym.baselines.cp.problem import hold
 from hpcgym.baselines.dispatchers import PUBLISHED, find_dispatcher
 from hpcgym.benchmarks.studies.harness import Folder, check_same_jobs, hash_of, readings
 from hpcgym.machine import Cluster, find_cluster
-from hpcgym.naming import HOUR_S
 from hpcgym.scheduler.dispatchers.asking import DispatchError
 from hpcgym.scheduler.estimates import DataDriven
+from hpcgym.units import HOUR_S
 from hpcgym.workload import Workload, fitting, load_workload
 
 Ints = NDArray[np.int64]

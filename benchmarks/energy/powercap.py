@@ -14,8 +14,8 @@ from hpcgym.benchmarks.energy.plans import energy_within
 from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
 from hpcgym.machine import find_cluster
 from hpcgym.machine.power_plans import greatest_w
-from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S
 from hpcgym.scheduler.limits import PowerCap
+from hpcgym.units import DAY_S, HOUR_S, MINUTE_S
 from hpcgym.workload import extract
 from hpcgym.workload.extracts import recorded_run_time
 

@@ -21,10 +21,10 @@ from hpcgym.benchmarks.studies import harness, items, tables
 from hpcgym.errors import check_whole
 from hpcgym.machine import NodePower, find_cluster
 from hpcgym.machine.power_plans import fewest_off, greatest_w
-from hpcgym.naming import DAY_S, HOUR_S
 from hpcgym.report import canvas
 from hpcgym.scheduler.limits import PowerCap
 from hpcgym.scheduler.on_machines import node_power
+from hpcgym.units import DAY_S, HOUR_S
 from hpcgym.workload.extracts import recorded_run_time
 
 # --- What Glesser 2016, chapter 4, prints ---------------------------------------------------------

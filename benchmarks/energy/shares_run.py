@@ -16,8 +16,8 @@ from hpcgym.benchmarks.energy import shares
 from hpcgym.benchmarks.energy.shares import BURST_USERS, ESP_USERS, FREQUENCIES, TEXT, Became
 from hpcgym.benchmarks.studies import items, tables
 from hpcgym.benchmarks.studies.harness import Drawn, Folder, Studied, Tasks, load_sources, task_of
-from hpcgym.naming import DAY_S, WEEK_S
 from hpcgym.report import canvas
+from hpcgym.units import DAY_S, WEEK_S
 
 # --- What Glesser 2016, section 6.3, prints -------------------------------------------------------
 

@@ -12,9 +12,9 @@ from hpcgym import Workload
 from hpcgym.benchmarks.frontier import runs
 from hpcgym.benchmarks.studies.harness import Folder, Studied, check_names
 from hpcgym.benchmarks.studies.tables import Rows, of_rows, read_texts
-from hpcgym.naming import WEEK_S
 from hpcgym.schedule.gains import Felt, gain
 from hpcgym.study.intervals import mean_of
+from hpcgym.units import WEEK_S
 from hpcgym.workload.fingerprint import fingerprint
 
 # --- Which rule is chosen -------------------------------------------------------------------------

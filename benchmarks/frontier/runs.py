@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from hpcgym import Result, Scheduler, Workload, simulate
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.benchmarks.studies.harness import load_jobs, same_jobs
-from hpcgym.naming import HOUR_S
 from hpcgym.schedule.gains import felt
 from hpcgym.schedule.measures import measures
 from hpcgym.scheduler.backfilling import Hold
 from hpcgym.study.tuning.trials import varied
+from hpcgym.units import HOUR_S
 
 # --- The rules that are compared ------------------------------------------------------------------
 

@@ -18,8 +18,8 @@ from hpcgym.benchmarks.mixed_policies.items import JOBS, TABLE_2, TABLE_7, TABLE
 from hpcgym.benchmarks.mixed_policies.study import PURE, Floats, Parts, Study, grid
 from hpcgym.benchmarks.studies import tables
 from hpcgym.benchmarks.studies.harness import Folder, folder_name
-from hpcgym.naming import WEEK_S
 from hpcgym.report import canvas
+from hpcgym.units import WEEK_S
 
 # --- The paper's tables, ours beside its own, as DataFrames ---------------------------------------
 

@@ -19,9 +19,9 @@ from hpcgym.benchmarks.studies import harness
 from hpcgym.benchmarks.studies.harness import Folder, Progress, load_jobs
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.errors import check_choice, check_whole
-from hpcgym.naming import MONTH_S, WEEK_S
 from hpcgym.scheduler.policies import POLICIES, WEIGHTED_FEATURES
 from hpcgym.simulation.batch import BatchSimulator
+from hpcgym.units import MONTH_S, WEEK_S
 from hpcgym.workload.fingerprint import fingerprint
 
 Floats = NDArray[np.float64]

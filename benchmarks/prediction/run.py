@@ -18,8 +18,8 @@ from hpcgym.benchmarks.prediction.tables import TABLES, Campaign, Findings
 from hpcgym.benchmarks.studies import harness
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.tables import finish, legend_below, log_ticks, read_texts
-from hpcgym.naming import HOUR_S
 from hpcgym.report import canvas
+from hpcgym.units import HOUR_S
 
 # --- The campaign on some traces: its tasks, and the table of what came out -----------------------
 

@@ -16,7 +16,7 @@ from hpcgym import HpcgymError, Workload, load_workload
 from hpcgym.benchmarks.prediction import items, runs
 from hpcgym.benchmarks.studies.tables import Rows, of_rows, pearson
 from hpcgym.files.tables import csv_frame
-from hpcgym.naming import DAY_S
+from hpcgym.units import DAY_S
 
 _NONE = float("nan")
 

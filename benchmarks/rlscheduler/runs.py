@@ -25,8 +25,8 @@ from hpcgym import HpcgymError, Workload, load_workload, simulate
 from hpcgym.agents.rlscheduler import Network, RLScheduler, Sight, chosen
 from hpcgym.baselines import SCHEDULERS
 from hpcgym.benchmarks.studies.harness import same_jobs
-from hpcgym.naming import HOUR_S
 from hpcgym.study.evaluation.environments import act_out
+from hpcgym.units import HOUR_S
 
 # --- Their rules: a plain simulator of what is decided there when ---------------------------------
 

@@ -8,8 +8,8 @@ from hpcgym.cli import loading, output
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import rules_of
 from hpcgym.cli.tables import Sheet, of_frame, rows_of
-from hpcgym.naming import HOUR_S, duration
 from hpcgym.progress import counting
+from hpcgym.units import HOUR_S, duration
 
 if TYPE_CHECKING:
     import pandas as pd

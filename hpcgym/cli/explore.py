@@ -18,9 +18,11 @@ from hpcgym.cli.lineup import given_schedulers, simulated_each
 from hpcgym.cli.running import note
 from hpcgym.cli.tables import Sheet, of_rows, rows_of
 from hpcgym.errors import HpcgymError, check_choice
-from hpcgym.naming import HOUR_S, ONCE_CALLED, counted
+from hpcgym.names import ONCE_CALLED
 from hpcgym.progress import measuring, working
 from hpcgym.report.cells import Table
+from hpcgym.units import HOUR_S
+from hpcgym.words import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -202,9 +204,9 @@ def _waits_sheet(table: pd.DataFrame, results: Mapping[str, Result]) -> Sheet:
     """Return for people how long all waited, and which share of that is due to what."""
     from hpcgym.explanation.explain import refused_at_first, shortened
     from hpcgym.explanation.story import CALLED
-    from hpcgym.naming import duration
     from hpcgym.report.cells import two_lines
     from hpcgym.report.tables import subtitle
+    from hpcgym.units import duration
 
     above = [subtitle(dict(results))]
     seconds = table.drop(columns="jobs").sum()
@@ -388,7 +390,7 @@ def explained_sheet(
     found: Explanation, log: str, scheduler: str, beside: list[dict[str, Any]]
 ) -> Sheet:
     """Return an explanation for people: sentences first, figures behind."""
-    from hpcgym.naming import duration
+    from hpcgym.units import duration
 
     above = [f"Job {found.job} of {log} under {scheduler}", *found.sentences]
     late, tables = _late(found), []

@@ -19,7 +19,7 @@ from hpcgym.errors import (
     reworded,
     warn_caller,
 )
-from hpcgym.naming import MOST_OF_LIST, at_commas, name_problem
+from hpcgym.names import MOST_OF_LIST, name_problem
 from hpcgym.progress import working
 
 if TYPE_CHECKING:
@@ -183,6 +183,8 @@ def _check_no_comma(name: str) -> None:
 
 def _split(text: str) -> list[str]:
     """Return names joined by commas; a rule belongs to the variant before it."""
+    from hpcgym.baselines.schedulers import at_commas
+
     found: list[str] = []
     for part in filter(None, (part.strip() for part in at_commas(text))):
         of_variant = bool(found) and ":" in found[-1].rpartition(_NAMES)[2]

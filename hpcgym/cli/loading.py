@@ -40,7 +40,7 @@ def for_schedulers(workload: Workload, schedulers: Sequence[Scheduler], drop: bo
 
 def _heeded(workload: Workload, schedulers: Sequence[Scheduler]) -> Workload:
     """Return jobs of which throttles of arrays are not counted as not used, if all heed them."""
-    from hpcgym.naming import ARRAY
+    from hpcgym.names import ARRAY
 
     quotas = [[ARRAY in dict(quota.where) for quota in one.quota] for one in schedulers]
     if not quotas or not all(map(any, quotas)):
@@ -410,7 +410,8 @@ class MachineReading(ShownReading):
 
 def time_of_log(text: str) -> int | str:
     """Return the whole seconds of an option, given as a number or with units, or its date."""
-    from hpcgym.naming import Clock, is_date, seconds_of
+    from hpcgym.dates import Clock, is_date
+    from hpcgym.units import seconds_of
 
     if is_date(text):
         try:

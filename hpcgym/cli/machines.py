@@ -16,7 +16,7 @@ from hpcgym.cli.groups import grouped
 from hpcgym.cli.running import note
 from hpcgym.cli.tables import Format, Sheet, of_frame, of_rows, rows_of
 from hpcgym.errors import HpcgymError
-from hpcgym.naming import counted
+from hpcgym.words import counted
 
 if TYPE_CHECKING:
     import pandas as pd

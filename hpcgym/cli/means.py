@@ -193,9 +193,9 @@ def _column(
 
     Only lines over all jobs of their workload may be the best: ``wholes`` of :func:`_wholes`.
     """
-    from hpcgym.naming import shown
     from hpcgym.report.cells import shown_p
     from hpcgym.report.tables import best, text_of
+    from hpcgym.words import shown
 
     name = metric.name
     shows: Callable[[float], str] = partial(text_of, metric)

@@ -95,7 +95,7 @@ def machines() -> Iterable[tuple[str, str]]:
 
 def _node(resources: Mapping[str, int]) -> str:
     """Return what a node has."""
-    from hpcgym.naming import MEMORY
+    from hpcgym.names import MEMORY
 
     return ", ".join(
         f"{amount / 1000:g} GB" if name == MEMORY else f"{amount} {name}"

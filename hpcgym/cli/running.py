@@ -26,7 +26,7 @@ from hpcgym.errors import (
     reworded,
 )
 from hpcgym.files.recorded import Command, commanded, date_text
-from hpcgym.naming import counted
+from hpcgym.words import counted
 
 # --- How commands run -----------------------------------------------------------------------------
 

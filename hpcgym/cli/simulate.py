@@ -25,8 +25,8 @@ from hpcgym.cli.lineup import (
 from hpcgym.cli.means import split_metrics
 from hpcgym.cli.tables import Format, Sheet
 from hpcgym.errors import ApartError, HpcgymError, reworded
-from hpcgym.naming import duration
 from hpcgym.progress import counting, working
+from hpcgym.units import duration
 
 if TYPE_CHECKING:
     from hpcgym.machine import Cluster

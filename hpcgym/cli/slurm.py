@@ -20,9 +20,9 @@ from hpcgym.cli.tables import Format, Sheet, of_rows, rows_of, show
 from hpcgym.errors import HpcgymError, HpcgymWarning, NoJobError, check_choice, warn_caller
 from hpcgym.files.recorded import write_beside
 from hpcgym.files.writing import is_stream
-from hpcgym.naming import seconds_of
 from hpcgym.progress import counting
 from hpcgym.report.cells import Table
+from hpcgym.units import whole_seconds
 
 if TYPE_CHECKING:
     from hpcgym.drive import Asked
@@ -230,7 +230,7 @@ def drive(
     hpcgym drive --policy 'wait - 0.1 * requested * processors'
     hpcgym drive --policy rule-es.toml --past sacct.txt
     """
-    every_s = _seconds(every)
+    every_s = whole_seconds("--every", every, least=1)
     if dry_run and log is not None:
         raise HpcgymError("--log is of what is set, and --dry-run sets nothing: give one of them")
 
@@ -271,14 +271,6 @@ def _ended(past: Path, scheduler: Scheduler) -> Workload | None:
         why = str(error)
     warn_caller(f"{why}: nothing is learned from it", HpcgymWarning)
     return None
-
-
-def _seconds(text: str) -> int:
-    """Return a time of the command line in seconds."""
-    seconds = seconds_of(text)
-    if seconds is None or seconds < 1 or seconds != int(seconds):
-        raise HpcgymError(f"--every takes a time such as 60s, 5m or 1h, not {text!r}")
-    return int(seconds)
 
 
 def _telling(file: IO[str] | None) -> Callable[[Asked], None]:

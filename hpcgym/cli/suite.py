@@ -12,8 +12,8 @@ from hpcgym.cli import output
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.running import ExplainedCommand, group_of, note
 from hpcgym.cli.tables import Format, Sheet, of_rows, show
-from hpcgym.naming import shown
 from hpcgym.progress import counting
+from hpcgym.words import shown
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -148,7 +148,7 @@ def _words_first(columns: Mapping[str, Sequence[Any]], words: Sequence[str], tit
 
 def _text(column: str, value: Any) -> str:
     """Return a value for people."""
-    from hpcgym.naming import shown, signed
+    from hpcgym.words import shown, signed
 
     if isinstance(value, str):
         return value

@@ -13,9 +13,9 @@ from hpcgym.cli.groups import grouped
 from hpcgym.cli.running import ExplainedCommand, group_of, note
 from hpcgym.cli.tables import Format, Sheet, of_rows, show
 from hpcgym.errors import HpcgymError
-from hpcgym.naming import counted, shown
 from hpcgym.progress import working
 from hpcgym.report.cells import Table
+from hpcgym.words import counted, shown
 
 if TYPE_CHECKING:
     from hpcgym.report.figures import Drawing

@@ -32,8 +32,9 @@ from hpcgym.cli.groups import grouped
 from hpcgym.cli.loading import MachineReading, PoolReading, WorkloadOption
 from hpcgym.cli.running import ExplainedCommand, group_of, note
 from hpcgym.errors import HpcgymWarning, check_choice, warn_caller
-from hpcgym.naming import counted, duration
 from hpcgym.progress import measuring, say
+from hpcgym.units import duration
+from hpcgym.words import counted
 
 train = group_of("train")
 

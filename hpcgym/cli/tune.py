@@ -20,7 +20,7 @@ from hpcgym.cli.running import note
 from hpcgym.cli.tables import Sheet, of_frame, rows_of
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.recorded import write_beside
-from hpcgym.naming import signed
+from hpcgym.words import signed
 
 if TYPE_CHECKING:
     from hpcgym.report.figures import Drawing

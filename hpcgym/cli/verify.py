@@ -33,7 +33,7 @@ from hpcgym.files.recorded import (
 )
 from hpcgym.files.tables import csv_rows, parquet_frame
 from hpcgym.files.writing import plain
-from hpcgym.naming import SWF_COLUMNS
+from hpcgym.names import SWF_COLUMNS
 from hpcgym.version import __version__
 
 # --- What differs between a file and the same one made again --------------------------------------

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from hpcgym.drive import giving_back
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.files import header_number
-from hpcgym.naming import NO_LIMIT, NO_LIMIT_S, seconds_in
 from hpcgym.scheduler.estimates.by_name import learns, predictor_of
 from hpcgym.scheduler.policies.features import RUNS_LOOKED_AT
 from hpcgym.scheduler.policies.index import refuse_usage
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import order_of
+from hpcgym.units import NO_LIMIT_S, OF_SQUEUE, seconds_in
 from hpcgym.workload.io.swf_header import HEADER_KEYS, name_lines, names_of, numbered
 from hpcgym.workload.model import Workload
 
@@ -107,7 +107,6 @@ FORMAT = "%A|%C|%l|%V|%Q|%y|{user}|%a|%q|%P"
 _FIELDS = FORMAT.count("|") + 1
 #: The same of jobs that run or have ended, too, where a policy looks at these.
 WITH_OTHERS = FORMAT + "|%t|%S|%e"
-_NONE = (*NO_LIMIT, "not_set", "invalid")
 _NAMED = ("user_id", "group_id", "queue", "partition")  # of the last four fields
 
 
@@ -167,8 +166,7 @@ def read_jobs(text: str) -> tuple[dict[str, Told], list[str]]:
         try:
             if len(parts) not in (_FIELDS, _FIELDS + 3):
                 raise ValueError
-            no_limit = parts[2].casefold() in _NONE
-            limit = NO_LIMIT_S if no_limit else max(int(seconds_in(parts[2])), 1)
+            limit = max(int(seconds_in(parts[2], OF_SQUEUE)), 1)
             number, processors, submit, priority, nice = (int(parts[k]) for k in (0, 1, 3, 4, 5))
             state, began, ended = parts[_FIELDS:] or ("PD", "", "")
             waits, runs = state == "PD", state in _RUN

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from hpcgym.envs.core.infos import schedule_of, state_of
 from hpcgym.envs.core.simulations import Simulations, pass_view
-from hpcgym.naming import duration, shown
 from hpcgym.report.canvas import (
     BLACK,
     BLUE,
@@ -31,6 +30,8 @@ from hpcgym.schedule.metrics import processors_in_use, queue_length
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, Coschedule, LostRuns, of_some
 from hpcgym.schedule.schedule import ran_before, runs_of
+from hpcgym.units import duration
+from hpcgym.words import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError, check_choice, check_whole
 from hpcgym.explanation import story, watching
 from hpcgym.files.writing import plain
-from hpcgym.naming import NAMED, ONCE_CALLED, WEEK_S, counted
+from hpcgym.names import NAMED, ONCE_CALLED
 from hpcgym.progress import silence
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
+from hpcgym.units import WEEK_S
+from hpcgym.words import counted
 from hpcgym.workload.io.swf_header import called, names_of
 
 if TYPE_CHECKING:

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from hpcgym.baselines.labels import in_short
 from hpcgym.explanation import watching
-from hpcgym.naming import CORE, MEMORY, PARTITION, counted, duration
+from hpcgym.names import CORE, MEMORY, PARTITION
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.on_machines import simulates_as_pool
 from hpcgym.scheduler.restrictions import bound_submissions
+from hpcgym.units import duration
+from hpcgym.words import counted
 from hpcgym.workload.checks import needs_on
 from hpcgym.workload.followers import followed
 from hpcgym.workload.needs import units_on

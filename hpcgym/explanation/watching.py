@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, is_number
-from hpcgym.naming import duration, in_seconds
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.schedule import runs_of
 from hpcgym.scheduler.allocations import UNLIMITED
 from hpcgym.scheduler.restrictions import MOST_BOUND, Preemption, Quota
 from hpcgym.simulation.continued import again
+from hpcgym.units import duration, in_seconds
 
 # --- How long an explanation may take -------------------------------------------------------------
 

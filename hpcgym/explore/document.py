@@ -12,9 +12,9 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcgym.files.recorded import meta_of
-from hpcgym.naming import shown
 from hpcgym.report.canvas import save_figure
 from hpcgym.report.tables import origin_rows
+from hpcgym.words import shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpcgym.baselines.labels import describe
+from hpcgym.dates import zone_of
 from hpcgym.errors import HpcgymError
 from hpcgym.explore.document import document, origin_section, source
 from hpcgym.explore.sections import report_of
 from hpcgym.files import header_number
 from hpcgym.files.writing import plain, whole_text
-from hpcgym.naming import NAMED, duration, zone_of
+from hpcgym.names import NAMED
 from hpcgym.report.placement import has_nodes, place_jobs, rows_of
 from hpcgym.report.tables import (
     Results,
@@ -39,6 +40,7 @@ from hpcgym.schedule.metrics import watts_given
 from hpcgym.schedule.provenance import provenance_of
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.restrictions import bound_submissions
+from hpcgym.units import duration
 from hpcgym.workload.io.swf_header import called, names_of
 
 if TYPE_CHECKING:

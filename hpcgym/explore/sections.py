@@ -12,9 +12,10 @@ from hpcgym import report
 from hpcgym.baselines.labels import describe
 from hpcgym.errors import one_line
 from hpcgym.explore.document import Cell, cleaning_table, origin_section, paragraphs, picture, table
-from hpcgym.naming import printable, shown
+from hpcgym.names import printable
 from hpcgym.report import canvas, distribution, overview, tables
 from hpcgym.version import __version__
+from hpcgym.words import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

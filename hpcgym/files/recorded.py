@@ -11,20 +11,22 @@ import json
 import os
 import re
 import shlex
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
+from hpcgym.dates import utc_text
 from hpcgym.errors import HpcgymError
 from hpcgym.files import MEGABYTE, MOST_JSON, bytes_of, json_of, lines_of, open_bytes, text_of
 from hpcgym.files.tables import csv_rows, need_parquet, parquet_metadata
 from hpcgym.files.writing import json_text, plain, whole_text
+from hpcgym.units import count_of
 from hpcgym.version import __version__
 
 # --- Where a file is from -------------------------------------------------------------------------
@@ -97,12 +99,13 @@ def date_text() -> str:
     """
     told = os.environ.get("SOURCE_DATE_EPOCH")
     if not told:
-        return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    if not (told.isascii() and told.isdigit() and len(told) <= 12 and int(told) <= _LAST_SECOND):
+        return f"{utc_text(time.time())}Z"
+    seconds = count_of(told)
+    if seconds is None or seconds > _LAST_SECOND:
         raise HpcgymError(
             f"SOURCE_DATE_EPOCH must be whole seconds since 1970, up to the year 9999, not {told!r}"
         )
-    return f"{datetime.fromtimestamp(int(told), UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return f"{utc_text(seconds)}Z"
 
 
 # --- Where the record of a file's origin stands ---------------------------------------------------

@@ -60,7 +60,8 @@ from hpcgym.machine.partitions import MOST_NODES, Partition, nodes_of_text, text
 from hpcgym.machine.pool import ANY_NUMBER, Cluster, NodeGroup, Usual, with_counts
 from hpcgym.machine.power import Level, NodePower
 from hpcgym.machine.slurm import ENDING as SLURM
-from hpcgym.naming import CORE, MEGABYTES, MEMORY, megabytes, near_name
+from hpcgym.names import CORE, MEMORY, near_name
+from hpcgym.units import MEMORY_ALONE, amount_of, count_of, memory_text
 
 # what tables are as attributes
 _TABLES = {"group": "groups", "level": "levels", "partition": "partitions", "queue": "queues"}
@@ -213,8 +214,8 @@ def find_cluster(
     if name in machine_names():
         called = f"the ready-made machine {name}"
         return _machine(toml_of(machine_text(name), called), called)
-    if name.isdecimal():
-        return Cluster(int(name))
+    if (processors := count_of(name)) is not None:
+        return Cluster(processors)
     if _EQUAL_NODES.fullmatch(name):
         return _equal_nodes(name)
     such = "a TOML file, a number of processors, or such as 100x2x24"
@@ -306,11 +307,12 @@ def _group(where: str, given: dict[str, Any]) -> NodeGroup:
     amounts |= {name: ANY_NUMBER for name, amount in amounts.items() if amount == ANY}
     memory = amounts.get(MEMORY)
     if isinstance(memory, str):
-        amounts[MEMORY] = megabytes(memory)
-        if amounts[MEMORY] is None:
+        amount = amount_of(memory, MEMORY_ALONE)
+        if amount is None or amount.denominator > 1:
             raise HpcgymError(
                 f"{where}: {MEMORY} must be whole MB or such as '16 GB', not {memory!r}"
             )
+        amounts[MEMORY] = int(amount)
     with _saying(where, f"group {name!r}: "):
         return NodeGroup(name, nodes, amounts, power, sockets)
 
@@ -385,5 +387,4 @@ def _amount(name: str, amount: int) -> str:
         return f'"{ANY}"'
     if name != MEMORY or amount == 0:
         return str(amount)
-    unit, size = next((u, s) for u, s in reversed(MEGABYTES.items()) if amount % s == 0)
-    return f'"{amount // size} {unit}"'
+    return f'"{memory_text(amount)}"'

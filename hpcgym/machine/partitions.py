@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any, TypeVar
 
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.naming import name_problem
+from hpcgym.names import name_problem
 
 T = TypeVar("T")
 

@@ -10,11 +10,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import hpcgym.naming as naming
-from hpcgym.errors import HpcgymError, check_whole, real, seconds, watts
+from hpcgym.errors import HpcgymError, check_whole, real, watts
 from hpcgym.machine.partitions import MOST_NODES, Partition, all_checked, named_once, names_of_nodes
 from hpcgym.machine.power import Level, NodePower
-from hpcgym.naming import in_seconds
+from hpcgym.names import (
+    CORE,
+    MEMORY,
+    MOST_AMOUNT,
+    MOST_OF_LIST,
+    PARTITION,
+    alike,
+    name_problem,
+    resource_problem,
+)
+from hpcgym.units import whole_seconds
 
 # --- Groups of equal nodes, and what a node has of each resource ----------------------------------
 
@@ -41,7 +50,7 @@ class NodeGroup:
     Raises
     ------
     HpcgymError : no nodes, no cores, an amount that is no whole number from 0 to 2^31, the name of
-        an invalid resource (see :func:`hpcgym.naming.resource_problem`), a power that is no
+        an invalid resource (see :func:`hpcgym.names.resource_problem`), a power that is no
         :class:`~hpcgym.machine.power.NodePower`, or sockets that do not divide the cores.
     """
 
@@ -52,7 +61,7 @@ class NodeGroup:
     sockets: int = 1
 
     def __post_init__(self) -> None:
-        if problem := naming.name_problem(self.name, MOST_NODES):  # it may be a list of nodes
+        if problem := name_problem(self.name, MOST_NODES):  # it may be a list of nodes
             raise HpcgymError(f"the name of a group of nodes must be {problem}")
         where = f"group {self.name!r}"
         if not isinstance(self.resources, Mapping):
@@ -60,30 +69,28 @@ class NodeGroup:
         if self.power is not None and not isinstance(self.power, NodePower):
             raise HpcgymError(f"{where}: power must be a NodePower, not {self.power!r}")
         for name in self.resources:
-            if problem := naming.resource_problem(name):
+            if problem := resource_problem(name):
                 raise HpcgymError(f"{where}: {problem}")
         amounts = {name: _amount(where, name, each) for name, each in self.resources.items()}
-        cores, settle = amounts.pop(naming.CORE, 0), object.__setattr__
+        cores, settle = amounts.pop(CORE, 0), object.__setattr__
         if not cores:
             raise HpcgymError(f"{where}: a node needs at least 1 core")
         settle(self, "nodes", check_whole(f"{where}: nodes", self.nodes, 1, MOST_NODES))
-        settle(
-            self, "sockets", check_whole(f"{where}: sockets", self.sockets, 1, naming.MOST_AMOUNT)
-        )
+        settle(self, "sockets", check_whole(f"{where}: sockets", self.sockets, 1, MOST_AMOUNT))
         if cores % self.sockets:
             raise HpcgymError(
                 f"{where}: sockets must divide the {cores} cores of a node, which {self.sockets}"
                 " does not"
             )
-        settle(self, "resources", {naming.CORE: cores, **amounts})
+        settle(self, "resources", {CORE: cores, **amounts})
 
 
 def _amount(where: str, name: Any, amount: Any) -> int:
     """Return the amount of a resource on a node, checked."""
-    if amount == ANY_NUMBER and name not in (naming.CORE, naming.MEMORY):
+    if amount == ANY_NUMBER and name not in (CORE, MEMORY):
         return ANY_NUMBER
-    what = "a whole number of MB" if name == naming.MEMORY else "a whole number"
-    return check_whole(f"{where}: {name}", amount, 0, naming.MOST_AMOUNT, what)
+    what = "a whole number of MB" if name == MEMORY else "a whole number"
+    return check_whole(f"{where}: {name}", amount, 0, MOST_AMOUNT, what)
 
 
 # --- The machine ----------------------------------------------------------------------------------
@@ -167,7 +174,7 @@ class Cluster:
         ):
             if given and not self.groups:
                 raise HpcgymError(f"{what} nodes, of which a pool of processors has none")
-        if self.name != "" and (problem := naming.name_problem(self.name, naming.MOST_OF_LIST)):
+        if self.name != "" and (problem := name_problem(self.name, MOST_OF_LIST)):
             raise HpcgymError(f"the name of a machine must be {problem}")
         unknown = [group.name for group in self.groups if group.power is None]
         if self.shutdown_after_s is not None and unknown:
@@ -178,7 +185,7 @@ class Cluster:
             )
         for name in ("shutdown_after_s", "shutdown_time_s", "boot_time_s"):
             if name != "shutdown_after_s" or self.shutdown_after_s is not None:
-                settle(self, name, seconds(name, in_seconds(getattr(self, name))))
+                settle(self, name, whole_seconds(name, getattr(self, name)))
         if self.io_bandwidth_gb_s is not None:
             gb_s, number = self.io_bandwidth_gb_s, real(self.io_bandwidth_gb_s)
             if not 0 < number < math.inf:
@@ -221,8 +228,8 @@ class Cluster:
         nodes have :data:`ANY_NUMBER` of it, and each unit of its jobs
         takes one.
         """
-        named = dict.fromkeys([naming.CORE, *(r for group in self.groups for r in group.resources)])
-        return (*named, *(naming.PARTITION + one.name for one in self._parts))
+        named = dict.fromkeys([CORE, *(r for group in self.groups for r in group.resources)])
+        return (*named, *(PARTITION + one.name for one in self._parts))
 
     @property
     def node_resources(self) -> tuple[str, ...]:
@@ -313,7 +320,7 @@ _POWERS = ("idle_power_w", "busy_power_w", "off_power_w", *_DERIVED_POWERS)
 def _groups(groups: Any) -> tuple[NodeGroup, ...]:
     """Return groups of nodes as a tuple, or say what is wrong with them."""
     listed = named_once(groups, NodeGroup, "groups", "NodeGroup after NodeGroup", "groups of nodes")
-    if near := naming.alike(name for group in listed for name in group.resources):
+    if near := alike(name for group in listed for name in group.resources):
         raise HpcgymError(f"{near[0]!r} and {near[1]!r} are two resources of almost the same name")
     if sum(group.nodes for group in listed) > MOST_NODES:
         raise HpcgymError(f"a machine has at most {MOST_NODES} nodes")
@@ -326,7 +333,7 @@ def _processors(processors: Any, groups: tuple[NodeGroup, ...]) -> int:
         if processors is None:
             raise HpcgymError("a machine needs processors, or groups of nodes")
         return _whole_number(processors)
-    cores = _whole_number(sum(group.nodes * group.resources[naming.CORE] for group in groups))
+    cores = _whole_number(sum(group.nodes * group.resources[CORE] for group in groups))
     if processors is not None and _whole_number(processors) != cores:
         raise HpcgymError(f"processors is {processors}, but the groups of nodes have {cores} cores")
     return cores
@@ -338,7 +345,7 @@ def _queues(queues: Any) -> dict[str, float]:
         raise HpcgymError(f"queues must be a mapping of expected waits [s], not {queues!r}")
     waits = {}
     for name, wait in queues.items():
-        if problem := naming.name_problem(name):
+        if problem := name_problem(name):
             raise HpcgymError(f"the name of a queue must be {problem}")
         waits[name] = real(wait)
         if not 0 < waits[name] < math.inf:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcgym.errors import HpcgymError, check_whole, real, seconds, watts
-from hpcgym.naming import in_seconds, name_problem
+from hpcgym.errors import HpcgymError, check_whole, real, watts
+from hpcgym.names import name_problem
+from hpcgym.units import whole_seconds
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -74,7 +75,7 @@ class NodePower:
         settle(self, "frequency_ghz", _frequencies(self.frequency_ghz, len(busy)))
         settle(self, "slowdown", _slowdown(self.slowdown, len(busy)))
         for name in ("shutdown_time_s", "boot_time_s"):
-            settle(self, name, seconds(name, in_seconds(getattr(self, name))))
+            settle(self, name, whole_seconds(name, getattr(self, name)))
         for name, default in (("shutdown_w", self.idle_w), ("boot_w", busy[-1])):
             given = getattr(self, name)
             settle(self, name, default if given is None else watts(name, given))

@@ -14,9 +14,10 @@ from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.machine import Cluster, Partition
 from hpcgym.machine.partitions import text_of_nodes
 from hpcgym.machine.slurm import SlurmConf
-from hpcgym.naming import CORE, HOUR_S, MEMORY, UNITS_PER_NODE
+from hpcgym.names import CORE, MEMORY, UNITS_PER_NODE
 from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.units import HOUR_S
 from hpcgym.workload import Workload
 from hpcgym.workload.needs import demands_of
 

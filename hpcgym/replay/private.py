@@ -9,14 +9,13 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from hpcgym.dates import Clock, utc_text
 from hpcgym.drive.driving import VARIABLES, Driver
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import Partition
-from hpcgym.naming import DAY_S, MINUTE_S, Clock
 from hpcgym.replay import cleanup
 from hpcgym.replay.accounts import Limits, write_limits
 from hpcgym.replay.configuration import RECORDS, Machine, Node, gres_conf, slurm_conf
@@ -30,6 +29,7 @@ from hpcgym.replay.native import (
     version_of,
 )
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.units import DAY_S, MINUTE_S
 
 # --- What Slurm tells of jobs that have ended -----------------------------------------------------
 
@@ -106,11 +106,6 @@ class Closed(NamedTuple):
 
     span: tuple[int, int]
     nodes: Sequence[int]
-
-
-def _moment(time_s: int) -> str:
-    """Return a time since 1970 [s] as commands of Slurm take it."""
-    return datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 @contextmanager
@@ -276,7 +271,7 @@ class PrivateSlurm:
             return
         names = ",".join(self._machine.names[node] for node in closed.nodes)
         command = [self._programs.scontrol, "create", "reservation", f"Nodes={names}"]
-        command += [f"StartTime={_moment(first_s)}", f"EndTime={_moment(last_s)}"]
+        command += [f"StartTime={utc_text(first_s)}", f"EndTime={utc_text(last_s)}"]
         self.run(*command, f"Users={self._user}", "Flags=MAINT,IGNORE_JOBS")
 
     def run(self, *command: str) -> str:

@@ -19,7 +19,7 @@ from hpcgym.machine import Cluster, Partition, find_cluster
 from hpcgym.machine.partitions import hosts
 from hpcgym.machine.slurm import SlurmConf
 from hpcgym.machine.slurm.lines import files_of
-from hpcgym.naming import CORE, MINUTE_S
+from hpcgym.names import CORE
 from hpcgym.replay.accounts import Limits, limits_of
 from hpcgym.replay.configuration import (
     PARTITION,
@@ -39,6 +39,7 @@ from hpcgym.scheduler.slurm_conf import SlurmRules, rules_of_slurm
 from hpcgym.scheduler.slurm_qos import is_over
 from hpcgym.simulation.restricted import nodes_in
 from hpcgym.simulation.run import simulate
+from hpcgym.units import MINUTE_S
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload import Workload
 from hpcgym.workload.io.swf_header import partitions_of

@@ -18,12 +18,14 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.dates import zone_of
 from hpcgym.errors import HpcgymError, installing
 from hpcgym.files import header_number
 from hpcgym.files.recorded import PICTURE_KEYS, record_text
 from hpcgym.files.writing import whole_file
-from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S, counted, zone_of
 from hpcgym.report.tables import Results, drawable, subtitle
+from hpcgym.units import DAY_S, HOUR_S, MINUTE_S
+from hpcgym.words import counted
 from hpcgym.workload.io.swf_header import called, names_of
 
 if TYPE_CHECKING:

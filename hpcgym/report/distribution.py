@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
-from hpcgym.naming import counted, shown
 from hpcgym.report import canvas
 from hpcgym.report.tables import Results, drawable
+from hpcgym.words import counted, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

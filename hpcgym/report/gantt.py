@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, is_number
-from hpcgym.naming import WEEK_S, printable
+from hpcgym.names import printable
 from hpcgym.report import canvas
 from hpcgym.report.placement import has_nodes, place_jobs, rows_of
 from hpcgym.report.tables import Results, drawable
+from hpcgym.units import WEEK_S
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

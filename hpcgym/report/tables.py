@@ -12,7 +12,6 @@ from hpcgym.baselines.labels import apart, rules_of_all, scheduler_names
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.tables import write_csv_frame
 from hpcgym.files.writing import whole_text
-from hpcgym.naming import HOUR_S, counted, duration, shown
 from hpcgym.report.cells import Cell, Table, rich_table, two_lines
 from hpcgym.schedule import gains
 from hpcgym.schedule.measures import classes_in_words
@@ -27,6 +26,8 @@ from hpcgym.schedule.metrics import (
 )
 from hpcgym.schedule.schedule import RECORDED
 from hpcgym.scheduler.on_machines import jobs_that_share, takes_whole_nodes
+from hpcgym.units import HOUR_S, duration
+from hpcgym.words import counted, shown
 from hpcgym.workload.checks import needs_on
 
 if TYPE_CHECKING:

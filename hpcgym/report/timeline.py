@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.naming import shown
 from hpcgym.report import canvas
 from hpcgym.report.placement import envelope
 from hpcgym.report.tables import Results, drawable
 from hpcgym.schedule.metrics import processors_in_use, queue_length
+from hpcgym.words import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

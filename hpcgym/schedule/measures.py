@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import check_choice
-from hpcgym.naming import HOUR_S, NAMED, WEEK_S, duration
+from hpcgym.names import NAMED
 from hpcgym.schedule.metrics import (
     HAVE,
     LENGTH_CLASSES,
@@ -25,6 +25,7 @@ from hpcgym.schedule.metrics import (
     weighted_wait,
 )
 from hpcgym.schedule.result import Result
+from hpcgym.units import HOUR_S, WEEK_S, duration
 from hpcgym.workload.io.swf_header import called, names_of
 
 # --- Metrics of groups of the jobs of a schedule --------------------------------------------------

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, did_you_mean, is_number
-from hpcgym.naming import HOUR_S
 from hpcgym.schedule.books import books
 from hpcgym.schedule.schedule import RECORDED, Schedule, kept
+from hpcgym.units import HOUR_S
 
 if TYPE_CHECKING:
     from hpcgym.machine.pool import Cluster

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError, WorkloadError, check_choice
 from hpcgym.files.recorded import note_of
 from hpcgym.machine.pool import Cluster
-from hpcgym.naming import NAMED, shown
+from hpcgym.names import NAMED
 from hpcgym.progress import silence
 from hpcgym.schedule.books import Books, books
 from hpcgym.schedule.energy import Energy, power_table
@@ -24,6 +24,7 @@ from hpcgym.schedule.metrics import Metrics, bsld_of, metrics
 from hpcgym.schedule.provenance import provenance_of, workload_of
 from hpcgym.schedule.schedule import RECORDED, Schedule, read_only
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.words import shown
 from hpcgym.workload.io.swf_header import name_all
 from hpcgym.workload.model import Workload
 

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.dates import Clock
 from hpcgym.errors import HpcgymError, real
 from hpcgym.files import header_number
 from hpcgym.files.tables import csv_rows
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.power_plans import greatest_w
-from hpcgym.naming import DAY_S, WEEK_S, Clock
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap
+from hpcgym.units import DAY_S, WEEK_S
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, is_number, number_in, unknown
-from hpcgym.naming import in_seconds
+from hpcgym.units import in_seconds
 
 # --- The rule that holds long jobs back -----------------------------------------------------------
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcgym.errors import HpcgymError, all_of, check_whole, real, unknown
+from hpcgym.errors import HpcgymError, all_of, real, unknown
 from hpcgym.machine.power_plans import greatest_w
-from hpcgym.naming import in_seconds
+from hpcgym.units import in_seconds, whole_seconds
 
 if TYPE_CHECKING:
     from hpcgym.machine.pool import Cluster
@@ -54,7 +54,7 @@ class PowerCap:
         object.__setattr__(self, "watts", _amount(where, "watts", self.watts))
         _window(self, where)
         if self.announced is not None:
-            settled = check_whole(f"{where}: announced", in_seconds(self.announced), 0, LATEST)
+            settled = whole_seconds(f"{where}: announced", self.announced, 0, LATEST)
             object.__setattr__(self, "announced", settled)
             if self.end is not None and settled >= self.end:
                 raise HpcgymError(f"cap: it ends at {self.end} s, before it is announced")
@@ -100,7 +100,7 @@ class EnergyBudget:
         if self.end is None:
             raise HpcgymError("budget: it needs an end")
         _window(self, where)
-        settled = check_whole(f"{where}: period", in_seconds(self.period), 1, LATEST)
+        settled = whole_seconds(f"{where}: period", self.period, 1, LATEST)
         object.__setattr__(self, "period", settled)
         object.__setattr__(self, "shutdown", _flag(where, "shutdown", self.shutdown))
         if self.free_node_w is not None:
@@ -144,10 +144,10 @@ def check_limits(limits: Any) -> tuple[Limit, ...]:
 
 def _window(limit: Any, where: str) -> None:
     """Settle start and end of a limit, or say what is wrong with them."""
-    start = check_whole(f"{where}: start", in_seconds(limit.start), 0, LATEST)
+    start = whole_seconds(f"{where}: start", limit.start, 0, LATEST)
     object.__setattr__(limit, "start", start)
     if limit.end is not None:
-        end = check_whole(f"{where}: end", in_seconds(limit.end), 0, LATEST)
+        end = whole_seconds(f"{where}: end", limit.end, 0, LATEST)
         object.__setattr__(limit, "end", end)
         if end <= start:
             raise HpcgymError(f"{where}: it ends at {end} s, not after its start at {start} s")
@@ -311,6 +311,6 @@ def _value(where: str, key: str, value: str) -> float | int | bool | str:
     try:
         return float(value) if key in _NUMBERS else operator.index(in_seconds(value))
     except (TypeError, ValueError):
-        kind = _NUMBERS.get(key, "a whole number of seconds, or a time such as 25h")
+        kind = _NUMBERS.get(key, "whole seconds, or a duration such as 25h")
         dates = "; a limit knows no dates or hours of the day" if ":" in value else ""
         raise HpcgymError(f"{where}: {key} must be {kind}, not {value!r}{dates}") from None

@@ -11,7 +11,7 @@ from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.power import NodePower
 from hpcgym.machine.speedups.heatmap import Heatmap
-from hpcgym.naming import CORE
+from hpcgym.names import CORE
 from hpcgym.scheduler.allocations import COSCHEDULED
 from hpcgym.scheduler.asked_for import check_scheduler, features_of
 from hpcgym.scheduler.capabilities import PLACES, check

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.dates import Clock, is_date, zone_of
 from hpcgym.errors import HpcgymError, is_number, unknown
 from hpcgym.files import check_is_there, header_number
 from hpcgym.machine.failures import Failures
 from hpcgym.machine.partitions import text_of_nodes
-from hpcgym.naming import ARRAY, WITH_QOS, Clock, in_seconds, is_date, zone_of
+from hpcgym.names import ARRAY, WITH_QOS
 from hpcgym.scheduler.policies.features import JobColumns
+from hpcgym.units import count_of, in_seconds
 
 if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
@@ -122,12 +124,13 @@ class Quota:
         found: dict[str, int] = {}
         for part in bounds.split("+"):
             name, _, number = (piece.strip() for piece in part.partition("="))
-            if name not in BOUNDS or name in found or not (number.isascii() and number.isdigit()):
+            bound = count_of(number)
+            if name not in BOUNDS or name in found or bound is None:
                 raise HpcgymError(
                     f"quota {text!r}: {part.strip()!r} is no bound such as jobs=10,"
                     " processors=512 or submitted=50, each at most once"
                 )
-            found[name] = int(number)
+            found[name] = bound
         try:
             return cls(tuple(each), tuple(where), **found, spares=tuple(spares))
         except HpcgymError as error:
@@ -259,11 +262,12 @@ class Window:
         of = (found["of"] or "").strip()
         if found["what"] == "nodes" and not of:
             raise HpcgymError(f"window {text!r}: nodes= names none; such as nodes=gpu,0-3")
-        if found["what"] == "processors" and not (of.isascii() and of.isdigit()):
+        processors = count_of(of) if found["what"] == "processors" else None
+        if found["what"] == "processors" and processors is None:
             raise HpcgymError(f"window {text!r}: processors must be a whole number, not {of!r}")
         try:
             if found["what"] == "processors":
-                return cls(found["begin"], found["end"], processors=int(of))
+                return cls(found["begin"], found["end"], processors=processors)
             return cls(found["begin"], found["end"], nodes=of)
         except HpcgymError as error:
             raise HpcgymError(f"window {text!r}: {str(error).removeprefix('window: ')}") from None
@@ -387,7 +391,7 @@ class Preemption:
 
     Attributes
     ----------
-    column : the column whose names group jobs, of :data:`hpcgym.naming.WITH_QOS`.
+    column : the column whose names group jobs, of :data:`hpcgym.names.WITH_QOS`.
     pairs : (one, other) names, or numbers without a name: jobs of one may stop jobs of other.
     mode : a name of :data:`MODES`.
     exempt : (name, seconds): a job of this name cannot be stopped before it has run for so long;

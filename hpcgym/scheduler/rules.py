@@ -13,7 +13,6 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError, check_choice, is_number
 from hpcgym.files import check_is_there
-from hpcgym.naming import in_seconds
 from hpcgym.scheduler import restrictions
 from hpcgym.scheduler.allocations import check_allocation_name
 from hpcgym.scheduler.backfilling import Backfill, Hold, SlurmBackfill
@@ -29,6 +28,7 @@ from hpcgym.scheduler.policies.index import (
     usual_backfill_order,
     weight_text,
 )
+from hpcgym.units import in_seconds
 
 POWER = {
     "none": "jobs wait until limits allow them; nothing is switched off or slowed down",

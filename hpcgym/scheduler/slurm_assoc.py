@@ -10,10 +10,10 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, number_in, warn_caller
-from hpcgym.naming import counted
 from hpcgym.scheduler.policies.fair_share import AT, PARENT, Account, FairShare
 from hpcgym.scheduler.restrictions import OR, Quota
 from hpcgym.scheduler.slurm_tables import Left, Row, header_of, rows_of, warn_of_left
+from hpcgym.words import counted
 
 KIND = "associations"  # in messages
 _ROOT = "root"  # the account above all

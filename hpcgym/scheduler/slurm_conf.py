@@ -14,7 +14,7 @@ from hpcgym.machine.slurm.conf import YES
 from hpcgym.machine.slurm.keys import GENERAL, PARAMETERS, meant
 from hpcgym.machine.slurm.keys import known as known_keys
 from hpcgym.machine.slurm.lines import SlurmFiles, minutes_text
-from hpcgym.naming import MOST_NICE, WEEK_S
+from hpcgym.names import MOST_NICE
 from hpcgym.scheduler import slurm_assoc, slurm_qos
 from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
@@ -23,6 +23,7 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.slurm_assoc import Association, read_associations
 from hpcgym.scheduler.slurm_qos import Qos, read_qos
 from hpcgym.scheduler.slurm_tables import Left, warn_of_left
+from hpcgym.units import WEEK_S, count_of
 
 _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
 #: Of these, what passes at events follow: all that there is under sched/builtin.
@@ -418,7 +419,8 @@ def _seconds(conf: SlurmConf, name: str) -> int | None:
 def _weight(conf: SlurmConf, name: str, usual: str = "0") -> int:
     """Return a whole number of at least 0."""
     text = conf.scheduling.get(name.casefold(), usual)
-    if not (text.isascii() and text.isdigit()):
+    number = count_of(text)
+    if number is None:
         problem = f"{name} must be a whole number of at least 0, not {text!r}"
         raise conf.wrong(name.casefold(), problem)
-    return int(text)
+    return number

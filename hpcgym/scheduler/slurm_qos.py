@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from hpcgym.errors import HpcgymError, check_each_once, did_you_mean
 from hpcgym.files import head_of
 from hpcgym.machine.slurm.lines import minutes_text
-from hpcgym.naming import ARRAY
+from hpcgym.names import ARRAY
 from hpcgym.scheduler.restrictions import BOUNDS, MODES, OR, Preemption, Quota, by_tier
 from hpcgym.scheduler.slurm_assoc import associations_as_quotas, is_associations
 from hpcgym.scheduler.slurm_tables import Left, Row, rows_of, warn_of_left
+from hpcgym.units import count_of
 
 if TYPE_CHECKING:
     from hpcgym.machine.slurm import SlurmConf
@@ -302,10 +303,11 @@ def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
 def _grace_of(conf: SlurmConf, partition: str) -> int:
     """Return the grace time of a partition that has one [s]."""
     text = conf.grace_times[partition]
-    if not (text.isascii() and text.isdigit()):
+    seconds = count_of(text)
+    if seconds is None:
         told = f"partition {partition!r}: {_GRACE}={text}: seconds must be a whole number"
         raise conf.wrong("", told, ("grace_times", partition))
-    return int(text)
+    return seconds
 
 
 def _check_modes(conf: SlurmConf) -> None:

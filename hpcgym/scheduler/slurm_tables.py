@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, warn_caller
 from hpcgym.files import text_of
 from hpcgym.machine.slurm.lines import check_printable, count
-from hpcgym.naming import SLURM_MEGABYTES, amount_in
+from hpcgym.units import MEMORY_OF_SLURM, amount_of
 
 _MOST_BYTES = 1 << 26
 _FEW = 3  # so many are named with what is not followed of them, else how many they are
@@ -48,7 +48,7 @@ class Row:
                 raise HpcgymError(
                     f"{self.at(column)}: {part[:40]!r} is no resource such as cpu=256"
                 )
-            memory = amount_in(amount.casefold(), SLURM_MEGABYTES) if name == "mem" else None
+            memory = amount_of(amount, MEMORY_OF_SLURM) if name == "mem" else None
             at = f"{self.at(column)}: {name}"
             most = count(amount, at) if memory is None else round(memory)
             if most is not None:

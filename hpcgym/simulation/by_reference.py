@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.failures import Failures
 from hpcgym.machine.pool import Cluster
-from hpcgym.naming import NAMED
+from hpcgym.names import NAMED
 from hpcgym.reference.failures import FailingSimulation
 from hpcgym.reference.jobs import Job, Spared, jobs_of, node_jobs_of
 from hpcgym.reference.limits import LimitedSimulation

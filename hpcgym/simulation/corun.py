@@ -14,7 +14,7 @@ from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.machine.pool import Cluster, NodeGroup
 from hpcgym.machine.speedups.heatmap import Heatmap
 from hpcgym.machine.speedups.learned import LearnedSpeedups
-from hpcgym.naming import CORE
+from hpcgym.names import CORE
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, Coschedule
 from hpcgym.scheduler.asked_for import check_extract

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER, charge_past, fields_of
 from hpcgym.errors import HpcgymError
-from hpcgym.naming import CORE
+from hpcgym.names import CORE
 from hpcgym.scheduler.asked_for import places_of_usage
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
 from hpcgym.scheduler.policies.features import USER_FEATURES, names_of_jobs

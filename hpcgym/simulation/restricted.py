@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadError, warn_caller
 from hpcgym.machine.partitions import nodes_of_text
-from hpcgym.naming import so_many
 from hpcgym.scheduler.allocations import KILL, UNCORRECTED
 from hpcgym.scheduler.asked_for import BY_SUBMISSION, check_scheduler, what_moves
 from hpcgym.scheduler.orders import rankings
 from hpcgym.scheduler.rules import Scheduler, plain, read_quotas
+from hpcgym.words import so_many
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.followers import Following, followed, think_times
 from hpcgym.workload.model import MAX_TIME, Workload

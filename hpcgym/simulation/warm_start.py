@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import Model, Simulation
 from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.naming import MEMORY
+from hpcgym.names import MEMORY
 from hpcgym.scheduler.asked_for import check_extract
 from hpcgym.scheduler.estimates.by_name import (
     JOB_FACTS,

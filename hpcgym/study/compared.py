@@ -13,7 +13,6 @@ import numpy as np
 
 from hpcgym.baselines.labels import check_label, scheduler_names
 from hpcgym.errors import HpcgymError, check_choice, check_each_once, unknown
-from hpcgym.naming import HOUR_S, shown
 from hpcgym.report.tables import ABOVE, COMPARED, remarks, tables_of, with_past
 from hpcgym.schedule.gains import same_jobs
 from hpcgym.schedule.measures import weekly_sums
@@ -30,6 +29,8 @@ from hpcgym.study.intervals import (
     bootstrap,
     short_of_weeks,
 )
+from hpcgym.units import HOUR_S
+from hpcgym.words import shown
 from hpcgym.workload.load import as_workload
 from hpcgym.workload.model import Workload
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, WorkloadWarning, unknown, warn_caller
-from hpcgym.naming import MOST_AMOUNT
+from hpcgym.names import MOST_AMOUNT
 from hpcgym.workload.model import MISSING, Workload, check_processors
 
 # --- Records of a log that are no jobs, and the size of its machine -------------------------------

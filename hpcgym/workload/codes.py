@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadError, did_you_mean, unknown
-from hpcgym.naming import positive_argument, whole_argument
+from hpcgym.errors import WorkloadError, did_you_mean, positive_argument, unknown, whole_argument
 from hpcgym.workload.io.swf_header import HEADER_KEYS, check_name, name_lines, names_of, numbered
 from hpcgym.workload.model import MAX_TIME, Workload
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadError
-from hpcgym.naming import DAY_S, MONTH_S, WEEK_S, in_seconds, whole_argument
+from hpcgym.errors import WorkloadError, whole_argument
+from hpcgym.units import DAY_S, MONTH_S, WEEK_S, in_seconds
 from hpcgym.workload.initial import Initial
 from hpcgym.workload.model import MAX_TIME, Workload, together
 

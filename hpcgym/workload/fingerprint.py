@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.naming import OWN_COLUMNS, UNITS
+from hpcgym.names import OWN_COLUMNS, UNITS
 from hpcgym.workload.codes import code_names
 from hpcgym.workload.initial import Ongoing
 from hpcgym.workload.model import MISSING, Workload

@@ -17,9 +17,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-import hpcgym.naming as naming
 from hpcgym.errors import WorkloadError
 from hpcgym.machine.power import MOST_SLOWDOWN
+from hpcgym.names import (
+    CORE,
+    JOB_COLUMNS,
+    KILLED,
+    MOST_AMOUNT,
+    MOST_NICE,
+    NICE,
+    OWN_COLUMNS,
+    UNITS,
+    UNITS_PER_NODE,
+    known_columns,
+    resource_problem,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -164,7 +176,7 @@ def _from(lowest: int, highest: int) -> Kind:
 _UNKNOWN = f", or {MISSING} where it is unknown"
 _WHOLE = Kind(np.int64, 1 - 2**63, 2**63 - 1, "beyond 2^63")
 _TIME = Kind(np.int64, -MAX_TIME, MAX_TIME, "beyond 2^53 s", rounded=True)
-_AMOUNT = _from(0, naming.MOST_AMOUNT)
+_AMOUNT = _from(0, MOST_AMOUNT)
 
 #: Times in seconds: the only fields whose values are added up, so their size is limited.
 TIME_COLUMNS = ("submit_time", "wait_time", "run_time", "requested_time", "think_time")
@@ -178,27 +190,27 @@ _KINDS = {
     "slowdown": Kind(
         np.float64, 1, MOST_SLOWDOWN, f"but must be from 1 to {MOST_SLOWDOWN:g}{_UNKNOWN}"
     ),
-    naming.NICE: Kind(
+    NICE: Kind(
         np.int64,
-        -naming.MOST_NICE,
-        naming.MOST_NICE,
-        f"but must be from {-naming.MOST_NICE} to {naming.MOST_NICE}{_UNKNOWN}",
+        -MOST_NICE,
+        MOST_NICE,
+        f"but must be from {-MOST_NICE} to {MOST_NICE}{_UNKNOWN}",
     ),
-    naming.UNITS_PER_NODE: Kind(
+    UNITS_PER_NODE: Kind(
         np.int64,
         1,
-        naming.MOST_AMOUNT,
-        f"but must be from 1 to {naming.MOST_AMOUNT}, or {MISSING} of any number",
+        MOST_AMOUNT,
+        f"but must be from 1 to {MOST_AMOUNT}, or {MISSING} of any number",
     ),
-    naming.KILLED: _from(0, 1),
-    naming.UNITS: _from(1, naming.MOST_AMOUNT),
-    naming.CORE: _from(1, naming.MOST_AMOUNT),
+    KILLED: _from(0, 1),
+    UNITS: _from(1, MOST_AMOUNT),
+    CORE: _from(1, MOST_AMOUNT),
 }
 
 
 def kind_of(column: str) -> Kind:
     """Return the values that a column may hold: of jobs, of units, or of a resource of units."""
-    return _KINDS.get(column, _WHOLE if column in naming.JOB_COLUMNS else _AMOUNT)
+    return _KINDS.get(column, _WHOLE if column in JOB_COLUMNS else _AMOUNT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,15 +298,15 @@ class Workload:
         WorkloadError : an unknown column, columns of unequal length, a value that is no whole
             number or a time beyond 2^53 s, a negative power but -1, a machine without processors, a
             job without units or cores, or one whose processors are not units * core, a name that no
-            resource can have (:func:`hpcgym.naming.resource_problem`).
+            resource can have (:func:`hpcgym.names.resource_problem`).
         """
-        unknown = [c for c in columns if c not in naming.JOB_COLUMNS]
+        unknown = [c for c in columns if c not in JOB_COLUMNS]
         if unknown:
-            raise WorkloadError(f"unknown column {unknown[0]!r}; {naming.known_columns()}")
+            raise WorkloadError(f"unknown column {unknown[0]!r}; {known_columns()}")
         if "submit_time" not in columns:
             raise WorkloadError("a workload needs the column 'submit_time'")
         n = len(columns["submit_time"])
-        filled = {c: _as_column(c, columns.get(c), n) for c in naming.JOB_COLUMNS}
+        filled = {c: _as_column(c, columns.get(c), n) for c in JOB_COLUMNS}
         if killed is None:
             killed = np.broadcast_to(np.False_, n)
         killed = read_only(np.asarray(killed, dtype=np.bool_))
@@ -369,7 +381,7 @@ class Workload:
 
     def __getattr__(self, name: str) -> NDArray[Any]:
         """Return a column: ``workload.run_time`` is ``workload.columns["run_time"]``."""
-        if name in naming.JOB_COLUMNS:
+        if name in JOB_COLUMNS:
             return self.columns[name]
         more = "; a table of jobs is to_pandas()" if name in ("jobs", "table", "df") else ""
         raise AttributeError(f"Workload has no attribute {name!r}{more}")
@@ -486,11 +498,11 @@ class Workload:
         """
         import pandas as pd
 
-        lacking = [c for c in naming.OWN_COLUMNS if (self.columns[c] == MISSING).all()]
+        lacking = [c for c in OWN_COLUMNS if (self.columns[c] == MISSING).all()]
         columns = {c: values for c, values in self.columns.items() if c not in lacking}
         columns["preceding_job"] = preceding_texts(self)
-        killed = {naming.KILLED: self.killed.astype(np.int64)} if self.killed.any() else {}
-        units = {} if self.units is None else {naming.UNITS: self.units}
+        killed = {KILLED: self.killed.astype(np.int64)} if self.killed.any() else {}
+        units = {} if self.units is None else {UNITS: self.units}
         return pd.DataFrame({**columns, **killed, **units, **self.per_unit})
 
 
@@ -521,21 +533,21 @@ def _resources(
         return None, {}
     n = len(filled["submit_time"])
     for resource in per_unit:
-        if problem := naming.resource_problem(resource):
+        if problem := resource_problem(resource):
             raise WorkloadError(f"{name}: {problem}")
     one = np.broadcast_to(np.int64(1), n)
-    asked = _as_column(naming.UNITS, one if units is None else units, n)
+    asked = _as_column(UNITS, one if units is None else units, n)
     requested = filled["requested_processors"]
     core = np.where(requested > 0, requested // asked, 1)
-    told = {naming.CORE: core, **per_unit}
+    told = {CORE: core, **per_unit}
     demands = {resource: _as_column(resource, values, n) for resource, values in told.items()}
-    product = asked * demands[naming.CORE]
+    product = asked * demands[CORE]
     wrong = (requested > 0) & (requested != product)
     if wrong.any():
         job = int(wrong.argmax())
         raise WorkloadError(
             f"{name}: the job of row {job} requests {requested[job]} processors, which is not its"
-            f" units * core = {asked[job]} * {demands[naming.CORE][job]}"
+            f" units * core = {asked[job]} * {demands[CORE][job]}"
         )
     filled["requested_processors"] = requested if (requested > 0).all() else read_only(product)
     return asked, demands

@@ -16,16 +16,8 @@ from numpy.typing import NDArray
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.machine import Cluster, Partition
 from hpcgym.machine.pool import ANY_NUMBER
-from hpcgym.naming import (
-    CORE,
-    MEMORY,
-    PARTITION,
-    UNITS_PER_NODE,
-    counted,
-    first_few,
-    near_name,
-    so_many,
-)
+from hpcgym.names import CORE, MEMORY, PARTITION, UNITS_PER_NODE, near_name
+from hpcgym.words import counted, first_few, so_many
 from hpcgym.workload.io.swf_header import partitions_of
 from hpcgym.workload.model import Workload, read_only
 

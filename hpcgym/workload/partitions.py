@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.machine import Cluster, NodeGroup, Partition
-from hpcgym.naming import CORE, NO_LIMIT_S, counted, first_few, so_many
+from hpcgym.names import CORE
+from hpcgym.units import NO_LIMIT_S
+from hpcgym.words import counted, first_few, so_many
 from hpcgym.workload.cleaning import most_busy
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.io.swf_header import (

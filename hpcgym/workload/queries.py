@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, WorkloadWarning, unknown, warn_caller
-from hpcgym.naming import NAMED, WITH_UNITS, in_seconds
+from hpcgym.names import NAMED
+from hpcgym.units import WITH_UNITS, in_seconds
 from hpcgym.workload.io.swf_header import called_in, names_of
 from hpcgym.workload.model import Workload, is_missing
 

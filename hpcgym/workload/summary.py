@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.dates import zone_of
 from hpcgym.errors import DroppedJobsWarning, WorkloadWarning, warn_caller
 from hpcgym.files import header_number
-from hpcgym.naming import DAY_S, HOUR_S, counted, duration, zone_of
+from hpcgym.units import DAY_S, HOUR_S, duration
+from hpcgym.words import counted
 from hpcgym.workload.cleaning import CUT, most_busy
 from hpcgym.workload.io.swf_header import called, names_of
 from hpcgym.workload.model import MISSING, REORDERED, Workload

@@ -15,7 +15,7 @@ from hpcgym.benchmarks.energy import budget, budget_run
 from hpcgym.benchmarks.energy.budget import BASELINE, BUDGETS
 from hpcgym.benchmarks.energy.budget_run import TABLE_5_1
 from hpcgym.errors import HpcgymError
-from hpcgym.naming import DAY_S, WEEK_S
+from hpcgym.units import DAY_S, WEEK_S
 from hpcgym.workload.model import Workload
 
 #: What std::sort of GNU's C++ library, version 12, makes of 20 equal times, and of k % 3.

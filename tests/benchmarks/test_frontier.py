@@ -25,9 +25,9 @@ from hpcgym.benchmarks.frontier.run import (
 )
 from hpcgym.benchmarks.frontier.runs import ALL, ORDERS, Rule, load_log, measures_by_class
 from hpcgym.benchmarks.studies.harness import Folder
-from hpcgym.naming import WEEK_S
 from hpcgym.schedule.gains import Felt, felt, gain
 from hpcgym.study.tuning.trials import varied
+from hpcgym.units import WEEK_S
 
 JOBS = "lublin:jobs=1500,processors=32,seed=2,load=1.1"
 

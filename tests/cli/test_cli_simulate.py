@@ -32,11 +32,11 @@ from hpcgym.baselines.schedulers import described
 from hpcgym.machine import failures_of, find_cluster
 from hpcgym.machine.power_plans import greatest_w
 from hpcgym.machine.speedups import write_speedups
-from hpcgym.naming import duration
 from hpcgym.schedule.metrics import told_metrics
 from hpcgym.schedule.provenance import schedule_digest
 from hpcgym.schedule.signals import read_signal, total_of
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
+from hpcgym.units import duration
 from hpcgym.version import __version__
 from hpcgym.workload import assign_codes, fitting, load_workload, read_swf, write_swf
 from hpcgym.workload.needs import FITS_NOWHERE

@@ -11,7 +11,7 @@ import pytest
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.slices import Episode
 from hpcgym.errors import HpcgymError
-from hpcgym.naming import DAY_S, MONTH_S, WEEK_S
+from hpcgym.units import DAY_S, MONTH_S, WEEK_S
 from hpcgym.workload import Workload, load_workload, weeks
 
 

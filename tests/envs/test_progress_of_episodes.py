@@ -9,7 +9,7 @@ import pytest
 from driving import BUSY, CROWD, EVERY, SINGLE, jobs_of, play, visible_acts, whole
 
 import hpcgym
-from hpcgym.naming import WEEK_S
+from hpcgym.units import WEEK_S
 
 HOUR = np.float32(3600)
 pytestmark = pytest.mark.filterwarnings("ignore::hpcgym.errors.HpcgymWarning")

@@ -15,8 +15,8 @@ from hpcgym.explanation import explain
 from hpcgym.explore import show, write_page
 from hpcgym.explore.document import Cell, sheet, table
 from hpcgym.explore.live import Server, Session
-from hpcgym.naming import duration
 from hpcgym.simulation.run import simulate
+from hpcgym.units import duration
 from hpcgym.workload import load_workload
 
 JOB = 4034  # of KTH-SP2; under EASY it waits for three days

@@ -21,12 +21,12 @@ from hpcgym.explanation import explain
 from hpcgym.explore.live import Server, Session, options_of
 from hpcgym.files.recorded import Command, commanded
 from hpcgym.machine import find_cluster
-from hpcgym.naming import duration
 from hpcgym.report.tables import text_of
 from hpcgym.schedule.metrics import known_metrics
 from hpcgym.scheduler.files import read_scheduler
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
+from hpcgym.units import duration
 from hpcgym.workload import load_workload
 from hpcgym.workload.cleaning import clean
 

@@ -12,9 +12,9 @@ from drawing import strategies as st
 from hpcgym.explore.document import SHEET, source
 from hpcgym.explore.page import SCRIPTS, of_schedule, of_workload
 from hpcgym.machine import find_cluster
-from hpcgym.naming import duration
 from hpcgym.report.placement import envelope, place_jobs
 from hpcgym.simulation.run import simulate
+from hpcgym.units import duration
 from hpcgym.workload import load_workload
 
 pytestmark = pytest.mark.slow

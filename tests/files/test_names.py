@@ -16,10 +16,8 @@ from hypothesis import given as given_texts
 from hypothesis import strategies as texts
 
 import hpcgym
-from hpcgym import naming
 from hpcgym.baselines.schedulers import find_scheduler, rule_value
 from hpcgym.cli.loading import time_of_log
-from hpcgym.envs.core.surroundings import read_duration
 from hpcgym.errors import HpcgymError
 from hpcgym.files.recorded import (
     Command,
@@ -35,10 +33,11 @@ from hpcgym.files.recorded import (
 from hpcgym.machine import Cluster, Level, NodeGroup, Partition
 from hpcgym.machine.slurm import read_slurm_conf
 from hpcgym.machine.speedups import Heatmap
-from hpcgym.naming import MOST_NAME, duration, name_problem, printable, seconds_of
+from hpcgym.names import MOST_NAME, name_problem, printable
 from hpcgym.report.canvas import new_figure, save_figure
 from hpcgym.scheduler.slurm_qos import read_qos
 from hpcgym.study.sweep.experiment import load_experiment
+from hpcgym.units import duration, seconds_in, seconds_of, whole_seconds
 from hpcgym.version import __version__
 from hpcgym.workload.io.swf_header import names_of
 
@@ -147,7 +146,7 @@ def test_sums_of_units_are_those_of_pandas(parts: list[Any], between: str) -> No
 def test_clocks_are_those_of_pandas(days: int, hours: int, minutes: int, seconds: int) -> None:
     clock = f"{hours:02}:{minutes:02}:{seconds:02}"
     known = pd.Timedelta(clock).total_seconds()
-    assert seconds_of(clock) == naming.seconds_in(clock) == known
+    assert seconds_of(clock) == seconds_in(clock) == known
     assert seconds_of(f"{days}-{clock}") == known + 86_400 * days
 
 
@@ -193,9 +192,9 @@ def test_a_time_in_words_is_read_again(seconds: int) -> None:
 def test_what_is_no_time(text: str) -> None:
     assert seconds_of(text) is None
     with pytest.raises(ValueError, match="no duration"):
-        naming.seconds_in(text)
+        seconds_in(text)
     with pytest.raises(HpcgymError, match="warmup must be"):
-        read_duration("warmup", text, 0)
+        whole_seconds("warmup", text)
 
 
 def test_rules_in_texts_take_times_and_no_other_numbers_do() -> None:

@@ -359,12 +359,15 @@ def test_nodes_that_are_none_cost_themselves(line: str, warning: str, tmp_path: 
 @pytest.mark.parametrize(
     ("line", "warning"),
     [
-        ("PartitionName=p Nodes=n1 MaxTime=soon", "partition 'p': MaxTime: 'soon' is no time"),
+        (
+            "PartitionName=p Nodes=n1 MaxTime=soon",
+            "partition 'p': MaxTime is 'soon', no duration such as 90",
+        ),
         ("PartitionName=main Nodes=n1", "line 3: partition 'main' stands there twice"),
         ("PartitionName=p State=DWON", "State: unknown state 'DWON'; did you mean 'down'?"),
         ("PartitionName=p Nodes=n1 MinNodes=3 MaxNodes=2", "'p': its MinNodes, 3"),
         ("NodeName=n2,n7", "line 3: node 'n2' stands there twice"),
-        ("NodeName=b CPUs=two", "line 3, nodes 'b': CPUs: 'two' is no whole number"),
+        ("NodeName=b CPUs=two", "line 3, nodes 'b': CPUs is 'two', no whole number"),
         ("DownNodes=n9", "line 3: DownNodes: there is no node 'n9'"),
     ],
 )

@@ -16,7 +16,7 @@ from slurm_here import needs_slurm
 from hpcgym.errors import HpcgymWarning
 from hpcgym.machine.partitions import hosts
 from hpcgym.machine.slurm import SlurmConf, read_slurm_conf
-from hpcgym.naming import CORE, MEMORY
+from hpcgym.names import CORE, MEMORY
 from hpcgym.replay.native import find_programs, kept_ports
 
 HEAD = """\

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from hpcgym.errors import HpcgymError
-from hpcgym.naming import shown
 from hpcgym.report.cells import latex, shown_p
 from hpcgym.report.tables import drawable, named, subtitle, tables_of, who_pays
 from hpcgym.simulation.run import simulate
 from hpcgym.validation.validate import validate_schedule
+from hpcgym.words import shown
 from hpcgym.workload import interesting_extracts, load_workload
 
 

@@ -10,9 +10,9 @@ from few_jobs import few_jobs
 
 from hpcgym import Workload, simulate
 from hpcgym.errors import HpcgymError
-from hpcgym.naming import WEEK_S
 from hpcgym.schedule.gains import Felt, Gain, felt, gain, used
 from hpcgym.study.intervals import mean_of
+from hpcgym.units import WEEK_S
 
 
 def felt_by_hand(

@@ -14,9 +14,10 @@ from few_jobs import few_jobs
 
 import hpcgym
 from hpcgym.explore import show
-from hpcgym.naming import JOB_COLUMNS, shown
+from hpcgym.names import JOB_COLUMNS
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.words import shown
 from hpcgym.workload.model import TIME_COLUMNS
 
 DTYPES = {

@@ -9,7 +9,6 @@ import pytest
 
 from hpcgym import load_workload, simulate
 from hpcgym.baselines.schedulers import find_scheduler
-from hpcgym.envs.core.surroundings import read_duration
 from hpcgym.errors import HpcgymError
 from hpcgym.explanation.watching import time_of
 from hpcgym.machine import Cluster
@@ -18,6 +17,7 @@ from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.restrictions import Preemption, Window
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.units import whole_seconds
 
 #: What takes a duration: a value -> the seconds that are kept of it.
 TAKEN: dict[str, Callable[[Any], Any]] = {
@@ -40,7 +40,7 @@ TAKEN: dict[str, Callable[[Any], Any]] = {
     "budget period": lambda t: EnergyBudget(1.0, start=0, end="3h", period=t).period,
     "shutdown_after_s": lambda t: Cluster(4, shutdown_after_s=t).shutdown_after_s,
     "boot_time_s": lambda t: Cluster(4, boot_time_s=t).boot_time_s,
-    "warmup, horizon": lambda t: read_duration("warmup", t, 0),
+    "warmup, horizon": lambda t: whole_seconds("warmup", t),
     "seconds of explain": time_of,
 }
 

@@ -13,7 +13,7 @@ from strategies import workloads
 
 import hpcgym
 from hpcgym.baselines.schedulers import find_scheduler
-from hpcgym.naming import MOST_NICE
+from hpcgym.names import MOST_NICE
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.orders import MultifactorPriority
 from hpcgym.reference.pool import simulate_pool

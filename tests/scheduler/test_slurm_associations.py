@@ -194,7 +194,7 @@ def test_each_column_is_followed_or_named(tmp_path: Path, column: str) -> None:
         ("Account|User\n|x\n", "line 2: an association without an account"),
         ("Account|User|Share\na|x|many\n", "line 2: Share must be a number, not 'many'"),
         ("Account|User|GrpTRES\na|x|cpu\n", "line 2: GrpTRES: 'cpu' is no resource such as cpu"),
-        ("Account|User|MaxJobs\na|x|-2\n", "line 2: MaxJobs: '-2' is no whole number"),
+        ("Account|User|MaxJobs\na|x|-2\n", "line 2: MaxJobs is '-2', no whole number"),
         ("Account|User\na|x\na|x\n", "association: 'x@a' is there twice"),
         ("Account|User\na|\n", "it holds no user of an account"),
         ("Account|User|Par Name\na||b\nb||a\na|x|\n", "line 2: account 'a' stands above itself"),

@@ -193,7 +193,7 @@ def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
             "line 3: PriorityWeightAge must be a whole number of at least",
         ),
         ("PriorityWeightAge=-10\n", "line 3: PriorityWeightAge must .* of at least 0, not '-10'"),
-        ("PriorityMaxAge=old\n", "line 3: PriorityMaxAge: 'old' is no time"),
+        ("PriorityMaxAge=old\n", "line 3: PriorityMaxAge is 'old', no duration"),
         (
             "SchedulerParameters=bf_interval=often\n",
             "line 3: SchedulerParameters: bf_interval must be a whole number",
@@ -554,7 +554,7 @@ def test_grace_times_of_partitions(tmp_path: Path) -> None:
 
 def test_an_exempt_time_that_is_none(tmp_path: Path) -> None:
     text = PREEMPTS + "PreemptMode=REQUEUE\nPreemptExemptTime=soon\n" + PARTITIONS
-    with pytest.warns(HpcgymWarning, match=r"line 5: PreemptExemptTime: 'soon' is no time"):
+    with pytest.warns(HpcgymWarning, match=r"line 5: PreemptExemptTime is 'soon', no duration"):
         found = find_scheduler(conf(tmp_path, text)).preemption
     assert found is not None
     assert not found.exempt

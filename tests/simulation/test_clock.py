@@ -15,13 +15,13 @@ from strategies import EVERY_INTERVAL, cases
 
 import hpcgym
 from hpcgym import load_workload, simulate
-from hpcgym.naming import WEEK_S
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.estimates import Regression
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.scheduler.policies.index import rank
+from hpcgym.units import WEEK_S
 from hpcgym.validation.validate import ScheduleError, validate_schedule
 from hpcgym.workload import Workload, clean
 from hpcgym.workload.fingerprint import fingerprint

@@ -8,7 +8,7 @@ from drawing import given
 from drawing import strategies as st
 
 from hpcgym.errors import WorkloadError, WorkloadWarning
-from hpcgym.naming import SWF_COLUMNS
+from hpcgym.names import SWF_COLUMNS
 from hpcgym.workload import (
     Workload,
     clean,

@@ -10,7 +10,7 @@ import pytest
 from hpcgym import Cluster, load_workload, simulate
 from hpcgym.errors import WorkloadError
 from hpcgym.machine import NodeGroup, find_cluster
-from hpcgym.naming import DAY_S
+from hpcgym.units import DAY_S
 from hpcgym.workload import check_fits, expected_waits, needs_of
 from hpcgym.workload.codes import code_names
 from hpcgym.workload.generators import estimates

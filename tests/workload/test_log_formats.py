@@ -172,7 +172,7 @@ def test_what_jobs_asked_for(tmp_path: Path, nodes: str, processors: int) -> Non
         (TORQUE.replace("00:16:40", "long"), "Resource_List.walltime is 'long', no duration such"),
         (TORQUE.replace("n1/0+", "n1+"), r"line 2: exec_host is 'n1\+n1/1.*', no hosts such as"),
         (TORQUE.replace("ctime", "c").replace("qtime", "q"), "neither ctime nor qtime tells when"),
-        (TORQUE.replace("=0 ", "=ok "), "line 2: Exit_status is 'ok', no exit status"),
+        (TORQUE.replace("=0 ", "=ok "), "line 2: Exit_status is 'ok', no whole number"),
     ],
 )
 def test_logs_of_pbs_that_are_wrong(tmp_path: Path, line: str, problem: str) -> None:

@@ -13,7 +13,8 @@ from drawing import given
 from drawing import strategies as st
 
 from hpcgym.errors import WorkloadError
-from hpcgym.naming import JOB_COLUMNS, MONTH_S, WEEK_S
+from hpcgym.names import JOB_COLUMNS
+from hpcgym.units import MONTH_S, WEEK_S
 from hpcgym.workload import (
     Workload,
     clean,

@@ -15,7 +15,7 @@ from drawing import strategies as st
 
 from hpcgym import load_workload
 from hpcgym.errors import WorkloadError, WorkloadWarning
-from hpcgym.naming import JOB_COLUMNS, NAME_COLUMNS, SWF_COLUMNS
+from hpcgym.names import JOB_COLUMNS, NAME_COLUMNS, SWF_COLUMNS
 from hpcgym.workload import (
     Workload,
     clean,

@@ -16,7 +16,7 @@ from sacct_dumps import EPOCH, IN_WORDS, STATUS, dump
 from hpcgym import load_workload, simulate, validate_schedule
 from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
 from hpcgym.machine import Cluster, NodeGroup
-from hpcgym.naming import MOST_NICE
+from hpcgym.names import MOST_NICE
 from hpcgym.workload import Workload
 from hpcgym.workload.io.swf_header import names_of
 from hpcgym.workload.load import format_of

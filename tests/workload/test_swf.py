@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hpcgym._engine import parse_lines
 from hpcgym.errors import WorkloadError, WorkloadWarning
-from hpcgym.naming import SWF_COLUMNS
+from hpcgym.names import SWF_COLUMNS
 from hpcgym.schedule.signals import zero_of
 from hpcgym.workload import Workload, read_swf, write_swf
 from hpcgym.workload.io import swf as swf_module

@@ -19,7 +19,7 @@ from drawing import strategies as st
 from hpcgym import load_workload
 from hpcgym.errors import WorkloadError, WorkloadWarning
 from hpcgym.machine import Cluster
-from hpcgym.naming import JOB_COLUMNS
+from hpcgym.names import JOB_COLUMNS
 from hpcgym.workload import Workload, from_pandas, read_swf, read_table, write_table
 from hpcgym.workload.model import REORDERED, kind_of
 from hpcgym.workload.partitions import expected_waits

@@ -53,6 +53,7 @@ from hpcgym.scheduler.policies.expressions import (
 from hpcgym.scheduler.policies.features import check_features, meanings, runs_looked_at, spread
 from hpcgym.scheduler.rules import RULES, Scheduler
 from hpcgym.simulation.prepare import machine_of
+from hpcgym.units import DAY_S, HOUR_S, WEEK_S, seconds_of
 from hpcgym.workload.extracts import taken_over
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload
@@ -85,7 +86,7 @@ PLAYED_ON: Mapping[str, Any] = {
 
 
 _MOST_SUBMISSIONS = 2**53  # in an interval
-INTERVALS = {"hour": 3600, "day": 86_400, "week": 604_800}  # [s]
+INTERVALS = {"hour": HOUR_S, "day": DAY_S, "week": WEEK_S}  # [s]
 
 
 #: Rules that environments have beside their agents, and what they are where nobody says.
@@ -172,9 +173,9 @@ def read_interval(interval: Any) -> tuple[str, int]:
             return interval, 0
         if interval in INTERVALS:
             return "seconds", INTERVALS[interval]
-        hours = interval.removesuffix("h")
-        if interval.endswith("h") and hours.isdecimal() and 1 <= int(hours) <= 10**6:
-            return "seconds", 3600 * int(hours)
+        seconds = seconds_of(interval) if interval.endswith("h") else None
+        if seconds is not None and seconds % HOUR_S == 0 and 1 <= seconds // HOUR_S <= 10**6:
+            return "seconds", int(seconds)
     raise HpcgymError(
         f"interval must be 'pass', 'hour', '6h', 'day', 'week', 'episode' or a number of "
         f"submissions, not {interval!r}"

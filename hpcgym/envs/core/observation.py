@@ -14,7 +14,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, WorkloadWarning, check_choice, unknown, warn_caller
-from hpcgym.naming import WITH_QOS
+from hpcgym.names import WITH_QOS
 from hpcgym.scheduler.policies.expressions import Expression, is_expression, read_expression
 from hpcgym.scheduler.policies.features import JobColumns
 

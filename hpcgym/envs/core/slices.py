@@ -10,7 +10,7 @@ import numpy as np
 
 from hpcgym._engine import FOREVER
 from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.naming import MONTH_S, WEEK_S
+from hpcgym.units import MONTH_S, WEEK_S
 from hpcgym.workload.extracts import months, weeks
 from hpcgym.workload.model import Workload
 

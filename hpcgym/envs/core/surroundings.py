@@ -15,12 +15,12 @@ from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.envs.core.slices import Episode
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.machine.pool import Cluster
-from hpcgym.naming import DAY_S, in_seconds
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import cells_held
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.allowance import uncounted
 from hpcgym.simulation.run import simulate
+from hpcgym.units import DAY_S, whole_seconds
 from hpcgym.workload.extracts import extract, recorded_run_time
 from hpcgym.workload.initial import Ongoing
 from hpcgym.workload.model import Workload
@@ -85,27 +85,9 @@ def read_surroundings(
         raise HpcgymError(
             "arrivals='continue' needs a horizon, such as horizon='28d': jobs come until then"
         )
-    warmup_s = 0 if warmup is None else read_duration("warmup", warmup, 0)
-    horizon_s = FOREVER if horizon is None else read_duration("horizon", horizon, 1)
+    warmup_s = 0 if warmup is None else whole_seconds("warmup", warmup, 0, _MOST_S)
+    horizon_s = FOREVER if horizon is None else whole_seconds("horizon", horizon, 1, _MOST_S)
     return Surroundings(scheduler, warmup_s, continues, horizon_s)
-
-
-def read_duration(name: str, value: Any, least: int) -> int:
-    """Return a duration [s], given in seconds or as "30m", "12h", "7d" or "2w".
-
-    Raises
-    ------
-    HpcgymError : it is neither, or too short or long.
-    """
-    given = in_seconds(value)
-    number = isinstance(given, (int, float, np.integer)) and not isinstance(given, bool)
-    seconds = float(given) if number else -1.0
-    if not least <= seconds <= _MOST_S or seconds != int(seconds):
-        raise HpcgymError(
-            f"{name} must be a number of seconds, or a duration such as '12h', '7d' or '2w', not"
-            f" {value!r}"
-        )
-    return int(seconds)
 
 
 def check_surroundable(workload: Workload, kind: str, around: Surroundings) -> None:

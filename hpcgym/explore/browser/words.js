@@ -3,7 +3,7 @@
 const MINUTE = 60, HOUR = 3600, DAY = 86400;
 const UNITS = [[1, "s"], [MINUTE, "min"], [HOUR, "h"], [DAY, "d"]];
 
-/** Seconds in the two largest units, rounded to the smaller, such as 3 d 1 h: naming.py's duration. */
+/** Seconds in the two largest units, rounded to the smaller, such as 3 d 1 h: duration of units.py. */
 function span(seconds) {
   const size = Math.abs(seconds);
   let rounded = Math.floor(size + 0.5), text = `${rounded} s`;

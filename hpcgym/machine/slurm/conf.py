@@ -14,7 +14,7 @@ from hpcgym.machine.pool import Cluster
 from hpcgym.machine.slurm import keys, lines, nodes
 from hpcgym.machine.slurm.keys import OtherSetting
 from hpcgym.machine.slurm.lines import NOT_READ, Thing, hosts_of, not_read, several, things
-from hpcgym.naming import NO_LIMIT_S
+from hpcgym.units import NO_LIMIT_S
 
 # --- Partitions of a slurm.conf -------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 from hpcgym.errors import HpcgymError, Remarks, check_each_once
 from hpcgym.files import bytes_of, line_text, size_text, utf_16
 from hpcgym.machine.partitions import hosts
-from hpcgym.naming import DAY_S, HOUR_S, MINUTE_S, NO_LIMIT
+from hpcgym.units import MINUTE_S, OF_SLURM, SLURM_NO_LIMIT, count_in, seconds_in
 
 # --- The lines of a slurm.conf --------------------------------------------------------------------
 #
@@ -301,11 +302,6 @@ def _of_line(where: str, line: str, remarks: Remarks) -> Iterator[SlurmSetting]:
 
 # --- Times ----------------------------------------------------------------------------------------
 
-_ENDLESS = (*NO_LIMIT, "-1", "none", "")
-_DAYS = re.compile(r"(\d+)-(\d+)(?::(\d+))?(?::(\d+))?")
-_MINUTES = re.compile(r"(\d+)(?::(\d+))?")
-_HOURS = re.compile(r"(\d+):(\d+):(\d+)")
-
 
 def minutes_text(text: str, where: str) -> int | None:
     """Return a time limit in seconds; None if it is missing.
@@ -317,17 +313,11 @@ def minutes_text(text: str, where: str) -> int | None:
     ------
     HpcgymError : another text; ``where`` begins the message.
     """
-    if text.casefold() in _ENDLESS:
-        return None
-    if found := _DAYS.fullmatch(text):
-        days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
-        return DAY_S * days + HOUR_S * hours + MINUTE_S * minutes + seconds
-    if found := _HOURS.fullmatch(text):
-        hours, minutes, seconds = map(int, found.groups())
-        return HOUR_S * hours + MINUTE_S * minutes + seconds
-    if found := _MINUTES.fullmatch(text):
-        return 60 * int(found[1]) + int(found[2] or 0)
-    raise HpcgymError(f"{where}: {text!r} is no time such as 90, 12:00:00 or 1-12")
+    try:
+        seconds = seconds_in(text, OF_SLURM)
+    except ValueError as problem:
+        raise HpcgymError(f"{where} is {text[:40]!r}, {problem}") from None
+    return None if seconds == math.inf else int(seconds)
 
 
 def count(text: str, where: str) -> int | None:
@@ -337,11 +327,12 @@ def count(text: str, where: str) -> int | None:
     ------
     HpcgymError : another text; ``where`` begins the message.
     """
-    if text.casefold() in _ENDLESS:
+    if text.casefold() in SLURM_NO_LIMIT:
         return None
-    if not text.isascii() or not text.isdigit() or len(text) > 12:
-        raise HpcgymError(f"{where}: {text[:40]!r} is no whole number")
-    return int(text)
+    try:
+        return count_in(text)
+    except ValueError as problem:
+        raise HpcgymError(f"{where} is {text[:40]!r}, {problem}") from None
 
 
 # --- Lists of names -------------------------------------------------------------------------------

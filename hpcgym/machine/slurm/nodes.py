@@ -20,7 +20,8 @@ from hpcgym.machine.slurm.lines import (
     not_read,
     things,
 )
-from hpcgym.naming import CORE, MEMORY, MOST_AMOUNT, alike, of_type, resource_problem
+from hpcgym.names import CORE, MEMORY, MOST_AMOUNT, alike, of_type, resource_problem
+from hpcgym.units import GENERIC_OF_SLURM, amount_of
 
 #: Kinds of remarks about nodes.
 DOWN = "nodes left out, since the file says that no job may start on them"
@@ -221,8 +222,6 @@ def sets_of(
 # --- Generic resources ----------------------------------------------------------------------------
 
 _GRES = re.compile(r"([A-Za-z][\w-]*)((?::[^:()\s]+)*)(?:\([^)]*\))?")
-_COUNT = re.compile(r"(\d+)([kmgtp]?)(i?b)?", re.IGNORECASE)
-_POWERS = ("", "k", "m", "g", "t", "p")
 
 
 def gres(text: str, where: str, remarks: Remarks) -> tuple[dict[str, int], dict[str, str]]:
@@ -238,7 +237,7 @@ def gres(text: str, where: str, remarks: Remarks) -> tuple[dict[str, int], dict[
     for part in filter(None, (one.strip() for one in re.split(r",(?![^(]*\))", text))):
         found = _GRES.fullmatch(part)
         words = found[2].split(":")[1:] if found else []
-        number = _counted(words.pop()) if words and words[-1][0].isdigit() else 1
+        number = amount_of(words.pop(), GENERIC_OF_SLURM) if words and words[-1][0].isdigit() else 1
         if found is None or number is None:
             told = f"{part[:40]!r} is no resource such as gpu:a100:4"
             remarks[OTHER_RESOURCES].append(f"{where}: {told}")
@@ -247,10 +246,10 @@ def gres(text: str, where: str, remarks: Remarks) -> tuple[dict[str, int], dict[
         elif "no_consume" in map(str.casefold, words):
             amounts[found[1]] = ANY_NUMBER
         else:
-            amounts[found[1]] = amounts.get(found[1], 0) + number
+            amounts[found[1]] = amounts.get(found[1], 0) + int(number)
             typed = of_type(found[1], words[0]) if words else ""
             if typed and not _generic_problem(typed):
-                amounts[typed] = amounts.get(typed, 0) + number
+                amounts[typed] = amounts.get(typed, 0) + int(number)
                 types[typed] = found[1]
     for name, number in amounts.items():
         if number > MOST_AMOUNT:
@@ -266,13 +265,3 @@ def _generic_problem(name: str) -> str:
     if name in (CORE, MEMORY):
         return f"{CORE} and {MEMORY} are no generic resources"
     return resource_problem(name)
-
-
-def _counted(text: str) -> int | None:
-    """Return the number of ``4``, ``4K``, ``4KiB``, 1024 times as many, or ``4KB``, 1000 times."""
-    found = _COUNT.fullmatch(text)
-    if not found or (found[3] and not found[2]):
-        return None
-    factor = 1000 if (found[3] or "").casefold() == "b" else 1024
-    number: int = int(found[1]) * factor ** _POWERS.index(found[2].casefold())
-    return number

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.errors import HpcgymError, check_choice, real, unknown
+from hpcgym.errors import HpcgymError, check_choice, real, unknown, whole_argument
 from hpcgym.files import check_is_there, json_of, text_of
 from hpcgym.files.tables import csv_rows_of, write_csv_frame
 from hpcgym.files.writing import whole_text
@@ -38,7 +38,6 @@ from hpcgym.machine.speedups.heatmap import (
     Heatmap,
     positive,
 )
-from hpcgym.naming import whole_argument
 
 # --- Load files of ELiSE --------------------------------------------------------------------------
 #

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, is_number, unknown
-from hpcgym.naming import name_problem
+from hpcgym.names import name_problem
 
 if TYPE_CHECKING:
     import pandas as pd

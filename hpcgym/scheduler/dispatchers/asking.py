@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from hpcgym._engine import FOREVER
 from hpcgym.errors import HpcgymError, is_number
 from hpcgym.machine.pool import Cluster
-from hpcgym.naming import counted
 from hpcgym.scheduler.allocations import BY_DEMAND, RANDOM
 from hpcgym.scheduler.dispatchers.view import PassView
 from hpcgym.scheduler.rules import MEASURED, MOST_DISPATCH_TIME
+from hpcgym.words import counted
 from hpcgym.workload.model import Workload
 from hpcgym.workload.partitions import expected_waits
 

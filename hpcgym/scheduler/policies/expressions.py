@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import values_of
 from hpcgym.errors import HpcgymError, unknown
-from hpcgym.naming import NAMED, NICE
+from hpcgym.names import NAMED, NICE
 from hpcgym.scheduler.policies import operations as op
 from hpcgym.scheduler.policies.features import (
     FEATURES,

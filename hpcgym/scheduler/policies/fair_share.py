@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, check_each_once, number_in, unknown
 from hpcgym.files import check_is_there, toml_file
-from hpcgym.naming import WEEK_S, in_seconds
+from hpcgym.units import WEEK_S, in_seconds
 
 MOST_SECONDS = 2**53
 

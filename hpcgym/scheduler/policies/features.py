@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import values_of
 from hpcgym.errors import HpcgymError, WorkloadWarning, unknown, warn_caller
-from hpcgym.naming import NICE
+from hpcgym.names import NICE
 from hpcgym.scheduler.policies.operations import FEATURE
 from hpcgym.workload.io.swf_header import clock_of, names_of
 from hpcgym.workload.model import MISSING, Workload

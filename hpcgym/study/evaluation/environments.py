@@ -20,7 +20,6 @@ from hpcgym.envs.core.surroundings import NOTHING_AROUND, USUAL_START
 from hpcgym.errors import HpcgymError, TrainingWarning, check_choice, warn_caller
 from hpcgym.files import shaped
 from hpcgym.machine import Cluster
-from hpcgym.naming import in_seconds
 from hpcgym.schedule.measures import metrics_within
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.asked_for import (
@@ -38,6 +37,7 @@ from hpcgym.simulation.prepare import machine_of
 from hpcgym.study.evaluation.platform import Platform, energies, platform_of
 from hpcgym.study.evaluation.policies import env_of, options_of
 from hpcgym.study.evaluation.user_policies import REMEDY, check_spaces
+from hpcgym.units import in_seconds
 from hpcgym.workload import Workload
 
 #: The environment in which jobs share nodes.

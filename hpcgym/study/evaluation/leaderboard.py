@@ -15,7 +15,6 @@ from hpcgym.baselines.chance import RandomOrder
 from hpcgym.baselines.schedulers import described
 from hpcgym.errors import check_choice
 from hpcgym.files.writing import csv_text, json_text, whole_text
-from hpcgym.naming import HOUR_S
 from hpcgym.report.cells import Table, shown_p
 from hpcgym.report.tables import best, text_of
 from hpcgym.schedule.gains import FLOOR_H, FLOOR_WEIGHTED_H, MOST, broken_by
@@ -33,6 +32,7 @@ from hpcgym.study.intervals import (
     why_no_intervals,
     win_rates,
 )
+from hpcgym.units import HOUR_S
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,6 @@ from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.slices import Episode
 from hpcgym.errors import HpcgymError, check_choice, check_whole
 from hpcgym.machine import Cluster
-from hpcgym.naming import WEEK_S
 from hpcgym.progress import Progress, silent
 from hpcgym.schedule.measures import measures, weekly_sums
 from hpcgym.schedule.result import Result
@@ -28,6 +27,7 @@ from hpcgym.study.evaluation.policies import find_policy, read_policies
 from hpcgym.study.evaluation.references import best_static, rows_of, static_rules
 from hpcgym.study.evaluation.user_policies import acts
 from hpcgym.study.intervals import Floats, against, block_length, bootstrap, short_of_weeks
+from hpcgym.units import WEEK_S
 from hpcgym.workload import Workload, load_workload
 
 if TYPE_CHECKING:

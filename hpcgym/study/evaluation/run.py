@@ -28,7 +28,6 @@ from hpcgym.errors import (
     warn_caller,
 )
 from hpcgym.machine import Cluster
-from hpcgym.naming import duration
 from hpcgym.progress import Progress, silent
 from hpcgym.schedule.measures import GROUPED_BY, group_metrics, metrics_by, result_within
 from hpcgym.schedule.metrics import ranking_metrics
@@ -74,6 +73,7 @@ from hpcgym.study.evaluation.references import (
     unlike,
 )
 from hpcgym.study.evaluation.user_policies import REMEDY, acts
+from hpcgym.units import duration
 from hpcgym.workload import Workload, load_workload
 from hpcgym.workload.checks import check_jobs, needs_on
 

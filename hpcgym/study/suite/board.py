@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hpcgym.errors import HpcgymError, check_each_once
-from hpcgym.naming import printable, shown
+from hpcgym.names import printable
 from hpcgym.progress import Progress, silent
 from hpcgym.report.cells import Table, two_lines
 from hpcgym.schedule.gains import Felt, Gain, times
@@ -17,6 +17,7 @@ from hpcgym.study.suite.evaluation import Evaluation
 from hpcgym.study.suite.proofs import COUNTED, PROVED, Proof, prove
 from hpcgym.study.suite.submissions import Submission, metrics_of
 from hpcgym.study.suite.tasks import Task, suite, tasks
+from hpcgym.words import shown
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,7 +18,6 @@ from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.slices import Episode
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.tables import Head
-from hpcgym.naming import HOUR_S
 from hpcgym.schedule.gains import Felt, Gain, felt, gain
 from hpcgym.schedule.metrics import weighted_wait
 from hpcgym.schedule.result import Result
@@ -29,6 +28,7 @@ from hpcgym.study.evaluation.environments import run_episode
 from hpcgym.study.evaluation.platform import Platform, platform_of
 from hpcgym.study.evaluation.user_policies import check_spaces
 from hpcgym.study.suite.tasks import Log, Task, environment, jobs_of, late, reference_of
+from hpcgym.units import HOUR_S
 
 #: Of a log the arrays of its schedules, "SLICE/ARRAY" -> array; of a whole log the slice is 0.
 Kept = Mapping[str, NDArray[Any]]

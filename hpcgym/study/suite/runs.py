@@ -19,7 +19,7 @@ from hpcgym.errors import HpcgymError, check_whole
 from hpcgym.files import json_file, shaped
 from hpcgym.files.tables import csv_rows
 from hpcgym.files.writing import check_writable, json_text, whole_text
-from hpcgym.naming import name_problem
+from hpcgym.names import name_problem
 from hpcgym.progress import Pace, Progress, repeating, silent
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.allowance import Allowance

@@ -13,7 +13,7 @@ from hpcgym.errors import HpcgymError, check_whole, is_number
 from hpcgym.files import json_file, shaped
 from hpcgym.files.tables import CheckHeads, arrays_of, is_whole
 from hpcgym.files.writing import json_text, whole_file, whole_text
-from hpcgym.naming import name_problem
+from hpcgym.names import name_problem
 from hpcgym.schedule.gains import Felt
 from hpcgym.study.suite.evaluation import Kept
 from hpcgym.study.suite.tasks import Log, digest_of, suite, tasks

@@ -16,7 +16,7 @@ from hpcgym.baselines.schedulers import COSCHEDULERS, SCHEDULERS, scheduler_of
 from hpcgym.errors import HpcgymError, check_choice, check_each_once
 from hpcgym.files import MOST_TOML, bytes_of, toml_of
 from hpcgym.machine import Cluster
-from hpcgym.naming import name_problem
+from hpcgym.names import name_problem
 from hpcgym.schedule.measures import GROUPED_BY, group_metrics
 from hpcgym.schedule.metrics import known_metrics
 from hpcgym.scheduler.limits import read_limits

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.files import json_of
 from hpcgym.files.writing import plain
-from hpcgym.naming import printable
+from hpcgym.names import printable
 
 FILE, LOCK = "sweep.sqlite", "lock"
 

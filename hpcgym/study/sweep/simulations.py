@@ -15,7 +15,7 @@ from typing import Any, cast
 from hpcgym.errors import HpcgymError, WorkloadWarning, check_choice
 from hpcgym.machine import Cluster, find_cluster
 from hpcgym.machine.speedups import Heatmap, find_speedups
-from hpcgym.naming import MOST_OF_LIST, name_problem
+from hpcgym.names import MOST_OF_LIST, name_problem
 from hpcgym.schedule.measures import metrics_by
 from hpcgym.schedule.metrics import told_metrics
 from hpcgym.scheduler.limits import read_limits

@@ -16,12 +16,12 @@ from hpcgym.agents.search import Checkpoint
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups import Heatmap
-from hpcgym.naming import HOUR_S, WEEK_S, seconds_of
 from hpcgym.schedule.measures import MEASURES, measures, weekly_sums
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.study.executors import slots
 from hpcgym.study.tuning.space import Arm, Numbers, Space
+from hpcgym.units import HOUR_S, WEEK_S, seconds_of
 from hpcgym.workload.model import Workload
 
 # --- Bounds that a tuned scheduler must keep ------------------------------------------------------

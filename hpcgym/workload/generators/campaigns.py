@@ -46,8 +46,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadError
-from hpcgym.naming import CORE, DAY_S, HOUR_S, MEMORY, positive_argument, whole_argument
+from hpcgym.errors import WorkloadError, positive_argument, whole_argument
+from hpcgym.names import CORE, MEMORY
+from hpcgym.units import DAY_S, HOUR_S
 from hpcgym.workload.codes import with_codes
 from hpcgym.workload.model import MAX_TIME, Workload
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.naming import MINUTE_S
+from hpcgym.units import MINUTE_S
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]

@@ -27,8 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadError
-from hpcgym.naming import CORE, positive_argument, whole_argument
+from hpcgym.errors import WorkloadError, positive_argument, whole_argument
+from hpcgym.names import CORE
 from hpcgym.workload.model import MAX_TIME, MISSING, Workload
 
 USUAL_W = 358.0

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.errors import WorkloadError
-from hpcgym.naming import DAY_S, positive_argument, whole_argument
+from hpcgym.errors import WorkloadError, positive_argument, whole_argument
+from hpcgym.units import DAY_S
 from hpcgym.workload.generators.estimates import MAX_REQUEST_S, requested_times
 from hpcgym.workload.model import MAX_TIME, Workload
 

@@ -12,7 +12,7 @@ from hpcgym.errors import NoJobError, WorkloadError
 from hpcgym.files import lines_of
 from hpcgym.files import sha256_of as sha256_of
 from hpcgym.files.tables import csv_frame, csv_records
-from hpcgym.naming import NAME_COLUMNS, printable
+from hpcgym.names import NAME_COLUMNS, printable
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.naming import BINARY, NO_LIMIT, NO_LIMIT_S, Clock, amount_in
+from hpcgym.dates import Clock, unix_seconds
+from hpcgym.units import MEMORY_OF_GRID_ENGINE, OF_GRID_ENGINE, amount_of, count_in
 from hpcgym.workload.io import log_lines as logs
 from hpcgym.workload.io.files import Format, ReadOptions
 from hpcgym.workload.model import MISSING, Workload
@@ -31,10 +32,6 @@ _PLACES = {
 _CATEGORY = 39
 # its options may hold colons; behind it are iow, pe_taskid and maxvmem
 _REST = re.compile(r"(?P<category>.*?):\d+\.\d+:(?P<pe_taskid>[^:]*):(?P<maxvmem>[\d.e+]+)(?::.*)?")
-#: Units of memory -> bytes.
-_BYTES = {prefix.upper(): size for prefix, size in BINARY.items()}
-_BYTES |= {"k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
-_MILLISECONDS = 100_000_000_000  # as seconds it would be in the year 5138
 _NONE = (None, "", "NONE", "none")
 
 
@@ -99,10 +96,10 @@ def _columns(log: logs.Log) -> dict[str, Any]:
         log, columns.pop("slots"), unknown, "slots", "slots tells no processors"
     )
     size = np.maximum(slots["requested_processors"], 1)
-    failed = log.numbers(("failed", logs.whole_in)) != 0
+    failed = log.numbers(("failed", count_in)) != 0
     asked = columns.pop("memory_of_slot")
     projects = [None if name in _NONE else name for name in log.names("project")]
-    number = log.numbers(("job_number", logs.whole_in)).tolist()
+    number = log.numbers(("job_number", count_in)).tolist()
     ids = zip(number, log.parsed("task_number", logs.task_of), strict=True)
     return {
         **columns,
@@ -122,9 +119,7 @@ def _columns(log: logs.Log) -> dict[str, Any]:
 
 def _time(text: str) -> int:
     """Return seconds since 1970, -1 of 0."""
-    if not text.isdecimal() or len(text) > 15:
-        raise ValueError("no seconds since 1970")
-    return int(text) // (1000 if int(text) >= _MILLISECONDS else 1) or MISSING
+    return unix_seconds(text) or MISSING
 
 
 def _option(names: tuple[str, ...], read: Callable[[str], int], category: str) -> int:
@@ -137,31 +132,26 @@ def _option(names: tuple[str, ...], read: Callable[[str], int], category: str) -
 
 def _megabytes(text: str) -> int:
     """Return the megabytes of ``2G``, ``1.5g`` or bytes, rounded up; -1 of what is not one."""
-    found = amount_in(text, _BYTES)
-    return MISSING if found is None else logs.bounded(found / BINARY["m"], logs.MOST_MB)
+    megabytes = amount_of(text, MEMORY_OF_GRID_ENGINE)
+    return MISSING if megabytes is None else logs.bounded(megabytes, logs.MOST_MB)
 
 
 def _kilobytes(text: str) -> int:
     """Return the kilobytes of bytes such as ``1.5e+09``, rounded up."""
-    return logs.bounded(float(text) // 1 / BINARY["k"], logs.MOST_KB)
+    return logs.bounded(float(text) // 1 / 1024, logs.MOST_KB)
 
 
-def _seconds(text: str) -> int:
-    """Return the seconds of ``600`` or ``24:00:00``; of INFINITY a year, as in dumps of Slurm."""
-    return NO_LIMIT_S if text.casefold() in NO_LIMIT else logs.lasted(text) or MISSING
-
+_time_limit = partial(logs.time_limit, how=OF_GRID_ENGINE)
 
 #: Column of jobs -> the field that tells it.
 _TOLD: dict[str, tuple[logs.Told, ...]] = {
     "submit_time": (("submission_time", _time),),
     "start": (("start_time", _time),),
     "end": (("end_time", _time),),
-    "slots": (("slots", logs.whole_in),),
-    "status": (("exit_status", logs.whole_in),),
-    "used_kb": (
-        ("maxvmem", lambda text: logs.bounded(float(text) // 1 / BINARY["k"], logs.MOST_KB)),
-    ),
-    "requested_time": (("category", partial(_option, ("h_rt",), _seconds)),),
+    "slots": (("slots", count_in),),
+    "status": (("exit_status", count_in),),
+    "used_kb": (("maxvmem", _kilobytes),),
+    "requested_time": (("category", partial(_option, ("h_rt",), _time_limit)),),
     "memory_of_slot": (
         ("category", partial(_option, ("h_vmem", "mem_free", "m_mem_free"), _megabytes)),
     ),

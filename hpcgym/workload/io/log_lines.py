@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcgym.dates import Clock
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import lines_of
-from hpcgym.naming import NAME_COLUMNS, UNITS_PER_NODE, Clock, nearest_second, printable, seconds_in
+from hpcgym.names import NAME_COLUMNS, UNITS_PER_NODE, printable
+from hpcgym.units import OF_LOG, Durations, count_in, nearest_second, seconds_in
 from hpcgym.workload.io.files import SKIPS, ReadOptions, file_name, no_job
 from hpcgym.workload.io.tables import from_pandas
 from hpcgym.workload.model import MISSING, Workload
@@ -53,18 +55,9 @@ CUT = "; it is the last line: is the file truncated?"
 # --- Values of the texts of fields ----------------------------------------------------------------
 
 
-def whole_in(text: str) -> int:
-    """Return a whole number of at least 0."""
-    if not text.isdecimal() or len(text) > 12:
-        raise ValueError("no whole number")
-    return int(text)
-
-
 def above_0(text: str) -> int:
     """Return a whole number, -1 of 0 and of what is below it."""
-    if not re.fullmatch(r"-?\d{1,12}", text):
-        raise ValueError("no whole number")
-    return max(int(text), 0) or MISSING
+    return max(count_in(text, signed=True), 0) or MISSING
 
 
 def bounded(memory: Fraction | float, most: int) -> int:
@@ -76,12 +69,17 @@ def bounded(memory: Fraction | float, most: int) -> int:
 
 def task_of(text: str) -> int | None:
     """Return the number of a task of an array, None of 0: of an invalid job."""
-    return whole_in(text) or None
+    return count_in(text) or None
 
 
 def lasted(text: str) -> int:
     """Return the whole seconds of a duration such as ``1-02:03:04``."""
     return nearest_second(seconds_in(text))
+
+
+def time_limit(text: str, how: Durations = OF_LOG) -> int:
+    """Return the whole seconds of a time limit, -1 of 0: it is not told."""
+    return nearest_second(seconds_in(text, how)) or MISSING
 
 
 def told_by_hosts(field: str, cores: Callable[[str], list[int]]) -> dict[str, Told]:

@@ -15,7 +15,8 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from hpcgym.naming import Clock
+from hpcgym.dates import Clock
+from hpcgym.units import count_in, count_of
 from hpcgym.workload.io import log_lines as logs
 from hpcgym.workload.io.files import Format, ReadOptions
 from hpcgym.workload.model import Workload
@@ -84,11 +85,11 @@ def _row(fields: list[str]) -> dict[str, str] | None:
     at = _ASKED_HOSTS
     hosts: list[str] = []
     for _ in ("asked", "used"):
-        number = fields[at] if at < len(fields) else ""
-        if not number.isdecimal():
+        number = count_of(fields[at]) if at < len(fields) else None
+        if number is None:
             return None
-        hosts = fields[at + 1 : at + 1 + int(number)]
-        at += 1 + int(number)
+        hosts = fields[at + 1 : at + 1 + number]
+        at += 1 + number
     if at + max(_AFTER_HOSTS.values()) >= len(fields):
         return None
     return {
@@ -138,7 +139,7 @@ def _columns(log: logs.Log) -> dict[str, Any]:
 
 def _status(text: str) -> int:
     """Return 1 of a job that is done, else 0."""
-    return int(logs.whole_in(text) == _DONE)
+    return int(count_in(text) == _DONE)
 
 
 def _slots(text: str) -> list[int]:
@@ -151,7 +152,7 @@ def _slots(text: str) -> list[int]:
 
 #: Column of jobs -> the field that tells it.
 _TOLD: dict[str, tuple[logs.Told, ...]] = {
-    "number": (("jobId", logs.whole_in),),
+    "number": (("jobId", count_in),),
     "submit_time": (("submitTime", logs.above_0),),
     "eligible": (("beginTime", logs.above_0),),
     "start": (("startTime", logs.above_0),),

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from fractions import Fraction
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -24,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.naming import BINARY, Clock, amount_in, nearest_second
+from hpcgym.dates import Clock, unix_seconds
+from hpcgym.units import MEMORY_OF_PBS, amount_in, count_in, count_of
 from hpcgym.workload.io import log_lines as logs
 from hpcgym.workload.io.files import Format, ReadOptions
 from hpcgym.workload.model import MISSING, Workload
@@ -37,12 +37,6 @@ _ENTRY = re.compile(r"""([^\s=]+)=("[^"]*"|'[^']*'|\S*)""")
 _ID = re.compile(r"(\d{1,18})(?:\[(\d*)\]|-(\d+))?(?:\..*)?")
 _NOTHING = ("", "None", "N/A", "unknown")
 _SLOTS = re.compile(r"[^/]+/([\d,-]+)(?:\*(\d+))?")
-#: Units of memory -> kilobytes.
-_KILOBYTES = {
-    f"{prefix}{unit}": Fraction(size * times, BINARY["k"])
-    for prefix, size in BINARY.items()
-    for unit, times in (("", 1), ("b", 1), ("w", 8))  # words have eight bytes
-}
 
 
 def is_pbs(head: bytes) -> bool:
@@ -166,16 +160,12 @@ def _id(text: str) -> tuple[int, int | None]:
 
 def _time(text: str) -> int:
     """Return the nearest second since 1970; 0, and below, is unknown."""
-    if not re.fullmatch(r"-?\d{1,12}(\.\d*)?", text):
-        raise ValueError("no seconds since 1970")
-    return max(nearest_second(float(text)), 0) or MISSING
+    return max(unix_seconds(text, decimals=True), 0) or MISSING
 
 
 def _status(text: str) -> int:
     """Return 1 for an exit status of 0, else 0: failed."""
-    if not re.fullmatch(r"-?\d{1,12}", text):
-        raise ValueError("no exit status")
-    return int(int(text) == 0)
+    return int(count_in(text, signed=True) == 0)
 
 
 def _slots(text: str) -> list[int]:
@@ -206,19 +196,16 @@ def _chunks(resource: str, least: int, text: str) -> int:
         if "=" in head:
             entries.insert(0, head)
         amounts = dict(entry.partition("=")[::2] for entry in entries)
-        amount = amounts.get(resource, str(least))
-        if not amount.isdecimal():
+        amount = count_of(amounts.get(resource, str(least)))
+        if amount is None:
             raise ValueError(f"of which {resource} is no whole number")
-        total += times * int(amount)
+        total += times * amount
     return total or MISSING
 
 
 def _kilobytes(text: str) -> int:
     """Return the kilobytes of ``600mb`` or ``888kb``, rounded up."""
-    found = amount_in(text.casefold(), _KILOBYTES)
-    if found is None:
-        raise ValueError("no memory such as 600mb")
-    return logs.bounded(found, logs.MOST_KB)
+    return logs.bounded(amount_in(text, MEMORY_OF_PBS) * 1024, logs.MOST_KB)
 
 
 def _megabytes(text: str) -> int:
@@ -241,7 +228,7 @@ _TOLD: dict[str, tuple[logs.Told, ...]] = {
     "start": (("start", _time),),
     "end": (("end", _time),),
     "ran": ((_WALLTIME, logs.lasted),),
-    "requested_time": ((f"{_LIST}walltime", lambda text: logs.lasted(text) or MISSING),),
+    "requested_time": ((f"{_LIST}walltime", logs.time_limit),),
     "used_kb": (("resources_used.mem", _kilobytes),),
     "status": (("Exit_status", _status),),
     **{name: (told,) for name, told in _HOSTS.items()},

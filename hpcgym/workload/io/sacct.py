@@ -21,9 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from hpcgym.dates import Clock
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import head_of
-from hpcgym.naming import NO_LIMIT, Clock, printable
+from hpcgym.names import printable
+from hpcgym.units import NO_LIMIT, OF_TIMELIMIT, OF_TIMELIMIT_RAW
 from hpcgym.workload.io import sacct_dependencies, sacct_fields, sacct_json, sacct_lines
 from hpcgym.workload.io.files import Format, ReadOptions
 from hpcgym.workload.io.log_lines import GENERIC, Ints, Log, lasted, numbered, workload_of
@@ -330,7 +332,9 @@ def _requested(log: Log) -> Ints:
         at = [text in words for text in folded]
         log.count(f"repaired: time limit {word} taken for {taken}", at)
     raw = name == "TimelimitRaw"
-    return log.numbers((name, sacct_fields.minutes if raw else sacct_fields.time_limit))
+    return log.numbers(
+        (name, partial(sacct_fields.time_limit, how=OF_TIMELIMIT_RAW if raw else OF_TIMELIMIT))
+    )
 
 
 def _after(log: Log, name: str, before: Ints, clock: Clock) -> Ints:

@@ -11,19 +11,8 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.partitions import hosts
-from hpcgym.naming import (
-    CORE,
-    MEMORY,
-    MOST_NICE,
-    NO_LIMIT,
-    NO_LIMIT_S,
-    SLURM_MEGABYTES,
-    amount_in,
-    near_name,
-    of_type,
-    printable,
-    resource_problem,
-)
+from hpcgym.names import CORE, MEMORY, MOST_NICE, near_name, of_type, printable, resource_problem
+from hpcgym.units import MEMORY_OF_SLURM, Durations, amount_of, count_in
 from hpcgym.workload.io import log_lines as logs
 from hpcgym.workload.model import MISSING
 
@@ -147,25 +136,9 @@ def status_of(text: str) -> int:
     return STATES.get(state_of(text), MISSING)
 
 
-def minutes(text: str) -> int:
-    """Return the seconds of a time limit in minutes, -1 if it is not told."""
-    return _limit_in_words(text) or logs.whole_in(text) * 60 or MISSING
-
-
-def time_limit(text: str) -> int:
-    """Return the seconds of a time limit ``1-00:00:00``, -1 if it is not told."""
-    if found := _limit_in_words(text):
-        return found
-    if ":" not in text:
-        raise ValueError("no duration such as 1-00:00:00")
-    return logs.lasted(text) or MISSING
-
-
-def _limit_in_words(text: str) -> int:
-    """Return the seconds of a time limit that is a word, 0 of none."""
-    if text.casefold() in NO_LIMIT:
-        return NO_LIMIT_S
-    return MISSING if text.casefold() == UNSAID.casefold() else 0
+def time_limit(text: str, how: Durations) -> int:
+    """Return the seconds of a time limit, -1 if it is not told."""
+    return MISSING if text.casefold() == UNSAID.casefold() else logs.time_limit(text, how)
 
 
 def requested_mb(text: str) -> tuple[int, str]:
@@ -180,7 +153,7 @@ def requested_mb(text: str) -> tuple[int, str]:
     """
     folded = text.casefold()
     per = folded[-1:] if folded[-1:] in ("c", "n") else ""
-    told = amount_in(folded.removesuffix(per), SLURM_MEGABYTES)
+    told = amount_of(folded.removesuffix(per), MEMORY_OF_SLURM)
     if told is None:
         raise ValueError("no memory such as 4G, 2000Mc or 16Gn")
     amount = math.ceil(told)
@@ -216,13 +189,13 @@ def tres(text: str) -> dict[str, int]:
                 if not per:
                     amounts[kind] = memory
             elif kind in ("cpu", "node"):
-                amounts[kind] = logs.whole_in(amount)
+                amounts[kind] = count_in(amount)
             elif kind.startswith(logs.GENERIC) and not kind.startswith(_OF_GPUS):
                 if colon:
-                    types[generic] += logs.whole_in(amount)
-                    types[f"{generic}:{kind_of}"] += logs.whole_in(amount)
+                    types[generic] += count_in(amount)
+                    types[f"{generic}:{kind_of}"] += count_in(amount)
                 else:
-                    amounts[generic] = logs.whole_in(amount)
+                    amounts[generic] = count_in(amount)
         except ValueError as problem:
             raise ValueError(f"of which {name} is {problem}") from None
     return {**types, **amounts}
@@ -328,15 +301,13 @@ def resources_of(log: logs.Log) -> dict[str, logs.Ints]:
     )
     cores = logs.processors(
         log,
-        logs.first_known(log.numbers(("AllocCPUS", logs.whole_in), ("NCPUS", logs.whole_in)), cpus),
-        logs.first_known(log.numbers(("ReqCPUS", logs.whole_in)), asked_cpus),
+        logs.first_known(log.numbers(("AllocCPUS", count_in), ("NCPUS", count_in)), cpus),
+        logs.first_known(log.numbers(("ReqCPUS", count_in)), asked_cpus),
         f"{told}, not {untold}",
         "no field tells its processors",
     )
-    counted = log.numbers(
-        ("NNodes", logs.whole_in), ("AllocNodes", logs.whole_in), ("NodeList", nodes_in)
-    )
-    nodes = logs.first_known(nodes, counted, asked_nodes, log.numbers(("ReqNodes", logs.whole_in)))
+    counted = log.numbers(("NNodes", count_in), ("AllocNodes", count_in), ("NodeList", nodes_in))
+    nodes = logs.first_known(nodes, counted, asked_nodes, log.numbers(("ReqNodes", count_in)))
     log.count(
         _BESIDE_RESOURCES,
         [any(map(asks_beside, pair)) for pair in zip(*map(log.texts, _TRES), strict=True)],

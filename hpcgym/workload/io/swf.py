@@ -24,7 +24,7 @@ from hpcgym._engine import parse_lines
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import open_bytes, utf_16
 from hpcgym.files.writing import whole_text
-from hpcgym.naming import CORE, MEMORY, OWN_COLUMNS, SWF_COLUMNS
+from hpcgym.names import CORE, MEMORY, OWN_COLUMNS, SWF_COLUMNS
 from hpcgym.workload import model
 from hpcgym.workload.cleaning import size_by_jobs
 from hpcgym.workload.io.files import Errors, Format, check_errors, is_table, no_job, stem

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.files import header_number, plain_number
 from hpcgym.files.recorded import KEY
-from hpcgym.naming import NAME_COLUMNS, NAMED, printable
+from hpcgym.names import NAME_COLUMNS, NAMED, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -228,7 +228,7 @@ def called(names: Mapping[int, str], kind: str, number: int) -> str:
 def name_all(table: pd.DataFrame, workload: Workload) -> pd.DataFrame:
     """Return a table of the jobs of a workload with names behind the numbers that it has.
 
-    Columns are called as in :data:`hpcgym.naming.NAME_COLUMNS`; what has no names has no column.
+    Columns are called as in :data:`hpcgym.names.NAME_COLUMNS`; what has no names has no column.
     A column that is there already stays as it is.
     """
     named = table.copy()
@@ -249,7 +249,7 @@ def check_name(name: Any, column: str = "code") -> str:
     Parameters
     ----------
     name : what is written.
-    column : of tables with such names, one of :data:`hpcgym.naming.NAME_COLUMNS`.
+    column : of tables with such names, one of :data:`hpcgym.names.NAME_COLUMNS`.
 
     Raises
     ------

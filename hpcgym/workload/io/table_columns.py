@@ -7,13 +7,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-import hpcgym.naming as naming
+from hpcgym.dates import Clock, is_date
 from hpcgym.errors import WorkloadError
+from hpcgym.names import (
+    CORE,
+    JOB_COLUMNS,
+    KILLED,
+    MEMORY,
+    NAME_COLUMNS,
+    UNITS,
+    known_columns,
+    near_name,
+    printable,
+    resource_problem,
+)
+from hpcgym.units import (
+    LIMIT_OF_TABLE,
+    MEMORY_ALONE,
+    NO_LIMIT_S,
+    OF_TABLE,
+    Durations,
+    amount_of,
+    seconds_of,
+)
 from hpcgym.workload.io.files import as_numbers, where_row
 from hpcgym.workload.io.swf_header import HEADER_KEYS, check_name, name_lines, names_of, numbered
 from hpcgym.workload.model import kind_of
@@ -50,7 +72,7 @@ def numbers_in(series: pd.Series[Any], column: str, name: str) -> pd.Series[Any]
     dtype = series.dtype
     truths = pd.api.types.is_bool_dtype(dtype)
     if pd.api.types.is_numeric_dtype(dtype) and not truths:
-        return series.replace(np.inf, naming.NO_LIMIT_S) if column == _LIMIT else series
+        return series.replace(np.inf, NO_LIMIT_S) if column == _LIMIT else series
     if not (truths or pd.api.types.is_string_dtype(dtype) or pd.api.types.is_object_dtype(dtype)):
         raise WorkloadError(f"{name}: column {column} holds {dtype}, not numbers{_how(column)}")
     if read := _TEXTS.get(column):
@@ -106,42 +128,34 @@ def wrong_numbers(
 
 def _how(column: str) -> str:
     """Return what a column holds in place of text, to be added to an error; nothing of most."""
-    if column == naming.MEMORY:
+    if column == MEMORY:
         return "; it must be whole MB or such as '16 GB'"
     if column in ("requested_memory", "used_memory"):
         return ", of kilobytes a processor"
     if column == SUBMIT:
         return ", nor a date such as '2024-03-01 12:00'"
-    return ", nor a name" if column in naming.NAME_COLUMNS.values() else ""
+    return ", nor a name" if column in NAME_COLUMNS.values() else ""
 
 
 def _megabytes(text: str) -> int | str:
     """Return the megabytes of a text such as ``16 GB``, or what is not one as it is."""
-    found = naming.megabytes(text)
-    return text if found is None else found
+    amount = amount_of(text, MEMORY_ALONE)
+    return text if amount is None or amount.denominator > 1 else int(amount)
 
 
-def _seconds(text: str) -> float | str:
+def _seconds(text: str, how: Durations = OF_TABLE) -> float | str:
     """Return the seconds of a duration such as ``1-02:03:04``, or what is not one as it is."""
-    try:
-        return naming.seconds_in(text.strip()) if ":" in text else text
-    except ValueError:
-        return text
-
-
-def _limit(text: str) -> Any:
-    """Return the seconds of a time limit, also of none, such as ``UNLIMITED``."""
-    endless = text.strip().casefold() in naming.NO_LIMIT
-    return naming.NO_LIMIT_S if endless else _seconds(text)
+    seconds = seconds_of(text, how)
+    return text if seconds is None else seconds
 
 
 #: Columns -> what reads their texts.
 _TEXTS: dict[str, Callable[[str], Any]] = {
-    naming.MEMORY: _megabytes,
+    MEMORY: _megabytes,
     **dict.fromkeys(
         ("wait_time", "run_time", "requested_time", "think_time", "average_cpu_time"), _seconds
     ),
-    _LIMIT: _limit,
+    _LIMIT: partial(_seconds, how=LIMIT_OF_TABLE),
 }
 
 
@@ -166,7 +180,7 @@ def without_names(frame: pd.DataFrame, name: str) -> tuple[pd.DataFrame, dict[st
         others have one; the message names the row.
     """
     header: dict[str, list[str]] = {}
-    for column, number in naming.NAME_COLUMNS.items():
+    for column, number in NAME_COLUMNS.items():
         if column not in frame and not (number in frame and _holds_names(frame[number])):
             continue
         held = column if column in frame else number
@@ -189,7 +203,7 @@ def with_names(frame: pd.DataFrame, workload: Workload) -> pd.DataFrame:
     import pandas as pd
 
     found: dict[str, Any] = {}
-    for column, number in naming.NAME_COLUMNS.items():
+    for column, number in NAME_COLUMNS.items():
         names = names_of(workload, number)
         texts = [names.get(one) for one in workload.columns[number].tolist()] if names else []
         if any(texts):
@@ -237,14 +251,14 @@ def _name(given: Any, numbers: bool, column: str, where: str) -> str:
             raise WorkloadError(f"{where}: column {column} is {given!r}, {what}")
         given = f"{given:.15g}" if isinstance(given, float) else str(given)
     try:
-        return naming.printable(check_name(given.strip(), column)) if given.strip() else ""
+        return printable(check_name(given.strip(), column)) if given.strip() else ""
     except WorkloadError as error:
         raise WorkloadError(f"{where}: {error}") from None
 
 
 def _told_numbers(frame: pd.DataFrame, column: str, names: list[str], name: str) -> dict[int, str]:
     """Return names by the numbers that the table tells itself."""
-    of = naming.NAME_COLUMNS[column]
+    of = NAME_COLUMNS[column]
     # as objects: large numbers stay exact
     told = as_numbers(frame[of]).to_numpy(object, na_value=np.nan)
     numbers: dict[int, str] = {}
@@ -288,13 +302,13 @@ def resource_columns(frame: pd.DataFrame, name: str) -> list[str]:
             f"{name} is a table of results, not of jobs: give the log that was simulated, which its"
             " column workload names"
         )
-    has_units = naming.UNITS in names or naming.CORE in names
+    has_units = UNITS in names or CORE in names
     resources = []
     unknown = {}
     for column in names:
-        if column in naming.JOB_COLUMNS or column == naming.KILLED:
+        if column in JOB_COLUMNS or column == KILLED:
             continue
-        if column not in (naming.UNITS, naming.CORE) and (hint := _hint(column, has_units)):
+        if column not in (UNITS, CORE) and (hint := _hint(column, has_units)):
             unknown[column] = hint
         resources.append(column)
     if len(unknown) == 1:
@@ -324,18 +338,18 @@ def _hint(column: str, has_units: bool) -> str:
         return _FOR_TIMES
     if column.strip().casefold() in ("dependency", "dependencies"):
         return _FOR_DEPENDENCIES
-    problem = naming.resource_problem(column)
+    problem = resource_problem(column)
     if has_units and not problem:
         return ""
-    if not has_units and naming.near_name(column, (naming.CORE,)):
+    if not has_units and near_name(column, (CORE,)):
         return "did you mean 'requested_processors'?"
-    names = (*naming.JOB_COLUMNS, naming.KILLED, naming.UNITS, naming.CORE, *naming.NAME_COLUMNS)
-    known = (*names, naming.MEMORY) if has_units else names
-    if near := naming.near_name(column, known, 0.8 if has_units else 0.6):
+    names = (*JOB_COLUMNS, KILLED, UNITS, CORE, *NAME_COLUMNS)
+    known = (*names, MEMORY) if has_units else names
+    if near := near_name(column, known, 0.8 if has_units else 0.6):
         return f"did you mean {near!r}?"
     return problem or (
-        f"{naming.known_columns()}, {', '.join(naming.NAME_COLUMNS)}; a resource, of which each"
-        f" unit of a job asks for some, needs the column {naming.UNITS!r} or {naming.CORE!r}"
+        f"{known_columns()}, {', '.join(NAME_COLUMNS)}; a resource, of which each"
+        f" unit of a job asks for some, needs the column {UNITS!r} or {CORE!r}"
         " beside it"
     )
 
@@ -416,7 +430,7 @@ def with_seconds(frame: pd.DataFrame, tz: str | None) -> tuple[pd.DataFrame, dic
     """
     import pandas as pd
 
-    clock = naming.Clock(tz)
+    clock = Clock(tz)
     if SUBMIT not in frame or not _holds_dates(frame[SUBMIT]):
         return frame, {}
     seconds = [_unix(value, clock) for value in frame[SUBMIT]]
@@ -434,10 +448,10 @@ def _holds_dates(values: pd.Series[Any]) -> bool:
     if pd.api.types.is_datetime64_any_dtype(dtype):
         return True
     texts = pd.api.types.is_object_dtype(dtype) or pd.api.types.is_string_dtype(dtype)
-    return texts and any(isinstance(value, str) and naming.is_date(value) for value in values)
+    return texts and any(isinstance(value, str) and is_date(value) for value in values)
 
 
-def _unix(value: Any, clock: naming.Clock) -> Any:
+def _unix(value: Any, clock: Clock) -> Any:
     """Return the seconds since 1970 of a date; None if blank, a text if it is no date."""
     import pandas as pd
 

@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-import hpcgym.naming as naming
 from hpcgym.errors import NoJobError, WorkloadError, unknown
 from hpcgym.files import bytes_of, json_of
 from hpcgym.files.tables import MOST_COLUMNS, need_parquet, parquet_frame, write_csv_frame
 from hpcgym.files.writing import whole_file, whole_text
+from hpcgym.names import CORE, JOB_COLUMNS, KILLED, UNITS
 from hpcgym.workload.cleaning import size_by_jobs
 from hpcgym.workload.io import files as job_files
 from hpcgym.workload.io import table_columns
@@ -96,7 +96,7 @@ def read_json(path: Path) -> tuple[pd.DataFrame, int | None]:
 
 def _write_json(frame: pd.DataFrame, processors: int, path: Path) -> None:
     """Write the jobs, one a line, with the columns that any job has."""
-    known = [c for c in naming.JOB_COLUMNS if c in frame and c != "submit_time"]
+    known = [c for c in JOB_COLUMNS if c in frame and c != "submit_time"]
     unknown = [c for c in known if (frame[c] == MISSING).all()]
     rows = frame.drop(columns=unknown).to_dict("records")
     with whole_text(path) as file:
@@ -164,19 +164,19 @@ def from_pandas(
     numeric = _with_amounts(_numbers(frame, name, errors, counts), resources)
     if not len(numeric):
         raise job_files.no_job(name, counts)
-    columns = {c: _column(numeric[c], c, counts) for c in naming.JOB_COLUMNS if c in numeric}
-    demands = dict.fromkeys([naming.CORE, *resources] if resources else [])
-    demands.pop(naming.UNITS, None)
+    columns = {c: _column(numeric[c], c, counts) for c in JOB_COLUMNS if c in numeric}
+    demands = dict.fromkeys([CORE, *resources] if resources else [])
+    demands.pop(UNITS, None)
     workload = Workload.from_columns(
         columns,
         processors=1 if processors is None else processors,
         name=name,
         header={**times, **told},
         cleaning=counts,
-        killed=(numeric[naming.KILLED] == 1).to_numpy(np.bool_, na_value=False)
-        if naming.KILLED in numeric
+        killed=(numeric[KILLED] == 1).to_numpy(np.bool_, na_value=False)
+        if KILLED in numeric
         else None,
-        units=numeric[naming.UNITS].to_numpy() if resources else None,
+        units=numeric[UNITS].to_numpy() if resources else None,
         per_unit={r: numeric[r].to_numpy() for r in demands},
         more_preceding=table_columns.pairs_in(numeric, more, name),
     )
@@ -251,13 +251,13 @@ def write_table(workload: Workload, path: str | os.PathLike[str]) -> None:
 def _with_amounts(frame: pd.DataFrame, resources: Sequence[str]) -> pd.DataFrame:
     """Return the table with amounts of units and resources where they are blank."""
     filled = frame.copy() if resources else frame
-    for column in dict.fromkeys((naming.UNITS, naming.CORE, *resources) if resources else ()):
+    for column in dict.fromkeys((UNITS, CORE, *resources) if resources else ()):
         values = np.full(len(filled), np.nan)
         if column in filled:
             values = filled[column].to_numpy(dtype=np.float64, na_value=np.nan)
-        if column == naming.CORE and "requested_processors" in filled:
+        if column == CORE and "requested_processors" in filled:
             share = filled["requested_processors"].to_numpy(np.float64, na_value=np.nan)
-            share = share // filled[naming.UNITS].to_numpy(np.float64)
+            share = share // filled[UNITS].to_numpy(np.float64)
             values = np.where(np.isnan(values) & (share >= 1), share, values)
         least = kind_of(column).lowest
         filled[column] = np.where(np.isnan(values), least, values).astype(np.int64)

@@ -12,11 +12,11 @@ import pytest
 from hpcgym import load_workload, simulate, validate_schedule
 from hpcgym.agents.weight_bandit import Ended, WeightBandit
 from hpcgym.errors import HpcgymError
-from hpcgym.naming import WEEK_S
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.study import Prequential, prequential
 from hpcgym.study.evaluation.online import FIXED
 from hpcgym.study.intervals import bootstrap
+from hpcgym.units import WEEK_S
 from hpcgym.workload.model import Workload
 
 DAY = 86_400

@@ -12,7 +12,6 @@ import pytest
 from hpcgym import load_workload, simulate
 from hpcgym.agents.search import Checkpoint
 from hpcgym.errors import HpcgymError
-from hpcgym.naming import WEEK_S
 from hpcgym.schedule.measures import MEASURES, measures, weekly_sums
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.study import open_executor
@@ -29,6 +28,7 @@ from hpcgym.study.tuning.trials import (
     weeks_of,
 )
 from hpcgym.study.tuning.tune import less
+from hpcgym.units import WEEK_S
 from hpcgym.workload.model import Workload
 
 DAY = 86_400

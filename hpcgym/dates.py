@@ -1,0 +1,107 @@
+"""Dates of logs, read in their time zones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, tzinfo
+from zoneinfo import ZoneInfo
+
+from hpcgym.errors import WorkloadError
+from hpcgym.units import nearest_second
+
+# A workload counts seconds from its log's first submission; its header tells when that was, as
+# ``UnixStartTime``, and in which zone the log's clock ran, as ``TimeZoneString``.
+
+_UNIX = re.compile(r"\d{9,11}")  # seconds since 1970: 1973 and later
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d.*)?")
+#: What has more would be of the year 5138: it is in milliseconds.
+_MILLISECONDS = 10**11
+_COUNTED = re.compile(r"[0-9]{1,15}")
+_WITH_DECIMALS = re.compile(r"-?[0-9]{1,12}(\.[0-9]*)?")
+
+NO_ZONE = "times without a time zone, taken for UTC"
+
+
+class Clock:
+    """Reads dates as seconds since 1970 in UTC.
+
+    Attributes
+    ----------
+    name : the zone of dates without an offset, None where nobody said it: UTC then.
+    assumed : whether a date without an offset was read though nobody said its zone.
+    """
+
+    def __init__(self, tz: str | None) -> None:
+        try:
+            self._zone = UTC if tz is None else ZoneInfo(tz)
+        except (ValueError, OSError, LookupError):
+            raise WorkloadError(
+                f"tz must be the name of a time zone such as 'Europe/Berlin', not {tz!r}"
+            ) from None
+        self.name = tz
+        self.assumed = False
+
+    def seconds(self, text: str, later: bool = False) -> int:
+        """Return the seconds since 1970 of a date such as ``2024-03-01T12:00:00``.
+
+        It may have an offset, ``+01:00``, or be seconds since 1970 already. Of two times that a
+        clock shows alike, when it is set back, it is the first, or the second if ``later``.
+
+        Raises
+        ------
+        ValueError : it is no date; the message says what one looks like.
+        """
+        if _UNIX.fullmatch(text):
+            return int(text)
+        try:
+            if not _DATE.fullmatch(text):
+                raise ValueError
+            date = datetime.fromisoformat(text)
+            if date.tzinfo is None:
+                self.assumed |= self.name is None
+                date = date.replace(tzinfo=self._zone, fold=int(later))
+            return int(date.timestamp() // 1)
+        except (ValueError, OverflowError):
+            raise ValueError("no date such as 2024-03-01T12:00:00") from None
+
+    def header(self, first: int) -> dict[str, list[str]]:
+        """Return the lines of a header that tell when a workload's second 0 was."""
+        zone = "UTC" if self.name is None else self.name
+        told = {"Note": [NO_ZONE]} if self.assumed else {"TimeZoneString": [zone]}
+        return {"UnixStartTime": [str(first)], **told}
+
+
+def zone_of(header: Mapping[str, list[str]]) -> tuple[tzinfo, str]:
+    """Return the time zone that a header names, UTC where it names none that is known."""
+    name = " ".join(header.get("TimeZoneString", ())).strip()
+    try:
+        return ZoneInfo(name), name
+    except (ValueError, OSError, LookupError):  # an unknown name, or a system without time zones
+        return UTC, "UTC"
+
+
+def unix_seconds(text: str, decimals: bool = False) -> int:
+    """Return the whole seconds since 1970 of a number of them, or of milliseconds.
+
+    With ``decimals`` it is of seconds alone, the nearest one, and may be below 0.
+
+    Raises
+    ------
+    ValueError : it is none.
+    """
+    if not (_WITH_DECIMALS if decimals else _COUNTED).fullmatch(text):
+        raise ValueError("no seconds since 1970")
+    if decimals:
+        return nearest_second(float(text))
+    return int(text) // (1000 if int(text) >= _MILLISECONDS else 1)
+
+
+def utc_text(seconds: float) -> str:
+    """Return a time since 1970 as a date in UTC, such as ``2026-01-01T00:00:00``."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def is_date(text: object) -> bool:
+    """Tell whether a text looks like a date, ``2024-03-01`` with or without a time."""
+    return isinstance(text, str) and bool(_DATE.fullmatch(text.strip()))

@@ -1,0 +1,230 @@
+"""What columns of jobs and resources of nodes are called, and which names can be shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+from zlib import crc32
+
+# --- What columns of jobs and resources of nodes are called ---------------------------------------
+#
+# Tables of jobs and files of machines share these names: what is a column of jobs in one cannot be
+# a resource in the other.
+
+#: The 18 fields of a line of the Standard Workload Format 2.2, in file order.
+SWF_COLUMNS = (
+    "job_number",
+    "submit_time",
+    "wait_time",
+    "run_time",
+    "allocated_processors",
+    "average_cpu_time",
+    "used_memory",
+    "requested_processors",
+    "requested_time",
+    "requested_memory",
+    "status",
+    "user_id",
+    "group_id",
+    "executable",
+    "queue",
+    "partition",
+    "preceding_job",
+    "think_time",
+)
+
+#: The column of the number of the array that a job is a task of; it has no names.
+ARRAY = "array"
+
+#: The column of what users of Slurm take from the priority of a job, and the most that they can.
+NICE, MOST_NICE = "nice", 2**31 - 3
+
+#: The column of how many units of a job may lie on one node.
+UNITS_PER_NODE = "units_per_node"
+
+#: Columns that SWF lacks: of measured jobs the mean power on each processor of a job [W], and its
+#: completion time at the lowest frequency over that at the highest; of tasks their array; nice; and
+#: how many units a node may have.
+OWN_COLUMNS = ("power_w", "slowdown", ARRAY, NICE, UNITS_PER_NODE)
+
+#: All columns that a job can have, but for units and resources.
+JOB_COLUMNS = SWF_COLUMNS + OWN_COLUMNS
+
+#: Whether cleaning cut the run time of a job at its requested time, in tables: 1 or 0.
+KILLED = "killed"
+
+#: What units of jobs are called in tables.
+UNITS = "units"
+
+#: What jobs are told apart by, in expressions, quotas, tables and pictures -> the columns of their
+#: numbers, which may have names in a log.
+NAMED = {
+    "user": "user_id",
+    "group": "group_id",
+    "code": "executable",
+    "queue": "queue",
+    "partition": "partition",
+}
+
+#: The same, and QOS, which logs of Slurm have as queues.
+WITH_QOS = {**NAMED, "qos": NAMED["queue"]}
+
+#: The name of what a job runs, in tables: a text for each number of ``executable``.
+CODE = "code"
+
+#: Columns of names in tables -> the columns of numbers that they are of.
+NAME_COLUMNS = {
+    word if word not in SWF_COLUMNS else f"{word}_name": column for word, column in NAMED.items()
+}
+
+#: The resource that every node has and every unit of a job takes: what processors are counted by.
+CORE = "core"
+
+#: The one resource with a unit of measurement: whole megabytes (1 GB = 1,000 MB).
+MEMORY = "mem"
+
+#: What stands before the name of a partition, where nodes of its own are a resource like others.
+#: No resource that somebody names has a blank in it.
+PARTITION = "partition "
+
+#: Characters that a name from a file may have: of an agent, a machine or a partition, say.
+MOST_NAME = 200
+
+#: The same where a name may be a list of nodes, a file or an expression.
+MOST_OF_LIST = 4096
+MOST_AMOUNT = 2**31  # of units, and of a resource on a node or in a unit: so that no sum overflows
+_RESOURCE = re.compile(r"[A-Za-z][\w-]*")
+# what stands beside resources in files of machines
+_OF_GROUPS = ("name", "nodes", "sockets", "power")
+
+#: What tables of jobs called columns in earlier versions, and classes of jobs -> columns of now.
+ONCE_CALLED = {
+    "processors": "requested_processors",
+    "size": "requested_processors",
+    "submit": "submit_time",
+    "start": "start_time",
+    "end": "end_time",
+    "wait": "wait_time",
+}
+
+#: Other words for columns and resources.
+_OTHER_WORDS = {
+    "cpu": CORE,
+    "executable": CODE,
+    "job_id": "job_number",
+    "jobid": "job_number",
+    "memory": MEMORY,
+    "node": UNITS,
+    "processor": "requested_processors",
+    "processors": "requested_processors",
+    "ram": MEMORY,
+    "runtime": "run_time",
+    "task": UNITS,
+    "walltime": "requested_time",
+}
+
+
+def near_name(name: str, known: Iterable[str], cutoff: float = 0.8) -> str | None:
+    """Return which of the known names is meant by one that is not among them.
+
+    It is that name in another case, in the plural, by another word, a part of it (``user`` of
+    ``user_id``), or nearly its letters.
+
+    Parameters
+    ----------
+    name : what is written.
+    known : the names there are.
+    cutoff : least similarity of the letters, from 0 to 1; see :func:`difflib.get_close_matches`.
+
+    Returns
+    -------
+    One of ``known``, or None if none comes near.
+    """
+    names = {one.casefold(): one for one in known}
+    written = re.sub(r"[\s-]+", "_", name.strip().casefold())
+    for word in (written, written.removesuffix("s"), f"{written}s"):
+        meant = word if word in names else _OTHER_WORDS.get(word, word)
+        if meant in names:
+            return names[meant]
+        for folded, one in names.items():
+            if word in folded.split("_"):
+                return one
+    # another letter makes another word of a short one: vmem is not mem, nor nic nice
+    longer = [one for one in names if min(len(one), len(written)) > len(MEMORY)]
+    near = get_close_matches(written, longer, 1, cutoff)
+    return names[near[0]] if near else None
+
+
+def resource_problem(name: Any) -> str:
+    """Return why nothing can be a resource of this name, in words; nothing if it can.
+
+    A resource begins with a letter, has letters, digits, ``_`` and ``-``, and is no column of jobs,
+    nor nearly one, nor nearly ``core`` or ``mem``.
+    """
+    if not isinstance(name, str) or not _RESOURCE.fullmatch(name):
+        why = "it must be letters, digits, '_' and '-', a letter first"
+    elif name in (*JOB_COLUMNS, KILLED, UNITS, *NAME_COLUMNS):
+        why = "it is a column of jobs"
+    elif name in _OF_GROUPS:
+        why = "it stands for something else in files of machines"
+    elif name in (CORE, MEMORY):
+        return ""
+    elif near := near_name(name, (CORE, MEMORY)):
+        why = f"did you mean {near!r}?"
+    elif near := near_name(name, (*JOB_COLUMNS, UNITS, *NAME_COLUMNS)):
+        why = f"it is nearly {near!r}, a column of jobs"
+    else:
+        return ""
+    return f"{name!r} cannot be the name of a resource: {why}"
+
+
+def of_type(resource: str, kind: str) -> str:
+    """Return what those of one type of a resource are called, beside all of them.
+
+    >>> of_type("gpu", "a100_3g.20gb")
+    'gpu-a100_3g_20gb'
+    """
+    return f"{resource}-{re.sub(r'[^A-Za-z0-9_-]', '_', kind)}"
+
+
+def name_problem(name: Any, most: int = MOST_NAME) -> str:
+    """Return what a name must be that this is not, in words; nothing if it may be one.
+
+    Names from files stand in tables, pages and pictures, where a line end would forge a row and an
+    escape code would write what it likes on a terminal.
+    """
+    if not isinstance(name, str) or not name:
+        return f"a text, not {name!r}"
+    if not name.isprintable() or name != name.strip():
+        return f"printable, on one line, without blanks at its ends, not {name!r}"
+    return "" if len(name) <= most else f"of at most {most:,} characters, and has {len(name):,}"
+
+
+def printable(text: str) -> str:
+    """Return a name of a log as any terminal, table or page can show it.
+
+    What cannot be printed becomes ``?``. Of what is too long the beginning is left, with a checksum
+    of the whole: names that differ stay different.
+    """
+    shown = "".join(c if c.isprintable() else "?" for c in text).strip()
+    if len(shown) <= MOST_NAME:
+        return shown
+    return f"{shown[: MOST_NAME - 11]}...{crc32(text.encode(errors='replace')):08x}"
+
+
+def known_columns() -> str:
+    """Return the columns that a job can have, in words."""
+    return f"SWF has {', '.join(SWF_COLUMNS)}; besides there is {', '.join(OWN_COLUMNS)}"
+
+
+def alike(names: Iterable[str]) -> tuple[str, str] | None:
+    """Return two names that differ in case, a plural, ``-`` and ``_`` alone, if there are any."""
+    seen: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        plain = name.casefold().replace("-", "_").removesuffix("s")
+        if plain in seen:
+            return seen[plain], name
+        seen[plain] = name
+    return None
