@@ -24,7 +24,7 @@ Rules
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -155,19 +155,14 @@ def _kind(cluster: Any, group: Any) -> Kind:
     """Return the kind of nodes of a group, None: of a pool."""
     cores = cluster.processors if group is None else group.resources["core"]
     power = None if group is None else group.power
-    if power is None:
-        per_core = {"idle": "idle_power_w", "off": "off_power_w"}
-        per_core |= {"switching_off": "shutdown_w", "switching_on": "boot_w"}
-        watts = {
-            state: cores * Fraction(getattr(cluster, name)) for state, name in per_core.items()
-        }
-        return Kind(cores, [cores * Fraction(cluster.busy_power_w)], ["busy"], watts, False)
-    names = {"idle": "idle_w", "off": "off_w"}
-    names |= {"switching_off": "shutdown_w", "switching_on": "boot_w"}
-    watts = {state: Fraction(getattr(power, name)) for state, name in names.items()}
-    busy = [Fraction(each) for each in power.busy_levels_w]
-    labels = [f"busy_{ghz:g}ghz" for ghz in power.frequency_ghz] or ["busy"]
-    return Kind(cores, busy, labels, watts, True)
+    whole = power is not None
+    source, times = (power, 1) if whole else (cluster, cores)
+    idle, off = ("idle_w", "off_w") if whole else ("idle_power_w", "off_power_w")
+    names = {"idle": idle, "off": off, "switching_off": "shutdown_w", "switching_on": "boot_w"}
+    watts = {state: times * Fraction(getattr(source, name)) for state, name in names.items()}
+    busy = power.busy_levels_w if whole else (cluster.busy_power_w,)
+    labels = [f"busy_{ghz:g}ghz" for ghz in power.frequency_ghz] if whole else []
+    return Kind(cores, [times * Fraction(each) for each in busy], labels or ["busy"], watts, whole)
 
 
 Parts = list[tuple[Part, Period]]
@@ -182,13 +177,15 @@ def _parts(result: Any, groups: list[int], kinds: list[Kind]) -> dict[int, Parts
         if period[0] < 0 or period[0] == period[1]:
             continue
         own = None if measured is None or measured[job] < 0 else float(measured[job])
-        held = [(0, int(workload.requested_processors[job]))]
+        held = Counter({0: int(workload.requested_processors[job])})
         if result.cluster.groups:
             each = 1 if workload.units is None else int(workload.per_unit["core"][job])
             cells = slice(allocation.first[job], allocation.first[job + 1])
             nodes, units = allocation.node[cells].tolist(), allocation.units[cells].tolist()
-            held = [(node, each * number) for node, number in zip(nodes, units, strict=True)]
-        for node, cores in held:
+            held = Counter()
+            for node, number in zip(nodes, units, strict=True):
+                held[node] += each * number
+        for node, cores in held.items():
             level = len(kinds[groups[node]].busy) - 1
             if result.frequency is not None:
                 level = min(level, int(result.frequency[job]))
@@ -226,8 +223,8 @@ def _of_node(
                 sharing[part.job] = part
             else:
                 del sharing[part.job]
-        parts = tuple((part.cores, part.level) for part in sharing.values())
-        state, powers = _together(kind, idle, parts)
+        jobs = tuple((part.cores, part.level) for part in sharing.values())
+        state, powers = _together(kind, idle, jobs)
         for job, power in zip(sharing or (-1,), powers, strict=True):
             yield Draw(state, job, power), (begin, end)
 
