@@ -160,9 +160,12 @@ def _kind(cluster: Any, group: Any) -> Kind:
     idle, off = ("idle_w", "off_w") if whole else ("idle_power_w", "off_power_w")
     names = {"idle": idle, "off": off, "switching_off": "shutdown_w", "switching_on": "boot_w"}
     watts = {state: times * Fraction(getattr(source, name)) for state, name in names.items()}
-    busy = power.busy_levels_w if whole else (cluster.busy_power_w,)
-    labels = [f"busy_{ghz:g}ghz" for ghz in power.frequency_ghz] if whole else []
-    return Kind(cores, [times * Fraction(each) for each in busy], labels or ["busy"], watts, whole)
+    busy: Any = (cluster.busy_power_w,)
+    ghz: Any = ()
+    if power is not None:
+        busy, ghz = power.busy_levels_w, power.frequency_ghz
+    labels = [f"busy_{each:g}ghz" for each in ghz] or ["busy"]
+    return Kind(cores, [times * Fraction(each) for each in busy], labels, watts, whole)
 
 
 Parts = list[tuple[Part, Period]]
