@@ -45,10 +45,9 @@ AGENTS = {
     "clone": "maskable_ppo",
     "job-ppo": "job_ppo",
     "maskable-ppo": "maskable_ppo",
-    "ppo": "ppo",
     "xnes": "xnes",
 }
-_NETWORKS = ("job_ppo", "maskable_ppo", "ppo")
+_NETWORKS = ("job_ppo", "maskable_ppo")
 
 #: Name of an agent that the suite trains -> its module and class.
 TRAINED = {

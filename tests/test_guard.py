@@ -84,10 +84,11 @@ def test_hashes_are_those_of_values(guard: SimpleNamespace) -> None:
 
 
 def test_cases_are_read(guard: SimpleNamespace) -> None:
-    text = "one: a=x b=x c=\n  usual\n  a=y:n=1,z,c=2\ntwo: d=x\n  d=,2\n"
+    text = "one: a=x b=x c=\n  usual\n  a=y:n=1,z,c=2|3\ntwo: d=x\n  d=,2\n"
     assert list(guard.__main__.cases(text)) == [
         ("one/usual", "one", {"a": "x", "b": "x"}),
         ("one/a=y:n=1,z,c=2", "one", {"a": "y:n=1,z", "b": "x", "c": "2"}),
+        ("one/a=y:n=1,z,c=3", "one", {"a": "y:n=1,z", "b": "x", "c": "3"}),
         ("two/d=,2", "two", {"d": ",2"}),
     ]
 

@@ -8,21 +8,17 @@ the solver's own, which proves more with the same work than the paper's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hpcgym.baselines.cp import dispatchers
 from hpcgym.baselines.cp.dispatcher import Answer, Limits, solve
-from hpcgym.baselines.cp.problem import Objective, Problem, Schedule, pose, slowdown
+from hpcgym.baselines.cp.problem import Objective, Problem, pose, slowdown
 from hpcgym.baselines.dispatchers import sdprb
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers.view import PassView
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -91,70 +87,11 @@ def _best(
     view: PassView, objective: Callable[[PassView], Objective], work: float
 ) -> tuple[Problem, Answer]:
     """Return the problem of the whole queue and what PCP'19 finds."""
-    limits = _whole_queue(view, work, presolve=True)
-    problem = pose(view, sdprb(view), objective(view), jobs=limits.jobs, units=limits.units)
+    # all that waits is considered, if only nothing
+    jobs, units = max(len(view.units), 1), max(int(view.units.sum()), 1)
+    limits = Limits(jobs=jobs, units=units, work=work, presolve=True)
+    problem = pose(view, sdprb(view), objective(view), jobs=jobs, units=units)
     at_least = problem.weights.solver_cost(problem.earliest)
     if problem.weights.solver_cost(problem.plan.start) == at_least:
         return problem, Answer(problem.plan, False, "plan is optimal", at_least, 0.0)
     return problem, solve(problem, dispatchers.build_pcp19(problem), limits, fixed=False)
-
-
-def _whole_queue(view: PassView, work: float, presolve: bool = False) -> Limits:
-    """Return limits by which all that waits is considered, if only nothing."""
-    jobs, units = max(len(view.units), 1), max(int(view.units.sum()), 1)
-    return Limits(jobs=jobs, units=units, work=work, presolve=presolve)
-
-
-def known_best(views: Mapping[str, PassView], work: float = 10.0) -> pd.DataFrame:
-    """Return the best known total slowdown of small instances.
-
-    Parameters
-    ----------
-    views : name -> state, each with a queue of at most about ten jobs.
-    work : deterministic seconds of CP-SAT at most, for each instance and model.
-
-    Returns
-    -------
-    One row an instance: ``instance``; queued ``jobs`` and their ``units``; ``nodes`` of the
-    machine; total slowdown of the list schedule by slowdown (``heuristic``), of ``pcp20`` with the
-    same work and the ``best`` known; the ``bound``; whether the best is proved ``optimal``.
-
-    Raises
-    ------
-    HpcgymError : views that are not a mapping of names to views, or what :func:`exact` raises.
-    """
-    import pandas as pd
-
-    if not isinstance(views, Mapping):
-        raise HpcgymError(
-            f"views must be a mapping such as {{'one': view}}, not {type(views).__name__}"
-        )
-
-    rows = []
-    for name, view in views.items():
-        best = exact(view, slowdown, work)
-        contiguous = _pcp20(view, work)
-        rows.append(
-            {
-                "instance": name,
-                "jobs": len(view.units),
-                "units": int(view.units.sum()),
-                "nodes": len(view.capacity),
-                "heuristic": best.heuristic,
-                "pcp20": contiguous,
-                "best": min(best.objective, contiguous),
-                "bound": best.bound,
-                "optimal": best.optimal,
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def _pcp20(view: PassView, work: float) -> float:
-    """Return the total slowdown that PCP'20 finds for the whole queue."""
-    limits = _whole_queue(view, work)
-    dispatcher = dispatchers.PCP20(limits)
-    problem = dispatcher.pose(view)
-    answer = solve(problem, dispatcher.model(problem), limits, fixed=dispatcher.fixed)
-    schedule: Schedule = answer.schedule
-    return problem.weights.cost(schedule.start)

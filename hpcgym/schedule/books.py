@@ -15,7 +15,8 @@ power in proportion to their cores times the watts of their levels; at the same 
 cores. A measured job is charged its measured power. All else (idle, off, switching, components) is
 overhead of the machine, which no job is charged.
 
-Everything is counted from the first submission to the last end.
+Everything is counted from the first submission to the last end. These are the rules of
+:mod:`hpcgym.reference.energy`, which states them one by one.
 """
 
 from __future__ import annotations

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.reference.energy import Energies, energies_of
+from hpcgym.schedule.schedule import kept
 from hpcgym.validation.passes import owner_of
 from hpcgym.validation.schedules import Mask, Timeline, Times, cases, over_time
 from hpcgym.workload.extracts import decided
@@ -92,99 +96,72 @@ def _switching_times(result: Result) -> list[str]:
     return found
 
 
+@kept
+def energies(result: Result) -> Energies:
+    """Return the energies of a schedule by the reference."""
+    return energies_of(result.runs.from_begin)
+
+
 def check_books(result: Result) -> list[str]:
-    """Compare the energy by state, node and job, and the integral of power over time.
+    """Compare the energy by state, node and job, the power over time, and metrics of energy.
 
-    They must agree to 1 part in 10^12. The charge of a job must be what its nodes draw at its
-    level, and on nodes that it shares from the part of its cores to the highest level of all.
+    They must be those of :mod:`hpcgym.reference.energy`, to 1 part in 10^12 of the whole, and what
+    a job is charged to as much of that.
     """
-    books, found = result.books, _not_alike(result)
-    charged = books.by_job()
-    least, most = _bounds(result)
-    wrong = (charged < least * (1 - _RELATIVE_ERROR)) | (charged > most * (1 + _RELATIVE_ERROR))
-    text = "job {} is charged {} J, which is not from {} J to {} J"
-    return found + cases(wrong, text, charged, least, most)
-
-
-def _not_alike(result: Result) -> list[str]:
-    """Compare sums of the same energy, and those that are metrics."""
+    books, right = result.books, energies(result)
     with np.errstate(divide="ignore", invalid="ignore"):
-        books, metrics = result.books, result.metrics  # a run lost as an extract begins is of 0 s
-    states = books.by_state
-    whole = math.fsum(states.values())
-    steps = np.diff(books.time).astype(np.float64)
-    busy = math.fsum(joules for name, joules in states.items() if name.startswith(_OF_JOBS))
+        metrics = result.metrics  # a run lost as an extract begins is of 0 s
+    right_states = right.by_state()
+    states = {name: float(right_states.get(name, 0)) for name in books.states}
+    whole = float(sum(right_states.values()))
+    busy = math.fsum(value for name, value in states.items() if name.startswith(_OF_JOBS))
+    switching = states["switching_off"] + states["switching_on"]
+    charged, expected = books.by_job(), _floats(right.by_job(len(result.start)))
     pairs = [
-        ("all nodes", math.fsum(books.by_node.ravel().tolist()), whole),
-        ("all jobs", math.fsum(books.by_job().tolist()), busy),
+        *((f"energy, {name}", books.by_state[name], joules) for name, joules in states.items()),
+        ("all jobs", math.fsum(charged.tolist()), busy),
         ("energy_j", metrics["energy_j"], whole),
         ("energy_busy_j", metrics["energy_busy_j"], busy),
         ("energy_idle_j", metrics["energy_idle_j"], states["idle"]),
         ("energy_off_j", metrics["energy_off_j"], states["off"]),
-        (
-            "energy_switching_j",
-            metrics["energy_switching_j"],
-            states["switching_off"] + states["switching_on"],
-        ),
+        ("energy_switching_j", metrics["energy_switching_j"], switching),
     ]
+    found = [
+        f"{name}: {value} J instead of {joules} J"
+        for name, value, joules in pairs
+        if not abs(value - joules) <= _RELATIVE_ERROR * whole
+    ]
+    nodes = books.by_node.sum(axis=1)
+    of_nodes = _floats(right.by_node(len(nodes)))
+    wrong = ~(np.abs(nodes - of_nodes) <= _RELATIVE_ERROR * whole)
+    found += cases(wrong, "node {} draws {} J instead of {} J", nodes, of_nodes)
+    wrong = ~(np.abs(charged - expected) <= _RELATIVE_ERROR * expected)
+    found += cases(wrong, "job {} is charged {} J instead of {} J", charged, expected)
     if result.idle_seconds is None:
-        for state, watts in books.watts().items():
-            integral = math.fsum((watts * steps).tolist())
-            pairs.append((f"the integral of power, {state}", integral, states[state]))
-    return [
-        f"{name}: {value} J instead of {expected} J"
-        for name, value, expected in pairs
-        if not abs(value - expected) <= _RELATIVE_ERROR * whole
-    ]
+        times, power = power_over_time(right)
+        ours = np.append(books.total_w, 0.0)
+        of_time = np.append(0.0, power)[np.searchsorted(times, books.time, "right")]
+        most = power.max(initial=0)
+        wrong = ~(np.abs(ours - of_time) <= _RELATIVE_ERROR * most)
+        found += cases(
+            wrong, "the power is {1} W from {3} s on instead of {2} W", ours, of_time, books.time
+        )
+    return found
 
 
-def _bounds(result: Result) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the least and the most that each job may be charged, (n_jobs,) [J]."""
-    n, cluster = len(result.start), result.cluster
-    job, node, cores = _cells(result)
-    group = cluster.group_of[node]
-    low, high = np.zeros(len(job)), np.zeros(len(job))
-    measured = np.asarray(result.workload.power_w, np.float64)  # [W], -1 where unknown
-    for number, one in enumerate(cluster.groups or (None,)):
-        here = np.flatnonzero(group == number)
-        power = None if one is None else one.power
-        has = cluster.processors if one is None else one.resources["core"]
-        watts = np.array([has * cluster.busy_power_w] if power is None else power.busy_levels_w)
-        top = len(watts) - 1
-        level = np.full(len(here), top)
-        if result.frequency is not None:
-            level = np.minimum(result.frequency[job[here]], top)
-        part = cores[here] / has
-        low[here] = watts[level] * part
-        shared = (part < 1) & (power is not None)
-        high[here] = np.where(shared, watts[top], low[here])
-        own = measured[job[here]]
-        scale = np.divide(watts[level], watts[top], np.ones(len(here)), where=watts[top] > 0)
-        # measured powers count in steps
-        steps = np.rint(own * scale * 2.0**20) / 2.0**20
-        low[here] = np.where(own < 0, low[here], cores[here] * steps)
-        high[here] = np.where(own < 0, high[here], cores[here] * steps)
-    # between the times themselves, which are rounded where jobs share nodes
-    run = np.where(result.start < 0, 0, result.end - result.start)
-    least, most = (np.bincount(job, watts * run[job], n) for watts in (low, high))
-    return np.asarray(least, np.float64), np.asarray(most, np.float64)
+def _floats(exact: Iterable[Fraction]) -> NDArray[np.float64]:
+    return np.array([float(value) for value in exact], np.float64)
 
 
-def _cells(result: Result) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return job, node and cores of what jobs have had of nodes."""
-    workload, n = result.workload, len(result.start)
-    if result.allocation is None:
-        return np.arange(n), np.zeros(n, np.int64), workload.requested_processors
-    first, node, units = result.allocation
-    job = owner_of(first)
-    if workload.units is None:
-        return job, node, units
-    return job, node, units * workload.per_unit["core"][job]
+def power_over_time(energies: Energies) -> tuple[Times, NDArray[np.float64]]:
+    """Return when the power of the machine changes [s], and what it is from then on [W]."""
+    power = energies.watts()
+    return np.array(list(power)), _floats(power.values())
 
 
 # --- What can be proved of schedules under limits -------------------------------------------------
 #
-# Power and energy are those of the books; nothing of the simulator is used.
+# Power and energy are those of the reference; nothing of the simulator is used.
 
 _MIX_FROM = 0.74  # of the highest frequency
 
@@ -346,8 +323,8 @@ def check_budgets(result: Result) -> list[str]:
 
 def _power(result: Result) -> tuple[Times, NDArray[np.float64]]:
     """Return times and the power of the machine from each to the next [W]."""
-    books = result.books
-    return books.time, np.sum(list(books.watts().values()), axis=0)
+    times, power = power_over_time(energies(result))
+    return times, power[:-1]
 
 
 def _given_nodes(result: Result) -> Times:

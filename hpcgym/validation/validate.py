@@ -88,9 +88,8 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
       twelve digits, and ``makespan_s`` is that span. Where processors are switched off, the
       energies follow from ``idle_seconds``, whose sum is that of all processors without a job.
       Where nodes have a power of their own, or that of jobs is measured, or nodes are off, the
-      books close: the energy by state, by node, by job with the overhead, and the integral of power
-      over time are the same to twelve digits. Each job is charged what its nodes draw at its
-      level; on a node that it shares, from the part of its cores to the highest level.
+      energy by state, by node and by job and the power over time are those of
+      :mod:`hpcgym.reference.energy`, which works them out anew, to twelve digits.
     - *progress*: no job waits while the whole machine is idle, once all windows are over.
     - *dependencies*: a job that follows others is submitted once these have ended and its think
       time is over, in closed loop just then.

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,8 @@ def cases(text: str | None = None) -> Iterator[tuple[str, str, Row]]:
     """Yield the name of each case, its group, and a value for each factor that it has.
 
     A group is a line that names it and the usual values of its factors; one that has none is empty.
-    The lines below it are cases: their values that are not the usual ones.
+    The lines below it are cases: their values that are not the usual ones. A line with several
+    values of a factor, as ``policy=saf|laf``, is a case for each.
     """
     group, usual = "", Row()
     for line in (CASES.read_text() if text is None else text).splitlines():
@@ -65,10 +67,12 @@ def cases(text: str | None = None) -> Iterator[tuple[str, str, Row]]:
             group, _, words = line.partition(": ")
             usual = dict(word.split("=", 1) for word in words.split(" "))
             continue
-        case = line.strip()
-        parts = re.split(rf"(?:^|,)({'|'.join(usual)})=", case)[1:]  # values may have commas
-        row = usual | dict(zip(parts[::2], parts[1::2], strict=True))
-        yield f"{group}/{case}", group, {key: value for key, value in row.items() if value}
+        parts = re.split(rf"(?:^|,)({'|'.join(usual)})=", line.strip())  # values may have commas
+        for values in product(*(part.split("|") for part in parts[2::2])):
+            own = dict(zip(parts[1::2], values, strict=True))
+            name = ",".join(f"{factor}={value}" for factor, value in own.items()) or parts[0]
+            row = usual | own
+            yield f"{group}/{name}", group, {key: value for key, value in row.items() if value}
 
 
 def run(group: str, row: Row) -> dict[str, Any]:

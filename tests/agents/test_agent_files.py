@@ -1,4 +1,4 @@
-"""Files of agents that are damaged, of other kinds, or of PPO of Stable-Baselines3."""
+"""Files of agents that are damaged, or of other kinds."""
 
 from __future__ import annotations
 
@@ -9,18 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import plain_envs
 import pytest
 import torch
-from stable_baselines3.common.policies import MultiInputActorCriticPolicy
-from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 
 from hpcgym.agents import contents_of, load, network_files
 from hpcgym.agents.job_ppo import JobPpo
 from hpcgym.agents.job_ppo import load as job_ppo_of
-from hpcgym.agents.maskable_ppo import JobNetwork, MaskablePpo, both_scales
-from hpcgym.agents.ppo import in_own_units
+from hpcgym.agents.maskable_ppo import JobNetwork, MaskablePpo
 from hpcgym.agents.xnes import Xnes
 from hpcgym.envs.core.observation import CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE
 from hpcgym.errors import HpcgymError
@@ -28,11 +23,6 @@ from hpcgym.study import evaluate
 
 WORKLOAD = "lublin:jobs=600,processors=32,seed=3,load=1.0"
 CONTEXT = CLUSTER_SIZE + QUEUE_SIZE + TIME_SIZE
-#: Of the released agents of this kind, whose files are no longer written.
-PPO_OPTIONS = {
-    "window": 16, "interval": 5, "observation": "dict",
-    "policy_features": ["processors", "requested", "wait", "ratio", "expansion", "area"],
-}  # fmt: skip
 
 
 def maskable(path: Path) -> None:
@@ -58,47 +48,11 @@ def job_ppo(path: Path) -> None:
     agent.save(path)
 
 
-class Means(BaseFeaturesExtractor):
-    """What such networks saw: cluster, queue, time, and means over the visible jobs."""
-
-    def __init__(self, space: Any) -> None:
-        super().__init__(space, CONTEXT + 2 * space["jobs"].shape[1])
-
-    def forward(self, seen: Any) -> torch.Tensor:
-        visible = (seen["mask"] > 0.5)[..., None]
-        jobs = both_scales(seen["jobs"]) * visible
-        means = jobs.sum(dim=1) / visible.sum(dim=1).clamp(min=1)
-        return torch.cat([seen["cluster"], seen["queue"], seen["time"], means], dim=1)
-
-
-def mixed_env() -> Any:
-    return plain_envs.make(
-        "hpcgym/MixedPolicy-v2", workload=WORKLOAD, jobs=40, part="test", **PPO_OPTIONS
-    )
-
-
-def policy_of_ppo() -> Any:
-    """A policy of Stable-Baselines3 whose weights look at the state."""
-    torch.manual_seed(1)
-    env = mixed_env()
-    layers = {"pi": [8, 8], "vf": [8, 8]}
-    made = MultiInputActorCriticPolicy(
-        env.observation_space, env.action_space, lambda _: 0.0, net_arch=layers,
-        features_extractor_class=Means,
-    )  # fmt: skip
-    torch.nn.init.normal_(made.action_net.weight)
-    return made
-
-
-def ppo(path: Path) -> None:
-    about = {"agent": "ppo", "env_id": "hpcgym/MixedPolicy-v2", "env_options": PPO_OPTIONS}
-    more = {"steps": 64, "seed": 1, "width": 8, "units": [1.0] * 5 + [1e6]}
-    network_files.write(path, {**about, **more, "weights": policy_of_ppo().state_dict()})
-
-
 KINDS: dict[str, Callable[[Path], None]] = {
-    "maskable-ppo": maskable, "clone": clone, "job-ppo": job_ppo, "ppo": ppo
-}  # fmt: skip
+    "maskable-ppo": maskable,
+    "clone": clone,
+    "job-ppo": job_ppo,
+}
 
 
 @pytest.fixture(scope="module")
@@ -127,10 +81,6 @@ def refused(path: Path, folder: Path, places: tuple[Any, ...], change: Any, mess
     assert "\n" not in str(caught.value)
 
 
-#: Layer of a network whose weights are changed.
-LAYERS = {**dict.fromkeys(KINDS, "score.3.weight"), "ppo": "action_net.weight"}
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("change", "message"),
@@ -148,13 +98,13 @@ LAYERS = {**dict.fromkeys(KINDS, "score.3.weight"), "ppo": "action_net.weight"}
 def test_weights_that_cannot_be_are_refused(
     kind: str, change: Any, message: str, files: dict[str, Path], tmp_path: Path
 ) -> None:
-    refused(files[kind], tmp_path, ("weights", LAYERS[kind]), change, message)
+    refused(files[kind], tmp_path, ("weights", "score.3.weight"), change, message)
 
 
 @pytest.mark.parametrize(
     ("kind", "places", "change", "message"),
     [
-        *((kind, ("env_id",), lambda one: "x", "'env_id' is 'x'") for kind in ("clone", "ppo")),
+        ("clone", ("env_id",), lambda one: "x", "'env_id' is 'x'"),
         *((kind, ("format",), lambda one: torch.zeros(3), "is not the file") for kind in KINDS),
         *((kind, ("env_options",), lambda one: 3, "is of another kind") for kind in KINDS),
         *(
@@ -168,11 +118,6 @@ def test_weights_that_cannot_be_are_refused(
         ("maskable-ppo", ("value", "bias"), lambda one: one[:0], "has the shape"),
         ("job-ppo", ("kind",), lambda one: "weights", "unknown kind 'weights'"),
         ("job-ppo", ("order",), lambda one: "lifo", "unknown order 'lifo'"),
-        ("ppo", ("units",), lambda one: [0.0] * 6, "'units' must be numbers above 0"),
-        ("ppo", ("units",), lambda one: [math.nan] * 6, "'units' must be numbers above 0"),
-        ("ppo", ("units",), lambda one: [1.0], "'units' must have a number for each"),
-        ("ppo", ("units",), lambda one: ["x"] * 6, "is not the file of a"),
-        ("ppo", ("width",), lambda one: 10**5, "has the shape"),
     ],
 )  # fmt: skip
 def test_files_that_cannot_be_are_refused(
@@ -214,51 +159,6 @@ def test_older_files_say_what_is_decided_in_other_words(files: dict[str, Path]) 
         job_ppo_of({**contents, "kind": "weights"})
 
 
-# --- What PPO of Stable-Baselines3 has learned in the suite ---------------------------------------
-
-
-def test_a_released_network_acts_as_its_library_does(files: dict[str, Path]) -> None:
-    """Its weights, in units of their features; and by the state, so they are not all the same."""
-    agent, policy, env = load(files["ppo"]), policy_of_ppo(), mixed_env()
-    assert (agent.name, agent.env_id) == ("ppo", "hpcgym/MixedPolicy-v2")
-    observation, _ = env.reset(seed=1)
-    agent.begin(env)
-    actions, over = [], False
-    while not over:
-        actions.append(agent.act(observation))
-        mean = policy.predict(observation, deterministic=True)[0]
-        expected = in_own_units(mean, np.array([1.0] * 5 + [1e6]))
-        assert actions[-1] == pytest.approx(expected, rel=1e-5, abs=1e-9)
-        assert np.abs(actions[-1]).max() == pytest.approx(1.0)
-        observation, _, over, _, _ = env.step(actions[-1])
-    assert np.ptp(actions, axis=0).max() > 0
-    board = evaluate([str(files["ppo"])], WORKLOAD, jobs=20, n=1, budget=0)
-    assert board.by_slice[str(files["ppo"])].notna().all()
-
-
-def test_weights_keep_their_proportions() -> None:
-    units = np.array([1.0, 100.0])
-    assert in_own_units([0.5, 1.0], units) == pytest.approx([1.0, 0.02])
-    assert in_own_units([0.0, 0.0], units).tolist() == [0, 0]
-
-
-@pytest.mark.parametrize(
-    ("env_id", "options", "message"),
-    [
-        ("hpcgym/QueueOrdering-v2", {}, "ppo acts in environments of the kind weights"),
-        ("hpcgym/MixedPolicy-v2", {"observation": "flat"}, "observation='dict'"),
-        ("hpcgym/MixedPolicy-v2", {"policy_features": ["area"]}, "weighs processors, requested"),
-        ("hpcgym/MixedPolicy-v2", {"features": ["wait"]}, "knows 14 features"),
-    ],
-)
-def test_other_environments_are_refused(
-    env_id: str, options: dict[str, Any], message: str, files: dict[str, Path]
-) -> None:
-    env = plain_envs.make(env_id, workload=WORKLOAD, jobs=20, **options)
-    with pytest.raises(HpcgymError, match=message):
-        load(files["ppo"]).begin(env)
-
-
 # --- Files that hold no agent ---------------------------------------------------------------------
 
 
@@ -270,10 +170,14 @@ def test_other_environments_are_refused(
         ("a.pt", {"weights": 1}, "is not the file of an agent"),
         ("a.pt", {"format": 1, "agent": "x"}, "holds an agent that this version does not know"),
         ("a.json", "{}", "holds no agent: it names none"),
-        ("a.json", '{"agent": "ppp"}', "does not know: did you mean 'ppo'"),
+        ("a.json", '{"agent": "xness"}', "does not know: did you mean 'xnes'"),
         ("a.json", '{"agent": ["xnes"]}', "does not know"),
         ("a.json", "[]", "it holds no object of JSON"),
-        ("a.json", '{"agent": "ppo"}', "is not the file of an agent of this version: ppo has file"),
+        (
+            "a.json",
+            '{"agent": "clone"}',
+            "is not the file of an agent of this version: clone has fil",
+        ),
         ("a.json", None, "a.json: no such file"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -179,3 +181,9 @@ def _bare(
         frequency=frequency,
         node_states=states,
     )
+
+
+def in_seconds(watts: dict[int, Fraction]) -> dict[int, Fraction]:
+    """The power in each second, of that from each change on."""
+    times = sorted(watts)
+    return {now: watts[at] for at, end in pairwise(times) for now in range(at, end)}

@@ -1,12 +1,13 @@
-"""The books of schedules equal those of every node in every second, and close.
+"""The books of schedules equal those of :mod:`hpcgym.reference.energy`, and close.
 
-All is worked out again in fractions (``slow_books.py``), of schedules that nobody simulated and of
-such under limits, on shared nodes and on pools; the validator proves these.
+That works all out again in fractions, node by node: of schedules that nobody simulated, and of such
+under limits, on shared nodes and on pools; the validator proves these.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -18,13 +19,13 @@ from drawing import strategies as st
 from few_jobs import few_jobs
 from limit_strategies import limited
 from node_strategies import node_schedulers, workloads_for
-from power_strategies import machines, schedules
-from slow_books import SlowBooks, keep_slowly
+from power_strategies import in_seconds, machines, schedules
 from strategies import SEVERAL, clusters, schedulers, workloads
 
 import hpcgym
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster, Level, NodeGroup, NodePower
+from hpcgym.reference.energy import Energies, energies_of
 from hpcgym.schedule.books import Books, seconds
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import NodeStates
@@ -43,35 +44,38 @@ def close(value: float, expected: Fraction | float) -> bool:
     return math.isclose(value, float(expected), rel_tol=1e-12, abs_tol=1e-12)
 
 
-def assert_balance(result: Result) -> SlowBooks:
+def assert_balance(result: Result) -> Energies:
     """Each row of each table is that of all seconds, and all have the same sum."""
-    slow, books, energy = keep_slowly(result), result.books, result.energy
-    whole = sum(slow.by_state.values(), Fraction(0))
+    slow, books, energy = energies_of(result), result.books, result.energy
+    states, nodes = slow.by_state(), slow.by_node(result.cluster.nodes)
+    whole, charged = sum(states.values(), Fraction(0)), slow.by_job(len(result.start))
 
     def near(value: float, expected: Fraction | float) -> bool:
         return abs(Fraction(value) - Fraction(expected)) <= whole * PART + Fraction(1, 10**12)
 
-    for state in {*slow.by_state, *books.states}:
-        assert near(books.by_state[state], slow.by_state[state]), state
+    for state in {*states, *books.states}:
+        assert near(books.by_state[state], states.get(state, 0)), state
     for node, joules in enumerate(energy.by_node.energy_j.tolist()):
-        assert near(joules, slow.by_node[node])
+        assert near(joules, nodes[node])
+    group_of = result.cluster.group_of.tolist()
     for group, joules in enumerate(energy.by_group.energy_j.tolist()):
-        assert near(joules, slow.by_group[group])
+        assert near(joules, sum(nodes[n] for n, g in enumerate(group_of) if g == group))
     users: dict[int, Fraction] = {}
     for job, row in enumerate(energy.by_job.itertuples()):
-        assert near(row.energy_j, slow.by_job[job])
-        users[row.user_id] = users.get(row.user_id, Fraction(0)) + slow.by_job[job]
+        assert near(row.energy_j, charged[job])
+        users[row.user_id] = users.get(row.user_id, Fraction(0)) + charged[job]
     for row in energy.by_user.itertuples():
         assert near(row.energy_j, users[row.user_id])
     table, first = result.power, int(books.time[0])
     steps = np.repeat(table.watts[:-1], np.diff(table.time)).tolist()
-    assert len(steps) == len(slow.power)
+    power = in_seconds(slow.watts())
+    assert len(steps) == len(power)
     for second, watts in enumerate(steps):
-        assert close(watts, slow.power[first + second])
+        assert close(watts, power[first + second])
     for group in range(len(result.cluster.groups) or 1):
-        watts = sum(books.watts(group).values())
-        for second, power in enumerate(np.repeat(watts, np.diff(books.time)).tolist()):
-            assert close(power, slow.of_group[group, first + second])
+        total, power = sum(books.watts(group).values()), in_seconds(slow.watts(group))
+        for second, watts in enumerate(np.repeat(total, np.diff(books.time)).tolist()):
+            assert close(watts, power[first + second])
     assert_tables_agree(result, float(whole))
     return slow
 
@@ -155,8 +159,9 @@ def test_simulations_second_by_second(where: Any, data: st.DataObject) -> None:
         assert_tables_agree(result, math.fsum(result.energy.by_state.energy_j))
 
 
-def assert_metrics(result: Result, slow: SlowBooks) -> None:
+def assert_metrics(result: Result, slow: Energies) -> None:
     """Each second counts once, of whatever caps hold."""
+    seconds_power = in_seconds(slow.watts())
     caps = [limit for limit in result.limits or () if hasattr(limit, "watts")]
     budgets = [limit for limit in result.limits or () if hasattr(limit, "joules")]
     above = [
@@ -165,14 +170,14 @@ def assert_metrics(result: Result, slow: SlowBooks) -> None:
             and power > Fraction(cap.watts) * (1 + PART)
             for cap in caps
         )
-        for now, power in slow.power.items()
+        for now, power in seconds_power.items()
     ]
     assert result.metrics.get("cap_exceeded_s", 0) == sum(above)
     excess = Fraction(0)
     for one in budgets:
-        used = sum(slow.power[now] for now in slow.power if one.start <= now < one.end)
+        used = sum(watts for now, watts in seconds_power.items() if one.start <= now < one.end)
         excess += max(used - Fraction(one.joules), 0)
-    whole = sum(slow.power.values())
+    whole = sum(seconds_power.values())
     told = Fraction(result.metrics.get("budget_exceeded_j", 0))
     assert abs(told - excess) <= whole * PART
     waits, runs = result.wait.tolist(), result.run_time.tolist()
@@ -204,6 +209,34 @@ def test_the_validator_finds_books_that_do_not_close(result: Result, data: st.Da
     assert check_books(result) == []
     books.by_state["idle"] = states["idle"] + 1e-9 * total
     assert any("idle" in text for text in check_books(result))
+
+
+def test_the_validator_finds_energy_that_is_somebody_elses() -> None:
+    """All sums close, and each job is charged between the part of its cores at either level."""
+    result = two_levels_on_a_node()
+
+    class ByJob(Books):
+        def by_job(self, measure=seconds):  # type: ignore[no-untyped-def]
+            return super().by_job(measure) + np.array([10.0, -10.0])
+
+    class ByNode(Books):
+        by_node = property(lambda self: super().by_node + self.moved)  # type: ignore[assignment]
+        moved = np.array([[1.0], [-1.0]])
+
+    class Power(Books):
+        def watts(self, group=None):  # type: ignore[no-untyped-def]
+            power = super().watts(group)
+            power["idle"] = power["idle"] + np.array([1.0, -0.5, 0.0])  # for 5 s, and for 10 s
+            return power
+
+    for kind, text in (
+        (ByJob, r"job 0 is charged [0-9.]+ J instead of 4000.0 J \(and 1 more\)"),
+        (Power, r"the power is 301.0 W from 0 s on instead of 300.0 W \(and 1 more\)"),
+        (ByNode, r"node 0 draws 5007.0 J instead of 5000.0 J \(and 1 more\)"),
+    ):
+        vars(result)["books"] = kind(result)
+        (found,) = check_books(result)
+        assert re.fullmatch(text, found), found
 
 
 def test_the_validator_finds_jobs_on_nodes_that_are_off() -> None:
@@ -242,6 +275,13 @@ def two_jobs_apart() -> Result:
     """A on node 0 from 0 to 30 s, then B on node 1, 20 to 60 s."""
     workload = jobs([(0, 30, 30, 1, 4), (20, 40, 40, 1, 4)], user_id=[7, 8])
     return hpcgym.simulate(workload, "easy", cluster=machine(2))
+
+
+def two_levels_on_a_node() -> Result:
+    """A on 3 cores of node 0 at 1 GHz up to 20 s, B on its last from 5 to 15 s at 2 GHz."""
+    workload = jobs([(0, 10, 10, 1, 3), (5, 10, 10, 1, 1)])
+    fast = hpcgym.simulate(workload, "easy", cluster=machine(2))
+    return replace(fast, frequency=np.array([0, 1]), run_time=np.array([20, 10]))
 
 
 def test_who_pays_what_by_hand() -> None:

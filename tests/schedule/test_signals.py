@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from drawing import HealthCheck, given, settings
 from drawing import strategies as st
-from power_strategies import schedules
-from slow_books import keep_slowly
+from power_strategies import in_seconds, schedules
 from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
+from hpcgym.reference.energy import energies_of
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.signals import Signal, bill, read_signal, total_of, zero_of
 
@@ -65,10 +65,8 @@ def test_integrals_second_by_second(signal: Signal, begin: int, length: int) -> 
 @SLOW
 @given(schedules(), signals())
 def test_bills_second_by_second(result: Result, signal: Signal) -> None:
-    slow = keep_slowly(result)
-    expected = math.fsum(
-        float(watts) * value_at(signal, second) for second, watts in slow.power.items()
-    )
+    power = in_seconds(energies_of(result).watts())
+    expected = math.fsum(float(watts) * value_at(signal, second) for second, watts in power.items())
     found = bill(result, signal)
     assert math.isclose(found.total, expected, rel_tol=1e-12, abs_tol=1e-9)
     assert total_of(result, signal) == found.total

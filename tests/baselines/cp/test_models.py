@@ -17,7 +17,7 @@ from ortools.sat.python import cp_model
 from hpcgym.baselines.cp import models
 from hpcgym.baselines.cp.dispatcher import Limits, search, solve
 from hpcgym.baselines.cp.dispatchers import HCP19, PCP19, PCP20
-from hpcgym.baselines.cp.exact import exact, known_best
+from hpcgym.baselines.cp.exact import exact
 from hpcgym.benchmarks.cp.items import VARIABLES_BELOW
 from hpcgym.errors import HpcgymError
 
@@ -183,26 +183,14 @@ def test_exact_places_every_unit_within_what_nodes_have():
 def test_exact_tells_of_a_job_that_never_fits():
     view = view_of([(4,), (2,)], [(0, (2,), 10)], [(1, (1,), 5), (2, (3,), 5)], [0, 0])
     message = r"^the job of row 1 never fits: it asks for 2 x \(3 core\), which the empty machine"
-    for best in (exact, lambda view: known_best({"large": view}), PCP20().pose, HCP19().pose):
+    for best in (exact, PCP20().pose, HCP19().pose):
         with pytest.raises(HpcgymError, match=message):
             best(view)
 
 
-def test_known_best_says_what_is_proved():
-    table = known_best({"three": view_of(*small(3)), "side": view_of(*SIDE_BY_SIDE)})
-    assert table["instance"].tolist() == ["three", "side"]
-    assert table["optimal"].all()
-    assert (table["best"] <= table["heuristic"]).all()
-    assert table["best"][1] == pytest.approx(float(least_slowdown(*SIDE_BY_SIDE)))
-    assert table["pcp20"][1] > table["best"][1]
-    assert not known_best({"three": view_of(*small(0))}, work=0.0)["optimal"].any()
-
-
-def test_known_best_is_of_named_views():
+def test_exact_takes_a_view_and_work():
     view = view_of(*small(3))
-    with pytest.raises(HpcgymError, match=r"^views must be a mapping such as .*, not list$"):
-        known_best([view])
     with pytest.raises(HpcgymError, match=r"^exact takes a PassView, not list$"):
-        known_best({"one": [view]})
+        exact([view])
     with pytest.raises(HpcgymError, match=r"^work must be a number of at least 0, not -1$"):
         exact(view, work=-1)
