@@ -352,7 +352,7 @@ def _settings(slices: Slices, seed: int, budget: int) -> dict[str, Any]:
 
 def _board(policies: Any, source: Workload, *, by: str | None, **given: Any) -> Leaderboard:
     """Return the leaderboard; arguments of ``hpcgym.study.evaluate``, ``by`` as of the option."""
-    from hpcgym.schedule.measures import GROUPED_BY
+    from hpcgym.schedule.groups import GROUPED_BY
     from hpcgym.study import evaluate as run
 
     if by is not None:

@@ -84,7 +84,7 @@ class Asked:
 
     def read(self, folder: Path) -> pd.DataFrame:
         """Return the rows of a sweep that the table is made of."""
-        from hpcgym.schedule.measures import GROUPED_BY
+        from hpcgym.schedule.groups import GROUPED_BY
         from hpcgym.study import read_table
 
         if self.by in GROUPED_BY:
@@ -103,7 +103,7 @@ class Asked:
         HpcgymError : one that the sweep has not, or one twice.
         """
         from hpcgym.report.tables import COMPARED, SHARED, described
-        from hpcgym.schedule.measures import GROUPED_BY
+        from hpcgym.schedule.groups import GROUPED_BY
 
         keys = (*OF_GROUPS, *OF_JOBS, *GROUPED_BY, "scheduler")
         found = [str(name) for name in rows.columns if name not in keys]
@@ -246,7 +246,7 @@ def _notes(
     lines: list[dict[Hashable, Any]], metrics: list[Metric], first: str, asked: Asked, few: str
 ) -> list[str]:
     """Return what is said below the table; ``few`` as of :class:`Means`."""
-    from hpcgym.schedule.measures import classes_in_words
+    from hpcgym.schedule.groups import classes_in_words
 
     told = few or "bootstrap intervals"
     improves = any(metric.name == _IMPROVEMENT for metric in metrics)

@@ -41,8 +41,8 @@ from hpcgym.simulation.restricted import nodes_in
 from hpcgym.simulation.run import simulate
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload import Workload
+from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io.swf_header import partitions_of
-from hpcgym.workload.model import MISSING
 from hpcgym.workload.needs import demands_of
 
 if TYPE_CHECKING:

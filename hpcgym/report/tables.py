@@ -15,7 +15,7 @@ from hpcgym.files.writing import whole_text
 from hpcgym.naming import HOUR_S, counted, duration, shown
 from hpcgym.report.cells import Cell, Table, rich_table, two_lines
 from hpcgym.schedule import gains
-from hpcgym.schedule.measures import classes_in_words
+from hpcgym.schedule.groups import classes_in_words
 from hpcgym.schedule.metrics import (
     LENGTH_CLASSES,
     MORE,

@@ -40,7 +40,7 @@ from hpcgym.simulation.nodes import pool_as_node
 from hpcgym.simulation.prepare import NOBODY_ELSE, Agent, Place, Told, job_records, pool_of, prepare
 from hpcgym.simulation.results import result_of, with_nodes
 from hpcgym.workload.extracts import joined, taken_over, without_nodes
-from hpcgym.workload.initial import Initial
+from hpcgym.workload.model import Initial
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result

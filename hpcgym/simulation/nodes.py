@@ -20,13 +20,13 @@ from hpcgym.simulation.prepare import Place, pool_of
 from hpcgym.simulation.restricted import closings, holders_of
 from hpcgym.simulation.warm_start import own_cells
 from hpcgym.workload.checks import needs_on
-from hpcgym.workload.initial import Cells
 from hpcgym.workload.model import Workload
+from hpcgym.workload.ongoing import Cells
 
 if TYPE_CHECKING:
     from hpcgym.machine.failures import Failures
     from hpcgym.scheduler.rules import Scheduler
-    from hpcgym.workload.initial import Initial
+    from hpcgym.workload.model import Initial
 
 _ALLOCATIONS = {
     "first-fit": allocations.FIRST_FIT,

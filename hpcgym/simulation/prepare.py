@@ -26,7 +26,8 @@ from hpcgym.scheduler.policies.features import STATE_OF_USERS, runs_looked_at
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.restricted import check_restricted, restrictions_of
 from hpcgym.workload.checks import check_jobs
-from hpcgym.workload.model import MAX_TIME, Workload
+from hpcgym.workload.columns import MAX_TIME
+from hpcgym.workload.model import Workload
 
 _NOBODY = np.zeros(0, np.int64)
 

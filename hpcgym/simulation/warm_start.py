@@ -37,14 +37,14 @@ from hpcgym.scheduler.estimates.learning import (
 from hpcgym.simulation.prepare import Told, job_records, numbered
 from hpcgym.workload.checks import check_jobs
 from hpcgym.workload.codes import code_names
+from hpcgym.workload.columns import MAX_TIME
 from hpcgym.workload.extracts import joined, past_jobs, recorded_run_time
-from hpcgym.workload.model import MAX_TIME
 
 if TYPE_CHECKING:
     from hpcgym.machine.pool import Cluster
     from hpcgym.scheduler.rules import Scheduler
-    from hpcgym.workload.initial import Cells, Initial, Ongoing
-    from hpcgym.workload.model import Workload
+    from hpcgym.workload.model import Initial, Workload
+    from hpcgym.workload.ongoing import Cells, Ongoing
 
 
 # --- Simulations whose run times are predicted from the jobs that have ended in them --------------

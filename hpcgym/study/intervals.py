@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, check_whole
 from hpcgym.naming import signed
-from hpcgym.schedule.measures import GROUPED_BY
+from hpcgym.schedule.groups import GROUPED_BY
 from hpcgym.study.sweep import OF_GROUPS, OF_JOBS
 
 if TYPE_CHECKING:

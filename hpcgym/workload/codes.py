@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, did_you_mean, unknown
 from hpcgym.naming import positive_argument, whole_argument
+from hpcgym.workload.columns import MAX_TIME
 from hpcgym.workload.io.swf_header import HEADER_KEYS, check_name, name_lines, names_of, numbered
-from hpcgym.workload.model import MAX_TIME, Workload
+from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
     from hpcgym.machine.speedups import Heatmap

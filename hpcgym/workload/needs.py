@@ -26,8 +26,9 @@ from hpcgym.naming import (
     near_name,
     so_many,
 )
+from hpcgym.workload.columns import read_only
 from hpcgym.workload.io.swf_header import partitions_of
-from hpcgym.workload.model import Workload, read_only
+from hpcgym.workload.model import Workload
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -12,6 +12,7 @@ from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.machine import Cluster, NodeGroup, Partition
 from hpcgym.naming import CORE, NO_LIMIT_S, counted, first_few, so_many
 from hpcgym.workload.cleaning import most_busy
+from hpcgym.workload.columns import MISSING
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.io.swf_header import (
     HEADER_KEYS,
@@ -20,7 +21,7 @@ from hpcgym.workload.io.swf_header import (
     names_of,
     partitions_of,
 )
-from hpcgym.workload.model import MISSING, Workload
+from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import Mask, fewest_nodes, in_others, most_nodes
 
 # --- Which partitions and queues jobs are in ------------------------------------------------------

@@ -17,7 +17,7 @@ from hpcgym.explore import show
 from hpcgym.naming import JOB_COLUMNS, shown
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.workload.model import TIME_COLUMNS
+from hpcgym.workload.columns import TIME_COLUMNS
 
 DTYPES = {
     "start": np.int64,

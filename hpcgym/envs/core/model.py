@@ -83,9 +83,9 @@ from hpcgym.simulation.warm_start import (
 )
 from hpcgym.workload.checks import check_jobs
 from hpcgym.workload.extracts import decided, taken_over
-from hpcgym.workload.initial import Cells
 from hpcgym.workload.io.swf_header import clock_of
 from hpcgym.workload.model import Workload
+from hpcgym.workload.ongoing import Cells
 
 # where an environment is, and what all of a table share; native/envs/records.hpp says what each is
 EPISODE = np.dtype((np.record, fields_of("Episode")))

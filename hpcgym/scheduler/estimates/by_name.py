@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, is_number, unknown
 from hpcgym.scheduler import allocations
-from hpcgym.workload.model import MAX_TIME
+from hpcgym.workload.columns import MAX_TIME
 
 if TYPE_CHECKING:
     from hpcgym.workload.model import Workload

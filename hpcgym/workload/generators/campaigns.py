@@ -49,7 +49,8 @@ from numpy.typing import NDArray
 from hpcgym.errors import WorkloadError
 from hpcgym.naming import CORE, DAY_S, HOUR_S, MEMORY, positive_argument, whole_argument
 from hpcgym.workload.codes import with_codes
-from hpcgym.workload.model import MAX_TIME, Workload
+from hpcgym.workload.columns import MAX_TIME
+from hpcgym.workload.model import Workload
 
 # --- Jobs that come in campaigns ------------------------------------------------------------------
 #

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from hpcgym.naming import BINARY, NO_LIMIT, NO_LIMIT_S, Clock, amount_in
+from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io import log_lines as logs
 from hpcgym.workload.io.files import Format, ReadOptions
-from hpcgym.workload.model import MISSING, Workload
+from hpcgym.workload.model import Workload
 
 #: Fields before ``category`` that are read, by their places; names as in accounting(5).
 _PLACES = {

@@ -22,9 +22,10 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import lines_of
 from hpcgym.naming import NAME_COLUMNS, UNITS_PER_NODE, Clock, nearest_second, printable, seconds_in
+from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io.files import SKIPS, ReadOptions, file_name, no_job
 from hpcgym.workload.io.tables import from_pandas
-from hpcgym.workload.model import MISSING, Workload
+from hpcgym.workload.model import Workload
 
 Ints = NDArray[np.int64]
 

@@ -25,9 +25,10 @@ from typing import Any
 import numpy as np
 
 from hpcgym.naming import BINARY, Clock, amount_in, nearest_second
+from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io import log_lines as logs
 from hpcgym.workload.io.files import Format, ReadOptions
-from hpcgym.workload.model import MISSING, Workload
+from hpcgym.workload.model import Workload
 
 _RECORD = re.compile(
     r"(?P<month>\d\d)/(?P<day>\d\d)/(?P<year>\d{4}) (?P<time>\d\d:\d\d:\d\d)(?:\.\d+)?"

@@ -24,11 +24,12 @@ import numpy as np
 from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import head_of
 from hpcgym.naming import NO_LIMIT, Clock, printable
+from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io import sacct_dependencies, sacct_fields, sacct_json, sacct_lines
 from hpcgym.workload.io.files import Format, ReadOptions
 from hpcgym.workload.io.log_lines import GENERIC, Ints, Log, lasted, numbered, workload_of
 from hpcgym.workload.io.sacct_fields import NO_ID, JobId, job_id
-from hpcgym.workload.model import MISSING, Workload
+from hpcgym.workload.model import Workload
 
 _SHIFTED = "repaired: job numbered anew, for one of another cluster has its number"
 _NOTHING = ("", "None", "(null)", "N/A")

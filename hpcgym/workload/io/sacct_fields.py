@@ -24,8 +24,8 @@ from hpcgym.naming import (
     printable,
     resource_problem,
 )
+from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io import log_lines as logs
-from hpcgym.workload.model import MISSING
 
 # --- Fields of Slurm's accounting -----------------------------------------------------------------
 
