@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 import typer
 from matplotlib import pyplot
-from measure import circles, imports, sources
+from measure import circles, imports, repeated_classes, sources
 
 import hpcgym
 from hpcgym.baselines import SCHEDULERS
@@ -285,6 +285,16 @@ def test_rooms_of_the_engine_include_only_from_rooms_before_them() -> None:
             if rooms.index(target.parts[0]) > rooms.index(own):
                 wrong.append(f"{path.relative_to(native)} includes {target}")
     assert not wrong
+
+
+def test_no_files_import_each_other() -> None:
+    """By a chain of any length, in functions and in annotations too."""
+    assert circles() == []
+
+
+def test_a_class_name_is_unique() -> None:
+    """In hpcgym, agents and baselines: one word for each thing."""
+    assert repeated_classes() == {}
 
 
 def test_circles_are_seen_at_any_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

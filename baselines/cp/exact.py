@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcgym.baselines.cp import dispatchers
-from hpcgym.baselines.cp.dispatcher import Answer, Limits, solve
-from hpcgym.baselines.cp.problem import Objective, Problem, Schedule, pose, slowdown
+from hpcgym.baselines.cp.dispatcher import ModelOutcome, SearchLimits, solve
+from hpcgym.baselines.cp.problem import CPSchedule, Objective, Problem, pose, slowdown
 from hpcgym.baselines.dispatchers import sdprb
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers.view import PassView
@@ -89,20 +89,20 @@ _PROVED = ("optimal", "infeasible", "plan is optimal")
 
 def _best(
     view: PassView, objective: Callable[[PassView], Objective], work: float
-) -> tuple[Problem, Answer]:
+) -> tuple[Problem, ModelOutcome]:
     """Return the problem of the whole queue and what PCP'19 finds."""
     limits = _whole_queue(view, work, presolve=True)
     problem = pose(view, sdprb(view), objective(view), jobs=limits.jobs, units=limits.units)
     at_least = problem.weights.solver_cost(problem.earliest)
     if problem.weights.solver_cost(problem.plan.start) == at_least:
-        return problem, Answer(problem.plan, False, "plan is optimal", at_least, 0.0)
+        return problem, ModelOutcome(problem.plan, False, "plan is optimal", at_least, 0.0)
     return problem, solve(problem, dispatchers.build_pcp19(problem), limits, fixed=False)
 
 
-def _whole_queue(view: PassView, work: float, presolve: bool = False) -> Limits:
+def _whole_queue(view: PassView, work: float, presolve: bool = False) -> SearchLimits:
     """Return limits by which all that waits is considered, if only nothing."""
     jobs, units = max(len(view.units), 1), max(int(view.units.sum()), 1)
-    return Limits(jobs=jobs, units=units, work=work, presolve=presolve)
+    return SearchLimits(jobs=jobs, units=units, work=work, presolve=presolve)
 
 
 def known_best(views: Mapping[str, PassView], work: float = 10.0) -> pd.DataFrame:
@@ -156,5 +156,5 @@ def _pcp20(view: PassView, work: float) -> float:
     dispatcher = dispatchers.PCP20(limits)
     problem = dispatcher.pose(view)
     answer = solve(problem, dispatcher.model(problem), limits, fixed=dispatcher.fixed)
-    schedule: Schedule = answer.schedule
+    schedule: CPSchedule = answer.schedule
     return problem.weights.cost(schedule.start)

@@ -55,7 +55,7 @@ def split_metrics(given: Iterable[str], known: Collection[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class MeansTable:
     """What a table of means has.
 
     Experiment
@@ -128,7 +128,7 @@ class Asked:
         )
 
 
-def means_of(rows: pd.DataFrame, first: str, asked: Asked, above: Sequence[str] = ()) -> Means:
+def means_of(rows: pd.DataFrame, first: str, asked: MeansTable, above: Sequence[str] = ()) -> Means:
     """Return the means over slices, seeds and shuffles.
 
     Makespans improve over those of the scheduler ``first``. ``above``: what stands above the table.
@@ -184,7 +184,7 @@ def _number(simulations: int, whole: int) -> str:
 
 def _column(
     metric: Metric,
-    asked: Asked,
+    asked: MeansTable,
     lines: list[dict[Hashable, Any]],
     keys: list[str],
     wholes: list[int],
@@ -243,7 +243,7 @@ def _ends(line: Mapping[Hashable, Any], name: str, shows: Callable[[float], str]
 
 
 def _notes(
-    lines: list[dict[Hashable, Any]], metrics: list[Metric], first: str, asked: Asked, few: str
+    lines: list[dict[Hashable, Any]], metrics: list[Metric], first: str, asked: MeansTable, few: str
 ) -> list[str]:
     """Return what is said below the table; ``few`` as of :class:`Means`."""
     from hpcgym.schedule.groups import classes_in_words

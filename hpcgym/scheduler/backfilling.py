@@ -329,7 +329,7 @@ _NUMBERED = {"depth": 0, "first-come": 1}
 
 
 @dataclass(frozen=True)
-class Backfill:
+class BackfillRule:
     """A way to backfill: how many waiting jobs have reservations, and which others may start.
 
     Attributes
@@ -353,7 +353,7 @@ class Backfill:
     behind: int = 0
 
     @classmethod
-    def parse(cls, given: Any, rule: str = "backfill") -> Backfill:
+    def parse(cls, given: Any, rule: str = "backfill") -> BackfillRule:
         """Return what a name, a text with settings, a number or one of these says.
 
         Raises

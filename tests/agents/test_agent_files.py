@@ -19,7 +19,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from hpcgym.agents import contents_of, load, network_files
 from hpcgym.agents.job_ppo import JobPpo
 from hpcgym.agents.job_ppo import load as job_ppo_of
-from hpcgym.agents.maskable_ppo import JobNetwork, MaskablePpo, both_scales
+from hpcgym.agents.maskable_ppo import MaskablePpo, MaskedJobNetwork, both_scales
 from hpcgym.agents.ppo import in_own_units
 from hpcgym.agents.xnes import Xnes
 from hpcgym.envs.core.observation import CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE
@@ -38,7 +38,7 @@ PPO_OPTIONS = {
 def maskable(path: Path) -> None:
     """As older versions wrote it, with the state of an optimiser."""
     agent = MaskablePpo()
-    agent.network = JobNetwork(8, CONTEXT, 4)
+    agent.network = MaskedJobNetwork(8, CONTEXT, 4)
     agent.made_for({"window": 16})
     agent.head = torch.nn.Linear(8, 1).state_dict()
     agent.save(path)
@@ -47,7 +47,7 @@ def maskable(path: Path) -> None:
 
 def clone(path: Path) -> None:
     agent = MaskablePpo()
-    agent.name, agent.network = "clone", JobNetwork(8, CONTEXT, 4)
+    agent.name, agent.network = "clone", MaskedJobNetwork(8, CONTEXT, 4)
     agent.made_for({})
     agent.save(path)
 

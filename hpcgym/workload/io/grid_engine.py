@@ -61,9 +61,9 @@ def read_grid_engine(path: Path, how: ReadOptions) -> Workload:
     return logs.workload_of(log, columns, Clock(how.tz), "job_number", "task_number")
 
 
-def _read(path: Path, how: ReadOptions) -> logs.Log:
+def _read(path: Path, how: ReadOptions) -> logs.LogRecords:
     """Return the records of a log."""
-    log = logs.Log(path, how)
+    log = logs.LogRecords(path, how)
     names = (*_PLACES, "category", "pe_taskid", "maxvmem")
     log.fields = {name: [] for name in names}
     for line, text, hint in log.texts_of_lines("an accounting file of Grid Engine"):
@@ -89,7 +89,7 @@ def _no_job(slave: str, start: str) -> str:
     return "failed before it started" if start in ("", "0") else ""
 
 
-def _columns(log: logs.Log) -> dict[str, Any]:
+def _columns(log: logs.LogRecords) -> dict[str, Any]:
     """Return the columns of jobs, (n,) each; times in seconds since 1970; -1 is unknown."""
     columns: dict[str, Any] = {name: log.numbers(*told) for name, told in _TOLD.items()}
     start, end = columns["start"], columns.pop("end")

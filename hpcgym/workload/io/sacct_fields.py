@@ -262,7 +262,7 @@ _OPTION = re.compile(r"(?<!\S)--ni(?:ce?)?(?:=(?P<value>\S*))?(?!\S)")
 _WHOLE = re.compile(r"[+-]?\d{1,18}")  # with which a value begins, as C reads it
 
 
-def nice_of(log: logs.Log) -> logs.Ints:
+def nice_of(log: logs.LogRecords) -> logs.Ints:
     """Return how nice each job is, (n,) int64, 0 where it does not say.
 
     ``log`` counts the jobs with a nice of -1, and those whose command has none that Slurm knows.
@@ -308,7 +308,7 @@ _TRES = ("AllocTRES", "ReqTRES")
 _OF_NODES = ("cpu", "mem", "node", "gpu")
 
 
-def resources_of(log: logs.Log) -> dict[str, logs.Ints]:
+def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
     """Return the resources of jobs, (n,) each: as allocated, else as requested; -1 is unknown.
 
     The columns are ``requested_processors``, ``allocated_processors``, ``nodes``, ``gpus``,
@@ -370,7 +370,7 @@ def resources_of(log: logs.Log) -> dict[str, logs.Ints]:
     return found
 
 
-def _requested_memory(log: logs.Log, cores: logs.Ints, nodes: logs.Ints) -> logs.Ints:
+def _requested_memory(log: logs.LogRecords, cores: logs.Ints, nodes: logs.Ints) -> logs.Ints:
     """Return the memory of jobs by ReqMem [MB], which some jobs have per core or per node."""
     told = log.parsed("ReqMem", requested_mb, (MISSING, ""))
     amount = np.array([one for one, _ in told], np.int64)

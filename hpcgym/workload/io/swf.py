@@ -167,7 +167,7 @@ def read_swf(
     """
     check_errors(errors)
     path = Path(path)
-    reader = _Reader(path, errors)
+    reader = _ColumnReader(path, errors)
     with open_bytes(path, WorkloadError) as file:
         for text, whole in _blocks(file, path):
             reader.read(text, whole)
@@ -283,7 +283,7 @@ def _joined(pieces: list[NDArray[Any]]) -> NDArray[Any]:
     return whole
 
 
-class _Reader:
+class _ColumnReader:
     """Gathers the columns, the header and what had to be dropped or repaired, block by block."""
 
     def __init__(self, path: Path, errors: Errors) -> None:
