@@ -342,8 +342,8 @@ class BackfillRule:
 
     Examples
     --------
-    >>> from hpcgym.scheduler.backfilling import Backfill
-    >>> print(Backfill.parse("depth:4"), Backfill.parse(1))
+    >>> from hpcgym.scheduler.backfilling import BackfillRule
+    >>> print(BackfillRule.parse("depth:4"), BackfillRule.parse(1))
     depth:4 easy
     """
 

@@ -304,8 +304,8 @@ def workload_of(log: LogRecords, columns: dict[str, Any], clock: Clock, *key: st
     log : its records are jobs.
     columns : as in tables, (n,) each, of :meth:`LogRecords.settled`; ``submit_time`` in seconds
         since 1970. In place of waits they have ``start`` and, if the log tells it, ``eligible``. In
-        place of units and memory they may have ``nodes``, ``memory_mb``, ``gpus`` and, with the prefix
-        ``GENERIC``, other resources of jobs; ``used_kb``, the memory that a job used;
+        place of units and memory they may have ``nodes``, ``memory_mb``, ``gpus`` and, with the
+        prefix ``GENERIC``, other resources of jobs; ``used_kb``, the memory that a job used;
         ``most_on_node``, the processors of a job on the node with most of them; and ``divisor``,
         the greatest common divisor of its processors on each node.
     clock : the clock by which dates were read.
