@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from hpcgym.agents.maskable_ppo import JobNetwork, MaskablePpo
+from hpcgym.agents.maskable_ppo import MaskablePpo, MaskedJobNetwork
 from hpcgym.agents.network_files import DIVERGED
 from hpcgym.agents.practice import Logger
 from hpcgym.agents.recordings import Recording, load_selections
@@ -58,7 +58,7 @@ def train(
     actions = torch.as_tensor(recording.actions.astype(np.int64))
     torch.manual_seed(how.seed)
     n_context = sum(fields[name].shape[1] for name in ("cluster", "queue", "time"))
-    network = JobNetwork(fields["jobs"].shape[2], n_context, how.width)
+    network = MaskedJobNetwork(fields["jobs"].shape[2], n_context, how.width)
     optimizer = torch.optim.Adam(network.parameters(), lr=how.learning_rate)
     generator = torch.Generator().manual_seed(how.seed)
     agreement = 0.0

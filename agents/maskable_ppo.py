@@ -138,7 +138,7 @@ def both_scales(jobs: torch.Tensor) -> torch.Tensor:
 # --- The network ----------------------------------------------------------------------------------
 
 
-class JobNetwork(nn.Module):
+class MaskedJobNetwork(nn.Module):
     """Scores of the visible jobs, and the value of the state.
 
     Parameters
@@ -218,7 +218,7 @@ class Unchanged(BaseFeaturesExtractor):
 
 
 class JobPolicy(MaskableActorCriticPolicy):
-    """The policy of sb3-contrib with :class:`JobNetwork` in it."""
+    """The policy of sb3-contrib with :class:`MaskedJobNetwork` in it."""
 
     mlp_extractor: Any  # a JobNetwork, where the library has a network of its own
 
@@ -229,7 +229,7 @@ class JobPolicy(MaskableActorCriticPolicy):
         super().__init__(seen, acted, lr_schedule, features_extractor_class=Unchanged, **more)
 
     def _build(self, lr_schedule: Callable[[float], float]) -> None:
-        self.mlp_extractor = JobNetwork(*sizes(self.observation_space), self.width)
+        self.mlp_extractor = MaskedJobNetwork(*sizes(self.observation_space), self.width)
         self.action_net = nn.Identity()  # the network's scores are the logits
         self.value_net = nn.Linear(2 * self.width, 1)
         optimizer: Callable[..., torch.optim.Optimizer] = self.optimizer_class
@@ -260,7 +260,7 @@ class MaskablePpo:
     def __init__(self, **settings: Any) -> None:
         self.plan = MaskablePpoSettings(**settings)
         self.name = NAME
-        self.network: JobNetwork | None = None
+        self.network: MaskedJobNetwork | None = None
         self.head: dict[str, torch.Tensor] | None = None
         self._model: Any = None  # while it is trained
 
@@ -391,7 +391,7 @@ def width_of(network: Any) -> int:
     return int(network.of_job.out_features)
 
 
-def _check_sizes(network: JobNetwork, observation_space: Any, name: str) -> None:
+def _check_sizes(network: MaskedJobNetwork, observation_space: Any, name: str) -> None:
     """Raise an HpcgymError if a network was made for other observations."""
     features, context = sizes(observation_space)
     known = network.of_job.in_features // 2
@@ -416,7 +416,7 @@ def load(contents: Mapping[str, Any]) -> MaskablePpo:
     agent.name = contents["agent"]
     agent.made_for(contents["env_options"])
     with torch.device("meta"):
-        network = JobNetwork(**contents["network"])
+        network = MaskedJobNetwork(**contents["network"])
         head = nn.Linear(2 * width_of(network), 1)
     weights = weights_for("weights", contents["weights"], network.state_dict())
     network.load_state_dict(weights, assign=True)

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from hpcgym.agents.tensor_bundle import arrays_of, data_file
 from hpcgym.errors import HpcgymError
-from hpcgym.workload.model import MISSING, Workload
+from hpcgym.workload.columns import MISSING
+from hpcgym.workload.model import Workload
 
 #: Name of a layer -> what it takes, and how many numbers it gives: 961 weights.
 _LAYERS = {

@@ -46,7 +46,7 @@ _NATURAL_SHARE = 0.3
 _AT_ONCE = 50  # random vectors asked for together
 
 
-class Asked(NamedTuple):
+class Population(NamedTuple):
     """Vectors that a search wants to be evaluated.
 
     Attributes
@@ -63,7 +63,7 @@ class Asked(NamedTuple):
     step_size: float | None
 
 
-class Units(NamedTuple):
+class WeightUnits(NamedTuple):
     """The units in which weights are searched.
 
     Attributes
@@ -76,7 +76,7 @@ class Units(NamedTuple):
     natural: NDArray[np.int64]
 
 
-Search = Generator[Asked, Values, None]
+Search = Generator[Population, Values, None]
 
 
 def features_of(features: str | Sequence[str]) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ def features_of(features: str | Sequence[str]) -> tuple[str, ...]:
     return feature_names(FEATURE_SETS.get(features) or features.split(","), usage=True)
 
 
-def searching(plan: XnesSettings, units: Units) -> Search:
+def searching(plan: XnesSettings, units: WeightUnits) -> Search:
     """Search: ask for random vectors, then run the method from the best of them.
 
     ``budget`` vectors are asked for, no more and no less. Each run begins at the vector with the
@@ -113,7 +113,7 @@ def searching(plan: XnesSettings, units: Units) -> Search:
     seen = _Seen([], [], natural_ones)
     for begin in range(0, len(samples), _AT_ONCE):
         some = samples[begin : begin + _AT_ONCE]
-        told = yield Asked(some, 0, 0, None)
+        told = yield Population(some, 0, 0, None)
         seen.vectors.append(some)
         seen.values.append(rounded(told))
         left -= len(some)
@@ -136,7 +136,7 @@ def searching(plan: XnesSettings, units: Units) -> Search:
             some[:, searched] = asked
             some = _unit(some * unit)
             step_size = getattr(optimiser, "_sigma", None)  # not public, and only to be shown
-            told = rounded((yield Asked(some, restart, optimiser.generation + 1, step_size)))
+            told = rounded((yield Population(some, restart, optimiser.generation + 1, step_size)))
             seen.vectors.append(some)
             seen.values.append(told)
             share, left = share - len(asked), left - len(asked)
@@ -156,7 +156,9 @@ class _Seen(NamedTuple):
     natural: range  # which of them were drawn in natural units
 
 
-def _samples(plan: XnesSettings, units: Units, rng: np.random.Generator) -> tuple[Vectors, range]:
+def _samples(
+    plan: XnesSettings, units: WeightUnits, rng: np.random.Generator
+) -> tuple[Vectors, range]:
     """Return the vectors before the first run, and which of them are drawn in natural units.
 
     These are uniform over the cube of weights, as Legrand et al. 2018, section 7.1, covers it.
@@ -222,7 +224,7 @@ def _unit(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     return divided
 
 
-def units_of(scale: str, slices: Sequence[Workload], features: Sequence[str]) -> Units:
+def units_of(scale: str, slices: Sequence[Workload], features: Sequence[str]) -> WeightUnits:
     """Return the units of a search; for the scales see :class:`hpcgym.agents.xnes.Xnes`.
 
     Beside units of the spread those three features are searched in their own that Legrand 2018
@@ -230,9 +232,11 @@ def units_of(scale: str, slices: Sequence[Workload], features: Sequence[str]) ->
     ties, and such policies are hard to hit in other units.
     """
     if scale == "none":
-        return Units(np.ones(len(features)), np.zeros(0, np.int64))
+        return WeightUnits(np.ones(len(features)), np.zeros(0, np.int64))
     places = [place for place, name in enumerate(features) if name in FEATURE_SETS["xnes3"]]
-    return Units(spread(slices, features), np.array(places if len(places) > 1 else [], np.int64))
+    return WeightUnits(
+        spread(slices, features), np.array(places if len(places) > 1 else [], np.int64)
+    )
 
 
 def normalised(vectors: Vectors) -> Vectors:
@@ -297,7 +301,7 @@ class Way:
     ) -> None:
         self.search, self.scale, self.features = search, scale, features
         self.penalty = penalty
-        self.asked: Asked | None = next(search)
+        self.asked: Population | None = next(search)
         self.vectors = self._vectors()
         self.done, self.best = 0, np.inf
         self.weights = np.zeros(len(features))

@@ -127,7 +127,7 @@ class ListDispatcher:
         return [one for one, place in zip(found, order.tolist(), strict=False) if one[0] == place]
 
 
-class Named(NamedTuple):
+class NamedDispatcher(NamedTuple):
     """What a name stands for.
 
     Attributes
@@ -204,31 +204,33 @@ def _model(kind: str, given: tuple[Any, ...], end: str) -> Dispatcher:
     return made
 
 
-def _named() -> dict[str, Named]:
+def _named() -> dict[str, NamedDispatcher]:
     """Return the dispatchers by name, each as improved and as published."""
     found = {}
     for name, (meaning, order) in _LISTS.items():
         for end in ("", IMPROVED):
-            found[name + end] = Named(meaning, partial(ListDispatcher, name + end, order))
+            found[name + end] = NamedDispatcher(meaning, partial(ListDispatcher, name + end, order))
         whole, strict = name + PUBLISHED, name in _STRICT
         words = "the same, as AccaSim runs it: by best fit"
         if strict:
             words += ", up to the first that does not fit"
         theirs = prb_published if order is prb else order
-        found[whole] = Named(words, partial(ListDispatcher, whole, theirs, strict, True), True)
+        found[whole] = NamedDispatcher(
+            words, partial(ListDispatcher, whole, theirs, strict, True), True
+        )
     for name, (meaning, kind, given) in _MODELS.items():
         for end in ("", IMPROVED):
             made = partial(_model, kind, given, end)
-            found[name + end] = Named(meaning, made, kind in _PLACING)
+            found[name + end] = NamedDispatcher(meaning, made, kind in _PLACING)
         if kind != "PureCP":  # no program of that time is public
             words = "the same, as its authors' program runs it"
             made = partial(_model, kind, given, PUBLISHED)
-            found[name + PUBLISHED] = Named(words, made, True)
+            found[name + PUBLISHED] = NamedDispatcher(words, made, True)
     return found
 
 
 #: Name -> dispatcher.
-DISPATCHERS: dict[str, Named] = _named()
+DISPATCHERS: dict[str, NamedDispatcher] = _named()
 
 #: Names of the dispatchers that solve a model: these need OR-Tools.
 CP_DISPATCHERS = tuple(

@@ -11,7 +11,7 @@ from hpcgym.baselines.dispatchers import DISPATCHERS, chooses_nodes
 from hpcgym.baselines.schedulers import COSCHEDULERS, SCHEDULERS
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.asked_for import SITE_RULES
-from hpcgym.scheduler.backfilling import Backfill
+from hpcgym.scheduler.backfilling import BackfillRule
 from hpcgym.scheduler.estimates.by_name import KNOWN, label_of
 from hpcgym.scheduler.policies.expressions import is_expression
 from hpcgym.scheduler.rules import OF_SHARED_NODES, Scheduler
@@ -139,7 +139,7 @@ def _differences(
 ) -> list[str]:
     """Return the rules that differ and matter, in a few words each; no value is "no"."""
     unused = {"estimate", "correction"} if rules["backfill"] == "none" else set()
-    if rules["backfill"] and not Backfill.parse(rules["backfill"]).sweeps:
+    if rules["backfill"] and not BackfillRule.parse(rules["backfill"]).sweeps:
         unused |= {"backfill_order"}
     if _never_too_short(rules["estimate"]):
         unused |= {"correction"}

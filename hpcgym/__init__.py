@@ -91,7 +91,11 @@ if not os.path.isdir(os.path.join(_FOLDER, "baselines")):
 
 
 class _AfterGymnasium:
-    """Registers the environments once Gymnasium is imported, which takes as long as numpy does."""
+    """Registers the environments once Gymnasium is imported, which takes as long as numpy does.
+
+    Gymnasium has no better place: since version 1.0 it loads no entry points of others, and its own
+    way, ``hpcgym:`` before an id, would have to stand before each.
+    """
 
     def find_spec(self, name: str, *more: Any) -> ModuleSpec | None:
         """Return where Gymnasium is, with a loader that registers them; all else is nobody's."""

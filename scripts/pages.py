@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Write what the code says into docs: environments, what goes together, the documents' items."""
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,26 @@ import gymnasium
 from hpcgym.benchmarks.studies.documents import all_items, page_text, record
 from hpcgym.envs.backfill import Backfill
 from hpcgym.envs.co_schedule import CoSchedule
+from hpcgym.envs.core.base import arguments_of, own_name
 from hpcgym.envs.ids import id_of
 from hpcgym.envs.inspector import Inspector
 from hpcgym.envs.job_selection import JobSelection
 from hpcgym.envs.mixed_policy import MixedPolicy
-from hpcgym.envs.page import markdown, shared_markdown
+from hpcgym.envs.page import (
+    HEADINGS,
+    chapters,
+    default_of,
+    filled,
+    is_limited,
+    names_in,
+    row_of,
+    rows_in,
+    rows_of_arguments,
+    shown,
+    tables,
+    titled,
+    with_settings,
+)
 from hpcgym.envs.power_limits import EnergyBudgetEnv, PowerCapEnv
 from hpcgym.envs.queue_ordering import QueueOrdering
 from hpcgym.scheduler.capabilities import table
@@ -36,6 +52,137 @@ PAGES = {
     "energy-budget.md": EnergyBudgetEnv,
     "co-schedule.md": CoSchedule,
 }
+
+
+# --- Pages of environments ------------------------------------------------------------------------
+
+#: Chapters of the shared page, below the headings; others have the heading's own name.
+_BELOW = {
+    "Decision points": ("Quotas and windows", "Stopped jobs"),
+    "Info": (),
+    "Starting State": ("Around slices", "Extracts"),
+}
+#: The environment whose page has the chapters of both that have limits.
+_LIMITED = "PowerCap"
+
+
+def markdown(cls: type) -> str:
+    """Return the page of an environment in ``docs/environments``: what is its own."""
+    name, limited = own_name(cls), is_limited(cls)
+    written = vars(cls)["__doc__"].written
+    reference, own = f"Reference of {name}", titled(written)
+    # chapters that stand on the shared page are left out here
+    parts_of_page = dict.fromkeys(chapters(), "")
+    if reference in parts_of_page:
+        parts_of_page[reference] = chapters()[reference]
+        own.setdefault("Reference", f"{{{reference}}}")
+    # rows of its own, below the head of a table whose others are on the shared page
+    parts_of_page |= {"Keys": _head("key", "when"), "Fields": _head("field", "flat", "shape")}
+    if name == _LIMITED:
+        for heading in HEADINGS:
+            title = f"{heading} under limits"
+            if heading != "Arguments" and title in parts_of_page:
+                own.setdefault(heading, f"{{{title}}}")
+        for title, text in chapters().items():
+            if "under limits" in title:
+                parts_of_page[title] = text
+        parts_of_page["Info under limits"] = ""
+    parts = [re.split("^## ", written, flags=re.MULTILINE)[0].strip()]
+    for heading in HEADINGS:
+        told = filled(own.get(heading, ""), parts_of_page)
+        told = re.sub(r"### [^\n]*\n*(?=### |\Z)", "", told.strip())  # below which nothing is left
+        told = re.sub(r"\n{3,} *", "\n\n", told).strip()
+        if heading == "Arguments":
+            told = _own_arguments(cls, told)
+        if told:
+            parts.append(f"## {heading}\n\n{told}")
+    text = _as_lists(filled("\n\n".join(parts), tables() | names_in(cls)))
+    others = "[all environments](shared.md)"
+    if limited and name != _LIMITED:
+        others = f"[{_LIMITED}](power-cap.md), {others}"
+    return (
+        f"# {name}\n\n"
+        f"<!-- Written by scripts/pages.py from {cls.__module__}. -->\n\n"
+        f"![A state](../pictures/{name}.png)\n\n"
+        f"More: {others}, `help({cls.__name__})`."
+        f"\n\n{text}\n"
+    )
+
+
+def _head(*columns: str) -> str:
+    return f"{row_of((*columns, 'what'))}\n|{'---|' * (len(columns) + 1)}"
+
+
+def _own_arguments(cls: type, rows: str) -> str:
+    """Return the arguments that the pages before lack, and the defaults that are others here."""
+    # the environments whose defaults are on the shared page, and on that of limits
+    before = [one for one in (QueueOrdering, *[PowerCapEnv] * is_limited(cls)) if one is not cls]
+    known = rows_in(chapters()["Arguments under limits"]) if own_name(cls) == _LIMITED else {}
+    lacked, others = [rows] if rows else [], []
+    for name, one in arguments_of(cls).items() if before else ():
+        if name not in rows_in(rows) and name in known:
+            lacked.append(row_of((f"`{name}`", default_of(one.default), known[name])))
+        elif name not in rows_in(rows) and not any(_has(it, name, one.default) for it in before):
+            others.append(f"`{name}={shown(one.default)}`")
+    head = "| argument | default | meaning |\n|---|---|---|\n"
+    told = [head + "\n".join(lacked)] * bool(lacked)
+    told += [f"Other defaults: {', '.join(others)}."] * bool(others)
+    return "\n\n".join(told)
+
+
+def _has(cls: type, name: str, default: object) -> bool:
+    """Return whether an environment has an argument with this default."""
+    own = arguments_of(cls)
+    return name in own and own[name].default == default
+
+
+#: When an info has a key.
+_WHEN = r"([^|\n]*always|at the end|with [^|\n]*)"
+
+
+def _as_lists(tables: str) -> str:
+    """Return tables of arguments, of infos and of two columns as lists; no others."""
+    tables = re.sub(rf"(?m)^\| (`\w+`) \| {_WHEN} \| (.*) \|$", r"- \1 (\2): \3", tables)
+    tables = tables.replace("| key | when | what |\n|---|---|---|\n", "")
+    text = re.sub(r"(?m)^\| [^|\n]+ \| [^|\n]+ \|\n\|---\|---\|\n", "", tables)
+    text = re.sub(r"(?m)^\| ([^|\n]+) \| ([^|\n]+) \|$", r"- \1: \2", text)
+    text = re.sub(r"(?m)^\| (argument|setting) .*\n\|---.*\n", "", text)
+    text = re.sub(r"(?m)^\| `(\w+)` \| `(.*?)` \| (.*) \|$", r"- `\1=\2`: \3", text)
+    text = re.sub(r"(?m)^\| (`\w*features`) \| (.*?) \| (.*) \|$", r"- \1, by default \2: \3", text)
+    same = re.compile(r"(?m)^(- [^:\n]*): (.*)\n- ([^:\n]*): \2$")
+    while same.search(text):
+        text = same.sub(r"\1, \3: \2", text)
+    return text
+
+
+def shared_markdown() -> str:
+    """Return the page in ``docs/environments`` of what all environments share."""
+    env_id, parts = id_of(own_name(QueueOrdering)), []
+    version = env_id.rpartition("-")[-1]
+    for heading in HEADINGS:
+        titles = [heading, *_BELOW.get(heading, ())]
+        if f"{heading} of {version}" in chapters():
+            titles.append(f"{heading} of {version}")
+        told = []
+        for title in titles:
+            text = chapters().get(title, "")
+            if title == "Arguments":
+                text = chapters()["Values"] + "\n\n{arguments}"
+            if text:
+                told += [f"### {title}"] * (not title.startswith(heading)) + [text]
+        if told:
+            parts.append("\n\n".join([f"## {heading}", *told]))
+    rows = {"arguments": with_settings(rows_of_arguments(QueueOrdering, ""))}
+    names = {"id": env_id, "class": QueueOrdering.__name__}
+    text = filled("\n\n".join(parts), {**chapters(), **rows, **tables(), **names})
+    text = _as_lists(text)
+    return (
+        "# What the environments share\n\n"
+        f"<!-- Written by scripts/pages.py from hpcgym/envs/chapters.md. -->\n\n{text}\n"
+    )
+
+
+# --- All pages ------------------------------------------------------------------------------------
 
 
 def draw(environment: type) -> None:

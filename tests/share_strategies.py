@@ -11,7 +11,7 @@ from drawing import strategies as st
 from strategies import DEPTHS, predictions, workloads
 
 from hpcgym.reference.orders import weighted
-from hpcgym.reference.shares import DIGITS, Accounts, ByUsage
+from hpcgym.reference.shares import DIGITS, AccountTree, ByUsage
 from hpcgym.scheduler.asked_for import without_idle_shares
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.rules import Scheduler
@@ -67,7 +67,7 @@ def watts_of(workload: Workload) -> list[float]:
 
 
 @st.composite
-def accounts(draw: st.DrawFn, workload: Workload) -> tuple[FairShare, Accounts]:
+def accounts(draw: st.DrawFn, workload: Workload) -> tuple[FairShare, AccountTree]:
     """Shares of users, as hpcgym and as the slow order take them."""
     # of what is long past too little is left to tell priorities from 1
     span = int(workload.submit_time[-1] - workload.submit_time[0] + workload.run_time.sum())
@@ -85,7 +85,7 @@ def accounts(draw: st.DrawFn, workload: Workload) -> tuple[FairShare, Accounts]:
         given["above"],
         "fair-tree" if given["in_a_tree"] else "classic",
     )
-    return fair, Accounts({*workload.user_id.tolist()}, **given)
+    return fair, AccountTree({*workload.user_id.tolist()}, **given)
 
 
 def fitting(orders: st.SearchStrategy[Any], fair: FairShare) -> st.SearchStrategy[Any]:
@@ -124,7 +124,7 @@ def heeded(rules: dict[str, Any]) -> dict[str, Any]:
 
 
 @st.composite
-def order(draw: st.DrawFn, slow: Accounts, watts: list[float]) -> tuple[Any, SlowOrder]:
+def order(draw: st.DrawFn, slow: AccountTree, watts: list[float]) -> tuple[Any, SlowOrder]:
     """An order as hpcgym and as the oracle take it."""
     names = {"fairshare": "cpu", "energy-fairshare": "energy", "fs+efs": "both"}
     if slow.in_a_tree:  # it has places, which are not added up

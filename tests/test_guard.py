@@ -27,9 +27,8 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
-def guard(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+def guard() -> SimpleNamespace:
     """The modules of the guard, which stand in no installed package."""
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     names = ("__main__", "facts", "inputs")
     return SimpleNamespace(**{name: import_module(f"guarding.{name}") for name in names})
 

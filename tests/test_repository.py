@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 import typer
 from matplotlib import pyplot
+from measure import circles, imports, repeated_classes, sources
 
 import hpcgym
 from hpcgym.baselines import SCHEDULERS
@@ -253,40 +254,6 @@ def test_the_page_of_rules_has_all_names() -> None:
 # --- Who may import whom --------------------------------------------------------------------
 
 
-def sources() -> dict[str, Path]:
-    """Name of each module -> its file."""
-    found = {}
-    names = ("coscheduling", "cp", "energy", "frontier", "mixed_policies", "prediction")
-    names += ("rlscheduler", "studies")
-    studies = [f"benchmarks/{name}" for name in names]
-    folders = ("hpcgym", "agents", "baselines", *studies)
-    for folder in folders:
-        package = "" if folder == "hpcgym" else "hpcgym."
-        for file in (ROOT / folder).rglob("*.py"):
-            dotted = ".".join(file.relative_to(ROOT).with_suffix("").parts)
-            found[package + dotted.removesuffix(".__init__")] = file
-    return found
-
-
-#: Name that hpcgym itself has -> the module that it is from.
-PUBLIC = {
-    alias.name: node.module
-    for node in ast.walk(ast.parse((ROOT / "hpcgym" / "__init__.py").read_text()))
-    if isinstance(node, ast.ImportFrom)
-    for alias in node.names
-}
-
-
-def imports(file: Path) -> Iterator[str]:
-    """The names that imports from hpcgym begin with, at run time and for annotations."""
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            known = PUBLIC if node.module == "hpcgym" else {}
-            yield from (f"{known.get(one.name, node.module)}.{one.name}" for one in node.names)
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-
-
 def room(name: str) -> str:
     return name.split(".")[1] if name.startswith("hpcgym.") else ""
 
@@ -294,12 +261,12 @@ def room(name: str) -> str:
 def test_rooms_import_only_from_rooms_above_them() -> None:
     page = (ROOT / "docs" / "internals.md").read_text()
     rooms = re.findall(r"^\| `(\w+)` \|[^|]*\|$", page, re.MULTILINE)
-    modules = {name: file for name, file in sources().items() if room(name)}
+    modules = [name for name in sources() if room(name)]
     assert sorted(rooms) == sorted({"_engine", *(room(name) for name in modules)})
     wrong = [
         f"{name} imports {target}"
-        for name, file in modules.items()
-        for target in imports(file)
+        for name in modules
+        for target, _ in sorted(imports(name))
         if room(target) and rooms.index(room(target)) > rooms.index(room(name))
     ]
     assert wrong == []
@@ -320,12 +287,39 @@ def test_rooms_of_the_engine_include_only_from_rooms_before_them() -> None:
     assert not wrong
 
 
+def test_no_files_import_each_other() -> None:
+    """By a chain of any length, in functions and in annotations too."""
+    assert circles() == []
+
+
+def test_a_class_name_is_unique() -> None:
+    """In hpcgym, agents and baselines: one word for each thing."""
+    assert repeated_classes() == {}
+
+
+def test_circles_are_seen_at_any_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {
+        "hpcgym": "",
+        "hpcgym.first": "from hpcgym.second import Second",
+        "hpcgym.second": "def late():\n    import hpcgym.third as third",
+        "hpcgym.third": "if TYPE_CHECKING:\n    from hpcgym import first, fourth",
+        "hpcgym.fourth": "",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    imports.cache_clear()
+    monkeypatch.setattr("measure.sources", lambda: {name: tmp_path / name for name in texts})
+    assert circles() == [["hpcgym.first", "hpcgym.second", "hpcgym.third"]]
+    assert circles("at import", "in functions") == []
+    imports.cache_clear()
+
+
 def test_what_proves_schedules_shares_no_code_with_what_makes_them() -> None:
     makes = {"_engine", "simulation"}
-    files = {name: file for name, file in sources().items() if room(name) == "validation"}
-    assert files
-    for name, file in files.items():
-        assert not makes & {room(target) for target in imports(file)}, name
+    proves = [name for name in sources() if room(name) == "validation"]
+    assert proves
+    for name in proves:
+        assert not makes & {room(target) for target, _ in imports(name)}, name
 
 
 # What parses files, where it may: beside these, all that is read goes through hpcgym.files.
@@ -399,8 +393,7 @@ def test_the_type_checker_finds_what_is_installed_as_a_part_of_hpcgym() -> None:
 # --- The scripts ----------------------------------------------------------------------------
 
 
-def test_the_edits_of_mutants_stand_in_their_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+def test_the_edits_of_mutants_stand_in_their_files() -> None:
     mutants = importlib.import_module("mutants")
     for one in mutants.MUTANTS:  # it exits where there is no such place
         assert mutants.mutated(one, (ROOT / one.file).read_text(), "") != ""

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.sat.python import cp_model
 
-from hpcgym.baselines.cp.models import Model
-from hpcgym.baselines.cp.problem import Objective, Problem, Schedule, hold, pose
+from hpcgym.baselines.cp.models import CPModel
+from hpcgym.baselines.cp.problem import CPSchedule, Objective, Problem, hold, pose
 from hpcgym.errors import HpcgymError, check_whole, is_number
 from hpcgym.scheduler.dispatchers import BEST_FIT
 from hpcgym.scheduler.dispatchers.view import PassView
@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 
 
 def beside(
-    problem: Problem, schedule: Schedule, started: list[tuple[int, Ints]]
+    problem: Problem, schedule: CPSchedule, started: list[tuple[int, Ints]]
 ) -> list[tuple[int, Ints]]:
     """Return the jobs beyond the window that start now, each with the node of each unit.
 
@@ -63,7 +63,7 @@ def beside(
     return found
 
 
-def _room(problem: Problem, schedule: Schedule) -> tuple[Ints, Ints]:
+def _room(problem: Problem, schedule: CPSchedule) -> tuple[Ints, Ints]:
     """Return now and the planned starts, (t,) [s] from now, and what is free then, (t, n, R).
 
     Between them more can only become free. On pools n is 1.
@@ -94,7 +94,7 @@ _MOST_SEED = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class Limits:
+class SearchLimits:
     """How much of a queue is considered, and how long.
 
     Attributes
@@ -128,11 +128,11 @@ class Limits:
 
 
 #: For models without units and nodes: units cost nothing there, and more jobs can be considered.
-POOLED = Limits(jobs=24, units=1_000_000, work=0.02)
+POOLED = SearchLimits(jobs=24, units=1_000_000, work=0.02)
 
 
 @dataclass(frozen=True)
-class Answer:
+class ModelOutcome:
     """What came of a model.
 
     Attributes
@@ -145,14 +145,14 @@ class Answer:
     seconds : of the solver.
     """
 
-    schedule: Schedule
+    schedule: CPSchedule
     solved: bool
     status: str
     bound: int
     seconds: float
 
 
-def parameters(limits: Limits, *, fixed: bool) -> dict[str, Any]:
+def parameters(limits: SearchLimits, *, fixed: bool) -> dict[str, Any]:
     """Return the parameters of CP-SAT by name; ``fixed`` as for :func:`solve`."""
     search = cp_model.FIXED_SEARCH if fixed else cp_model.AUTOMATIC_SEARCH
     return {
@@ -167,7 +167,7 @@ def parameters(limits: Limits, *, fixed: bool) -> dict[str, Any]:
     }
 
 
-def solve(problem: Problem, model: Model, limits: Limits, *, fixed: bool) -> Answer:
+def solve(problem: Problem, model: CPModel, limits: SearchLimits, *, fixed: bool) -> ModelOutcome:
     """Return the best schedule found within the limits; never worse than the plan.
 
     Parameters
@@ -182,35 +182,35 @@ def solve(problem: Problem, model: Model, limits: Limits, *, fixed: bool) -> Ans
     best = problem.weights.solver_cost(problem.plan.start)
     trivial = problem.weights.solver_cost(problem.earliest)
     if found.status == "infeasible":
-        return Answer(problem.plan, False, found.status, best, found.seconds)
+        return ModelOutcome(problem.plan, False, found.status, best, found.seconds)
     if found.schedule is None:
-        return Answer(problem.plan, False, "unknown", trivial, found.seconds)
+        return ModelOutcome(problem.plan, False, "unknown", trivial, found.seconds)
     bound = max(trivial, round(found.bound))
     cost = problem.weights.cost(found.schedule.start)
     if cost >= problem.weights.cost(problem.plan.start):
-        return Answer(problem.plan, False, found.status, min(bound, best), found.seconds)
-    return Answer(found.schedule, True, found.status, bound, found.seconds)
+        return ModelOutcome(problem.plan, False, found.status, min(bound, best), found.seconds)
+    return ModelOutcome(found.schedule, True, found.status, bound, found.seconds)
 
 
 @dataclass(frozen=True)
-class Found:
+class SolverResult:
     """What the solver itself found of a model.
 
     Attributes
     ----------
     schedule : its best; None if it came to none.
-    status : as of :class:`Answer`.
+    status : as of :class:`ModelOutcome`.
     bound : the solver's, on its whole numbers; nan without a schedule.
     seconds : of the solver.
     """
 
-    schedule: Schedule | None
+    schedule: CPSchedule | None
     status: str
     bound: float
     seconds: float
 
 
-def search(model: Model, limits: Limits, *, fixed: bool) -> Found:
+def search(model: CPModel, limits: SearchLimits, *, fixed: bool) -> SolverResult:
     """Return what the solver finds of a model within the limits; arguments as of :func:`solve`."""
     solver = cp_model.CpSolver()
     for name, value in parameters(limits, fixed=fixed).items():
@@ -220,11 +220,11 @@ def search(model: Model, limits: Limits, *, fixed: bool) -> Found:
     seconds = perf_counter() - begin
     if code not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         status = "infeasible" if code == cp_model.INFEASIBLE else "unknown"
-        return Found(None, status, float("nan"), seconds)
+        return SolverResult(None, status, float("nan"), seconds)
     status = "optimal" if code == cp_model.OPTIMAL else "feasible"
     start = np.array([solver.value(one) for one in model.starts], dtype=np.int64)
     nodes = model.nodes(solver.value) if model.nodes is not None else None
-    return Found(Schedule(start, nodes), status, solver.best_objective_bound, seconds)
+    return SolverResult(CPSchedule(start, nodes), status, solver.best_objective_bound, seconds)
 
 
 # --- What the dispatchers of this folder share ----------------------------------------------------
@@ -254,19 +254,19 @@ class CPDispatcher:
     #: Whether the model is relaxed to pools.
     pooled: ClassVar[bool] = False
     #: The window and the work where none are given.
-    usual = Limits()
+    usual = SearchLimits()
 
     def __init__(
         self,
         name: str,
-        build: Callable[[Problem], Model],
+        build: Callable[[Problem], CPModel],
         order: Callable[[PassView], Ints],
         objective: Callable[[PassView], Objective],
-        limits: Limits | None = None,
+        limits: SearchLimits | None = None,
         *,
         fixed: bool = True,
     ) -> None:
-        if not isinstance(limits, Limits | None):
+        if not isinstance(limits, SearchLimits | None):
             raise HpcgymError(f"limits must be Limits(...), not {limits!r}")
         self.name = name
         self.model = build
@@ -307,21 +307,23 @@ class CPDispatcher:
         plan_cost = problem.weights.solver_cost(problem.plan.start)
         model = None
         if plan_cost <= problem.weights.solver_cost(problem.earliest):
-            answer = Answer(problem.plan, False, "plan is optimal", plan_cost, 0.0)
+            answer = ModelOutcome(problem.plan, False, "plan is optimal", plan_cost, 0.0)
         else:
             model = self.model(problem)
             answer = solve(problem, model, self.limits, fixed=self.fixed)
         starts, postponed = self._allocate(problem, answer)
         seconds = perf_counter() - begin
         size = (len(model.cp.proto.variables), len(model.cp.proto.constraints)) if model else (0, 0)
-        decided = Found(answer.schedule, answer.status, float(answer.bound), answer.seconds)
+        decided = SolverResult(answer.schedule, answer.status, float(answer.bound), answer.seconds)
         entry = entry_of(problem, size, decided)
         entry |= {"started": len(starts), "postponed": postponed}
         entry["model_s"] = seconds - answer.seconds
         self.log.append(entry)
         return starts
 
-    def _allocate(self, problem: Problem, answer: Answer) -> tuple[list[tuple[int, Ints]], int]:
+    def _allocate(
+        self, problem: Problem, answer: ModelOutcome
+    ) -> tuple[list[tuple[int, Ints]], int]:
         """Return what starts now with its nodes, and how many considered jobs found no nodes."""
         view, planned = problem.view, answer.schedule.nodes
         now = np.flatnonzero(answer.schedule.start == 0)
@@ -336,12 +338,12 @@ class CPDispatcher:
         return starts, postponed
 
 
-def entry_of(problem: Problem, size: tuple[int, int], decided: Found) -> dict[str, Any]:
+def entry_of(problem: Problem, size: tuple[int, int], decided: SolverResult) -> dict[str, Any]:
     """Return what the log says of a dispatch.
 
     ``time`` [s]; ``queued`` and ``considered`` jobs; ``units`` considered; ``variables`` and
-    ``constraints`` of the model, ``size`` (0: not needed); ``status``, see :class:`Answer`, or
-    ``plan is optimal`` without a model; the document's ``objective`` of the considered jobs, of
+    ``constraints`` of the model, ``size`` (0: not needed); ``status``, see :class:`ModelOutcome`,
+    or ``plan is optimal`` without a model; the document's ``objective`` of the considered jobs, of
     what was decided, and of the plan (``heuristic``, the list in the order of priority); ``bound``
     below it; ``gap`` = (objective - bound) / objective; and ``solve_s``, seconds of the solver. The
     dispatcher adds ``started`` and ``postponed`` jobs (no nodes found for the latter), and the

@@ -17,8 +17,8 @@ from ortools.sat.python import cp_model
 
 from hpcgym.baselines.cp import models
 from hpcgym.baselines.cp import models as lists
-from hpcgym.baselines.cp.dispatcher import POOLED, CPDispatcher, Limits
-from hpcgym.baselines.cp.models import Boxes, Ints, Model, Stretch, branch_on_starts, schedule
+from hpcgym.baselines.cp.dispatcher import POOLED, CPDispatcher, SearchLimits
+from hpcgym.baselines.cp.models import Boxes, CPModel, Ints, NodeStretch, branch_on_starts, schedule
 from hpcgym.baselines.cp.problem import Objective, Problem, relative_wait, slowdown, weighted_wait
 from hpcgym.baselines.dispatchers import prb, sdprb
 from hpcgym.errors import HpcgymError
@@ -67,7 +67,7 @@ def variant(number: int, waits: Callable[[PassView], Objective]) -> Variant:
 # of the jobs that of the slowdown, and the nodes are chosen by best fit: ``cph-3`` with best fit.
 
 
-def build_cph(problem: Problem) -> Model:
+def build_cph(problem: Problem) -> CPModel:
     """Return the model of a problem."""
     model = schedule(problem)
     branch_on_starts(model)
@@ -80,7 +80,7 @@ class CPH(CPDispatcher):
     pooled = True
     usual = POOLED
 
-    def __init__(self, number: int, limits: Limits | None = None) -> None:
+    def __init__(self, number: int, limits: SearchLimits | None = None) -> None:
         chosen = variant(number, weighted_wait)
         super().__init__(f"cph-{number}", build_cph, chosen.order, chosen.objective, limits)
 
@@ -105,7 +105,7 @@ class HCP19(CPDispatcher):
     pooled = True
     usual = POOLED
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: SearchLimits | None = None) -> None:
         super().__init__("hcp19", build_cph, sdprb, slowdown, limits)
 
 
@@ -124,7 +124,7 @@ class HCP19(CPDispatcher):
 # chosen by best fit here.
 
 
-def build_pcp19(problem: Problem) -> Model:
+def build_pcp19(problem: Problem) -> CPModel:
     """Return the model of a problem."""
     model = schedule(problem)
     models.allocate(model, problem)
@@ -137,7 +137,7 @@ class PCP19(CPDispatcher):
 
     own_nodes = True
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: SearchLimits | None = None) -> None:
         super().__init__("pcp19", build_pcp19, sdprb, slowdown, limits)
 
 
@@ -152,7 +152,7 @@ class PCP19(CPDispatcher):
 # the variables and constraints of both are in `models`.
 
 
-def build_pure_cp(problem: Problem, *, branches: bool) -> Model:
+def build_pure_cp(problem: Problem, *, branches: bool) -> CPModel:
     """Return the model of a problem; ``branches``: with a search on the starts."""
     model = schedule(problem)
     models.allocate(model, problem)
@@ -164,7 +164,7 @@ def build_pure_cp(problem: Problem, *, branches: bool) -> Model:
 class PureCP(CPDispatcher):
     """Pure CP as a dispatcher, variant 0 to 3."""
 
-    def __init__(self, number: int, limits: Limits | None = None) -> None:
+    def __init__(self, number: int, limits: SearchLimits | None = None) -> None:
         chosen = variant(number, relative_wait)
         named = number in (1, 3)
         super().__init__(
@@ -227,7 +227,7 @@ class _Unit:
     variables: dict[int, cp_model.IntVar]
 
 
-def build_pcp20(problem: Problem) -> Model:
+def build_pcp20(problem: Problem) -> CPModel:
     """Return the model of a problem."""
     model = schedule(problem)
     usable = lists.usable_nodes(problem)
@@ -263,7 +263,7 @@ def _units(
     problem: Problem,
     job: int,
     nodes: Ints,
-    parts: list[Stretch],
+    parts: list[NodeStretch],
     resources: list[int],
 ) -> list[_Unit]:
     """Return the variables of a job's units, in the order of their positions in the first list."""
@@ -279,7 +279,7 @@ def _units(
 def _unit(
     cp: cp_model.CpModel,
     nodes: cp_model.Domain,
-    parts: list[Stretch],
+    parts: list[NodeStretch],
     resources: list[int],
     demand: list[int],
 ) -> _Unit:
@@ -310,7 +310,7 @@ def _unit(
     return unit
 
 
-def _positions(parts: list[Stretch], resource: int, size: int) -> cp_model.Domain:
+def _positions(parts: list[NodeStretch], resource: int, size: int) -> cp_model.Domain:
     """Return where a unit can start in the list of a resource, over all stretches."""
     ranges = []
     for part in parts:
@@ -322,7 +322,7 @@ def _positions(parts: list[Stretch], resource: int, size: int) -> cp_model.Domai
 def _hint(
     cp: cp_model.CpModel,
     units: list[_Unit],
-    parts: list[Stretch],
+    parts: list[NodeStretch],
     nodes: Ints,
     positions: list[dict[int, int]] | None,
 ) -> None:
@@ -337,7 +337,7 @@ def _hint(
 
 
 def _no_overlap(
-    model: Model, problem: Problem, units: list[list[_Unit]], runs: Boxes, resource: int
+    model: CPModel, problem: Problem, units: list[list[_Unit]], runs: Boxes, resource: int
 ) -> None:
     """Add diffn([s], [d], [y_r], [req_r / rn]) and the cumulative over positions (section 3)."""
     cp = model.cp
@@ -365,7 +365,7 @@ def _no_overlap(
     cp.add_cumulative(high, long, last)
 
 
-def _search(model: Model, units: list[list[_Unit]]) -> None:
+def _search(model: CPModel, units: list[list[_Unit]]) -> None:
     """Search job by job, in the order of priority: its earliest start, then its allocation.
 
     Of the allocation, the variable with the fewest values left gets the largest of them. The paper
@@ -387,5 +387,5 @@ class PCP20(CPDispatcher):
 
     own_nodes = True
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: SearchLimits | None = None) -> None:
         super().__init__("pcp20", build_pcp20, sdprb, slowdown, limits)

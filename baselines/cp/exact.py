@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hpcgym.baselines.cp import dispatchers
-from hpcgym.baselines.cp.dispatcher import Answer, Limits, solve
+from hpcgym.baselines.cp.dispatcher import ModelOutcome, SearchLimits, solve
 from hpcgym.baselines.cp.problem import Objective, Problem, pose, slowdown
 from hpcgym.baselines.dispatchers import sdprb
 from hpcgym.errors import HpcgymError
@@ -85,13 +85,13 @@ _PROVED = ("optimal", "infeasible", "plan is optimal")
 
 def _best(
     view: PassView, objective: Callable[[PassView], Objective], work: float
-) -> tuple[Problem, Answer]:
+) -> tuple[Problem, ModelOutcome]:
     """Return the problem of the whole queue and what PCP'19 finds."""
     # all that waits is considered, if only nothing
     jobs, units = max(len(view.units), 1), max(int(view.units.sum()), 1)
-    limits = Limits(jobs=jobs, units=units, work=work, presolve=True)
+    limits = SearchLimits(jobs=jobs, units=units, work=work, presolve=True)
     problem = pose(view, sdprb(view), objective(view), jobs=jobs, units=units)
     at_least = problem.weights.solver_cost(problem.earliest)
     if problem.weights.solver_cost(problem.plan.start) == at_least:
-        return problem, Answer(problem.plan, False, "plan is optimal", at_least, 0.0)
+        return problem, ModelOutcome(problem.plan, False, "plan is optimal", at_least, 0.0)
     return problem, solve(problem, dispatchers.build_pcp19(problem), limits, fixed=False)

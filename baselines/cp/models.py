@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass
-class Model:
+class CPModel:
     """A model of a problem, for the solver.
 
     Attributes
@@ -42,7 +42,7 @@ class Model:
     nodes: Callable[[Callable[[Any], int]], list[Ints]] | None = field(default=None)
 
 
-def schedule(problem: Problem) -> Model:
+def schedule(problem: Problem) -> CPModel:
     """Return the model of the starts alone.
 
     Variables: s(tau_i) in [t, eoh], if the problem is bounded reduced to [earliest, latest]:
@@ -62,13 +62,13 @@ def schedule(problem: Problem) -> Model:
     cp.minimize(cp_model.LinearExpr.weighted_sum(starts, problem.weights.whole.tolist()))
     for start, value in zip(starts, problem.plan.start.tolist(), strict=True):
         cp.add_hint(start, value)
-    model = Model(cp, starts, intervals)
+    model = CPModel(cp, starts, intervals)
     for resource in range(len(problem.view.resources)):
         _cumulative(model, problem, resource)
     return model
 
 
-def _cumulative(model: Model, problem: Problem, resource: int) -> None:
+def _cumulative(model: CPModel, problem: Problem, resource: int) -> None:
     """Add cumulative([s], [d], [req_r], Tcap_r): no more of a resource than the machine has."""
     demands = problem.units * problem.per_unit[:, resource]
     asked = np.flatnonzero(demands)
@@ -85,7 +85,7 @@ def _cumulative(model: Model, problem: Problem, resource: int) -> None:
     )
 
 
-def branch_on_starts(model: Model) -> None:
+def branch_on_starts(model: CPModel) -> None:
     """Search on the starts: the job that can start first, of these the first; its earliest start.
 
     The considered jobs stand in the order of their priority, so ties are its.
@@ -101,7 +101,7 @@ def branch_on_starts(model: Model) -> None:
 # grows with the machine: p_i,n variables for each job and node.
 
 
-def allocate(model: Model, problem: Problem) -> None:
+def allocate(model: CPModel, problem: Problem) -> None:
     """Add the allocation of units to nodes to a model of the starts.
 
     Variables: x(u_i,n,j) in [0, 1] for j up to p_i,n, the units of job i that node n holds when
@@ -128,7 +128,9 @@ def allocate(model: Model, problem: Problem) -> None:
     model.nodes = lambda value: [_chosen(mine, value) for mine in present]
 
 
-def _optional(model: Model, problem: Problem, job: int, x: cp_model.IntVar) -> cp_model.IntervalVar:
+def _optional(
+    model: CPModel, problem: Problem, job: int, x: cp_model.IntVar
+) -> cp_model.IntervalVar:
     """Return u_i,n,j: the job's interval, if it is present."""
     return model.cp.new_optional_fixed_size_interval_var(
         model.starts[job], int(problem.duration[job]), x, ""
@@ -141,7 +143,7 @@ def _chosen(mine: list[tuple[int, Any]], value: Callable[[Any], int]) -> Ints:
 
 
 def _capacities(
-    model: Model, problem: Problem, on_node: list[list[tuple[int, cp_model.IntervalVar]]]
+    model: CPModel, problem: Problem, on_node: list[list[tuple[int, cp_model.IntervalVar]]]
 ) -> None:
     """Add cumulative([s], [d], [req_r / rn], cap_n,r) for each node n and resource r."""
     capacity = problem.view.capacity
@@ -231,7 +233,7 @@ def hold_any(capacity: Ints, kinds: Ints) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class NodeStretch:
     """Nodes in a row that have the same capacity of some resources.
 
     There the element constraint of the paper, node = map_r[y], is linear: the position of the
@@ -255,14 +257,15 @@ def first_positions(capacity: Ints) -> Ints:
     return np.concatenate([np.zeros_like(capacity[:1]), np.cumsum(capacity, axis=0)])
 
 
-def stretches(capacity: Ints, resources: Ints, nodes: Ints) -> list[Stretch]:
+def stretches(capacity: Ints, resources: Ints, nodes: Ints) -> list[NodeStretch]:
     """Return the stretches of equal capacity of the resources that some of the nodes are in."""
     change = (np.diff(capacity[:, resources], axis=0) != 0).any(axis=1)
     edges = np.concatenate([[0], np.flatnonzero(change) + 1, [len(capacity)]])
     first = first_positions(capacity)
     used = np.unique(np.searchsorted(edges, nodes, side="right") - 1).tolist()
     return [
-        Stretch(int(edges[i]), int(edges[i + 1]), first[edges[i]], capacity[edges[i]]) for i in used
+        NodeStretch(int(edges[i]), int(edges[i + 1]), first[edges[i]], capacity[edges[i]])
+        for i in used
     ]
 
 

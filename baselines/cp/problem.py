@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.dispatchers.view import PassView, Plan
+from hpcgym.scheduler.dispatchers.view import NodePlan, PassView
 
 # --- What the models minimise, in whole numbers ---------------------------------------------------
 #
@@ -125,7 +125,7 @@ def _scale(divisor: NDArray[np.float64], horizon: int) -> int:
 Ints = NDArray[np.int64]
 
 
-class Running(NamedTuple):
+class RunningJobs(NamedTuple):
     """What runs, by node: a row for each node of each running job.
 
     Attributes
@@ -140,11 +140,11 @@ class Running(NamedTuple):
     left: Ints
 
 
-def running_of(view: PassView) -> Running:
+def running_of(view: PassView) -> RunningJobs:
     """Return what runs in a state."""
     owner = np.repeat(np.arange(len(view.running_end)), np.diff(view.running_first))
     taken = view.running_units[:, None] * view.running_per_unit[owner]
-    return Running(view.running_node, taken, left_of(view)[owner])
+    return RunningJobs(view.running_node, taken, left_of(view)[owner])
 
 
 def left_of(view: PassView) -> Ints:
@@ -180,7 +180,7 @@ def as_released(free: Ints, node: Ints, release: Ints) -> tuple[Ints, Ints]:
 
 
 def earliest_starts(
-    free: Ints, running: Running, units: Ints, per_unit: Ints, *, pooled: bool = False
+    free: Ints, running: RunningJobs, units: Ints, per_unit: Ints, *, pooled: bool = False
 ) -> Ints:
     """Return when each job could start at the earliest, if it were alone in the queue.
 
@@ -241,7 +241,7 @@ def latest_starts(weights: Weights, earliest: Ints, planned: Ints, horizon: int)
 
 
 @dataclass(frozen=True)
-class Schedule:
+class CPSchedule:
     """A start and nodes for each considered job.
 
     Attributes
@@ -283,7 +283,7 @@ class Problem:
     pooled: bool
     horizon: int
     weights: Weights
-    plan: Schedule
+    plan: CPSchedule
     bounded: bool = True
 
     @cached_property
@@ -293,7 +293,7 @@ class Problem:
         return self.plan.nodes
 
     @cached_property
-    def running(self) -> Running:
+    def running(self) -> RunningJobs:
         """Return what runs, by node."""
         return running_of(self.view)
 
@@ -386,8 +386,8 @@ def _queue_of(view: PassView, places: Ints) -> PassView:
     return replace(view, **{name: getattr(view, name)[places] for name in by_place})
 
 
-def _schedule(view: PassView, plan: Plan) -> Schedule:
+def _schedule(view: PassView, plan: NodePlan) -> CPSchedule:
     """Return the starts and nodes of a plan of a view's queue."""
     spans = pairwise(plan.first.tolist())
     nodes = [np.sort(np.repeat(plan.node[a:b], plan.units[a:b])) for a, b in spans]
-    return Schedule(plan.start - view.time, nodes)
+    return CPSchedule(plan.start - view.time, nodes)

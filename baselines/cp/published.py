@@ -40,8 +40,14 @@ import numpy as np
 from numpy.typing import NDArray
 from ortools.constraint_solver import pywrapcp
 
-from hpcgym.baselines.cp.dispatcher import CPDispatcher, Found, Limits, entry_of, search
-from hpcgym.baselines.cp.problem import Problem, Schedule, pose
+from hpcgym.baselines.cp.dispatcher import (
+    CPDispatcher,
+    SearchLimits,
+    SolverResult,
+    entry_of,
+    search,
+)
+from hpcgym.baselines.cp.problem import CPSchedule, Problem, pose
 from hpcgym.baselines.dispatchers import demand, published_urgency, slowdown
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers import BEST_FIT
@@ -60,7 +66,7 @@ _PCP20 = (1.0, 1.5, 2.0, 2.5, 3.0)
 
 
 @dataclass(frozen=True)
-class Program:
+class AuthorsProgram:
     """What an authors' program does beside its model.
 
     Attributes
@@ -82,14 +88,14 @@ class Program:
 
 #: Name -> program. That of CPH-1 to 3, which is not public, is CPH-0's with the priorities of
 #: Remediani 2017, 4.2.1.
-PROGRAMS: dict[str, Program] = {
-    "cph-0": Program(published_urgency, True, _DOUBLED, False),
-    "cph-1": Program(slowdown, True, _DOUBLED, False),
-    "cph-2": Program(published_urgency, True, _DOUBLED, False),
-    "cph-3": Program(slowdown, True, _DOUBLED, False),
-    "hcp19": Program(slowdown),
-    "pcp19": Program(slowdown),
-    "pcp20": Program(slowdown, seconds=_PCP20, until_proved=False, by_duration=True),
+PROGRAMS: dict[str, AuthorsProgram] = {
+    "cph-0": AuthorsProgram(published_urgency, True, _DOUBLED, False),
+    "cph-1": AuthorsProgram(slowdown, True, _DOUBLED, False),
+    "cph-2": AuthorsProgram(published_urgency, True, _DOUBLED, False),
+    "cph-3": AuthorsProgram(slowdown, True, _DOUBLED, False),
+    "hcp19": AuthorsProgram(slowdown),
+    "pcp19": AuthorsProgram(slowdown),
+    "pcp20": AuthorsProgram(slowdown, seconds=_PCP20, until_proved=False, by_duration=True),
 }
 
 
@@ -111,11 +117,11 @@ class Published:
 
     own_nodes = True
 
-    def __init__(self, of: CPDispatcher, limits: Limits | None = None) -> None:
+    def __init__(self, of: CPDispatcher, limits: SearchLimits | None = None) -> None:
         if of.name not in PROGRAMS:
             raise HpcgymError(f"{of.name}: no program of its authors is known")
         self.of, self.program = of, PROGRAMS[of.name]
-        self.limits = limits or Limits(jobs=100, units=1_000_000, work=1.0)
+        self.limits = limits or SearchLimits(jobs=100, units=1_000_000, work=1.0)
         self.name = f"{of.name}:as=published"
         self.begin()
 
@@ -201,9 +207,9 @@ class Published:
 
     # --- Solving ----------------------------------------------------------------------------------
 
-    def _solve(self, problem: Problem) -> tuple[Found, bool, tuple[int, int]]:
+    def _solve(self, problem: Problem) -> tuple[SolverResult, bool, tuple[int, int]]:
         """Return what is found, whether the program takes it for solved, and the model's size."""
-        answers: list[Found] = []
+        answers: list[SolverResult] = []
         size = (0, 0)
         for found, size in self._tries(problem):
             answers.append(found)
@@ -217,7 +223,7 @@ class Published:
                 return found, True, size
         return answers[-1], False, size
 
-    def _tries(self, problem: Problem) -> Iterator[tuple[Found, tuple[int, int]]]:
+    def _tries(self, problem: Problem) -> Iterator[tuple[SolverResult, tuple[int, int]]]:
         """Yield what one try after the other finds, and the size of its model."""
         if self.of.pooled:
             for seconds in self.program.seconds:
@@ -234,12 +240,12 @@ class Published:
             yield search(model, limits, fixed=self.of.fixed), size
 
 
-def _cost(problem: Problem, found: Found) -> int:
+def _cost(problem: Problem, found: SolverResult) -> int:
     assert found.schedule is not None
     return problem.weights.solver_cost(found.schedule.start)
 
 
-def _placed(problem: Problem, schedule: Schedule) -> list[tuple[int, Ints]]:
+def _placed(problem: Problem, schedule: CPSchedule) -> list[tuple[int, Ints]]:
     """Return what starts now, with the nodes of the schedule, or of pools those of best fit."""
     now = np.flatnonzero(schedule.start == 0)
     if schedule.nodes is None:
@@ -247,7 +253,7 @@ def _placed(problem: Problem, schedule: Schedule) -> list[tuple[int, Ints]]:
     return [(int(problem.places[job]), schedule.nodes[job]) for job in now]
 
 
-def set_times(problem: Problem, branches: int) -> tuple[Found, tuple[int, int]]:
+def set_times(problem: Problem, branches: int) -> tuple[SolverResult, tuple[int, int]]:
     """Return what OR-Tools' older solver finds on pools, by SetTimes, and how large its model is.
 
     The model is that of :func:`hpcgym.baselines.cp.models.schedule`.
@@ -276,14 +282,14 @@ def set_times(problem: Problem, branches: int) -> tuple[Found, tuple[int, int]]:
     limits = [solver.Minimize(cost, 1), solver.BranchesLimit(branches)]
     begin = perf_counter()
     solver.NewSearch(order, limits)
-    best: Schedule | None = None
+    best: CPSchedule | None = None
     while solver.NextSolution():
-        best = Schedule(np.array([one.Value() for one in starts], np.int64), None)
+        best = CPSchedule(np.array([one.Value() for one in starts], np.int64), None)
     ended = solver.Branches() < branches
     solver.EndSearch()
     seconds = perf_counter() - begin
     size = (len(waiting), len(asked))
     if best is None:
-        return Found(None, "unknown", float("nan"), seconds), size
+        return SolverResult(None, "unknown", float("nan"), seconds), size
     bound = problem.weights.solver_cost(best.start) if ended else 0
-    return Found(best, "optimal" if ended else "feasible", float(bound), seconds), size
+    return SolverResult(best, "optimal" if ended else "feasible", float(bound), seconds), size

@@ -60,7 +60,7 @@ def calibrate(
     machine = reading.machine or Cluster(jobs.processors)
     table = run(jobs, rules, machine, most=most, progress=counting)
     how.show(
-        output.Found(
+        output.CommandResult(
             sheet=lambda: _sheet(jobs, table),
             rows=lambda: rows_of(table),
             workloads=[jobs],

@@ -12,7 +12,7 @@ import typer
 from hpcgym.agents.settings import EpisodeSettings
 from hpcgym.cli import loading, options, output
 from hpcgym.cli.groups import grouped
-from hpcgym.cli.means import Asked, Means, means_of
+from hpcgym.cli.means import Means, MeansTable, means_of
 from hpcgym.cli.running import note
 from hpcgym.cli.tables import Format, Sheet
 from hpcgym.errors import HpcgymError, PolicyWarning, check_choice
@@ -126,7 +126,7 @@ def sheet_of(shown: Shown) -> Sheet:
     return Sheet(above, tables, notes_of(shown.board, tables[0]))
 
 
-def found_of(shown: Shown) -> output.Found:
+def found_of(shown: Shown) -> output.CommandResult:
     """Return a row for each policy, in every form."""
     workload, machine, board = shown.workload, shown.machine, shown.board
 
@@ -136,7 +136,7 @@ def found_of(shown: Shown) -> output.Found:
         return {**found, "evaluation": shown.settings, **board.facts()}
 
     begin = {"workload": workload.name, **output.machine_columns(workload, machine)}
-    return output.Found(
+    return output.CommandResult(
         sheet=lambda: sheet_of(shown), rows=lambda: [{**begin, **row} for row in board.rows()],
         facts=facts, workloads=[workload], drawings=lambda: drawings_of(board),
     )  # fmt: skip
@@ -146,7 +146,7 @@ def by_group(shown: Shown, by: str, reference: str | None) -> Means:
     """Return a row for each policy on each slice, class of jobs or user."""
     board = shown.board
     paired = None if reference is None else board.reference
-    asked = Asked(metric=[board.metric], ci=by != SLICE, paired=paired, by=by)
+    asked = MeansTable(metric=[board.metric], ci=by != SLICE, paired=paired, by=by)
     above = setting_of(shown.workload, shown.machine, board, shown.settings)
     return means_of(rows_by(shown.workload, board, by), "", asked, above)
 
@@ -352,7 +352,7 @@ def _settings(slices: Slices, seed: int, budget: int) -> dict[str, Any]:
 
 def _board(policies: Any, source: Workload, *, by: str | None, **given: Any) -> Leaderboard:
     """Return the leaderboard; arguments of ``hpcgym.study.evaluate``, ``by`` as of the option."""
-    from hpcgym.schedule.measures import GROUPED_BY
+    from hpcgym.schedule.groups import GROUPED_BY
     from hpcgym.study import evaluate as run
 
     if by is not None:

@@ -143,7 +143,7 @@ _MANY_HOURS = 100 * HOUR_S  # [s]; as hours, and not as days
 MOST_ROWS = 15  # of a table for people, but of sizes and weeks; others are one row
 
 
-def _waited(results: Mapping[str, Result], by: str | None) -> output.Found:
+def _waited(results: Mapping[str, Result], by: str | None) -> output.CommandResult:
     """Return what all jobs waited for: of one schedule by groups, of several each.
 
     ``by``: one of :data:`hpcgym.explanation.GROUPS`; None: sizes, or a row a scheduler.
@@ -156,7 +156,7 @@ def _waited(results: Mapping[str, Result], by: str | None) -> output.Found:
         "schedulers": list(results),
         "waited_for": rows,
     }
-    return output.Found(
+    return output.CommandResult(
         sheet=lambda: _waits_sheet(table, results),
         rows=lambda: rows,
         facts=lambda: facts,
@@ -326,7 +326,7 @@ def explain(
     _say_untried(found, most, allowed)
     beside = _beside(results, number)
     how.show(
-        output.Found(
+        output.CommandResult(
             sheet=lambda: explained_sheet(found, result.workload.name, first, beside),
             rows=lambda: found.to_dict()["others"],
             facts=lambda: {**found.to_dict(), "schedulers": beside},

@@ -67,7 +67,7 @@ class Several(Generic[T]):
         return Several(tuple(found.values()), tuple(x for x in self.varied if x in names))
 
 
-class _Part(NamedTuple):
+class _OptionGroup(NamedTuple):
     """The options of a parameter or field, and what makes its value of the values of options."""
 
     options: list[Parameter]
@@ -162,7 +162,7 @@ def _grouped(command: Callable[..., None], lists: Lists) -> Any:
     return run
 
 
-def _options(parts: Mapping[str, _Part]) -> list[Parameter]:
+def _options(parts: Mapping[str, _OptionGroup]) -> list[Parameter]:
     return [option for part in parts.values() for option in part.options]
 
 
@@ -171,25 +171,25 @@ def _parted(annotation: Any) -> tuple[Any, ...]:
     return get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
 
 
-def _part(name: str, hint: Any, default: Any, entries: Mapping[str, Entry]) -> _Part:
+def _part(name: str, hint: Any, default: Any, entries: Mapping[str, Entry]) -> _OptionGroup:
     """Return a parameter or a field as an option, or a dataclass as those of its fields."""
     bare, *marks = _parted(hint)
     if get_origin(bare) is Several:
         return _several(get_args(bare)[0], marks)
     if isinstance(bare, type) and is_dataclass(bare):
         parts = _parts_of(bare)
-        return _Part(
+        return _OptionGroup(
             _options(parts), lambda v: bare(**{k: part.made(v) for k, part in parts.items()})
         )
     return _alone(name, _explained(name, hint, default, entries), default)
 
 
-def _alone(name: str, annotation: Any, default: Any) -> _Part:
+def _alone(name: str, annotation: Any, default: Any) -> _OptionGroup:
     one = Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-    return _Part([one], itemgetter(name))
+    return _OptionGroup([one], itemgetter(name))
 
 
-def _parts_of(group: Any) -> dict[str, _Part]:
+def _parts_of(group: Any) -> dict[str, _OptionGroup]:
     """Return the fields of a dataclass by name."""
     hints = get_type_hints(group, include_extras=True)
     entries: dict[str, Entry] = {}
@@ -206,7 +206,7 @@ def _parts_of(group: Any) -> dict[str, _Part]:
     return found
 
 
-def _setting(name: str, hint: Any, default: Any, told: Setting) -> _Part:
+def _setting(name: str, hint: Any, default: Any, told: Setting) -> _OptionGroup:
     """Return the option of an agent's setting."""
     option = typer.Option(
         *told.options or (), metavar=told.metavar, help=told.meaning,
@@ -221,7 +221,7 @@ def _setting(name: str, hint: Any, default: Any, told: Setting) -> _Part:
     return _alone(name, Annotated[hint, option], default)._replace(made=made)
 
 
-def _several(group: Any, repeated: Sequence[str]) -> _Part:
+def _several(group: Any, repeated: Sequence[str]) -> _OptionGroup:
     """Return a group of options some of which, or else all, may be given several times."""
     options = _options(_parts_of(group))
     repeated = repeated or [option.name for option in options]
@@ -238,7 +238,9 @@ def _several(group: Any, repeated: Sequence[str]) -> _Part:
         varied = tuple(name for name, known in choices.items() if len(known) > 1)
         return Several(tuple(group(**one) for one in each), varied)
 
-    return _Part([_repeatable(one) if one.name in repeated else one for one in options], made)
+    return _OptionGroup(
+        [_repeatable(one) if one.name in repeated else one for one in options], made
+    )
 
 
 def _repeatable(option: Parameter) -> Parameter:

@@ -103,7 +103,7 @@ def _not_machine_only(name: str) -> None:
 # --- Who is compared ------------------------------------------------------------------------------
 
 
-class Choice(NamedTuple):
+class RuleCombination(NamedTuple):
     """One combination of rules.
 
     Attributes
@@ -116,11 +116,11 @@ class Choice(NamedTuple):
     told: dict[str, str]
 
 
-def choices_of(*groups: Several[Any]) -> list[Choice]:
+def choices_of(*groups: Several[Any]) -> list[RuleCombination]:
     """Return all combinations of the rules of groups of options that have a method ``given``."""
     found = []
     for parts in product(*(group.each for group in groups)):
-        choice = Choice({}, {})
+        choice = RuleCombination({}, {})
         for group, part in zip(groups, parts, strict=True):
             choice.rules.update(part.given())
             choice.told.update({rule: str(getattr(part, rule)) for rule in group.varied})
@@ -235,7 +235,7 @@ def site_of(name: str) -> str:
 
 
 def lineup(
-    names: Mapping[str, str], choices: Sequence[Choice], *, sharing: bool
+    names: Mapping[str, str], choices: Sequence[RuleCombination], *, sharing: bool
 ) -> dict[str, Entrant]:
     """Return the schedulers of a comparison by the names of their rows.
 
@@ -264,7 +264,7 @@ def lineup(
     begins = {name: rules_of(text, {}) for name, text in names.items()} or _of_policies(choices)
     of_variants = {name: read_variant(text)[1] for name, text in names.items() if is_variant(text)}
     if not names:
-        choices = [Choice(*map(_but_policy, choice)) for choice in choices]
+        choices = [RuleCombination(*map(_but_policy, choice)) for choice in choices]
     found: dict[str, Entrant] = {}
     heeded: set[str] = set()
     apart: list[ApartError] = []
@@ -327,7 +327,7 @@ def _but_policy(rules: Mapping[str, Any]) -> dict[str, Any]:
     return {rule: value for rule, value in rules.items() if rule != "policy"}
 
 
-def _of_policies(choices: Iterable[Choice]) -> dict[str, Scheduler]:
+def _of_policies(choices: Iterable[RuleCombination]) -> dict[str, Scheduler]:
     """Return EASY with each policy, by its name.
 
     FCFS is called ``easy``, since the scheduler ``fcfs`` does not backfill.

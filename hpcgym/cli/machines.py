@@ -106,7 +106,7 @@ def machines(
     lines = [{key: _text(value) for key, value in row.items()} for row in rows]
     columns = ("name", "resources", "queues", "node_w", "nodes")
     how.show(
-        output.Found(
+        output.CommandResult(
             sheet=lambda: Sheet([], [of_rows(lines, *columns)]),
             rows=lambda: lines,
             facts=lambda: {"machines": whole} if name is None else whole[0],
@@ -251,7 +251,7 @@ def _tell_of_codes(source: str, file: Path | None, how: output.ResultOptions) ->
     title = f"{heatmap.source} · {len(heatmap)} codes{mean} · {unknown}{dropped}"
     above = [title, f"SHA-256 {heatmap.digest}"]
     how.show(
-        output.Found(
+        output.CommandResult(
             sheet=lambda: Sheet(above, [of_frame(codes)]),
             rows=lambda: rows_of(codes),
             facts=lambda: facts,

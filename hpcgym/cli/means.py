@@ -55,7 +55,7 @@ def split_metrics(given: Iterable[str], known: Collection[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class MeansTable:
     """What a table of means has.
 
     Experiment
@@ -84,7 +84,7 @@ class Asked:
 
     def read(self, folder: Path) -> pd.DataFrame:
         """Return the rows of a sweep that the table is made of."""
-        from hpcgym.schedule.measures import GROUPED_BY
+        from hpcgym.schedule.groups import GROUPED_BY
         from hpcgym.study import read_table
 
         if self.by in GROUPED_BY:
@@ -103,7 +103,7 @@ class Asked:
         HpcgymError : one that the sweep has not, or one twice.
         """
         from hpcgym.report.tables import COMPARED, SHARED, described
-        from hpcgym.schedule.measures import GROUPED_BY
+        from hpcgym.schedule.groups import GROUPED_BY
 
         keys = (*OF_GROUPS, *OF_JOBS, *GROUPED_BY, "scheduler")
         found = [str(name) for name in rows.columns if name not in keys]
@@ -128,7 +128,7 @@ class Asked:
         )
 
 
-def means_of(rows: pd.DataFrame, first: str, asked: Asked, above: Sequence[str] = ()) -> Means:
+def means_of(rows: pd.DataFrame, first: str, asked: MeansTable, above: Sequence[str] = ()) -> Means:
     """Return the means over slices, seeds and shuffles.
 
     Makespans improve over those of the scheduler ``first``. ``above``: what stands above the table.
@@ -184,7 +184,7 @@ def _number(simulations: int, whole: int) -> str:
 
 def _column(
     metric: Metric,
-    asked: Asked,
+    asked: MeansTable,
     lines: list[dict[Hashable, Any]],
     keys: list[str],
     wholes: list[int],
@@ -243,10 +243,10 @@ def _ends(line: Mapping[Hashable, Any], name: str, shows: Callable[[float], str]
 
 
 def _notes(
-    lines: list[dict[Hashable, Any]], metrics: list[Metric], first: str, asked: Asked, few: str
+    lines: list[dict[Hashable, Any]], metrics: list[Metric], first: str, asked: MeansTable, few: str
 ) -> list[str]:
     """Return what is said below the table; ``few`` as of :class:`Means`."""
-    from hpcgym.schedule.measures import classes_in_words
+    from hpcgym.schedule.groups import classes_in_words
 
     told = few or "bootstrap intervals"
     improves = any(metric.name == _IMPROVEMENT for metric in metrics)

@@ -196,7 +196,7 @@ class EvaluatedRules(_AllRules):
 # --- Options for limits of power and energy -------------------------------------------------------
 
 
-class Asked(NamedTuple):
+class LimitOption(NamedTuple):
     """A limit of the options, and what it follows.
 
     Attributes
@@ -241,7 +241,7 @@ class LimitOptions:
         """Return the rules of schedulers that were given."""
         return given_rules(power=self.power)
 
-    def read(self, machine: Cluster | None) -> tuple[Asked, ...] | None:
+    def read(self, machine: Cluster | None) -> tuple[LimitOption, ...] | None:
         """Return the limits; None without any of these options.
 
         Raises
@@ -265,9 +265,9 @@ class LimitOptions:
             )
         from hpcgym.scheduler.limits import EnergyBudget, PowerCap, read_limit
 
-        def read(option: str, text: str) -> Asked:
+        def read(option: str, text: str) -> LimitOption:
             made = PowerCap if option == "--cap" else EnergyBudget
-            return Asked(*read_limit(machine, made, text, option), f"{option} {text}")
+            return LimitOption(*read_limit(machine, made, text, option), f"{option} {text}")
 
         pairs = [("--cap", text) for text in caps] + [("--budget", text) for text in budgets]
         return tuple(all_of(lambda pair: read(*pair), pairs))
@@ -290,7 +290,7 @@ def _but_none(option: str, texts: Sequence[str]) -> list[str]:
 
 
 def following(
-    asked: Sequence[Asked] | None, signals: Mapping[str, Signal], machine: Cluster | None
+    asked: Sequence[LimitOption] | None, signals: Mapping[str, Signal], machine: Cluster | None
 ) -> tuple[Limit, ...] | None:
     """Return the limits that a simulation keeps: what follows a signal as many.
 

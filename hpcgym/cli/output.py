@@ -184,7 +184,7 @@ def cleaning_of(workload: Workload, heading: str = "cleaning") -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class CommandResult:
     """What a command has found, in every form in which it can be shown.
 
     Attributes
@@ -228,7 +228,7 @@ def of_schedules(
     sheet: Callable[[], Sheet],
     rows: Callable[[], Iterable[Row]],
     facts: Callable[[], Mapping[str, Any]],
-) -> Found:
+) -> CommandResult:
     """Return what a command has found that is about schedules, by their names."""
 
     def drawings() -> Mapping[str, Drawing]:
@@ -236,7 +236,7 @@ def of_schedules(
 
         return drawings_of(results)
 
-    return Found(
+    return CommandResult(
         sheet=sheet, rows=rows, facts=facts, drawings=drawings, results=results, of_schedules=True
     )
 
@@ -262,12 +262,12 @@ class ResultOptions:
     figures: Annotated[Path | None, WrittenFolder()] = None
     force: bool = False
 
-    def show(self, found: Found) -> None:
+    def show(self, found: CommandResult) -> None:
         """Print a result, and write the files that are asked for."""
         show(self.format, found.sheet, found.rows, found.told)
         self.write(found)
 
-    def write(self, found: Found) -> None:
+    def write(self, found: CommandResult) -> None:
         """Write the files that are asked for, and say so."""
         for path, write in ((self.picture, _write_picture), (self.html, _write_page)):
             if path is None:
@@ -287,7 +287,7 @@ class ResultOptions:
             note(f"wrote {names} into {self.figures}: plots as PDF and PNG, tables as LaTeX")
 
 
-def _missing(found: Found) -> str:
+def _missing(found: CommandResult) -> str:
     """Return what a picture or a page of a result lacks, and why; nothing if it has all."""
     from hpcgym.report.canvas import why_no_pictures
     from hpcgym.report.overview import why_no_gantts
@@ -297,7 +297,7 @@ def _missing(found: Found) -> str:
     return why_no_gantts(found.results) if found.of_schedules else ""
 
 
-def _write_picture(found: Found, path: Path) -> None:
+def _write_picture(found: CommandResult, path: Path) -> None:
     """Draw a result as one picture."""
     from hpcgym.report.figures import save_drawings
     from hpcgym.report.overview import save_picture
@@ -308,7 +308,7 @@ def _write_picture(found: Found, path: Path) -> None:
         save_drawings(found.drawings().values(), path, found.record)
 
 
-def _write_page(found: Found, path: Path) -> None:
+def _write_page(found: CommandResult, path: Path) -> None:
     """Write a result as a page."""
     from hpcgym.explore import write_page
     from hpcgym.report.canvas import why_no_pictures

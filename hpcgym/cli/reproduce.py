@@ -57,7 +57,7 @@ class _Placed(options.ExecutorOptions):
 
 
 @dataclass(frozen=True)
-class Running(_Placed):
+class StudyOptions(_Placed):
     """How a study is run, and how its tables are shown."""
 
     def study(self, name: str, asked: Study) -> None:
@@ -143,7 +143,7 @@ def study(name: str, lists: Lists | None = None) -> Callable[[type[Study]], type
     listed = {**(lists or {}), "Executors (--executor)": names.executors}
 
     def made(kind: type[Study]) -> type[Study]:
-        def command(*, asked: Study, how: Running) -> None:
+        def command(*, asked: Study, how: StudyOptions) -> None:
             how.study(name, asked)
 
         command.__doc__ = kind.__doc__
@@ -374,7 +374,7 @@ class Powercap(Study):
 
 
 @study("energy-budget")
-class EnergyBudget(Study):
+class EnergyBudgetStudy(Study):
     """Study energy budgets as Dutot, Georgiou, Glesser and others did (2017).
 
     Budgets of 100 to 30 % hold for three days of busy weeks. powercap, reducePC and energyBud keep

@@ -45,7 +45,7 @@ class OneMachine:
     """One machine, what holds on it, and what it is called if there are several."""
 
     reading: loading.PeriodReading
-    asked: tuple[options.Asked, ...] | None
+    asked: tuple[options.LimitOption, ...] | None
     sharing: loading.Sharing | None
     size: str = ""
 
@@ -85,7 +85,7 @@ class OneMachine:
         return found | ({} if self.sharing is None else self.sharing.facts())
 
 
-class Row(NamedTuple):
+class ComparedRow(NamedTuple):
     """One scheduler on one machine; ``site`` is its slurm.conf as it was given, or nothing."""
 
     name: str
@@ -110,13 +110,13 @@ class Row(NamedTuple):
 _DIFFERS = 0.1
 
 
-def past_of(row: Row) -> Row | None:
+def past_of(row: ComparedRow) -> ComparedRow | None:
     """Return what the log recorded of the jobs of a schedule, or None where it does not tell."""
     past = row.result.past
-    return None if past is None else Row(past.replayed_on, row.setting, past, "")
+    return None if past is None else ComparedRow(past.replayed_on, row.setting, past, "")
 
 
-def told_apart(row: Row, past: Row | None, name: str) -> list[str]:
+def told_apart(row: ComparedRow, past: ComparedRow | None, name: str) -> list[str]:
     """Return how far the rules and the machine of a site's own slurm.conf are from its past.
 
     These are lines, of a row by name: the log shows more busy at once than the machine has; mean
@@ -146,7 +146,7 @@ def told_apart(row: Row, past: Row | None, name: str) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Simulation:
+class SimulationOptions:
     """What is simulated, and how.
 
     Scheduler
@@ -165,7 +165,7 @@ class Simulation:
     signal: options.SignalOptions
     shared: loading.SharingOptions
 
-    def row(self) -> Row:
+    def row(self) -> ComparedRow:
         """Return the schedule."""
         from hpcgym.baselines.labels import scheduler_name
 
@@ -180,13 +180,13 @@ class Simulation:
         signals = self.signal.read(jobs, where.machine)
         with working(f"simulating {len(jobs):,} jobs"):
             result = where.simulate(jobs, chosen, signals, self.failures)
-        return Row(scheduler_name(result.scheduler), where, result, site_of(self.scheduler))
+        return ComparedRow(scheduler_name(result.scheduler), where, result, site_of(self.scheduler))
 
 
 @grouped()
 def simulate(
     *,
-    simulation: Simulation,
+    simulation: SimulationOptions,
     output_file: Annotated[Path | None, typer.Option("--output"), SCHEDULE] = None,
     how: output.ResultOptions,
 ) -> None:
@@ -244,7 +244,7 @@ def simulate(
     how.show(found)
 
 
-def _sheet(row: Row, past: Row | None, below: Sequence[str]) -> Sheet:
+def _sheet(row: ComparedRow, past: ComparedRow | None, below: Sequence[str]) -> Sheet:
     """Return a result for people, beside the past where the log tells it."""
     from hpcgym.baselines.labels import describe
     from hpcgym.report.tables import limits_in_words, remarks, rich_metrics, subtitle, tables_of
@@ -269,7 +269,7 @@ SHARED_DEFAULT = ("easy", "fcfs", "conservative", *names.COSCHEDULERS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class ComparisonOptions:
     """What is compared, and on what.
 
     Scheduler
@@ -308,7 +308,7 @@ class Comparison:
         known = known_metrics() | ABOVE
         return None if self.metric is None else split_metrics(self.metric, known)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ComparedRow]:
         """Return the schedules."""
         choices = choices_of(self.rules, self.reading.only("allocation"), self.under, self.shared)
         schedulers = given_schedulers(self.scheduler)  # first, for what is said of machines
@@ -335,9 +335,11 @@ class Comparison:
             found.append(OneMachine(one, asked, sharing, size if machines.varied else ""))
         return found
 
-    def _rows(self, settings: Sequence[OneMachine], chosen: Mapping[str, Entrant]) -> list[Row]:
+    def _rows(
+        self, settings: Sequence[OneMachine], chosen: Mapping[str, Entrant]
+    ) -> list[ComparedRow]:
         """Simulate all schedulers on each machine."""
-        found: list[Row] = []
+        found: list[ComparedRow] = []
         apart: list[ApartError] = []
         schedulers = [one.rules for one in chosen.values()]
         loaded = [one.load(self.workload, schedulers) for one in settings]
@@ -349,7 +351,7 @@ class Comparison:
                 for name, (rules, site) in chosen.items():
                     step(f"simulating {one.labelled(name)}")
                     try:
-                        found.append(Row(name, one, one.simulate(jobs, rules, told), site))
+                        found.append(ComparedRow(name, one, one.simulate(jobs, rules, told), site))
                     except HpcgymError as error:
                         named = reworded(error, f"{one.labelled(name)}: {error}")
                         if not isinstance(named, ApartError):
@@ -365,7 +367,7 @@ class Comparison:
 @grouped()
 def compare(
     *,
-    comparison: Comparison,
+    comparison: ComparisonOptions,
     how: output.ResultOptions,
 ) -> None:
     """Simulate several schedulers or dispatchers and mark the best of each metric.
@@ -417,7 +419,7 @@ def compare(
     how.show(found)
 
 
-def _facts(rows: Sequence[Row], past: Row | None) -> dict[str, Any]:
+def _facts(rows: Sequence[ComparedRow], past: ComparedRow | None) -> dict[str, Any]:
     """Return all there is to be told, of several machines what each is and what cleaning did."""
     jobs_of = {row.setting: row.result.workload for row in rows}
     first, jobs = next(iter(jobs_of.items()))
@@ -438,7 +440,7 @@ def _facts(rows: Sequence[Row], past: Row | None) -> dict[str, Any]:
 
 
 def _compared(
-    rows: Sequence[Row], past: Row | None, metrics: list[str] | None, found: Beside
+    rows: Sequence[ComparedRow], past: ComparedRow | None, metrics: list[str] | None, found: Beside
 ) -> Sheet:
     """Return a comparison for people, beside the past where the log tells it."""
     from hpcgym.baselines.labels import describe

@@ -25,7 +25,7 @@ from hpcgym.report.cells import Table
 from hpcgym.units import whole_seconds
 
 if TYPE_CHECKING:
-    from hpcgym.drive import Asked
+    from hpcgym.drive import DrivenPass
     from hpcgym.replay import Replay
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload import Workload
@@ -273,11 +273,11 @@ def _ended(past: Path, scheduler: Scheduler) -> Workload | None:
     return None
 
 
-def _telling(file: IO[str] | None) -> Callable[[Asked], None]:
+def _telling(file: IO[str] | None) -> Callable[[DrivenPass], None]:
     """Return what tells people, and a log, what was done."""
     known: set[str] = set()
 
-    def tell(asked: Asked) -> None:
+    def tell(asked: DrivenPass) -> None:
         _tell_misread(asked, known)
         at, waiting = time.strftime("%H:%M:%S", time.localtime(asked.time)), len(asked.order)
         note(f"{at}: {waiting:,} jobs wait; priorities set: {len(asked.changed):,}")
@@ -289,7 +289,7 @@ def _telling(file: IO[str] | None) -> Callable[[Asked], None]:
     return tell
 
 
-def _tell_misread(asked: Asked, known: set[str]) -> None:
+def _tell_misread(asked: DrivenPass, known: set[str]) -> None:
     """Tell people of jobs that are left alone, of each once: ``known``, by their ids, are told."""
     lines = {line.partition("|")[0]: line for line in asked.misread}
     if more := [job for job in lines if job not in known]:
@@ -298,7 +298,7 @@ def _tell_misread(asked: Asked, known: set[str]) -> None:
         note(f"hpcgym: squeue is not understood of {jobs}, left alone: {lines[more[0]]!r}")
 
 
-def _queue(asked: Asked) -> list[dict[str, Any]]:
+def _queue(asked: DrivenPass) -> list[dict[str, Any]]:
     """Return the queue in the order that a policy wants, a row a job."""
     from hpcgym.workload.io.swf_header import called, names_of
 
@@ -317,7 +317,7 @@ def _queue(asked: Asked) -> list[dict[str, Any]]:
     return rows
 
 
-def _show_queue(asked: Asked, format: Format) -> None:
+def _show_queue(asked: DrivenPass, format: Format) -> None:
     """Print the order that would be set."""
     rows = _queue(asked)
     facts = {"time": asked.time, "queue": rows}

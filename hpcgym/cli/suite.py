@@ -159,7 +159,7 @@ def report_submissions(
     if not records:
         note("these are logs that do not count; --by log shows them")
     how.show(
-        output.Found(
+        output.CommandResult(
             sheet=lambda: _sheet(records, rows),
             rows=lambda: records,
             facts=board.facts,

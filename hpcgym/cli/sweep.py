@@ -10,7 +10,7 @@ import typer
 
 from hpcgym.cli import options, output
 from hpcgym.cli.groups import grouped
-from hpcgym.cli.means import Asked, means_of
+from hpcgym.cli.means import MeansTable, means_of
 from hpcgym.cli.running import ExplainedCommand, group_of, note
 from hpcgym.cli.tables import Format, Sheet, show
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # --- What a sweep has found, as plots -----------------------------------------------------------
 
 
-def _profiles(folder: Path, asked: Asked) -> dict[str, Drawing]:
+def _profiles(folder: Path, asked: MeansTable) -> dict[str, Drawing]:
     """Return a performance profile of each metric that is asked for, over all simulations."""
     from hpcgym.study import read_table
     from hpcgym.study.evaluation.figures import profiles
@@ -202,7 +202,7 @@ def status(folder: Path, format: Format = Format.table) -> None:
 def table(
     *,
     folder: Path,
-    asked: Asked,
+    asked: MeansTable,
     how: output.ResultOptions,
 ) -> None:
     """Print what a sweep has found so far.
@@ -235,7 +235,7 @@ def table(
         note(f"{found.done:,} of {found.tasks:,} tasks are done: hpcgym sweep status {folder}")
     means = means_of(rows, next(iter(manifest["schedulers"])), asked, above)
     how.show(
-        output.Found(
+        output.CommandResult(
             sheet=lambda: means.sheet,
             rows=lambda: means.rows,
             files={f"{folder.resolve().name}: manifest": checksum(manifest)},

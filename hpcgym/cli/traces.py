@@ -197,7 +197,7 @@ def show_trace(
 
     single = (str, int, float, type(None))
     how.show(
-        output.Found(
+        output.CommandResult(
             sheet=sheet,
             rows=lambda: [{**facts, **{k: v for k, v in told.items() if isinstance(v, single)}}],
             facts=lambda: {**facts, **told},

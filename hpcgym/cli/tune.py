@@ -224,7 +224,7 @@ def tune(
     write_beside(files[0], provenance_of_workloads([log]))
     rows = [{"workload": log.name, **row} for row in rows_of(tuned.board.reset_index())]
     how.show(
-        output.Found(
+        output.CommandResult(
             sheet=lambda: Sheet(
                 [],
                 [

@@ -110,7 +110,7 @@ WITH_OTHERS = FORMAT + "|%t|%S|%e"
 _NAMED = ("user_id", "group_id", "queue", "partition")  # of the last four fields
 
 
-class Told(NamedTuple):
+class QueuedJob(NamedTuple):
     """What Slurm tells of a job.
 
     Attributes
@@ -131,7 +131,7 @@ class Told(NamedTuple):
     ended: int = -1
 
 
-class Queue(NamedTuple):
+class SlurmQueue(NamedTuple):
     """The jobs that wait, but for those that are held.
 
     Attributes
@@ -151,7 +151,7 @@ class Queue(NamedTuple):
     past: Workload
 
 
-def read_jobs(text: str) -> tuple[dict[str, Told], list[str]]:
+def read_jobs(text: str) -> tuple[dict[str, QueuedJob], list[str]]:
     """Return the jobs that squeue printed, by their ids, without those that never ran.
 
     And the lines that are not understood.
@@ -172,7 +172,7 @@ def read_jobs(text: str) -> tuple[dict[str, Told], list[str]]:
             waits, runs = state == "PD", state in _RUN
             if not waits and not runs and not (began + ended).isdigit():
                 continue  # it was cancelled while it waited
-            one = Told(number, processors, submit, limit, priority, nice, (*parts[6:_FIELDS],))
+            one = QueuedJob(number, processors, submit, limit, priority, nice, (*parts[6:_FIELDS],))
             one = one._replace(began=-1 if waits else int(began))
             found[parts[0]] = one._replace(ended=-1 if waits or runs else int(ended))
         except ValueError:
@@ -183,12 +183,12 @@ def read_jobs(text: str) -> tuple[dict[str, Told], list[str]]:
 _RUN = ("R", "S", "ST", "SO", "CF")  # states of jobs that have their nodes
 
 
-def _ended(every: Iterable[Told]) -> dict[str, Told]:
+def _ended(every: Iterable[QueuedJob]) -> dict[str, QueuedJob]:
     """Return those that have ended; other logs may have jobs of the same numbers."""
     return {f"{one.number} of {one.submit} s": one for one in every if one.ended >= 0}
 
 
-def jobs_told(past: Workload) -> dict[str, Told]:
+def jobs_told(past: Workload) -> dict[str, QueuedJob]:
     """Return the jobs of a log that have ended, as Slurm would tell of them."""
     named = [names_of(past, column) for column in _NAMED]
     zero = int(header_number(past.header, "UnixStartTime") or 0)
@@ -205,12 +205,12 @@ def jobs_told(past: Workload) -> dict[str, Told]:
         limit = limit if limit > 0 else NO_LIMIT_S
         names = tuple(of.get(one, str(one)) for of, one in zip(named, ids, strict=True))
         began = submit + wait
-        one = Told(number, processors, submit, limit, 0, 0, names, began, began + run)
+        one = QueuedJob(number, processors, submit, limit, 0, 0, names, began, began + run)
         found.append(one)
     return _ended(found)
 
 
-def queue_of(told: Mapping[str, Told], first_submit_s: int | None = None) -> Queue:
+def queue_of(told: Mapping[str, QueuedJob], first_submit_s: int | None = None) -> SlurmQueue:
     """Return the queue that jobs make.
 
     Parameters
@@ -253,7 +253,7 @@ def queue_of(told: Mapping[str, Told], first_submit_s: int | None = None) -> Que
     )
     waits, runs = began < 0, (began >= 0) & (ended < 0)
     past = (ended > began) & (began >= 0)
-    return Queue(
+    return SlurmQueue(
         [job for job, one in zip(ids, every, strict=True) if one.began < 0],
         column("priority")[waits],
         *(all_jobs.take(some) for some in (waits, runs, past)),
@@ -319,7 +319,7 @@ _GONE = ("Invalid job id", "already completing or completed", "no longer pending
 Run = Callable[[Sequence[str], str], tuple[int, str, str]]
 
 
-class Asked(NamedTuple):
+class DrivenPass(NamedTuple):
     """What was found and done at one time.
 
     Attributes
@@ -332,7 +332,7 @@ class Asked(NamedTuple):
     """
 
     time: int
-    queue: Queue
+    queue: SlurmQueue
     order: list[int]
     changed: dict[str, int]
     misread: list[str]
@@ -386,7 +386,7 @@ class Driver:
         fields = (FORMAT if which == "PD" else WITH_OTHERS).format(user=user)
         self._look = [squeue, "-h", "-t", which, "-o", fields]
 
-    def ask(self, now: int, *, sets: bool = True) -> Asked:
+    def ask(self, now: int, *, sets: bool = True) -> DrivenPass:
         """Look at the queue, and set the priorities that must change.
 
         Parameters
@@ -419,9 +419,9 @@ class Driver:
         if changed and sets:
             self._noted({job: self._nice.get(job, 0) for job in changed})
             self._set(changed)
-        return Asked(now, queue, order, changed, misread)
+        return DrivenPass(now, queue, order, changed, misread)
 
-    def _with_nice(self, queue: Queue) -> Queue:
+    def _with_nice(self, queue: SlurmQueue) -> SlurmQueue:
         """Return a queue whose jobs have their nice, which Slurm forgets when a priority is set."""
         told = dict(zip(queue.ids, queue.jobs.nice.tolist(), strict=True))
         self._nice |= {job: nice for job, nice in told.items() if nice}
@@ -511,7 +511,7 @@ def driven(scheduler: Scheduler, past: Workload | None = None) -> Iterator[Drive
         guard.communicate()  # closes its input, at whose end it gives the jobs back
 
 
-def look(scheduler: Scheduler, past: Workload | None = None) -> Asked:
+def look(scheduler: Scheduler, past: Workload | None = None) -> DrivenPass:
     """Return what would be set now, and set nothing.
 
     Raises
@@ -527,7 +527,7 @@ def look(scheduler: Scheduler, past: Workload | None = None) -> Asked:
 def drive(
     scheduler: Scheduler,
     every_s: int,
-    tell: Callable[[Asked], None],
+    tell: Callable[[DrivenPass], None],
     past: Workload | None = None,
 ) -> None:
     """Drive Slurm for ever: until this is interrupted, or Slurm does not answer.

@@ -30,7 +30,7 @@ from hpcgym.envs.core.infos import (
     state_of,
     weekly_of,
 )
-from hpcgym.envs.core.machines import State
+from hpcgym.envs.core.machines import ScheduleState
 from hpcgym.envs.core.observation import Observation
 from hpcgym.envs.core.reward import space_of_rewards
 from hpcgym.envs.core.simulations import (
@@ -325,7 +325,7 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
         """
         return weekly_of(self._state(i))
 
-    def _state(self, i: int) -> State:
+    def _state(self, i: int) -> ScheduleState:
         """Return what the schedule is made of that environment i tells of."""
         if check_whole("i", i, 0) >= self.num_envs:
             raise HpcgymError(f"i must be below {self.num_envs}, the number of environments: {i}")

@@ -244,7 +244,7 @@ def explain(
     moved = story.moves(result, row, passes)
     order = _order(result)
     later = story.why_later(result, row, watching.due_of(result, row))
-    told = story.Facts(job, facts, later, runs, spells, quotas, others, moved, order, unwatched)
+    told = story.WaitFacts(job, facts, later, runs, spells, quotas, others, moved, order, unwatched)
     behind = story.summed([spell for spell in spells if spell.behind])
     table = _passes(result, passes)
     return Explanation(job, story.story(told), facts, story.summed(spells), behind, table, others)

@@ -281,7 +281,7 @@ class Moves(NamedTuple):
     ended_early: int
 
 
-class Facts(NamedTuple):
+class WaitFacts(NamedTuple):
     """What the sentences are made of; see :class:`hpcgym.explanation.explain.Explanation`."""
 
     number: int
@@ -369,7 +369,7 @@ def moves(result: Result, job: int, passes: Sequence[watching.Pass]) -> Moves | 
     )
 
 
-def story(told: Facts) -> list[str]:
+def story(told: WaitFacts) -> list[str]:
     """Return an explanation as sentences, the most important first."""
     job = told.job
     asked = f"{_resources(job)} for {duration(job['requested_time'])}"
@@ -428,7 +428,7 @@ def _tried(others: pd.DataFrame) -> pd.Series[int]:
     return others["delay"].dropna().astype(np.int64)
 
 
-def _of_the_wait(told: Facts) -> list[str]:
+def _of_the_wait(told: WaitFacts) -> list[str]:
     """Return sentences on what held when, the longest first."""
     if not told.spells:
         return [f"Why it waited cannot be worked out {told.unwatched}."]
@@ -466,7 +466,7 @@ def _resources(job: Mapping[str, Any]) -> str:
     return f"{text}, {counted(job['units'], 'unit')} of {each}"
 
 
-def _of_the_queue(told: Facts) -> list[str]:
+def _of_the_queue(told: WaitFacts) -> list[str]:
     """Return sentences on the job's place in the queue, and what was reserved for it."""
     found, job = told.moves, told.job
     if found is None:
@@ -495,7 +495,7 @@ def _of_the_queue(told: Facts) -> list[str]:
     return lines
 
 
-def _of_others(told: Facts) -> list[str]:
+def _of_others(told: WaitFacts) -> list[str]:
     """Return sentences on the jobs that ran while it waited."""
     others, delay = told.others, _tried(told.others)
     if not len(others):

@@ -41,7 +41,7 @@ _LARGER = 4  # times the machine is what the slider of processors goes up to
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpAnswer:
     """What a page is answered: bytes, and what they are as HTTP calls it."""
 
     body: bytes
@@ -97,7 +97,7 @@ class Session:
             else {"least": least, "usual": usual, "most": _LARGER * usual},
         }
 
-    def simulate(self, question: Mapping[str, Any]) -> Answer:
+    def simulate(self, question: Mapping[str, Any]) -> HttpAnswer:
         """Return the schedule that the controls say, packed: ``run``, ``statistics`` and ``ms``."""
         with self._one:
             begin = time.perf_counter()
@@ -107,9 +107,9 @@ class Session:
         told, columns = of_schedule(result, name, 1, self._fixed, 1)
         values = statistics({self._name: self._fixed, name: result})
         head = {"run": told, "statistics": values, "ms": spent}
-        return Answer(pack(head, columns), "application/json")
+        return HttpAnswer(pack(head, columns), "application/json")
 
-    def explain(self, question: Mapping[str, Any]) -> Answer:
+    def explain(self, question: Mapping[str, Any]) -> HttpAnswer:
         """Return why a job waited, ``{"sentences": [...], "delayed": [[number, seconds], ...]}``.
 
         ``delayed`` has the jobs that delayed it, and by how much, the most first. It is asked of
@@ -123,9 +123,9 @@ class Session:
             result = self._simulated(rules) if schedule else self._fixed
             found = explain(result, job, most=_LEFT_OUT)
         told = {"sentences": found.sentences, "delayed": list(found.delayed.items())}
-        return Answer(json_text(told).encode(), "application/json")
+        return HttpAnswer(json_text(told).encode(), "application/json")
 
-    def save(self, question: Mapping[str, Any]) -> Answer:
+    def save(self, question: Mapping[str, Any]) -> HttpAnswer:
         """Return what the controls say as a command, a file of a scheduler, or a page."""
         what = question.get("what")
         if what not in WAYS:
@@ -141,8 +141,8 @@ class Session:
                 result = self._simulated(rules)
             parts = {self._name: self._fixed, self._named(result): result}
             text = self._origin.copy().run(explorer_page, parts, command="…")
-            return Answer(text.encode(), _HTML)
-        return Answer(text.encode(), _PLAIN)
+            return HttpAnswer(text.encode(), _HTML)
+        return HttpAnswer(text.encode(), _PLAIN)
 
     def _simulated(self, question: Mapping[str, Any]) -> Result:
         scheduler, processors = self._rules(question)
@@ -278,7 +278,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # head and body go out as one packet
     server: Server
-    asks: ClassVar[Mapping[str, Callable[[Session, Mapping[str, Any]], Answer]]] = {
+    asks: ClassVar[Mapping[str, Callable[[Session, Mapping[str, Any]], HttpAnswer]]] = {
         "simulate": Session.simulate,
         "explain": Session.explain,
         "save": Session.save,
@@ -295,7 +295,7 @@ class _Handler(BaseHTTPRequestHandler):
         if what:
             self._say(HTTPStatus.NOT_FOUND, f"there is nothing called {what!r} here")
             return
-        self._send(HTTPStatus.OK, Answer(self.server.session.page, _HTML))
+        self._send(HTTPStatus.OK, HttpAnswer(self.server.session.page, _HTML))
 
     def do_POST(self) -> None:
         """Answer a question in JSON; what is wrong with it is said in a line."""
@@ -346,9 +346,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _say(self, status: HTTPStatus, text: str) -> None:
         # what is left of a question is not read: the next one would begin with it
         self.close_connection = True
-        self._send(status, Answer(text.encode(), _PLAIN))
+        self._send(status, HttpAnswer(text.encode(), _PLAIN))
 
-    def _send(self, status: HTTPStatus, answer: Answer) -> None:
+    def _send(self, status: HTTPStatus, answer: HttpAnswer) -> None:
         self.send_response(status)
         self.send_header("Content-Type", answer.kind)
         self.send_header("Content-Length", str(len(answer.body)))

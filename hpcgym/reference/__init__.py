@@ -212,12 +212,12 @@ Records
 
 from hpcgym.reference.jobs import Job, jobs_of, node_jobs_of
 from hpcgym.reference.nodes import NodeSimulation, simulate_nodes
-from hpcgym.reference.pool import Simulation, simulate_pool
+from hpcgym.reference.pool import PoolSimulation, simulate_pool
 
 __all__ = [
     "Job",
     "NodeSimulation",
-    "Simulation",
+    "PoolSimulation",
     "jobs_of",
     "node_jobs_of",
     "simulate_nodes",

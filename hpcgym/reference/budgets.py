@@ -18,10 +18,10 @@ from hpcgym.reference.own_nodes import (
     Budget,
     Cap,
     LimitedJob,
-    Machine,
-    Node,
     OwnNodes,
-    Start,
+    PossibleStart,
+    PoweredMachine,
+    PoweredNode,
     slowed,
 )
 
@@ -38,13 +38,13 @@ def pieces(begin: int, end: int, cuts: Iterable[int]) -> list[tuple[int, int]]:
     return list(pairwise(sorted({begin, end, *(time for time in cuts if begin < time < end)})))
 
 
-class Accounts(OwnNodes):
+class BudgetAccounts(OwnNodes):
     """What budgets have left, and what jobs would draw of them."""
 
     def __init__(
         self,
         jobs: Iterable[LimitedJob],
-        machine: Machine,
+        machine: PoweredMachine,
         caps: list[Cap],
         budgets: list[Budget],
         rule: str,
@@ -88,7 +88,7 @@ class Accounts(OwnNodes):
             for first, last in pieces(begin, budget.end, [off])
         )
 
-    def free_energy(self, budget: Budget, begin: int, node: Node) -> int:
+    def free_energy(self, budget: Budget, begin: int, node: PoweredNode) -> int:
         """Return what a node draws that has no job."""
         if node.state == ON:
             return self.idle_energy(budget, begin)
@@ -99,7 +99,7 @@ class Accounts(OwnNodes):
             return self.m.rest * (done - begin) + self.off_of(budget) * (budget.end - done)
         return self.m.rise * (done - begin) + self.idle_energy(budget, done)
 
-    def job_energy(self, budget: Budget, begin: int, start: Start, until: int) -> int:
+    def job_energy(self, budget: Budget, begin: int, start: PossibleStart, until: int) -> int:
         """Return what a job draws, and its nodes after it."""
         job, level, _, ready = start
         total = job.width * self.idle_energy(budget, max(until, begin))
@@ -108,7 +108,7 @@ class Accounts(OwnNodes):
             total += power(job, level) * (last - first)
         return total
 
-    def ahead(self, budget: Budget, also: Start | None = None, asked: int = 0) -> int:
+    def ahead(self, budget: Budget, also: PossibleStart | None = None, asked: int = 0) -> int:
         """Rule 13."""
         begin = max(self.now, budget.start)
         taken = () if also is None else also.cells
@@ -117,13 +117,13 @@ class Accounts(OwnNodes):
             if node.job is None and n not in taken:
                 total += self.free_energy(budget, begin, node)
         for job in self.running:
-            own = Start(job, job.level, job.cells, job.start)
+            own = PossibleStart(job, job.level, job.cells, job.start)
             total += self.job_energy(budget, begin, own, job.until)
         if also is not None:
             total += self.job_energy(budget, begin, also, also.ready + asked)
         return total
 
-    def power_with(self, budget: Budget, also: Start) -> int:
+    def power_with(self, budget: Budget, also: PossibleStart) -> int:
         """Rule 14."""
         return self.charged(also, budget.free_mw)
 
@@ -152,7 +152,7 @@ class Spare(NamedTuple):
     reserved: dict[int, int]  # budget -> rule 15
 
 
-class Plans(Accounts):
+class Plans(BudgetAccounts):
     """When and how the head may start, if nothing starts and jobs end as predicted."""
 
     spare: Spare
@@ -237,7 +237,7 @@ class Plans(Accounts):
                 total += self.off_of(budget) if self.goes_dark(node) else rest
         return total
 
-    def goes_dark(self, node: Node) -> bool:
+    def goes_dark(self, node: PoweredNode) -> bool:
         """Whether a node is off, or will be."""
         stays = node.state == SHUTTING and not node.boots
         return node.job is None and (node.state == OFF or stays)

@@ -29,7 +29,7 @@ LISTS: dict[str, Callable[[Job], int]] = {
 }
 
 
-class Dispatching(NodeSimulation):
+class DispatchedNodes(NodeSimulation):
     """A machine of nodes, and a dispatcher that chooses at each pass the jobs that start."""
 
     def __init__(

@@ -39,7 +39,7 @@ from typing import Any
 
 from hpcgym.reference.jobs import Job
 from hpcgym.reference.nodes import NodeSimulation, NoRoomError
-from hpcgym.reference.pool import Simulation
+from hpcgym.reference.pool import PoolSimulation
 
 Failure = tuple[int, int, int]  # node, when it fails, when it is repaired
 Lost = tuple[int, int, int, dict[int, int]]  # job, start and end of a run, node -> units
@@ -84,7 +84,7 @@ class FailingSimulation(NodeSimulation):
         """Rule 8, of those for whom rule 18 finds processors, were all nodes up."""
         running, found = self.running, False
         self.running = running + self.without_nodes
-        if Simulation.has_room(self, job):
+        if PoolSimulation.has_room(self, job):
             down = {node: (node, time, end) for node, time, end in self.before if end > job.start}
             self.running = running + [self.holder(*failure) for failure in down.values()]
             with suppress(NoRoomError):

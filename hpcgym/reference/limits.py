@@ -111,7 +111,7 @@ from hpcgym.reference.own_nodes import (
     Budget,
     Cap,
     LimitedJob,
-    Start,
+    PossibleStart,
     slowed,
 )
 
@@ -274,7 +274,7 @@ class LimitedSimulation(Plans):
 
     # May it start
 
-    def best(self, job: Any, backfills: bool) -> Start | None:
+    def best(self, job: Any, backfills: bool) -> PossibleStart | None:
         """Rule 10."""
         for level in self.levels():
             also = self.try_level(job, level, backfills)
@@ -282,7 +282,7 @@ class LimitedSimulation(Plans):
                 return also
         return None
 
-    def try_level(self, job: LimitedJob, level: int, backfills: bool) -> Start | None:
+    def try_level(self, job: LimitedJob, level: int, backfills: bool) -> PossibleStart | None:
         """Return how a job may start at a level; None: it may not."""
         asked = slowed(job.requested, job.factors[level])
         chosen = self.choose(job, asked)
@@ -290,7 +290,7 @@ class LimitedSimulation(Plans):
             chosen = self.leaves_room(job, level, asked, chosen)
         if chosen is None:
             return None
-        also = Start(job, level, *chosen)
+        also = PossibleStart(job, level, *chosen)
         until = also.ready + asked
         for cap in self.announced():
             if cap.end <= self.now or cap.start >= until:
@@ -310,7 +310,9 @@ class LimitedSimulation(Plans):
                 return None
         return also
 
-    def budget_allows(self, budget: Budget, also: Start, asked: int, backfills: bool) -> bool:
+    def budget_allows(
+        self, budget: Budget, also: PossibleStart, asked: int, backfills: bool
+    ) -> bool:
         """Rules 13, 15 and 16."""
         total = budget.read + self.ahead(budget, also, asked)
         if total > budget.mj:
@@ -371,7 +373,7 @@ class LimitedSimulation(Plans):
             self.start_as(also, backfills=False)
         return None
 
-    def start_as(self, also: Start, backfills: bool) -> None:
+    def start_as(self, also: PossibleStart, backfills: bool) -> None:
         """Start a job of the queue, on nodes that may have to be switched on before."""
         job, level, cells, ready = also
         asked = slowed(job.requested, job.factors[level])

@@ -31,14 +31,14 @@ from typing import Any
 
 from hpcgym.reference.jobs import Job
 from hpcgym.reference.orders import weighted
-from hpcgym.reference.pool import Simulation
+from hpcgym.reference.pool import PoolSimulation
 from hpcgym.reference.predictions import whole_seconds
 
 BINS = 40
 DECAY = Fraction(9, 10)
 
 
-class LookaheadSimulation(Simulation):
+class LookaheadSimulation(PoolSimulation):
     """All rules of a pool; ``look_at``: what is taken for run times, ``tau``: in seconds."""
 
     def __init__(
@@ -94,7 +94,7 @@ class LookaheadSimulation(Simulation):
 
     def drained(self, vector: Sequence[float]) -> dict[int, int]:
         """Return the starts of the queued jobs if nothing came, under one vector to the end."""
-        copied = Simulation.__new__(Simulation)
+        copied = PoolSimulation.__new__(PoolSimulation)
         copied.__dict__.update(copy.deepcopy(self.__dict__, {id(self.jobs): self.jobs}))
         copied.coming, copied.outside, copied.follows = [], [], {}
         copied.policy = weighted(vector)

@@ -98,7 +98,7 @@ from typing import Any
 
 from hpcgym.reference.events import EASY
 from hpcgym.reference.jobs import ANY, Amounts, Job, Nodes, Placed
-from hpcgym.reference.pool import Simulation
+from hpcgym.reference.pool import PoolSimulation
 
 # --- Units of jobs and nodes ----------------------------------------------------------------------
 #
@@ -279,7 +279,7 @@ class NoRoomError(Exception):
     """A job that a trace says is running finds no nodes."""
 
 
-class NodeRooms(Simulation):
+class NodeRooms(PoolSimulation):
     """Nodes with several resources, and the units of jobs that lie on them."""
 
     def __init__(

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from hpcgym.reference.jobs import Job
-from hpcgym.reference.pool import Simulation
+from hpcgym.reference.pool import PoolSimulation
 
 ON, OFF, SHUTTING, BOOTING = "on", "off", "shutting", "booting"
 NEVER = 2**62  # [s] later than anything
@@ -21,7 +21,7 @@ NEVER = 2**62  # [s] later than anything
 
 
 @dataclass
-class Node:
+class PoweredNode:
     """A node: its state, since when, until when if it is being switched, and the job on it."""
 
     state: str = ON
@@ -98,7 +98,7 @@ class LimitedJob(Job):
 
 
 @dataclass
-class Machine:
+class PoweredMachine:
     """What does not change. Powers in mW."""
 
     nodes: int
@@ -138,7 +138,7 @@ class Machine:
         return total
 
 
-class Start(NamedTuple):
+class PossibleStart(NamedTuple):
     """A job that may start: at which level, on which nodes, and when these are on."""
 
     job: LimitedJob
@@ -157,13 +157,13 @@ def up(watts: float) -> int:
     return math.ceil(Decimal(repr(float(watts))) * 1000)
 
 
-def machine_of(cluster: Any, power: Any, switches: bool, lowest: int) -> Machine:
+def machine_of(cluster: Any, power: Any, switches: bool, lowest: int) -> PoweredMachine:
     """Return the machine of a :class:`hpcgym.Cluster` whose nodes all have one power."""
     levels, below = [], 1
     for level in cluster.levels:
         below *= level.of
         levels.append((below, up(level.power_w)))
-    return Machine(
+    return PoweredMachine(
         nodes=cluster.nodes,
         cores=cluster.groups[0].resources["core"],
         idle=up(power.idle_w),
@@ -216,7 +216,7 @@ def limited_jobs_of(workload: Any, power: Any, widths: list[int], cores: int) ->
 # --- Nodes, their power, and caps -----------------------------------------------------------------
 
 
-class OwnNodes(Simulation):
+class OwnNodes(PoolSimulation):
     """Nodes of a machine, their states and powers, and caps of power."""
 
     running: list[Any]
@@ -225,7 +225,7 @@ class OwnNodes(Simulation):
     def __init__(
         self,
         jobs: Iterable[LimitedJob],
-        machine: Machine,
+        machine: PoweredMachine,
         caps: list[Cap],
         contiguous: bool,
         **rules: Any,
@@ -238,7 +238,7 @@ class OwnNodes(Simulation):
         self.coming = [job for job in reversed(self.jobs) if job.number not in self.follows]
         self.m, self.caps, self.contiguous = machine, caps, contiguous
         begin = self.coming[-1].submit if self.coming else 0
-        self.nodes = [Node(since=begin) for _ in range(machine.nodes)]
+        self.nodes = [PoweredNode(since=begin) for _ in range(machine.nodes)]
         self.now = -2
         self.intervals: list[tuple[int, str, int, int]] = []  # node, state, from when to when
 
@@ -258,7 +258,7 @@ class OwnNodes(Simulation):
         found = {n for n, node in enumerate(self.nodes) if node.state == OFF}
         return found - set(but)
 
-    def charged(self, also: Start | None = None, free_mw: int = -1) -> int:
+    def charged(self, also: PossibleStart | None = None, free_mw: int = -1) -> int:
         """Rule 3; with another job, and by rule 20."""
         taken = () if also is None else also.cells
         total = self.m.above(set() if free_mw >= 0 else self.dark(taken))
@@ -356,7 +356,7 @@ class OwnNodes(Simulation):
         chosen = (on + [n for n in free if n not in on])[: job.width]
         return sorted(chosen) if len(chosen) == job.width else None
 
-    def ready(self, node: Node) -> int:
+    def ready(self, node: PoweredNode) -> int:
         """Return when a node can be on."""
         boot = self.m.boot_time
         times = {ON: self.now, OFF: self.now + boot, SHUTTING: node.until + boot}
@@ -383,7 +383,7 @@ class OwnNodes(Simulation):
         caps = [(cap.start - self.m.off_time, cap.end) for cap in self.announced()]
         return any(start < soon and end > now for start, end in caps)
 
-    def forecast(self, cap: Cap, also: Start | None = None) -> int:
+    def forecast(self, cap: Cap, also: PossibleStart | None = None) -> int:
         """Rule 9."""
         total, held = 0, set[int]()
         for job in self.running:

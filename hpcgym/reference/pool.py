@@ -13,7 +13,7 @@ from hpcgym.reference.reservations import SlurmPasses
 # --- Jobs that stop others, or suspend them: rules 27 and 29 --------------------------------------
 
 
-class Preemption(SlurmPasses):
+class PreemptingPasses(SlurmPasses):
     """What comes before each pass, where jobs may stop others."""
 
     def preempt(self, now: int) -> None:
@@ -167,7 +167,7 @@ def longest_way(group: Any, may: Collection[tuple[Any, Any]]) -> int:
 # --- A pool of processors that are all alike ------------------------------------------------------
 
 
-class Simulation(Preemption):
+class PoolSimulation(PreemptingPasses):
     """All rules on a pool of processors."""
 
     def schedule(self, now: int) -> None:
@@ -223,7 +223,7 @@ def simulate_pool(
     how long groups are exempt, and their grace times [s]; ``lost``: a list
     that job, start, end and nodes of runs are put into that ended so, or up to a suspension.
     """
-    simulation = Simulation(jobs, processors, **rules)
+    simulation = PoolSimulation(jobs, processors, **rules)
     if lost is not None:
         simulation.lost = lost
     if begin is not None:

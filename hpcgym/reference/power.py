@@ -19,13 +19,13 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from hpcgym.reference.jobs import Job
-from hpcgym.reference.pool import Simulation
+from hpcgym.reference.pool import PoolSimulation
 
 STATES = ("idle", "off", "switching_off", "switching_on")
 NEVER = 2**62  # [s] later than anything
 
 
-class Stretch(NamedTuple):
+class IdleStretch(NamedTuple):
     """What a processor without a job, or one that waits for others, does from when to when [s]."""
 
     state: str
@@ -40,7 +40,7 @@ class Idle(NamedTuple):
     off_from: int
 
 
-class SwitchingSimulation(Simulation):
+class SwitchingSimulation(PoolSimulation):
     """All rules on a pool whose idle processors are switched off; times in seconds, None: never."""
 
     def __init__(
@@ -56,7 +56,7 @@ class SwitchingSimulation(Simulation):
         self.shutdown_after, self.shutdown_time = shutdown_after, shutdown_time
         self.boot_time = boot_time
         self.stack: list[Idle] = []
-        self.stretches: list[Stretch] = []
+        self.stretches: list[IdleStretch] = []
         self.late: list[tuple[Job, int]] = []  # jobs that were planned to start before, rule 4
         self.put_back(processors, self.coming[-1].submit if self.coming else 0)
 
@@ -107,11 +107,11 @@ class SwitchingSimulation(Simulation):
                 boot = max(now, idle.off_from + self.shutdown_time)
                 self.note_idle(idle, boot)
                 ready.append(boot + self.boot_time)
-                self.stretches.append(Stretch("switching_on", boot, ready[-1]))
+                self.stretches.append(IdleStretch("switching_on", boot, ready[-1]))
             else:
                 self.note_idle(idle, now)
                 ready.append(now)
-        self.stretches += [Stretch("idle", time, max(ready)) for time in ready]
+        self.stretches += [IdleStretch("idle", time, max(ready)) for time in ready]
         return max(ready)
 
     def note_idle(self, idle: Idle, until: int) -> None:
@@ -119,7 +119,7 @@ class SwitchingSimulation(Simulation):
         off = idle.off_from + self.shutdown_time
         cuts = [min(time, until) for time in (idle.since, idle.off_from, off, until)]
         states = ("idle", "switching_off", "off")
-        self.stretches += map(Stretch, states, cuts, cuts[1:])
+        self.stretches += map(IdleStretch, states, cuts, cuts[1:])
 
     def switch_off(self, now: int) -> None:
         """Let all idle processors begin to switch off."""

@@ -116,7 +116,7 @@ COMPACT, SPREAD, PART = "compact", "spread", "part"
 
 
 @dataclass(eq=False)
-class Job:
+class SharedJob:
     """What is asked for, in seconds, and below what became of it, in ticks."""
 
     submit: int
@@ -142,7 +142,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Machine:
+class SharedMachine:
     """So many nodes of so many sockets of so many cores."""
 
     nodes: int
@@ -172,7 +172,7 @@ class FileSystem:
 
 
 @dataclass(frozen=True)
-class Rules:
+class SharedRules:
     """The scheduler.
 
     ``order`` is a name, the weights of fit, popularity and shortness, or a function of the
@@ -196,14 +196,14 @@ class Rules:
     follows: Mapping[int, tuple[Sequence[int], int, int]] = field(default_factory=dict)
 
 
-class SharedNodes:
+class SharedNodesSimulation:
     """The places and rates of jobs, and events in time."""
 
     def __init__(
         self,
-        jobs: Iterable[Job],
-        machine: Machine,
-        rules: Rules,
+        jobs: Iterable[SharedJob],
+        machine: SharedMachine,
+        rules: SharedRules,
         true: Speedups,
         believed: Speedups | None = None,
         ticks: int = 10**9,
@@ -212,22 +212,22 @@ class SharedNodes:
         self.m, self.rules, self.ticks, self.files = machine, rules, ticks, files
         self.true, self.believed = true, believed or true
         asked = ((j.submit, j.run, j.requested, j.processors, j.code) for j in jobs)
-        self.jobs = sorted((Job(*job) for job in asked), key=lambda job: job.submit)
+        self.jobs = sorted((SharedJob(*job) for job in asked), key=lambda job: job.submit)
         for number, job in enumerate(self.jobs):
             job.number = number
             job.shape, job.needed = self.place(job)
         self.coming = [job for job in self.jobs if job.number not in rules.follows]
-        self.outside: list[Job] = []  # by the times at which they were to be submitted
+        self.outside: list[SharedJob] = []  # by the times at which they were to be submitted
         self.freed = False  # whether jobs have ended since these were gone through
-        self.queue: list[Job] = []
-        self.running: list[Job] = []  # in the order of their starts
+        self.queue: list[SharedJob] = []
+        self.running: list[SharedJob] = []  # in the order of their starts
         self.now = -1
         self.shadow = self.slack = -1
-        self.head: Job | None = None
-        self.leaving: list[Job] = []
+        self.head: SharedJob | None = None
+        self.leaving: list[SharedJob] = []
         self.values: dict[int, float] = {}  # of a function, by number, as the pass began
 
-    def place(self, job: Job) -> tuple[str, int]:
+    def place(self, job: SharedJob) -> tuple[str, int]:
         """Rule 4."""
         if self.rules.allocation != COMPACT:
             part = self.m.part(2 if self.rules.allocation == SPREAD else self.rules.parts)
@@ -243,22 +243,22 @@ class SharedNodes:
 
     # --- Times ------------------------------------------------------------------------------
 
-    def work(self, job: Job) -> int:
+    def work(self, job: SharedJob) -> int:
         """Return what a job takes alone, in ticks (rule 1)."""
         return min(job.run, job.requested) * self.ticks
 
-    def predicted(self, job: Job) -> int:
+    def predicted(self, job: SharedJob) -> int:
         """Return its prediction, in ticks (rule 3)."""
         if self.rules.estimate == "clairvoyant":
             return self.work(job)
         twice = 2 if self.rules.estimate == "double-requested" else 1
         return twice * job.requested * self.ticks
 
-    def spare(self, job: Job) -> float:
+    def spare(self, job: SharedJob) -> float:
         """How much more it may take than it does."""
         return float(self.predicted(job) - self.work(job))
 
-    def left_now(self, job: Job) -> float:
+    def left_now(self, job: SharedJob) -> float:
         """Return the work that is left of a job now."""
         return job.left - job.rate * (self.now - job.since)
 
@@ -268,23 +268,23 @@ class SharedNodes:
 
     # --- Places of jobs ---------------------------------------------------------------------
 
-    def on(self, node: int) -> list[Job]:
+    def on(self, node: int) -> list[SharedJob]:
         """Return the jobs on a node."""
         return [job for job in self.running if any(node == own for own, _ in job.nodes)]
 
-    def neighbours(self, job: Job) -> list[Job]:
+    def neighbours(self, job: SharedJob) -> list[SharedJob]:
         """Return the jobs that share a node with a job, in the order of their starts."""
         beside = [other for node, _ in job.nodes for other in self.on(node)]
         return [other for other in self.running if other in beside and other is not job]
 
-    def true_rate(self, job: Job) -> float:
+    def true_rate(self, job: SharedJob) -> float:
         """Rule 5."""
         if job.shape == COMPACT:
             return 1.0
         beside = [self.true.pairs[job.code][other.code] for other in self.neighbours(job)]
         return min(beside) if beside else self.true.alone[job.code]
 
-    def congested(self, job: Job, rate: float) -> float:
+    def congested(self, job: SharedJob, rate: float) -> float:
         """Return the rate that becomes of one of rule 5 (rule 5a)."""
         if self.files is None:
             return rate
@@ -292,7 +292,7 @@ class SharedNodes:
         k = max(1.0, asked / self.files.bandwidth)
         return rate / (1.0 + rate * (self.files.share[job.code] * (k - 1.0)))
 
-    def renew(self, job: Job) -> None:
+    def renew(self, job: SharedJob) -> None:
         """Rule 2."""
         beside = self.true_rate(job)
         rate = self.congested(job, beside)
@@ -306,7 +306,7 @@ class SharedNodes:
                 job.expected = min(job.expected, before)
             job.end = min(self.after(job.left, rate), job.expected)
 
-    def lasting(self, job: Job) -> float:
+    def lasting(self, job: SharedJob) -> float:
         """Rule 12."""
         if job.shape == COMPACT:
             return 1.0
@@ -314,7 +314,7 @@ class SharedNodes:
 
     # --- Events -----------------------------------------------------------------------------
 
-    def run(self) -> list[Job]:
+    def run(self) -> list[SharedJob]:
         """Simulate to the end; return the jobs in the order of their numbers."""
         while self.coming or self.running or self.outside:
             times = [job.end for job in self.running]
@@ -334,7 +334,7 @@ class SharedNodes:
         """Return the first whole second from a tick on."""
         return -(-tick // self.ticks)
 
-    def submitted(self) -> list[Job]:
+    def submitted(self) -> list[SharedJob]:
         """Return the jobs that are submitted now (rule 20)."""
         due = [job for job in self.coming if job.submit * self.ticks == self.now]
         self.outside += sorted(due, key=lambda job: job.number)
@@ -342,7 +342,7 @@ class SharedNodes:
         if self.now % self.ticks:
             return []
         self.freed = False
-        found: list[Job] = []
+        found: list[SharedJob] = []
         for job in list(self.outside):
             there = [*self.queue, *self.running, *found]
             if all(
@@ -356,7 +356,7 @@ class SharedNodes:
                 found.append(job)
         return found
 
-    def follow(self, ended: list[Job]) -> None:
+    def follow(self, ended: list[SharedJob]) -> None:
         """Let the jobs be due whose last other has ended now (rule 19)."""
         over = {job.number for job in self.jobs if 0 <= job.end <= self.now}
         for number, (others, think, earliest) in self.rules.follows.items():
@@ -364,7 +364,7 @@ class SharedNodes:
                 self.jobs[number].submit = max(self.second(self.now) + think, earliest)
                 self.coming.append(self.jobs[number])
 
-    def barred(self, job: Job) -> bool:
+    def barred(self, job: SharedJob) -> bool:
         """Whether a job would be one too many now (rule 18)."""
         for keys, most_jobs, most_processors in self.rules.quotas:
             key = keys[job.number]
@@ -386,7 +386,7 @@ class SharedNodes:
             if self.files is not None or job in left_behind:
                 self.renew(job)
 
-    def start(self, job: Job, nodes: list[int], *, backfilled: bool) -> None:
+    def start(self, job: SharedJob, nodes: list[int], *, backfilled: bool) -> None:
         """Start a job of the queue on nodes."""
         parts = 1 if job.shape == PART else self.rules.parts
         job.nodes = tuple((node, parts) for node in sorted(nodes))
@@ -414,7 +414,7 @@ class SharedNodes:
 # --- Nodes that jobs share: their rules as a program to read --------------------------------------
 
 
-class SharedSimulation(SharedNodes):
+class SharedSimulation(SharedNodesSimulation):
     """All rules on nodes that jobs share."""
 
     # --- Order of the queue -----------------------------------------------------------------
@@ -423,7 +423,7 @@ class SharedSimulation(SharedNodes):
         """Return whether the order depends on which jobs wait."""
         return not isinstance(self.rules.order, str)
 
-    def in_order(self) -> list[Job]:
+    def in_order(self) -> list[SharedJob]:
         """Return the queue in its order (rules 7 and 8)."""
         keys = {
             "fcfs": lambda job: 0,
@@ -440,7 +440,7 @@ class SharedSimulation(SharedNodes):
             return sorted(self.queue, key=lambda job: -self.score(job))
         return sorted(self.queue, key=keys[self.rules.order])
 
-    def score(self, job: Job) -> float:
+    def score(self, job: SharedJob) -> float:
         """Rule 8."""
         fit, popularity, shortness = self.rules.order
         others = [other for other in self.queue if other is not job]
@@ -450,7 +450,7 @@ class SharedSimulation(SharedNodes):
         total += popularity * (popular / len(others) if others else 0.0)
         return float(total + shortness * (least / job.requested))
 
-    def fit(self, job: Job) -> float:
+    def fit(self, job: SharedJob) -> float:
         """Return the part of the nodes with room that a job needs (rule 8)."""
         idle = [node for node in range(self.m.nodes) if not self.on(node)]
         if job.shape == PART:
@@ -459,7 +459,7 @@ class SharedSimulation(SharedNodes):
             room = idle
         return job.needed / len(room) if job.needed <= len(room) else -1.0
 
-    def parts(self, job: Job) -> int:
+    def parts(self, job: SharedJob) -> int:
         """Return how many parts of nodes it needs."""
         return job.needed * (1 if job.shape == PART else self.rules.parts)
 
@@ -469,20 +469,20 @@ class SharedSimulation(SharedNodes):
 
     # --- Where a job can start --------------------------------------------------------------
 
-    def speedup(self, job: Job, other: Job) -> float:
+    def speedup(self, job: SharedJob, other: SharedJob) -> float:
         """Return what the scheduler takes for the speedup of a job beside another."""
         return self.believed.pairs[job.code][other.code]
 
-    def pair(self, job: Job, other: Job) -> float:
+    def pair(self, job: SharedJob, other: SharedJob) -> float:
         """Return the mean of both (rule 9)."""
         return (self.speedup(job, other) + self.speedup(other, job)) / 2
 
-    def good(self, job: Job, other: Job) -> bool:
+    def good(self, job: SharedJob, other: SharedJob) -> bool:
         """Return whether two jobs are good partners (rule 9)."""
         above = self.rules.pairs_above
         return above is None or self.pair(job, other) > above
 
-    def room_beside(self, job: Job, others: list[Job]) -> bool:
+    def room_beside(self, job: SharedJob, others: list[SharedJob]) -> bool:
         """Whether a job finds room on a node that these jobs have parts of."""
         if job.shape != PART:
             return not others
@@ -490,12 +490,12 @@ class SharedSimulation(SharedNodes):
             return False
         return len(others) < self.rules.parts and all(self.good(job, other) for other in others)
 
-    def least_speedup(self, job: Job, others: list[Job]) -> float:
+    def least_speedup(self, job: SharedJob, others: list[SharedJob]) -> float:
         """Return its least speedup beside some jobs, or alone."""
         beside = [self.speedup(job, other) for other in others]
         return min(beside) if beside else self.believed.alone[job.code]
 
-    def places(self, job: Job) -> list[int]:
+    def places(self, job: SharedJob) -> list[int]:
         """Rule 10: all nodes it may take, in the order in which it takes them."""
         found = [node for node in range(self.m.nodes) if self.room_beside(job, self.on(node))]
         if job.shape != PART or self.rules.partners == "first":
@@ -521,9 +521,9 @@ class SharedSimulation(SharedNodes):
         elif refused is not None and kind == "first-come":
             self.start_before_first_come(int(behind))
 
-    def start_in_order(self, *, only_first: bool) -> Job | None:
+    def start_in_order(self, *, only_first: bool) -> SharedJob | None:
         """Start what can start, and return the first job that cannot, if there is one."""
-        before: Job | None = None
+        before: SharedJob | None = None
         while True:
             for job in self.in_order():
                 if self.barred(job):
@@ -555,20 +555,20 @@ class SharedSimulation(SharedNodes):
             if over and not self.barred(job) and len(places) >= job.needed:
                 self.start(job, places[: job.needed], backfilled=True)
 
-    def over_as_predicted(self, job: Job) -> int:
+    def over_as_predicted(self, job: SharedJob) -> int:
         """Return when a running job ends if it takes as long as predicted, whatever its speed."""
         return job.start + self.predicted(job)
 
     # --- EASY -------------------------------------------------------------------------------
 
-    def expected_beside(self, job: Job, candidate: Job) -> int:
+    def expected_beside(self, job: SharedJob, candidate: SharedJob) -> int:
         """Rule 14."""
         floor = min(self.speedup(job, candidate), self.believed.alone[job.code])
         if self.neighbours(job):
             floor = min(floor, job.beside)
         return self.after(self.left_now(job) + self.spare(job), self.congested(job, floor))
 
-    def candidates_end(self, job: Job, nodes: list[int]) -> int:
+    def candidates_end(self, job: SharedJob, nodes: list[int]) -> int:
         """Return when a candidate is predicted to end on some nodes (rule 12)."""
         floor = 1.0
         if job.shape != COMPACT:
@@ -576,15 +576,15 @@ class SharedSimulation(SharedNodes):
             floor = min(self.least_speedup(job, beside), self.believed.alone[job.code])
         return self.after(self.predicted(job), self.congested(job, floor))
 
-    def staying(self, node: int) -> list[Job]:
+    def staying(self, node: int) -> list[SharedJob]:
         """Return the jobs of a node that are predicted to run beyond the shadow time (rule 13)."""
         return [job for job in self.on(node) if job not in self.leaving]
 
-    def counting(self, head: Job) -> list[int]:
+    def counting(self, head: SharedJob) -> list[int]:
         """Return the nodes that count for the head (rule 13)."""
         return [n for n in range(self.m.nodes) if self.room_beside(head, self.staying(n))]
 
-    def reserve(self, head: Job) -> None:
+    def reserve(self, head: SharedJob) -> None:
         """Rule 13."""
         self.head = head
         for time in sorted({job.expected for job in self.running}):
@@ -611,14 +611,14 @@ class SharedSimulation(SharedNodes):
             if nodes is not None:
                 self.start(candidates[0], nodes, backfilled=True)
 
-    def in_order_of_backfill(self) -> list[Job]:
+    def in_order_of_backfill(self) -> list[SharedJob]:
         """Return the queue in the order of backfilling (rule 14)."""
         by = self.rules.backfill_order
         if by == "policy":
             return self.in_order()
         return sorted(self.queue, key=self.predicted) if by == "sjbf" else list(self.queue)
 
-    def nodes_behind(self, job: Job) -> list[int] | None:
+    def nodes_behind(self, job: SharedJob) -> list[int] | None:
         """Rules 14 to 16a: nodes on which it may start, None if it has to wait."""
         strict = self.rules.backfill == "until-shadow"
         places = [node for node in self.places(job) if not self.delays_one_on(node, job)]
@@ -641,14 +641,14 @@ class SharedSimulation(SharedNodes):
                 return chosen
         return None
 
-    def delays_one_on(self, node: int, job: Job) -> bool:
+    def delays_one_on(self, node: int, job: SharedJob) -> bool:
         """Whether a job that ends by the shadow time would not beside this one."""
         return any(
             other.expected <= self.shadow < self.expected_beside(other, job)
             for other in self.on(node)
         )
 
-    def takes_from_head(self, node: int, job: Job) -> bool:
+    def takes_from_head(self, node: int, job: SharedJob) -> bool:
         """Whether the node counts for the head, and would not with this job staying."""
         staying = self.staying(node)
         assert self.head is not None
@@ -658,14 +658,14 @@ class SharedSimulation(SharedNodes):
 
 
 def simulate_shared(
-    jobs: Iterable[Job],
-    machine: Machine,
-    rules: Rules,
+    jobs: Iterable[SharedJob],
+    machine: SharedMachine,
+    rules: SharedRules,
     true: Speedups,
     believed: Speedups | None = None,
     ticks: int = 10**9,
     files: FileSystem | None = None,
-) -> list[Job]:
+) -> list[SharedJob]:
     """Schedule the jobs by the rules above; return them by number, the given untouched.
 
     ``believed``: what the scheduler takes the speedups to be, by default what they are;

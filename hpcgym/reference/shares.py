@@ -41,7 +41,7 @@ def halves(seconds: int, half_life: int | None) -> Decimal:
     return Decimal(1) if half_life is None else Decimal(2) ** (Decimal(-seconds) / half_life)
 
 
-class Accounts:
+class AccountTree:
     """The tree of accounts, with their shares and usage."""
 
     def __init__(
@@ -156,7 +156,7 @@ class ByUsage:
     def __init__(
         self,
         kind: Any,
-        accounts: Accounts,
+        accounts: AccountTree,
         watts: list[float],
         busy: float,
         rest: Any = lambda job, now: 0.0,

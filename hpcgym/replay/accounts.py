@@ -39,7 +39,7 @@ class Limit(NamedTuple):
         return Limit(*least)
 
 
-class Limits(NamedTuple):
+class AccountLimits(NamedTuple):
     """What Slurm is told of accounts and QOS.
 
     Users of a log are accounts, or groups where quotas name these, and queues are QOS, since the
@@ -73,13 +73,13 @@ def limits_of(
     priority: Mapping[str, int] = MappingProxyType({}),
     partitions: Mapping[str, str] = MappingProxyType({}),
     over: Collection[str] = (),
-) -> Limits:
+) -> AccountLimits:
     """Return limits of Slurm that are some quotas.
 
     Parameters
     ----------
     priority : of queues by what the log calls them; 0 of others.
-    partitions, over : as :class:`Limits` has them, where the quotas are made of these.
+    partitions, over : as :class:`AccountLimits` has them, where the quotas are made of these.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def limits_of(
     for quota in quotas:
         if {column for column, _ in quota.where} <= {by}:
             _check_spares(jobs, quota, own)
-    return Limits(
+    return AccountLimits(
         of_all,
         of_account,
         of_qos,
@@ -191,7 +191,7 @@ _RESOURCES = ("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pag
 _CPU = _RESOURCES.index("cpu") + 1
 
 
-def write_limits(folder: Path, limits: Limits, user: str, number: int, now_s: int) -> None:
+def write_limits(folder: Path, limits: AccountLimits, user: str, number: int, now_s: int) -> None:
     """Write what slurmctld reads of limits where no database answers.
 
     Parameters
@@ -291,7 +291,7 @@ def _one_qos(
     )
 
 
-def _associations(limits: Limits, qos: Sequence[int], user: str, number: int) -> list[bytes]:
+def _associations(limits: AccountLimits, qos: Sequence[int], user: str, number: int) -> list[bytes]:
     """Return the root, the accounts below it, and the one user in each of them."""
     accounts = sorted({*limits.account})
     known = _numbers(len(qos)) + b"".join(_text(str(one)) for one in qos)

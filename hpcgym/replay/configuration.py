@@ -42,7 +42,7 @@ NO_BACKFILL = "bf_interval=-1"
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
-class Node(NamedTuple):
+class SlurmNode(NamedTuple):
     """A node: its cores, its memory [MB], None where jobs do not share it out, and what else."""
 
     cores: int
@@ -51,7 +51,7 @@ class Node(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Machine:
+class PrivateNodes:
     """The nodes of a private Slurm, called n1, n2, ...
 
     Attributes
@@ -62,7 +62,7 @@ class Machine:
     partitions : beside that of all nodes, which is the default.
     """
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[SlurmNode, ...]
     controller: int
     partitions: tuple[Partition, ...] = ()
 
@@ -80,7 +80,7 @@ class Machine:
 _OWN = (CORE, MEMORY)  # resources of which Slurm has settings of their own
 
 
-def nodes_of(cluster: Cluster) -> tuple[Node, ...]:
+def nodes_of(cluster: Cluster) -> tuple[SlurmNode, ...]:
     """Return the nodes of a machine; a pool is one node.
 
     Raises
@@ -94,10 +94,10 @@ def nodes_of(cluster: Cluster) -> tuple[Node, ...]:
                 f" - are possible, but not {PARTITION!r} and 'default'"
             )
     if not cluster.groups:
-        return (Node(cluster.processors),)
+        return (SlurmNode(cluster.processors),)
     shared = MEMORY in cluster.resources
     return tuple(
-        Node(
+        SlurmNode(
             group.resources[CORE],
             group.resources.get(MEMORY, 0) if shared else None,
             tuple(
@@ -234,7 +234,11 @@ def _of_slurm(rules: SlurmBackfill) -> str:
 
 
 def slurm_conf(
-    folder: Path, machine: Machine, user: str, scheduling: dict[str, str], limited: bool = False
+    folder: Path,
+    machine: PrivateNodes,
+    user: str,
+    scheduling: dict[str, str],
+    limited: bool = False,
 ) -> str:
     """Return the text of the slurm.conf of a replay.
 
@@ -308,7 +312,7 @@ def slurm_conf(
     return "\n".join([*lines, *_partitions(machine)]) + "\n"
 
 
-def gres_conf(machine: Machine) -> str:
+def gres_conf(machine: PrivateNodes) -> str:
     """Return the text of the gres.conf of a replay: what nodes have beside cores and memory."""
     lines = [
         f"NodeName={called} Name={name} Count={most}\n"
@@ -321,7 +325,7 @@ def gres_conf(machine: Machine) -> str:
 _MUCH_MB = 1_000_000  # of nodes whose memory is never asked for
 
 
-def _limited(machine: Machine) -> dict[str, object]:
+def _limited(machine: PrivateNodes) -> dict[str, object]:
     """Return the settings by which limits hold; a database is named that does not answer."""
     return {
         "AccountingStorageType": "accounting_storage/slurmdbd",
@@ -331,7 +335,7 @@ def _limited(machine: Machine) -> dict[str, object]:
     }
 
 
-def _partitions(machine: Machine) -> list[str]:
+def _partitions(machine: PrivateNodes) -> list[str]:
     """Return the lines of the partitions; that of all nodes comes after all others."""
     lowest = min((one.priority_tier for one in machine.partitions), default=1)
     everything = Partition(

@@ -17,8 +17,8 @@ from hpcgym.drive.driving import VARIABLES, Driver
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import Partition
 from hpcgym.replay import cleanup
-from hpcgym.replay.accounts import Limits, write_limits
-from hpcgym.replay.configuration import RECORDS, Machine, Node, gres_conf, slurm_conf
+from hpcgym.replay.accounts import AccountLimits, write_limits
+from hpcgym.replay.configuration import RECORDS, PrivateNodes, SlurmNode, gres_conf, slurm_conf
 from hpcgym.replay.native import (
     SYSTEM,
     Conductor,
@@ -110,12 +110,12 @@ class Closed(NamedTuple):
 
 @contextmanager
 def private_slurm(
-    nodes: tuple[Node, ...],
+    nodes: tuple[SlurmNode, ...],
     scheduling: dict[str, str],
     every_s: int,
     partitions: tuple[Partition, ...] = (),
     even_s: int = MINUTE_S,
-    limits: Limits | None = None,
+    limits: AccountLimits | None = None,
 ) -> Iterator[PrivateSlurm]:
     """Run a private Slurm; when the block ends, however it does, nothing is left of it.
 
@@ -138,7 +138,7 @@ def private_slurm(
     programs = find_programs()
     library("clock"), library("conductor")  # what is missing is said before anything runs
     with cleanup.swept_folder() as folder, kept_ports(len(nodes) + 2) as port:
-        machine = Machine(nodes, port, partitions)
+        machine = PrivateNodes(nodes, port, partitions)
         slurm = PrivateSlurm(programs, folder, machine, scheduling, every_s, even_s, limits)
         try:
             slurm.wait_until_ready()
@@ -162,11 +162,11 @@ class PrivateSlurm:
         self,
         programs: Programs,
         folder: Path,
-        machine: Machine,
+        machine: PrivateNodes,
         scheduling: dict[str, str],
         every_s: int,
         even_s: int,
-        limits: Limits | None,
+        limits: AccountLimits | None,
     ) -> None:
         self.version = version_of(programs)
         self.zero_s = 0

@@ -20,7 +20,7 @@ from hpcgym.machine.partitions import hosts
 from hpcgym.machine.slurm import SlurmConf
 from hpcgym.machine.slurm.lines import files_of
 from hpcgym.names import CORE
-from hpcgym.replay.accounts import Limits, limits_of
+from hpcgym.replay.accounts import AccountLimits, limits_of
 from hpcgym.replay.configuration import (
     PARTITION,
     asks_of,
@@ -42,8 +42,8 @@ from hpcgym.simulation.run import simulate
 from hpcgym.units import MINUTE_S
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload import Workload
+from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io.swf_header import partitions_of
-from hpcgym.workload.model import MISSING
 from hpcgym.workload.needs import demands_of
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def _check_sizes(jobs: Workload, asks: Sequence[Sequence[str]]) -> None:
             )
 
 
-def _limits(jobs: Workload, rules: Scheduler, read: SlurmRules | None) -> Limits | None:
+def _limits(jobs: Workload, rules: Scheduler, read: SlurmRules | None) -> AccountLimits | None:
     """Return the limits of Slurm; None: there are neither quotas nor QOS."""
     if read is None or not read.qos:
         return limits_of(jobs, rules.quota) if rules.quota else None
@@ -193,7 +193,7 @@ def _limits(jobs: Workload, rules: Scheduler, read: SlurmRules | None) -> Limits
 
 
 def _asks(
-    jobs: Workload, machine: Cluster, conf: SlurmConf | None, limits: Limits | None
+    jobs: Workload, machine: Cluster, conf: SlurmConf | None, limits: AccountLimits | None
 ) -> list[list[str]]:
     """Return what ``sbatch`` is told of each job, beside times.
 
@@ -222,7 +222,7 @@ def _machine(
 
 
 def _partitions(
-    machine: Cluster, conf: SlurmConf | None, limits: Limits | None
+    machine: Cluster, conf: SlurmConf | None, limits: AccountLimits | None
 ) -> tuple[Partition, ...]:
     """Return the partitions that Slurm has; without a slurm.conf all are of the same rank."""
     if conf is None:

@@ -110,7 +110,7 @@ def why_no_gantts(parts: Mapping[str, Result]) -> str:
     )
 
 
-class Row(NamedTuple):
+class PictureRow(NamedTuple):
     """A row of the picture: how high it is [inches], and what draws on its one or two axes.
 
     What is ``late`` depends on the places of all others, and is drawn after them.
@@ -144,7 +144,7 @@ def draw_overview(
     return figure
 
 
-def _rows_of_one(parts: Mapping[str, Result], span: Span) -> list[Row]:
+def _rows_of_one(parts: Mapping[str, Result], span: Span) -> list[PictureRow]:
     """Return the schedule over time, then the slowdowns beside the metrics."""
     (result,) = parts.values()
     shared = distribution.has_speedups(parts)
@@ -160,10 +160,10 @@ def _rows_of_one(parts: Mapping[str, Result], span: Span) -> list[Row]:
         _draw_table(listed, rows)
 
     over_time = _over_time(parts, canvas.time_axis(parts), span)
-    return [*over_time, *_speedups(parts), Row(_BSLD_INCHES, last, 2)]
+    return [*over_time, *_speedups(parts), PictureRow(_BSLD_INCHES, last, 2)]
 
 
-def _rows_of_several(parts: Mapping[str, Result], span: Span) -> list[Row]:
+def _rows_of_several(parts: Mapping[str, Result], span: Span) -> list[PictureRow]:
     """Return slowdowns beside the names, what changes over time, and metrics with names in full."""
     short = canvas.shortened(parts, _WIDTH_INCHES)
     drawn = {short[name]: one for name, one in parts.items()}
@@ -173,21 +173,23 @@ def _rows_of_several(parts: Mapping[str, Result], span: Span) -> list[Row]:
         names.axis("off")
         distribution.bsld_legend(names, curves)
 
-    rows = [Row(max(_BSLD_INCHES, 0.5 + _NAME_INCHES * len(parts)), slowdowns, 2)]
+    rows = [PictureRow(max(_BSLD_INCHES, 0.5 + _NAME_INCHES * len(parts)), slowdowns, 2)]
     rows += [*_speedups(drawn), *_over_time(drawn, canvas.time_axis(drawn), span)]
     lines = wrapped(tables.comparison(parts))
     number = sum(map(_lines, lines))
-    return [*rows, Row(_ROW_INCHES * (number + 1.5), partial(_draw_table, rows=lines))]
+    return [*rows, PictureRow(_ROW_INCHES * (number + 1.5), partial(_draw_table, rows=lines))]
 
 
-def _speedups(parts: Mapping[str, Result]) -> list[Row]:
+def _speedups(parts: Mapping[str, Result]) -> list[PictureRow]:
     """Return the speedups of jobs, where any share nodes."""
     if not distribution.has_speedups(parts):
         return []
-    return [Row(distribution.boxes_inches(parts), partial(distribution.draw_job_speedups, parts))]
+    return [
+        PictureRow(distribution.boxes_inches(parts), partial(distribution.draw_job_speedups, parts))
+    ]
 
 
-def _over_time(parts: Mapping[str, Result], time: canvas.TimeAxis, span: Span) -> list[Row]:
+def _over_time(parts: Mapping[str, Result], time: canvas.TimeAxis, span: Span) -> list[PictureRow]:
     """Return what changes over time, one below the other, the lowest with all labels."""
     alone = len(parts) == 1  # of several, the slowdowns have the legend
     gantts = {} if why_no_gantts(parts) else parts
@@ -204,7 +206,7 @@ def _over_time(parts: Mapping[str, Result], time: canvas.TimeAxis, span: Span) -
             gantt_on, result=result, time=shown if apart else time, which=which,
             heading="Gantt chart" if alone else name, palette=palettes.get(name), legend=new,
         )  # fmt: skip
-        rows.append(Row(min(gantt_inches(result, least), most), draw, late=True))
+        rows.append(PictureRow(min(gantt_inches(result, least), most), draw, late=True))
 
     def curve(axes: Axes, name: str) -> None:
         curve_on(axes, name, parts, time, legend=alone)
@@ -212,9 +214,9 @@ def _over_time(parts: Mapping[str, Result], time: canvas.TimeAxis, span: Span) -
             ends = time.place(shown.first), time.place(shown.last)
             axes.axvspan(*ends, color=canvas.LIGHT_GREY, zorder=0)
 
-    rows += [Row(_TIMELINE_INCHES, partial(curve, name=name)) for name in CURVES]
+    rows += [PictureRow(_TIMELINE_INCHES, partial(curve, name=name)) for name in CURVES]
     if alone and all(one.keeps_books and one.idle_seconds is None for one in parts.values()):
-        rows.append(Row(_TIMELINE_INCHES, partial(draw_power, parts)))
+        rows.append(PictureRow(_TIMELINE_INCHES, partial(draw_power, parts)))
     lowest = {len(rows) - 1, len(gantts) - 1 if apart else -1}
     return [
         row if place in lowest else row._replace(draw=partial(_without_time, row.draw))

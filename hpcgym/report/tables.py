@@ -14,7 +14,7 @@ from hpcgym.files.tables import write_csv_frame
 from hpcgym.files.writing import whole_text
 from hpcgym.report.cells import Cell, Table, rich_table, two_lines
 from hpcgym.schedule import gains
-from hpcgym.schedule.measures import classes_in_words
+from hpcgym.schedule.groups import classes_in_words
 from hpcgym.schedule.metrics import (
     LENGTH_CLASSES,
     MORE,

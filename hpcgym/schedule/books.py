@@ -43,7 +43,7 @@ from hpcgym.schedule.schedule import Schedule, kept, known_powers
 QUANTUM_W = 2.0**-20
 
 
-class Cells(NamedTuple):
+class OccupiedCells(NamedTuple):
     """The parts of nodes that jobs have had.
 
     Attributes
@@ -65,12 +65,12 @@ class Cells(NamedTuple):
         """Whether the power of any job is known."""
         return self.measured.strides != (0,)
 
-    def take(self, chosen: Mask) -> Cells:
+    def take(self, chosen: Mask) -> OccupiedCells:
         """Return the cells that are chosen, (m,) bool."""
         if chosen.all():
             return self
         places = np.flatnonzero(chosen)
-        return Cells(*(column[places] for column in self))
+        return OccupiedCells(*(column[places] for column in self))
 
 
 class Parts(NamedTuple):
@@ -91,7 +91,7 @@ class Parts(NamedTuple):
     steps: Ints
 
 
-def cells_of(result: Schedule, powers: Powers) -> Cells:
+def cells_of(result: Schedule, powers: Powers) -> OccupiedCells:
     """Return the cells of nodes that jobs have had, of all jobs that have started.
 
     Raises
@@ -123,11 +123,11 @@ def cells_of(result: Schedule, powers: Powers) -> Cells:
             raise HpcgymError("frequency: levels are counted from 0, the lowest")
         level = np.minimum(level, result.frequency[job])
     measured = _measured(result, powers, job, group, level)
-    cells = Cells(job, node, group, cores, level, measured)
+    cells = OccupiedCells(job, node, group, cores, level, measured)
     return cells.take(result.start[job] >= 0) if (result.start < 0).any() else cells
 
 
-def parts_of(cells: Cells, counted: Mask, n_jobs: int, n_groups: int) -> Parts:
+def parts_of(cells: OccupiedCells, counted: Mask, n_jobs: int, n_groups: int) -> Parts:
     """Return the cells that are counted, and those of measured jobs, summed by job and group."""
     key = cells.job if n_groups == 1 else cells.job * n_groups + cells.group
     size = n_jobs * n_groups
@@ -212,7 +212,9 @@ def no_split() -> EnergySplit:
     return EnergySplit(none, none, none, none, none, empty, none, empty, none, none)
 
 
-def share(cells: Cells, begin: Ints, end: Ints, powers: Powers, n_times: int) -> EnergySplit:
+def share(
+    cells: OccupiedCells, begin: Ints, end: Ints, powers: Powers, n_times: int
+) -> EnergySplit:
     """Return what happens on shared nodes.
 
     Parameters
@@ -428,7 +430,7 @@ class Books:
     # --- Parts, each worked out once -----------------------------------------------------------
 
     @cached_property
-    def _cells(self) -> Cells:
+    def _cells(self) -> OccupiedCells:
         return cells_of(self._result, self._powers)
 
     @cached_property

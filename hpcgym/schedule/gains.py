@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
-from hpcgym.schedule.measures import groups_of, mean_by_user, measures, weekly_sums
+from hpcgym.schedule.groups import groups_of
+from hpcgym.schedule.measures import mean_by_user, measures, weekly_sums
 from hpcgym.schedule.result import Result
 from hpcgym.workload.io.swf_header import called, names_of
 

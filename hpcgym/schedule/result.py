@@ -20,6 +20,7 @@ from hpcgym.names import NAMED
 from hpcgym.progress import silence
 from hpcgym.schedule.books import Books, books
 from hpcgym.schedule.energy import Energy, power_table
+from hpcgym.schedule.groups import group_metrics, metrics_by
 from hpcgym.schedule.metrics import Metrics, bsld_of, metrics
 from hpcgym.schedule.provenance import provenance_of, workload_of
 from hpcgym.schedule.schedule import RECORDED, Schedule, read_only
@@ -157,7 +158,7 @@ class Result(Schedule):
         Parameters
         ----------
         group : "class" of run times (short, medium, long), "size" (small, large), "user", "group",
-            "code", "queue" or "partition"; see :func:`hpcgym.schedule.measures.metrics_by`.
+            "code", "queue" or "partition"; see :func:`hpcgym.schedule.groups.metrics_by`.
         metrics : those of jobs alone, such as "mean_wait_s"; without any: all. One that this
             schedule has not is nan.
 
@@ -166,8 +167,6 @@ class Result(Schedule):
         HpcgymError : another group or metric.
         """
         import pandas as pd
-
-        from hpcgym.schedule.measures import group_metrics, metrics_by
 
         for metric in metrics:
             if not isinstance(metric, str):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hpcgym._engine import fields_of
 from hpcgym.errors import HpcgymError, whole_column
 from hpcgym.machine.failures import Failures
-from hpcgym.workload.initial import Cells
+from hpcgym.workload.ongoing import Cells
 
 if TYPE_CHECKING:
     from hpcgym.machine.speedups.heatmap import Heatmap

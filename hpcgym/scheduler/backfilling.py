@@ -335,7 +335,7 @@ _NUMBERED = {"depth": 0, "first-come": 1}
 
 
 @dataclass(frozen=True)
-class Backfill:
+class BackfillRule:
     """A way to backfill: how many waiting jobs have reservations, and which others may start.
 
     Attributes
@@ -348,8 +348,8 @@ class Backfill:
 
     Examples
     --------
-    >>> from hpcgym.scheduler.backfilling import Backfill
-    >>> print(Backfill.parse("depth:4"), Backfill.parse(1))
+    >>> from hpcgym.scheduler.backfilling import BackfillRule
+    >>> print(BackfillRule.parse("depth:4"), BackfillRule.parse(1))
     depth:4 easy
     """
 
@@ -359,7 +359,7 @@ class Backfill:
     behind: int = 0
 
     @classmethod
-    def parse(cls, given: Any, rule: str = "backfill") -> Backfill:
+    def parse(cls, given: Any, rule: str = "backfill") -> BackfillRule:
         """Return what a name, a text with settings, a number or one of these says.
 
         Raises

@@ -15,7 +15,7 @@ from hpcgym.errors import HpcgymError, check_choice, is_number
 from hpcgym.files import check_is_there
 from hpcgym.scheduler import restrictions
 from hpcgym.scheduler.allocations import check_allocation_name
-from hpcgym.scheduler.backfilling import Backfill, Hold, SlurmBackfill
+from hpcgym.scheduler.backfilling import BackfillRule, Hold, SlurmBackfill
 from hpcgym.scheduler.capabilities import FEATURES, check
 from hpcgym.scheduler.estimates.by_name import CORRECTIONS, Estimate, check_estimate, learns
 from hpcgym.scheduler.policies.expressions import Expression
@@ -363,7 +363,7 @@ class Scheduler:
     pair_estimate: Any = "known"
     order: IndexPolicy = field(init=False, repr=False, compare=False)
     sweep_order: IndexPolicy | None = field(init=False, repr=False, compare=False)
-    reserve: Backfill = field(init=False, repr=False, compare=False)
+    reserve: BackfillRule = field(init=False, repr=False, compare=False)
 
     def __repr__(self) -> str:
         """Return the rules that differ from those of ``Scheduler()``."""
@@ -383,7 +383,7 @@ class Scheduler:
         if self.correction is None:
             asked = self.dispatcher is not None
             settle(self, "correction", "next-second" if asked else "requested")
-        settle(self, "reserve", Backfill.parse(self.backfill))
+        settle(self, "reserve", BackfillRule.parse(self.backfill))
         settle(self, "backfill", str(self.reserve))
         settle(self, "sweep_order", self._sweep_order())
         check_choice("correction", self.correction, CORRECTIONS)
@@ -428,7 +428,7 @@ class Scheduler:
             if not (isinstance(given, type(usual[0])) and given in usual):
                 raise HpcgymError(not_beside_a_dispatcher(rule, plain(self.dispatcher)))
         object.__setattr__(self, "backfill", "none")
-        object.__setattr__(self, "reserve", Backfill.parse("none"))
+        object.__setattr__(self, "reserve", BackfillRule.parse("none"))
         object.__setattr__(self, "sweep_order", None)
 
     def _sweep_order(self) -> IndexPolicy | None:

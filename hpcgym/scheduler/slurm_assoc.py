@@ -12,7 +12,7 @@ from typing import NamedTuple
 from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, number_in, warn_caller
 from hpcgym.scheduler.policies.fair_share import AT, PARENT, Account, FairShare
 from hpcgym.scheduler.restrictions import OR, Quota
-from hpcgym.scheduler.slurm_tables import Left, Row, header_of, rows_of, warn_of_left
+from hpcgym.scheduler.slurm_tables import Left, SlurmRow, header_of, rows_of, warn_of_left
 from hpcgym.words import counted
 
 KIND = "associations"  # in messages
@@ -151,7 +151,7 @@ def _check_circles(found: Sequence[Association]) -> None:
                 raise HpcgymError(f"{one.where}: account {one.account!r} stands above itself")
 
 
-def _association(row: Row, line: list[tuple[int, str]]) -> Association:
+def _association(row: SlurmRow, line: list[tuple[int, str]]) -> Association:
     """Return the association of a row; ``line`` are the accounts above the rows so far."""
     written = row.others["account"]
     account, user = row.take("account"), row.take("user")

@@ -16,7 +16,7 @@ from hpcgym.machine.slurm.lines import minutes_text
 from hpcgym.names import ARRAY
 from hpcgym.scheduler.restrictions import BOUNDS, MODES, OR, Preemption, Quota, by_tier
 from hpcgym.scheduler.slurm_assoc import associations_as_quotas, is_associations
-from hpcgym.scheduler.slurm_tables import Left, Row, rows_of, warn_of_left
+from hpcgym.scheduler.slurm_tables import Left, SlurmRow, rows_of, warn_of_left
 from hpcgym.units import count_of
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def read_qos(path: str | os.PathLike[str]) -> list[Qos]:
     return found
 
 
-def _qos(row: Row) -> Qos:
+def _qos(row: SlurmRow) -> Qos:
     """Return the QOS of a row."""
     name, priority = row.take("name"), row.count("priority")
     if not name:

@@ -16,7 +16,7 @@ _MOST_BYTES = 1 << 26
 _FEW = 3  # so many are named with what is not followed of them, else how many they are
 
 
-class Row:
+class SlurmRow:
     """A row of a table.
 
     Attributes
@@ -73,7 +73,7 @@ def header_of(text: str) -> list[str]:
 
 def rows_of(
     path: str | os.PathLike[str], what: str, needed: Sequence[str], such: str
-) -> Iterator[Row]:
+) -> Iterator[SlurmRow]:
     """Yield the rows of a table.
 
     Parameters
@@ -100,7 +100,7 @@ def rows_of(
             continue
         if len(values) != len(columns):
             raise HpcgymError(f"{where}: {len(values)} columns; the header has {len(columns)}")
-        yield Row(where, lines[0].split("|"), values)
+        yield SlurmRow(where, lines[0].split("|"), values)
 
 
 class Left(NamedTuple):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from hpcgym.errors import RuleWarning, warn_caller
 from hpcgym.scheduler.policies.fair_share import BY_GROUP, FairShare
 from hpcgym.scheduler.policies.features import USER_FEATURES, names_of_jobs
+from hpcgym.workload.columns import MISSING
 from hpcgym.workload.followers import followed
-from hpcgym.workload.model import MISSING
 
 if TYPE_CHECKING:
     from hpcgym.machine.failures import Failures

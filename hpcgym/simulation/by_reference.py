@@ -26,7 +26,7 @@ from hpcgym.reference.limits import LimitedSimulation
 from hpcgym.reference.nodes import NodeSimulation
 from hpcgym.reference.orders import NAMES, POLICIES, ByExpression
 from hpcgym.reference.own_nodes import Budget, Cap, limited_jobs_of, machine_of
-from hpcgym.reference.pool import Simulation
+from hpcgym.reference.pool import PoolSimulation
 from hpcgym.reference.power import SwitchingSimulation
 from hpcgym.reference.state import STATE
 from hpcgym.schedule.result import Result
@@ -71,7 +71,7 @@ def finish(
         jobs = node_jobs_of(workload, resources, _allowed(workload, cluster))
         capacity = cluster.capacity[:, : len(resources)].tolist()
         rules["allocation"] = scheduler.allocation
-        made: Simulation = (
+        made: PoolSimulation = (
             NodeSimulation(jobs, capacity, **rules)
             if failures is None
             else FailingSimulation(jobs, capacity, _table(failures), **rules)
@@ -80,7 +80,7 @@ def finish(
         times = (cluster.shutdown_after_s, cluster.shutdown_time_s, cluster.boot_time_s)
         made = SwitchingSimulation(jobs_of(workload), cluster.processors, *times, **rules)
     else:
-        made = Simulation(jobs_of(workload), cluster.processors, **rules)
+        made = PoolSimulation(jobs_of(workload), cluster.processors, **rules)
     result = _result_of(workload, scheduler, cluster, made.run())
     if failures is not None:
         result = replace(result, node_states=down(failures), lost=_lost(made.lost, failures))
@@ -209,7 +209,7 @@ def _order(order: IndexPolicy | None, given: Any, workload: Workload) -> Any:
 
 
 def _rules_of(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> dict[str, Any]:
-    """Return the rules as :class:`hpcgym.reference.Simulation` takes them."""
+    """Return the rules as :class:`hpcgym.reference.PoolSimulation` takes them."""
     hold = scheduler.hold
     same = ("backfill", "correction", "passes", "threshold")
     orders = zip(("policy", "backfill_order"), scheduler.orders, strict=True)
@@ -292,7 +292,7 @@ def _preemption(workload: Workload, scheduler: Scheduler) -> tuple[Any, ...] | N
     return groups, set(rule.pairs), rule.mode, dict(rule.exempt), dict(rule.grace)
 
 
-def _stopped(made: Simulation) -> dict[str, Any]:
+def _stopped(made: PoolSimulation) -> dict[str, Any]:
     """Return the attributes of a result about runs that other jobs ended."""
     none = np.zeros(0, np.int64)
     runs = _lost(made.lost, Failures(none, none, none))

@@ -13,7 +13,8 @@ from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.simulation.driver import Simulation, new_simulation
 from hpcgym.simulation.nodes import place_of
 from hpcgym.workload.extracts import interval, joined, named, nothing_there
-from hpcgym.workload.initial import Initial, Ongoing
+from hpcgym.workload.model import Initial
+from hpcgym.workload.ongoing import Ongoing
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result

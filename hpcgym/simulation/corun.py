@@ -28,7 +28,7 @@ from hpcgym.scheduler.on_machines import (
 from hpcgym.scheduler.policies.features import PASS_FEATURES
 from hpcgym.simulation.driver import Run, new_simulation
 from hpcgym.simulation.nodes import assign_nodes
-from hpcgym.simulation.prepare import Place, Units, job_records
+from hpcgym.simulation.prepare import MachineUnits, Place, job_records
 from hpcgym.simulation.restricted import longest_outside
 from hpcgym.simulation.results import Columns, as_came
 from hpcgym.workload.codes import codes_of
@@ -370,7 +370,7 @@ def on_shared_nodes(
     congested = slowest_in_congestion(cluster, speedups, machine.files)
     more = longest_outside(workload, scheduler)
     ticks = ticks_a_second(workload, speedups, scheduler.pair_estimate, congested, more)
-    units = Units(cluster.nodes * machine.parts, machine.units, ticks)
+    units = MachineUnits(cluster.nodes * machine.parts, machine.units, ticks)
     learning, in_order = PairLearning.of(scheduler, speedups), scheduler.reserve.conservative
     told: dict[str, Any] = {}
     if not in_order:

@@ -20,7 +20,7 @@ from hpcgym.scheduler.allocations import KILL, SCORED
 from hpcgym.scheduler.asked_for import places_of_usage
 from hpcgym.scheduler.dispatchers.asking import (
     Asking,
-    Facts,
+    JobFacts,
     LateDispatcher,
     begin,
     dispatch,
@@ -37,10 +37,18 @@ from hpcgym.scheduler.rules import plain
 from hpcgym.simulation import warm_start
 from hpcgym.simulation.fair_share import Accounts, accounts_of
 from hpcgym.simulation.nodes import pool_as_node
-from hpcgym.simulation.prepare import NOBODY_ELSE, Agent, Place, Told, job_records, pool_of, prepare
+from hpcgym.simulation.prepare import (
+    NOBODY_ELSE,
+    Agent,
+    EngineInput,
+    Place,
+    job_records,
+    pool_of,
+    prepare,
+)
 from hpcgym.simulation.results import result_of, with_nodes
 from hpcgym.workload.extracts import joined, taken_over, without_nodes
-from hpcgym.workload.initial import Initial
+from hpcgym.workload.model import Initial
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
@@ -69,7 +77,7 @@ class Simulation:
     beginning : the state with running or waiting jobs from which it begins, or None.
     """
 
-    told: Told
+    told: EngineInput
     place: Place
     learning: warm_start.Learning | None = None
     shares: Accounts | None = None
@@ -425,7 +433,7 @@ def let_answer(simulation: Simulation, workload: Workload, scheduler: Scheduler)
     return dispatcher
 
 
-def _of_pool(workload: Workload, place: Place) -> Callable[[Asking, Facts], PassView]:
+def _of_pool(workload: Workload, place: Place) -> Callable[[Asking, JobFacts], PassView]:
     """Return the function that makes views of a pool, or of shared nodes, as one node."""
     shown: dict[str, Any] = {}
     if place.name == "shared nodes":  # whose clock has ticks
@@ -436,8 +444,8 @@ def _of_pool(workload: Workload, place: Place) -> Callable[[Asking, Facts], Pass
 
 def _score(
     policy: Callable[[PassView], Any],
-    shown: Callable[[Asking, Facts], PassView],
-    facts: Facts,
+    shown: Callable[[Asking, JobFacts], PassView],
+    facts: JobFacts,
     asking: Asking,
 ) -> None:
     """Ask a policy for the scores of queued jobs at a pass, and write them.

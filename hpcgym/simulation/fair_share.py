@@ -16,8 +16,8 @@ from hpcgym.scheduler.asked_for import places_of_usage
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
 from hpcgym.scheduler.policies.features import USER_FEATURES, names_of_jobs
 from hpcgym.scheduler.policies.index import IndexPolicy
+from hpcgym.workload.columns import MISSING
 from hpcgym.workload.extracts import past_jobs, recorded_run_time
-from hpcgym.workload.model import MISSING
 
 if TYPE_CHECKING:
     from hpcgym.machine.pool import Cluster

@@ -28,7 +28,7 @@ from hpcgym.scheduler.on_machines import (
 )
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import Run, Simulation, new_simulation, with_room
-from hpcgym.simulation.prepare import Place, Units
+from hpcgym.simulation.prepare import MachineUnits, Place
 from hpcgym.simulation.results import Columns, as_came
 from hpcgym.workload.checks import check_jobs, needs_on, units_a_node
 from hpcgym.workload.extracts import decided, taken_over
@@ -398,7 +398,7 @@ def limited_simulation(
     return machine, new_simulation(workload, scheduler, place, learned)
 
 
-class OwnNodes(NamedTuple):
+class LimitedNodes(NamedTuple):
     """What jobs with nodes of their own have of a machine.
 
     ``needs`` as of :func:`needs_on`; ``a_node``: (n_jobs,) units of each job that a node holds.
@@ -408,16 +408,16 @@ class OwnNodes(NamedTuple):
     power: NodePower
     needs: NDArray[np.int64]
     a_node: NDArray[np.int64]
-    units: Units
+    units: MachineUnits
     cluster: Cluster
 
 
-def own_nodes_of(needs: NDArray[np.int64], cluster: Cluster, needed: bool = True) -> OwnNodes:
+def own_nodes_of(needs: NDArray[np.int64], cluster: Cluster, needed: bool = True) -> LimitedNodes:
     """Return what jobs have of a machine; ``needed``: whether nodes must have a power."""
     power = node_power(cluster, needed)
     a_node = units_a_node(needs, cluster)
-    units = Units(cluster.nodes, -(-needs[:, 0] // a_node))
-    return OwnNodes(power, needs, a_node, units, replace(cluster, shutdown_after_s=None))
+    units = MachineUnits(cluster.nodes, -(-needs[:, 0] // a_node))
+    return LimitedNodes(power, needs, a_node, units, replace(cluster, shutdown_after_s=None))
 
 
 def machine_for(

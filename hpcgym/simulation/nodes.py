@@ -20,13 +20,13 @@ from hpcgym.simulation.prepare import Place, pool_of
 from hpcgym.simulation.restricted import closings, holders_of
 from hpcgym.simulation.warm_start import own_cells
 from hpcgym.workload.checks import needs_on
-from hpcgym.workload.initial import Cells
 from hpcgym.workload.model import Workload
+from hpcgym.workload.ongoing import Cells
 
 if TYPE_CHECKING:
     from hpcgym.machine.failures import Failures
     from hpcgym.scheduler.rules import Scheduler
-    from hpcgym.workload.initial import Initial
+    from hpcgym.workload.model import Initial
 
 _ALLOCATIONS = {
     "first-fit": allocations.FIRST_FIT,
@@ -41,7 +41,7 @@ _ALLOCATIONS = {
 _MOST_ASKED = 2.0**62  # of resources, in units of a machine file, times seconds
 
 
-class Nodes(NamedTuple):
+class NodeDemands(NamedTuple):
     """Demands of jobs on the nodes of a machine, and their allocation. N nodes, R resources."""
 
     needs: NDArray[np.int64]  # (n_jobs, 2 + R) as of needs_on
@@ -67,7 +67,7 @@ class Nodes(NamedTuple):
             partitions=self.partitions,
         )
 
-    def with_holders(self, needs: NDArray[np.int64]) -> Nodes:
+    def with_holders(self, needs: NDArray[np.int64]) -> NodeDemands:
         """Return the same with holders of nodes, which are no jobs, behind the jobs."""
         if not len(needs):
             return self
@@ -141,7 +141,7 @@ def nodes_for(
     cluster: Cluster,
     scheduler: Scheduler,
     failing: bool = False,
-) -> Nodes:
+) -> NodeDemands:
     """Return the nodes of a machine, for jobs with these needs.
 
     If nodes are ``failing``, a holder of each node while it is down stands behind the jobs; behind
@@ -154,7 +154,7 @@ def nodes_for(
     check_scheduler(scheduler, "nodes")
     asks = demand_of(needs, workload.requested_time, scheduler)
     parts = len(cluster.resources) - len(cluster.node_resources)
-    nodes = Nodes(needs, cluster.capacity, *allocation_code(scheduler), asks, parts)
+    nodes = NodeDemands(needs, cluster.capacity, *allocation_code(scheduler), asks, parts)
     if failing:
         one = np.ones(cluster.nodes, np.int64)
         nodes = nodes.with_holders(np.column_stack([one, cluster.capacity, one]))
@@ -190,7 +190,7 @@ def assign_nodes(
     # by submission, which is another order where jobs depend on others
     order = np.argsort(schedule["submit"], kind="stable")
     place = np.argsort(order)
-    nodes = Nodes(needs[order], cluster.capacity, *allocation_code(scheduler))
+    nodes = NodeDemands(needs[order], cluster.capacity, *allocation_code(scheduler))
     if asks is not None:
         nodes = nodes._replace(asks=asks[order])
     jobs = np.column_stack([schedule["submit"], run, requested, needs[:, 0], schedule["submit"]])
@@ -206,7 +206,7 @@ def assign_nodes(
 
 def nodes_of_table(
     workload: Workload, cluster: Cluster, scheduler: Scheduler, keeps_books: bool = False
-) -> Nodes | None:
+) -> NodeDemands | None:
     """Return the nodes of environments; None if the machine is simulated as a pool.
 
     It is if jobs ask for single cores, unless the environment ``keeps_books`` of jobs' nodes.
@@ -251,8 +251,8 @@ def allocation_code(scheduler: Scheduler) -> tuple[int, int]:
     return _ALLOCATIONS[allocation.partition(":")[0]], random_seed(allocation)
 
 
-def pool_as_node(asked: NDArray[np.int64], processors: int) -> Nodes:
+def pool_as_node(asked: NDArray[np.int64], processors: int) -> NodeDemands:
     """Return one node with all processors, and jobs that ask for so many on it."""
     one = np.ones_like(asked)
     needs = np.column_stack([one, asked, one])
-    return Nodes(needs, np.array([[processors]]), allocations.FIRST_FIT, 0)
+    return NodeDemands(needs, np.array([[processors]]), allocations.FIRST_FIT, 0)

@@ -26,7 +26,8 @@ from hpcgym.scheduler.policies.features import STATE_OF_USERS, runs_looked_at
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.restricted import check_restricted, restrictions_of
 from hpcgym.workload.checks import check_jobs
-from hpcgym.workload.model import MAX_TIME, Workload
+from hpcgym.workload.columns import MAX_TIME
+from hpcgym.workload.model import Workload
 
 _NOBODY = np.zeros(0, np.int64)
 
@@ -51,7 +52,7 @@ def machine_of(
     return find_cluster(cluster, rules_too=is_both)
 
 
-class Units(NamedTuple):
+class MachineUnits(NamedTuple):
     """What a simulation counts of a machine, and by which clock.
 
     Attributes
@@ -82,7 +83,7 @@ class Place:
 
     name: str
     cluster: Cluster
-    units: Units
+    units: MachineUnits
     told: Mapping[str, Any] = field(default_factory=dict)
     nodes: Any = None
     fills: bool = False
@@ -90,7 +91,7 @@ class Place:
 
 def pool_of(workload: Workload, cluster: Cluster) -> Place:
     """Return a machine as a pool of processors, of which jobs take some."""
-    return Place("pool", cluster, Units(cluster.processors, workload.requested_processors))
+    return Place("pool", cluster, MachineUnits(cluster.processors, workload.requested_processors))
 
 
 class Agent(NamedTuple):
@@ -122,14 +123,14 @@ NOBODY_ELSE = Agent()
 
 
 @dataclass(frozen=True)
-class Told:
+class EngineInput:
     """The jobs and rules of a simulation, as :class:`hpcgym._engine.Model` takes them.
 
     Attributes
     ----------
     jobs : (n_jobs,) JOBS.
     processors : of the machine.
-    capacity : of the machine in units that jobs take, see :class:`Units`.
+    capacity : of the machine in units that jobs take, see :class:`MachineUnits`.
     rules : by name; codes are those of :mod:`hpcgym.scheduler.allocations`.
     orders : in which waiting jobs are served, and backfilled.
     predicted : (n_jobs,) int64 [ticks] run times as predicted beforehand; None: they are averages.
@@ -187,7 +188,7 @@ def prepare(
     counts: bool = False,
     logs_ends: bool = False,
     several: bool = False,
-) -> Told:
+) -> EngineInput:
     """Return the jobs and rules of a simulation that is about to start.
 
     Parameters
@@ -271,7 +272,7 @@ def prepare(
     for name in ("submit", "run", "requested"):
         jobs[name] *= units.ticks
     orders_told = first, second
-    return Told(
+    return EngineInput(
         jobs, cluster.processors, units.capacity, rules, orders_told, predicted, held, users,
         n_users, restrictions,
     )  # fmt: skip

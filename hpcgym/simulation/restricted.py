@@ -16,9 +16,10 @@ from hpcgym.scheduler.asked_for import BY_SUBMISSION, check_scheduler, what_move
 from hpcgym.scheduler.orders import rankings
 from hpcgym.scheduler.rules import Scheduler, plain, read_quotas
 from hpcgym.words import so_many
+from hpcgym.workload.columns import MAX_TIME
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.followers import Following, followed, think_times
-from hpcgym.workload.model import MAX_TIME, Workload
+from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
     from hpcgym.machine.pool import Cluster

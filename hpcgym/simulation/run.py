@@ -42,8 +42,9 @@ from hpcgym.simulation.limited import on_own_nodes
 from hpcgym.simulation.nodes import place_of, place_on_nodes
 from hpcgym.simulation.prepare import machine_of, pool_of
 from hpcgym.workload.checks import needs_on
+from hpcgym.workload.columns import MAX_TIME
 from hpcgym.workload.load import as_workload
-from hpcgym.workload.model import MAX_TIME, Workload
+from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
     import pandas as pd

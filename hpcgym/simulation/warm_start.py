@@ -26,7 +26,7 @@ from hpcgym.scheduler.estimates.learning import (
     N_ROWS,
     Estimators,
     Learned,
-    Learner,
+    LearnedState,
     in_words,
     make_estimators,
     make_learner,
@@ -34,17 +34,17 @@ from hpcgym.scheduler.estimates.learning import (
     told_of_learning,
     two_estimates,
 )
-from hpcgym.simulation.prepare import Told, job_records, numbered
+from hpcgym.simulation.prepare import EngineInput, job_records, numbered
 from hpcgym.workload.checks import check_jobs
 from hpcgym.workload.codes import code_names
+from hpcgym.workload.columns import MAX_TIME
 from hpcgym.workload.extracts import joined, past_jobs, recorded_run_time
-from hpcgym.workload.model import MAX_TIME
 
 if TYPE_CHECKING:
     from hpcgym.machine.pool import Cluster
     from hpcgym.scheduler.rules import Scheduler
-    from hpcgym.workload.initial import Cells, Initial, Ongoing
-    from hpcgym.workload.model import Workload
+    from hpcgym.workload.model import Initial, Workload
+    from hpcgym.workload.ongoing import Cells, Ongoing
 
 
 # --- Simulations whose run times are predicted from the jobs that have ended in them --------------
@@ -71,9 +71,9 @@ class Learning:
         self,
         workload: Workload,
         scheduler: Scheduler,
-        told: Told,
+        told: EngineInput,
         learned: Learned | None = None,
-        parts: tuple[Estimators, Learner] | None = None,
+        parts: tuple[Estimators, LearnedState] | None = None,
     ) -> None:
         self._workload, users = workload, told.users
         # rows of users in the memory, and of classes in the ratios
@@ -297,7 +297,7 @@ class Beginning(NamedTuple):
 
 
 def beginning_of(
-    workload: Workload, scheduler: Scheduler, cluster: Cluster, told: Told
+    workload: Workload, scheduler: Scheduler, cluster: Cluster, told: EngineInput
 ) -> Beginning | None:
     """Return how a simulation begins with the state of its workload; None if it has no state.
 
@@ -399,7 +399,7 @@ def _learn_log(
     jobs["run"][~ended] = MAX_TIME  # they run on
     users, n_users = numbered(both.user_id)
     predicted = np.zeros(len(both), np.int64)
-    told = Told(
+    told = EngineInput(
         jobs, len(both), int(jobs["processors"].sum()), {"logs": 1, "learns": 1},
         predicted=predicted, users=users, n_users=n_users,
     )  # fmt: skip
@@ -435,7 +435,7 @@ def _due(submit_time: Ints, initial: Initial, ongoing: Ongoing | None) -> bool:
     return ongoing is None or bool(queued.any() and not initial.running.any())
 
 
-def history_of(workload: Workload, told: Told) -> Ints:
+def history_of(workload: Workload, told: EngineInput) -> Ints:
     """Return run times of users' last jobs that ended before the beginning, (n_users, n) [s]."""
     past, order, _ = past_jobs(workload)
     assert past is not None

@@ -76,7 +76,7 @@ class Candidate(NamedTuple):
     changes: dict[str, str]
 
 
-class Tried(NamedTuple):
+class TriedCandidate(NamedTuple):
     """What came of a candidate, as :func:`calibrate` tells it."""
 
     candidate: Candidate
@@ -155,18 +155,20 @@ def calibrate(
 
     work = Work()  # an interrupt reaches this thread alone
 
-    def answer(candidate: Candidate) -> Tried:
+    def answer(candidate: Candidate) -> TriedCandidate:
         try:
             with work:
                 fits, found = _waits(workload, candidate)
         except HpcgymError as error:
-            return Tried(candidate, problem=str(error))
+            return TriedCandidate(candidate, problem=str(error))
         now, before = _apart(found, past[fits]), at_first[fits]
         sums = [(now[half].sum(), before[half].sum()) for half in (early[fits], ~early[fits])]
         shares = [1 - after / first if first > 0 else 0.0 for after, first in sums]
-        return Tried(candidate, float(found.mean()), float(now.mean()), shares[0], shares[1])
+        return TriedCandidate(
+            candidate, float(found.mean()), float(now.mean()), shares[0], shares[1]
+        )
 
-    rows = [Tried(own, float(wait.mean()), float(at_first.mean()), 0.0, 0.0)]
+    rows = [TriedCandidate(own, float(wait.mean()), float(at_first.mean()), 0.0, 0.0)]
     changes, chosen = changes_for(workload, own), [0]
     for step in range(1, most + 1):
         best, first = rows[chosen[-1]], len(rows)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, check_whole
-from hpcgym.schedule.measures import GROUPED_BY
+from hpcgym.schedule.groups import GROUPED_BY
 from hpcgym.study.sweep import OF_GROUPS, OF_JOBS
 from hpcgym.words import signed
 

@@ -34,7 +34,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-class Files(NamedTuple):
+class FileTraffic(NamedTuple):
     """The file system, and what jobs read and write.
 
     Attributes
@@ -56,7 +56,7 @@ class Congestion(NamedTuple):
     times_as_long: Floats
 
 
-def congestion_of(files: Files, start: Ints, end: Ints) -> Congestion:
+def congestion_of(files: FileTraffic, start: Ints, end: Ints) -> Congestion:
     """Return the congestion by what all jobs ask for that run; ``start`` and ``end``, (n,)."""
     time, place = np.unique(np.concatenate((start, end)), return_inverse=True)
     starts, ends = np.split(place, 2)
@@ -68,7 +68,7 @@ def congestion_of(files: Files, start: Ints, end: Ints) -> Congestion:
 
 
 def changes_within(
-    congestion: Congestion, files: Files, start: Ints, end: Ints
+    congestion: Congestion, files: FileTraffic, start: Ints, end: Ints
 ) -> tuple[Ints, Ints]:
     """Return jobs, and times at which another congestion changes their rates as they run; (c,)."""
     first = np.searchsorted(congestion.time, start, "right")
@@ -79,7 +79,9 @@ def changes_within(
     return owner, congestion.time[first[owner] + np.arange(owner.size) - before]
 
 
-def slowed(congestion: Congestion, files: Files, owner: Ints, time: Ints, rate: Floats) -> Floats:
+def slowed(
+    congestion: Congestion, files: FileTraffic, owner: Ints, time: Ints, rate: Floats
+) -> Floats:
     """Return rates of jobs from some times on, by those without congestion; (c,) each.
 
     Work of a second takes 1 / rate, and what is waited for files beyond the share of them.
@@ -141,7 +143,7 @@ class SharedSchedule(NamedTuple):
     sockets: int
     cores: int
     parts: int
-    files: Files | None = None
+    files: FileTraffic | None = None
 
 
 def prove_shared(
@@ -403,13 +405,13 @@ def shared_schedule(result: Result, found: Coschedule) -> SharedSchedule:
     )
 
 
-def _files(result: Result, found: Coschedule) -> Files | None:
+def _files(result: Result, found: Coschedule) -> FileTraffic | None:
     """Return the file system that the jobs of a result share, None if they do not."""
     bandwidth, speedups = result.cluster.io_bytes_s, found.speedups
     if bandwidth is None or speedups.io_share is None:
         return None
     demand = result.workload.requested_processors * speedups.io_bytes_s[found.code]
-    return Files(bandwidth, speedups.io_share[found.code], demand)
+    return FileTraffic(bandwidth, speedups.io_share[found.code], demand)
 
 
 def _promises_hold(result: Result, found: Coschedule) -> bool:

@@ -167,7 +167,7 @@ def is_fcfs(policy: Any) -> bool:
     return weights.shape == (6,) and weights[2] > 0 and np.flatnonzero(weights).size == 1
 
 
-class Queue(NamedTuple):
+class StaticQueue(NamedTuple):
     """The order of a queue, if it never changes but that jobs that wait too long come first.
 
     Attributes
@@ -192,7 +192,7 @@ class Queue(NamedTuple):
         return np.concatenate((np.argsort(self.number), np.argsort(self.rank), [-1]))[place]
 
 
-def first_waiting(queue: Queue, line: Timeline) -> Ints:
+def first_waiting(queue: StaticQueue, line: Timeline) -> Ints:
     """Return the place of the first waiting job in primary order at each time, (n_times,).
 
     Places are those of a queue; 2 * n_jobs where no job waits. A job waits from its submission to

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
     from hpcgym.schedule.runs import LostRuns
     from hpcgym.scheduler.restrictions import Preemption
-    from hpcgym.workload.initial import Initial
+    from hpcgym.workload.model import Initial
 
 
 # --- What can be proved of processors that are switched off ---------------------------------------

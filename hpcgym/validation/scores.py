@@ -26,7 +26,7 @@ from hpcgym.workload.io.swf_header import clock_of
 
 if TYPE_CHECKING:
     from hpcgym.schedule.result import Result
-    from hpcgym.scheduler.policies.expressions import Expression, Step
+    from hpcgym.scheduler.policies.expressions import Expression, ProgramStep
     from hpcgym.scheduler.policies.index import IndexPolicy
 
 Floats = NDArray[np.float64]
@@ -130,9 +130,9 @@ class Jobs:
         return JobColumns(self.result.workload)
 
     @cached_property
-    def state(self) -> State:
+    def state(self) -> PassState:
         """The state that passes find."""
-        return State(self.result, self.line)
+        return PassState(self.result, self.line)
 
     def requested(self, pairs: Pairs) -> Part:
         """Return the run times that policies see."""
@@ -292,7 +292,7 @@ def _value(expression: Expression, jobs: Jobs, pairs: Pairs) -> Part:
     return stack[0]
 
 
-def _pushed(step: Step, jobs: Jobs, pairs: Pairs) -> Part:
+def _pushed(step: ProgramStep, jobs: Jobs, pairs: Pairs) -> Part:
     """Return what a step pushes."""
     if step.code == op.NUMBER:
         return Part(np.full(1, step.number))
@@ -330,7 +330,7 @@ _FEW = 5  # last jobs of a user
 _DAY = 86_400  # [s]
 
 
-class State:
+class PassState:
     """What passes find before a job starts in them, as expressions name it."""
 
     def __init__(self, result: Result, line: Timeline) -> None:

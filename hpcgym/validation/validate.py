@@ -441,7 +441,7 @@ def _heads(case: Case, looked: Jobs) -> Heads | None:
     number, of_run = np.empty_like(job), np.empty_like(job)
     number[np.argsort(job, kind="stable")] = np.arange(len(job))
     of_run[np.argsort(rank[job], kind="stable")] = np.arange(len(job))
-    queue = passes.Queue(submit[job], rules.threshold, of_run, number)
+    queue = passes.StaticQueue(submit[job], rules.threshold, of_run, number)
     first = passes.first_waiting(queue, line)
     overtook = first[line.start] < queue.place(runs.start - queue.submit)
     overtook &= decided(runs.workload)

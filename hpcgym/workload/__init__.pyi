@@ -12,13 +12,13 @@ from .extracts import months as months
 from .extracts import shuffled as shuffled
 from .extracts import slices as slices
 from .extracts import weeks as weeks
-from .initial import Initial as Initial
 from .io.swf import read_swf as read_swf
 from .io.swf import write_swf as write_swf
 from .io.tables import from_pandas as from_pandas
 from .io.tables import read_table as read_table
 from .io.tables import write_table as write_table
 from .load import load_workload as load_workload
+from .model import Initial as Initial
 from .model import Workload as Workload
 from .needs import check_fits as check_fits
 from .needs import fitting as fitting

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from hpcgym._engine import FOREVER
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.machine.pool import ANY_NUMBER, Cluster
-from hpcgym.workload.model import MAX_TIME, Workload
+from hpcgym.workload.columns import MAX_TIME
+from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import check_fits, needs_of, warn_of_shared
 from hpcgym.workload.partitions import check_limits, check_partitions
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, WorkloadWarning, unknown, warn_caller
 from hpcgym.names import MOST_AMOUNT
-from hpcgym.workload.model import MISSING, Workload, check_processors
+from hpcgym.workload.columns import MISSING
+from hpcgym.workload.model import Workload, check_processors
 
 # --- Records of a log that are no jobs, and the size of its machine -------------------------------
 #

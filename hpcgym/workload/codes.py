@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, did_you_mean, positive_argument, unknown, whole_argument
+from hpcgym.workload.columns import MAX_TIME
 from hpcgym.workload.io.swf_header import HEADER_KEYS, check_name, name_lines, names_of, numbered
-from hpcgym.workload.model import MAX_TIME, Workload
+from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
     from hpcgym.machine.speedups import Heatmap

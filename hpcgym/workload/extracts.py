@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, whole_argument
 from hpcgym.units import DAY_S, MONTH_S, WEEK_S, in_seconds
-from hpcgym.workload.initial import Initial
-from hpcgym.workload.model import MAX_TIME, Workload, together
+from hpcgym.workload.columns import MAX_TIME
+from hpcgym.workload.model import Initial, Workload, together
 
 if TYPE_CHECKING:
     import pandas as pd

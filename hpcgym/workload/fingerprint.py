@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from hpcgym.names import OWN_COLUMNS, UNITS
 from hpcgym.workload.codes import code_names
-from hpcgym.workload.initial import Ongoing
-from hpcgym.workload.model import MISSING, Workload
+from hpcgym.workload.columns import MISSING
+from hpcgym.workload.model import Workload
+from hpcgym.workload.ongoing import Ongoing
 
 #: The columns that every simulation depends on.
 SIMULATED = ("submit_time", "run_time", "requested_time", "requested_processors", "user_id")

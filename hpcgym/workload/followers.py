@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.workload.model import Ints, Workload
+from hpcgym.workload.columns import Ints
+from hpcgym.workload.model import Workload
 
 
 class Following(NamedTuple):

@@ -7,65 +7,32 @@ Nothing here reads files or knows of simulation: :mod:`~hpcgym.workload.io.swf` 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError
-from hpcgym.machine.power import MOST_SLOWDOWN
 from hpcgym.names import (
     CORE,
     JOB_COLUMNS,
     KILLED,
-    MOST_AMOUNT,
-    MOST_NICE,
-    NICE,
     OWN_COLUMNS,
     UNITS,
-    UNITS_PER_NODE,
     known_columns,
     resource_problem,
 )
+from hpcgym.workload.columns import MISSING, Ints, as_column, is_missing, read_only, rows_of
+from hpcgym.workload.ongoing import Ongoing
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcgym.workload.initial import Initial
-
-Ints = NDArray[np.int64]
-
-
-# --- Read-only arrays -----------------------------------------------------------------------------
-
-
-def read_only(values: NDArray[Any]) -> NDArray[Any]:
-    """Return ``values`` read-only; a copy, if their owner could still change them."""
-    owner: Any = values
-    while isinstance(owner, np.ndarray) and not owner.flags.writeable:
-        owner = owner.base
-    if not isinstance(owner, np.ndarray) or values.strides == (0,):
-        return values
-    values = values.copy()
-    values.flags.writeable = False
-    return values
-
-
-def rows_of(values: NDArray[Any], rows: NDArray[Any] | slice) -> NDArray[Any]:
-    """Index a column, keeping zero-stride columns without memory."""
-    if values.size and values.strides == (0,) and not isinstance(rows, slice):
-        rows = np.asarray(rows)
-        if rows.dtype == bool:
-            return values[: np.count_nonzero(rows)]
-        return np.broadcast_to(values[0], rows.size)
-    taken = values[rows]
-    taken.flags.writeable = False
-    return taken
+REORDERED = "repaired: moved into order of submission"
 
 
 def called(numbers: NDArray[np.int64], row: int) -> str:
@@ -130,87 +97,6 @@ def preceding_texts(workload: Workload) -> NDArray[Any]:
 
 
 # --- The workload ---------------------------------------------------------------------------------
-
-MISSING = -1  # the format's own mark for an unknown value
-
-#: No time lies beyond 2^53 s: scores are float64, and sums of a few times must fit int64.
-MAX_TIME = 2**53
-
-REORDERED = "repaired: moved into order of submission"
-
-
-class Kind(NamedTuple):
-    """The values that a column may hold.
-
-    Attributes
-    ----------
-    dtype : of the column.
-    lowest, highest : the least and the greatest value.
-    problem : what is wrong with other values, in words.
-    rounded : whether a log may have decimals, which are rounded: SWF allows floating-point times.
-    unknown : whether it may be -1 too.
-    """
-
-    dtype: type[np.int64] | type[np.float64]
-    lowest: float
-    highest: float
-    problem: str
-    rounded: bool = False
-    unknown: bool = True
-
-    def outside(self, values: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return which numbers the column may not hold; nan is not among them."""
-        lowest, highest = self.lowest, self.highest
-        if values.dtype.kind == "f" and float(highest) > highest:  # as 2^63 - 1, which is no float
-            highest = math.nextafter(highest, 0)
-            lowest = -highest
-        wrong: NDArray[np.bool_] = (values < lowest) | (values > highest)
-        return wrong & (values != MISSING) if self.unknown else wrong
-
-
-def _from(lowest: int, highest: int) -> Kind:
-    problem = f"but must be a whole number from {lowest} to {highest}"
-    return Kind(np.int64, lowest, highest, problem, unknown=False)
-
-
-_UNKNOWN = f", or {MISSING} where it is unknown"
-_WHOLE = Kind(np.int64, 1 - 2**63, 2**63 - 1, "beyond 2^63")
-_TIME = Kind(np.int64, -MAX_TIME, MAX_TIME, "beyond 2^53 s", rounded=True)
-_AMOUNT = _from(0, MOST_AMOUNT)
-
-#: Times in seconds: the only fields whose values are added up, so their size is limited.
-TIME_COLUMNS = ("submit_time", "wait_time", "run_time", "requested_time", "think_time")
-
-#: Columns whose values are not any whole numbers.
-_KINDS = {
-    **dict.fromkeys(TIME_COLUMNS, _TIME),
-    **dict.fromkeys(("used_memory", "requested_memory"), _WHOLE._replace(rounded=True)),
-    "average_cpu_time": Kind(np.float64, -math.inf, math.inf, "beyond all numbers"),
-    "power_w": Kind(np.float64, 0, math.inf, f"but must be at least 0{_UNKNOWN}"),
-    "slowdown": Kind(
-        np.float64, 1, MOST_SLOWDOWN, f"but must be from 1 to {MOST_SLOWDOWN:g}{_UNKNOWN}"
-    ),
-    NICE: Kind(
-        np.int64,
-        -MOST_NICE,
-        MOST_NICE,
-        f"but must be from {-MOST_NICE} to {MOST_NICE}{_UNKNOWN}",
-    ),
-    UNITS_PER_NODE: Kind(
-        np.int64,
-        1,
-        MOST_AMOUNT,
-        f"but must be from 1 to {MOST_AMOUNT}, or {MISSING} of any number",
-    ),
-    KILLED: _from(0, 1),
-    UNITS: _from(1, MOST_AMOUNT),
-    CORE: _from(1, MOST_AMOUNT),
-}
-
-
-def kind_of(column: str) -> Kind:
-    """Return the values that a column may hold: of jobs, of units, or of a resource of units."""
-    return _KINDS.get(column, _WHOLE if column in JOB_COLUMNS else _AMOUNT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,7 +192,7 @@ class Workload:
         if "submit_time" not in columns:
             raise WorkloadError("a workload needs the column 'submit_time'")
         n = len(columns["submit_time"])
-        filled = {c: _as_column(c, columns.get(c), n) for c in JOB_COLUMNS}
+        filled = {c: as_column(c, columns.get(c), n) for c in JOB_COLUMNS}
         if killed is None:
             killed = np.broadcast_to(np.False_, n)
         killed = read_only(np.asarray(killed, dtype=np.bool_))
@@ -506,6 +392,49 @@ class Workload:
         return pd.DataFrame({**columns, **killed, **units, **self.per_unit})
 
 
+@dataclass(frozen=True, eq=False)
+class Initial:
+    """The state of a machine just before ``begin``, which a workload may begin with.
+
+    Jobs submitted before ``begin`` run or are queued then; all others are submitted later. Arrays
+    are read-only, here and in :class:`~hpcgym.workload.ongoing.Ongoing`, as those of workloads are.
+
+    Attributes
+    ----------
+    begin : [s] when the simulation begins.
+    start : (n_jobs,) int64 [s], when a job that runs at ``begin`` started; -1 for all others.
+    past : the jobs that had ended, with their waiting and run times: counters of fair share, users'
+        histories and learned run times are rebuilt from them.
+    ongoing : further state, if it comes from a simulation; None if it comes from a trace.
+    """
+
+    begin: int
+    start: Ints
+    past: Workload
+    ongoing: Ongoing | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "start", read_only(self.start))
+
+    def __repr__(self) -> str:
+        running, past = int(self.running.sum()), len(self.past)
+        queued = len(self.start) - running
+        return (
+            f"Initial(begin={self.begin}: {running:,} jobs run, {queued:,} are queued or come"
+            f" later, {past:,} had ended)"
+        )
+
+    @property
+    def running(self) -> NDArray[np.bool_]:
+        """Whether a job runs at ``begin``, (n_jobs,) bool."""
+        return self.start >= 0
+
+    def take(self, rows: Any) -> Initial:
+        """Return the state of the jobs at ``rows``."""
+        ongoing = None if self.ongoing is None else self.ongoing.take(rows)
+        return replace(self, start=self.start[rows], ongoing=ongoing)
+
+
 # --- Checks ---------------------------------------------------------------------------------------
 
 
@@ -536,11 +465,11 @@ def _resources(
         if problem := resource_problem(resource):
             raise WorkloadError(f"{name}: {problem}")
     one = np.broadcast_to(np.int64(1), n)
-    asked = _as_column(UNITS, one if units is None else units, n)
+    asked = as_column(UNITS, one if units is None else units, n)
     requested = filled["requested_processors"]
     core = np.where(requested > 0, requested // asked, 1)
     told = {CORE: core, **per_unit}
-    demands = {resource: _as_column(resource, values, n) for resource, values in told.items()}
+    demands = {resource: as_column(resource, values, n) for resource, values in told.items()}
     product = asked * demands[CORE]
     wrong = (requested > 0) & (requested != product)
     if wrong.any():
@@ -551,33 +480,6 @@ def _resources(
         )
     filled["requested_processors"] = requested if (requested > 0).all() else read_only(product)
     return asked, demands
-
-
-def _as_column(name: str, values: Any, n: int) -> NDArray[Any]:
-    """Return ``values`` as a read-only column of ``n`` jobs."""
-    kind = kind_of(name)
-    if values is None:
-        return np.broadcast_to(kind.dtype(MISSING), n)
-    given = np.asarray(values)
-    if given.shape != (n,):
-        raise WorkloadError(f"column {name!r} has shape {given.shape}, 'submit_time' has {(n,)}")
-    if n == 0:
-        given = given.astype(kind.dtype)
-    if given.dtype.kind not in "iufb":
-        raise WorkloadError(f"column {name!r} holds {given.dtype}, not numbers")
-    with np.errstate(invalid="ignore"):
-        column = given.astype(kind.dtype, copy=False)
-    whole = kind.dtype is np.int64
-    if whole and given.dtype.kind in "uf" and not np.array_equal(column, given):
-        raise WorkloadError(f"column {name!r} must hold whole numbers within int64")
-    if not whole and not np.isfinite(column).all():
-        raise WorkloadError(f"column {name!r} must hold finite numbers")
-    if n and (column.min() < kind.lowest or column.max() > kind.highest):
-        wrong = kind.outside(column)
-        row = int(wrong.argmax())
-        if wrong[row]:
-            raise WorkloadError(f"column {name!r}, row {row}, is {column[row]}, {kind.problem}")
-    return read_only(column)
 
 
 def _in_submission_order(workload: Workload) -> Workload:
@@ -595,11 +497,6 @@ def _first_known(workload: Workload) -> int:
     submit = workload.submit_time
     place = int(np.searchsorted(submit, 0))
     return int(submit[place]) if place < submit.size else 0
-
-
-def is_missing(values: NDArray[Any]) -> bool:
-    """Tell whether this is a column that takes no memory because no job has it."""
-    return values.size > 0 and values.strides == (0,) and values[0] == MISSING
 
 
 def _rebuild(columns: Mapping[str, NDArray[Any]], others: Mapping[str, Any]) -> Workload:

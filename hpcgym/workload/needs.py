@@ -18,8 +18,9 @@ from hpcgym.machine import Cluster, Partition
 from hpcgym.machine.pool import ANY_NUMBER
 from hpcgym.names import CORE, MEMORY, PARTITION, UNITS_PER_NODE, near_name
 from hpcgym.words import counted, first_few, so_many
+from hpcgym.workload.columns import read_only
 from hpcgym.workload.io.swf_header import partitions_of
-from hpcgym.workload.model import Workload, read_only
+from hpcgym.workload.model import Workload
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -14,6 +14,7 @@ from hpcgym.names import CORE
 from hpcgym.units import NO_LIMIT_S
 from hpcgym.words import counted, first_few, so_many
 from hpcgym.workload.cleaning import most_busy
+from hpcgym.workload.columns import MISSING
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.io.swf_header import (
     HEADER_KEYS,
@@ -22,7 +23,7 @@ from hpcgym.workload.io.swf_header import (
     names_of,
     partitions_of,
 )
-from hpcgym.workload.model import MISSING, Workload
+from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import Mask, fewest_nodes, in_others, most_nodes
 
 # --- Which partitions and queues jobs are in ------------------------------------------------------

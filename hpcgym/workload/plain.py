@@ -7,7 +7,8 @@ from typing import Any
 
 from hpcgym.errors import WorkloadError, unknown
 from hpcgym.files.writing import plain
-from hpcgym.workload.model import Workload, is_missing
+from hpcgym.workload.columns import is_missing
+from hpcgym.workload.model import Workload
 
 #: What is told of a workload beside its columns.
 _BESIDE = (

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from hpcgym.errors import WorkloadError, WorkloadWarning, unknown, warn_caller
 from hpcgym.names import NAMED
 from hpcgym.units import WITH_UNITS, in_seconds
+from hpcgym.workload.columns import is_missing
 from hpcgym.workload.io.swf_header import called_in, names_of
-from hpcgym.workload.model import Workload, is_missing
+from hpcgym.workload.model import Workload
 
 #: Short names of columns.
 _SHORT = {

@@ -14,8 +14,9 @@ from hpcgym.files import header_number
 from hpcgym.units import DAY_S, HOUR_S, duration
 from hpcgym.words import counted
 from hpcgym.workload.cleaning import CUT, most_busy
+from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io.swf_header import called, names_of
-from hpcgym.workload.model import MISSING, REORDERED, Workload
+from hpcgym.workload.model import REORDERED, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

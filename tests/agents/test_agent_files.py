@@ -15,7 +15,7 @@ import torch
 from hpcgym.agents import contents_of, load, network_files
 from hpcgym.agents.job_ppo import JobPpo
 from hpcgym.agents.job_ppo import load as job_ppo_of
-from hpcgym.agents.maskable_ppo import JobNetwork, MaskablePpo
+from hpcgym.agents.maskable_ppo import MaskablePpo, MaskedJobNetwork
 from hpcgym.agents.xnes import Xnes
 from hpcgym.envs.core.observation import CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE
 from hpcgym.errors import HpcgymError
@@ -28,7 +28,7 @@ CONTEXT = CLUSTER_SIZE + QUEUE_SIZE + TIME_SIZE
 def maskable(path: Path) -> None:
     """As older versions wrote it, with the state of an optimiser."""
     agent = MaskablePpo()
-    agent.network = JobNetwork(8, CONTEXT, 4)
+    agent.network = MaskedJobNetwork(8, CONTEXT, 4)
     agent.made_for({"window": 16})
     agent.head = torch.nn.Linear(8, 1).state_dict()
     agent.save(path)
@@ -37,7 +37,7 @@ def maskable(path: Path) -> None:
 
 def clone(path: Path) -> None:
     agent = MaskablePpo()
-    agent.name, agent.network = "clone", JobNetwork(8, CONTEXT, 4)
+    agent.name, agent.network = "clone", MaskedJobNetwork(8, CONTEXT, 4)
     agent.made_for({})
     agent.save(path)
 

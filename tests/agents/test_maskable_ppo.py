@@ -14,7 +14,7 @@ from plain_envs import plain
 
 import hpcgym
 from hpcgym.agents import load
-from hpcgym.agents.maskable_ppo import JobNetwork, MaskablePpo, RelativeRewards, both_scales
+from hpcgym.agents.maskable_ppo import MaskablePpo, MaskedJobNetwork, RelativeRewards, both_scales
 from hpcgym.agents.practice import maker
 from hpcgym.agents.xnes import Xnes
 from hpcgym.envs.core.observation import CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE
@@ -39,10 +39,10 @@ def some_observation(rng: Any, window: int = 12, visible: int = 7) -> dict[str, 
     return {name: torch.as_tensor(v) for name, v in {**fields, "jobs": jobs, "mask": mask}.items()}
 
 
-def trained_network() -> JobNetwork:
+def trained_network() -> MaskedJobNetwork:
     """Return a network whose last layer is not near 0, as after training."""
     torch.manual_seed(0)
-    network = JobNetwork(8, CLUSTER_SIZE + QUEUE_SIZE + TIME_SIZE, 16)
+    network = MaskedJobNetwork(8, CLUSTER_SIZE + QUEUE_SIZE + TIME_SIZE, 16)
     torch.nn.init.normal_(network.score[-1].weight)
     return network
 

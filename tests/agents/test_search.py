@@ -12,7 +12,7 @@ from drawing import strategies as st
 
 from hpcgym.agents import search
 from hpcgym.agents.search import (
-    Units,
+    WeightUnits,
     candidates,
     features_of,
     normalised,
@@ -35,10 +35,10 @@ def run(
     function: Any,
     n_features: int = 4,
     seed: int = 0,
-    units: Units | None = None,
+    units: WeightUnits | None = None,
 ) -> tuple[Any, Any]:
     """All vectors of a search, and what it asked with them."""
-    units = Units(np.ones(n_features), np.zeros(0, np.int64)) if units is None else units
+    units = WeightUnits(np.ones(n_features), np.zeros(0, np.int64)) if units is None else units
     steps = searching(replace(plan, seed=seed), units)
     asked, vectors = [], []
     question = next(steps)

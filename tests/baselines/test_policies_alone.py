@@ -9,7 +9,7 @@ import pytest
 
 from hpcgym import Scheduler, load_workload, simulate
 from hpcgym.baselines.schedulers import SCHEDULERS, find_scheduler
-from hpcgym.cli.lineup import Choice, lineup, rules_of
+from hpcgym.cli.lineup import RuleCombination, lineup, rules_of
 from hpcgym.explore.live import options_of
 from hpcgym.scheduler.files import scheduler_text
 from hpcgym.simulation.batch import BatchSimulator
@@ -49,8 +49,10 @@ def test_a_policy_alone_is_one_scheduler_everywhere(
     found = {
         "Python": Scheduler(policy),
         "simulate": rules_of("easy", rule),
-        "compare": only(lineup({}, [Choice(rule, {})], sharing=False)).rules,
-        "compare easy": only(lineup({"easy": "easy"}, [Choice(rule, {})], sharing=False)).rules,
+        "compare": only(lineup({}, [RuleCombination(rule, {})], sharing=False)).rules,
+        "compare easy": only(
+            lineup({"easy": "easy"}, [RuleCombination(rule, {})], sharing=False)
+        ).rules,
         "file": find_scheduler(str(tmp_path / "one.toml")),
         "sweep": load_experiment(tmp_path / "sweep.toml").schedulers["one"],
     }

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from hpcgym.cli.means import Asked, means_of
+from hpcgym.cli.means import MeansTable, means_of
 from hpcgym.cli.tables import Format, Sheet, of_frame, show
 from hpcgym.report.cells import Table
 
@@ -76,7 +76,7 @@ def test_only_means_over_all_jobs_are_the_best() -> None:
             "mean_wait_s": [10.0, 10.0, 8.0, 8.0, 5.0],
         }
     )
-    found = means_of(rows, "", Asked(metric=["mean_wait_s"])).sheet
+    found = means_of(rows, "", MeansTable(metric=["mean_wait_s"])).sheet
     marked = [(row[1][0], row[2][0], row[3][1]) for row in found.tables[0].cells]
     assert marked == [("easy", "2", False), ("spf", "2", True), ("saf", "1 of 2", False)]
     assert any("are means over other jobs" in note for note in found.below)
@@ -91,7 +91,7 @@ def test_means_of_ratios_say_of_how_many() -> None:
             "mean_wait_s": [0.0, 10.0, 5.0, 20.0],
         }
     )
-    asked = Asked(metric=["mean_wait_s"], normalise="easy")
+    asked = MeansTable(metric=["mean_wait_s"], normalise="easy")
     (found,) = means_of(rows, "", asked).sheet.tables
     place = found.heads.index("ratios")
     assert [row[place][0] for row in found.cells] == ["1", "1"]

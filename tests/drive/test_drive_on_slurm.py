@@ -20,7 +20,7 @@ from hpcgym.cli import app
 from hpcgym.drive import driven, look
 from hpcgym.drive.driving import INSTALL, LOWEST
 from hpcgym.replay import facts_of, replay_on_slurm
-from hpcgym.replay.configuration import Node, scheduling_of
+from hpcgym.replay.configuration import SlurmNode, scheduling_of
 from hpcgym.replay.private import PrivateSlurm, private_slurm
 
 #: Of jobs that wait: processors and minutes; in order of submission, and so from job 2 on.
@@ -36,7 +36,9 @@ def asks(processors: int) -> list[str]:
 @pytest.fixture
 def slurm(monkeypatch: pytest.MonkeyPatch) -> Iterator[PrivateSlurm]:
     """A Slurm with a running job and five that wait, which commands of this process talk to."""
-    with private_slurm((Node(4),), scheduling_of(hpcgym.Scheduler(backfill="none")), 60) as found:
+    with private_slurm(
+        (SlurmNode(4),), scheduling_of(hpcgym.Scheduler(backfill="none")), 60
+    ) as found:
         found.begin(0)
         found.advance(0)
         found.submit("first", asks(4), 36_000, 30_000)

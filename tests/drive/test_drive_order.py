@@ -19,7 +19,7 @@ from hpcgym.drive.driving import order_rules
 from hpcgym.errors import HpcgymError
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.orders import ByExpression
-from hpcgym.reference.pool import Simulation
+from hpcgym.reference.pool import PoolSimulation
 from hpcgym.scheduler.policies.features import RUNS_LOOKED_AT
 from hpcgym.simulation.driver import order_of
 from hpcgym.workload.model import Workload
@@ -41,7 +41,7 @@ def test_as_the_slow_simulator_has_it(
     usual = {"estimate": "requested", "correction": "requested", "policy_estimate": "requested"}
     usual |= {"backfill": "none", "backfill_order": "fcfs", "passes": "per-timestamp"}
     given: Any = {**usual, "policy": policy, "threshold": threshold}
-    slow = Simulation(jobs_of(jobs), jobs.processors, **given)
+    slow = PoolSimulation(jobs_of(jobs), jobs.processors, **given)
     slow.queue = list(slow.jobs)
     for job in slow.queue:
         job.policy_time = job.requested
@@ -97,7 +97,7 @@ def test_orders_by_the_state_know_who_runs(
     start = rng.integers(jobs.submit_time, now + 2)  # some are beyond their limits by now
     jobs = jobs.with_columns(wait_time=np.where(runs, start - jobs.submit_time, -1))
     size = int(jobs.requested_processors[runs].sum()) + jobs.processors
-    slow = Simulation(jobs_of(jobs), size, policy=ByExpression(text, jobs))
+    slow = PoolSimulation(jobs_of(jobs), size, policy=ByExpression(text, jobs))
     slow.queue = [job for job in slow.jobs if not runs[job.number]]
     slow.running = [job for job in slow.jobs if runs[job.number]]
     for job in slow.jobs:

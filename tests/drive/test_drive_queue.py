@@ -21,7 +21,7 @@ from hpcgym.drive import giving_back, look
 from hpcgym.drive.driving import (
     LOWEST,
     NO_LIMIT_S,
-    Queue,
+    SlurmQueue,
     jobs_told,
     processors_of,
     queue_of,
@@ -38,7 +38,7 @@ TOLD = """\
 """
 
 
-def read_queue(text: str) -> Queue:
+def read_queue(text: str) -> SlurmQueue:
     told, misread = read_jobs(text)
     assert misread == []
     return queue_of(told)

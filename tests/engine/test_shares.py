@@ -16,7 +16,7 @@ from hpcgym import Cluster, Scheduler, simulate
 from hpcgym.errors import HpcgymError, RuleWarning
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
-from hpcgym.reference.shares import Accounts
+from hpcgym.reference.shares import AccountTree
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.simulation.driver import new_simulation
 from hpcgym.simulation.prepare import pool_of
@@ -161,7 +161,7 @@ def test_usage_stays_in_proportion_over_millions_of_half_lives() -> None:
         time = turn * 100_000
         rows += [(time, 1, 4, 50), (time, 2, 2, 50), (time + 1, 1, 4, 10), (time + 2, 2, 4, 10)]
     result = simulate(users_workload(rows, 6), "fairshare", fair_share="half_life_s=10")
-    slow = SlowOrder("cpu", Accounts({1, 2}, half_life=10), [], 1.0)
+    slow = SlowOrder("cpu", AccountTree({1, 2}, half_life=10), [], 1.0)
     expected = simulate_pool(
         jobs_of(result.workload), 6, policy=slow, backfill="easy", backfill_order=slow
     )

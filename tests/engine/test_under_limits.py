@@ -29,7 +29,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster, NodeGroup, NodePower
 from hpcgym.reference.limits import LimitedSimulation
 from hpcgym.reference.orders import weighted
-from hpcgym.reference.shares import Accounts
+from hpcgym.reference.shares import AccountTree
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import STATE_NAMES
 from hpcgym.scheduler.limits import PowerCap
@@ -152,7 +152,7 @@ def by_usage(data: st.DataObject, case: Case) -> tuple[dict[str, Any], dict[str,
     workload, cluster = case.workload, case.cluster
     half_life = data.draw(st.sampled_from([40, 1000, 604_800, None]))
     shares: dict[Any, float] = data.draw(st.sampled_from([{}, {0: 2.0}, {0: 0.5, 1: 4.0}]))
-    slow = Accounts({*workload.user_id.tolist()}, shares, half_life=half_life)
+    slow = AccountTree({*workload.user_id.tolist()}, shares, half_life=half_life)
     power = cluster.groups[0].power
     assert power is not None
     busy = power.busy_levels_w[-1] / cluster.groups[0].resources["core"]

@@ -35,7 +35,7 @@ from hpcgym.reference.limits import LimitedSimulation
 from hpcgym.reference.nodes import NodeSimulation
 from hpcgym.reference.orders import weighted
 from hpcgym.reference.own_nodes import ON
-from hpcgym.reference.pool import Simulation
+from hpcgym.reference.pool import PoolSimulation
 
 #: When jobs cost something.
 PAID = ("start", "end", "waiting")
@@ -61,7 +61,7 @@ def cost(jobs: Iterable[tuple[int, int, int]], now: int, paid: str) -> tuple[flo
     return bslds, waits
 
 
-class Asking(Simulation):
+class Asking(PoolSimulation):
     """Notes at each decision in `seen` what of the machine is free, and how much of that is on.
 
     ``at_first``: by when it is paid, what jobs had cost at the first decision.

@@ -6,13 +6,13 @@ marked `py`, and run here.
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pages
 import pytest
 from driving import BUSY, CLASSES, FOLLOWING, LIMITED, NAMES, SINGLE, VECTOR
 
@@ -39,29 +39,17 @@ HEADINGS = """Description, Decision points, Action Space, Observation Space, Inf
 State, Episode End, Determinism, Arguments, Vectorized environment, Reference, Version History"""
 
 
-def script() -> Any:
-    """The script that writes the pages."""
-    file = ROOT / "scripts" / "pages.py"
-    spec = importlib.util.spec_from_file_location("pages", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_files_are_the_docstrings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = script()
-    assert set(module.PAGES.values()) == set(PAGES.values())
-    monkeypatch.setattr(module, "FOLDER", tmp_path)
-    monkeypatch.setattr(module, "SEMANTICS", tmp_path / "semantics.md")
-    monkeypatch.setattr(module, "DOCUMENTS", tmp_path / "documents.md")
+    assert set(pages.PAGES.values()) == set(PAGES.values())
+    monkeypatch.setattr(pages, "FOLDER", tmp_path)
+    monkeypatch.setattr(pages, "SEMANTICS", tmp_path / "semantics.md")
+    monkeypatch.setattr(pages, "DOCUMENTS", tmp_path / "documents.md")
     (tmp_path / "semantics.md").write_text("By hand.\n\n")
-    module.main()
-    for name in (*module.PAGES, "shared.md"):
+    pages.main()
+    for name in (*pages.PAGES, "shared.md"):
         written = (FOLDER / name).read_text()
         assert written == (tmp_path / name).read_text(), "run scripts/pages.py"
-    others = {file.name for file in FOLDER.iterdir()} - set(module.PAGES)
+    others = {file.name for file in FOLDER.iterdir()} - set(pages.PAGES)
     assert others == {"README.md", "shared.md"}
 
 

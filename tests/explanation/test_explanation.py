@@ -30,7 +30,7 @@ from hpcgym.explanation.story import REASONS, RIGHTS
 from hpcgym.machine import Cluster, NodeGroup, Partition
 from hpcgym.reference.jobs import Job, Spared, jobs_of
 from hpcgym.reference.nodes import NodeSimulation, hold, room_for
-from hpcgym.reference.pool import Simulation, simulate_pool
+from hpcgym.reference.pool import PoolSimulation, simulate_pool
 from hpcgym.workload.model import Workload
 
 pytestmark = [
@@ -312,7 +312,7 @@ def test_the_command_says_what_was_not_tried(tmp_path: Path) -> None:
 TOLD = ("quota", "processors", "nodes", "partition")
 
 
-class Watched(Simulation):
+class Watched(PoolSimulation):
     """A slow simulation that counts, from pass to pass, what hinders the jobs in its queue."""
 
     def schedule(self, now: int) -> None:

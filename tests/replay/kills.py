@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 from hpcgym.replay.cleanup import processes_of
-from hpcgym.replay.configuration import Node, scheduling_of
+from hpcgym.replay.configuration import SlurmNode, scheduling_of
 from hpcgym.replay.private import private_slurm
 from hpcgym.scheduler.rules import Scheduler
 
@@ -22,7 +22,9 @@ WAIT_S = 60  # until nothing is left
 
 def replay(told: int) -> None:
     """Replay jobs without end, and tell when Slurm runs."""
-    with private_slurm((Node(4), Node(4)), scheduling_of(Scheduler(backfill="none")), 60) as slurm:
+    with private_slurm(
+        (SlurmNode(4), SlurmNode(4)), scheduling_of(Scheduler(backfill="none")), 60
+    ) as slurm:
         slurm.begin(0)
         for number in range(100_000):
             slurm.advance(number * 10)

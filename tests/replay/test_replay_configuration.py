@@ -10,7 +10,7 @@ import pytest
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster, NodeGroup, find_cluster
 from hpcgym.machine.slurm import read_slurm_conf
-from hpcgym.replay.configuration import Machine, Node, nodes_of, scheduling_of, slurm_conf
+from hpcgym.replay.configuration import PrivateNodes, SlurmNode, nodes_of, scheduling_of, slurm_conf
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.slurm_conf import scheduler_of_slurm
 
@@ -18,7 +18,9 @@ from hpcgym.scheduler.slurm_conf import scheduler_of_slurm
 def written(folder: Path, scheduler: Scheduler, cores: tuple[int, ...] = (8,)) -> Path:
     path = folder / "slurm.conf"
     path.write_text(
-        slurm_conf(folder, Machine((*map(Node, cores),), 12_345), "me", scheduling_of(scheduler))
+        slurm_conf(
+            folder, PrivateNodes((*map(SlurmNode, cores),), 12_345), "me", scheduling_of(scheduler)
+        )
     )
     return path
 

@@ -17,7 +17,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster, NodeGroup, Partition
 from hpcgym.machine.slurm import read_slurm_conf
 from hpcgym.replay import facts_of, replay_on_slurm
-from hpcgym.replay.configuration import Machine, is_aged, nodes_of, settings_of, slurm_conf
+from hpcgym.replay.configuration import PrivateNodes, is_aged, nodes_of, settings_of, slurm_conf
 from hpcgym.workload import Workload
 
 #: Partitions overlap; "2" comes first, and has a factor.
@@ -86,7 +86,7 @@ def test_slurm_ignores_ages_and_is_driven_by_them(tmp_path: Path) -> None:
 
 def test_partitions_are_written_as_they_were_read(tmp_path: Path) -> None:
     conf = read_slurm_conf(written(tmp_path))
-    machine = Machine(nodes_of(conf.cluster), 12_345, conf.cluster.partitions)
+    machine = PrivateNodes(nodes_of(conf.cluster), 12_345, conf.cluster.partitions)
     text = slurm_conf(tmp_path, machine, "me", settings_of(conf))
     found = read_slurm_conf(written(tmp_path, text)).cluster.partitions
     own = [(one.nodes, one.priority_tier, one.priority_factor) for one in found]

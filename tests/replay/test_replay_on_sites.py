@@ -15,8 +15,8 @@ from hpcgym.machine import Cluster, NodeGroup, find_cluster
 from hpcgym.replay import facts_of, replay_on_slurm
 from hpcgym.replay.accounts import Limit, limits_of
 from hpcgym.replay.configuration import (
-    Machine,
-    Node,
+    PrivateNodes,
+    SlurmNode,
     asks_of,
     nodes_of,
     scheduling_of,
@@ -116,7 +116,7 @@ def test_gpus_are_generic_resources_of_each_node(tmp_path: Path) -> None:
     jobs = some(units=[2, 1, 1], core=[1, 1, 1], units_per_node=[2, 1, 1], gpu=[1, 0, 0])
     with pytest.raises(WorkloadError, match=r"job 1\b.* asks for gpu in each unit, of which"):
         asks_of(jobs, WITH_GPUS)
-    machine = Machine(nodes_of(WITH_GPUS), 12_345)
+    machine = PrivateNodes(nodes_of(WITH_GPUS), 12_345)
     lines = slurm_conf(tmp_path, machine, "me", {}).splitlines()
     assert "GresTypes=xgpu,xssd" in lines
     assert [line.partition(" Gres=")[2] for line in lines if line.startswith("NodeName")] == [
@@ -227,7 +227,7 @@ def test_slurm_knows_the_limits() -> None:
     jobs = some(queue=[1, 2, 2], user_id=[7, 7, 8], requested_processors=[1, 1, 1])
     limits = limits_of(jobs, read_quotas(QUOTAS), {"2": 50})
     settings = scheduling_of(hpcgym.Scheduler(backfill="slurm"))
-    with private_slurm((Node(8),), settings, 30, limits=limits) as slurm:
+    with private_slurm((SlurmNode(8),), settings, 30, limits=limits) as slurm:
         slurm.begin(0)
         slurm.advance(0)
         slurm.submit("mine", ["-n", "1", *limits.words(1)], 600, 300)

@@ -18,7 +18,7 @@ from hpcgym.cli import app
 from hpcgym.errors import WorkloadError
 from hpcgym.machine import Partition
 from hpcgym.replay import Replay, facts_of, replay_on_slurm
-from hpcgym.replay.configuration import Node, scheduling_of
+from hpcgym.replay.configuration import SlurmNode, scheduling_of
 from hpcgym.replay.private import private_slurm
 from hpcgym.workload.model import Workload
 
@@ -120,7 +120,7 @@ def test_who_is_stopped_has_grace_time_as_in_slurm(mode: str) -> None:
     assert simulated.start.tolist()[1:] == [0, 90]
     stopped = simulated.end[0] if mode == "cancel" else simulated.lost.end[0]
     assert stopped == 90
-    with private_slurm((Node(4),), settings, 30, partitions) as slurm:
+    with private_slurm((SlurmNode(4),), settings, 30, partitions) as slurm:
         slurm.begin(0)
         for row, name in enumerate(["low", "low", "high"]):
             slurm.advance(int(jobs.submit_time[row]))

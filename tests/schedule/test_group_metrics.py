@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from hpcgym import Workload, load_workload, simulate
-from hpcgym.schedule.measures import group_metrics, metrics_by, weekly_sums
+from hpcgym.schedule.groups import group_metrics, metrics_by
+from hpcgym.schedule.measures import weekly_sums
 
 JOBS = "lublin:jobs=1500,processors=32,load=0.3,seed=1"
 

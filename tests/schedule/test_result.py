@@ -18,7 +18,7 @@ from hpcgym.names import JOB_COLUMNS
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.words import shown
-from hpcgym.workload.model import TIME_COLUMNS
+from hpcgym.workload.columns import TIME_COLUMNS
 
 DTYPES = {
     "start": np.int64,

@@ -22,7 +22,7 @@ from strategies import schedulers, workloads
 
 from hpcgym import HpcgymError, Scheduler, load_workload, simulate, validate_schedule
 from hpcgym.reference.jobs import jobs_of
-from hpcgym.reference.pool import Simulation
+from hpcgym.reference.pool import PoolSimulation
 from hpcgym.scheduler.estimates import JOB_FACTS, JOB_FEATURES, Regression, by_name
 from hpcgym.workload.model import Workload
 
@@ -36,7 +36,7 @@ def named(workload: Workload) -> Workload:
     return workload.with_columns(job_number=np.arange(1, len(workload) + 1))
 
 
-def assert_same(result: Any, slow: Simulation) -> None:
+def assert_same(result: Any, slow: PoolSimulation) -> None:
     """Compare all that the oracle records of a schedule."""
     assert result.predicted_run_time.tolist() == [job.predicted for job in slow.jobs]
     if result.policy_run_time is not None:
@@ -47,8 +47,8 @@ def assert_same(result: Any, slow: Simulation) -> None:
     assert result.reserved_start.tolist() == [job.reserved_start for job in slow.jobs]
 
 
-def oracle(workload: Workload, rules: dict[str, Any], before: Any = None) -> Simulation:
-    simulation = Simulation(jobs_of(workload), workload.processors, **rules)
+def oracle(workload: Workload, rules: dict[str, Any], before: Any = None) -> PoolSimulation:
+    simulation = PoolSimulation(jobs_of(workload), workload.processors, **rules)
     if before is not None:
         simulation.go_on(before)
     simulation.run()

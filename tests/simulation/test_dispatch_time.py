@@ -19,7 +19,7 @@ import hpcgym
 from hpcgym import HpcgymError, simulate
 from hpcgym.baselines.labels import describe, scheduler_name
 from hpcgym.machine import Cluster
-from hpcgym.reference.dispatching import LISTS, Dispatching
+from hpcgym.reference.dispatching import LISTS, DispatchedNodes
 from hpcgym.reference.jobs import node_jobs_of
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.rules import Scheduler
@@ -122,7 +122,7 @@ def test_schedules_are_those_of_the_slow_simulator(
     cluster, workload, name, rules, (base, each) = case
     jobs = node_jobs_of(workload, cluster.resources)
     takes = lambda queued: math.ceil(base + each * queued)  # noqa: E731
-    slow = Dispatching(jobs, cluster.capacity.tolist(), LISTS[name], takes, **rules)
+    slow = DispatchedNodes(jobs, cluster.capacity.tolist(), LISTS[name], takes, **rules)
     expected = slow.run()
     result = simulate(
         workload,

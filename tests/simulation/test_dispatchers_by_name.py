@@ -124,10 +124,10 @@ def test_a_view_by_hand_knows_what_waits() -> None:
 @pytest.mark.parametrize("name", ["cph-0", "cp-0"])
 def test_jobs_beyond_the_window_draw_orders_of_their_own(name: str) -> None:
     pytest.importorskip("ortools")
-    from hpcgym.baselines.cp.dispatcher import Limits
+    from hpcgym.baselines.cp.dispatcher import SearchLimits
 
     keeps = Keeps(find_dispatcher(name))
-    keeps.ask.limits = Limits(jobs=1)  # type: ignore[attr-defined]
+    keeps.ask.limits = SearchLimits(jobs=1)  # type: ignore[attr-defined]
     cluster = Cluster(groups=(NodeGroup("a", 8, {"core": 8}),))
     workload = jobs_of([(0, 10, 10, 1, 1)] * 6)
     found = simulate(workload, keeps, cluster=cluster, allocation="random:1")

@@ -25,10 +25,10 @@ from hpcgym.workload import (
     write_swf,
     write_table,
 )
+from hpcgym.workload.columns import kind_of
 from hpcgym.workload.fingerprint import fingerprint, given_digest
 from hpcgym.workload.io.files import TABLE_ENDINGS
 from hpcgym.workload.io.swf_header import HEADER_KEYS, names_of
-from hpcgym.workload.model import kind_of
 
 TABLES = ("csv", "csv.gz", "json", "json.gz", "parquet")
 

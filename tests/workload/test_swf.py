@@ -14,10 +14,11 @@ from hpcgym.errors import WorkloadError, WorkloadWarning
 from hpcgym.names import SWF_COLUMNS
 from hpcgym.schedule.signals import zero_of
 from hpcgym.workload import Workload, read_swf, write_swf
+from hpcgym.workload.columns import kind_of
 from hpcgym.workload.io import swf as swf_module
 from hpcgym.workload.io.swf import KINDS, parse_line
 from hpcgym.workload.io.swf_header import clock_of
-from hpcgym.workload.model import REORDERED, kind_of
+from hpcgym.workload.model import REORDERED
 
 JOB = "1 0 5 100 4 -1 -1 4 200 -1 1 7 3 -1 2 -1 -1 -1"
 HEADER = "; Version: 2.2\n; MaxProcs: 64\n"

@@ -21,7 +21,8 @@ from hpcgym.errors import WorkloadError, WorkloadWarning
 from hpcgym.machine import Cluster
 from hpcgym.names import JOB_COLUMNS
 from hpcgym.workload import Workload, from_pandas, read_swf, read_table, write_table
-from hpcgym.workload.model import REORDERED, kind_of
+from hpcgym.workload.columns import kind_of
+from hpcgym.workload.model import REORDERED
 from hpcgym.workload.partitions import expected_waits
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*does not say how large its machine was")

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.envs.core.samplers import MOST, SAMPLERS, Choice, choice_of, difficulty
+from hpcgym.envs.core.samplers import MOST, SAMPLERS, EpisodeChoice, choice_of, difficulty
 from hpcgym.envs.core.slices import (
     PERIODS,
     Episode,
@@ -228,7 +228,7 @@ class Episodes:
         return self.listing[int(rng.integers(len(self.listing)))]
 
     @cached_property
-    def _by_difficulty(self) -> Choice:
+    def _by_difficulty(self) -> EpisodeChoice:
         """What a sampler draws from; it is simulated once, when an episode is drawn first."""
         among = self.named(min(self.count, MOST))
         hard = [difficulty(self.workload_of(one), one, self._processors) for one in among]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER
 from hpcgym.envs.core.base import CANDIDATES_KIND, PAIR_SCORES_KIND, PAIRS_KIND, SELECTION_KIND
-from hpcgym.envs.core.machines import State
+from hpcgym.envs.core.machines import ScheduleState
 from hpcgym.envs.core.observation import N_TOLD
 from hpcgym.envs.core.reward import BSLD, ELAPSED, ENERGY, WAIT
 from hpcgym.envs.core.simulations import Simulations
@@ -27,10 +27,10 @@ from hpcgym.schedule.schedule import read_only
 # --- The schedule of a simulation, of which little is copied --------------------------------------
 
 
-def state_of(simulations: Simulations, e: int) -> State:
+def state_of(simulations: Simulations, e: int) -> ScheduleState:
     """Return what the schedule of simulation ``e`` is made of, as it is now."""
     batch, world = simulations.batch, simulations.world(e)
-    return State(
+    return ScheduleState(
         simulations.names[e],
         world.episodes,
         simulations.present(e),
@@ -45,7 +45,7 @@ def state_of(simulations: Simulations, e: int) -> State:
     )
 
 
-def means_of(told: State) -> dict[str, float]:
+def means_of(told: ScheduleState) -> dict[str, float]:
     """Return the metrics that the sums give at once, of the jobs that count and have started."""
     now = told.episode_state
     first, last, start = int(now.counts_first), int(now.counting), told.schedule["start"]
@@ -69,13 +69,13 @@ def jobs_before(start: NDArray[np.int64], episode_state: Any) -> int:
     return int(np.count_nonzero((start >= 0) & (start < episode_state["begin"])))
 
 
-def metrics_of(told: State) -> dict[str, float | int]:
+def metrics_of(told: ScheduleState) -> dict[str, float | int]:
     """Return the metrics of an episode that has ended: of its slice, where it is more than that."""
     result, counts = schedule_of(told), _slice_of(told)
     return result.metrics if counts is None else metrics_within(result, *counts)
 
 
-def weekly_of(told: State) -> NDArray[np.float64]:
+def weekly_of(told: ScheduleState) -> NDArray[np.float64]:
     """Return the weekly sums of the jobs of an episode that count; amid it, of those that ended.
 
     As :func:`hpcgym.schedule.measures.weekly_sums`; who waits when it is over counts as in metrics.
@@ -91,7 +91,7 @@ def weekly_of(told: State) -> NDArray[np.float64]:
     return weekly_sums(result, result.decided & (result.start >= 0))
 
 
-def counted_of(told: State) -> NDArray[np.int64]:
+def counted_of(told: ScheduleState) -> NDArray[np.int64]:
     """Return the rows of the jobs of an episode that count; see SchedulingEnv.counted."""
     now, start, submit = told.episode_state, told.schedule["start"], told.schedule["submit"]
     counts = ((start < 0) | (start >= now.begin)) & (submit <= now.until)
@@ -99,7 +99,7 @@ def counted_of(told: State) -> NDArray[np.int64]:
     return np.flatnonzero(counts)
 
 
-def _slice_of(told: State) -> tuple[int, int, int | None] | None:
+def _slice_of(told: ScheduleState) -> tuple[int, int, int | None] | None:
     """Return :attr:`hpcgym.envs.core.slices.Episode.counting` as it is now.
 
     None: metrics are of all that is scheduled.
@@ -111,7 +111,7 @@ def _slice_of(told: State) -> tuple[int, int, int | None] | None:
     return int(now.counts_first), int(now.counting), end
 
 
-def schedule_of(told: State) -> Result:
+def schedule_of(told: ScheduleState) -> Result:
     """Return the schedule of a simulation so far; jobs not started have start -1.
 
     Where run times are learned, the requested ones stand for jobs not submitted yet.
@@ -165,7 +165,7 @@ def pay_tails(simulations: Simulations, over: NDArray[np.bool_]) -> None:
         simulations.out.rewards[e] -= tails * (metrics["p99_wait_s"] / 3600)
 
 
-def end_of(told: State) -> dict[str, Any]:
+def end_of(told: ScheduleState) -> dict[str, Any]:
     """Return what is said of an episode that has ended, beside the rest.
 
     Metrics without a value are left out: nan is not equal to itself, and infos are compared.
@@ -230,7 +230,7 @@ for _name in (
     setattr(Infos, _name, _when_made(_name))
 
 
-class Step(NamedTuple):
+class StepRecord(NamedTuple):
     """What is told of environments at a step; nothing changes it.
 
     Attributes
@@ -263,7 +263,7 @@ class Ends(NamedTuple):
 
     those: NDArray[np.int64]
     over: NDArray[np.bool_]
-    states: list[State]
+    states: list[ScheduleState]
     last: tuple[list[dict[str, Any]], NDArray[np.float32], NDArray[np.int8]] | None
 
 
@@ -295,7 +295,7 @@ class Teller:
             counts = batch.episode_state["gone"].copy()
             most = counts.max()
             ended = counts, batch.gone[:, :most].copy(), batch.gone_bsld[:, :most].copy()
-        step = Step(out.told, out.terms, out.masks, simulations.neighbours, ended)
+        step = StepRecord(out.told, out.terms, out.masks, simulations.neighbours, ended)
         return Infos(names, partial(self._made, step, ends))
 
     def keep(self, done: NDArray[np.bool_], over: NDArray[np.bool_], last: bool) -> Ends:
@@ -319,7 +319,7 @@ class Teller:
             found = self._env._add_info(found, info, e)
         return found
 
-    def _made(self, step: Step, ends: Ends | None, key: str) -> Any:
+    def _made(self, step: StepRecord, ends: Ends | None, key: str) -> Any:
         """Return an entry of the infos of a step."""
         name = key.removeprefix("_")
         if ends is not None and name in ("metrics", "episode_name", "final_info", "final_obs"):

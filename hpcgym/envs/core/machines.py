@@ -51,7 +51,7 @@ from hpcgym.simulation.limited import (
     with_machine,
 )
 from hpcgym.simulation.nodes import nodes_of_table
-from hpcgym.simulation.prepare import Units
+from hpcgym.simulation.prepare import MachineUnits
 from hpcgym.simulation.results import result_of, with_nodes
 from hpcgym.workload.checks import needs_on
 from hpcgym.workload.model import Workload
@@ -62,7 +62,7 @@ BUSY = 0  # in `watts`, of processors that are busy, idle, off, being switched o
 
 
 @dataclass(frozen=True)
-class State:
+class ScheduleState:
     """What the schedule of a simulation is made of; what steps change is copied.
 
     Attributes
@@ -146,7 +146,7 @@ class Machines:
         self.options, self.cluster = options, options.cluster
         cluster, scheduler = options.cluster, options.scheduler
         self.size = cluster.processors
-        self.units = Units(cluster.processors, workload.requested_processors)
+        self.units = MachineUnits(cluster.processors, workload.requested_processors)
         self.books = keeps_books(options, is_pool(cluster, workload, scheduler))
         self.n_booked = cluster.nodes if self.books else 0
         nodes = nodes_of_table(workload, cluster, scheduler, self.books)
@@ -212,7 +212,7 @@ class Machines:
         """
         return None
 
-    def schedule(self, told: State, workload: Workload) -> Result:
+    def schedule(self, told: ScheduleState, workload: Workload) -> Result:
         """Return the schedule of a simulation so far; jobs not started have start -1.
 
         Where run times are learned, the requested ones stand for jobs not submitted yet.
@@ -220,7 +220,7 @@ class Machines:
         return with_nodes(schedule_of_queue(told, workload, self.options), told.schedule)
 
 
-def schedule_of_queue(told: State, workload: Workload, options: Options) -> Result:
+def schedule_of_queue(told: ScheduleState, workload: Workload, options: Options) -> Result:
     """Return the schedule where jobs have their processors alone, without their nodes."""
     native, schedule, given = told.simulation, told.schedule, (options.cluster, options.scheduler)
     if "ordered_by" not in schedule:
@@ -238,7 +238,7 @@ def schedule_of_queue(told: State, workload: Workload, options: Options) -> Resu
     )
 
 
-def _only_orders(told: State) -> bool:
+def _only_orders(told: ScheduleState) -> bool:
     """Return whether an agent orders the queue, and keeps no job from starting otherwise."""
     return not (told.rules["picks"] or told.rules.get("proposes"))
 
@@ -354,7 +354,7 @@ class LimitedMachines(Machines):
         found: NDArray[np.bool_] = self._machine.widths[start + rows] <= simulation.free
         return found
 
-    def schedule(self, told: State, workload: Workload) -> Result:
+    def schedule(self, told: ScheduleState, workload: Workload) -> Result:
         """Return the schedule of a simulation so far, with nodes, levels and limits."""
         result, schedule = schedule_of_queue(told, workload, self.options), told.schedule
         start, stop = told.first, told.first + len(result.start)
@@ -386,7 +386,7 @@ class CorunMachines(Machines):
         congested = slowest_in_congestion(cluster, corun.speedups, shared.files)
         busiest = _busiest(workload, episodes.longest)
         ticks = ticks_a_second(busiest, corun.speedups, congested=congested)
-        self.units = Units(cluster.nodes * parts, shared.units, ticks)
+        self.units = MachineUnits(cluster.nodes * parts, shared.units, ticks)
         sharing = shared.told
         self.mean_speedup = sharing["believed"].mean(axis=1)
         part = cores // sockets // max(parts, 2) * sockets
@@ -413,7 +413,7 @@ class CorunMachines(Machines):
         """Return which of these waiting jobs would find room now."""
         return simulation.fits(rows.tolist()).astype(np.bool_)
 
-    def schedule(self, told: State, workload: Workload) -> Result:
+    def schedule(self, told: ScheduleState, workload: Workload) -> Result:
         """Return the schedule of a simulation so far; jobs not started have start -1.
 
         Those that run end as they will if nobody comes or goes beside them.

@@ -60,7 +60,7 @@ from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.by_name import predicted_run_times
 from hpcgym.scheduler.estimates.learning import (
     Estimators,
-    Learner,
+    LearnedState,
     asks_for_predictions,
     knowledge,
     told_of_learning,
@@ -71,7 +71,7 @@ from hpcgym.scheduler.policies.features import STATE_OF_MACHINE, JobColumns, wei
 from hpcgym.scheduler.unused import warn_of_unused
 from hpcgym.simulation.allowance import uncounted
 from hpcgym.simulation.fair_share import Accounts, accounts_of
-from hpcgym.simulation.prepare import Agent, Place, Told, prepare
+from hpcgym.simulation.prepare import Agent, EngineInput, Place, prepare
 from hpcgym.simulation.run import simulate
 from hpcgym.simulation.warm_start import (
     Beginning,
@@ -83,9 +83,9 @@ from hpcgym.simulation.warm_start import (
 )
 from hpcgym.workload.checks import check_jobs
 from hpcgym.workload.extracts import decided, taken_over
-from hpcgym.workload.initial import Cells
 from hpcgym.workload.io.swf_header import clock_of
 from hpcgym.workload.model import Workload
+from hpcgym.workload.ongoing import Cells
 
 # where an environment is, and what all of a table share; native/envs/records.hpp says what each is
 EPISODE = np.dtype((np.record, fields_of("Episode")))
@@ -122,8 +122,8 @@ class World:
     machines: Machines
     layout: Layout
     counts: bool
-    told: Told
-    learning: tuple[Estimators, Learner] | None
+    told: EngineInput
+    learning: tuple[Estimators, LearnedState] | None
     expressions: list[Arrays]
     features: dict[str, Any] | None
     table: Arrays
@@ -310,7 +310,7 @@ def _beginning(world: World, part: Workload, start: int) -> Arrays:
     learning = None
     if world.learning is not None:
         by, learner = world.learning
-        learner = Learner._make([array.copy() for array in learner])
+        learner = LearnedState._make([array.copy() for array in learner])
         learning = _part_of(by, rows), learner
         if part.initial is not None:
             Learning(part, rules, own, learned_before(part, rules), learning)
@@ -338,7 +338,7 @@ def _places(
     world: World,
     begins: Beginning,
     start: int,
-    learning: tuple[Estimators, Learner] | None,
+    learning: tuple[Estimators, LearnedState] | None,
 ) -> Arrays:
     """Return the nodes of those that run, and what allocations go by then; nothing on a pool.
 
@@ -588,7 +588,9 @@ def _own_columns(
 _SELECTING = (SELECTION_KIND, PAIRS_KIND, PAIR_SCORES_KIND)
 
 
-def told_of(workload: Workload, machines: Machines, definition: Definition, counts: bool) -> Told:
+def told_of(
+    workload: Workload, machines: Machines, definition: Definition, counts: bool
+) -> EngineInput:
     """Return what the engine is told of the jobs of all episodes, and of the rules.
 
     ``counts``: whether somebody looks at what users have used.

@@ -31,7 +31,7 @@ MOST = 1000
 _SJF = Scheduler("spf", backfill="none")
 
 
-class Choice(NamedTuple):
+class EpisodeChoice(NamedTuple):
     """Episodes to draw from.
 
     Attributes
@@ -59,7 +59,7 @@ def difficulty(jobs: Workload, episode: Episode, processors: int) -> float:
     return float(metrics["mean_bsld"]) if metrics["jobs"] else 1.0
 
 
-def choice_of(sampler: str, episodes: Sequence[Episode], hardness: Floats) -> Choice:
+def choice_of(sampler: str, episodes: Sequence[Episode], hardness: Floats) -> EpisodeChoice:
     """Return what to draw from.
 
     Parameters
@@ -83,4 +83,4 @@ def choice_of(sampler: str, episodes: Sequence[Episode], hardness: Floats) -> Ch
         # half of them are at least the median m, so that the mean is at least m / 2: some are left
         weights = (hardness >= np.median(hardness)) & (hardness <= 2 * hardness.mean())
     up_to = np.cumsum(weights, dtype=np.float64)
-    return Choice(episodes, up_to / up_to[-1])
+    return EpisodeChoice(episodes, up_to / up_to[-1])

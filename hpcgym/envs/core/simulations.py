@@ -21,12 +21,12 @@ from hpcgym.envs.core.reward import PAID_AT_END
 from hpcgym.envs.core.slices import Episode
 from hpcgym.errors import HpcgymError, WorkloadWarning, warn_caller
 from hpcgym.scheduler.dispatchers import PassView
-from hpcgym.scheduler.dispatchers.asking import Facts, facts_of, on_one_node, view_at
+from hpcgym.scheduler.dispatchers.asking import JobFacts, facts_of, on_one_node, view_at
 from hpcgym.scheduler.limits import Limit
 from hpcgym.simulation.allowance import spend
 from hpcgym.simulation.driver import with_jobs
 from hpcgym.simulation.fair_share import Accounts
-from hpcgym.simulation.nodes import Nodes, pool_as_node
+from hpcgym.simulation.nodes import NodeDemands, pool_as_node
 from hpcgym.workload.model import Workload
 
 # --- Copies of simulations ------------------------------------------------------------------------
@@ -502,8 +502,8 @@ class _Shown(NamedTuple):
     """What views of an episode have in common; see :func:`_shown`."""
 
     episode: Episode
-    facts: Facts
-    nodes: Nodes
+    facts: JobFacts
+    nodes: NodeDemands
 
 
 def _shown(simulations: Simulations, e: int) -> _Shown:

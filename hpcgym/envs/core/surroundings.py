@@ -22,8 +22,8 @@ from hpcgym.simulation.allowance import uncounted
 from hpcgym.simulation.run import simulate
 from hpcgym.units import DAY_S, whole_seconds
 from hpcgym.workload.extracts import extract, recorded_run_time
-from hpcgym.workload.initial import Ongoing
 from hpcgym.workload.model import Workload
+from hpcgym.workload.ongoing import Ongoing
 
 Ints = NDArray[np.int64]
 

@@ -30,7 +30,7 @@ OTHER_RESOURCES, UNLIMITED = "resources of nodes left out", "resources of nodes 
 RESET = "lines of nodes with numbers that do not go together, which Slurm sets otherwise"
 
 
-class Nodes(NamedTuple):
+class NodeLine(NamedTuple):
     """Nodes of one line, all alike.
 
     Attributes
@@ -59,12 +59,12 @@ class Nodes(NamedTuple):
 
 def nodes_of(
     settings: Iterable[SlurmSetting], counts_memory: bool, remarks: Remarks
-) -> list[Nodes]:
+) -> list[NodeLine]:
     """Return the nodes of each line ``NodeName=...``; lines that cannot be are left out.
 
     Memory counts only where jobs are given memory at all.
     """
-    found: list[Nodes] = []
+    found: list[NodeLine] = []
     seen: set[str] = set()
     for line in things(settings, "nodename", "nodes"):
         try:
@@ -81,7 +81,7 @@ def nodes_of(
     return found
 
 
-def _of_line(line: Thing, counts_memory: bool, remarks: Remarks) -> Nodes:
+def _of_line(line: Thing, counts_memory: bool, remarks: Remarks) -> NodeLine:
     """Return the nodes of a line.
 
     Processors are CPUs, as Slurm counts them: ``CPUs``, or sockets x cores x threads, less those of
@@ -121,7 +121,7 @@ def _of_line(line: Thing, counts_memory: bool, remarks: Remarks) -> Nodes:
     generic, types = gres(line.value("gres"), line.place("gres"), remarks)
     amounts |= generic
     features = line.value("feature", line.value("features"))
-    return Nodes(
+    return NodeLine(
         where=line.where,
         called=line.name,
         names=names,
@@ -155,8 +155,8 @@ def _reserved(line: Thing, cpus: int, cores: int, each: int) -> int:
 
 
 def kept_of(
-    lines: Sequence[Nodes], settings: Iterable[SlurmSetting], remarks: Remarks
-) -> list[tuple[Nodes, list[str]]]:
+    lines: Sequence[NodeLine], settings: Iterable[SlurmSetting], remarks: Remarks
+) -> list[tuple[NodeLine, list[str]]]:
     """Return the lines, each with those of its nodes on which jobs may start, by their weights.
 
     ``DownNodes`` counts for more than the lines. Slurm takes the nodes of the least weight first,
@@ -179,7 +179,7 @@ def kept_of(
     return sorted((one for one in kept if one[1]), key=lambda one: one[0].weight)
 
 
-def groups_of(kept: Sequence[tuple[Nodes, list[str]]], remarks: Remarks) -> list[NodeGroup]:
+def groups_of(kept: Sequence[tuple[NodeLine, list[str]]], remarks: Remarks) -> list[NodeGroup]:
     """Return nodes as groups of a machine: lines that come after one another and are alike as one.
 
     Of two resources of almost the same name one is left out, and so are types of a resource that do
@@ -194,7 +194,7 @@ def groups_of(kept: Sequence[tuple[Nodes, list[str]]], remarks: Remarks) -> list
         del names[near[1]]
     found: list[NodeGroup] = []
 
-    def looks(one: tuple[Nodes, list[str]]) -> tuple[dict[str, int], int]:
+    def looks(one: tuple[NodeLine, list[str]]) -> tuple[dict[str, int], int]:
         has = {name: amount for name, amount in one[0].amounts.items() if name in names}
         return has, one[0].sockets
 
@@ -208,7 +208,7 @@ def groups_of(kept: Sequence[tuple[Nodes, list[str]]], remarks: Remarks) -> list
 
 
 def sets_of(
-    settings: Iterable[SlurmSetting], lines: Sequence[Nodes], remarks: Remarks
+    settings: Iterable[SlurmSetting], lines: Sequence[NodeLine], remarks: Remarks
 ) -> dict[str, list[str]]:
     """Return the nodes of each line ``NodeSet=...``: those it names, and those with its feature."""
     found: dict[str, list[str]] = {}

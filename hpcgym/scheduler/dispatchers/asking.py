@@ -75,7 +75,7 @@ class DispatchError(HpcgymError):
 
 
 @dataclass(frozen=True)
-class Facts:
+class JobFacts:
     """The fixed facts that views tell, by row of the workload.
 
     Attributes
@@ -97,7 +97,7 @@ class Facts:
 
 
 def view_at(
-    told: dict[str, Ints], time: int | float, jobs: NDArray[np.void], nodes: Any, facts: Facts
+    told: dict[str, Ints], time: int | float, jobs: NDArray[np.void], nodes: Any, facts: JobFacts
 ) -> PassView:
     """Return what a dispatcher may know on the nodes of a simulation.
 
@@ -127,7 +127,7 @@ def view_at(
 
 
 def _known(
-    told: dict[str, Ints], time: int | float, jobs: NDArray[np.void], facts: Facts
+    told: dict[str, Ints], time: int | float, jobs: NDArray[np.void], facts: JobFacts
 ) -> dict[str, Any]:
     """Return what a view tells of jobs on any machine, by its attributes."""
     order = np.argsort(told["queued"])
@@ -198,7 +198,7 @@ class Asking(NamedTuple):
         """Present time, on the clock of the simulation."""
         return self.native.time
 
-    def view(self, facts: Facts) -> PassView:
+    def view(self, facts: JobFacts) -> PassView:
         """Return what a dispatcher may know, where jobs may share nodes."""
         told, free = self.native.view(), self.native.free
         time: int | float = self.time
@@ -236,7 +236,9 @@ def on_one_node(told: dict[str, Ints], free: int) -> dict[str, Ints]:
     return told | {"free": np.array([free])} | {f"cell_{name}": cells[name] for name in cells}
 
 
-def dispatch(dispatcher: Callable[[PassView], Iterable[Any]], asking: Asking, facts: Facts) -> None:
+def dispatch(
+    dispatcher: Callable[[PassView], Iterable[Any]], asking: Asking, facts: JobFacts
+) -> None:
     """Ask a dispatcher which jobs start at this pass, and start them.
 
     Raises
@@ -249,7 +251,7 @@ def dispatch(dispatcher: Callable[[PassView], Iterable[Any]], asking: Asking, fa
 
 
 def start_now(
-    dispatcher: Any, view: PassView, starts: list[Start], asking: Asking, facts: Facts
+    dispatcher: Any, view: PassView, starts: list[Start], asking: Asking, facts: JobFacts
 ) -> None:
     """Start at once the jobs that a dispatcher has chosen; errors as of :func:`dispatch`."""
     fitted = asking.start([(int(view.job[one.place]), one) for one in starts])
@@ -259,7 +261,7 @@ def start_now(
         check_goes_on(dispatcher, view, asking.native.coming, facts)
 
 
-def check_goes_on(dispatcher: Any, view: PassView, coming: int, facts: Facts) -> None:
+def check_goes_on(dispatcher: Any, view: PassView, coming: int, facts: JobFacts) -> None:
     """Raise a DispatchError where nothing has started, nothing runs and nothing is ``coming``."""
     if not len(view.running_job) and not coming:
         first = _called(view, 0, facts.job_number)
@@ -412,7 +414,7 @@ def _name(dispatcher: Any) -> str:
 def propose(
     dispatcher: Callable[[PassView], Iterable[Any]],
     asking: Asking,
-    facts: Facts,
+    facts: JobFacts,
     capacity: Ints,
     held_back: Ints,
 ) -> None:
@@ -440,7 +442,7 @@ def propose(
         check_goes_on(dispatcher, view, asking.native.coming, facts)
 
 
-def view_of(asking: Asking, facts: Facts, capacity: Ints, held_back: Ints) -> PassView:
+def view_of(asking: Asking, facts: JobFacts, capacity: Ints, held_back: Ints) -> PassView:
     """Return what a dispatcher, or a policy, may know; a unit of a job is a whole node."""
     told = asking.native.view()
     known = _known(told, asking.time, asking.jobs, facts)
@@ -487,7 +489,7 @@ class LateDispatcher:
     due : [s] when the present call ends; FOREVER between calls.
     """
 
-    def __init__(self, dispatcher: Any, dispatch_time: Any, facts: Facts):
+    def __init__(self, dispatcher: Any, dispatch_time: Any, facts: JobFacts):
         self.dispatcher = dispatcher
         self.due = FOREVER
         self._takes = dispatch_time
@@ -598,12 +600,14 @@ def on_nodes(
     return found
 
 
-def facts_of(workload: Workload, cluster: Cluster, policy_time: Ints, pool: bool = False) -> Facts:
+def facts_of(
+    workload: Workload, cluster: Cluster, policy_time: Ints, pool: bool = False
+) -> JobFacts:
     """Return the fixed facts of the jobs that views tell; on a ``pool`` cores are the one resource.
 
     ``policy_time``: run times that policies look at, (n_jobs,) [s], unless these are learned.
     """
-    return Facts(
+    return JobFacts(
         cluster.resources[:1] if pool else cluster.resources,
         workload.job_number,
         workload.user_id,

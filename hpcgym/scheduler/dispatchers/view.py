@@ -213,7 +213,7 @@ def array(name: str, values: Any) -> NDArray[Any]:
 # --- What a dispatcher sees at a scheduling pass --------------------------------------------------
 
 
-class Plan(NamedTuple):
+class NodePlan(NamedTuple):
     """A schedule of the queued jobs, on nodes.
 
     Attributes
@@ -413,7 +413,7 @@ class PassView:
         of_each = np.split(np.repeat(cells["node"], cells["units"]), edges)  # the last is empty
         return list(zip(found.tolist(), of_each[: len(found)], strict=True))
 
-    def plan(self, order: Any) -> Plan:
+    def plan(self, order: Any) -> NodePlan:
         """Return the schedule of the whole queue if jobs are tried in this order (Algorithm 1).
 
         At each time all jobs that fit start, in this order; then time goes on to the next expected
@@ -438,7 +438,7 @@ class PassView:
                 f" ({', '.join(f'{amount} {name}' for amount, name in each)}), which the empty"
                 " machine does not hold"
             )
-        return Plan(times, **listing.cells(np.arange(len(self.job))))
+        return NodePlan(times, **listing.cells(np.arange(len(self.job))))
 
     def _places(self, order: Any) -> Ints:
         """Return an order of places, checked."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, is_number, unknown
 from hpcgym.scheduler import allocations
-from hpcgym.workload.model import MAX_TIME
+from hpcgym.workload.columns import MAX_TIME
 
 if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
@@ -313,7 +313,7 @@ class Predictor(Protocol):
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedEstimate:
     """An estimate that has a name.
 
     Attributes
@@ -339,18 +339,18 @@ class Named:
 #: which has the formulas. Predictions are whole seconds, from 1 to the requested time, which also
 #: replaces results that are no number. The first stands for ave1, ave2, ave3 and so on.
 FORMULAS = {
-    "ave2": Named(
+    "ave2": NamedEstimate(
         "the mean of the user's last two ended jobs, at most the requested time; the requested "
         "time while there are not two (Tsafrir et al. 2007; Glesser 2016, section 7.2.2; L2 of "
         "Galleguillos et al. 2020). ave1, ave3 and so on: of the last one, three ...",
         "mean of the user's last {last} run times",
         last=2,
     ),
-    "user-ratio": Named(
+    "user-ratio": NamedEstimate(
         "requested time x the mean of run time / requested time of the user's ended jobs",
         "requested times x the user's mean ratio",
     ),
-    "typical-ratio": Named(
+    "typical-ratio": NamedEstimate(
         "requested time x the geometric mean of run time / requested time of the user's ended "
         "jobs, and of those as wide, the latest counting most",
         "requested times x the user's typical ratio",
@@ -360,13 +360,15 @@ FORMULAS = {
 
 #: Name -> estimate whose predictions are known when jobs are submitted, and never too short.
 KNOWN = {
-    "requested": Named("the requested time", "requested times", lambda requested, run: requested),
-    "double-requested": Named(
+    "requested": NamedEstimate(
+        "the requested time", "requested times", lambda requested, run: requested
+    ),
+    "double-requested": NamedEstimate(
         "twice the requested time",
         "twice the requested times",
         lambda requested, run: np.minimum(2 * requested, MAX_TIME),
     ),
-    "clairvoyant": Named(
+    "clairvoyant": NamedEstimate(
         "the actual run time, which no real scheduler knows",
         "actual run times",
         lambda requested, run: run,
@@ -375,17 +377,17 @@ KNOWN = {
 
 #: Name -> estimate that learns in another way than by a formula; regressions are compiled.
 _OTHERS = {
-    "data-driven": Named(
+    "data-driven": NamedEstimate(
         "the last ended job of the user that is most alike, by name, queue, requested "
         "time and processors (D: Remediani 2017, section 3.1.2)",
         "the user's last job that was most alike",
         predictor=DataDriven,
     ),
-    "e-loss": Named(
+    "e-loss": NamedEstimate(
         "regression learned on-line with the E-Loss (Glesser 2016, section 7.5.3)",
         "run times learned with the E-Loss",
     ),
-    "regression": Named(
+    "regression": NamedEstimate(
         "regression learned on-line; regression:over=...,under=...,weight=... says how",
         "run times learned by regression",
     ),
@@ -393,7 +395,7 @@ _OTHERS = {
 
 #: Name -> estimate of a job's run time when it is submitted; ``meaning`` describes it. All entries
 #: of the three tables are estimates, also those that are added later.
-ESTIMATES: Mapping[str, Named] = ChainMap[str, Any](_OTHERS, FORMULAS, KNOWN)
+ESTIMATES: Mapping[str, NamedEstimate] = ChainMap[str, Any](_OTHERS, FORMULAS, KNOWN)
 
 
 #: An estimate as users give it; checked, it is a name, an array or a predictor.
@@ -454,7 +456,7 @@ def average_of(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def formula_of(name: str) -> tuple[str, Named] | None:
+def formula_of(name: str) -> tuple[str, NamedEstimate] | None:
     """Return an estimate's name in the table, and its formula with the number of run times.
 
     None for an estimate that is no formula.

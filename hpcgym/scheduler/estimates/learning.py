@@ -54,7 +54,7 @@ class Estimators(NamedTuple):
     ]  # (4,) of hpcgym.scheduler.backfilling, or (0,) where no job is held back
 
 
-class Learner(NamedTuple):
+class LearnedState(NamedTuple):
     """What a simulation has learned, and the weights of features in its orders."""
 
     memory: NDArray[np.float64]  # (n_users, LAST + n)
@@ -64,7 +64,7 @@ class Learner(NamedTuple):
     weights: NDArray[np.float64]  # (2, N_FEATURES) of the features of the two orders
 
 
-def told_of_learning(by: Estimators, learner: Learner) -> dict[str, NDArray[Any]]:
+def told_of_learning(by: Estimators, learner: LearnedState) -> dict[str, NDArray[Any]]:
     """Return how run times are predicted, and what is known of them, as ``Model`` takes it."""
     names = ("kinds", "last", "looks", "chosen", "classes", "asked", "hold")
     return {
@@ -75,7 +75,7 @@ def told_of_learning(by: Estimators, learner: Learner) -> dict[str, NDArray[Any]
     }
 
 
-def knowledge(by: Estimators, learner: Learner) -> dict[str, NDArray[np.float64]]:
+def knowledge(by: Estimators, learner: LearnedState) -> dict[str, NDArray[np.float64]]:
     """Return what has been learned, by the names of ``Simulation.learned``."""
     first, second = (learner.model[k, :, : terms_of(by, k)].ravel() for k in range(2))
     return {
@@ -240,7 +240,7 @@ def _classes(
     return numbers
 
 
-def make_learner(scheduler: Scheduler, n_users: int, classes: NDArray[np.int64]) -> Learner:
+def make_learner(scheduler: Scheduler, n_users: int, classes: NDArray[np.int64]) -> LearnedState:
     """Return a learner that has learned nothing yet; ``classes``: of the estimators."""
     specs = [*map(_spec, two_estimates(scheduler))]
     n_terms = max(spec.n_terms for spec in specs)
@@ -251,7 +251,7 @@ def make_learner(scheduler: Scheduler, n_users: int, classes: NDArray[np.int64])
         given = {} if order is None else order.weights
         for name in FEATURES.keys() & given.keys():  # what usage adds is counted elsewhere
             weights[half, list(FEATURES).index(name)] = given[name]
-    return Learner(
+    return LearnedState(
         memory=np.zeros((n_users, memory)),
         ratios=np.zeros((n_ratios, 2)),
         model=np.zeros((2, N_ROWS, n_terms)),

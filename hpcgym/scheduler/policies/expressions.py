@@ -90,7 +90,7 @@ _OPERATORS: dict[type, int] = {
 MOST_CHARACTERS, MOST_STEPS = 20_000, 1_000
 
 
-class Step(NamedTuple):
+class ProgramStep(NamedTuple):
     """One operation, and what it pushes: a name or a number; 1 or 0 where the name has a text."""
 
     code: int
@@ -100,9 +100,9 @@ class Step(NamedTuple):
     text: str = ""  # the value is 1 for jobs with this name, else 0
 
 
-def _read_steps(text: str, argument: str) -> list[Step]:
+def _read_steps(text: str, argument: str) -> list[ProgramStep]:
     """Return the steps of an expression."""
-    reader = _Reader(text, argument)
+    reader = _Compiler(text, argument)
     try:
         reader.put(_parsed(text, argument))
         reader.check_length()
@@ -137,11 +137,11 @@ def _one_line(text: str) -> str:
     return "".join(" " if c.isspace() else c for c in text.strip())
 
 
-class _Reader:
+class _Compiler:
     """Writes the steps of a tree, in the order in which they are done."""
 
     def __init__(self, text: str, argument: str) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[ProgramStep] = []
         self._text, self._argument = text, argument
         self._blank = len(text) - len(text.lstrip())
         self._bytes = _one_line(text).encode()
@@ -221,7 +221,9 @@ class _Reader:
         if not (equals and isinstance(left, ast.Name) and left.id in NAMED):
             self._fail(node, f"a text is compared, by == or !=, with {', '.join(NAMED)}")
         column = self._column(left)
-        self.steps.append(Step(_CODES[left.id], left.id, 0.0, column, ast.literal_eval(right)))
+        self.steps.append(
+            ProgramStep(_CODES[left.id], left.id, 0.0, column, ast.literal_eval(right))
+        )
         if isinstance(operator, ast.NotEq):
             self._step(node, op.NOT)
 
@@ -248,7 +250,7 @@ class _Reader:
                 self._step(node, code)
 
     def _step(self, node: ast.expr, code: int, name: str = "", number: float = 0.0) -> None:
-        self.steps.append(Step(code, name, number, self._column(node)))
+        self.steps.append(ProgramStep(code, name, number, self._column(node)))
 
     def _number(self, node: ast.Constant) -> float:
         """Return a constant, which must be a finite number."""
@@ -320,7 +322,7 @@ class Form(NamedTuple):
     bent: bool = False  # it is not linear in the waiting time
 
 
-class _Part(NamedTuple):
+class _Term(NamedTuple):
     """A value of the expression, and the factors of the priorities of USER_FEATURES in it."""
 
     form: Form
@@ -344,7 +346,7 @@ class Expression:
     """
 
     text: str
-    steps: tuple[Step, ...]
+    steps: tuple[ProgramStep, ...]
     usage: Mapping[str, float]
     general: bool
     reversed: bool | None
@@ -392,7 +394,7 @@ class Expression:
         return np.array(codes, np.int64), np.array(numbers, np.float64), columns
 
 
-def _column(jobs: JobColumns, step: Step) -> NDArray[np.float64]:
+def _column(jobs: JobColumns, step: ProgramStep) -> NDArray[np.float64]:
     """Return a column of jobs; if the step has a text, 1 for jobs with that name, else 0."""
     if step.text:
         return jobs.is_called(NAMED[step.name], step.text).astype(np.float64)
@@ -426,7 +428,7 @@ def read_expression(text: str, argument: str = "policy") -> Expression:
         usage. The message names the column.
     """
     steps = _read_steps(text, argument)
-    stack: list[_Part] = []
+    stack: list[_Term] = []
     for k, step in enumerate(steps):
         first = len(stack) - op.takes(step.code)
         taken = stack[first:]
@@ -434,7 +436,7 @@ def read_expression(text: str, argument: str = "policy") -> Expression:
         if problem:
             fail(text, argument, step.column, problem)
         begin = taken[0].first if taken else k
-        stack[first:] = [_Part(_form(step, [part.form for part in taken]), begin)]
+        stack[first:] = [_Term(_form(step, [part.form for part in taken]), begin)]
         if stack[-1].form.usage:
             stack[-1] = stack[-1]._replace(usage=_usage(step, taken, steps[:k]))
     ((form, _, weights),) = stack
@@ -474,18 +476,18 @@ def spread_of(part: Expression, workload: Workload) -> float:
 
 def weighted_sum(parts: Sequence[Expression]) -> Expression:
     """Return the sum of expressions, each times a weight that is set as a simulation runs."""
-    steps: list[Step] = []
+    steps: list[ProgramStep] = []
     for k, part in enumerate(parts):
-        steps += [Step(op.WEIGHT, number=k), *part.steps, Step(op.MULTIPLY)]
-        steps += [Step(op.ADD)] if k > 0 else []
+        steps += [ProgramStep(op.WEIGHT, number=k), *part.steps, ProgramStep(op.MULTIPLY)]
+        steps += [ProgramStep(op.ADD)] if k > 0 else []
     return Expression(
         " + ".join(f"w * ({part.text})" for part in parts), tuple(steps), {}, True, None
     )
 
 
-def _values(steps: Sequence[Step], waiting: Sequence[float]) -> NDArray[np.float64]:
+def _values(steps: Sequence[ProgramStep], waiting: Sequence[float]) -> NDArray[np.float64]:
     """Return the value of steps that look at no job after these waiting times [s]."""
-    usual = [step if step.code != op.USAGE else Step(op.NUMBER) for step in steps]
+    usual = [step if step.code != op.USAGE else ProgramStep(op.NUMBER) for step in steps]
     told = {
         "codes": np.array([step.code for step in usual], np.int64),
         "numbers": np.array([step.number for step in usual], np.float64),
@@ -497,7 +499,9 @@ def _values(steps: Sequence[Step], waiting: Sequence[float]) -> NDArray[np.float
     return values_of(told, 1, np.zeros(len(waiting), np.int64), np.array(waiting, np.float64))
 
 
-def _usage(step: Step, taken: Sequence[_Part], steps: Sequence[Step]) -> tuple[float, ...]:
+def _usage(
+    step: ProgramStep, taken: Sequence[_Term], steps: Sequence[ProgramStep]
+) -> tuple[float, ...]:
     """Return the factors of the priorities in a step's value; ``steps``: those before it."""
     if step.code == op.USAGE:
         return tuple(float(name == step.name) for name in USER_FEATURES)
@@ -515,7 +519,7 @@ def _usage(step: Step, taken: Sequence[_Part], steps: Sequence[Step]) -> tuple[f
     return tuple(found.tolist())
 
 
-def _form(step: Step, taken: Sequence[Form]) -> Form:
+def _form(step: ProgramStep, taken: Sequence[Form]) -> Form:
     """Return what the value of a step depends on."""
     if step.code in (op.FEATURE, op.COLUMN):
         waits = step.name == "clock" or (
@@ -530,7 +534,7 @@ def _form(step: Step, taken: Sequence[Form]) -> Form:
     return found._replace(bent=found.bent or not _keeps(step, taken, "wait"))
 
 
-def _keeps(step: Step, taken: Sequence[Form], what: str) -> bool:
+def _keeps(step: ProgramStep, taken: Sequence[Form], what: str) -> bool:
     """Return whether a step's value is linear in something, if its operands are.
 
     ``what``: "wait", the waiting time; "usage", the priorities of users.
@@ -547,7 +551,7 @@ def _keeps(step: Step, taken: Sequence[Form], what: str) -> bool:
     return not any(changes)
 
 
-def _problem(step: Step, taken: Sequence[Form]) -> str:
+def _problem(step: ProgramStep, taken: Sequence[Form]) -> str:
     """Return why a step cannot be done with operands that depend on usage; or ""."""
     if not any(form.usage for form in taken):
         return ""

@@ -15,8 +15,9 @@ from hpcgym._engine import values_of
 from hpcgym.errors import HpcgymError, WorkloadWarning, unknown, warn_caller
 from hpcgym.names import NICE
 from hpcgym.scheduler.policies.operations import FEATURE
+from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io.swf_header import clock_of, names_of
-from hpcgym.workload.model import MISSING, Workload
+from hpcgym.workload.model import Workload
 
 # --- The job features that policies weigh, each a line of one table -------------------------------
 #

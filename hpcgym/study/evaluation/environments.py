@@ -29,7 +29,7 @@ from hpcgym.scheduler.asked_for import (
     lifted_by,
     settled,
 )
-from hpcgym.scheduler.backfilling import Backfill
+from hpcgym.scheduler.backfilling import BackfillRule
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
@@ -457,7 +457,7 @@ def checked_rules(rules: Mapping[str, Any]) -> dict[str, Any]:
     for rule in ("estimate", "policy_estimate"):
         if not isinstance(given.get(rule, ""), str):
             raise HpcgymError(f"{rule} must be a name here: its run times would be of other slices")
-    backfill = Backfill.parse(given.get("backfill", "easy"))
+    backfill = BackfillRule.parse(given.get("backfill", "easy"))
     if not (backfill.one or backfill.anew or backfill.kind == "none"):
         raise HpcgymError(
             "backfill must be 'easy', 'until-shadow', 'depth:K', 'slurm' or 'none' here; evaluate"

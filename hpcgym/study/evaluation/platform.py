@@ -17,7 +17,7 @@ from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload
 
 
-class Limits(NamedTuple):
+class EnvironmentLimits(NamedTuple):
     """The limits that an environment sets, and how it keeps them.
 
     Attributes
@@ -41,7 +41,7 @@ class Platform(NamedTuple):
     """
 
     cluster: Cluster | None = None
-    limits: Limits | None = None
+    limits: EnvironmentLimits | None = None
     speedups: Heatmap | None = None
 
     def simulate(
@@ -83,7 +83,7 @@ def platform_of(env: Any) -> Platform:
         return Platform()
     limits = None
     if env.limits_of is not None:
-        limits = Limits(env.limits_of, env.options.scheduler.power)
+        limits = EnvironmentLimits(env.limits_of, env.options.scheduler.power)
     return Platform(env.options.cluster, limits, getattr(env, "speedups", None))
 
 

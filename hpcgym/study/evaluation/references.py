@@ -21,14 +21,14 @@ from hpcgym.scheduler.asked_for import (
     under_site_rules,
     without_idle_shares,
 )
-from hpcgym.scheduler.backfilling import Backfill
+from hpcgym.scheduler.backfilling import BackfillRule
 from hpcgym.scheduler.limits import EnergyBudget
 from hpcgym.scheduler.on_machines import check_for_limits
 from hpcgym.scheduler.policies.features import spread
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.batch import BatchSimulator
 from hpcgym.study.evaluation.environments import Environments
-from hpcgym.study.evaluation.platform import Limits, Platform
+from hpcgym.study.evaluation.platform import EnvironmentLimits, Platform
 from hpcgym.study.evaluation.policies import STATIC, Policies, is_known, ruled, scheduler_of
 from hpcgym.study.evaluation.user_policies import acts
 from hpcgym.workload import Workload
@@ -64,7 +64,7 @@ def references(rules: Mapping[str, Any]) -> tuple[str, ...]:
     and EASY is one of the others. F1 is left out if the schedule decides submissions: it
     looks at when the log says it.
     """
-    backfill = str(Backfill.parse(rules.get("backfill", "easy")))
+    backfill = str(BackfillRule.parse(rules.get("backfill", "easy")))
     names = REFERENCES.get(backfill, (f"easy:backfill={backfill}", *_OF_EASY))
     known = {rule: rules[rule] for rule in ("quota", "dependencies") if rule in rules}
     if Scheduler().but(**known).moves_submissions:
@@ -142,7 +142,9 @@ def unlike(rows: Mapping[str, Any], envs: Environments) -> dict[str, str]:
     return found
 
 
-def _scheduler(policy: Any, rules: Mapping[str, Any], limits: Limits | None) -> Scheduler:
+def _scheduler(
+    policy: Any, rules: Mapping[str, Any], limits: EnvironmentLimits | None
+) -> Scheduler:
     """Return the scheduler of a policy, which keeps limits by the environment's rule."""
     if isinstance(policy, Scheduler):
         return policy
@@ -170,17 +172,17 @@ def find_reference(
     return row
 
 
-def has_budgets(limits: Limits | None, slices: Sequence[Workload]) -> bool:
+def has_budgets(limits: EnvironmentLimits | None, slices: Sequence[Workload]) -> bool:
     """Tell whether any slice has a budget of energy."""
     return EnergyBudget in _kinds(limits, slices)
 
 
-def _kinds(limits: Limits | None, slices: Sequence[Workload]) -> set[type]:
+def _kinds(limits: EnvironmentLimits | None, slices: Sequence[Workload]) -> set[type]:
     return set() if limits is None else {type(one) for jobs in slices for one in limits.of(jobs)}
 
 
 def _check_limits(
-    rows: Mapping[str, Any], limits: Limits | None, slices: Sequence[Workload]
+    rows: Mapping[str, Any], limits: EnvironmentLimits | None, slices: Sequence[Workload]
 ) -> None:
     """Raise an HpcgymError for rows that keep no limits, or keep such as there are not."""
     kinds = _kinds(limits, slices)

@@ -29,7 +29,8 @@ from hpcgym.errors import (
 )
 from hpcgym.machine import Cluster
 from hpcgym.progress import Progress, silent
-from hpcgym.schedule.measures import GROUPED_BY, group_metrics, metrics_by, result_within
+from hpcgym.schedule.groups import GROUPED_BY, group_metrics, metrics_by
+from hpcgym.schedule.measures import result_within
 from hpcgym.schedule.metrics import ranking_metrics
 from hpcgym.scheduler.allocations import check_allocation
 from hpcgym.scheduler.asked_for import SITE_RULES

@@ -13,7 +13,7 @@ from hpcgym.files import sha256_of
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.study.evaluation.policies import find_policy, of_shared_nodes, scheduler_of
 from hpcgym.study.evaluation.user_policies import acts
-from hpcgym.study.suite.tasks import Log, Task, reference_of, tasks
+from hpcgym.study.suite.tasks import Task, TaskLog, reference_of, tasks
 
 #: The schedulers that these names stand for where jobs share nodes.
 _OF_PAIRS = {"easy": "easy-co", "sjf": "sjf-co"}
@@ -22,7 +22,7 @@ _OF_PAIRS = {"easy": "easy-co", "sjf": "sjf-co"}
 REFERENCE = "reference"
 
 
-def found_agent(agent: str, task: Task, log: Log) -> Any:
+def found_agent(agent: str, task: Task, log: TaskLog) -> Any:
     """Return the scheduler or the policy of a name, for a log of a task; nothing is trained.
 
     Parameters

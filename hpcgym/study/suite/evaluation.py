@@ -27,7 +27,7 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.study.evaluation.environments import run_episode
 from hpcgym.study.evaluation.platform import Platform, platform_of
 from hpcgym.study.evaluation.user_policies import check_spaces
-from hpcgym.study.suite.tasks import Log, Task, environment, jobs_of, late, reference_of
+from hpcgym.study.suite.tasks import Task, TaskLog, environment, jobs_of, late, reference_of
 from hpcgym.units import HOUR_S
 
 #: Of a log the arrays of its schedules, "SLICE/ARRAY" -> array; of a whole log the slice is 0.
@@ -63,7 +63,7 @@ class Evaluation:
     HpcgymError : as of :func:`hpcgym.study.suite.tasks.jobs_of`.
     """
 
-    def __init__(self, task: Task, log: Log, part: str = "test") -> None:
+    def __init__(self, task: Task, log: TaskLog, part: str = "test") -> None:
         self.task, self.log = task, log
         self._part = check_choice("part", part, ("test", "train"))
         self.jobs = jobs_of(log)

@@ -27,7 +27,7 @@ from hpcgym.study.executors import open_executor
 from hpcgym.study.suite.agents import digest_of_agent, found_agent, is_trained, training_of
 from hpcgym.study.suite.evaluation import Evaluation, Kept
 from hpcgym.study.suite.submissions import FACTS, TRAININGS, Submission, metrics_of, read
-from hpcgym.study.suite.tasks import Log, Task, jobs_of, practice
+from hpcgym.study.suite.tasks import Task, TaskLog, jobs_of, practice
 
 
 def run(
@@ -137,7 +137,7 @@ class _Play:
     seed: int
     trained: bool
     alone: bool  # whether its training is for one log
-    on: list[tuple[Task, Log]]
+    on: list[tuple[Task, TaskLog]]
 
     @property
     def jobs(self) -> int:
@@ -158,7 +158,7 @@ class _Work:
     """
 
     play: _Play
-    on: tuple[Task, Log] | None = None
+    on: tuple[Task, TaskLog] | None = None
     policy: Any = None
     steps: int | None = None
     pace: Pace = field(default_factory=Pace)  # of steps
@@ -272,7 +272,7 @@ def _rows_of(table: Path) -> list[tuple[int, list[str]]]:
     return csv_rows(table, "the numbers of a training")
 
 
-def _played(work: _Work, task: Task, log: Log) -> tuple[Kept, dict[str, float]]:
+def _played(work: _Work, task: Task, log: TaskLog) -> tuple[Kept, dict[str, float]]:
     """Return the schedules of a log, and their metrics."""
     evaluation, play = Evaluation(task, log), work.play
     policy = work.policy if play.trained else found_agent(play.agent, task, log)
@@ -285,7 +285,7 @@ def _played(work: _Work, task: Task, log: Log) -> tuple[Kept, dict[str, float]]:
         return evaluation.kept(results), metrics_of(evaluation.felt(results))
 
 
-def _check_agent(agent: str, found: Any, task: Task, log: Log) -> None:
+def _check_agent(agent: str, found: Any, task: Task, log: TaskLog) -> None:
     """Raise an HpcgymError if an agent cannot play a log."""
     evaluation = Evaluation(task, log)
     if agent == RANDOM:
@@ -296,7 +296,7 @@ def _check_agent(agent: str, found: Any, task: Task, log: Log) -> None:
         evaluation.check(agent, found)
 
 
-def _here(task: Task, names: Sequence[str] | None, note: Callable[[str], None]) -> list[Log]:
+def _here(task: Task, names: Sequence[str] | None, note: Callable[[str], None]) -> list[TaskLog]:
     """Return the logs of a task that are played."""
     if names is not None:
         named = [task.log(name) for name in names]

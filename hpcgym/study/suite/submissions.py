@@ -16,7 +16,7 @@ from hpcgym.files.writing import json_text, whole_file, whole_text
 from hpcgym.names import name_problem
 from hpcgym.schedule.gains import Felt
 from hpcgym.study.suite.evaluation import Kept
-from hpcgym.study.suite.tasks import Log, digest_of, suite, tasks
+from hpcgym.study.suite.tasks import TaskLog, digest_of, suite, tasks
 from hpcgym.version import __version__
 
 FACTS, SCHEDULES, TRAININGS = "submission.json", "schedules", "trainings"
@@ -90,7 +90,7 @@ class Submission:
     def add(
         self,
         task: str,
-        log: Log,
+        log: TaskLog,
         seed: int,
         kept: Kept,
         metrics: dict[str, float],

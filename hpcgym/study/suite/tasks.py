@@ -43,7 +43,7 @@ _WHOLE: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Log:
+class TaskLog:
     """A log.
 
     Attributes
@@ -88,9 +88,9 @@ class Task:
     name: str
     env_id: str
     options: Mapping[str, Any] = field(hash=False)
-    logs: tuple[Log, ...]
-    training: tuple[Log, ...]
-    further: tuple[Log, ...]
+    logs: tuple[TaskLog, ...]
+    training: tuple[TaskLog, ...]
+    further: tuple[TaskLog, ...]
     window: int
     share: float
     steps: int
@@ -114,7 +114,7 @@ class Task:
         )
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def log(self, name: str) -> Log:
+    def log(self, name: str) -> TaskLog:
         """Return one of its logs by name, also of the further ones."""
         known = {one.name: one for one in (*self.logs, *self.further)}
         if name not in known:
@@ -133,9 +133,9 @@ def tasks() -> Mapping[str, Task]:
     """Return all tasks by their ids."""
     told = _contents()
 
-    def logs(names: Iterable[str]) -> tuple[Log, ...]:
+    def logs(names: Iterable[str]) -> tuple[TaskLog, ...]:
         made = ({"workload": name, **told["logs"].get(name, {})} for name in names)
-        return tuple(Log(name, **one) for name, one in zip(names, made, strict=True))
+        return tuple(TaskLog(name, **one) for name, one in zip(names, made, strict=True))
 
     found = {}
     for name, one in told["tasks"].items():
@@ -196,7 +196,7 @@ def find_tasks(names: str | None = None) -> list[Task]:
 
 
 @lru_cache(maxsize=16)
-def jobs_of(log: Log) -> Workload:
+def jobs_of(log: TaskLog) -> Workload:
     """Return the jobs of a log.
 
     Raises
@@ -220,7 +220,7 @@ def jobs_of(log: Log) -> Workload:
     return jobs
 
 
-def digest_of(log: Log) -> str:
+def digest_of(log: TaskLog) -> str:
     """Return the fingerprint of the jobs of a log; of a frozen one they need not be here."""
     return log.digest or fingerprint([jobs_of(log)])
 
@@ -230,7 +230,7 @@ def late(task: Task, jobs: Workload) -> NDArray[np.bool_]:
     return np.arange(len(jobs)) >= jobs.row_at(task.share)
 
 
-def learned_from(task: Task, log: Log) -> Workload:
+def learned_from(task: Task, log: TaskLog) -> Workload:
     """Return the jobs that an agent may learn from.
 
     Of a log that is played: those of the first part of its time; of one that is for training alone,
@@ -241,7 +241,7 @@ def learned_from(task: Task, log: Log) -> Workload:
     return jobs.take(slice(0, known), name=jobs.name)
 
 
-def practice(task: Task, logs: Iterable[Log] | None = None) -> Make:
+def practice(task: Task, logs: Iterable[TaskLog] | None = None) -> Make:
     """Return what makes the environments that agents of a task learn in, of all its logs or some.
 
     Raises
@@ -252,7 +252,7 @@ def practice(task: Task, logs: Iterable[Log] | None = None) -> Make:
     return Make(jobs, successor(task.env_id), _options(task))
 
 
-def environment(task: Task, log: Log, part: str = "test") -> Any:
+def environment(task: Task, log: TaskLog, part: str = "test") -> Any:
     """Return the environment in which a part of a log is played.
 
     Parameters
@@ -282,12 +282,12 @@ def _options(task: Task) -> dict[str, Any]:
 # --- References -----------------------------------------------------------------------------------
 
 
-def reference_of(task: Task, log: Log) -> Scheduler:
+def reference_of(task: Task, log: TaskLog) -> Scheduler:
     """Return the scheduler that is to be beaten on a log."""
     return read_reference(task, log, task.reference, task.weights)
 
 
-def read_reference(task: Task, log: Log, text: str, weights: Iterable[float] = ()) -> Scheduler:
+def read_reference(task: Task, log: TaskLog, text: str, weights: Iterable[float] = ()) -> Scheduler:
     """Return what a text stands for on a log.
 
     Parameters
@@ -312,7 +312,7 @@ def read_reference(task: Task, log: Log, text: str, weights: Iterable[float] = (
 
 
 @lru_cache(maxsize=16)
-def _scale(log: Log) -> NDArray[np.float64]:
+def _scale(log: TaskLog) -> NDArray[np.float64]:
     """Return what weights are divided by on a log, as in MixedPolicy."""
     jobs = jobs_of(log)
     return spread([jobs.take(slice(0, max(jobs.row_at(0.5), 1)))], WEIGHTED_FEATURES)

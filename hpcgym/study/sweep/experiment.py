@@ -17,7 +17,7 @@ from hpcgym.errors import HpcgymError, check_choice, check_each_once
 from hpcgym.files import MOST_TOML, bytes_of, toml_of
 from hpcgym.machine import Cluster
 from hpcgym.names import name_problem
-from hpcgym.schedule.measures import GROUPED_BY, group_metrics
+from hpcgym.schedule.groups import GROUPED_BY, group_metrics
 from hpcgym.schedule.metrics import known_metrics
 from hpcgym.scheduler.limits import read_limits
 from hpcgym.scheduler.own_code import names_code
@@ -68,7 +68,7 @@ class Experiment:
     schedulers : name -> scheduler, at least one.
     seeds : what ``{seed}`` in a workload stands for.
     metrics : names of the metrics that are kept; none: all.
-    by : of :data:`hpcgym.schedule.measures.GROUPED_BY`: those of these metrics that are of jobs
+    by : of :data:`hpcgym.schedule.groups.GROUPED_BY`: those of these metrics that are of jobs
         alone are kept for each class of jobs, or user, too.
     speedups : files of speedups, or generated ones, of jobs that share nodes; none: none do.
     shuffles : seeds of the orders into which jobs are shuffled; none: they come as they are.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadError, check_choice, warn_caller
 from hpcgym.machine.speedups import Heatmap
-from hpcgym.schedule.measures import GROUPED_BY
+from hpcgym.schedule.groups import GROUPED_BY
 from hpcgym.schedule.metrics import needs_watts, watts_given
 from hpcgym.scheduler.backfilling import Hold
 from hpcgym.scheduler.policies.fair_share import FairShare
@@ -371,8 +371,8 @@ def read_table(folder: str | Path, by: str | None = None) -> pd.DataFrame:
     Parameters
     ----------
     folder : of the sweep.
-    by : one of :data:`hpcgym.schedule.measures.GROUPED_BY`: a row for each class of jobs, or user,
-        of each task, with the metrics of :func:`hpcgym.schedule.measures.metrics_by`; a column of
+    by : one of :data:`hpcgym.schedule.groups.GROUPED_BY`: a row for each class of jobs, or user,
+        of each task, with the metrics of :func:`hpcgym.schedule.groups.metrics_by`; a column of
         that name stands before scheduler. The experiment has to say so, ``by = ["class", "user"]``.
 
     Returns

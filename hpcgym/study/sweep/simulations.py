@@ -16,7 +16,7 @@ from hpcgym.errors import HpcgymError, WorkloadWarning, check_choice
 from hpcgym.machine import Cluster, find_cluster
 from hpcgym.machine.speedups import Heatmap, find_speedups
 from hpcgym.names import MOST_OF_LIST, name_problem
-from hpcgym.schedule.measures import metrics_by
+from hpcgym.schedule.groups import metrics_by
 from hpcgym.schedule.metrics import told_metrics
 from hpcgym.scheduler.limits import read_limits
 from hpcgym.scheduler.own_code import module_file, names_code, own_rule
@@ -238,7 +238,7 @@ def simulate_task(task: dict[str, Any], folder: str, digests: Mapping[str, str])
     metrics : those that the task names, or all, without energies if no watts were given. Under
         limits of another kind ``cap_exceeded_s`` and ``budget_exceeded_j`` are nan. If the task has
         ``by``, also ``by``: "class" or "user" -> the table of
-        :func:`hpcgym.schedule.measures.metrics_by`.
+        :func:`hpcgym.schedule.groups.metrics_by`.
 
     Raises
     ------

@@ -145,7 +145,7 @@ def run_locked(
     """Do as :func:`run_tasks`, with the file of a folder that the caller has locked."""
     tasks = list(tasks) if isinstance(tasks, Iterator) else tasks  # gone through twice
     claim(file, name_of(function))
-    run = _Run(function, tasks, file, how)
+    run = _TaskRun(function, tasks, file, how)
     if run.left:
         run.to_the_end()
     return Summary(run.total, run.done, run.new, run.failed, run.damaged)
@@ -158,7 +158,7 @@ class _Task:
     attempts: int = 0
 
 
-class _Run:
+class _TaskRun:
     """One run of tasks: those left, those in flight, and their outcomes.
 
     Chunks in flight when a worker died are suspects: they are cut in two and done one at a time, so

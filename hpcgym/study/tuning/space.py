@@ -14,7 +14,7 @@ from hpcgym.agents.search import features_of
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.errors import HpcgymError, check_choice, check_each_once
 from hpcgym.scheduler.allocations import COSCHEDULED, check_allocation_name
-from hpcgym.scheduler.backfilling import Backfill
+from hpcgym.scheduler.backfilling import BackfillRule
 from hpcgym.scheduler.estimates.by_name import check_estimate, learns
 from hpcgym.scheduler.policies.features import PASS_FEATURES, spread
 from hpcgym.scheduler.policies.index import PASS_POLICIES, POLICIES
@@ -141,7 +141,7 @@ class Space:
             if not found and name != "levers":
                 raise HpcgymError(f"{name}: there must be at least one")
             settle(self, name, found)
-        ways = [str(Backfill.parse(way, "backfilling")) for way in self.backfilling]
+        ways = [str(BackfillRule.parse(way, "backfilling")) for way in self.backfilling]
         settle(self, "backfilling", several("backfilling", ways))
         for estimate in self.estimates:
             check_estimate(estimate, "estimates")
@@ -166,7 +166,7 @@ class Space:
 
     def _settled(self, arm: Arm) -> Arm | None:
         """Return an arm with usual values of rules that do not matter; None if it is invalid."""
-        reserve = Backfill.parse(arm.backfill)
+        reserve = BackfillRule.parse(arm.backfill)
         by_pass = arm.order in PASS_POLICIES or (arm.order == WEIGHTS and self.shared)
         if reserve.kind == "none":
             arm = arm._replace(estimate="requested")

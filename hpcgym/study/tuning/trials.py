@@ -134,7 +134,7 @@ _SIGMA = 0.25  # of CMA-ES at the beginning, where weights go from -1 to 1 and l
 _AT_ONCE = 256  # rules that are asked for together: what an interruption loses at most
 
 
-class Asked(NamedTuple):
+class Candidates(NamedTuple):
     """Rules that the search wants to be tried.
 
     Attributes
@@ -149,7 +149,7 @@ class Asked(NamedTuple):
     stage: str
 
 
-class Found(NamedTuple):
+class SearchResults(NamedTuple):
     """The results of a search.
 
     Attributes
@@ -166,11 +166,11 @@ class Found(NamedTuple):
 
 
 #: Returns the losses of all rules that are asked for, (n_rules,): the less, the better.
-Answer = Callable[[Asked], NDArray[np.float64]]
+Answer = Callable[[Candidates], NDArray[np.float64]]
 
 
 @dataclass(eq=False)
-class _Run:
+class _ArmSearch:
     """The search for the numbers of one arm: where it is best so far, and how good that is."""
 
     arm: Arm
@@ -182,7 +182,9 @@ class _Run:
     rounds: int = 0
 
 
-def searching(space: Space, units: Numbers, answer: Answer, *, budget: int, seed: int) -> Found:
+def searching(
+    space: Space, units: Numbers, answer: Answer, *, budget: int, seed: int
+) -> SearchResults:
     """Search: look at all arms once, then let fewer and fewer go on.
 
     The first look is at simple numbers with each arm. Then a third of the budget goes to 24 arms, a
@@ -211,7 +213,7 @@ def searching(space: Space, units: Numbers, answer: Answer, *, budget: int, seed
     finalists = [space.rules(arm, numbers, units) for arm, numbers in ends]
     differing = [one for k, one in enumerate(finalists) if one not in finalists[:k]]
     fresh = tuple(range(search.jitters, search.jitters + OFTEN["end"]))
-    return Found(differing, fresh, search.rows)
+    return SearchResults(differing, fresh, search.rows)
 
 
 class _Search:
@@ -230,14 +232,14 @@ class _Search:
         rules = [self.space.rules(arm, numbers, self.units) for arm, numbers in pairs]
         losses: list[float] = []
         for k in range(0, len(rules), _AT_ONCE):
-            asked = Asked(rules[k : k + _AT_ONCE], tuple(range(first, self.jitters)), stage)
+            asked = Candidates(rules[k : k + _AT_ONCE], tuple(range(first, self.jitters)), stage)
             told = self.answer(asked).tolist()
             losses += told
             self.tried += len(told)
             self.rows.append({"stage": stage, "tried": self.tried, "loss": min(told)})
         return losses
 
-    def first_look(self) -> list[_Run]:
+    def first_look(self) -> list[_ArmSearch]:
         """Try simple orders with each arm; return a run for each, at the best of them."""
         import cmaes  # here, because it imports scipy where there is one
 
@@ -253,10 +255,10 @@ class _Search:
             optimiser = None
             if len(start):
                 optimiser = cmaes.CMA(start.copy(), _SIGMA, self.space.bounds(arm), seed=seed)
-            runs.append(_Run(arm, start, start, loss, optimiser))
+            runs.append(_ArmSearch(arm, start, start, loss, optimiser))
         return runs
 
-    def chosen(self, runs: Sequence[_Run]) -> list[_Run]:
+    def chosen(self, runs: Sequence[_ArmSearch]) -> list[_ArmSearch]:
         """Return the arms that go on: the best simple ones and the best others."""
         ranked = sorted(runs, key=lambda run: run.loss)
         parts = {run: self.space.rules(run.arm, run.start, self.units) for run in ranked}
@@ -265,7 +267,7 @@ class _Search:
         others = [run for run in ranked if run not in simple]
         return simple + others[: WIDTHS[0] - len(simple)]
 
-    def race(self, runs: Sequence[_Run], budget: int, stage: str) -> None:
+    def race(self, runs: Sequence[_ArmSearch], budget: int, stage: str) -> None:
         """Let runs go on side by side, until each has been tried so often in this round."""
         searched = [run for run in runs if run.optimiser is not None]
         most = {run: run.tried + budget // len(searched) for run in searched}
@@ -281,7 +283,7 @@ class _Search:
                 run.optimiser.tell([(one, next(losses)) for one in some])
                 run.tried += len(some)
 
-    def look_again(self, runs: Sequence[_Run], stage: str) -> None:
+    def look_again(self, runs: Sequence[_ArmSearch], stage: str) -> None:
         """Compare the middle of each run with where it was best before."""
         searched = [run for run in runs if run.optimiser is not None]
         middles = [run.optimiser.mean.copy() for run in searched]
@@ -309,7 +311,7 @@ _LEAST = 1e-3  # of what a logarithm is taken of: waits may be 0
 _A_TASK = 24  # simulations that are sent to a worker at once, a second or less of most logs
 
 
-class Tried(NamedTuple):
+class TrialResult(NamedTuple):
     """What some rules lead to, each on some jitters of the submissions.
 
     Attributes
@@ -340,7 +342,7 @@ def try_rules(
     seeds: Sequence[int],
     since: float = 0,
     speedups: Heatmap | None = None,
-) -> Tried:
+) -> TrialResult:
     """Simulate the workload under each of some rules, on each jitter of its submissions.
 
     Parameters
@@ -361,7 +363,7 @@ def try_rules(
         looked_at = workload.submit_time[which] >= since
         values.append([list(measures(one, looked_at).values()) for one in results])
         weeks.append([weekly_sums(one, looked_at, n_weeks) for one in results])
-    return Tried(np.array(values).swapaxes(0, 1), np.array(weeks).swapaxes(0, 1))
+    return TrialResult(np.array(values).swapaxes(0, 1), np.array(weeks).swapaxes(0, 1))
 
 
 @dataclass
@@ -381,7 +383,9 @@ class Trials:
     executor: Executor
     speedups: Heatmap | None = None
 
-    def of(self, rules: Sequence[dict[str, Any]], seeds: Sequence[int], since: float = 0) -> Tried:
+    def of(
+        self, rules: Sequence[dict[str, Any]], seeds: Sequence[int], since: float = 0
+    ) -> TrialResult:
         """Do as :func:`try_rules`, some rules at a time on each worker."""
         n = max(1, min(_A_TASK // len(seeds), -(-len(rules) // slots(self.executor))))
         alike = self.workload, self.cluster
@@ -390,14 +394,14 @@ class Trials:
             for k in range(0, len(rules), n)
         ]
         parts = [task.result() for task in tasks]
-        return Tried(*(np.concatenate(one) for one in zip(*parts, strict=True)))
+        return TrialResult(*(np.concatenate(one) for one in zip(*parts, strict=True)))
 
     def each(
         self, rules: Sequence[dict[str, Any]], seeds: Sequence[int], since: float = 0
-    ) -> list[Tried]:
+    ) -> list[TrialResult]:
         """Do the same; return the outcome of each of the rules by itself."""
         values, weeks = self.of(rules, seeds, since)
-        return [Tried(values[k : k + 1], weeks[k : k + 1]) for k in range(len(rules))]
+        return [TrialResult(values[k : k + 1], weeks[k : k + 1]) for k in range(len(rules))]
 
 
 @dataclass
@@ -421,7 +425,7 @@ class Losses:
     progress: Callable[[int, str, float], None]
     tried: int = 0
 
-    def answer(self, asked: Asked) -> NDArray[np.float64]:
+    def answer(self, asked: Candidates) -> NDArray[np.float64]:
         """Return the loss of each of the rules that are asked for."""
         told = self.checkpoint.take(len(asked.rules))
         if told is None:
@@ -431,7 +435,7 @@ class Losses:
         self.progress(self.tried, asked.stage, float(told.min()))
         return np.asarray(told[:, 0])
 
-    def of(self, tried: Tried) -> NDArray[np.float64]:
+    def of(self, tried: TrialResult) -> NDArray[np.float64]:
         """Return log(objective), and more where a bound is not kept; (n_rules,).
 
         A bound counts as broken from :data:`MARGIN` of it on, by the mean over the jitters.
@@ -453,7 +457,7 @@ def by_week(weeks: NDArray[np.float64], objective: str) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    weeks : of :class:`Tried`.
+    weeks : of :class:`TrialResult`.
     """
     some = (weeks[..., 0] > 0).all(axis=(0, 1))
     number, bsld, wait = np.moveaxis(weeks[:, :, some], -1, 0)

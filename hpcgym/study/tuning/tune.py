@@ -29,10 +29,10 @@ from hpcgym.study.tuning.trials import (
     OFTEN,
     USUAL_BOUNDS,
     Bound,
-    Found,
     Losses,
+    SearchResults,
+    TrialResult,
     Trials,
-    Tried,
     by_week,
     searching,
 )
@@ -81,7 +81,7 @@ def less(
 
     Parameters
     ----------
-    weeks, reference : (n_seeds, n_weeks, 3) of :class:`hpcgym.study.tuning.trials.Tried`.
+    weeks, reference : (n_seeds, n_weeks, 3) of :class:`hpcgym.study.tuning.trials.TrialResult`.
     objective : a name of :data:`hpcgym.study.tuning.trials.OBJECTIVES`.
 
     Returns
@@ -100,8 +100,8 @@ def less(
 
 
 def board_of(
-    tried: Mapping[str, Tried],
-    early: Mapping[str, Tried],
+    tried: Mapping[str, TrialResult],
+    early: Mapping[str, TrialResult],
     objective: str,
     limits: Sequence[tuple[Bound, float]],
 ) -> pd.DataFrame:
@@ -430,13 +430,13 @@ def _named(plan: Plan, against: Sequence[str | Scheduler]) -> dict[str, Schedule
     return found
 
 
-def _limits(plan: Plan, easy: Tried) -> list[tuple[Bound, float]]:
+def _limits(plan: Plan, easy: TrialResult) -> list[tuple[Bound, float]]:
     """Return the bounds, and what each means where EASY has these measures."""
     means = {measure: float(of[0]) for measure, of in easy.means.items()}
     return [(bound, bound.limit(means)) for bound in plan.parsed()]
 
 
-def _chosen(plan: Plan, found: Found, losses: Losses) -> dict[str, Any]:
+def _chosen(plan: Plan, found: SearchResults, losses: Losses) -> dict[str, Any]:
     """Return the rules that are taken of those with which the search ended."""
     tried = losses.trials.of(found.finalists, found.seeds)
     parts = [plan.space.parts_of(rules) for rules in found.finalists]

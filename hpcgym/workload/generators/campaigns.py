@@ -50,7 +50,8 @@ from hpcgym.errors import WorkloadError, positive_argument, whole_argument
 from hpcgym.names import CORE, MEMORY
 from hpcgym.units import DAY_S, HOUR_S
 from hpcgym.workload.codes import with_codes
-from hpcgym.workload.model import MAX_TIME, Workload
+from hpcgym.workload.columns import MAX_TIME
+from hpcgym.workload.model import Workload
 
 # --- Jobs that come in campaigns ------------------------------------------------------------------
 #
@@ -95,7 +96,7 @@ class DurationClass:
     share : of all jobs.
     least, most : run times, both included [s].
     repeats : jobs of the longest campaign.
-    queues : places of queues in :attr:`Model.queues`, all as likely as each other.
+    queues : places of queues in :attr:`CampaignModel.queues`, all as likely as each other.
     """
 
     share: float
@@ -128,7 +129,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Model:
+class CampaignModel:
     """What a workload is like.
 
     Attributes
@@ -161,7 +162,7 @@ class Model:
 
 
 def generate(
-    model: Model, jobs: int | None, days: float | None, seed: int, load: float | None
+    model: CampaignModel, jobs: int | None, days: float | None, seed: int, load: float | None
 ) -> Workload:
     """Return a workload of the model.
 
@@ -208,7 +209,7 @@ def generate(
 
 
 def _jobs(
-    model: Model, jobs: int, rng: np.random.Generator
+    model: CampaignModel, jobs: int, rng: np.random.Generator
 ) -> tuple[dict[str, IntArray], NDArray[np.bool_]]:
     """Return the jobs' columns but for times, and which of them begin a campaign."""
     sizes, classes = _campaigns(model, jobs, rng)
@@ -241,7 +242,9 @@ def _jobs(
     return columns, begins
 
 
-def _campaigns(model: Model, jobs: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+def _campaigns(
+    model: CampaignModel, jobs: int, rng: np.random.Generator
+) -> tuple[IntArray, IntArray]:
     """Return the jobs of each campaign, and its class."""
     shares = np.cumsum([kind.share for kind in model.classes])
     counts = np.diff(np.rint(shares / shares[-1] * jobs), prepend=0).astype(np.int64)
@@ -256,7 +259,9 @@ def _campaigns(model: Model, jobs: int, rng: np.random.Generator) -> tuple[IntAr
     return np.concatenate(sizes), np.concatenate(classes)
 
 
-def _programs(model: Model, classes: IntArray, rng: np.random.Generator) -> dict[str, IntArray]:
+def _programs(
+    model: CampaignModel, classes: IntArray, rng: np.random.Generator
+) -> dict[str, IntArray]:
     """Return each campaign's user, program, units and demands."""
     campaigns = len(classes)
     activity = np.cumsum(np.arange(1, model.users + 1) ** -ZIPF_EXPONENT)
@@ -334,7 +339,9 @@ def _log_uniform(
     return drawn
 
 
-def _workload(model: Model, columns: dict[str, IntArray], name: str, given: str) -> Workload:
+def _workload(
+    model: CampaignModel, columns: dict[str, IntArray], name: str, given: str
+) -> Workload:
     """Return the columns as a workload."""
     units, core, memory = columns.pop("units"), columns.pop(CORE), columns.pop(MEMORY)
     resources = dict.fromkeys(other for kind in model.kinds for other in kind.other)
@@ -395,7 +402,7 @@ _THIN = (
 )
 _FAT = ((1, 1, 2), (1, 1, 2), (1,))
 
-KIT = Model(
+KIT = CampaignModel(
     name="kit",
     processors=1152 * 20 + 21 * 48,
     nodes=1152 + 21,
@@ -459,7 +466,7 @@ _UNITS = (
     (1, 2, 4),  # long
 )
 
-EURORA = Model(
+EURORA = CampaignModel(
     name="eurora",
     processors=64 * 16,
     nodes=64,

@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, positive_argument, whole_argument
 from hpcgym.names import CORE
-from hpcgym.workload.model import MAX_TIME, MISSING, Workload
+from hpcgym.workload.columns import MAX_TIME, MISSING
+from hpcgym.workload.model import Workload
 
 USUAL_W = 358.0
 MOST = 10_000  # users, repetitions

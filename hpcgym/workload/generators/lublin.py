@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, positive_argument, whole_argument
 from hpcgym.units import DAY_S
+from hpcgym.workload.columns import MAX_TIME
 from hpcgym.workload.generators.estimates import MAX_REQUEST_S, requested_times
-from hpcgym.workload.model import MAX_TIME, Workload
+from hpcgym.workload.model import Workload
 
 # --- The distributions of the Lublin-Feitelson model ----------------------------------------------
 #

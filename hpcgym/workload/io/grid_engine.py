@@ -19,9 +19,10 @@ import numpy as np
 
 from hpcgym.dates import Clock, unix_seconds
 from hpcgym.units import MEMORY_OF_GRID_ENGINE, OF_GRID_ENGINE, amount_of, count_in
+from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io import log_lines as logs
 from hpcgym.workload.io.files import Format, ReadOptions
-from hpcgym.workload.model import MISSING, Workload
+from hpcgym.workload.model import Workload
 
 #: Fields before ``category`` that are read, by their places; names as in accounting(5).
 _PLACES = {
@@ -57,9 +58,9 @@ def read_grid_engine(path: Path, how: ReadOptions) -> Workload:
     return logs.workload_of(log, columns, Clock(how.tz), "job_number", "task_number")
 
 
-def _read(path: Path, how: ReadOptions) -> logs.Log:
+def _read(path: Path, how: ReadOptions) -> logs.LogRecords:
     """Return the records of a log."""
-    log = logs.Log(path, how)
+    log = logs.LogRecords(path, how)
     names = (*_PLACES, "category", "pe_taskid", "maxvmem")
     log.fields = {name: [] for name in names}
     for line, text, hint in log.texts_of_lines("an accounting file of Grid Engine"):
@@ -85,7 +86,7 @@ def _no_job(slave: str, start: str) -> str:
     return "failed before it started" if start in ("", "0") else ""
 
 
-def _columns(log: logs.Log) -> dict[str, Any]:
+def _columns(log: logs.LogRecords) -> dict[str, Any]:
     """Return the columns of jobs, (n,) each; times in seconds since 1970; -1 is unknown."""
     columns: dict[str, Any] = {name: log.numbers(*told) for name, told in _TOLD.items()}
     start, end = columns["start"], columns.pop("end")

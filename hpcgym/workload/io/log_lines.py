@@ -24,9 +24,10 @@ from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import lines_of
 from hpcgym.names import NAME_COLUMNS, UNITS_PER_NODE, printable
 from hpcgym.units import OF_LOG, Durations, count_in, nearest_second, seconds_in
+from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io.files import SKIPS, ReadOptions, file_name, no_job
 from hpcgym.workload.io.tables import from_pandas
-from hpcgym.workload.model import MISSING, Workload
+from hpcgym.workload.model import Workload
 
 Ints = NDArray[np.int64]
 
@@ -102,7 +103,7 @@ def begins_with(record: re.Pattern[str], head: bytes) -> bool:
 
 
 @dataclass
-class Log:
+class LogRecords:
     """Records of a log as columns of texts; those that are no jobs are dropped and counted.
 
     Attributes
@@ -271,7 +272,9 @@ def numbered(ids: Sequence[tuple[int, Any]]) -> dict[str, Ints]:
     return columns
 
 
-def processors(log: Log, given: Ints, asked: Ints, told: str, problem: str) -> dict[str, Ints]:
+def processors(
+    log: LogRecords, given: Ints, asked: Ints, told: str, problem: str
+) -> dict[str, Ints]:
     """Return the columns of processors: those that a job was given, else those it asked for.
 
     Parameters
@@ -291,16 +294,16 @@ def processors(log: Log, given: Ints, asked: Ints, told: str, problem: str) -> d
 _UNTOLD = ("eligible", "nodes", "most_on_node", "divisor", "gpus", "memory_mb", "used_kb")
 
 
-def workload_of(log: Log, columns: dict[str, Any], clock: Clock, *key: str) -> Workload:
+def workload_of(log: LogRecords, columns: dict[str, Any], clock: Clock, *key: str) -> Workload:
     """Return the workload of a log's jobs, with times from its first submission on.
 
     Parameters
     ----------
     log : its records are jobs.
-    columns : as in tables, (n,) each, of :meth:`Log.settled`; ``submit_time`` in seconds since
-        1970. In place of waits they have ``start`` and, if the log tells it, ``eligible``. In place
-        of units and memory they may have ``nodes``, ``memory_mb``, ``gpus`` and, with the prefix
-        ``GENERIC``, other resources of jobs; ``used_kb``, the memory that a job used;
+    columns : as in tables, (n,) each, of :meth:`LogRecords.settled`; ``submit_time`` in seconds
+        since 1970. In place of waits they have ``start`` and, if the log tells it, ``eligible``. In
+        place of units and memory they may have ``nodes``, ``memory_mb``, ``gpus`` and, with the
+        prefix ``GENERIC``, other resources of jobs; ``used_kb``, the memory that a job used;
         ``most_on_node``, the processors of a job on the node with most of them; and ``divisor``,
         the greatest common divisor of its processors on each node.
     clock : the clock by which dates were read.

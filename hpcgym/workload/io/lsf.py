@@ -55,9 +55,9 @@ def read_lsf(path: Path, how: ReadOptions) -> Workload:
     return logs.workload_of(log, columns, Clock(how.tz), "jobId", "idx")
 
 
-def _read(path: Path, how: ReadOptions) -> logs.Log:
+def _read(path: Path, how: ReadOptions) -> logs.LogRecords:
     """Return the records of ends of jobs."""
-    log = logs.Log(path, how)
+    log = logs.LogRecords(path, how)
     rows = []
     for line, text, hint in log.texts_of_lines("an lsb.acct of LSF"):
         kind = text.strip().partition(" ")[0].strip('"')
@@ -111,7 +111,7 @@ def _run_limit(fields: list[str]) -> str:
         return "-1"
 
 
-def _columns(log: logs.Log) -> dict[str, Any]:
+def _columns(log: logs.LogRecords) -> dict[str, Any]:
     """Return the columns of jobs, (n,) each; times in seconds since 1970; -1 is unknown."""
     columns: dict[str, Any] = {name: log.numbers(*told) for name, told in _TOLD.items()}
     start, end = columns["start"], columns.pop("end")

@@ -25,9 +25,10 @@ import numpy as np
 
 from hpcgym.dates import Clock, unix_seconds
 from hpcgym.units import MEMORY_OF_PBS, amount_in, count_in, count_of
+from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io import log_lines as logs
 from hpcgym.workload.io.files import Format, ReadOptions
-from hpcgym.workload.model import MISSING, Workload
+from hpcgym.workload.model import Workload
 
 _RECORD = re.compile(
     r"(?P<month>\d\d)/(?P<day>\d\d)/(?P<year>\d{4}) (?P<time>\d\d:\d\d:\d\d)(?:\.\d+)?"
@@ -67,9 +68,9 @@ def read_pbs(path: Path, how: ReadOptions) -> Workload:
     return logs.workload_of(log, log.settled(_columns(log, clock)), clock, "id")
 
 
-def _read(path: Path, how: ReadOptions) -> logs.Log:
+def _read(path: Path, how: ReadOptions) -> logs.LogRecords:
     """Return the records of ends of jobs, with what those of their beginnings tell."""
-    log = logs.Log(path, how)
+    log = logs.LogRecords(path, how)
     records: list[tuple[str, int, re.Match[str]]] = []
     for line, text, hint in log.texts_of_lines("an accounting log of PBS"):
         found = _RECORD.fullmatch(text.strip())
@@ -111,7 +112,7 @@ def _no_job(name: str, start: str, began: str, ran: str) -> str:
     return "ended before it started" if start in ("", "0") and not began and not ran else ""
 
 
-def _columns(log: logs.Log, clock: Clock) -> dict[str, Any]:
+def _columns(log: logs.LogRecords, clock: Clock) -> dict[str, Any]:
     """Return the columns of jobs, (n,) each; times in seconds since 1970; -1 is unknown."""
     columns: dict[str, Any] = {name: log.numbers(*told) for name, told in _TOLD.items()}
     queued, began, ended = (log.numbers((name, clock.seconds)) for name in _DATES)

@@ -26,11 +26,12 @@ from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import head_of
 from hpcgym.names import printable
 from hpcgym.units import NO_LIMIT, OF_TIMELIMIT, OF_TIMELIMIT_RAW
+from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io import sacct_dependencies, sacct_fields, sacct_json, sacct_lines
 from hpcgym.workload.io.files import Format, ReadOptions
-from hpcgym.workload.io.log_lines import GENERIC, Ints, Log, lasted, numbered, workload_of
+from hpcgym.workload.io.log_lines import GENERIC, Ints, LogRecords, lasted, numbered, workload_of
 from hpcgym.workload.io.sacct_fields import NO_ID, JobId, job_id
-from hpcgym.workload.model import MISSING, Workload
+from hpcgym.workload.model import Workload
 
 _SHIFTED = "repaired: job numbered anew, for one of another cluster has its number"
 _NOTHING = ("", "None", "(null)", "N/A")
@@ -88,14 +89,14 @@ def throttles(path: Path) -> dict[int, int] | None:
     return found
 
 
-def _records(path: Path, how: ReadOptions) -> Log:
+def _records(path: Path, how: ReadOptions) -> LogRecords:
     """Return the records of a dump, of lines or in JSON."""
     if how.fields is None and sacct_json.is_json(head_of(path, WorkloadError)):
         return sacct_json.records_of(path, how)
     return sacct_lines.records_of(path, how)
 
 
-def _drop_no_jobs(log: Log) -> None:
+def _drop_no_jobs(log: LogRecords) -> None:
     """Drop tasks of arrays that did not start, and jobs that did not start or end."""
     throttled = [one.at_once for one in log.parsed("JobID", job_id, NO_ID)]
     log.count(sacct_fields.UNUSED_THROTTLE, throttled)
@@ -119,7 +120,7 @@ def _drop_no_jobs(log: Log) -> None:
     log.drop(reasons)
 
 
-def _take_cluster(log: Log) -> None:
+def _take_cluster(log: LogRecords) -> None:
     """Keep the jobs of one cluster if the log has several: of the machine's, else of the largest.
 
     Without a machine with nodes all jobs stay.
@@ -146,12 +147,12 @@ def _take_cluster(log: Log) -> None:
     warn_caller(f"{log.path} has jobs of {len(jobs)} clusters: {told}. {taken}", WorkloadWarning)
 
 
-def _id(log: Log) -> str:
+def _id(log: LogRecords) -> str:
     """Return the field that is equal for all runs of a job."""
     return "JobID" if "jobid" in log.fields else "JobIDRaw"
 
 
-def _columns(log: Log, clock: Clock) -> dict[str, Any]:
+def _columns(log: LogRecords, clock: Clock) -> dict[str, Any]:
     """Return the columns of jobs, (n,) each; times in seconds since 1970; -1 is unknown."""
     tasks, raw, shift = _ids(log)
     number = _job_numbers(log, tasks, raw)
@@ -180,7 +181,7 @@ def _columns(log: Log, clock: Clock) -> dict[str, Any]:
     }
 
 
-def _ids(log: Log) -> tuple[list[JobId], list[JobId], list[int]]:
+def _ids(log: LogRecords) -> tuple[list[JobId], list[JobId], list[int]]:
     """Return the ids in JobID and JobIDRaw, and the shift of each job's number, (n,).
 
     Ids are unique in a cluster. If jobs of several clusters stay and share ids, those of all
@@ -207,7 +208,7 @@ def _ids(log: Log) -> tuple[list[JobId], list[JobId], list[int]]:
     return shifted(tasks), shifted(raw), shift
 
 
-def _job_numbers(log: Log, tasks: list[JobId], raw: list[JobId]) -> Ints:
+def _job_numbers(log: LogRecords, tasks: list[JobId], raw: list[JobId]) -> Ints:
     """Return the numbers of jobs, (n,): JobIDRaw, ``raw``, else JobID, ``tasks``.
 
     Tasks of arrays have one JobID, that of the array. Without JobIDRaw they are numbered anew,
@@ -224,7 +225,7 @@ _ALIKE = ("submit_time", "requested_time", "user", "group", "queue_name", "parti
 _CORES = ("requested_processors", "allocated_processors", "memory_mb")  # of any machine
 
 
-def _with_parts(log: Log, columns: dict[str, Any]) -> dict[str, Any]:
+def _with_parts(log: LogRecords, columns: dict[str, Any]) -> dict[str, Any]:
     """Return the columns with one job in place of the components of a heterogeneous job.
 
     They start together. So they are one job where equal units say what they hold: where all have
@@ -289,7 +290,7 @@ def _known(clock: Clock) -> Any:
     return lambda text: MISSING if text in _MISSING_TIMES else clock.seconds(text)
 
 
-def _run_times(log: Log, clock: Clock, start: Ints) -> Ints:
+def _run_times(log: LogRecords, clock: Clock, start: Ints) -> Ints:
     """Return run times [s]: ElapsedRaw, else Elapsed, else End - Start."""
     for name in ("ElapsedRaw", "Elapsed"):
         if name.casefold() in log.fields:
@@ -304,7 +305,7 @@ def _run_times(log: Log, clock: Clock, start: Ints) -> Ints:
     return run_times
 
 
-def _count_other_ends(log: Log, clock: Clock, expected: Ints) -> None:
+def _count_other_ends(log: LogRecords, clock: Clock, expected: Ints) -> None:
     """Count the lines whose End is not ``expected``, Start + Elapsed [s]; a second is no matter."""
 
     def seconds(text: str, later: bool) -> int:
@@ -321,7 +322,7 @@ def _count_other_ends(log: Log, clock: Clock, expected: Ints) -> None:
     log.count(sacct_fields.OTHER_END, off[0] & off[1] & (ends[0] >= 0))
 
 
-def _requested(log: Log) -> Ints:
+def _requested(log: LogRecords) -> Ints:
     """Return requested times [s]: a year if there is no limit, -1 if the limit is not told."""
     name = "TimelimitRaw" if "timelimitraw" in log.fields else "Timelimit"
     folded = [text.casefold() for text in log.texts(name)]
@@ -337,7 +338,7 @@ def _requested(log: Log) -> Ints:
     )
 
 
-def _after(log: Log, name: str, before: Ints, clock: Clock) -> Ints:
+def _after(log: LogRecords, name: str, before: Ints, clock: Clock) -> Ints:
     """Return times, those of the second hour where clocks were set back since ``before``."""
     times = log.numbers((name, clock.seconds))
     for place in np.flatnonzero((times < before) & (times >= 0)).tolist():

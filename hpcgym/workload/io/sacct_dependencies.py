@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.workload.io.log_lines import Ints, Log
+from hpcgym.workload.columns import MISSING
+from hpcgym.workload.io.log_lines import Ints, LogRecords
 from hpcgym.workload.io.sacct_fields import JobId
-from hpcgym.workload.model import MISSING
 
 _STARTS = "not used: Dependency after, which is on the start of a job"
 _ANY = "not used: Dependency on any one of several jobs"
@@ -61,7 +61,7 @@ class _Condition(NamedTuple):
 
 
 def preceding(
-    log: Log, tasks: Sequence[JobId], number: Ints, status: Ints, shift: Sequence[int]
+    log: LogRecords, tasks: Sequence[JobId], number: Ints, status: Ints, shift: Sequence[int]
 ) -> NDArray[Any]:
     """Return the jobs that each job follows, (n,): numbers, or texts such as ``7 9``, -1 of none.
 

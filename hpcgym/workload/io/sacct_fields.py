@@ -13,8 +13,8 @@ from hpcgym.errors import HpcgymError
 from hpcgym.machine.partitions import hosts
 from hpcgym.names import CORE, MEMORY, MOST_NICE, near_name, of_type, printable, resource_problem
 from hpcgym.units import MEMORY_OF_SLURM, Durations, amount_of, count_in
+from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io import log_lines as logs
-from hpcgym.workload.model import MISSING
 
 # --- Fields of Slurm's accounting -----------------------------------------------------------------
 
@@ -235,7 +235,7 @@ _OPTION = re.compile(r"(?<!\S)--ni(?:ce?)?(?:=(?P<value>\S*))?(?!\S)")
 _WHOLE = re.compile(r"[+-]?\d{1,18}")  # with which a value begins, as C reads it
 
 
-def nice_of(log: logs.Log) -> logs.Ints:
+def nice_of(log: logs.LogRecords) -> logs.Ints:
     """Return how nice each job is, (n,) int64, 0 where it does not say.
 
     ``log`` counts the jobs with a nice of -1, and those whose command has none that Slurm knows.
@@ -281,7 +281,7 @@ _TRES = ("AllocTRES", "ReqTRES")
 _OF_NODES = ("cpu", "mem", "node", "gpu")
 
 
-def resources_of(log: logs.Log) -> dict[str, logs.Ints]:
+def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
     """Return the resources of jobs, (n,) each: as allocated, else as requested; -1 is unknown.
 
     The columns are ``requested_processors``, ``allocated_processors``, ``nodes``, ``gpus``,
@@ -341,7 +341,7 @@ def resources_of(log: logs.Log) -> dict[str, logs.Ints]:
     return found
 
 
-def _requested_memory(log: logs.Log, cores: logs.Ints, nodes: logs.Ints) -> logs.Ints:
+def _requested_memory(log: logs.LogRecords, cores: logs.Ints, nodes: logs.Ints) -> logs.Ints:
     """Return the memory of jobs by ReqMem [MB], which some jobs have per core or per node."""
     told = log.parsed("ReqMem", requested_mb, (MISSING, ""))
     amount = np.array([one for one, _ in told], np.int64)

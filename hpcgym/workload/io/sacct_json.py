@@ -15,7 +15,7 @@ from typing import Any
 from hpcgym.errors import WorkloadError
 from hpcgym.files import bytes_of, json_of
 from hpcgym.workload.io.files import ReadOptions
-from hpcgym.workload.io.log_lines import Log
+from hpcgym.workload.io.log_lines import LogRecords
 from hpcgym.workload.io.sacct_fields import UNLIMITED
 
 _MOST_BYTES = 1 << 30
@@ -28,7 +28,7 @@ def is_json(head: bytes) -> bool:
     return head.lstrip(b"\xef\xbb\xbf\r\n\t ")[:1] == b"{" and any(one in head for one in _TELLING)
 
 
-def records_of(path: Path, how: ReadOptions) -> Log:
+def records_of(path: Path, how: ReadOptions) -> LogRecords:
     """Return the jobs of a dump by the fields of ``sacct -P``, numbered from 1 in place of lines.
 
     Raises
@@ -42,7 +42,7 @@ def records_of(path: Path, how: ReadOptions) -> Log:
     jobs = given.get("jobs") if isinstance(given, dict) else None
     if not isinstance(jobs, list):
         raise WorkloadError(f"{path} is no dump of sacct --json: an object with 'jobs', a list")
-    log = Log(path, how, called="job")
+    log = LogRecords(path, how, called="job")
     rows = []
     for place, job in enumerate(jobs, 1):
         times = job.get("time") if isinstance(job, dict) else None

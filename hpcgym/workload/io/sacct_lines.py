@@ -17,7 +17,7 @@ from pathlib import Path
 from hpcgym.errors import WorkloadError
 from hpcgym.files.tables import csv_records
 from hpcgym.workload.io.files import ReadOptions
-from hpcgym.workload.io.log_lines import Log
+from hpcgym.workload.io.log_lines import LogRecords
 from hpcgym.workload.io.sacct_fields import OPEN_STATES, STATES, STEP, is_step
 
 #: Fields that a dump must have one of, in words of sacct.
@@ -93,7 +93,7 @@ def is_dump(head: bytes) -> bool:
     return known > 3 or (known > 2 and bool({"jobid", "jobidraw"} & names))
 
 
-def records_of(path: Path, how: ReadOptions) -> Log:
+def records_of(path: Path, how: ReadOptions) -> LogRecords:
     """Return the records of a dump; steps are counted, lines that are no records refused.
 
     Raises
@@ -101,7 +101,7 @@ def records_of(path: Path, how: ReadOptions) -> Log:
     WorkloadError : a file that cannot be read; fields that are lacking, all of them named; a line
         with fewer or more fields, unless such lines are skipped.
     """
-    log = Log(path, how)
+    log = LogRecords(path, how)
     lines = _without_messages(log)
     first, at = "", 1
     if how.fields is None:
@@ -157,7 +157,7 @@ def records_of(path: Path, how: ReadOptions) -> Log:
     return log
 
 
-def _without_messages(log: Log) -> Iterator[tuple[int, str, str]]:
+def _without_messages(log: LogRecords) -> Iterator[tuple[int, str, str]]:
     """Go through the lines of a dump but for what sacct said of errors, which are counted."""
     for line, text, hint in log.texts_of_lines("a dump of sacct"):
         if text.startswith(_MESSAGE):
@@ -188,7 +188,7 @@ def _names(first: str) -> list[str]:
     return [name.strip(' \t"').partition("%")[0].casefold() for name in names]
 
 
-def _split(text: str, separator: str, names: Sequence[str], log: Log) -> list[str]:
+def _split(text: str, separator: str, names: Sequence[str], log: LogRecords) -> list[str]:
     """Return the fields of a line; as many as there are separators where that is not clear."""
     fields = text.split(separator)
     if '"' in text and len(separator) == 1 and (fields[0][:1] == '"' or len(fields) > len(names)):

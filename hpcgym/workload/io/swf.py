@@ -25,10 +25,11 @@ from hpcgym.errors import WorkloadError, WorkloadWarning, warn_caller
 from hpcgym.files import open_bytes, utf_16
 from hpcgym.files.writing import whole_text
 from hpcgym.names import CORE, MEMORY, OWN_COLUMNS, SWF_COLUMNS
-from hpcgym.workload import model
 from hpcgym.workload.cleaning import size_by_jobs
+from hpcgym.workload.columns import MISSING, TIME_COLUMNS, ColumnRange, kind_of
 from hpcgym.workload.io.files import Errors, Format, check_errors, is_table, no_job, stem
 from hpcgym.workload.io.swf_header import HeaderReader, header_lines
+from hpcgym.workload.model import Workload
 
 # --- A line of the Standard Workload Format -------------------------------------------------------
 #
@@ -43,10 +44,10 @@ WHOLE, ROUNDED, TIME, DECIMAL = range(4)
 
 
 def _kind(column: str) -> int:
-    kind = model.kind_of(column)
+    kind = kind_of(column)
     if kind.dtype is np.float64:
         return DECIMAL
-    if column in model.TIME_COLUMNS:
+    if column in TIME_COLUMNS:
         return TIME
     return ROUNDED if kind.rounded else WHOLE
 
@@ -86,7 +87,7 @@ def parse_line(line: bytes) -> tuple[list[int | float], int, bool]:
     rounded = 0
     for k, (token, column) in enumerate(zip(tokens, SWF_COLUMNS, strict=False)):
         try:
-            value, changed = _parse_field(token, model.kind_of(column))
+            value, changed = _parse_field(token, kind_of(column))
         except BadLineError as error:
             shown = token[:24].decode("utf-8", "backslashreplace")
             problem = f"field {k + 1} ({column}) is {shown!r}, {error}"
@@ -103,7 +104,7 @@ def parse_line(line: bytes) -> tuple[list[int | float], int, bool]:
     return values, rounded, len(tokens) > FIELDS
 
 
-def _parse_field(token: bytes, kind: model.Kind) -> tuple[int | float, bool]:
+def _parse_field(token: bytes, kind: ColumnRange) -> tuple[int | float, bool]:
     """Return the value of a field as it is stored, and whether it was rounded."""
     if not _NUMBER.fullmatch(token):
         raise BadLineError("not a number", "line with text in a numeric field")
@@ -139,7 +140,7 @@ _EXTRA = "repaired: columns after the 18th ignored"
 
 def read_swf(
     path: str | os.PathLike[str], *, errors: Errors = "raise", processors: int | None = None
-) -> model.Workload:
+) -> Workload:
     """Read an SWF file as it is, without any cleaning.
 
     The machine's size is MaxProcs of the header, else MaxNodes, both whole numbers which a remark
@@ -166,14 +167,14 @@ def read_swf(
     """
     check_errors(errors)
     path = Path(path)
-    reader = _Reader(path, errors)
+    reader = _ColumnReader(path, errors)
     with open_bytes(path, WorkloadError) as file:
         for text, whole in _blocks(file, path):
             reader.read(text, whole)
     return reader.workload(processors)
 
 
-def write_swf(workload: model.Workload, path: str | os.PathLike[str]) -> None:
+def write_swf(workload: Workload, path: str | os.PathLike[str]) -> None:
     """Write a workload as an SWF file, gzip if the name ends in ``.gz``.
 
     The header is the workload's own, with the version and the machine's size added where they are
@@ -219,9 +220,9 @@ def write_swf(workload: model.Workload, path: str | os.PathLike[str]) -> None:
         )
 
 
-def _lost(workload: model.Workload) -> dict[str, NDArray[np.bool_]]:
+def _lost(workload: Workload) -> dict[str, NDArray[np.bool_]]:
     """Return what the format has no place for -> which jobs have it, (n_jobs,)."""
-    lost = {c: workload.columns[c] != model.MISSING for c in OWN_COLUMNS}
+    lost = {c: workload.columns[c] != MISSING for c in OWN_COLUMNS}
     if workload.more_preceding is not None:
         several = np.isin(workload.job_number, workload.more_preceding[:, 0])
         lost["preceding jobs beside the first"] = several
@@ -230,7 +231,7 @@ def _lost(workload: model.Workload) -> dict[str, NDArray[np.bool_]]:
             # readers of the file take each processor for a unit of one core
             lost["units of several cores"] = demand > 1
         elif resource == MEMORY:
-            lost[MEMORY] = (demand > 0) & (workload.requested_memory == model.MISSING)
+            lost[MEMORY] = (demand > 0) & (workload.requested_memory == MISSING)
         else:
             lost[resource] = demand > 0
     return {what: at for what, at in lost.items() if at.any()}
@@ -276,13 +277,13 @@ def _blocks(file: IO[bytes], path: Path) -> Iterator[tuple[bytes, bool]]:
 def _joined(pieces: list[NDArray[Any]]) -> NDArray[Any]:
     """Return a read-only column; it takes no memory if no piece has any value."""
     if all(piece.strides == (0,) for piece in pieces):
-        return np.broadcast_to(pieces[0].dtype.type(model.MISSING), sum(map(len, pieces)))
+        return np.broadcast_to(pieces[0].dtype.type(MISSING), sum(map(len, pieces)))
     whole = np.concatenate(pieces)
     whole.flags.writeable = False
     return whole
 
 
-class _Reader:
+class _ColumnReader:
     """Gathers the columns, the header and what had to be dropped or repaired, block by block."""
 
     def __init__(self, path: Path, errors: Errors) -> None:
@@ -322,7 +323,7 @@ class _Reader:
             jobs = slice(row) if keep.all() else np.flatnonzero(keep)
             for k, pieces in enumerate(self.pieces.values()):
                 values = decimal[jobs] if KINDS[k] == DECIMAL else whole[k][jobs]
-                untold = np.broadcast_to(values.dtype.type(model.MISSING), len(values))
+                untold = np.broadcast_to(values.dtype.type(MISSING), len(values))
                 pieces.append(untold if (values == untold).all() else values.copy())
 
     def _odd_line(
@@ -354,7 +355,7 @@ class _Reader:
         self.counts[_EXTRA] += extra
         return True
 
-    def workload(self, processors: int | None) -> model.Workload:
+    def workload(self, processors: int | None) -> Workload:
         """Return what was read."""
         for column, number in zip(SWF_COLUMNS, self.rounded.tolist(), strict=True):
             self.counts[f"repaired: {column} rounded to a whole number"] = number
@@ -364,7 +365,7 @@ class _Reader:
             raise no_job(self.path, cleaning)
         size = self._machine_size(columns) if processors is None else processors
         self._check_start()
-        return model.Workload.from_columns(
+        return Workload.from_columns(
             columns,
             processors=size,
             name=stem(self.path),

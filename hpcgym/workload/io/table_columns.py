@@ -36,9 +36,9 @@ from hpcgym.units import (
     amount_of,
     seconds_of,
 )
+from hpcgym.workload.columns import kind_of
 from hpcgym.workload.io.files import as_numbers, where_row
 from hpcgym.workload.io.swf_header import HEADER_KEYS, check_name, name_lines, names_of, numbered
-from hpcgym.workload.model import kind_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 # --- Numbers in tables ----------------------------------------------------------------------------
 #
-# What a column may hold is that of workloads (:func:`hpcgym.workload.model.kind_of`), and the
+# What a column may hold is that of workloads (:func:`hpcgym.workload.columns.kind_of`), and the
 # reasons by which rows are counted are those of lines of the Standard Workload Format
 # (:mod:`hpcgym.workload.io.swf`).
 

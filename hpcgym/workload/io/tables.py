@@ -34,9 +34,10 @@ from hpcgym.files.tables import MOST_COLUMNS, need_parquet, parquet_frame, write
 from hpcgym.files.writing import whole_file, whole_text
 from hpcgym.names import CORE, JOB_COLUMNS, KILLED, UNITS
 from hpcgym.workload.cleaning import size_by_jobs
+from hpcgym.workload.columns import MISSING, kind_of
 from hpcgym.workload.io import files as job_files
 from hpcgym.workload.io import table_columns
-from hpcgym.workload.model import MISSING, Workload, check_processors, kind_of
+from hpcgym.workload.model import Workload, check_processors
 
 if TYPE_CHECKING:
     import pandas as pd

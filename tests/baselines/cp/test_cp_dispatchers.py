@@ -12,7 +12,7 @@ from ortools.sat.python import cp_model
 
 from hpcgym.baselines.cp import dispatchers
 from hpcgym.baselines.cp import problem as objective
-from hpcgym.baselines.cp.dispatcher import Limits, parameters
+from hpcgym.baselines.cp.dispatcher import SearchLimits, parameters
 from hpcgym.baselines.cp.dispatchers import CPH, HCP19, PCP19, PCP20, PureCP
 from hpcgym.baselines.cp.problem import earliest_starts, latest_starts, pose, running_of
 from hpcgym.baselines.dispatchers import chooses_nodes, prb, sdprb
@@ -57,7 +57,7 @@ def test_what_starts_fits_and_repeats(name):
 @pytest.mark.parametrize("name", KINDS)
 def test_objective_is_never_above_the_lists(name):
     for view in VIEWS:
-        dispatcher = KINDS[name](Limits(jobs=8, work=0.01))
+        dispatcher = KINDS[name](SearchLimits(jobs=8, work=0.01))
         dispatcher(view)
         (entry,) = dispatcher.log
         assert entry["bound"] <= entry["objective"] <= entry["heuristic"] + 1e-9
@@ -69,7 +69,7 @@ def test_objective_is_never_above_the_lists(name):
 @pytest.mark.parametrize("name", KINDS)
 def test_without_work_the_lists_decide(name):
     view = VIEWS[0]
-    dispatcher = KINDS[name](Limits(work=0.0))
+    dispatcher = KINDS[name](SearchLimits(work=0.0))
     problem = dispatcher.pose(view)
     starts = dispatcher(view)
     (entry,) = dispatcher.log
@@ -129,7 +129,7 @@ def test_hcp19_fills_the_fullest_node():
 
 def test_jobs_beyond_the_window_start_beside_it():
     view = busy("eurora", 60, 0, load=0.4)
-    dispatcher = PCP20(Limits(jobs=3))
+    dispatcher = PCP20(SearchLimits(jobs=3))
     starts = dispatcher(view)
     assert len(starts) > 3
     free = left_after(view, starts)
@@ -147,7 +147,7 @@ def test_an_idle_machine_never_stays_idle():
         nodes, _, jobs, waits = small(seed)
         view = view_of(nodes, [], jobs, waits)
         for kind in (PCP20, HCP19, PCP19):
-            assert kind(Limits(work=0.001))(view)
+            assert kind(SearchLimits(work=0.001))(view)
 
 
 def test_window_is_a_prefix_of_the_order():
@@ -253,7 +253,7 @@ def test_pools_may_start_what_no_node_holds():
 def test_jobs_beyond_the_window_leave_planned_starts_possible(kind):
     jobs = [(1, (4,), 10), (1, (1,), 1000), (1, (1,), 5)]
     view = view_of([(4,)], [(0, (2,), 10)], jobs, [1000, 0, 0])
-    starts = kind(Limits(jobs=1))(view)
+    starts = kind(SearchLimits(jobs=1))(view)
     assert [place for place, _ in starts] == [2]
 
 
@@ -261,7 +261,7 @@ def test_jobs_beyond_the_window_run_on_what_stays_free():
     # after 10 s the first job needs all of one node; the others run beside it, on the second
     jobs = [(1, (4,), 10), (1, (1,), 1000), (1, (1,), 1000), (1, (2,), 1000)]
     view = view_of([(4,), (2,)], [(0, (2,), 10)], jobs, [1000, 0, 0, 0])
-    starts = dict(PCP20(Limits(jobs=1))(view))
+    starts = dict(PCP20(SearchLimits(jobs=1))(view))
     assert {place: nodes.tolist() for place, nodes in starts.items()} == {1: [1], 2: [1]}
 
 
@@ -389,14 +389,14 @@ def test_a_variant_is_0_to_3():
 )
 def test_limits_that_are_none(limits, message):
     with pytest.raises(HpcgymError, match=message):
-        Limits(**limits)
+        SearchLimits(**limits)
 
 
 def test_limits_are_plain_numbers():
-    assert Limits(jobs=np.int64(3), work=np.float64(0)) == Limits(jobs=3, work=0.0)
+    assert SearchLimits(jobs=np.int64(3), work=np.float64(0)) == SearchLimits(jobs=3, work=0.0)
     with pytest.raises(HpcgymError, match=r"^limits must be Limits\(...\), not 3$"):
         PCP20(3)
-    assert repr(PCP20(Limits(jobs=3))) == "pcp20(jobs=3, units=400, work=0.03, seed=0)"
+    assert repr(PCP20(SearchLimits(jobs=3))) == "pcp20(jobs=3, units=400, work=0.03, seed=0)"
 
 
 @pytest.mark.parametrize("name", KINDS)

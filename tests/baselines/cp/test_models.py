@@ -15,13 +15,13 @@ pytest.importorskip("ortools")
 from ortools.sat.python import cp_model
 
 from hpcgym.baselines.cp import models
-from hpcgym.baselines.cp.dispatcher import Limits, search, solve
+from hpcgym.baselines.cp.dispatcher import SearchLimits, search, solve
 from hpcgym.baselines.cp.dispatchers import HCP19, PCP19, PCP20
 from hpcgym.baselines.cp.exact import exact
 from hpcgym.benchmarks.cp.items import VARIABLES_BELOW
 from hpcgym.errors import HpcgymError
 
-ENOUGH = Limits(jobs=100, units=1000, work=20.0)
+ENOUGH = SearchLimits(jobs=100, units=1000, work=20.0)
 PROVED = ("optimal", "infeasible")
 
 
@@ -110,7 +110,7 @@ def test_on_these_made_up_states_the_published_ratio_of_variables_holds(kind, qu
     """Of models as built here; by the paper's formulas it does not hold on all states."""
     for seed in range(3):
         view = busy(kind, queued, seed)
-        limits = Limits(jobs=queued, units=10_000)
+        limits = SearchLimits(jobs=queued, units=10_000)
         new, old = (
             len(dispatcher.model(dispatcher.pose(view)).cp.proto.variables)
             for dispatcher in (PCP20(limits), PCP19(limits))
@@ -120,7 +120,7 @@ def test_on_these_made_up_states_the_published_ratio_of_variables_holds(kind, qu
 
 def test_pcp20_boxes_of_what_runs_fill_what_is_not_free():
     view = busy("eurora", 20, 1)
-    problem = PCP20(Limits(jobs=20)).pose(view)
+    problem = PCP20(SearchLimits(jobs=20)).pose(view)
     usable = models.usable_nodes(problem)
     first = models.first_positions(view.capacity)
     lists = models.running_boxes(problem, usable, list(range(4)))
@@ -148,7 +148,7 @@ def test_a_dropped_model_is_freed_at_once():
     try:
         problem = dispatcher.pose(busy("eurora", 20, 1))
         model = dispatcher.model(problem)
-        solve(problem, model, Limits(work=0.001), fixed=True)
+        solve(problem, model, SearchLimits(work=0.001), fixed=True)
         alive = weakref.ref(model), weakref.ref(problem)
         del model, problem
         assert [one() for one in alive] == [None, None]

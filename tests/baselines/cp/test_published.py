@@ -11,7 +11,7 @@ from hpcgym.machine import Cluster, NodeGroup, find_cluster
 
 pytest.importorskip("ortools")
 
-from hpcgym.baselines.cp.dispatcher import Limits
+from hpcgym.baselines.cp.dispatcher import SearchLimits
 from hpcgym.baselines.cp.dispatchers import CPH, HCP19, PCP19, PCP20, PureCP
 from hpcgym.baselines.cp.published import Published, set_times
 from hpcgym.baselines.dispatchers import find_dispatcher, prb
@@ -56,7 +56,7 @@ def test_priorities_are_those_of_the_submission():
 
 def test_who_comes_among_the_first_later_has_the_priority_of_then():
     jobs = [(k, k, 10, 1, NIGHT) for k in range(4)]
-    dispatcher = Published(CPH(0), Limits(jobs=2, work=0.1))
+    dispatcher = Published(CPH(0), SearchLimits(jobs=2, work=0.1))
     assert dispatcher._first(queue_at(50, jobs)).tolist() == [1, 0]
     # the first has started: the third was beyond, and is taken for 51 s in the queue
     assert dispatcher._first(queue_at(52, jobs[1:])).tolist() == [1, 0]
@@ -90,7 +90,7 @@ def test_only_jobs_that_fit_now_are_in_the_later_models():
 def test_a_failure_halves_the_window_and_a_success_restores_it():
     view = busy("eurora", 40, 0, load=0.4)
     fitting = int(view.fits().sum())
-    dispatcher = Published(PCP20(), Limits(jobs=fitting, units=10**6, work=0.0))
+    dispatcher = Published(PCP20(), SearchLimits(jobs=fitting, units=10**6, work=0.0))
     seen = []
     for _ in range(3):
         assert dispatcher(view) == []  # nothing is found, and nothing starts

@@ -48,15 +48,15 @@ class Case:
     """What is simulated; ``believed`` is None where the scheduler knows the true speedups."""
 
     jobs: tuple[tuple[int, int, int, int, int], ...]  # as the fields of Job: submit, run, ...
-    machine: shared.Machine
-    rules: shared.Rules
+    machine: shared.SharedMachine
+    rules: shared.SharedRules
     true: shared.Speedups
     believed: shared.Speedups | None
     ticks: int
     files: shared.FileSystem | None = None
 
-    def simulate(self) -> list[shared.Job]:
-        jobs = [shared.Job(*job) for job in self.jobs]
+    def simulate(self) -> list[shared.SharedJob]:
+        jobs = [shared.SharedJob(*job) for job in self.jobs]
         return shared.simulate_shared(
             jobs, self.machine, self.rules, self.true, self.believed, self.ticks, self.files
         )
@@ -83,15 +83,15 @@ def speedups(draw: st.DrawFn, codes: int) -> shared.Speedups:
 
 
 @st.composite
-def machines(draw: st.DrawFn, parts: int) -> shared.Machine:
+def machines(draw: st.DrawFn, parts: int) -> shared.SharedMachine:
     """1 to 6 nodes whose sockets have cores enough for so many parts, and often some to spare."""
     nodes = draw(st.sampled_from([1, 2, 2, 3, 3, 4, 5, 6]))
     cores = parts * draw(st.sampled_from([1, 1, 2])) + draw(st.integers(0, parts - 1))
-    return shared.Machine(nodes, draw(st.sampled_from([1, 1, 2])), cores)
+    return shared.SharedMachine(nodes, draw(st.sampled_from([1, 1, 2])), cores)
 
 
 @st.composite
-def rules(draw: st.DrawFn, **fixed: Any) -> shared.Rules:
+def rules(draw: st.DrawFn, **fixed: Any) -> shared.SharedRules:
     """Any scheduler; ``fixed`` are those of its rules that are not drawn."""
     allocation = fixed.get(
         "allocation",
@@ -117,12 +117,12 @@ def rules(draw: st.DrawFn, **fixed: Any) -> shared.Rules:
         "backfill_order": draw(st.sampled_from(["fcfs", "sjbf", "policy"])),
         "estimate": draw(st.sampled_from(ESTIMATES)),
     }
-    return shared.Rules(**{**drawn, **fixed})
+    return shared.SharedRules(**{**drawn, **fixed})
 
 
 @st.composite
 def jobs(
-    draw: st.DrawFn, machine: shared.Machine, codes: int, max_jobs: int
+    draw: st.DrawFn, machine: shared.SharedMachine, codes: int, max_jobs: int
 ) -> tuple[tuple[int, ...], ...]:
     """Jobs in order of submission, of one core up to the whole machine."""
     node = machine.sockets * machine.cores

@@ -23,8 +23,15 @@ from shared_strategies import LOOKING, Case, cases, coded, with_files
 import hpcgym
 from hpcgym.machine.pool import NodeGroup
 from hpcgym.machine.speedups import Heatmap
-from hpcgym.reference.shared import COMPACT, Job, Machine, Rules, SharedSimulation, Speedups
-from hpcgym.reference.shares import Accounts
+from hpcgym.reference.shared import (
+    COMPACT,
+    SharedJob,
+    SharedMachine,
+    SharedRules,
+    SharedSimulation,
+    Speedups,
+)
+from hpcgym.reference.shares import AccountTree
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.policies.features import PASS_FEATURES
 from hpcgym.workload import Workload
@@ -39,7 +46,7 @@ def named(speedups: Speedups) -> Heatmap:
     return Heatmap(codes, np.array(speedups.pairs), alone=np.array(speedups.alone))
 
 
-def as_workload(jobs: list[Job], codes: int, processors: int) -> Workload:
+def as_workload(jobs: list[SharedJob], codes: int, processors: int) -> Workload:
     columns = {
         "job_number": list(range(1, len(jobs) + 1)),
         "submit_time": [job.submit for job in jobs],
@@ -84,7 +91,7 @@ def one_that_both_take(case: Case) -> Case:
     return dataclasses.replace(case, rules=rules, ticks=10**9)
 
 
-def group_of(machine: Machine) -> tuple[NodeGroup, int]:
+def group_of(machine: SharedMachine) -> tuple[NodeGroup, int]:
     """The nodes of a machine, and the cores of each."""
     cores = machine.sockets * machine.cores
     return NodeGroup("all", machine.nodes, {"core": cores}, sockets=machine.sockets), cores
@@ -105,7 +112,7 @@ def heatmap_of(case: Case) -> Heatmap:
     return dataclasses.replace(found, io_share=np.array(case.files.share), io_demand_mb_s=mb_s)
 
 
-def simulated(case: Case) -> tuple[hpcgym.Result, list[Job]]:
+def simulated(case: Case) -> tuple[hpcgym.Result, list[SharedJob]]:
     slow = case.simulate()
     workload = as_workload(slow, len(case.true.alone), cluster_of(case).processors)
     result = hpcgym.simulate(
@@ -122,7 +129,7 @@ def agree(case: Case) -> None:
     compare(*simulated(case))
 
 
-def compare(result: hpcgym.Result, slow: list[Job]) -> None:
+def compare(result: hpcgym.Result, slow: list[SharedJob]) -> None:
     """Compare all that both say of each job, in this order."""
     hpcgym.validate_schedule(result)
     found, allocation = result.coschedule, result.allocation
@@ -151,7 +158,7 @@ def crowd(seed: int, count: int, gaps: list[int]) -> Case:
         run = draw.choice([5, 20, 100, draw.randint(1, 200)])
         size = draw.choice([1, 2, 8, 30, draw.randint(1, nodes)])
         jobs.append((number // draw.choice(gaps), run, 2 * run, size, draw.randrange(codes)))
-    rules = Rules(
+    rules = SharedRules(
         parts=2 + seed % 2,
         pairs_above=draw.choice([None, 0.95]),
         backfill=draw.choice(["easy", "easy", "fill"]),
@@ -159,7 +166,7 @@ def crowd(seed: int, count: int, gaps: list[int]) -> Case:
         backfill_order=draw.choice(["fcfs", "sjbf", "policy"]),
     )
     true = Speedups(pairs, [max(one) for one in pairs])
-    return Case(tuple(sorted(jobs)), Machine(nodes, 1, 3), rules, true, None, 10**9)
+    return Case(tuple(sorted(jobs)), SharedMachine(nodes, 1, 3), rules, true, None, 10**9)
 
 
 @pytest.mark.slow
@@ -176,7 +183,7 @@ USERS = (0, 1, 2)
 class Sharing(SharedSimulation):
     """The slow simulator with an order by what users have used."""
 
-    def share(self, order: SlowOrder, users: list[int]) -> list[Job]:
+    def share(self, order: SlowOrder, users: list[int]) -> list[SharedJob]:
         self.order, self.processors = order, self.m.nodes * self.m.sockets * self.m.cores
         self.terminated: dict[int, list[Any]] = {}
         for job, user in zip(self.jobs, users, strict=True):
@@ -187,7 +194,7 @@ class Sharing(SharedSimulation):
     def dynamic(self) -> bool:
         return True
 
-    def in_order(self) -> list[Job]:
+    def in_order(self) -> list[SharedJob]:
         used = sorted({self.order.ratio("cpu", job.user, self.now) for job in self.queue})
         # what begun ticks alone tell apart the slow order, of twelve digits, takes for equal
         assume(all(more - less > more / 10**8 for less, more in pairwise(used)))
@@ -206,12 +213,12 @@ class Sharing(SharedSimulation):
 @given(cases(order="fcfs"), st.data())
 def test_usage_decides_who_is_first(case: Case, data: st.DataObject) -> None:
     case = one_that_both_take(case)
-    jobs = [Job(*job) for job in case.jobs]
+    jobs = [SharedJob(*job) for job in case.jobs]
     many = st.lists(st.sampled_from(USERS), min_size=len(jobs), max_size=len(jobs))
     users, half_life = data.draw(many), data.draw(st.sampled_from([5, 100, None]))
     shares: dict[Any, float] = data.draw(st.sampled_from([{}, {0: 2.0}, {0: 0.5, 1: 4.0}]))
     in_ticks = None if half_life is None else half_life * case.ticks
-    used = Accounts({*users}, shares, half_life=in_ticks)
+    used = AccountTree({*users}, shares, half_life=in_ticks)
     by_priority = data.draw(st.booleans())
     order = SlowOrder((1.0, 0.0) if by_priority else "cpu", used, [1.0] * len(jobs), 1.0)
     simulation = Sharing(jobs, case.machine, case.rules, case.true, case.believed, case.ticks)
@@ -243,7 +250,7 @@ SEEDS = st.integers(0, 10**6)
 def assert_same_in_pieces(seed: int, case: Case, **rules: Any) -> None:
     """Simulate a case in one piece and in several."""
     case, cluster = one_that_both_take(case), cluster_of(case)
-    jobs = sorted((Job(*job) for job in case.jobs), key=lambda job: job.submit)
+    jobs = sorted((SharedJob(*job) for job in case.jobs), key=lambda job: job.submit)
     workload = as_workload(jobs, len(case.true.alone), cluster.processors)
     if "fair_share" in rules:
         workload = workload.with_columns(user_id=np.arange(len(workload)) % 3)
@@ -313,7 +320,7 @@ def restricted(data: st.DataObject, case: Case, which: str) -> tuple[Case, Workl
     """A case with what restricts it; its jobs, and the rules of the scheduler."""
     case = one_that_both_take(case)
     n, processors = len(case.jobs), cluster_of(case).processors
-    plain = as_workload([Job(*job) for job in case.jobs], len(case.true.alone), processors)
+    plain = as_workload([SharedJob(*job) for job in case.jobs], len(case.true.alone), processors)
     jobs = with_queues(plain, data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=6)))
     users = data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
     jobs = jobs.with_columns(job_number=list(range(1, n + 1)), user_id=users)
@@ -371,7 +378,7 @@ class ByFunction(SharedSimulation):
             }[self.function]
         super().do_pass()
 
-    def in_order(self) -> list[Job]:
+    def in_order(self) -> list[SharedJob]:
         return sorted(self.queue, key=lambda job: -self.asked[job.number])
 
 
@@ -389,7 +396,7 @@ def test_a_function_orders_the_queue(
     if case.rules.backfill_order == "policy":
         case = replace(case, rules=replace(case.rules, backfill_order="sjbf"))
     case, jobs, scheduler = restricted(data, case, which)
-    given = [Job(*job) for job in case.jobs]
+    given = [SharedJob(*job) for job in case.jobs]
     slow = ByFunction(
         given, case.machine, case.rules, case.true, case.believed, case.ticks, case.files
     )

@@ -9,14 +9,14 @@ import pytest
 from drawing import given, settings
 from shared_strategies import Case, cases, with_files
 
-from hpcgym.reference.shared import FileSystem, Job, Machine, Rules, Speedups
+from hpcgym.reference.shared import FileSystem, SharedJob, SharedMachine, SharedRules, Speedups
 from hpcgym.validation import corun
 
 RANDOM = settings(max_examples=100)
 SHAPES = {"compact": corun.COMPACT, "spread": corun.SPREAD, "part": corun.PART}
 
 
-def shared(case: Case, jobs: list[Job]) -> corun.SharedSchedule:
+def shared(case: Case, jobs: list[SharedJob]) -> corun.SharedSchedule:
     def ints(values: list[int]) -> Any:
         return np.array(values, np.int64)
 
@@ -44,16 +44,16 @@ def shared(case: Case, jobs: list[Job]) -> corun.SharedSchedule:
     )
 
 
-def files_of(case: Case, jobs: list[Job]) -> corun.Files | None:
+def files_of(case: Case, jobs: list[SharedJob]) -> corun.FileTraffic | None:
     if case.files is None:
         return None
     share, demand = np.array(case.files.share), np.array(case.files.demand)
     code = [job.code for job in jobs]
     asked = demand[code] * np.array([job.processors for job in jobs])
-    return corun.Files(float(case.files.bandwidth), share[code], asked)
+    return corun.FileTraffic(float(case.files.bandwidth), share[code], asked)
 
 
-def wrong(case: Case, jobs: list[Job], *, guaranteed: bool = False) -> dict[str, list[str]]:
+def wrong(case: Case, jobs: list[SharedJob], *, guaranteed: bool = False) -> dict[str, list[str]]:
     wanted = SHAPES[case.rules.allocation]
     proofs = dict(corun.prove_shared(shared(case, jobs), wanted, guaranteed=guaranteed))
     return {name: texts for name, texts in proofs.items() if texts}
@@ -78,10 +78,10 @@ def test_its_promises_are_kept(case: Case) -> None:
 FAST = Speedups(((1.0, 0.5), (1.25, 1.0)), (1.0, 1.5))
 
 
-def two_beside_each_other() -> tuple[Case, list[Job]]:
+def two_beside_each_other() -> tuple[Case, list[SharedJob]]:
     """On node 0 of 2: job 0 ends at 200 ticks; job 1 at 80, then job 2 takes its part."""
     rows = ((0, 10, 10, 2, 0), (0, 10, 10, 2, 1), (0, 10, 10, 8, 0))
-    case = Case(rows, Machine(2, 1, 4), Rules(partners="fill"), FAST, None, 10)
+    case = Case(rows, SharedMachine(2, 1, 4), SharedRules(partners="fill"), FAST, None, 10)
     jobs = case.simulate()
     assert [(job.start, job.end) for job in jobs] == [(0, 140), (0, 80), (140, 240)]
     assert wrong(case, jobs) == {}
@@ -149,7 +149,9 @@ def test_work_in_congestion_is_proved(slower: bool) -> None:
     """Job 0 reads half of the time; both ask for twice what there is: rate 1 / 1.5."""
     ones, files = Speedups(((1.0,),), (1.0,)), FileSystem(4, (0.5,), (1,))
     rows = ((0, 10, 10, 4, 0), (0, 10, 10, 4, 0))
-    case = Case(rows, Machine(2, 1, 4), Rules(allocation="compact"), ones, None, 10, files)
+    case = Case(
+        rows, SharedMachine(2, 1, 4), SharedRules(allocation="compact"), ones, None, 10, files
+    )
     jobs = case.simulate()
     assert [job.end for job in jobs] == [150, 150]
     if slower:

@@ -23,11 +23,13 @@ def share(
     speedups: shared.Speedups = ONES,
     ticks: int = 10,
     **rules: Any,
-) -> list[shared.Job]:
+) -> list[shared.SharedJob]:
     """Simulate (submit, run, processors, code[, requested]) on nodes of one socket of 4 cores."""
-    given = [shared.Job(s, run, (*rest, run)[0], size, code) for s, run, size, code, *rest in jobs]
+    given = [
+        shared.SharedJob(s, run, (*rest, run)[0], size, code) for s, run, size, code, *rest in jobs
+    ]
     return shared.simulate_shared(
-        given, shared.Machine(nodes, 1, 4), shared.Rules(**rules), speedups, ticks=ticks
+        given, shared.SharedMachine(nodes, 1, 4), shared.SharedRules(**rules), speedups, ticks=ticks
     )
 
 
@@ -149,8 +151,8 @@ def test_what_cannot_be_placed_is_an_error() -> None:
 
 def test_odd_cores_are_left_over() -> None:
     """Two sockets of 5 cores: a half has 2 of each, so that 5 processors need two nodes."""
-    jobs = [shared.Job(0, 1, 1, 5, 0), shared.Job(0, 1, 1, 4, 0)]
-    placed = shared.simulate_shared(jobs, shared.Machine(3, 2, 5), shared.Rules(), ONES)
+    jobs = [shared.SharedJob(0, 1, 1, 5, 0), shared.SharedJob(0, 1, 1, 4, 0)]
+    placed = shared.simulate_shared(jobs, shared.SharedMachine(3, 2, 5), shared.SharedRules(), ONES)
     assert [job.needed for job in placed] == [2, 1]
     assert (jobs[0].start, jobs[0].number) == (-1, -1)  # what is given is untouched
 
@@ -182,8 +184,8 @@ def test_partners(partners: str, chosen: list[int]) -> None:
 def test_believed_speedups_choose_and_true_ones_hold() -> None:
     """The scheduler believes that code 1 is fast beside code 0; it is slow."""
     true, believed = of_pairs([1.0, 1.0], [0.5, 1.0]), of_pairs([1.0, 1.0], [1.5, 1.0])
-    jobs = [shared.Job(0, 10, 10, 2, 0), shared.Job(0, 10, 10, 2, 1)]
-    given = jobs, shared.Machine(2, 1, 4), shared.Rules(), true
+    jobs = [shared.SharedJob(0, 10, 10, 2, 0), shared.SharedJob(0, 10, 10, 2, 1)]
+    given = jobs, shared.SharedMachine(2, 1, 4), shared.SharedRules(), true
     for believes, node, end in ((None, 1, 100), (believed, 0, 150)):
         found = shared.simulate_shared(*given, believes, ticks=10)
         assert (found[1].nodes[0][0], found[1].end) == (node, end)
@@ -228,10 +230,14 @@ def test_rounding_moves_no_promise() -> None:
     """
     pairs = [[1.0, 0.7, 0.8, 1.0], [1.0] * 4, [1.0] * 4, [0.1] * 4]
     speedups = of_pairs(*pairs, alone=[0.7, 1.0, 1.0, 1.15])
-    given = [shared.Job(0, 7, 7, 1, 0), shared.Job(0, 4, 4, 1, 1), shared.Job(0, 8, 8, 1, 2)]
-    given += [shared.Job(0, 5, 5, 4, 0), shared.Job(4, 7, 7, 1, 3)]
+    given = [
+        shared.SharedJob(0, 7, 7, 1, 0),
+        shared.SharedJob(0, 4, 4, 1, 1),
+        shared.SharedJob(0, 8, 8, 1, 2),
+    ]
+    given += [shared.SharedJob(0, 5, 5, 4, 0), shared.SharedJob(4, 7, 7, 1, 3)]
     jobs = shared.simulate_shared(
-        given, shared.Machine(2, 1, 3), shared.Rules(parts=3), speedups, ticks=10
+        given, shared.SharedMachine(2, 1, 3), shared.SharedRules(parts=3), speedups, ticks=10
     )
     assert [job.nodes[0][0] for job in jobs] == [0] * 5
     assert [(job.start, job.end) for job in jobs[1:]] == [(0, 40), (0, 80), (95, 145), (145, 206)]

@@ -18,7 +18,7 @@ from hpcgym.scheduler.policies.features import spread
 from hpcgym.simulation.run import simulate
 from hpcgym.study.suite.evaluation import Evaluation
 from hpcgym.study.suite.tasks import (
-    Log,
+    TaskLog,
     environment,
     find_tasks,
     jobs_of,
@@ -161,7 +161,7 @@ def test_a_fingerprint_changes_with_anything(small: object) -> None:
     task = tasks()["nodes-power"]
     log = task.logs[0]
     changes = {
-        "logs": (replace(log, digest="1" * 64),), "training": (Log("x", "y"),), "window": 41,
+        "logs": (replace(log, digest="1" * 64),), "training": (TaskLog("x", "y"),), "window": 41,
         "options": {**task.options, "share": 0.5}, "share": 0.7, "steps": 31, "seeds": (0,),
         "reference": "f1", "weights": (1.0,), "easy": "fcfs", "env_id": "hpcgym/JobSelection-v2",
     }  # fmt: skip

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from hpcgym.replay.cleanup import CLOCK, CLOCK_FILE, swept_folder
-from hpcgym.replay.configuration import Machine, Node, slurm_conf
+from hpcgym.replay.configuration import PrivateNodes, SlurmNode, slurm_conf
 from hpcgym.replay.native import find_programs, kept_ports
 
 WAIT_S = 120
@@ -26,7 +26,9 @@ def real_slurm(cpus: int, settings: Mapping[str, str]) -> Iterator[dict[str, str
     user = pwd.getpwuid(os.geteuid()).pw_name
     with swept_folder() as folder, kept_ports(2) as port:
         conf = folder / "slurm.conf"
-        conf.write_text(slurm_conf(folder, Machine((Node(cpus),), port), user, dict(settings)))
+        conf.write_text(
+            slurm_conf(folder, PrivateNodes((SlurmNode(cpus),), port), user, dict(settings))
+        )
         (folder / "state").mkdir()
         # no clock: by this variable alone are the processes known
         own = {**os.environ, "SLURM_CONF": str(conf), CLOCK: str(folder / CLOCK_FILE)}

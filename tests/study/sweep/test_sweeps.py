@@ -16,7 +16,7 @@ from hpcgym import generate_speedups, load_workload, simulate, validate_schedule
 from hpcgym.machine import find_cluster
 from hpcgym.machine.power_plans import greatest_w
 from hpcgym.machine.speedups import read_speedups
-from hpcgym.schedule.measures import metrics_by
+from hpcgym.schedule.groups import metrics_by
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.study import read_table, run_experiment

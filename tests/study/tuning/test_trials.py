@@ -18,8 +18,8 @@ from hpcgym.study import open_executor
 from hpcgym.study.tuning.trials import (
     MARGIN,
     USUAL_BOUNDS,
-    Asked,
     Bound,
+    Candidates,
     Losses,
     Trials,
     by_week,
@@ -113,7 +113,7 @@ def test_a_loss_is_the_objective_and_more_where_a_bound_is_broken(log: Workload)
 
 
 def test_what_was_tried_is_not_tried_again(log: Workload, tmp_path: Path) -> None:
-    asked, path, told = Asked(RULES, (0, 1), "round 1"), tmp_path / "search.checkpoint", []
+    asked, path, told = Candidates(RULES, (0, 1), "round 1"), tmp_path / "search.checkpoint", []
     with suppress(KeyboardInterrupt), Checkpoint(path, "a") as known:
         losses = losses_of(log, known)
         with open_executor("serial") as losses.trials.executor:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hpcgym.study.tuning.space import Space
-from hpcgym.study.tuning.trials import FIRST_LOOK, WIDTHS, Asked, Found, searching
+from hpcgym.study.tuning.trials import FIRST_LOOK, WIDTHS, Candidates, SearchResults, searching
 from hpcgym.study.tuning.tune import simplest
 
 UNITS = np.array([1.0, 1.0])
@@ -24,10 +24,12 @@ def loss(rules: dict[str, Any], seeds: tuple[int, ...], noise: float) -> float:
     return float(1 + wrong + noise * np.mean(drawn))
 
 
-def run(budget: int = 600, seed: int = 0, noise: float = 0.05) -> tuple[Found, list[Asked]]:
-    asked: list[Asked] = []
+def run(
+    budget: int = 600, seed: int = 0, noise: float = 0.05
+) -> tuple[SearchResults, list[Candidates]]:
+    asked: list[Candidates] = []
 
-    def answer(one: Asked) -> Any:
+    def answer(one: Candidates) -> Any:
         asked.append(one)
         return np.array([loss(rules, one.seeds, noise) for rules in one.rules])
 
@@ -75,7 +77,7 @@ def test_it_ends_where_arms_have_no_numbers() -> None:
     space = Space(orders=["saf", "spf"], levers=())
     tried: list[int] = []
 
-    def answer(one: Asked) -> Any:
+    def answer(one: Candidates) -> Any:
         tried.append(len(one.rules))
         return np.arange(len(one.rules), dtype=float)
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hpcgym.workload.model import Ints, Workload, read_only
+from hpcgym.workload.columns import Ints, read_only
 
 if TYPE_CHECKING:
     from hpcgym.machine.pool import Cluster
@@ -86,46 +85,3 @@ class Ongoing:
             reserved=None if self.reserved is None else self.reserved[rows],
             cells=None if self.cells is None else self.cells.take(rows),
         )
-
-
-@dataclass(frozen=True, eq=False)
-class Initial:
-    """The state of a machine just before ``begin``, which a workload may begin with.
-
-    Jobs submitted before ``begin`` run or are queued then; all others are submitted later. Arrays
-    are read-only, here and in :class:`Ongoing`, as those of workloads are.
-
-    Attributes
-    ----------
-    begin : [s] when the simulation begins.
-    start : (n_jobs,) int64 [s], when a job that runs at ``begin`` started; -1 for all others.
-    past : the jobs that had ended, with their waiting and run times: counters of fair share, users'
-        histories and learned run times are rebuilt from them.
-    ongoing : further state, if it comes from a simulation; None if it comes from a trace.
-    """
-
-    begin: int
-    start: Ints
-    past: Workload
-    ongoing: Ongoing | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "start", read_only(self.start))
-
-    def __repr__(self) -> str:
-        running, past = int(self.running.sum()), len(self.past)
-        queued = len(self.start) - running
-        return (
-            f"Initial(begin={self.begin}: {running:,} jobs run, {queued:,} are queued or come"
-            f" later, {past:,} had ended)"
-        )
-
-    @property
-    def running(self) -> NDArray[np.bool_]:
-        """Whether a job runs at ``begin``, (n_jobs,) bool."""
-        return self.start >= 0
-
-    def take(self, rows: Any) -> Initial:
-        """Return the state of the jobs at ``rows``."""
-        ongoing = None if self.ongoing is None else self.ongoing.take(rows)
-        return replace(self, start=self.start[rows], ongoing=ongoing)

@@ -1,0 +1,107 @@
+"""Metrics of groups of the jobs of a schedule: by class, size, or what logs name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import check_choice
+from hpcgym.names import NAMED
+from hpcgym.schedule.metrics import (
+    HAVE,
+    LENGTH_CLASSES,
+    SIZE_CLASSES,
+    SMALL,
+    Facts,
+    Metric,
+    in_class,
+    known_metrics,
+)
+from hpcgym.schedule.schedule import Schedule
+from hpcgym.units import duration
+from hpcgym.workload.io.swf_header import called, names_of
+
+#: What jobs may be grouped by: "class", of :data:`hpcgym.schedule.metrics.LENGTH_CLASSES`, "size",
+#: of :data:`hpcgym.schedule.metrics.SIZE_CLASSES`, or what logs name.
+GROUPED_BY = ("class", "size", *NAMED)
+
+
+def group_metrics() -> dict[str, Metric]:
+    """Return the metrics of groups of jobs, by name: those that depend on jobs alone."""
+    return {name: metric for name, metric in known_metrics().items() if metric.of_jobs}
+
+
+def metrics_by(
+    result: Schedule, by: str, metrics: Collection[str] = ()
+) -> dict[str, dict[str, float | int]]:
+    """Return metrics of groups of the jobs that a schedule started.
+
+    Parameters
+    ----------
+    result : the schedule.
+    by : one of :data:`GROUPED_BY`.
+    metrics : names; those that depend on jobs alone are returned. Without any: all of them.
+
+    Returns
+    -------
+    group -> ``jobs``, their number, and the metrics, by the formulas of
+    :func:`hpcgym.schedule.metrics.compute_metrics`. All classes and sizes are there, of those
+    without jobs all metrics but ``jobs`` are nan; of users, queues and the like those with jobs, by
+    number, which stands behind a name that several have; jobs without one are "unknown queue".
+
+    Raises
+    ------
+    HpcgymError : another ``by``.
+    """
+    check_choice("by", by, GROUPED_BY)
+    whole = Facts(result)
+    chosen = {
+        name: metric.formula
+        for name, metric in group_metrics().items()
+        if metric.formula is not None
+        and (name == "jobs" or not metrics or name in metrics)
+        and HAVE[metric.of](whole)
+    }
+    found = {}
+    for group, jobs in groups_of(result, by).items():
+        facts = Facts(result, jobs)
+        found[group] = {
+            name: formula(facts) if facts.n or name == "jobs" else np.nan
+            for name, formula in chosen.items()
+        }
+    return found
+
+
+def classes_in_words(by: str) -> str:
+    """Return the classes of jobs by run time, or by "size", in words.
+
+    >>> classes_in_words("class")
+    'classes of jobs by run time: short, below 10 min; medium, below 2 h; long, from 2 h on'
+    """
+    if by == "size":
+        return f"small: up to 1/{SMALL} of the machine; large: more"
+    *below, last = LENGTH_CLASSES
+    bounds = [f"{name}, below {duration(LENGTH_CLASSES[name][1])}" for name in below]
+    bounds.append(f"{last}, from {duration(LENGTH_CLASSES[last][0])} on")
+    return f"classes of jobs by run time: {'; '.join(bounds)}"
+
+
+def groups_of(result: Schedule, by: str) -> dict[str, NDArray[np.bool_]]:
+    """Return the name of each group of :data:`GROUPED_BY`, and which jobs are of it, (n_jobs,)."""
+    counted, workload = result.counted, result.workload
+    if by == "class":
+        return {name: counted & in_class(result.run_time, name) for name in LENGTH_CLASSES}
+    if by == "size":
+        large = workload.requested_processors * SMALL > result.cluster.processors
+        return dict(zip(SIZE_CLASSES, (counted & ~large, counted & large), strict=True))
+    names, of_job = names_of(workload, NAMED[by]), workload.columns[NAMED[by]]
+    numbers = np.unique(of_job[counted]).tolist()
+    texts = [called(names, by, number) for number in numbers]
+    times = Counter(texts)  # two may have one name
+    return {
+        text if times[text] == 1 else f"{text} ({number})": counted & (of_job == number)
+        for text, number in zip(texts, numbers, strict=True)
+    }
