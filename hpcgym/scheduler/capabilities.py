@@ -159,12 +159,12 @@ REASONS = {
     "preemption | shutdown": (
         "a job whose processors are being switched on does not run yet, and cannot be stopped"
     ),
-    "preemption | function": "a job that is stopped in a pass has no score of that pass",
+    "function | preemption": "a job that is stopped in a pass has no score of that pass",
     # jobs that run or wait at the beginning
-    "extract | dependencies": (
+    "dependencies | extract": (
         "its jobs may follow jobs that ended before it begins, and it does not tell when"
     ),
-    "extract | shutdown": "which processors were off at its beginning is not known",
+    "shutdown | extract": "which processors were off at its beginning is not known",
     "extract | environments under limits": (
         "they begin with an empty machine; leave the extract out (--from), and give the whole"
         " trace, or one of its weeks (--week)"
