@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,66 @@ from hpcgym.errors import HpcgymError
 
 
 def mistakes_in(test: str) -> list[tuple[str, str]]:
-    """Return the lines of ``mistakes.txt`` beside a test, without headings."""
-    rows = Path(test).with_name("mistakes.txt").read_text().splitlines()
-    parts = (row.partition("  =>  ") for row in rows)
-    return [(given, message) for given, arrow, message in parts if arrow]
+    """Return the rows of ``mistakes.txt`` beside a test: those under headings that name it.
+
+    A heading is ``# test_module: what``; rows under one that names no test are of the test that no
+    heading names.
+    """
+    rows: dict[str, list[tuple[str, str]]] = {}
+    named = ""
+    for row in Path(test).with_name("mistakes.txt").read_text().splitlines():
+        given, arrow, message = row.partition("  =>  ")
+        if arrow:
+            rows.setdefault(named, []).append((given, message))
+        elif row.startswith("# "):
+            module, colon, _ = row.removeprefix("# ").partition(": ")
+            named = module if colon and module.startswith("test_") else ""
+    return rows.get(Path(test).stem) or rows[""]
 
 
-def is_told(given: str, names: Mapping[str, Any], message: str) -> str:
-    """Check that this fails with a message of one line; return that."""
-    with pytest.raises(HpcgymError) as caught:
+def is_told(
+    given: str,
+    names: Mapping[str, Any],
+    message: str,
+    errors: type[Exception] | tuple[type[Exception], ...] = HpcgymError,
+) -> str:
+    """Check that this fails with a message of one line, which begins so after ``^``; return it."""
+    with pytest.raises(errors) as caught:
         eval(given, {**names})
     told = str(caught.value)
-    assert message in told
+    if message.startswith("^"):
+        assert told.startswith(message[1:])
+    else:
+        assert message in told
     assert "\n" not in told
     return told
+
+
+def written(folder: Path, name: str, content: str | bytes) -> Path:
+    """Write a file that a row is about; return where it is."""
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def mistakes_of(
+    names: Mapping[str, Any],
+    *imported: object,
+    errors: type[Exception] | tuple[type[Exception], ...] = HpcgymError,
+) -> Callable[..., None]:
+    """Return the test of the mistakes under headings that name a module.
+
+    Parameters
+    ----------
+    names : of the module, its ``globals()``; a row may use ``tmp_path``, too, and
+        ``written(name, content)``, the path of a file there.
+    *imported : what the module imports for its rows alone.
+    errors : what the rows may end in.
+    """
+
+    @pytest.mark.parametrize(("given", "message"), mistakes_in(names["__file__"]))
+    def test_mistakes(given: str, message: str, tmp_path: Path) -> None:
+        there = {"tmp_path": tmp_path, "written": partial(written, tmp_path)}
+        is_told(given, {**names, **there}, message, errors)
+
+    return test_mistakes

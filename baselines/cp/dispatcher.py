@@ -267,7 +267,7 @@ class CPDispatcher:
         fixed: bool = True,
     ) -> None:
         if not isinstance(limits, SearchLimits | None):
-            raise HpcgymError(f"limits must be Limits(...), not {limits!r}")
+            raise HpcgymError(f"limits must be SearchLimits(...), not {limits!r}")
         self.name = name
         self.model = build
         self.limits = limits or self.usual

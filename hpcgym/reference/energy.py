@@ -38,7 +38,7 @@ _WATT, _SECOND = 2**60, 2**40  # in the units that are summed
 Period = tuple[Any, Any]  # from when to when [s]
 
 
-class Part(NamedTuple):
+class NodePart(NamedTuple):
     """The part of a node that a job has; ``own`` : measured power on each core [W], or None."""
 
     job: int
@@ -56,7 +56,7 @@ class Draw(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Kind:
+class NodeKind:
     """Cores of a kind of nodes, and the power of a node by level and by state [W].
 
     ``whole`` : such nodes are busy as a whole (rule 2), and not core by core (rule 4).
@@ -89,7 +89,7 @@ class Energies:
         changes[begin] += draw.power
         changes[end] -= draw.power
 
-    def add_core_seconds(self, kind: Kind, state: str, core_seconds: Any) -> None:
+    def add_core_seconds(self, kind: NodeKind, state: str, core_seconds: Any) -> None:
         """Add what processors of a pool draw in a state: rule 7."""
         energy = _units(kind.watts[state] / kind.cores) * int(core_seconds * _SECOND)
         self._state[state] += energy
@@ -151,7 +151,7 @@ def _times(result: Any) -> tuple[list[Any], list[Any]]:
     return result.start.tolist(), result.end.tolist()
 
 
-def _kind(cluster: Any, group: Any) -> Kind:
+def _kind(cluster: Any, group: Any) -> NodeKind:
     """Return the kind of nodes of a group, None: of a pool."""
     cores = cluster.processors if group is None else group.resources["core"]
     power = None if group is None else group.power
@@ -165,15 +165,15 @@ def _kind(cluster: Any, group: Any) -> Kind:
     if power is not None:
         busy, ghz = power.busy_levels_w, power.frequency_ghz
     labels = [f"busy_{each:g}ghz" for each in ghz] or ["busy"]
-    return Kind(cores, [times * Fraction(each) for each in busy], labels, watts, whole)
+    return NodeKind(cores, [times * Fraction(each) for each in busy], labels, watts, whole)
 
 
-Parts = list[tuple[Part, Period]]
+NodeParts = list[tuple[NodePart, Period]]
 
 
-def _parts(result: Any, groups: list[int], kinds: list[Kind]) -> dict[int, Parts]:
+def _parts(result: Any, groups: list[int], kinds: list[NodeKind]) -> dict[int, NodeParts]:
     """Return the parts of each node that jobs have had, and when."""
-    parts: dict[int, Parts] = defaultdict(list)
+    parts: dict[int, NodeParts] = defaultdict(list)
     workload, allocation = result.workload, result.allocation
     measured = workload.columns.get("power_w")
     for job, period in enumerate(zip(*_times(result), strict=True)):
@@ -192,15 +192,15 @@ def _parts(result: Any, groups: list[int], kinds: list[Kind]) -> dict[int, Parts
             level = len(kinds[groups[node]].busy) - 1
             if result.frequency is not None:
                 level = min(level, int(result.frequency[job]))
-            parts[node].append((Part(job, cores, level, own), period))
+            parts[node].append((NodePart(job, cores, level, own), period))
     return parts
 
 
 def _of_node(
-    kind: Kind, parts: Parts, switched: list[tuple[str, Period]], span: Period
+    kind: NodeKind, parts: NodeParts, switched: list[tuple[str, Period]], span: Period
 ) -> Iterator[tuple[Draw, Period]]:
     """Yield what a node draws, and from when to when: rules 2 to 4."""
-    changes: dict[Any, list[tuple[Part, bool]]] = {time: [] for time in span}
+    changes: dict[Any, list[tuple[NodePart, bool]]] = {time: [] for time in span}
     for part, period in parts:
         if part.own is not None:
             # the products are rounded to double precision, then to steps
@@ -212,12 +212,12 @@ def _of_node(
             yield Draw(kind.names[0], part.job, _units(watts)), period
         for time, begins in zip(period, (True, False), strict=True):
             changes.setdefault(time, []).append((part, begins))
-    on = Part(-1, kind.cores, 0, 0.0)  # what is switched is not idle: as a job on all cores
+    on = NodePart(-1, kind.cores, 0, 0.0)  # what is switched is not idle: as a job on all cores
     for state, period in switched:
         yield Draw(state, -1, _units(kind.watts[state])), period
         for time, begins in zip(period, (True, False), strict=True):
             changes.setdefault(time, []).append((on, begins))
-    idle, sharing = kind.cores, dict[int, Part]()
+    idle, sharing = kind.cores, dict[int, NodePart]()
     for begin, end in pairwise(sorted(changes)):
         for part, begins in changes[begin]:
             if part.own is not None or not kind.whole:
@@ -234,7 +234,7 @@ def _of_node(
 
 @lru_cache(maxsize=10_000)
 def _together(
-    kind: Kind, cores: int, jobs: tuple[tuple[int, int], ...]
+    kind: NodeKind, cores: int, jobs: tuple[tuple[int, int], ...]
 ) -> tuple[str, tuple[int, ...]]:
     """Return the state of so many cores of a node, and what each of their jobs draws.
 
@@ -264,7 +264,7 @@ def _switched(result: Any, span: Period) -> dict[int, list[tuple[str, Period]]]:
 def _add_components(
     energies: Energies,
     cluster: Any,
-    kinds: list[Kind],
+    kinds: list[NodeKind],
     groups: list[int],
     switched: dict[int, list[tuple[str, Period]]],
     span: Period,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mistakes import mistakes_of
 
 from hpcgym.agents.weight_bandit import ORDERS, Ended, WeightBandit
-from hpcgym.errors import HpcgymError
 
 pytestmark = pytest.mark.slow
 
@@ -67,15 +67,4 @@ def test_what_is_known_by_hand() -> None:
     assert agent._at_best()[:3] == pytest.approx([1, 2, 0])
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: WeightBandit(orders=[[1, 2, 3]]), "two orders or more"),
-        (lambda: WeightBandit(orders=np.ones((2, 6))), "weights of area, requested, wait"),
-        (lambda: WeightBandit(discount=0), "discount must be"),
-        (lambda: WeightBandit(width=-1), "width must be"),
-    ],
-)
-def test_what_a_bandit_cannot_be(make: Any, message: str) -> None:
-    with pytest.raises(HpcgymError, match=message):
-        make()
+test_mistakes = mistakes_of(globals())

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from mistakes import mistakes_of
 from plain_envs import plain
 
 from hpcgym.agents import behaviour_cloning as cloning
@@ -100,16 +101,6 @@ def test_a_cut_episode_is_learned_from_too() -> None:
     assert cloning.train(done, steps=3).env_options["horizon"] == "2h"
 
 
-@pytest.mark.parametrize("env_id", ["hpcgym/QueueOrdering-v2", "hpcgym/JobSelection-v2"])
-def test_other_environments_are_refused(env_id: str) -> None:
-    options = {"observation": "flat", "window": 16}
-    done = record(
-        "saf", WORKLOAD, env_id=env_id, jobs=30, record_episodes=1, env_options=options
-    )  # fmt: skip
-    with pytest.raises(HpcgymError, match="can be learned from"):
-        cloning.train(done, steps=1)
-
-
 def test_a_training_without_numbers_is_said(recording: Recording, tmp_path: Path) -> None:
     """Steps of this length lead to infinite weights: before the next batch, or at the end."""
     with pytest.raises(HpcgymError, match="a lower learning_rate may help"):
@@ -118,3 +109,6 @@ def test_a_training_without_numbers_is_said(recording: Recording, tmp_path: Path
     with pytest.raises(HpcgymError, match="a lower learning_rate may help"):
         wrong.save(tmp_path / "clone.pt")
     assert not list(tmp_path.iterdir())
+
+
+test_mistakes = mistakes_of(globals())

@@ -7,6 +7,7 @@ import plain_envs
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from mistakes import mistakes_of
 
 import hpcgym
 from hpcgym.agents import job_view
@@ -137,10 +138,4 @@ def test_numbers_are_those_of_the_jobs() -> None:
         assert of["soon"][mine] == pytest.approx(soon, abs=1e-6)
 
 
-@pytest.mark.parametrize("options", [{"observation": "flat"}, {"features": ["wait"]}])
-def test_other_observations_are_refused(options) -> None:
-    env = plain_envs.make("hpcgym/JobSelection-v2", workload=WORKLOAD, jobs=40, **options)
-    with pytest.raises(hpcgym.HpcgymError, match="usual features of jobs"):
-        job_view.check_sees(env, "it", "select")
-    with pytest.raises(hpcgym.HpcgymError, match="it acts in environments of the kind weights"):
-        job_view.check_sees(env, "it", "weights")
+test_mistakes = mistakes_of(globals())

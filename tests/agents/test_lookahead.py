@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mistakes import mistakes_of
 from plain_envs import MixedPolicy, QueueOrdering
 
-from hpcgym import Cluster, HpcgymError, Scheduler, load_workload, simulate
+from hpcgym import Cluster, Scheduler, load_workload, simulate
 from hpcgym.agents.lookahead import PURE, Lookahead
 from hpcgym.envs.core.surroundings import NOTHING_AROUND
 from hpcgym.study import evaluate
@@ -206,30 +207,6 @@ def slice_of(workload: Workload, name: str) -> Workload:
     return env.episode_workload
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Lookahead([]), "portfolio must be a sequence of policies"),
-        (lambda: Lookahead("saf"), "portfolio must be a sequence of policies"),
-        (lambda: Lookahead(["wfp3"]), "portfolio: 'wfp3' is no weighted sum"),
-        (lambda: Lookahead(["sfa"]), "saf"),
-        (lambda: Lookahead(estimate="user"), "user-ratio"),
-        (lambda: Lookahead(tau=0), "tau must be a number of seconds above 0, not 0"),
-        (lambda: Lookahead(tau="10"), "tau must be a number of seconds"),
-        (lambda: Lookahead().run(BUSY, backfill="conservative"), "a new order at each pass"),
-        (lambda: Lookahead().act(None, {}), r"call begin\(env\)"),
-        (lambda: Lookahead().begin(QueueOrdering(BUSY)), "its actions are weights"),
-        (
-            lambda: Lookahead().begin(environment(policy_features=("area",))),
-            r"policy_features=\('processors'",
-        ),
-    ],
-)
-def test_errors_name_the_argument(make: Any, message: str) -> None:
-    with pytest.raises(HpcgymError, match=message):
-        make()
-
-
 def test_run_takes_what_simulate_takes() -> None:
     jobs = load_workload("lublin:jobs=100,processors=16,seed=0,load=1")
     easy = Lookahead().run(jobs, "easy")
@@ -240,12 +217,6 @@ def test_run_takes_what_simulate_takes() -> None:
     assert (easy.start == Lookahead().run(jobs, backfill_order="spf").start).all()
     in_order = Lookahead().run(jobs, "easy", backfill_order="fcfs")
     assert in_order.scheduler.backfill_order == "fcfs"
-    with pytest.raises(HpcgymError, match="backfill='conservative' and look-ahead do not go"):
-        Lookahead().run(jobs, "conservative")
-    with pytest.raises(HpcgymError, match="portfolio in place of the rule policy"):
-        Lookahead().run(jobs, policy="saf")
-    with pytest.raises(HpcgymError, match="takes a workload of load_workload, not 'lublin'"):
-        Lookahead().run("lublin")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -293,3 +264,6 @@ def test_an_extract_begins_where_it_is() -> None:
     found = Lookahead(["lexp", "lexp"]).run(part)
     assert found.start.tolist() == simulate(part, "lexp").start.tolist()
     assert Lookahead(["lexp", "saf"]).run(part).start.tolist() != found.start.tolist()
+
+
+test_mistakes = mistakes_of(globals(), QueueOrdering)

@@ -10,6 +10,7 @@ import numpy as np
 import plain_envs
 import pytest
 import torch
+from mistakes import mistakes_of
 from plain_envs import plain
 
 import hpcgym
@@ -214,16 +215,6 @@ def test_other_environments_are_refused(agent: MaskablePpo) -> None:
                 MaskablePpo(**SMALL).train(make, 0, 64)
 
 
-def test_what_cannot_be_is_said(tmp_path: Path) -> None:
-    with pytest.raises(HpcgymError, match="nothing has been learned; call train first"):
-        MaskablePpo().begin(make_of()())
-    with pytest.raises(HpcgymError, match="steps must be a whole number of at least 1"):
-        MaskablePpo(**SMALL).train(make_of(), 0, 0)
-    own = make_of(features={"own": lambda jobs: jobs.submit * 0})
-    with pytest.raises(HpcgymError, match="plain values"):
-        MaskablePpo(**SMALL).train(own, 0, 64)
-
-
 # --- What is left of a training that does not end -------------------------------------------------
 
 
@@ -270,3 +261,6 @@ def test_a_mistake_in_a_value_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) 
     stop_at(monkeypatch, 1, ValueError("other"))
     with pytest.raises(ValueError, match="other"):
         trained()
+
+
+test_mistakes = mistakes_of(globals())

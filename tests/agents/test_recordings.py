@@ -14,6 +14,7 @@ import numpy as np
 import plain_envs
 import pytest
 from gymnasium.envs.registration import EnvSpec
+from mistakes import mistakes_of
 from plain_envs import plain
 
 import hpcgym
@@ -348,14 +349,6 @@ def test_what_cannot_be_recorded_is_said(mixed: tuple[Recording, Path], tmp_path
         with pytest.raises(HpcgymError, match=message):
             record("no policy", WORKLOAD, output, **SMALL)
     assert sorted(mixed[1].rglob("*")) == before
-    with pytest.raises(HpcgymError, match="record_episodes"):
-        record("sjf", WORKLOAD, record_episodes=0)
-    with pytest.raises(HpcgymError, match="unknown baseline"):
-        record("sfj", WORKLOAD)
-    with pytest.raises(HpcgymError, match="env_options: cluster is for the recording or"):
-        record("saf", WORKLOAD, env_options={"cluster": "eurora"})
-    with pytest.raises(HpcgymError, match=r"'scheduler'.* or arguments of the environment in env_"):
-        record("saf", WORKLOAD, scheduler="easy")
     (tmp_path / "mine-v0").mkdir()
     (tmp_path / "mine-v0" / "thesis.tex").write_text("")
     with pytest.raises(HpcgymError, match="is no data set: nothing replaces it"):
@@ -396,3 +389,6 @@ def test_without_minari_it_says_what_to_install(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "files of recordings need Minari: pip install '.[agents]'" in done.stderr
+
+
+test_mistakes = mistakes_of(globals())

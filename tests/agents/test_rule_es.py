@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from few_jobs import few_jobs
+from mistakes import mistakes_of
 
 from hpcgym import Scheduler, load_workload, simulate
 from hpcgym.agents import TRAINED, ending_of, import_agent, rule_es
 from hpcgym.agents.practice import maker
 from hpcgym.agents.rule_es import RuleEs, formula_of
 from hpcgym.baselines.schedulers import find_scheduler
-from hpcgym.errors import HpcgymError
 
 WORKLOAD = "lublin:jobs=1500,processors=32,seed=3,load=0.5"
 SMALL = {"generations": 3, "population": 4}
@@ -158,10 +158,4 @@ def test_logs_are_more_or_less_crowded() -> None:
 # --- What cannot be -------------------------------------------------------------------------------
 
 
-def test_what_no_formula_can_learn_is_said() -> None:
-    few = load_workload("lublin:jobs=30,processors=32,seed=1")
-    with pytest.raises(HpcgymError, match="has no week with jobs enough to learn from"):
-        RuleEs(**SMALL).train(make_of(workload=few), 0, 10)
-    power = maker(WORKLOAD, "hpcgym/EnergyBudget-v1", {})
-    with pytest.raises(HpcgymError, match="rule-es finds rules that order jobs"):
-        RuleEs(**SMALL).train(power, 0, 10)
+test_mistakes = mistakes_of(globals())

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mistakes import mistakes_of
 from river import checks, datasets, evaluate, metrics, preprocessing
 
 from hpcgym import HpcgymError, Scheduler, load_workload, simulate
@@ -238,27 +239,6 @@ def test_it_works_with_what_river_has() -> None:
 # --- mistakes -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"over": "square"}, "unknown over 'square'; did you mean 'squared'"),
-        ({"under": None}, "unknown under None"),
-        ({"weight": "area"}, "unknown weight 'area'"),
-        ({"over_scale": 0.0}, "over_scale must be a number above 0"),
-        ({"eta": -1.0}, "eta must be a number above 0"),
-        ({"l2": math.nan}, "l2 must be a number of at least 0"),
-        ({"degree": 3}, "degree must be 1 or 2, not 3"),
-        ({"features": "requested"}, "features must be None or different names.* not 'requested'"),
-        ({"features": ()}, "features must be None or different names, at least one"),
-        ({"features": ("last", "last")}, "features must be None or different names"),
-        ({"features": ("last",), "weight": "long"}, 'weight "long" needs the feature "processors"'),
-    ],
-)
-def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(HpcgymError, match=message):
-        RuntimeRegression(**arguments)
-
-
 def test_a_weighting_needs_processors() -> None:
     model = RuntimeRegression(weight="large")
     with pytest.raises(HpcgymError, match='weight "large" needs the feature "processors"'):
@@ -266,16 +246,10 @@ def test_a_weighting_needs_processors() -> None:
     assert model.predict_one({"requested": 60.0}) == 0.0
 
 
-def test_a_batch_of_simulations_says_that_it_asks_no_model() -> None:
-    slices = [load_workload("lublin:jobs=20,processors=64")]
-    message = "='RuntimeRegression in Python' and a batch do not go together: no Python runs inside"
-    with pytest.raises(HpcgymError, match=f"^estimate{message}"):
-        BatchSimulator(slices, scheduler=Scheduler(estimate=RuntimeRegression()))
-    with pytest.raises(HpcgymError, match=f"^policy_estimate{message}"):
-        BatchSimulator(slices, scheduler=Scheduler(policy_estimate=RuntimeRegression()))
-
-
 def test_examples() -> None:
     found = doctest.testmod(runtime_regression)
     assert found.attempted > 0
     assert found.failed == 0
+
+
+test_mistakes = mistakes_of(globals(), BatchSimulator)

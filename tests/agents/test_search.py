@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from drawing import given
 from drawing import strategies as st
+from mistakes import mistakes_of
 
 from hpcgym.agents import search
 from hpcgym.agents.search import (
@@ -22,7 +23,6 @@ from hpcgym.agents.search import (
     units_of,
 )
 from hpcgym.agents.settings import METHODS, XnesSettings
-from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.policies import FEATURES, WEIGHTED_FEATURES
 from hpcgym.workload import load_workload
 
@@ -236,11 +236,6 @@ def test_features_by_the_name_of_a_set_or_their_own() -> None:
     assert features_of("xnes6") == WEIGHTED_FEATURES
     assert features_of("area,wait") == features_of(["area", "wait"]) == ("area", "wait")
     assert features_of("area") == ("area",)
-    for wrong, message in (
-        ("xnes7", "unknown feature 'xnes7'; did you mean 'xnes6'"),
-        ("area,size", "unknown feature 'size'"),
-        ("area,area", "different names"),
-        ((), "at least one"),
-    ):
-        with pytest.raises(HpcgymError, match=message):
-            features_of(wrong)
+
+
+test_mistakes = mistakes_of(globals())

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import plain_envs
 import pytest
+from mistakes import mistakes_of
 
 import hpcgym
 from hpcgym.agents import load
@@ -274,43 +275,10 @@ def test_what_cannot_act_says_so() -> None:
     env = environment()
     observation, info = env.reset()
     agent = Xnes(**SHORT)
-    with pytest.raises(HpcgymError, match="call fit first"):
-        agent.scheduler()
-    with pytest.raises(HpcgymError, match="call fit first"):
-        agent.save("nowhere.json")
     with pytest.raises(HpcgymError, match="nothing has been learned; call fit first"):
         _ = agent.trace_
     with pytest.raises(HpcgymError, match="call begin"):
         agent.act(observation, info)
-    late = Xnes(scheduler=Scheduler(threshold=10), **SHORT).fit(SLICES)
-    with pytest.raises(HpcgymError, match="threshold"):
-        late.begin(env)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"features": "xnes4"}, "unknown feature 'xnes4'"),
-        ({"features": ["area"]}, "needs two features"),
-        ({"metric": "utilization"}, "unknown metric 'utilization'"),
-        ({"metric": "bsld"}, "unknown metric 'bsld'"),
-        ({"scale": "std"}, "unknown scale 'std'"),
-        ({"method": "xens"}, "unknown method 'xens'"),
-        ({"budget": 1.5}, "budget must be"),
-        ({"budget": 0}, "budget must be a whole number of at least 1, not 0"),
-        ({"seed": -1}, "seed must be"),
-        ({"samples": -1}, "samples must be"),
-        ({"restarts": 0}, "restarts must be"),
-        ({"population": 1}, "population must be"),
-        ({"sigma": 0.0}, "sigma must be a number above 0, not 0.0"),
-        ({"penalty": "x"}, "penalty must be a number"),
-        ({"tau": -1}, "tau must be a number of seconds above 0, not -1"),
-        ({"scheduler": "sfp"}, "sfp"),
-    ],
-)
-def test_wrong_arguments_are_named(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(HpcgymError, match=message):
-        Xnes(**arguments)
 
 
 def test_wrong_files_are_named(tmp_path: Path) -> None:
@@ -326,3 +294,6 @@ def test_wrong_files_are_named(tmp_path: Path) -> None:
         file.write_text(contents if isinstance(contents, str) else json.dumps(contents))
         with pytest.raises(HpcgymError, match=r"agent\.json"):
             load(file)
+
+
+test_mistakes = mistakes_of(globals())

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from mistakes import mistakes_of
 
 import hpcgym
 from hpcgym.baselines import SCHEDULERS, find_scheduler
@@ -70,23 +69,4 @@ def test_every_scheduler_makes_a_valid_schedule_of_its_own() -> None:
     assert [names for names in names_of.values() if len(names) > 1] == [["spf", "sjf"]]
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("eazy", "unknown scheduler 'eazy'; did you mean 'easy'"),
-        ("EASY++", "did you mean 'easy++'"),
-        ("FIFO", "did you mean 'fcfs'"),
-        ("lifo", "did you mean 'lcfs'"),
-        ("zzz", "unknown scheduler 'zzz'; known are fcfs, easy, conservative"),
-        (7, "unknown scheduler 7; known are fcfs"),
-        (["easy"], "unknown scheduler ['easy']; did"),
-    ],
-)
-def test_unknown_names(name: Any, message: str) -> None:
-    with pytest.raises(hpcgym.HpcgymError) as caught:
-        find_scheduler(name)
-    assert message in str(caught.value)
-    workload = hpcgym.load_workload("lublin:jobs=5,processors=8")
-    with pytest.raises(hpcgym.HpcgymError) as caught:
-        hpcgym.simulate(workload, name)
-    assert message in str(caught.value)
+test_mistakes = mistakes_of(globals())

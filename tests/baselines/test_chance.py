@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from gymnasium import spaces
+from mistakes import mistakes_of
 
 from hpcgym.baselines.chance import RandomActions, random_order
-from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload import load_workload
 
@@ -62,8 +62,4 @@ def test_numbers_are_in_their_space(kind: str) -> None:
     assert not np.array_equal(other.act(None, {}), actions[0])
 
 
-def test_where_chance_does_not_act() -> None:
-    with pytest.raises(HpcgymError, match="random actions are not known of the kind 'pairs'"):
-        RandomActions().begin(world("pairs", spaces.Discrete(3)))
-    with pytest.raises(HpcgymError, match="random: call begin"):
-        RandomActions().act(None, {})
+test_mistakes = mistakes_of(globals())

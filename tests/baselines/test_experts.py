@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from mistakes import mistakes_of
 from node_strategies import machines, workloads_for
 from plain_envs import JobSelection, MixedPolicy, QueueOrdering
 from strategies import workloads
@@ -209,19 +210,6 @@ def test_a_baseline_of_that_name_is_an_expert(name: str) -> None:
     assert (expert.name, repr(expert)) == (name, f"Expert({name!r})")
 
 
-def test_mistakes_are_told() -> None:
-    workload = load_workload("lublin:jobs=60,processors=16")
-    expert = Expert(find_dispatcher("prb"), "prb")
-    with pytest.raises(HpcgymError, match="call begin"):
-        expert.act(None, {})
-    with pytest.raises(HpcgymError, match="needs an environment with backfill='none'"):
-        expert.begin(JobSelection(workload, jobs=20))
-    with pytest.raises(HpcgymError, match="this action is weights"):
-        expert.begin(MixedPolicy(workload, jobs=20, backfill="none"))
-    with pytest.raises(HpcgymError, match="reservation='revised'"):
-        expert.begin(JobSelection(workload, jobs=20, backfill="none", reservation="kept"))
-
-
 # --- Those that solve a model ---------------------------------------------------------------
 
 #: Two nodes, on which three of four jobs fit at once.
@@ -354,3 +342,6 @@ def test_what_views_share_is_that_of_their_episode(cluster: str | None) -> None:
     if cluster is None:  # elsewhere the future cannot be hidden
         env.restore(env.snapshot(hide=True))
         assert shown() == first
+
+
+test_mistakes = mistakes_of(globals(), MixedPolicy)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mistakes import mistakes_of
 from plain_envs import JobSelection
 
 from hpcgym import Workload
@@ -53,77 +54,6 @@ def changed(values: np.ndarray, value: float, column: int | None = None) -> np.n
     return other
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *(("passes", 2), ("primary", 6), ("secondary", -1), ("estimate", 2), ("correction", 6)),
-        *(("renews", 3), ("depth", -1), ("threshold", -2), ("last", -1), ("strict", 2)),
-        *(("managed", -1), ("timeout", -1), ("off_time", -1), ("on_time", -1), ("tested", -1)),
-        *(("tested_of_user", -1), ("window", -1), ("every", -1), ("at_events", -1)),
-        *(("all_every", -1), ("resolution", -1), ("linear", -1), ("holds", 2), ("asks", 2)),
-        ("starts", 2),
-        *(("keeps", 2), ("learns", 2), ("logs", 2), ("erode", -1), ("depth", 2**62 + 1)),
-    ],
-)
-def test_each_rule_has_a_range(name: str, value: int) -> None:
-    with pytest.raises(ValueError, match=rf"^{name}: from -?\d+ to \d+, not {value}$"):
-        model({name: value})
-
-
-@pytest.mark.parametrize(
-    ("reason", "rules", "more"),
-    [
-        ("no rule wishes", {"wishes": 1}, {}),
-        ("primary", {"primary": 2}, {}),
-        ("secondary", {"secondary": 3}, {}),
-        ("keys", {"primary": 1}, {}),
-        ("second_keys", {"secondary": 1}, {}),
-        ("scores", {"primary": 4}, {}),
-        ("second_scores", {"secondary": 5}, {}),
-        ("asks", {"asks": 1}, {}),
-        ("starts", {"starts": 1, "tested": 5}, {}),
-        ("n_users", {}, {"n_users": -1}),
-        ("users", {"estimate": 1, "last": 2}, {}),
-        ("users", {"estimate": 1}, {"users": USERS, "n_users": 1}),
-        ("users", {"tested": 5, "tested_of_user": 2}, {}),
-        ("quotas", {"depth": 2**62}, {"restrictions": QUOTAS}),
-        ("users", {}, {"users": USERS + 1, "n_users": 1}),
-        ("users", {}, {"users": USERS - 1, "n_users": 1}),
-        ("predicted", {}, {"predicted": None}),
-        ("predicted", {}, {"predicted": changed(PREDICTED, -1)}),
-        ("predicted", {}, {"predicted": PREDICTED[:1]}),
-        ("held", {"holds": 1}, {}),
-        ("held", {"holds": 1}, {"held": np.array([0, -1.0, 0])}),
-        ("held", {"holds": 1}, {"held": np.array([0, np.nan, 0])}),
-        ("held", {"holds": 1}, {"held": np.array([0, np.inf, 0])}),
-        ("learning", {"learns": 1}, {}),
-        ("learning", {"correction": 4}, {}),
-        ("every", {"every": 30, "all_every": 60, "resolution": 60}, {}),
-        ("all_every", {"tested": 5, "every": 30, "all_every": 0, "resolution": 60}, {}),
-        ("resolution", {"tested": 5, "every": 30, "all_every": 60, "resolution": 0}, {}),
-        ("scores", SCORED, {"scores": changed(SCORES, np.nan, 0)}),
-        ("scores", SCORED, {"scores": changed(SCORES, np.inf, 0)}),
-        ("scores", SCORED, {"scores": changed(SCORES, 0.0, 1)}),
-        ("scores", SCORED, {"scores": changed(SCORES, np.nan, 1)}),
-        ("second_scores", {"secondary": 5}, {"second_scores": changed(SCORES, 0.0, 1)}),
-        ("jobs", {}, {"jobs": jobs_with(processors=0)}),
-        ("jobs", {}, {"jobs": jobs_with(processors=9)}),
-        ("jobs", {}, {"jobs": jobs_with(submit=-1)}),
-        ("jobs", {}, {"jobs": jobs_with(run=0)}),
-        ("jobs", {}, {"jobs": jobs_with(requested=0)}),
-        ("jobs", {}, {"jobs": jobs_with(run=2**54, requested=2**54)}),
-        *(("correction", {"correction": c}, {"jobs": jobs_with(run=21)}) for c in (1, 2)),
-        ("predicted", {"correction": 3}, {"predicted": changed(PREDICTED, 0)}),
-        ("outages", {}, {"outages": np.array([[5, 0, 9]])}),
-    ],
-)
-def test_what_a_model_is_refused_for(
-    reason: str, rules: dict[str, int], more: dict[str, Any]
-) -> None:
-    with pytest.raises(ValueError, match=rf"^{reason}\b"):
-        model(rules, **more)
-
-
 def expression(*steps: tuple[int, float], **more: Any) -> dict[str, Any]:
     """What the engine is told of these steps: codes, and what those that push a value take."""
     codes, numbers = zip(*steps, strict=True)
@@ -145,43 +75,6 @@ def test_steps_leave_one_value() -> None:
     told = expression(WAIT, FIRST, AREA, CHOICE, WAIT, PLUS)
     assert values_of(told, N, np.array([1]), np.array([7.0])) == [8.0]
     model(SCORED, scores=SCORES, expressions=[told])
-
-
-@pytest.mark.parametrize(
-    ("reason", "told"),
-    [
-        ("codes: there is no such operation", expression((op.CHOICE + 1, 0.0))),
-        ("codes: there is no such operation", expression((-1, 0.0))),
-        ("codes: there is no such operation", expression((op.USAGE, 0.0))),
-        *(("numbers: there is no such feature", expression((op.FEATURE, n))) for n in (-1, 11)),
-        ("numbers: there is no such feature", expression((op.FEATURE, np.nan))),
-        *(
-            ("numbers: there is no such column", expression((op.COLUMN, n)))
-            for n in (-0.5, 2, 1e300, np.nan)
-        ),
-        *(("numbers: there is no such state", expression((op.STATE, n))) for n in (-1, 13, np.nan)),
-        *(("clock: a time", expression(WAIT, clock=np.array([n]))) for n in (-1, 604_800)),
-        ("codes: an operation takes more values than there are", expression(WAIT, PLUS)),
-        ("codes: an operation takes more values than there are", expression((op.SQRT, 0.0))),
-        ("codes: an operation takes more values", expression(WAIT, WAIT, CHOICE)),
-        ("codes: must leave one value", expression(WAIT, WAIT)),
-        ("numbers: another type or number", expression(WAIT, numbers=np.zeros(2))),
-        ("columns: another type or number", expression(WAIT, columns=np.ones(N))),
-        ("columns: another type or number", expression(WAIT, columns=np.ones((2, N), np.float32))),
-        *(
-            ("n_columns: two, and at most one", expression(WAIT, n_columns=np.array([n])))
-            for n in (1, 4, -1, 2**62)
-        ),
-        ("times: another type or number", expression(WAIT, times=np.ones(1, np.int64))),
-        ("times: missing", {k: v for k, v in expression(WAIT).items() if k != "times"}),
-    ],
-)
-def test_what_an_expression_is_refused_for(reason: str, told: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f"^{reason}"):
-        values_of(told, N, np.array([1]), np.array([7.0]))
-    both = [{"codes": np.zeros(0, np.int64)}, told]
-    with pytest.raises(ValueError, match=f"^{reason}"):
-        model({"secondary": 4}, second_scores=SCORES, expressions=both)
 
 
 def test_what_orders_by_the_state_are_refused_for() -> None:
@@ -209,49 +102,6 @@ def beginning(**more: Any) -> dict[str, Any]:
         "predicted": np.array([20, 20]),
         "promised": np.array([-1, -1]),
     } | more
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"running": np.array([2])},
-        {"running": np.array([-1])},
-        {"start": np.array([5])},
-        {"start": np.array([0, 0])},
-        {"running": np.array([0, 0]), "start": np.array([0, 0])},
-        {"running": np.array([0, 1]), "start": np.array([0, 0])},
-        {"predicted": np.full(4, 20), "promised": np.full(4, -1)},
-        {"promised": np.array([-1])},
-        {"history": np.array([1])},
-        {"reserved": np.array([7])},
-        {"looks": np.array([7])},
-    ],
-)
-def test_what_a_beginning_is_refused_for(more: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"^begin: "):
-        Simulation(model()).begin(**beginning(**more))
-
-
-@pytest.mark.parametrize(
-    ("reason", "more"),
-    [
-        ("needs", {"needs": np.array([[4], [8], [2]])}),
-        ("needs", {"needs": np.array([[4, 1], [8, 1], [2, 1]])}),
-        ("needs", {"needs": np.array([[4, 1, 1], [8, 0, 1], [2, 1, 1]])}),
-        ("needs", {"needs": np.array([[4, 1, 1], [8, 1, 0], [2, 1, 1]])}),
-        ("capacity", {"capacity": np.zeros((0, 1), np.int64)}),
-        ("allocation", {"allocation": 7}),
-        ("allocation", {"allocation": -1}),
-        ("asks", {"allocation": 5}),
-        ("order", {"order": np.zeros(8, np.int64)}),
-        ("order", {"order": np.arange(7)}),
-    ],
-)
-def test_what_nodes_are_refused_for(reason: str, more: dict[str, Any]) -> None:
-    needs = np.array([[4, 1, 1], [8, 1, 1], [2, 1, 1]])
-    given = {"needs": needs, "capacity": np.ones((8, 1), np.int64)}
-    with pytest.raises(ValueError, match=f"^{reason}: "):
-        Layout(**({"allocation": 0} | given | more))
 
 
 #: What jobs that share nodes draw.
@@ -354,18 +204,6 @@ def test_what_a_launch_is_refused_for() -> None:
         with pytest.raises(ValueError, match=r"^launch: "):
             simulation.launch(ints(row), first, node, units)
     assert simulation.launch(ints(0), ints(0, wide), np.arange(wide), np.ones(wide, np.int64)) == 1
-
-
-def test_cells_of_jobs_that_run_at_the_beginning() -> None:
-    wide = int(JOBS[0, 3])
-    for first, node, units in (
-        (ints(0), ints(), ints()),
-        (ints(0, 1), ints(CAPACITY), ints(wide)),
-        (ints(0, 1), ints(0), ints(1)),
-        (ints(0, wide), np.zeros(wide, np.int64), np.ones(wide, np.int64)),
-    ):
-        with pytest.raises(ValueError, match=r"^begin: "):
-            on_nodes().begin(**beginning(), first=first, node=node, units=units)
 
 
 def limited(**more: Any) -> dict[str, Any]:
@@ -496,8 +334,6 @@ def refusals() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield ".*not asked for", partial(new.order, one, np.array([1.0]))
     for row in (-1, N):
         yield ".*no such job", partial(new.start, row)
-    for rules in ({"depth": 2}, {"passes": 1}, {"managed": 1}, {"keeps": 1}):
-        yield "sharing: not with these rules", partial(model, rules, sharing=sharing())
     later = {"predicted": changed(PREDICTED, 5), "sharing": sharing()}
     yield "sharing: predictions must not be below run times", partial(model, **later)
     yield "believe: only for shared nodes", partial(new.believe, sharing())
@@ -505,8 +341,6 @@ def refusals() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "neighbours: only for shared nodes", new.neighbours
     yield "select: beside is for shared nodes", lambda: ended(primary=3).select(0, 0)
     yield ".*no such job", lambda: ended(primary=3).select(-1)
-    for rules in ({"passes": 1}, {"depth": 2}, {"tested": 5, "every": 60}, {"managed": 1}):
-        yield "limited: not with these rules", partial(model, rules, limited=limited())
     yield "look_ahead: needs a pool, and the jobs", look_ahead
     for some in ([], [11], [-1], [0, 1]):
         yield "features: .*formula", partial(features, 2, some)
@@ -516,3 +350,6 @@ def refusals() -> Iterator[tuple[str, Callable[[], Any]]]:
 def test_what_is_refused_as_it_is_asked_for(reason: str, call: Any) -> None:
     with pytest.raises((ValueError, IndexError), match=f"^{reason}"):
         call()
+
+
+test_mistakes = mistakes_of(globals(), errors=ValueError)

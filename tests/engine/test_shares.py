@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from few_jobs import few_jobs
+from mistakes import mistakes_of
 from share_strategies import SlowOrder
 
 import hpcgym
 from hpcgym import Cluster, Scheduler, simulate
-from hpcgym.errors import HpcgymError, RuleWarning
+from hpcgym.errors import RuleWarning
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import simulate_pool
 from hpcgym.reference.shares import AccountTree
@@ -269,24 +270,10 @@ def test_users_who_stand_for_their_account() -> None:
     assert tree.share[tree.owner].tolist() == [1 / 2, 1 / 2, 1 / 2]
 
 
-@pytest.mark.parametrize(
-    ("shares", "accounts", "message"),
-    [
-        ({"x@a": 1, 7: 2}, None, "7 beside names such as '@physics' and 'alice@physics'"),
-        ({"x@a": 1, "b": 2}, None, "'b' beside names such as"),
-        ({"x@a": 1}, {"@a": "b"}, "'b' beside names such as"),
-        ({"x@a": 1}, "group", "accounts='group' and names such as '@physics': one of them"),
-        ({"@a": "parent"}, None, "only users of accounts have 'parent'"),
-        ({1: "parent"}, None, "only users of accounts have 'parent'"),
-        ({"x@a": "much"}, None, "the share of 'x@a' must be a number above 0"),
-    ],
-)
-def test_names_that_do_not_go_together(shares: Any, accounts: Any, message: str) -> None:
-    with pytest.raises(HpcgymError, match=message):
-        FairShare(shares=shares, accounts=accounts)
-
-
 def test_who_has_no_share_is_told() -> None:
     jobs = charged_jobs(("x", "a", 1), ("y", "a", 1), ("y", "b", 1))
     with pytest.warns(RuleWarning, match="no share of their own, and 1 each: y@a, y@b$"):
         simulate(jobs, "fairshare", fair_share=FairShare(shares={"x@a": 2}))
+
+
+test_mistakes = mistakes_of(globals())

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mistakes import mistakes_of
 
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.core.slices import Episode
@@ -202,56 +203,4 @@ def test_rows_are_found_wherever_they_are() -> None:
 # --- What cannot be -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "options need either 'slice' or both 'start' and 'jobs', not nothing"),
-        ({"jobs": 3}, "options need .* not 'jobs'"),
-        ({"slice": "window 0000", "start": 0}, "options need .* not 'slice', 'start'"),
-        ({"slcie": "window 0000"}, "unknown key of options 'slcie'; did you mean 'slice'"),
-        ({"start": -1, "jobs": 3}, r"options\['start'\] must be a whole number of at least 0"),
-        ({"start": 1.5, "jobs": 3}, r"options\['start'\] must be .* not 1.5"),
-        ({"start": 0, "jobs": 0}, r"options\['jobs'\] must be a whole number of at least 1"),
-        ({"start": 0, "jobs": 31}, "options ask for 31 jobs; an episode has at most 30"),
-        ({"start": 90, "jobs": 11}, "options ask for rows 90:101; log has 100 jobs"),
-        ({"slice": "rows 7:7"}, r"options\['slice'\] 'rows 7:7' has no jobs"),
-        ({"slice": "window 0003"}, r"unknown options\['slice'\] 'window 0003'; log has 'window"),
-        ({"slice": "window 00001"}, "'window 0000' to 'window 0002', and rows by"),
-        ({"slice": 1}, r"unknown options\['slice'\] 1;"),
-    ],
-)
-def test_options_that_cannot_be_met(options: Any, message: str) -> None:
-    with pytest.raises(HpcgymError, match=message):
-        Episodes(HUNDRED, jobs=30).find(options)
-
-
-def test_a_week_of_the_other_part_is_unknown() -> None:
-    episodes = Episodes(a_week_a_job(4), "weeks", part="train")
-    with pytest.raises(HpcgymError, match="the train part of log has 'week 1' to 'week 2'"):
-        episodes.find({"slice": "week 3"})
-
-
-@pytest.mark.parametrize(
-    ("workload", "arguments", "message"),
-    [
-        (HUNDRED, {"episodes": "week"}, "unknown episodes 'week'; did you mean 'weeks'"),
-        (HUNDRED, {"part": "validation"}, "unknown part 'validation'; known are all, train, test"),
-        (HUNDRED, {"jobs": 2.5}, "jobs must be a whole number of at least 1, not 2.5"),
-        (HUNDRED, {"train_share": 0}, "train_share must be a number between 0 and 1, not 0"),
-        (HUNDRED, {"train_share": float("nan")}, "train_share must be .* not nan"),
-        (HUNDRED, {"train_share": "half"}, "train_share must be .* not 'half'"),
-        (HUNDRED, {}, "windows of jobs=256 need more jobs: log has 100; give jobs=100 or less"),
-        (HUNDRED, {"part": "train"}, "the train part of log has 50; give jobs=50 or less"),
-        (HUNDRED, {"episodes": "months"},
-         "episodes='months': log: no job begins and ends within the same month, from month 1 on"),
-        (make([7, 7]), {"episodes": "whole", "part": "train", "train_share": 0.1},
-         "episodes='whole': the train part of log has no jobs"),
-        (a_week_a_job(1), {"episodes": "weeks", "part": "test"},
-         "episodes='weeks': part='test' with train_share=0.5 has none of the 1 weeks of log"),
-        (make([]), {}, r"windows of jobs=256 need more jobs: log has 0$"),
-        (make([]), {"episodes": "whole"}, "episodes='whole': log has no jobs"),
-    ],
-)  # fmt: skip
-def test_arguments_that_cannot_be(workload: Workload, arguments: Any, message: str) -> None:
-    with pytest.raises(HpcgymError, match=message):
-        Episodes(workload, **arguments)
+test_mistakes = mistakes_of(globals())

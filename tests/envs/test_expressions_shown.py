@@ -13,6 +13,7 @@ from drawing import costly, given, settings
 from drawing import strategies as st
 from driving import SINGLE, SLOW, visible_acts, whole
 from few_jobs import few_jobs
+from mistakes import mistakes_of
 from strategies import workloads
 
 import hpcgym
@@ -217,22 +218,6 @@ def test_many_environments_show_what_one_does() -> None:
             break
 
 
-@pytest.mark.parametrize(
-    ("feature", "says"),
-    [
-        ("rank(procesors)", "did you mean 'processors'"),
-        ("log(run_time)", "no scheduler knows how long a job will run"),
-        ("rank(wait) + rank(area)", "no expression"),
-        ("free", "the same for all jobs"),
-        ("fairshare + wait", "what users have used"),
-        ("wiat", "^unknown features 'wiat'; did you mean 'wait'.* or an expression, such as "),
-    ],
-)
-def test_what_cannot_be_shown_is_refused(feature: str, says: str) -> None:
-    with pytest.raises(HpcgymError, match=says):
-        SINGLE["JobSelection"](features=(feature,))
-
-
 def test_a_function_is_told_which_jobs_it_gets() -> None:
     log = hpcgym.load_workload("lublin:jobs=900,processors=64,load=0.7")
     features = {"own": lambda jobs: np.zeros(900)}
@@ -325,18 +310,4 @@ def test_weights_of_expressions_go_on_from_copies() -> None:
     np.testing.assert_array_equal(*starts)
 
 
-def test_what_is_free_under_limits_is_not_shown_by_expressions() -> None:
-    with pytest.raises(HpcgymError, match=r"features by free, leaves and .* do not go together"):
-        EnergyBudgetEnv(**whole(few_jobs(2, [0], [5], [1]), features=("free*area+leaves*wait",)))
-
-
-@pytest.mark.parametrize(
-    ("features", "says"),
-    [
-        (("log(processors)", "fairshare"), "usage"),
-        (("araea",), "^unknown policy_features 'araea'; did you mean 'area'.* or an expression, "),
-    ],
-)
-def test_what_cannot_be_weighed_is_refused(features: tuple[str, ...], says: str) -> None:
-    with pytest.raises(HpcgymError, match=says):
-        SINGLE["MixedPolicy"](policy_features=features)
+test_mistakes = mistakes_of(globals(), EnergyBudgetEnv, few_jobs)

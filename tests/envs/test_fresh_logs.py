@@ -12,6 +12,7 @@ import pytest
 from driving import BUSY, CHASSIS, EVERY, SINGLE, assert_same, from_the_middle, play, visible_acts
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
+from mistakes import mistakes_of
 
 import hpcgym
 from hpcgym.envs.ids import id_of
@@ -101,12 +102,6 @@ def test_what_is_no_log_is_said(workload: Any, message: str) -> None:
         env.step(0)
 
 
-def test_vectors_of_one_call_refuse_it() -> None:
-    for workload in (fresh, [BUSY, fresh]):
-        with pytest.raises(hpcgym.HpcgymError, match="vectorization_mode='sync'"):
-            plain_envs.make_vec("hpcgym/JobSelection-v2", 3, workload=workload)
-
-
 # --- Specs ----------------------------------------------------------------------------------------
 
 
@@ -157,3 +152,6 @@ def test_what_json_cannot_hold_is_said(given: dict[str, Any], message: str) -> N
     assert env.spec is not None
     with pytest.raises(hpcgym.HpcgymError, match=message):
         env.spec.to_json()
+
+
+test_mistakes = mistakes_of(globals())

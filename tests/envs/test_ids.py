@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gymnasium
 import pytest
+from mistakes import mistakes_of
 
-import hpcgym
 from hpcgym.envs import IDS
 from hpcgym.envs.core.base import kind_of
 from hpcgym.envs.ids import id_of, successor
+from hpcgym.errors import HpcgymError
 
 
 def before(env_id: str, by: int = 1) -> str:
@@ -25,9 +26,6 @@ def test_the_last_version_is_known_to_what_has_been_saved(env_id: str) -> None:
         assert successor(other) == other
 
 
-@pytest.mark.parametrize("env_id", IDS)
-def test_a_former_version_is_made_no_more(env_id: str) -> None:
-    with pytest.raises(gymnasium.error.Error, match=f"deprecated. Please use `{env_id}`"):
-        gymnasium.make(before(env_id))
-    with pytest.raises(hpcgym.HpcgymError, match="unknown env"):
-        id_of(before(env_id))
+test_mistakes = mistakes_of(
+    globals(), gymnasium, id_of, errors=(gymnasium.error.Error, HpcgymError)
+)

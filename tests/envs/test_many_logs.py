@@ -18,6 +18,7 @@ from driving import (
     mode_of,
 )
 from gymnasium.vector import AutoresetMode
+from mistakes import mistakes_of
 
 from hpcgym import HpcgymError, Workload
 from hpcgym.workload import load_workload
@@ -170,15 +171,6 @@ def test_weights_are_in_the_units_of_each_log() -> None:
 
 def test_what_does_not_go() -> None:
     logs = logs_of({"workload": BUSY})
-    with pytest.raises(HpcgymError, match="one environment plays one log; several are for"):
-        plain_envs.make("hpcgym/JobSelection-v2", workload=logs)
-    for wrong, message in (
-        ([], "workload: the list has no log"),
-        (logs, "num_envs must be at least 3, as many as workload has logs, not 2"),
-        ([logs[0], None], "workload: None, .* is not for lists: name each log"),
-    ):
-        with pytest.raises(HpcgymError, match=message):
-            plain_envs.make_vec("hpcgym/JobSelection-v2", 2, workload=wrong)
     one, other = (
         VECTOR["JobSelection"](3, workload=jobs, jobs=12)
         for jobs in (logs, [logs[0], *logs[:0:-1]])
@@ -186,3 +178,6 @@ def test_what_does_not_go() -> None:
     one.reset(seed=1)
     with pytest.raises(HpcgymError, match="it is of an environment with other jobs"):
         other.restore(one.snapshot())
+
+
+test_mistakes = mistakes_of(globals(), plain_envs)

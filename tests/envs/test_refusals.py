@@ -38,6 +38,7 @@ from driving import (
     whole,
     with_files,
 )
+from mistakes import mistakes_of
 from predictors import Told
 
 from hpcgym import Cluster, HpcgymError, Workload, load_workload
@@ -243,24 +244,6 @@ def test_arguments_that_nobody_knows_are_refused_in_pythons_words(name: str) -> 
                 SINGLE[name](**usual(name), **{rule: "none"})
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        *[({"num_envs": number}, "num_envs must be a whole number of at least 1, not")
-          for number in (0, -1, 2.5, "3", True)],
-        *[({"max_episode_steps": n}, "max_episode_steps must be a whole") for n in (2.5, "5", 0)],
-        ({"copy": "no"}, "copy must be True or False, not 'no'"),
-        ({"threads": 0}, "threads must be from 1 to"),
-        ({"autoreset_mode": "sometimes"}, "unknown autoreset_mode 'sometimes'"),
-        ({"reward": lambda view: 0.0}, "reward.*sync"),
-    ],
-    ids=label,
-)  # fmt: skip
-def test_arguments_of_vectors(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(HpcgymError, match=message):
-        VECTOR["JobSelection"](**{"num_envs": 2, "workload": BUSY, "jobs": 12, **arguments})
-
-
 def test_an_unknown_reward_names_all() -> None:
     with pytest.raises(HpcgymError, match="did you mean 'log_bsld'") as caught:
         SINGLE["JobSelection"](BUSY, reward="logbsld")
@@ -291,11 +274,6 @@ def test_a_whole_workload_needs_an_empty_start() -> None:
     assert (gives_way.part, gives_way.longest) == ("all", 200)
 
 
-def test_evaluations_begin_with_an_empty_machine() -> None:
-    with pytest.raises(HpcgymError, match=r"^evaluate begins each slice with an empty machine,"):
-        evaluate("easy", TINY.extract(100), episodes="whole", slices="all", budget=0)
-
-
 # --- Resets ---------------------------------------------------------------------------------------
 
 
@@ -322,29 +300,11 @@ def test_options_of_reset(options: Any, words: str) -> None:
 
 def test_masks_and_seeds_of_resets() -> None:
     env = VECTOR["JobSelection"](3, BUSY, jobs=20)
-    for mask in ([True], [0, 1, 1], np.ones(4, bool)):
-        with pytest.raises(HpcgymError, match="reset_mask"):
-            env.reset(options={"reset_mask": mask})
-    for seed in (1.5, "a", [1, 2], [1, 2.5, 3], True):
-        with pytest.raises(HpcgymError, match=r"seed must be a whole number, or 3 of them, not"):
-            env.reset(seed=seed)
     assert_same(env.reset(seed=np.arange(3))[0], env.reset(seed=[0, 1, 2])[0])
-
-
-def test_a_warm_beginning_is_known_of_slices_alone() -> None:
-    env = SINGLE["JobSelection"](BUSY, jobs=20, start="warm")
-    with pytest.raises(HpcgymError, match="known for slices alone"):
-        env.reset(options={"start": 5, "jobs": 10})
 
 
 def test_limits_of_an_episode() -> None:
     """What functions give is looked at when an episode begins, and so is what nodes do then."""
-    env = SINGLE["PowerCap"](BUSY, jobs=20, limits=lambda workload: [0.6])
-    with pytest.raises(HpcgymError, match="limits must be PowerCap and EnergyBudget"):
-        env.reset(seed=0)
-    env = SINGLE["PowerCap"](LOADED, cluster=CHASSIS, jobs=30, limits=[PowerCap.of(CHASSIS, 0.45)])
-    with pytest.raises(HpcgymError, match=r"of \d+ nodes, can never start under the cap"):
-        env.reset(options={"start": 0, "jobs": 30})
     switching = EnergyBudget(1e9, 0, 10, shutdown=True)
     for make in (VECTOR["PowerCap"], SINGLE["PowerCap"]):
         # a list says beforehand that nodes will be switched off
@@ -490,3 +450,6 @@ def test_who_cannot_be_asked() -> None:
     env.reset()
     with pytest.raises(HpcgymError, match="expert 'prb' is not told of quotas"):
         find_baseline("prb").begin(env)
+
+
+test_mistakes = mistakes_of(globals(), CHASSIS, LOADED, PowerCap, evaluate)

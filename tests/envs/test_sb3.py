@@ -8,10 +8,10 @@ import sys
 import gymnasium
 import numpy as np
 import pytest
+from mistakes import mistakes_of
 from plain_envs import plain
 from stable_baselines3.common.vec_env import VecMonitor
 
-import hpcgym
 from hpcgym.envs.sb3 import HpcVecEnv
 
 SELECTION = "hpcgym/JobSelection-v2"
@@ -109,27 +109,7 @@ def test_attributes_and_methods():
     envs.set_attr("colour", "blue")
     assert envs.get_attr("colour", indices=[1]) == ["blue"]
     assert envs.env_is_wrapped(gymnasium.Wrapper, indices=[0, 1]) == [False, False]
-    with pytest.raises(hpcgym.HpcgymError, match="share 'colour'"):
-        envs.set_attr("colour", "red", indices=0)
-    with pytest.raises(hpcgym.HpcgymError, match="'_observations' has no answer"):
-        envs.env_method("_observations")
     envs.close()
-
-
-def test_what_does_not_fit_is_said():
-    same = {"num_envs": 2, "autoreset_mode": "SameStep"}
-    views = gymnasium.make_vec(SELECTION, copy=False, **same, **SMALL)
-    several = gymnasium.make_vec(SELECTION, **same, **SMALL | {"reward": ["bsld", "wait"]})
-    for given, message in (
-        ((gymnasium.make(SELECTION, **SMALL),), "must be a vector environment"),
-        ((gymnasium.make_vec(SELECTION, num_envs=2, **SMALL),), "autoreset_mode='SameStep'"),
-        (("hpcgym/Nothing-v0",), "Nothing"),
-        ((views,), "copy=True"),  # observations that are overwritten
-        ((views, 2), "for the id"),
-        ((several,), "one number"),
-    ):
-        with pytest.raises(hpcgym.HpcgymError, match=message):
-            HpcVecEnv(*given)
 
 
 def test_without_sb3_it_says_what_to_install():
@@ -140,3 +120,6 @@ def test_without_sb3_it_says_what_to_install():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install '.[agents]'" in done.stdout
+
+
+test_mistakes = mistakes_of(globals())

@@ -10,8 +10,9 @@ import gymnasium
 import pytest
 from driving import BUSY, CLASSES, EVERY, LIMITED, NAMES, SINGLE, VECTOR
 from gymnasium.envs.registration import EnvSpec
+from mistakes import mistakes_of
 
-from hpcgym import HpcgymError, Scheduler
+from hpcgym import Scheduler
 from hpcgym.envs.core.base import OF_VALUES
 
 OWN = {"estimate": "ave2", "correction": "incremental", "backfill_order": "saf"}
@@ -140,23 +141,4 @@ def test_few_arguments_are_shown(name: str) -> None:
     assert not OF_VALUES.keys() & shown.keys()
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"episodes": {"job": 3}}, "unknown key of episodes 'job'; did you mean 'jobs'"),
-        ({"episodes": {"jobs": 3}, "jobs": 4}, "jobs is given twice: by itself, and in episodes"),
-        ({"observation": {"kind": "flat"}}, "unknown key of observation 'kind'"),
-        ({"observation": {"form": "flt"}}, "unknown observation 'flt'"),
-        ({"observation": {"neighbours": 3}}, "unknown key of observation 'neighbours'"),
-        ({"cluster": 128, "processors": 256}, "give either cluster or processors, not both"),
-        ({"episodes": {"jobs": 256}, "jobs": 256}, "jobs is given twice"),
-        ({"scheduler": "saff"}, "unknown scheduler 'saff'"),
-        ({"scheduler": {"policy": "saf"}}, "unknown rule of scheduler 'policy'"),
-        ({"scheduler": "conservative"}, "unknown backfill 'conservative'"),
-        ({"scheduler": Scheduler(dispatcher=lambda view: [])}, "is no rule of this environment"),
-        ({"scheduler": Scheduler(partners="best", allocation="half-socket")}, "partners='best'"),
-    ],
-)
-def test_wrong_values(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(HpcgymError, match=said):
-        SINGLE["JobSelection"](BUSY, **given)
+test_mistakes = mistakes_of(globals())

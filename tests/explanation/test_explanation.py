@@ -14,6 +14,7 @@ import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
+from mistakes import mistakes_of
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from quota_strategies import fitted, quotas, with_queues
 from restrictions import bounds
@@ -270,9 +271,6 @@ def test_without_time_one_job_is_tried_and_the_rest_is_said() -> None:
     assert told == [(0, 2), (1, 2)]
     assert found.waited_for == {"processors": 40}
     assert "Not tried: 1 of them." in found.sentences
-    for wrong in (-1, float("nan"), "soon", True):
-        with pytest.raises(HpcgymError, match="seconds must be a number of at least 0"):
-            hpcgym.explain(result, 2, seconds=wrong)  # type: ignore[arg-type]
 
 
 def test_a_time_that_ends_meanwhile_leaves_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -612,3 +610,6 @@ def test_a_long_order_is_not_told_in_full() -> None:
         told = str(result.explain(number))
         assert order in told
         assert long not in told
+
+
+test_mistakes = mistakes_of(globals())

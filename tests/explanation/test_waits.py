@@ -11,6 +11,7 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
+from mistakes import mistakes_of
 from test_explanation import SMALL, jobs
 from typer.testing import CliRunner
 
@@ -72,19 +73,6 @@ def test_weeks_have_the_numbers_of_the_log() -> None:
     for log, names in ((whole, ["week 0", "week 1", "week 2"]), (whole[np.array([2])], ["week 2"])):
         result = hpcgym.simulate(log, "easy")
         assert waits_by(result, waits(result), "week").index.tolist() == names
-
-
-def test_what_cannot_be_told() -> None:
-    result = hpcgym.simulate(jobs(*SMALL), "easy")
-    with pytest.raises(HpcgymError, match="did you mean 'requested_processors'"):
-        waits_by(result, waits(result), "requested_processor")
-    with pytest.raises(HpcgymError, match="the log does not tell the queue of any job"):
-        waits_by(result, waits(result), "queue")
-    extract = hpcgym.simulate(result.workload, "easy").as_workload().extract(20)
-    with pytest.raises(
-        HpcgymError, match="cannot be worked out for an extract, whose first jobs waited"
-    ):
-        waits(hpcgym.simulate(extract, "easy"))
 
 
 def test_the_one_reason_why_it_cannot_be_told() -> None:
@@ -153,3 +141,6 @@ def test_the_table_says_what_was_refused() -> None:
     given = dict(zip(result.given.job_number, result.given.submit_time, strict=True))
     came = zip(result.workload.job_number, result.workload.submit_time, strict=True)
     assert int(found[1]) == sum(time > given[number] for number, time in came)
+
+
+test_mistakes = mistakes_of(globals())

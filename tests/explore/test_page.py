@@ -6,12 +6,12 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from html_pages import Page
+from mistakes import mistakes_of
 
 from hpcgym.errors import HpcgymError
 from hpcgym.explore import page, show
@@ -154,27 +154,6 @@ def test_a_page_names_the_command_that_opens_the_live_app(command: list[str], wo
     assert told(page(result))[0]["command"] == "…"  # from Python
 
 
-@pytest.mark.parametrize(
-    ("results", "message"),
-    [
-        (
-            lambda jobs: [simulate(jobs), simulate(jobs.take(slice(9)))],
-            "schedules on one page must be of the same jobs",
-        ),
-        (
-            lambda jobs: [simulate(jobs), simulate(jobs, quota="all:submitted=1")],
-            "quotas of submitted jobs let some come later, .*; explore each by itself",
-        ),
-        (lambda jobs: simulate(jobs.take(slice(0))), "there is nothing to draw"),
-        (lambda jobs: jobs, "results must be what hpcgym.simulate returns"),
-        (lambda jobs: [], "there is no result to report"),
-    ],
-)
-def test_what_is_no_page_is_said(results: Callable[[Any], Any], message: str) -> None:
-    with pytest.raises(HpcgymError, match=message):
-        page(results(load_workload(SOURCE)))
-
-
 def test_a_notebook_shows_a_frame_that_cannot_be_left() -> None:
     result = simulate(load_workload(SOURCE))
     ((tag, attributes),) = Page(show(result, height=500)._repr_html_()).found
@@ -190,11 +169,6 @@ def unpacked(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     return head, {name: np.array(values) for name, values in head.pop("columns").items()}
 
 
-def test_a_number_that_javascript_does_not_hold_is_said() -> None:
-    with pytest.raises(HpcgymError, match=r"cannot hold 9,007,199,254,740,993"):
-        pack({}, {"a": np.array([1, 2**53 + 1])})
-
-
 @pytest.mark.slow
 def test_the_page_reads_what_was_packed(node):
     arrays = {"a": [1, 255], "b": [0, 65535, 3], "c": [-5, 2**31 - 1], "d": [0.5, 2.0**52], "e": []}
@@ -208,3 +182,6 @@ def test_the_page_reads_what_was_packed(node):
     assert found["columns"] == arrays
     assert found["head"]["name"] == "</script>é"
     assert found["head"]["deep"] == {"a": [1, None]}
+
+
+test_mistakes = mistakes_of(globals())

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from matplotlib.collections import PolyCollection
+from mistakes import mistakes_of
 
 import hpcgym
-from hpcgym.errors import HpcgymError
 from hpcgym.explore import page
 from hpcgym.report import draw_power
 from hpcgym.report.canvas import time_axis
@@ -71,8 +71,4 @@ def test_the_page_has_a_picture_where_nodes_have_power() -> None:
     assert "Power over time, easy" not in page({"easy": flat}, report=True)
 
 
-def test_a_pool_that_switches_off_has_none() -> None:
-    workload = hpcgym.load_workload("lublin:jobs=20,processors=64,seed=2")
-    result = hpcgym.simulate(workload, "easy", cluster=hpcgym.Cluster(64, shutdown_after_s=60))
-    with pytest.raises(HpcgymError, match="power over time is not known"):
-        draw_power(result)
+test_mistakes = mistakes_of(globals())

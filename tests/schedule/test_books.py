@@ -18,6 +18,7 @@ from drawing import assume, given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
 from limit_strategies import limited
+from mistakes import mistakes_of
 from node_strategies import node_schedulers, workloads_for
 from power_strategies import in_seconds, machines, schedules
 from strategies import SEVERAL, clusters, schedulers, workloads
@@ -430,22 +431,6 @@ def test_jobs_that_have_not_started_draw_nothing() -> None:
     assert sum(running.books.by_state.values()) == 9_000 + 30 * 100
 
 
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        (([0], [0], [5], [5]), "an interval of node 0 from 5 s to 5 s"),
-        (([0, 0], [0, 1], [0, 4], [5, 9]), "two intervals of node 0 at 4 s"),
-        (([-1], [0], [0], [5]), "node -1 does not exist"),
-        (([0], [3], [0], [5]), "state 3 does not exist"),
-        (([0], [0], [0.5], [5]), "begin must hold whole numbers, not float64"),
-        (([0, 1], [0], [0], [5]), "four arrays of one length"),
-    ],
-)
-def test_bad_node_states(columns: tuple[list[int], ...], message: str) -> None:
-    with pytest.raises(HpcgymError, match=message):
-        NodeStates(*columns)  # type: ignore[arg-type]
-
-
 def test_node_states_are_sorted_and_read_only() -> None:
     states = NodeStates([1, 0, 1], [0, 1, 2], [9, 3, 0], [10, 4, 9])
     assert states.node.tolist() == [0, 1, 1]
@@ -457,12 +442,8 @@ def test_node_states_are_sorted_and_read_only() -> None:
 
 def test_books_without_what_they_need() -> None:
     result = two_jobs_apart()
-    with pytest.raises(HpcgymError, match="does not tell the nodes of jobs"):
-        replace(result, allocation=None).books.by_job()
     with pytest.raises(HpcgymError, match="the machine has 2 nodes"):
         _ = replace(result, node_states=NodeStates([2], [0], [0], [5])).books
-    with pytest.raises(HpcgymError, match="levels are counted from 0"):
-        replace(result, frequency=np.array([-1, 0])).books.by_job()
 
 
 def test_a_run_that_is_lost_as_an_extract_begins_is_charged_nothing() -> None:
@@ -475,3 +456,6 @@ def test_a_run_that_is_lost_as_an_extract_begins_is_charged_nothing() -> None:
     assert result.end.tolist() == [1, 2]
     assert result.books.by_job().tolist() == [0.0, 0.5]
     validate_schedule(result)
+
+
+test_mistakes = mistakes_of(globals())

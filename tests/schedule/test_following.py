@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from mistakes import mistakes_of
 
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import find_cluster
@@ -115,23 +116,6 @@ def test_steps_within_a_second_are_one() -> None:
     assert joules[0] > joules[1]
 
 
-@pytest.mark.parametrize(
-    ("limit", "swing", "message"),
-    [
-        (EnergyBudget(1e6, 0, 7200), 1.5, "swing must be a number from 0 to 1, not 1.5"),
-        (EnergyBudget(1e6, 0, 7200), float("nan"), "swing must be"),
-        (PowerCap(100), 0.5, "a cap that follows a signal needs an end"),
-        (PowerCap(100, 60, 7200, announced=61), 0.5, "must be announced by its start, 60 s"),
-        (EnergyBudget(1e6, 0, 7201), 0.5, "prices.csv tells of 0 s to 7,200 s only"),
-        (PowerCap(0.8 * MOST_W, 0, 7200), 0.5, "swing may be up to 0.25"),
-        (PowerCap(2 * MOST_W, 0, 7200), 0.5, "swing may be up to 0$"),
-    ],
-)
-def test_what_cannot_follow(limit: PowerCap | EnergyBudget, swing: float, message: str) -> None:
-    with pytest.raises(HpcgymError, match=message):
-        follow(limit, signal([0, 3600, 7200], [1, 3]), swing, TAURUS)
-
-
 def test_the_swing_that_is_named_can_be() -> None:
     price = signal([0, 3600, 7200], [1, 3])
     found = follow(PowerCap(0.8 * MOST_W, 0, 7200), price, 0.25, TAURUS)
@@ -145,3 +129,6 @@ def test_a_limit_does_not_become_endlessly_many(monkeypatch: pytest.MonkeyPatch)
     price = signal([0, 3600, 86_400], [1, 3], period=86_400)
     with pytest.raises(HpcgymError, match="has 12 steps while the limit holds, of which 10 may be"):
         follow(EnergyBudget(1e6, 0, 6 * 86_400), price, 0.5, TAURUS)
+
+
+test_mistakes = mistakes_of(globals())

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from few_jobs import few_jobs
+from mistakes import mistakes_of
 from predictors import Told
 
 import hpcgym
-from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.estimates import JOB_FEATURES, DataDriven, Regression
 from hpcgym.scheduler.estimates.by_name import ESTIMATES, check_estimate, predicted_run_times
 from hpcgym.scheduler.rules import Scheduler
@@ -83,15 +83,6 @@ def test_the_argument_that_is_wrong_is_named(workload: Workload) -> None:
         Scheduler(policy_estimate=[np.nan])
 
 
-@pytest.mark.parametrize("given", [Told, Regression])
-@pytest.mark.parametrize("argument", ["estimate", "policy_estimate"])
-def test_a_class_is_no_predictor(argument: str, given: type) -> None:
-    name = given.__name__
-    message = rf"^{argument} must be a predictor, not the class {name}; give {name}\(\)$"
-    with pytest.raises(hpcgym.HpcgymError, match=message):
-        Scheduler(**{argument: given})
-
-
 def test_predictions_are_the_schedulers_own() -> None:
     given = np.array([1, 2, 3])
     scheduler = Scheduler(estimate=given)
@@ -107,11 +98,6 @@ def test_every_estimate_is_explained() -> None:
     for name, estimate in ESTIMATES.items():
         assert check_estimate(name) == name
         assert estimate.meaning
-
-
-def test_negative_predictions_are_refused() -> None:
-    with pytest.raises(hpcgym.HpcgymError, match="negative"):
-        check_estimate([5, -1, 7])
 
 
 def job(name: Any = "run_1", **changes: Any) -> dict[str, Any]:
@@ -288,33 +274,4 @@ def test_a_text_says_all_of_a_regression(given: dict[str, Any], text: str) -> No
     assert check_estimate(regression) == check_estimate(str(regression)) == str(regression)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("regresion:over=squared", "unknown regression 'regresion:over=squared'"),
-        ("regression:ovr=squared", "'ovr'; did you mean 'over'"),
-        ("regression:over=linear", "unknown over 'linear'; known are absolute, squared, expon"),
-        ("regression:weight=2", "unknown weight '2'"),
-        ("regression:eta=fast", "eta must be a number, not 'fast'"),
-        ("regression:eta=0", "eta must be a number above 0, not 0.0"),
-        ("regression:threshold=nan", "threshold must be a number of at least 0, not nan"),
-        ("regression:degree=1.5", "degree must be a number, not '1.5'"),
-        ("regression:degree=3", "degree must be 1 or 2, not 3"),
-        ("regression:features=ave9", "unknown feature 'ave9'; did you mean 'ave"),
-        ("regression:features=", "unknown feature ''"),
-        ("regression:features=ave2+ave2", "features: a feature is named twice"),
-        # features are joined by "+"
-        ("regression:features=ave2,last", "'last' is no attribute=value"),
-        ("regression:squared", "'squared' is no attribute=value"),
-        ({"over": None}, "unknown over None"),
-        ({"eta": "5"}, "eta must be a number above 0, not '5'"),
-        ({"features": "ave2"}, "features must be names of features, at least one, not 'ave2'"),
-        ({"features": ()}, "features must be names of features, at least one"),
-        ({"degree": 0}, "degree must be 1 or 2, not 0"),
-    ],
-)
-def test_what_is_no_regression(text: Any, message: str) -> None:
-    with pytest.raises(HpcgymError) as caught:
-        Regression.parse(text) if isinstance(text, str) else Regression(**text)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+test_mistakes = mistakes_of(globals(), Told)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
+from mistakes import mistakes_of
 
 from hpcgym.errors import HpcgymError
 from hpcgym.reference.jobs import Job
@@ -101,39 +101,6 @@ def test_each_way_of_giving_weights_is_the_same(columns: JobColumns) -> None:
         assert scores(rank(policy, columns)) == scores(rank(weights, columns))
 
 
-@pytest.mark.parametrize(
-    ("policy", "message"),
-    [
-        ("safe", "unknown policy 'safe'; did you mean 'saf'"),
-        ("zzz", "unknown policy 'zzz'; known are fcfs, lcfs"),
-        ("zzz", "or six weights over processors, requested, wait, ratio, expansion, area"),
-        ("", "unknown policy ''; known are"),
-        ("1,2,3", "policy: a policy has 6 weights (processors, requested"),
-        ("1,2,3,4,5,x", "policy '1,2,3,4,5,x': weights must be numbers"),
-        ("1,2,3,4,5,nan", "policy: the weight of 'area' must be a finite number, not nan"),
-        ((1, 2, 3, 4, 5, 6, 7), "not 7"),
-        ((0, 0, 0, 0, 0, 0), "policy: a policy needs a weight other than 0"),
-        ({}, "policy: a policy needs a weight other than 0"),
-        ((math.inf, 0, 0, 0, 0, 0), "weight of 'processors' must be a finite number, not inf"),
-        (("1", 0, 0, 0, 0, 0), "weight of 'processors' must be a finite number, not '1'"),
-        (np.ones((6, 2)), "must be a finite number, not [1.0, 1.0]"),
-        ({"areas": 1.0}, "unknown feature in policy 'areas'; did you mean 'area'? known are"),
-        ({99: 1.0}, "unknown feature in policy 99; known are"),
-        (None, "policy must be a name, six weights or weights by feature, not None"),
-        (5, "policy must be a name, six weights or weights by feature, not 5"),
-        ({1.0, 2.0}, "policy must be a name, six weights or weights by feature, not"),
-    ],
-)
-def test_what_is_no_policy(policy: Any, message: str) -> None:
-    with pytest.raises(HpcgymError) as caught:
-        parse_policy(policy)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-    with pytest.raises(HpcgymError) as caught:
-        Scheduler(policy=policy)
-    assert message in str(caught.value)
-
-
 def test_scores_beyond_double_precision_are_refused(columns: JobColumns) -> None:
     weights = [
         (0, 0, 0, 0, 0, 1e306),
@@ -153,3 +120,6 @@ def test_scores_beyond_double_precision_are_refused(columns: JobColumns) -> None
 def test_the_text_of_a_weight_is_exact(weight: float) -> None:
     assert float(weight_text(weight)) == weight
     assert weight_text(3.0) == "3"
+
+
+test_mistakes = mistakes_of(globals(), Scheduler)

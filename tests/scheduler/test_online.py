@@ -16,11 +16,12 @@ from drawing import event, given, settings
 from drawing import strategies as st
 from extract_strategies import usable
 from few_jobs import few_jobs
+from mistakes import mistakes_of
 from pieces import same_in_pieces
 from predictors import ELOSS, REGRESSIONS, CompiledRegression, Crooked, Told
 from strategies import schedulers, workloads
 
-from hpcgym import HpcgymError, Scheduler, load_workload, simulate, validate_schedule
+from hpcgym import Scheduler, load_workload, simulate, validate_schedule
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.pool import PoolSimulation
 from hpcgym.scheduler.estimates import JOB_FACTS, JOB_FEATURES, Regression, by_name
@@ -148,16 +149,6 @@ def test_one_goes_on_where_the_other_ended(
         before = oracle(part, slow, before)
         assert_same(result, before)
         learned = result.learned
-
-
-def test_another_estimates_learning_is_refused() -> None:
-    learned = simulate(EASY, estimate="e-loss").learned
-    message = "learned: it was learned for the estimates regression:.* and requested, not for .*"
-    for rules in ({"estimate": "user-ratio"}, {"policy_estimate": "e-loss"}):
-        with pytest.raises(HpcgymError, match=message):
-            simulate(EASY, **rules, learned=learned)
-    with pytest.raises(HpcgymError, match="learned: no estimate of this scheduler learns"):
-        simulate(EASY, learned=learned)
 
 
 def test_what_was_learned_is_not_changed_by_going_on() -> None:
@@ -348,13 +339,6 @@ def test_predictions_are_cut(seconds: Any, expected: int) -> None:
     assert result.policy_run_time.tolist() == [expected]
 
 
-@pytest.mark.parametrize("answer", [None, "soon", "7", [1, 2], 10**400])
-def test_a_prediction_that_is_no_number(answer: Any) -> None:
-    for rule in ("estimate", "policy_estimate"):
-        with pytest.raises(HpcgymError, match=r"Told\.predict_one must return a number of seconds"):
-            simulate(EASY, **{rule: Told(lambda x: answer)})
-
-
 # --- What policies look at --------------------------------------------------------------------
 
 
@@ -362,3 +346,6 @@ def test_features_are_those_of_the_table() -> None:
     log: list[Any] = []
     simulate(EASY, estimate=Crooked(log))
     assert set(log[0][1]) == {*JOB_FEATURES, *JOB_FACTS}
+
+
+test_mistakes = mistakes_of(globals())

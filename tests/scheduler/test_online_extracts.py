@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from few_jobs import few_jobs
+from mistakes import mistakes_of
 
-from hpcgym import HpcgymError, WorkloadError, continued, simulate, validate_schedule
+from hpcgym import WorkloadError, continued, simulate, validate_schedule
 from hpcgym.agents.runtime_regression import RuntimeRegression
 from hpcgym.reference.predictions import Estimator
 from hpcgym.scheduler.estimates import JOB_FEATURES
@@ -169,11 +170,11 @@ def test_a_log_is_predicted_by_its_own_ends(estimate: str, slow: Any) -> None:
 
 
 def test_only_what_the_engine_predicts_is_predicted_of_a_log() -> None:
-    for estimate in (Kept(), "data-driven"):
-        with pytest.raises(HpcgymError, match="formulas and regressions only"):
-            predict_recorded(SMALL, estimate)
     assert predict_recorded(SMALL, [3, 3, 3, 3, 3]).tolist() == [3] * 5
     # the wait of 2 is not known
     unknown = SMALL.with_columns(wait_time=[0, 50, -1, 40, 5])
     assert predict_recorded(unknown, "ave1").tolist() == [40, 50, 90, 20, 40]
     assert len(predict_recorded(SMALL.take(slice(0)), "ave2")) == 0
+
+
+test_mistakes = mistakes_of(globals())

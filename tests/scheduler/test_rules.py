@@ -15,6 +15,7 @@ import pytest
 from drawing import given
 from drawing import strategies as st
 from few_jobs import few_jobs
+from mistakes import mistakes_of
 from preemption_strategies import urgent
 
 import hpcgym
@@ -429,36 +430,9 @@ def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, **rul
     assert path.read_text().startswith("# why\n# and when\n")
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("polcy = 'saf'", "rules.toml: unknown rule 'polcy'; did you mean 'policy'"),
-        ("policy = 'swf'", "rules.toml: unknown policy 'swf'"),
-        ("hold = { share = 2 }", "rules.toml: hold: share must be a number from 0 to 1"),
-        ("policy = ", "rules.toml"),
-        ("threshold = 'soon'", "rules.toml: threshold"),
-        ("backfill = ['easy']", "rules.toml: unknown backfill"),
-    ],
-)
-def test_what_is_wrong_is_said_with_the_file(text: str, said: str, tmp_path: Path) -> None:
-    path = tmp_path / "rules.toml"
-    path.write_text(text)
-    with pytest.raises(HpcgymError, match=said):
-        find_scheduler(str(path))
-
-
 def test_no_file_holds_a_function_or_an_array(tmp_path: Path) -> None:
     path = tmp_path / "rules.toml"
-    with pytest.raises(HpcgymError, match=r"policy: .* cannot be written to a file"):
-        write_scheduler(path, Scheduler(lambda view: view.wait))
-    with pytest.raises(HpcgymError, match=r"estimate: .* cannot be written to a file"):
-        write_scheduler(path, Scheduler(estimate=np.array([1, 2])))
     assert not path.exists()
-
-
-def test_a_missing_file_is_named() -> None:
-    with pytest.raises(HpcgymError, match=r"nowhere\.toml"):
-        simulate(load_workload("lublin:jobs=2,processors=2"), "nowhere.toml")
 
 
 def test_all_are_rules_of_schedulers() -> None:
@@ -569,3 +543,6 @@ def test_what_texts_and_numbers_stand_for() -> None:
         assert Scheduler(backfill=given_).backfill == name  # type: ignore[arg-type]
     for text, depth in (("depth:5", 5), ("conservative", None), ("slurm:bf_max_job_test=7", 7)):
         assert Scheduler(backfill=text).reserve.depth == depth
+
+
+test_mistakes = mistakes_of(globals(), find_scheduler, load_workload, simulate)

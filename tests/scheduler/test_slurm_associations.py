@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from few_jobs import few_jobs
+from mistakes import mistakes_of
 
 import hpcgym
 from hpcgym import Scheduler
@@ -184,31 +185,6 @@ def test_each_column_is_followed_or_named(tmp_path: Path, column: str) -> None:
     followed = column in ("GrpJobs", "GrpTRES", "GrpSubmit", "MaxJobs", "MaxSubmit")
     assert len(quotas) == followed
     assert [str(one) for one in left] == ([] if followed else [f"alice@physics: {column}"])
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("Cluster|User\nmine|x\n", "it must begin with a header such as Cluster"),
-        ("Account|User\na|x|1\n", "line 2: 3 columns; the header has 2"),
-        ("Account|User\n|x\n", "line 2: an association without an account"),
-        ("Account|User|Share\na|x|many\n", "line 2: Share must be a number, not 'many'"),
-        ("Account|User|GrpTRES\na|x|cpu\n", "line 2: GrpTRES: 'cpu' is no resource such as cpu"),
-        ("Account|User|MaxJobs\na|x|-2\n", "line 2: MaxJobs is '-2', no whole number"),
-        ("Account|User\na|x\na|x\n", "association: 'x@a' is there twice"),
-        ("Account|User\na|\n", "it holds no user of an account"),
-        ("Account|User|Par Name\na||b\nb||a\na|x|\n", "line 2: account 'a' stands above itself"),
-        (
-            "Cluster|Account|User\none|a|x\ntwo|a|x\n",
-            "the clusters one, two: take one, as sacctmgr",
-        ),
-    ],
-)
-def test_files_that_are_none(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "assoc.txt"
-    path.write_text(text)
-    with pytest.raises(HpcgymError, match=f"assoc.txt.*{message}"):
-        read_associations(path)
 
 
 def test_associations_of_other_clusters_are_counted_or_refused(tmp_path: Path) -> None:
@@ -387,3 +363,6 @@ def test_what_is_not_followed_is_one_line(tmp_path: Path) -> None:
         "not followed by quotas: @other: MaxJobs=0, MaxWall of 4 associations,"
         " dora@other: GrpTRES gres/gpu"
     )
+
+
+test_mistakes = mistakes_of(globals())

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from few_jobs import few_jobs
+from mistakes import mistakes_of
 
 import hpcgym
 from hpcgym.baselines.schedulers import find_scheduler, is_scheduler
@@ -229,11 +230,6 @@ def test_modes_of_partitions_count_only_where_partitions_stop_others(tmp_path: P
     file = conf(tmp_path, text + "PartitionName=a Nodes=n1 PreemptMode=OFF\n")
     with pytest.warns(HpcgymWarning, match="not followed: a: PreemptMode$"):
         assert str(find_scheduler(f"{file}:qos={qos}").preemption) == "qos:high>low,cancel"
-
-
-def test_a_file_that_is_not_there() -> None:
-    with pytest.raises(HpcgymError, match="no-such"):
-        find_scheduler("no-such/slurm.conf")
 
 
 PARTITIONS = (
@@ -590,20 +586,8 @@ def test_qos(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_a_blank_preempt_mode_is_that_of_the_cluster(tmp_path: Path) -> None:
-    """One QOS is cancelled, the other by the cluster's mode: that is two ways."""
-    qos = tmp_path / "qos.txt"
-    qos.write_text("Name|Preempt|PreemptMode\nhigh|a,b|\na||cancel\nb||\n")
-    with pytest.raises(HpcgymError, match="stopped in several ways, cancel, requeue"):
-        preemption_of(conf(tmp_path, "PreemptType=preempt/qos\nPreemptMode=REQUEUE\n"), qos)
-
-
-def test_a_column_that_stands_twice_is_one_line(tmp_path: Path) -> None:
-    qos = tmp_path / "qos.txt"
-    qos.write_text("Name|Priority|Name\nhigh|1|high\n")
-    with pytest.raises(HpcgymError, match="'Name' is there twice"):
-        preemption_of(conf(tmp_path, ""), qos)
-
-
 def preemption_of(file: Path, qos: Path) -> object:
     return find_scheduler(f"{file}:qos={qos}").preemption
+
+
+test_mistakes = mistakes_of(globals())

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from mistakes import mistakes_of
 from node_strategies import machines, workloads_for
 from same_results import cells_of
 from strategies import predictions
 from test_dispatching import FEW, TWO, Keeps, jobs_of
 
 import hpcgym
-from hpcgym import HpcgymError, simulate
+from hpcgym import simulate
 from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, find_dispatcher
 from hpcgym.machine import Cluster, NodeGroup
 from hpcgym.scheduler.allocations import WEIGHTED, WORST_FIT
@@ -48,9 +49,6 @@ def test_next_second_is_seen_and_for_dispatchers_only() -> None:
     simulate(FEW, keeps, cluster=TWO, estimate=[1, 2, 5, 2], correction="next-second")
     assert keeps.told[1]["time"] == 3
     assert keeps.told[1]["running_end"] == [4, 4]
-    for where in ({"cluster": TWO}, {"processors": 6}):
-        with pytest.raises(HpcgymError, match="'next-second' is for dispatchers only"):
-            simulate(FEW, "easy", correction="next-second", **where)
 
 
 @pytest.mark.parametrize("where", [{"cluster": TWO}, {"processors": 6}], ids=["nodes", "pool"])
@@ -234,3 +232,6 @@ def test_fits_in_order_and_plan_are_those_of_plain_python(
     # what a view is asked changes nothing in it
     assert view.plan(order).start.tolist() == start
     assert view.fits().tolist() == alone
+
+
+test_mistakes = mistakes_of(globals())

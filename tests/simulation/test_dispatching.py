@@ -10,6 +10,7 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
+from mistakes import mistakes_of
 from node_strategies import machines, workloads_for
 from predictors import Crooked
 from same_results import cells_of
@@ -102,13 +103,6 @@ def test_it_is_asked_once_a_pass_at_which_some_job_fits() -> None:
 
 
 # --- Wrong answers --------------------------------------------------------------------------
-
-
-def test_errors_of_a_dispatcher_are_its_own() -> None:
-    with pytest.raises(ZeroDivisionError):
-        simulate(FEW, lambda view: 1 / 0, cluster=TWO)
-    with pytest.raises(DispatchError, match=r"^dispatcher <lambda> at 0 s: it "):
-        simulate(FEW, lambda view: None, cluster=TWO)
 
 
 # --- What is shown --------------------------------------------------------------------------
@@ -336,3 +330,6 @@ def test_a_dispatcher_may_wait_for_a_limit_but_not_for_ever() -> None:
     words = r"at 0 s: it starts the job of row 1 \(place 1\), which does not fit into"
     with pytest.raises(DispatchError, match=words):
         run(THREE, lambda view: list(range(len(view.job))), PowerCap(500, 0, 20))
+
+
+test_mistakes = mistakes_of(globals(), errors=(DispatchError, ZeroDivisionError))

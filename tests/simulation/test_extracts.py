@@ -14,6 +14,7 @@ import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from extract_strategies import usable
+from mistakes import mistakes_of
 from strategies import cases, schedulers
 
 import hpcgym
@@ -168,12 +169,6 @@ def test_more_running_jobs_than_processors_are_queued_and_counted() -> None:
     assert result.start.tolist() == [120, 30, 200, 100, 110, 150]
 
 
-def test_a_machine_that_is_too_small_for_what_runs_is_an_error() -> None:
-    part = small(**SMALL).extract(100).take(np.array([0, 1]))
-    with pytest.raises(hpcgym.WorkloadError, match="running jobs hold 3 processors"):
-        hpcgym.simulate(part, processors=2)
-
-
 def test_a_running_job_that_its_prediction_would_have_killed_is_an_error() -> None:
     """User 1 had a job of 50 s; so 2, which began at 50 s, would have been killed at 100 s."""
     workload = small(**SMALL | {"requested_time": [500] * 8})
@@ -195,22 +190,6 @@ def test_the_state_of_a_simulation_is_more_than_a_table_holds(tmp_path: Path) ->
     assert again.start.tolist() == long.start[goes_on].tolist()
     assert again.reserved_start.tolist() == long.reserved_start[goes_on].tolist()
     assert (again.reserved_start[again.wait > 0] >= 0).all()
-
-
-def test_what_cannot_begin_with_a_state_says_so() -> None:
-    part = small(**SMALL).extract(100)
-    with pytest.raises(hpcgym.HpcgymError, match="do not go together"):
-        hpcgym.simulate(part, cluster=Cluster(4, shutdown_after_s=5))
-    for begins in (
-        lambda: plain_envs.make("hpcgym/JobSelection-v2", workload=part, jobs=2),
-        lambda: evaluate(["easy"], part, jobs=2),
-    ):
-        with pytest.raises(hpcgym.HpcgymError, match=r"begins? .*an empty machine, and t from"):
-            begins()
-    with pytest.raises(hpcgym.WorkloadError, match="a week begins with an empty machine"):
-        part.weeks()
-    with pytest.raises(hpcgym.WorkloadError, match="an extract itself"):
-        part.extract(120)
 
 
 GROUPED = Cluster(groups=(NodeGroup("n", 4, {"core": 1}, NodePower(10.0, (50.0,))),))
@@ -257,3 +236,6 @@ def test_a_week_of_a_real_trace(kth: Workload) -> None:
         result = hpcgym.simulate(part, name)
         hpcgym.validate_schedule(result)
         assert (result.start[~state.running] >= begin).all()
+
+
+test_mistakes = mistakes_of(globals(), evaluate, plain_envs)

@@ -13,6 +13,7 @@ from drawing import given, settings
 from drawing import strategies as st
 from failure_strategies import Failure, failures_for, table_of
 from few_jobs import few_jobs
+from mistakes import mistakes_of
 from node_strategies import workloads_for
 
 import hpcgym
@@ -136,22 +137,6 @@ def moved(result: Any, job: int, start: int) -> Any:
     return replace(result, start=starts)
 
 
-@pytest.mark.parametrize(
-    ("job", "start", "told"),
-    [
-        (0, 8, "runs on node 0 while it is not on"),
-        (0, 2, "starts at 2 s, while another run of it lasts"),
-        (0, 11, "first in the queue, would fit"),
-        (0, 15, "when no job is submitted or ends"),
-    ],
-)
-def test_a_schedule_that_cannot_be_is_refused(job: int, start: int, told: str) -> None:
-    rows = [(0, 9, 2), (0, 20, 2), (11, 1, 4), (30, 1, 1)]
-    result = failing(rows, [(0, 4, 10)])
-    with pytest.raises(ScheduleError, match=told):
-        hpcgym.validate_schedule(moved(result, job, start))
-
-
 def test_what_was_learned_before_goes_on_where_nodes_fail() -> None:
     workload = jobs((0, 9, 2))
     before = learn_before(jobs((0, 5, 1)), "easy++", 10)
@@ -164,29 +149,10 @@ def test_what_was_learned_before_goes_on_where_nodes_fail() -> None:
 
 def test_lost_runs_that_cannot_be_are_refused() -> None:
     result = failing([(0, 9, 2), (0, 20, 2)], [(0, 4, 10)])
-    lost = result.lost
-    one = np.ones(1, np.int64)
-    for changed, told in (
-        (lost._replace(end=lost.end + 1), "when none of its nodes fails"),
-        (lost._replace(node=one.astype(np.int32)), "when none of its nodes fails"),
-        (lost._replace(start=-one), "before the last"),
-        (lost._replace(job=one), "job 1 starts at 0 s, while another run of it lasts"),
-        (lost._replace(job=one * 2), "is of no job"),
-        (lost._replace(units=one.astype(np.int32)), "has 1 units on nodes instead of 2"),
-        (lost._replace(end=lost.end[:0]), "does not tell which nodes"),
-        (lost._replace(failures=Failures([0], [4], [9])), "they are not off exactly while"),
-        (lost._replace(failures=Failures([], [], [])), "when none of its nodes fails"),
-    ):
-        with pytest.raises(ScheduleError, match=told):
-            hpcgym.validate_schedule(replace(result, lost=changed))
     states = result.node_states
     switching = replace(states, state=np.full_like(states.state, SWITCHING_OFF))
     with pytest.raises(ScheduleError, match="they are not off exactly while"):
         hpcgym.validate_schedule(replace(result, node_states=switching))
-    with pytest.raises(ScheduleError, match="does not say when nodes are down"):
-        hpcgym.validate_schedule(replace(result, node_states=None))
-    with pytest.raises(ScheduleError, match="does not tell which nodes"):
-        hpcgym.validate_schedule(replace(result, allocation=None))
 
 
 # --- What can be given ------------------------------------------------------------------------
@@ -227,16 +193,6 @@ def test_who_was_to_start_on_a_node_that_failed_goes_on_waiting() -> None:
     hpcgym.validate_schedule(result)
 
 
-def test_suspended_jobs_have_their_memory_on_nodes_that_may_fail() -> None:
-    with pytest.raises(HpcgymError, match="a suspended job has its memory on nodes"):
-        hpcgym.simulate(
-            jobs((0, 9, 2)),
-            cluster=PAIR,
-            preemption="queue:1>2,suspend",
-            failures=Failures([], [], []),
-        )
-
-
 def test_an_extract_begins_on_nodes_that_have_been_up() -> None:
     """At 10, job 0 has ended; node 0 is down until 30; node 1 is up since 6.
 
@@ -268,3 +224,6 @@ def test_nothing_of_it_is_told_where_no_node_fails() -> None:
     assert result.restarts.tolist() == result.lost_core_seconds.tolist() == [0]
     assert not {"lost_runs", "lost_core_seconds"} & {*result.metrics, *result.jobs.columns}
     assert math.isfinite(result.metrics["energy_j"])
+
+
+test_mistakes = mistakes_of(globals(), Failures, errors=(HpcgymError, ScheduleError))

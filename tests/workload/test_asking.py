@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from mistakes import mistakes_of
 
 import hpcgym
 from hpcgym import WorkloadError
@@ -45,15 +46,6 @@ def test_conditions_on_what_no_job_has_warn() -> None:
         assert len(LOG.query("wait > 2h")) == 0
 
 
-def test_what_is_no_condition_is_refused() -> None:
-    with pytest.raises(WorkloadError, match=r"cannot be asked of jobs: unknown column .colour"):
-        LOG.query("colour > 3")
-    with pytest.raises(WorkloadError, match="as 'wait > 2h and processors > 16' can"):
-        LOG.query("wait > 2 hours")
-    with pytest.raises(WorkloadError, match="is no condition"):
-        LOG.query("user + 3")
-
-
 def test_the_first_jobs_as_a_table() -> None:
     table = LOG.head(3)
     assert len(table) == 3
@@ -92,12 +84,6 @@ def test_rules_that_differ_are_told() -> None:
     assert repr(hpcgym.Scheduler()) == "Scheduler()"
 
 
-@pytest.mark.parametrize("rows", [3, True, None, 1.5, "processors", [0.5], np.ones((300, 1), bool)])
-def test_what_chooses_no_jobs_is_refused(rows: object) -> None:
-    with pytest.raises(WorkloadError, match="jobs are chosen by a mask"):
-        LOG[rows]
-
-
 def test_a_mask_has_a_value_for_each_job() -> None:
     with pytest.raises(WorkloadError, match="a mask of 2 jobs does not fit 300 jobs"):
         LOG[[True, False]]
@@ -124,3 +110,6 @@ def test_a_name_of_what_is_unknown_for_all_jobs() -> None:
         pytest.raises(WorkloadError, match="group is unknown for all jobs of"),
     ):
         LOG.query("group == 'batch'")
+
+
+test_mistakes = mistakes_of(globals(), errors=WorkloadError)

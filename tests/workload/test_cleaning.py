@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from drawing import given
 from drawing import strategies as st
+from mistakes import mistakes_of
 
 from hpcgym.errors import WorkloadError, WorkloadWarning
 from hpcgym.names import SWF_COLUMNS
@@ -103,12 +104,6 @@ def test_filters_compose_in_order():
     assert 4 not in asked.job_number
     assert clean(workload, "none") is clean(workload, ()) is workload
     assert workload.run_time.tolist() == COLUMNS["run_time"]
-    for unknown, told in (
-        *((name, "'glessr'; did you mean 'gles") for name in ("glesser+glessr", ["glessr"])),
-        ("", "''; known are none, default, glesser, legrand, drop-par"),
-    ):
-        with pytest.raises(WorkloadError, match=f"unknown cleaning recipe {told}"):
-            clean(workload, unknown)
 
 
 def test_processors_decide_what_is_too_large():
@@ -122,15 +117,7 @@ def test_processors_decide_what_is_too_large():
 
 def test_nothing_left_says_why_and_what_to_try():
     workload = make(submit_time=[0, 1], run_time=[5, 5], requested_processors=[1, 1])
-    with pytest.raises(
-        WorkloadError,
-        match=r"log: no job is left .*'glesser'.* 2 no requested tim"
-        r"e; clean='default' takes the run time",
-    ):
-        clean(workload, "glesser")
     assert len(clean(workload)) == 2
-    with pytest.raises(WorkloadError, match=r"2 more processors than the machine; give a larger"):
-        clean(workload.with_columns(requested_processors=[9, 9]))
 
 
 def test_published_counts(trace):
@@ -318,3 +305,6 @@ def test_parts_are_busy_where_the_whole_is_not_known_to_run(tmp_path):
     ):
         with pytest.warns(WorkloadWarning, match=f" {size} processors"):
             assert load_workload(log(tmp_path, *lines, header="")).processors == size
+
+
+test_mistakes = mistakes_of(globals(), errors=WorkloadError)

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from drawing import given
 from drawing import strategies as st
+from mistakes import mistakes_of
 
-from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.errors import WorkloadError
 from hpcgym.machine.speedups import Heatmap, generate_speedups, read_speedups
 from hpcgym.workload import (
     Code,
@@ -65,55 +66,7 @@ def test_codes_are_numbered_and_found_by_name() -> None:
     assert len({fingerprint([one]) for one in (workload, coded(), *others)}) == 4
 
 
-@pytest.mark.parametrize(
-    ("workload", "problem"),
-    [
-        (plain(), r"job 1 has no code: .* its executable, -1; so it is with 4 of 4"),
-        (coded().take([1, 3]), r"log: job 4 runs '628.pot3d s', .* 1 of 2 jobs"),
-        (coded(["cg.D.64"] * 3 + ["lu.E.204"]), "did you mean 'lu.E.2048'"),
-        (coded(["zzz"] * 4), "not one of the 2 codes; known are cg.D.64, lu.E.2048"),
-    ],
-)
-def test_jobs_without_a_known_code(workload: Workload, problem: str) -> None:
-    with pytest.raises(WorkloadError, match=problem):
-        codes_of(workload, ["cg.D.64", "lu.E.2048"])
-
-
-@pytest.mark.parametrize("name", ["", " a", "a\nb", "a\x00", 3, None])
-def test_names_that_are_none(name: Any) -> None:
-    for give in (lambda: coded(["a", "b", "c", name]), lambda: assign_codes(plain(), [name])):
-        with pytest.raises(WorkloadError, match="is no name of a code"):
-            give()
-
-
 EXTRACT = plain(wait_time=[0, 0, 0, 0]).extract(8)
-
-
-@pytest.mark.parametrize(
-    ("make", "problem"),
-    [
-        (lambda: with_codes(plain(), "abcd"), "one name for each of the 4 jobs"),
-        (lambda: with_codes(plain(), ["a"]), "one name for each of the 4 jobs"),
-        (lambda: with_codes(EXTRACT, ["a"] * len(EXTRACT)), "is an extract, whose past"),
-        (lambda: shuffled(EXTRACT), "begins with jobs that run"),
-        (lambda: shuffled(plain(), -1), "shuffled: seed must be a whole number"),
-        (lambda: assign_codes(plain(), []), "codes must be names, at least one"),
-        (lambda: assign_codes(plain(), "abc"), "codes must be names, at least one, not 'abc'"),
-        (lambda: assign_codes(plain(), ["a"], seed=-1), "assign_codes: seed must be a whole"),
-        *(
-            (lambda w=weights: assign_codes(plain(), ["a", "b"], weights=w), "weights must be 2")
-            for weights in ([0, 0], [1], [2, -1], [1, float("nan")], [1, float("inf")])
-        ),
-        (lambda: Code("a", 0, 1.0), "code 'a': processes must be a whole number from 1 to"),
-        (lambda: Code("a", 1.5, 1.0), "code 'a': processes must be a whole number from 1 to"),  # type: ignore[arg-type]
-        (lambda: Code("a", 1, 0.0), "code 'a': compact_s must be a number above 0 s, not 0.0"),
-        (lambda: Code("a", 1, float("nan")), "compact_s must be a number above 0 s"),
-        (lambda: Code("", 1, 1.0), "'' is no name of a code"),
-    ],
-)
-def test_what_cannot_be_given(make: Any, problem: str) -> None:
-    with pytest.raises(WorkloadError, match=problem):
-        make()
 
 
 def test_codes_are_drawn_for_a_trace_by_weight() -> None:
@@ -338,17 +291,4 @@ def test_the_text_is_the_function(speedups: Path) -> None:
     assert "arrivals=poisson, interval_s=30" in workload.header["Note"][0]
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("codes", "give processes"),
-        ("codes:processes=0", "codes: processes must be a whole number from 1"),
-        ("codes:processes=two", "processes=two is not a number"),
-        ("codes:speedups=nowhere.json", r"nowhere\.json: no such file"),
-        ("codes:interval_s=4", "has no argument 'interval_s', only speedups, jobs"),
-        ("codes:processes=1,arrivals=", "codes: unknown arrivals"),
-    ],
-)
-def test_texts_that_name_no_jobs(text: str, problem: str) -> None:
-    with pytest.raises(HpcgymError, match=problem):
-        load_workload(text)
+test_mistakes = mistakes_of(globals())

@@ -11,6 +11,7 @@ import pytest
 from drawing import given
 from drawing import strategies as st
 from few_jobs import few_jobs
+from mistakes import mistakes_of
 
 from hpcgym import load_workload
 from hpcgym.errors import WorkloadError
@@ -85,12 +86,6 @@ def test_runs_of_one_job_all_follow_the_last_run_of_another() -> None:
     assert following.job.tolist() == [1, 2]
     assert following.other.tolist() == [3, 3]
     assert following.missing.tolist() == [False, True, True, False]
-
-
-@pytest.mark.parametrize("pairs", [[[1, 0]], [[1, 2, 3]], [1, 2], [[1.5, 2]]])
-def test_what_is_no_pair(pairs: list[object]) -> None:
-    with pytest.raises(WorkloadError, match=r"^week: more_preceding "):
-        Workload.from_columns({"submit_time": [0]}, processors=1, name="week", more_preceding=pairs)
 
 
 def test_a_blank_text_is_no_job() -> None:
@@ -242,3 +237,6 @@ def test_tasks_without_numbers_of_their_own_are_numbered_anew(tmp_path: Path) ->
     assert others_of(workload, 41) == {44}
     reason = "repaired: task of an array numbered anew, for the dump has no JobIDRaw"
     assert workload.cleaning[reason] == 4
+
+
+test_mistakes = mistakes_of(globals(), errors=WorkloadError)

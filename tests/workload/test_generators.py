@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from mistakes import mistakes_of
 
 from hpcgym import Cluster, load_workload, simulate
 from hpcgym.errors import WorkloadError
@@ -358,31 +359,4 @@ def test_users_have_unequal_jobs() -> None:
     assert (log.power_w == -1).all()
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("eurora:jobs=0", "eurora: jobs must be a whole number from 1 to"),
-        ("eurora:jobs=2.5", "eurora: jobs must be a whole number"),
-        ("eurora:days=0", "eurora: days must be a number above 0"),
-        ("kit:load=-1", "kit: load must be a number above 0"),
-        ("kit:seed=-1", "kit: seed must be a whole number from 0 to"),
-        ("kit:load=1,jobs=5,days=3", "kit: give two of jobs, days and load, not all three"),
-        ("kit:load=1e-300", "kit: the jobs spread over more than"),
-        ("eurora:units=3", "eurora: units must be assumed or figure-6, not"),
-        ("eurora:users=3", "generator 'eurora' has no argument 'users', only jobs, days"),
-        ("light-esp:users=0", "light-esp: users must be a whole number from 1 to 10000, not 0"),
-        ("light-esp:repeat=1.5", "repeat must be a whole number from 1 to 10000, not 1.5"),
-        ("light-esp:load=0", "light-esp: load must be a number above 0, not 0"),
-        ("light-esp:load=1e-300", "light-esp: load must be so large"),
-        ("light-esp:spread=1", "light-esp: spread must be from 0 to less than 1, not 1"),
-        ("light-esp:unequal=2", "light-esp: unequal must be a whole number from 0 to 1, not 2"),
-        ("light-esp:node_cores=7", "light-esp: processors must be a multiple of node_cores, 7"),
-        ("light-esp:node_cores=181", "light-esp: node_cores must be a whole number from 1 to 180"),
-        ("light-esp:seed=-1", "light-esp: seed must be a whole number from 0 to"),
-        ("light-esp:jobs=3", "generator 'light-esp' has no argument 'jobs'"),
-    ],
-)
-def test_bad_arguments(text: str, message: str) -> None:
-    with pytest.raises(WorkloadError) as error:
-        load_workload(text)
-    assert message in str(error.value)
+test_mistakes = mistakes_of(globals(), errors=WorkloadError)

@@ -4,6 +4,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+from mistakes import mistakes_of
 
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.machine import Cluster, NodeGroup, cluster_toml
@@ -123,8 +124,4 @@ def test_sources_that_are_none(source, problem, offline, tmp_path, monkeypatch):
     assert "\n" not in str(error.value)
 
 
-def test_wrong_options_are_said_before_anything_is_read(tmp_path):
-    with pytest.raises(WorkloadError, match="unknown cleaning recipe 'gleser'"):
-        load_workload(tmp_path / "none.swf", "gleser")
-    with pytest.raises(WorkloadError, match="errors must be"):
-        load_workload(tmp_path / "none.swf", errors="no")
+test_mistakes = mistakes_of(globals(), errors=WorkloadError)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from drawing import given
 from drawing import strategies as st
+from mistakes import mistakes_of
 
 from hpcgym.errors import WorkloadError
 from hpcgym.names import JOB_COLUMNS
@@ -104,45 +105,6 @@ def test_cores_come_first_and_tell_the_processors():
     assert (make().units, dict(make().per_unit)) == (None, {})
 
 
-@pytest.mark.parametrize(
-    ("columns", "problem"),
-    [
-        ({"colour": [1, 2, 3]}, "unknown column 'colour'"),
-        ({"run_time": [1, 2]}, r"column 'run_time' has shape \(2,\)"),
-        ({"run_time": [1, 2.5, 3]}, "column 'run_time' must hold whole numbers"),
-        ({"run_time": [1, np.nan, 3]}, "column 'run_time' must hold whole numbers"),
-        ({"user_id": np.array([1, 2, 2**63], dtype=np.uint64)}, "must hold whole numbers within"),
-        ({"run_time": ["a", "b", "c"]}, "column 'run_time' holds <U1, not numbers"),
-        ({"run_time": [1, 2, -(2**63)]}, r"column 'run_time', row 2, is -9.*, beyond 2\^53 s"),
-        ({"average_cpu_time": [1, 2, np.inf]}, "'average_cpu_time' must hold finite numbers"),
-        ({"power_w": [1, np.nan, 2]}, "'power_w' must hold finite numbers"),
-        ({"power_w": [1, -2.0, -1]}, "column 'power_w', row 1, is -2.0, but must be at least 0"),
-        ({"slowdown": [1, 1000.5, -1]}, "'slowdown', row 1, is 1000.5, but must be from 1 to 1000"),
-        ({"units": [1, 1]}, r"column 'units' has shape \(2,\)"),
-        ({"units": [1, 1, 1.5]}, "column 'units' must hold whole numbers"),
-        ({"per_unit": {"run_time": [1, 1, 1]}}, "'run_time' cannot be the name of a resource"),
-        (
-            {"units": [3, 2, 1], "per_unit": DEMANDS, "requested_processors": [6, 9, 1]},
-            r"job of row 1 requests 9 processors, which is not its units \* core = 2 \* 4",
-        ),
-        ({"killed": np.array([True, False])}, "'killed' has shape"),
-    ],
-)
-def test_columns_that_make_no_workload(columns, problem):
-    with pytest.raises(WorkloadError, match=problem):
-        make(**columns)
-
-
-def test_arguments_that_make_no_workload():
-    with pytest.raises(WorkloadError, match="needs the column 'submit_time'"):
-        Workload.from_columns({"run_time": [1]}, processors=1)
-    for processors in (0, -3, 2.5, "many", None, float("inf")):
-        with pytest.raises(WorkloadError, match="processors must be a whole number"):
-            Workload.from_columns({"submit_time": [1]}, processors=processors)
-    with pytest.raises(AttributeError, match="no attribute 'runtime'"):
-        make().runtime  # noqa: B018
-
-
 def test_the_first_submission_is_that_of_the_log():
     log = make(submit_time=[900, 100, 400], run_time=[1, 2, 3])
     assert log.first_submit_s == 100
@@ -214,24 +176,6 @@ def test_periods_and_their_jobs(submit, run, options, periods):
     log = make_slices(submit, run, options.pop("wait", None))
     parts = slices(log, 100, **options)
     assert {int(part.name.removeprefix("log period ")): len(part) for part in parts} == periods
-
-
-def test_nothing_to_slice():
-    with pytest.raises(
-        WorkloadError, match="log: no job begins and ends within the same week, from week 1 on"
-    ):
-        weeks(make_slices([5, 10], [9, 9]))
-    with pytest.raises(WorkloadError, match="period_s must be a whole number of at least 1"):
-        slices(make_slices([5], [9]), 0)
-    with pytest.raises(WorkloadError, match=r"origin_s must be a whole number .*, not 0\.5"):
-        slices(make_slices([5], [9]), 100, origin_s=0.5)
-    for wrong in (float("nan"), float("inf"), "x", [1], 2**60):
-        with pytest.raises(WorkloadError, match=r"origin_s must be a whole number of seconds"):
-            slices(make_slices([5], [9]), 100, origin_s=wrong)
-        with pytest.raises(WorkloadError, match=r"period_s must be a whole number of seconds"):
-            slices(make_slices([5], [9]), wrong)
-    with pytest.raises(WorkloadError, match=r"week 0 begins at 5 s"):
-        weeks(make_slices([5, 10], [9, 9]))
 
 
 @pytest.mark.parametrize("shift", [1, WEEK_S // 2, 1_700_000_000])
@@ -407,18 +351,4 @@ def test_all_three_must_be_high() -> None:
     assert found[["begin_s", "end_s"]].to_numpy().tolist() == [[30, 40]]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((0,), "number must be a whole number from 1 to .*, not 0"),
-        ((1, 0), "length_s must be a whole number from 1 to .*, not 0"),
-        ((1, 1000), "has submissions in 1 s, which is less than an interval of 1000 s"),
-    ],
-)
-def test_what_is_refused(arguments: tuple[int, ...], message: str) -> None:
-    with pytest.raises(WorkloadError, match=message):
-        interesting_extracts(trace([(0, 0, 5, 1)]), *arguments)
-    with pytest.raises(
-        WorkloadError, match=r"does not tell when jobs ran; a simulation does: hpcgym\.simulate"
-    ):
-        interesting_extracts(trace([(0, -1, 5, 1)]))
+test_mistakes = mistakes_of(globals(), weeks, errors=(AttributeError, WorkloadError))

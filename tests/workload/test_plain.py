@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from drawing import given
+from mistakes import mistakes_of
 from strategies import workloads
 
 from hpcgym import HpcgymError, load_workload
@@ -53,21 +54,4 @@ def test_an_extract_has_no_plain_form() -> None:
         as_plain(part)
 
 
-@pytest.mark.parametrize(
-    ("told", "message"),
-    [
-        ({**FEW, "colums": 1}, "unknown key of a plain workload 'colums'"),
-        ({"processors": 4}, "needs the key 'columns'"),
-        ({"columns": {}}, "needs the key 'processors'"),
-        ({**FEW, "columns": {}}, "a workload needs the column 'submit_time'"),
-        ({**FEW, "columns": 3}, "value of another kind"),
-        ({**FEW, "columns": {"submit_time": ["a"]}}, "submit_time"),
-        ({**FEW, "header": 3}, "value of another kind"),
-        ({**FEW, "per_unit": [1]}, "value of another kind"),
-        ({**FEW, "more_preceding": [[1]]}, "preced"),
-        ({**FEW, "killed": [True]}, "'killed' has shape"),
-    ],
-)
-def test_what_is_no_workload_is_said(told: dict[str, Any], message: str) -> None:
-    with pytest.raises(HpcgymError, match=message):
-        from_plain(told)
+test_mistakes = mistakes_of(globals())

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from drawing import given
 from drawing import strategies as st
+from mistakes import mistakes_of
 from sacct_dumps import EPOCH, IN_WORDS, STATUS, dump
 
 from hpcgym import load_workload, simulate, validate_schedule
@@ -213,44 +214,6 @@ JOB = "7|alice|COMPLETED|2024-03-01T12:00:00|2024-03-01T12:00:10|2024-03-01T12:0
 
 def text(*lines: str, head: str = HEAD) -> str:
     return "\n".join([head, *lines]) + "\n"
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        ("JobID|State|User|Submit\n", r"line 1: fields lack Start; one of ElapsedRaw, Elapsed, End"
-         r"; one of AllocCPUS, NCPUS, ReqCPUS, AllocTRES, ReqTRES\. sacct -a -P -o JobID"),
-        ("JobID|State|Start|End|NCPUS\n", r"line 1: fields lack Submit\. "),
-        (text(), r"jobs\.txt holds no job that ran and ended$"),
-        (text(JOB, JOB.replace("COMPLETED", "COMPLETE")), "line 3: State is 'COMPLETE', no state of"
-         r" a job; did you mean COMPLETED\?"),
-        (text(JOB, JOB[:30]), r"line 3: 4 fields, and line 1, their names, 7; .* --errors skip,"),
-        (text(JOB, JOB[:30])[:-1], r"line 3: 4 fields, .*; it is the last line: is the file trunc"),
-        (text(JOB.replace("alice", "al|ice")), r"line 2: 8 fields, .*; is the separator in a name"),
-        (text(JOB.replace("|4", "|x")), "line 2: AllocCPUS is 'x', no whole number"),
-        (text(JOB.replace("|4", "|0")), "line 2: no field tells its processors"),
-        (text(JOB.replace("7|", "seven|")), "line 2: JobID is 'seven', no id such as 123, 123_4"),
-        (text(JOB.replace("T12:01", "T11:01")), r"line 2: End is before Start; were clocks"),
-        (text(JOB.replace("2024-03-01T12:00:00", "now")), "line 2: Submit is 'now', no date such"),
-        (text(JOB.replace("2024-03-01T12:00:00", "")), "line 2: Submit is blank"),
-        (text(JOB.replace("2024-03-01T12:00:00", "1924-03-01T12:00:00")), "line 2: Submit is '19"),
-        (text(JOB).replace("|", ",").replace("alice", "a,b"), r"8 fields, .*; is ',' in a field"),
-        (text(JOB.replace("COMPLETED", "PENDING")), "no job that ran and ended: 1 PENDING when"),
-        ("JobID  User  State  Submit  Start\n------ ----- ----- ---- ----\n", "line 1: fields are"
-         " separated by blanks, .* sacct -P"),
-        ("       JobID       State  Submit  Start\n------ ----- ----- ----\n", "line 1: fields are"
-         " separated by blanks, .* sacct -P"),
-        (text(JOB, head=HEAD.replace("User", "State")), "line 2: state, a field that stands"),
-        ("JobID|State\n7|COMPLETED\n", "line 1: fields lack Submit; Start; one of Ela"),
-        ("ReqCPUS|Submit|State\n1||FAILED\n", "line 1: fields lack one of JobID, JobIDRaw; Start;"),
-        (text(JOB.replace("alice", "al\0ice")), "is not a dump of sacct: it is binary"),
-    ],
-)  # fmt: skip
-def test_dumps_that_are_wrong(tmp_path: Path, content: str, problem: str) -> None:
-    with pytest.raises(WorkloadError, match=problem) as error:
-        read(tmp_path, content)
-    assert "jobs.txt" in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.filterwarnings("default::hpcgym.errors.WorkloadWarning")
@@ -605,3 +568,6 @@ def test_ends_that_are_not_start_and_elapsed_are_counted(tmp_path: Path) -> None
     assert found.run_time.tolist() == [100, 100, 60, 99, 9]
     reason = "not used: End that is not Start + Elapsed, as where Slurm suspended the job"
     assert found.cleaning == {reason: 2}
+
+
+test_mistakes = mistakes_of(globals(), errors=WorkloadError)

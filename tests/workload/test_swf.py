@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from mistakes import mistakes_of
 
 from hpcgym._engine import parse_lines
 from hpcgym.errors import WorkloadError, WorkloadWarning
@@ -171,35 +172,7 @@ def test_lines_are_counted_over_blocks(tmp_path, monkeypatch):
 
 def test_truncated_last_line(tmp_path):
     text = HEADER + JOB + "\n" + JOB[:20]
-    with pytest.raises(WorkloadError, match=r"line 4: .*; it is the last line: is the file trunc"):
-        read(tmp_path, text)
     assert len(read(tmp_path, text, errors="skip")) == 1
-    with pytest.raises(WorkloadError, match="holds no job: 2 line with text"):
-        read(tmp_path, "some\ntext\n", errors="skip")
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b"", "is empty"),
-        (gzip.compress(b"", mtime=0), "is empty"),
-        (b"\n\n", "holds no job$"),
-        (HEADER.encode(), "holds no job$"),
-        (b"\x7fELF" + bytes(200), "is binary"),
-        (HEADER.encode("utf-16"), "is binary"),
-        (b"\x89\xff\xfe" * 100, "line 1: field 1"),
-        (
-            b"hello world\n",
-            "what begins like no other format is read as SWF$",
-        ),
-        (gzip.compress((HEADER + JOB).encode(), mtime=0)[:-20], "is a truncated gzip file"),
-        (gzip.compress((HEADER + JOB).encode(), mtime=0)[:-8] + bytes(8), "is a damaged gzip file"),
-        (gzip.compress(b"", mtime=0)[:10] + b"\x07" * 50, "is a damaged gzip file"),
-    ],
-)
-def test_files_that_are_no_logs(tmp_path, content, problem):
-    with pytest.raises(WorkloadError, match=rf"log\.swf.*{problem}"):
-        read(tmp_path, content)
 
 
 _NO_SIZE = "no size of a machine: taken to be"
@@ -293,12 +266,7 @@ def test_begin_that_is_no_plain_number(tmp_path):
 
 def test_machine_size_that_nothing_tells(tmp_path):
     text = job(allocated_processors=-1, requested_processors=-1)
-    for header, why in (("", "no job"), ("; MaxProcs: many\n", "MaxProcs is 'many' .* and no job")):
-        with pytest.raises(WorkloadError, match=rf"log\.swf: {why} tells .*; give processors="):
-            read(tmp_path, header + text)
     assert read(tmp_path, text, processors=10).processors == 10
-    with pytest.raises(WorkloadError, match="processors must be a whole number of at least 1"):
-        read(tmp_path, text, processors=0)
 
 
 def test_header(tmp_path):
@@ -390,11 +358,6 @@ def test_the_fast_path_agrees_with_the_exact_one(fields, gap, end):
 def test_a_text_that_could_be_read_beyond_its_end_is_refused():
     sizes = ((18, 1), (1,), (1, 4), (18,))
     filled = [np.zeros(size, float if size == (1,) else np.int64) for size in sizes]
-    for text in (b"", b"1 0"):
-        with pytest.raises(ValueError, match="must end with a line end"):
-            parse_lines(text, 0, 0, KINDS, *filled)
-    with pytest.raises(ValueError, match="as many rows"):
-        parse_lines(b"1\n", 0, 0, KINDS, filled[0], np.zeros(2), *filled[2:])
     assert parse_lines(b"1\n", 9, 5, KINDS, *filled) == (9, 5, 0, 0, 0)
 
 
@@ -407,3 +370,6 @@ def test_the_fast_path_takes_ordinary_lines(tmp_path, monkeypatch):
     path = tmp_path / "log.swf"
     path.write_text(line * 3)
     assert len(read_swf(path)) == 3
+
+
+test_mistakes = mistakes_of(globals(), errors=(ValueError, WorkloadError))

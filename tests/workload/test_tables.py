@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from mistakes import mistakes_of
 
 from hpcgym import load_workload
 from hpcgym.errors import WorkloadError, WorkloadWarning
@@ -222,31 +223,6 @@ def test_tables_that_make_no_workload(columns: dict[str, Any], problem: str) -> 
         from_pandas(frame(**columns), processors=8)
 
 
-@pytest.mark.parametrize(
-    ("column", "meant"),
-    [
-        *(("cores", "core"), ("Core", "core"), ("cpus", "core"), ("unit", "units")),
-        *(("UNITS", "units"), ("run_tim", "run_time"), ("Run time", "run_time")),
-        *(("users", "user"), ("queues", "queue"), ("codes", "code"), ("Memory", "mem")),
-    ],
-)
-def test_a_typo_is_no_resource(column: str, meant: str) -> None:
-    table = pd.DataFrame({"submit_time": [0], "units": [1], "core": [1], column: [1]})
-    with pytest.raises(WorkloadError, match=f"unknown column '{column}'; did you mean '{meant}'"):
-        from_pandas(table.drop(columns="core" if meant == "core" else []))
-
-
-def test_frames_without_jobs_or_submit_times() -> None:
-    with pytest.raises(WorkloadError, match="workload holds no job"):
-        from_pandas(frame()[:0], processors=8)
-    with pytest.raises(WorkloadError, match="workload lacks the column 'submit_time'"):
-        from_pandas(frame().drop(columns="submit_time"), processors=8)
-    with pytest.raises(WorkloadError, match="workload has the column 'submit_time' twice"):
-        from_pandas(pd.concat([frame(), frame()], axis=1), processors=8)
-    with pytest.raises(WorkloadError, match="errors must be"):
-        from_pandas(frame(), processors=8, errors="coerce")  # type: ignore[arg-type]
-
-
 def test_names_in_place_of_numbers_are_numbered_and_kept() -> None:
     for names in (["bob", None, "alice"], pd.Categorical(["bob", None, "alice"])):
         workload = from_pandas(frame(user_id=names, queue=["2", 7, "x"]), processors=8)
@@ -328,48 +304,6 @@ def test_csv(tmp_path: Path, end: str) -> None:
     assert workload.run_time.tolist() == [10, 20, -1]
     assert workload.name == "jobs.csv"
     assert workload.cleaning == {"repaired: missing run_time set to -1": 1}
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("", "is empty"),
-        ("submit_time\n", "holds no job"),
-        ("submit_time,run_time\n0,1\n\n2,x\n", "line 4: column run_time is 'x', not a number"),
-        ("submit_time,run_time\n0,1\n1,2,3\n", "line 3 has 3 fields, and line 1"),
-        (
-            "submit_time,run_time\n0,1\n\n2,3\n4",
-            "line 5 has 1 fields, and line 1, .*--errors skip, drops",
-        ),
-        ("submit_time,run_time,user_id\n0,1,1\n3,5\r4,5,6\n", "line 3 is not CSV: new-line char"),
-        ("submit_time,run_time,user\n0,NA,x\n\n1,5\n", "line 4 has 2 fields, and line 1"),
-        ("submit_time\n0,1\n1,2\n", "line 2 has 2 fields, and line 1"),
-        ("submit_time;run_time\n0;1\n", "';' between its columns; write commas"),
-        ("submit_time,run_time,run_time\n0,1,2\n", "has the column 'run_time' twice$"),
-        ('user,submit_time, "user"\na,0,b\n', "has the column 'user' twice$"),
-        ("0,1\n1,2\n", "unknown columns: '0'"),
-        (
-            "workload,processors,scheduler,mean_bsld\nlog,64,easy,1.0\n",
-            "is a table of results, not of jobs: give the log that was simulated",
-        ),
-        (
-            "submit_time,run_time,Dependency\n0,1,afterok:1\n",
-            "unknown column 'Dependency'; write preceding_job",
-        ),
-        (  # what is long is said once
-            "submit_time,zzz,xxx,qqq\n0,1,1,1\n",
-            r"unknown columns: 'zzz', 'xxx', 'qqq' \(SWF has [^()]*\)$",
-        ),
-        (",submit_time,units\n0,0,1\n", "'Unnamed: 0' cannot be the name of a resource"),
-        (b"\x89PNG\xff\xfe" * 99, "is binary|unknown column"),
-        (gzip.compress(b"submit_time\n" + b"5\n" * 9999, mtime=0)[:-9], "truncated gzip"),
-        (gzip.compress(b"submit_time\n5\n", mtime=0)[:-8] + bytes(8), "damaged gzip"),
-    ],
-)
-def test_csv_files_that_make_no_workload(tmp_path: Path, text: Any, problem: str) -> None:
-    with pytest.raises(WorkloadError, match=rf"jobs\.csv.*({problem})") as error:
-        read(tmp_path, text, processors=8)
-    assert "\n" not in str(error.value)
 
 
 def test_csv_lines_that_are_skipped_are_counted(tmp_path: Path) -> None:
@@ -470,28 +404,6 @@ def test_json_with_the_machine(tmp_path: Path, name: str) -> None:
     assert read_table(tmp_path / name, processors=16).processors == 16
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        ("[1, 2", "is not JSON: "),
-        ("\x00", "is not JSON: "),
-        ({"submit_time": 0}, "holds neither a list of jobs nor an object with 'jobs'"),
-        ({"jobs": 3}, "holds neither a list of jobs"),
-        ({"job": [], "jobs": []}, "unknown entry 'job'; did you mean 'jobs'"),
-        ([], r"jobs\.json holds no job"),
-        ([3], "job 1 is no object"),
-        ([{"submit_time": 0}, {"submit_time": [1]}], "job 2: submit_time is a list or an object"),
-        ([{"submit_time": True}], "job 1: column submit_time is 'True', not a number"),
-        ([{"submit_time": 0, "queue": "de\nbug"}], r"job 1: 'de\\nbug' is no name of a queue"),
-        ({"processors": 0, "jobs": [{"submit_time": 0}]}, "json: processors must be a whole num"),
-    ],
-)
-def test_json_that_holds_no_workload(tmp_path: Path, content: Any, problem: str) -> None:
-    with pytest.raises(WorkloadError, match=problem) as caught:
-        read(tmp_path, content, name="jobs.json")
-    assert "\n" not in str(caught.value)
-
-
 def test_a_job_without_a_limit(tmp_path: Path) -> None:
     """It is never expected to end, and so is not known to end when it does."""
     year = 365 * 86_400
@@ -500,3 +412,6 @@ def test_a_job_without_a_limit(tmp_path: Path) -> None:
     assert load_workload(path, "none", processors=1).requested_time.tolist() == [year, year, 86_400]
     frame = pd.DataFrame({"submit_time": [0, 1], "requested_time": [math.inf, 60.0]})
     assert from_pandas(frame, processors=1).requested_time.tolist() == [year, 60]
+
+
+test_mistakes = mistakes_of(globals(), errors=WorkloadError)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from instances import NOW, busy, small, view_of
+from mistakes import mistakes_of
 
 pytest.importorskip("ortools")
 
@@ -369,32 +370,9 @@ def test_whole_weights_keep_order_where_they_cannot_be_exact():
     assert weights.whole[1] >= weights.whole[2] > weights.whole[3]
 
 
-def test_a_variant_is_0_to_3():
-    with pytest.raises(HpcgymError, match="variant must be 0, 1, 2 or 3, not 4"):
-        CPH(4)
-
-
-@pytest.mark.parametrize(
-    ("limits", "message"),
-    [
-        ({"jobs": 0}, "^jobs must be a whole number of at least 1, not 0$"),
-        ({"jobs": 2.5}, "^jobs must be a whole number of at least 1, not 2.5$"),
-        ({"units": 0}, "^units must be a whole number of at least 1, not 0$"),
-        ({"work": -1}, "^work must be a number of at least 0, not -1$"),
-        ({"work": float("nan")}, "^work must be a number of at least 0, not nan$"),
-        ({"work": "much"}, "^work must be a number of at least 0, not 'much'$"),
-        ({"seed": "x"}, "^seed must be a whole number of at least 0, not 'x'$"),
-        ({"seed": 2**31}, "^seed must be at most 2147483647, not 2147483648$"),
-    ],
-)
-def test_limits_that_are_none(limits, message):
-    with pytest.raises(HpcgymError, match=message):
-        SearchLimits(**limits)
-
-
 def test_limits_are_plain_numbers():
     assert SearchLimits(jobs=np.int64(3), work=np.float64(0)) == SearchLimits(jobs=3, work=0.0)
-    with pytest.raises(HpcgymError, match=r"^limits must be Limits\(...\), not 3$"):
+    with pytest.raises(HpcgymError, match=r"^limits must be SearchLimits\(...\), not 3$"):
         PCP20(3)
     assert repr(PCP20(SearchLimits(jobs=3))) == "pcp20(jobs=3, units=400, work=0.03, seed=0)"
 
@@ -407,3 +385,6 @@ def test_names_tell_who_chooses_nodes(name):
     problems = [KINDS[name]().pose(one) for one in (view, fullest)]
     nodes = [[one.tolist() for one in problem.planned] for problem in problems]
     assert (nodes[0] == nodes[1]) == chooses_nodes(name)
+
+
+test_mistakes = mistakes_of(globals())

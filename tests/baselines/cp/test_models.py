@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from brute_force import least_slowdown
 from instances import busy, small, view_of
+from mistakes import mistakes_of
 
 pytest.importorskip("ortools")
 
@@ -188,9 +189,4 @@ def test_exact_tells_of_a_job_that_never_fits():
             best(view)
 
 
-def test_exact_takes_a_view_and_work():
-    view = view_of(*small(3))
-    with pytest.raises(HpcgymError, match=r"^exact takes a PassView, not list$"):
-        exact([view])
-    with pytest.raises(HpcgymError, match=r"^work must be a number of at least 0, not -1$"):
-        exact(view, work=-1)
+test_mistakes = mistakes_of(globals())

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from instances import busy, view_of
+from mistakes import mistakes_of
 
 import hpcgym
 from hpcgym.machine import Cluster, NodeGroup, find_cluster
@@ -15,7 +16,6 @@ from hpcgym.baselines.cp.dispatcher import SearchLimits
 from hpcgym.baselines.cp.dispatchers import CPH, HCP19, PCP19, PCP20, PureCP
 from hpcgym.baselines.cp.published import Published, set_times
 from hpcgym.baselines.dispatchers import find_dispatcher, prb
-from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.dispatchers.view import PassView
 
 DEBUG, NIGHT = 3_600.0, 86_400.0
@@ -114,13 +114,6 @@ def test_a_schedule_of_pools_goes_to_the_fullest_nodes_by_priority():
         assert start[1].tolist() == [1]
 
 
-def test_of_pure_cp_no_program_is_known():
-    with pytest.raises(HpcgymError, match="cp-0: no program of its authors is known"):
-        Published(PureCP(0))
-    with pytest.raises(HpcgymError, match="unknown dispatcher 'cp-0:as=published'"):
-        find_dispatcher("cp-0:as=published")
-
-
 #: What prb_scheduler.py and cph_scheduler.py of AccaSim at commit fee7272 (December 2017) have
 #: done in place of a dispatcher of :func:`hpcgym.simulate`: mean slowdowns with W, D and R. They
 #: were called with a stand-in of AccaSim's resource manager that is filled from the view, its
@@ -158,3 +151,6 @@ def test_schedules_are_those_of_the_authors_programs(name, source):
         )
         slowdown = (result.wait + result.run_time) / result.run_time
         assert slowdown.mean() == pytest.approx(mean, rel=1e-12)
+
+
+test_mistakes = mistakes_of(globals(), PureCP)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from drawing import HealthCheck, given, settings
+from mistakes import mistakes_of
 from shared_strategies import Case, cases, coded, with_files
 from test_corun_conformance import cluster_of, heatmap_of, one_that_both_take, simulated
 
 import hpcgym
-from hpcgym.errors import HpcgymError
 from hpcgym.machine.speedups import Heatmap, LearnedSpeedups
 from hpcgym.workload import Workload
 
@@ -105,20 +105,8 @@ def test_enough_bandwidth_changes_nothing(case: Case) -> None:
 # --- Refusals -------------------------------------------------------------------------------------
 
 
-def test_a_bandwidth_says_nothing_without_demands() -> None:
-    jobs = workload((0, 10, 10, 4, "cpu"))
-    plain = Heatmap(CODES, np.ones((3, 3)), source="plain.csv")
-    with pytest.raises(HpcgymError, match=r"give plain\.csv io_share and io_demand_mb_s of each"):
-        simulate(jobs, speedups=plain)
-
-
 def test_what_does_not_go_with_a_bandwidth() -> None:
     jobs = workload((0, 10, 10, 4, "read"))
-    with pytest.raises(HpcgymError, match="backfill='conservative' does not go with io_bandwidth"):
-        simulate(jobs, "conservative")
-    for pairs in ("learned", LearnedSpeedups(CODES)):
-        with pytest.raises(HpcgymError, match="pair_estimate: with io_bandwidth_gb_s it is"):
-            simulate(jobs, "easy-co", pair_estimate=pairs)
     assert simulate(jobs, "easy-co", pair_estimate=ONES).end.tolist() == [10.0]
 
 
@@ -128,3 +116,6 @@ def test_machines_of_other_jobs_may_have_a_bandwidth() -> None:
     assert result.end.tolist() == [10]
     assert "io_congestion" not in result.metrics
     assert "io_congestion" not in simulate(jobs, cluster=machine(None)).metrics
+
+
+test_mistakes = mistakes_of(globals(), LearnedSpeedups)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from drawing import HealthCheck, given, settings
 from drawing import strategies as st
+from mistakes import mistakes_of
 from shared_strategies import coded as workload
 
 import hpcgym
@@ -142,12 +143,6 @@ def test_true_speedups_are_not_seen_before_anything_has_ended() -> None:
 # --- Refusals -------------------------------------------------------------------------------------
 
 
-def test_jobs_without_codes_are_named() -> None:
-    plain = hpcgym.load_workload("lublin:jobs=10,processors=8,seed=0")
-    with pytest.raises(WorkloadError, match="executable"):
-        simulate(plain)
-
-
 def test_jobs_that_need_more_than_cores_are_named() -> None:
     plain = Workload.from_columns(
         {"submit_time": [0, 0], "run_time": [9, 9], "requested_time": [9, 9]},
@@ -166,3 +161,6 @@ def test_a_long_workload_has_longer_ticks() -> None:
     assert result.coschedule is not None
     assert result.coschedule.ticks < 10**9
     assert result.end.tolist() == list(itertools.accumulate([float(year)] * 100))
+
+
+test_mistakes = mistakes_of(globals(), errors=WorkloadError)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from mistakes import mistakes_of
 
 from hpcgym.reference import shared
 
@@ -142,13 +143,6 @@ def test_starts_and_ends(name: str) -> None:
         assert {job.promised for job in jobs} == {-1}
 
 
-def test_what_cannot_be_placed_is_an_error() -> None:
-    with pytest.raises(ValueError, match="larger than the machine"):
-        share([(0, 1, 9, 0)], 2)
-    with pytest.raises(ValueError, match="no cores"):
-        share([(0, 1, 1, 0)], 2, parts=5)
-
-
 def test_odd_cores_are_left_over() -> None:
     """Two sockets of 5 cores: a half has 2 of each, so that 5 processors need two nodes."""
     jobs = [shared.SharedJob(0, 1, 1, 5, 0), shared.SharedJob(0, 1, 1, 4, 0)]
@@ -242,3 +236,6 @@ def test_rounding_moves_no_promise() -> None:
     assert [job.nodes[0][0] for job in jobs] == [0] * 5
     assert [(job.start, job.end) for job in jobs[1:]] == [(0, 40), (0, 80), (95, 145), (145, 206)]
     assert jobs[3].promised == 100
+
+
+test_mistakes = mistakes_of(globals(), errors=ValueError)

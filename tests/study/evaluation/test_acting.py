@@ -15,6 +15,7 @@ import plain_envs
 import pytest
 from boards import FEW, SMALL, TRACE, First, FirstPair, Saved, as_it_is, failing
 from gymnasium import spaces
+from mistakes import mistakes_of
 from numpy.typing import NDArray
 
 import hpcgym
@@ -92,27 +93,6 @@ def test_a_policy_acts_in_the_environment_given() -> None:
     spf = board.schedulers["spf (backfill sqf)"]
     assert spf is not None
     assert (spf.backfill_order, spf.passes) == ("sqf", "per-event")
-
-
-@pytest.mark.parametrize(
-    ("env", "given", "message"),
-    [
-        (None, {}, "agent acts in an environment: give env="),
-        *(
-            (CHOICE["env"], {"env_options": {"kept": kept}}, "has other jobs in rows")
-            for kept in (
-                load_workload("lublin:jobs=2000,processors=64,seed=1"),
-                replace(TRACE, processors=128),
-            )
-        ),
-        ("hpcgym/Nothing-v0", {}, "env 'hpcgym/Nothing-v0': "),
-        (7, {}, "env must be the id of an environment, not 7"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_environments_that_do_not_fit_are_said(env: Any, given: Any, message: str) -> None:
-    with pytest.raises(HpcgymError, match=message):
-        evaluate(choosing("spf"), TRACE, env=env, **FEW, **given)
 
 
 def test_spaces_that_differ_are_said() -> None:
@@ -607,7 +587,4 @@ def test_rules_that_restrict_nobody_are_told_once_for_all_slices(rules: dict[str
     assert [one.category for one in told] == [RuleWarning]
 
 
-def test_an_extract_has_no_slices() -> None:
-    part = TRACE.with_columns(wait_time=0 * TRACE.run_time).extract(int(TRACE.submit_time[900]))
-    with pytest.raises(HpcgymError, match="begins each slice with an empty machine"):
-        evaluate("saf", part, **FEW)
+test_mistakes = mistakes_of(globals(), replace)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from mistakes import mistakes_of
 
-from hpcgym.errors import HpcgymError
 from hpcgym.schedule.metrics import LESS, Metric, known_metrics
 from hpcgym.study.evaluation.figures import (
     draw_profiles,
@@ -33,11 +33,4 @@ def test_profiles_are_shares_of_slices_near_the_best() -> None:
     assert first.get_label() == "x: best on 33 %"
 
 
-def test_what_has_no_profile() -> None:
-    grid = pd.DataFrame({"x": [0.0, 1.0], "y": [2.0, np.nan]})
-    with pytest.raises(HpcgymError, match="on no slice all have a value above 0"):
-        ratios_to_best(grid, BSLD)
-    with pytest.raises(HpcgymError, match="mean_bsld: on no slice"):
-        profiles({"mean_bsld": grid}, {"mean_bsld": BSLD})
-    with pytest.raises(HpcgymError, match="neither less nor more"):
-        ratios_to_best(grid, known_metrics()["jobs"])
+test_mistakes = mistakes_of(globals(), profiles)

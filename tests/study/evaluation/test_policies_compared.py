@@ -21,6 +21,7 @@ from boards import (
     Saved,
     as_it_is,
 )  # fmt: skip
+from mistakes import mistakes_of
 
 from hpcgym.baselines import SCHEDULERS, find_baseline
 from hpcgym.cli.lineup import rules_of
@@ -446,9 +447,6 @@ def test_learners_by_name_class_and_module() -> None:
         assert isinstance(find_policy(given, 0), WeightBandit)
     assert [find_policy(Seeded, seed).seed for seed in (1, 2)] == [1, 2]
     assert find_policy("saf:threshold=600", 0) == "saf:threshold=600"
-    with pytest.raises(HpcgymError, match="the class Seeded cannot be made without arguments"):
-        find_policy(Seeded)
-    with pytest.raises(HpcgymError, match="unknown policy 'weight-bandit'"):
-        find_policy("weight-bandit")
-    with pytest.raises(HpcgymError, match="learners are weight-bandit and module:Class"):
-        find_policy("wieght-bandit", 0)
+
+
+test_mistakes = mistakes_of(globals())

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sweep_rules
+from mistakes import mistakes_of
 
 from hpcgym import Scheduler, generate_speedups, load_workload, simulate
 from hpcgym.baselines.dispatchers import DISPATCHERS
@@ -295,14 +296,6 @@ def test_what_is_refused_with_jobs_is_refused_without(machine: str | None) -> No
     assert 0 < sum(refused) < len(refused)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(HpcgymError, match=r"none\.toml: no such file"):
-        load_experiment(tmp_path / "none.toml")
-    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(HpcgymError, match=r"bytes\.toml is not TOML"):
-        load_experiment(tmp_path / "bytes.toml")
-
-
 def test_a_log_without_users_cannot_be_by_user(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text(
         "submit_time,run_time,requested_processors,requested_time\n0,10,1,20\n5,10,2,20\n"
@@ -334,3 +327,6 @@ def test_a_module_is_the_one_beside_the_experiment_and_as_it_was(own: Path) -> N
         file.write("\n# changed")
     with pytest.raises(HpcgymError, match=r"forgotten\.py has changed"):
         resume(folder, "serial")
+
+
+test_mistakes = mistakes_of(globals())

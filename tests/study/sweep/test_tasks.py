@@ -22,6 +22,7 @@ from typing import Any
 import chores
 import pytest
 from chores import numbers
+from mistakes import mistakes_of
 
 from hpcgym.errors import HpcgymError
 from hpcgym.study import read_failures, read_results, run_tasks
@@ -293,11 +294,6 @@ def test_what_a_broken_executor_did_not_take_is_sent_to_the_next(
     assert len(opened) == 4
 
 
-def test_workers_that_cannot_live_end_the_run(tmp_path: Path) -> None:
-    with pytest.raises(HpcgymError, match="die before they have done anything: BrokenProcessPool"):
-        run_tasks(chores.die, numbers(50), tmp_path, "processes", workers=1, retries=0, chunk=1)
-
-
 def test_an_executor_of_somebody_else_that_breaks_is_not_replaced(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with (
@@ -443,3 +439,6 @@ def test_a_function_that_workers_cannot_import_is_refused(tmp_path: Path) -> Non
     with pytest.raises(HpcgymError, match="from the top level of a module"):
         run_tasks(lambda task: task, numbers(1), tmp_path, "processes")
     run_tasks(lambda task: task, numbers(1), tmp_path, "serial")
+
+
+test_mistakes = mistakes_of(globals())

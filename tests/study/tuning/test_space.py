@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mistakes import mistakes_of
 
 from hpcgym import Scheduler, generate_speedups, load_workload, simulate
 from hpcgym.baselines.schedulers import COSCHEDULERS
-from hpcgym.errors import HpcgymError
 from hpcgym.study.tuning.space import WEIGHTS, Arm, SharedSpace, Space
 
 ALL = Space(
@@ -119,24 +119,4 @@ def test_features_without_the_usual_starts_begin_with_each_alone() -> None:
     assert [start.tolist() for start in space.starts(arm)] == [[1, 0], [-1, 0], [0, 1], [0, -1]]
 
 
-@pytest.mark.parametrize(
-    ("space", "given", "said"),
-    [
-        (Space, {"orders": "saf,swf"}, "unknown orders 'swf'"),
-        (Space, {"orders": ""}, "unknown orders ''"),
-        (Space, {"orders": []}, "orders: there must be at least one"),
-        (Space, {"backfilling": "easy,easy"}, "twice"),
-        (Space, {"levers": "thresold"}, "did you mean 'threshold'"),
-        (Space, {"estimates": "ave"}, "estimate"),
-        (Space, {"features": "area,size"}, "size"),
-        (Space, {"backfill_orders": "sjbf"}, "unknown backfill_orders 'sjbf'"),
-        (SharedSpace, {"backfilling": "conservative"}, "unknown backfilling 'conservative'"),
-        (SharedSpace, {"allocations": "first-fit"}, "are compact, spread, half-socket or part:K"),
-        (SharedSpace, {"allocations": "part:99"}, "from 2 to 16"),
-        (SharedSpace, {"partners": "worst"}, "unknown partners 'worst'"),
-        (SharedSpace, {"levers": "hold"}, "unknown levers 'hold'"),
-    ],
-)
-def test_what_is_no_space(space: Any, given: dict[str, object], said: str) -> None:
-    with pytest.raises(HpcgymError, match=said):
-        space(**given)
+test_mistakes = mistakes_of(globals())

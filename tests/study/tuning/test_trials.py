@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mistakes import mistakes_of
 
 from hpcgym import load_workload, simulate
 from hpcgym.agents.search import Checkpoint
-from hpcgym.errors import HpcgymError
 from hpcgym.schedule.measures import MEASURES, measures, weekly_sums
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.study import open_executor
@@ -179,20 +179,4 @@ def test_what_bounds_mean(text: str, measure: str, limit: float) -> None:
     assert Bound.parse(str(bound)) == bound
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("max_wait < 7d", "should be like"),
-        ("max_wait <= seven days", "should be like"),
-        ("max_wait <= 7d easy", "should be like"),
-        ("mean_bsld <= 7d", "should be like"),
-        ("max_wait <= 1.2.3", "should be like"),
-        ("max_wait <= 9e999", "should be like"),
-        ("max_wait <= -1", "should be like"),
-        ("max_wait <=", "should be like"),
-        ("longest_wait <= 7d", "unknown measure .* known are mean_bsld, weekly_bsld, mean_wait"),
-    ],
-)
-def test_what_is_no_bound(text: str, said: str) -> None:
-    with pytest.raises(HpcgymError, match=said):
-        Bound.parse(text)
+test_mistakes = mistakes_of(globals())

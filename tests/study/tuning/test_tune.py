@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from mistakes import mistakes_of
 
 from hpcgym import Scheduler, generate_speedups, load_workload, simulate, validate_schedule
 from hpcgym.baselines.schedulers import COSCHEDULERS
@@ -182,22 +183,6 @@ def test_schedulers_to_compare_with(log: Workload) -> None:
     assert bounds == pytest.approx(expected.to_dict())
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"objective": "max_wait_h"}, "unknown objective"),
-        ({"bounds": "max_wait <= 7d"}, "bounds must be a list"),
-        ({"bounds": ["max_wait = 7d"]}, "should be like"),
-        ({"split": 1.0}, "split must be"),
-        ({"budget": 0}, "budget must be"),
-        ({"seed": -1}, "seed must be"),
-    ],
-)
-def test_what_is_no_plan(given: dict[str, object], said: str) -> None:
-    with pytest.raises(HpcgymError, match=said):
-        Plan(**given)  # type: ignore[arg-type]
-
-
 FEW = load_workload("lublin:jobs=150,processors=8,seed=1")
 
 
@@ -217,3 +202,6 @@ def test_what_cannot_be_tuned_is_said_before_the_search(
     usual = {"workload": log, "executor": "serial", "progress": lambda *told: 1 / 0}
     with pytest.raises(HpcgymError, match=said):
         tune(**{**usual, **given})
+
+
+test_mistakes = mistakes_of(globals())
