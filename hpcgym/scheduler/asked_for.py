@@ -30,37 +30,36 @@ def check_scheduler(scheduler: Scheduler, *things: str) -> None:
 
 def features_of(scheduler: Scheduler) -> dict[str, str]:
     """Return the features of a scheduler, in the words of its rules, for :func:`check`."""
-    rules: Mapping[str, Any] = scheduler.describe()
-    words, said = {rule: f"{rule}={value!r}" for rule, value in rules.items()}, scheduler.said
+    said = scheduler.said
     things = {
         "kill": (scheduler.correction == "kill", FEATURES["kill"]),
-        "dispatcher": (scheduler.dispatcher is not None, words["dispatcher"]),
-        "dispatch time": (bool(scheduler.dispatch_time), words["dispatch_time"]),
+        "dispatcher": (scheduler.dispatcher is not None, said("dispatcher")),
+        "dispatch time": (bool(scheduler.dispatch_time), said("dispatch_time")),
         "threshold": (scheduler.threshold is not None, "threshold"),
         "quota": (bool(scheduler.quota), said("quota")),
         "submitted": (bound_submissions(scheduler.quota), f"{said('quota')} (submitted)"),
         "maintenance": (bool(scheduler.maintenance), said("maintenance")),
         "preemption": (scheduler.preemption is not None, said("preemption")),
         "dependencies": (scheduler.dependencies != "none", said("dependencies")),
-        "limits": (scheduler.power != "none", words["power"]),
+        "limits": (scheduler.power != "none", said("power")),
         "contiguous": (scheduler.allocation == "contiguous", FEATURES["contiguous"]),
     }
     found = scheduler.at_passes | {thing: text for thing, (asked, text) in things.items() if asked}
     for rule in ("policy_estimate", "estimate"):
         if learns(getattr(scheduler, rule)):
-            found["averages" if averaged_jobs(scheduler) else "learned"] = words[rule]
+            found["averages" if averaged_jobs(scheduler) else "learned"] = said(rule)
         if predictor_of(getattr(scheduler, rule)) is not None:
-            found["predictor"] = words[rule]
+            found["predictor"] = said(rule)
     orders = zip(("policy", "backfill_order"), scheduler.usage_orders, scheduler.anew, strict=True)
     for rule, looks, expression in orders:
         if looks:  # the order of backfilling may only follow the policy
-            found.setdefault("usage", words[rule])
+            found.setdefault("usage", said(rule))
         if expression is not None:
-            found["anew"] = words[rule]
+            found["anew"] = said(rule)
         if expression is not None and expression.state:
-            found["state"] = words[rule]
+            found["state"] = said(rule)
             if runs_looked_at(expression.state):
-                found["last runs"] = words[rule]
+                found["last runs"] = said(rule)
     return found
 
 

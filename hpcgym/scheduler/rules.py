@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
@@ -443,7 +444,7 @@ class Scheduler:
         object.__setattr__(self, "backfill_order", order.given)
         return order if self.reserve.sweeps else None
 
-    @property
+    @cached_property
     def coschedules(self) -> bool:
         """Whether a rule is for jobs that share nodes."""
         of_nodes = (self.reserve.shares, self.parts != 0, self.allocation == "compact")
@@ -466,24 +467,24 @@ class Scheduler:
         }
         return {thing: words for thing, (asked, words) in things.items() if asked}
 
-    @property
+    @cached_property
     def restricts(self) -> bool:
         """Whether quotas, windows, other jobs or preemption restrict when jobs may start."""
         return any((self.quota, self.maintenance, self.preemption)) or self.dependencies != "none"
 
-    @property
+    @cached_property
     def plans(self) -> bool:
         """Whether all reservations are made anew at each pass."""
         if self.reserve.conservative:
             return False
         return self.reserve.anew or (self.restricts and self.hold is None)
 
-    @property
+    @cached_property
     def moves_submissions(self) -> bool:
         """Whether submit times depend on the schedule: jobs follow others, or quotas delay them."""
         return self.dependencies != "none" or restrictions.bound_submissions(self.quota)
 
-    @property
+    @cached_property
     def parts(self) -> int:
         """How many jobs may share a node; 0 if jobs fill their nodes.
 
@@ -498,13 +499,13 @@ class Scheduler:
         """The order of the queue, and that of backfilling where a policy says it."""
         return self.order, self.sweep_order
 
-    @property
+    @cached_property
     def usage_orders(self) -> tuple[bool, bool]:
         """Whether ``policy``, and the order of backfilling, look at what users have used."""
         first, second = self.orders
         return first.looks_at_usage, second is not None and second.looks_at_usage
 
-    @property
+    @cached_property
     def anew(self) -> tuple[Expression | None, Expression | None]:
         """The expressions of both orders that are worked out at each pass, see :meth:`_anew`."""
         return self._anew(self.order), self._anew(self.sweep_order)
@@ -516,12 +517,12 @@ class Scheduler:
             return expression
         return expression if expression.looks_at_time and learns(self.policy_estimate) else None
 
-    @property
+    @cached_property
     def state(self) -> frozenset[str]:
         """What the expressions of both orders name of the state of machine, queue and users."""
         return frozenset().union(*(one.state for one in self.anew if one is not None))
 
-    @property
+    @cached_property
     def remembered(self) -> int:
         """How many run times of each user's last jobs these expressions look at."""
         return runs_looked_at(self.state)
