@@ -202,6 +202,8 @@ def test_who_comes_in_a_pass_waits_already_and_nobody_else(rules: dict[str, Any]
 
 @pytest.mark.parametrize("rule", ["policy", "backfill_order"])
 def test_where_what_is_free_is_another_matter_it_is_refused(rule: str) -> None:
-    with pytest.raises(HpcgymError, match=rf"^{rule}='wait \* free' and .* decide there what is free"):
+    with pytest.raises(
+        HpcgymError, match=rf"^{rule}='wait \* free' and .* decide there what is free"
+    ):
         check_scheduler(Scheduler(**{rule: "wait * free"}), "whole nodes")
     check_scheduler(Scheduler(**{rule: "wait ** 2"}), "whole nodes")

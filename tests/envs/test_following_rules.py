@@ -479,7 +479,7 @@ def test_defaults(name: str) -> None:
         (
             Backfill,
             {"quota": "user:jobs=1"},
-            "there a plan chooses the jobs that start, not the agent",
+            "a plan of several would choose them, not the agent",
         ),
         (Inspector, {"cluster": "8x2x4"}, "are for pools of processors"),
     ],
