@@ -282,6 +282,8 @@ def _check_stops(case: Case, group: Sequence[str], failing: set[tuple[int, int]]
     end, of, exempt, grace = runs.end.tolist(), job.tolist(), dict(rule.exempt), dict(rule.grace)
     names = np.array(group)[job]
     waiting = {name: _waiting_for(runs, rule, names, name) for name in grace}
+    # one that waits may start later in the same second, when another has ended
+    starts_later = result.scheduler.passes == "per-event"
     for run in np.flatnonzero(~case.last | case.cancelled[job]).tolist():
         if (of[run], end[run]) in failing:
             continue
@@ -294,7 +296,9 @@ def _check_stops(case: Case, group: Sequence[str], failing: set[tuple[int, int]]
             return [f"job {of[run]} is stopped after {ran} s; it is exempt for {exempt[mine]} s"]
         if mine in grace:
             came, gone = waiting[mine]
-            if np.searchsorted(came, told, "right") == np.searchsorted(gone, told, "right"):
+            if np.searchsorted(came, told, "right") == np.searchsorted(
+                gone, told - starts_later, "right"
+            ):
                 return [
                     f"job {of[run]} has grace time from {told} s on, when no job that may stop it"
                     " waits"
