@@ -334,6 +334,8 @@ def refusals() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield ".*not asked for", partial(new.order, one, np.array([1.0]))
     for row in (-1, N):
         yield ".*no such job", partial(new.start, row)
+    for rules in ({"depth": 2}, {"passes": 1}, {"managed": 1}, {"keeps": 1}):
+        yield "sharing: not with these rules", partial(model, rules, sharing=sharing())
     later = {"predicted": changed(PREDICTED, 5), "sharing": sharing()}
     yield "sharing: predictions must not be below run times", partial(model, **later)
     yield "believe: only for shared nodes", partial(new.believe, sharing())
@@ -341,6 +343,8 @@ def refusals() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "neighbours: only for shared nodes", new.neighbours
     yield "select: beside is for shared nodes", lambda: ended(primary=3).select(0, 0)
     yield ".*no such job", lambda: ended(primary=3).select(-1)
+    for rules in ({"passes": 1}, {"depth": 2}, {"tested": 5, "every": 60}, {"managed": 1}):
+        yield "limited: not with these rules", partial(model, rules, limited=limited())
     yield "look_ahead: needs a pool, and the jobs", look_ahead
     for some in ([], [11], [-1], [0, 1]):
         yield "features: .*formula", partial(features, 2, some)
