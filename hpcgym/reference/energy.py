@@ -75,7 +75,7 @@ class Energies:
     def __init__(self) -> None:
         self._state, self._node, self._job = (defaultdict[Any, int](int) for _ in range(3))
         # group of nodes -> time [s] -> by how much its power changes then
-        self._changes: dict[int, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
+        self._changes: dict[int, dict[Any, int]] = defaultdict(_counts)
 
     def add(self, node: int, group: int, draw: Draw, period: Period) -> None:
         """Add what a node draws from when to when."""
@@ -118,6 +118,10 @@ class Energies:
             now += changes[time]
             watts[time] = Fraction(now, _WATT)
         return watts
+
+
+def _counts() -> dict[Any, int]:
+    return defaultdict(int)
 
 
 def _units(watts: Fraction) -> int:

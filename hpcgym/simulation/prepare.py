@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,17 +45,11 @@ def machine_of(
     WorkloadError : both are given, or an invalid cluster.
     """
     if cluster is None:
-        return _pool(workload.processors) if processors is None else Cluster(processors)
+        return Cluster(workload.processors if processors is None else processors)
     if processors is not None:
         raise WorkloadError("give either cluster or processors, not both")
     is_both = isinstance(scheduler, str) and bool(conf_in(scheduler))
     return find_cluster(cluster, rules_too=is_both)
-
-
-@cache
-def _pool(processors: int) -> Cluster:
-    """Return the same pool again for each simulation of a log: it never changes."""
-    return Cluster(processors)
 
 
 class MachineUnits(NamedTuple):

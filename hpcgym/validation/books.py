@@ -126,6 +126,13 @@ def check_books(result: Result) -> list[str]:
         ("energy_off_j", metrics["energy_off_j"], states["off"]),
         ("energy_switching_j", metrics["energy_switching_j"], switching),
     ]
+    if result.idle_seconds is None:
+        steps = np.diff(books.time).astype(np.float64)
+        integrals = {name: (watts * steps).tolist() for name, watts in books.watts().items()}
+        pairs += [
+            (f"the integral of power, {name}", math.fsum(parts), states[name])
+            for name, parts in integrals.items()
+        ]
     found = [
         f"{name}: {value} J instead of {joules} J"
         for name, value, joules in pairs
@@ -139,12 +146,13 @@ def check_books(result: Result) -> list[str]:
     found += cases(wrong, "job {} is charged {} J instead of {} J", charged, expected)
     if result.idle_seconds is None:
         times, power = power_over_time(right)
-        ours = np.append(books.total_w, 0.0)
-        of_time = np.append(0.0, power)[np.searchsorted(times, books.time, "right")]
-        most = power.max(initial=0)
-        wrong = ~(np.abs(ours - of_time) <= _RELATIVE_ERROR * most)
+        every = np.union1d(times, books.time)  # what either has as a change
+        ours = np.concatenate(([0.0], books.total_w, [0.0]))
+        ours = ours[np.searchsorted(books.time, every, "right")]
+        of_time = np.append(0.0, power)[np.searchsorted(times, every, "right")]
+        wrong = ~(np.abs(ours - of_time) <= _RELATIVE_ERROR * power.max(initial=0))
         found += cases(
-            wrong, "the power is {1} W from {3} s on instead of {2} W", ours, of_time, books.time
+            wrong, "the power is {1} W from {3} s on instead of {2} W", ours, of_time, every
         )
     return found
 
