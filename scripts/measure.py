@@ -316,7 +316,7 @@ def rows() -> Iterator[tuple[str, str]]:
 def main() -> None:
     """Print the table; then the circles, and the classes of one name."""
     for measure, value in rows():
-        print(f"{measure:<62}{value:>15}")
+        print(f"{measure:<62}{value:>15}", flush=True)
     for circle in circles():
         print(f"circle: {', '.join(circle)}")
     for name, places in repeated_classes().items():

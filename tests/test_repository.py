@@ -48,6 +48,17 @@ def blocks(page: Path, language: str) -> list[str]:
     return [code for kind, code in CODE.findall(page.read_text()) if kind == language]
 
 
+# --- Tests ----------------------------------------------------------------------------------
+
+
+def test_headings_of_mistakes_name_tests() -> None:
+    """Rows under a heading that names none would never be read."""
+    for page in ROOT.glob("tests/**/mistakes.txt"):
+        for heading in re.findall(r"^# (test_\w+): ", page.read_text(), re.MULTILINE):
+            test = page.with_name(f"{heading}.py")
+            assert "mistakes_" in test.read_text(), f"{page}: {heading}"
+
+
 # --- What is said of the library ------------------------------------------------------------
 
 

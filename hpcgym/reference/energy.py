@@ -26,9 +26,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -67,6 +66,7 @@ class NodeKind:
     names: list[str]  # of being busy, by level
     watts: dict[str, Fraction]
     whole: bool
+    known: dict[Any, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
 
 
 class Energies:
@@ -236,14 +236,23 @@ def _of_node(
             yield Draw(state, job, power), (begin, end)
 
 
-@lru_cache(maxsize=10_000)
 def _together(
     kind: NodeKind, cores: int, jobs: tuple[tuple[int, int], ...]
 ) -> tuple[str, tuple[int, ...]]:
     """Return the state of so many cores of a node, and what each of their jobs draws.
 
-    ``jobs`` : cores and level of each, which are busy as a whole; without any they are idle.
+    ``jobs`` : cores and level of each, which are busy as a whole; without any they are idle. What
+    has been worked out is kept with the kind: most nodes are used alike.
     """
+    if (cores, jobs) not in kind.known:
+        kind.known[cores, jobs] = _drawn_together(kind, cores, jobs)
+    return kind.known[cores, jobs]
+
+
+def _drawn_together(
+    kind: NodeKind, cores: int, jobs: tuple[tuple[int, int], ...]
+) -> tuple[str, tuple[int, ...]]:
+    """Return what :func:`_together` does."""
     share = Fraction(cores, kind.cores)
     if not jobs:
         return "idle", (_units(share * kind.watts["idle"]),)
