@@ -53,7 +53,9 @@ _PAID: _Columns = {
     "mean BSLD / reference": lambda row: _number(row["mean_ratio_to_reference"]),
     "longest wait": lambda row: _number(row["longest_wait"]),
     "weighted wait": lambda row: _number(row["area_weighted_wait"]),
-    "gate": lambda row: f"{len(row['gate'].split(', '))} broken" if row["gate"] else "kept",
+    "gate": lambda row: (
+        f"{len(row['gate'].split(', '))} broken" if row["gate"] else _kept(row["gain"])
+    ),
 }
 _PAID_ON_LOG: _Columns = {
     "mean BSLD": lambda row: shown(row["mean_bsld"]),
@@ -62,8 +64,13 @@ _PAID_ON_LOG: _Columns = {
     "ungated score": _PAID["ungated score"],
     "longest wait": _PAID["longest wait"],
     "weighted wait": _PAID["weighted wait"],
-    "gate": lambda row: "broken" if row["gate"] else "kept",
+    "gate": lambda row: "broken" if row["gate"] else _kept(row["gain"]),
 }
+
+
+def _kept(gain: float) -> str:
+    """Return what is said of a gate that is not broken; "-" without a schedule, and so a gain."""
+    return "-" if gain != gain else "kept"
 
 
 def _steps(row: Mapping[Any, Any]) -> str:

@@ -508,6 +508,8 @@ def test_a_forged_submission_has_no_score(played: Callable[[str, str], Path]) ->
     by_log = board.by_log.set_index("log")
     assert by_log.verified.to_dict() == {"pool": False, "pond": True}
     assert np.isnan(by_log.score["pool"])
+    paid = board.tables(board.by_log)[-1]
+    assert [row[-1] for row in paid.rows] == ["-", "kept"]  # of pool nothing is known
     assert np.isfinite(by_log.score["pond"])
     assert [(agent, proof.log) for agent, proof in board.failed] == [("saf", "pool")]
 
