@@ -11,6 +11,7 @@ from by_hand import add as add_case
 from few_jobs import few_jobs
 from preemption_strategies import urgent
 
+from hpcgym import simulate, validate_schedule
 from hpcgym.machine import Cluster, NodeGroup
 from hpcgym.scheduler.policies import FairShare
 
@@ -232,3 +233,17 @@ add("who stops others may free more", FREES, [0, 0, 4, 8], **frees)
 @pytest.mark.parametrize(("name", "backfill"), each_way(CASES))
 def test_by_hand(name: str, backfill: str) -> None:
     check(CASES[name], backfill)
+
+
+def test_who_stops_others_may_start_in_the_same_second() -> None:
+    """At 1 s job 2 makes job 1 leave, and starts as job 0 ends: the proof knows that it waited."""
+    jobs = urgent(
+        submit_time=[0, 0, 1],
+        run_time=[1, 12, 1],
+        requested_time=[3, 12, 1],
+        requested_processors=[1, 2, 2],
+        queue=[4, 2, 3],
+    )
+    result = simulate(jobs, "easy", preemption="queue:3>2,grace=7", passes="per-event")
+    assert result.start.tolist() == [0, 8, 1]
+    validate_schedule(result)
