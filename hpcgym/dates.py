@@ -88,7 +88,7 @@ def unix_seconds(text: str, decimals: bool = False) -> int:
 
     Raises
     ------
-    ValueError : it is none.
+    ValueError : the text is no number of seconds or milliseconds.
     """
     if not (_WITH_DECIMALS if decimals else _COUNTED).fullmatch(text):
         raise ValueError("no seconds since 1970")

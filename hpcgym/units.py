@@ -85,7 +85,7 @@ OF_SQUEUE = OF_LOG._replace(endless=(*NO_LIMIT, "not_set", "invalid"))
 
 
 def seconds_of(text: str, how: Durations = ARGUMENT) -> int | float | None:
-    """Return the seconds of a duration; None if the text is none.
+    """Return the seconds of a duration, or None for any other text.
 
     Whole seconds are an int. More than 2^53 s are no duration.
 
@@ -131,7 +131,7 @@ def seconds_in(text: str, how: Durations = OF_LOG) -> int | float:
 
     Raises
     ------
-    ValueError : it is none; the message says what one looks like.
+    ValueError : the text is no duration; the message says what one looks like.
     """
     seconds = seconds_of(text, how)
     if seconds is None:
@@ -156,7 +156,7 @@ def whole_seconds(argument: str, value: Any, least: int = 0, most: int = 2**31) 
 
     Raises
     ------
-    HpcgymError : it is none, or out of bounds; the message names the argument, and what was given.
+    HpcgymError : no whole seconds, or out of bounds; the message names the argument and the value.
     """
     seconds = in_seconds(value)
     if not (is_number(seconds) and least <= seconds <= most and seconds == int(seconds)):
@@ -244,7 +244,7 @@ GENERIC_OF_SLURM = Amounts(
 
 
 def amount_of(text: str, how: Amounts) -> Fraction | None:
-    """Return an amount, of memory in megabytes; None if the text is none.
+    """Return an amount, of memory in megabytes, or None for any other text.
 
     >>> amount_of("1.5 GB", MEMORY_ALONE), amount_of("2t", MEMORY_OF_SLURM)
     (Fraction(1500, 1), Fraction(2097152, 1))
@@ -261,7 +261,7 @@ def amount_in(text: str, how: Amounts) -> Fraction:
 
     Raises
     ------
-    ValueError : it is none; the message says what one looks like.
+    ValueError : the text is no amount; the message says what one looks like.
     """
     amount = amount_of(text, how)
     if amount is None:
@@ -286,7 +286,7 @@ _WHOLE = re.compile(r"(-?)[0-9]{1,12}")
 
 
 def count_of(text: str, signed: bool = False) -> int | None:
-    """Return a whole number of at most 12 digits, at least 0 unless ``signed``; None if it is none.
+    """Return a whole number of at most 12 digits, at least 0 unless ``signed``; else None.
 
     >>> count_of("64"), count_of("-1"), count_of("-1", signed=True), count_of("1e3")
     (64, None, -1, None)
@@ -300,7 +300,7 @@ def count_in(text: str, signed: bool = False) -> int:
 
     Raises
     ------
-    ValueError : it is none.
+    ValueError : the text is no such number.
     """
     number = count_of(text, signed)
     if number is None:

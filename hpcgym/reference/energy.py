@@ -244,22 +244,17 @@ def _together(
     ``jobs`` : cores and level of each, which are busy as a whole; without any they are idle. What
     has been worked out is kept with the kind: most nodes are used alike.
     """
-    if (cores, jobs) not in kind.known:
-        kind.known[cores, jobs] = _drawn_together(kind, cores, jobs)
-    return kind.known[cores, jobs]
-
-
-def _drawn_together(
-    kind: NodeKind, cores: int, jobs: tuple[tuple[int, int], ...]
-) -> tuple[str, tuple[int, ...]]:
-    """Return what :func:`_together` does."""
+    if (cores, jobs) in kind.known:
+        return kind.known[cores, jobs]
     share = Fraction(cores, kind.cores)
-    if not jobs:
-        return "idle", (_units(share * kind.watts["idle"]),)
-    highest = max(level for _, level in jobs)
-    weights = [number * kind.busy[level] for number, level in jobs]
-    each = share * kind.busy[highest] / (sum(weights) or 1)
-    return kind.names[highest], tuple(_units(each * weight) for weight in weights)
+    state, powers = "idle", [share * kind.watts["idle"]]
+    if jobs:
+        highest = max(level for _, level in jobs)
+        weights = [number * kind.busy[level] for number, level in jobs]
+        each = share * kind.busy[highest] / (sum(weights) or 1)
+        state, powers = kind.names[highest], [each * weight for weight in weights]
+    drawn = kind.known[cores, jobs] = state, tuple(_units(power) for power in powers)
+    return drawn
 
 
 def _switched(result: Any, span: Period) -> dict[int, list[tuple[str, Period]]]:

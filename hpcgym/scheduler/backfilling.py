@@ -200,7 +200,7 @@ _MAY_BE_ZERO = ("bf_job_part_count_reserve", "bf_window_linear", "bf_max_job_use
 
 
 def _whole_in(text: str) -> int | None:
-    """Return the whole number that a text is; None if it is none."""
+    """Return the whole number that a text is, or None for any other text."""
     return int(text) if re.fullmatch(r"-?[0-9]+", text) else None
 
 
