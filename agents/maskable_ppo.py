@@ -64,8 +64,8 @@ class Telling(BaseCallback):
 
     def _on_step(self) -> bool:
         for info in self.locals["infos"]:
-            if "metrics" in info:
-                self.recent.append(info["metrics"]["mean_bsld"])
+            if "episode_mean_bsld" in info:
+                self.recent.append(info["episode_mean_bsld"])
         return True
 
     def _on_rollout_end(self) -> None:

@@ -239,7 +239,7 @@ def _play(env: Any, actor: Any, seed: int, rows: list[Transition]) -> tuple[Any,
         following, reward, terminated, truncated, info = env.step(action)
         rows.append((observation, action, float(reward), terminated, truncated))
         observation = following
-    return observation, info["episode_name"]
+    return observation, env.unwrapped.episode_name
 
 
 def _fields(observations: Sequence[Any]) -> dict[str, Any]:

@@ -87,8 +87,11 @@ def players() -> dict[str, Any]:
 
 def played(env: JobSelection, policy: Any, names: Sequence[str]) -> list[dict[str, float]]:
     """Return the metrics of a policy in some episodes of an environment."""
-    episodes = (env.reset(options={"slice": name}) for name in names)
-    return [act_out(policy, env, *begun)[1]["metrics"] for begun in episodes]
+    metrics = []
+    for name in names:
+        act_out(policy, env, *env.reset(options={"slice": name}))
+        metrics.append(env.metrics())
+    return metrics
 
 
 def mean_bsld(metrics: Sequence[dict[str, float]]) -> float:

@@ -143,6 +143,7 @@ class CoSchedule(SchedulingEnv):
 
     {Keys}
     | `reward_elapsed_s` | always | likewise the time that has passed [s] |
+    | `episode_makespan_s` | at the end | the sum of the time that has passed [s] |
     | `neighbour_rows` | always | (neighbours,) int64: rows of the neighbours, then -1 |
 
     {Beside}

@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from hpcgym.envs.core.infos import means_of
+from hpcgym.envs.core.infos import end_of
 from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError, installing
 
@@ -33,8 +33,8 @@ class HpcVecEnv(VecEnv):
 
     - ``"terminal_observation"``, the last observation of the episode;
     - ``"TimeLimit.truncated"``, whether ``max_episode_steps`` ended it;
-    - ``"metrics"``: ``mean_bsld``, ``mean_wait_s`` and ``energy_j`` of the jobs of the episode that
-      have started, and where jobs share nodes ``makespan_s``.
+    - ``"episode_mean_bsld"``, ``"episode_mean_wait_s"`` and ``"episode_energy_j"``, of the jobs of
+      the episode that have started, and where jobs share nodes ``"episode_makespan_s"``.
 
     ``info["episode"]`` is that of SB3's ``VecMonitor``, if this is wrapped in one. MaskablePPO of
     sb3-contrib finds the masks of ``JobSelection`` by itself. ``unwrapped.env`` is the vector
@@ -115,7 +115,7 @@ class HpcVecEnv(VecEnv):
             infos[e] = {
                 "terminal_observation": info["final_obs"][e],
                 "TimeLimit.truncated": bool(truncated[e] and not terminated[e]),
-                "metrics": means_of(ends.states[k]),
+                **end_of(ends.states[k]),
             }
         return observations, rewards.astype(np.float32), dones, infos
 

@@ -29,6 +29,7 @@ from hpcgym.envs.core.infos import (
     end_of,
     info_of,
     jobs_before,
+    metrics_of,
     pay_tails,
     schedule_of,
     state_of,
@@ -228,6 +229,11 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
         return self.simulations.episode(0)
 
     @property
+    def episode_name(self) -> str:
+        """What the present episode is called, as the option ``"slice"`` of :meth:`reset` has it."""
+        return self.simulations.names[0]
+
+    @property
     def scheduler_rules(self) -> dict[str, Any]:
         """The rules that :func:`hpcgym.simulate` must be given for the same schedule.
 
@@ -287,7 +293,7 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
         return np.flatnonzero(runs)
 
     def counted(self) -> NDArray[np.int64]:
-        """Return the rows of the episode's jobs that count in rewards and ``info["metrics"]``.
+        """Return the rows of the episode's jobs that count in rewards and :meth:`metrics`.
 
         They are the jobs of the slice, up to the horizon; not those before and after it, nor those
         that run when an extract begins. So ``result().wait[counted()]`` are the waits that count,
@@ -312,13 +318,26 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
         """
         return schedule_of(state_of(self.simulations, 0))
 
+    def metrics(self) -> dict[str, float | int]:
+        """Return the metrics of the jobs that count, as :func:`hpcgym.simulate` has them.
+
+        Jobs that wait when the episode is over count as if they started then. ``unserved_jobs``
+        (waiting then) and ``longest_wait_s`` are of earlier jobs too, and ``utilization`` is of all
+        jobs up to the last start that counts or the horizon. What has no value is nan.
+
+        Raises
+        ------
+        HpcgymError : the episode is not over.
+        """
+        return metrics_of(state_of(self.simulations, 0))
+
     def weekly(self) -> NDArray[np.float64]:
         """Return sums over the jobs that count of each week of the log, (n_weeks, 3) float64.
 
         They are the number of the jobs, their bounded slowdowns, and their waits [h]; see
         :func:`hpcgym.schedule.measures.weekly_sums`. The weeks before the episode have none. Before
         the episode is over they are of the jobs that have ended; then who waits counts as in
-        ``info["metrics"]``.
+        :meth:`metrics`.
         """
         return weekly_of(state_of(self.simulations, 0))
 

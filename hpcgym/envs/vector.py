@@ -25,6 +25,7 @@ from hpcgym.envs.core.infos import (
     Ends,
     Teller,
     counted_of,
+    metrics_of,
     pay_tails,
     schedule_of,
     state_of,
@@ -297,8 +298,8 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
 
         After a step that has ended its episode it is that of this episode, in each autoreset mode,
         up to the next step or reset. Its metrics are of all its jobs, also of those around the
-        slice that do not count in ``info["metrics"]``; while any has not started, of those that
-        have ended.
+        slice that do not count in :meth:`metrics`; while any has not started, of those that have
+        ended.
 
         Parameters
         ----------
@@ -317,6 +318,17 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
         See :meth:`hpcgym.envs.SchedulingEnv.counted`.
         """
         return counted_of(self._state(i))
+
+    def metrics(self, i: int) -> dict[str, float | int]:
+        """Return the metrics of environment i, of the same episode as :meth:`result`.
+
+        See :meth:`hpcgym.envs.SchedulingEnv.metrics`.
+        """
+        return metrics_of(self._state(i))
+
+    def episode_name(self, i: int) -> str:
+        """Return what the episode is called that environment i tells of, as :meth:`result` does."""
+        return self._state(i).name
 
     def weekly(self, i: int) -> NDArray[np.float64]:
         """Return the weekly sums of environment i, of the same episode as :meth:`result`.

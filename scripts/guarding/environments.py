@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 
 from guarding import inputs
-from guarding.facts import facts_of
+from guarding.facts import attempt, facts_of
 from guarding.inputs import rules_of
 from guarding.simulations import Row, plain_on
 from hpcgym.baselines import find_baseline
@@ -220,6 +220,7 @@ def _one(name: str, row: Row) -> dict[str, Any]:
     facts |= {"queued": env.queued(), "running": env.running()}
     result = env.result()
     whole = facts_of(result) if ended else {"start": result.start}
+    facts["metrics"] = attempt(env.metrics)
     return {**track.facts(), **facts, **{f"result {key}": value for key, value in whole.items()}}
 
 
@@ -230,9 +231,8 @@ def _walk(env: Any, info: Any, rng: Any, track: Track, steps: int) -> tuple[bool
         steps -= 1
         action = acted(env.action_space, info.get("action_mask"), rng)
         observation, reward, ended, truncated, info = env.step(action)
-        final = info.pop("metrics", {})
-        parts = {"observation": observation, "reward": reward, "truncated": truncated}
-        for key, value in {**parts, "info": info, "metrics": final}.items():
+        parts = {"observation": observation, "reward": reward, "truncated": truncated, "info": info}
+        for key, value in parts.items():
             track.note(key, value)
     return ended, info
 

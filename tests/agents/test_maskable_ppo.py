@@ -141,7 +141,7 @@ def test_rewards_relative_to_a_reference(power: float) -> None:
             episodes = own.env.simulations.world(e).episodes
             jobs = episodes.workload_of(episodes.find({"slice": names[e]}))
             saf = hpcgym.simulate(jobs, policy="saf", backfill="none").metrics["mean_bsld"]
-            expected = -infos[e]["metrics"]["mean_bsld"] / saf**power
+            expected = -infos[e]["episode_mean_bsld"] / saf**power
             assert sums[e] == pytest.approx(expected, rel=1e-4)
             sums[e] = 0.0
     assert ended > 2

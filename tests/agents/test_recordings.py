@@ -91,11 +91,11 @@ def test_minari_reads_what_is_written_and_plays_it_again(
             episode.actions, episode.rewards, episode.terminations, episode.truncations,
             strict=True,
         ):  # fmt: skip
-            observation, *found, info = env.step(action)
+            observation, *found, _ = env.step(action)
             seen.append(observation)
             assert found == rest
         assert rest[1:].count(True) == 1
-        assert info["episode_name"] == about["episode"]
+        assert env.unwrapped.episode_name == about["episode"]
         flat = not isinstance(observation, dict)
         for name in [None] if flat else list(observation):
             field = episode.observations if name is None else episode.observations[name]

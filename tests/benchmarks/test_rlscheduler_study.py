@@ -79,7 +79,7 @@ def test_job_selection_is_their_setting(trace: Callable[[str], Path]) -> None:
             over = False
             while not over:
                 observation, _, over, _, info = env.step(baseline.act(observation, info))
-            means.append(info["metrics"]["mean_bsld"])
+            means.append(info["episode_mean_bsld"])
         assert round(float(np.mean(means)), 2) == published("Lublin-1", False, policy)
 
 

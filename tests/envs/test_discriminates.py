@@ -67,7 +67,7 @@ def test_random_orders_let_narrow_jobs_pass() -> None:
             start = env.result().start[counted]
             waits = np.where(start < 0, info["time_s"], start) - jobs.submit_time[counted]
             narrow = jobs.requested_processors[counted] <= 16
-            rows.append((waits[narrow].mean(), info["metrics"]["longest_wait_s"]))
+            rows.append((waits[narrow].mean(), env.metrics()["longest_wait_s"]))
         seen[is_random] = np.mean(rows, axis=0)
     assert seen[True][0] < seen[False][0] / 3
     assert seen[True][1] > 1.5 * seen[False][1]

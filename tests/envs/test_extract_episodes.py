@@ -177,8 +177,8 @@ def test_by_hand(name: str) -> None:
     found = sum(step.info["reward_energy_j"] for step in steps[1:])
     assert found == pytest.approx(joules)
     assert -energy == pytest.approx(joules / (4 * cluster.busy_power_w * 21))  # 100 s to 120 s
-    assert steps[-1].info["metrics"]["jobs"] == 3
-    assert steps[-1].info["metrics"]["utilization"] == pytest.approx(360 / (4 * 110))
+    assert env.metrics()["jobs"] == 3
+    assert env.metrics()["utilization"] == pytest.approx(360 / (4 * 110))
 
 
 def test_per_event_the_first_pass_is_before_the_submissions_of_that_second() -> None:

@@ -368,7 +368,7 @@ def test_what_happens_before_the_first_question_is_no_reward(name: str) -> None:
         acts, seen = noting_first(lambda *_: 0, lambda env=env: cost_so_far(env))
         steps = play(env, acts, seed=seed)
         assert [*terms_of(steps[0].info).values()][:2] == pytest.approx(seen[0].tolist())
-        metrics, before = steps[-1].info["metrics"], seen[0] / 20
+        metrics, before = env.metrics(), seen[0] / 20
         bsld, wait = sum(step.reward for step in steps[1:])
         assert -bsld == pytest.approx(metrics["mean_bsld"] - before[0], rel=1e-9)
         assert -wait == pytest.approx((metrics["mean_wait_s"] - before[1]) / 3600, rel=1e-9)
@@ -385,7 +385,7 @@ def test_an_episode_without_a_question_takes_one_step() -> None:
         _, reward, terminated, truncated, info = env.step(3)
         assert (terminated, truncated) == (end is None, end is not None)
         assert reward == 0.0  # for nothing has been decided
-        assert info["metrics"]["mean_bsld"] == 1.0  # who comes after the horizon does not count
+        assert env.metrics()["mean_bsld"] == 1.0  # who comes after the horizon does not count
         many = VECTOR["Backfill"](2, **whole(jobs, horizon=end))
         many.reset()
         for _ in range(2):  # which begins the next by itself

@@ -202,7 +202,7 @@ def test_metrics_and_returns_by_hand(
     seen = env.result().start
     assert all(mine in (-1, theirs) for mine, theirs in zip(seen.tolist(), ran, strict=True))
     bslds, waits, unserved = charged(part, ran, first, stop, end)
-    metrics = last.info["metrics"]
+    metrics = env.metrics()
     assert metrics["jobs"] == len(bslds)
     assert metrics["unserved_jobs"] == unserved
     assert metrics["mean_bsld"] == pytest.approx(sum(bslds) / len(bslds))
@@ -235,7 +235,7 @@ def test_a_stream_never_ends_by_itself(trace: Workload, paid: str) -> None:
     assert env.time == last
     ran = hpcgym.simulate(trace, **env.scheduler_rules).start.tolist()
     bslds, waits, unserved = charged(trace, ran, 0, len(trace), last)
-    metrics = steps[-1].info["metrics"]
+    metrics = env.metrics()
     assert metrics["jobs"] == len(trace)
     assert metrics["unserved_jobs"] == unserved
     total = sum(step.reward for step in steps[1:])
@@ -496,14 +496,14 @@ def test_jobs_that_count_are_those_of_the_metrics(around: dict[str, Any]) -> Non
     for _ in range(3):
         env.reset(seed=3)
         rows = env.counted()
-        info = play(env, first_come, seed=3)[-1].info
+        play(env, first_come, seed=3)
         assert env.counted().tolist() == rows.tolist()
         envs.reset(seed=3)
         assert envs.counted(0).tolist() == rows.tolist()
-        assert len(rows) == info["metrics"]["jobs"]
+        assert len(rows) == env.metrics()["jobs"]
         if whole and around.get("episodes") is None:
             waits = env.result().wait[rows]
-            assert waits.mean() == pytest.approx(info["metrics"]["mean_wait_s"])
+            assert waits.mean() == pytest.approx(env.metrics()["mean_wait_s"])
 
 
 def test_a_reset_never_ends_an_episode() -> None:
@@ -512,8 +512,8 @@ def test_a_reset_never_ends_an_episode() -> None:
         env = SINGLE[name](trace, jobs=20, start="warm", horizon=1)
         for episode in env.episodes.listing:
             options = {"slice": episode.name}
-            steps = play(env, lambda *_, name=name: AS_THEY_COME[name], options=options)
-            assert steps[-1].info["metrics"]["jobs"] >= 1
+            play(env, lambda *_, name=name: AS_THEY_COME[name], options=options)
+            assert env.metrics()["jobs"] >= 1
 
 
 def test_jobs_begin_on_the_nodes_on_which_they_ran() -> None:
@@ -544,9 +544,9 @@ def test_returns_are_those_of_metrics(more: dict[str, Any], paid: str) -> None:
         assert is_asked
         total, over = np.zeros(2), False
         while not over:
-            _, reward, terminated, truncated, info = env.step(0)
+            _, reward, terminated, truncated, _ = env.step(0)
             total, over = total + reward, terminated or truncated
-        metrics = info["metrics"]
+        metrics = env.metrics()
         expected = np.array([metrics["mean_bsld"], metrics["mean_wait_s"] / HOUR])
         before = cost / metrics["jobs"] / [1, HOUR]
         np.testing.assert_allclose(-total, expected - before, rtol=1e-9)

@@ -94,10 +94,12 @@ def test_torchrl_takes_many() -> None:
 
 #: Gymnasium's own beside all of ours: what TorchRL does with it, it does with these.
 WITH_CARTPOLE = ["CartPole-v1", *IDS]
+#: In episodes of two jobs the first step, by which it learns what infos have, may be the last.
+LENGTHS = [40, 2]
 
 
-def long_episodes(env_id: str) -> dict[str, Any]:
-    """Arguments for small environments in which no first step ends an episode, as in CartPole."""
+def of_jobs(env_id: str, jobs: int = 40) -> dict[str, Any]:
+    """Arguments for small environments with so many jobs in an episode; none for CartPole."""
     if env_id not in IDS:
         return {}
     name = env_id.removeprefix("hpcgym/")[: -len("-v0")]
@@ -109,14 +111,15 @@ def long_episodes(env_id: str) -> dict[str, Any]:
         given |= {"MixedPolicy": {"interval": "pass"}, "Backfill": {"workload": CROWD}}.get(
             name, {}
         )
-    return {**given, "jobs": 40, "window": 6}
+    return {**given, "jobs": jobs, "window": 6}
 
 
+@pytest.mark.parametrize("jobs", LENGTHS)
 @pytest.mark.parametrize("env_id", WITH_CARTPOLE)
-def test_torchrl_registers_infos(env_id: str) -> None:
+def test_torchrl_registers_infos(env_id: str, jobs: int) -> None:
     """What each step says lies beside what it shows, as numbers."""
     envs = pytest.importorskip("torchrl.envs")
-    env = envs.GymEnv(env_id, **long_episodes(env_id)).auto_register_info_dict()
+    env = envs.GymEnv(env_id, **of_jobs(env_id, jobs)).auto_register_info_dict()
     envs.check_env_specs(env, seed=0)
     begun = env.reset()
     before = env.unwrapped.simulations.batch.totals[0].copy() if env_id in IDS else None
@@ -138,7 +141,7 @@ def test_torchrl_wraps_vectors(env_id: str, mode: str) -> None:
     }  # fmt: skip
     ways = [in_loop, {"autoreset_mode": mode}] if env_id in IDS else [in_loop]
     for way in ways:
-        made = gymnasium.make_vec(env_id, num_envs=2, **long_episodes(env_id), **way)
+        made = gymnasium.make_vec(env_id, num_envs=2, **of_jobs(env_id), **way)
         env, steps, step = envs.GymWrapper(made), [], made.step
 
         def noting(actions: Any, steps: list[Any] = steps, step: Any = step) -> Any:
@@ -155,12 +158,14 @@ def test_torchrl_wraps_vectors(env_id: str, mode: str) -> None:
         np.testing.assert_allclose(played["reward"].squeeze(-1), np.array(rewards).T, rtol=1e-6)
 
 
-@pytest.mark.parametrize("env_id", WITH_CARTPOLE)
-def test_torchrl_makes_vectors(env_id: str) -> None:
+@pytest.mark.parametrize(
+    ("env_id", "jobs"), [*((env_id, 40) for env_id in WITH_CARTPOLE), ("hpcgym/JobSelection-v2", 2)]
+)
+def test_torchrl_makes_vectors(env_id: str, jobs: int) -> None:
     """Each environment in a process of its own."""
     envs = pytest.importorskip("torchrl.envs")
     named = f"hpcgym:{env_id}" if env_id in IDS else env_id  # processes begin without its import
-    env = envs.GymEnv(named, num_envs=2, **long_episodes(env_id))
+    env = envs.GymEnv(named, num_envs=2, **of_jobs(env_id, jobs))
     try:
         envs.check_env_specs(env, seed=0)
         played = env.rollout(100, break_when_any_done=False)
@@ -287,15 +292,16 @@ def test_minari_records_infos(name: str, minari: Any) -> None:
 
     class WithoutEnds(minari.StepDataCallback):  # type: ignore[misc]
         def __call__(self, env: Any, **step: Any) -> Any:
-            ends = ("metrics", "episode_name")
-            step["info"] = {key: told for key, told in step["info"].items() if key not in ends}
+            step["info"] = {
+                key: value for key, value in step["info"].items() if not key.startswith("episode_")
+            }
             return super().__call__(env, **step)
 
     made = plain_envs.make(id_of(name), **arguments_of(name))
     env = minari.DataCollector(
         made, record_infos=True, data_format="arrow", step_data_callback=WithoutEnds
     )
-    windows, terms, metrics = [], [], []
+    windows, terms, ends = [], [], []
     for seed in range(2):
         _, info = env.reset(seed=seed)
         windows.append([info["window"]])
@@ -306,14 +312,14 @@ def test_minari_records_infos(name: str, minari: Any) -> None:
             _, _, ended, _, info = env.step(env.action_space.sample())
             windows[-1].append(info["window"])
             terms[-1].append(info["reward_wait_s"])
-        metrics.append(info["metrics"])  # whoever steps sees them all the same
+        ends.append(info)  # whoever steps sees them all the same
     stored = env.create_dataset("hpcgym/test-v0", algorithm_name="random")
     assert len(stored) == 2
-    for episode, rows, waits, found in zip(stored, windows, terms, metrics, strict=True):
+    for episode, rows, waits, end in zip(stored, windows, terms, ends, strict=True):
         assert episode.infos["window"].tolist() == np.array(rows).tolist()
         assert waits[0] == 0
-        assert sum(waits) / 12 == pytest.approx(found["mean_wait_s"])
-        assert float(episode.rewards.sum()) == pytest.approx(-found["mean_bsld"])
+        assert sum(waits) / 12 == pytest.approx(end["episode_mean_wait_s"])
+        assert float(episode.rewards.sum()) == pytest.approx(-end["episode_mean_bsld"])
 
 
 @pytest.mark.parametrize("name", [name[len("hpcgym/") : -len("-v0")] for name in IDS])
@@ -335,7 +341,9 @@ def test_infos_of_resets_and_steps_have_the_same_form(name: str) -> None:
     while not ended:
         assert form(info) == form(first)
         *_, ended, _, info = env.step(env.action_space.sample())
-    assert set(info) - set(first) == {"metrics", "episode_name"}
+    ends = {"episode_mean_bsld", "episode_mean_wait_s", "episode_energy_j"}
+    assert set(info) - set(first) == ends | ({"episode_makespan_s"} & set(info))
+    assert all(isinstance(info[key], np.float64) for key in ends)
     assert form({key: info[key] for key in first}) == form(first)
 
 
@@ -364,7 +372,7 @@ def test_mo_gymnasium(name: str) -> None:
         _, both, _, _, info = counted.step(action)
         assert env.unwrapped.reward_space.contains(both)
         assert one == pytest.approx(float(weight @ both))
-    assert info["episode"]["r"][0] == pytest.approx(-info["metrics"]["mean_bsld"], rel=1e-5)
+    assert info["episode"]["r"][0] == pytest.approx(-info["episode_mean_bsld"], rel=1e-5)
     assert float(weight @ info["episode"]["r"]) == pytest.approx(total, rel=1e-5)
     skipping = mo.wrappers.MOMaxAndSkipObservation(
         mo.make(id_of(name), **plain(name, given)), skip=2

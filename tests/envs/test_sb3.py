@@ -60,8 +60,8 @@ def test_it_goes_through_the_same_states_as_single_environments():
                 last = infos[e]["terminal_observation"]
                 assert all(np.array_equal(last[name], observation[name]) for name in observation)
                 assert infos[e]["TimeLimit.truncated"] is False
-                for name in ("mean_bsld", "mean_wait_s"):
-                    assert infos[e]["metrics"][name] == pytest.approx(info["metrics"][name])
+                for name in ("episode_mean_bsld", "episode_mean_wait_s", "episode_energy_j"):
+                    assert infos[e][name] == info[name]
                 observation, _ = env.reset()
             else:
                 assert infos[e] == {}
@@ -82,7 +82,7 @@ def test_the_monitor_adds_the_return_and_keeps_the_metrics():
     found = [info for *_, infos in run(envs, 60)[1:] for info in infos if "episode" in info]
     assert found
     for info in found:
-        assert info["episode"]["r"] == pytest.approx(-info["metrics"]["mean_bsld"], rel=1e-4)
+        assert info["episode"]["r"] == pytest.approx(-info["episode_mean_bsld"], rel=1e-4)
 
 
 def test_options_choose_the_episode_of_each_environment():

@@ -68,24 +68,27 @@ def test_they_tell_the_schedules_of_single_ones(mode: AutoresetMode, around: Any
         _, _, terminated, truncated, info = envs.step(np.zeros(N, np.int64))
         told = info.get("final_info", info)
         for e in np.flatnonzero(terminated | truncated).tolist():
-            found[e].append((told["episode_name"][e], envs.result(e), envs.weekly(e)))
+            mean = told["episode_mean_bsld"][e]
+            found[e].append((envs.episode_name(e), envs.result(e), envs.weekly(e), mean))
+            assert envs.metrics(e)["mean_bsld"] == pytest.approx(mean)
         if mode == AutoresetMode.DISABLED and (terminated | truncated).any():
             envs.reset(options={"reset_mask": terminated | truncated})
     for e, episodes in enumerate(found):
         env = plain_envs.make(
             "hpcgym/JobSelection-v2", workload=BUSY, jobs=12, window=6, **around
         ).unwrapped
-        for k, (name, result, weekly) in enumerate(episodes):
+        for k, (name, result, weekly, mean) in enumerate(episodes):
             env.reset(seed=3 + e if k == 0 else None)
             over = False
             while not over:
                 _, _, terminated, truncated, info = env.step(0)
                 over = terminated or truncated
-            assert name == info["episode_name"]
+            assert name == env.episode_name
+            assert mean == info["episode_mean_bsld"]
             assert result.start.tolist() == env.result().start.tolist()
             assert np.array_equal(weekly, env.weekly())
             number, bsld, wait_h = weekly.sum(axis=0)
-            metrics = info["metrics"]
+            metrics = env.metrics()
             assert number == metrics["jobs"]
             assert bsld / number == pytest.approx(metrics["mean_bsld"])
             assert wait_h * 3600 / number == pytest.approx(metrics["mean_wait_s"])
@@ -145,12 +148,13 @@ def test_infos_are_a_dict_as_any_other() -> None:
         return next(step[4] for step in steps if len(step) == 5 and step[2].any())
 
     terms = {"reward_bsld", "reward_wait_s", "reward_energy_j"}
-    keys = {"window", "time_s", *terms, "action_mask", "metrics", "episode_name"}
+    keys = {"window", "time_s", *terms, "action_mask"}
+    keys |= {"episode_mean_bsld", "episode_mean_wait_s", "episode_energy_j"}
     keys |= {f"_{key}" for key in keys}
     plain = dict(infos())
     assert type(plain) is dict
     assert set(plain) == keys
-    assert plain["metrics"]["mean_bsld"].any()
+    assert plain["episode_mean_bsld"].any()
     uses: list[Callable[[Any], Any]] = [
         lambda d: {**d},
         lambda d: {"window": 0} | d,
@@ -172,15 +176,15 @@ def test_infos_are_a_dict_as_any_other() -> None:
     assert json.loads(told_json) == json.loads(plain_json)
     assert repr(infos()) == repr(plain)
     told = infos()
-    assert {"metrics", "_metrics"} <= told.keys()
+    assert {"episode_energy_j", "_episode_energy_j"} <= told.keys()
     assert told.get("episode", 5) == 5
     with pytest.raises(KeyError, match="episode"):
         told["episode"]
     told["window"] = 3
-    del told["metrics"]
-    assert "metrics" not in told
+    del told["episode_energy_j"]
+    assert "episode_energy_j" not in told
     assert told["window"] == 3
-    assert set(told) == keys - {"metrics"}
+    assert set(told) == keys - {"episode_energy_j"}
     told.clear()
     assert not told
 

@@ -18,8 +18,8 @@ from hpcgym._engine import FOREVER
 from hpcgym.envs.core.base import CANDIDATES_KIND, PAIR_SCORES_KIND, PAIRS_KIND, SELECTION_KIND
 from hpcgym.envs.core.machines import ScheduleState
 from hpcgym.envs.core.observation import N_TOLD
-from hpcgym.envs.core.reward import BSLD, ELAPSED, ENERGY, WAIT
 from hpcgym.envs.core.simulations import Simulations
+from hpcgym.errors import HpcgymError
 from hpcgym.schedule.measures import metrics_within, result_within, weekly_sums
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.schedule import read_only
@@ -45,8 +45,17 @@ def state_of(simulations: Simulations, e: int) -> ScheduleState:
     )
 
 
+#: The metrics that sums of the terms of rewards give, in the order of the terms.
+_METRICS_OF_TERMS = ("mean_bsld", "mean_wait_s", "energy_j", "makespan_s")
+#: Those of them that are of a job: the sums are divided by the number of jobs.
+_MEANS = ("mean_bsld", "mean_wait_s")
+
+
 def means_of(told: ScheduleState) -> dict[str, float]:
-    """Return the metrics that the sums give at once, of the jobs that count and have started."""
+    """Return the metrics that the sums give at once, of the jobs that count and have started.
+
+    Means are 0 where no job counts.
+    """
     now = told.episode_state
     first, last, start = int(now.counts_first), int(now.counting), told.schedule["start"]
     paid = np.count_nonzero(start[first:last] >= int(now.begin))
@@ -54,14 +63,12 @@ def means_of(told: ScheduleState) -> dict[str, float]:
         last = min(last, told.come)
         paid += np.count_nonzero(start[first:last] < 0)
     jobs = max(int(paid), 1)
-    found = {
-        "mean_bsld": told.totals[BSLD] / jobs,
-        "mean_wait_s": told.totals[WAIT] / jobs,
-        "energy_j": told.totals[ENERGY],
+    return {
+        name: total / jobs if name in _MEANS else total
+        for name, total, _ in zip(
+            _METRICS_OF_TERMS, told.totals.tolist(), told.machines.terms, strict=False
+        )
     }
-    if "elapsed_s" in told.machines.terms:
-        found["makespan_s"] = told.totals[ELAPSED]
-    return {name: float(value) for name, value in found.items()}
 
 
 def jobs_before(start: NDArray[np.int64], episode_state: Any) -> int:
@@ -70,7 +77,14 @@ def jobs_before(start: NDArray[np.int64], episode_state: Any) -> int:
 
 
 def metrics_of(told: ScheduleState) -> dict[str, float | int]:
-    """Return the metrics of an episode that has ended: of its slice, where it is more than that."""
+    """Return the metrics of an episode that is over: of its slice, where it is more than that.
+
+    Raises
+    ------
+    HpcgymError : it goes on.
+    """
+    if told.episode_state.ended == 0:
+        raise HpcgymError("metrics: the episode is not over; result().metrics has what was so far")
     result, counts = schedule_of(told), _slice_of(told)
     return result.metrics if counts is None else metrics_within(result, *counts)
 
@@ -132,6 +146,8 @@ def schedule_of(told: ScheduleState) -> Result:
 
 # --- The infos of environments --------------------------------------------------------------------
 
+#: Begins the names of what infos have at an episode's end alone.
+_AT_END = "episode_"
 _WITH_ACTION_MASKS = (SELECTION_KIND, CANDIDATES_KIND, PAIRS_KIND, PAIR_SCORES_KIND)
 
 
@@ -165,14 +181,9 @@ def pay_tails(simulations: Simulations, over: NDArray[np.bool_]) -> None:
         simulations.out.rewards[e] -= tails * (metrics["p99_wait_s"] / 3600)
 
 
-def end_of(told: ScheduleState) -> dict[str, Any]:
-    """Return what is said of an episode that has ended, beside the rest.
-
-    Metrics without a value are left out: nan is not equal to itself, and infos are compared.
-    """
-    metrics = metrics_of(told)
-    known = {name: value for name, value in metrics.items() if value == value}
-    return {"metrics": known, "episode_name": told.name}
+def end_of(told: ScheduleState) -> dict[str, np.float64]:
+    """Return what is said of an episode that is over, beside the rest: numbers, as others ask."""
+    return {f"{_AT_END}{name}": np.float64(value) for name, value in means_of(told).items()}
 
 
 _LATER: Any = object  # stands for an entry that is not made yet, in copies of environments as well
@@ -278,7 +289,10 @@ class Teller:
         names += ["ended", "ended_bsld"] * simulations.tells_ends
         names += ["action_mask"] * (simulations.kind in _WITH_ACTION_MASKS)
         self._usual = _later(names)
-        self._at_ends = _later([*names, "metrics", "episode_name"])
+        ends = [
+            _AT_END + name for name, _ in zip(_METRICS_OF_TERMS, simulations.terms, strict=False)
+        ]
+        self._at_ends = _later([*names, *ends])
         self._at_resets = _later(["final_obs", "final_info", *names])
 
     def of_step(self, ends: Ends | None) -> Infos:
@@ -322,7 +336,7 @@ class Teller:
     def _made(self, step: StepRecord, ends: Ends | None, key: str) -> Any:
         """Return an entry of the infos of a step."""
         name = key.removeprefix("_")
-        if ends is not None and name in ("metrics", "episode_name", "final_info", "final_obs"):
+        if ends is not None and name.startswith((_AT_END, "final_")):
             return self._at_end(ends, key, name)
         if key != name:
             return np.ones(len(step.told), np.bool_)
@@ -362,22 +376,16 @@ class Teller:
             for k, e in enumerate(those):
                 observations[e] = simulations.layout.of(rows[k], masks[k])
             return observations
-        said: list[dict[str, Any]]
-        if name == "episode_name":
-            said = [
-                {name: told.name} for told, over in zip(ends.states, ends.over, strict=True) if over
-            ]
-            return self._added(those, said)[name]
-        told_of = [
-            end_of(told) if over else {}
-            for told, over in zip(ends.states, ends.over.tolist(), strict=True)
+        entries: list[dict[str, Any]] = [
+            {**end_of(state)} if over else {}
+            for state, over in zip(ends.states, ends.over.tolist(), strict=True)
         ]
         if final:
             assert ends.last is not None
-            said = [{name: info | end} for info, end in zip(ends.last[0], told_of, strict=True)]
+            entries = [{name: info | end} for info, end in zip(ends.last[0], entries, strict=True)]
         else:
-            said = [{name: end[name]} for end in told_of if end]
-        return self._added(those, said)[name]
+            entries = [{name: end[name]} for end in entries if end]
+        return self._added(those, entries)[name]
 
 
 def _later(names: Iterable[str]) -> dict[str, Any]:

@@ -79,11 +79,13 @@ class Ran(NamedTuple):
     Attributes
     ----------
     result : returns its schedule.
+    metrics : returns its metrics.
     whole : whether it ended by itself; else it was cut short.
     info : the last of its environment; empty where it was simulated.
     """
 
     result: Callable[[], Result]
+    metrics: Callable[[], Mapping[str, float | int]]
     whole: bool = True
     info: Mapping[str, Any] = MappingProxyType({})
 
@@ -115,10 +117,10 @@ def run_episode(
     if isinstance(policy, Scheduler):
         rows = slice(episode.start, episode.stop)
         result = platform.simulate(slices.workload_of(episode), policy, rows, learned)
-        return Ran(lambda: result)
+        return Ran(lambda: result, lambda: result.metrics)
     env, observation, info = enter()
     terminated, info = act_out(policy, env, observation, info)
-    return Ran(env.unwrapped.result, terminated, info)
+    return Ran(env.unwrapped.result, env.unwrapped.metrics, terminated, info)
 
 
 def act_out(policy: Any, env: Any, observation: Any, info: Any) -> tuple[bool, Any]:
@@ -274,16 +276,13 @@ class Environments:
         enter = partial(self._enter, name, episode)
         ran = run_episode(policy, episode, self._part, self.platform, enter, learned)
         self.result = ran.result
-        metrics: Mapping[str, float | int]
         if not isinstance(policy, Scheduler):
             if not ran.whole and ran.info.get("time_s", -1) < episode.until:
                 raise RuntimeError("truncated before all jobs of the slice had started")
-            metrics = ran.info["metrics"]
             self._note_unseen(name)
-        elif self._part.alone:
-            metrics = ran.result().metrics
-        else:
+        elif not self._part.alone:
             return metrics_within(ran.result(), *episode.counting)
+        metrics = ran.metrics()
         return metrics if self.platform.limits is None else {**metrics, **energies(self.result())}
 
     def _enter(self, name: str, episode: Episode) -> tuple[Any, Any, Any]:
