@@ -9,11 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.capabilities import FEATURES, check
-from hpcgym.scheduler.estimates.by_name import learns, predictor_of
-from hpcgym.scheduler.estimates.learning import averaged_jobs
-from hpcgym.scheduler.policies.features import USER_FEATURES, runs_looked_at
-from hpcgym.scheduler.restrictions import bound_submissions
+from hpcgym.scheduler.capabilities import check
+from hpcgym.scheduler.policies.features import USER_FEATURES
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload.model import Workload
 
@@ -25,42 +22,7 @@ def check_scheduler(scheduler: Scheduler, *things: str) -> None:
 
     As :func:`check` does.
     """
-    check(*things, words=features_of(scheduler))
-
-
-def features_of(scheduler: Scheduler) -> dict[str, str]:
-    """Return the features of a scheduler, in the words of its rules, for :func:`check`."""
-    said = scheduler.said
-    things = {
-        "kill": (scheduler.correction == "kill", FEATURES["kill"]),
-        "dispatcher": (scheduler.dispatcher is not None, said("dispatcher")),
-        "dispatch time": (bool(scheduler.dispatch_time), said("dispatch_time")),
-        "threshold": (scheduler.threshold is not None, "threshold"),
-        "quota": (bool(scheduler.quota), said("quota")),
-        "submitted": (bound_submissions(scheduler.quota), f"{said('quota')} (submitted)"),
-        "maintenance": (bool(scheduler.maintenance), said("maintenance")),
-        "preemption": (scheduler.preemption is not None, said("preemption")),
-        "dependencies": (scheduler.dependencies != "none", said("dependencies")),
-        "limits": (scheduler.power != "none", said("power")),
-        "contiguous": (scheduler.allocation == "contiguous", FEATURES["contiguous"]),
-    }
-    found = scheduler.at_passes | {thing: text for thing, (asked, text) in things.items() if asked}
-    for rule in ("policy_estimate", "estimate"):
-        if learns(getattr(scheduler, rule)):
-            found["averages" if averaged_jobs(scheduler) else "learned"] = said(rule)
-        if predictor_of(getattr(scheduler, rule)) is not None:
-            found["predictor"] = said(rule)
-    orders = zip(("policy", "backfill_order"), scheduler.usage_orders, scheduler.anew, strict=True)
-    for rule, looks, expression in orders:
-        if looks:  # the order of backfilling may only follow the policy
-            found.setdefault("usage", said(rule))
-        if expression is not None:
-            found["anew"] = said(rule)
-        if expression is not None and expression.state:
-            found["state"] = said(rule)
-            if runs_looked_at(expression.state):
-                found["last runs"] = said(rule)
-    return found
+    check(*things, words=scheduler.asks_for)
 
 
 # --- Rules that look at usage, and so at shares ---------------------------------------------------

@@ -13,7 +13,7 @@ from hpcgym.machine.power import NodePower
 from hpcgym.machine.speedups.heatmap import Heatmap
 from hpcgym.names import CORE
 from hpcgym.scheduler.allocations import COSCHEDULED
-from hpcgym.scheduler.asked_for import check_scheduler, features_of
+from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.capabilities import PLACES, check
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap
 from hpcgym.scheduler.policies.features import PASS_FEATURES
@@ -55,7 +55,7 @@ def check_for_limits(scheduler: Scheduler, limited: bool = True) -> None:
     ``limited``: there are limits too.
     """
     asked = {"whole nodes": PLACES["limits" if limited else "whole nodes"]}
-    check(*(["limits"] if limited else []), words=asked | features_of(scheduler))
+    check(*(["limits"] if limited else []), words=asked | scheduler.asks_for)
     if scheduler.allocation not in ("first-fit", "contiguous"):
         raise HpcgymError(
             "allocation: with nodes of their own jobs are placed first-fit or contiguous, not"

@@ -18,7 +18,14 @@ from hpcgym.scheduler import restrictions
 from hpcgym.scheduler.allocations import check_allocation_name
 from hpcgym.scheduler.backfilling import BackfillRule, Hold, SlurmBackfill
 from hpcgym.scheduler.capabilities import FEATURES, check
-from hpcgym.scheduler.estimates.by_name import CORRECTIONS, Estimate, check_estimate, learns
+from hpcgym.scheduler.estimates.by_name import (
+    CORRECTIONS,
+    Estimate,
+    average_of,
+    check_estimate,
+    learns,
+    predictor_of,
+)
 from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
 from hpcgym.scheduler.policies.features import runs_looked_at
@@ -468,6 +475,43 @@ class Scheduler:
         return {thing: words for thing, (asked, words) in things.items() if asked}
 
     @cached_property
+    def asks_for(self) -> dict[str, str]:
+        """Its features, in the words of its rules: ``words`` of :func:`capabilities.check`."""
+        said = self.said
+        things = {
+            "kill": (self.correction == "kill", FEATURES["kill"]),
+            "dispatcher": (self.dispatcher is not None, said("dispatcher")),
+            "dispatch time": (bool(self.dispatch_time), said("dispatch_time")),
+            "threshold": (self.threshold is not None, "threshold"),
+            "quota": (bool(self.quota), said("quota")),
+            "submitted": (
+                restrictions.bound_submissions(self.quota), f"{said('quota')} (submitted)"
+            ),
+            "maintenance": (bool(self.maintenance), said("maintenance")),
+            "preemption": (self.preemption is not None, said("preemption")),
+            "dependencies": (self.dependencies != "none", said("dependencies")),
+            "limits": (self.power != "none", said("power")),
+            "contiguous": (self.allocation == "contiguous", FEATURES["contiguous"]),
+        }  # fmt: skip
+        words = self.at_passes | {thing: text for thing, (asked, text) in things.items() if asked}
+        for rule in ("policy_estimate", "estimate"):
+            if learns(getattr(self, rule)):
+                words["averages" if self.averaged_jobs else "learned"] = said(rule)
+            if predictor_of(getattr(self, rule)) is not None:
+                words["predictor"] = said(rule)
+        orders = zip(("policy", "backfill_order"), self.usage_orders, self.anew, strict=True)
+        for rule, looks, expression in orders:
+            if looks:  # the order of backfilling may only follow the policy
+                words.setdefault("usage", said(rule))
+            if expression is not None:
+                words["anew"] = said(rule)
+            if expression is not None and expression.state:
+                words["state"] = said(rule)
+                if runs_looked_at(expression.state):
+                    words["last runs"] = said(rule)
+        return words
+
+    @cached_property
     def restricts(self) -> bool:
         """Whether quotas, windows, other jobs or preemption restrict when jobs may start."""
         return any((self.quota, self.maintenance, self.preemption)) or self.dependencies != "none"
@@ -526,6 +570,20 @@ class Scheduler:
     def remembered(self) -> int:
         """How many run times of each user's last jobs these expressions look at."""
         return runs_looked_at(self.state)
+
+    @cached_property
+    def averaged_jobs(self) -> int:
+        """The number k if the estimate is a mean of k jobs that the simulator keeps, else 0."""
+        if learns(self.policy_estimate) or self.correction == "predicted-again":
+            return 0
+        return (average_of(self.estimate) or 0) if isinstance(self.estimate, str) else 0
+
+    @cached_property
+    def asks_for_predictions(self) -> bool:
+        """Whether the simulator stops at each submission, for a prediction."""
+        if self.averaged_jobs:
+            return False
+        return learns(self.estimate) or learns(self.policy_estimate)
 
     def but(self, **changes: Unpack[Rules]) -> Scheduler:
         """Return the scheduler with some rules changed.

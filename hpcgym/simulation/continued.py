@@ -9,7 +9,6 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError, WorkloadError
 from hpcgym.schedule.runs import Allocation, cells_held
-from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.simulation.driver import Simulation, new_simulation
 from hpcgym.simulation.nodes import place_of
 from hpcgym.workload.extracts import interval, joined, named, nothing_there
@@ -112,7 +111,7 @@ def _check(result: Result) -> None:
         "nodes that fail, whose lost runs an extract does not tell,": result.lost is not None,
         "jobs that follow others": result.scheduler.dependencies != "none",
         "quotas of submitted jobs": result.scheduler.moves_submissions,
-        "run times that are learned": asks_for_predictions(result.scheduler)
+        "run times that are learned": result.scheduler.asks_for_predictions
         or result.learned is not None,
     }
     for what, present in why.items():

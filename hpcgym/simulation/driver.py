@@ -30,7 +30,7 @@ from hpcgym.scheduler.dispatchers.asking import (
 )
 from hpcgym.scheduler.dispatchers.view import PassView
 from hpcgym.scheduler.estimates.by_name import learns
-from hpcgym.scheduler.estimates.learning import asks_for_predictions, told_of_learning
+from hpcgym.scheduler.estimates.learning import told_of_learning
 from hpcgym.scheduler.orders import Order, columns_of, expressions_of
 from hpcgym.scheduler.policies.features import Weighed, weighed
 from hpcgym.scheduler.rules import plain
@@ -216,7 +216,7 @@ def new_simulation(
     WorkloadError : a job that cannot be simulated.
     """
     learning, counts = None, any(scheduler.usage_orders)
-    asks = asks_for_predictions(scheduler)
+    asks = scheduler.asks_for_predictions
     asks |= (learned is not None or always_learns) and learns_in(scheduler)
     told = prepare(
         workload,

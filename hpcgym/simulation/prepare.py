@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from hpcgym.scheduler import allocations
 from hpcgym.scheduler.allocations import check_allocation
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.estimates.by_name import CORRECTION_CODES, predicted_run_times
-from hpcgym.scheduler.estimates.learning import asks_for_predictions, averaged_jobs, learning_rules
+from hpcgym.scheduler.estimates.learning import learning_rules
 from hpcgym.scheduler.orders import Order, columns_of, orders
 from hpcgym.scheduler.policies.features import STATE_OF_USERS, runs_looked_at
 from hpcgym.scheduler.rules import Scheduler
@@ -45,11 +46,17 @@ def machine_of(
     WorkloadError : both are given, or an invalid cluster.
     """
     if cluster is None:
-        return Cluster(workload.processors if processors is None else processors)
+        return _pool(workload.processors) if processors is None else Cluster(processors)
     if processors is not None:
         raise WorkloadError("give either cluster or processors, not both")
     is_both = isinstance(scheduler, str) and bool(conf_in(scheduler))
     return find_cluster(cluster, rules_too=is_both)
+
+
+@lru_cache(maxsize=64)
+def _pool(processors: int) -> Cluster:
+    """Return a pool of processors: nothing changes a cluster, so one is made for each size."""
+    return Cluster(processors)
 
 
 class MachineUnits(NamedTuple):
@@ -220,8 +227,8 @@ def prepare(
     check_jobs(workload, cluster.processors)
     jobs = job_records(workload)
     predicted = predicted_run_times(scheduler.estimate, jobs["run"], workload)
-    predicts = asks_for_predictions(scheduler) if predicts is None else predicts
-    last = 0 if predicts else averaged_jobs(scheduler)
+    predicts = scheduler.asks_for_predictions if predicts is None else predicts
+    last = 0 if predicts else scheduler.averaged_jobs
     own, second = orders(workload, scheduler, counts or agent.order is not None, units.ticks)
     first = own if agent.order is None else agent.order
     by_function = callable(scheduler.policy)

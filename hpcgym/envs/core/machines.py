@@ -23,7 +23,6 @@ from hpcgym.machine.power_plans import greatest_w, idle_w, powers_of
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler.asked_for import check_scheduler
-from hpcgym.scheduler.estimates.learning import asks_for_predictions
 from hpcgym.scheduler.limits import Limit, check_limits
 from hpcgym.scheduler.on_machines import (
     check_files,
@@ -268,7 +267,7 @@ def keeps_books(options: Options, alike: bool = False) -> bool:
                 " with preemption no start is final"
             )
         return False
-    return powers and (rewarded or not (alike and asks_for_predictions(options.scheduler)))
+    return powers and (rewarded or not (alike and options.scheduler.asks_for_predictions))
 
 
 # --- Machines whose jobs have nodes of their own behind an environment ----------------------------

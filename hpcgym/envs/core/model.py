@@ -61,7 +61,6 @@ from hpcgym.scheduler.estimates.by_name import predicted_run_times
 from hpcgym.scheduler.estimates.learning import (
     Estimators,
     LearnedState,
-    asks_for_predictions,
     knowledge,
     told_of_learning,
 )
@@ -156,7 +155,7 @@ class World:
         check_fair_share(scheduler.fair_share, counts)
         warn_of_unused([workload], [scheduler], weighs)
         told, learning = told_of(workload, machines, definition, counts), None
-        if asks_for_predictions(scheduler):
+        if scheduler.asks_for_predictions:
             learns = Learning(workload, scheduler, told)
             learning = learns.estimators, learns.learner
             if definition.kind == WEIGHTS_KIND:

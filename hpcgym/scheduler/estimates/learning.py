@@ -142,21 +142,6 @@ class Learned:
         return f"Learned({' and '.join(self.estimates)}, {known} users)"
 
 
-def averaged_jobs(scheduler: Scheduler) -> int:
-    """Return the number k if the estimate is a mean of k jobs that the simulator keeps, else 0."""
-    if by_name.learns(scheduler.policy_estimate) or scheduler.correction == "predicted-again":
-        return 0
-    estimate = scheduler.estimate
-    return (by_name.average_of(estimate) or 0) if isinstance(estimate, str) else 0
-
-
-def asks_for_predictions(scheduler: Scheduler) -> bool:
-    """Return whether the simulator stops at each submission, for a prediction."""
-    if averaged_jobs(scheduler):
-        return False
-    return by_name.learns(scheduler.estimate) or by_name.learns(scheduler.policy_estimate)
-
-
 def learning_rules(
     scheduler: Scheduler, asks: bool, logs_ends: bool = False, counts: bool = False
 ) -> dict[str, int]:
