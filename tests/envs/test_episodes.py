@@ -92,6 +92,33 @@ def test_weeks_know_their_number_whatever_is_around_them(around: dict[str, Any])
     assert [(one.name, one.period) for one in listing] == [("week 3", 3), ("week 4", 4)]
 
 
+@pytest.mark.parametrize("number", [1, 3, 40])
+def test_warm_episodes_know_so_many_of_the_last_jobs_of_each_user(number: int) -> None:
+    """Among all that had ended, by a list of each user's; many end in the same second."""
+    jobs = load_workload("lublin:jobs=600,processors=64,seed=4,load=1.1")
+    submit, user = jobs.submit_time // 3600 * 3600, np.arange(len(jobs)) * 7 % 11 % 6
+    jobs = jobs.with_columns(
+        submit_time=submit, run_time=jobs.run_time // 3600 * 3600 + 1, user_id=user
+    )
+    around: dict[str, Any] = {"jobs": 60, "start": "warm", "warmup": "2h"}
+    every = Episodes(jobs, **around, past_jobs=np.inf).beginnings
+    some = Episodes(jobs, **around, past_jobs=number).beginnings
+    for part, all_of in zip(some, every, strict=True):
+        assert part.initial is not None
+        assert all_of.initial is not None
+        past = all_of.initial.past
+        start = past.submit_time + past.wait_time
+        ends = (start + np.minimum(past.run_time, past.requested_time)).tolist()
+        of_user: dict[int, list[tuple[int, int, int]]] = {}
+        for row, key in enumerate(zip(ends, start.tolist(), range(len(past)), strict=True)):
+            of_user.setdefault(int(past.user_id[row]), []).append(key)
+        rows = {row for keys in of_user.values() for *_, row in sorted(keys)[-number:]}
+        assert part.initial.past.job_number.tolist() == past.job_number[sorted(rows)].tolist()
+        assert part.job_number.tolist() == all_of.job_number.tolist()
+        assert part.initial.start.tolist() == all_of.initial.start.tolist()
+    assert len(every[-1].initial.past) > 6 * 40 or number < 40
+
+
 @pytest.mark.parametrize(
     ("n_weeks", "share", "n_train"), [(4, 0.5, 2), (3, 0.5, 2), (10, 0.7, 7), (10, 0.29, 3)]
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import operator
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -438,14 +439,13 @@ def episodes_of(definition: Definition, given: Mapping[str, Any]) -> Episodes:
     options, features = definition.options, definition.features
     scheduler = options.scheduler
     kept = {rule: getattr(scheduler, rule) for rule in OF_MACHINES}
+    learning = learns(scheduler.estimate) or learns(scheduler.policy_estimate)
+    runs = max(scheduler.remembered, runs_looked_at(definition.sees))
     return Episodes(
         options.workload,
         **given,
         cluster=options.cluster,
-        keeps_past=learns(scheduler.estimate)
-        or learns(scheduler.policy_estimate)
-        or counts_usage(scheduler, features)
-        or max(scheduler.remembered, runs_looked_at(definition.sees)) > 0,
+        past_jobs=math.inf if learning or counts_usage(scheduler, features) else runs,
         rules=kept,
     )
 

@@ -82,7 +82,8 @@ class Episodes:
     sampler : how episodes are drawn: "uniform", "hard" or "filtered"; see
         :mod:`hpcgym.envs.core.samplers`. The slices themselves stay.
     cluster : the machine; None: a pool of the workload's processors.
-    keeps_past : whether episodes that begin with jobs know those that had ended.
+    past_jobs : how many jobs of each user episodes that begin with jobs know that had ended, the
+        last; infinity: all.
     rules : rules that the scheduler has which left the machine, whatever it is: quotas and windows.
 
     Attributes
@@ -115,7 +116,7 @@ class Episodes:
         horizon: str | float | None = None,
         sampler: str = "uniform",
         cluster: Cluster | None = None,
-        keeps_past: bool = False,
+        past_jobs: float = 0,
         rules: Mapping[str, Any] | None = None,
     ) -> None:
         self.kind = check_choice("episodes", episodes, KINDS)
@@ -160,9 +161,9 @@ class Episodes:
         submit = self.workload.submit_time
         self.submitted = int(submit[self._first]), int(submit[self._stop - 1])
         if not self.alone:
-            self._surround(submit, cluster, keeps_past)
+            self._surround(submit, cluster, past_jobs)
 
-    def _surround(self, submit: Any, cluster: Cluster | None, keeps_past: bool) -> None:
+    def _surround(self, submit: Any, cluster: Cluster | None, past_jobs: float) -> None:
         """Give episodes what is around them: the machine at first, jobs before and after."""
         check_surroundable(self.workload, self.kind, self._surroundings)
         if self.kind == "stream":
@@ -176,7 +177,7 @@ class Episodes:
             self.longest = int((stops - starts).max())
             return
         parts, self._slices = warm_parts(
-            self.workload, self._slices, self._surroundings, self._stop, cluster, keeps_past
+            self.workload, self._slices, self._surroundings, self._stop, cluster, past_jobs
         )
         self.beginnings = parts
         bare = [replace(part, initial=None) for part in parts]

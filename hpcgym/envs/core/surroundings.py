@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import repeat
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -154,7 +156,7 @@ def warm_parts(
     around: Surroundings,
     end: int,
     cluster: Cluster | None,
-    keeps_past: bool,
+    past_jobs: float,
 ) -> tuple[list[Workload], list[Episode]]:
     """Return the jobs of each episode with those that run and wait when it begins.
 
@@ -167,8 +169,8 @@ def warm_parts(
     episodes : slices of it, from an empty machine.
     end : the row behind the last job that may come after them.
     cluster : the machine; None: a pool of the workload's processors.
-    keeps_past : whether episodes know the jobs that had ended, for users' shares and learned run
-        times; else they would only take memory.
+    past_jobs : how many jobs of each user episodes know that had ended, the last; infinity: all,
+        for users' shares and learned run times. Others would only take time and memory.
 
     Returns
     -------
@@ -180,18 +182,20 @@ def warm_parts(
         result = simulate(workload, around.start, cluster=cluster)
     ends = result.start + recorded_run_time(workload)
     seen = replace(workload.with_columns(wait_time=result.wait), cleaning={})
+    begins = workload.submit_time[[episode.start for episode in episodes]] - around.warmup_s
+    past = repeat(None) if past_jobs == math.inf else _last_ended(seen, begins, int(past_jobs))
     parts, placed, offset = [], [], 0
-    for number, episode in enumerate(episodes):
+    for number, (episode, begin, known) in enumerate(
+        zip(episodes, begins.tolist(), past, strict=False)
+    ):
         whole = surrounded(episode, workload, around, end)
-        begin = int(workload.submit_time[episode.start]) - around.warmup_s
-        # those before the first that runs or waits then are past: a part that keeps none needs none
-        first = 0 if keeps_past else int(np.argmax(ends > begin))
+        # those before the first that runs or waits then are past
+        first = 0 if known is None else int(np.argmax(ends > begin))
         part = extract(seen.take(slice(first, whole.stop), name=workload.name), max(begin, 0))
         if result.allocation is not None:
             part = _on_their_nodes(part, result, first, whole.stop)
-        if not keeps_past and part.initial is not None:
-            nobody = part.initial.past.take(slice(0, 0))
-            part = replace(part, initial=replace(part.initial, past=nobody))
+        if known is not None and part.initial is not None:
+            part = replace(part, initial=replace(part.initial, past=seen.take(known)))
         part = replace(part, cleaning={}, name=f"{workload.name} {episode.name}")
         shift = offset + len(part) - whole.stop  # what comes from the beginning on ends alike
         placed.append(
@@ -206,6 +210,31 @@ def warm_parts(
         parts.append(part)
         offset += len(part)
     return parts, placed
+
+
+def _last_ended(jobs: Workload, begins: Ints, number: int) -> Iterator[Ints]:
+    """Yield the rows of the jobs of each user that were the last to end by each of some times.
+
+    Parameters
+    ----------
+    jobs : with the times that they waited and ran.
+    begins : [s], rising.
+    number : how many of each user, at most.
+    """
+    start, run, users = jobs.submit_time + jobs.wait_time, recorded_run_time(jobs), jobs.user_id
+    ends = start + run
+    order = np.lexsort((start, ends))
+    order = order[((jobs.wait_time >= 0) & (run >= 1))[order]]
+    ended = np.searchsorted(ends[order], begins, side="right")
+    latest, before = np.zeros(0, np.int64), 0
+    for stop in ended.tolist():
+        rows = np.concatenate([latest, order[before:stop]])[::-1]  # who ended last comes first
+        by_user = np.argsort(users[rows], kind="stable")
+        sorted_users = users[rows][by_user]
+        places = np.arange(len(rows)) - np.searchsorted(sorted_users, sorted_users)
+        latest = rows[np.sort(by_user[places < number])][::-1]
+        before = stop
+        yield np.sort(latest)
 
 
 def _on_their_nodes(part: Workload, result: Result, first: int, stop: int) -> Workload:

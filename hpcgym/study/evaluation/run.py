@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -251,7 +252,7 @@ def evaluate(
     around = around_of(given, agents, bool(given_way(episodes, whole, bound)))
     machine = None if cluster is None else machine_of(whole, cluster, None)
     part = Episodes(
-        whole, episodes, jobs, slices, train_share, **around, keeps_past=True, cluster=machine,
+        whole, episodes, jobs, slices, train_share, **around, past_jobs=math.inf, cluster=machine,
         rules=restrictions(agents),
     )  # fmt: skip
     chosen = part.named(part.usual if n is None else n, seed)
