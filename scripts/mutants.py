@@ -104,8 +104,8 @@ MUTANTS = (
     Mutant(
         "a quota lets one job more run",
         "native/core/quotas.hpp",
-        "bound.jobs < 1",
-        "bound.jobs < 0",
+        "asked > 0 && left[index(count)] < asked",
+        "asked > 0 && left[index(count)] < asked - 1",
     ),
     Mutant(
         "a window begins a second late",

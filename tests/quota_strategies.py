@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from drawing import strategies as st
@@ -11,7 +10,8 @@ from hpcgym.reference.jobs import Spared
 from hpcgym.workload.model import Workload
 
 COLUMNS = {"user": "user_id", "group": "group_id", "queue": "queue", "array": "array"}
-Slow = tuple[list[Any], float, float]
+#: The key of each job, what it asks for, and how much may be had of one key.
+Slow = tuple[list[Any], list[int], int]
 
 
 Named = tuple[int | str, ...]
@@ -48,15 +48,33 @@ def quotas(draw: st.DrawFn, workload: Workload) -> tuple[str, list[Slow]]:
         only = draw(ONLY)
         spares = draw(SPARES)
         keys = keys_of(workload, each, only, spares)
-        bound = [key is not None and not isinstance(key, Spared) for key in keys]
-        widest = int(workload.requested_processors[bound].max(initial=1))
-        jobs = draw(st.sampled_from([None, 1, 2, 3]))
-        processors = draw(st.integers(widest, 2 * widest)) if jobs is None else None
+        bound = [
+            row for row, key in enumerate(keys) if key is not None and not isinstance(key, Spared)
+        ]
+        asked = asks_of(workload)
+        bounds = []
+        for name in draw(st.lists(st.sampled_from(list(asked)), min_size=1, unique=True)):
+            widest = max((asked[name][row] for row in bound), default=1)
+            most = draw(st.integers(max(widest, 1), max(2 * widest, 3)))
+            bounds.append(f"{name}={most}")
+            slow.append((keys, asked[name], most))
         parts = named(only, spares) + each or ["all"]
-        most = f"jobs={jobs}" if jobs else f"processors={processors}"
-        texts.append(f"{'/'.join(parts)}:{most}")
-        slow.append((keys, jobs or math.inf, processors or math.inf))
+        texts.append(f"{'/'.join(parts)}:{'+'.join(bounds)}")
     return "; ".join(texts), slow
+
+
+def asks_of(workload: Workload) -> dict[str, list[int]]:
+    """What each job asks for, worked out job by job, by the names of amounts."""
+    asked = {
+        "jobs": [1] * len(workload),
+        "processors": workload.requested_processors.tolist(),
+    }
+    if workload.units is not None:
+        units = workload.units.tolist()
+        for name, of_unit in workload.per_unit.items():
+            if name != "core":
+                asked[name] = [a * b for a, b in zip(units, of_unit.tolist(), strict=True)]
+    return asked
 
 
 def with_queues(workload: Workload, queues: list[int]) -> Workload:

@@ -37,7 +37,7 @@ def bounds(draw: st.DrawFn, workload: Workload) -> tuple[str, Places, list[Any]]
         text = "/".join([*named(only, spares), column]) + f":submitted={most}"
         if draw(st.booleans()):
             jobs = draw(st.integers(1, 3))
-            running.append((keys, jobs, 10**9))
+            running.append((keys, [1] * len(workload), jobs))
             text += f"+jobs={jobs}"
         texts.append(text)
     return "; ".join(texts), places, running

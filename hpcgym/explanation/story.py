@@ -17,6 +17,7 @@ from hpcgym.scheduler.on_machines import simulates_as_pool
 from hpcgym.scheduler.restrictions import bound_submissions
 from hpcgym.units import duration
 from hpcgym.words import counted
+from hpcgym.workload.amounts import asked_of
 from hpcgym.workload.checks import needs_on
 from hpcgym.workload.followers import followed
 from hpcgym.workload.needs import units_on
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 # --- What a job waited for ------------------------------------------------------------------------
 
+Ints = NDArray[np.int64]
 Needs = NDArray[np.int64]  # (n_jobs, 1 + R), units and what each asks for
 
 #: What a job may have waited for: name -> what held as it waited.
@@ -306,7 +308,7 @@ def refused_by(result: Result, job: int, due: int) -> dict[str, int]:
     found: dict[str, int] = {}
     for quota in rules.quota if rules.dependencies == "none" and due < came else ():
         group = quota.counted(workload)
-        if quota.submitted is None or group[job] < 0 or quota.spared(workload)[job]:
+        if not quota.submitted or group[job] < 0 or quota.spared(workload)[job]:
             continue
         within = np.flatnonzero(group == group[job])
         within = within[within != job]
@@ -314,12 +316,21 @@ def refused_by(result: Result, job: int, due: int) -> dict[str, int]:
             np.clip(times[within], due, came) for times in (workload.submit_time, result.end)
         )
         times = np.unique(np.concatenate(([due, came], begin, end)))
-        count = np.searchsorted(np.sort(begin), times, "right")
-        count -= np.searchsorted(np.sort(end), times, "right")
-        full = int(np.diff(times)[count[:-1] >= quota.submitted].sum())
-        if full:
-            found[str(quota)] = full
+        for name, most in quota.submitted.items():
+            asked = asked_of(workload, [name])[:, 0]
+            had = _so_far(begin, asked[within], times) - _so_far(end, asked[within], times)
+            full = int(np.diff(times)[had[:-1] + asked[job] > most].sum())
+            if full:
+                found[str(quota.with_bounds({name: most}))] = full
     return found
+
+
+def _so_far(when: Ints, asked: Ints, times: Ints) -> Ints:
+    """Return how much was asked for up to each time, inclusive, (n_times,)."""
+    order = np.argsort(when)
+    sums = np.concatenate([[0], np.cumsum(asked[order])])
+    so_far: Ints = sums[np.searchsorted(when[order], times, "right")]
+    return so_far
 
 
 def why_later(result: Result, job: int, due: int) -> str:

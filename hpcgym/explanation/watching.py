@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -86,7 +86,8 @@ class Pass(NamedTuple):
     ahead : queued jobs that were to be served before the job.
     before : as ``ahead``, with those that were backfilled in the pass.
     unseen : whether a pass that backfills does not look at the job, as Slurm's may not.
-    quotas : those that the job would have exceeded, had it started; in their order.
+    quotas : those that the job would have exceeded, had it started, each with the one bound; in
+        their order.
     """
 
     at: Moment
@@ -150,11 +151,15 @@ def as_submitted(result: Result) -> Result:
     if not rules.moves_submissions:
         return result
     # one that bounds nothing else stays, and bars nobody: with a quota passes are of another kind
-    kept = [
-        replace(one, submitted=None, jobs=one.jobs if one.jobs or one.processors else MOST_BOUND)
-        for one in rules.quota
-    ]
+    kept = [quota.with_bounds(quota.running or {"jobs": MOST_BOUND}) for quota in rules.quota]
     return replace(result, scheduler=rules.but(quota=kept), given=None)
+
+
+def running_bounds(quotas: Iterable[Quota]) -> list[Quota]:
+    """Return each bound on what running jobs have, as a quota of its own."""
+    return [
+        quota.with_bounds({name: most}) for quota in quotas for name, most in quota.running.items()
+    ]
 
 
 @contextmanager
@@ -206,8 +211,11 @@ class Watched:
         return int(mine[0]) if len(mine) else 0
 
     def exceeding(self, rows: Rows) -> NDArray[np.bool_]:
-        """Return which quotas each of some jobs would exceed if it started now, (k, K) bool."""
-        shape = len(rows), len(self.result.scheduler.quota)
+        """Return which bounds each of some jobs would exceed if it started now, (k, K) bool.
+
+        They are those of :func:`running_bounds`, in their order.
+        """
+        shape = len(rows), len(running_bounds(self.result.scheduler.quota))
         return self._native.exceeded(rows).reshape(shape) > 0
 
     def unseen(self, rows: Rows) -> Rows:
@@ -278,7 +286,7 @@ def watch(result: Result, job: int) -> tuple[list[Pass], str]:
     watched.go_on(submit - 1)
     waited = np.flatnonzero((result.workload.submit_time <= start) & (result.start >= submit))
     passes: list[Pass] = []
-    known = watched.result.scheduler.quota
+    known = running_bounds(watched.result.scheduler.quota)
     for at in watched.each_pass(start):
         ahead, before = (
             watched.before(job, watched.queued(waited, with_filled=filled))

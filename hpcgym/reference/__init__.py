@@ -101,11 +101,12 @@ Backfilling
     F + 30 + 2 L and so on. A job that starts in the pass ends as predicted. The times at which a
     reservation begins and ends in these profiles are rounded down to multiples of bf_resolution R,
     and it has R at least.
-24. Quotas: a key for each job, or none, and how many jobs, and processors, may run of one key. A
-    job that would be one too many when its turn comes is passed over: it is no head, has no
-    reservation, and rule 17 does not count it as waiting. A running job counts until its
+24. Quotas: a key for each job, or none, how much it asks for of some amount, such as 1 for jobs, or
+    its processors, and how much the running jobs of one key may have together. A job that would be
+    too much when its turn comes is passed over: it is no head, has no reservation, and rule 17 does
+    not count it as waiting; one that asks for nothing is not. A running job counts until its
     termination is handled, also where rule 10 takes it for gone. Some jobs are spared: they count,
-    and are never one too many, nor under rule 28. Not with conservative.
+    and are never too much, nor under rule 28. Not with conservative.
 25. Windows: a begin, an end and processors that are closed to jobs in [begin, end). All of them
     are known from the beginning, and stand in each profile beside running jobs and reservations. In
     rule 11 a job fits if it does so for its whole predicted length; EASY is depth:1, rule 22, and

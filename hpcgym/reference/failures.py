@@ -67,7 +67,8 @@ class FailingSimulation(NodeSimulation):
         self.without_nodes: list[Job] = []  # jobs that are queued then, rule 8
         self.failed: list[Lost] = []  # runs that were lost so, which usage counts
         nobody = [None] * len(self.capacity)  # rule 4: the holders of nodes that are down
-        self.quotas = [([*keys, *nobody], *most) for keys, *most in self.quotas]
+        nothing = [0] * len(self.capacity)
+        self.quotas = [([*k, *nobody], [*asks, *nothing], most) for k, asks, most in self.quotas]
         self.places = [([*keys, *nobody], most) for keys, most in self.places]
         if self.preemption is not None:
             groups, *others = self.preemption

@@ -215,7 +215,8 @@ def simulate_pool(
     learn_one; ``correction``: "requested",
     "incremental", "recursive-doubling" or "predicted-again"; ``threshold``: seconds; ``passes``:
     "per-timestamp" or "per-event";
-    ``hold``: None or as in rule 21; ``quotas``: of rule 24, keys of the jobs in their order;
+    ``hold``: None or as in rule 21; ``quotas``: of rule 24, keys of the jobs in their order, what
+    these ask for, and how much may be had of one key;
     ``windows``: of rule 25; ``follows``: of rule 26, by number of a job those of the others, the
     time to think and the earliest time; ``places``: of rule 28, keys of the jobs in their order;
     ``preemption``: of rule 27, the groups of the jobs in their order, None: none, pairs of groups

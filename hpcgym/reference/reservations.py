@@ -44,14 +44,12 @@ class Reservations(Events):
 
     def over_quota(self, job: Job) -> bool:
         """Rule 24."""
-        for keys, most_jobs, most_processors in self.quotas:
-            key = keys[job.number]
-            held = self.running + self.suspended
-            beside = [other for other in held if keys[other.number] == key is not None]
-            processors = sum(other.processors for other in beside) + job.processors
-            if key is None or isinstance(key, Spared):
+        for keys, asks, most in self.quotas:
+            key, asked = keys[job.number], asks[job.number]
+            if key is None or isinstance(key, Spared) or asked == 0:
                 continue
-            if len(beside) >= most_jobs or processors > most_processors:
+            held = self.running + self.suspended
+            if sum(asks[o.number] for o in held if keys[o.number] == key) + asked > most:
                 return True
         return False
 

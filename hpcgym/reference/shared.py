@@ -87,9 +87,10 @@ EASY
 Records
 17. backfilled: a job was chosen before it in this pass and could not start.
 Restrictions
-18. Quotas: a key for each job, or none, and how many jobs, and processors, may run of one key. A
-    job that would be one too many when its turn comes is passed over: it is no head, and 17 does
-    not count it. It waits, for 8, like all others. Some jobs are spared: they count, and start.
+18. Quotas: a key for each job, or none, how much it asks for of some amount, and how much the
+    running jobs of one key may have together. A job that would be too much when its turn comes is
+    passed over: it is no head, and 17 does not count it; one that asks for nothing is not. It
+    waits, for 8, like all others. Some jobs are spared: they count, and start.
 19. Dependencies: some jobs follow one or several others. They are submitted at the first whole
     second at which all of these have ended and a time to think is over since the last end, but not
     before a time of their own. Ties are by these submissions, of one time by number; so is fcfs.
@@ -178,9 +179,9 @@ class SharedRules:
     ``order`` is a name, the weights of fit, popularity and shortness, or a function of the
     simulation and a job.
 
-    ``quotas``, ``places``: of rules 18 and 20, keys of the jobs in their order and how much may be
-    there of one: jobs and processors, or jobs. ``follows``: of rule 19, by number of a job those of
-    the others, the time to think and the earliest time.
+    ``quotas``, ``places``: of rules 18 and 20, keys of the jobs in their order, for quotas what
+    they ask for, and how much there may be of one key. ``follows``: of rule 19, by number of a job
+    those of the others, the time to think and the earliest time.
     """
 
     allocation: str = PART
@@ -191,7 +192,7 @@ class SharedRules:
     order: Any = "fcfs"
     backfill_order: str = "fcfs"
     estimate: str = "requested"
-    quotas: Sequence[tuple[Sequence[Any], float, float]] = ()
+    quotas: Sequence[tuple[Sequence[Any], Sequence[int], float]] = ()
     places: Sequence[tuple[Sequence[Any], float]] = ()
     follows: Mapping[int, tuple[Sequence[int], int, int]] = field(default_factory=dict)
 
@@ -366,12 +367,11 @@ class SharedNodesSimulation:
 
     def barred(self, job: SharedJob) -> bool:
         """Whether a job would be one too many now (rule 18)."""
-        for keys, most_jobs, most_processors in self.rules.quotas:
-            key = keys[job.number]
-            beside = [other.processors for other in self.running if keys[other.number] == key]
-            wide = sum(beside) + job.processors > most_processors
+        for keys, asks, most in self.rules.quotas:
+            key, asked = keys[job.number], asks[job.number]
+            beside = sum(asks[o.number] for o in self.running if keys[o.number] == key)
             spared = key is None or isinstance(key, Spared)
-            if not spared and (len(beside) >= most_jobs or wide):
+            if not spared and asked > 0 and beside + asked > most:
                 return True
         return False
 

@@ -34,7 +34,7 @@ class Limit(NamedTuple):
 
     def and_of(self, quota: Quota) -> Limit:
         """Return the tighter of this limit and a quota."""
-        both = zip(self, (quota.jobs, quota.processors), strict=True)
+        both = zip(self, map(quota.running.get, self._fields), strict=True)
         least = [min((one for one in pair if one is not None), default=None) for pair in both]
         return Limit(*least)
 
@@ -104,13 +104,14 @@ def limits_of(
         queues = [name for column, name in named if column in ("queue", "qos")]
         of_queues = columns and columns <= {"queue", "qos"} and (apart or len(queues) == 1)
         spares = quota.spares and not partitions
-        if quota.submitted is None and columns <= {by} and (apart or one_alone):
+        known = dict(quota.bounds).keys() <= {*Limit._fields}
+        if known and columns <= {by} and (apart or one_alone):
             for number in owners:
                 name = _called(letter, number)
                 of_account[name] = of_account.get(name, Limit()).and_of(quota)
-        elif quota.submitted is None and not columns and not quota.each:
+        elif known and not columns and not quota.each:
             of_all = of_all.and_of(quota)
-        elif quota.submitted is None and of_queues and not spares and (apart or not quota.each):
+        elif known and of_queues and not spares and (apart or not quota.each):
             for name in (names[queue] for queue in queues if queue in names):
                 together, each, rank = of_qos[name]
                 if apart:
@@ -164,7 +165,7 @@ def _check_spares(jobs: Workload, quota: Quota, of_qos: Mapping[int, Limit]) -> 
     spared = {*jobs.queue[quota.spared(jobs)].tolist()}
     for bound in Limit._fields:
         own = {number for number, limit in of_qos.items() if getattr(limit, bound) is not None}
-        if getattr(quota, bound) is not None and own != spared:
+        if bound in quota.running and own != spared:
             named = dict(zip(jobs.queue.tolist(), called_in(jobs, "queue"), strict=True))
             names = "|".join(str(named[number]) for number in sorted(own))
             which = f"must have spares={names}" if own else "spares nobody"

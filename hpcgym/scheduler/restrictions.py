@@ -20,6 +20,7 @@ from hpcgym.machine.partitions import text_of_nodes
 from hpcgym.names import ARRAY, WITH_QOS
 from hpcgym.scheduler.policies.features import JobColumns
 from hpcgym.units import count_of, in_seconds
+from hpcgym.workload.amounts import AMOUNTS, amount_called, amount_problem
 
 if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
@@ -27,23 +28,22 @@ if TYPE_CHECKING:
 
 # --- Quotas ---------------------------------------------------------------------------------------
 
-#: What a quota may bound: jobs and processors that run at once, and jobs that run or wait.
-BOUNDS = ("jobs", "processors", "submitted")
 #: Names by which jobs are grouped -> columns of their numbers. In logs of Slurm, queues are QOS.
 COLUMNS = {**WITH_QOS, ARRAY: ARRAY}
 #: Separates alternative names.
 OR = "|"
 _SPARES = "spares"
-#: The most jobs, or processors, that a quota or a window may name.
+#: The most jobs or processors, or whatever else, that a quota or a window may name.
 MOST_BOUND = 2**31
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Quota:
-    """A bound on the jobs that run, or are submitted: of all jobs, of some, or of each user.
+    """Bounds on amounts that jobs have together: all jobs, some, or those of each user.
 
-    A job that would exceed the bound on running jobs does not start, and is passed over as if it
-    did not wait. A job that would exceed ``submitted`` waits outside the queue until others end.
+    A job that would exceed a bound on what running jobs have does not start, and is passed over as
+    if it did not wait; one that asks for nothing of that amount may start. A job that would exceed
+    ``submitted`` waits outside the queue until others end.
 
     Attributes
     ----------
@@ -52,51 +52,67 @@ class Quota:
     where : pairs of such a column and a name in the log, or a number without a name: only jobs with
         that name count. ``physics|chemistry`` matches either name. A name may be of another column:
         ("queue", "debug|partition=short") matches the jobs of either.
-    jobs, processors : how many jobs may run, and how many processors they may have; None: no bound.
-    submitted : how many jobs may run or wait in the queue, together; None: no bound.
+    bounds : pairs of an amount and the most that jobs may have of it at once. Amounts are those of
+        :data:`hpcgym.workload.amounts.AMOUNTS`, ``jobs`` that run, their ``processors``,
+        and jobs that run or wait, ``submitted``, and the resources of the jobs' units, such as
+        ``mem`` [MB] and ``gpu``. They are given by their names: ``Quota(("user",), gpu=4)``.
     spares : names of queues, or such as ``partition=short``, whose jobs count, but may exceed the
         bound: in Slurm another limit takes its place for them.
 
     Raises
     ------
-    HpcgymError : an unknown column, or a bound that is no whole number from 1 to 2^31.
+    HpcgymError : an unknown column or amount, or a bound that is no whole number from 1 to 2^31.
 
     Examples
     --------
     >>> from hpcgym.scheduler.restrictions import Quota
-    >>> print(Quota(each=("user",), where=(("queue", "normal"),), jobs=10))
-    queue=normal/user:jobs=10
+    >>> print(Quota(each=("user",), where=(("queue", "normal"),), jobs=10, gpu=4))
+    queue=normal/user:jobs=10+gpu=4
     """
 
-    each: tuple[str, ...] = ()
-    where: tuple[tuple[str, str], ...] = ()
-    jobs: int | None = None
-    processors: int | None = None
-    submitted: int | None = None
-    spares: tuple[str, ...] = ()
+    each: tuple[str, ...]
+    where: tuple[tuple[str, str], ...]
+    bounds: tuple[tuple[str, int], ...]
+    spares: tuple[str, ...]
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        each: tuple[str, ...] = (),
+        where: tuple[tuple[str, str], ...] = (),
+        *,
+        spares: tuple[str, ...] = (),
+        **bounds: int | None,
+    ) -> None:
+        known = [(name, most) for name, most in bounds.items() if most is not None]
+        known.sort(key=lambda bound: (bound[0] not in AMOUNTS, bound[0]))
+        values = {"each": each, "where": where, "bounds": tuple(known), "spares": spares}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        self._check()
+
+    def _check(self) -> None:
         named = [one for column, names in self.where for one in alternatives(column, names)]
         named += [one for name in self.spares for one in alternatives("queue", name)]
         for column in (*self.each, *(column for column, _ in named)):
             if column not in COLUMNS:
                 hint = "; accounts of Slurm are groups" if column == "account" else ""
                 raise HpcgymError(f"quota: {unknown('column', column, COLUMNS)}{hint}")
-        for name in BOUNDS:
-            value = getattr(self, name)
-            whole = isinstance(value, int) and not isinstance(value, bool)
-            if value is not None and not (whole and 1 <= value <= MOST_BOUND):
-                raise HpcgymError(f"quota: {name} must be a whole number from 1 on, not {value!r}")
+        for name, most in self.bounds:
+            if problem := amount_problem(name):
+                raise HpcgymError(f"quota: {name!r} is no amount of jobs: {problem}")
+            whole = isinstance(most, int) and not isinstance(most, bool)
+            if not (whole and 1 <= most <= MOST_BOUND):
+                raise HpcgymError(f"quota: {name} must be a whole number from 1 on, not {most!r}")
         for _, name in named:
             if any(sign in name for sign in "/:;=") or name != name.strip() or not name:
                 raise HpcgymError(f"quota: no name has blanks at its ends, or / : ; =, as {name!r}")
-        if all(getattr(self, name) is None for name in BOUNDS):
-            raise HpcgymError(f"quota: it bounds nothing; give {', '.join(BOUNDS)} or several")
+        if not self.bounds:
+            raise HpcgymError(f"quota: it bounds nothing; give {', '.join(AMOUNTS)} or a resource")
 
     def __str__(self) -> str:
         of = [*(f"{column}={name}" for column, name in self.where), *self.each] or ["all"]
         of += [f"{_SPARES}={OR.join(self.spares)}"] * bool(self.spares)
-        bounds = [f"{name}={getattr(self, name)}" for name in BOUNDS if getattr(self, name)]
+        bounds = [f"{name}={most}" for name, most in self.bounds]
         return f"{'/'.join(of)}:{'+'.join(bounds)}"
 
     @classmethod
@@ -125,16 +141,30 @@ class Quota:
         for part in bounds.split("+"):
             name, _, number = (piece.strip() for piece in part.partition("="))
             bound = count_of(number)
-            if name not in BOUNDS or name in found or bound is None:
+            if not name or name in found or bound is None:
                 raise HpcgymError(
                     f"quota {text!r}: {part.strip()!r} is no bound such as jobs=10,"
-                    " processors=512 or submitted=50, each at most once"
+                    " processors=512, gpu=4 or submitted=50, each at most once"
                 )
             found[name] = bound
         try:
-            return cls(tuple(each), tuple(where), **found, spares=tuple(spares))
+            return cls(tuple(each), tuple(where), spares=tuple(spares), **found)
         except HpcgymError as error:
             raise HpcgymError(f"quota {text!r}: {str(error).removeprefix('quota: ')}") from None
+
+    @property
+    def running(self) -> dict[str, int]:
+        """The bounds on what running jobs have: amount -> most."""
+        return {name: most for name, most in self.bounds if not amount_called(name).from_submission}
+
+    @property
+    def submitted(self) -> dict[str, int]:
+        """The bounds on what jobs have from their submission on: amount -> most."""
+        return {name: most for name, most in self.bounds if amount_called(name).from_submission}
+
+    def with_bounds(self, bounds: Mapping[str, int]) -> Quota:
+        """Return a quota of the same jobs with other bounds: amount -> most."""
+        return Quota(self.each, self.where, spares=self.spares, **bounds)
 
     def counted(self, workload: Workload) -> NDArray[np.int64]:
         """Return the group in which each job counts, (n_jobs,) int64 from 0 on; -1: in none."""
@@ -181,7 +211,7 @@ def _are_called(columns: JobColumns, named: Iterable[tuple[str, str]]) -> NDArra
 
 def bound_submissions(quotas: Iterable[Quota]) -> bool:
     """Return whether one of some quotas bounds how many jobs may run or wait."""
-    return any(quota.submitted is not None for quota in quotas)
+    return any(quota.submitted for quota in quotas)
 
 
 # --- Windows --------------------------------------------------------------------------------------

@@ -6,13 +6,22 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from types import MappingProxyType
-from typing import NamedTuple
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, number_in, warn_caller
 from hpcgym.scheduler.policies.fair_share import AT, PARENT, Account, FairShare
 from hpcgym.scheduler.restrictions import OR, Quota
-from hpcgym.scheduler.slurm_tables import Left, SlurmRow, header_of, rows_of, warn_of_left
+from hpcgym.scheduler.slurm_tables import (
+    Left,
+    Limit,
+    SlurmRow,
+    amount_of_tres,
+    amounts_of,
+    header_of,
+    rows_of,
+    warn_of_left,
+)
 from hpcgym.words import counted
 
 KIND = "associations"  # in messages
@@ -211,49 +220,41 @@ def with_shares(fair_share: FairShare, found: Sequence[Association]) -> FairShar
     return replace(fair_share, shares=shares, accounts=above)
 
 
-class _Bounds(NamedTuple):
-    """Of jobs, of their processors, and of jobs that are submitted; None: no limit, nor is 0."""
-
-    jobs: int | None
-    processors: int | None
-    submitted: int | None
-
-
-#: Limits that are bounds of jobs, of processors, and of submitted jobs: of all, and of each user.
-_OF_ALL, _OF_EACH = ("GrpJobs", "GrpTRES", "GrpSubmit"), ("MaxJobs", "", "MaxSubmit")
+#: Bounds of a quota that are alike: pairs of an amount and the most, in their order.
+_Bounds = tuple[tuple[str, int], ...]
 
 
 def limits_as_quotas(
-    found: Sequence[Association], spares: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    found: Sequence[Association], spares: Mapping[Limit, tuple[str, ...]] = MappingProxyType({})
 ) -> tuple[list[Quota], list[Left]]:
     """Return the limits of associations as quotas, and what is not followed.
 
-    ``spares`` names, for limits such as "GrpJobs", the QOS of which the jobs go by another limit.
+    ``spares`` names, for limits, the QOS of which the jobs go by another limit.
 
-    GrpJobs, GrpTRES (``cpu=256``) and GrpSubmit of an account hold for all jobs of it and of the
-    accounts below it together; of a user for hers. MaxJobs and MaxSubmit hold for each user of an
-    account, and an account below that has its own goes by that. What is alike is one quota.
+    GrpJobs, GrpTRES (``cpu=256,gres/gpu=4``) and GrpSubmit of an account hold for all jobs of it
+    and of the accounts below it together; of a user for hers. MaxJobs and MaxSubmit hold for each
+    user of an account, and an account below that has its own goes by that. What is alike is one
+    quota.
     """
-    quotas = [*_sparing(_of_accounts(found), _OF_ALL, spares)]
+    quotas = [*_sparing(_of_accounts(found), "Grp", spares)]
     if spares:
-        quotas += _sparing(_of_users(found, each=False), _OF_ALL, spares)
-        quotas += _sparing(_of_users(found, together=False), _OF_EACH, spares)
+        quotas += _sparing(_of_users(found, each=False), "Grp", spares)
+        quotas += _sparing(_of_users(found, together=False), "Max", spares)
     else:
         quotas += _of_users(found)
     return quotas, [Left(one.name, what) for one in found for what in _not_followed(one)]
 
 
 def _sparing(
-    quotas: Iterable[Quota], limits: Sequence[str], spares: Mapping[str, tuple[str, ...]]
+    quotas: Iterable[Quota], kind: str, spares: Mapping[Limit, tuple[str, ...]]
 ) -> Iterator[Quota]:
     """Yield quotas with the QOS that they spare; bounds that spare different QOS become several."""
     for quota in quotas:
         apart: dict[tuple[str, ...], dict[str, int]] = defaultdict(dict)
-        for bound, limit in zip(_Bounds._fields, limits, strict=True):
-            if most := getattr(quota, bound):
-                apart[spares.get(limit, ())][bound] = most
+        for amount, most in quota.bounds:
+            apart[spares.get((kind, amount), ())][amount] = most
         for names, bounds in apart.items():
-            yield Quota(quota.each, quota.where, **bounds, spares=names)
+            yield Quota(quota.each, quota.where, spares=names, **bounds)
 
 
 def _of_accounts(found: Sequence[Association]) -> Iterator[Quota]:
@@ -268,14 +269,14 @@ def _of_accounts(found: Sequence[Association]) -> Iterator[Quota]:
     alike = defaultdict(list)
     for name, one in accounts.items():
         bounds = _bounds(one.group_jobs, one.group_tres, one.group_submitted)
-        if name == _ROOT and any(bounds):
-            yield Quota((), (), *bounds)
-        elif len(below[name]) > 1 and any(bounds):
-            yield Quota((), (("group", OR.join(below[name])),), *bounds)
-        elif any(bounds):
+        if name == _ROOT and bounds:
+            yield Quota(**dict(bounds))
+        elif len(below[name]) > 1 and bounds:
+            yield Quota((), (("group", OR.join(below[name])),), **dict(bounds))
+        elif bounds:
             alike[bounds].append(name)
     for bounds, names in alike.items():
-        yield Quota(("group",), (("group", OR.join(names)),), *bounds)
+        yield Quota(("group",), (("group", OR.join(names)),), **dict(bounds))
 
 
 def _of_users(
@@ -304,7 +305,7 @@ def _of_users(
             jobs = inherited(one, lambda one: one.max_jobs)
             of_each = _bounds(jobs, {}, inherited(one, lambda one: one.max_submitted))
             told = [own] * together + [of_each] * each
-            bounds = _Bounds(*(_least(*both) for both in zip(told[0], told[-1], strict=True)))
+            bounds = _least_of(told)
             of_accounts[one.account, one.partition][one.user] = bounds
             of_users[one.user, one.partition].add(bounds)
     groups: dict[tuple[_Bounds, str], list[str]] = defaultdict(list)
@@ -316,14 +317,14 @@ def _of_users(
         for user, bounds in users_of.items():
             if len(of_users[user, partition]) == 1:
                 users[bounds, partition][user] = None
-            elif any(bounds):
+            elif bounds:
                 where = (("group", account), ("user", user), *_within(partition))
-                yield Quota((), where, *bounds)
+                yield Quota((), where, **dict(bounds))
     for column, alike in (("group", groups), ("user", users)):
         for (bounds, partition), names in alike.items():
-            if any(bounds):
+            if bounds:
                 where = ((column, OR.join(names)), *_within(partition))
-                yield Quota(("group", "user"), where, *bounds)
+                yield Quota(("group", "user"), where, **dict(bounds))
 
 
 def _within(partition: str) -> tuple[tuple[str, str], ...]:
@@ -331,21 +332,27 @@ def _within(partition: str) -> tuple[tuple[str, str], ...]:
     return (("partition", partition),) if partition else ()
 
 
-def _least(one: int | None, other: int | None) -> int | None:
-    """Return the lesser of two limits, each of which may be None."""
-    return min((most for most in (one, other) if most is not None), default=None)
+def _least_of(some: Iterable[_Bounds]) -> _Bounds:
+    """Return the least of the bounds on each amount."""
+    least: dict[str, int] = {}
+    for amount, most in chain.from_iterable(some):
+        least[amount] = min(most, least.get(amount, most))
+    return tuple(sorted(least.items()))
 
 
 def _bounds(jobs: int | None, tres: dict[str, int], submitted: int | None) -> _Bounds:
     """Return limits as bounds of a quota; a limit of 0 is not followed."""
-    return _Bounds(jobs or None, tres.get("cpu") or None, submitted or None)
+    bounds = {"jobs": jobs, "submitted": submitted, **amounts_of(tres)}
+    return tuple(sorted((amount, most) for amount, most in bounds.items() if most))
 
 
 def _not_followed(one: Association) -> list[str]:
     """Return what of an association no simulation follows."""
     left = [name for name in one.others if name]
     left += [
-        f"GrpTRES {name}" for name, most in one.group_tres.items() if name != "cpu" or not most
+        f"GrpTRES {name}"
+        for name, most in one.group_tres.items()
+        if not (most and amount_of_tres(name))
     ]
     # a limit of 0 lets nothing run: no simulation of jobs that ran can follow it
     left += [f"{limit}=0" for limit, field in _LIMITS.items() if getattr(one, field) == 0]

@@ -14,9 +14,17 @@ from hpcgym.errors import HpcgymError, check_each_once, did_you_mean
 from hpcgym.files import head_of
 from hpcgym.machine.slurm.lines import minutes_text
 from hpcgym.names import ARRAY
-from hpcgym.scheduler.restrictions import BOUNDS, MODES, OR, Preemption, Quota, by_tier
+from hpcgym.scheduler.restrictions import MODES, OR, Preemption, Quota, by_tier
 from hpcgym.scheduler.slurm_assoc import associations_as_quotas, is_associations
-from hpcgym.scheduler.slurm_tables import Left, SlurmRow, rows_of, warn_of_left
+from hpcgym.scheduler.slurm_tables import (
+    Left,
+    Limit,
+    SlurmRow,
+    amount_of_tres,
+    amounts_of,
+    rows_of,
+    warn_of_left,
+)
 from hpcgym.units import count_of
 
 if TYPE_CHECKING:
@@ -25,9 +33,14 @@ if TYPE_CHECKING:
 
 # --- QOS as ``sacctmgr -P show qos`` prints them --------------------------------------------------
 
-#: Limits on running or submitted jobs, and on resources, by the columns that have them.
-_OF_JOBS = ("MaxJobsPU", "MaxSubmitPU", "MaxJobsPA", "MaxSubmitPA", "GrpJobs", "GrpSubmit")
-_OF_TRES = ("MaxTRES", "MaxTRESPU", "MaxTRESPA", "GrpTRES")
+#: Columns of limits of jobs together: by what these are grouped, and the amount; "" for TRES.
+_LIMITS: dict[str, tuple[tuple[str, ...], str]] = {
+    f"{limit}{whose}": (each, amount)
+    for whose, each in {"PU": ("user",), "PA": ("group",)}.items()
+    for limit, amount in {"MaxJobs": "jobs", "MaxTRES": "", "MaxSubmit": "submitted"}.items()
+} | {"GrpJobs": ((), "jobs"), "GrpTRES": ((), ""), "GrpSubmit": ((), "submitted")}
+_OF_JOBS = [column for column, (_, amount) in _LIMITS.items() if amount]
+_OF_TRES = ["MaxTRES", *(column for column, (_, amount) in _LIMITS.items() if not amount)]
 
 
 @dataclass(frozen=True)
@@ -116,9 +129,9 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
     """Return the limits of jobs together in a file that ``sacctmgr -P show qos`` printed.
 
     MaxJobsPU, MaxTRESPU and MaxSubmitPU are of each user of a QOS, MaxJobsPA, MaxTRESPA and
-    MaxSubmitPA of each account, GrpJobs, GrpTRES and GrpSubmit of all of it; of TRES processors
-    count (``cpu=256``). Logs have QOS as queues, and accounts as groups. A warning names what is
-    not followed.
+    MaxSubmitPA of each account, GrpJobs, GrpTRES and GrpSubmit of all of it; of TRES processors,
+    memory and generic resources count (``cpu=256,mem=2T,gres/gpu=4``). Logs have QOS as queues, and
+    accounts as groups. A warning names what is not followed.
     What ``sacctmgr -P show assoc`` printed stands for the limits of accounts and their users. A
     dump of ``sacct`` stands for the throttles of its arrays, such as ``7_[5-9%2]``.
 
@@ -138,22 +151,13 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
     return found
 
 
-#: Limits of jobs together: of each user, of each account, of all; and what of a quota it bounds.
-_LIMITS = {
-    (each, bound): limit
-    for each, limits in {
-        ("user",): ("MaxJobsPU", "MaxTRESPU", "MaxSubmitPU"),
-        ("group",): ("MaxJobsPA", "MaxTRESPA", "MaxSubmitPA"),
-        (): ("GrpJobs", "GrpTRES", "GrpSubmit"),
-    }.items()
-    for bound, limit in zip(BOUNDS, limits, strict=True)
-}
-
-
 def _bounds(qos: Qos) -> dict[tuple[tuple[str, ...], str], int]:
-    """Return the limits of a QOS that bound something: a key of :data:`_LIMITS` -> most."""
-    most = qos.jobs | {limit: tres.get("cpu", 0) for limit, tres in qos.tres.items()}
-    return {key: most[limit] for key, limit in _LIMITS.items() if most.get(limit)}
+    """Return the limits of a QOS that bound something: what groups jobs, and an amount -> most."""
+    found = {}
+    for column, (each, amount) in _LIMITS.items():
+        bounds = {amount: qos.jobs.get(column, 0)} if amount else amounts_of(qos.tres[column])
+        found |= {(each, name): most for name, most in bounds.items() if most}
+    return found
 
 
 def limits_as_quotas(
@@ -182,7 +186,7 @@ def limits_as_quotas(
                 )
             apart[key[0], tuple(spares)][key[1]] = most
         where = (("queue", OR.join([qos.name, *map(_of_partition, own)])),)
-        found += [Quota(each, where, **some, spares=names) for (each, names), some in apart.items()]
+        found += [Quota(each, where, spares=names, **some) for (each, names), some in apart.items()]
         left += _not_followed(qos)
     return found, left
 
@@ -194,27 +198,26 @@ def _of_partition(name: str) -> str:
 
 def in_place_of(
     known: Sequence[Qos], partitions: Mapping[str, Sequence[str]] = MappingProxyType({})
-) -> dict[str, tuple[str, ...]]:
+) -> dict[Limit, tuple[str, ...]]:
     """Return the QOS whose limits stand in place of those of associations, limit -> names.
 
     By ``acct_policy.c`` of Slurm 22.05: GrpJobs, GrpTRES and GrpSubmit each in place of the same,
-    MaxJobs and MaxSubmit of a user in an account where the QOS bounds each user, or each account.
-    So do those of the QOS of ``partitions`` for the jobs there.
+    of a TRES each by itself; MaxJobs and MaxSubmit of a user in an account where the QOS bounds
+    each user, or each account. So do those of the QOS of ``partitions`` for the jobs there.
     """
-    stands: dict[str, list[tuple[tuple[str, ...], str]]] = {
-        "GrpJobs": [((), "jobs")],
-        "GrpTRES": [((), "processors")],
-        "GrpSubmit": [((), "submitted")],
-        "MaxJobs": [(("user",), "jobs"), (("group",), "jobs")],
-        "MaxSubmit": [(("user",), "submitted"), (("group",), "submitted")],
+    stands: dict[Limit, list[str]] = defaultdict(list)
+    for qos in known:
+        for kind, amount in dict.fromkeys(
+            ("Max" if each else "Grp", amount) for each, amount in _bounds(qos)
+        ):
+            stands[kind, amount].append(qos.name)
+    return {
+        limit: (
+            *names,
+            *(_of_partition(part) for name in names for part in partitions.get(name, ())),
+        )
+        for limit, names in stands.items()
     }
-    found: dict[str, tuple[str, ...]] = {}
-    for limit, keys in stands.items():
-        names = [one.name for one in known if not _bounds(one).keys().isdisjoint(keys)]
-        parts = [_of_partition(part) for name in names for part in partitions.get(name, ())]
-        if names:
-            found[limit] = (*names, *parts)
-    return found
 
 
 def is_over(qos: Qos) -> bool:
@@ -236,7 +239,7 @@ def _not_followed(qos: Qos) -> list[Left]:
         f"{limit} {name}"
         for limit in _OF_TRES[1:]
         for name, most in qos.tres[limit].items()
-        if name != "cpu" or not most
+        if not amount_of_tres(name) or not most
     ]
     # a limit of 0 lets nothing run: no simulation of jobs that ran can follow it
     left += [f"{limit}=0" for limit, most in qos.jobs.items() if most == 0]

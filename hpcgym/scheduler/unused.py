@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 from hpcgym.errors import RuleWarning, warn_caller
 from hpcgym.scheduler.policies.fair_share import BY_GROUP, FairShare
 from hpcgym.scheduler.policies.features import USER_FEATURES, names_of_jobs
+from hpcgym.workload.amounts import asked_of
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.followers import followed
 
 if TYPE_CHECKING:
     from hpcgym.machine.failures import Failures
+    from hpcgym.scheduler.restrictions import Quota
     from hpcgym.scheduler.rules import Scheduler
     from hpcgym.workload.model import Workload
 
@@ -75,8 +77,7 @@ def _unused(
     workload: Workload, scheduler: Scheduler, weighs_usage: bool, failures: Failures | None
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield what is wrong with a kind of rule, and the rules of that kind that are wrong."""
-    quotas = [str(one) for one in scheduler.quota if (one.counted(workload) < 0).all()]
-    yield "no job falls under these quotas", quotas
+    yield "no job falls under these quotas", [*_that_bound_nobody(workload, scheduler.quota)]
     first, last = workload.submit_time[0], (workload.submit_time + workload.requested_time).max()
     span = "is between the first submission and when the last job may end"
     windows = {str(one): one.seconds(workload.header) for one in scheduler.maintenance}
@@ -97,6 +98,22 @@ def _unused(
         yield "no job follows another by its preceding_job", said * (none and not missing)
     if weighs_usage or any(scheduler.usage_orders):
         yield from _unused_shares(workload, scheduler.fair_share or FairShare())
+
+
+def _that_bound_nobody(workload: Workload, quotas: Iterable[Quota]) -> Iterator[str]:
+    """Yield quotas of no job of a workload, and those of an amount that no job asks for."""
+    for quota in quotas:
+        within = quota.counted(workload) >= 0
+        if not within.any():
+            yield str(quota)
+            continue
+        unasked = {
+            name: most
+            for name, most in quota.bounds
+            if not asked_of(workload, [name])[within].any()
+        }
+        if unasked:
+            yield str(quota.with_bounds(unasked))
 
 
 def _unused_shares(workload: Workload, rules: FairShare) -> Iterator[tuple[str, list[str]]]:

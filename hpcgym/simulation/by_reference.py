@@ -6,7 +6,6 @@ machine, and a result is made of what has become of its jobs.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
 from dataclasses import replace
@@ -42,6 +41,7 @@ from hpcgym.simulation.driver import Run
 from hpcgym.simulation.limited import limited_simulation
 from hpcgym.simulation.restricted import nodes_in
 from hpcgym.simulation.results import as_came
+from hpcgym.workload.amounts import asked_of
 from hpcgym.workload.checks import needs_on
 from hpcgym.workload.followers import followed, think_times
 from hpcgym.workload.io.swf_header import names_of, partitions_of
@@ -221,12 +221,12 @@ def _rules_of(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> dic
         **{k: one.tolist() if isinstance(one, np.ndarray) else one for k, one in estimates.items()},
         "hold": None if hold is None else {**hold.table(), "erode_s": hold.erode_s},
         "quotas": [
-            (_keys(workload, one), one.jobs or math.inf, one.processors or math.inf)
-            for one in quotas
-            if one.jobs is not None or one.processors is not None
+            (_keys(workload, quota), asked_of(workload, [name])[:, 0].tolist(), most)
+            for quota in quotas
+            for name, most in quota.running.items()
         ],
         "places": [
-            (_keys(workload, one), one.submitted) for one in quotas if one.submitted is not None
+            (_keys(workload, quota), most) for quota in quotas for most in quota.submitted.values()
         ],
         "windows": _windows(workload, scheduler, cluster),
         "follows": _follows(workload, scheduler.dependencies),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +16,7 @@ from hpcgym.scheduler.asked_for import BY_SUBMISSION, check_scheduler, what_move
 from hpcgym.scheduler.orders import rankings
 from hpcgym.scheduler.rules import Scheduler, plain, read_quotas
 from hpcgym.words import so_many
+from hpcgym.workload.amounts import asked_of
 from hpcgym.workload.columns import MAX_TIME
 from hpcgym.workload.extracts import decided
 from hpcgym.workload.followers import Following, followed, think_times
@@ -31,44 +32,45 @@ if TYPE_CHECKING:
 # A job that would exceed a quota is passed over, as if it did not wait.
 
 #: The reason by which :func:`within_quotas` counts the jobs that it drops.
-OVER_QUOTA = "dropped: asks for more processors than a quota lets run"
-_NO_BOUND = 2**62
+OVER_QUOTA = "dropped: asks for more than a quota lets run"
 _IN_PYTHON = ": hpcgym.simulation.restricted.within_quotas"
 
 
-class Quotas(NamedTuple):
-    """Bounds on jobs that run, or run and wait. K quotas with one or more counts each, C in all."""
+class Bounds(NamedTuple):
+    """Bounds of quotas, K of them, each of one of A amounts; they have C counts in all."""
 
     # (n_jobs, K) the counts that a job is in, -1: none of the quota, -2 - count: it spares the job
     counts: NDArray[np.int64]
-    processors: NDArray[np.int64]  # (n_jobs,)
-    left: NDArray[np.int64]  # (C, 2) how many jobs, and processors, may still start
+    asks: NDArray[np.int64]  # (n_jobs, A) what each job asks for
+    amounts: NDArray[np.int64]  # (K,) the place of the amount of each bound
+    left: NDArray[np.int64]  # (C,) how much may still start
 
 
 def check_within(workload: Workload, quotas: Iterable[Quota]) -> None:
-    """Raise an error if a job exceeds a quota of processors by itself.
+    """Raise an error if a job exceeds a quota by itself.
 
     Raises
     ------
     WorkloadError : there are such jobs; it names the first and tells how many there are.
     """
     for quota in quotas:
-        wide = _wide(workload, quota)
-        if wide.any():
-            job = int(wide.argmax())
-            count = so_many(int(np.count_nonzero(wide)), len(workload))
-            raise WorkloadError(
-                f"{workload.name}: {workload.called(job)} asks for"
-                f" {workload.requested_processors[job]} processors, more than the quota {quota}"
-                f" lets run: it would wait for ever{count}{_IN_PYTHON}(workload, quotas) drops them"
-            )
+        for name, wide in _wide(workload, quota):
+            if wide.any():
+                job = int(wide.argmax())
+                asked = asked_of(workload, [name])[job, 0]
+                count = so_many(int(np.count_nonzero(wide)), len(workload))
+                raise WorkloadError(
+                    f"{workload.name}: {workload.called(job)} asks for {asked} {name}, more than"
+                    f" the quota {quota} lets run: it would wait for ever{count}"
+                    f"{_IN_PYTHON}(workload, quotas) drops them"
+                )
 
 
 def within_quotas(workload: Workload, quotas: Any) -> Workload:
     """Return the jobs that each quota lets run; the others are counted in ``cleaning``.
 
-    Such a job asks for more processors than a quota lets run together. Jobs that run at the
-    beginning of an extract stay.
+    Such a job asks for more processors, or of another amount, than a quota lets run together. Jobs
+    that run at the beginning of an extract stay.
 
     Parameters
     ----------
@@ -82,7 +84,8 @@ def within_quotas(workload: Workload, quotas: Any) -> Workload:
     """
     over = np.zeros(len(workload), np.bool_)
     for quota in read_quotas(quotas):
-        over |= _wide(workload, quota)
+        for _, wide in _wide(workload, quota):
+            over |= wide
     if not over.any():
         return workload
     if over.all():
@@ -90,58 +93,65 @@ def within_quotas(workload: Workload, quotas: Any) -> Workload:
     return workload.take(~over, cleaning={OVER_QUOTA: int(np.count_nonzero(over))})
 
 
-def _wide(workload: Workload, quota: Quota) -> NDArray[np.bool_]:
-    """Return which jobs exceed a quota by themselves, (n_jobs,); never those that run already."""
-    wide: NDArray[np.bool_] = workload.requested_processors > _bound(quota.processors)
-    bound = (quota.counted(workload) >= 0) & ~quota.spared(workload)
-    return wide & bound & decided(workload)
+def _wide(workload: Workload, quota: Quota) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Yield each amount, and which jobs exceed its bound by themselves, (n_jobs,).
+
+    Never those that run already.
+    """
+    if not quota.running:
+        return
+    bound = (quota.counted(workload) >= 0) & ~quota.spared(workload) & decided(workload)
+    for name, most in quota.running.items():
+        yield name, (asked_of(workload, [name])[:, 0] > most) & bound
 
 
-def make_quotas(workload: Workload, quotas: tuple[Quota, ...]) -> Quotas:
-    """Return the quotas on running jobs, before any job runs.
+def make_quotas(workload: Workload, quotas: tuple[Quota, ...]) -> Bounds:
+    """Return the bounds on what running jobs have, before any job runs.
 
     Raises
     ------
     WorkloadError : a job that exceeds a quota by itself, and would wait for ever.
     """
     check_within(workload, quotas)
-    return _counting(workload, [(one, _bound(one.jobs), _bound(one.processors)) for one in quotas])
+    return _counting(workload, [(quota, quota.running) for quota in quotas])
 
 
-def use_up(quotas: Quotas, running: NDArray[np.bool_]) -> None:
+def use_up(bounds: Bounds, running: NDArray[np.bool_]) -> None:
     """Count the jobs that run at the beginning; together they may exceed a quota."""
-    for k in range(quotas.counts.shape[1]):
-        counts = quotas.counts[:, k]
+    for k, amount in enumerate(bounds.amounts.tolist()):
+        counts = bounds.counts[:, k]
         rows = running & (counts != -1)
         counts = np.where(counts < 0, -2 - counts, counts)
-        used = np.column_stack([np.ones_like(counts), quotas.processors])
-        np.subtract.at(quotas.left, counts[rows], used[rows])
+        np.subtract.at(bounds.left, counts[rows], bounds.asks[rows, amount])
 
 
-def make_places(workload: Workload, quotas: tuple[Quota, ...]) -> Quotas:
-    """Return the quotas on jobs that run or wait, before any job does."""
-    bounds = [one for one in quotas if one.submitted is not None]
-    return _counting(workload, [(one, _bound(one.submitted), _NO_BOUND) for one in bounds])
+def make_places(workload: Workload, quotas: tuple[Quota, ...]) -> Bounds:
+    """Return the bounds on what jobs have that run or wait, before any job does."""
+    return _counting(workload, [(quota, quota.submitted) for quota in quotas])
 
 
-def _bound(most: int | None) -> int:
-    return _NO_BOUND if most is None else most
-
-
-def _counting(workload: Workload, bounded: Sequence[tuple[Quota, int, int]]) -> Quotas:
-    """Return quotas, each given with its bounds on jobs and on processors."""
+def _counting(workload: Workload, bounded: Iterable[tuple[Quota, Mapping[str, int]]]) -> Bounds:
+    """Return some bounds of each quota."""
     counts: list[NDArray[np.int64]] = [np.zeros((len(workload), 0), np.int64)]
-    left: list[NDArray[np.int64]] = [np.zeros((0, 2), np.int64)]
+    left: list[NDArray[np.int64]] = [np.zeros(0, np.int64)]
+    names: list[str] = []
     n_counts = 0
-    for quota, *bounds in bounded:
-        count = quota.counted(workload)
-        known = np.where(quota.spared(workload), -2 - (n_counts + count), n_counts + count)
-        counts.append(np.where(count >= 0, known, -1)[:, np.newaxis])
-        left.append(np.tile(bounds, (int(count.max(initial=-1)) + 1, 1)))
-        n_counts += len(left[-1])
-    return Quotas(
+    for quota, bounds in bounded:
+        if not bounds:
+            continue
+        group, spared = quota.counted(workload), quota.spared(workload)
+        n_groups = int(group.max(initial=-1)) + 1
+        for name, most in bounds.items():
+            known = np.where(spared, -2 - (n_counts + group), n_counts + group)
+            counts.append(np.where(group >= 0, known, -1)[:, np.newaxis])
+            left.append(np.full(n_groups, most))
+            names.append(name)
+            n_counts += n_groups
+    amounts = list(dict.fromkeys(names))
+    return Bounds(
         np.ascontiguousarray(np.concatenate(counts, axis=1), np.int64),
-        np.array(workload.requested_processors),
+        asked_of(workload, amounts),
+        np.array([amounts.index(name) for name in names], np.int64),
         np.concatenate(left).astype(np.int64),
     )
 
@@ -495,9 +505,7 @@ def restrictions_of(
         places = make_places(workload, scheduler.quota)
         told["arrivals"] = {
             **arrivals_of(workload, scheduler, several, outside, ticks),
-            "processors": places.processors,
-            "place_counts": places.counts,
-            "places": places.left,
+            **places._asdict(),
         }
     if scheduler.preemption is not None:
         told["preemption"] = preemption_of(workload, scheduler.preemption)

@@ -21,11 +21,13 @@ from hpcgym._engine import Work
 from hpcgym.baselines.schedulers import scheduler_of
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.pool import Cluster, with_counts
+from hpcgym.names import MEMORY
 from hpcgym.processors import processors_here
 from hpcgym.progress import Progress, silent
 from hpcgym.schedule.result import recorded
 from hpcgym.scheduler.restrictions import COLUMNS, Quota
 from hpcgym.simulation.run import simulate
+from hpcgym.workload.amounts import asks_of_running
 from hpcgym.workload.io.swf_header import partitions_of
 from hpcgym.workload.needs import needs_of, units_held
 
@@ -61,6 +63,9 @@ _ORDERS: dict[str, dict[str, Any]] = {
         for days in (1, 7, 14)
     },
 }
+
+#: Amounts that are scarce nowhere, or less so than generic resources: the later they are tried.
+_PLENTY = {"processors": 1, "jobs": 2, MEMORY: 3}
 
 Ints = NDArray[np.int64]
 
@@ -269,16 +274,18 @@ def limits_of(workload: Workload) -> Iterator[tuple[str, tuple[Quota, ...]]]:
     """Return limits as tight as the log's own past keeps them, each with what it is in words."""
     import pandas as pd
 
-    one, seen = np.ones(len(workload), np.int64), list[Ints]()
+    # of limits that explain as much the first is told: sites bound what is scarce
+    asks = dict(sorted(asks_of_running(workload).items(), key=lambda row: _PLENTY.get(row[0], 0)))
+    seen = list[Ints]()
     for column, name in (("user", "user"), ("group", "account"), ("queue", "QOS")):
         keys = pd.factorize(workload.columns[COLUMNS[column]])[0]
         if keys.max() == 0 or any(np.array_equal(keys, other) for other in seen):
             continue
         seen.append(keys)
-        for bound, amount in (("processors", workload.requested_processors), ("jobs", one)):
-            most = int(most_at_once(workload, keys, amount).max())
-            words = f"at most {most:,} {bound} of each {name} run at once"
-            yield words, (Quota((column,), (), **{bound: most}, spares=()),)
+        for amount, asked in asks.items():
+            most = int(most_at_once(workload, keys, asked).max())
+            words = f"at most {most:,} {amount} of each {name} run at once"
+            yield words, (Quota((column,), **{amount: most}),)
     names, keys = np.unique(partitions_of(workload), return_inverse=True)
     most_of = most_at_once(workload, keys.reshape(-1), workload.requested_processors)
     each = {name: most for name, most in zip(names, most_of.tolist(), strict=True) if name}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +14,7 @@ from hpcgym.schedule.schedule import last_starts
 from hpcgym.scheduler.restrictions import bound_submissions
 from hpcgym.validation.passes import owner_of
 from hpcgym.validation.schedules import Mask, Times, cases, held_together
+from hpcgym.workload.amounts import amount_called, asked_of
 from hpcgym.workload.io.swf_header import names_of
 
 if TYPE_CHECKING:
@@ -35,40 +36,26 @@ def check_quotas(result: Result) -> list[str]:
     found, times, ticks = [], (result.start, result.end), 1
     if (shared := result.coschedule) is not None:  # whose times are no whole seconds
         times, ticks = (shared.start_ticks, shared.end_ticks), shared.ticks
-    width = result.workload.requested_processors
     for quota in result.scheduler.quota:
-        found += _exceeded(result, quota, "jobs", times, np.ones_like(width), ticks)
-        found += _exceeded(result, quota, "processors", times, width, ticks)
+        found += _exceeded(result, quota, quota.running, times, ticks)
     return found
-
-
-_USED = {
-    "jobs": "jobs run",
-    "processors": "processors are busy",
-    "submitted": "jobs run or wait",
-}
 
 
 def _exceeded(
     result: Result,
     quota: Quota,
-    bound: str,
+    bounds: Mapping[str, int],
     times: tuple[Ints, Ints],
-    amount: Ints,
     ticks: int = 1,
 ) -> list[str]:
-    """Return when a bound of a quota was exceeded first, and by how much; no line if never.
+    """Return when bounds of a quota were exceeded first, and by how much; no line if never.
 
     Parameters
     ----------
-    bound : which one.
+    bounds : amount -> most.
     times : from and up to when jobs count, (n_jobs,) each.
-    amount : (n_jobs,) how much they count.
     ticks : of these times in a second.
     """
-    most = getattr(quota, bound)
-    if most is None:
-        return []
     group = groups_of(result.workload, quota)
     rows = np.flatnonzero(group >= 0)
     # in halves: spared jobs come after all others of a time, and after those that were
@@ -76,16 +63,20 @@ def _exceeded(
     spared = _called(result.workload, "queue", quota.spares)[rows]
     begin = 2 * times[0][rows] + spared * (1 + 2 * _longest_delay(result))
     end = np.maximum(2 * times[1][rows], begin)
-    _, half, used = held_together(group[rows], begin, end, amount[rows])
-    time = half // 2
-    # jobs that run at the beginning of an extract may exceed it, but then no further job may come
-    comes = (np.diff(used, prepend=0) > 0) & (half % 2 == 0)
-    over = (used > most) & comes & (time >= result.begin)
-    at = int(over.argmax()) if over.any() else -1
-    if at < 0:
-        return []
-    when = time[at] if ticks == 1 else time[at] / ticks
-    return [f"quota {quota}: at {when} s {used[at]} {_USED[bound]}"]
+    found = []
+    for name, most in bounds.items():
+        asked = asked_of(result.workload, [name])[rows, 0]
+        _, half, used = held_together(group[rows], begin, end, asked)
+        time = half // 2
+        # jobs that run at the beginning of an extract may exceed it; then no further job may come
+        comes = (np.diff(used, prepend=0) > 0) & (half % 2 == 0)
+        over = (used > most) & comes & (time >= result.begin)
+        if over.any():
+            at = int(over.argmax())
+            when = time[at] if ticks == 1 else time[at] / ticks
+            in_use = amount_called(name).in_use
+            found.append(f"quota {quota}: at {when} s {used[at]} {in_use}")
+    return found
 
 
 def _longest_delay(result: Result) -> int:
@@ -317,14 +308,14 @@ def check_submitted(result: Result) -> list[str]:
     first; else it is only proved that no quota was exceeded. Jobs that run or wait at the beginning
     of an extract may exceed a quota, but then no further job may come.
     """
-    quotas = [quota for quota in result.scheduler.quota if quota.submitted is not None]
-    most = [quota.submitted or 0 for quota in quotas]
+    quotas = [quota for quota in result.scheduler.quota if quota.submitted]
+    most = [min(quota.submitted.values()) for quota in quotas]
     groups = [groups_of(result.workload, quota) for quota in quotas]
     submit = result.workload.submit_time
     end = ended_by(result) + result.cancelled  # a cancelled job counts up to the next second
-    ones, found = np.ones_like(submit), []
+    found = []
     for quota in quotas:
-        found += _exceeded(result, quota, "submitted", (submit, end), ones)
+        found += _exceeded(result, quota, quota.submitted, (submit, end))
     due, place = due_times(result)
     if (place < 0).any() or result.scheduler.passes == "per-event":
         return found

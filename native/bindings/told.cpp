@@ -112,14 +112,20 @@ Expression expression_of(const Told& told, i64 n_jobs) {
 
 namespace {
 
-QuotaRules quotas_of(const Told& told, i64 n_jobs, const char* counts, const char* left) {
+QuotaRules quotas_of(const Told& told, i64 n_jobs) {
   QuotaRules found;
-  const std::vector<i64> bounds = told.list<i64>(left), of_jobs = told.list<i64>(counts);
-  for (std::size_t k = 0; k + 1 < bounds.size(); k += 2)
-    found.left.push_back({bounds[k], bounds[k + 1]});
-  if (n_jobs > 0) found.n = static_cast<i64>(of_jobs.size()) / n_jobs;
-  found.counts = told.column<i64>(counts, n_jobs * found.n);
-  found.processors = told.column<i64>("processors", n_jobs);
+  const std::vector<i64> of_jobs = told.list<i64>("counts"), asks = told.list<i64>("asks");
+  found.left = told.list<i64>("left"), found.amounts = told.list<i64>("amounts");
+  found.n = static_cast<i64>(found.amounts.size());
+  if (n_jobs > 0) found.n_amounts = static_cast<i64>(asks.size()) / n_jobs;
+  found.counts = told.column<i64>("counts", n_jobs * found.n);
+  found.asks = told.column<i64>("asks", n_jobs * found.n_amounts);
+  expect(std::all_of(found.amounts.begin(), found.amounts.end(), [&](i64 amount) {
+           return n_jobs == 0 || is_between(amount, 0, found.n_amounts - 1);
+         }), "quotas: amounts must be among those that jobs ask for");
+  expect(std::all_of(asks.begin(), asks.end(), [&](i64 asked) {
+           return is_between(asked, 0, forever / std::max(n_jobs, i64{1}));
+         }), "quotas: jobs may ask for so much together as can be counted");
   expect(std::all_of(of_jobs.begin(), of_jobs.end(), [&](i64 c) {
            const auto size = static_cast<i64>(found.left.size());
            return c >= -1 - size && c < size;
@@ -131,7 +137,7 @@ QuotaRules quotas_of(const Told& told, i64 n_jobs, const char* counts, const cha
 
 void restrict(Model& m, const Told& told) {
   m.restricted = true;
-  m.quotas = quotas_of(told, m.n_jobs, "counts", "left");
+  m.quotas = quotas_of(told, m.n_jobs);
   m.quotas.spent = !m.several;
   const std::vector<i64> windows = told.list<i64>("windows");
   for (std::size_t k = 0; k + 2 < windows.size(); k += 3)
@@ -197,7 +203,7 @@ void let_come(Model& m, const Told& told) {
   rules.earliest = told.column<i64>("earliest", m.n_jobs);
   const i64* by_arrival = told.column<i64>("by_arrival", 2);
   rules.by_arrival = {by_arrival[0] != 0, by_arrival[1] != 0};
-  rules.places = quotas_of(told, m.n_jobs, "place_counts", "places");
+  rules.places = quotas_of(told, m.n_jobs);
 }
 
 }  // namespace hpc

@@ -1,8 +1,9 @@
 // Quotas on running or submitted jobs.
 //
-// A quota has one or several counts, for example one for each user; a job belongs to one of them,
-// or to none. A job that would exceed a count is passed over, as if it did not wait. A quota may
-// exempt a job: the job counts, but is never passed over.
+// A quota bounds one amount that jobs ask for. It has one or several counts, for example one for
+// each user; a job belongs to one of them, or to none. A job that would exceed a count is passed
+// over, as if it did not wait; one that asks for nothing of the amount never is. A quota may exempt
+// a job: the job counts, but is never passed over.
 #pragma once
 #include <vector>
 
@@ -11,25 +12,24 @@
 
 namespace hpc {
 
-struct Bound {  // of a count: how much more may start
-  i64 jobs, processors;
-};
 struct QuotaRules {
   // (n_jobs, n) the count of each quota for a job, -1: none, -2 - count: exempt
   const i64* counts = nullptr;
-  i64 n = 0;                    // quotas
-  const i64* processors = nullptr;  // by job
-  std::vector<Bound> left;          // by count, at the beginning
-  bool spent = true;                // running jobs at the beginning have been subtracted
+  i64 n = 0;                   // quotas
+  const i64* asks = nullptr;   // (n_jobs, n_amounts) of jobs
+  i64 n_amounts = 0;
+  std::vector<i64> amounts;    // by quota: the amount that it bounds
+  std::vector<i64> left;       // by count: how much more may start, at the beginning
+  bool spent = true;           // running jobs at the beginning have been subtracted
 
-  void move(i64 row) { counts += row * n, processors += row; }  // to the jobs from `row` on
+  void move(i64 row) { counts += row * n, asks += row * n_amounts; }  // to the jobs from `row` on
 };
 
 class Quotas {
  public:
   explicit Quotas(const QuotaRules& rules) : left(rules.left), rules_(&rules) {}
 
-  std::vector<Bound> left;  // by count
+  std::vector<i64> left;  // by count
 
   void keep(Archive& a) { a(left); }
   i64 size() const { return rules_->n; }
@@ -37,8 +37,8 @@ class Quotas {
   bool bars(i64 j, i64 quota) const {
     const i64 count = rules_->counts[j * rules_->n + quota];
     if (count < 0) return false;
-    const Bound& bound = left[index(count)];
-    return bound.jobs < 1 || bound.processors < rules_->processors[j];
+    const i64 asked = asks(j, quota);
+    return asked > 0 && left[index(count)] < asked;
   }
   // Whether a job would exceed any quota.
   bool bar(i64 j) const {
@@ -52,13 +52,15 @@ class Quotas {
  private:
   const QuotaRules* rules_;
 
+  i64 asks(i64 j, i64 quota) const {
+    return rules_->asks[j * rules_->n_amounts + rules_->amounts[index(quota)]];
+  }
   void note(i64 j, i64 sign) {
     for (i64 k = 0; k < rules_->n; ++k) {
       i64 count = rules_->counts[j * rules_->n + k];
       if (count == -1) continue;
       if (count < 0) count = -2 - count;
-      left[index(count)].jobs += sign;
-      left[index(count)].processors += sign * rules_->processors[j];
+      left[index(count)] += sign * asks(j, k);
     }
   }
 };

@@ -55,7 +55,7 @@ struct Case {
   Model model;
   Layout layout;
   std::vector<Job> jobs;
-  std::vector<i64> keys, predicted, users, groups, counts, processors, classes, needs, capacity, earliest;
+  std::vector<i64> keys, predicted, users, groups, counts, asks, classes, needs, capacity, earliest;
   std::vector<Outage> outages;
   std::vector<Score> scores;
   std::vector<double> held;
@@ -77,7 +77,7 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
     const i64 requested = 1 + bytes.below(60), run = 1 + bytes.below(requested);
     const i64 width = 1 + bytes.below(m.capacity);
     c.jobs.push_back({any_of(submit), any_of(run), any_of(requested), any_of(width), submit});
-    c.processors.push_back(c.jobs.back().processors);
+    c.asks.insert(c.asks.end(), {1, c.jobs.back().processors});
     c.keys.push_back(bytes.any());
     c.predicted.push_back(any_of(bytes.one_in(2) ? requested : 1 + bytes.below(60)));
     c.users.push_back(any_of(bytes.below(n_users)));
@@ -110,7 +110,7 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
       c.needs.insert(c.needs.end(),
                      {units, of_unit, bytes.one_in(4) ? least + bytes.below(2) : any_number});
     }
-    for (std::size_t j = 0; j < c.jobs.size(); ++j) c.processors[j] = c.jobs[j].processors;
+    for (std::size_t j = 0; j < c.jobs.size(); ++j) c.asks[2 * j + 1] = c.jobs[j].processors;
     for (i64 node = 0; node < nodes; ++node) {
       c.needs.insert(c.needs.end(), {1, cores, any_number});  // of the pseudo-job of a failed node
       i64 time = 0;
@@ -133,9 +133,11 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
   }
   if (quotas) {
     m.restricted = true;
-    m.quotas.counts = c.counts.data(), m.quotas.n = 1, m.quotas.processors = c.processors.data();
+    m.quotas.counts = c.counts.data(), m.quotas.n = 1, m.quotas.amounts = {bytes.below(2)};
+    m.quotas.asks = c.asks.data(), m.quotas.n_amounts = 2;
     // each job may run alone
-    for (int k = 0; k < 3; ++k) m.quotas.left.push_back({1 + bytes.below(4), m.capacity + bytes.below(9)});
+    const bool of_jobs = m.quotas.amounts[0] == 0;
+    for (int k = 0; k < 3; ++k) m.quotas.left.push_back(of_jobs ? 1 + bytes.below(4) : m.capacity + bytes.below(9));
   }
   if (!on_nodes && bytes.one_in(6)) {
     m.restricted = true, m.rules.tested = all_jobs;
@@ -155,8 +157,9 @@ inline std::shared_ptr<Case> make_case(Bytes& bytes, bool wild) {
       a.first.push_back(static_cast<i64>(a.followers.size()));
     }
     a.earliest = c.earliest.data();
-    a.places.counts = c.counts.data(), a.places.n = bytes.below(2), a.places.processors = c.processors.data();
-    for (int k = 0; k < 3; ++k) a.places.left.push_back({1 + bytes.below(4), forever});
+    a.places.counts = c.counts.data(), a.places.n = bytes.below(2), a.places.amounts = {0};
+    a.places.asks = c.asks.data(), a.places.n_amounts = 2;
+    for (int k = 0; k < 3; ++k) a.places.left.push_back(1 + bytes.below(4));
   }
   if (stops) {
     m.restricted = true;

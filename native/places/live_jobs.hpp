@@ -13,7 +13,7 @@ struct LiveJobs {
   Model model;
   std::vector<i64> rows;  // their numbers in the other simulation, in order of submission
   std::vector<Job> jobs;
-  std::vector<i64> keys, second_keys, predicted, users, counts, widths;
+  std::vector<i64> keys, second_keys, predicted, users, counts, asks;
   std::vector<Score> scores, second_scores;
   std::vector<double> held;
 
@@ -37,7 +37,8 @@ struct LiveJobs {
       if (model.quotas.n == 0) continue;
       const i64* own = model.quotas.counts + j * model.quotas.n;
       counts.insert(counts.end(), own, own + model.quotas.n);
-      widths.push_back(model.quotas.processors[j]);
+      const i64* asked = model.quotas.asks + j * model.quotas.n_amounts;
+      asks.insert(asks.end(), asked, asked + model.quotas.n_amounts);
     }
     Rules& r = model.rules;
     r.estimate = Estimate::given, r.remembered = 0;
@@ -51,7 +52,7 @@ struct LiveJobs {
     model.expressions = {};
     model.features = nullptr;
     model.arrivals = {};
-    model.quotas.counts = counts.data(), model.quotas.processors = widths.data();
+    model.quotas.counts = counts.data(), model.quotas.asks = asks.data();
     model.users = users.data();
     model.n_jobs = static_cast<i64>(rows.size());
     model.jobs = jobs.data();

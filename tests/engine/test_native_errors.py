@@ -25,9 +25,10 @@ USERS = np.zeros(N, np.int64)
 SCORED = {"primary": 4}
 #: All jobs are of one user, who may run two.
 QUOTAS = {
-    "counts": np.zeros((1, N), np.int64),
-    "left": np.array([[2, 2**40]]),
-    "processors": JOBS[:, 3].copy(),
+    "counts": np.zeros((N, 1), np.int64),
+    "asks": np.ones((N, 1), np.int64),
+    "amounts": np.zeros(1, np.int64),
+    "left": np.array([2]),
     "windows": np.zeros((0, 3), np.int64),
     "window_nodes": np.zeros((0, 0), np.uint8),
 }

@@ -384,7 +384,13 @@ def test_pools(data: Any, case: tuple[Workload, Any], queues: list[int], pick: i
     job = found.job
     for number, delay in hpcgym.explain(result, job).others["delay"].items():
         left = [row for row in range(len(workload)) if row != number]
-        words = {**rules, "quotas": [([keys[row] for row in left], *most) for keys, *most in slow]}
+        words = {
+            **rules,
+            "quotas": [
+                (*([some[row] for row in left] for some in of_jobs), most)
+                for *of_jobs, most in slow
+            ],
+        }
         if not isinstance(rules["estimate"], str):
             words["estimate"] = [rules["estimate"][row] for row in left]
         jobs = jobs_of(workload)
@@ -421,7 +427,7 @@ def test_jobs_that_are_refused_at_first(
         mates = [one for one in came if one != job and keys[one] == keys[job]]
         seconds = sum(sum(came[one] <= t < ends[one] for one in mates) >= most for t in outside)
         if seconds:
-            full[name] = seconds
+            full[f"{name.rpartition(':')[0]}:submitted={most}"] = seconds
     assert found.facts["refused_by"] == full
     assert found.facts["submitted_later"] == len(outside)
     assert ("It was refused" in str(found)) == bool(full)
@@ -446,7 +452,10 @@ def test_jobs_that_are_refused_at_first(
     for number, delay in found.others["delay"].items():
         left = [row for row in range(len(workload)) if row != number]
         fewer = {
-            "quotas": [([keys[row] for row in left], *most) for keys, *most in running],
+            "quotas": [
+                (*([some[row] for row in left] for some in of_jobs), most)
+                for *of_jobs, most in running
+            ],
             "places": [([keys[row] for row in left], most) for keys, most in places],
         }
         if not isinstance(rules["estimate"], str):

@@ -12,7 +12,7 @@ from few_jobs import few_jobs
 import hpcgym
 from hpcgym import Scheduler
 from hpcgym.errors import HpcgymError, HpcgymWarning
-from hpcgym.machine import Failures
+from hpcgym.machine import Failures, find_cluster
 
 
 def test_a_file_of_failures_as_planned(tmp_path: Path) -> None:
@@ -45,20 +45,50 @@ def test_throttles_of_a_dump(tmp_path: Path) -> None:
 def test_limits_of_qos_are_quotas(tmp_path: Path) -> None:
     file = tmp_path / "qos.txt"
     head = "Name|Priority|MaxJobsPU|MaxTRESPU|GrpTRES|GrpJobs|MaxSubmitPU|GrpSubmit|MaxWall"
-    rows = ["normal|0|||||0|||00:00:00", "day|10|2|cpu=8,gres/gpu=1||||2|1-00:00:00|00:00:00"]
+    rows = [
+        "normal|0|||||0|||00:00:00",
+        "day|10|2|cpu=8,gres/gpu=1,gres/gpu:a100=1,node=3||||2|1-00:00:00|00:00:00",
+    ]
     rows += ["night|10|||cpu=4,mem=1T|3|9|0||00:01:00"]
     file.write_text("\n".join([f"{head}|GraceTime", *rows]) + "\n")
     with pytest.warns(HpcgymWarning) as warned:
         scheduler = Scheduler(quota=str(file))
     assert str(warned[0].message) == (
         f"{file}: not followed by quotas: normal: MaxSubmitPU=0, day: MaxWall,"
-        " day: MaxTRESPU gres/gpu, night: GrpTRES mem, night: GrpSubmit=0, night: GraceTime"
+        " day: MaxTRESPU node, night: GrpSubmit=0, night: GraceTime"
     )
     assert scheduler.describe()["quota"] == (
-        "queue=day/user:jobs=2+processors=8; queue=day:submitted=2;"
-        " queue=night/user:submitted=9; queue=night:jobs=3+processors=4"
+        "queue=day/user:jobs=2+processors=8+gpu=1+gpu-a100=1; queue=day:submitted=2;"
+        " queue=night/user:submitted=9; queue=night:jobs=3+processors=4+mem=1048576"
     )
     assert Scheduler(quota=scheduler.quota) == scheduler
+
+
+def test_gpus_of_each_user_are_bound(tmp_path: Path) -> None:
+    """By hand: of six jobs of one GPU each four run at once; the others wait for these to end."""
+    conf, qos, log = (tmp_path / name for name in ("slurm.conf", "qos.txt", "jobs.txt"))
+    conf.write_text(
+        "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core\nGresTypes=gpu\n"
+        "SchedulerType=sched/backfill\nNodeName=g[1-4] CPUs=40 Gres=gpu:4\n"
+        "PartitionName=gpu Nodes=g[1-4] Default=YES\n"
+    )
+    qos.write_text("Name|Priority|MaxTRESPU\ndev|0|cpu=160,gres/gpu=4\nother|0|gres/gpu=1\n")
+    ran = "2024-03-01T12:00:0{0}|2024-03-01T12:00:0{0}|01:00:00|02:00:00|cpu=4,gres/gpu={1},node=1"
+    jobs = [f"{n}|ann|dev|COMPLETED|{ran.format(n, 1)}" for n in range(1, 7)]
+    jobs.append(f"7|ann|dev|COMPLETED|{ran.format(7, 0)}")  # without a GPU it may start
+    head = "JobID|User|QOS|State|Submit|Start|Elapsed|Timelimit|AllocTRES"
+    log.write_text("\n".join([head, *jobs]) + "\n")
+    cluster = find_cluster(conf)
+    workload = hpcgym.load_workload(log, cluster=cluster)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = hpcgym.simulate(workload, "fcfs", quota=str(qos), cluster=cluster)
+    assert result.wait.tolist() == [0, 0, 0, 0, 3596, 3596, 0]
+    assert "quotas" in hpcgym.validate_schedule(result)
+    bounds = ["queue=dev/user:processors=160+gpu=4", "queue=other/user:gpu=1"]
+    assert [str(quota) for quota in result.scheduler.quota] == bounds
+    reasons = hpcgym.explain(result, 5).passes["quotas"].tolist()
+    assert set(reasons) == {"queue=dev/user:gpu=4", ""}
 
 
 #: As Slurm 22.05 to 25.05 print QOS; the last ones have to be asked for.

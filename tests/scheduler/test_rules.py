@@ -185,7 +185,12 @@ WRONG = [
             "unknown column 'account'; known are user, group, code, queue, partition,"
             " qos, array; accounts of Slurm are groups",
         ),
-        ("user:nodes=1", "'nodes=1' is no bound"),
+        ("user:nodes=1", "'nodes' is no amount of jobs: 'nodes' cannot be the name of a res"),
+        ("user:cpus=1", "'cpus' is no amount of jobs: did you mean 'processors'?"),
+        ("user:memory=1", "'memory' is no amount of jobs: did you mean 'mem'?"),
+        ("user:gpu", "'gpu' is no bound such as jobs=10"),
+        ("user:gpu=0", "gpu must be a whole number from 1 on"),
+        ("user:gpu=1+gpu=2", "'gpu=2' is no bound such as jobs=10"),
     ),
     *each(
         "maintenance",

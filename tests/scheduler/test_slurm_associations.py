@@ -118,8 +118,8 @@ def test_those_below_an_account_without_shares_of_its_own(tmp_path: Path) -> Non
         (  # of science and of all below it; what is alike of accounts without others is one
             {name: {"GrpTRES": "cpu=64,mem=1T"} for name in ("science", "other", "physics")},
             [
-                "group=science|biology|physics:processors=64",
-                "group=other|physics/group:processors=64",
+                "group=science|biology|physics:processors=64+mem=1048576",
+                "group=other|physics/group:processors=64+mem=1048576",
             ],
         ),
         (
@@ -146,6 +146,10 @@ def test_those_below_an_account_without_shares_of_its_own(tmp_path: Path) -> Non
                 "user=alice/group/user:processors=4+submitted=8",
                 "user=bob/group/user:submitted=5",
             ],
+        ),
+        (
+            {"dora@other": {"GrpTRES": "gres/gpu=4,gres/gpu:v100=2"}},
+            ["group=other/group/user:gpu=4+gpu-v100=2"],
         ),
         ({"science": {"MaxJobs": "-1", "GrpJobs": "UNLIMITED", "GrpTRES": "cpu=-1"}}, []),
         (
@@ -354,14 +358,14 @@ def test_what_is_not_followed_is_one_line(tmp_path: Path) -> None:
         f"{user}@{account}": {"MaxWall": "1-00:00:00"}
         for user, account in (("alice", "physics"), ("bob", "physics"), ("carol", "biology"))
     }
-    changes |= {"dora@other": {"MaxWall": "1:00:00", "GrpTRES": "gres/gpu=4"}}
+    changes |= {"dora@other": {"MaxWall": "1:00:00", "GrpTRES": "energy=4"}}
     path = written(tmp_path, **changes, other={"MaxJobs": "0"})
     text = "by quotas: dora@other: MaxWall|MaxWall of 4 associations"
     with pytest.warns(HpcgymWarning, match=text) as told:
         assert Scheduler(quota=path).quota == ()
     assert str(told[0].message).endswith(
         "not followed by quotas: @other: MaxJobs=0, MaxWall of 4 associations,"
-        " dora@other: GrpTRES gres/gpu"
+        " dora@other: GrpTRES energy"
     )
 
 
