@@ -101,8 +101,8 @@ class _AllRules(WeighedRules):
     passes per-timestamp|per-event : When jobs may start: once at each time, after all events of
         that time; or after each submission and each end, as in older simulators. [default:
         per-timestamp]
-    quota user:jobs=10|...|FILE|none : How many jobs or processors may run at once: of each user,
-        group, queue, partition or array (user:jobs=10), of one of them
+    quota user:jobs=10|...|FILE|none : How many jobs, processors or GPUs jobs may have at once: of
+        each user, group, queue, partition or array (user:gpu=4), of one of them
         (queue=normal:processors=512), of each user of one
         (queue=normal/user:jobs=10+processors=64), or of all (all:jobs=100). How many may run or
         wait: user:submitted=50; other jobs are submitted later. Put ';' between several quotas. Or

@@ -173,7 +173,7 @@ def read_quotas(value: Any) -> tuple[restrictions.Quota, ...]:
     Examples
     --------
     >>> from hpcgym.scheduler.rules import read_quotas
-    >>> [quota.jobs for quota in read_quotas("user:jobs=10; group=physics:jobs=100")]
+    >>> [quota.running["jobs"] for quota in read_quotas("user:jobs=10; group=physics:jobs=100")]
     [10, 100]
     """
     if value is None:
@@ -295,13 +295,13 @@ class Scheduler:
     hold : how jobs that are probably long are held back, a
         :class:`hpcgym.scheduler.backfilling.Hold` or what its ``parse`` takes: a share of the
         machine, a text, a mapping. None, as 0: they are not.
-    quota : how many jobs, or processors, may run at once: of each user (``"user:jobs=10"``), of a
-        queue (``"queue=normal:processors=512"``), of each user in it
-        (``"queue=normal/user:jobs=10"``), several between ``;``. A text, a file that ``sacctmgr -P
-        show qos``, ``show assoc`` or ``sacct`` printed, a
-        :class:`hpcgym.scheduler.restrictions.Quota` or several; kept as a tuple.
-        Jobs that would exceed one are passed over. ``submitted=50`` bounds the jobs that run or
-        wait: others are submitted later. None: any number.
+    quota : how much jobs may have at once, ``jobs`` that run, ``processors`` or any resource that
+        they ask for: of each user (``"user:gpu=4"``), of a queue
+        (``"queue=normal:processors=512"``), of each user in it (``"queue=normal/user:jobs=10"``),
+        several between ``;``. A text, a file that ``sacctmgr -P show qos``, ``show assoc`` or
+        ``sacct`` printed, a :class:`hpcgym.scheduler.restrictions.Quota` or several; kept as a
+        tuple. Jobs that would exceed one are passed over. ``submitted=50`` bounds the jobs that run
+        or wait: others are submitted later. None: any number.
     maintenance : windows in which the machine is closed to jobs, known from the beginning
         (``"2026-03-01T08:00/2026-03-02T08:00"``), or a part of it (``"0/60:processors=32"``,
         ``"0/60:nodes=gpu,0-3"``), several between ``;``. A text, a CSV file as of failures, a

@@ -144,5 +144,5 @@ def test_jobs_that_quotas_drop_are_told(tmp_path: Path) -> None:
     wide = [line.replace(" 60 2 -1 -1 2 ", " 60 4 -1 -1 4 ") for line in lines[:11]]  # ten jobs
     file.write_text("\n".join([*wide, *lines[11:]]))
     done = succeed("simulate", str(file), "--quota", "user:processors=3", "--errors", "skip")
-    told = "10 % of the jobs were dropped: asks for more processors than a quota lets run"
+    told = "10 % of the jobs were dropped: asks for more than a quota lets run"
     assert f"hpcgym: log: {told}" in done.stderr.splitlines()

@@ -377,7 +377,7 @@ def test_jobs_that_never_fit_are_dropped_on_demand() -> None:
             ("--processors", "16", "--quota", "qos=low:processors=4"),
             "jobs.csv: job 1 asks for 8 processors, more than the quota qos=low:processors=4 lets"
             " run: it would wait for ever. The same holds for 2 of 4 jobs",
-            {"dropped: asks for more processors than a quota lets run": 2},
+            {"dropped: asks for more than a quota lets run": 2},
         ),
         (
             ("submit_time,requested_processors,run_time,requested_time", "0,3,9,9", "1,30,9,9"),
