@@ -116,6 +116,18 @@ class Quota:
         return f"{'/'.join(of)}:{'+'.join(bounds)}"
 
     @classmethod
+    def of(
+        cls,
+        bounds: Mapping[str, int],
+        each: tuple[str, ...] = (),
+        where: tuple[tuple[str, str], ...] = (),
+        spares: tuple[str, ...] = (),
+    ) -> Quota:
+        """Return the quota of bounds in a mapping, amount -> most."""
+        named: dict[str, Any] = {"spares": spares, **bounds}
+        return cls(each, where, **named)
+
+    @classmethod
     def parse(cls, text: str) -> Quota:
         """Return the quota of a text such as ``queue=normal/user:jobs=10+processors=512``.
 
@@ -148,7 +160,7 @@ class Quota:
                 )
             found[name] = bound
         try:
-            return cls(tuple(each), tuple(where), spares=tuple(spares), **found)
+            return cls.of(found, tuple(each), tuple(where), tuple(spares))
         except HpcgymError as error:
             raise HpcgymError(f"quota {text!r}: {str(error).removeprefix('quota: ')}") from None
 
@@ -164,7 +176,7 @@ class Quota:
 
     def with_bounds(self, bounds: Mapping[str, int]) -> Quota:
         """Return a quota of the same jobs with other bounds: amount -> most."""
-        return Quota(self.each, self.where, spares=self.spares, **bounds)
+        return Quota.of(bounds, self.each, self.where, self.spares)
 
     def counted(self, workload: Workload) -> NDArray[np.int64]:
         """Return the group in which each job counts, (n_jobs,) int64 from 0 on; -1: in none."""

@@ -254,7 +254,7 @@ def _sparing(
         for amount, most in quota.bounds:
             apart[spares.get((kind, amount), ())][amount] = most
         for names, bounds in apart.items():
-            yield Quota(quota.each, quota.where, spares=names, **bounds)
+            yield Quota.of(bounds, quota.each, quota.where, names)
 
 
 def _of_accounts(found: Sequence[Association]) -> Iterator[Quota]:
@@ -270,13 +270,13 @@ def _of_accounts(found: Sequence[Association]) -> Iterator[Quota]:
     for name, one in accounts.items():
         bounds = _bounds(one.group_jobs, one.group_tres, one.group_submitted)
         if name == _ROOT and bounds:
-            yield Quota(**dict(bounds))
+            yield Quota.of(dict(bounds))
         elif len(below[name]) > 1 and bounds:
-            yield Quota((), (("group", OR.join(below[name])),), **dict(bounds))
+            yield Quota.of(dict(bounds), (), (("group", OR.join(below[name])),))
         elif bounds:
             alike[bounds].append(name)
     for bounds, names in alike.items():
-        yield Quota(("group",), (("group", OR.join(names)),), **dict(bounds))
+        yield Quota.of(dict(bounds), ("group",), (("group", OR.join(names)),))
 
 
 def _of_users(
@@ -319,12 +319,12 @@ def _of_users(
                 users[bounds, partition][user] = None
             elif bounds:
                 where = (("group", account), ("user", user), *_within(partition))
-                yield Quota((), where, **dict(bounds))
+                yield Quota.of(dict(bounds), (), where)
     for column, alike in (("group", groups), ("user", users)):
         for (bounds, partition), names in alike.items():
             if bounds:
                 where = ((column, OR.join(names)), *_within(partition))
-                yield Quota(("group", "user"), where, **dict(bounds))
+                yield Quota.of(dict(bounds), ("group", "user"), where)
 
 
 def _within(partition: str) -> tuple[tuple[str, str], ...]:

@@ -153,7 +153,7 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
 
 def _bounds(qos: Qos) -> dict[tuple[tuple[str, ...], str], int]:
     """Return the limits of a QOS that bound something: what groups jobs, and an amount -> most."""
-    found = {}
+    found: dict[tuple[tuple[str, ...], str], int] = {}
     for column, (each, amount) in _LIMITS.items():
         bounds = {amount: qos.jobs.get(column, 0)} if amount else amounts_of(qos.tres[column])
         found |= {(each, name): most for name, most in bounds.items() if most}
@@ -186,7 +186,7 @@ def limits_as_quotas(
                 )
             apart[key[0], tuple(spares)][key[1]] = most
         where = (("queue", OR.join([qos.name, *map(_of_partition, own)])),)
-        found += [Quota(each, where, spares=names, **some) for (each, names), some in apart.items()]
+        found += [Quota.of(some, each, where, names) for (each, names), some in apart.items()]
         left += _not_followed(qos)
     return found, left
 

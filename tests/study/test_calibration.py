@@ -35,6 +35,30 @@ def test_the_settings_that_made_a_log_are_found() -> None:
     assert chosen.mean_wait_s.iloc[-1] == made.wait.mean()
 
 
+def test_a_limit_of_gpus_is_found_where_processors_would_explain_it_as_well() -> None:
+    """Each job has eight cores for each of its GPUs; no user has more than four at once."""
+    rng = np.random.default_rng(1)
+    n, gpus = 400, rng.choice([1, 1, 2, 4], 400)
+    jobs = Workload.from_columns(
+        {
+            "submit_time": np.sort(rng.integers(0, 400_000, n)),
+            "run_time": rng.integers(600, 9000, n),
+            "requested_time": np.full(n, 9000),
+            "user_id": rng.integers(0, 3, n),
+            "job_number": np.arange(1, n + 1),
+        },
+        processors=128,
+        units=gpus,
+        per_unit={"core": np.full(n, 8), "gpu": np.ones(n, np.int64)},
+    )
+    cluster = Cluster(groups=(NodeGroup("node", 4, {"core": 32, "gpu": 4}),))
+    made = hpcgym.simulate(jobs, "easy", cluster=cluster, quota="user:gpu=4")
+    table = calibrate(made.as_workload(), "easy", cluster, most=1)
+    chosen = table[table.chosen].iloc[-1]
+    assert chosen.settings == "at most 4 gpu of each user run at once"
+    assert chosen.explained == chosen.explained_later == 1.0
+
+
 def test_what_cannot_be_tried_is_told() -> None:
     jobs = JOBS.with_columns(requested_processors=np.full(len(JOBS), 60))
     log = hpcgym.simulate(jobs, "easy").as_workload()
