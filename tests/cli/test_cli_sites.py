@@ -150,7 +150,8 @@ PartitionName=p Nodes=ALL Default=YES
 def test_gpus_of_a_type_are_of_nodes_that_have_it(here: Path, typed: bool) -> None:
     """Job 2 asks for any GPUs, and was given some of a type; job 4 for one that nobody has.
 
-    Where all GPUs of the machine are alike their type is not known, and job 4 runs on any.
+    What job 3 asked for is not told, so it takes any. Where all GPUs of the machine are alike their
+    type is not known, and job 4 runs on any.
     """
     rows = [
         ("gres/gpu:a100=2,gres/gpu=2", "gres/gpu:a100=2,gres/gpu=2"),
@@ -180,6 +181,38 @@ def test_gpus_of_a_type_are_of_nodes_that_have_it(here: Path, typed: bool) -> No
     assert line in succeed(*given).stdout
     done = run(*given[:-2])
     assert (done.exit_code, "job 4 asks for 1 'gpu-h100'" in done.stderr) == (int(typed), typed)
+
+
+@pytest.mark.parametrize(
+    ("asked", "submitted", "waits", "untold"),
+    [
+        ("", "", 0, 2),
+        ("gres/gpu=4", "", 0, 0),
+        ("gres/gpu=4,gres/gpu:a100=4", "", 100, 0),
+        ("", "sbatch --gres=gpu:4 run.sh", 0, 0),
+        ("", "sbatch --gpus-per-node a100:4 run.sh", 100, 0),
+        ("", "srun -G a100:4 ./a", 100, 0),
+        ("", "sbatch --tres-per-node=gres/gpu:a100:4 run.sh", 100, 0),
+        ("", "sbatch run.sh", 0, 2),  # what it asks for may stand in the script
+    ],
+)
+def test_bought_gpus_of_another_type_serve_who_asks_for_any(
+    here: Path, asked: str, submitted: str, waits: int, untold: int
+) -> None:
+    """By hand: of two jobs that were both given the four of a100, the second may have others."""
+    head, *jobs = dump(*[(0, 100, "10", 1, 1)] * 2).splitlines()
+    given = "gres/gpu:a100=4,gres/gpu=4"
+    lines = [f"{head}|ReqTRES|AllocTRES|SubmitLine"]
+    lines += [f"{job}|{asked}|{given}|{submitted}" for job in jobs]
+    Path("jobs.txt").write_text("\n".join(lines) + "\n")
+    Path("slurm.conf").write_text(TYPES.replace("Gres=gpu:v100:2", "Gres=gpu:v100:4"))
+    command = ("simulate", "jobs.txt", "--cluster", "slurm.conf")
+    found = as_csv(*command, "--output", "-")
+    assert [int(job["start_time"]) for job in found] == [0, waits]
+    reason = "not used: types of gres/gpu that jobs were given: ReqTRES tells which they asked for"
+    shown = succeed(*command).stdout
+    assert (f"{untold} {reason}" in shown) == (untold > 0)
+    assert reason not in shown or untold
 
 
 def test_what_is_followed_is_told_once(here: Path) -> None:

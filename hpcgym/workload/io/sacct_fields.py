@@ -8,6 +8,7 @@ from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.partitions import hosts
@@ -276,6 +277,7 @@ def _number(text: str) -> int:
 
 _BESIDE_RESOURCES = "not used: licenses or burst buffers"
 _MARKED = "repaired: ReqMem with the mark of memory of each core, 2^31"
+_GIVEN = "not used: types of gres/{} that jobs were given: ReqTRES tells which they asked for"
 _TYPES = "not used: types of gres/{} by which the machine does not tell nodes apart"
 _TRES = ("AllocTRES", "ReqTRES")
 _OF_NODES = ("cpu", "mem", "node", "gpu")
@@ -321,15 +323,22 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
         ),
     }
     alike: dict[str, logs.Ints] = {}
+    only_given: dict[str, NDArray[np.bool_]] = {}
     for name in sorted({name for job in (*given, *asked) for name in job} - {*_OF_NODES}):
         generic = logs.first_known(*amounts(name))
         of, colon, kind = name.partition(":")
-        if colon:  # a job that asks for any may have been given one of a type
-            generic = np.where(amounts(of)[1] > 0, amounts(name)[1], generic)
+        if colon:  # a job that asks for any has been given one of a type
+            requests = amounts(of)[1] > 0
             # where types tell nodes apart, a job of one that no node has fits nowhere
             if any(had.startswith(of_type(of, "")) for had in log.how.resources):
-                found[f"{logs.GENERIC}{of_type(of, kind)}"] = generic
+                by_line = _of_type_by_line(log, of, kind)
+                typed = np.where(by_line > 0, amounts(name)[0], by_line)
+                typed = np.where(requests, amounts(name)[1], typed)
+                found[f"{logs.GENERIC}{of_type(of, kind)}"] = np.maximum(typed, 0)
+                blind = ~requests & (by_line < 0) & (generic > 0)
+                only_given[of] = only_given.get(of, blind) | blind
             else:
+                generic = np.where(requests, amounts(name)[1], generic)
                 alike[of] = np.maximum(alike.get(of, generic), generic)
         elif name in (CORE, MEMORY) or resource_problem(name):
             told = f"{logs.GENERIC}{printable(name)}, which is no name of a resource here"
@@ -338,7 +347,44 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
             found[f"{logs.GENERIC}{name}"] = generic
     for of, generic in alike.items():
         log.count(_TYPES.format(printable(of)), generic > 0)
+    for of, jobs in only_given.items():
+        log.count(_GIVEN.format(printable(of)), jobs)
     return found
+
+
+#: Options of sbatch, salloc and srun that ask for generic resources, the first for GPUs alone.
+_GPUS_OPTION = r"(?:--gpus(?:-per-(?:node|socket|task))?(?:=|\s+)|-G\s*)(?P<gpus>\S+)"
+_GRES_OPTION = r"--(?:gres|tres-per-(?:job|node|socket|task))(?:=|\s+)(?P<gres>\S+)"
+_OF_GRES = re.compile(rf"(?<!\S)(?:{_GPUS_OPTION}|{_GRES_OPTION})")
+_NUMBER = re.compile(r"\d+[KMGTP]?", re.IGNORECASE)
+
+
+def types_of_line(line: str) -> dict[str, frozenset[str]]:
+    """Return the types that a command asks for of each generic resource, in lower case.
+
+    https://slurm.schedmd.com/sbatch.html#OPT_gres and #OPT_gpus
+
+    >>> types_of_line("sbatch --gres=gpu:a100:2,shard:1 run.sh") == {
+    ...     "gpu": frozenset({"a100"}), "shard": frozenset()}
+    True
+    >>> types_of_line("srun -G 4 ./a"), types_of_line("sbatch run.sh")
+    ({'gpu': frozenset()}, {})
+    """
+    found: dict[str, frozenset[str]] = {}
+    for match in _OF_GRES.finditer(line):
+        for part in (match["gpus"] or match["gres"]).split(","):
+            words = re.split("[:=]", re.sub("^gres[/:]", "", part))
+            words = ["gpu", *words] if match["gpus"] else words
+            kinds = [word.casefold() for word in words[1:2] if not _NUMBER.fullmatch(word)]
+            found[words[0]] = found.get(words[0], frozenset()) | {*kinds}
+    return found
+
+
+def _of_type_by_line(log: logs.LogRecords, of: str, kind: str) -> logs.Ints:
+    """Return whether commands ask for a type, (n,): 1, 0, or -1 if they do not ask for any."""
+    told = log.parsed("SubmitLine", types_of_line, blank={})
+    asked = [int(kind.casefold() in types[of]) if of in types else -1 for types in told]
+    return np.array(asked, np.int64)
 
 
 def _requested_memory(log: logs.LogRecords, cores: logs.Ints, nodes: logs.Ints) -> logs.Ints:

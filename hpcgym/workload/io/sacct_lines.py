@@ -45,7 +45,8 @@ READ = {
 }
 
 _FIELDS = "JobID,JobIDRaw,User,Account,Partition,QOS,State,Submit,Eligible,Start,ElapsedRaw"
-_ADVICE = f"sacct -a -P -o {_FIELDS},TimelimitRaw,AllocCPUS,NNodes,ReqMem,AllocTRES prints them"
+_MORE = "TimelimitRaw,AllocCPUS,NNodes,ReqMem,AllocTRES,ReqTRES"
+_ADVICE = f"sacct -a -P -o {_FIELDS},{_MORE} prints them"
 _MANY = "; is the separator in a name? leave JobName and Comment out of -o, or put SubmitLine last"
 _OTHER_SEPARATOR = "; is {!r} in a field, as in AllocTRES? sacct -P puts | between fields"
 _IN_FIELD = "repaired: separator in a name or a list, told by the fields beside it"
