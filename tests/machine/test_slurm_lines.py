@@ -213,6 +213,34 @@ def test_cores_and_memory_of_the_system_are_not_for_jobs(tmp_path: Path) -> None
         }, line  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("general", "nodes", "counts"),
+    [
+        ("SelectType=select/cons_tres", "NodeName=a RealMemory=500", True),
+        ("SelectType=select/cons_tres", "NodeName=a", False),
+        ("SelectType=select/cons_tres", "NodeName=DEFAULT RealMemory=500\nNodeName=a", True),
+        (
+            "SelectType=select/cons_tres\nSelectTypeParameters=CR_Core",
+            "NodeName=a RealMemory=5",
+            False,
+        ),
+        ("SelectType=select/linear", "NodeName=a RealMemory=500", False),
+        (
+            "SelectType=select/linear\nSelectTypeParameters=CR_Memory",
+            "NodeName=a RealMemory=5",
+            True,
+        ),
+        ("", "NodeName=a RealMemory=500", False),
+    ],
+)
+def test_memory_counts_by_default_with_cons_tres(
+    tmp_path: Path, general: str, nodes: str, counts: bool
+) -> None:
+    """CR_Core_Memory is its default (man page slurm.conf, SelectTypeParameters)."""
+    resources = read(tmp_path, f"{general}\n{nodes}\n").cluster.groups[0].resources
+    assert ("mem" in resources) == counts
+
+
 def test_nodes_without_memory_are_told_where_memory_counts(tmp_path: Path) -> None:
     lines = "SelectTypeParameters=CR_CPU_Memory\nNodeName=a[1-2]\nNodeName=b RealMemory=500\n"
     found, (warning,) = told(tmp_path, f"{lines}NodeName=c State=FUTURE\n")

@@ -13,7 +13,15 @@ from hpcgym.machine.partitions import STATES, Partition
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.slurm import keys, lines, nodes
 from hpcgym.machine.slurm.keys import OtherSetting
-from hpcgym.machine.slurm.lines import NOT_READ, Thing, hosts_of, not_read, several, things
+from hpcgym.machine.slurm.lines import (
+    NOT_READ,
+    SlurmSetting,
+    Thing,
+    hosts_of,
+    not_read,
+    several,
+    things,
+)
 from hpcgym.units import NO_LIMIT_S
 
 # --- Partitions of a slurm.conf -------------------------------------------------------------------
@@ -196,12 +204,26 @@ _KINDS = (
 )
 
 
+def _counts_memory(settings: Sequence[SlurmSetting], general: Mapping[str, str]) -> bool:
+    """Return whether jobs are given memory.
+
+    ``select/cons_tres`` has CR_Core_Memory by default (man page slurm.conf, SelectTypeParameters,
+    and ``read_config.c`` of Slurm 24.05). A node that does not tell its memory would have 1 MB, so
+    that no node of such a file could run a job: where none tells it, none counts.
+    """
+    parameters = general.get("selecttypeparameters", "").casefold()
+    if parameters or "cons_tres" not in general.get("selecttype", "").casefold():
+        return "memory" in parameters
+    return any("realmemory" in line.told for line in things(settings, "nodename", "nodes"))
+
+
 def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
     """Return what a slurm.conf says, with the files that it includes.
 
     Nodes that are FUTURE, down, drained or failing are not there, those of the least ``Weight``
     come first, and lines of nodes that are alike are one group. Memory is a resource where
-    ``SelectTypeParameters`` has it (``CR_Core_Memory``); all ``Gres`` of nodes are, types of one
+    ``SelectTypeParameters`` has it (``CR_Core_Memory``), or says nothing beside
+    ``select/cons_tres``, if any node tells its memory; all ``Gres`` of nodes are, types of one
     together, and ``no_consume`` limits nobody. With ``select/linear`` jobs have whole nodes. What
     cannot be followed costs its line or partition.
 
@@ -220,8 +242,7 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
     settings = lines.settings_of(Path(path), remarks)
     general = {one.name.casefold(): one.value for one in settings if not one.told}
     whole = general.get("selecttype", "").casefold() == "select/linear"
-    counts_memory = "memory" in general.get("selecttypeparameters", "").casefold()
-    told = nodes.nodes_of(settings, counts_memory, remarks)
+    told = nodes.nodes_of(settings, _counts_memory(settings, general), remarks)
     kept = nodes.kept_of(told, settings, remarks)
     if not kept:
         why = next((f": {found[0]}" for found in remarks.values() if found), ", NodeName=...")
