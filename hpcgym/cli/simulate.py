@@ -468,6 +468,8 @@ def _compared(
             above += output.cleaning_of(result.workload, one.labelled("cleaning"))
     printed = tables_of(results, metrics, found.beside)
     below = [*(line for one in printed for line in one.below), *found.lines]
-    below += next((said for row in rows if (said := told_apart(row, past, row.label))), [])
+    # the first is what the site has today: those behind it are what-ifs, which may differ
+    today = next((row for row in rows if row.site), None)
+    below += [] if today is None else told_apart(today, past, today.label)
     shown = rich_comparison(with_past(results), metrics, found.beside)
     return Sheet(above, printed, below, shown)

@@ -241,6 +241,11 @@ def test_the_recorded_past_stands_beside_simulations(here: Path) -> None:
     shown = succeed("simulate", *given).stdout
     assert [*map(str.strip, shown.splitlines()[3].split()[1:3])] == ["simulated", "recorded"]
     assert "mean wait 0 s simulated, 8 min 20 s recorded; before you believe a what-if" in shown
+    Path("larger.conf").write_text(CONF.format(nodes="n[1-4] CPUs=8", limit=""))
+    today = ("compare", "jobs.txt", "--scheduler", "slurm.conf", "--cluster", "slurm.conf")
+    doubt = "slurm.conf on slurm.conf: mean wait 0 s simulated"
+    assert succeed(*today, "--cluster", "larger.conf").stdout.count("what-if") == 1
+    assert doubt in succeed(*today, "--cluster", "larger.conf").stdout
     *_, last = as_csv("compare", "jobs.txt", "--processors", "16")
     assert (last["scheduler"], last["max_wait_s"]) == ("recorded", "1000")
     assert "busy at once" not in shown
