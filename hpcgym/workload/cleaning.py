@@ -45,17 +45,18 @@ def parts_of(columns: Columns, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
     return are_parts(columns) & np.isin(columns["job_number"], numbers[numbers != MISSING])
 
 
-def most_busy(columns: Columns) -> int:
+def most_busy(columns: Columns, asked: NDArray[np.int64] | None = None) -> int:
     """Return the most processors that a log shows busy at once; 0 if it tells of no time.
 
     A job is busy from its submit time + wait on, for its run time, on the processors it was
-    allocated, or requested if that is unknown. Jobs end before others start in the same second. A
+    allocated, or requested if that is unknown; or, of another amount, has what it ``asked`` for,
+    (n_jobs,). Jobs end before others start in the same second. A
     job with an unknown wait does not count, nor do parts of jobs that count as a whole, nor jobs
     larger than any machine.
     """
     submit, wait, run = (columns[name] for name in ("submit_time", "wait_time", "run_time"))
     allocated, requested = columns["allocated_processors"], columns["requested_processors"]
-    width = np.where(allocated > 0, allocated, requested)
+    width = np.where(allocated > 0, allocated, requested) if asked is None else asked
     known = (submit >= 0) & (wait >= 0) & (run > 0) & (width > 0) & (width <= MOST_AMOUNT)
     parts = are_parts(columns)
     if parts.any():

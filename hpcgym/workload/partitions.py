@@ -13,6 +13,7 @@ from hpcgym.machine import Cluster, NodeGroup, Partition
 from hpcgym.names import CORE
 from hpcgym.units import NO_LIMIT_S
 from hpcgym.words import counted, first_few, so_many
+from hpcgym.workload.amounts import of_units
 from hpcgym.workload.cleaning import most_busy
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.extracts import decided
@@ -74,8 +75,9 @@ def check_partitions(workload: Workload, partitions: Sequence[str]) -> None:
 def machine_of_partitions(workload: Workload) -> Cluster:
     """Return a machine with the partitions that a log names, each one node of its own.
 
-    A partition is as large as the log shows it busy at once, or as its largest job. So sites of a
-    grid, or machines of a centre, are simulated side by side.
+    A partition is as large as the log shows it busy at once, or as its largest job, with as much of
+    each resource that jobs ask for, such as GPUs. So sites of a grid, or machines of a centre, are
+    simulated side by side.
 
     Parameters
     ----------
@@ -100,8 +102,11 @@ def machine_of_partitions(workload: Workload) -> Cluster:
     groups = []
     for name in names:
         jobs = workload.take(named == name)
-        size = max(most_busy(jobs.columns), int(jobs.requested_processors.max()))
-        groups.append(NodeGroup(name, 1, {CORE: size}))
+        sizes = {CORE: max(most_busy(jobs.columns), int(jobs.requested_processors.max()))}
+        for resource in filter(CORE.__ne__, jobs.per_unit):
+            asked = of_units(jobs, resource)
+            sizes[resource] = max(most_busy(jobs.columns, asked), int(asked.max()))
+        groups.append(NodeGroup(name, 1, sizes))
     partitions = [Partition(name, (node,)) for node, name in enumerate(names)]
     return Cluster(groups=tuple(groups), partitions=tuple(partitions), name=workload.name)
 

@@ -237,6 +237,14 @@ def test_a_machine_of_a_log() -> None:
     assert hpcgym.simulate(jobs, cluster=machine).start.tolist() == [0, 0, 0, 10]
     with pytest.raises(WorkloadError, match="no job names a partition"):
         machine_of_partitions(jobs.with_columns(partition=[-1] * 4))
+    asking = replace(
+        jobs,
+        units=np.ones(4, np.int64),
+        per_unit={"core": jobs.requested_processors, "gpu": np.array([2, 1, 0, 4])},
+    )
+    machine = machine_of_partitions(asking)  # in 7 both overlapped; in 9 the last had four
+    assert machine.resources == ("core", "gpu", "partition 7", "partition 9")
+    assert machine.capacity[:, :2].tolist() == [[8, 3], [5, 4]]
 
 
 NODES = Cluster(groups=(NodeGroup("a", 4, {"core": 2}),))
