@@ -70,6 +70,14 @@ OTHERS = [
         ("Resource_List.nodes=2:ppn=4+n9:ppn=4", 3, 4, 1),
         ("Resource_List.nodes=1:ppn=8", 1, 8, -1),
         ("Resource_List.mppwidth=48 Resource_List.mppnppn=24", 2, 24, 1),
+        # of a Cray XT: hosts and chunks are those of the login node, on which the script runs
+        (
+            "exec_host=nid7/17 Resource_List.select=1 Resource_List.mppwidth=64"
+            " Resource_List.mppnppn=2 Resource_List.ncpus=1",
+            32,
+            2,
+            1,
+        ),
         ("Resource_List.ncpus=6", 6, 1, -1),  # which may lie anywhere
     ],
 )
@@ -88,6 +96,32 @@ def test_nodes_of_jobs_of_pbs(
     assert (workload.units_per_node[0], workload.requested_processors[0]) == (
         per_node, units * cores,
     )  # fmt: skip
+
+
+def test_a_run_of_pbs_that_was_lost_is_a_run(tmp_path: Path) -> None:
+    """By hand: job 1 is run again after ten hours; job 2 waits for its second run, too."""
+    told = "user=ann ctime=1743500000 exec_host=n1/0*32 Resource_List.walltime=12:00:00"
+    lines = [
+        f"04/01/2025 09:43:20;S;1.pbs;{told} start=1743500600",
+        f"04/01/2025 19:43:20;R;1.pbs;{told} start=1743500600 end=1743536600 Exit_status=-3",
+        f"04/01/2025 19:48:20;S;1.pbs;{told} start=1743536900",
+        f"04/01/2025 21:48:20;E;1.pbs;{told} start=1743536900 end=1743544100 Exit_status=0",
+        f"04/01/2025 22:48:20;E;2.pbs;{told} start=1743544100 end=1743547700 Exit_status=0"
+        " Resource_List.place=scatter:excl",
+    ]
+    path = tmp_path / "20250401"
+    path.write_text("\n".join(lines) + "\n")
+    workload = load_workload(path, "none", processors=64)
+    runs = sorted(
+        zip(
+            *(workload.columns[name].tolist() for name in ("job_number", "run_time", "wait_time")),
+            strict=True,
+        )
+    )
+    assert runs == [(1, 7200, 300), (1, 36_000, 600), (2, 3600, 44_100)]
+    alone = "not used: Resource_List.place=excl, by which a job is alone on its nodes"
+    assert workload.cleaning[alone] == 1
+    assert not any("record R" in reason for reason in workload.cleaning)
 
 
 def test_memory_of_pbs_that_no_machine_has_is_refused(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Accounting logs of PBS and Torque: ``MM/DD/YYYY HH:MM:SS;E;id;user=... queue=... ...``.
 
-Records E are of the ends of jobs; those of other types are counted. What a record E does not tell
-is taken from the records Q and S of the job before it: of old servers, and where a log was made
+Records E are of the ends of jobs, and R of runs that were lost, after which a job was queued again;
+those of other types are counted. What such a record does not tell is taken from the records Q and S
+of the job before it: of old servers, and where a log was made
 anonymous, they alone tell when it was queued and started. Times are seconds since 1970, perhaps
 with decimals; those of records are dates of the site. The records: chapter "Accounting" of the
 guides of PBS Professional, and
@@ -36,6 +37,7 @@ _RECORD = re.compile(
 )
 _ENTRY = re.compile(r"""([^\s=]+)=("[^"]*"|'[^']*'|\S*)""")
 _ID = re.compile(r"(\d{1,18})(?:\[(\d*)\]|-(\d+))?(?:\..*)?")
+_ENDS = ("E", "R")
 _NOTHING = ("", "None", "N/A", "unknown")
 _SLOTS = re.compile(r"[^/]+/([\d,-]+)(?:\*(\d+))?")
 
@@ -79,9 +81,9 @@ def _read(path: Path, how: ReadOptions) -> logs.LogRecords:
                 problem = f"no record such as 06/06/2005 14:07:17;E;407.server;user=...{hint}"
                 log.refuse(line, problem, "line that is no record")
             continue
-        if found["type"] != "E":
+        if found["type"] not in _ENDS:
             log.counts[f"dropped: record {found['type']}, not of the end of a job"] += 1
-        if found["type"] in "QSE":
+        if found["type"] in ("Q", "S", *_ENDS):
             date = f"{found['year']}-{found['month']}-{found['day']}T{found['time']}"
             records.append((date, line, found))
     rows: list[dict[str, str]] = []
@@ -89,8 +91,12 @@ def _read(path: Path, how: ReadOptions) -> logs.LogRecords:
     for date, line, found in sorted(records, key=itemgetter(0)):  # logs are joined in any order
         told = {key: value.strip("\"'") for key, value in _ENTRY.findall(found["entries"])}
         told = {key: value for key, value in told.items() if value not in _NOTHING}
-        if found["type"] == "E":
-            row = {**before.pop(found["id"], {}), **told, "id": found["id"], _ENDED: date}
+        if found["type"] in _ENDS:
+            known = before.pop(found["id"], {})
+            row = {**known, **told, "id": found["id"], _ENDED: date}
+            if found["type"] == "R":  # the next run begins anew
+                again = {key: value for key, value in known.items() if key not in ("start", _BEGAN)}
+                before[found["id"]] = again
             for name, others in _DATES.items():  # dates need a time zone
                 if any(row.get(other, "0") != "0" for other in others):
                     row[name] = ""
@@ -124,6 +130,7 @@ def _columns(log: logs.LogRecords, clock: Clock) -> dict[str, Any]:
     log.refuse_at(columns["submit_time"] < 0, untold, "no submission")
     start = logs.first_known(columns["start"], began)
     log.count(_BY_END, (start < 0) & (ran >= 0))
+    log.count(_ALONE, ["excl" in place for place in log.texts(_PLACE)])
     start = np.where((start < 0) & (ran >= 0), logs.first_known(end, ended) - ran, start)
     early = (end >= 0) & (end < start)
     log.refuse_at(early, "end is before start", "line that ends before it starts")
@@ -134,7 +141,7 @@ def _columns(log: logs.LogRecords, clock: Clock) -> dict[str, Any]:
     cores = logs.processors(log, given, asked, "exec_host, not Resource_List", untold)
     # as Cray's ALPS places them
     spread = -(-cores["requested_processors"] // np.maximum(a_node, 1))
-    columns["nodes"] = np.where((columns["nodes"] < 0) & (a_node > 0), spread, columns["nodes"])
+    columns["nodes"] = np.where(a_node > 0, spread, columns["nodes"])
     return {
         **columns,
         **logs.numbered(log.parsed("id", _id, (MISSING, None))),
@@ -219,6 +226,8 @@ _WALLTIME = "resources_used.walltime"
 _QUEUED, _BEGAN, _ENDED = "date of Q", "date of S", "date of E"
 #: Dates of records, and the entries in whose place they stand.
 _DATES = {_QUEUED: ("ctime", "qtime"), _BEGAN: ("start",), _ENDED: ("end",)}
+_PLACE = f"{_LIST}place"
+_ALONE = "not used: Resource_List.place=excl, by which a job is alone on its nodes"
 _BY_END = "repaired: start taken from the end and the walltime"
 
 _HOSTS = logs.told_by_hosts("exec_host", _slots)
@@ -233,12 +242,14 @@ _TOLD: dict[str, tuple[logs.Told, ...]] = {
     "used_kb": (("resources_used.mem", _kilobytes),),
     "status": (("Exit_status", _status),),
     **{name: (told,) for name, told in _HOSTS.items()},
+    # on Cray XT hosts and chunks are those of the login node on which the script runs
+    "given": ((f"{_LIST}mppwidth", logs.above_0), _HOSTS["given"]),
     "asked": (
+        (f"{_LIST}mppwidth", logs.above_0),
         (f"{_LIST}select", partial(_chunks, "ncpus", 1)),
         (f"{_LIST}nodes", partial(_chunks, "ppn", 1)),
         (f"{_LIST}ncpus", logs.above_0),
         (f"{_LIST}procs", logs.above_0),
-        (f"{_LIST}mppwidth", logs.above_0),
         ("resources_used.ncpus", logs.above_0),
         (f"{_LIST}nodect", partial(_chunks, "ppn", 1)),
     ),
@@ -255,7 +266,7 @@ _TOLD: dict[str, tuple[logs.Told, ...]] = {
     "a_node": ((f"{_LIST}mppnppn", logs.above_0),),
     "memory_mb": ((f"{_LIST}mem", _megabytes),),
 }
-_NAMES = ("user", "group", "account", "queue")
+_NAMES = ("user", "group", "account", "queue", _PLACE)
 
 
 FORMAT: Format = (lambda path, head: is_pbs(head), read_pbs)
