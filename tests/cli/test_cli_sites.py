@@ -183,6 +183,21 @@ def test_gpus_of_a_type_are_of_nodes_that_have_it(here: Path, typed: bool) -> No
     assert (done.exit_code, "job 4 asks for 1 'gpu-h100'" in done.stderr) == (int(typed), typed)
 
 
+def test_generic_resources_of_an_old_slurm(here: Path) -> None:
+    """By hand: four GPUs, of which three jobs have two each, whatever type they name."""
+    head, *jobs = dump(*[(0, 100, "10", 1, 1)] * 4).splitlines()
+    told = ("gpu:2", "gpu:k80:2", "gpu:2", "")
+    lines = [f"{head}|AllocGRES", *(f"{job}|{gres}" for job, gres in zip(jobs, told, strict=True))]
+    Path("jobs.txt").write_text("\n".join(lines) + "\n")
+    Path("slurm.conf").write_text(
+        "NodeName=g1 CPUs=16 Gres=gpu:k80:4\nPartitionName=p Nodes=g1 Default=YES\n"
+    )
+    found = as_csv("simulate", "jobs.txt", "--cluster", "slurm.conf", "--output", "-")
+    assert [int(job["start_time"]) for job in found] == [0, 0, 100, 0]
+    Path("jobs.txt").write_text("\n".join([lines[0], f"{jobs[0]}|gpu=x"]) + "\n")
+    assert "line 2: AllocGRES is 'gpu=x'" in run("traces", "show", "jobs.txt").stderr
+
+
 @pytest.mark.parametrize(
     ("asked", "submitted", "waits", "untold"),
     [

@@ -202,6 +202,21 @@ def tres(text: str) -> dict[str, int]:
     return {**types, **amounts}
 
 
+def generic_of_old(text: str) -> dict[str, int]:
+    """Return the generic resources of ``gpu:k80:2,mic``, by name, as :func:`tres` does.
+
+    Raises
+    ------
+    ValueError : it is no list of generic resources.
+    """
+    entries = []
+    for entry in text.split(","):
+        name, *words = entry.split(":")
+        number = words.pop() if words and words[-1].isdecimal() else "1"
+        entries.append(f"{logs.GENERIC}{':'.join([name, *words])}={number}")
+    return tres(",".join(entries))
+
+
 def asks_beside(text: str) -> bool:
     """Tell whether resources such as ``cpu=4,license/matlab=1`` hold some that are of no node."""
     return any(entry.casefold().startswith(_BESIDE) for entry in text.split(","))
@@ -280,6 +295,8 @@ _MARKED = "repaired: ReqMem with the mark of memory of each core, 2^31"
 _GIVEN = "not used: types of gres/{} that jobs were given: ReqTRES tells which they asked for"
 _TYPES = "not used: types of gres/{} by which the machine does not tell nodes apart"
 _TRES = ("AllocTRES", "ReqTRES")
+#: What told generic resources up to Slurm 20.02, of all nodes together (``slurmctld.h`` there).
+_GRES = ("AllocGRES", "ReqGRES")
 _OF_NODES = ("cpu", "mem", "node", "gpu")
 
 
@@ -289,7 +306,15 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
     The columns are ``requested_processors``, ``allocated_processors``, ``nodes``, ``gpus``,
     ``memory_mb``, and one for each other generic resource, such as ``gres/fpga``.
     """
-    given, asked = (log.parsed(name, tres, {}) for name in _TRES)
+    given, asked = (
+        [
+            {**before, **told}
+            for before, told in zip(
+                log.parsed(once, generic_of_old, {}), log.parsed(name, tres, {}), strict=True
+            )
+        ]
+        for once, name in zip(_GRES, _TRES, strict=True)
+    )
 
     def amounts(name: str) -> tuple[logs.Ints, logs.Ints]:
         told = ([job.get(name, MISSING) for job in jobs] for jobs in (given, asked))

@@ -39,7 +39,7 @@ UNUSED = ("Priority", "Reason", "Reservation", "Constraints")
 READ = {
     *(name.casefold() for names in (*_NEEDED, UNUSED) for name in names),
     *("state", "eligible", "timelimit", "timelimitraw", "reqmem"),
-    *("nnodes", "allocnodes", "nodelist", "reqnodes"),
+    *("nnodes", "allocnodes", "nodelist", "reqnodes", "allocgres", "reqgres"),
     *("dependency", "nice", "submitline", "user", "uid", "account", "group", "gid"),
     *("qos", "partition", "cluster"),
 }
