@@ -49,6 +49,7 @@ _MORE = "TimelimitRaw,AllocCPUS,NNodes,ReqMem,AllocTRES,ReqTRES"
 _ADVICE = f"sacct -a -P -o {_FIELDS},{_MORE} prints them"
 _MANY = "; is the separator in a name? leave JobName and Comment out of -o, or put SubmitLine last"
 _OTHER_SEPARATOR = "; is {!r} in a field, as in AllocTRES? sacct -P puts | between fields"
+_BROKEN = "repaired: line with which a record goes on after a line break in a field"
 _IN_FIELD = "repaired: separator in a name or a list, told by the fields beside it"
 
 _BETWEEN = re.compile(r"(?<=[A-Za-z])[^A-Za-z]+(?=[A-Za-z])")  # names of fields are of letters
@@ -66,6 +67,8 @@ _LOOKS = {
     **dict.fromkeys(("elapsedraw", "timelimitraw", "alloccpus", "ncpus", "reqcpus"), _NUMBERS),
     **dict.fromkeys(("nnodes", "allocnodes", "uid", "gid", "priority"), _NUMBERS),
     **dict.fromkeys(("elapsed", "timelimit", "totalcpu", "cputimeraw"), _DURATIONS),
+    **dict.fromkeys(("suspended", "systemcpu", "usercpu", "cputime"), _DURATIONS),
+    "consumedenergy": re.compile(r"[\d.]*[KMGTP]?"),
     **dict.fromkeys(("alloctres", "reqtres"), _LISTS),
     "state": re.compile(rf"(?:{'|'.join((*STATES, *OPEN_STATES))})(?:\+| .*)?"),
     "exitcode": re.compile(r"\d+:\d+|"),
@@ -129,6 +132,8 @@ def records_of(path: Path, how: ReadOptions) -> LogRecords:
     read = [(names.index(name), column) for name, column in log.fields.items()]
     again = [(names.index(name), k) for k, name in enumerate(names) if name in names[:k]]
     named = names.index("jobid" if "jobid" in names else "jobidraw")
+    if separator and not _MAY_HOLD_BAR.isdisjoint(names):
+        lines = _joined(lines, separator, names, log)
     for line, text, hint in lines:
         if not text.strip():
             continue
@@ -165,6 +170,35 @@ def _without_messages(log: LogRecords) -> Iterator[tuple[int, str, str]]:
             log.counts["dropped: message of sacct"] += 1
         else:
             yield line, text, hint
+
+
+def _joined(
+    lines: Iterator[tuple[int, str, str]], separator: str, names: Sequence[str], log: LogRecords
+) -> Iterator[tuple[int, str, str]]:
+    """Go through lines; those of a record with line breaks in a field are one, and are counted.
+
+    Lines are joined if they have the fields of a record together, which look as they should, and
+    the later ones too few by themselves.
+    """
+    begun: list[tuple[int, str, str]] = []
+    for line in lines:
+        if line[1].count(separator) >= len(names) - 1:
+            yield from begun
+            begun = []
+            yield line
+            continue
+        begun.append(line)
+        text = " ".join(part.rstrip("\r\n") for _, part, _ in begun)
+        if len(begun) == 1 or text.count(separator) < len(names) - 1:
+            continue
+        fields = _split(text, separator, names, log)
+        if len(fields) == len(names) and all(map(_looks, names, fields)):
+            log.counts[_BROKEN] += sum(bool(part.strip()) for _, part, _ in begun[1:])
+            yield begun[0][0], text, begun[0][2]
+        else:
+            yield from begun
+        begun = []
+    yield from begun
 
 
 def _separator(first: str) -> str:
@@ -216,7 +250,7 @@ def _split(text: str, separator: str, names: Sequence[str], log: LogRecords) -> 
 def _starts(texts: Sequence[str], names: Sequence[str]) -> list[int]:
     """Return the text at which each field begins, and the end of the last; nothing if unclear.
 
-    The bounds of fields that are not read may be unclear.
+    The bounds of fields that are not used may be unclear.
     """
     surplus = len(texts) - len(names)
 
@@ -236,7 +270,8 @@ def _starts(texts: Sequence[str], names: Sequence[str]) -> list[int]:
     starts[-1] &= {len(texts)}
     for place in reversed(range(len(names))):
         starts[place] = {one for one in starts[place] if starts[place + 1] & {*ends(place, one)}}
-    needed = [k for place, name in enumerate(names) if name in READ for k in (place, place + 1)]
+    used = READ - {name.casefold() for name in UNUSED}
+    needed = [k for place, name in enumerate(names) if name in used for k in (place, place + 1)]
     if not starts[0] or any(len(starts[k]) > 1 for k in needed):
         return []
     chosen = [0]  # where it is unclear, of fields that are not read, the first that will do

@@ -56,6 +56,45 @@ def test_separators_of_any_length(tmp_path: Path, separator: str) -> None:
         assert workload.cleaning == {}
 
 
+#: As sites dump all fields: bars and line breaks lie in those between which others tell the bounds.
+ALL = ("JobID", "User", "State", "Submit", "Start", "ElapsedRaw", "SubmitLine", "Suspended",
+       "Constraints", "SystemCPU", "AllocCPUS", "UserCPU", "WorkDir")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("submitted", "constraints", "more"),
+    [
+        ("sbatch --wrap=env | grep PATH", "", 0),
+        ("sbatch -C a|b run.sh", "a|b", 0),
+        ("sbatch --wrap=cd /scratch\n./first\n./second", "", 2),
+        ("sbatch --wrap=a | b\n\nc | d", "x|y", 1),
+    ],
+)
+def test_bars_and_line_breaks_in_all_fields(
+    tmp_path: Path, submitted: str, constraints: str, more: int
+) -> None:
+    """Records of which one is broken, each with its own processors."""
+    times = ("2024-03-01T12:00:00", "2024-03-01T12:00:10", "50")
+    rows = [
+        (str(n), "ann", "COMPLETED", *times, line, "00:00:00", of, "00:00.006", str(n), "00:01",
+         "/home/ann")
+        for n, line, of in ((1, "sbatch", ""), (2, submitted, constraints), (3, "srun a", ""))
+    ]  # fmt: skip
+    workload = read(tmp_path, "\n".join(map("|".join, [ALL, *rows])) + "\n")
+    assert workload.job_number.tolist() == workload.requested_processors.tolist() == [1, 2, 3]
+    assert workload.run_time.tolist() == [50] * 3
+    broken = "repaired: line with which a record goes on after a line break in a field"
+    assert workload.cleaning.get(broken, 0) == more
+
+
+def test_what_was_cut_is_joined_to_no_other_record(tmp_path: Path) -> None:
+    cut = "|".join(JOB[:5])
+    text = "\n".join(["|".join(HEAD), cut, "|".join(JOB), cut]) + "\n"
+    workload = read(tmp_path, text, errors="skip")
+    check_job(workload)
+    assert workload.cleaning["dropped: line with too few fields"] == 2
+
+
 @given(
     name=st.text("ab| ", max_size=9),
     comment=st.text("7:|=", max_size=9),
