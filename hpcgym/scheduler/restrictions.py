@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hpcgym.dates import Clock, is_date, zone_of
 from hpcgym.errors import HpcgymError, is_number, unknown
-from hpcgym.files import check_is_there, header_number
+from hpcgym.files import check_is_there, header_number, is_there
 from hpcgym.machine.failures import Failures
 from hpcgym.machine.partitions import text_of_nodes
 from hpcgym.names import ARRAY, WITH_QOS
@@ -371,7 +371,7 @@ def read_windows(value: Any) -> tuple[Window, ...]:
     """
     if value is None:
         return ()
-    if isinstance(value, str | os.PathLike) and os.path.isfile(value):
+    if isinstance(value, str | os.PathLike) and is_there(value):
         value = _planned(Failures.read(value))
     elif isinstance(value, Window | str | os.PathLike):
         check_is_there(value)

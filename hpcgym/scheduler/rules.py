@@ -13,7 +13,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from hpcgym.errors import HpcgymError, check_choice, is_number
-from hpcgym.files import check_is_there
+from hpcgym.files import check_is_there, is_there
 from hpcgym.scheduler import restrictions
 from hpcgym.scheduler.allocations import check_allocation_name
 from hpcgym.scheduler.backfilling import BackfillRule, Hold, SlurmBackfill
@@ -178,7 +178,7 @@ def read_quotas(value: Any) -> tuple[restrictions.Quota, ...]:
     """
     if value is None:
         return ()
-    if isinstance(value, str | os.PathLike) and os.path.isfile(value):
+    if isinstance(value, str | os.PathLike) and is_there(value):
         from hpcgym.scheduler.slurm_qos import quotas_of_slurm
 
         value = quotas_of_slurm(value)
