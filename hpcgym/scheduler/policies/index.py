@@ -16,7 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, is_number, unknown
-from hpcgym.scheduler.policies.expressions import Expression, is_expression, read_expression
+from hpcgym.scheduler.policies.expressions import (
+    Expression,
+    is_constant,
+    is_expression,
+    read_expression,
+    the_same_for_all,
+)
 from hpcgym.scheduler.policies.features import (
     FEATURES,
     PASS_FEATURES,
@@ -165,6 +171,8 @@ def parse_policy(
             return POLICIES[name]
         if name in PASS_POLICIES:
             return PASS_POLICIES[name]
+        if is_constant(policy) and "," not in policy:
+            raise the_same_for_all(argument, policy)
         if is_expression(policy):
             expression = read_expression(policy, argument)
             return IndexPolicy(policy, expression.usage, expression=expression, given=name)
