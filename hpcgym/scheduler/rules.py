@@ -26,6 +26,7 @@ from hpcgym.scheduler.estimates.by_name import (
     learns,
     predictor_of,
 )
+from hpcgym.scheduler.own_code import check_takes
 from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
 from hpcgym.scheduler.policies.features import runs_looked_at
@@ -125,7 +126,10 @@ def _fair_share(value: Any, orders: Sequence[IndexPolicy | None]) -> FairShare:
 def _dispatch_time(value: Any) -> Any:
     """Return how long a dispatcher takes [s], checked."""
     value = value.item() if isinstance(value, np.generic) else value
-    if value is None or callable(value) or (isinstance(value, str) and value == MEASURED):
+    if callable(value):
+        check_takes("dispatch_time", value, "the PassView of a pass")
+        return value
+    if value is None or (isinstance(value, str) and value == MEASURED):
         return value
     value = in_seconds(value)
     if not (is_number(value) and 0 <= value <= MOST_DISPATCH_TIME):
@@ -431,6 +435,8 @@ class Scheduler:
         if isinstance(self.dispatcher, type):
             name = self.dispatcher.__name__
             raise HpcgymError(f"dispatcher must not be the class {name}; give {name}()")
+        if callable(self.dispatcher):
+            check_takes("dispatcher", self.dispatcher, "the PassView of a pass")
         for rule, usual in _NOT_BESIDE_A_DISPATCHER.items():
             given = getattr(self, rule)
             if not (isinstance(given, type(usual[0])) and given in usual):

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, is_number, unknown
+from hpcgym.scheduler.own_code import check_takes
 from hpcgym.scheduler.policies.expressions import (
     Expression,
     is_constant,
@@ -209,6 +210,7 @@ def _function(policy: Callable[..., Any], argument: str) -> IndexPolicy:
         raise HpcgymError(
             f"{argument} must not be the class {policy.__name__}; give {policy.__name__}()"
         )
+    check_takes(argument, policy, "the PassView of a pass")
     name = getattr(policy, "__name__", type(policy).__name__)
     return IndexPolicy(f"as {name} says", {}, function=policy, given=policy)
 
