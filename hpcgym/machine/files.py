@@ -214,8 +214,9 @@ def find_cluster(
     if name in machine_names():
         called = f"the ready-made machine {name}"
         return _machine(toml_of(machine_text(name), called), called)
-    if (processors := count_of(name)) is not None:
-        return Cluster(processors)
+    if name.isdecimal():
+        processors: Any = count_of(name)  # None if it has too many digits, which Cluster refuses
+        return Cluster(name if processors is None else processors)
     if _EQUAL_NODES.fullmatch(name):
         return _equal_nodes(name)
     such = "a TOML file, a number of processors, or such as 100x2x24"

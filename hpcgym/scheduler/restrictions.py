@@ -397,7 +397,7 @@ def _planned(failures: Failures) -> list[Window]:
 
 def _time(name: str, value: Any) -> int | str:
     """Return whole seconds, or the text of a date, checked."""
-    seconds = in_seconds(value)
+    seconds = in_seconds(value, name)
     if isinstance(seconds, int) and not isinstance(seconds, bool) and 0 <= seconds <= _LATEST:
         return seconds
     if isinstance(value, str):
@@ -485,7 +485,7 @@ class Preemption:
 
     def _check_times(self, kind: str) -> None:
         """Put the times of a kind in order; raise an HpcgymError if they are invalid."""
-        given = [(name, in_seconds(seconds)) for name, seconds in getattr(self, kind)]
+        given = [(name, in_seconds(seconds, kind)) for name, seconds in getattr(self, kind)]
         if given and self.mode == "suspend":
             raise HpcgymError(
                 f"preemption: {kind} goes with requeue and cancel; with suspend Slurm ignores such"

@@ -100,7 +100,9 @@ def _threshold(threshold: Any) -> float | None:
     """Return a starvation threshold [s], checked; a text may have units, such as ``"80h"``."""
     if threshold is None:
         return None
-    number = in_seconds(threshold.item() if isinstance(threshold, np.generic) else threshold)
+    number = in_seconds(
+        threshold.item() if isinstance(threshold, np.generic) else threshold, "threshold"
+    )
     if not is_number(number) or math.isnan(number) or number < 0:
         hint = ", or a time such as '5h' or '2d'" if isinstance(threshold, str) else ""
         raise HpcgymError(f"threshold must be a number of at least 0 s{hint}, not {threshold!r}")
@@ -131,7 +133,7 @@ def _dispatch_time(value: Any) -> Any:
         return value
     if value is None or (isinstance(value, str) and value == MEASURED):
         return value
-    value = in_seconds(value)
+    value = in_seconds(value, "dispatch_time")
     if not (is_number(value) and 0 <= value <= MOST_DISPATCH_TIME):
         raise HpcgymError(
             f"dispatch_time must be 0 to {MOST_DISPATCH_TIME:,} s, 'measured' or a callable, not"
