@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import contextmanager
@@ -188,9 +189,13 @@ def _play_all(
     waiting = [_Work(play, None if play.trained else play.on[0]) for play in longest_first]
     running: dict[Future[Any], _Work] = {}
     doing: list[_Work] = []
+    one_by_one = threading.Lock()  # what is told last is what is done now
 
     def tell(steps: int = 0) -> None:
-        step("; ".join(work.text(done.folder) for work in [*doing]) or "done", steps)
+        with one_by_one:
+            text = "; ".join(work.text(done.folder) for work in [*doing])
+            if text or steps:
+                step(text or "done", steps)
 
     with open_executor(*made) as executor, repeating(tell):
         while waiting or running:
