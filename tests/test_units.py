@@ -83,7 +83,13 @@ def test_a_duration_that_is_too_long_names_its_argument() -> None:
     most = 2**53
     assert units.in_seconds(f"{most}s") == most
     assert units.whole_seconds("horizon", str(most), most=most) == most
-    for text in (f"{most + 1}", f"{most}.5s", "104249991375d", f"{'9' * 40}w", f"{'9' * 40}-00:00:00"):
+    for text in (
+        f"{most + 1}",
+        f"{most}.5s",
+        "104249991375d",
+        f"{'9' * 40}w",
+        f"{'9' * 40}-00:00:00",
+    ):
         assert seconds_of(text) is None
         for read in (units.in_seconds, lambda text, name: units.whole_seconds(name, text)):
             with pytest.raises(HpcgymError, match=r"^time is at most 9,007,199,254,740,992 s, not"):
