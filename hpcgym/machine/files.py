@@ -215,8 +215,9 @@ def find_cluster(
         called = f"the ready-made machine {name}"
         return _machine(toml_of(machine_text(name), called), called)
     if name.isdecimal():
-        processors: Any = count_of(name)  # None if it has too many digits, which Cluster refuses
-        return Cluster(name if processors is None else processors)
+        number = count_of(name)
+        processors: Any = name if number is None else number  # Cluster refuses one of many digits
+        return Cluster(processors)
     if _EQUAL_NODES.fullmatch(name):
         return _equal_nodes(name)
     such = "a TOML file, a number of processors, or such as 100x2x24"
