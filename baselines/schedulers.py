@@ -289,7 +289,7 @@ def rule_value(rule: str, text: str) -> Any:
         return None
     if rule not in _NUMBERS:
         return text
-    read = in_seconds(text) if rule in _TIMES else text
+    read = in_seconds(text, rule) if rule in _TIMES else text
     if not isinstance(read, str):
         return read
     try:

@@ -9,6 +9,10 @@
 
 from __future__ import annotations
 
+from hpcgym import starting as starting  # before all else
+
+# isort: split
+
 import os
 import sys
 from importlib.machinery import ModuleSpec, PathFinder

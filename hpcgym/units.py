@@ -27,11 +27,11 @@ _MOST_S = 2**53  # as of all times in a workload: floats have them exactly
 
 #: Units of time -> seconds.
 _SECONDS = {"s": 1, "m": MINUTE_S, "min": MINUTE_S, "h": HOUR_S, "d": DAY_S, "w": WEEK_S}
-_NUMBER = r"\d{1,18}(?:\.\d{1,9})?"
+_NUMBER = r"\d{1,300}(?:\.\d{1,9})?"
 _WITH_UNIT = re.compile(rf"({_NUMBER})\s*(s|min|m|h|d|w)")
 #: A number and a unit, or several of them.
 WITH_UNITS = re.compile(rf"{_WITH_UNIT.pattern}(?:\s*{_WITH_UNIT.pattern})*")
-_CLOCK = re.compile(r"(?:(\d{1,18})-)?(\d{1,18}(?::\d{1,18}){0,2})(\.\d{1,9})?")
+_CLOCK = re.compile(r"(?:(\d{1,300})-)?(\d{1,300}(?::\d{1,300}){0,2})(\.\d{1,9})?")
 
 
 class Durations(NamedTuple):
@@ -97,6 +97,14 @@ def seconds_of(text: str, how: Durations = ARGUMENT) -> int | float | None:
     text = text.strip()
     if text.casefold() in how.endless:
         return how.endless_s
+    exact = _exact_seconds(text, how)
+    if exact is None or exact > _MOST_S:
+        return None
+    return int(exact) if exact.denominator == 1 else float(exact)
+
+
+def _exact_seconds(text: str, how: Durations) -> int | Fraction | None:
+    """Return the seconds of a duration of any length, or None for any other text."""
     exact: int | Fraction
     if how.units and WITH_UNITS.fullmatch(text):
         exact = sum(_exact(number) * _SECONDS[unit] for number, unit in _WITH_UNIT.findall(text))
@@ -116,9 +124,7 @@ def seconds_of(text: str, how: Durations = ARGUMENT) -> int | float | None:
             return None
         exact = sum(map(int.__mul__, parts, weights)) + DAY_S * int(match[1] or 0)
         exact += Fraction(f"0{match[3]}") * weights[-1] if match[3] else 0
-    if exact > _MOST_S:
-        return None
-    return int(exact) if exact.denominator == 1 else float(exact)
+    return exact
 
 
 def _exact(number: str) -> int | Fraction:
@@ -139,15 +145,21 @@ def seconds_in(text: str, how: Durations = OF_LOG) -> int | float:
     return seconds
 
 
-def in_seconds(value: Any) -> Any:
+def in_seconds(value: Any, argument: str = "a duration") -> Any:
     """Return a duration in seconds: of a text its number, and whatever else is given as it is.
 
     A text that is no duration stays a text, so that the caller's check says what it should be.
 
     >>> in_seconds("80h"), in_seconds("1.5"), in_seconds(60), in_seconds("soon")
     (288000, 1.5, 60, 'soon')
+
+    Raises
+    ------
+    HpcgymError : a duration of more than 2^53 s; the message names the argument.
     """
     seconds = seconds_of(value) if isinstance(value, str) else None
+    if seconds is None and isinstance(value, str) and _exact_seconds(value.strip(), ARGUMENT):
+        raise HpcgymError(f"{argument} is at most {_MOST_S:,} s, not {value!r}")
     return value if seconds is None else seconds
 
 
@@ -158,7 +170,7 @@ def whole_seconds(argument: str, value: Any, least: int = 0, most: int = 2**31) 
     ------
     HpcgymError : no whole seconds, or out of bounds; the message names the argument and the value.
     """
-    seconds = in_seconds(value)
+    seconds = in_seconds(value, argument)
     if not (is_number(seconds) and least <= seconds <= most and seconds == int(seconds)):
         raise HpcgymError(
             f"{argument} must be whole seconds from {least} to {most}, or a duration such as 5h or"

@@ -383,6 +383,21 @@ def test_all_that_is_opened_is_looked_at_first() -> None:
     assert {name for name, text in sources_beside_files() if OPENS.search(text)} == MAY_OPEN
 
 
+# What asks whether there is a regular file, though nothing opens it: a pipe in its place would be
+# told to be no file. Elsewhere is_there or exists is asked, and who opens it says what it is.
+ASKS = re.compile(r"\.is_file\(|\bisfile\(")
+MAY_ASK = {
+    "hpcgym/scheduler/own_code.py",  # modules, which Python finds in this way
+    *("hpcgym/cli/verify.py", "hpcgym/cli/files.py"),  # which files a command has read and written
+    *("hpcgym/cli/loading.py", "agents/recordings.py"),  # whole paths in place of names
+    "hpcgym/study/sweep/records.py",  # of a database
+}
+
+
+def test_nothing_is_told_to_be_no_file_without_looking_what_it_is() -> None:
+    assert {name for name, text in sources_beside_files() if ASKS.search(text)} == MAY_ASK
+
+
 def test_all_csv_is_written_by_one_room() -> None:
     """Which sees to it that no name of a log is a formula."""
     writes = re.compile(r"csv\.(?:writer|DictWriter)\(|\.to_csv\(")

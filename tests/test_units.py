@@ -9,6 +9,7 @@ import pytest
 
 from hpcgym import units
 from hpcgym.dates import unix_seconds
+from hpcgym.errors import HpcgymError
 from hpcgym.units import amount_of, count_of, seconds_of
 
 YEAR = units.NO_LIMIT_S
@@ -76,6 +77,23 @@ def test_what_is_no_count(text: str) -> None:
     assert count_of(text) is None
     with pytest.raises(ValueError, match="no whole number"):
         units.count_in(text)
+
+
+def test_a_duration_that_is_too_long_names_its_argument() -> None:
+    most = 2**53
+    assert units.in_seconds(f"{most}s") == most
+    assert units.whole_seconds("horizon", str(most), most=most) == most
+    for text in (
+        f"{most + 1}",
+        f"{most}.5s",
+        "104249991375d",
+        f"{'9' * 40}w",
+        f"{'9' * 40}-00:00:00",
+    ):
+        assert seconds_of(text) is None
+        for read in (units.in_seconds, lambda text, name: units.whole_seconds(name, text)):
+            with pytest.raises(HpcgymError, match=r"^time is at most 9,007,199,254,740,992 s, not"):
+                read(text, "time")
 
 
 def test_numbers_that_are_dates() -> None:

@@ -113,7 +113,7 @@ def find_measured() -> Path | None:
     """
     within = "", "coscheduling", "../coscheduling"
     files = [folder / each / MEASURED_FILE for folder in data_folders() for each in within]
-    return next((file for file in files if file.is_file()), None)
+    return next((file for file in files if file.exists()), None)
 
 
 def reproduce(

@@ -200,7 +200,7 @@ class Folder:
     def _list(self, others: set[Path], files: set[Path]) -> None:
         """List tables and pictures; remove others, and those that were listed before."""
         listing = self.path / "files.txt"
-        listed = text_of(listing, _MOST_LISTED, "a list").splitlines() if listing.is_file() else []
+        listed = text_of(listing, _MOST_LISTED, "a list").splitlines() if listing.exists() else []
         # whatever the list says, nothing outside of the folder is removed
         others |= {self.path / name for name in listed if ".." not in Path(name).parts}
         for path in others - files:
@@ -357,7 +357,7 @@ def check_report(path: Path, head: str) -> None:
     """
     title, problem = head.splitlines()[0], ""
     check_writable(path, folders=True)
-    if path.is_file():
+    if path.exists():
         with open_file(path) as file:
             first = file.readline(1000).decode(errors="replace")
         problem = f"{path} is there already, and is" if first.strip() != title else ""

@@ -76,7 +76,7 @@ class Stored:
         HpcgymError : it cannot be read, or lacks a column.
         """
         path = self.folder / f"{name}.csv"
-        if not path.is_file():
+        if not path.exists():
             raise NotThereError(f"no {path.name}")
         # "none" of a threshold and the like are words, and empty cells are what nothing is
         found = csv_frame(path, keep_default_na=False, na_values=[""])
@@ -96,12 +96,12 @@ class Stored:
 
     def has(self, name: str) -> bool:
         """Return whether a file was written."""
-        return (self.folder / name).is_file()
+        return (self.folder / name).exists()
 
     def state(self) -> Verdict | None:
         """Return why nothing here is to be compared; None if it is."""
         report = self.folder / "report.md"
-        if not report.is_file():
+        if not report.exists():
             return Verdict("not run", "")
         text = text_of(report, MOST_REPORT, "a report")
         if _QUICK in text:

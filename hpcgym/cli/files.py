@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from hpcgym.errors import HpcgymError, reworded
-from hpcgym.files import MEGABYTE, head_of, saying, size_text
+from hpcgym.files import MEGABYTE, check_is_file, head_of, is_there, saying, size_text
 from hpcgym.files.writing import check_writable, is_stream, same_file
 
 # --- Files that commands write --------------------------------------------------------------------
@@ -109,8 +109,8 @@ def digests_of_read(
 def check_regular(command: Callable[..., Any] | None, values: Mapping[str, Any]) -> None:
     """Raise an HpcgymError if a command would read a pipe or a device, which may never end."""
     for path in _read(command, values):
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise HpcgymError(f"{path} is no regular file")
+        if is_there(path):
+            check_is_file(path)
 
 
 def _read(command: Callable[..., Any] | None, values: Mapping[str, Any]) -> list[Path]:

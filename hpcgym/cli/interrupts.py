@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from hpcgym.starting import CODE, INTERRUPTED
+
 
 class Terminated(KeyboardInterrupt):
     """The program is to end, as Slurm tells it by SIGTERM at the time limit.
@@ -30,8 +32,8 @@ def interruptible() -> Iterator[None]:
         sys.stderr.write("hpcgym: terminated\n")
         raise SystemExit(128 + signal.SIGTERM) from None
     except KeyboardInterrupt:
-        sys.stderr.write("hpcgym: interrupted\n")
-        raise SystemExit(128 + signal.SIGINT) from None
+        sys.stderr.write(INTERRUPTED)
+        raise SystemExit(CODE) from None
 
 
 @contextmanager

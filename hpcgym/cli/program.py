@@ -11,6 +11,7 @@ import typer
 from typer.main import get_command
 
 from hpcgym.cli.running import EXPLAINS, ExplainedCommand, Program
+from hpcgym.starting import hear
 from hpcgym.version import __version__
 
 #: Heading -> command -> its module, with the function if it has another name, and what it does.
@@ -67,6 +68,7 @@ class _Commands(Program):
                 function, made = made, typer.Typer(add_completion=False, rich_markup_mode=None)
                 made.command(name, cls=ExplainedCommand)(function)
             self.commands[name] = get_command(made)
+            hear()  # from here on there may be something to save
         return self.commands.get(name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

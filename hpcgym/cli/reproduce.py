@@ -473,7 +473,7 @@ class Coscheduling(Study):
         """Return the file of measured speedups, if there is one."""
         from hpcgym.benchmarks.coscheduling.run import MEASURED_FILE, find_measured
 
-        if self.speedups_file is not None and not self.speedups_file.is_file():
+        if self.speedups_file is not None and not self.speedups_file.exists():
             raise HpcgymError(f"--speedups-file: there is no file {self.speedups_file}")
         measured = find_measured() if self.speedups_file is None else self.speedups_file
         if measured is None:

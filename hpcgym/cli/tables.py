@@ -48,16 +48,16 @@ class Sheet:
         """Print it for people."""
         out = console()
         for place, line in enumerate(self.above):
-            out.print(line, style=None if place else "bold", markup=False, soft_wrap=True)
+            _print_line(out, line, style=None if place else "bold")
         for place, table in enumerate(self.tables):
             if table.title or self.above:
                 out.print()
             if table.title:
-                out.print(table.title, style="bold", markup=False, soft_wrap=True)
+                _print_line(out, table.title, style="bold")
             made = None if place else self.shown
             _print_whole(out, made or rich_table(table.headings, table.cells, table.words))
         for line in self.below:
-            out.print(line, markup=False, soft_wrap=True)
+            _print_line(out, line)
 
     def write(self, format: Format) -> None:
         """Print the tables as Markdown or LaTeX, and on the error stream what is said of them."""
@@ -171,6 +171,11 @@ def console() -> Console:
     from rich.console import Console
 
     return Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
+
+
+def _print_line(out: Console, line: str, style: str | None = None) -> None:
+    """Print a line; on a terminal that is narrower it goes on in the next, word by word."""
+    out.print(line, style=style, markup=False, soft_wrap=not sys.stdout.isatty())
 
 
 _LEAST_LETTERS = 12  # to which columns of words are folded

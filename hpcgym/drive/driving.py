@@ -25,7 +25,7 @@ from hpcgym.scheduler.policies.features import RUNS_LOOKED_AT
 from hpcgym.scheduler.policies.index import refuse_usage
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.driver import order_of
-from hpcgym.units import NO_LIMIT_S, OF_SQUEUE, seconds_in
+from hpcgym.units import NO_LIMIT_S, OF_SQUEUE, count_in, seconds_in
 from hpcgym.workload.io.swf_header import HEADER_KEYS, name_lines, names_of, numbered
 from hpcgym.workload.model import Workload
 
@@ -167,14 +167,16 @@ def read_jobs(text: str) -> tuple[dict[str, QueuedJob], list[str]]:
             if len(parts) not in (_FIELDS, _FIELDS + 3):
                 raise ValueError
             limit = max(int(seconds_in(parts[2], OF_SQUEUE)), 1)
-            number, processors, submit, priority, nice = (int(parts[k]) for k in (0, 1, 3, 4, 5))
+            number, processors, submit, priority, nice = (
+                count_in(parts[k], signed=True) for k in (0, 1, 3, 4, 5)
+            )
             state, began, ended = parts[_FIELDS:] or ("PD", "", "")
             waits, runs = state == "PD", state in _RUN
             if not waits and not runs and not (began + ended).isdigit():
                 continue  # it was cancelled while it waited
             one = QueuedJob(number, processors, submit, limit, priority, nice, (*parts[6:_FIELDS],))
-            one = one._replace(began=-1 if waits else int(began))
-            found[parts[0]] = one._replace(ended=-1 if waits or runs else int(ended))
+            one = one._replace(began=-1 if waits else count_in(began))
+            found[parts[0]] = one._replace(ended=-1 if waits or runs else count_in(ended))
         except ValueError:
             misread.append(line)
     return found, misread

@@ -35,7 +35,7 @@ def time_of(seconds: Any) -> float:
     """
     if seconds is None:
         return float("inf")
-    seconds = in_seconds(seconds)
+    seconds = in_seconds(seconds, "seconds")
     if not is_number(seconds) or not seconds >= 0:
         raise HpcgymError(f"seconds must be a number of at least 0, or None, not {seconds!r}")
     return float(seconds)

@@ -70,11 +70,21 @@ def saying(path: Any, error: type[HpcgymError] = HpcgymError) -> Iterator[None]:
         raise error(f"{named} cannot be read: {problem.strerror or problem}") from None
 
 
+def is_there(path: str | os.PathLike[str]) -> bool:
+    """Return whether there is something of a name that is no folder.
+
+    It need not be a file: who opens a pipe or a device by :func:`open_file` says what it is. What
+    no file can be called is not there, either.
+    """
+    return os.path.exists(path) and not os.path.isdir(path)
+
+
 def check_is_there(value: object) -> None:
     """Raise an error if a text that is no file is called as one, as x.txt or /x."""
     text = os.fspath(value) if isinstance(value, os.PathLike) else value
     if isinstance(text, str) and _FILE_NAME.fullmatch(text):
-        raise HpcgymError(f"{text}: no such file")
+        with open_file(text):  # which says what it is
+            pass
 
 
 @contextmanager
@@ -143,6 +153,12 @@ def open_file(
             raise error(f"{path} cannot be the name of a file: {problem}") from None
         with io.BufferedReader(file, HEAD_BYTES) as buffered:
             yield buffered
+
+
+def check_is_file(path: str | os.PathLike[str]) -> None:
+    """Raise the error of :func:`open_file` for what is no regular file, without opening it."""
+    with saying(path):
+        _check_regular(os.stat(path).st_mode, path, HpcgymError)
 
 
 def _check_regular(mode: int, path: object, error: type[HpcgymError]) -> None:

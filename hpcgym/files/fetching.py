@@ -41,7 +41,7 @@ def downloaded(
     HpcgymError : why it cannot be downloaded, in a few words; nothing of it is kept then.
     """
     path = folder / url.rpartition("/")[2]
-    if path.is_file() and sha256 in (None, sha256_of(path)):
+    if path.exists() and sha256 in (None, sha256_of(path)):
         return path
     with whole_file(path, folders=True) as part, working(f"downloading {path.name}"):
         _download(url, part)

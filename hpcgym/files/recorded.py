@@ -252,7 +252,7 @@ def _of_swf(path: Path) -> str | None:
 
 def _of_table(path: Path) -> str | None:
     found = beside(path)
-    return text_of(found, MOST_JSON, "a record") if found.is_file() else None
+    return text_of(found, MOST_JSON, "a record") if found.exists() else None
 
 
 def _of_csv(path: Path) -> Any:

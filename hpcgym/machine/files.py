@@ -55,7 +55,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hpcgym.errors import HpcgymError, MachineOnlyWarning, unknown, warn_caller
-from hpcgym.files import toml_file, toml_of
+from hpcgym.files import is_there, toml_file, toml_of
 from hpcgym.machine.partitions import MOST_NODES, Partition, nodes_of_text, text_of_nodes
 from hpcgym.machine.pool import ANY_NUMBER, Cluster, NodeGroup, Usual, with_counts
 from hpcgym.machine.power import Level, NodePower
@@ -199,7 +199,7 @@ def find_cluster(
             f" Cluster, not {source!r}"
         )
     path, name = Path(os.path.expanduser(source)), str(source).casefold()
-    is_file = os.path.isfile(path)  # pathlib raises for names that no file can have
+    is_file = is_there(path)
     if not is_file and (more := _MORE_NODES.fullmatch(str(source))):
         return _with_more(find_cluster(more[1], rules_too=rules_too), int(more[2]), str(source))
     if not is_file and "," in path.name:
@@ -214,7 +214,9 @@ def find_cluster(
     if name in machine_names():
         called = f"the ready-made machine {name}"
         return _machine(toml_of(machine_text(name), called), called)
-    if (processors := count_of(name)) is not None:
+    if name.isdecimal():
+        number = count_of(name)
+        processors: Any = name if number is None else number  # Cluster refuses one of many digits
         return Cluster(processors)
     if _EQUAL_NODES.fullmatch(name):
         return _equal_nodes(name)

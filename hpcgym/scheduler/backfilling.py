@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, is_number, number_in, unknown
-from hpcgym.units import in_seconds
+from hpcgym.units import count_of, in_seconds
 
 # --- The rule that holds long jobs back -----------------------------------------------------------
 
@@ -69,7 +68,9 @@ class Hold:
     def __post_init__(self) -> None:
         settle = object.__setattr__
         settle(self, "share", _number("share", self.share, 0, 1))
-        settle(self, "from_s", _number("from_s", in_seconds(self.from_s), 1, _MOST_S))
+        settle(
+            self, "from_s", _number("from_s", in_seconds(self.from_s, "hold: from_s"), 1, _MOST_S)
+        )
         settle(self, "factor", _number("factor", self.factor, 1, 1e12))
         if self.factor == 1:
             raise HpcgymError("hold: factor must be above 1")
@@ -166,7 +167,8 @@ def _pairs(text: str) -> dict[str, Any]:
             name, value = "share", name
         if name in found:
             raise HpcgymError(f"hold: {name} is there twice in {text!r}")
-        found[name] = in_seconds(value) if name in ("from_s", "erode_s") else value
+        timed = name in ("from_s", "erode_s")
+        found[name] = in_seconds(value, f"hold: {name}") if timed else value
         if isinstance(found[name], str) and name != "by":
             found[name] = number_in(f"hold: {name}", value)
     return found
@@ -176,7 +178,7 @@ def _erode(value: Any) -> float:
     """Return after how long half as much is held back [s], checked."""
     if value in (math.inf, "inf"):
         return math.inf
-    value = in_seconds(value.item() if isinstance(value, np.generic) else value)
+    value = in_seconds(value.item() if isinstance(value, np.generic) else value, "hold: erode_s")
     if not is_number(value) or not 1 <= value <= _MOST_S or value != int(value):
         raise HpcgymError(f"hold: erode_s must be whole seconds from 1 on, or inf, not {value!r}")
     return float(value)
@@ -197,11 +199,6 @@ _MOST = 10**9
 #: As ``bf_interval``, in Slurm too: no pass backfills.
 NEVER = -1
 _MAY_BE_ZERO = ("bf_job_part_count_reserve", "bf_window_linear", "bf_max_job_user")
-
-
-def _whole_in(text: str) -> int | None:
-    """Return the whole number that a text is, or None for any other text."""
-    return int(text) if re.fullmatch(r"-?[0-9]+", text) else None
 
 
 @dataclass(frozen=True)
@@ -310,7 +307,7 @@ class SlurmBackfill:
                 raise HpcgymError(f"backfill {text!r}: {unknown('setting', key, known)}")
             if key in found:
                 raise HpcgymError(f"backfill {text!r}: {key} is there twice")
-            number = _whole_in(value)
+            number = count_of(value, signed=True)
             found[key] = value if number is None else number
         return cls(**found)
 
@@ -377,8 +374,8 @@ class BackfillRule:
             return cls(text, _DEPTHS[text])
         named = ":" in text
         kind, digits = text.split(":", 1) if named else ("depth", text)  # a number alone is a depth
-        number = _whole_in(digits)
-        if kind not in _NUMBERED or (number is None and not named):
+        number = count_of(digits, signed=True)
+        if kind not in _NUMBERED or not (named or digits.removeprefix("-").isdecimal()):
             check_choice(rule, given, BACKFILL)
         least = _NUMBERED[kind]
         if number is None or not least <= number <= _MOST:

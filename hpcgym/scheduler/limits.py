@@ -112,7 +112,7 @@ class EnergyBudget:
         cls, cluster: Cluster, share: float, start: int, end: int, **others: Any
     ) -> EnergyBudget:
         """Return a budget of a share of what a machine uses when all its nodes are busy."""
-        start, end = in_seconds(start), in_seconds(end)
+        start, end = in_seconds(start, "start"), in_seconds(end, "end")
         return cls(_share(share) * _greatest_w(cluster) * (end - start), start, end, **others)
 
 
@@ -309,7 +309,7 @@ def _value(where: str, key: str, value: str) -> float | int | bool | str:
             return value.lower() in ("yes", "true")
         raise HpcgymError(f"{where}: {key} is yes or no, not {value!r}")
     try:
-        return float(value) if key in _NUMBERS else operator.index(in_seconds(value))
+        return float(value) if key in _NUMBERS else operator.index(in_seconds(value, key))
     except (TypeError, ValueError):
         kind = _NUMBERS.get(key, "whole seconds, or a duration such as 25h")
         dates = "; a limit knows no dates or hours of the day" if ":" in value else ""

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,34 @@ def _names_in(found: Any, module: str) -> list[str]:
         if not (imported or name.startswith("_")):
             names.append(name)
     return names
+
+
+def refusal(function: Callable[..., Any], *given: Any, **named: Any) -> str:
+    """Return why a function cannot be called so, as far as it tells; "" if it can."""
+    try:
+        inspect.signature(function).bind(*given, **named)
+    except TypeError as error:
+        return str(error)
+    except ValueError:  # of some compiled ones nothing is known
+        pass
+    return ""
+
+
+def check_takes(argument: str, function: Callable[..., Any], what: str) -> None:
+    """Raise an HpcgymError if a user's function cannot be called with one argument.
+
+    Parameters
+    ----------
+    argument : what the function was given as.
+    function : or an object that is called.
+    what : what it is called with, in words.
+    """
+    if refusal(function, what):
+        name = getattr(function, "__name__", type(function).__name__)
+        raise HpcgymError(
+            f"{argument}: the function must take one argument, {what}; it is"
+            f" {name}{inspect.signature(function)}"
+        )
 
 
 def look_here() -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hpcgym.dates import Clock, is_date, zone_of
 from hpcgym.errors import HpcgymError, is_number, unknown
-from hpcgym.files import check_is_there, header_number
+from hpcgym.files import check_is_there, header_number, is_there
 from hpcgym.machine.failures import Failures
 from hpcgym.machine.partitions import text_of_nodes
 from hpcgym.names import ARRAY, WITH_QOS
@@ -371,7 +371,7 @@ def read_windows(value: Any) -> tuple[Window, ...]:
     """
     if value is None:
         return ()
-    if isinstance(value, str | os.PathLike) and os.path.isfile(value):
+    if isinstance(value, str | os.PathLike) and is_there(value):
         value = _planned(Failures.read(value))
     elif isinstance(value, Window | str | os.PathLike):
         check_is_there(value)
@@ -397,7 +397,7 @@ def _planned(failures: Failures) -> list[Window]:
 
 def _time(name: str, value: Any) -> int | str:
     """Return whole seconds, or the text of a date, checked."""
-    seconds = in_seconds(value)
+    seconds = in_seconds(value, name)
     if isinstance(seconds, int) and not isinstance(seconds, bool) and 0 <= seconds <= _LATEST:
         return seconds
     if isinstance(value, str):
@@ -485,7 +485,7 @@ class Preemption:
 
     def _check_times(self, kind: str) -> None:
         """Put the times of a kind in order; raise an HpcgymError if they are invalid."""
-        given = [(name, in_seconds(seconds)) for name, seconds in getattr(self, kind)]
+        given = [(name, in_seconds(seconds, kind)) for name, seconds in getattr(self, kind)]
         if given and self.mode == "suspend":
             raise HpcgymError(
                 f"preemption: {kind} goes with requeue and cancel; with suspend Slurm ignores such"

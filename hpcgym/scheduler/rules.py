@@ -13,7 +13,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from hpcgym.errors import HpcgymError, check_choice, is_number
-from hpcgym.files import check_is_there
+from hpcgym.files import check_is_there, is_there
 from hpcgym.scheduler import restrictions
 from hpcgym.scheduler.allocations import check_allocation_name
 from hpcgym.scheduler.backfilling import BackfillRule, Hold, SlurmBackfill
@@ -26,6 +26,7 @@ from hpcgym.scheduler.estimates.by_name import (
     learns,
     predictor_of,
 )
+from hpcgym.scheduler.own_code import check_takes
 from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
 from hpcgym.scheduler.policies.features import runs_looked_at
@@ -99,7 +100,9 @@ def _threshold(threshold: Any) -> float | None:
     """Return a starvation threshold [s], checked; a text may have units, such as ``"80h"``."""
     if threshold is None:
         return None
-    number = in_seconds(threshold.item() if isinstance(threshold, np.generic) else threshold)
+    number = in_seconds(
+        threshold.item() if isinstance(threshold, np.generic) else threshold, "threshold"
+    )
     if not is_number(number) or math.isnan(number) or number < 0:
         hint = ", or a time such as '5h' or '2d'" if isinstance(threshold, str) else ""
         raise HpcgymError(f"threshold must be a number of at least 0 s{hint}, not {threshold!r}")
@@ -125,9 +128,12 @@ def _fair_share(value: Any, orders: Sequence[IndexPolicy | None]) -> FairShare:
 def _dispatch_time(value: Any) -> Any:
     """Return how long a dispatcher takes [s], checked."""
     value = value.item() if isinstance(value, np.generic) else value
-    if value is None or callable(value) or (isinstance(value, str) and value == MEASURED):
+    if callable(value):
+        check_takes("dispatch_time", value, "the PassView of a pass")
         return value
-    value = in_seconds(value)
+    if value is None or (isinstance(value, str) and value == MEASURED):
+        return value
+    value = in_seconds(value, "dispatch_time")
     if not (is_number(value) and 0 <= value <= MOST_DISPATCH_TIME):
         raise HpcgymError(
             f"dispatch_time must be 0 to {MOST_DISPATCH_TIME:,} s, 'measured' or a callable, not"
@@ -178,7 +184,7 @@ def read_quotas(value: Any) -> tuple[restrictions.Quota, ...]:
     """
     if value is None:
         return ()
-    if isinstance(value, str | os.PathLike) and os.path.isfile(value):
+    if isinstance(value, str | os.PathLike) and is_there(value):
         from hpcgym.scheduler.slurm_qos import quotas_of_slurm
 
         value = quotas_of_slurm(value)
@@ -431,6 +437,8 @@ class Scheduler:
         if isinstance(self.dispatcher, type):
             name = self.dispatcher.__name__
             raise HpcgymError(f"dispatcher must not be the class {name}; give {name}()")
+        if callable(self.dispatcher):
+            check_takes("dispatcher", self.dispatcher, "the PassView of a pass")
         for rule, usual in _NOT_BESIDE_A_DISPATCHER.items():
             given = getattr(self, rule)
             if not (isinstance(given, type(usual[0])) and given in usual):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hpcgym.errors import HpcgymError, WorkloadError, unknown
+from hpcgym.files import is_there
 from hpcgym.files.fetching import downloaded, user_cache
 from hpcgym.workload.io.files import sha256_of, stem
 
@@ -147,7 +148,7 @@ def own_traces() -> dict[str, Path]:
     for folder in data_folders():
         for ending in (".swf.gz", ".swf"):
             for path in sorted(folder.glob(f"*{ending}")):
-                if path.is_file() and not is_trace(stem(path)):
+                if is_there(path) and not is_trace(stem(path)):
                     found.setdefault(stem(path), path)
     return found
 
@@ -177,7 +178,7 @@ def find(name: str) -> Path | None:
     if path:
         return path
     path = cache_folder() / trace.file
-    if not path.is_file():
+    if not path.exists():
         return None
     if trace.sha256 not in (None, sha256_of(path)):
         raise WorkloadError(
@@ -215,6 +216,6 @@ def _find_in_data_folders(trace: Trace) -> Path | None:
     packed = (trace.file, trace.studied_file or trace.file, f"{trace.name}.swf.gz")
     for folder in data_folders():
         for name in (*packed, *(name.removesuffix(".gz") for name in packed)):
-            if (folder / name).is_file():
+            if (folder / name).exists():
                 return folder / name
     return None

@@ -251,7 +251,7 @@ def slices(
 
 def _whole_seconds(what: str, time: Any, least: int = -MAX_TIME) -> int:
     """Return a time as an int [s], or say that it is no whole number of seconds."""
-    time = in_seconds(time)
+    time = in_seconds(time, what)
     try:
         seconds = int(time)
     except (TypeError, ValueError, OverflowError):

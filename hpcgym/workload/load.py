@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import WorkloadError, check_choice, did_you_mean
-from hpcgym.files import head_of
+from hpcgym.files import head_of, is_there
 from hpcgym.machine.files import find_cluster
 from hpcgym.workload import archive
 from hpcgym.workload.cleaning import clean as clean_workload
@@ -54,7 +54,7 @@ def format_of(path: Path) -> str:
     ------
     WorkloadError : the file cannot be read.
     """
-    head = head_of(path, WorkloadError) if os.path.isfile(path) else b""
+    head = head_of(path, WorkloadError) if is_there(path) else b""
     if head[:1] == b";" and not is_table(path):  # a comment of SWF alone
         return "swf"
     return next(name for name in FORMATS if _format(name)[0](path, head))
@@ -192,8 +192,7 @@ def load_with_raw(
 
 def _is_file(source: Any) -> bool:
     """Tell whether a source names a file that is there."""
-    named = isinstance(source, str | os.PathLike)
-    return named and os.path.isfile(os.path.expanduser(source))
+    return isinstance(source, str | os.PathLike) and is_there(os.path.expanduser(source))
 
 
 def _is_dump(source: Any, how: ReadOptions) -> bool:
@@ -214,8 +213,7 @@ def _load(source: Any, how: ReadOptions) -> Workload:
             return from_pandas(source, processors=how.processors, errors=how.errors, tz=how.tz)
         raise WorkloadError(f"a workload cannot be made of a {type(source).__name__}")
     path = Path(os.path.expanduser(source))
-    # os.path, since pathlib raises for names that no file can have
-    if os.path.isfile(path) or not isinstance(source, str):
+    if is_there(path) or not isinstance(source, str):
         return read_jobs(path, how)
     if source.partition(":")[0] in GENERATORS:
         return _generate(source)

@@ -68,7 +68,8 @@ Out<i64> learn_from(AnySimulation& s, In<i64> past, In<i64> by_start, In<i64> st
 struct Work {
   std::atomic<bool> is_over = false;
 };
-// Python's main thread, the only one that runs handlers of signals.
+// Python's main thread, the only one that runs handlers of signals. In a process that was forked it is
+// the one that forked.
 unsigned long main_thread;
 // Run those that are due: that of Ctrl-C throws KeyboardInterrupt, and users' own what they like.
 void run_handlers() {
@@ -82,6 +83,11 @@ void run_handlers() {
 NB_MODULE(_engine, m) {
   main_thread = nb::cast<unsigned long>(
       nb::module_::import_("threading").attr("main_thread")().attr("ident"));
+  const nb::object os = nb::module_::import_("os");
+  if (nb::hasattr(os, "register_at_fork"))
+    os.attr("register_at_fork")("after_in_child"_a = nb::cpp_function([] {
+      main_thread = PyThread_get_thread_ident();
+    }));
   ask_caller = run_handlers;
   nb::class_<Work>(m, "Work", "Calls from several threads that end together; a thread enters it.")
       .def(nb::init<>())

@@ -190,3 +190,41 @@ def test_ctrl_c_while_python_imports_is_a_line(module):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (130, "hpcgym: interrupted\n")
+
+
+#: Sends Ctrl-C at an import, counted from the first of ours on; Python runs this when it starts.
+AT_AN_IMPORT = """\
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Count:
+    seen = None
+    def find_spec(name, *_):
+        if Count.seen is not None:
+            Count.seen += 1
+            if Count.seen == {}:
+                os.kill(os.getpid(), signal.SIGINT)
+        elif name == "hpcgym.starting":
+            Count.seen = 0
+sys.meta_path.insert(0, Count)
+"""
+
+
+@pytest.mark.parametrize("place", [1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377])
+def test_ctrl_c_at_any_import_of_ours_is_a_line(place, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(AT_AN_IMPORT.format(place))
+    takes_minutes = ("simulate", "lublin:jobs=200000,processors=256,load=3", "--scheduler=evolved")
+    done = subprocess.run(
+        [sys.executable, "-m", "hpcgym", *takes_minutes],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (130, "hpcgym: interrupted\n")
+
+
+def test_a_script_with_the_library_keeps_its_own_end(tmp_path):
+    """Also if it is called as the program is, or has its name among its arguments."""
+    script = tmp_path / "study.py"
+    code = "import signal, hpcgym; print(signal.getsignal(signal.SIGINT).__name__)"
+    script.write_text(f"import signal; signal.signal(2, signal.default_int_handler); {code}")
+    for words in ([script, "hpcgym"], [script, "-m", "hpcgym"], ["-c", script.read_text()]):
+        done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+        assert (done.stdout, done.stderr) == ("default_int_handler\n", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from typing import Any
 
@@ -39,6 +40,26 @@ def test_no_number_is_cut_on_any_terminal(width: int, monkeypatch: pytest.Monkey
     assert all(text.count(number) == 2 for number in NUMBERS)
     assert text.count("99.99*") == 1
     assert any(line.startswith("saf ") for line in text.splitlines())
+
+
+@pytest.mark.parametrize("width", [20, 59, 120])
+def test_all_words_around_tables_fit_a_terminal(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those above, titles, and notes of the second table, too; elsewhere a line stays one."""
+    words = [" ".join(["gain: the mean over slices of log(easy / policy) of mean BSLDs;"] * 4)]
+    table = Table(("a",), [["1"]], title=words[0])
+    sheet = Sheet(words, [table, table], words)
+    sheet.print()
+    assert capsys.readouterr().out.count(words[0]) == 4
+    out = Terminal()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("NO_COLOR", "1")
+    sheet.print()
+    lines = re.sub("\x1b\\[\\d+m", "", out.getvalue()).splitlines()  # without bold letters
+    assert max(map(len, lines)) <= width
+    assert " ".join(line.strip() for line in lines).count(words[0]) == 4
 
 
 def test_each_form_has_the_same_cells(capsys: pytest.CaptureFixture[str]) -> None:

@@ -284,7 +284,7 @@ def test_one_file_that_cannot_be_verified_does_not_stop_the_others() -> None:
         ("compare", "its command line is not one of now"),
         ("explore lublin", "its command writes no file that ends in .json"),
         ("simulate lublin", "its command writes no file that ends in .json"),
-        ("simulate pipe", "is no regular file"),
+        ("simulate pipe", "pipe is a pipe, not a file"),
     ],
 )
 def test_a_command_that_makes_no_such_file_is_not_run(

@@ -6,6 +6,7 @@ The calls that are interrupted here would take minutes.
 from __future__ import annotations
 
 import _thread
+import os
 import signal
 import threading
 import time
@@ -208,6 +209,44 @@ def test_threads_of_the_engine_end_with_the_work_that_they_are_part_of() -> None
     work.end()
     thread.join(20)
     assert ends
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_process_that_another_thread_forked_hears_signals() -> None:
+    """Its main thread is the one that forked; and it simulates as any other does."""
+    few, ends = QUEUED.take(slice(500)), []
+    expected = simulate(few, "evolved").start
+    out, into = os.pipe()
+
+    def fork() -> None:
+        child = os.fork()
+        if child == 0:
+            try:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                same = (simulate(few, "evolved").start == expected).all()
+                native = native_of(QUEUED, "evolved")
+                os.write(into, b"1" if same else b"0")
+                native.run()
+            except KeyboardInterrupt:
+                os._exit(7)
+            finally:
+                os._exit(1)
+        assert os.read(out, 1) == b"1"
+        time.sleep(0.5)
+        os.kill(child, signal.SIGINT)
+        for _ in range(2_000):
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                return ends.append(os.waitstatus_to_exitcode(status))
+            time.sleep(0.01)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+    thread = threading.Thread(target=fork)
+    thread.start()
+    thread.join()
+    assert ends == [7]
 
 
 def test_settings_that_are_tried_on_threads_end_at_once() -> None:

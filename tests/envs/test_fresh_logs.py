@@ -102,6 +102,27 @@ def test_what_is_no_log_is_said(workload: Any, message: str) -> None:
         env.step(0)
 
 
+@pytest.mark.parametrize(
+    ("function", "called"),
+    [
+        (lambda: BUSY, "<lambda>()"),
+        (lambda rng, jobs: BUSY, "<lambda>(rng, jobs)"),
+        (lambda *, rng: BUSY, "<lambda>(*, rng)"),
+    ],
+)
+def test_a_function_that_takes_something_else(function: Any, called: str) -> None:
+    """Wherever a function of the user's is called in an environment."""
+    for arguments, what in (
+        ({"workload": function}, "workload: the function must take one argument, numpy's"),
+        ({"reward": function}, "reward: the function must take one argument, the StepView"),
+        ({"features": {"own": function}}, "features: 'own': the function must take one argument"),
+    ):
+        with pytest.raises(hpcgym.HpcgymError) as caught:
+            SINGLE["JobSelection"](**{"workload": BUSY, "jobs": 12, **arguments})
+        assert str(caught.value).startswith(what)
+        assert str(caught.value).endswith(f"; it is {called}")
+
+
 # --- Specs ----------------------------------------------------------------------------------------
 
 

@@ -20,13 +20,24 @@ from hpcgym.files import open_file, sha256_of
 from hpcgym.files.recorded import record_of_file
 from hpcgym.files.tables import arrays_of, is_whole
 from hpcgym.machine import find_cluster
+from hpcgym.machine.speedups import find_speedups
+from hpcgym.scheduler.restrictions import read_windows
+from hpcgym.scheduler.rules import read_quotas
 from hpcgym.scheduler.slurm_qos import read_qos
+from hpcgym.study.suite.runs import _steps_in
+from hpcgym.study.suite.submissions import read as read_submission
 from hpcgym.study.sweep.records import FILE, LOCK, locked
+from hpcgym.study.sweep.simulations import file_of
 from hpcgym.workload import load_workload
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs fork, and /proc")
 
 # --- Files that are none --------------------------------------------------------------------------
+
+
+def record_of_table(table: Path) -> None:
+    table.touch()
+    record_of_file(table)
 
 
 #: Name of a file -> what reads it.
@@ -41,6 +52,12 @@ MORE: dict[str, Reader] = {
     "sacct.txt": load_workload,
     "recorded.svg": record_of_file,
     "recorded.parquet": record_of_file,
+    "jobs.csv.provenance.json": lambda path: record_of_table(path.with_name("jobs.csv")),
+    "machine": find_cluster,
+    "quotas": lambda path: read_quotas(str(path)),
+    "windows": read_windows,
+    "submission.json": lambda path: read_submission(path.parent),
+    "0.steps.json": _steps_in,
     "model.env.json": lambda path: agents.saved.read_spec(path.with_name("model.zip")),
 }
 
@@ -49,6 +66,35 @@ READERS: dict[str, Callable[[Path], Reader]] = {
     **{name: write for name, write in KINDS.items() if write is not of_minari},
     **{name: lambda path, read=read: read for name, read in MORE.items()},
 }
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a device", "a socket"])
+@pytest.mark.parametrize(
+    "read",
+    [
+        find_cluster,
+        load_workload,
+        read_quotas,
+        read_windows,
+        find_speedups,
+        lambda name: file_of(name, Path(), of_jobs=True) and load_workload(file_of(name, Path())),
+    ],
+)
+def test_what_has_a_name_with_another_meaning(
+    read: Reader, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of the name of a machine or a trace is meant before these, and so is what is none."""
+    monkeypatch.chdir(tmp_path)
+    with in_place_of(kind, tmp_path / "kth-sp2"):
+        assert said_apart(lambda: read("kth-sp2")) == f"kth-sp2 is {kind}, not a file"
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a device", "a socket"])
+def test_what_a_slurm_conf_includes(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "slurm.conf").write_text("ClusterName=a\nInclude nodes.conf\n")
+    with in_place_of(kind, tmp_path / "nodes.conf"):
+        said = said_apart(lambda: find_cluster(tmp_path / "slurm.conf"))
+    assert said == f"{tmp_path / 'nodes.conf'} is {kind}, not a file"
 
 
 @pytest.mark.parametrize("kind", ["a pipe", "a device", "a folder", "a socket"])

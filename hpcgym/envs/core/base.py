@@ -44,6 +44,7 @@ from hpcgym.scheduler.asked_for import (
 )
 from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.limits import Limit
+from hpcgym.scheduler.own_code import check_takes
 from hpcgym.scheduler.policies.expressions import (
     Expression,
     is_expression,
@@ -614,8 +615,9 @@ def drawn_log(draw: Callable[[np.random.Generator], Any], rng: np.random.Generat
 
     Raises
     ------
-    HpcgymError : what it returns is no log, nor the name of one.
+    HpcgymError : it does not take the generator; what it returns is no log, nor the name of one.
     """
+    check_takes("workload", draw, "numpy's generator of the environment")
     log = draw(rng)
     if isinstance(log, Workload | str | os.PathLike):
         return log

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, WorkloadWarning, check_choice, unknown, warn_caller
 from hpcgym.names import WITH_QOS
+from hpcgym.scheduler.own_code import check_takes
 from hpcgym.scheduler.policies.expressions import Expression, is_expression, read_expression
 from hpcgym.scheduler.policies.features import JobColumns
 
@@ -219,6 +220,7 @@ def read_features(features: Any) -> WindowFeatures:
     for name, function in own.items():
         if not callable(function):
             raise HpcgymError(f"features: {name!r} must be a function of job columns")
+        check_takes(f"features: {name!r}", function, "JobColumns")
     if not given:
         raise HpcgymError("features must name at least one feature")
     return WindowFeatures(tuple(given), own, expressions)

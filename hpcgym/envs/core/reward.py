@@ -10,6 +10,7 @@ from gymnasium import spaces
 
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError, check_choice, unknown
+from hpcgym.scheduler.own_code import check_takes
 from hpcgym.scheduler.rules import Scheduler
 
 # Terms, summed over the jobs that started in a step; ELAPSED where jobs share nodes, MAX_WAIT where
@@ -80,6 +81,7 @@ def read_rewards(reward: Any, terms: Sequence[str], paid: str = "start") -> Rewa
     """
     when = PAID.index(check_choice("paid", paid, PAID))
     if callable(reward):
+        check_takes("reward", reward, "the StepView of a step")
         return Rewards(((0.0,) * len(ALONE),), (PLAIN,), (None,), reward, when)
     if isinstance(reward, Mapping):
         for name in reward:

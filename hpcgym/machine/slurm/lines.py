@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hpcgym.errors import HpcgymError, Remarks, check_each_once
-from hpcgym.files import bytes_of, line_text, size_text, utf_16
+from hpcgym.files import bytes_of, is_there, line_text, size_text, utf_16
 from hpcgym.machine.partitions import hosts
 from hpcgym.units import MINUTE_S, OF_SLURM, SLURM_NO_LIMIT, count_in, seconds_in
 
@@ -216,7 +216,7 @@ def _read(
             raise HpcgymError(f"{where}: files include one another more than {_MOST_INCLUDES} deep")
         name = include[1].replace("%c", _cluster(found))
         places = _places(name, within[0], path)
-        place = next((one for one in places if os.path.isfile(one)), None)
+        place = next((one for one in places if is_there(one)), None)
         if place is None:
             remarks[MISSING].append(f"{where}: Include {name}: no such file")
             continue

@@ -407,8 +407,7 @@ _APART = (" + ", " - ", " / ")
 
 def is_expression(text: str) -> bool:
     """Return whether a text is meant as an expression, and not as a name, weights or a path."""
-    words = "".join(c if c.isalnum() or c in "_." else " " for c in text).split()
-    words = [word for word in words if not word[0].isdigit()]
+    words = [word for word in _words(text) if not word[0].isdigit()]
     if not words or text.startswith(("/", "./", "../", "~")):
         return False
     if any(sign in text for sign in "*()<>%=") or any(sign in text for sign in _APART):
@@ -416,6 +415,27 @@ def is_expression(text: str) -> bool:
     names = [word for word in words if not keyword.iskeyword(word)]
     known = (word in _SECRET or IN_EXPRESSIONS.get(word, word) in NAMES for word in names)
     return len(names) > 0 and all(known)
+
+
+def is_constant(text: str) -> bool:
+    """Return whether a text is a number, also infinity or nan, or reckons with numbers alone."""
+    try:
+        return len([float(word) for word in _words(text)]) > 0
+    except ValueError:
+        return False
+
+
+def the_same_for_all(argument: str, text: str) -> HpcgymError:
+    """Return the error of a policy that orders nothing."""
+    return HpcgymError(
+        f"{argument} {text!r} is the same for all jobs: name a feature of jobs, such as"
+        " '-requested'"
+    )
+
+
+def _words(text: str) -> list[str]:
+    """Return the names and numbers of a text."""
+    return "".join(c if c.isalnum() or c in "_." else " " for c in text).split()
 
 
 @lru_cache(maxsize=256)  # a simulation asks a dozen times what its policy is
@@ -443,9 +463,8 @@ def read_expression(text: str, argument: str = "policy") -> Expression:
     usage = {name: w for name, w in zip(USER_FEATURES, weights, strict=True) if w != 0}
     if not np.isfinite(weights).all():
         raise HpcgymError(f"{argument} {text!r} is infinite, or no number, for all jobs")
-    alike = HpcgymError(f"{argument} {text!r} is the same for all jobs: name a feature of jobs")
     if form.state and not (form.job or form.wait or form.usage):
-        raise alike
+        raise the_same_for_all(argument, text)
     if form.job or form.bent or form.state:
         return Expression(text, tuple(steps), usage, form.wait or form.state, None)
     before, soon, late = _values(steps, [0.0, 1.0, 2.0**53])
@@ -453,7 +472,7 @@ def read_expression(text: str, argument: str = "policy") -> Expression:
         raise HpcgymError(f"{argument} {text!r} is infinite, or no number, for all jobs")
     gains = (soon - before) or (late - before)
     if not (usage or gains):
-        raise alike
+        raise the_same_for_all(argument, text)
     alone = None if form.usage else bool(gains < 0)
     return Expression(text, tuple(steps), usage, form.wait and form.usage, alone)
 

@@ -335,7 +335,7 @@ def _half_life(value: Any) -> float:
     """Return a half-life [s], checked: whole seconds, or infinity."""
     if value in (math.inf, "inf"):
         return math.inf
-    value = in_seconds(value)
+    value = in_seconds(value, "half_life_s")
     try:
         seconds = int(value)
     except (TypeError, ValueError, OverflowError):

@@ -16,7 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, check_choice, is_number, unknown
-from hpcgym.scheduler.policies.expressions import Expression, is_expression, read_expression
+from hpcgym.scheduler.own_code import check_takes
+from hpcgym.scheduler.policies.expressions import (
+    Expression,
+    is_constant,
+    is_expression,
+    read_expression,
+    the_same_for_all,
+)
 from hpcgym.scheduler.policies.features import (
     FEATURES,
     PASS_FEATURES,
@@ -165,6 +172,8 @@ def parse_policy(
             return POLICIES[name]
         if name in PASS_POLICIES:
             return PASS_POLICIES[name]
+        if is_constant(policy) and "," not in policy:
+            raise the_same_for_all(argument, policy)
         if is_expression(policy):
             expression = read_expression(policy, argument)
             return IndexPolicy(policy, expression.usage, expression=expression, given=name)
@@ -201,6 +210,7 @@ def _function(policy: Callable[..., Any], argument: str) -> IndexPolicy:
         raise HpcgymError(
             f"{argument} must not be the class {policy.__name__}; give {policy.__name__}()"
         )
+    check_takes(argument, policy, "the PassView of a pass")
     name = getattr(policy, "__name__", type(policy).__name__)
     return IndexPolicy(f"as {name} says", {}, function=policy, given=policy)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.own_code import named_object
+from hpcgym.scheduler.own_code import named_object, refusal
 from hpcgym.scheduler.rules import Scheduler
 
 #: Methods of policies that act -> their arguments, in words and as a number.
@@ -48,7 +48,7 @@ def as_policy(policy: Any, seed: int | None = None) -> Any:
     if acts(policy):
         for method, (words, number) in _METHODS.items():
             function = getattr(policy, method, None)
-            if function is not None and _refusal(function, *range(number)):
+            if function is not None and refusal(function, *range(number)):
                 told = f"{method}{inspect.signature(function)}"
                 raise HpcgymError(f"{own_name(policy)}: {method} must take {words}; it is {told}")
         options = getattr(policy, "env_options", None)
@@ -56,10 +56,10 @@ def as_policy(policy: Any, seed: int | None = None) -> Any:
             told = f"arguments of its environment by name, not {options!r}"
             raise HpcgymError(f"{own_name(policy)}: env_options must be {told}")
         return policy
-    if not callable(policy) or not _refusal(policy, 0):
+    if not callable(policy) or not refusal(policy, 0):
         return policy
     name = own_name(policy)
-    if _refusal(policy, 0, 1):
+    if refusal(policy, 0, 1):
         raise HpcgymError(
             f"{name} must take one argument, as a dispatcher (the view of a pass), or two, as a"
             f" policy that acts (observation, info); it is {name}{inspect.signature(policy)}"
@@ -156,8 +156,8 @@ def _made(kind: type, seed: int | None) -> Any:
     called = any("__call__" in vars(base) for base in kind.__mro__)  # as a dispatcher is
     if not (acts(kind) or called):
         raise HpcgymError(f"the class {name} is no policy: it has no act(observation, info)")
-    more = {} if seed is None or _refusal(kind, seed=seed) else {"seed": seed}
-    if why := _refusal(kind, **more):
+    more = {} if seed is None or refusal(kind, seed=seed) else {"seed": seed}
+    if why := refusal(kind, **more):
         raise HpcgymError(
             f"the class {name} cannot be made without arguments ({why}): give defaults, or name a"
             " function or an object"
@@ -167,14 +167,3 @@ def _made(kind: type, seed: int | None) -> Any:
     except Exception as error:  # whatever a user's class does
         said = f"{type(error).__name__}: {error}"
         raise HpcgymError(f"the class {name} cannot be made: {said}") from None
-
-
-def _refusal(function: Callable[..., Any], *given: Any, **named: Any) -> str:
-    """Return why a function cannot be called so, as far as it tells; "" if it can."""
-    try:
-        inspect.signature(function).bind(*given, **named)
-    except TypeError as error:
-        return str(error)
-    except ValueError:  # of some compiled ones nothing is known
-        pass
-    return ""

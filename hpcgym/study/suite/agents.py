@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 from hpcgym.agents import TRAINED, import_agent
 from hpcgym.baselines.chance import RANDOM
 from hpcgym.errors import HpcgymError
-from hpcgym.files import sha256_of
+from hpcgym.files import is_there, sha256_of
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.study.evaluation.policies import find_policy, of_shared_nodes, scheduler_of
 from hpcgym.study.evaluation.user_policies import acts
@@ -78,4 +77,4 @@ def training_of(task: Task, found: Any) -> Task:
 
 def digest_of_agent(agent: str) -> str | None:
     """Return the SHA-256 of an agent's file; None if the agent is no file."""
-    return sha256_of(Path(agent)) if os.path.isfile(agent) else None
+    return sha256_of(Path(agent)) if is_there(agent) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import contextmanager
@@ -170,7 +171,7 @@ class _Work:
         on = f" on {self.play.on[0][1].name}" if self.play.alone else ""
         text = f"training for {self.play.task.name}{on}, seed {self.play.seed}"
         table = self.play.place(folder) / f"{self.play.seed}.csv"
-        (_, (last, *_)) = _rows_of(table)[-1] if table.is_file() else (0, ["0"])
+        (_, (last, *_)) = _rows_of(table)[-1] if table.exists() else (0, ["0"])
         done, all_steps = float(last), self.play.task.steps
         rate = self.pace.rate(done)
         if not rate:  # the table may be of a training that was interrupted
@@ -188,9 +189,13 @@ def _play_all(
     waiting = [_Work(play, None if play.trained else play.on[0]) for play in longest_first]
     running: dict[Future[Any], _Work] = {}
     doing: list[_Work] = []
+    one_by_one = threading.Lock()  # what is told last is what is done now
 
     def tell(steps: int = 0) -> None:
-        step("; ".join(work.text(done.folder) for work in [*doing]) or "done", steps)
+        with one_by_one:
+            text = "; ".join(work.text(done.folder) for work in [*doing])
+            if text or steps:
+                step(text or "done", steps)
 
     with open_executor(*made) as executor, repeating(tell):
         while waiting or running:
@@ -226,14 +231,14 @@ def _trained(play: _Play, folder: Path) -> tuple[Any, int]:
     kept = place / f"{seed}{ending_of(agent) if agent in TRAINED else ''}"
     table, counted = place / f"{seed}.csv", place / f"{seed}.steps.json"
     before = _steps_in(counted)
-    if agent in TRAINED and kept.is_file() and before is not None:
+    if agent in TRAINED and kept.exists() and before is not None:
         return found_agent(str(kept), task, log), before
     policy = found_agent(agent, task, log)
     with _blaming(f"{agent} on {task.name}, training with seed {seed}"):
         make = practice(task, [log] if play.alone else None)
         takes = inspect.signature(policy.train).parameters
         more: dict[str, Any] = {}
-        if "past" in takes and table.is_file() and before is not None:
+        if "past" in takes and table.exists() and before is not None:
             (_, names), *rows = _rows_of(table)
             more["past"] = [dict(zip(names, row, strict=True)) for _, row in rows]
         allowance = Allowance(task.steps, before or 0 if "past" in more else 0)
@@ -260,7 +265,7 @@ def _trained(play: _Play, folder: Path) -> tuple[Any, int]:
 
 def _steps_in(path: Path) -> int | None:
     """Return the steps that were counted of a training, from its file; None without one."""
-    if not path.is_file():
+    if not path.exists():
         return None
     with shaped(path, "the steps of a training"):
         steps = json_file(path)

@@ -132,7 +132,7 @@ def read(folder: str | Path) -> Submission:
     """
     folder = Path(folder)
     path = folder / FACTS
-    if not path.is_file():
+    if not path.exists():
         raise HpcgymError(f"{folder} holds no submission: there is no {FACTS} in it")
     with shaped(path, _KIND):
         facts = json_file(path)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 from hpcgym.baselines.schedulers import COSCHEDULERS, SCHEDULERS, scheduler_of
 from hpcgym.errors import HpcgymError, check_choice, check_each_once
-from hpcgym.files import MOST_TOML, bytes_of, toml_of
+from hpcgym.files import MOST_TOML, bytes_of, is_there, toml_of
 from hpcgym.machine import Cluster
 from hpcgym.names import name_problem
 from hpcgym.schedule.groups import GROUPED_BY, group_metrics
@@ -212,7 +212,7 @@ def _rule(rule: str, value: Any, inputs: Inputs) -> Any:
         return inputs.speedups(value)
     if rule in ("quota", "maintenance", "fair_share") and isinstance(value, str):
         path = inputs.folder / os.path.expanduser(value)
-        if os.path.isfile(path) or (rule == "fair_share" and value.endswith(".toml")):
+        if is_there(path) or (rule == "fair_share" and value.endswith(".toml")):
             return str(path)
     return value
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from hpcgym.errors import HpcgymError, WorkloadWarning, check_choice
+from hpcgym.files import is_there
 from hpcgym.machine import Cluster, find_cluster
 from hpcgym.machine.speedups import Heatmap, find_speedups
 from hpcgym.names import MOST_OF_LIST, name_problem
@@ -103,9 +104,9 @@ def file_of(name: str, folder: Path, of_jobs: bool = False) -> Path | None:
     HpcgymError : a trace cannot be fetched, or a file of that name is elsewhere.
     """
     path = folder / os.path.expanduser(name)
-    if os.path.isfile(path):  # pathlib raises for names that no file can have
+    if is_there(path):
         return path
-    if os.path.isfile(os.path.expanduser(name)):  # the reader would take the file that is here
+    if is_there(os.path.expanduser(name)):  # the reader would take the file that is here
         raise HpcgymError(f"{name}: there is no such file in the experiment's folder")
     if name.partition(":")[0] in GENERATORS:
         named = _SPEEDUPS.search(name)

@@ -218,7 +218,7 @@ def test_it_is_told_how_far_a_training_is(tmp_path: Path, monkeypatch: pytest.Mo
         log(300, {"mine": seed})
         assert seed or seen.wait(30)
 
-    monkeypatch.setattr(progress, "SHOW_S", 0.01)
+    monkeypatch.setattr(progress, "SHOW_S", 0.0)  # all the time, also before and between works
     monkeypatch.setattr(Logs, "train", train)
     play("bringing:Logs", "order", tmp_path, progress=telling)
     assert told[0] == ("training for order, seed 0", 0)
