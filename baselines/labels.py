@@ -88,7 +88,10 @@ def scheduler_name(scheduler: Scheduler) -> str:
         if (usual or both_share) and is_that(known):
             told = _partners(scheduler) if usual else _allocation(scheduler)
             return ", ".join([str(name), *told])
-    for name, known in SCHEDULERS.items():
+    named = dict(SCHEDULERS)
+    if scheduler.order.other is not None:
+        named[str(scheduler.policy)] = Scheduler(policy=scheduler.policy)
+    for name, known in named.items():
         if is_that(known):
             return ", ".join([str(name), *_allocation(scheduler)])
     return describe(scheduler)

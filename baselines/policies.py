@@ -18,6 +18,7 @@ from hpcgym._engine import values_of
 from hpcgym.baselines.dispatchers import DISPATCHERS, Dispatcher, find_dispatcher
 from hpcgym.baselines.schedulers import SCHEDULERS, is_variant, read_variant
 from hpcgym.errors import HpcgymError, unknown
+from hpcgym.own_code import others, sources
 from hpcgym.scheduler.orders import columns_of
 from hpcgym.scheduler.policies.expressions import Expression, is_expression, read_expression
 from hpcgym.scheduler.policies.features import FEATURES, STATE_OF_USERS, runs_looked_at
@@ -205,9 +206,10 @@ class Baseline:
         name: str | None = None,
         rules: Mapping[str, Any] | None = None,
     ) -> None:
-        if callable(policy):
+        checked = Scheduler(policy=policy)
+        if checked.order.function is not None:
             raise HpcgymError("a policy that is a function is asked by simulate(), no environment")
-        self.policy = Scheduler(policy=policy).policy  # checked, and a copy
+        self.policy = checked.policy  # a copy
         self.rules: dict[str, Any] = dict(rules or {})
         Scheduler().but(**self.rules)
         self.name = _name(self.policy) if name is None else name
@@ -498,8 +500,11 @@ def find_baseline(name: PolicyLike | Dispatcher) -> Baseline | Expert:
             f"{name!r} cannot drive an environment, which has one reservation at most; simulate it"
         )
     if isinstance(name, str) and not (name in POLICIES or "," in name or is_expression(name)):
+        if name in others("policies"):
+            return Baseline(name)
         weights = "six weights, or an expression such as '20 * wait - requested * processors'"
-        raise HpcgymError(unknown("baseline", name, [*BASELINES, *DISPATCHERS], weights))
+        names, more = [*BASELINES, *DISPATCHERS], sources("policies", POLICIES)
+        raise HpcgymError(unknown("baseline", name, names, weights, more))
     return Baseline(name)
 
 

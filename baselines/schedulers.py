@@ -10,11 +10,11 @@ from typing import Any
 from hpcgym.baselines.dispatchers import DISPATCHERS, chooses_nodes
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.machine.slurm.lines import files_of, rules_behind
+from hpcgym.own_code import names_code, others, sources
 from hpcgym.scheduler.asked_for import check_fair_share
 from hpcgym.scheduler.backfilling import BACKFILL, Hold
 from hpcgym.scheduler.backfilling import NAME as OF_SLURM
 from hpcgym.scheduler.files import ENDING, read_scheduler
-from hpcgym.scheduler.own_code import names_code
 from hpcgym.scheduler.policies.expressions import is_expression
 from hpcgym.scheduler.policies.fair_share import FairShare
 from hpcgym.scheduler.policies.index import POLICIES
@@ -114,7 +114,6 @@ def find_scheduler(name: str) -> Scheduler:
     HpcgymError : an unknown name; the message has the nearest known ones. Or a dispatcher's. Or a
         file that cannot be read. Or a rule that there is not, or a value that it cannot have.
     """
-    known = {**SCHEDULERS, **COSCHEDULERS}
     if of_slurm := files_of(name):
         from hpcgym.scheduler.slurm_conf import scheduler_of_slurm
 
@@ -124,14 +123,16 @@ def find_scheduler(name: str) -> Scheduler:
         return find_scheduler(begin).but(**rules)
     if is_file(name):
         return read_scheduler(name)
-    if isinstance(name, str) and name in DISPATCHERS and name not in known:
+    if isinstance(name, str) and (known := SCHEDULERS.get(name) or COSCHEDULERS.get(name)):
+        return known
+    if isinstance(name, str) and name in DISPATCHERS:
         raise HpcgymError(
             f"{name!r} is a dispatcher, not a scheduler: name it by the rule dispatcher,"
             f' Scheduler(dispatcher={name!r}), in an experiment dispatcher = "{name}"'
         )
-    if not isinstance(name, str) or name not in known:
-        raise no_scheduler(name, known)
-    return known[name]
+    if isinstance(name, str) and name in others("policies"):
+        return Scheduler(policy=name)
+    raise no_scheduler(name, [*SCHEDULERS, *COSCHEDULERS])
 
 
 _BEHIND_CONF = (
@@ -169,15 +170,18 @@ def no_scheduler(name: Any, known: Iterable[str], kind: str = "scheduler") -> Hp
             "; a Python function of your own goes to hpcgym evaluate MODULE:NAME (in environments),"
             " or in Python to Scheduler(policy=function)"
         )
-    return HpcgymError(unknown(kind, begin, known) + more)
+    packages = sources("policies", SCHEDULERS)
+    return HpcgymError(unknown(kind, begin, known, others=packages) + more)
 
 
 def is_scheduler(name: Any) -> bool:
     """Return whether a text is the name of a scheduler, of a variant of one, or of a file."""
     if is_file(name):
         return True
-    begin = name.partition(":")[0].strip() if isinstance(name, str) else ""
-    return begin in SCHEDULERS or begin in COSCHEDULERS
+    if not isinstance(name, str):
+        return False
+    begin = name.partition(":")[0].strip()
+    return begin in SCHEDULERS or begin in COSCHEDULERS or begin in others("policies")
 
 
 def is_file(name: Any) -> bool:
@@ -189,7 +193,7 @@ def is_file(name: Any) -> bool:
 
 def is_variant(name: Any) -> bool:
     """Return whether a text names a scheduler with other rules behind a colon."""
-    return is_scheduler(name) and ":" in name and not is_file(name)
+    return isinstance(name, str) and ":" in name and is_scheduler(name) and not is_file(name)
 
 
 def at_commas(text: str) -> list[str]:

@@ -8,7 +8,7 @@ import operator
 import sys
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
@@ -162,7 +162,13 @@ def _shown(character: str) -> str:
 _MOST_SHOWN = 16  # names in a message
 
 
-def unknown(kind: str, name: object, known: Iterable[str], also: str = "") -> str:
+def unknown(
+    kind: str,
+    name: object,
+    known: Iterable[str],
+    also: str = "",
+    others: Mapping[str, str] | None = None,
+) -> str:
     """Return the message that a name is not one of the known ones, with those nearest to it.
 
     Parameters
@@ -171,30 +177,45 @@ def unknown(kind: str, name: object, known: Iterable[str], also: str = "") -> st
     name : what was given.
     known : the names there are, in lower case.
     also : what else could have been given, in words.
+    others : names that other packages have -> package and version.
     """
-    return f"unknown {kind} {name!r}; {did_you_mean(name, known)}{also and f', or {also}'}"
+    return f"unknown {kind} {name!r}; {did_you_mean(name, known, others)}{also and f', or {also}'}"
 
 
 #: What others call it -> its name here, which is written otherwise.
 _SYNONYMS = {"fifo": "fcfs", "lifo": "lcfs"}
 
 
-def did_you_mean(name: object, known: Iterable[str]) -> str:
+def did_you_mean(
+    name: object, known: Iterable[str], others: Mapping[str, str] | None = None
+) -> str:
     """Return which of the known names come near one, and which there are, in words.
 
-    Of many names the first are shown, and how many more there are.
+    Of many names the first are shown, and how many more there are; then those of ``others``, see
+    :func:`unknown`.
     """
-    names = list(known)
+    packages = others or {}
+    ours = list(known)
+    names = [*ours, *packages]
     written = str(name).casefold()
     swapped = [one for one in names if sorted(one) == sorted(written)]
     longer = [one for one in names if written in one.split("_")]  # bsld: mean_bsld
     same = [one for one in names if one == _SYNONYMS.get(written)]
     near = [*dict.fromkeys([*same, *swapped, *longer, *get_close_matches(written, names, n=3)])][:3]
     hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+    more = ""
+    for package in dict.fromkeys(packages.values()):
+        theirs = [each for each, of in packages.items() if of == package]
+        more += f"; of {package} {_first_of(theirs)}"
+    return f"{hint}known are {_first_of(ours)}{more}"
+
+
+def _first_of(names: Sequence[str]) -> str:
+    """Return the first of some names in words, and how many more there are."""
     if len(names) <= _MOST_SHOWN:
-        return f"{hint}known are {', '.join(names)}"
+        return ", ".join(names)
     shown = names[: _MOST_SHOWN - 2]
-    return f"{hint}known are {', '.join(shown)} and {len(names) - len(shown)} more"
+    return f"{', '.join(shown)} and {len(names) - len(shown)} more"
 
 
 def installing(extra: str) -> str:

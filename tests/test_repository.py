@@ -35,6 +35,7 @@ from hpcgym.workload.cleaning import RECIPES
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/**/*.md")])
 WITH_HELP = ("quickstart", "test", "docs", "fuzz", "sanitize")
+EXAMPLE = ROOT / "examples" / "hpcgym-example"
 CODE = re.compile(r"^```([^\n`]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 CELL = "{code-cell} ipython3"  # of the tutorials, which scripts/docs runs too
 
@@ -137,6 +138,9 @@ def test_other_code_in_pages_is_read(page: Path, tmp_path: Path) -> None:
         file.write_text(code)
         if "schedulers" in table:
             load_experiment(file)
+        elif "project" in table:
+            example = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())
+            assert table["project"].items() <= example["project"].items()
         elif "group" in table or "processors" in table:
             find_cluster(str(file))
         elif "shares" in table:

@@ -299,7 +299,7 @@ def evaluate(
     hpcgym evaluate greedy-pairs popularity-co --env CoSchedule --workload
         codes:jobs=5000,processes=96,processors=768 --cluster 16x2x24 --number 20
     """
-    from hpcgym.scheduler.own_code import look_here
+    from hpcgym.own_code import look_here
     from hpcgym.study.evaluation.leaderboard import no_intervals
     from hpcgym.study.evaluation.policies import find_policy, read_policies, schedulers_of
 

@@ -12,12 +12,12 @@ from typing import Annotated
 from hpcgym.cli.files import Written
 from hpcgym.cli.groups import entries_in, grouped
 from hpcgym.cli.running import note
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, unknown
 from hpcgym.files.recorded import ending_of, note_of, write_beside
 from hpcgym.files.writing import is_stream
+from hpcgym.own_code import find, sources
 from hpcgym.progress import working
-
-_GENERATORS = ("lublin", "eurora", "kit", "light-esp", "codes")
+from hpcgym.workload.generators import GENERATORS
 
 
 class _Parameters:
@@ -48,16 +48,15 @@ class _Parameters:
 
 
 def _parameters(generator: str) -> Iterable[tuple[str, str]]:
-    from hpcgym.workload.load import generator as find
-
-    for name, parameter in inspect.signature(find(generator)).parameters.items():
+    generate = find("generators", generator, GENERATORS)
+    for name, parameter in inspect.signature(generate).parameters.items():
         told = entries_in(_Parameters.__doc__)[name]
         value = told.default if parameter.default is None else parameter.default
         shown = f"{value:,}" if isinstance(value, int | float) else value
         yield name, f"{told.help}" + ("" if shown is None else f" [default: {shown}]")
 
 
-@grouped({f"Parameters of {name}": partial(_parameters, name) for name in _GENERATORS})
+@grouped({f"Parameters of {name}": partial(_parameters, name) for name in GENERATORS})
 def generate(
     generator: str,
     output: Annotated[
@@ -95,11 +94,11 @@ def generate(
     """
     from hpcgym.schedule.provenance import provenance_of_workloads
     from hpcgym.workload import load_workload, write_swf, write_table
-    from hpcgym.workload.load import GENERATORS
+    from hpcgym.workload.load import is_generator
 
-    if generator.partition(":")[0] not in GENERATORS:
-        known = ", ".join(GENERATORS)
-        raise HpcgymError(f"{generator!r} is not a generator; there is: {known}")
+    if not is_generator(generator):
+        name = generator.partition(":")[0]
+        raise HpcgymError(unknown("generator", name, GENERATORS, others=sources("generators")))
     with working(f"generating {output}"):
         workload = load_workload(generator, "none")
         record = provenance_of_workloads([workload])

@@ -174,7 +174,7 @@ def _check_no_comma(name: str) -> None:
     from hpcgym.baselines.dispatchers import DISPATCHERS
     from hpcgym.baselines.schedulers import is_scheduler
 
-    if not is_scheduler(name) and name not in DISPATCHERS:
+    if name not in DISPATCHERS and not is_scheduler(name):
         raise HpcgymError(
             f"--scheduler: {name!r} is no scheduler. A comma separates schedulers, so a name of"
             " your own cannot have one"

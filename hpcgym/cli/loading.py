@@ -274,7 +274,7 @@ class Reading:
         return load_with_raw(source, self.clean, how, **where)
 
     def _read(self, source: str, **where: Any) -> Workload:
-        from hpcgym.workload.load import GENERATORS
+        from hpcgym.workload.load import is_generator
         from hpcgym.workload.summary import warn_of_doubts
 
         jobs, raw = self.read(source, **where)
@@ -282,7 +282,7 @@ class Reading:
         try:
             kept = self._fitting(jobs)
         finally:
-            generated = source.partition(":")[0] in GENERATORS  # which do what they were told
+            generated = is_generator(source)  # which do what they were told
             if not generated or len(kept) < len(jobs):
                 warn_of_doubts(kept, raw)
         return kept

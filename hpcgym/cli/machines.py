@@ -80,6 +80,7 @@ def machines(
     hpcgym machines --speedups generated:codes=16,mean=1.1,spread=0.1,seed=0 --picture pairs.png
     """
     from hpcgym.machine import cluster_toml, find_cluster, machine_names
+    from hpcgym.own_code import sources
     from hpcgym.workload import load_workload
     from hpcgym.workload.partitions import machine_of_partitions
 
@@ -102,9 +103,12 @@ def machines(
     names = machine_names() if name is None else [name]
     clusters = [find_cluster(machine) for machine in names]
     rows = [_facts(cluster, machine) for cluster, machine in zip(clusters, names, strict=True)]
+    packages = sources("machines") if name is None else {}
+    for machine, row in zip(names, rows, strict=True):  # of others called as they are found
+        row |= {"name": machine, "package": packages[machine]} if machine in packages else {}
     whole = [{**row, "groups": _groups(c)} for row, c in zip(rows, clusters, strict=True)]
     lines = [{key: _text(value) for key, value in row.items()} for row in rows]
-    columns = ("name", "resources", "queues", "node_w", "nodes")
+    columns = ("name", "package", "resources", "queues", "node_w", "nodes")
     how.show(
         output.CommandResult(
             sheet=lambda: Sheet([], [of_rows(lines, *columns)]),
@@ -117,16 +121,16 @@ def machines(
 
 def _print_toml(name: str) -> None:
     """Print a machine as TOML: a ready-made one with its comments, a file as it is understood."""
-    from hpcgym.machine import cluster_toml, find_cluster, machine_names
-    from hpcgym.machine.files import machine_text
+    from hpcgym.machine import cluster_toml, find_cluster
+    from hpcgym.machine.files import machine_text, ready_made
     from hpcgym.machine.slurm.lines import files_of
 
     if (slurm := files_of(name)) is not None:
         typer.echo(_slurm_text(name, slurm), nl=False)
         return
     cluster = find_cluster(name)
-    ready_made = name.casefold() in machine_names() and cluster == find_cluster(name.casefold())
-    typer.echo(machine_text(name.casefold()) if ready_made else cluster_toml(cluster), nl=False)
+    own = name.casefold() in ready_made() and cluster == find_cluster(name.casefold())
+    typer.echo(machine_text(name.casefold()) if own else cluster_toml(cluster), nl=False)
 
 
 def _slurm_text(name: str, files: SlurmFiles) -> str:

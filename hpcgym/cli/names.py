@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import Annotated
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hpcgym.cli.groups import grouped
 from hpcgym.cli.tables import Format, Sheet, of_rows, show
-from hpcgym.errors import check_choice
+from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.files import MEGABYTE, text_of
+
+if TYPE_CHECKING:
+    from hpcgym.machine import Cluster
+    from hpcgym.own_code import Extension
 
 #: What the cleaning recipes are for.
 RECIPES = {
@@ -47,7 +56,60 @@ def named(module: str, table: str) -> Callable[[], list[tuple[str, str]]]:
     return listed
 
 
-policies = named("hpcgym.scheduler.policies", "POLICIES")
+def meanings(kind: str, ours: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    """Return the names of ours, and behind them those that only other packages have.
+
+    Parameters
+    ----------
+    kind : of :data:`hpcgym.own_code.KINDS`.
+    ours : name -> what it means.
+    """
+    from hpcgym.own_code import others
+
+    theirs = [other for name, other in others(kind).items() if name not in ours]
+    more = [(other.name, f"{other.source}: {_said_of(other)}") for other in theirs]
+    return [*ours.items(), *more]
+
+
+def _said_of(extension: Extension) -> str:
+    """Return what another package says of a thing that it has, in a line; or what is wrong."""
+    from hpcgym.machine import find_cluster
+    from hpcgym.scheduler.policies.index import parse_policy
+
+    try:
+        if extension.kind == "policies":
+            return parse_policy(extension.name).meaning
+        if extension.kind == "machines":
+            return _nodes(find_cluster(extension.name))
+        return first_line(extension.load()) or extension.value
+    except HpcgymError as error:
+        return str(error)
+
+
+def first_line(named: Any) -> str:
+    """Return the first line of what a function or a class says of itself."""
+    return (inspect.getdoc(named) or "").partition("\n")[0].removesuffix(".")
+
+
+def _of_modules(modules: Mapping[str, str]) -> dict[str, str]:
+    """Return the first lines of the docstrings of modules, which may need what is not installed."""
+    lines = {}
+    for name, module in modules.items():
+        spec = find_spec(module)
+        assert spec is not None
+        assert spec.origin is not None
+        text = ast.get_docstring(ast.parse(text_of(Path(spec.origin), MEGABYTE, "a module"))) or ""
+        lines[name] = text.partition("\n")[0].removesuffix(".").replace("``", "")
+    return lines
+
+
+def policies() -> Iterable[tuple[str, str]]:
+    """Return the policies with what they serve first."""
+    from hpcgym.scheduler.policies import POLICIES
+
+    return meanings("policies", {name: policy.meaning for name, policy in POLICIES.items()})
+
+
 shared_policies = named("hpcgym.scheduler.policies.index", "PASS_POLICIES")
 estimates = named("hpcgym.scheduler.estimates", "ESTIMATES")
 limit_rules = named("hpcgym.scheduler.rules", "POWER")
@@ -60,7 +122,8 @@ def schedulers() -> Iterable[tuple[str, str]]:
     from hpcgym.baselines import SCHEDULERS
     from hpcgym.baselines.labels import describe
 
-    return [(name, describe(scheduler, whole=True)) for name, scheduler in SCHEDULERS.items()]
+    rules = {name: describe(scheduler, whole=True) for name, scheduler in SCHEDULERS.items()}
+    return meanings("policies", rules)  # whose names are those of schedulers, too
 
 
 def dispatchers() -> Iterable[tuple[str, str]]:
@@ -85,12 +148,16 @@ def coscheduling() -> Iterable[tuple[str, str]]:
 
 def machines() -> Iterable[tuple[str, str]]:
     """Return the ready-made machines and what their nodes have."""
-    from hpcgym.machine import find_cluster, machine_names
+    from hpcgym.machine import find_cluster
+    from hpcgym.machine.files import ready_made
 
-    for name in machine_names():
-        cluster = find_cluster(name)
-        kinds = (f"{group.nodes:,} nodes of {_node(group.resources)}" for group in cluster.groups)
-        yield name, "; ".join(kinds)
+    return meanings("machines", {name: _nodes(find_cluster(name)) for name in ready_made()})
+
+
+def _nodes(cluster: Cluster) -> str:
+    """Return what the nodes of a machine have."""
+    kinds = [f"{group.nodes:,} nodes of {_node(group.resources)}" for group in cluster.groups]
+    return "; ".join(kinds) or f"{cluster.processors:,} processors"
 
 
 def _node(resources: Mapping[str, int]) -> str:
@@ -101,6 +168,33 @@ def _node(resources: Mapping[str, int]) -> str:
         f"{amount / 1000:g} GB" if name == MEMORY else f"{amount} {name}"
         for name, amount in resources.items()
     )
+
+
+def formats() -> Iterable[tuple[str, str]]:
+    """Return the formats of files of jobs, with what their modules say."""
+    from hpcgym.workload.load import FORMATS
+
+    modules = {name: place.partition(":")[0] for name, place in FORMATS.items()}
+    return meanings("readers", _of_modules(modules))
+
+
+def generators() -> Iterable[tuple[str, str]]:
+    """Return the generators of workloads, with what they say of themselves."""
+    from hpcgym.own_code import find
+    from hpcgym.workload.generators import GENERATORS
+
+    ours = {name: first_line(find("generators", name, GENERATORS)) for name in GENERATORS}
+    return meanings("generators", ours)
+
+
+def agents() -> Iterable[tuple[str, str]]:
+    """Return the agents that need no file: those that the suite trains, and that act or learn."""
+    from hpcgym.agents import TRAINED
+    from hpcgym.study.evaluation.policies import ACTING, LEARNERS
+
+    places = {**TRAINED, **ACTING, **LEARNERS}
+    modules = {name: f"hpcgym.agents.{module}" for name, (module, _) in places.items()}
+    return meanings("agents", _of_modules(modules))
 
 
 def recipes() -> Iterable[tuple[str, str]]:
@@ -153,6 +247,9 @@ KINDS: dict[str, tuple[str, Callable[[], Iterable[tuple[str, str]]]]] = {
     "pair-policies": ("--policy with --speedups", shared_policies),
     "estimates": ("--estimate, --policy-estimate", estimates),
     "machines": ("--cluster", machines),
+    "formats": ("files of jobs, by their content; format= in Python", formats),
+    "generators": ("WORKLOAD: NAME:key=value,key=value", generators),
+    "agents": ("--agent of suite run, and policies of evaluate", agents),
     "allocations": ("--allocation", allocations),
     "recipes": ("--clean", recipes),
     "features": ("--features of train xnes", policy_features),

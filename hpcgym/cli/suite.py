@@ -93,7 +93,7 @@ def run_agent(
     hpcgym suite run --agent my_package:Agent --tasks order --logs KTH-SP2 --output mine
     """
     from hpcgym.errors import check_whole
-    from hpcgym.scheduler.own_code import look_here
+    from hpcgym.own_code import look_here
     from hpcgym.study.suite.runs import run
     from hpcgym.study.suite.tasks import find_tasks
 

@@ -23,6 +23,7 @@ from hpcgym.errors import HpcgymError, WorkloadError, one_line
 from hpcgym.files import MOST_JSON, bytes_of, json_of, lines_of
 from hpcgym.files.recorded import (
     KEY,
+    PACKAGES,
     PICTURE_KEYS,
     Command,
     beside,
@@ -41,7 +42,8 @@ from hpcgym.version import __version__
 _MOST = 1024**3  # bytes of a page or a picture
 _DRAWN = (".html", *PICTURE_KEYS)
 _SHOWN = 60  # letters of a value in a message
-_APART = (KEY, "hpcgym")  # what is printed beside results, and is compared by itself or not at all
+#: What is printed beside results, and is compared by itself or not at all.
+_APART = (KEY, "hpcgym", PACKAGES)
 
 
 def of_records(told: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -327,12 +329,18 @@ def _verified(path: Path, run: Callable[..., Again]) -> tuple[str, bool]:
     with commanded(Command(record["command"], lambda: record["files"], record["date"])):
         now = run(tuple(record["command"]), ending_of(path))
     new = _same_kind(path, record, now.made)
-    same_version = record["hpcgym"] == __version__
-    found = of_records(record, record_of_file(new))
+    record_now = record_of_file(new)
+    others = _of_other_versions(record.get(PACKAGES, {}), record_now.get(PACKAGES, {}))
+    same_version = record["hpcgym"] == __version__ and not others
+    found = of_records(record, record_now)
     contents = of_contents(path, new, same_version=same_version)
     found += [contents] if contents else []
-    of_version = "" if same_version else f"; hpcgym {record['hpcgym']} wrote it, not {__version__}"
-    others = [
+    of_version = (
+        ""
+        if record["hpcgym"] == __version__
+        else f"; hpcgym {record['hpcgym']} wrote it, not {__version__}"
+    )
+    others += [
         f"; {name} has other contents now"
         for name, digest in now.read.items()
         if record["files"].get(name, digest) != digest
@@ -340,6 +348,15 @@ def _verified(path: Path, run: Callable[..., Again]) -> tuple[str, bool]:
     if not found:
         return f"equal{''.join(others)}{of_version}", True
     return f"differs: {'; '.join(found)}{''.join(others)}{of_version}", False
+
+
+def _of_other_versions(told: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Return which packages of others were of other versions than they are now."""
+    return [
+        f"; it was made with {name} {version}, and this is {now[name]}"
+        for name, version in told.items()
+        if now.get(name, version) != version
+    ]
 
 
 def _same_kind(path: Path, record: Mapping[str, Any], made: Sequence[Path]) -> Path:

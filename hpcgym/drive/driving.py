@@ -281,7 +281,7 @@ def order_rules(scheduler: Scheduler) -> Scheduler:
     ------
     HpcgymError : that order is not known of a queue alone.
     """
-    if scheduler.dispatcher is not None or callable(scheduler.policy):
+    if scheduler.dispatcher is not None or scheduler.order.function is not None:
         raise HpcgymError(
             "to drive Slurm takes an order of the queue: a policy by name, an expression, weights"
             " or a scheduler with one, and no dispatcher or function"

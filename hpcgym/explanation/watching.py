@@ -123,7 +123,7 @@ def why_not_watched(result: Result) -> str:
         (stopped, "where nodes fail", "without failures"),
         (result.dispatcher is not None, "where a dispatcher says what starts", by_name),
         (result.outside, "where the order of the queue came from outside", by_name),
-        (callable(rules.policy), "where a function orders the queue", by_name),
+        (rules.order.function is not None, "where a function orders the queue", by_name),
         (bool(rules.maintenance), "with maintenance windows", "without them"),
         (follows, "where jobs follow others (dependencies)", "without dependencies"),
     ]

@@ -21,6 +21,7 @@ from hpcgym.explanation import explain
 from hpcgym.explore.page import explorer_page, of_schedule, pack, statistics, why_not_live
 from hpcgym.files import json_of
 from hpcgym.files.writing import json_text
+from hpcgym.own_code import sources
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.backfilling import BACKFILL, Hold
 from hpcgym.scheduler.estimates import ESTIMATES
@@ -86,7 +87,7 @@ class Session:
         cluster, size = self._fixed.cluster, self._fixed.workload.requested_processors
         least, usual = int(size.max()), cluster.processors
         return {
-            "policies": list(POLICIES),
+            "policies": [*POLICIES, *sources("policies", POLICIES)],
             "weights": list(WEIGHTED_FEATURES),
             "backfills": [name for name in BACKFILL if name not in ("fill", "first-come:K")],
             "estimates": list(ESTIMATES),

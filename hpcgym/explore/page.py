@@ -367,7 +367,7 @@ def why_not_live(result: Result) -> str:
     """Return why the live app cannot try other rules on a schedule; "": it can."""
     why = {
         "a dispatcher says what starts": result.dispatcher is not None,
-        "a function orders the queue": callable(result.scheduler.policy),
+        "a function orders the queue": result.scheduler.order.function is not None,
         "it keeps limits": result.limits is not None,
         "jobs share nodes": result.coschedule is not None,
         "jobs stop others": result.scheduler.preemption is not None,

@@ -26,6 +26,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.files import MEGABYTE, MOST_JSON, bytes_of, json_of, lines_of, open_bytes, text_of
 from hpcgym.files.tables import csv_rows, need_parquet, parquet_metadata
 from hpcgym.files.writing import json_text, plain, whole_text
+from hpcgym.own_code import used_packages
 from hpcgym.units import count_of
 from hpcgym.version import __version__
 
@@ -74,17 +75,20 @@ def origin() -> dict[str, Any]:
     Returns
     -------
     "hpcgym", the version; "date", see :func:`date_text`; "command", the arguments of the command
-    line, None from Python; "files", what that command reads, name -> SHA-256.
+    line, None from Python; "files", what that command reads, name -> SHA-256. If this process has
+    used something of other packages by its name, "packages": package -> version.
 
     Raises
     ------
     HpcgymError : SOURCE_DATE_EPOCH is no date.
     """
-    command = _COMMAND.get()
+    command, packages = _COMMAND.get(), used_packages()
+    others = {PACKAGES: packages} if packages else {}
     if command is None:
-        return {"hpcgym": __version__, "date": date_text(), "command": None, "files": {}}
+        return {"hpcgym": __version__, **others, "date": date_text(), "command": None, "files": {}}
     arguments, files = list(command.arguments), command.files
-    return {"hpcgym": __version__, "date": command.date, "command": arguments, "files": files}
+    of_command = {"date": command.date, "command": arguments, "files": files}
+    return {"hpcgym": __version__, **others, **of_command}
 
 
 def date_text() -> str:
@@ -122,6 +126,9 @@ PICTURE_KEYS = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}
 #: Columns of a table of results that say where each schedule is from.
 COLUMNS = ("hpcgym", "date", "command", "workload_sha256", "schedule_sha256")
 
+#: The column that is there if something of other packages was used, and the key of a record.
+PACKAGES = "packages"
+
 _MOST = 256 * MEGABYTE  # of a page or a picture
 
 
@@ -143,7 +150,13 @@ def origin_columns(record: Mapping[str, Any]) -> dict[str, str]:
         schedule["workload"],
         schedule["sha256"],
     )
-    return dict(zip(COLUMNS, values, strict=True))
+    of_others = {PACKAGES: packages_text(record)} if PACKAGES in record else {}
+    return dict(zip(COLUMNS, values, strict=True)) | of_others
+
+
+def packages_text(record: Mapping[str, Any]) -> str:
+    """Return the other packages of a record with their versions, in words."""
+    return ", ".join(f"{name} {version}" for name, version in record[PACKAGES].items())
 
 
 def _of_rows(rows: list[tuple[int, list[str]]]) -> dict[str, Any] | None:
@@ -153,12 +166,16 @@ def _of_rows(rows: list[tuple[int, list[str]]]) -> dict[str, Any] | None:
     lines = [dict(zip(rows[0][1], cells, strict=False)) for _, cells in rows[1:]]
     version, date, command, *_ = (lines[0].get(name, "") for name in COLUMNS)
     told = [[one.get(name, "") for name in ("scheduler", *COLUMNS[3:])] for one in lines]
+    packages = lines[0].get(PACKAGES)
     try:
         _, *arguments = shlex.split(command)
+        pairs = [text.split(" ") for text in packages.split(", ")] if packages else []
+        of_others = {PACKAGES: dict(pairs)} if pairs else {}
     except ValueError:
         return None
     return {
         "hpcgym": version,
+        **of_others,
         "date": date,
         "command": arguments,
         "files": {},
@@ -235,8 +252,9 @@ def _is_record(record: Any) -> bool:
         isinstance(some, list) and all(isinstance(one, kind) for one in some)
         for kind, some in (*lists.items(), (dict, record.get("schedules", [])))
     )
-    kinds = {"hpcgym": str, "date": str, "files": dict}
-    return lists_right and all(isinstance(record.get(key), kind) for key, kind in kinds.items())
+    kinds = {"hpcgym": str, "date": str, "files": dict, PACKAGES: dict}
+    parts = {PACKAGES: {}, **record}
+    return lists_right and all(isinstance(parts.get(key), kind) for key, kind in kinds.items())
 
 
 def _of_swf(path: Path) -> str | None:

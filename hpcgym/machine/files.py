@@ -61,6 +61,7 @@ from hpcgym.machine.pool import ANY_NUMBER, Cluster, NodeGroup, Usual, with_coun
 from hpcgym.machine.power import Level, NodePower
 from hpcgym.machine.slurm import ENDING as SLURM
 from hpcgym.names import CORE, MEMORY, near_name
+from hpcgym.own_code import find, others, sources
 from hpcgym.units import MEMORY_ALONE, amount_of, count_of, memory_text
 
 # what tables are as attributes
@@ -161,10 +162,15 @@ def _is_usual(usual: Any, value: Any) -> bool:
     return isinstance(value, Usual) if isinstance(usual, Usual) else bool(value == usual)
 
 
-def machine_names() -> list[str]:
-    """Return the names of the ready-made machines."""
+def ready_made() -> list[str]:
+    """Return the names of hpcgym's own ready-made machines."""
     names = (file.name for file in files("hpcgym.machine").joinpath("machines").iterdir())
     return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+
+
+def machine_names() -> list[str]:
+    """Return the names of the ready-made machines: hpcgym's own, and those of other packages."""
+    return [*(own := ready_made()), *sources("machines", own)]
 
 
 def find_cluster(
@@ -200,7 +206,8 @@ def find_cluster(
         )
     path, name = Path(os.path.expanduser(source)), str(source).casefold()
     is_file = is_there(path)
-    if not is_file and (more := _MORE_NODES.fullmatch(str(source))):
+    more = None if is_file else _MORE_NODES.fullmatch(str(source))
+    if more is not None and name not in others("machines"):  # which may end in -2
         return _with_more(find_cluster(more[1], rules_too=rules_too), int(more[2]), str(source))
     if not is_file and "," in path.name:
         first, *_ = str(source).split(",")
@@ -211,7 +218,7 @@ def find_cluster(
         return _of_slurm(path, rules_too)
     if is_file or path.suffix == ".toml" or len(path.parts) > 1:
         return read_cluster(path)
-    if name in machine_names():
+    if name in ready_made():
         called = f"the ready-made machine {name}"
         return _machine(toml_of(machine_text(name), called), called)
     if name.isdecimal():
@@ -220,8 +227,19 @@ def find_cluster(
         return Cluster(processors)
     if _EQUAL_NODES.fullmatch(name):
         return _equal_nodes(name)
+    if name in others("machines"):
+        return _of_other(name)
     such = "a TOML file, a number of processors, or such as 100x2x24"
-    raise HpcgymError(unknown("machine", str(source), machine_names(), such))
+    packages = sources("machines")
+    raise HpcgymError(unknown("machine", str(source), ready_made(), such, packages))
+
+
+def _of_other(name: str) -> Cluster:
+    """Return a machine of another package."""
+    machine = find("machines", name, {})
+    if not isinstance(machine, Cluster):
+        raise others("machines")[name].error(f"it is no Cluster, but {machine!r}")
+    return machine if machine.name else replace(machine, name=name)
 
 
 def _with_more(cluster: Cluster, nodes: int, text: str) -> Cluster:

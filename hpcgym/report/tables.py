@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from hpcgym.baselines.dispatchers import chooses_nodes
 from hpcgym.baselines.labels import apart, rules_of_all, scheduler_names
 from hpcgym.errors import HpcgymError, check_choice
+from hpcgym.files.recorded import PACKAGES, packages_text
 from hpcgym.files.tables import write_csv_frame
 from hpcgym.files.writing import whole_text
 from hpcgym.report.cells import Cell, Table, rich_table, two_lines
@@ -204,6 +205,7 @@ def origin_rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         ("written", record["date"]),
         ("by", f"hpcgym {record['hpcgym']}"),
+        *([("with", packages_text(record))] if PACKAGES in record else []),
         ("command", said),
         *((f"SHA-256 of {name}", digest) for name, digest in record["files"].items()),
         *((f"SHA-256 of the jobs of {one['name']}", one["sha256"]) for one in record["workloads"]),

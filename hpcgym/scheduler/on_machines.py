@@ -254,8 +254,9 @@ def pool_rules(scheduler: Scheduler) -> Scheduler:
     if scheduler.order.looks_at_pass:
         plain["policy"] = "fcfs"
     if scheduler.reserve.kind == "fill":  # the queue is swept in its own order
-        order = plain.get("policy", scheduler.policy)
-        plain |= {"backfill": "easy", "backfill_order": "fcfs" if callable(order) else order}
+        by_function = scheduler.order.function is not None
+        order = "fcfs" if by_function else plain.get("policy", scheduler.policy)
+        plain |= {"backfill": "easy", "backfill_order": order}
     if scheduler.reserve.kind == "first-come":
         plain |= {"backfill": "easy", "backfill_order": "fcfs"}
     plain["pair_estimate"] = "known"

@@ -14,6 +14,7 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError, check_choice, is_number
 from hpcgym.files import check_is_there, is_there
+from hpcgym.own_code import check_takes
 from hpcgym.scheduler import restrictions
 from hpcgym.scheduler.allocations import check_allocation_name
 from hpcgym.scheduler.backfilling import BackfillRule, Hold, SlurmBackfill
@@ -26,7 +27,6 @@ from hpcgym.scheduler.estimates.by_name import (
     learns,
     predictor_of,
 )
-from hpcgym.scheduler.own_code import check_takes
 from hpcgym.scheduler.policies.expressions import Expression
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
 from hpcgym.scheduler.policies.features import runs_looked_at
@@ -476,7 +476,7 @@ class Scheduler:
             "depth": (kind == "depth", backfill),
             "slurm": (self.reserve.slurm is not None, backfill),
             "per-event": (self.passes == "per-event", FEATURES["per-event"]),
-            "function": (callable(self.policy), f"policy={plain(self.policy)}"),
+            "function": (self.order.function is not None, f"policy={plain(self.policy)}"),
             "hold": (self.hold is not None, FEATURES["hold"]),
             "until-shadow": (kind == "until-shadow", backfill),
         }

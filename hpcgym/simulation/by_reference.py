@@ -158,7 +158,7 @@ def check_known(workload: Workload, scheduler: Scheduler, **given: Any) -> None:
         **{name: one is not None for name, one in given.items()},
         "an extract of a log, which begins with jobs that run": workload.initial is not None,
         "a dispatcher": scheduler.dispatcher is not None,
-        "a policy that is a function": callable(scheduler.policy),
+        "a policy that is a function": scheduler.order.function is not None,
         "orders by what users have used": any(scheduler.usage_orders),
         f"allocation={scheduler.allocation!r}": scheduler.allocation.startswith("random"),
     }
@@ -205,7 +205,7 @@ def _order(order: IndexPolicy | None, given: Any, workload: Workload) -> Any:
     if order.expression.reversed is not None:
         return "lcfs" if order.expression.reversed else "fcfs"
     called = {column: names_of(workload, column) for column in NAMED.values()}
-    return ByExpression(order.given, workload, called)
+    return ByExpression(order.expression.text, workload, called)
 
 
 def _rules_of(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> dict[str, Any]:

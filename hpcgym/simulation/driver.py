@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +17,7 @@ from hpcgym.baselines.dispatchers import find_dispatcher
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.failures import Failures
 from hpcgym.machine.pool import Cluster
+from hpcgym.own_code import Extension
 from hpcgym.scheduler.allocations import KILL, SCORED
 from hpcgym.scheduler.asked_for import places_of_usage
 from hpcgym.scheduler.dispatchers.asking import (
@@ -404,8 +406,8 @@ def let_answer(simulation: Simulation, workload: Workload, scheduler: Scheduler)
     -------
     dispatcher : the dispatcher, which has been told that a simulation begins, or None.
     """
-    place, policy, dispatcher = simulation.place, scheduler.policy, scheduler.dispatcher
-    if dispatcher is None and not callable(policy):
+    place, policy, dispatcher = simulation.place, scheduler.order.function, scheduler.dispatcher
+    if dispatcher is None and policy is None:
         return None
     ask: Callable[..., None] = dispatch
     view: Callable[..., PassView] = Asking.view
@@ -418,9 +420,9 @@ def let_answer(simulation: Simulation, workload: Workload, scheduler: Scheduler)
         view = _of_pool(workload, place)
     times = columns_of(workload, scheduler).times
     facts = facts_of(workload, place.cluster, times, pool=place.nodes is None and not alone)
-    if callable(policy):
+    if policy is not None:
         begin(policy)
-        simulation.dispatch = partial(_score, policy, view, facts)
+        simulation.dispatch = partial(_score, policy, scheduler.order.other, view, facts)
     if dispatcher is None:
         return None
     if isinstance(dispatcher, str):
@@ -444,18 +446,20 @@ def _of_pool(workload: Workload, place: Place) -> Callable[[Asking, JobFacts], P
 
 def _score(
     policy: Callable[[PassView], Any],
+    other: Extension | None,
     shown: Callable[[Asking, JobFacts], PassView],
     facts: JobFacts,
     asking: Asking,
 ) -> None:
-    """Ask a policy for the scores of queued jobs at a pass, and write them.
+    """Ask a policy, which may be of another package, for the scores of queued jobs at a pass.
 
     Raises
     ------
-    HpcgymError : an answer that is not one number for each queued job.
+    HpcgymError : an answer that is not one number for each queued job, or an error of the package.
     """
     view = shown(asking, facts)
-    answer, n = policy(view), len(view.job)
+    with nullcontext() if other is None else other.blamed(policy):
+        answer, n = policy(view), len(view.job)
     try:
         given = np.asarray(answer)
     except Exception as error:  # whatever a library's own array may raise

@@ -231,7 +231,7 @@ def prepare(
     last = 0 if predicts else scheduler.averaged_jobs
     own, second = orders(workload, scheduler, counts or agent.order is not None, units.ticks)
     first = own if agent.order is None else agent.order
-    by_function = callable(scheduler.policy)
+    by_function = scheduler.order.function is not None
     starts = scheduler.dispatcher is not None and not by_function
     second = first if place.fills else second
     rules = {

@@ -438,7 +438,8 @@ def check_restricted(workload: Workload, scheduler: Scheduler, correction: int, 
             f"{scheduler.said('preemption')} and {scheduler.said('dependencies')} do"
             " not go together: jobs would follow jobs that are cancelled; take requeue or suspend"
         )
-    if scheduler.moves_submissions and scheduler.hold is not None and callable(scheduler.policy):
+    by_function = scheduler.order.function is not None
+    if scheduler.moves_submissions and scheduler.hold is not None and by_function:
         raise HpcgymError(
             f"hold, policy={plain(scheduler.policy)} and {what_moves(scheduler)} do not go"
             " together: the function is called before the jobs come that wait for others to end"

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.errors import WorkloadError, check_choice, did_you_mean
+from hpcgym.errors import WorkloadError, did_you_mean, unknown
 from hpcgym.files import head_of, is_there
 from hpcgym.machine.files import find_cluster
+from hpcgym.own_code import Extension, find, has_name, others, sources
 from hpcgym.workload import archive
 from hpcgym.workload.cleaning import clean as clean_workload
 from hpcgym.workload.cleaning import fills_times, filter_names, warn_of_ignored
-from hpcgym.workload.io.files import Errors, Format, ReadOptions, is_table, names_in
+from hpcgym.workload.generators import GENERATORS
+from hpcgym.workload.io.files import Errors, FileFormat, ReadOptions, is_table, names_in
 from hpcgym.workload.model import Workload
 from hpcgym.workload.needs import with_whole_nodes
 from hpcgym.workload.partitions import (
@@ -36,28 +38,59 @@ if TYPE_CHECKING:
 # A file is of the first format that recognises it: by its first bytes, or by the ending of its
 # name.
 
+_IO = "hpcgym.workload.io"
+#: Name -> its :class:`hpcgym.workload.io.files.FileFormat`, which is imported when it is needed, in
+#: the order in which files are compared with them. Formats of other packages are known, too: their
+#: entry points ``hpcgym.readers`` name a class with these methods.
+FORMATS = {
+    "sacct": f"{_IO}.sacct:FORMAT",
+    "pbs": f"{_IO}.pbs:FORMAT",
+    "lsf": f"{_IO}.lsf:FORMAT",
+    "grid-engine": f"{_IO}.grid_engine:FORMAT",
+    "batsim": f"{_IO}.batsim:FORMAT",
+    "table": f"{_IO}.tables:FORMAT",
+    "swf": f"{_IO}.swf:FORMAT",
+}
 
-#: Name -> the module that reads it, in the order in which files are compared with formats. Each is
-#: imported when it is needed, and has a :data:`hpcgym.workload.io.files.Format`.
-FORMATS = {"sacct": "sacct", "pbs": "pbs", "lsf": "lsf", "grid-engine": "grid_engine"}
-FORMATS |= {"batsim": "batsim", "table": "tables", "swf": "swf"}
+#: Formats that look at the name alone, or take what is left: those of other packages are asked
+#: before a file is of these.
+_OF_ANY_CONTENT = ("table", "swf")
+_SWF = re.compile(rb";|\s*(-?\d[\d.]*[ \t]+){17}-?\d")  # a comment, or the 18 fields of a job
 
 
-def _format(name: str) -> Format:
-    return import_module(f"hpcgym.workload.io.{FORMATS[name]}").FORMAT  # type: ignore[no-any-return]
+def _reader(name: str) -> FileFormat:
+    """Return a format by its name."""
+    return _object_of(find("readers", name, FORMATS))
+
+
+def _object_of(reader: Any) -> FileFormat:
+    """Return a reader of another package, which may be a class."""
+    return reader() if isinstance(reader, type) else reader  # type: ignore[no-any-return]
 
 
 def format_of(path: Path) -> str:
-    """Return the name of a file's format, in ``FORMATS``.
+    """Return the name of a file's format: of ``FORMATS``, or of another package.
 
     Raises
     ------
     WorkloadError : the file cannot be read.
+    HpcgymError : a reader of another package that cannot be imported.
     """
     head = head_of(path, WorkloadError) if is_there(path) else b""
-    if head[:1] == b";" and not is_table(path):  # a comment of SWF alone
+    if _SWF.match(head) and not is_table(path):
         return "swf"
-    return next(name for name in FORMATS if _format(name)[0](path, head))
+    ours = next(name for name in FORMATS if _reader(name).recognizes(path, head))
+    if ours not in _OF_ANY_CONTENT:
+        return ours
+    theirs = (other for name, other in others("readers").items() if name not in FORMATS)
+    return next((other.name for other in theirs if _claims(other, path, head)), ours)
+
+
+def _claims(other: Extension, path: Path, head: bytes) -> bool:
+    """Tell whether a file is of a format of another package."""
+    reader = _object_of(other.load())
+    with other.blamed(reader, path):
+        return bool(reader.recognizes(path, head))
 
 
 def read_jobs(path: Path, how: ReadOptions) -> Workload:
@@ -67,25 +100,27 @@ def read_jobs(path: Path, how: ReadOptions) -> Workload:
     ------
     WorkloadError : as the reader of the format; no format of that name.
     """
-    if how.format is not None:
-        check_choice("format", how.format, FORMATS)
+    if not (how.format is None or has_name("readers", how.format, FORMATS)):
+        more = sources("readers", FORMATS)
+        raise WorkloadError(unknown("format", how.format, FORMATS, others=more))
     if how.fields is not None and how.format not in (None, "sacct"):
         raise WorkloadError(f"fields are of a dump of sacct, and the format is {how.format}")
-    return _format(how.format or ("sacct" if how.fields else format_of(path)))[1](path, how)
+    name = how.format or ("sacct" if how.fields else format_of(path))
+    reader = _reader(name)
+    if name in FORMATS:
+        return reader.read(path, how)
+    with others("readers")[name].blamed(reader, path):
+        return _workload(reader.read(path, how))
+
+
+def _workload(made: Any) -> Workload:
+    """Return what a reader or a generator of another package has made, checked."""
+    if not isinstance(made, Workload):
+        raise TypeError(f"it returned no Workload, but {made!r}")
+    return made
 
 
 # --- One door to every workload -------------------------------------------------------------------
-
-#: Names of the generators, and their modules, which are imported when they are needed. A
-#: generator's arguments follow its name: ``lublin:jobs=1000,seed=3``.
-GENERATORS = {
-    "lublin": "hpcgym.workload.generators.lublin",
-    "eurora": "hpcgym.workload.generators.campaigns",
-    "kit": "hpcgym.workload.generators.campaigns",
-    "light-esp": "hpcgym.workload.generators.light_esp",
-    "codes": "hpcgym.workload.codes",
-}
-
 _FILE_ENDINGS = (".swf", ".gz", ".csv", ".parquet", ".json", ".txt")
 
 
@@ -215,7 +250,7 @@ def _load(source: Any, how: ReadOptions) -> Workload:
     path = Path(os.path.expanduser(source))
     if is_there(path) or not isinstance(source, str):
         return read_jobs(path, how)
-    if source.partition(":")[0] in GENERATORS:
+    if is_generator(source):
         return _generate(source)
     if archive.is_trace(source):
         return _read_trace(source, how)
@@ -225,7 +260,8 @@ def _load(source: Any, how: ReadOptions) -> Workload:
     if os.path.exists(path) or len(path.parts) > 1 or path.name.endswith(_FILE_ENDINGS):
         return read_jobs(path, how)  # which says what is wrong with it
     known = map(str.casefold, (*archive.TRACES, *GENERATORS, *archive.own_traces()))
-    raise WorkloadError(f"{source!r} is no file, trace or generator; {did_you_mean(source, known)}")
+    hint = did_you_mean(source, known, sources("generators", GENERATORS))
+    raise WorkloadError(f"{source!r} is no file, trace or generator; {hint}")
 
 
 def _read_trace(name: str, how: ReadOptions) -> Workload:
@@ -236,16 +272,22 @@ def _read_trace(name: str, how: ReadOptions) -> Workload:
     return replace(workload, name=trace.name) if trace.is_archive_file(path) else workload
 
 
-def generator(name: str) -> Callable[..., Workload]:
-    """Return the function of one of ``GENERATORS``."""
-    module = import_module(GENERATORS[name])
-    return vars(module)[name.replace("-", "_")]  # type: ignore[no-any-return]
+def is_generator(source: str) -> bool:
+    """Tell whether a text is a generator, maybe with arguments, and no file or trace."""
+    name = source.partition(":")[0]
+    if name in GENERATORS:
+        return True
+    path = os.path.expanduser(source)
+    is_file = os.path.exists(path) or len(Path(path).parts) > 1
+    if is_file or archive.is_trace(source) or archive.find_own(source) is not None:
+        return False
+    return has_name("generators", name, GENERATORS)
 
 
 def _generate(source: str) -> Workload:
     """Run a generator, ``NAME:key=value,key=value``."""
     name, _, given = source.partition(":")
-    generate = generator(name)
+    generate: Callable[..., Workload] = find("generators", name, GENERATORS)
     allowed = inspect.signature(generate).parameters
     arguments: dict[str, int | float | str] = {}
     for pair in filter(None, given.split(",")):
@@ -256,9 +298,12 @@ def _generate(source: str) -> Workload:
             )
         if key in arguments:
             raise WorkloadError(f"generator {name!r} is given {key!r} twice")
-        is_text = allowed[key].annotation == "str"
+        is_text = allowed[key].annotation in ("str", str)
         arguments[key] = value if is_text else _number(name, key, value)
-    return generate(**arguments)  # it checks its own arguments
+    if name in GENERATORS:
+        return generate(**arguments)  # it checks its own arguments
+    with others("generators")[name].blamed(generate):
+        return _workload(generate(**arguments))
 
 
 def _number(name: str, key: str, value: str) -> int | float:

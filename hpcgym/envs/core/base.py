@@ -32,6 +32,7 @@ from hpcgym.envs.ids import successor
 from hpcgym.errors import HpcgymError, check_choice, did_you_mean
 from hpcgym.machine.pool import Cluster
 from hpcgym.machine.speedups import Heatmap
+from hpcgym.own_code import check_takes
 from hpcgym.scheduler.allocations import check_allocation
 from hpcgym.scheduler.asked_for import (
     OF_ENVIRONMENTS,
@@ -44,7 +45,6 @@ from hpcgym.scheduler.asked_for import (
 )
 from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.limits import Limit
-from hpcgym.scheduler.own_code import check_takes
 from hpcgym.scheduler.policies.expressions import (
     Expression,
     is_expression,

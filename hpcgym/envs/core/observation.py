@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, WorkloadWarning, check_choice, unknown, warn_caller
 from hpcgym.names import WITH_QOS
-from hpcgym.scheduler.own_code import check_takes
+from hpcgym.own_code import check_takes
 from hpcgym.scheduler.policies.expressions import Expression, is_expression, read_expression
 from hpcgym.scheduler.policies.features import JobColumns
 

@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.errors import HpcgymError, check_choice, unknown
-from hpcgym.scheduler.own_code import check_takes
+from hpcgym.own_code import check_takes
 from hpcgym.scheduler.rules import Scheduler
 
 # Terms, summed over the jobs that started in a step; ELAPSED where jobs share nodes, MAX_WAIT where

@@ -6,6 +6,7 @@ weight of +1 or -1, a mixed policy (Legrand et al. 2018, section 4.3, equation 3
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym import own_code
 from hpcgym.errors import HpcgymError, check_choice, is_number, unknown
-from hpcgym.scheduler.own_code import check_takes
+from hpcgym.own_code import check_takes
 from hpcgym.scheduler.policies.expressions import (
     Expression,
     is_constant,
@@ -48,6 +50,7 @@ class IndexPolicy:
     expression : its value is the score instead; ``weights`` are those of users' priorities in it.
     function : a Python function that returns the scores at each pass instead.
     given : what the user gave: a name, an expression, weights or the function.
+    other : what another package has under the name; None of all else.
     """
 
     meaning: str
@@ -57,6 +60,7 @@ class IndexPolicy:
     expression: Expression | None = None
     function: Callable[..., Any] | None = None
     given: Any = field(default=None, compare=False)
+    other: own_code.Extension | None = None
 
     @property
     def is_weighted_sum(self) -> bool:
@@ -154,15 +158,16 @@ def parse_policy(
 
     Parameters
     ----------
-    policy : a name of POLICIES, an expression (see :mod:`hpcgym.scheduler.policies.expressions`),
-        six weights (also as a text with commas), weights by feature, or a function.
+    policy : a name of POLICIES or of another package, an expression (see
+        :mod:`hpcgym.scheduler.policies.expressions`), six weights (also as a text with commas),
+        weights by feature, or a function.
     argument : its name in errors.
     others : further names that the caller accepts, for errors.
 
     Raises
     ------
     HpcgymError : an unknown name or feature, a wrong number of weights, weights that are not finite
-        or all 0, or a wrong expression.
+        or all 0, a wrong expression, or a policy of another package that cannot be imported.
     """
     if isinstance(policy, IndexPolicy):
         return policy
@@ -177,10 +182,13 @@ def parse_policy(
         if is_expression(policy):
             expression = read_expression(policy, argument)
             return IndexPolicy(policy, expression.usage, expression=expression, given=name)
+        if "," not in policy and name in own_code.others("policies"):
+            return _of_other(name, argument)
         if "," not in policy:
             such = f"six weights over {', '.join(WEIGHTED_FEATURES)}, {_SUCH_AS}"
             such += "; the policy of a named scheduler is find_scheduler(NAME).policy"
-            raise HpcgymError(unknown(argument, policy, [*others, *POLICIES], such))
+            more = own_code.sources("policies", POLICIES)
+            raise HpcgymError(unknown(argument, policy, [*others, *POLICIES], such, more))
     if isinstance(policy, Mapping):
         mixed = _mixed(policy, argument)
         return replace(mixed, given={name: float(weight) for name, weight in policy.items()})
@@ -202,6 +210,21 @@ def parse_policy(
     mixed = _mixed(dict(zip(WEIGHTED_FEATURES, weights, strict=True)), argument)
     text = policy.strip() if isinstance(policy, str) else None
     return replace(mixed, given=text or tuple(map(float, weights)))
+
+
+def _of_other(name: str, argument: str) -> IndexPolicy:
+    """Return the policy of another package: what users may give, or a class of functions."""
+    named = own_code.find("policies", name, POLICIES)
+    other = own_code.others("policies")[name]
+    with other.blamed(named):
+        given = named() if isinstance(named, type) else named
+    try:
+        policy = parse_policy(given, argument)
+    except HpcgymError as error:
+        raise other.error(error) from None
+    meaning = inspect.getdoc(named) if policy.function is not None else policy.meaning
+    first = (meaning or policy.meaning).partition("\n")[0]
+    return replace(policy, meaning=first, given=name, other=other)
 
 
 def _function(policy: Callable[..., Any], argument: str) -> IndexPolicy:

@@ -25,13 +25,20 @@ from hpcgym.baselines.schedulers import (
 )
 from hpcgym.envs.ids import full_id, successor
 from hpcgym.errors import HpcgymError, check_each_once, did_you_mean, unknown
+from hpcgym.own_code import find, has_name, names_code, others, sources
 from hpcgym.scheduler.asked_for import OF_JOBS, lifted_by, settled, under_site_rules
-from hpcgym.scheduler.own_code import names_code
 from hpcgym.scheduler.policies import POLICIES
 from hpcgym.scheduler.policies.expressions import is_expression
 from hpcgym.scheduler.policies.index import parse_policy
 from hpcgym.scheduler.rules import POWER, Scheduler
-from hpcgym.study.evaluation.user_policies import acts, as_policy, imported, load_agent, own_name
+from hpcgym.study.evaluation.user_policies import (
+    acts,
+    as_policy,
+    brought,
+    imported,
+    load_agent,
+    own_name,
+)
 
 #: The row of the best static weights.
 STATIC = "best-static"
@@ -224,7 +231,7 @@ def find_policy(policy: Any, seed: int | None = None) -> Any:
         return as_policy(getattr(import_agent(module), kind), seed)
     expressed = is_expression(policy) and ":" not in policy
     ends_as_files = re.fullmatch(r"[\w-]+\.[a-z]\w*", policy) is not None
-    is_agent = os.path.exists(policy) or policy.endswith(_ENDINGS) or ends_as_files
+    is_agent = os.path.isfile(policy) or policy.endswith(_ENDINGS) or ends_as_files
     if is_agent or is_rlscheduler(policy) or ("/" in policy and not expressed):
         return load_agent(policy)  # which says what is missing
     if "," in policy or expressed:
@@ -236,6 +243,13 @@ def find_policy(policy: Any, seed: int | None = None) -> Any:
             f"unknown policy {policy!r}: {order!r}, behind the rule, is no scheduler;"
             f" {did_you_mean(order, SCHEDULERS)}"
         )
+    if policy in others("policies"):
+        return policy
+    if policy in others("agents"):
+        agent = find("agents", policy, {})
+        return find_policy(brought(agent, str(others("agents")[policy]), seed))
+    if os.path.exists(policy):
+        return load_agent(policy)  # a folder, which it refuses
     if names_code(policy) and begin not in (*SCHEDULERS, *DISPATCHERS):
         return find_policy(imported(policy, seed))
     if begin != policy:
@@ -244,12 +258,14 @@ def find_policy(policy: Any, seed: int | None = None) -> Any:
     also += " path or package.module:Class"
     also += "" if seed is None else f"; learners are {', '.join(LEARNERS)} and module:Class"
     names = [*_SIMULATED, *known, *COSCHEDULERS, *PAIR_POLICIES]
-    raise HpcgymError(unknown("policy", policy, names, also))
+    packages = sources("policies", names) | sources("agents", names)
+    raise HpcgymError(unknown("policy", policy, names, also, packages))
 
 
 def is_known(name: str) -> bool:
     """Tell whether a name stands for a row that may be there, or for a scheduler or policy."""
-    return name in (STATIC, RANDOM, *COSCHEDULERS, *PAIR_POLICIES) or _is_simulated(name)
+    known = name in (STATIC, RANDOM, *COSCHEDULERS, *PAIR_POLICIES) or _is_simulated(name)
+    return known or name in others("policies") or name in others("agents")
 
 
 def of_shared_nodes(policy: Any) -> bool:
@@ -259,8 +275,9 @@ def of_shared_nodes(policy: Any) -> bool:
 
 def _is_simulated(name: str) -> bool:
     """Tell whether a name is that of a scheduler, a dispatcher or a rule for limits."""
-    variant = is_variant(name) and name.partition(":")[0].strip() in SCHEDULERS
-    return name in _SIMULATED or variant or is_file(name) or ruled(name) is not None
+    if name in _SIMULATED or is_file(name) or ruled(name) is not None:
+        return True
+    return is_variant(name) and name.partition(":")[0].strip() not in COSCHEDULERS
 
 
 def ruled(name: Any) -> tuple[str, str] | None:
@@ -269,7 +286,7 @@ def ruled(name: Any) -> tuple[str, str] | None:
     A rule alone stands for EASY under it. None: the name is of another kind, or no text.
     """
     rule, plus, order = name.partition("+") if isinstance(name, str) else ("", "", "")
-    if rule not in POWER or (plus and order not in SCHEDULERS):
+    if rule not in POWER or (plus and not has_name("policies", order, SCHEDULERS)):
         return None
     return rule, order if plus else "easy"
 
@@ -292,8 +309,8 @@ def scheduler_of(name: Any, rules: Mapping[str, Any]) -> Scheduler:
     if is_file(name):
         return find_scheduler(name)
     if is_variant(name):
-        begin, others = read_variant(name)
-        return scheduler_of(begin, rules).but(**others)
+        begin, changed = read_variant(name)
+        return scheduler_of(begin, rules).but(**changed)
     own_rules = name not in POLICIES or name == "fcfs" or POLICIES[name].looks_at_usage
     if name in SCHEDULERS and own_rules:
         scheduler: Scheduler = SCHEDULERS[name]

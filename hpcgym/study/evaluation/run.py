@@ -29,6 +29,7 @@ from hpcgym.errors import (
     warn_caller,
 )
 from hpcgym.machine import Cluster
+from hpcgym.own_code import failure, own_rules, place_in
 from hpcgym.progress import Progress, silent
 from hpcgym.schedule.groups import GROUPED_BY, group_metrics, metrics_by
 from hpcgym.schedule.measures import result_within
@@ -36,7 +37,6 @@ from hpcgym.schedule.metrics import ranking_metrics
 from hpcgym.scheduler.allocations import check_allocation
 from hpcgym.scheduler.asked_for import SITE_RULES
 from hpcgym.scheduler.estimates.learning import Learned
-from hpcgym.scheduler.own_code import failure, own_rules, place_in
 from hpcgym.scheduler.rules import RulesOfEnvironments, Scheduler
 from hpcgym.scheduler.unused import told_already, warn_of_unused
 from hpcgym.simulation.prepare import machine_of

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from hpcgym.errors import HpcgymError
-from hpcgym.scheduler.own_code import named_object, refusal
+from hpcgym.own_code import named_object, refusal
 from hpcgym.scheduler.rules import Scheduler
 
 #: Methods of policies that act -> their arguments, in words and as a number.
@@ -81,10 +81,19 @@ def imported(text: str, seed: int | None = None) -> Any:
 
     Raises
     ------
-    HpcgymError : there is no such module, importing it fails, or it has no such name; what has the
-        name is unknown, as of :func:`as_policy`.
+    HpcgymError : there is no such module, importing it fails, or it has no such name; as of
+        :func:`brought`.
     """
-    found = named_object(text)
+    return brought(named_object(text), text, seed)
+
+
+def brought(found: Any, text: str, seed: int | None = None) -> Any:
+    """Return the policy, dispatcher or scheduler that an object or a class is, called ``text``.
+
+    Raises
+    ------
+    HpcgymError : it is none of these; as of :func:`as_policy`.
+    """
     if isinstance(found, Scheduler):
         return found
     if not callable(found) and not acts(found):

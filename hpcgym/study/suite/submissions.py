@@ -14,6 +14,7 @@ from hpcgym.files import json_file, shaped
 from hpcgym.files.tables import CheckHeads, arrays_of, is_whole
 from hpcgym.files.writing import json_text, whole_file, whole_text
 from hpcgym.names import name_problem
+from hpcgym.own_code import used_packages
 from hpcgym.schedule.gains import Felt
 from hpcgym.study.suite.evaluation import Kept
 from hpcgym.study.suite.tasks import TaskLog, digest_of, suite, tasks
@@ -118,6 +119,7 @@ class Submission:
             "agent": self.agent,
             "sha256": self.sha256,
             "tasks": self.tasks,
+            **({"packages": packages} if (packages := used_packages()) else {}),
         }
         with whole_text(self.folder / FACTS) as text:
             text.write(json_text(facts))

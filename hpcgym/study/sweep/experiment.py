@@ -17,10 +17,10 @@ from hpcgym.errors import HpcgymError, check_choice, check_each_once
 from hpcgym.files import MOST_TOML, bytes_of, is_there, toml_of
 from hpcgym.machine import Cluster
 from hpcgym.names import name_problem
+from hpcgym.own_code import names_code
 from hpcgym.schedule.groups import GROUPED_BY, group_metrics
 from hpcgym.schedule.metrics import known_metrics
 from hpcgym.scheduler.limits import read_limits
-from hpcgym.scheduler.own_code import names_code
 from hpcgym.scheduler.rules import RULES, Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.study.sweep.simulations import OWN_RULES, PAIR_ESTIMATES, SEED, Inputs, Source

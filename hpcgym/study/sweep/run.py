@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import HpcgymError, HpcgymWarning, WorkloadError, check_choice, warn_caller
 from hpcgym.machine.speedups import Heatmap
+from hpcgym.own_code import used_packages, version_of
 from hpcgym.schedule.groups import GROUPED_BY
 from hpcgym.schedule.metrics import needs_watts, watts_given
 from hpcgym.scheduler.backfilling import Hold
@@ -41,7 +42,7 @@ from hpcgym.study.sweep.tasks import How, Summary, name_of, run_locked
 from hpcgym.version import __version__
 from hpcgym.workload import codes_of
 from hpcgym.workload.io.files import sha256_of
-from hpcgym.workload.load import GENERATORS
+from hpcgym.workload.load import is_generator
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,6 +71,7 @@ def make_manifest(experiment: Experiment) -> Manifest:
         ],
         "shuffles": list(experiment.shuffles),
         "by": list(experiment.by),
+        "packages": used_packages(),
     }
     manifest: Manifest = {
         "versions": versions(),
@@ -138,7 +140,7 @@ def _spelt_out(source: Source, experiment: Experiment) -> list[dict[str, Any]]:
         if seed is not None:
             one = replace(source, workload=source.workload.replace(SEED, str(seed)))
         experiment.inputs.digest(one.workload, of_jobs=True)
-        generated = one.workload.partition(":")[0] in GENERATORS
+        generated = is_generator(one.workload)
         if not names or source.slices != "whole" or not generated:
             names = _names_of_slices(one, experiment)
         entry = {"workload": source.name, "source": one.workload, "seed": seed}
@@ -222,6 +224,9 @@ def _differences(manifest: Manifest, origin: Path) -> list[str]:
     then = manifest["versions"]["hpcgym"]
     if then != __version__:
         found.append(f"it began with hpcgym {then}, and this is {__version__}")
+    for package, then in manifest.get("packages", {}).items():
+        if (now := version_of(package)) != then:
+            found.append(f"it began with {package} {then}, and {now} is installed")
     for name, digest in manifest["inputs_sha256"].items():
         try:
             path = file_of(name, origin, of_jobs=True)

@@ -17,17 +17,17 @@ from hpcgym.files import is_there
 from hpcgym.machine import Cluster, find_cluster
 from hpcgym.machine.speedups import Heatmap, find_speedups
 from hpcgym.names import MOST_OF_LIST, name_problem
+from hpcgym.own_code import module_file, names_code, own_rule
 from hpcgym.schedule.groups import metrics_by
 from hpcgym.schedule.metrics import told_metrics
 from hpcgym.scheduler.limits import read_limits
-from hpcgym.scheduler.own_code import module_file, names_code, own_rule
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.workload import Workload, assign_codes, shuffled
 from hpcgym.workload.archive import fetch, find, find_own, is_trace
 from hpcgym.workload.cleaning import filter_names
 from hpcgym.workload.io.files import Errors, ReadOptions, check_errors, sha256_of
-from hpcgym.workload.load import GENERATORS, load_with_raw
+from hpcgym.workload.load import is_generator, load_with_raw
 from hpcgym.workload.summary import warn_of_doubts
 
 # --- The workloads of an experiment ---------------------------------------------------------------
@@ -108,7 +108,7 @@ def file_of(name: str, folder: Path, of_jobs: bool = False) -> Path | None:
         return path
     if is_there(os.path.expanduser(name)):  # the reader would take the file that is here
         raise HpcgymError(f"{name}: there is no such file in the experiment's folder")
-    if name.partition(":")[0] in GENERATORS:
+    if is_generator(name):
         named = _SPEEDUPS.search(name)
         return None if named is None else file_of(named[1].strip(), folder)
     if of_jobs and is_trace(name):
@@ -197,7 +197,7 @@ def _slices(
 ) -> dict[str, Workload]:
     name = source.workload
     given = _given(name, folder, digest, of_jobs=True)
-    generated = name.partition(":")[0] in GENERATORS
+    generated = is_generator(name)
     if generated and isinstance(given, Path):
         path = given
         given = _SPEEDUPS.sub(lambda _: f"speedups={path}", name)

@@ -19,7 +19,7 @@ from typing import Any
 
 from hpcgym.errors import WorkloadError
 from hpcgym.files import bytes_of, json_of
-from hpcgym.workload.io.files import Format, ReadOptions, file_name, no_job
+from hpcgym.workload.io.files import FileFormat, ReadOptions, file_name, no_job
 from hpcgym.workload.io.tables import from_pandas, told_processors
 from hpcgym.workload.model import Workload
 
@@ -109,4 +109,4 @@ def _row(job: dict[str, Any], delay: float, place: int) -> dict[str, Any]:
     }
 
 
-FORMAT: Format = (is_batsim, read_batsim)
+FORMAT = FileFormat(is_batsim, read_batsim)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from hpcgym.errors import NoJobError, WorkloadError
 from hpcgym.files import lines_of
@@ -72,9 +72,17 @@ def names_in(fields: str | Sequence[str] | None) -> tuple[str, ...] | None:
     return None if names is None else tuple(names)
 
 
-#: What tells whether a file is of a format, by its path and first bytes, unpacked; and what reads
-#: one. Modules of readers call theirs ``FORMAT``.
-Format = tuple[Callable[[Path, bytes], bool], Callable[[Path, ReadOptions], "Workload"]]
+class FileFormat(NamedTuple):
+    """A format of files of jobs; modules of readers call theirs ``FORMAT``.
+
+    Attributes
+    ----------
+    recognizes : tells whether a file is of it, by its path and first bytes, unpacked.
+    read : reads one.
+    """
+
+    recognizes: Callable[[Path, bytes], bool]
+    read: Callable[[Path, ReadOptions], Workload]
 
 
 def is_table(path: Path) -> bool:

@@ -21,7 +21,7 @@ from hpcgym.dates import Clock, unix_seconds
 from hpcgym.units import MEMORY_OF_GRID_ENGINE, OF_GRID_ENGINE, amount_of, count_in
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io import log_lines as logs
-from hpcgym.workload.io.files import Format, ReadOptions
+from hpcgym.workload.io.files import FileFormat, ReadOptions
 from hpcgym.workload.model import Workload
 
 #: Fields before ``category`` that are read, by their places; names as in accounting(5).
@@ -159,4 +159,4 @@ _TOLD: dict[str, tuple[logs.Told, ...]] = {
 }
 
 
-FORMAT: Format = (lambda path, head: is_grid_engine(head), read_grid_engine)
+FORMAT = FileFormat(lambda path, head: is_grid_engine(head), read_grid_engine)

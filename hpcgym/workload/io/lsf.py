@@ -18,7 +18,7 @@ from typing import Any
 from hpcgym.dates import Clock
 from hpcgym.units import count_in, count_of
 from hpcgym.workload.io import log_lines as logs
-from hpcgym.workload.io.files import Format, ReadOptions
+from hpcgym.workload.io.files import FileFormat, ReadOptions
 from hpcgym.workload.model import Workload
 
 _RECORD = re.compile(r'"[A-Z_0-9]+" "[\d.]+" \d{9,11} .*')
@@ -165,4 +165,4 @@ _TOLD: dict[str, tuple[logs.Told, ...]] = {
 }
 
 
-FORMAT: Format = (lambda path, head: is_lsf(head), read_lsf)
+FORMAT = FileFormat(lambda path, head: is_lsf(head), read_lsf)

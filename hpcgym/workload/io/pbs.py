@@ -28,7 +28,7 @@ from hpcgym.dates import Clock, unix_seconds
 from hpcgym.units import MEMORY_OF_PBS, amount_in, count_in, count_of
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io import log_lines as logs
-from hpcgym.workload.io.files import Format, ReadOptions
+from hpcgym.workload.io.files import FileFormat, ReadOptions
 from hpcgym.workload.model import Workload
 
 _RECORD = re.compile(
@@ -269,4 +269,4 @@ _TOLD: dict[str, tuple[logs.Told, ...]] = {
 _NAMES = ("user", "group", "account", "queue", _PLACE)
 
 
-FORMAT: Format = (lambda path, head: is_pbs(head), read_pbs)
+FORMAT = FileFormat(lambda path, head: is_pbs(head), read_pbs)

@@ -28,7 +28,7 @@ from hpcgym.names import printable
 from hpcgym.units import NO_LIMIT, OF_TIMELIMIT, OF_TIMELIMIT_RAW
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io import sacct_dependencies, sacct_fields, sacct_json, sacct_lines
-from hpcgym.workload.io.files import Format, ReadOptions
+from hpcgym.workload.io.files import FileFormat, ReadOptions
 from hpcgym.workload.io.log_lines import GENERIC, Ints, LogRecords, lasted, numbered, workload_of
 from hpcgym.workload.io.sacct_fields import NO_ID, JobId, job_id
 from hpcgym.workload.model import Workload
@@ -348,4 +348,4 @@ def _after(log: LogRecords, name: str, before: Ints, clock: Clock) -> Ints:
     return times
 
 
-FORMAT: Format = (lambda path, head: is_sacct(head), read_sacct)
+FORMAT = FileFormat(lambda path, head: is_sacct(head), read_sacct)

@@ -27,7 +27,7 @@ from hpcgym.files.writing import whole_text
 from hpcgym.names import CORE, MEMORY, OWN_COLUMNS, SWF_COLUMNS
 from hpcgym.workload.cleaning import size_by_jobs
 from hpcgym.workload.columns import MISSING, TIME_COLUMNS, ColumnRange, kind_of
-from hpcgym.workload.io.files import Errors, Format, check_errors, is_table, no_job, stem
+from hpcgym.workload.io.files import Errors, FileFormat, check_errors, is_table, no_job, stem
 from hpcgym.workload.io.swf_header import HeaderReader, header_lines
 from hpcgym.workload.model import Workload
 
@@ -399,7 +399,7 @@ class _ColumnReader:
             warn_caller(f"{error}: when the trace began counts as unknown", WorkloadWarning)
 
 
-FORMAT: Format = (  # what is of no other format
+FORMAT = FileFormat(  # what is of no other format
     lambda path, head: True,
     lambda path, how: read_swf(path, errors=how.errors, processors=how.processors),
 )

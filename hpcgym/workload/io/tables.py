@@ -311,7 +311,7 @@ def _column(series: pd.Series[Any], column: str, counts: dict[str, int]) -> NDAr
     return nearest
 
 
-FORMAT: job_files.Format = (
+FORMAT = job_files.FileFormat(
     lambda path, head: job_files.is_table(path),
     lambda path, how: read_table(path, processors=how.processors, errors=how.errors, tz=how.tz),
 )

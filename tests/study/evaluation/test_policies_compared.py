@@ -26,7 +26,7 @@ from mistakes import mistakes_of
 from hpcgym.baselines import SCHEDULERS, find_baseline
 from hpcgym.cli.lineup import rules_of
 from hpcgym.errors import HpcgymError, PolicyWarning
-from hpcgym.scheduler.own_code import names_code
+from hpcgym.own_code import names_code
 from hpcgym.scheduler.rules import PASSES, Scheduler
 from hpcgym.simulation.run import simulate
 from hpcgym.study import evaluate

@@ -1,4 +1,9 @@
-"""Functions and classes of users' own modules, by ``package.module:name``."""
+"""Code of users and of other packages: by ``package.module:name``, or by a name.
+
+A package gives names to what it has by entry points in groups of :data:`KINDS`, such as
+``hpcgym.readers``. A name of hpcgym's own always means that of hpcgym: entry points are only listed
+where a name is none of ours, or where names are listed.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +13,16 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hpcgym.errors import HpcgymError, did_you_mean
+
+# --- By package.module:name -----------------------------------------------------------------------
 
 _NAMED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -139,7 +148,7 @@ def own_rule(text: str, folder: Path) -> Any:
 
 def own_rules(scheduler: Any) -> dict[str, Any]:
     """Return those rules of a scheduler that are functions or objects in Python, by their names."""
-    rules = {rule: getattr(scheduler, rule) for rule in ("policy", "backfill_order", "dispatcher")}
+    rules = {"policy": scheduler.order.function, "dispatcher": scheduler.dispatcher}
     return {rule: value for rule, value in rules.items() if callable(value)}
 
 
@@ -188,3 +197,154 @@ def _looked_for_in(folder: Path | None) -> Iterator[None]:
         yield
     finally:
         sys.path[:] = before
+
+
+# --- By a name: of hpcgym, or of another package --------------------------------------------------
+
+#: What a package may have names of -> what messages call one. The group of entry points of
+#: "readers" is ``hpcgym.readers``.
+KINDS = {
+    "readers": "reader",
+    "generators": "generator",
+    "machines": "machine",
+    "policies": "policy",
+    "agents": "agent",
+}
+
+#: Package -> version, of those of which something was used by its name in this process.
+_USED: dict[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Extension:
+    """What another package has under a name.
+
+    Attributes
+    ----------
+    kind : of :data:`KINDS`.
+    name : the name.
+    value : where it is, ``module:name``.
+    package, version : of the package.
+    rival : another package that has the same name; "" without one.
+    """
+
+    kind: str
+    name: str
+    value: str
+    package: str
+    version: str
+    rival: str = ""
+
+    def __str__(self) -> str:
+        return f"{KINDS[self.kind]} {self.name!r} of {self.source}"
+
+    @property
+    def source(self) -> str:
+        """The package and its version, in words."""
+        return f"{self.package} {self.version}"
+
+    def load(self) -> Any:
+        """Import what has the name.
+
+        Raises
+        ------
+        HpcgymError : importing it fails, or it is not there; or another package has the same name.
+            The message names the packages and the entry point.
+        """
+        if self.rival:
+            raise HpcgymError(
+                f"the {KINDS[self.kind]} {self.name!r} is of both {self.package} and {self.rival}:"
+                " uninstall one"
+            )
+        if not names_code(self.value):
+            raise HpcgymError(f"{self}: its entry point {self.value!r} is not module:name")
+        try:
+            return named_object(self.value)
+        except HpcgymError as error:
+            raise HpcgymError(f"{self}: {error}") from None
+
+    def error(self, message: object) -> HpcgymError:
+        """Return an error that tells whose fault it is."""
+        return HpcgymError(f"{self}: {message}")
+
+    @contextmanager
+    def blamed(self, own: Any, where: object = "") -> Iterator[None]:
+        """Turn an error in the code of the package into one that tells of it.
+
+        Parameters
+        ----------
+        own : what was imported.
+        where : the file that is read, if one is.
+        """
+        try:
+            yield
+        except HpcgymError:
+            raise
+        except Exception as error:  # whatever that code does
+            said = failure(error, own)
+            raise self.error(f"{said}{where and f', while reading {where}'}") from error
+
+
+@cache
+def others(kind: str) -> Mapping[str, Extension]:
+    """Return what other packages have of a kind, by name; entry points are listed once."""
+    from importlib.metadata import entry_points  # as slow as all that simulate imports of ours
+
+    extensions: dict[str, Extension] = {}
+    for entry in entry_points(group=f"hpcgym.{kind}"):
+        name, package = entry.name, entry.dist
+        assert package is not None  # only of entry points that a program makes
+        rival = extensions[name].package if name in extensions else ""
+        extensions[name] = Extension(kind, name, entry.value, package.name, package.version, rival)
+    return dict(sorted(extensions.items()))
+
+
+def has_name(kind: str, name: Any, ours: Container[Any]) -> bool:
+    """Tell whether something has a name: of ours, else of another package."""
+    return name in ours or name in others(kind)
+
+
+def find(kind: str, name: str, ours: Mapping[str, Any]) -> Any:
+    """Return what has a name: of ours, else of another package; None if nothing has it.
+
+    Parameters
+    ----------
+    kind : of :data:`KINDS`.
+    name : the name.
+    ours : name -> object, or where it is, ``module:name``.
+
+    Raises
+    ------
+    HpcgymError : as of :meth:`Extension.load`.
+    """
+    if name in ours:
+        place = ours[name]
+        if not isinstance(place, str):
+            return place
+        module, _, attribute = place.partition(":")
+        return getattr(importlib.import_module(module), attribute)
+    other = others(kind).get(name)
+    if other is None:
+        return None
+    _USED[other.package] = other.version
+    return other.load()
+
+
+def sources(kind: str, ours: Container[str] = ()) -> dict[str, str]:
+    """Return the names that only other packages have, each with its package and version."""
+    return {name: other.source for name, other in others(kind).items() if name not in ours}
+
+
+def used_packages() -> dict[str, str]:
+    """Return the versions of packages of which this process has used something by its name."""
+    return dict(sorted(_USED.items()))
+
+
+def version_of(package: str) -> str:
+    """Return the version of a package that is installed; "none" of one that is not."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "none"

@@ -1,0 +1,283 @@
+"""Names that other packages give: the example is installed, and broken packages are written."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from test_repository import EXAMPLE, ROOT, blocks
+
+import hpcgym
+from hpcgym import own_code
+from hpcgym.baselines.schedulers import find_scheduler
+from hpcgym.cli.names import KINDS
+from hpcgym.errors import HpcgymError
+from hpcgym.machine import find_cluster, machine_names
+from hpcgym.study import evaluate
+from hpcgym.study.evaluation.policies import find_policy
+from hpcgym.workload.load import format_of
+
+TALLY = "tally 64\n0 3600 16\n10 7200 60\n20 100 4\n"
+EXPERIMENT = """\
+schedulers = ["easy", "narrow", { name = "early", scheduler = "patient", threshold = 7200 }]
+[[workloads]]
+workload = "waves:jobs=40,seed=2"
+cluster = "corner"
+[[workloads]]
+workload = "mine.tally"
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder into which pip has installed the example, without the network."""
+    folder = tmp_path_factory.mktemp("extending")
+    shutil.copytree(EXAMPLE, folder / "source")  # a build writes beside what it builds
+    options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index")
+    command = [sys.executable, "-m", "pip", "install", *options, "--target", folder / "site"]
+    run = subprocess.run([*command, folder / "source"], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return folder / "site"
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], None]]:
+    """What lets this process find a folder of packages, as if it had just begun."""
+
+    def find(folder: Path) -> None:
+        monkeypatch.syspath_prepend(folder)
+        own_code.others.cache_clear()
+
+    used = dict(own_code._USED)
+    own_code.others.cache_clear()
+    yield find
+    own_code.others.cache_clear()
+    own_code._USED.clear()
+    own_code._USED.update(used)
+    for name in ("hpcgym_example", "broken"):
+        sys.modules.pop(name, None)
+
+
+def package(folder: Path, points: str, code: str = "", name: str = "broken") -> Path:
+    """A package as pip installs it, of one module ``broken``."""
+    information = folder / f"{name}-0.3.dist-info"
+    information.mkdir(parents=True)
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.3\n")
+    (information / "entry_points.txt").write_text(points)
+    (folder / "broken.py").write_text(code)
+    return folder
+
+
+# --- The example --------------------------------------------------------------------------------
+
+
+def test_the_page_shows_the_example() -> None:
+    page = ROOT / "docs" / "extending.md"
+    module = (EXAMPLE / "hpcgym_example.py").read_text()
+    assert all(code in module for code in blocks(page, "py"))
+    assert len(page.read_text().splitlines()) <= 60
+
+
+def test_its_names_work_on_the_command_line(installed: Path, tmp_path: Path) -> None:
+    """Each name in a process of its own, workers of sweeps included."""
+
+    def told(*words: str, fails: bool = False) -> str:
+        command = [sys.executable, "-m", "hpcgym", *words]
+        where = os.environ | {"PYTHONPATH": f"{installed}{os.pathsep}{ROOT}"}
+        run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=where)
+        assert (run.returncode != 0) == fails, run.stderr
+        return run.stderr if fails else run.stdout
+
+    (tmp_path / "mine.tally").write_text(TALLY)
+    told("simulate", "mine.tally", "--scheduler", "patient", "--output", "mine.swf")
+    record = json.loads(
+        (tmp_path / "mine.swf").read_text().partition("provenance: ")[2].partition("\n")[0]
+    )
+    assert record["packages"] == {"hpcgym-example": "0.1"}
+    rows = told("compare", "waves:jobs=40", "--cluster", "corner", "--scheduler", "easy,narrow")
+    assert "narrow" in rows
+    csv = told("simulate", "waves:jobs=40", "--policy", "narrow", "--format", "csv")
+    (tmp_path / "rows.csv").write_text(csv)
+    assert "hpcgym-example 0.1" in csv
+    assert told("verify", "mine.swf", "rows.csv") == "mine.swf: equal\nrows.csv: equal\n"
+    (tmp_path / "experiment.toml").write_text(EXPERIMENT)
+    told("sweep", "run", "experiment.toml", "--output", "sweep", "--executor", "processes")
+    assert "6 of 6 simulations are done, 0 failed" in told("sweep", "table", "sweep")
+    told("suite", "run", "--agent", "newest", "--tasks", "mini", "--output", "newest")
+    submission = json.loads((tmp_path / "newest" / "submission.json").read_text())
+    assert (submission["packages"], [*submission["tasks"]]) == (record["packages"], ["mini-select"])
+    error = told("simulate", "waves", "--policy", "narow", fails=True)
+    assert "did you mean 'narrow'?" in error
+    assert "8 more; of hpcgym-example 0.1 narrow, patient" in error
+    metadata = installed / "hpcgym_example-0.1.dist-info" / "METADATA"
+    before = metadata.read_text()
+    metadata.write_text(before.replace("Version: 0.1", "Version: 0.2"))
+    said = "made with hpcgym-example 0.1, and this is 0.2"
+    assert told("verify", "mine.swf", "rows.csv").count(f"equal; it was {said}") == 2
+    changed = "it began with hpcgym-example 0.1, and 0.2 is installed"
+    assert changed in told("sweep", "run", "sweep", fails=True)
+    metadata.write_text(before)
+
+
+def test_its_names_work_in_python(
+    installed: Path, found: Callable[[Path], None], tmp_path: Path
+) -> None:
+    found(installed)
+    assert machine_names()[-1] == "corner"
+    for kind in ("policies", "schedulers", "machines", "formats", "generators", "agents"):
+        *_, (_, meaning) = KINDS[kind][1]()
+        assert meaning.startswith("hpcgym-example 0.1: "), kind
+    assert find_cluster("Corner") == find_cluster("corner-1+1").__class__(
+        groups=find_cluster("corner").groups, name="corner"
+    )
+    waves = hpcgym.load_workload("waves:jobs=60,seed=3")
+    patient = hpcgym.simulate(waves, "patient", cluster="corner")
+    same = hpcgym.simulate(waves, "easy", policy="wait - 600 * processors", cluster="corner")
+    assert np.array_equal(patient.start, same.start)
+    assert patient.scheduler.describe()["policy"] == "patient"
+    by_reference = hpcgym.simulate(waves, "patient", cluster="corner", engine="reference")
+    assert np.array_equal(patient.start, by_reference.start)
+    narrow = hpcgym.simulate(waves, find_scheduler("narrow:threshold=5h"), cluster="corner")
+    assert hpcgym.validate_schedule(narrow)
+    assert narrow.scheduler.threshold == 5 * 3600
+    assert str(hpcgym.compare(waves, ["easy", narrow.scheduler.but(threshold=None)])).count(
+        "narrow"
+    )
+    env = gymnasium.make(
+        "hpcgym/MixedPolicy-v2", workload="waves:jobs=200", cluster="corner", jobs=50,
+        backfill_order="patient",
+    )  # fmt: skip
+    env.reset(seed=0)
+    env.close()
+    board = evaluate(["patient", "newest"], "waves:jobs=1500", n=2, budget=0, cluster="corner")
+    assert {"patient", "newest"} <= {*board.table.index}
+    log = tmp_path / "mine.tally"
+    log.write_text(TALLY.replace("100", "ten"))
+    line = next(
+        number
+        for number, text in enumerate((EXAMPLE / "hpcgym_example.py").read_text().splitlines(), 1)
+        if "np.array(jobs, int)" in text
+    )
+    with pytest.raises(HpcgymError) as caught:
+        hpcgym.load_workload(log)
+    assert str(caught.value).startswith("reader 'tally' of hpcgym-example 0.1: ValueError: ")
+    assert f"(hpcgym_example.py, line {line}), while reading {log}" in str(caught.value)
+
+
+# --- Packages in which something is wrong -------------------------------------------------------
+
+#: Entry points and module -> Python that uses the name, and the error.
+BROKEN = [
+    (
+        "[hpcgym.policies]\nwide = broken:WIDE",
+        "import nothing_of_that_name",
+        lambda: find_scheduler("wide"),
+        "policy 'wide' of broken 0.3: broken:WIDE: importing broken fails",
+    ),
+    (
+        "[hpcgym.policies]\nwide = broken:WIDE",
+        "OTHER = 1",
+        lambda: find_scheduler("wide"),
+        "policy 'wide' of broken 0.3: broken:WIDE: there is no 'WIDE' in it",
+    ),
+    (
+        "[hpcgym.policies]\nwide = broken:WIDE",
+        "WIDE = 'processors +'",
+        lambda: find_scheduler("wide"),
+        "policy 'wide' of broken 0.3: policy, column 12: no expression",
+    ),
+    (
+        "[hpcgym.policies]\nwide = broken:wide",
+        "def wide(view):\n    return view.nothing",
+        lambda: hpcgym.simulate("lublin:jobs=50,processors=8,seed=0", "wide"),
+        "policy 'wide' of broken 0.3: AttributeError: 'PassView' object has no attribute 'nothing'"
+        " (broken.py, line 2)",
+    ),
+    (
+        "[hpcgym.machines]\nhuge = broken:HUGE",
+        "HUGE = 7",
+        lambda: find_cluster("huge"),
+        "machine 'huge' of broken 0.3: it is no Cluster, but 7",
+    ),
+    (
+        "[hpcgym.generators]\nnone = broken",
+        "",
+        lambda: hpcgym.load_workload("none:jobs=3"),
+        "generator 'none' of broken 0.3: its entry point 'broken' is not module:name",
+    ),
+    (
+        "[hpcgym.generators]\nnone = broken:none",
+        "def none(jobs=1):\n    return jobs",
+        lambda: hpcgym.load_workload("none:jobs=3"),
+        "generator 'none' of broken 0.3: TypeError: it returned no Workload, but 3",
+    ),
+    (
+        "[hpcgym.readers]\nold = broken:Old",
+        "class Old:\n    def recognizes(self, path, head):\n        return 1 / 0",
+        lambda: hpcgym.load_workload("log.csv"),
+        "reader 'old' of broken 0.3: ZeroDivisionError: division by zero (broken.py, line 3),"
+        " while reading log.csv",
+    ),
+    (
+        "[hpcgym.agents]\nidle = broken:Idle",
+        "class Idle:\n    pass",
+        lambda: find_policy("idle"),
+        "agent 'idle' of broken 0.3: the class Idle is no policy: it has no act",
+    ),
+]
+
+
+@pytest.mark.parametrize(("points", "code", "use", "message"), BROKEN)
+def test_errors_name_the_package_and_the_entry_point(
+    points: str,
+    code: str,
+    use: Callable[[], object],
+    message: str,
+    found: Callable[[Path], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found(package(tmp_path / "site", points, code))
+    monkeypatch.chdir(tmp_path)
+    for kind in ("policies", "machines", "formats", "generators", "agents"):
+        assert all(meaning for _, meaning in KINDS[kind][1]()), kind  # or what is wrong with it
+    (tmp_path / "log.csv").write_text("day,length\n1,2\n")
+    with pytest.raises(HpcgymError) as caught:
+        use()
+    assert str(caught.value).startswith(message)
+
+
+def test_our_names_go_first_and_those_of_two_packages_are_refused(
+    found: Callable[[Path], None], tmp_path: Path
+) -> None:
+    site = package(tmp_path, "[hpcgym.policies]\nsaf = broken:WIDE\nwide = broken:WIDE")
+    found(package(site, "[hpcgym.policies]\nwide = broken:WIDE", "WIDE = 'processors'", "second"))
+    assert hpcgym.Scheduler(policy="saf").order.weights == {"area": -1.0}
+    with pytest.raises(HpcgymError, match=r"'wide' is of both \w+ and \w+: uninstall one"):
+        find_scheduler("wide")
+
+
+def test_entry_points_are_not_listed_for_names_of_ours(
+    found: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Listing them takes as long as a small simulation."""
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **group: pytest.fail(str(group)))
+    workload = hpcgym.load_workload("lublin:jobs=50,processors=64,seed=0")
+    path = tmp_path / "plain.swf"
+    path.write_text(" ".join(["1"] * 18) + "\n")  # without a header
+    assert format_of(path) == "swf"
+    for name in ("easy", "saf:threshold=5h", "fairshare", "prb"):
+        hpcgym.simulate(workload, name, cluster="100x2x24")
+    hpcgym.simulate(workload, "easy", policy="wait - processors")
+    for name in ("easy", "prb", "saf", "lookahead", "easy:threshold=5h", "wait + requested"):
+        find_policy(name)
+    assert find_cluster("eurora").nodes == 64
