@@ -391,7 +391,7 @@ def test_all_that_is_opened_is_looked_at_first() -> None:
 # told to be no file. Elsewhere is_there or exists is asked, and who opens it says what it is.
 ASKS = re.compile(r"\.is_file\(|\bisfile\(")
 MAY_ASK = {
-    "hpcgym/scheduler/own_code.py",  # modules, which Python finds in this way
+    "hpcgym/own_code.py",  # modules, which Python finds in this way
     *("hpcgym/cli/verify.py", "hpcgym/cli/files.py"),  # which files a command has read and written
     *("hpcgym/cli/loading.py", "agents/recordings.py"),  # whole paths in place of names
     "hpcgym/study/sweep/records.py",  # of a database

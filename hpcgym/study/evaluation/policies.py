@@ -25,6 +25,7 @@ from hpcgym.baselines.schedulers import (
 )
 from hpcgym.envs.ids import full_id, successor
 from hpcgym.errors import HpcgymError, check_each_once, did_you_mean, unknown
+from hpcgym.files import is_there
 from hpcgym.own_code import find, has_name, names_code, others, sources
 from hpcgym.scheduler.asked_for import OF_JOBS, lifted_by, settled, under_site_rules
 from hpcgym.scheduler.policies import POLICIES
@@ -231,7 +232,7 @@ def find_policy(policy: Any, seed: int | None = None) -> Any:
         return as_policy(getattr(import_agent(module), kind), seed)
     expressed = is_expression(policy) and ":" not in policy
     ends_as_files = re.fullmatch(r"[\w-]+\.[a-z]\w*", policy) is not None
-    is_agent = os.path.isfile(policy) or policy.endswith(_ENDINGS) or ends_as_files
+    is_agent = is_there(policy) or policy.endswith(_ENDINGS) or ends_as_files
     if is_agent or is_rlscheduler(policy) or ("/" in policy and not expressed):
         return load_agent(policy)  # which says what is missing
     if "," in policy or expressed:
