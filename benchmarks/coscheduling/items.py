@@ -150,6 +150,10 @@ def _tenfold(jobs: int, cores: int, stored: items.Stored) -> items.Verdict:
     return items.Verdict(items.CONTRADICTION, why).noted(found.why)
 
 
+#: Number of different orders of the two -> whether ours is as printed.
+_HOW = {1: "held", 2: "contradicted"}
+
+
 def _easy_row(stored: items.Stored) -> items.Verdict:
     """Judge where EASY simulates fewer days an hour than FCFS, or more.
 
@@ -160,10 +164,9 @@ def _easy_row(stored: items.Stored) -> items.Verdict:
     for scheduler, jobs, cores in DAYS_AN_HOUR:
         if scheduler == "easy":
             easy, fcfs = ("easy", jobs, cores), ("fcfs", jobs, cores)
-            as_printed = (ours[easy] < ours[fcfs]) == (DAYS_AN_HOUR[easy] < DAYS_AN_HOUR[fcfs])
-            how = "held" if as_printed else "contradicted"
-            one_schedule = days[easy] == days[fcfs]
-            found[f"{jobs:,} jobs on {cores:,} cores"] = "undecided" if one_schedule else how
+            orders = {of[easy] < of[fcfs] for of in (ours, DAYS_AN_HOUR)}
+            how = "undecided" if days[easy] == days[fcfs] else _HOW[len(orders)]
+            found[f"{jobs:,} jobs on {cores:,} cores"] = how
     return items.of_intervals(found, "orders of EASY's and FCFS's days an hour")
 
 

@@ -159,9 +159,22 @@ def test_the_page_has_reasons_in_full_and_items_without_a_result_apart() -> None
             assert f"| {entry.document} {row} {entry.verdict.verdict} |" in without
         else:
             assert row in by_document
-            assert f"*{entry.place}*, {entry.verdict.verdict}: {entry.verdict.why}\n" in by_document
+            assert f"*{entry.place}*, {entry.verdict.verdict}: {entry.account}\n" in by_document
     outcomes = re.findall(r"\*\*[A-Z][a-z ]+\*\* \((\d+)\): ", by_document)
     assert sum(map(int, outcomes)) == sum(not entry.fixed for entry in entries)
+
+
+def test_what_is_not_settled_says_what_was_tried() -> None:
+    entries = documents.all_items()
+    for entry in entries:
+        unsettled = not entry.fixed and entry.verdict.verdict in documents.UNSETTLED
+        assert bool(entry.tried) == unsettled, entry
+        assert entry.verdict.why in entry.account
+        assert entry.account.endswith(entry.tried)
+    named = {document: {*of} for document, of in items.notes_of(documents.__file__).items()}
+    for document, keys in named.items():
+        mine = [one for one in entries if one.document == document]
+        assert keys <= {key for one in mine for key in (one.place, one.study)}, document
 
 
 def test_the_sample_has_an_item_of_each_document_by_a_command_that_is_understood() -> None:
