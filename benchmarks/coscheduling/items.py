@@ -131,16 +131,12 @@ def _tenfold(jobs: int, cores: int, stored: items.Stored) -> items.Verdict:
     machine, so there it grows at most so.
     """
     ms = _of_speed(stored, "ms a run")
-    sizes = [
-        ((scheduler, some, size), (scheduler, jobs * some, cores * size))
-        for scheduler, some, size in ms
-        if (scheduler, jobs * some, cores * size) in ms
-    ]
-    steps = [ms[large] / ms[small] for small, large in sizes]
+    sizes = {of: to for of in ms if (to := (of[0], jobs * of[1], cores * of[2])) in ms}
+    steps = [ms[large] / ms[small] for small, large in sizes.items()]
     holds = sum(TENFOLD[0] <= times <= TENFOLD[1] for times in steps)
     words = f"{min(steps):.1f} to {max(steps):.0f} fold here"
     found = items.of_count(holds, len(steps), "steps within a factor of 2 of ten-fold", words)
-    fall = [DAYS_AN_HOUR[small] / DAYS_AN_HOUR[large] for small, large in sizes]
+    fall = [DAYS_AN_HOUR[small] / DAYS_AN_HOUR[large] for small, large in sizes.items()]
     more, bound = jobs > 1, "at least" if jobs > 1 else "at most"
     beyond = sum(times > TENFOLD[1] if more else times < TENFOLD[0] for times in fall)
     if beyond <= (1 - items.TREND) * len(fall):
@@ -150,10 +146,6 @@ def _tenfold(jobs: int, cores: int, stored: items.Stored) -> items.Verdict:
     return items.Verdict(items.CONTRADICTION, why).noted(found.why)
 
 
-#: Number of different orders of the two -> whether ours is as printed.
-_HOW = {1: "held", 2: "contradicted"}
-
-
 def _easy_row(stored: items.Stored) -> items.Verdict:
     """Judge where EASY simulates fewer days an hour than FCFS, or more.
 
@@ -161,12 +153,12 @@ def _easy_row(stored: items.Stored) -> items.Verdict:
     """
     ours, days = (_of_speed(stored, what) for what in ("ours days/h", "simulated days"))
     found: dict[str, str] = {}
-    for scheduler, jobs, cores in DAYS_AN_HOUR:
-        if scheduler == "easy":
-            easy, fcfs = ("easy", jobs, cores), ("fcfs", jobs, cores)
-            orders = {of[easy] < of[fcfs] for of in (ours, DAYS_AN_HOUR)}
-            how = "undecided" if days[easy] == days[fcfs] else _HOW[len(orders)]
-            found[f"{jobs:,} jobs on {cores:,} cores"] = how
+    for size in dict.fromkeys(of[1:] for of in DAYS_AN_HOUR):
+        easy, fcfs = ("easy", *size), ("fcfs", *size)
+        as_printed = len({of[easy] < of[fcfs] for of in (ours, DAYS_AN_HOUR)}) == 1
+        how = "held" if as_printed else "contradicted"
+        of_size = "{:,} jobs on {:,} cores".format(*size)
+        found[of_size] = "undecided" if days[easy] == days[fcfs] else how
     return items.of_intervals(found, "orders of EASY's and FCFS's days an hour")
 
 

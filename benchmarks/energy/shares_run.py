@@ -389,9 +389,7 @@ def _table_6_1(stored: items.Stored) -> items.Verdict:
     most = TABLE_6_1["mean"].groupby(level=0).max().reindex(chance.index)
     another = sum(others.values()) >= items.TREND * len(others)
     if found == "not met" and another and len(chance) and (chance > most).all():
-        why = _NOTES["chance"].format(
-            chance=tables.listed(chance, "{:.2f}"), most=tables.listed(most, "{:.2f}")
-        )
+        why = _NOTES["chance"].format(*(tables.listed(of, "{:.2f}") for of in (chance, most)))
         return items.Verdict(items.CONTRADICTION, why).noted(words, without)
     return items.Verdict(found, words).noted(without)
 
