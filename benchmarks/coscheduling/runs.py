@@ -46,6 +46,7 @@ class Reading:
     easy, rules : of EASY and of all co-schedulers, by the names of :class:`hpcgym.Scheduler`'s
         attributes.
     filler : the order of the filler, on so many ``cores``; "": that of hpcgym.
+    aris : the machine of mixes of ARIS's codes.
     """
 
     meaning: str
@@ -53,6 +54,7 @@ class Reading:
     easy: Mapping[str, Any] = field(default_factory=lambda: FIRST_COME)
     rules: Mapping[str, Any] = field(default_factory=lambda: {**FIRST_COME, "partners": "used"})
     filler: str = FILLER
+    aris: str = "aris"
 
 
 #: Name -> reading; the judged one first.
@@ -79,8 +81,6 @@ QUICK = Sizes(heatmaps=2, shuffles=2, jobs=60)
 
 #: The heatmap that figure 2 of the paper prints with two digits, and the machine that it is of.
 MARCONI, ROUNDING, PROCESSES = Path(__file__).with_name("marconi.csv"), 0.005 + 1e-9, 256
-#: Part of the study -> machine. The paper: "a cluster of 200 nodes with 20 cores per node".
-CLUSTERS = {"pairs": "marconi", "mixes": "aris"}
 #: "64, 128, 256, 512, and 1024 process counts".
 COUNTS = (64, 128, 256, 512, 1024)
 #: Of measured run times, which are tens of seconds and are rounded up to whole ones: as NASx10.
@@ -107,6 +107,7 @@ def of_pairs(sizes: Sizes) -> list[dict[str, Any]]:
     return [
         {**same, **asdict(reading), "reading": name, "mean": mean, "seed": seed, "codes": codes}
         for (name, reading), mean in product(READINGS.items(), IMPROVEMENTS)
+        if reading.aris == Reading.aris
         for seed, codes in enumerate(parts_of(speedups, mean, sizes.heatmaps))
     ]
 
@@ -155,7 +156,8 @@ def measure(task: Mapping[str, Any], measured: str | None) -> dict[str, Any]:
     ------
     HpcgymError : speedups that cannot be read here, or are others.
     """
-    speedups, cluster = speedups_of(task, measured), find_cluster(CLUSTERS[task["part"]])
+    speedups = speedups_of(task, measured)
+    cluster = find_cluster("marconi" if task["part"] == "pairs" else task["aris"])
     rows = []
     for shuffle in task["shuffles"]:
         jobs = jobs_of(task, speedups, cluster.processors, shuffle)

@@ -16,9 +16,11 @@ from hpcgym.benchmarks.studies.harness import Folder, Studied
 from hpcgym.report import canvas
 
 #: Table 5.1 [%], by measure and mechanism: as printed, and in the authors' notebook; energies of
-#: single weeks [J] there.
+#: single weeks [J] there; and utilisation over thirty weeks, read to 0.002 off its picture that is
+#: like figure 5.1 (cell 22): by what free processors are, and the budget [%], of MECHANISMS.
 PUBLISHED = items.published_values(__file__)
 TABLE_5_1 = PUBLISHED["table 5.1"]
+_NOTES = items.notes_of(__file__)
 QUICK_BUDGETS = (0.9, 0.6, 0.3)
 
 # --- Tables ---------------------------------------------------------------------------------------
@@ -144,7 +146,9 @@ def of_weeks(rows: pd.DataFrame) -> tables.Rows:
 # --- What the text says ---------------------------------------------------------------------------
 
 ITEMS = ("section 5.3", "figure 5.1", "figure 5.2", "figure 5.3", "table 5.1, text")
-SENTENCES = items.csv_rows(__file__, "sentences.csv", ITEMS)
+#: The same where it can be, as free processors use 49 % (section 5.4.3).
+POSSIBLE = "section 5.3, possible"
+SENTENCES = items.csv_rows(__file__, "sentences.csv", [*ITEMS, POSSIBLE])
 
 
 def means_of(rows: pd.DataFrame) -> Any:
@@ -289,6 +293,36 @@ def _published(stored: items.Stored) -> items.Verdict:
     return verdict.noted(f"{within} within 1 %")
 
 
+def _strictly(stored: items.Stored) -> items.Verdict:
+    """Judge section 5.3, which contradicts itself if a budget is exceeded only where it must be."""
+    found, possible = (items.said(item)(stored) for item in ("section 5.3", POSSIBLE))
+    if found.verdict != possible.verdict == "trend":
+        return items.Verdict(items.CONTRADICTION, _NOTES["idle"]).noted(found.why)
+    return found
+
+
+def _of_authors() -> pd.DataFrame:
+    """Return the "points" of the authors' own picture that is like figure 5.1."""
+    rows = [(of.startswith("off"), *values) for of, values in PUBLISHED["figure 5.1"].items()]
+    names = [f"utilisation_{name}" for name in MECHANISMS]
+    points = pd.DataFrame(rows, columns=["shutdown", "budget", *names])
+    points[names] /= points.loc[0, names]  # of no bound, as of EASY
+    points["budget"] /= 100
+    return points.assign(line=line(points["budget"]))
+
+
+def _figure_5_1(stored: items.Stored) -> items.Verdict:
+    """Judge figure 5.1: a contradiction if its sentences are not of the authors' own results."""
+    found = items.said("figure 5.1")(stored)
+    said = [one for one in SENTENCES if one["item"] == "figure 5.1"]
+    theirs = tables.checked(said, {"points": _of_authors()})
+    so = {one["sentence"]: bool(of) for one, (_, of) in zip(said, theirs, strict=True)}
+    own = items.of_sentences(so)
+    why = _NOTES["authors"].format(why=own.why)
+    against = items.Verdict(items.CONTRADICTION, why).noted(f"ours: {found.why}")
+    return found if own.verdict == "trend" else against
+
+
 def _weeks(stored: items.Stored) -> str:
     """Say of which traces verdicts are."""
     weeks = stored.table("table-weeks", "trace", "week").groupby("trace", sort=False).size()
@@ -301,4 +335,6 @@ JUDGES: dict[str, items.Judge] = {
     "table 5.1": items.noted(_table_5_1, _weeks),
     "section 5.4.4, weeks": _published,
     **{item: items.noted(items.said(item), _weeks) for item in ITEMS},
+    "section 5.3": items.noted(_strictly, _weeks),
+    "figure 5.1": items.noted(_figure_5_1, _weeks),
 }

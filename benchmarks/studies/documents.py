@@ -27,6 +27,11 @@ from hpcgym.files.tables import csv_frame
 #: All items, those of a document one after the other; what their page says above its tables.
 _ITEMS, _PAGE = (Path(__file__).with_name(name) for name in ("items.csv", "page.md"))
 
+#: Document -> item, or study for its others -> what was tried of it.
+_TRIED: dict[str, dict[str, str]] = items.notes_of(__file__)  # type: ignore[assignment]
+#: Verdicts of items that are not settled, so that it is told what was tried.
+UNSETTLED = ("not met", "undecided", "not run")
+
 #: Verdicts of the studies' last runs; scripts/pages.py writes them by :func:`record`.
 RECORDED = Path(__file__).with_name("verdicts.csv")
 
@@ -69,6 +74,17 @@ class Entry(NamedTuple):
     verdict: items.Verdict
     made_by: str = ""
     computed: str = ""
+
+    @property
+    def tried(self) -> str:
+        """What was tried of the item; "" if it is settled."""
+        of = _TRIED.get(self.document, {}) if self.verdict.verdict in UNSETTLED else {}
+        return "" if self.fixed else of.get(self.place, of.get(self.study, ""))
+
+    @property
+    def account(self) -> str:
+        """Why the verdict is so, and what was tried."""
+        return self.verdict.noted(f"tried: {self.tried}" if self.tried else "").why
 
     @property
     def command(self) -> str:
@@ -177,8 +193,7 @@ def record(results: Path, computed: str, path: Path = RECORDED) -> None:
 def table_of(entries: Sequence[Entry]) -> pd.DataFrame:
     """Return a row for each item."""
     rows = [
-        (e.document, e.place, e.what, e.computed, *e.verdict, e.published, e.command)
-        for e in entries
+        (*e[:3], e.computed, e.verdict.verdict, e.account, e.published, e.command) for e in entries
     ]
     names = ["document", "item", "what", "computed", "verdict", "why", "published", "command"]
     return pd.DataFrame(rows, columns=names)
@@ -208,7 +223,7 @@ def page_text(entries: Sequence[Entry], results: bool) -> str:
             columns=["document", "why", *(["computed"] if results else [])]
         )
         rows["command"] = [f"`{command}`" for command in rows["command"]]
-        whys = "\n".join(f"- *{e.place}*, {e.verdict.verdict}: {e.verdict.why}" for e in judged)
+        whys = "\n".join(f"- *{e.place}*, {e.verdict.verdict}: {e.account}" for e in judged)
         parts += [f"## {document}\n", f"{title}.\n", f"{'; '.join(_outcome(judged))}.\n"]
         parts += [table_text(rows), f"{whys}\n"]
     fixed = [e for e in entries if e.fixed]

@@ -14,6 +14,7 @@ from hpcgym.benchmarks.coscheduling import items, run, runs, speed
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.tables import pearson
 from hpcgym.errors import HpcgymError
+from hpcgym.machine import find_cluster
 from hpcgym.machine.speedups import (
     Heatmap,
     generate_speedups,
@@ -58,7 +59,7 @@ def test_the_heatmap_is_as_printed() -> None:
 
 def test_parts_of_the_heatmap_have_the_means_that_are_printed() -> None:
     tasks = runs.of_pairs(runs.Sizes())
-    assert {task["reading"] for task in tasks} == set(runs.READINGS)
+    assert {task["reading"] for task in tasks} == set(runs.READINGS) - {"200 nodes"}
     of_main = [task for task in tasks if task["reading"] == runs.MAIN]
     for task in of_main:
         speedups = runs.speedups_of(task, None)
@@ -70,14 +71,14 @@ def test_parts_of_the_heatmap_have_the_means_that_are_printed() -> None:
 
 
 def test_readings_differ_from_the_first_in_one_thing() -> None:
-    """In the schedulers, or in run times."""
+    """In the schedulers, in run times, or in the machine of the mixes."""
     main = vars(runs.READINGS[runs.MAIN])
     for name, reading in runs.READINGS.items():
         changed = {key for key, value in vars(reading).items() if value != main[key]} - {"meaning"}
         if name == runs.MAIN:
             assert not changed
         else:
-            assert changed in ({"run_s"}, {"easy", "rules", "filler"})
+            assert changed in ({"run_s"}, {"easy", "rules", "filler"}, {"aris"})
 
 
 def test_jobs_are_of_each_code_equally_often() -> None:
@@ -97,7 +98,8 @@ def test_jobs_are_of_each_code_equally_often() -> None:
 def test_measured_codes_have_their_processes_and_ten_times_their_run_times(file: Path) -> None:
     speedups = measured_like()
     tasks = runs.of_mixes(speedups, SMALL)
-    assert [task["mix"] for task in tasks[::3]] == [*items.MIXES]
+    assert [task["mix"] for task in tasks[::4]] == [*items.MIXES]
+    assert {find_cluster(task["aris"]).nodes for task in tasks} == {200, 426}
     for task in tasks:
         jobs = runs.jobs_of(task, runs.speedups_of(task, str(file)), 4000, 0)
         counts = {*jobs.requested_processors.tolist()}
@@ -265,7 +267,7 @@ def test_the_whole_study(tmp_path: Path, file: Path) -> None:
     assert "left out" not in path.read_text()
     for name in made:
         assert len(pd.read_csv(folder / f"table-{name}.csv")) == len(made[name])
-    assert len(made["mixes"]) == 12
+    assert len(made["mixes"]) == 16
 
 
 def test_measured_speedups_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ import pytest
 from hpcgym.benchmarks.energy import budget, budget_run
 from hpcgym.benchmarks.energy.budget import BASELINE, BUDGETS
 from hpcgym.benchmarks.energy.budget_run import TABLE_5_1
+from hpcgym.benchmarks.studies.items import Stored
 from hpcgym.errors import HpcgymError
 from hpcgym.units import DAY_S, WEEK_S
 from hpcgym.workload.model import Workload
@@ -172,7 +173,7 @@ def so_of(rows: pd.DataFrame) -> dict[str, str]:
 
 def test_statements_can_hold_and_fail() -> None:
     assert set(so_of(rows_of(as_published)).values()) == {"yes"}
-    assert len(so_of(rows_of(as_published))) == 17
+    assert len(so_of(rows_of(as_published))) == 18
     rows = rows_of(reversed_of).assign(same=False, exceeded_j=1.0)
     assert set(so_of(rows).values()) == {"no"}
     quick = rows_of(as_published)
@@ -185,6 +186,49 @@ def test_a_budget_that_idle_processors_exceed_is_not_kept() -> None:
     never = ~rows["shutdown"] & (rows["budget"] == 0.3)
     so = so_of(rows.assign(exceeded_j=never.astype(float)))
     assert [of for words, of in so.items() if "strictly respected" in words] == ["no"]
+
+
+def judged(folder: Path, item: str, rows: pd.DataFrame) -> tuple[str, str]:
+    """Return the verdict of an item by the statements that rows give."""
+    made = {"statements": budget_run.statements(rows), "weeks": budget_run.of_weeks(rows)}
+    for name, table in made.items():
+        table.to_csv(folder / f"table-{name}.csv", index=False)
+    return budget_run.JUDGES[item](Stored(folder))
+
+
+def test_the_text_asks_for_what_cannot_be_if_a_budget_is_exceeded_only_there(
+    tmp_path: Path,
+) -> None:
+    rows = rows_of(as_published)
+    assert judged(tmp_path, "section 5.3", rows)[0] == "trend"
+    never = ~rows["shutdown"] & (rows["budget"] == 0.3)
+    found, why = judged(tmp_path, "section 5.3", rows.assign(exceeded_j=never.astype(float)))
+    assert found == "contradiction"
+    assert "only there it is exceeded; t: 1 of 2 sentences hold; not: the budget is strictly" in why
+    elsewhere = rows["shutdown"] & (rows["budget"] == 0.3)
+    more = rows.assign(exceeded_j=(never | elsewhere).astype(float))
+    assert judged(tmp_path, "section 5.3", more)[0] == "not met"
+    other = rows.assign(exceeded_j=never.astype(float), same=False)
+    assert judged(tmp_path, "section 5.3", other)[0] == "not met"
+
+
+def test_figure_5_1_is_not_that_of_the_authors_own_weeks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, why = judged(tmp_path, "figure 5.1", rows_of(as_published))
+    assert found == "contradiction"
+    assert why.startswith(
+        "by the authors' own picture of thirty weeks 3 of 5 sentences hold; not: reducePC has the"
+        " most utilisation under low budgets (50 % and less); under low budgets that of reducePC"
+        " with shutdown is above 3/7 budget + 4/7; ours: t: 5 of 5 sentences hold"
+    )
+    points = budget_run._of_authors()
+    assert len(points) == 15
+    assert points.loc[0, "utilisation_powercap"] == 1
+    means = budget_run.frames_of(rows_of(as_published))["points"].reset_index()
+    monkeypatch.setattr(budget_run, "_of_authors", lambda: means)
+    assert judged(tmp_path, "figure 5.1", rows_of(as_published))[0] == "trend"
+    assert judged(tmp_path, "figure 5.1", rows_of(reversed_of))[0] == "not met"
 
 
 def test_table_5_1_is_the_mean_change() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from hpcgym.benchmarks.energy import shares, shares_run
 from hpcgym.benchmarks.energy.shares import READINGS, TEXT, load_trace, measure, stretches
+from hpcgym.benchmarks.studies.items import Stored
 from hpcgym.errors import HpcgymError
 from hpcgym.simulation.run import simulate
 from hpcgym.workload.fingerprint import fingerprint
@@ -193,6 +194,58 @@ def test_what_chance_decides_is_undecided() -> None:
     for values, so in (([0.5, 0.6], True), ([1.5, 1.6], False), ([0.1, 1.8], "undecided")):
         orders = pd.DataFrame({"x": values * 5, "y": 1.0})
         assert shares_run.findings(orders, [{"so": "x < 1"}]) == [(f"x {np.mean(values):.4g}", so)]
+
+
+@pytest.mark.parametrize(
+    ("by_jobs", "chance", "expected"),
+    [(2.0, 4.8, "contradiction"), (2.0, 1.05, "not met"), (1.0, 4.8, "close")],
+)
+def test_table_6_1_is_no_mean_of_ratios_if_chance_alone_has_more(
+    by_jobs: float, chance: float, expected: str, tmp_path: Path
+) -> None:
+    """By the other mean all is as printed; by the text's, so many times that."""
+    mine = shares_run.TABLE_6_1["mean"].loc["SDSC-SP2"]
+    known = {"trace": "SDSC-SP2", "reading": TEXT}
+    rows = pd.DataFrame(
+        {**known, "config": policy, "efficiency": efficiency, "user": 1, "by_means": mean}
+        | {"by_jobs": by_jobs * mean}
+        for (policy, efficiency), mean in mine.items()
+    )
+    differs = dict(zip(("config", "efficiency"), shares.CHANCE, strict=True))
+    late = {**known, **differs, "user": 1, "reading": "late 1", "by_means": 1.0, "by_jobs": chance}
+    made = {"6.1": shares_run.table_6_1(rows), "6.1-by-jobs": shares_run.table_6_1(rows, "by_jobs")}
+    made["late"] = shares_run.of_late(pd.concat([rows, pd.DataFrame([late])]))
+    for name, table in made.items():
+        table.to_csv(tmp_path / f"table-{name}.csv", index=False)
+    found, why = shares_run.JUDGES["table 6.1"](Stored(tmp_path))
+    assert found == expected
+    words = "where nobody differs, is SDSC-SP2 4.80, above every printed mean (SDSC-SP2 1.10 at"
+    assert (words in why) == (expected == "contradiction")
+    assert "by a user's mean stretch over that before 4 means are within 0.1, and 6 sente" in why
+
+
+def test_the_user_of_figure_6_1_is_placed_by_the_mean_of_ratios(tmp_path: Path) -> None:
+    trace, user = shares_run.WORST_OFF
+    cells = [cell for cell in shares_run.CELLS if cell != ("efs", "green")]
+    known = {"trace": trace, "reading": TEXT}
+    rows = [
+        {**known, "config": policy, "efficiency": of, "user": who, "by_means": 1.0, "by_jobs": 1.0}
+        for who in (user, 7)
+        for policy, of in cells
+    ]
+    green = {**known, "config": "efs", "efficiency": "green"}
+    rows += [{**green, "user": user, "by_means": 0.3, "by_jobs": 19.0}]
+    rows += [{**green, "user": 7, "by_means": 2.0, "by_jobs": 2.0}]
+    users = shares_run.of_users(pd.DataFrame(rows))
+    users.to_csv(tmp_path / "table-users.csv", index=False)
+    used = pd.DataFrame({"day": range(5), "used / most": [0.1, 1.0, 0.2, 0.8, 0.1]})
+    used.to_csv(tmp_path / "table-counter.csv", index=False)
+    found, why = shares_run.JUDGES["figure 6.1"](Stored(tmp_path))
+    assert (found, why) == (
+        "contradiction",
+        "by the text it grows by 344 %, by table 6.1 to 3.44 times, which is by 244 %; ours: 3 of 3"
+        " sentences hold",
+    )
 
 
 def test_the_published_means_of_sdsc_sp2(trace: Callable[[str], Path]) -> None:

@@ -106,7 +106,7 @@ def test_eurora_and_forhlr_are_as_published() -> None:
 
 
 def test_machines_of_document_003() -> None:
-    sizes = {"aris": (200, 20, 64), "grvingt": (64, 32, 192), "marconi": (100, 48, 196)}
+    sizes = {"aris": (426, 20, 64), "grvingt": (64, 32, 192), "marconi": (100, 48, 196)}
     for name, (nodes, cores, gigabytes) in sizes.items():
         machine = find_cluster(name)
         assert machine.resources == ("core", "mem")
