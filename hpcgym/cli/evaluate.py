@@ -41,7 +41,7 @@ def setting_of(
 
     slices = f"{settings['n']:,} {settings['episodes']}"
     if settings["episodes"] == "windows":
-        slices += f" of {settings['jobs']:,} jobs"
+        slices += f" of {settings['jobs']:,} jobs that share none"
     elif settings["episodes"] == "whole":
         slices = "all at once"
     if board.left_out:
@@ -175,7 +175,8 @@ class Slices(EpisodeSettings):
     part test|train|all : Part of the workload in time; agents are trained on the first part.
     episodes windows|weeks|months|whole|stream : What a slice is: a window of jobs, a week, a month,
         all of the part, or all of it up to its last submission (stream).
-    number N : Number of slices, chosen at random. [default: 100 windows, all weeks or months]
+    number N : Number of slices, chosen at random; no job is in two of them. [default: up to 100
+        windows, all weeks or months]
     start empty|warm|SCHEDULER : What a slice begins with: an empty machine, or the jobs that run
         and wait at that time in the schedule of EASY (warm), or of another scheduler, on the whole
         workload. [default: as agents were trained, or as --env has it, or empty]
@@ -300,7 +301,7 @@ def evaluate(
         codes:jobs=5000,processes=96,processors=768 --cluster 16x2x24 --number 20
     """
     from hpcgym.own_code import look_here
-    from hpcgym.study.evaluation.leaderboard import no_intervals
+    from hpcgym.study.evaluation.leaderboard import of_few_slices
     from hpcgym.study.evaluation.policies import find_policy, read_policies, schedulers_of
 
     if any(":" in text or ".zip" in text for text in policies or ()):  # which may run code
@@ -324,7 +325,7 @@ def evaluate(
     report_failures(board)
     shown = Shown(source, machine, board, settings, reading.clean)
     found = found_of(shown)
-    few = no_intervals(board)
+    few = "; ".join(of_few_slices(board))
     if by is not None:
         means = by_group(shown, by, reference)
         found = replace(found, sheet=lambda: means.sheet, rows=lambda: means.rows, facts=None)

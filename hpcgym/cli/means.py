@@ -134,6 +134,7 @@ def means_of(rows: pd.DataFrame, first: str, asked: MeansTable, above: Sequence[
     Makespans improve over those of the scheduler ``first``. ``above``: what stands above the table.
     """
     from hpcgym.report.cells import two_lines
+    from hpcgym.study.intervals import why_no_small_p
 
     table = asked.numbers(rows)
     metrics = asked.metrics_of(rows)
@@ -151,7 +152,9 @@ def means_of(rows: pd.DataFrame, first: str, asked: MeansTable, above: Sequence[
         for place, (line, whole) in enumerate(zip(lines, wholes, strict=True))
     ]
     few = _few(lines) if any(name.endswith("_low") for name in table.columns) else ""
+    no_small_p = "" if asked.paired is None else why_no_small_p(_most(lines), "simulations")
     notes = _notes(lines, metrics, first, asked, few)
+    notes += [no_small_p] if no_small_p else []
     if any(line["simulations"] < whole for line, whole in zip(lines, wholes, strict=True)):
         notes.insert(0, _UNEQUAL)
     notes.insert(0, "means over simulations; * best of its workload")
@@ -159,7 +162,7 @@ def means_of(rows: pd.DataFrame, first: str, asked: MeansTable, above: Sequence[
     for metric, (heads, _) in zip(metrics, columns, strict=True):
         groups += [metric.name] * len(heads)
     shown = Table([*map(two_lines, heading)], cells, len(keys), groups=groups)
-    told = few if asked.statistics else ""
+    told = "; ".join(line for line in (few, no_small_p) if line) if asked.statistics else ""
     return Means(
         Sheet(above, [shown], notes), _plain_rows(table if asked.statistics else rows), told
     )
@@ -273,10 +276,14 @@ def _notes(
 
 def _few(lines: list[dict[Hashable, Any]]) -> str:
     """Return that all lines have too few simulations for an interval; nothing if one has enough."""
-    from hpcgym.study.intervals import FEWEST, why_no_intervals
+    from hpcgym.study.intervals import why_no_intervals
 
-    most = max((line["simulations"] for line in lines), default=0)
-    return why_no_intervals(most, "simulations") if most < FEWEST else ""
+    return why_no_intervals(_most(lines), "simulations")
+
+
+def _most(lines: list[dict[Hashable, Any]]) -> int:
+    """Return the number of simulations of the line that has most."""
+    return max((line["simulations"] for line in lines), default=0)
 
 
 def word(value: Any) -> str:

@@ -29,6 +29,9 @@ FEWEST = 5
 EXACT = 13
 FLIPS = 9999
 
+#: Where no p-value can be so small, people are told.
+_SMALL_P = 0.01
+
 _TOGETHER = 250  # resamples at a time: memory stays small
 
 Floats = NDArray[np.float64]
@@ -217,7 +220,8 @@ def p_values(differences: Floats, seed: int = 0) -> Floats:
 
     Parameters
     ----------
-    differences : (n, k) a row a slice, a column a pair of policies.
+    differences : (n, k) a row a slice, a column a pair of policies. Slices are taken for
+        independent: none may have a job of another.
     seed : of random signs.
 
     Returns
@@ -248,6 +252,18 @@ def why_no_intervals(number: int, of: str) -> str:
     if number >= FEWEST:
         return ""
     return f"no 95 % intervals: they need {FEWEST} {of} or more, and there are {number:,}"
+
+
+def why_no_small_p(number: int, of: str) -> str:
+    """Return below what no p-value of so few values can be, in a line; nothing if that is small.
+
+    Of n values at least 2 of the 2^n ways to give signs, all alike, are as far from 0 as what was
+    found, see :func:`p_values`. ``of`` is what the values are of, such as "slices".
+    """
+    least = 2.0 ** (1 - max(number, 1))
+    if least < _SMALL_P:
+        return ""
+    return f"no p can be below {least:.3g}: that needs more {of}, and there are {number:,}"
 
 
 def short_of_weeks(n: int) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
+from drawing import given
+from drawing import strategies as st
 from mistakes import mistakes_of
 
 from hpcgym.envs.core.episodes import Episodes
@@ -204,9 +207,47 @@ def test_named_episodes_are_random_different_and_in_order(kind: str, most: int) 
     assert len(episodes.named(most)) == most
     with pytest.raises(HpcgymError, match=f"n must be at most {most}, not {most + 1}: log has no"):
         episodes.named(most + 1)
-    for given, message in (((0,), "n must be a whole number"), ((1, -1), "seed must be a whole")):
+    for words, message in (((0,), "n must be a whole number"), ((1, -1), "seed must be a whole")):
         with pytest.raises(HpcgymError, match=message):
-            episodes.named(*given)
+            episodes.named(*words)
+
+
+def test_windows_to_evaluate_on_follow_one_another() -> None:
+    """Of 100 jobs the test part has 60: four windows of 15, or, of 7 jobs, eight and four jobs."""
+    test = Episodes(HUNDRED, jobs=15, part="test", train_share=0.4)
+    names = ["rows 40:55", "rows 55:70", "rows 70:85", "rows 85:100"]
+    assert [one.name for one in test.apart()] == names
+    assert [one.name for one in test.apart(4, seed=9)] == names
+    assert {tuple(one.name for one in test.apart(3, seed)) for seed in range(50)} == {
+        tuple(kept) for kept in combinations(names, 3)
+    }
+    sevens = Episodes(HUNDRED, jobs=7, part="test", train_share=0.4)
+    assert [(one.start, one.stop) for one in sevens.apart()] == [
+        (start, start + 7) for start in range(40, 90, 7)
+    ]
+    with pytest.raises(HpcgymError, match="8, not 9: the test part of log has no more windows of "
+                       "7 jobs that share none; give jobs=6 or less, or a longer log"):  # fmt: skip
+        sevens.apart(9)
+    with pytest.raises(HpcgymError, match=r"at most 8, not 99: .* that share none$"):
+        sevens.apart(99)
+
+
+@given(st.integers(1, 300), st.integers(1, 40), st.integers(0, 10**6))
+def test_no_job_is_in_two_slices_of_an_evaluation(n: int, jobs: int, seed: int) -> None:
+    draws = rng(seed)
+    workload = make(np.sort(draws.integers(0, 500, n)))
+    try:
+        part = Episodes(workload, jobs=jobs, part=str(draws.choice(["all", "train", "test"])))
+    except HpcgymError:
+        return  # too few jobs for one window
+    some = part.apart(int(draws.integers(1, len(part.listing) + 1)), seed)
+    for slices in (some, part.apart()):
+        ends = [0, *(row for one in slices for row in (one.start, one.stop))]
+        assert ends == sorted(ends)
+        assert {one.stop - one.start for one in slices} == {jobs}
+        assert all(part.submitted[0] <= workload.submit_time[one.start] for one in slices)
+    # as many as the part has room for, up to a hundred
+    assert len(part.apart()) == min(len(part.listing), 100)
 
 
 def test_nothing_is_listed_unless_asked() -> None:
@@ -214,6 +255,7 @@ def test_nothing_is_listed_unless_asked() -> None:
     episodes = Episodes(make(np.arange(n)), jobs=4, part="test")
     episodes.draw(rng())
     episodes.named(100)
+    episodes.apart()
     assert episodes.find({"slice": "window 1249999"}) == Episode("window 1249999", n - 4, n)
     assert "listing" not in vars(episodes)
 

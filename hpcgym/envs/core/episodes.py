@@ -8,7 +8,7 @@ other.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -267,11 +267,11 @@ class Episodes:
 
     @property
     def usual(self) -> int | None:
-        """How many episodes to evaluate on: 100 windows, as far as there are, else all (None)."""
+        """How many episodes to learn from: 100 windows, as far as there are, else all (None)."""
         return min(_WINDOWS, self.count) if self.kind == "windows" else None
 
     def named(self, n: int | None = None, seed: int = 0) -> list[Episode]:
-        """Return the episodes to evaluate on, in order of time.
+        """Return episodes to learn from, in order of time.
 
         Parameters
         ----------
@@ -285,16 +285,50 @@ class Episodes:
         """
         if n is None:
             return list(self.listing)
+        chosen = self._choice(n, self.count, seed)
+        return self._windows_at(chosen) if self._anywhere else [self.listing[c] for c in chosen]
+
+    def apart(self, n: int | None = None, seed: int = 0) -> list[Episode]:
+        """Return the episodes to evaluate on, in order of time; no slice has a job of another.
+
+        Slices that share jobs are no independent draws: of the mean of many overlapping ones the
+        interval would be too narrow, and p-values too small.
+
+        Parameters
+        ----------
+        n : how many, a random sample of the listing; None: all of it, of windows 100 at most.
+        seed : of the random choice.
+
+        Raises
+        ------
+        HpcgymError : more episodes than there are.
+        """
+        windows = self.kind == "windows"
+        available = self._n_windows if windows else len(self.listing)
+        most = min(available, _WINDOWS) if windows else available
+        chosen = self._choice(most if n is None else n, available, seed, apart=True)
+        if self._anywhere:
+            return self._windows_at([c * self.jobs for c in chosen])
+        return [self.listing[c] for c in chosen]
+
+    def _choice(self, n: int, available: int, seed: int, *, apart: bool = False) -> list[int]:
+        """Return ``n`` different places, ascending, of so many that are available."""
         number = check_whole("n", n, 1)
-        if number > (available := self.count):
+        if number > available:
             more = f"{self._where} has no more {self.kind}"
+            if apart and self.kind == "windows":
+                more += f" of {self.jobs:,} jobs that share none"
+                room = (self._stop - self._first) // number
+                more += f"; give jobs={room} or less, or a longer log" if room else ""
             raise HpcgymError(f"n must be at most {available}, not {number}: {more}")
         rng = np.random.default_rng(check_whole("seed", seed, 0))
-        chosen = np.sort(rng.choice(available, size=number, replace=False)).tolist()
-        if self._anywhere:
-            starts = [self._first + c for c in chosen]
-            return [self._around_of(_rows(start, start + self.jobs)) for start in starts]
-        return [self.listing[c] for c in chosen]
+        places: list[int] = np.sort(rng.choice(available, size=number, replace=False)).tolist()
+        return places
+
+    def _windows_at(self, places: Sequence[int]) -> list[Episode]:
+        """Return the windows that begin so many jobs after the first of the part."""
+        starts = [self._first + place for place in places]
+        return [self._around_of(_rows(start, start + self.jobs)) for start in starts]
 
     def workload_of(self, episode: Episode) -> Workload:
         """Return the jobs of an episode, which share the memory of ``self.workload``.

@@ -30,6 +30,7 @@ from hpcgym.study.intervals import (
     means_of,
     p_values,
     why_no_intervals,
+    why_no_small_p,
     win_rates,
 )
 from hpcgym.units import HOUR_S
@@ -143,8 +144,7 @@ class Leaderboard:
           percentiles of the means over random resamples of the slices, the same resamples for all
           policies; of several trainings these are resampled too, see
           :mod:`hpcgym.study.intervals`; nan with fewer than five slices, whose resamples would
-          say nothing. It says how far the mean depends on the choice of slices and seeds; slices
-          that overlap are worth less than their number.
+          say nothing. It says how far the mean depends on the choice of slices and seeds.
         - ``median_bsld``: the median over the slices of the same. ``iqm_bsld``: the mean of the
           middle half of all values, of all slices and trainings, with its interval.
         - ``win_rate``: share of the slices on which no policy is better; k policies that are
@@ -501,16 +501,19 @@ def interval_in_words(metric: Metric, low: float, high: float) -> str:
 # --- What is said below it ------------------------------------------------------------------------
 
 
-def no_intervals(board: Leaderboard) -> str:
-    """Return why a leaderboard has no intervals, in a line; nothing if it has."""
-    return why_no_intervals(len(board.by_slice), "slices")
+def of_few_slices(board: Leaderboard) -> list[str]:
+    """Return what so few slices cannot have, in lines: intervals, or p-values that are small."""
+    number = len(board.by_slice)
+    lines = [why_no_intervals(number, "slices")]
+    lines += [] if board.reference is None else [why_no_small_p(number, "slices")]
+    return [line for line in lines if line]
 
 
 def notes_of(board: Leaderboard, table: Table) -> list[str]:
     """Return what is said below a leaderboard, of which ``table`` is shown, in lines."""
     marked = any(best for row in table.cells for _, best in row)
     lines = ["* best of its column"] if marked else []
-    lines += [why] if (why := no_intervals(board)) else []
+    lines += of_few_slices(board)
     if (other := board.reference) is not None:
         above = [f"above {other}: {board.ranked_by.title} less that of {other}"]
         chance = f"p: chance of a difference this large if the policy is as good as {other}"

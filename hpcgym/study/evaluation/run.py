@@ -157,7 +157,9 @@ def evaluate(
         the version of ``env``, such as "hpcgym/JobSelection-v2"; without an environment, a slice
         begins with an empty machine and ends with its last job. ``warmup=None`` and
         ``horizon=None``: without.
-    n : number of slices, a random choice; by default 100 windows, but all weeks or months.
+    n : number of slices, a random choice; by default all weeks or months, and of windows as many as
+        there are, up to 100. No job is in two slices: see
+        :meth:`hpcgym.envs.core.episodes.Episodes.apart`.
     seed : of the choice of slices, of the random weights, of the resamples and of resets.
     cluster : the machine, as :func:`hpcgym.simulate` takes it, of simulations and environments; by
         default as many processors as the workload's machine had.
@@ -255,7 +257,7 @@ def evaluate(
         whole, episodes, jobs, slices, train_share, **around, past_jobs=math.inf, cluster=machine,
         rules=restrictions(agents),
     )  # fmt: skip
-    chosen = part.named(part.usual if n is None else n, seed)
+    chosen = part.apart(n, seed)
     _warn_of_short_period(whole, part, chosen)
     warn_of_seen(acting, whole, part)
     with told_already():

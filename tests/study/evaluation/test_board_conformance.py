@@ -23,9 +23,11 @@ from predictors import Crooked
 
 import hpcgym
 from hpcgym.baselines import SCHEDULERS, find_baseline
+from hpcgym.baselines.chance import random_order
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.ids import id_of
+from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster, NodeGroup, find_cluster
 from hpcgym.machine.speedups import find_speedups
 from hpcgym.schedule.metrics import METRICS, MORE, NEITHER, ranking_metrics
@@ -37,6 +39,7 @@ from hpcgym.simulation.run import learn_before, simulate
 from hpcgym.study import Leaderboard, evaluate
 from hpcgym.study.evaluation.platform import Platform, energies
 from hpcgym.study.evaluation.references import OF_SHARED_NODES, best_static
+from hpcgym.study.intervals import p_values
 from hpcgym.workload import Workload, load_workload
 
 QUEUES = load_workload("lublin:jobs=900,processors=64,seed=4,load=1.2")
@@ -81,7 +84,7 @@ PLACES = {
          "easy": Scheduler(allocation="best-fit")},
     ),
     "quota": Place(
-        FITTING, ["saf", "spf"], {**FEW, "jobs": 60, "n": 8, "budget": 15, **KEPT}, {},
+        FITTING, ["saf", "spf"], {**FEW, "jobs": 45, "n": 8, "budget": 15, **KEPT}, {},
         {"saf (quota user:jobs=2, maintenance 1/9000000:processors=20)":
             SCHEDULERS["saf"].but(**KEPT)},
     ),
@@ -114,7 +117,7 @@ def test_rows_are_simulations_of_the_slices(place: str) -> None:
     jobs, _, given, on, rules = PLACES[place]
     board, share = evaluated(place), given.get("train_share", 0.5)
     part = Episodes(jobs, jobs=given["jobs"], part="test", train_share=share)
-    chosen = part.named(given["n"], 3)
+    chosen = part.apart(given["n"], 3)
     assert list(board.by_slice.index) == [episode.name for episode in chosen]
     assert {*rules} <= {*board.schedulers}
     for name, scheduler in board.schedulers.items():
@@ -195,7 +198,7 @@ def test_a_baseline_that_acts_is_its_simulation(case: str) -> None:
     mine = {"mine": find_baseline("saf"), "other": find_baseline(weights)}
     board = evaluate(
         {**mine, "alone": weights, "same": "saf"}, jobs, env=id_of(env),
-        env_options=options, **{**FEW, "jobs": 60, "n": 12}, **rules,
+        env_options=options, **{**FEW, "jobs": 30, "n": 12}, **rules,
     )  # fmt: skip
     assert not board.failures
     rows, same = board.by_slice, board.schedulers["same"]
@@ -240,7 +243,30 @@ def test_which_slices_there_are() -> None:
     board = evaluate("spf", weeks, episodes="weeks", budget=3)
     assert list(board.by_slice.index) == [week.name for week in listing]
     assert len(evaluate("spf", weeks, episodes="weeks", n=1, budget=0).by_slice) == 1
-    assert len(evaluate("spf", TRACE, budget=0).by_slice) == 100
+    # of windows of 256 the test part has room for three that share no job
+    rows = [rows_in(name) for name in evaluate("spf", TRACE, budget=0).by_slice.index]
+    first = TRACE.row_at(0.5)
+    assert rows == [slice(row, row + 256) for row in range(first, first + 3 * 256, 256)]
+    with pytest.raises(HpcgymError, match=r"n must be at most 3, not 4: .* jobs that share none"):
+        evaluate("spf", TRACE, budget=0, n=4)
+
+
+@pytest.mark.slow
+def test_chance_alone_is_rarely_taken_for_a_difference() -> None:
+    """Of 60 logs on which two random orders are compared, p is below 0.05 on some three.
+
+    More than eight would come with a probability of 0.3 %. EASY against FCFS is no chance.
+    """
+    by_chance, told, first = 0, 0, Scheduler(backfill="none")
+    for seed in range(60):
+        log = load_workload(f"lublin:jobs=400,processors=64,seed={seed},load=1")
+        policies = {"other": random_order(Scheduler(), len(log), 1000 + seed), "fcfs": first}
+        board = evaluate(policies, log, jobs=15, budget=0, reference="random", seed=seed)
+        by_chance += board.table.loc["other", "p_value"] < 0.05
+        gained = board.by_slice["fcfs"] - board.by_slice["easy"]
+        told += p_values(gained.to_numpy()[:, None])[0] < 0.05
+    assert by_chance <= 8
+    assert told >= 54
 
 
 def test_the_same_seed_gives_the_same_board() -> None:
@@ -370,7 +396,7 @@ def second_by_second(result: Result, start: int, end: int) -> float:
 @pytest.fixture(scope="module")
 def limited() -> Leaderboard:
     policies = {"a": as_it_is(), "energy-bud": "energy-bud", "rpc": "reduce-pc+saf", "none": "none"}
-    given = {**FEW, "jobs": 60, "n": 5, "budget": 4, "train_share": 0.69}  # the busy end
+    given = {**FEW, "jobs": 59, "n": 5, "budget": 4, "train_share": 0.69}  # the busy end
     return evaluate(policies, LIMITED, **given)
 
 

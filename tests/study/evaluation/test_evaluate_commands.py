@@ -65,7 +65,7 @@ def test_the_table_is_the_board(words: list[str], given: dict[str, Any], row: st
 
 
 def test_where_jobs_share_nodes() -> None:
-    words = ("greedy-pairs", "--env", "CoSchedule", "--cluster", SHARED_MACHINE)
+    words = ("greedy-pairs", "--env", "CoSchedule", "--cluster", SHARED_MACHINE, "--jobs", "30")
     value = told(*words, "--speedups", "generated:codes=16,spread=0.2", log=CODES)
     names = {policy["name"] for policy in value["policies"]}
     assert names == {"greedy-pairs", *OF_SHARED_NODES}
@@ -131,7 +131,7 @@ def test_jobs_that_a_quota_of_one_row_never_lets_run_are_dropped(
     (tmp_path / "own_quotas.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    words = ["evaluate", "spf", row, *FEW]
+    words = ["evaluate", "spf", row, *FEW, "--jobs", "12"]
     words += ["--workload", "lublin:jobs=300,processors=64,seed=4", "--format", "json"]
     words += ["--start", "empty", "--arrivals", "stop", "--horizon", "none"]
     refused = CliRunner().invoke(app, words)

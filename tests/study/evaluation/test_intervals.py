@@ -27,6 +27,7 @@ from hpcgym.study.intervals import (
     means_of,
     p_values,
     summary,
+    why_no_small_p,
     win_rates,
 )
 
@@ -111,6 +112,18 @@ def test_p_values_of_many_slices_are_near_those_of_t(shift: float) -> None:
     assert found == pytest.approx(stats.ttest_1samp(differences, 0).pvalue, abs=0.02)
     assert found >= 1 / (FLIPS + 1)
     assert p_values(differences[:, None])[0] == found
+
+
+@given(st.integers(1, EXACT - 3), st.integers(0, 10**6))
+def test_no_p_value_is_below_what_is_told(n: int, seed: int) -> None:
+    """It is met where all differences have one sign."""
+    differences = np.random.default_rng(seed).exponential(size=(n, 1))
+    (least,) = p_values(differences)
+    assert least == 2 / 2**n
+    assert p_values(differences * np.where(np.arange(n) == 0, -1, 1)[:, None])[0] >= least
+    told = why_no_small_p(n, "weeks")
+    assert told == ("" if n > 7 else f"no p can be below {least:.3g}: that needs more weeks, and "
+                    f"there are {n}")  # fmt: skip
 
 
 # --- Rows that follow one another -----------------------------------------------------------------

@@ -162,7 +162,7 @@ def test_a_dispatcher_that_answers_wrongly_fails(as_policy: Any) -> None:
     made = Expert if as_policy is find_baseline else as_policy
     policies = {one.__name__: made(one) for one in (nothing, all_of_them)}
     with pytest.warns(UserWarning, match="failed on 2 of 2 slices"):
-        board = evaluate(policies, TRACE, backfill="none", **{**FEW, "jobs": 60}, **ENV)
+        board = evaluate(policies, TRACE, backfill="none", **FEW, **ENV)
     assert board.table["failed"][["nothing", "all_of_them"]].tolist() == [2, 2]
     assert all(text.startswith("DispatchError: ") for text in board.failures.values())
 
