@@ -62,7 +62,7 @@ class MeansTable:
     ----------
     metric NAME... : Metrics, also joined by commas. [default: some of the main ones; the first of
         these with the options below]
-    ci : 95 % intervals of the means, by the bootstrap.
+    ci : 95 % intervals of the means, over resampled simulations.
     paired SCHEDULER : How far the others are above this one on the same jobs, with its interval,
         effect size (mean over standard deviation of the differences) and p-value (permutations).
     normalise SCHEDULER : Geometric means of the ratios to this one's values on the same jobs.
@@ -251,7 +251,7 @@ def _notes(
     """Return what is said below the table; ``few`` as of :class:`Means`."""
     from hpcgym.schedule.groups import classes_in_words
 
-    told = few or "bootstrap intervals"
+    told = few or "intervals of resampled simulations"
     improves = any(metric.name == _IMPROVEMENT for metric in metrics)
     notes = [f"makespans improve over those of {first}; {told}"] if improves else []
     if (asked.ci or asked.paired) and not improves:

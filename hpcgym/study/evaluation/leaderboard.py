@@ -140,11 +140,11 @@ class Leaderboard:
         so on.
 
         - ``mean_bsld``: the mean over the slices of the mean bounded slowdown of their jobs;
-          ``mean_bsld_low`` and ``mean_bsld_high``: its 95 % bootstrap confidence interval, the
-          percentiles of the means over random resamples of the slices, the same resamples for all
-          policies; of several trainings these are resampled too, see
-          :mod:`hpcgym.study.intervals`; nan with fewer than five slices, whose resamples would
-          say nothing. It says how far the mean depends on the choice of slices and seeds.
+          ``mean_bsld_low`` and ``mean_bsld_high``: its 95 % confidence interval, the
+          percentiles of the means over random subsets of the slices, the same subsets for all
+          policies, see :func:`hpcgym.study.intervals.subsets`; of several trainings these are
+          resampled too; nan with fewer than five slices, whose subsets would say nothing. It says
+          how far the mean depends on the choice of slices and seeds.
         - ``median_bsld``: the median over the slices of the same. ``iqm_bsld``: the mean of the
           middle half of all values, of all slices and trainings, with its interval.
         - ``win_rate``: share of the slices on which no policy is better; k policies that are

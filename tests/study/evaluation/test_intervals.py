@@ -26,6 +26,7 @@ from hpcgym.study.intervals import (
     iqms_of,
     means_of,
     p_values,
+    subsets,
     summary,
     why_no_small_p,
     win_rates,
@@ -53,7 +54,7 @@ def test_resamples_have_the_means_of_what_was_drawn(seeds: int, n: int, seed: in
     means, middles = means_of(rows, drawn), iqms_of(rows, drawn)
     for (place, values), resample in product(enumerate(rows), range(9)):
         written = drawn_again(values, drawn, place, resample)
-        assert written.shape == values.shape
+        assert written.shape == (len(values), drawn.slices[resample].sum())
         assert means[resample, place] == pytest.approx(written.mean(), abs=1e-6)
         trimmed = stats.trim_mean(written, 0.25, axis=None)  # as rliable has it
         assert middles[resample, place] == pytest.approx(trimmed, abs=1e-6)
@@ -112,6 +113,39 @@ def test_p_values_of_many_slices_are_near_those_of_t(shift: float) -> None:
     assert found == pytest.approx(stats.ttest_1samp(differences, 0).pvalue, abs=0.02)
     assert found >= 1 / (FLIPS + 1)
     assert p_values(differences[:, None])[0] == found
+
+
+def test_subsets_by_hand() -> None:
+    """Of three slices there are seven, all equally likely; the means of 0, 6 and 24."""
+    drawn = subsets(3, 70_000, np.random.default_rng(4))
+    seen = Counter(map(tuple, drawn.tolist()))
+    assert seen.keys() == {*product((0, 1), repeat=3)} - {(0, 0, 0)}
+    assert all(abs(number - 10_000) < 500 for number in seen.values())  # five standard errors
+    rows = [np.array([[0.0, 6.0, 24.0]])]
+    assert {*means_of(rows, Drawn(drawn, [None]))[:, 0]} == {0, 6, 24, 3, 12, 15, 10}
+
+
+@pytest.mark.parametrize("n", [6, 9, 20])
+@given(st.integers(0, 10**6))
+def test_intervals_hold_what_the_permutation_test_does_not_reject(n: int, seed: int) -> None:
+    """Their ends are where p is 0.05, but for chance and for steps of p where n is small."""
+    rng = np.random.default_rng(seed)
+    values = rng.lognormal(0, 1.5, (1, n)) * rng.choice([-1, 1], n)
+    for end in np.array(intervals([values], means_of, 4000, seed)).ravel():
+        assert p_values(values.T - end)[0] == pytest.approx(0.05, abs=0.02 + 2.0 ** (1 - n))
+
+
+def test_as_many_intervals_as_they_say_hold_the_truth() -> None:
+    """Of 95 % intervals of values that are often far off 95 % do, the bootstrap's do not."""
+    rng = np.random.default_rng(1)
+    held = {"subsets": 0, "bootstrap": 0}
+    for seed in range(1000):
+        values = rng.lognormal(0, 1.5, (1, 8)) * rng.choice([-1, 1], 8)
+        ends = intervals([values], means_of, 500, seed), bootstrap(values.T, 500, seed)
+        for way, (low, high) in zip(held, ends, strict=True):
+            held[way] += int(low[0] <= 0 <= high[0])
+    assert 925 < held["subsets"] < 965
+    assert held["bootstrap"] < 900
 
 
 @given(st.integers(1, EXACT - 3), st.integers(0, 10**6))
@@ -272,11 +306,9 @@ def test_pairs_are_those_of_the_same_jobs() -> None:
                 (change,), np.mean, permutation_type="samples", n_resamples=np.inf
             )
             assert line["mean_bsld_p"] == pytest.approx(test.pvalue, abs=1e-3)
-            ends = stats.bootstrap(
-                (change,), np.mean, method="percentile", n_resamples=20_000, rng=1
-            ).confidence_interval
-            assert line["mean_bsld_above_low"] == pytest.approx(ends.low, abs=0.05 * change.std())
-            assert line["mean_bsld_above_high"] == pytest.approx(ends.high, abs=0.05 * change.std())
+            for end in ("low", "high"):  # where the same test is about to reject
+                p = p_values(change[:, None] - line[f"mean_bsld_above_{end}"])[0]
+                assert p == pytest.approx(0.05, abs=0.02)
         assert found.loc[workload, "easy"].filter(like="_above").isna().all()
 
 
