@@ -298,7 +298,7 @@ def evaluate(
     hpcgym evaluate reduce-pc energy-bud+saf --env EnergyBudget --share 0.6 --shutdown --workload
         KTH-SP2 --episodes weeks
     hpcgym evaluate greedy-pairs popularity-co --env CoSchedule --workload
-        codes:jobs=5000,processes=96,processors=768 --cluster 16x2x24 --number 20
+        codes:jobs=12000,processes=96,processors=768 --cluster 16x2x24 --number 20
     """
     from hpcgym.own_code import look_here
     from hpcgym.study.evaluation.leaderboard import of_few_slices
