@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import click
 import gymnasium
 import numpy as np
 import pandas as pd
-import typer
 from numpy.typing import NDArray
 
 import hpcgym
@@ -142,7 +142,9 @@ def passing(result: Result, forged: Iterator[Ints], number: int) -> int:
     return sum(passes(replace(result, start=next(possible))) for _ in range(number))
 
 
-def main(number: int = 1000) -> None:
+@click.command
+@click.option("--number", default=1000, show_default=True)
+def main(number: int) -> None:
     """Print how many forgeries of each kind pass, of so many of each."""
     rows: dict[str, dict[str, int]] = {}
     with counting("rules", len(RULES)) as step:
@@ -159,4 +161,4 @@ def main(number: int = 1000) -> None:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    main()

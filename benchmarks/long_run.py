@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import click
 import numpy as np
 import pandas as pd
-import typer
 from numpy.typing import NDArray
 
 from hpcgym.agents.search import candidates
@@ -150,7 +150,10 @@ def correlations(board: pd.DataFrame) -> dict[str, float]:
     return {kind: float(ranks[kind].corr(ranks["whole"])) for kind in ("short", "long")}
 
 
-def main(trace: str = str(JobSelection.usual["workload"]), windows: int = 40) -> None:
+@click.command
+@click.option("--trace", default=str(JobSelection.usual["workload"]), show_default=True)
+@click.option("--windows", default=40, show_default=True)
+def main(trace: str, windows: int) -> None:
     """Print what policies reach in short episodes, in long ones and on the whole log."""
     board = compare(trace, windows)
     print(board.sort_values("whole").round(1).to_string())
@@ -159,4 +162,4 @@ def main(trace: str = str(JobSelection.usual["workload"]), windows: int = 40) ->
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    main()

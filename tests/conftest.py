@@ -12,14 +12,12 @@ each run, so that no run fails by chance; ``--hypothesis-seed=N`` draws those of
 import gc
 import os
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import drawing
 import pytest
 import seeded
-import typer.testing
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.conjecture import providers
 
@@ -45,11 +43,6 @@ settings.load_profile("fixed")
 # What is made while tests are collected stays: to look for garbage among it takes two fifths of
 # that time.
 gc.disable()
-
-# typer's runner makes all commands of a program anew for each call, which takes longer than most
-# calls; the program itself makes them once
-if hasattr(typer.testing, "_get_command"):
-    typer.testing._get_command = cache(typer.testing._get_command)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import hpcgym
 
-HEAVY = "numpy pandas matplotlib requests scipy typer rich pyarrow torch"
+HEAVY = "numpy pandas matplotlib requests scipy click rich pyarrow torch"
 #: Runs a command, whose own lines are not looked at.
 COMMAND = (
     "import contextlib, io; from hpcgym.cli.program import app\n"
@@ -32,6 +32,10 @@ SIMULATES = "hpcgym.simulate(hpcgym.load_workload('lublin:jobs=50,processors=16'
         (
             f"{COMMAND}(['--help'])",
             "numpy pandas pydantic rich hpcgym.cli.simulate hpcgym.workload.load",
+        ),
+        (
+            f"{COMMAND}(['simulate', '-h'])",
+            "numpy pandas pydantic hpcgym.scheduler hpcgym.workload.load",
         ),
         (
             f"{COMMAND}(['traces', 'list'])",

@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import typer
 from matplotlib import pyplot
 from measure import circles, imports, repeated_classes, sources
 
@@ -159,7 +158,7 @@ def test_all_kinds_of_code_in_pages_are_tested() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_commands_in_pages_are_understood(page: Path) -> None:
     """Each ``hpcgym`` command is parsed, not carried out."""
-    group = typer.main.get_command(app)
+    group = app
     for line in "".join(blocks(page, "sh")).splitlines():
         words = shlex.split(line.partition("  #")[0])
         if not words or words[0] != "hpcgym":

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hpcgym.cli import loading, output
-from hpcgym.cli.groups import grouped
 from hpcgym.cli.lineup import rules_of
+from hpcgym.cli.running import explained
 from hpcgym.cli.tables import Sheet, of_frame, rows_of
 from hpcgym.progress import counting
 from hpcgym.units import HOUR_S, duration
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _SHOWN = (10, 3)
 
 
-@grouped()
+@explained()
 def calibrate(
     *,
     workload: str,

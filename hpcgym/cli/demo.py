@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+import click
 
 from hpcgym.cli.explore import explained_sheet, serve
-from hpcgym.cli.groups import grouped
-from hpcgym.cli.running import note
+from hpcgym.cli.groups import Option
+from hpcgym.cli.running import explained, note
 from hpcgym.cli.tables import Sheet
 from hpcgym.progress import working
 from hpcgym.report.tables import metrics_of
@@ -19,12 +19,12 @@ SCHEDULERS = ("easy", "saf")
 _SECONDS = 2.0  # that the explanation of the job takes at most
 
 
-@grouped()
+@explained()
 def demo(
     *,
-    port: Annotated[int, typer.Option(min=0, max=65535)] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser")] = True,
-    text: Annotated[bool, typer.Option("--text")] = False,
+    port: Annotated[int, Option(type=click.IntRange(0, 65535))] = 0,
+    browser: Annotated[bool, Option("--browser/--no-browser")] = True,
+    text: bool = False,
 ) -> None:
     """See a week of a machine under two rules, and why one job waited.
 
@@ -57,7 +57,7 @@ def demo(
         serve(results, ["hpcgym", "simulate", WEEK], port, browser, job=longest)
         return
     Sheet([f"{easy.workload.name}: a week"], [metrics_of(results)]).print()
-    typer.echo()
+    click.echo()
     told = explain(easy, longest, seconds=_SECONDS)
     explained_sheet(told, easy.workload.name, "easy", []).print()
     note("\nhpcgym demo shows it in your browser; your own log: hpcgym explore LOG")

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
+import click
 
 from hpcgym.agents.settings import EpisodeSettings
 from hpcgym.cli import loading, options, output
-from hpcgym.cli.groups import grouped
+from hpcgym.cli.groups import Option
 from hpcgym.cli.means import Means, MeansTable, means_of
-from hpcgym.cli.running import note
+from hpcgym.cli.running import explained, note
 from hpcgym.cli.tables import Format, Sheet
 from hpcgym.errors import HpcgymError, PolicyWarning, check_choice
 from hpcgym.progress import counting
@@ -189,9 +189,9 @@ class Slices(EpisodeSettings):
         --env has it, or none]
     """
 
-    part: Annotated[str, typer.Option("--slices")] = "test"
+    part: Annotated[str, Option("--slices")] = "test"
     episodes: str = "windows"
-    number: Annotated[int | None, typer.Option("--number", "-n")] = None
+    number: Annotated[int | None, Option("--number", "-n")] = None
     start: str | None = None
     warmup: str | None = None
     arrivals: str | None = None
@@ -207,14 +207,14 @@ class Slices(EpisodeSettings):
 # --- ``hpcgym evaluate`` --------------------------------------------------------------------------
 
 
-@grouped()
+@explained()
 def evaluate(
     workload: loading.WorkloadOption,
     *,
-    policies: Annotated[list[str] | None, typer.Argument()] = None,
+    policies: list[str] | None = None,
     env: str | None = None,
     share: float | None = None,
-    shutdown: Annotated[bool | None, typer.Option("--shutdown/--no-shutdown")] = None,
+    shutdown: Annotated[bool | None, Option("--shutdown/--no-shutdown")] = None,
     speedups: str | None = None,
     slices: Slices,
     seed: int = 0,
@@ -239,7 +239,7 @@ def evaluate(
 
     Arguments
     ---------
-    policies AGENT|SCHEDULER|DISPATCHER|RULE|EXPRESSION|WEIGHTS : Files of saved agents (.pt,
+    policies AGENT|SCHEDULER|DISPATCHER|RULE|EXPRESSION|WEIGHTS... : Files of saved agents (.pt,
         .json); models of Stable-Baselines3 (.zip, with model.env.json beside model.zip as
         hpcgym.agents.save_spec writes it, or with --env; reading one runs code that is in it);
         networks in files of ONNX (.onnx, likewise); rlscheduler:FOLDER, a network that RLScheduler
@@ -334,7 +334,7 @@ def evaluate(
     if how.format in (Format.json, Format.csv) and few:  # others have it
         note(few)
     if (board.table["failed"] == board.table["slices"]).any():
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _settings(slices: Slices, seed: int, budget: int) -> dict[str, Any]:

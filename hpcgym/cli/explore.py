@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from hpcgym.cli import loading, output
 from hpcgym.cli.files import Written
-from hpcgym.cli.groups import grouped
+from hpcgym.cli.groups import Option
 from hpcgym.cli.interrupts import Terminated
 from hpcgym.cli.lineup import given_schedulers, simulated_each
-from hpcgym.cli.running import note
+from hpcgym.cli.running import explained, note
 from hpcgym.cli.tables import Sheet, of_rows, rows_of
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.names import ONCE_CALLED
@@ -60,17 +60,17 @@ class Exploration:
         return simulated_each(self.names, self.workload, self.reading, failures)
 
 
-@grouped()
+@explained()
 def explore(
     *,
     exploration: Exploration,
     output_file: Annotated[
         Path | None,
-        typer.Option("--output"),
+        Option("--output"),
         Written("page", (".html",)),
     ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535)] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser")] = True,
+    port: Annotated[int, Option(type=click.IntRange(0, 65535))] = 0,
+    browser: Annotated[bool, Option("--browser/--no-browser")] = True,
     force: bool = False,
 ) -> None:
     """Look into a schedule down to each job: zoom, pick jobs, compare two schedulers.
@@ -124,7 +124,7 @@ def serve(
         raise HpcgymError(f"--port {port}: {error.strerror or error}") from None
     address = server.address if job is None else f"{server.address}#job={job}"
     with server:
-        typer.echo(address)
+        click.echo(address)
         sys.stdout.flush()  # who started the program reads the address from it
         note("for this machine alone; Ctrl-C ends it")
         if browser:
@@ -265,13 +265,15 @@ class Explained(Exploration):
     failures: Path | None = None
 
 
-@grouped()
+@explained()
 def explain(
     *,
     job: str | None = None,
     by: str | None = None,
-    most: Annotated[int | None, typer.Option(min=0, show_default=str(MOST))] = None,
-    seconds: Annotated[float | None, typer.Option(min=0, show_default=f"{SECONDS:g}")] = None,
+    most: Annotated[int | None, Option(type=click.IntRange(0), show_default=str(MOST))] = None,
+    seconds: Annotated[
+        float | None, Option(type=click.FloatRange(0), show_default=f"{SECONDS:g}")
+    ] = None,
     explained: Explained,
     how: output.ResultOptions,
 ) -> None:

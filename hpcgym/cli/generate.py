@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Annotated
 
 from hpcgym.cli.files import Written
-from hpcgym.cli.groups import entries_in, grouped
-from hpcgym.cli.running import note
+from hpcgym.cli.groups import entries_in
+from hpcgym.cli.running import explained, note
 from hpcgym.errors import HpcgymError, unknown
 from hpcgym.files.recorded import ending_of, note_of, write_beside
 from hpcgym.files.writing import is_stream
@@ -56,7 +56,7 @@ def _parameters(generator: str) -> Iterable[tuple[str, str]]:
         yield name, f"{told.help}" + ("" if shown is None else f" [default: {shown}]")
 
 
-@grouped({f"Parameters of {name}": partial(_parameters, name) for name in GENERATORS})
+@explained(lists={f"Parameters of {name}": partial(_parameters, name) for name in GENERATORS})
 def generate(
     generator: str,
     output: Annotated[

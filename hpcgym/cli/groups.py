@@ -8,12 +8,13 @@ from __future__ import annotations
 import copy
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import cache, wraps
-from inspect import Parameter, Signature
+from enum import Enum
+from functools import cache
+from inspect import Parameter
 from itertools import product
-from operator import itemgetter
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
@@ -27,7 +28,7 @@ from typing import (
     get_type_hints,
 )
 
-import typer
+import click
 
 from hpcgym.errors import check_each_once
 
@@ -39,8 +40,37 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Title of a list in the help of a command -> function that returns (name, what it is).
-Lists = dict[str, Callable[[], Iterable[tuple[str, str]]]]
+
+class Option:
+    """What a docstring does not tell of an option; stands in its ``Annotated`` type.
+
+    Attributes
+    ----------
+    names : as they are typed, such as ``--number`` and ``-n``; none: that of the parameter.
+    settings : of :class:`click.Option`.
+    """
+
+    def __init__(self, *names: str, **settings: Any) -> None:
+        self.names, self.settings = names, settings
+
+
+class ExplainedOption(click.Option):
+    """An option, and the heading of help under which it stands."""
+
+    def __init__(self, names: Sequence[str], heading: str, **settings: Any) -> None:
+        super().__init__(names, **settings)
+        self.heading = heading
+
+
+class ExplainedArgument(click.Argument):
+    """An argument; what may be left out stands in brackets."""
+
+    heading = "Arguments"
+
+    def get_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Return what stands for it in the line of usage."""
+        pieces = super().get_usage_pieces(ctx)
+        return pieces if self.required else [f"[{piece}]" for piece in pieces]
 
 
 @dataclass(frozen=True)
@@ -67,10 +97,18 @@ class Several(Generic[T]):
         return Several(tuple(found.values()), tuple(x for x in self.varied if x in names))
 
 
-class _OptionGroup(NamedTuple):
-    """The options of a parameter or field, and what makes its value of the values of options."""
+class OptionGroup(NamedTuple):
+    """The options of a command, of a dataclass, or of one parameter or field.
 
-    options: list[Parameter]
+    Attributes
+    ----------
+    options : in their order.
+    hints : name -> type with its marks.
+    made : what makes their value of the values of options: of a command its arguments.
+    """
+
+    options: list[click.Parameter]
+    hints: dict[str, Any]
     made: Callable[[Mapping[str, Any]], Any]
 
 
@@ -99,33 +137,13 @@ class _Common:
     """
 
 
-class Help(NamedTuple):
-    """What help tells of a command beside its options.
+def options_of(command: Callable[..., None]) -> OptionGroup:
+    """Return the options of a command, those of its dataclasses in their place, one a field.
 
-    Attributes
-    ----------
-    examples, files : of its docstring; title -> text.
-    lists : title -> what lists names with what they are.
-    """
-
-    examples: list[str]
-    files: dict[str, str]
-    lists: Lists
-
-
-def grouped(lists: Lists | None = None) -> Callable[[Callable[..., None]], Any]:
-    """Return what makes a command of a function, with lists of names in its help."""
-    return lambda command: _grouped(command, lists or {})
-
-
-def _grouped(command: Callable[..., None], lists: Lists) -> Any:
-    """Return a command whose parameters that are dataclasses have become options, one a field.
-
-    typer, and with it the help, sees the fields in their order in place of the dataclass, and those
-    of dataclasses in it; the command is called with an instance of it, or with :class:`Several`. A
-    field is written as a parameter is, ``name: type = default``, and told in the docstring, or in
-    that of :class:`_Common`: see :func:`entries_in`. Or it has ``Annotated[type,
-    typer.Option(...)]`` for what docstrings do not tell, or is written as
+    The command is to be called with an instance of a dataclass, or with :class:`Several`. A field
+    is written as a parameter is, ``name: type = default``, and told in the docstring, or in that of
+    :class:`_Common`: see :func:`entries_in`. What docstrings do not tell is :class:`Option` in
+    ``Annotated``, or an :class:`Entry` there; or a field is written as
     :class:`hpcgym.agents.settings.Setting` has it.
 
     Raises
@@ -133,37 +151,25 @@ def _grouped(command: Callable[..., None], lists: Lists) -> Any:
     TypeError : two options of one name.
     """
     hints = get_type_hints(command, include_extras=True)
-    told = sections(command.__doc__)
     entries = {**entries_in(_Common.__doc__), **entries_in(command.__doc__)}
     parts = {
         name: _part(name, hints[name], parameter.default, entries)
         for name, parameter in inspect.signature(command).parameters.items()
     }
-    shown: dict[str, Parameter] = {}
-    for option in _options(parts):
-        if option.name in shown:
-            raise TypeError(f"{command.__name__} has the option {option.name!r} twice")
-        shown[option.name] = option
-
-    def arguments(values: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: part.made(values) for name, part in parts.items()}
-
-    @wraps(command)
-    def run(**values: Any) -> None:
-        command(**arguments(values))
-
-    seen: Any = run
-    files = {title: text for title, text in told.items() if title not in (*_KNOWN, *PANELS)}
-    seen.arguments = arguments
-    seen.told = Help(_joined(told.get("Examples", "")), files, lists)
-    seen.__doc__ = told[""]
-    seen.__signature__ = Signature(list(shown.values()))
-    seen.__annotations__ = {name: option.annotation for name, option in shown.items()}
-    return run
+    group = _joined_parts(parts, dict)
+    names = [option.name for option in group.options]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise TypeError(f"{command.__name__} has the option {twice[0]!r} twice")
+    return group
 
 
-def _options(parts: Mapping[str, _OptionGroup]) -> list[Parameter]:
-    return [option for part in parts.values() for option in part.options]
+def _joined_parts(parts: Mapping[str, OptionGroup], make: Callable[..., Any]) -> OptionGroup:
+    """Return parts as one group, of whose values something is made by name."""
+    return OptionGroup(
+        [option for part in parts.values() for option in part.options],
+        {name: hint for part in parts.values() for name, hint in part.hints.items()},
+        lambda values: make(**{name: part.made(values) for name, part in parts.items()}),
+    )
 
 
 def _parted(annotation: Any) -> tuple[Any, ...]:
@@ -171,92 +177,107 @@ def _parted(annotation: Any) -> tuple[Any, ...]:
     return get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
 
 
-def _part(name: str, hint: Any, default: Any, entries: Mapping[str, Entry]) -> _OptionGroup:
+def _part(name: str, hint: Any, default: Any, entries: Mapping[str, Entry]) -> OptionGroup:
     """Return a parameter or a field as an option, or a dataclass as those of its fields."""
     bare, *marks = _parted(hint)
     if get_origin(bare) is Several:
         return _several(get_args(bare)[0], marks)
     if isinstance(bare, type) and is_dataclass(bare):
-        parts = _parts_of(bare)
-        return _OptionGroup(
-            _options(parts), lambda v: bare(**{k: part.made(v) for k, part in parts.items()})
-        )
-    return _alone(name, _explained(name, hint, default, entries), default)
+        return _joined_parts(_parts_of(bare), bare)
+    option = _option(name, hint, default, entries.get(name, _UNTOLD))
+
+    def made(values: Mapping[str, Any]) -> Any:
+        value = values[name]
+        return (list(value) or default) if isinstance(value, tuple) else value
+
+    return OptionGroup([option], {name: hint}, made)
 
 
-def _alone(name: str, annotation: Any, default: Any) -> _OptionGroup:
-    one = Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-    return _OptionGroup([one], itemgetter(name))
-
-
-def _parts_of(group: Any) -> dict[str, _OptionGroup]:
+def _parts_of(group: Any) -> dict[str, OptionGroup]:
     """Return the fields of a dataclass by name."""
     hints = get_type_hints(group, include_extras=True)
     entries: dict[str, Entry] = {}
-    for one in (_Common, *reversed(group.__mro__)):
-        entries |= entries_in(one.__dict__.get("__doc__"))
-    found = {}
+    for kind in (_Common, *reversed(group.__mro__)):
+        entries |= entries_in(kind.__dict__.get("__doc__"))
+    parts = {}
     for field in fields(group):
-        name, hint, told = field.name, hints[field.name], field.metadata.get("setting")
+        name, hint, setting = field.name, hints[field.name], field.metadata.get("setting")
         default = Parameter.empty if field.default is MISSING else field.default
-        if told is None:
-            found[name] = _part(name, hint, default, entries)
-        elif told.options is not None:
-            found[name] = _setting(name, hint, default, told)
-    return found
+        if setting is None:
+            parts[name] = _part(name, hint, default, entries)
+        elif setting.options is not None:
+            parts[name] = _setting(name, hint, default, setting)
+    return parts
 
 
-def _setting(name: str, hint: Any, default: Any, told: Setting) -> _OptionGroup:
+def _setting(name: str, hint: Any, default: Any, setting: Setting) -> OptionGroup:
     """Return the option of an agent's setting."""
-    option = typer.Option(
-        *told.options or (), metavar=told.metavar, help=told.meaning,
-        show_default=told.shown or default is not None, rich_help_panel="Experiment",
-    )  # fmt: skip
+    names = setting.options or ()
+    entry = Entry(setting.metavar, setting.meaning, setting.shown, "Experiment")
+    part = _part(name, Annotated[hint, Option(*names)], default, {name: entry})
 
     def made(values: Mapping[str, Any]) -> Any:
-        if told.options and told.check is not None and values[name] is not None:
-            told.check(told.options[0], values[name])  # its user knows no other name
+        if names and setting.check is not None and values[name] is not None:
+            setting.check(names[0], values[name])  # its user knows no other name
         return values[name]
 
-    return _alone(name, Annotated[hint, option], default)._replace(made=made)
+    return part._replace(made=made)
 
 
-def _several(group: Any, repeated: Sequence[str]) -> _OptionGroup:
+def _several(group: Any, repeated: Sequence[str]) -> OptionGroup:
     """Return a group of options some of which, or else all, may be given several times."""
-    options = _options(_parts_of(group))
-    repeated = repeated or [option.name for option in options]
+    parts = _parts_of(group)
+    whole = _joined_parts(parts, group)
+    repeated = repeated or [*parts]
 
-    def choices_of(name: str, given: Any) -> list[Any]:
-        if name not in repeated or not given:
-            return [given]
-        check_each_once(f"--{name.replace('_', '-')}", [str(one) for one in given])
-        return list(given)
+    def choices_of(name: str, values: Mapping[str, Any]) -> list[Any]:
+        if name not in repeated or not values[name]:
+            return [parts[name].made(values)]
+        check_each_once(f"--{name.replace('_', '-')}", [str(value) for value in values[name]])
+        return list(values[name])
 
     def made(values: Mapping[str, Any]) -> Several[Any]:
-        choices = {one.name: choices_of(one.name, values[one.name]) for one in options}
+        choices = {name: choices_of(name, values) for name in parts}
         each = (dict(zip(choices, chosen, strict=True)) for chosen in product(*choices.values()))
         varied = tuple(name for name, known in choices.items() if len(known) > 1)
-        return Several(tuple(group(**one) for one in each), varied)
+        return Several(tuple(group(**chosen) for chosen in each), varied)
 
-    return _OptionGroup(
-        [_repeatable(one) if one.name in repeated else one for one in options], made
-    )
+    options = [_repeatable(one) if one.name in repeated else one for one in whole.options]
+    return OptionGroup(options, whole.hints, made)
 
 
-def _repeatable(option: Parameter) -> Parameter:
+def _repeatable(option: click.Parameter) -> click.Parameter:
     """Return an option that may be given several times."""
-    kind, *_ = _parted(option.annotation)
-    if get_origin(kind) is UnionType:
-        (kind,) = (one for one in get_args(kind) if one is not NoneType)
-    told = copy.copy(_told(option.annotation))
-    told.metavar = f"{str(told.metavar).removesuffix('...')}..."
-    of_each: Any = kind if get_origin(kind) is list else list[kind]  # type: ignore[valid-type]
-    return option.replace(annotation=Annotated[of_each | None, told])
+    several = copy.copy(option)
+    several.multiple, several.default = True, None
+    several.metavar = f"{str(option.metavar).removesuffix('...')}..."
+    return several
 
 
-def _told(annotation: Any) -> Any:
-    """Return what an annotation says of an option or argument; None if it says nothing."""
-    return next((one for one in _parted(annotation)[1:] if isinstance(one, _INFO)), None)
+def _option(name: str, hint: Any, default: Any, entry: Entry) -> click.Parameter:
+    """Return a parameter as an option, or as an argument if it stands below that heading."""
+    bare, *marks = _parted(hint)
+    entry = next((mark for mark in marks if isinstance(mark, Entry)), entry)
+    mark = next((mark for mark in marks if isinstance(mark, Option)), Option())
+    if get_origin(bare) is UnionType:
+        (bare,) = (kind for kind in get_args(bare) if kind is not NoneType)
+    many = get_origin(bare) is list
+    settings = {"type": _read_as(get_args(bare)[0] if many else bare), "metavar": entry.metavar}
+    settings |= {"help": entry.help, "required": default is Parameter.empty}
+    settings |= {} if default is Parameter.empty else {"default": default}
+    if entry.heading == ExplainedArgument.heading:
+        return ExplainedArgument([name], **settings, nargs=-1 if many else 1)
+    names = mark.names or (f"--{name.replace('_', '-')}",)
+    settings |= {"is_flag": bare is bool or None, "multiple": many, "show_envvar": True}
+    settings |= {"show_default": entry.default or True, **mark.settings}
+    return ExplainedOption([*names, name], entry.heading, **settings)
+
+
+def _read_as(kind: Any) -> Any:
+    """Return what click calls the type of a value."""
+    if kind is Path:
+        return click.Path(path_type=Path)
+    return click.Choice(list(kind)) if isinstance(kind, type) and issubclass(kind, Enum) else kind
 
 
 # --- What docstrings tell of options --------------------------------------------------------------
@@ -266,14 +287,11 @@ def _told(annotation: Any) -> Any:
 #
 #     name METAVAR : what it is. [default: what stands for no value]
 
-#: Headings of options in help, in their order; those of a command alone stand above, as "Options".
-PANELS = (
-    *("Workload", "Scheduler", "Machine", "Experiment", "Output", "Power", "Shared nodes"),
-    "Running",
+#: Headings of help, in their order; options of a command alone stand above all others.
+HEADINGS = (
+    *(ExplainedArgument.heading, "Options", "Workload", "Scheduler", "Machine", "Experiment"),
+    *("Output", "Power", "Shared nodes", "Running"),
 )
-_OWN = ("Arguments", "Options")  # those that have no heading of their own
-_KNOWN = ("", *_OWN, "Examples")  # other sections, but for those of PANELS, are files in help
-_INFO = (typer.models.OptionInfo, typer.models.ArgumentInfo)
 _ENTRY = re.compile(r"(\w+)(?: (\S+))? :(?: (.*?))?(?: \[default: (.*)\])?")
 
 
@@ -283,7 +301,10 @@ class Entry(NamedTuple):
     metavar: str | None
     help: str | None
     default: str | None
-    panel: str | None
+    heading: str
+
+
+_UNTOLD = Entry(None, None, None, "Options")
 
 
 def sections(docstring: str | None) -> dict[str, str]:
@@ -292,7 +313,7 @@ def sections(docstring: str | None) -> dict[str, str]:
     return {"": text.strip()} | dict(zip(parts[::2], map(str.strip, parts[1::2]), strict=True))
 
 
-def _joined(text: str) -> list[str]:
+def joined(text: str) -> list[str]:
     """Return the entries of a section, which go on in lines that are indented."""
     return re.sub(r"\n +", " ", text).splitlines()
 
@@ -302,30 +323,9 @@ def entries_in(docstring: str | None) -> Mapping[str, Entry]:
     """Return what a docstring tells of options, by their names."""
     found = {}
     for heading, text in sections(docstring).items():
-        panel = heading if heading in PANELS else None
-        for entry in _joined(text) if panel or heading in _OWN else ():
+        for entry in joined(text) if heading in HEADINGS else ():
             match = _ENTRY.fullmatch(entry)
             assert match is not None, entry
             name, metavar, text, default = match.groups()
-            found[name] = Entry(metavar, text, default, panel)
+            found[name] = Entry(metavar, text, default, heading)
     return found
-
-
-def _explained(name: str, kind: Any, default: Any, entries: Mapping[str, Entry]) -> Any:
-    """Return the annotation of an option or argument with what is known of it."""
-    bare, *marks = _parted(kind)
-    told, entry = _told(kind), entries.get(name)
-    if told is None and entry is None:
-        return kind
-    if told is None and bare is bool:
-        told = typer.Option(f"--{name.replace('_', '-')}")  # without --no-
-    elif told is None:
-        told = typer.Argument() if default is Parameter.empty else typer.Option()
-    elif told.help:
-        entry = None  # that of a class below it
-    shown: Any = copy.copy(told)
-    if entry is not None:
-        shown.help, shown.metavar = entry.help, told.metavar or entry.metavar
-        shown.rich_help_panel = entry.panel or told.rich_help_panel
-        shown.show_default = entry.default or told.show_default
-    return Annotated[(bare, *(one for one in marks if one is not told), shown)]

@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import typer
+import click
 
+from hpcgym.cli.groups import Entry, Option
 from hpcgym.errors import HpcgymError, WorkloadError
 
 if TYPE_CHECKING:
@@ -227,11 +228,11 @@ def add_improvement(results: Sequence[Result]) -> None:
 
 WorkloadOption = Annotated[
     str,
-    typer.Option(
-        metavar="WORKLOAD",
-        help="A file, a trace of the archive or a generator, as for hpcgym simulate.",
-        show_default=False,
-        rich_help_panel="Workload",
+    Entry(
+        "WORKLOAD",
+        "A file, a trace of the archive or a generator, as for hpcgym simulate.",
+        None,
+        "Workload",
     ),
 ]
 
@@ -326,7 +327,7 @@ class ShownReading(PoolReading):
     def machine(self) -> Cluster | None:
         """The machine of ``--cluster``; None without it."""
         if self.cluster is not None and self.processors is not None:
-            raise typer.BadParameter(
+            raise click.BadParameter(
                 "a machine or its processors, not both", param_hint="'--cluster' / '--processors'"
             )
         from hpcgym.machine import find_cluster
@@ -417,12 +418,12 @@ def time_of_log(text: str) -> int | str:
         try:
             Clock(None).seconds(text.strip())
         except ValueError as error:
-            raise typer.BadParameter(f"{text!r}: {error}") from None
+            raise click.BadParameter(f"{text!r}: {error}") from None
         return text.strip()
     sign = -1 if text.startswith("-") else 1  # an extract may begin before the log's time 0
     seconds = seconds_of(text.removeprefix("-"))
     if seconds is None or seconds != int(seconds):
-        raise typer.BadParameter(
+        raise click.BadParameter(
             f"{text!r} is no whole seconds, nor a time such as 5h or 2d, nor a date"
         )
     return sign * int(seconds)
@@ -469,14 +470,14 @@ class PeriodReading(WeekReading):
         first-fit; with --speedups compact, co-schedulers half-socket]
     """
 
-    begin: Annotated[Any, typer.Option("--from", parser=time_of_log)] = None
-    end: Annotated[Any, typer.Option("--to", parser=time_of_log)] = None
+    begin: Annotated[Any, Option("--from", type=time_of_log)] = None
+    end: Annotated[Any, Option("--to", type=time_of_log)] = None
 
     def _read(self, source: str, **where: Any) -> Workload:
         if self.begin is None and self.end is not None:
-            raise typer.BadParameter("it needs --from", param_hint="'--to'")
+            raise click.BadParameter("it needs --from", param_hint="'--to'")
         if self.begin is not None and self.week is not None:
-            raise typer.BadParameter(
+            raise click.BadParameter(
                 "an extract or a week, not both", param_hint="'--from' / '--week'"
             )
         return super()._read(source, **where)

@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from hpcgym.cli import output
 from hpcgym.cli.files import Written
-from hpcgym.cli.groups import grouped
-from hpcgym.cli.running import note
+from hpcgym.cli.groups import Option
+from hpcgym.cli.running import explained, note
 from hpcgym.cli.tables import Format, Sheet, of_frame, of_rows, rows_of
 from hpcgym.errors import HpcgymError
 from hpcgym.words import counted
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 # --- ``hpcgym machines`` --------------------------------------------------------------------------
 
 
-@grouped()
+@explained()
 def machines(
-    name: Annotated[str | None, typer.Argument()] = None,
+    name: str | None = None,
     of: str | None = None,
     speedups: str | None = None,
     output_file: Annotated[
-        Path | None, typer.Option("--output"), Written("file of speedups", (".csv", ".json"))
+        Path | None, Option("--output"), Written("file of speedups", (".csv", ".json"))
     ] = None,
     *,
     how: output.ResultOptions,
@@ -94,8 +94,8 @@ def machines(
         )
     if of is not None:
         if name is not None or how.format is not Format.table:
-            raise typer.BadParameter("it prints TOML, and stands alone", param_hint="'--of'")
-        typer.echo(cluster_toml(machine_of_partitions(load_workload(of))), nl=False)
+            raise click.BadParameter("it prints TOML, and stands alone", param_hint="'--of'")
+        click.echo(cluster_toml(machine_of_partitions(load_workload(of))), nl=False)
         return
     if name is not None and how.format is Format.table:
         _print_toml(name)
@@ -126,11 +126,11 @@ def _print_toml(name: str) -> None:
     from hpcgym.machine.slurm.lines import files_of
 
     if (slurm := files_of(name)) is not None:
-        typer.echo(_slurm_text(name, slurm), nl=False)
+        click.echo(_slurm_text(name, slurm), nl=False)
         return
     cluster = find_cluster(name)
     own = name.casefold() in ready_made() and cluster == find_cluster(name.casefold())
-    typer.echo(machine_text(name.casefold()) if own else cluster_toml(cluster), nl=False)
+    click.echo(machine_text(name.casefold()) if own else cluster_toml(cluster), nl=False)
 
 
 def _slurm_text(name: str, files: SlurmFiles) -> str:

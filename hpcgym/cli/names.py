@@ -8,11 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from hpcgym.cli.groups import grouped
+from hpcgym.cli.running import explained
 from hpcgym.cli.tables import Format, Sheet, of_rows, show
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files import MEGABYTE, text_of
@@ -260,10 +258,8 @@ KINDS: dict[str, tuple[str, Callable[[], Iterable[tuple[str, str]]]]] = {
 }
 
 
-@grouped()
-def list_names(
-    kind: Annotated[str | None, typer.Argument()] = None, format: Format = Format.table
-) -> None:
+@explained()
+def list_names(kind: str | None = None, format: Format = Format.table) -> None:
     """List the names that options take, with what each means.
 
     Arguments

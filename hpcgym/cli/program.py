@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import sys
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-from typer.main import get_command
+import click
 
-from hpcgym.cli.running import EXPLAINS, ExplainedCommand, Program
+from hpcgym.cli import completion
+from hpcgym.cli.running import EXPLAINS, Program
 from hpcgym.starting import hear
 from hpcgym.version import __version__
 
@@ -55,7 +55,7 @@ class _Commands(Program):
     """All commands, of which only the one that is called is imported."""
 
     def __init__(self, **settings: Any) -> None:
-        """Know the names of all commands, of which typer suggests the nearest for an unknown."""
+        """Know the names of all commands, of which click suggests the nearest for an unknown."""
         super().__init__(**settings)
         self.commands: dict[str, Any] = dict.fromkeys(_MODULES)
 
@@ -63,11 +63,7 @@ class _Commands(Program):
         """Return a command by its name; None if the command is unknown."""
         if name in _MODULES and self.commands[name] is None:
             module, _, function = _MODULES[name].partition(":")
-            made = getattr(import_module(f"hpcgym.cli.{module}"), function or name)
-            if not isinstance(made, typer.Typer):
-                function, made = made, typer.Typer(add_completion=False, rich_markup_mode=None)
-                made.command(name, cls=ExplainedCommand)(function)
-            self.commands[name] = get_command(made)
+            self.commands[name] = getattr(import_module(f"hpcgym.cli.{module}"), function or name)
             hear()  # from here on there may be something to save
         return self.commands.get(name)
 
@@ -78,38 +74,21 @@ class _Commands(Program):
                 formatter.write_dl([(name, meaning) for name, (_, meaning) in commands.items()])
 
 
-app = typer.Typer(
-    name="hpcgym",
+@click.group(
+    "hpcgym",
     cls=_Commands,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
+    epilog="hpcgym COMMAND -h explains a command, with examples.",
     context_settings={  # commands have them from here
         "help_option_names": ["-h", "--help", "--help-all"],
         "max_content_width": 120,
     },
 )
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"hpcgym {__version__}")
-        raise typer.Exit
-
-
-@app.callback(epilog="hpcgym COMMAND -h explains a command, with examples.")
-def _options(
-    ctx: typer.Context,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", help="Print the version.", callback=_print_version, is_eager=True
-        ),
-    ] = False,
-    explain_warnings: Annotated[
-        bool, typer.Option("--explain-warnings", help="List all that warnings sum up.")
-    ] = False,
-) -> None:
+@click.version_option(__version__, message="hpcgym %(version)s", help="Print the version.")
+@click.option("--explain-warnings", is_flag=True, help="List all that warnings sum up.")
+@completion.install
+@completion.show
+@click.pass_context
+def app(ctx: click.Context, explain_warnings: bool) -> None:
     """Exact simulation of batch scheduling on HPC machines: real traces in, schedules out."""
     ctx.meta[EXPLAINS] = explain_warnings
 

@@ -9,12 +9,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import typer
+import click
 
 from hpcgym.cli import names, options
 from hpcgym.cli.files import Written
-from hpcgym.cli.groups import Lists, grouped
-from hpcgym.cli.running import ExplainedCommand, group_of, note
+from hpcgym.cli.groups import Option
+from hpcgym.cli.running import Commands, Lists, note
 from hpcgym.cli.tables import Format, Sheet, of_frame, rows_of, show
 from hpcgym.errors import HpcgymError
 from hpcgym.files.recorded import KEY, write_beside
@@ -26,14 +26,12 @@ if TYPE_CHECKING:
 
 # --- What all studies share -----------------------------------------------------------------------
 
-reproduce = group_of("reproduce")
-
 #: Traces of the studies that are looked for if none is named.
 TRACES = ("KTH-SP2", "SDSC-SP2", "CTC-SP2", "SDSC-BLUE")
 
 
-@reproduce.callback()
-def _reproduce() -> None:
+@click.group(cls=Commands)
+def reproduce() -> None:
     """Compute a published study anew, and show the published values beside ours."""
 
 
@@ -51,7 +49,7 @@ class _Placed(options.ExecutorOptions):
     quick : A small cut that takes seconds, to see what the study writes.
     """
 
-    folder: Annotated[Path | None, typer.Option("--output")] = None
+    folder: Annotated[Path | None, Option("--output")] = None
     quick: bool = False
     format: Format = Format.table
 
@@ -148,7 +146,7 @@ def study(name: str, lists: Lists | None = None) -> Callable[[type[Study]], type
 
         command.__doc__ = kind.__doc__
         command.__annotations__["asked"] = dataclass(frozen=True)(kind)
-        reproduce.command(name, cls=ExplainedCommand)(grouped(listed)(command))
+        reproduce.command(name, lists=listed)(command)
         return kind
 
     return made
@@ -261,7 +259,7 @@ class Prediction(Study):
     traces = (*TRACES, "CEA-Curie")
     shows = ("mean BSLD (table 7.6)", "7.6", "trace")
     workload: list[str] | None = None
-    published: Annotated[Path | None, typer.Option(envvar="HPCGYM_PUBLISHED")] = None
+    published: Annotated[Path | None, Option(envvar="HPCGYM_PUBLISHED")] = None
 
 
 def _dispatchers() -> list[tuple[str, str]]:
@@ -580,10 +578,9 @@ class RlScheduler(Study):
 # --- ``hpcgym reproduce sample`` ------------------------------------------------------------------
 
 
-@reproduce.command("sample", cls=ExplainedCommand)
-@grouped()
+@reproduce.command("sample")
 def sample(
-    folder: Annotated[Path, typer.Option("--output")] = Path("sample"),
+    folder: Annotated[Path, Option("--output")] = Path("sample"),
     format: Format = Format.table,
 ) -> None:
     """Compute the cheapest result of each of the five documents, and judge it: some minutes.
@@ -603,7 +600,6 @@ def sample(
     from hpcgym.benchmarks.studies import documents
     from hpcgym.benchmarks.studies.items import SAMPLE
 
-    group: Any = typer.main.get_command(reproduce)
     judged, failed = [], False
     for document, cheapest in SAMPLE.items():
         item, study, options = (cheapest[name] for name in ("item", "study", "options"))
@@ -611,7 +607,7 @@ def sample(
         note(f"\n{document}, {item}: hpcgym reproduce {study} {options}")
         try:
             words = [*options.split(), "--output", str(results / study)]
-            group.commands[study].main(words, standalone_mode=False)
+            reproduce.commands[study].main(words, standalone_mode=False)
         except HpcgymError as error:
             note(f"{document} is left out: {error}")
             failed = True
@@ -622,17 +618,18 @@ def sample(
     rows = rows_of(table)
     show(format, lambda: Sheet([], [of_frame(table)]), lambda: rows, lambda: {"rows": rows})
     if failed:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 # --- ``hpcgym reproduce items`` -------------------------------------------------------------------
 
 
-@reproduce.command("items", cls=ExplainedCommand)
-@grouped({"Verdicts": names.named("hpcgym.benchmarks.studies.items", "VERDICTS")})
+@reproduce.command(
+    "items", lists={"Verdicts": names.named("hpcgym.benchmarks.studies.items", "VERDICTS")}
+)
 def items(
     results: Path | None = None,
-    page: Annotated[Path | None, typer.Option("--output"), Written("page", (".md",))] = None,
+    page: Annotated[Path | None, Option("--output"), Written("page", (".md",))] = None,
     force: bool = False,
     format: Format = Format.table,
 ) -> None:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import re
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, wraps
 from typing import Any, NoReturn
 
-import typer
-from typer.core import TyperCommand, TyperGroup
+import click
 
 from hpcgym.cli.files import as_given, check_files, digests_of_read, streamed
-from hpcgym.cli.groups import PANELS
+from hpcgym.cli.groups import HEADINGS, joined, options_of, sections
 from hpcgym.cli.interrupts import interruptible
 from hpcgym.errors import (
     DroppedJobsWarning,
@@ -33,45 +31,10 @@ from hpcgym.words import counted
 _ARGUMENTS = "hpcgym.arguments"  # in what contexts keep: those that were typed
 #: Whether ``--explain-warnings`` was typed, in what contexts keep.
 EXPLAINS = "hpcgym.explains"
-#: Whether help tells everything, in what contexts keep.
-WHOLE = "hpcgym.whole"
-
-
-class Program(TyperGroup):
-    """The whole program: whatever a user can cause ends in one line and an exit code."""
-
-    def make_context(self, info_name: Any, args: Any, *rest: Any, **more: Any) -> Any:
-        """Read the options; 130 after Ctrl-C, 143 after SIGTERM."""
-        with interruptible():
-            return super().make_context(info_name, args, *rest, **more)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run a command; 1 after an error, 130 after Ctrl-C, 143 after SIGTERM."""
-        try:
-            with interruptible(), _warnings_in_a_line(ctx.meta):
-                value = super().invoke(ctx)
-            sys.stdout.flush()  # an output that has been closed is noticed here, not at exit
-        except BrokenPipeError:
-            raise  # the reader, such as head, has gone: typer ends quietly, with 1
-        except HpcgymError as error:
-            _fail(str(error))
-        except typer.BadParameter as error:
-            error.message = error.message.removeprefix("Value error, ")  # typer adds this
-            raise
-        except OSError as error:
-            _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-        except MemoryError:
-            _fail("not enough memory for this workload")
-        return value
-
+_WHOLE = "hpcgym.whole"  # whether ``--help-all`` was typed
 
 _MOST_WARNINGS = 5  # lines of a command
 _ALWAYS = (DroppedJobsWarning, ReplacedRuleWarning)  # however many other lines there are
-
-
-def group_of(name: str) -> typer.Typer:
-    """Return a command that has others below it."""
-    return typer.Typer(name=name, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
 
 
 @contextmanager
@@ -125,11 +88,15 @@ def _tell_rule(error: Any, known: Collection[str | None]) -> None:
 
     option = str(getattr(error, "option_name", ""))
     if "scheduler" in known and "extra argument" in str(getattr(error, "message", "")):
-        error.message += ". Schedulers are joined by commas: --scheduler easy,saf"
+        _add(error, "Schedulers are joined by commas: --scheduler easy,saf")
     rule = option.removeprefix("--").replace("-", "_")
     if rule in RULES and "scheduler" in known:
         error.possibilities = None
-        error.message += f". Give the rule with the scheduler: --scheduler easy:{rule}=..."
+        _add(error, f"Give the rule with the scheduler: --scheduler easy:{rule}=...")
+
+
+def _add(error: Any, sentence: str) -> None:
+    error.message = f"{error.message.removesuffix('.')}. {sentence}"
 
 
 def _by_options(ctx: Any, message: str) -> str:
@@ -146,23 +113,48 @@ def _by_options(ctx: Any, message: str) -> str:
 
 def _fail(message: str) -> NoReturn:
     """End the program with one line on the error stream."""
-    typer.echo(f"hpcgym: {' '.join(message.split())}", err=True)
-    raise typer.Exit(1)
+    note(f"hpcgym: {' '.join(message.split())}")
+    raise click.exceptions.Exit(1)
 
 
 _FIRST = 2  # examples at the top of help
 _SCREEN = 60  # lines of help
 
 
-class ExplainedCommand(TyperCommand):
-    """A command whose help has examples, and lists of names that are looked up only then.
+#: Title of a list in the help of a command -> function that returns (name, what it is).
+Lists = Mapping[str, Callable[[], Iterable[tuple[str, str]]]]
 
-    Help is plain text, which pipes and old terminals show as well: typer's panels by rich are off,
-    and options stand below plain headings instead (:data:`PANELS`). The files that a command is to
-    write are checked before it runs.
+
+class ExplainedCommand(click.Command):
+    """A command whose options its function's docstring tells of, with examples.
+
+    Options stand below headings (:data:`hpcgym.cli.groups.HEADINGS`); lists of names are looked up
+    only for help. The files that a command is to write are checked before it runs.
+
+    Attributes
+    ----------
+    examples, files : lines of its docstring; of files by their titles.
+    lists : title -> what lists names with what they are.
     """
 
-    callback: Any  # what :func:`hpcgym.cli.groups.grouped` has made
+    callback: Callable[..., None]
+
+    def __init__(
+        self, name: str, callback: Callable[..., None], lists: Lists | None = None, **settings: Any
+    ) -> None:
+        group, told = options_of(callback), sections(callback.__doc__)
+
+        @wraps(callback)
+        def run(**values: Any) -> None:
+            callback(**group.made(values))
+
+        run.__annotations__ = group.hints
+        settings |= {"params": group.options, "help": told.pop("")}
+        super().__init__(name, callback=run, **settings)
+        self.examples, self.lists = joined(told.pop("Examples", "")), lists or {}
+        self.files = {
+            title: text.splitlines() for title, text in told.items() if title not in HEADINGS
+        }
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **more: Any) -> Any:
         """Read the options; keep the words for files that are written."""
@@ -173,10 +165,10 @@ class ExplainedCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: Any) -> Any:
         """Read the options; --help-all tells everything, and -h what most people use."""
-        ctx.meta[WHOLE] = "--help-all" in args
+        ctx.meta[_WHOLE] = "--help-all" in args
         try:
             return super().parse_args(ctx, args)
-        except Exception as error:
+        except click.UsageError as error:
             _tell_rule(error, {one.name for one in self.params})
             raise
 
@@ -193,69 +185,89 @@ class ExplainedCommand(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write all help if it fits a screen, or with ``--help-all``; else what most people use."""
-        short = not _whole(ctx)
-        ctx.meta[WHOLE] = True
         whole = ctx.make_formatter()
-        super().format_help(ctx, whole)
+        self._write_help(ctx, whole, brief=False)
         text = whole.getvalue()
-        if short and len(text.splitlines()) > _SCREEN:
-            ctx.meta[WHOLE] = False
-            super().format_help(ctx, formatter)
-        else:
+        if ctx.meta.get(_WHOLE) or len(text.splitlines()) <= _SCREEN:
             formatter.write(text)
+        else:
+            self._write_help(ctx, formatter, brief=True)
 
-    def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        """Write what the command does, with examples behind the first sentence."""
-        short, _, rest = inspect.cleandoc(self.help or "").partition("\n\n")
+    def _write_help(self, ctx: Any, formatter: Any, *, brief: bool) -> None:
+        """Write what the command does, examples behind the first sentence, and the options.
+
+        Then files, more examples and lists, or where they are told of.
+        """
+        self.format_usage(ctx, formatter)
+        short, _, rest = str(self.help).partition("\n\n")
         formatter.write_paragraph()
         with formatter.indentation():
             formatter.write_text(short)
             formatter.write_paragraph()
             with formatter.indentation():
-                _write_lines(formatter, self.callback.told.examples[:_FIRST])
-            if rest and _whole(ctx):
+                _write_lines(formatter, self.examples[:_FIRST])
+            if rest and not brief:
                 formatter.write_paragraph()
                 formatter.write_text(rest)
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments and options below their headings."""
-        found: dict[str, list[tuple[str, str]]] = {
-            heading: [] for heading in ("Arguments", "Options", *PANELS)
-        }
-        for one in self._shown(ctx):
-            record = one.get_help_record(ctx)
-            if record is not None:
-                found[_heading(one)].append(record)
-        for heading, records in found.items():
-            if records:
+        options = self.get_params(ctx)
+        shown = [_brief(one) for one in options if not _rare(one)] if brief else options
+        for heading in HEADINGS:
+            if below := [one.get_help_record(ctx) for one in shown if _heading(one) == heading]:
                 with formatter.section(heading):
-                    formatter.write_dl(records)
-
-    def _shown(self, ctx: Any) -> list[Any]:
-        """Return the options that help tells of: all, or what most people use, in a line each."""
-        params = self.get_params(ctx)
-        return params if _whole(ctx) else [_brief(one) for one in params if not _rare(one)]
-
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write files, more examples and lists below the options, or where they are told of."""
-        if not _whole(ctx):
-            left = sum(map(_rare, self.get_params(ctx)))
+                    formatter.write_dl(below)
+        if brief:
+            left = len(options) - len(shown)
             formatter.write_paragraph()
             formatter.write_text(f"--help-all explains these and {left} more options in full.")
-            if any(one.name == "clean" for one in self.params):
+            if any(one.name == "clean" for one in options):
                 formatter.write_text("hpcgym list names schedulers, policies, estimates, machines.")
             return
-        told = self.callback.told
-        for title, text in told.files.items():
-            with formatter.section(title):
-                _write_lines(formatter, text.splitlines())
-        if more := told.examples[_FIRST:]:
-            with formatter.section("More examples"):
-                _write_lines(formatter, more)
-        for title, entries in told.lists.items():
+        for title, lines in (*self.files.items(), ("More examples", self.examples[_FIRST:])):
+            if lines:
+                with formatter.section(title):
+                    _write_lines(formatter, lines)
+        for title, entries in self.lists.items():
             with formatter.section(title):
                 formatter.write_dl(list(entries()), col_max=28)
 
+
+class Commands(click.Group):
+    """A command that has such commands below it, in their order."""
+
+    command_class = ExplainedCommand
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return their names."""
+        return [*self.commands]
+
+
+class Program(Commands):
+    """The whole program: whatever a user can cause ends in one line and an exit code."""
+
+    def make_context(self, info_name: Any, args: Any, *rest: Any, **more: Any) -> Any:
+        """Read the options; 130 after Ctrl-C, 143 after SIGTERM."""
+        with interruptible():
+            return super().make_context(info_name, args, *rest, **more)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; 1 after an error, 130 after Ctrl-C, 143 after SIGTERM."""
+        try:
+            with interruptible(), _warnings_in_a_line(ctx.meta):
+                value = super().invoke(ctx)
+            sys.stdout.flush()  # an output that has been closed is noticed here, not at exit
+        except BrokenPipeError:
+            raise  # the reader, such as head, has gone: click ends quietly, with 1
+        except HpcgymError as error:
+            _fail(str(error))
+        except OSError as error:
+            _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        except MemoryError:
+            _fail("not enough memory for this workload")
+        return value
+
+
+#: Makes a command of a function, of which more is in :class:`ExplainedCommand`.
+explained = partial(click.command, cls=ExplainedCommand)
 
 #: What ``-h`` leaves out: headings, and options below others.
 _RARE_HEADINGS = ("Power", "Shared nodes", "Running")
@@ -269,15 +281,10 @@ _RARE = {
 }  # fmt: skip
 
 
-def _whole(ctx: Any) -> bool:
-    """Return whether help tells everything."""
-    return bool(ctx.meta.get(WHOLE))
-
-
 def _rare(parameter: Any) -> bool:
-    if parameter.name == "help":
+    if "--help" in parameter.opts:
         return False
-    return parameter.name in _RARE or parameter.rich_help_panel in _RARE_HEADINGS
+    return parameter.name in _RARE or _heading(parameter) in _RARE_HEADINGS
 
 
 _MOST = 16  # letters that short help has of what an option takes
@@ -290,7 +297,7 @@ def _brief(parameter: Any) -> Any:
     text = parameter.help or ""
     ends = (found.start() for found in re.finditer("[.:;] |[.;]$", text))
     short.help = f"{text[: next((end for end in ends if end >= _LEAST), len(text))]}."
-    if isinstance(short.show_default, str) and len(short.show_default) > _MOST:
+    if len(str(getattr(short, "show_default", ""))) > _MOST:
         short.show_default = False
     takes = parameter.metavar or ""
     if len(takes) > _MOST:
@@ -301,11 +308,7 @@ def _brief(parameter: Any) -> Any:
 
 def _heading(parameter: Any) -> str:
     """Return the heading of an argument or option in help; that of --help itself is the last."""
-    if parameter.param_type_name == "argument":
-        return "Arguments"
-    if parameter.name == "help":
-        return "Running"
-    return parameter.rich_help_panel or "Options"
+    return str(getattr(parameter, "heading", HEADINGS[-1]))
 
 
 def _write_lines(formatter: Any, lines: Iterable[str]) -> None:
@@ -316,4 +319,4 @@ def _write_lines(formatter: Any, lines: Iterable[str]) -> None:
 
 def note(text: str) -> None:
     """Tell the user something that is no result."""
-    typer.echo(text, err=True)
+    click.echo(text, err=True)

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
-
 from hpcgym.cli import loading, names, options, output
 from hpcgym.cli.files import PRINTED, SCHEDULE
-from hpcgym.cli.groups import Several, grouped
+from hpcgym.cli.groups import Option, Several
 from hpcgym.cli.lineup import (
     Entrant,
     choices_of,
@@ -23,6 +21,7 @@ from hpcgym.cli.lineup import (
     site_of,
 )
 from hpcgym.cli.means import split_metrics
+from hpcgym.cli.running import explained
 from hpcgym.cli.tables import Format, Sheet
 from hpcgym.errors import ApartError, HpcgymError, reworded
 from hpcgym.progress import counting, working
@@ -183,11 +182,11 @@ class SimulationOptions:
         return ComparedRow(scheduler_name(result.scheduler), where, result, site_of(self.scheduler))
 
 
-@grouped()
+@explained()
 def simulate(
     *,
     simulation: SimulationOptions,
-    output_file: Annotated[Path | None, typer.Option("--output"), SCHEDULE] = None,
+    output_file: Annotated[Path | None, Option("--output"), SCHEDULE] = None,
     how: output.ResultOptions,
 ) -> None:
     """Simulate one scheduler or dispatcher on a workload and print its metrics.
@@ -287,7 +286,7 @@ class ComparisonOptions:
     workload: str
     scheduler: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             show_default=f"{','.join(DEFAULT)}; with --policy EASY with each; with --speedups easy,"
             " fcfs, conservative and all co-schedulers"
         ),
@@ -364,7 +363,7 @@ class ComparisonOptions:
         return found
 
 
-@grouped()
+@explained()
 def compare(
     *,
     comparison: ComparisonOptions,

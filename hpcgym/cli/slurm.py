@@ -8,14 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from hpcgym.cli import loading, output
 from hpcgym.cli.files import SCHEDULE, Written
-from hpcgym.cli.groups import grouped
+from hpcgym.cli.groups import Option
 from hpcgym.cli.lineup import rules_of
 from hpcgym.cli.options import given_rules
-from hpcgym.cli.running import note
+from hpcgym.cli.running import explained, note
 from hpcgym.cli.tables import Format, Sheet, of_rows, rows_of, show
 from hpcgym.errors import HpcgymError, HpcgymWarning, NoJobError, check_choice, warn_caller
 from hpcgym.files.recorded import write_beside
@@ -37,16 +35,16 @@ _TABLE = ("job_number", "start_time", "simulated_start_time", "difference")
 _SHOWN = 10  # jobs
 
 
-@grouped()
+@explained()
 def replay(
     workload: str,
     *,
-    on: Annotated[str, typer.Option()],
+    on: str,
     scheduler: str = "fcfs",
     quota: str | None = None,
     maintenance: str | None = None,
     reading: loading.WeekReading,
-    output_file: Annotated[Path | None, typer.Option("--output"), SCHEDULE] = None,
+    output_file: Annotated[Path | None, Option("--output"), SCHEDULE] = None,
     jobs: Annotated[Path | None, Written("comparison", (".csv", ".json"))] = None,
     how: output.ResultOptions,
 ) -> None:
@@ -189,10 +187,10 @@ _COLUMNS = (
 )
 
 
-@grouped()
+@explained()
 def drive(
     *,
-    policy: Annotated[str, typer.Option()],
+    policy: str,
     every: str = "60s",
     past: Path | None = None,
     dry_run: bool = False,

@@ -6,11 +6,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from hpcgym.cli import output
-from hpcgym.cli.groups import grouped
-from hpcgym.cli.running import ExplainedCommand, group_of, note
+from hpcgym.cli.groups import Option
+from hpcgym.cli.running import Commands, note
 from hpcgym.cli.tables import Format, Sheet, of_rows, show
 from hpcgym.progress import counting
 from hpcgym.words import shown
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from hpcgym.report.cells import Table
     from hpcgym.report.figures import Drawing
 
-suite = group_of("suite")
-
 
 class By(StrEnum):
     """What a row of a report is of, beside an agent."""
@@ -31,16 +29,15 @@ class By(StrEnum):
     log = "log"
 
 
-@suite.callback()
-def _group() -> None:
+@click.group(cls=Commands)
+def suite() -> None:
     """Play frozen tasks, compare the scores of agents, and verify the scores of others.
 
     A submission is a folder with the schedules of an agent, and its claims about their metrics.
     """
 
 
-@suite.command("list", cls=ExplainedCommand)
-@grouped()
+@suite.command("list")
 def list_tasks(format: Format = Format.table) -> None:
     """List the tasks: environments, logs, how many of the logs are here, and references.
 
@@ -56,15 +53,14 @@ def list_tasks(format: Format = Format.table) -> None:
     show(format, lambda: Sheet([], [of_rows(rows, *headings)]), lambda: rows)
 
 
-@suite.command("run", cls=ExplainedCommand)
-@grouped()
+@suite.command("run")
 def run_agent(
     *,
-    agent: Annotated[str, typer.Option()],
+    agent: str,
     tasks: str | None = None,
     logs: str | None = None,
     workers: int = 1,
-    folder: Annotated[Path, typer.Option("--output")],
+    folder: Annotated[Path, Option("--output")],
 ) -> None:
     """Let an agent play tasks, and write its submission.
 
@@ -115,11 +111,10 @@ def run_agent(
             told = done.told(name, log).values()
             mean = sum(one["mean_bsld"] for one in told) / len(told)
             seeds = f" over {len(told)} seeds" if len(told) > 1 else ""
-            typer.echo(f"{name}, {log}: mean BSLD {shown(mean)}{seeds}")
+            click.echo(f"{name}, {log}: mean BSLD {shown(mean)}{seeds}")
 
 
-@suite.command("report", cls=ExplainedCommand)
-@grouped()
+@suite.command("report")
 def report_submissions(
     folders: list[Path],
     by: By = By.task,
@@ -169,7 +164,7 @@ def report_submissions(
     for agent, proof in board.failed:
         note(f"{agent}: {proof.task} on {proof.log} is not verified: {proof.text}")
     if board.failed:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _drawings(records: list[dict[Any, Any]]) -> dict[str, Drawing]:

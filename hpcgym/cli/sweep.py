@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from hpcgym.cli import options, output
-from hpcgym.cli.groups import grouped
+from hpcgym.cli.groups import Option
 from hpcgym.cli.means import MeansTable, means_of
-from hpcgym.cli.running import ExplainedCommand, group_of, note
+from hpcgym.cli.running import Commands, note
 from hpcgym.cli.tables import Format, Sheet, show
 from hpcgym.errors import HpcgymError, HpcgymWarning, warn_caller
 from hpcgym.progress import measuring
@@ -48,20 +48,17 @@ def _profiles(folder: Path, asked: MeansTable) -> dict[str, Drawing]:
 
 # --- ``hpcgym sweep`` -----------------------------------------------------------------------------
 
-sweep = group_of("sweep")
 
-
-@sweep.callback()
-def _sweep() -> None:
+@click.group(cls=Commands)
+def sweep() -> None:
     """Run experiments of many simulations, on one core or on a cluster."""
 
 
-@sweep.command("run", cls=ExplainedCommand)
-@grouped()
+@sweep.command("run")
 def run(
     *,
     file: Path,
-    folder: Annotated[Path | None, typer.Option("--output")] = None,
+    folder: Annotated[Path | None, Option("--output")] = None,
     executor: options.ExecutorOptions,
 ) -> None:
     """Simulate every workload, slice, seed and shuffle of an experiment under every scheduler.
@@ -155,8 +152,7 @@ def run(
     _run(into, lambda show: run_experiment(file, into, **executor.given(), progress=show))
 
 
-@sweep.command("status", cls=ExplainedCommand)
-@grouped()
+@sweep.command("status")
 def status(folder: Path, format: Format = Format.table) -> None:
     """Tell how much of a sweep is done, and what failed.
 
@@ -197,8 +193,7 @@ def status(folder: Path, format: Format = Format.table) -> None:
     show(format, sheet, lambda: [facts], lambda: {**facts, "failures": failures})
 
 
-@sweep.command("table", cls=ExplainedCommand)
-@grouped()
+@sweep.command("table")
 def table(
     *,
     folder: Path,

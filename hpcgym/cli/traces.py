@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from hpcgym.cli import loading, output
-from hpcgym.cli.groups import grouped
-from hpcgym.cli.running import ExplainedCommand, group_of, note
+from hpcgym.cli.running import Commands, note
 from hpcgym.cli.tables import Format, Sheet, of_rows, show
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import working
@@ -122,11 +121,9 @@ def _percent(share: float | None) -> str:
 
 # --- ``hpcgym traces``: the Parallel Workloads Archive --------------------------------------------
 
-traces = group_of("traces")
 
-
-@traces.callback()
-def _group() -> None:
+@click.group(cls=Commands)
+def traces() -> None:
     """List, show and fetch real traces.
 
     The traces are those of the Parallel Workloads Archive. A trace is looked for in the folders
@@ -135,8 +132,7 @@ def _group() -> None:
     """
 
 
-@traces.command("list", cls=ExplainedCommand)
-@grouped()
+@traces.command("list")
 def list_traces(format: Format = Format.table) -> None:
     """List the traces that can be named instead of a file.
 
@@ -157,8 +153,7 @@ def list_traces(format: Format = Format.table) -> None:
     show(format, lambda: Sheet([], [of_rows(here, *columns)], notes), lambda: rows)
 
 
-@traces.command("show", cls=ExplainedCommand)
-@grouped()
+@traces.command("show")
 def show_trace(
     workload: str,
     *,
@@ -242,8 +237,7 @@ def _origin(name: str) -> dict[str, Any]:
     }
 
 
-@traces.command("fetch", cls=ExplainedCommand)
-@grouped()
+@traces.command("fetch")
 def fetch_traces(
     names: list[str],
 ) -> None:
@@ -260,7 +254,7 @@ def fetch_traces(
     from hpcgym.workload.archive import fetch, find_trace
 
     for trace in [find_trace(name) for name in names]:  # a wrong name is said before a download
-        typer.echo(fetch(trace.name))
+        click.echo(fetch(trace.name))
 
 
 def _facts(trace: Trace) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+import click
 
 from hpcgym.agents import TRAINED, ending_of, import_agent
 from hpcgym.agents.settings import (
@@ -28,23 +28,21 @@ from hpcgym.agents.settings import (
 )
 from hpcgym.cli import names, options
 from hpcgym.cli.files import Written
-from hpcgym.cli.groups import grouped
+from hpcgym.cli.groups import Option
 from hpcgym.cli.loading import MachineReading, PoolReading, WorkloadOption
-from hpcgym.cli.running import ExplainedCommand, group_of, note
+from hpcgym.cli.running import Commands, note
 from hpcgym.errors import HpcgymWarning, check_choice, warn_caller
 from hpcgym.progress import measuring, say
 from hpcgym.units import duration
 from hpcgym.words import counted
-
-train = group_of("train")
 
 _PT = Annotated[Path, Written("file of an agent", (".pt",))]
 _JSON = Annotated[Path, Written("file of an agent", (".json",))]
 _TOML = Annotated[Path, Written("file of a scheduler", (".toml",))]
 
 
-@train.callback()
-def _group() -> None:
+@click.group(cls=Commands)
+def train() -> None:
     """Train agents that learn to schedule.
 
     An agent is one file, which hpcgym evaluate takes. rule-es writes a scheduler with a formula,
@@ -82,7 +80,7 @@ class _Slices(EpisodeSettings):
     """
 
     episodes: str = "weeks"
-    number: Annotated[int | None, typer.Option("--number", "-n")] = None
+    number: Annotated[int | None, Option("--number", "-n")] = None
 
 
 @dataclass(frozen=True)
@@ -128,9 +126,9 @@ def _feature_sets() -> Iterable[tuple[str, str]]:
     return [*sets, *names.policy_features()]
 
 
-@train.command("xnes", cls=ExplainedCommand)
-@grouped(
-    {"Methods (--method)": METHODS.items, "Features to weigh (--features)": _feature_sets},
+@train.command(
+    "xnes",
+    lists={"Methods (--method)": METHODS.items, "Features to weigh (--features)": _feature_sets},
 )
 def train_xnes(
     *,
@@ -191,8 +189,7 @@ def train_xnes(
     _told_where(output)
 
 
-@train.command("rule-es", cls=ExplainedCommand)
-@grouped()
+@train.command("rule-es")
 def train_rule_es(
     *,
     workloads: list[str],
@@ -327,7 +324,7 @@ Experiment
 ----------
 env {"|".join(envs)} : The environment, its v1.
 """
-        train.command(name, cls=ExplainedCommand)(grouped()(command))
+        train.command(name)(command)
 
     return add
 
@@ -366,8 +363,7 @@ def _maskable_ppo() -> None:
 # --- What policies do -----------------------------------------------------------------------------
 
 
-@train.command("clone", cls=ExplainedCommand)
-@grouped()
+@train.command("clone")
 def train_clone(
     *,
     recording: Path,
@@ -399,8 +395,7 @@ def train_clone(
     _told_where(output)
 
 
-@train.command("record", cls=ExplainedCommand)
-@grouped()
+@train.command("record")
 def record(
     *,
     orders: list[str],

@@ -10,13 +10,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from hpcgym.cli import loading, names, options, output
 from hpcgym.cli.files import as_given
-from hpcgym.cli.groups import grouped
+from hpcgym.cli.groups import Option
 from hpcgym.cli.loading import PoolReading, simulating
-from hpcgym.cli.running import note
+from hpcgym.cli.running import explained, note
 from hpcgym.cli.tables import Sheet, of_frame, rows_of
 from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.recorded import write_beside
@@ -140,17 +138,17 @@ def _none_alone(option: str, given: list[str]) -> list[str]:
     return []
 
 
-@grouped(
-    {
+@explained(
+    lists={
         "Measures of bounds (--bound)": _measures,
         "Orders of the queue (--search orders=)": _orders,
         "The same with --speedups, beside those": _shared_orders,
-    },
+    }
 )
 def tune(
     *,
     workload: str,
-    folder: Annotated[Path, typer.Option("--output")] = Path("tuned"),
+    folder: Annotated[Path, Option("--output")] = Path("tuned"),
     searched: _Searched,
     against: list[str] | None = None,
     search: list[str] | None = None,

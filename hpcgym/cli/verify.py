@@ -7,17 +7,16 @@ import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from functools import lru_cache, partial, wraps
+from functools import lru_cache, partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import typer
-from typer.core import TyperCommand
+import click
 
 from hpcgym.cli.explore import explore
 from hpcgym.cli.files import WrittenFolder, check_regular, digests_of_read, marks_of
-from hpcgym.cli.groups import grouped
+from hpcgym.cli.running import explained
 from hpcgym.cli.simulate import compare, simulate
 from hpcgym.errors import HpcgymError, WorkloadError, one_line
 from hpcgym.files import MOST_JSON, bytes_of, json_of, lines_of
@@ -176,10 +175,7 @@ def _short(value: Any) -> str:
 # --- What a recorded command makes now ------------------------------------------------------------
 
 #: The commands whose files can be verified.
-_COMMANDS: dict[str, Any] = {"simulate": simulate, "compare": compare, "explore": explore}
-
-#: What parsers of options raise; typer brings its own click, or uses the one installed.
-_WRONG_USE: Any = typer.BadParameter.__base__
+_COMMANDS: dict[str, click.Command] = {"simulate": simulate, "compare": compare, "explore": explore}
 
 
 class Again(NamedTuple):
@@ -232,17 +228,17 @@ def again(arguments: Sequence[str], ending: str, workload: str | None, into: Pat
     from hpcgym.report.figures import SUFFIXES
 
     command, read = _COMMANDS[name], {}
+    simulated: Any = command.callback
     folder = Path(tempfile.mkdtemp(dir=into))
 
-    @wraps(command)
     def run(**values: Any) -> None:
         if workload is not None:
             values["workload"] = _renamed(workload, values["workload"], folder)
-        check_regular(command, values)  # the command may be anybody's
-        read.update(digests_of_read(command, values))
+        check_regular(simulated, values)  # the command may be anybody's
+        read.update(digests_of_read(simulated, values))
         printed = ending == f".{values.get('format')}"
         writes = printed
-        for name, mark in marks_of(command).items():
+        for name, mark in marks_of(simulated).items():
             path = Path(values[name] or "")
             endings = SUFFIXES if isinstance(mark, WrittenFolder) else (ending_of(path),)
             values[name] = folder / name / path.name if path.name and ending in endings else None
@@ -253,15 +249,15 @@ def again(arguments: Sequence[str], ending: str, workload: str | None, into: Pat
             raise HpcgymError(f"its command writes no file that ends in {ending}")
         out = io.StringIO()
         with redirect_stdout(out), redirect_stderr(io.StringIO()):
-            command(**values)
+            simulated(**values)
         if printed:
             (folder / f"printed{ending}").write_text(out.getvalue())
 
-    program = typer.Typer(add_completion=False, rich_markup_mode=None)
-    program.command(cls=TyperCommand, add_help_option=False)(run)  # no checks of files to write
+    # without checks of files to write
+    again = click.Command(name, params=command.params, callback=run, add_help_option=False)
     try:
-        typer.main.get_command(program).main(rest, standalone_mode=False)
-    except _WRONG_USE as error:
+        again.main(rest, standalone_mode=False)
+    except click.UsageError as error:
         raise HpcgymError(f"its command line is not one of now: {error.format_message()}") from None
     except WorkloadError as error:
         hint = "" if workload else "; --workload says where the log lies now"
@@ -272,7 +268,7 @@ def again(arguments: Sequence[str], ending: str, workload: str | None, into: Pat
 # --- ``hpcgym verify``: whether what a file holds comes out again ---------------------------------
 
 
-@grouped()
+@explained()
 def verify(
     files: list[str],
     workload: str | None = None,
@@ -306,16 +302,16 @@ def verify(
         for name in files:
             path = Path(name)
             if table := table_of(path):
-                typer.echo(f"{name}: is the record of {table.name}")
+                click.echo(f"{name}: is the record of {table.name}")
                 continue
             try:
                 said, equal = _verified(path, run)
             except HpcgymError as error:
                 said, equal = f"not verified: {error}", False
-            typer.echo(f"{name}: {one_line(said)}")  # it tells texts of the file
+            click.echo(f"{name}: {one_line(said)}")  # it tells texts of the file
             failed |= not equal
     if failed:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _verified(path: Path, run: Callable[..., Again]) -> tuple[str, bool]:

@@ -11,8 +11,8 @@ import numpy as np
 import plain_envs
 import pytest
 from checkpoints import SHAPES, crc32c, network_of, random_network, write_checkpoint
+from click.testing import CliRunner
 from mistakes import mistakes_of
-from typer.testing import CliRunner
 
 from hpcgym import HpcgymError, Workload, load_workload, simulate
 from hpcgym.agents import load

@@ -7,9 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import pytest
-import typer
+from click.testing import CliRunner
 from mistakes import mistakes_of
-from typer.testing import CliRunner
 
 from hpcgym.agents import behaviour_cloning, recordings
 from hpcgym.agents.job_ppo import JobPpo
@@ -30,7 +29,7 @@ from hpcgym.agents.settings import (
 )
 from hpcgym.agents.xnes import Xnes
 from hpcgym.cli import app
-from hpcgym.cli.groups import grouped
+from hpcgym.cli.running import explained
 from hpcgym.errors import HpcgymError
 
 #: Command of ``hpcgym train`` -> what has the same settings in Python, and their dataclass.
@@ -68,9 +67,7 @@ def command(got: list[Any]) -> Any:
     def run(*, settings: Lucky) -> None:
         got.append(settings)
 
-    program = typer.Typer(rich_markup_mode=None, add_completion=False)
-    program.command()(grouped()(run))
-    return program
+    return explained()(run)
 
 
 def test_a_new_setting_is_in_the_signature_and_in_the_docstring() -> None:
@@ -100,7 +97,7 @@ def test_python_and_the_command_line_have_the_same_settings(name: str) -> None:
     taker, kind = TAKERS[name]
     shown = inspect.signature(taker).parameters
     assert all(parameter.kind is not parameter.VAR_KEYWORD for parameter in shown.values())
-    root: Any = typer.main.get_command(app)
+    root: Any = app
     options = {one.name: one for one in root.get_command(None, "train").commands[name].params}
     for field in fields(kind):
         told = field.metadata["setting"]

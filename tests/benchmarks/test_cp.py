@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from hpcgym.benchmarks.cp import items, run, runs
 from hpcgym.benchmarks.cp.items import STATEMENTS, TIMES, VARIABLES_BELOW

@@ -10,8 +10,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from hpcgym.benchmarks.coscheduling import items as judged
 from hpcgym.benchmarks.coscheduling import run as coscheduling
@@ -120,7 +119,7 @@ def test_items_are_whole() -> None:
 
 
 def test_the_commands_of_items_are_understood() -> None:
-    group: Any = typer.main.get_command(app)
+    group: Any = app
     commands = {one.command for one in documents.all_items()} - {""}
     assert len(commands) > 7
     for line in commands:
@@ -180,7 +179,7 @@ def test_what_is_not_settled_says_what_was_tried() -> None:
 def test_the_sample_has_an_item_of_each_document_by_a_command_that_is_understood() -> None:
     assert [*items.SAMPLE] == [*items.DOCUMENTS]
     places = {(one.document, one.place): one.study for one in documents.all_items()}
-    group: Any = typer.main.get_command(app)
+    group: Any = app
     for document, cheapest in items.SAMPLE.items():
         assert places[document, cheapest["item"]] == cheapest["study"]
         command = group.get_command(None, "reproduce").commands[cheapest["study"]]

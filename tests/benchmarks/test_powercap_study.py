@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from hpcgym.benchmarks.energy import powercap, powercap_run
 from hpcgym.benchmarks.energy.powercap import EMPTY, LOGGED, Interval

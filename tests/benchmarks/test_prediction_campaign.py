@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from prediction_files import row_of, write_published
-from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.benchmarks.prediction import items, runs, tables

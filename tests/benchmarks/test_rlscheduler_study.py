@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from checkpoints import network_of, random_network, write_checkpoint
+from click.testing import CliRunner
 from drawing import given
 from strategies import workloads
-from typer.testing import CliRunner
 
 from hpcgym import HpcgymError, Workload, load_workload, simulate
 from hpcgym.agents.rlscheduler import Network, Sight

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from hpcgym import Workload, _engine, load_workload
 from hpcgym.agents.lookahead import Lookahead
@@ -45,7 +44,7 @@ HEAD = "# A study, computed anew\n\nBy somebody.\n"
 
 
 def test_all_studies_have_the_same_option_of_executors() -> None:
-    group: Any = typer.main.get_command(app)
+    group: Any = app
     studies = dict(group.get_command(None, "reproduce").commands)
     del studies["items"], studies["sample"]  # of all documents
     found = {

@@ -5,8 +5,7 @@ import io
 import json
 from pathlib import Path
 
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from hpcgym.cli import app
 
@@ -72,4 +71,4 @@ def commands(group, *before):
     return found
 
 
-COMMANDS = commands(typer.main.get_command(app))
+COMMANDS = commands(app)

@@ -12,8 +12,8 @@ from hpcgym.baselines import SCHEDULERS
 from hpcgym.baselines.dispatchers import CP_DISPATCHERS, DISPATCHERS, IMPROVED
 from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.benchmarks.studies.documents import all_items
+from hpcgym.cli.groups import HEADINGS
 from hpcgym.cli.names import KINDS
-from hpcgym.cli.running import PANELS
 from hpcgym.machine import machine_names
 from hpcgym.scheduler.allocations import ALLOCATIONS
 from hpcgym.scheduler.estimates import ESTIMATES
@@ -31,18 +31,14 @@ OWN = {
 
 
 def test_every_heading_is_a_known_one() -> None:
-    used = {one.rich_help_panel for command in COMMANDS.values() for one in command.params}
-    assert used == {None, *PANELS}
+    used = {one.heading for command in COMMANDS.values() for one in command.params}
+    assert used == {*HEADINGS}
 
 
 @pytest.mark.parametrize("words", LARGE, ids=" ".join)
 def test_options_of_large_commands_have_headings(words: tuple[str, ...]) -> None:
     params = COMMANDS[words].params
-    bare = {
-        one.name
-        for one in params
-        if one.param_type_name == "option" and one.rich_help_panel is None
-    }
+    bare = {one.name for one in params if one.heading == "Options"}
     assert bare == OWN.get(words, set())
 
 
@@ -52,7 +48,7 @@ def test_an_option_stands_under_one_heading_everywhere() -> None:
         for one in command.params:
             if one.param_type_name == "option":
                 told = headings.setdefault((one.opts[0], one.help), set())
-                told.add(one.rich_help_panel)
+                told.add(one.heading)
     assert len(headings) > 100
     assert [name for name, told in headings.items() if len(told) > 1] == []
 

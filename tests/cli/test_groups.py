@@ -1,4 +1,4 @@
-"""Dataclasses as groups of options: what typer sees of them, and what commands get."""
+"""Dataclasses as groups of options: what click sees of them, and what commands get."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
 import pytest
-import typer
+from click.testing import CliRunner
 from commands import COMMANDS, in_words
-from typer.testing import CliRunner
 
-from hpcgym.cli.groups import Several, grouped
+from hpcgym.cli.groups import Option, Several
+from hpcgym.cli.running import explained
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.study.evaluation.policies import scheduler_of
@@ -18,21 +18,21 @@ from hpcgym.study.evaluation.policies import scheduler_of
 
 @dataclass(frozen=True)
 class Size:
-    width: Annotated[int, typer.Option(metavar="W", help="How wide it is.")] = 3
-    height: Annotated[int, typer.Option("--high", help="How high it is.")] = 4
+    width: Annotated[int, Option(metavar="W", help="How wide it is.")] = 3
+    height: Annotated[int, Option("--high", help="How high it is.")] = 4
 
 
 @dataclass(frozen=True)
 class Box(Size):
-    width: Annotated[int, typer.Option(metavar="MM", help="How wide a box is.")] = 5
-    depth: Annotated[float | None, typer.Option(help="How deep it is.")] = None
+    width: Annotated[int, Option(metavar="MM", help="How wide a box is.")] = 5
+    depth: Annotated[float | None, Option(help="How deep it is.")] = None
 
 
 @dataclass(frozen=True)
 class Parcel(Size):
-    label: Annotated[str | None, typer.Option(metavar="TEXT")] = None
-    stamp: Annotated[str | None, typer.Option(metavar="KIND,...")] = None
-    weight: Annotated[int | None, typer.Option(metavar="KG")] = None
+    label: Annotated[str | None, Option(metavar="TEXT")] = None
+    stamp: Annotated[str | None, Option(metavar="KIND,...")] = None
+    weight: Annotated[int | None, Option(metavar="KG")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +49,7 @@ class Load:
 
 
 def run(command: Any, *arguments: str) -> Any:
-    program = typer.Typer(rich_markup_mode=None, add_completion=False)
-    program.command()(grouped()(command))
-    return CliRunner().invoke(program, list(arguments))
+    return CliRunner().invoke(explained()(command), list(arguments))
 
 
 def taking(kind: Any) -> tuple[Any, list[Any]]:
@@ -117,7 +115,7 @@ def test_one_name_stands_for_one_option() -> None:
     def command(*, load: Load, size: Size) -> None: ...
 
     with pytest.raises(TypeError, match="command has the option 'width' twice"):
-        grouped()(command)
+        explained()(command)
 
 
 def test_defaults_that_help_shows_are_those_of_schedulers() -> None:

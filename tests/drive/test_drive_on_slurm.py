@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from slurm_here import needs_slurm
-from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.cli import app

@@ -7,7 +7,7 @@ import re
 import shlex
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from hpcgym.cli import app
 from hpcgym.envs import CoSchedule, QueueOrdering

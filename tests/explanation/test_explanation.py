@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from drawing import assume, given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
@@ -20,7 +21,6 @@ from quota_strategies import fitted, quotas, with_queues
 from restrictions import bounds
 from strategies import cases
 from submission_strategies import fitted as bounded
-from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.cli import app

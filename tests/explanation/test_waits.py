@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from drawing import given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
 from mistakes import mistakes_of
 from test_explanation import SMALL, jobs
-from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.cli import app

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from mistakes import mistakes_of
-from typer.testing import CliRunner
 
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymWarning, Remarks

@@ -7,10 +7,10 @@ import warnings
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from mistakes import mistakes_of
-from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.cli import app

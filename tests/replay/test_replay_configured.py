@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from slurm_here import needs_slurm
-from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.cli import app

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from drawing import HealthCheck, given, settings
 from drawing import strategies as st
 from mistakes import mistakes_of
 from power_strategies import in_seconds, schedules
-from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.cli import app

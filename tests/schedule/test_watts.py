@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import hpcgym
 from hpcgym.cli import app

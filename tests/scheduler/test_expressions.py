@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import plain_envs
 import pytest
+from click.testing import CliRunner
 from drawing import given, settings
 from drawing import strategies as st
 from expression_strategies import trees
 from few_jobs import few_jobs
 from mistakes import mistakes_of
 from strategies import workloads
-from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym._engine import values_of

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from boards import BUDGET, CODES, SHARED_MACHINE
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from hpcgym.cli import app
 from hpcgym.study import evaluate, summary

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from sweep_files import changed, contents, cut
-from typer.testing import CliRunner
 
 from hpcgym.cli import app
 from hpcgym.machine.speedups import generate_speedups, write_speedups

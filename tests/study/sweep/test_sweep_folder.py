@@ -14,8 +14,8 @@ from typing import Any
 import chores
 import pytest
 from chores import numbers
+from click.testing import CliRunner
 from sweep_files import changed, contents, cut, resealed
-from typer.testing import CliRunner
 
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError, HpcgymWarning
