@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import get_completion_class
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 #: Shell -> what it reads at its start. The script of fish lies there, and those of the others
 #: beside it.
@@ -38,13 +41,18 @@ def _complete(ctx: click.Context, option: click.Parameter, wanted: bool) -> None
     ctx.exit()
 
 
-def _option(name: str, meaning: str) -> Any:
-    settings = {"is_flag": True, "is_eager": True, "expose_value": False}
-    return click.option(name, callback=_complete, help=meaning, **settings)
+def offered(command: Decorated) -> Decorated:
+    """Give a command the two options of completion."""
+    for name, meaning in _OPTIONS.items():
+        command = click.option(
+            name, is_flag=True, is_eager=True, expose_value=False, callback=_complete, help=meaning
+        )(command)
+    return command
 
 
-install = _option("--install-completion", "Install completion for the current shell.")
-show = _option(
-    "--show-completion",
-    "Show completion for the current shell, to copy it or customize the installation.",
-)
+#: The last stands first in help.
+_OPTIONS = {
+    "--show-completion": "Show completion for the current shell, to copy it or customize the"
+    " installation.",
+    "--install-completion": "Install completion for the current shell.",
+}

@@ -6,11 +6,11 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 from hpcgym.errors import HpcgymError, reworded
 from hpcgym.files import MEGABYTE, check_is_file, head_of, is_there, saying, size_text
@@ -42,6 +42,9 @@ class WrittenFolder:
     """Stands in the type of a parameter that names a folder which pictures are written into."""
 
 
+#: Name of a parameter that names what to write -> what that is.
+Marks = Mapping[str, Written | WrittenFolder]
+
 SCHEDULE = Written("schedule", (".swf", ".swf.gz", ".csv", ".csv.gz", ".json", ".parquet"))
 #: The name by which a schedule is printed.
 PRINTED = Path("-")
@@ -49,13 +52,12 @@ PICTURE = Written("picture", (".png", ".svg", ".pdf"), drawn=True)
 PAGE = Written("page", (".html",))  # without matplotlib it has no pictures
 
 
-def check_files(command: Callable[..., Any] | None, values: Mapping[str, Any]) -> None:
+def check_files(marks: Marks, values: Mapping[str, Any]) -> None:
     """Say before the work of a command what is wrong with the files that it is to write.
 
     Parameters
     ----------
-    command : the function; its parameters that are :class:`Written` name the files. If it has any,
-        it has a parameter ``force`` too.
+    marks : of the parameters of the command. If there are any, it has a parameter ``force`` too.
     values : of its parameters.
 
     Raises
@@ -64,7 +66,6 @@ def check_files(command: Callable[..., Any] | None, values: Mapping[str, Any]) -
         written; one that is another one to write, or one that is read; one that is there already,
         or a folder with files in it, without --force. No file is changed.
     """
-    marks = marks_of(command)
     given = {name: mark for name, mark in marks.items() if values[name] is not None}
     named = [(Path(values[name]), mark) for name, mark in given.items()]
     named = [pair for pair in named if pair != (PRINTED, SCHEDULE)]
@@ -73,7 +74,7 @@ def check_files(command: Callable[..., Any] | None, values: Mapping[str, Any]) -
         _check_name(path, mark)
     files = [path for path, _ in outputs if not is_stream(path)]
     if outputs:
-        _check_not_read([path for path, _ in outputs], _read(command, values))
+        _check_not_read([path for path, _ in outputs], _read(marks, values))
         for place, path in enumerate(files):
             one = next((one for one in files[:place] if same_file(path, one)), None)
             if one is not None:
@@ -89,9 +90,7 @@ def check_files(command: Callable[..., Any] | None, values: Mapping[str, Any]) -
             check_writable(path)
 
 
-def digests_of_read(
-    command: Callable[..., Any] | None, values: Mapping[str, Any]
-) -> dict[str, str]:
+def digests_of_read(marks: Marks, values: Mapping[str, Any]) -> dict[str, str]:
     """Return the files that a command reads: name -> SHA-256, with the folder if two are alike.
 
     As for the files that must not be written, every text that is the name of one counts; but what
@@ -99,23 +98,22 @@ def digests_of_read(
     """
     from hpcgym.workload.io.files import sha256_of
 
-    read = [path for path in _read(command, values) if path.is_file() and os.access(path, os.R_OK)]
+    read = [path for path in _read(marks, values) if path.is_file() and os.access(path, os.R_OK)]
     names = [path.name for path in read]
     return {
         path.name if names.count(path.name) == 1 else str(path): sha256_of(path) for path in read
     }
 
 
-def check_regular(command: Callable[..., Any] | None, values: Mapping[str, Any]) -> None:
+def check_regular(marks: Marks, values: Mapping[str, Any]) -> None:
     """Raise an HpcgymError if a command would read a pipe or a device, which may never end."""
-    for path in _read(command, values):
+    for path in _read(marks, values):
         if is_there(path):
             check_is_file(path)
 
 
-def _read(command: Callable[..., Any] | None, values: Mapping[str, Any]) -> list[Path]:
+def _read(marks: Marks, values: Mapping[str, Any]) -> list[Path]:
     """Return all that a command may read, by name."""
-    marks = marks_of(command)
     others = [value for name, value in values.items() if name not in marks]
     return sorted({path for value in others for path in _files_of(value)})
 
@@ -187,17 +185,6 @@ def _files_of_trace(name: str) -> Iterator[Path]:
             yield find(name) or cache_folder() / find_trace(name).file
         elif own := find_own(name):
             yield own
-
-
-def marks_of(command: Callable[..., Any] | None) -> dict[str, Written | WrittenFolder]:
-    """Return what marks the parameters of a command that name what to write."""
-    hints = {} if command is None else get_type_hints(command, include_extras=True)
-    return {
-        name: mark
-        for name, hint in hints.items()
-        for mark in get_args(hint)[1:]
-        if isinstance(mark, Written | WrittenFolder)
-    }
 
 
 # --- Standard input (``-``) or a pipe as a log ----------------------------------------------------

@@ -30,6 +30,7 @@ from typing import (
 
 import click
 
+from hpcgym.cli.files import Written, WrittenFolder
 from hpcgym.errors import check_each_once
 
 if TYPE_CHECKING:
@@ -55,17 +56,23 @@ class Option:
 
 
 class ExplainedOption(click.Option):
-    """An option, and the heading of help under which it stands."""
+    """An option.
 
-    def __init__(self, names: Sequence[str], heading: str, **settings: Any) -> None:
-        super().__init__(names, **settings)
-        self.heading = heading
+    Attributes
+    ----------
+    heading : of help, under which it stands.
+    written : what marks it if it names what to write.
+    """
+
+    heading: str
+    written: Written | WrittenFolder | None
 
 
 class ExplainedArgument(click.Argument):
-    """An argument; what may be left out stands in brackets."""
+    """An argument, likewise; what may be left out stands in brackets."""
 
     heading = "Arguments"
+    written: Written | WrittenFolder | None
 
     def get_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Return what stands for it in the line of usage."""
@@ -103,12 +110,10 @@ class OptionGroup(NamedTuple):
     Attributes
     ----------
     options : in their order.
-    hints : name -> type with its marks.
     made : what makes their value of the values of options: of a command its arguments.
     """
 
-    options: list[click.Parameter]
-    hints: dict[str, Any]
+    options: list[ExplainedOption | ExplainedArgument]
     made: Callable[[Mapping[str, Any]], Any]
 
 
@@ -167,7 +172,6 @@ def _joined_parts(parts: Mapping[str, OptionGroup], make: Callable[..., Any]) ->
     """Return parts as one group, of whose values something is made by name."""
     return OptionGroup(
         [option for part in parts.values() for option in part.options],
-        {name: hint for part in parts.values() for name, hint in part.hints.items()},
         lambda values: make(**{name: part.made(values) for name, part in parts.items()}),
     )
 
@@ -190,7 +194,7 @@ def _part(name: str, hint: Any, default: Any, entries: Mapping[str, Entry]) -> O
         value = values[name]
         return (list(value) or default) if isinstance(value, tuple) else value
 
-    return OptionGroup([option], {name: hint}, made)
+    return OptionGroup([option], made)
 
 
 def _parts_of(group: Any) -> dict[str, OptionGroup]:
@@ -243,10 +247,10 @@ def _several(group: Any, repeated: Sequence[str]) -> OptionGroup:
         return Several(tuple(group(**chosen) for chosen in each), varied)
 
     options = [_repeatable(one) if one.name in repeated else one for one in whole.options]
-    return OptionGroup(options, whole.hints, made)
+    return OptionGroup(options, made)
 
 
-def _repeatable(option: click.Parameter) -> click.Parameter:
+def _repeatable(option: Any) -> Any:
     """Return an option that may be given several times."""
     several = copy.copy(option)
     several.multiple, several.default = True, None
@@ -254,7 +258,7 @@ def _repeatable(option: click.Parameter) -> click.Parameter:
     return several
 
 
-def _option(name: str, hint: Any, default: Any, entry: Entry) -> click.Parameter:
+def _option(name: str, hint: Any, default: Any, entry: Entry) -> Any:
     """Return a parameter as an option, or as an argument if it stands below that heading."""
     bare, *marks = _parted(hint)
     entry = next((mark for mark in marks if isinstance(mark, Entry)), entry)
@@ -265,12 +269,18 @@ def _option(name: str, hint: Any, default: Any, entry: Entry) -> click.Parameter
     settings = {"type": _read_as(get_args(bare)[0] if many else bare), "metavar": entry.metavar}
     settings |= {"help": entry.help, "required": default is Parameter.empty}
     settings |= {} if default is Parameter.empty else {"default": default}
+    option: Any
     if entry.heading == ExplainedArgument.heading:
-        return ExplainedArgument([name], **settings, nargs=-1 if many else 1)
-    names = mark.names or (f"--{name.replace('_', '-')}",)
-    settings |= {"is_flag": bare is bool or None, "multiple": many, "show_envvar": True}
-    settings |= {"show_default": entry.default or True, **mark.settings}
-    return ExplainedOption([*names, name], entry.heading, **settings)
+        option = ExplainedArgument([name], **settings, nargs=-1 if many else 1)
+    else:
+        names = mark.names or (f"--{name.replace('_', '-')}",)
+        settings |= {"is_flag": bare is bool or None, "multiple": many, "show_envvar": True}
+        settings |= {"show_default": entry.default or True, **mark.settings}
+        option = ExplainedOption([*names, name], **settings)
+        option.heading = entry.heading
+    written = (mark for mark in marks if isinstance(mark, Written | WrittenFolder))
+    option.written = next(written, None)
+    return option
 
 
 def _read_as(kind: Any) -> Any:

@@ -1,85 +1,24 @@
-"""How commands run: help with lists of names, errors in one line, progress for people only."""
+"""How a command runs whose docstring tells of its options: help, and files that are checked."""
 
 from __future__ import annotations
 
 import copy
 import re
-import sys
-import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial, wraps
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
-from hpcgym.cli.files import as_given, check_files, digests_of_read, streamed
+from hpcgym.cli.files import check_files, digests_of_read, streamed
 from hpcgym.cli.groups import HEADINGS, joined, options_of, sections
-from hpcgym.cli.interrupts import interruptible
-from hpcgym.errors import (
-    DroppedJobsWarning,
-    HpcgymError,
-    HpcgymWarning,
-    ReplacedRuleWarning,
-    reworded,
-)
+from hpcgym.errors import HpcgymError, reworded
 from hpcgym.files.recorded import Command, commanded, date_text
-from hpcgym.words import counted
 
 # --- How commands run -----------------------------------------------------------------------------
 
 _ARGUMENTS = "hpcgym.arguments"  # in what contexts keep: those that were typed
-#: Whether ``--explain-warnings`` was typed, in what contexts keep.
-EXPLAINS = "hpcgym.explains"
 _WHOLE = "hpcgym.whole"  # whether ``--help-all`` was typed
-
-_MOST_WARNINGS = 5  # lines of a command
-_ALWAYS = (DroppedJobsWarning, ReplacedRuleWarning)  # however many other lines there are
-
-
-@contextmanager
-def _warnings_in_a_line(told: Mapping[str, Any]) -> Iterator[None]:
-    """Show hpcgym's own warnings once each, without the place in the code that gave them.
-
-    They are five lines at most: the last says what is left. With ``--explain-warnings`` all are
-    shown, and those that sum something up are followed by all of it.
-    """
-    with warnings.catch_warnings():
-        usual = warnings.showwarning
-        said: set[str] = set()
-        shortened = False
-        left: list[str] = []  # of which nothing has been shown yet
-
-        def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
-            nonlocal shortened
-            if not issubclass(category, HpcgymWarning):
-                usual(message, category, *where, **more)
-                return
-            if str(message) in said:  # by another part of the library
-                return
-            said.add(str(message))
-            text = f"hpcgym: {as_given(str(message))}"
-            shortened |= len(message.details) > 1
-            hides = len(said) >= _MOST_WARNINGS and not issubclass(category, _ALWAYS)
-            if hides and not told.get(EXPLAINS):
-                left.append(text)
-                return
-            note(text)
-            if told.get(EXPLAINS):
-                for one in message.details:
-                    note(f"    {as_given(one)}")
-
-        warnings.showwarning = show
-        try:
-            yield
-        finally:
-            if len(left) > 1 or (left and shortened):
-                more = counted(len(left), "more warning")
-                note(f"hpcgym: {more}: hpcgym --explain-warnings COMMAND lists all of all kinds")
-            elif left:
-                note(left[0])
-            elif shortened and not told.get(EXPLAINS):
-                note("hpcgym: hpcgym --explain-warnings COMMAND lists all of each kind")
 
 
 def _tell_rule(error: Any, known: Collection[str | None]) -> None:
@@ -111,12 +50,6 @@ def _by_options(ctx: Any, message: str) -> str:
     return re.sub(r"\bgive (\w+)=", option, message)
 
 
-def _fail(message: str) -> NoReturn:
-    """End the program with one line on the error stream."""
-    note(f"hpcgym: {' '.join(message.split())}")
-    raise click.exceptions.Exit(1)
-
-
 _FIRST = 2  # examples at the top of help
 _SCREEN = 60  # lines of help
 
@@ -135,6 +68,7 @@ class ExplainedCommand(click.Command):
     ----------
     examples, files : lines of its docstring; of files by their titles.
     lists : title -> what lists names with what they are.
+    written : name of a parameter that names what to write -> what marks it.
     """
 
     callback: Callable[..., None]
@@ -148,9 +82,10 @@ class ExplainedCommand(click.Command):
         def run(**values: Any) -> None:
             callback(**group.made(values))
 
-        run.__annotations__ = group.hints
         settings |= {"params": group.options, "help": told.pop("")}
         super().__init__(name, callback=run, **settings)
+        marks = {str(one.name): one.written for one in group.options}
+        self.written = {name: mark for name, mark in marks.items() if mark is not None}
         self.examples, self.lists = joined(told.pop("Examples", "")), lists or {}
         self.files = {
             title: text.splitlines() for title, text in told.items() if title not in HEADINGS
@@ -175,8 +110,8 @@ class ExplainedCommand(click.Command):
     def invoke(self, ctx: Any) -> Any:
         """Run the command, if it can write the files that it is to write."""
         with streamed(ctx.params):
-            check_files(self.callback, ctx.params)
-            find_files = partial(digests_of_read, self.callback, ctx.params)
+            check_files(self.written, ctx.params)
+            find_files = partial(digests_of_read, self.written, ctx.params)
             try:
                 with commanded(Command(ctx.meta[_ARGUMENTS], find_files, date_text())):
                     return super().invoke(ctx)
@@ -239,31 +174,6 @@ class Commands(click.Group):
     def list_commands(self, ctx: Any) -> list[str]:
         """Return their names."""
         return [*self.commands]
-
-
-class Program(Commands):
-    """The whole program: whatever a user can cause ends in one line and an exit code."""
-
-    def make_context(self, info_name: Any, args: Any, *rest: Any, **more: Any) -> Any:
-        """Read the options; 130 after Ctrl-C, 143 after SIGTERM."""
-        with interruptible():
-            return super().make_context(info_name, args, *rest, **more)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run a command; 1 after an error, 130 after Ctrl-C, 143 after SIGTERM."""
-        try:
-            with interruptible(), _warnings_in_a_line(ctx.meta):
-                value = super().invoke(ctx)
-            sys.stdout.flush()  # an output that has been closed is noticed here, not at exit
-        except BrokenPipeError:
-            raise  # the reader, such as head, has gone: click ends quietly, with 1
-        except HpcgymError as error:
-            _fail(str(error))
-        except OSError as error:
-            _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-        except MemoryError:
-            _fail("not enough memory for this workload")
-        return value
 
 
 #: Makes a command of a function, of which more is in :class:`ExplainedCommand`.

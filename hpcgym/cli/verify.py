@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import click
 
 from hpcgym.cli.explore import explore
-from hpcgym.cli.files import WrittenFolder, check_regular, digests_of_read, marks_of
-from hpcgym.cli.running import explained
+from hpcgym.cli.files import WrittenFolder, check_regular, digests_of_read
+from hpcgym.cli.running import ExplainedCommand, explained
 from hpcgym.cli.simulate import compare, simulate
 from hpcgym.errors import HpcgymError, WorkloadError, one_line
 from hpcgym.files import MOST_JSON, bytes_of, json_of, lines_of
@@ -175,7 +175,11 @@ def _short(value: Any) -> str:
 # --- What a recorded command makes now ------------------------------------------------------------
 
 #: The commands whose files can be verified.
-_COMMANDS: dict[str, click.Command] = {"simulate": simulate, "compare": compare, "explore": explore}
+_COMMANDS: dict[str, ExplainedCommand] = {
+    "simulate": simulate,
+    "compare": compare,
+    "explore": explore,
+}
 
 
 class Again(NamedTuple):
@@ -228,17 +232,16 @@ def again(arguments: Sequence[str], ending: str, workload: str | None, into: Pat
     from hpcgym.report.figures import SUFFIXES
 
     command, read = _COMMANDS[name], {}
-    simulated: Any = command.callback
     folder = Path(tempfile.mkdtemp(dir=into))
 
     def run(**values: Any) -> None:
         if workload is not None:
             values["workload"] = _renamed(workload, values["workload"], folder)
-        check_regular(simulated, values)  # the command may be anybody's
-        read.update(digests_of_read(simulated, values))
+        check_regular(command.written, values)  # the command may be anybody's
+        read.update(digests_of_read(command.written, values))
         printed = ending == f".{values.get('format')}"
         writes = printed
-        for name, mark in marks_of(simulated).items():
+        for name, mark in command.written.items():
             path = Path(values[name] or "")
             endings = SUFFIXES if isinstance(mark, WrittenFolder) else (ending_of(path),)
             values[name] = folder / name / path.name if path.name and ending in endings else None
@@ -249,7 +252,7 @@ def again(arguments: Sequence[str], ending: str, workload: str | None, into: Pat
             raise HpcgymError(f"its command writes no file that ends in {ending}")
         out = io.StringIO()
         with redirect_stdout(out), redirect_stderr(io.StringIO()):
-            simulated(**values)
+            command.callback(**values)
         if printed:
             (folder / f"printed{ending}").write_text(out.getvalue())
 
