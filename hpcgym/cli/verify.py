@@ -257,9 +257,9 @@ def again(arguments: Sequence[str], ending: str, workload: str | None, into: Pat
             (folder / f"printed{ending}").write_text(out.getvalue())
 
     # without checks of files to write
-    again = click.Command(name, params=command.params, callback=run, add_help_option=False)
+    program = click.Command(name, params=command.params, callback=run, add_help_option=False)
     try:
-        again.main(rest, standalone_mode=False)
+        program.main(rest, standalone_mode=False)
     except click.UsageError as error:
         raise HpcgymError(f"its command line is not one of now: {error.format_message()}") from None
     except WorkloadError as error:
