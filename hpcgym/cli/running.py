@@ -91,15 +91,9 @@ class ExplainedCommand(click.Command):
             title: text.splitlines() for title, text in told.items() if title not in HEADINGS
         }
 
-    def make_context(self, info_name: Any, args: Any, parent: Any = None, **more: Any) -> Any:
-        """Read the options; keep the words for files that are written."""
-        words = () if parent is None else (*parent.command_path.split()[1:], info_name)
-        ctx = super().make_context(info_name, [*args], parent, **more)  # parsing empties the list
-        ctx.meta[_ARGUMENTS] = [*words, *args]
-        return ctx
-
     def parse_args(self, ctx: Any, args: Any) -> Any:
-        """Read the options; --help-all tells everything, and -h what most people use."""
+        """Read the options; keep the words for files that are written."""
+        ctx.meta[_ARGUMENTS] = [*ctx.command_path.split()[1:], *args]  # parsing empties the list
         ctx.meta[_WHOLE] = "--help-all" in args
         try:
             return super().parse_args(ctx, args)
