@@ -366,6 +366,7 @@ MAY_OPEN = {
     *("hpcgym/envs/page.py", "hpcgym/explore/document.py"),  # files of the library
     *("hpcgym/machine/files.py", "hpcgym/machine/slurm/keys.py", "hpcgym/replay/native.py"),
     "hpcgym/cli/files.py",  # a pipe that the shell has opened
+    "hpcgym/cli/completion.py",  # with which the user's shell begins
     "hpcgym/study/sweep/records.py",  # the lock, which is not read
     *("hpcgym/replay/cleanup.py", "hpcgym/replay/private.py"),  # of processes and daemons
     *("benchmarks/coscheduling/speed.py", "benchmarks/timing.py", "benchmarks/speed_of_peers.py"),

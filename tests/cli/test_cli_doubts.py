@@ -11,7 +11,7 @@ from commands import succeed, table_file
 COMMANDS = [
     ("simulate", "LOG"),
     ("compare", "LOG", "--scheduler", "easy,saf", "--processors", "8", "--processors", "9"),
-    ("evaluate", "spf", "--workload", "LOG", "--jobs", "20", "--number", "2", "--budget", "0"),
+    ("evaluate", "spf", "--workload", "LOG", "--jobs", "12", "--number", "2", "--budget", "0"),
 ]
 
 
