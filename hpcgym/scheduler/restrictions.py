@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 COLUMNS = {**WITH_QOS, ARRAY: ARRAY}
 #: Separates alternative names.
 OR = "|"
+#: The groups in which the jobs of workloads count, which most simulations ask for several times.
+_GROUPS: WeakKeyDictionary[Workload, dict[Quota, NDArray[np.int64]]] = WeakKeyDictionary()
 _SPARES = "spares"
 #: The most jobs or processors, or whatever else, that a quota or a window may name.
 MOST_BOUND = 2**31
@@ -179,7 +182,17 @@ class Quota:
         return Quota.of(bounds, self.each, self.where, self.spares)
 
     def counted(self, workload: Workload) -> NDArray[np.int64]:
-        """Return the group in which each job counts, (n_jobs,) int64 from 0 on; -1: in none."""
+        """Return the group in which each job counts, (n_jobs,) int64 from 0 on; -1: in none.
+
+        It is worked out once for each workload, and read-only.
+        """
+        known = _GROUPS.setdefault(workload, {})
+        if self not in known:
+            known[self] = self._groups(workload)
+            known[self].flags.writeable = False
+        return known[self]
+
+    def _groups(self, workload: Workload) -> NDArray[np.int64]:
         n = len(workload)
         within = np.ones(n, np.bool_)
         columns = JobColumns(workload)
@@ -189,13 +202,13 @@ class Quota:
                 within &= _are_called(columns, named)
             else:  # a warning says which similar name the log has
                 within &= columns.is_called(COLUMNS[named[0][0]], named[0][1])
-        keys = np.zeros((n, 0), np.int64)
-        if self.each:
-            keys = np.column_stack([workload.columns[COLUMNS[column]] for column in self.each])
         if ARRAY in self.each:
             within &= workload.columns[ARRAY] >= 0
-        _, place = np.unique(keys, axis=0, return_inverse=True) if self.each else ([], np.zeros(n))
-        return np.where(within, place.reshape(-1), -1).astype(np.int64)
+        group = np.zeros(n, np.int64)
+        for column in self.each:  # by rows of keys together it would take ten times as long
+            names, number = np.unique(workload.columns[COLUMNS[column]], return_inverse=True)
+            _, group = np.unique(group * len(names) + number, return_inverse=True)
+        return np.where(within, group, -1)
 
     def spared(self, workload: Workload) -> NDArray[np.bool_]:
         """Return which jobs may start though they exceed the quota, (n_jobs,)."""

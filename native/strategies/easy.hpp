@@ -32,10 +32,7 @@ class Easy {
 
   void pass() {
     const Rules& r = s.rules();
-    if (r.passes == Passes::per_event && !s.running.empty() && s.running.front().key <= s.time) {
-      leaving = s.room() - s.free;
-      s.changed = true;
-    }
+    note_leaving();
     if (r.holds) s.changed = true;
     if (r.proposes && s.selected == s.none_now) {
       s.put_off(s.about);
@@ -58,10 +55,17 @@ class Easy {
   }
   // The same when all submitted jobs are in the queue.
   void serve() {
+    note_leaving();
     if (!s.queue.empty()) serve_queue();
   }
 
  protected:
+  void note_leaving() {
+    if (s.rules().passes != Passes::per_event || s.running.empty() || s.running.front().key > s.time)
+      return;
+    leaving = s.room() - s.free;
+    s.changed = true;
+  }
   void enter(i64 arrived) {  // the jobs that came last
     for (i64 j = s.next - arrived; j < s.next; ++j) {
       s.interrupts.look();
@@ -189,16 +193,23 @@ class Easy {
       if (s.selected >= 0 && s.of(s.selected).start >= 0) s.selected = -1;
       return s.selected;
     }
-    if (s.bars_some()) {
-      s.interrupts.look(s.queue.jobs.size_in_blocks());
-      std::vector<InLine> line;
-      line_up(s, all_jobs, line);
-      const auto found = std::find_if(line.begin(), line.end(),
-                                      [&](const InLine& place) { return !s.bars(place.job); });
-      return found == line.end() ? -1 : found->job;
-    }
+    if (s.bars_some()) return first_allowed();
     const bool waits = s.head >= 0 && s.of(s.head).start < 0;
     return s.queue.first(s.time, s.progress, waits ? s.head : -1);
+  }
+  // The first queued job in primary order that is not barred, -1 if all are. Most often it is among
+  // the first few.
+  i64 first_allowed() {
+    const i64 queued = s.queue.jobs.size();
+    std::vector<InLine> line;
+    std::size_t looked = 0;
+    for (i64 most = 8; looked < index(queued); most *= 8) {
+      s.interrupts.look(s.queue.jobs.size_in_blocks());
+      line_up(s, most, line);
+      for (; looked < line.size(); ++looked)
+        if (!s.bars(line[looked].job)) return line[looked].job;
+    }
+    return -1;
   }
   // Whether no job can start, so that the order does not matter; it may change until the next pass.
   bool is_over() {

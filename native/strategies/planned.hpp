@@ -88,7 +88,7 @@ class Planned {
  private:
   static bool selects(const Simulator<M>& s) { return s.rules().primary == Order::selection; }
   static bool reserves_room(const Simulator<M>& s) {
-    return !M::alike && s.rules().depth == 1 && s.rules().every == 0 && !s.windows && !s.stops;
+    return s.rules().depth == 1 && s.rules().every == 0 && !s.rules().holds && !s.windows && !s.stops;
   }
   // Ask if that may let a job start; return whether a question is asked.
   bool ask(Simulator<M>& s) {
