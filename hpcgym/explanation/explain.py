@@ -71,16 +71,16 @@ def delays(
     start = int(result.start[job])
     # what is submitted after a start has no influence on it
     known = result.workload.submit_time <= start
-    found = np.zeros(len(rows), np.int64)
+    earlier = np.zeros(len(rows), np.int64)
     for place, row in enumerate(rows.tolist()):
         without = _start(result, known, row, job)
         if without > start:  # those that come until then may have an influence
             without = _start(result, np.ones_like(known), row, job)
-        found[place] = start - without
+        earlier[place] = start - without
         progress(place + 1, len(rows))
         if over():
-            return found[: place + 1]
-    return found
+            return earlier[: place + 1]
+    return earlier
 
 
 def _as_given(result: Result) -> tuple[Result, NDArray[np.int64]]:
@@ -89,7 +89,7 @@ def _as_given(result: Result) -> tuple[Result, NDArray[np.int64]]:
     if result.given is None:
         return result, np.arange(len(number))
     given = result.given
-    mine, theirs = (np.argsort(one, kind="stable") for one in (number, given.job_number))
+    mine, theirs = (np.argsort(numbers, kind="stable") for numbers in (number, given.job_number))
     place, back = np.empty_like(mine), np.empty_like(mine)
     place[mine], back[theirs] = theirs, mine
     rules, start = _cut(result.scheduler, back), result.start[back]
@@ -244,10 +244,10 @@ def explain(
     moved = story.moves(result, row, passes)
     order = _order(result)
     later = story.why_later(result, row, watching.due_of(result, row))
-    told = story.WaitFacts(job, facts, later, runs, spells, quotas, others, moved, order, unwatched)
+    wait = story.WaitFacts(job, facts, later, runs, spells, quotas, others, moved, order, unwatched)
     behind = story.summed([spell for spell in spells if spell.behind])
     table = _passes(result, passes)
-    return Explanation(job, story.story(told), facts, story.summed(spells), behind, table, others)
+    return Explanation(job, story.story(wait), facts, story.summed(spells), behind, table, others)
 
 
 def _row(workload: Workload, job: int) -> int:
@@ -289,7 +289,7 @@ def _facts(result: Result, row: int) -> dict[str, Any]:
         "start_time": plain(result.start[row]),
         "wait_time": plain(result.wait[row]),
         "suspended": 0 if result.suspended is None else int(result.suspended[row]),
-        "stops": [one._asdict() for one in watching.stops_of(result, row)],
+        "stops": [stop._asdict() for stop in watching.stops_of(result, row)],
         "run_time": plain(result.run_time[row]),
         "requested_time": int(workload.requested_time[row]),
         "predicted_run_time": plain(result.predicted_run_time[row]),
@@ -317,7 +317,7 @@ def _others(
             "end_time": ran.end,
             "requested_processors": workload.requested_processors[rows],
             "right": story.rights(result, ran, passes),
-            "delay": pd.array([delay.get(one) for one in rows.tolist()], dtype="Int64"),
+            "delay": pd.array([delay.get(other) for other in rows.tolist()], dtype="Int64"),
         },
         index=pd.Index(workload.job_number[rows], name="job_number"),
     )
@@ -327,10 +327,10 @@ def _passes(result: Result, passes: list[watching.Pass]) -> pd.DataFrame:
     """Return the table of passes, heads by their numbers."""
     import pandas as pd
 
-    table = pd.DataFrame([one.at for one in passes], columns=list(watching.Moment._fields))
-    table.insert(1, "ahead", [one.ahead for one in passes])
-    table["before"] = [one.before for one in passes]
-    table["quotas"] = ["; ".join(map(str, one.quotas)) for one in passes]
+    table = pd.DataFrame([pass_.at for pass_ in passes], columns=list(watching.Moment._fields))
+    table.insert(1, "ahead", [pass_.ahead for pass_ in passes])
+    table["before"] = [pass_.before for pass_ in passes]
+    table["quotas"] = ["; ".join(map(str, pass_.quotas)) for pass_ in passes]
     heads = table["head"].to_numpy(np.int64)
     table["head"] = np.where(heads >= 0, result.workload.job_number[np.maximum(heads, 0)], -1)
     return table
@@ -460,8 +460,8 @@ def shortened(table: pd.DataFrame, most: int) -> pd.DataFrame:
     if len(table) <= most or table.index.name in ORDERED:
         return table
     kept, rest = table.iloc[: most - 1], table.iloc[most - 1 :]
-    one = pd.Index([counted(len(rest), "other")], name=table.index.name)
-    return pd.concat((kept, pd.DataFrame([rest.sum()], index=one)))
+    label = pd.Index([counted(len(rest), "other")], name=table.index.name)
+    return pd.concat((kept, pd.DataFrame([rest.sum()], index=label)))
 
 
 def size_classes(

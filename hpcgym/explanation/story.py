@@ -156,9 +156,9 @@ def have_room(
     free = result.cluster.capacity.astype(np.int64).copy()
     np.subtract.at(free, cells.node, cells.units[:, None] * needs[owner, 1:-1])
     demands, kind = np.unique(needs[rows, 1:], axis=0, return_inverse=True)
-    room = np.array([int(units_on(free, one).sum()) for one in demands], np.int64)
-    found: NDArray[np.bool_] = room[kind.ravel()] >= needs[rows, 0]
-    return found
+    room = np.array([int(units_on(free, demand).sum()) for demand in demands], np.int64)
+    fits: NDArray[np.bool_] = room[kind.ravel()] >= needs[rows, 0]
+    return fits
 
 
 class Spell(NamedTuple):
@@ -189,13 +189,13 @@ def spells_of(result: Result, job: int, passes: Sequence[watching.Pass]) -> list
     seconds = {("processors", passes[0].ahead > 0): min(passes[0].at.time, start) - submit}
     needs, names = needs_of_nodes(result), list(REASONS)
     row = np.array([job])
-    for one, spent in _with_times(passes, start):
-        told = np.array([one.unseen]), np.array([bool(one.quotas)])
-        name = names[int(reasons_at(result, row, one.at, *told, needs)[0])]
-        part = name, one.ahead > 0 and name != "quota"
+    for pass_, spent in _with_times(passes, start):
+        kept_out = np.array([pass_.unseen]), np.array([bool(pass_.quotas)])
+        name = names[int(reasons_at(result, row, pass_.at, *kept_out, needs)[0])]
+        part = name, pass_.ahead > 0 and name != "quota"
         seconds[part] = seconds.get(part, 0) + spent
-    found = [Spell(name, behind, spent) for (name, behind), spent in seconds.items() if spent > 0]
-    return sorted(found, key=lambda spell: -spell.seconds)
+    spells = [Spell(name, behind, spent) for (name, behind), spent in seconds.items() if spent > 0]
+    return sorted(spells, key=lambda spell: -spell.seconds)
 
 
 def summed(spells: Sequence[Spell]) -> dict[str, int]:
@@ -209,52 +209,52 @@ def summed(spells: Sequence[Spell]) -> dict[str, int]:
 def kept_by_quotas(passes: Sequence[watching.Pass], start: int) -> dict[str, int]:
     """Return for how long a job would have exceeded each quota, quota -> [s]; at once, several."""
     seconds: dict[str, int] = {}
-    for one, spent in _with_times(passes, start):
-        for quota in map(str, one.quotas):
+    for pass_, spent in _with_times(passes, start):
+        for quota in map(str, pass_.quotas):
             seconds[quota] = seconds.get(quota, 0) + spent
     return seconds
 
 
 def _with_times(passes: Sequence[watching.Pass], start: int) -> Iterator[tuple[watching.Pass, int]]:
     """Yield the passes at which a job did not start, with the time from each to the next [s]."""
-    times = [one.at.time for one in passes] + [start]
-    for one, until in zip(passes, times[1:], strict=True):
-        if one.at.time < start:
-            yield one, min(until, start) - one.at.time
+    times = [pass_.at.time for pass_ in passes] + [start]
+    for pass_, until in zip(passes, times[1:], strict=True):
+        if pass_.at.time < start:
+            yield pass_, min(until, start) - pass_.at.time
 
 
 def rights(
     result: Result, others: watching.Meanwhile, passes: Sequence[watching.Pass]
 ) -> list[str]:
     """Return by what right each of some jobs ran while another waited: names of RIGHTS."""
-    shadows = {one.at.time: one.at.shadow for one in passes}
+    shadows = {pass_.at.time: pass_.at.shadow for pass_ in passes}
     chosen = result.outside or result.dispatcher is not None
     plans = result.scheduler.reserve.several
-    found = []
+    names = []
     for place, row in enumerate(others.row.tolist()):
         start = int(others.start[place])
         if others.outside[place]:
-            found.append("outside")
+            names.append("outside")
         elif others.before[place]:
-            found.append("ran")
+            names.append("ran")
         elif others.stopped[place]:
-            found.append("stopped")
+            names.append("stopped")
         elif others.resumed[place]:
-            found.append("resumed")
+            names.append("resumed")
         elif chosen:
-            found.append("chosen")
+            names.append("chosen")
         elif not others.marked[place]:
-            found.append("unknown")
+            names.append("unknown")
         elif not result.backfilled[row]:
-            found.append("order")
+            names.append("order")
         elif plans:
-            found.append("gap")
+            names.append("gap")
         elif start not in shadows:  # the passes cannot be made again
-            found.append("filled")
+            names.append("filled")
         else:
             ends = start + int(result.predicted_run_time[row])
-            found.append("shadow" if ends <= shadows[start] else "extra")
-    return found
+            names.append("shadow" if ends <= shadows[start] else "extra")
+    return names
 
 
 # --- An explanation in words: plain sentences, the answer first -----------------------------------
@@ -305,7 +305,7 @@ def refused_by(result: Result, job: int, due: int) -> dict[str, int]:
     """
     rules, workload = result.scheduler, result.workload
     came = int(workload.submit_time[job])
-    found: dict[str, int] = {}
+    seconds: dict[str, int] = {}
     for quota in rules.quota if rules.dependencies == "none" and due < came else ():
         group = quota.counted(workload)
         if not quota.submitted or group[job] < 0 or quota.spared(workload)[job]:
@@ -321,8 +321,8 @@ def refused_by(result: Result, job: int, due: int) -> dict[str, int]:
             had = _so_far(begin, asked[within], times) - _so_far(end, asked[within], times)
             full = int(np.diff(times)[had[:-1] + asked[job] > most].sum())
             if full:
-                found[str(quota.with_bounds({name: most}))] = full
-    return found
+                seconds[str(quota.with_bounds({name: most}))] = full
+    return seconds
 
 
 def _so_far(when: Ints, asked: Ints, times: Ints) -> Ints:
@@ -343,8 +343,8 @@ def why_later(result: Result, job: int, due: int) -> str:
     others = following.other[following.job == job]
     if rules.dependencies == "none" or not len(others):
         return quota
-    one = f"job {workload.job_number[others[0]]}, which it follows,"
-    after = f"after {one if len(others) == 1 else 'the jobs that it follows'} had ended"
+    first = f"job {workload.job_number[others[0]]}, which it follows,"
+    after = f"after {first if len(others) == 1 else 'the jobs that it follows'} had ended"
     if not bound_submissions(rules.quota):
         return after
     think = int(workload.think_time[job])
@@ -361,8 +361,8 @@ def moves(result: Result, job: int, passes: Sequence[watching.Pass]) -> Moves | 
     if not passes:
         return None
     submit, start = int(result.workload.submit_time[job]), int(result.start[job])
-    own = [one.at for one in passes if one.at.head == job and one.at.time < start]
-    times = [one.shadow for one in own if one.shadow >= 0]
+    own = [pass_.at for pass_ in passes if pass_.at.head == job and pass_.at.time < start]
+    times = [moment.shadow for moment in own if moment.shadow >= 0]
     early = 0
     if own:
         ends = result.start + result.run_time
@@ -401,7 +401,7 @@ def story(told: WaitFacts) -> list[str]:
         lines.append(
             f"Of that it was suspended for {duration(job['suspended'])}, after its first start."
         )
-    stops = watching.in_words([watching.Stop(**one) for one in job["stops"]], job["submit_time"])
+    stops = watching.in_words([watching.Stop(**stop) for stop in job["stops"]], job["submit_time"])
     waited = [*_of_the_wait(told), *_of_the_queue(told)]
     if job["wait_time"] == 0:
         lines.append(f"{'Then it' if job['submitted_later'] > 0 else 'It'} started at once.")
@@ -479,29 +479,29 @@ def _resources(job: Mapping[str, Any]) -> str:
 
 def _of_the_queue(told: WaitFacts) -> list[str]:
     """Return sentences on the job's place in the queue, and what was reserved for it."""
-    found, job = told.moves, told.job
-    if found is None:
+    moves, job = told.moves, told.job
+    if moves is None:
         return []
     place = (
-        f"{counted(found.ahead, 'job')} stood before it"
-        if found.ahead
+        f"{counted(moves.ahead, 'job')} stood before it"
+        if moves.ahead
         else "No job stood before it"
     )
     lines = [f"{place} in the queue when it came (order: {in_short(told.order)})."]
-    if found.queued_s >= 0:
-        after = f"After {duration(found.queued_s)}" if found.queued_s else "At once"
+    if moves.queued_s >= 0:
+        after = f"After {duration(moves.queued_s)}" if moves.queued_s else "At once"
         lines.append(f"{after} it was the first job that could not start.")
-    if found.first >= 0:
-        reserved = duration(found.first - job["submit_time"])
-        moved = (found.earlier, "an earlier"), (found.later, "a later")
+    if moves.first >= 0:
+        reserved = duration(moves.first - job["submit_time"])
+        moved = (moves.earlier, "an earlier"), (moves.later, "a later")
         told_moves = [f"{watching.times(often)} to {which} time" for often, which in moved if often]
         line = f"Its first reservation was for {reserved} after it came"
         line += f", and moved {' and '.join(told_moves)}" if told_moves else ""
         lines.append(f"{line}.")
-        if (before := found.last - job["start_time"]) > 0:
+        if (before := moves.last - job["start_time"]) > 0:
             lines.append(f"It started {duration(before)} before the last time reserved for it.")
-        if found.ended_early:
-            ended = f"{counted(found.ended_early, 'job')} ended earlier than predicted"
+        if moves.ended_early:
+            ended = f"{counted(moves.ended_early, 'job')} ended earlier than predicted"
             lines.append(f"While it was the first job that could not start, {ended}.")
     return lines
 

@@ -127,7 +127,7 @@ def why_not_watched(result: Result) -> str:
         (bool(rules.maintenance), "with maintenance windows", "without them"),
         (follows, "where jobs follow others (dependencies)", "without dependencies"),
     ]
-    return next((_with_advice(*said) for holds, *said in reasons if holds), "")
+    return next((_with_advice(*reason) for holds, *reason in reasons if holds), "")
 
 
 def _with_advice(why: str, otherwise: str) -> str:
@@ -242,8 +242,8 @@ class Watched:
         """Return whether all jobs that have been submitted started as in the schedule so far."""
         rows, time = np.arange(self.come), self._native.time
         start = self.result.start[rows]
-        found = self._native.progress(rows)["start"]
-        return bool(np.array_equal(found, np.where(start <= time, start, -1)))
+        started = self._native.progress(rows)["start"]
+        return bool(np.array_equal(started, np.where(start <= time, start, -1)))
 
     def _moment(self) -> Moment:
         """Return what stands now, at the end of a pass."""
@@ -335,18 +335,18 @@ class Victim(NamedTuple):
 
 def stops_of(result: Result, row: int) -> list[Stop]:
     """Return each time at which a job was stopped, by time; ``row`` is its own."""
-    rule, found = result.scheduler.preemption, []
+    rule, stops = result.scheduler.preemption, []
     stoppers = None if rule is None else _stoppers(result, rule)
     numbers = result.workload.job_number
-    for one, began, stopped, held in _stopped_runs(result):
-        if one != row:
+    for of_run, began, stopped, held in _stopped_runs(result):
+        if of_run != row:
             continue
         if rule is None or stoppers is None:
-            found.append(Stop("failed", began, stopped, [], _failed(result, stopped, held)))
+            stops.append(Stop("failed", began, stopped, [], _failed(result, stopped, held)))
         else:
             jobs: list[int] = numbers[stoppers(row, stopped, held)].tolist()
-            found.append(Stop(_HOW[rule.mode], began, stopped, jobs, []))
-    return found
+            stops.append(Stop(_HOW[rule.mode], began, stopped, jobs, []))
+    return stops
 
 
 def whom_others_stopped(result: Result, spans: Sequence[tuple[int, int]]) -> Iterator[Victim]:
@@ -401,16 +401,16 @@ def _stoppers(
     grace, came = rule.of_groups(rule.grace), runs.workload.submit_time
 
     def stoppers(row: int, time: int, held: NDArray[np.int32]) -> NDArray[np.int64]:
-        told = time - grace[group[row]]
-        waited = (came <= told) & (told < runs.start)
-        rows = np.flatnonzero(waited if told < time else runs.start == time)
+        warned = time - grace[group[row]]
+        waited = (came <= warned) & (warned < runs.start)
+        rows = np.flatnonzero(waited if warned < time else runs.start == time)
         groups = group[of[rows]]
         rows = rows[(groups >= 0) & may[groups, group[row]]]
-        if told == time and cells is not None:
-            had = (cells.rows(np.array([one])).node for one in rows.tolist())
+        if warned == time and cells is not None:
+            had = (cells.rows(np.array([run])).node for run in rows.tolist())
             rows = rows[np.array([np.isin(nodes, held).any() for nodes in had], np.bool_)]
-        found: NDArray[np.int64] = of[rows]
-        return found
+        jobs: NDArray[np.int64] = of[rows]
+        return jobs
 
     return stoppers
 
@@ -421,8 +421,8 @@ def in_words(stops: Sequence[Stop], submit: int) -> list[str]:
         return []
     how = stops[-1].how
     verb = how if how in ("suspended", "cancelled") else "stopped"
-    lines = _one_by_one(f"It was {verb}", [_told(one, submit) for one in stops])
-    ran = duration(sum(one.stopped - one.began for one in stops))
+    lines = _one_by_one(f"It was {verb}", [_told(stop, submit) for stop in stops])
+    ran = duration(sum(stop.stopped - stop.began for stop in stops))
     if how == "suspended":
         return [*lines, "It lost nothing, and went on later."]
     if how == "cancelled":
@@ -439,7 +439,7 @@ def _one_by_one(begin: str, each: Sequence[str]) -> list[str]:
     if len(each) == 1:
         return [f"{begin} {each[0]}."]
     lines = [f"{begin} {times(len(each))}.", f"First {each[0]}."]
-    lines += [f"Then {one}." for one in each[1:_NAMED]]
+    lines += [f"Then {event}." for event in each[1:_NAMED]]
     more = len(each) - _NAMED
     return [*lines, f"And {times(more)} more."] if more > 0 else lines
 
@@ -522,14 +522,14 @@ def meanwhile(result: Result, job: int) -> Meanwhile:
     runs, of = all_runs(result)
     came, due = int(result.workload.submit_time[job]), since(result, job)
     spans = [*([(due, came)] if due < came else []), *waits_of(result, job)]
-    found = [np.zeros((0, 2), np.int64)]
+    parts = [np.zeros((0, 2), np.int64)]
     for begin, end in spans:
         run = np.flatnonzero((runs.start < end) & (runs.end > begin) & (of != job))
         run = run[np.argsort(runs.start[run], kind="stable")]
-        found.append(np.stack((run, np.full(len(run), begin)), axis=1))
-    run, begun = np.concatenate(found).T
+        parts.append(np.stack((run, np.full(len(run), begin)), axis=1))
+    run, begun = np.concatenate(parts).T
     begun = np.maximum(begun, came)  # what ran while it was refused had begun before it came
-    began = {(by, one.time) for one in whom_others_stopped(result, spans) for by in one.by}
+    began = {(by, victim.time) for victim in whom_others_stopped(result, spans) for by in victim.by}
     pairs = zip(of[run].tolist(), runs.start[run].tolist(), strict=True)
     stopped = np.array([pair in began for pair in pairs], np.bool_)
     # of each job the run that stopped others, or else the first

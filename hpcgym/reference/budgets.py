@@ -134,9 +134,9 @@ class BudgetAccounts(OwnNodes):
         if node.state == OFF:
             node.state, node.until = BOOTING, self.now + self.m.boot_time
         used = [budget for budget in self.budgets if self.in_use(budget)]
-        found = all(budget.read + self.ahead(budget) <= budget.mj for budget in used)
+        enough = all(budget.read + self.ahead(budget) <= budget.mj for budget in used)
         node.state, node.until = given
-        return found
+        return enough
 
 
 # --- The head's reservation: rules 17 to 19 -------------------------------------------------------

@@ -271,7 +271,7 @@ class Events:
         times = []
         for job in self.running:
             group = groups[job.number]
-            if any((one, group) in may for one in waiting):
+            if any((stopper, group) in may for stopper in waiting):
                 times.append(self.end_of_exemption(job))
         return [time for time in times if time > self.reopened]
 

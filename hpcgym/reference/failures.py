@@ -83,17 +83,17 @@ class FailingSimulation(NodeSimulation):
 
     def has_room(self, job: Job) -> bool:
         """Rule 8, of those for whom rule 18 finds processors, were all nodes up."""
-        running, found = self.running, False
+        running, fits = self.running, False
         self.running = running + self.without_nodes
         if PoolSimulation.has_room(self, job):
             down = {node: (node, time, end) for node, time, end in self.before if end > job.start}
             self.running = running + [self.holder(*failure) for failure in down.values()]
             with suppress(NoRoomError):
-                found = super().has_room(job)
-            if not found:
+                fits = super().has_room(job)
+            if not fits:
                 self.without_nodes.append(job)
         self.running = running
-        return found
+        return fits
 
     def next_time(self) -> int:
         """Return when something happens next."""

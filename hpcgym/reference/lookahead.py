@@ -64,9 +64,9 @@ class LookaheadSimulation(PoolSimulation):
 
     def end_and_predict(self, now: int) -> Any:
         """Let jobs end and come, and note whether any does."""
-        found = super().end_and_predict(now)
-        self.by_clock = not any(found)  # a pass between events
-        return found
+        happened = super().end_and_predict(now)
+        self.by_clock = not any(happened)  # a pass between events
+        return happened
 
     def schedule(self, now: int) -> None:
         """Rule 1."""

@@ -547,9 +547,9 @@ class NodeSimulation(NodeRooms):
 
     def goes_on(self, waited: bool, started: bool) -> bool:
         """Rule 14: whether the plan makes Slurm look again."""
-        reserved = [one for one in self.queue if one.reservation != -1]
-        planned = {node for one in reserved for node, _ in one.nodes}
-        taken = {node for one in self.running + self.kept for node, _ in one.nodes}
+        reserved = [job for job in self.queue if job.reservation != -1]
+        planned = {node for job in reserved for node, _ in job.nodes}
+        taken = {node for job in self.running + self.kept for node, _ in job.nodes}
         before, self.idle_planned = self.idle_planned, bool(planned - taken)
         put_off, self.put_off = self.put_off, False
         two = sum(not self.over_quota(job) for job in self.queue) > 1
@@ -558,7 +558,7 @@ class NodeSimulation(NodeRooms):
     def place_like_slurm(self, job: Job, now: int) -> int:
         """When a job may start, rule 14, and its nodes then."""
         reserved = [other for other in self.queue if other.reservation != -1]
-        table = [(*self.reserved_in(one), {node for node, _ in one.nodes}) for one in reserved]
+        table = [(*self.reserved_in(peer), {node for node, _ in peer.nodes}) for peer in reserved]
         closed = [(begin, end, set(nodes)) for begin, end, nodes in self.closed]
         usable = {n for n, node in enumerate(self.capacity) if hold_of(job, n, node) > 0}
         after = now
@@ -597,7 +597,7 @@ class NodeSimulation(NodeRooms):
         there_are = self.running + self.kept
         ends = self.expected_ends(there_are, now)
         left = sorted(
-            (end, one.number, one) for one, end in zip(there_are, ends, strict=True) if end > now
+            (end, peer.number, peer) for peer, end in zip(there_are, ends, strict=True) if end > now
         )
         time: int | None = now
         raised: int | None = None

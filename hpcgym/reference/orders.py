@@ -389,7 +389,7 @@ class MultifactorPriority:
             Fraction(factor, greatest),
         )
         priority = sum(
-            (weight * one for weight, one in zip(self.weights, factors, strict=True)), Fraction(0)
+            (weight * part for weight, part in zip(self.weights, factors, strict=True)), Fraction(0)
         )
         nice = self.nice[job.number]
         priority -= 0 if nice == -1 else nice

@@ -255,8 +255,8 @@ class OwnNodes(PoolSimulation):
 
     def dark(self, but: Iterable[int] = ()) -> set[int]:
         """Return the nodes that are off, except some."""
-        found = {n for n, node in enumerate(self.nodes) if node.state == OFF}
-        return found - set(but)
+        off = {n for n, node in enumerate(self.nodes) if node.state == OFF}
+        return off - set(but)
 
     def charged(self, also: PossibleStart | None = None, free_mw: int = -1) -> int:
         """Rule 3; with another job, and by rule 20."""

@@ -77,7 +77,7 @@ class PreemptingPasses(SlurmPasses):
     def expected_ends(self, jobs: Iterable[Job], now: int) -> list[int]:
         """Rule 29: worked out once for each job, while the same jobs run and are suspended."""
         both = (self.running, self.suspended)
-        state = now, *([(job.number, job.since) for job in some] for some in both)
+        state = now, *([(job.number, job.since) for job in group] for group in both)
         if state != self.expected[0]:
             self.expected = state, {}
         known = self.expected[1]
@@ -161,7 +161,7 @@ class PreemptingPasses(SlurmPasses):
 
 def longest_way(group: Any, may: Collection[tuple[Any, Any]]) -> int:
     """Return the level of a group, rule 27."""
-    return max((1 + longest_way(other, may) for one, other in may if one == group), default=0)
+    return max((1 + longest_way(other, may) for upper, other in may if upper == group), default=0)
 
 
 # --- A pool of processors that are all alike ------------------------------------------------------

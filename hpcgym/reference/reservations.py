@@ -258,9 +258,9 @@ class SlurmPasses(Reservations):
         interval, self.all_due, most = self.slurm["sched_interval"], None, None
         if now % interval:
             most = self.slurm["default_queue_depth"] + 1
-        found = self.start_in_order(now, most)
+        outcome = self.start_in_order(now, most)
         self.open_partitions()
-        if found is TOO_MANY:
+        if outcome is TOO_MANY:
             self.all_due = (now // interval + 1) * interval
         if every == -1:
             return

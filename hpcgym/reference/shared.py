@@ -343,9 +343,9 @@ class SharedNodesSimulation:
         if self.now % self.ticks:
             return []
         self.freed = False
-        found: list[SharedJob] = []
+        jobs: list[SharedJob] = []
         for job in list(self.outside):
-            there = [*self.queue, *self.running, *found]
+            there = [*self.queue, *self.running, *jobs]
             if all(
                 keys[job.number] is None
                 or isinstance(keys[job.number], Spared)
@@ -354,8 +354,8 @@ class SharedNodesSimulation:
             ):
                 self.outside.remove(job)
                 job.submit = self.now // self.ticks
-                found.append(job)
-        return found
+                jobs.append(job)
+        return jobs
 
     def follow(self, ended: list[SharedJob]) -> None:
         """Let the jobs be due whose last other has ended now (rule 19)."""
@@ -497,15 +497,15 @@ class SharedSimulation(SharedNodesSimulation):
 
     def places(self, job: SharedJob) -> list[int]:
         """Rule 10: all nodes it may take, in the order in which it takes them."""
-        found = [node for node in range(self.m.nodes) if self.room_beside(job, self.on(node))]
+        nodes = [node for node in range(self.m.nodes) if self.room_beside(job, self.on(node))]
         if job.shape != PART or self.rules.partners == "first":
-            return found
+            return nodes
         if self.rules.partners == "best":
-            return sorted(found, key=lambda node: -self.least_speedup(job, self.on(node)))
-        used = [node for node in found if self.on(node)]
+            return sorted(nodes, key=lambda node: -self.least_speedup(job, self.on(node)))
+        used = [node for node in nodes if self.on(node)]
         if self.rules.partners == "fill":
             used.sort(key=lambda node: -self.least_speedup(job, self.on(node)))
-        return used + [node for node in found if not self.on(node)]
+        return used + [node for node in nodes if not self.on(node)]
 
     # --- A pass -----------------------------------------------------------------------------
 

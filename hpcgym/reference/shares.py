@@ -99,7 +99,7 @@ class AccountTree:
         above = self.above.get(account)
         siblings = [other for other in self.all if self.above.get(other) == above]
         mine, all_of_them = (
-            sum((self.usage(one, charges, now) for one in those), Decimal(0))
+            sum((self.usage(member, charges, now) for member in those), Decimal(0))
             for those in ([account], siblings)
         )
         return float(f"{self.part(account) * all_of_them / mine:.11e}") if mine else math.inf
@@ -113,15 +113,15 @@ class AccountTree:
         by_service: dict[float, list[Any]] = {}
         for member in members:
             by_service.setdefault(self.served(member, charges, now), []).append(member)
-        found: list[tuple[int, bool]] = []
+        ranked: list[tuple[int, bool]] = []
         for _, equal in sorted(by_service.items(), reverse=True):
-            users = [one for one in equal if not isinstance(one, str)]
-            found += [(user, user != users[0]) for user in users]
-            below = self.row({one for one in equal if isinstance(one, str)}, charges, now)
+            users = [member for member in equal if not isinstance(member, str)]
+            ranked += [(user, user != users[0]) for user in users]
+            below = self.row({member for member in equal if isinstance(member, str)}, charges, now)
             if users and below:
                 below[0] = below[0][0], True
-            found += below
-        return found
+            ranked += below
+        return ranked
 
     def places(self, charges: list[Any], now: int) -> dict[int, Decimal]:
         """Return the place of each user."""

@@ -189,8 +189,8 @@ class Paid(NamedTuple):
 
     def facts(self) -> dict[str, Any]:
         """Return it for JSON."""
-        classes = {name: one._asdict() for name, one in self.classes.items()}
-        losers = [one._asdict() for one in self.lose_most]
+        classes = {name: of_class._asdict() for name, of_class in self.classes.items()}
+        losers = [loser._asdict() for loser in self.lose_most]
         return {**self._asdict(), "classes": classes, "lose_most": losers}
 
     def columns(self) -> dict[str, Any]:
@@ -198,12 +198,12 @@ class Paid(NamedTuple):
 
         The users who lose most are not among them.
         """
-        found: dict[str, Any] = {}
-        for name, one in self.classes.items():
+        columns: dict[str, Any] = {}
+        for name, of_class in self.classes.items():
             keys = (f"{name}_{key}" for key in ("jobs", "bsld", "ratio"))
-            found |= zip(keys, one, strict=True)
+            columns |= zip(keys, of_class, strict=True)
         users = ("gain", "lose", "median_ratio")
-        return found | {f"users_{key}": getattr(self, key) for key in users}
+        return columns | {f"users_{key}": getattr(self, key) for key in users}
 
 
 def same_jobs(parts: Mapping[str, Result], runs: bool = False) -> dict[str, Result]:
@@ -211,12 +211,12 @@ def same_jobs(parts: Mapping[str, Result], runs: bool = False) -> dict[str, Resu
 
     ``runs``: with the same runs of them.
     """
-    found = {name: (one.runs if runs else one).workload for name, one in parts.items()}
-    first = next(iter(found.values()))
+    workloads = {name: (result.runs if runs else result).workload for name, result in parts.items()}
+    first = next(iter(workloads.values()))
     columns = ("submit_time", "job_number", "requested_processors")
 
     def alike(name: str) -> bool:
-        pairs = ((getattr(first, one), getattr(found[name], one)) for one in columns)
+        pairs = ((getattr(first, column), getattr(workloads[name], column)) for column in columns)
         return all(np.array_equal(*pair) for pair in pairs)
 
     return {name: result for name, result in parts.items() if alike(name)}
@@ -233,14 +233,14 @@ def who_pays(parts: Mapping[str, Result]) -> dict[str, Paid]:
     jobs, user = first.counted, first.workload.user_id
     users, number = np.unique(user[jobs], return_counts=True)
     before, old = _means(first, classes), mean_by_user(first.bsld, user, jobs)
-    names, found = names_of(first.workload, "user_id"), {}
+    names, paid = names_of(first.workload, "user_id"), {}
     for name, result in same.items():
         after, ratio = _means(result, classes), mean_by_user(result.bsld, user, jobs) / old
         most = np.argsort(-ratio, kind="stable")[:_LOSERS]
-        found[name] = Paid(
+        paid[name] = Paid(
             {
-                one: OfClass(int(np.count_nonzero(of)), after[one], after[one] / before[one])
-                for one, of in classes.items()
+                kind: OfClass(int(np.count_nonzero(of)), after[kind], after[kind] / before[kind])
+                for kind, of in classes.items()
             },
             len(users),
             int((ratio < 1).sum()),
@@ -252,7 +252,7 @@ def who_pays(parts: Mapping[str, Result]) -> dict[str, Paid]:
                 if ratio[k] > 1
             ],
         )
-    return found
+    return paid
 
 
 def _means(result: Result, classes: Mapping[str, NDArray[np.bool_]]) -> dict[str, float]:

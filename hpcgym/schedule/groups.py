@@ -65,14 +65,14 @@ def metrics_by(
         and (name == "jobs" or not metrics or name in metrics)
         and HAVE[metric.of](whole)
     }
-    found = {}
+    by_group = {}
     for group, jobs in groups_of(result, by).items():
         facts = Facts(result, jobs)
-        found[group] = {
+        by_group[group] = {
             name: formula(facts) if facts.n or name == "jobs" else np.nan
             for name, formula in chosen.items()
         }
-    return found
+    return by_group
 
 
 def classes_in_words(by: str) -> str:

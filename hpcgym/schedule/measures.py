@@ -84,9 +84,9 @@ def over_at(start: NDArray[np.int64], first: int, stop: int, end: int | None) ->
 
     ``start``: start times, -1 of jobs that have not started.
     """
-    some = start[first:stop]
-    last = int(some.max())
-    if end is not None and (last > end or (some < 0).any()):
+    starts = start[first:stop]
+    last = int(starts.max())
+    if end is not None and (last > end or (starts < 0).any()):
         return end
     return last
 

@@ -308,8 +308,8 @@ class Metric(NamedTuple):
 
 def _jobs(name: str, title: str, unit: str, formula: Callable[[Facts], float | int]) -> Metric:
     """Return a metric of jobs of which less is better, nan without jobs."""
-    found = lambda f: formula(f) if f.n else np.nan  # noqa: E731
-    return Metric(name, title, unit, LESS, 1, found, of_jobs=True)
+    or_nan = lambda f: formula(f) if f.n else np.nan  # noqa: E731
+    return Metric(name, title, unit, LESS, 1, or_nan, of_jobs=True)
 
 
 def _of_class(name: str) -> Metric:
@@ -606,12 +606,12 @@ def told_metrics(result: Schedule) -> dict[str, float | int]:
 
     Of a past that a log recorded, none by what it does not tell.
     """
-    told = watts_given(result.cluster, result.workload)
+    watts = watts_given(result.cluster, result.workload)
     past = result.replayed_on == RECORDED
     return {
         name: value
         for name, value in metrics(result).items()
-        if (told and not past) or not needs_watts(name)
+        if (watts and not past) or not needs_watts(name)
         if not (past and name in _BY_RULES)
     }
 

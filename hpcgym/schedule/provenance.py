@@ -40,13 +40,13 @@ def provenance_of(results: Mapping[str, Schedule]) -> dict[str, Any]:
       :func:`schedule_digest`.
     """
     jobs = {id(result.workload): result.workload for result in results.values()}
-    told = {key: _workload(workload) for key, workload in jobs.items()}
+    of_jobs = {key: _workload(workload) for key, workload in jobs.items()}
     schedules = [
-        {"name": name, "workload": told[id(result.workload)]["sha256"], **_schedule(result)}
+        {"name": name, "workload": of_jobs[id(result.workload)]["sha256"], **_schedule(result)}
         for name, result in results.items()
     ]
     # once each: the same jobs may have been read for several machines
-    workloads = {one["sha256"]: one for one in told.values()}
+    workloads = {facts["sha256"]: facts for facts in of_jobs.values()}
     return {**origin(), "workloads": list(workloads.values()), "schedules": schedules}
 
 
@@ -86,7 +86,7 @@ def _schedule(result: Schedule) -> dict[str, Any]:
 def notes_of(result: Schedule) -> list[str]:
     """Return for people what a schedule was made of and how: lines for the header of SWF."""
     rules = result.scheduler.describe()
-    told = ", ".join(f"{rule}={value}" for rule, value in rules.items() if value is not None)
+    settings = ", ".join(f"{rule}={value}" for rule, value in rules.items() if value is not None)
     cluster = result.cluster
     size = f"{cluster.processors} processors"
     if cluster.groups:
@@ -96,7 +96,7 @@ def notes_of(result: Schedule) -> list[str]:
         f"jobs: {result.workload.name}",
         *(f"cleaning: {number} {why}" for why, number in result.workload.cleaning.items()),
         f"machine: {f'{cluster.name}, ' if cluster.name else ''}{size}",
-        f"scheduler: {told}",
+        f"scheduler: {settings}",
     ]
     if result.outside:
         lines.append("the order of the queue came from outside, not from the policy")
@@ -167,9 +167,9 @@ def schedule_digest(result: Schedule) -> str:
     if result.frequency is not None:
         parts["frequency"] = result.frequency
     if result.interrupted is not None:
-        told = {name: x for name, x in result.interrupted._asdict().items() if name != "failures"}
+        fields = {name: x for name, x in result.interrupted._asdict().items() if name != "failures"}
         what = "lost" if result.suspended is None else "piece"
-        parts |= {f"{what} {name}": x for name, x in told.items()}
+        parts |= {f"{what} {name}": x for name, x in fields.items()}
     if result.suspended is not None:
         parts["suspended"] = result.suspended
     digest = hashlib.sha256(b"hpcgym schedule 1 ")

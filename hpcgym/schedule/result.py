@@ -175,15 +175,15 @@ class Result(Schedule):
                     f" 'max_wait_s'), not {metric!r}"
                 )
             check_choice("metric", metric, group_metrics())
-        found = pd.DataFrame.from_dict(metrics_by(self, group, metrics), orient="index")
-        found = found.rename_axis(group)
-        return found.reindex(columns=list(dict.fromkeys(["jobs", *metrics]))) if metrics else found
+        table = pd.DataFrame.from_dict(metrics_by(self, group, metrics), orient="index")
+        table = table.rename_axis(group)
+        return table.reindex(columns=list(dict.fromkeys(["jobs", *metrics]))) if metrics else table
 
     def __str__(self) -> str:
         """Return what it is of and, in a second line, its first metrics."""
         known = self.metrics
-        told = [f"{name} {shown(known[name])}" for name in _FIRST if name in known]
-        return f"{self!r}\n{', '.join(told)}"
+        texts = [f"{name} {shown(known[name])}" for name in _FIRST if name in known]
+        return f"{self!r}\n{', '.join(texts)}"
 
     def _repr_html_(self) -> str:
         """Return its first metrics as a table, for a notebook."""

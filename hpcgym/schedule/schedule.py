@@ -308,10 +308,10 @@ def kept(compute: Callable[[Any], T]) -> Callable[[Schedule], T]:
 
     @wraps(compute)
     def known(schedule: Schedule) -> T:
-        found = vars(schedule)
-        if name not in found:
-            found[name] = compute(schedule)
-        value: T = found[name]
+        attributes = vars(schedule)
+        if name not in attributes:
+            attributes[name] = compute(schedule)
+        value: T = attributes[name]
         return value
 
     return known

@@ -252,7 +252,7 @@ def _columns(where: str, names: list[str]) -> tuple[int, int, str, float]:
     """Return the columns of times and values, the unit of these, and what makes them of joules."""
     times = [place for place, name in enumerate(names) if _TIME.match(name.strip())]
     units = {place: _UNIT.search(name) for place, name in enumerate(names)}
-    values = [(place, found) for place, found in units.items() if found and place not in times[:1]]
+    values = [(place, unit) for place, unit in units.items() if unit and place not in times[:1]]
     if not times:
         raise HpcgymError(f"{where}: no column's name begins with time or date: {', '.join(names)}")
     if len(values) != 1:
@@ -260,8 +260,8 @@ def _columns(where: str, names: list[str]) -> tuple[int, int, str, float]:
             f"{where}: one column's name must end in a unit such as g_per_kwh or eur_per_mwh, not"
             f" {len(values)} of {', '.join(names)}"
         )
-    place, found = values[0]
-    quantity, joules = found[1].rpartition("_")[2], JOULES[found[2].casefold()]
+    place, unit = values[0]
+    quantity, joules = unit[1].rpartition("_")[2], JOULES[unit[2].casefold()]
     mass = _MASS.fullmatch(quantity.replace("₂", "2"))
     if mass:
         return times[0], place, "g", _GRAMS[mass[1].casefold()] / joules

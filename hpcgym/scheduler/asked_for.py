@@ -106,8 +106,8 @@ OF_ENVIRONMENTS = (
 )
 
 #: The rules of the machine, and the rules of jobs.
-OF_MACHINES = tuple(rule for rule, one in SITE_RULES.items() if one.of_machine)
-OF_JOBS = tuple(rule for rule, one in SITE_RULES.items() if one.of_jobs)
+OF_MACHINES = tuple(rule for rule, site_rule in SITE_RULES.items() if site_rule.of_machine)
+OF_JOBS = tuple(rule for rule, site_rule in SITE_RULES.items() if site_rule.of_jobs)
 
 _USUAL = {rule: getattr(Scheduler(), rule) for rule in SITE_RULES}
 
@@ -133,12 +133,12 @@ def settled(
     given : by the user; a rule that is None here stays None, and no row has it.
     brought : by environments, and by the training of agents.
     """
-    found = {rule: given[rule] for rule in names if rule in given}
-    for one in brought:
+    chosen = {rule: given[rule] for rule in names if rule in given}
+    for rules in brought:
         for rule in names:
-            if rule not in found and one.get(rule) is not None:
-                found[rule] = one[rule]
-    return found
+            if rule not in chosen and rules.get(rule) is not None:
+                chosen[rule] = rules[rule]
+    return chosen
 
 
 def under_site_rules(

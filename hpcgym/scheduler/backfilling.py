@@ -95,14 +95,14 @@ class Hold:
         HpcgymError : an unknown name or a value that is wrong.
         """
         if given is None or isinstance(given, Hold):
-            found = given
+            hold = given
         elif isinstance(given, Mapping):
-            found = cls._of(given)
+            hold = cls._of(given)
         elif isinstance(given, str):
-            found = cls._of(_pairs(given))
+            hold = cls._of(_pairs(given))
         else:
-            found = cls(given)
-        return None if found is None or found.share == 0 else found
+            hold = cls(given)
+        return None if hold is None or hold.share == 0 else hold
 
     @classmethod
     def _of(cls, entries: Mapping[str, Any]) -> Hold:
@@ -160,18 +160,18 @@ class Hold:
 
 def _pairs(text: str) -> dict[str, Any]:
     """Return the entries of a text; a value without a name is the share."""
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
             name, value = "share", name
-        if name in found:
+        if name in entries:
             raise HpcgymError(f"hold: {name} is there twice in {text!r}")
         timed = name in ("from_s", "erode_s")
-        found[name] = in_seconds(value, f"hold: {name}") if timed else value
-        if isinstance(found[name], str) and name != "by":
-            found[name] = number_in(f"hold: {name}", value)
-    return found
+        entries[name] = in_seconds(value, f"hold: {name}") if timed else value
+        if isinstance(entries[name], str) and name != "by":
+            entries[name] = number_in(f"hold: {name}", value)
+    return entries
 
 
 def _erode(value: Any) -> float:
@@ -263,12 +263,12 @@ class SlurmBackfill:
 
     def __str__(self) -> str:
         usual = SlurmBackfill()
-        said = [
+        changed = [
             f"{each.name}={getattr(self, each.name)}"
             for each in fields(self)
             if getattr(self, each.name) != getattr(usual, each.name)
         ]
-        return ":".join([NAME, "+".join(said)]) if said else NAME
+        return ":".join([NAME, "+".join(changed)]) if changed else NAME
 
     @property
     def reservations(self) -> int:
@@ -300,16 +300,16 @@ class SlurmBackfill:
                 " alone has Slurm's own"
             )
         known = [each.name for each in fields(cls)]
-        found: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         for part in filter(None, (part.strip() for part in rest.split("+"))):
             key, _, value = (piece.strip() for piece in part.partition("="))
             if key not in known:
                 raise HpcgymError(f"backfill {text!r}: {unknown('setting', key, known)}")
-            if key in found:
+            if key in settings:
                 raise HpcgymError(f"backfill {text!r}: {key} is there twice")
             number = count_of(value, signed=True)
-            found[key] = value if number is None else number
-        return cls(**found)
+            settings[key] = value if number is None else number
+        return cls(**settings)
 
 
 # --- Ways to backfill -----------------------------------------------------------------------------

@@ -193,17 +193,17 @@ def check(*things: str, words: Mapping[str, str] | None = None) -> None:
     present = {thing: PLACES.get(thing) or FEATURES[thing] for thing in things}
     present |= words or {}
     assert present.keys() <= {*PLACES, *FEATURES}, present
-    for (one, other), why in APART.items():
-        if one in present and other in present:
-            raise ApartError(f"{present[one]} and {present[other]} do not go together: {why}")
+    for (first, other), why in APART.items():
+        if first in present and other in present:
+            raise ApartError(f"{present[first]} and {present[other]} do not go together: {why}")
 
 
 def table() -> str:
     """Return what does not go together as a table in Markdown, a row for each thing."""
     lines = ["| what | not with |", "|---|---|"]
     for thing in (*FEATURES, "failures", "limits"):
-        others = [two if one == thing else one for one, two in APART if thing in (one, two)]
+        others = [b if a == thing else a for a, b in APART if thing in (a, b)]
         if others:
-            named = dict.fromkeys(PLACES.get(one) or FEATURES[one] for one in others)
+            named = dict.fromkeys(PLACES.get(other) or FEATURES[other] for other in others)
             lines.append(f"| {PLACES.get(thing) or FEATURES[thing]} | {'; '.join(named)} |")
     return "\n".join(lines)

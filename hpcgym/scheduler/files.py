@@ -76,12 +76,12 @@ def _text(name: str, value: Any) -> str:
     if isinstance(value, Hold | FairShare):
         value = value.table()
     if isinstance(value, Mapping):
-        named = {str(key): one for key, one in value.items() if one is not None}
-        some = {_key(key): one for key, one in named.items()}
-        entries = (f"{key} = {_text(name, one)}" for key, one in some.items())
+        named = {str(key): item for key, item in value.items() if item is not None}
+        written = {_key(key): item for key, item in named.items()}
+        entries = (f"{key} = {_text(name, item)}" for key, item in written.items())
         return f"{{ {', '.join(entries)} }}"
     if isinstance(value, tuple | list):
-        return f"[{', '.join(_text(name, one) for one in value)}]"
+        return f"[{', '.join(_text(name, item) for item in value)}]"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -129,17 +129,19 @@ def check_limits(limits: Any) -> tuple[Limit, ...]:
     listed = [limits] if isinstance(limits, Limit) else limits
     if not isinstance(listed, Iterable) or isinstance(listed, str):
         raise HpcgymError(f"limits must be PowerCap and EnergyBudget, not {limits!r}")
-    found = tuple(listed)
-    for limit in found:
+    checked = tuple(listed)
+    for limit in checked:
         if not isinstance(limit, Limit):
             raise HpcgymError(f"limits must be PowerCap and EnergyBudget, not {limit!r}")
-    budgets = sorted((one.start, one.end) for one in found if isinstance(one, EnergyBudget))
+    budgets = sorted(
+        (budget.start, budget.end) for budget in checked if isinstance(budget, EnergyBudget)
+    )
     for (_, end), (start, _) in pairwise(budgets):
         if start < end:
             raise HpcgymError(
                 f"limits: two budgets hold at {start} s; their periods must not overlap"
             )
-    return found
+    return checked
 
 
 def _window(limit: Any, where: str) -> None:

@@ -75,7 +75,8 @@ def node_power(cluster: Cluster, needed: bool = True) -> NodePower:
             "limits, and allocation='contiguous', are for machines with nodes: cluster= says which"
         )
     if cluster.partitions:
-        named = f"a machine with the partitions {', '.join(one.name for one in cluster.partitions)}"
+        names = ", ".join(partition.name for partition in cluster.partitions)
+        named = f"a machine with the partitions {names}"
         limits = "limits of power and energy (or allocation='contiguous')"
         check(words={"partitions": named, "whole nodes": limits})
     first = cluster.groups[0]

@@ -121,6 +121,6 @@ def expressions_of(workload: Workload, scheduler: Scheduler) -> list[dict[str, N
         return []
     columns = columns_of(workload, scheduler)
     return [
-        {"codes": np.zeros(0, np.int64)} if one is None else one.program(columns)
-        for one in scheduler.anew
+        {"codes": np.zeros(0, np.int64)} if expression is None else expression.program(columns)
+        for expression in scheduler.anew
     ]

@@ -94,8 +94,8 @@ class Quota:
         self._check()
 
     def _check(self) -> None:
-        named = [one for column, names in self.where for one in alternatives(column, names)]
-        named += [one for name in self.spares for one in alternatives("queue", name)]
+        named = [pair for column, names in self.where for pair in alternatives(column, names)]
+        named += [pair for name in self.spares for pair in alternatives("queue", name)]
         for column in (*self.each, *(column for column, _ in named)):
             if column not in COLUMNS:
                 hint = "; accounts of Slurm are groups" if column == "account" else ""
@@ -152,18 +152,18 @@ class Quota:
                 where.append((column, name))
             elif part != "all":
                 each.append(column)
-        found: dict[str, int] = {}
+        amounts: dict[str, int] = {}
         for part in bounds.split("+"):
             name, _, number = (piece.strip() for piece in part.partition("="))
             bound = count_of(number)
-            if not name or name in found or bound is None:
+            if not name or name in amounts or bound is None:
                 raise HpcgymError(
                     f"quota {text!r}: {part.strip()!r} is no bound such as jobs=10,"
                     " processors=512, gpu=4 or submitted=50, each at most once"
                 )
-            found[name] = bound
+            amounts[name] = bound
         try:
-            return cls.of(found, tuple(each), tuple(where), tuple(spares))
+            return cls.of(amounts, tuple(each), tuple(where), tuple(spares))
         except HpcgymError as error:
             raise HpcgymError(f"quota {text!r}: {str(error).removeprefix('quota: ')}") from None
 
@@ -212,7 +212,7 @@ class Quota:
 
     def spared(self, workload: Workload) -> NDArray[np.bool_]:
         """Return which jobs may start though they exceed the quota, (n_jobs,)."""
-        named = (one for name in self.spares for one in alternatives("queue", name))
+        named = (pair for name in self.spares for pair in alternatives("queue", name))
         return _are_called(JobColumns(workload), named)
 
 
@@ -228,10 +228,10 @@ def alternatives(column: str, names: str) -> list[tuple[str, str]]:
 
 def _are_called(columns: JobColumns, named: Iterable[tuple[str, str]]) -> NDArray[np.bool_]:
     """Return which jobs have one of some names in its column, (n_jobs,)."""
-    found = np.zeros(len(columns.times), np.bool_)
+    mask = np.zeros(len(columns.times), np.bool_)
     for column, name in named:
-        found |= columns.are_called(COLUMNS[column], (name,))
-    return found
+        mask |= columns.are_called(COLUMNS[column], (name,))
+    return mask
 
 
 def bound_submissions(quotas: Iterable[Quota]) -> bool:
@@ -307,23 +307,23 @@ class Window:
         ------
         HpcgymError : it is not one.
         """
-        found = _TEXT.fullmatch(text.strip())
-        if found is None:
+        match = _TEXT.fullmatch(text.strip())
+        if match is None:
             raise HpcgymError(
                 f"window {text!r}: it must be BEGIN/END such as 2026-03-01T08:00/2026-03-02T08:00,"
                 " with :processors=32 or :nodes=gpu,0-3 behind it if it is not all; several are"
                 " separated by ;"
             )
-        of = (found["of"] or "").strip()
-        if found["what"] == "nodes" and not of:
+        of = (match["of"] or "").strip()
+        if match["what"] == "nodes" and not of:
             raise HpcgymError(f"window {text!r}: nodes= names none; such as nodes=gpu,0-3")
-        processors = count_of(of) if found["what"] == "processors" else None
-        if found["what"] == "processors" and processors is None:
+        processors = count_of(of) if match["what"] == "processors" else None
+        if match["what"] == "processors" and processors is None:
             raise HpcgymError(f"window {text!r}: processors must be a whole number, not {of!r}")
         try:
-            if found["what"] == "processors":
-                return cls(found["begin"], found["end"], processors=processors)
-            return cls(found["begin"], found["end"], nodes=of)
+            if match["what"] == "processors":
+                return cls(match["begin"], match["end"], processors=processors)
+            return cls(match["begin"], match["end"], nodes=of)
         except HpcgymError as error:
             raise HpcgymError(f"window {text!r}: {str(error).removeprefix('window: ')}") from None
 
@@ -394,7 +394,7 @@ def read_windows(value: Any) -> tuple[Window, ...]:
                 " 2026-03-01T08:00/2026-03-02T08:00"
             )
         value = [Window.parse(part) for part in str(value).split(";") if part.strip()]
-    if not isinstance(value, list | tuple) or not all(isinstance(one, Window) for one in value):
+    if not isinstance(value, list | tuple) or not all(isinstance(part, Window) for part in value):
         raise HpcgymError(f"maintenance must be a text BEGIN/END, a file or Windows, not {value!r}")
     return tuple(value)
 
@@ -405,7 +405,7 @@ def _planned(failures: Failures) -> list[Window]:
     rows = zip(*(column.tolist() for column in vars(failures).values()), strict=True)
     for node, time, repaired in rows:
         nodes.setdefault((time, repaired), []).append(node)
-    return [Window(*times, nodes=text_of_nodes(some)) for times, some in nodes.items()]
+    return [Window(*times, nodes=text_of_nodes(group)) for times, group in nodes.items()]
 
 
 def _time(name: str, value: Any) -> int | str:
@@ -515,7 +515,7 @@ class Preemption:
                     f"preemption: {kind}: seconds must be a whole number from 1 to {_LONGEST:,},"
                     f" not {seconds!r}"
                 )
-        in_order = sorted(given, key=lambda one: self.stopped.index(one[0]))
+        in_order = sorted(given, key=lambda pair: self.stopped.index(pair[0]))
         object.__setattr__(self, kind, tuple((name, int(s)) for name, s in in_order))
 
     def __str__(self) -> str:
@@ -541,8 +541,8 @@ class Preemption:
         ------
         HpcgymError : it is not one.
         """
-        column, colon, said = text.partition(":")
-        chains, *words = (word.strip() for word in said.split(","))
+        column, colon, rest = text.partition(":")
+        chains, *words = (word.strip() for word in rest.split(","))
         times: dict[str, str] = {}
         while words and (kind := words[-1].partition("=")[0]) in _TIMES and "=" in words[-1]:
             if kind in times:
@@ -558,8 +558,8 @@ class Preemption:
             pairs += [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
         unique = tuple(dict.fromkeys(pairs))
         mode = ",".join(words) if words else "requeue"
-        told = {kind: _times_of(times[kind], unique) for kind in times}
-        return cls(column.strip(), unique, mode, **told)
+        parsed = {kind: _times_of(times[kind], unique) for kind in times}
+        return cls(column.strip(), unique, mode, **parsed)
 
     @cached_property
     def levels(self) -> dict[str, int]:
@@ -567,8 +567,8 @@ class Preemption:
         levels = dict.fromkeys((name for pair in self.pairs for name in pair), 0)
         for _ in range(len(levels) + 1):
             before = dict(levels)
-            for one, other in self.pairs:
-                levels[one] = max(levels[one], levels[other] + 1)
+            for stopper, other in self.pairs:
+                levels[stopper] = max(levels[stopper], levels[other] + 1)
             if levels == before:
                 return levels
         raise HpcgymError(f"preemption: jobs could stop each other in a circle: {self}")
@@ -596,19 +596,19 @@ class Preemption:
         """Whether the jobs of one group may stop those of another, (G, G)."""
         place = {name: i for i, name in enumerate(self.levels)}
         may = np.zeros((len(place), len(place)), np.bool_)
-        for one, other in self.pairs:
-            may[place[one], place[other]] = True
+        for stopper, other in self.pairs:
+            may[place[stopper], place[other]] = True
         return may
 
 
 def _times_of(text: str, pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, Any], ...]:
     """Return the names and seconds of ``600``, which is of all, or ``a=600;b=60``."""
     names = _stopped(pairs)
-    found: list[tuple[str, Any]] = []
+    times: list[tuple[str, Any]] = []
     for part in text.split(";"):
         name, equals, seconds = (word.strip() for word in part.rpartition("="))
-        found += [(one, in_seconds(seconds)) for one in ([name] if equals else names)]
-    return tuple(found)
+        times += [(stopped, in_seconds(seconds)) for stopped in ([name] if equals else names)]
+    return tuple(times)
 
 
 def _stopped(pairs: Iterable[tuple[str, str]]) -> tuple[str, ...]:

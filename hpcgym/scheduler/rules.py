@@ -145,7 +145,7 @@ def _dispatch_time(value: Any) -> Any:
 def _typed(value: Any) -> Any:
     """Return a rule's value as a user would give it: parsed values become texts again."""
     if isinstance(value, tuple) and all(
-        isinstance(one, restrictions.Quota | restrictions.Window) for one in value
+        isinstance(part, restrictions.Quota | restrictions.Window) for part in value
     ):
         return "; ".join(map(str, value)) or None
     return str(value) if isinstance(value, restrictions.Preemption) else value
@@ -196,7 +196,7 @@ def read_quotas(value: Any) -> tuple[restrictions.Quota, ...]:
             )
         value = [restrictions.Quota.parse(part) for part in str(value).split(";") if part.strip()]
     if not isinstance(value, list | tuple) or not all(
-        isinstance(one, restrictions.Quota) for one in value
+        isinstance(quota, restrictions.Quota) for quota in value
     ):
         raise HpcgymError(f"quota must be a text such as 'user:jobs=10', not {value!r}")
     return tuple(value)
@@ -381,10 +381,10 @@ class Scheduler:
 
     def __repr__(self) -> str:
         """Return the rules that differ from those of ``Scheduler()``."""
-        usual, shown = Scheduler(), (one.name for one in fields(self) if one.repr)
+        usual, shown = Scheduler(), (rule.name for rule in fields(self) if rule.repr)
         values = {name: getattr(self, name) for name in shown}
-        told = (f"{name}={v!r}" for name, v in values.items() if v != getattr(usual, name))
-        return f"Scheduler({', '.join(told)})"
+        differing = (f"{name}={v!r}" for name, v in values.items() if v != getattr(usual, name))
+        return f"Scheduler({', '.join(differing)})"
 
     def __post_init__(self) -> None:
         settle = object.__setattr__  # what was given, so that no caller can change it afterwards
@@ -572,7 +572,7 @@ class Scheduler:
     @cached_property
     def state(self) -> frozenset[str]:
         """What the expressions of both orders name of the state of machine, queue and users."""
-        return frozenset().union(*(one.state for one in self.anew if one is not None))
+        return frozenset().union(*(order.state for order in self.anew if order is not None))
 
     @cached_property
     def remembered(self) -> int:

@@ -107,32 +107,32 @@ def read_associations(path: str | os.PathLike[str], cluster: str = "") -> list[A
     """
     such = "Cluster|Account|User|Partition|Share"
     line: list[tuple[int, str]] = []  # accounts above the present row: blanks before, and names
-    found, tells = [], False
+    associations, tells = [], False
     for row in rows_of(path, KIND, ("account", "user"), such):
         tells |= row.others["account"].startswith(" ") or not row.others.keys().isdisjoint(_ABOVE)
-        found.append(_association(row, line))
-    found = _of_cluster(found, cluster, path)
-    check_each_once(f"{path}: association", [one.name for one in found])
-    if not any(one.user for one in found):
+        associations.append(_association(row, line))
+    associations = _of_cluster(associations, cluster, path)
+    check_each_once(f"{path}: association", [assoc.name for assoc in associations])
+    if not any(assoc.user for assoc in associations):
         raise HpcgymError(f"{path}: it holds no user of an account")
-    _check_circles(found)
-    if not tells and sum(not one.user for one in found) > 2:
+    _check_circles(associations)
+    if not tells and sum(not assoc.user for assoc in associations) > 2:
         text = (
             f"{path}: it does not tell which accounts stand above others, so all stand below root;"
             " sacctmgr -P show assoc tree tells it"
         )
         warn_caller(text, HpcgymWarning)
-    return found
+    return associations
 
 
 def _of_cluster(
-    found: list[Association], cluster: str, path: str | os.PathLike[str]
+    associations: list[Association], cluster: str, path: str | os.PathLike[str]
 ) -> list[Association]:
     """Return the associations of a cluster; of the only one where the file does not tell which."""
-    own = [one for one in found if one.cluster.casefold() == cluster.casefold()]
-    names = sorted({one.cluster for one in found})
-    told = cluster and any(names)  # both say which cluster it is
-    if not own and (told or len(names) > 1):
+    own = [assoc for assoc in associations if assoc.cluster.casefold() == cluster.casefold()]
+    names = sorted({assoc.cluster for assoc in associations})
+    named = cluster and any(names)  # both say which cluster it is
+    if not own and (named or len(names) > 1):
         which = f", none of {cluster!r}" if cluster else ""
         has = f"clusters {', '.join(names)}{which}"
         if len(names) == 1:
@@ -141,23 +141,23 @@ def _of_cluster(
             f"{path}: it has the {has}: take one, as"
             f" sacctmgr -P show assoc cluster={cluster or names[0]} does"
         )
-    others = sorted({*names} - {one.cluster for one in own})
+    others = sorted({*names} - {assoc.cluster for assoc in own})
     if own and others:
-        left = counted(len(found) - len(own), "association")
+        left = counted(len(associations) - len(own), "association")
         text = f"{path}: left out: {left} of other clusters, {', '.join(others)}"
         warn_caller(text, HpcgymWarning)
-    return own or found
+    return own or associations
 
 
-def _check_circles(found: Sequence[Association]) -> None:
+def _check_circles(associations: Sequence[Association]) -> None:
     """Raise an HpcgymError if an account stands above itself."""
-    above = {one.account: one.above for one in found if not one.user}
-    for one in found:
-        account, steps = one.account, 0
+    above = {assoc.account: assoc.above for assoc in associations if not assoc.user}
+    for assoc in associations:
+        account, steps = assoc.account, 0
         while account := above.get(account, ""):
             steps += 1
             if steps > len(above):
-                raise HpcgymError(f"{one.where}: account {one.account!r} stands above itself")
+                raise HpcgymError(f"{assoc.where}: account {assoc.account!r} stands above itself")
 
 
 def _association(row: SlurmRow, line: list[tuple[int, str]]) -> Association:
@@ -166,8 +166,8 @@ def _association(row: SlurmRow, line: list[tuple[int, str]]) -> Association:
     account, user = row.take("account"), row.take("user")
     if not account:
         raise HpcgymError(f"{row.where}: an association without an account")
-    told = [row.take(column) for column in _ABOVE]
-    above = "" if account == _ROOT else next(filter(None, told), "")
+    parents = [row.take(column) for column in _ABOVE]
+    above = "" if account == _ROOT else next(filter(None, parents), "")
     if not user:
         blanks = len(written) - len(written.lstrip())
         while line and line[-1][0] >= blanks:
@@ -201,7 +201,7 @@ def with_shares(fair_share: FairShare, found: Sequence[Association]) -> FairShar
     Users and accounts below an account whose share is "parent" count as if they were below the
     account above that (man page sacctmgr, "Fairshare"). A share of 0 is the least possible.
     """
-    accounts = {one.account: one for one in found if not one.user}
+    accounts = {assoc.account: assoc for assoc in found if not assoc.user}
 
     def with_own(account: str) -> str:
         while account in accounts and accounts[account].share == PARENT:
@@ -210,13 +210,13 @@ def with_shares(fair_share: FairShare, found: Sequence[Association]) -> FairShar
 
     shares: dict[Account, float | str] = {}
     above: dict[Account, str] = {}
-    for one in found:
-        if not one.user and (one.account == _ROOT or one.share == PARENT):
+    for assoc in found:
+        if not assoc.user and (assoc.account == _ROOT or assoc.share == PARENT):
             continue
-        shares[one.name] = one.share or _NO_SHARE
-        upper = with_own(one.account if one.user else one.above)
-        if upper != (one.account if one.user else _ROOT):
-            above[one.name] = AT + upper
+        shares[assoc.name] = assoc.share or _NO_SHARE
+        upper = with_own(assoc.account if assoc.user else assoc.above)
+        if upper != (assoc.account if assoc.user else _ROOT):
+            above[assoc.name] = AT + upper
     return replace(fair_share, shares=shares, accounts=above)
 
 
@@ -242,7 +242,7 @@ def limits_as_quotas(
         quotas += _sparing(_of_users(found, together=False), "Max", spares)
     else:
         quotas += _of_users(found)
-    return quotas, [Left(one.name, what) for one in found for what in _not_followed(one)]
+    return quotas, [Left(assoc.name, what) for assoc in found for what in _not_followed(assoc)]
 
 
 def _sparing(
@@ -257,9 +257,9 @@ def _sparing(
             yield Quota.of(bounds, quota.each, quota.where, names)
 
 
-def _of_accounts(found: Sequence[Association]) -> Iterator[Quota]:
+def _of_accounts(associations: Sequence[Association]) -> Iterator[Quota]:
     """Yield the quotas of accounts; equal ones of accounts with none below are joined."""
-    accounts = {one.account: one for one in found if not one.user}
+    accounts = {assoc.account: assoc for assoc in associations if not assoc.user}
     below = defaultdict(list)  # each account: itself, and all below it
     for name in accounts:
         upper = name
@@ -267,8 +267,8 @@ def _of_accounts(found: Sequence[Association]) -> Iterator[Quota]:
             below[upper].append(name)
             upper = accounts[upper].above if upper in accounts else ""
     alike = defaultdict(list)
-    for name, one in accounts.items():
-        bounds = _bounds(one.group_jobs, one.group_tres, one.group_submitted)
+    for name, assoc in accounts.items():
+        bounds = _bounds(assoc.group_jobs, assoc.group_tres, assoc.group_submitted)
         if name == _ROOT and bounds:
             yield Quota.of(dict(bounds))
         elif len(below[name]) > 1 and bounds:
@@ -280,7 +280,7 @@ def _of_accounts(found: Sequence[Association]) -> Iterator[Quota]:
 
 
 def _of_users(
-    found: Sequence[Association], *, together: bool = True, each: bool = True
+    associations: Sequence[Association], *, together: bool = True, each: bool = True
 ) -> Iterator[Quota]:
     """Yield the quotas of users of accounts: few, for each pass asks all of them.
 
@@ -289,25 +289,25 @@ def _of_users(
     Accounts whose users all have the same limits share a quota; so do users with the same limits in
     all of their accounts; others have their own.
     """
-    accounts = {one.account: one for one in found if not one.user}
+    accounts = {assoc.account: assoc for assoc in associations if not assoc.user}
 
-    def inherited(one: Association, of: Callable[[Association], int | None]) -> int | None:
-        most, upper = of(one), one.account
+    def inherited(assoc: Association, of: Callable[[Association], int | None]) -> int | None:
+        most, upper = of(assoc), assoc.account
         while most is None and upper in accounts:
             most, upper = of(accounts[upper]), accounts[upper].above
         return most
 
     of_accounts: dict[tuple[str, str], dict[str, _Bounds]] = defaultdict(dict)
     of_users: dict[tuple[str, str], set[_Bounds]] = defaultdict(set)
-    for one in found:
-        if one.user:
-            own = _bounds(one.group_jobs, one.group_tres, one.group_submitted)
-            jobs = inherited(one, lambda one: one.max_jobs)
-            of_each = _bounds(jobs, {}, inherited(one, lambda one: one.max_submitted))
-            told = [own] * together + [of_each] * each
-            bounds = _least_of(told)
-            of_accounts[one.account, one.partition][one.user] = bounds
-            of_users[one.user, one.partition].add(bounds)
+    for assoc in associations:
+        if assoc.user:
+            own = _bounds(assoc.group_jobs, assoc.group_tres, assoc.group_submitted)
+            jobs = inherited(assoc, lambda assoc: assoc.max_jobs)
+            of_each = _bounds(jobs, {}, inherited(assoc, lambda assoc: assoc.max_submitted))
+            limits = [own] * together + [of_each] * each
+            bounds = _least_of(limits)
+            of_accounts[assoc.account, assoc.partition][assoc.user] = bounds
+            of_users[assoc.user, assoc.partition].add(bounds)
     groups: dict[tuple[_Bounds, str], list[str]] = defaultdict(list)
     users: dict[tuple[_Bounds, str], dict[str, None]] = defaultdict(dict)
     for (account, partition), users_of in of_accounts.items():
@@ -332,10 +332,10 @@ def _within(partition: str) -> tuple[tuple[str, str], ...]:
     return (("partition", partition),) if partition else ()
 
 
-def _least_of(some: Iterable[_Bounds]) -> _Bounds:
+def _least_of(bounds: Iterable[_Bounds]) -> _Bounds:
     """Return the least of the bounds on each amount."""
     least: dict[str, int] = {}
-    for amount, most in chain.from_iterable(some):
+    for amount, most in chain.from_iterable(bounds):
         least[amount] = min(most, least.get(amount, most))
     return tuple(sorted(least.items()))
 
@@ -346,17 +346,17 @@ def _bounds(jobs: int | None, tres: dict[str, int], submitted: int | None) -> _B
     return tuple(sorted((amount, most) for amount, most in bounds.items() if most))
 
 
-def _not_followed(one: Association) -> list[str]:
+def _not_followed(assoc: Association) -> list[str]:
     """Return what of an association no simulation follows."""
-    left = [name for name in one.others if name]
+    left = [name for name in assoc.others if name]
     left += [
         f"GrpTRES {name}"
-        for name, most in one.group_tres.items()
+        for name, most in assoc.group_tres.items()
         if not (most and amount_of_tres(name))
     ]
     # a limit of 0 lets nothing run: no simulation of jobs that ran can follow it
-    left += [f"{limit}=0" for limit, field in _LIMITS.items() if getattr(one, field) == 0]
-    return left + ["Share=0, taken for the least"] * (one.share == 0)
+    left += [f"{limit}=0" for limit, field in _LIMITS.items() if getattr(assoc, field) == 0]
+    return left + ["Share=0, taken for the least"] * (assoc.share == 0)
 
 
 def associations_as_quotas(path: str | os.PathLike[str]) -> list[Quota]:

@@ -77,7 +77,7 @@ def scheduler_of_slurm(
     HpcgymError : a file that cannot be read, or an invalid value in ``qos`` or ``assoc``; the
         message names the file.
     """
-    beside = (None if one is None else str(one) for one in (qos, assoc))
+    beside = (None if file is None else str(file) for file in (qos, assoc))
     return rules_of_slurm(SlurmFiles(str(path), *beside)).scheduler
 
 
@@ -127,18 +127,18 @@ def read_rules(files: SlurmFiles) -> SlurmRules:
         places = (*(f"{place}: " for place in conf.where.values()), *beside)
         named = str(error).startswith(places)
         raise HpcgymError(str(error) if named else f"{files.conf}: {error}") from None
-    rest = [one for one in conf.others if not any(error.is_of(one) for error in wrong)]
-    why = [(one, _why(one, conf, scheduler, known)) for one in rest]
+    rest = [setting for setting in conf.others if not any(error.is_of(setting) for error in wrong)]
+    why = [(setting, _why(setting, conf, scheduler, known)) for setting in rest]
     stops = scheduler.preemption is not None and scheduler.preemption.column == "qos"
     followed = _STOPPING if stops else ()
     of_qos = slurm_qos.limits_as_quotas(known)[1]
     return SlurmRules(
         files, conf, known, _partitions_of(conf, known), scheduler,
-        followed=[(one, _rule_of(one)) for one, told in why if not told],
-        left=[(one, told) for one, told in why if told],
+        followed=[(setting, _rule_of(setting)) for setting, reason in why if not reason],
+        left=[(setting, reason) for setting, reason in why if reason],
         wrong=[str(error) for error in wrong],
         left_of={
-            "QOS": [one for one in of_qos if one.column not in followed],
+            "QOS": [limit for limit in of_qos if limit.column not in followed],
             slurm_assoc.KIND: slurm_assoc.limits_as_quotas(members)[1],
         },
     )  # fmt: skip
@@ -149,22 +149,22 @@ def _warn(read: SlurmRules) -> None:
     path, qos, assoc = read.files
     warn_of_file(path, Remarks(list, {_WRONG: read.wrong}), HpcgymWarning)
     for (kind, left), file in zip(read.left_of.items(), (qos, assoc), strict=True):
-        stops = kind == "QOS" and any(one.preempts for one in read.qos)
+        stops = kind == "QOS" and any(row.preempts for row in read.qos)
         lacks = f"; {path} has no PreemptType=preempt/qos, so no job stops another by its QOS"
         why = lacks if stops and not _stops_by_qos(read.conf) else ""
         warn_of_left(str(file), left, kind, why=why)
-    if left_of_conf := [one for one, _ in read.left]:
+    if left_of_conf := [setting for setting, _ in read.left]:
         more = qos is None and any(why == _WITH_QOS for _, why in read.left)
         hint = f". {path}:qos=FILE takes what sacctmgr -P show qos printed" if more else ""
         text = f"{path}: not followed: {', '.join(_in_short(left_of_conf))}{hint}"
-        warn_caller(text, HpcgymWarning, [str(one) for one in left_of_conf])
+        warn_caller(text, HpcgymWarning, [str(setting) for setting in left_of_conf])
 
 
 def _in_short(settings: Iterable[OtherSetting]) -> list[str]:
     """Return what messages call settings; a key of several nodes or partitions once."""
     named: dict[tuple[bool, str], set[str]] = {}
-    for one in settings:
-        named.setdefault((bool(one.of), one.key), set()).add(one.name)
+    for setting in settings:
+        named.setdefault((bool(setting.of), setting.key), set()).add(setting.name)
     return sorted(
         names.pop() if len(names) == 1 else f"{key} of {len(names):,} nodes or partitions"
         for (_, key), names in named.items()
@@ -193,7 +193,7 @@ def _rules(
         fair_share = slurm_assoc.with_shares(fair_share, members)
     preemption = slurm_qos.preemption_of_slurm(conf)
     mode = slurm_qos.mode_of_slurm(conf)
-    if _stops_by_qos(conf) and mode in MODES and any(one.preempts for one in known):
+    if _stops_by_qos(conf) and mode in MODES and any(qos.preempts for qos in known):
         assert of is not None
         preemption = slurm_qos.stopping_of(known, of, mode, slurm_qos.exempt_of_slurm(conf))
     partitions = _partitions_of(conf, known)
@@ -207,12 +207,12 @@ def _rules(
 
 def _partitions_of(conf: SlurmConf, known: Sequence[Qos]) -> dict[str, list[str]]:
     """Return the partitions of which each QOS that is known is the partition's own, by its name."""
-    names = {one.name.casefold(): one.name for one in known}
-    found: dict[str, list[str]] = {}
-    for one in conf.cluster.partitions:
-        if one.qos is not None and (name := names.get(one.qos.casefold())):
-            found.setdefault(name, []).append(one.name)
-    return found
+    names = {qos.name.casefold(): qos.name for qos in known}
+    partitions: dict[str, list[str]] = {}
+    for partition in conf.cluster.partitions:
+        if partition.qos is not None and (name := names.get(partition.qos.casefold())):
+            partitions.setdefault(name, []).append(partition.name)
+    return partitions
 
 
 def _stops_by_qos(conf: SlurmConf) -> bool:
@@ -220,9 +220,9 @@ def _stops_by_qos(conf: SlurmConf) -> bool:
     return conf.said("preempttype") == "preempt/qos"
 
 
-def _rule_of(one: OtherSetting) -> str:
+def _rule_of(setting: OtherSetting) -> str:
     """Return the rule of a scheduler that a setting is part of."""
-    key = one.key.casefold()
+    key = setting.key.casefold()
     if key in ("prioritydecayhalflife", "fairsharedampeningfactor", "priorityflags"):
         return "fair_share"
     if "preempt" in key or key == "gracetime":
@@ -231,13 +231,13 @@ def _rule_of(one: OtherSetting) -> str:
     return "backfill" if key.startswith(PARAMETERS) else rules.get(key, "policy")
 
 
-def _why(one: OtherSetting, conf: SlurmConf, scheduler: Scheduler, known: Sequence[Qos]) -> str:
+def _why(setting: OtherSetting, conf: SlurmConf, scheduler: Scheduler, known: Sequence[Qos]) -> str:
     """Return why a setting is not followed; blank: it is."""
-    key, value = one.key.casefold(), one.value.casefold()
-    if one.of and key == "qos":
-        missing = f"the file of QOS has no {one.value!r}" if known else _WITH_QOS
+    key, value = setting.key.casefold(), setting.value.casefold()
+    if setting.of and key == "qos":
+        missing = f"the file of QOS has no {setting.value!r}" if known else _WITH_QOS
         return "" if value in (qos.name.casefold() for qos in known) else missing
-    if one.of and key in ("priority", "prioritytier"):
+    if setting.of and key in ("priority", "prioritytier"):
         return ""
     if key in ("priority", "priorityjobfactor", *_MULTIFACTOR):
         if conf.said("prioritytype") == _BASIC:
@@ -250,12 +250,12 @@ def _why(one: OtherSetting, conf: SlurmConf, scheduler: Scheduler, known: Sequen
     if key.startswith(PARAMETERS):
         return _why_no_parameter(key.removeprefix(PARAMETERS).strip(), value, scheduler)
     if key.startswith("preempt") or key == "gracetime":
-        return _why_no_preemption(one, conf, scheduler, known)
+        return _why_no_preemption(setting, conf, scheduler, known)
     if key == "accountingstorageenforce":
         return "the limits of the files behind qos= and assoc= always hold"
     if key in _FOLLOWED:
         return ""
-    kinds = ("partitionname", "nodename") if one.of else (GENERAL,)
+    kinds = ("partitionname", "nodename") if setting.of else (GENERAL,)
     known_key = any(key in known_keys(kind) for kind in kinds)
     return _NOT_SIMULATED if known_key else f"Slurm has no such setting{meant(kinds[0], key)}"
 
@@ -275,20 +275,20 @@ def _why_no_parameter(name: str, value: str, scheduler: Scheduler) -> str:
 
 
 def _why_no_preemption(
-    one: OtherSetting, conf: SlurmConf, scheduler: Scheduler, known: Sequence[Qos]
+    setting: OtherSetting, conf: SlurmConf, scheduler: Scheduler, known: Sequence[Qos]
 ) -> str:
     """Return why a setting of preemption is not followed; blank: it is."""
     if scheduler.preemption is None:
         return _WITH_QOS if _stops_by_qos(conf) and not known else "no job stops another"
-    if one.of:
+    if setting.of:
         if _stops_by_qos(conf):
             return "with PreemptType=preempt/qos that of the QOS counts"
-        followed = one.is_called("gracetime") or one.of in slurm_qos.spared(conf)
+        followed = setting.is_called("gracetime") or setting.of in slurm_qos.spared(conf)
         return "" if followed else "of a partition only OFF is simulated"
-    if one.is_called("preemptparameters"):
-        simulated = one.value.casefold() in slurm_qos.YOUNGEST_FIRST
+    if setting.is_called("preemptparameters"):
+        simulated = setting.value.casefold() in slurm_qos.YOUNGEST_FIRST
         return "" if simulated else "only youngest_first is simulated"
-    return "" if one.is_called(*slurm_qos.FOLLOWED) else _NOT_SIMULATED
+    return "" if setting.is_called(*slurm_qos.FOLLOWED) else _NOT_SIMULATED
 
 
 def _backfill(conf: SlurmConf) -> str:
@@ -304,8 +304,8 @@ def _backfill(conf: SlurmConf) -> str:
         try:
             SlurmBackfill.parse(f"slurm:{name}={value}")
         except HpcgymError as error:
-            told = f"SchedulerParameters: {str(error).removeprefix('backfill: ')}"
-            raise conf.wrong("schedulerparameters", told, ("parameters", name)) from None
+            problem = f"SchedulerParameters: {str(error).removeprefix('backfill: ')}"
+            raise conf.wrong("schedulerparameters", problem, ("parameters", name)) from None
     given |= {"bf_interval": "-1"} if strict else {}
     text = "+".join(f"{name}={value}" for name, value in given.items())
     return str(SlurmBackfill.parse(f"slurm:{text}" if text else "slurm"))
@@ -376,8 +376,10 @@ def _with_tiers(conf: SlurmConf, priority: str, reach: int) -> str:
     Each is worth ``reach``, which is more than two priorities can be apart.
     """
     partitions = conf.cluster.partitions
-    tiers = sorted({one.priority_tier for one in partitions})
-    numbers = {one.name: reach * tiers.index(one.priority_tier) for one in partitions}
+    tiers = sorted({partition.priority_tier for partition in partitions})
+    numbers = {
+        partition.name: reach * tiers.index(partition.priority_tier) for partition in partitions
+    }
     return " + ".join([*_of_names("partition", numbers), *([priority] if priority else [])])
 
 
@@ -387,9 +389,10 @@ def _of_partitions(conf: SlurmConf, weight: int) -> list[str]:
     Each over the greatest.
     """
     partitions = conf.cluster.partitions
-    greatest = max((one.priority_factor for one in partitions), default=0) or 1
+    greatest = max((partition.priority_factor for partition in partitions), default=0) or 1
     return _of_names(
-        "partition", {one.name: weight * one.priority_factor / greatest for one in partitions}
+        "partition",
+        {partition.name: weight * partition.priority_factor / greatest for partition in partitions},
     )
 
 
@@ -403,8 +406,8 @@ def _of_qos(known: Sequence[Qos], weight: int) -> list[str]:
 
     By Slurm's page "Multifactor Priority Plugin".
     """
-    greatest = max((one.priority for one in known), default=0) or 1
-    return _of_names("queue", {one.name: weight * one.priority / greatest for one in known})
+    greatest = max((qos.priority for qos in known), default=0) or 1
+    return _of_names("queue", {qos.name: weight * qos.priority / greatest for qos in known})
 
 
 def _seconds(conf: SlurmConf, name: str) -> int | None:

@@ -82,11 +82,11 @@ def read_qos(path: str | os.PathLike[str]) -> list[Qos]:
         another length, a QOS that stands twice, or a value that cannot be; the message names file,
         line and column.
     """
-    found = []
+    known = []
     for row in rows_of(path, "QOS", ["name"], "Name|Priority|MaxJobsPU"):
-        found.append(_qos(row))
-        check_each_once(f"{row.where}: QOS", [one.name for one in found])
-    return found
+        known.append(_qos(row))
+        check_each_once(f"{row.where}: QOS", [qos.name for qos in known])
+    return known
 
 
 def _qos(row: SlurmRow) -> Qos:
@@ -101,7 +101,7 @@ def _qos(row: SlurmRow) -> Qos:
         {limit: most for limit, most in jobs.items() if most is not None},
         {limit: row.amounts(limit.casefold()) for limit in _OF_TRES},
         minutes_text(row.take("maxwall"), f"{row.where}: MaxWall"),
-        tuple(one for one in row.take("preempt").split(",") if one),
+        tuple(other for other in row.take("preempt").split(",") if other),
         **{field: row.take(name.casefold()) for field, (name, _) in _STOPPING.items()},
         others=row.left(),
     )
@@ -146,18 +146,18 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
 
     if (most := throttles(Path(path))) is not None:
         return [Quota((), ((ARRAY, str(array)),), jobs=jobs) for array, jobs in most.items()]
-    found, left = limits_as_quotas(read_qos(path))
+    quotas, left = limits_as_quotas(read_qos(path))
     warn_of_left(path, left, "QOS", " by quotas")
-    return found
+    return quotas
 
 
 def _bounds(qos: Qos) -> dict[tuple[tuple[str, ...], str], int]:
     """Return the limits of a QOS that bound something: what groups jobs, and an amount -> most."""
-    found: dict[tuple[tuple[str, ...], str], int] = {}
+    limits: dict[tuple[tuple[str, ...], str], int] = {}
     for column, (each, amount) in _LIMITS.items():
         bounds = {amount: qos.jobs.get(column, 0)} if amount else amounts_of(qos.tres[column])
-        found |= {(each, name): most for name, most in bounds.items() if most}
-    return found
+        limits |= {(each, name): most for name, most in bounds.items() if most}
+    return limits
 
 
 def limits_as_quotas(
@@ -170,12 +170,12 @@ def limits_as_quotas(
     limit, that of the partition holds, or with the flag OverPartQOS that of the job; the other QOS
     only counts the job (``acct_policy_set_qos_order`` in ``acct_policy.c`` of Slurm 22.05).
     """
-    found: list[Quota] = []
+    quotas: list[Quota] = []
     left: list[Left] = []
     bounds = {qos.name: _bounds(qos) for qos in known}
     over = {qos.name for qos in known if is_over(qos)}
     for qos in known:
-        own, others = partitions.get(qos.name, ()), [one.name for one in known if one is not qos]
+        own, others = partitions.get(qos.name, ()), [row.name for row in known if row is not qos]
         apart: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[str, int]] = defaultdict(dict)
         for key, most in bounds[qos.name].items():
             same = [name for name in others if key in bounds[name]]
@@ -186,9 +186,9 @@ def limits_as_quotas(
                 )
             apart[key[0], tuple(spares)][key[1]] = most
         where = (("queue", OR.join([qos.name, *map(_of_partition, own)])),)
-        found += [Quota.of(some, each, where, names) for (each, names), some in apart.items()]
+        quotas += [Quota.of(most, each, where, names) for (each, names), most in apart.items()]
         left += _not_followed(qos)
-    return found, left
+    return quotas, left
 
 
 def _of_partition(name: str) -> str:
@@ -233,8 +233,8 @@ def _flags(qos: Qos) -> list[str]:
 
 def _not_followed(qos: Qos) -> list[Left]:
     """Return what of a QOS no quota follows."""
-    told = {"MaxTRES": qos.tres["MaxTRES"], "MaxWall": qos.max_wall_s, "Preempt": qos.preempts}
-    left = [name for name, value in told.items() if value]
+    limits = {"MaxTRES": qos.tres["MaxTRES"], "MaxWall": qos.max_wall_s, "Preempt": qos.preempts}
+    left = [name for name, value in limits.items() if value]
     left += [
         f"{limit} {name}"
         for limit in _OF_TRES[1:]
@@ -291,15 +291,18 @@ def preemption_of_slurm(conf: SlurmConf) -> Preemption | None:
     if kind != "preempt/partition_prio" or mode not in MODES:
         return None
     safe = spared(conf)
-    partitions = [(one.name, one.priority_tier) for one in conf.cluster.partitions]
+    partitions = [
+        (partition.name, partition.priority_tier) for partition in conf.cluster.partitions
+    ]
     pairs = tuple(pair for pair in by_tier(partitions) if pair[1] not in safe)
     if not pairs:
         return None
     seconds = exempt_of_slurm(conf)
     exempt = _times(((b, seconds) for _, b in pairs), mode)
     stopped = {b for _, b in pairs}
-    grace = {one: _grace_of(conf, one) for one in conf.grace_times}  # also of those never stopped
-    times = ((one, seconds) for one, seconds in grace.items() if one in stopped)
+    # also of those never stopped
+    grace = {name: _grace_of(conf, name) for name in conf.grace_times}
+    times = ((name, seconds) for name, seconds in grace.items() if name in stopped)
     return Preemption("partition", pairs, mode, exempt, _times(times, mode))
 
 
@@ -308,19 +311,19 @@ def _grace_of(conf: SlurmConf, partition: str) -> int:
     text = conf.grace_times[partition]
     seconds = count_of(text)
     if seconds is None:
-        told = f"partition {partition!r}: {_GRACE}={text}: seconds must be a whole number"
-        raise conf.wrong("", told, ("grace_times", partition))
+        problem = f"partition {partition!r}: {_GRACE}={text}: seconds must be a whole number"
+        raise conf.wrong("", problem, ("grace_times", partition))
     return seconds
 
 
 def _check_modes(conf: SlurmConf) -> None:
     """Refuse modes of the file, or of its partitions, that Slurm does not have."""
-    told: list[tuple[str, str, str, tuple[str, str] | None]] = [
+    modes: list[tuple[str, str, str, tuple[str, str] | None]] = [
         ("PreemptMode", conf.said("preemptmode"), "preemptmode", None)
     ]
-    for one, value in conf.preempt_modes.items():
-        told.append((f"partition {one!r}: PreemptMode", value, "", ("preempt_modes", one)))
-    for name, value, setting, stands in told:
+    for named, value in conf.preempt_modes.items():
+        modes.append((f"partition {named!r}: PreemptMode", value, "", ("preempt_modes", named)))
+    for name, value, setting, stands in modes:
         for mode in (part.strip().casefold() for part in value.split(",")):
             if mode not in _MODES:
                 raise conf.wrong(setting, f"{name}={value}: {did_you_mean(mode, _MODES)}", stands)
@@ -376,11 +379,11 @@ def stopping_of(
     HpcgymError : no QOS may stop another, or QOS have different modes.
     """
     known = {qos.name: qos for qos in found}
-    pairs = tuple((one.name, other) for one in known.values() for other in one.preempts)
+    pairs = tuple((qos.name, other) for qos in known.values() for other in qos.preempts)
     if not pairs:
         raise HpcgymError(f"{path}: no QOS may stop another, for the column Preempt is empty")
-    told = [known[name] for name in dict.fromkeys(other for _, other in pairs if other in known)]
-    how = {one.name: _mode_of(one.preempt_mode or "cluster") for one in told}
+    rows = [known[name] for name in dict.fromkeys(other for _, other in pairs if other in known)]
+    how = {qos.name: _mode_of(qos.preempt_mode or "cluster") for qos in rows}
     pairs = tuple(pair for pair in pairs if how.get(pair[1]) != "off")
     if not pairs:
         raise HpcgymError(f"{path}: no QOS may stop another, for the PreemptMode of all is OFF")
@@ -394,14 +397,14 @@ def stopping_of(
     mode = next(iter(modes), usual)
     stopped = {name for _, name in pairs}
     times = dict.fromkeys(sorted(stopped), exempt_s) | {
-        one.name: minutes_text(one.preempt_exempt_time, f"{path}: {one.name}: {_EXEMPT}")
-        for one in told
-        if one.preempt_exempt_time and one.name in stopped
+        qos.name: minutes_text(qos.preempt_exempt_time, f"{path}: {qos.name}: {_EXEMPT}")
+        for qos in rows
+        if qos.preempt_exempt_time and qos.name in stopped
     }
     grace = [
-        (one.name, minutes_text(one.grace_time, f"{path}: {one.name}: {_GRACE}"))
-        for one in told
-        if one.grace_time and one.name in stopped
+        (qos.name, minutes_text(qos.grace_time, f"{path}: {qos.name}: {_GRACE}"))
+        for qos in rows
+        if qos.grace_time and qos.name in stopped
     ]
     exempt = _times(times.items(), mode)
     try:

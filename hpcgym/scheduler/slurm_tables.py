@@ -147,14 +147,14 @@ def warn_of_left(
     """Warn of what a table says and nothing follows, or no quotas do (``by``); ``why`` is added."""
     if left:
         text = f"{path}: not followed{by}: {', '.join(in_short(left, kind))}{why}"
-        warn_caller(text, HpcgymWarning, [str(one) for one in left])
+        warn_caller(text, HpcgymWarning, [str(row) for row in left])
 
 
 def in_short(left: Sequence[Left], kind: str) -> list[str]:
     """Return what is not followed, in words; a column of many rows, which are a kind, once."""
-    times = Counter(one.column for one in left)
+    times = Counter(row.column for row in left)
     words = [
-        str(one) if times[one.column] <= _FEW else f"{one.column} of {times[one.column]:,} {kind}"
-        for one in left
+        str(row) if times[row.column] <= _FEW else f"{row.column} of {times[row.column]:,} {kind}"
+        for row in left
     ]
     return list(dict.fromkeys(words))

@@ -50,16 +50,16 @@ def warn_of_unused(
     -----
     RuleWarning : one for each kind of such rules.
     """
-    rules, parts = list(schedulers), [one for one in slices if len(one)]
+    rules, parts = list(schedulers), [part for part in slices if len(part)]
     weighs_usage = not USER_FEATURES.keys().isdisjoint(features)
-    found: dict[str, list[str]] | None = None
+    unused: dict[str, list[str]] | None = None
     for part in parts:
-        told: dict[str, list[str]] = {}
-        for one in rules:
-            for what, things in _unused(part, one, weighs_usage, failures):
-                told.setdefault(what, []).extend(things)
-        found = told if found is None else _in_both(found, told)
-    for what, things in (found or {}).items():
+        of_part: dict[str, list[str]] = {}
+        for scheduler in rules:
+            for what, things in _unused(part, scheduler, weighs_usage, failures):
+                of_part.setdefault(what, []).extend(things)
+        unused = of_part if unused is None else _in_both(unused, of_part)
+    for what, things in (unused or {}).items():
         if things:
             name = parts[0].name + (f" to {parts[-1].name}" if len(parts) > 1 else "")
             warn_caller(f"{name}: {what}: {', '.join(dict.fromkeys(things))}", RuleWarning)
@@ -80,7 +80,7 @@ def _unused(
     yield "no job falls under these quotas", [*_that_bound_nobody(workload, scheduler.quota)]
     first, last = workload.submit_time[0], (workload.submit_time + workload.requested_time).max()
     span = "is between the first submission and when the last job may end"
-    windows = {str(one): one.seconds(workload.header) for one in scheduler.maintenance}
+    windows = {str(window): window.seconds(workload.header) for window in scheduler.maintenance}
     met = any(end > first and begin <= last for begin, end in windows.values())
     yield f"no window {span}", [] if met else [*windows]
     if failures is not None and len(failures):
@@ -92,10 +92,10 @@ def _unused(
         absent = [name for place, name in enumerate(rule.levels) if place not in there]
         yield f"preemption {rule}: there is no job of", absent
     if scheduler.dependencies != "none":
-        following, said = followed(workload), [scheduler.said("dependencies")]
+        following, words = followed(workload), [scheduler.said("dependencies")]
         missing, none = bool(following.missing.any()), not len(following.job)
-        yield "jobs that follow only missing jobs come when the log says", said * missing
-        yield "no job follows another by its preceding_job", said * (none and not missing)
+        yield "jobs that follow only missing jobs come when the log says", words * missing
+        yield "no job follows another by its preceding_job", words * (none and not missing)
     if weighs_usage or any(scheduler.usage_orders):
         yield from _unused_shares(workload, scheduler.fair_share or FairShare())
 
@@ -120,22 +120,22 @@ def _unused_shares(workload: Workload, rules: FairShare) -> Iterator[tuple[str, 
     """Yield the same for shares of users."""
     parts = [workload] if workload.initial is None else [workload.initial.past, workload]
     users, groups = (
-        {number for one in parts for number in one.columns[name].tolist()}
+        {number for part in parts for number in part.columns[name].tolist()}
         for name in ("user_id", "group_id")
     )
     by_group = rules.accounts == BY_GROUP or rules.by_name
-    told = {"user_id": users, **({"group_id": groups} if by_group else {})}
-    yield "fair share: no job tells its", [name for name, of in told.items() if of == {MISSING}]
+    known = {"user_id": users, **({"group_id": groups} if by_group else {})}
+    yield "fair share: no job tells its", [name for name, of in known.items() if of == {MISSING}]
     if rules.by_name:
-        leaves = {rules.leaf_of(*job) for one in parts for job in names_of_jobs(one)}
+        leaves = {rules.leaf_of(*job) for part in parts for job in names_of_jobs(part)}
         strange = sorted(leaf for leaf in leaves if leaf not in rules.shares)
         text = ", ".join(strange[:3]) + (f" and {len(strange) - 3:,} more" * (len(strange) > 3))
         yield "fair share: these users have no share of their own, and 1 each", [text] * bool(text)
         return
-    busy: set[Any] = {*users, *(f"{BY_GROUP}:{one}" for one in groups if by_group)}
+    busy: set[Any] = {*users, *(f"{BY_GROUP}:{group}" for group in groups if by_group)}
     above = rules.accounts if isinstance(rules.accounts, Mapping) else {}
     for name in users:
         while (name := above.get(name)) is not None:
             busy.add(name)
     named = [*rules.shares, *(() if busy & above.keys() else above)]
-    yield "fair share: there is no job of", [str(one) for one in named if one not in busy]
+    yield "fair share: there is no job of", [str(name) for name in named if name not in busy]

@@ -112,10 +112,10 @@ def _under_limits(
     # all nodes are on, or have been noted
     schedule["node_state"] = _column([len(STATE_NAMES)] * cluster.nodes)
     schedule["node_since"] = _column([0] * cluster.nodes)
-    told = {}
+    attributes = {}
     if learns(scheduler.policy_estimate):
-        told["policy_run_time"] = _column([job.policy_time for job in jobs])
-    return run.result(schedule, told)
+        attributes["policy_run_time"] = _column([job.policy_time for job in jobs])
+    return run.result(schedule, attributes)
 
 
 def limited_by_reference(
@@ -135,18 +135,18 @@ def limited_by_reference(
     power = node_power(cluster, needed=False)
     switching = replace(cluster, shutdown_after_s=0) if switches else cluster
     needs = needs_on(workload, cluster)
-    told, _ = limited_simulation(workload, scheduler, switching, limits, needs)
-    machine = machine_of(cluster, power, told.switches, told.constants["lowest"])
-    jobs = limited_jobs_of(workload, power, told.widths.tolist(), machine.cores)
-    caps = _records(Cap, told.caps, "start end announced mw kills off")
-    budgets = _records(Budget, told.budgets, "start end mj period shuts binds free_mw")
+    limited, _ = limited_simulation(workload, scheduler, switching, limits, needs)
+    machine = machine_of(cluster, power, limited.switches, limited.constants["lowest"])
+    jobs = limited_jobs_of(workload, power, limited.widths.tolist(), machine.cores)
+    caps = _records(Cap, limited.caps, "start end announced mw kills off")
+    budgets = _records(Budget, limited.budgets, "start end mj period shuts binds free_mw")
     in_a_row = scheduler.allocation == "contiguous"
     return simulator(jobs, machine, caps, budgets, scheduler.power, in_a_row, **rules)
 
 
-def _records(made: Any, told: NDArray[np.void], names: str) -> list[Any]:
+def _records(made: Any, records: NDArray[np.void], names: str) -> list[Any]:
     """Return the engine's caps, or budgets, as those of the reference."""
-    return [made(**{name: int(one[name]) for name in names.split()}) for one in told]
+    return [made(**{name: int(record[name]) for name in names.split()}) for record in records]
 
 
 def check_known(workload: Workload, scheduler: Scheduler, **given: Any) -> None:
@@ -155,7 +155,7 @@ def check_known(workload: Workload, scheduler: Scheduler, **given: Any) -> None:
     ``given``: arguments of :func:`hpcgym.simulate` that it does not have; None: not given.
     """
     lacks = {
-        **{name: one is not None for name, one in given.items()},
+        **{name: value is not None for name, value in given.items()},
         "an extract of a log, which begins with jobs that run": workload.initial is not None,
         "a dispatcher": scheduler.dispatcher is not None,
         "a policy that is a function": scheduler.order.function is not None,
@@ -217,7 +217,7 @@ def _rules_of(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> dic
     quotas = scheduler.quota
     return {
         **{rule: getattr(scheduler, rule) for rule in same},
-        **{rule: _order(one, getattr(scheduler, rule), workload) for rule, one in orders},
+        **{rule: _order(order, getattr(scheduler, rule), workload) for rule, order in orders},
         **{k: one.tolist() if isinstance(one, np.ndarray) else one for k, one in estimates.items()},
         "hold": None if hold is None else {**hold.table(), "erode_s": hold.erode_s},
         "quotas": [
@@ -256,14 +256,14 @@ def _keys(workload: Workload, quota: Quota) -> list[tuple[int] | None]:
 
 def _windows(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> list[Any]:
     """Return begin, end and the nodes of each window, or its processors on a pool."""
-    found: list[Any] = []
+    windows: list[Any] = []
     for window in scheduler.maintenance:
         begin, end = window.seconds(workload.header)
         if cluster.groups:
-            found.append((begin, end, nodes_in(window, cluster).tolist()))
+            windows.append((begin, end, nodes_in(window, cluster).tolist()))
         else:
-            found.append((begin, end, window.processors or cluster.processors))
-    return found
+            windows.append((begin, end, window.processors or cluster.processors))
+    return windows
 
 
 def _follows(workload: Workload, dependencies: str) -> dict[int, Any] | None:

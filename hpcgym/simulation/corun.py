@@ -87,7 +87,7 @@ class SharedNodes(NamedTuple):
         """The same as a model takes it; the scheduler believes in the true speedups."""
         selects = self.pairs_above is not None
         rules = self.partners, self.fills, selects, self.logs_spells, self.behind
-        told: dict[str, NDArray[Any]] = {
+        arguments: dict[str, NDArray[Any]] = {
             "machine": np.array([self.n_nodes, self.parts, *rules], np.int64),
             **{name: getattr(self, name) for name in ("nodes", "placement", "code", "weights")},
             **{name: np.ascontiguousarray(getattr(self, name)) for name in ("speedup", "alone")},
@@ -95,9 +95,9 @@ class SharedNodes(NamedTuple):
             "bandwidth": np.zeros(1),
         }
         if self.files is not None:
-            told["bandwidth"] = np.array([self.files.bandwidth], np.float64)
-            told |= {"io_share": self.files.share, "io_demand": self.files.demand}
-        return told
+            arguments["bandwidth"] = np.array([self.files.bandwidth], np.float64)
+            arguments |= {"io_share": self.files.share, "io_demand": self.files.demand}
+        return arguments
 
     def part(self, first: int, stop: int) -> SharedNodes:
         """Return the same for some of the jobs."""
@@ -324,8 +324,8 @@ class PairLearning:
         self._told += len(spells["job"])
         self._ended += len(ended)
         self._note(*(spells[name].tolist() for name in ("job", "beside", "begin", "end")))
-        told = [self._learn_from(job, native.time - native.start(job)) for job in ended]
-        if any(told):
+        learned = [self._learn_from(job, native.time - native.start(job)) for job in ended]
+        if any(learned):
             native.believe(self._belief())
 
     def _note(self, *spells: list[int]) -> None:
@@ -372,12 +372,12 @@ def on_shared_nodes(
     ticks = ticks_a_second(workload, speedups, scheduler.pair_estimate, congested, more)
     units = MachineUnits(cluster.nodes * machine.parts, machine.units, ticks)
     learning, in_order = PairLearning.of(scheduler, speedups), scheduler.reserve.conservative
-    told: dict[str, Any] = {}
+    args: dict[str, Any] = {}
     if not in_order:
-        told["sharing"] = machine.told
+        args["sharing"] = machine.told
         if learning is not None:
-            told["sharing"] |= learning.begin(machine.code, job_records(workload)["run"] * ticks)
-    place = Place("shared nodes", cluster, units, told, fills=scheduler.reserve.kind == "fill")
+            args["sharing"] |= learning.begin(machine.code, job_records(workload)["run"] * ticks)
+    place = Place("shared nodes", cluster, units, args, fills=scheduler.reserve.kind == "fill")
     simulation = new_simulation(workload, pool_rules(scheduler), place)
     if learning is not None and learning.learns and not in_order:
         simulation.after_pass = learning.learn
@@ -387,8 +387,8 @@ def on_shared_nodes(
             schedule = {**schedule, **_placed_in_order(schedule, machine, scheduler)}
         pairs = None if learning is None else learning.pairs
         given = workload, scheduler, cluster, speedups
-        found = shared_result(*given, schedule, machine, ticks, pairs)
-        return as_came(replace(found, **told), schedule["submit"] // ticks)
+        shared = shared_result(*given, schedule, machine, ticks, pairs)
+        return as_came(replace(shared, **told), schedule["submit"] // ticks)
 
     return Run(workload, simulation, result)
 
@@ -422,8 +422,8 @@ def _placed_in_order(
     times = {"submit": np.zeros_like(begin), "run": run, "requested": run}
     placed = {**schedule, **times, "start": np.where(start >= 0, begin, -1)}
     whole = Cluster(groups=(NodeGroup("node", machine.n_nodes, {CORE: 1}),))  # each taken as one
-    one = np.ones_like(machine.nodes)
-    needs = np.column_stack([machine.nodes, one, one])
+    ones = np.ones_like(machine.nodes)
+    needs = np.column_stack([machine.nodes, ones, ones])
     nodes = assign_nodes(placed, needs, whole, pool_rules(scheduler)).node
     return {"end": end, "cell_node": nodes}
 
@@ -457,10 +457,10 @@ def shared_result(
         speedups=speedups,
         pairs=pairs,
     )
-    found = Result.of(workload, cluster, scheduler, schedule)
+    result = Result.of(workload, cluster, scheduler, schedule)
     reserved = schedule["promised"]
     return replace(
-        found,
+        result,
         start=_seconds(run.start_ticks, ticks),
         run_time=_seconds(run.end_ticks - run.start_ticks, ticks),
         predicted_run_time=schedule["predicted"] // ticks,

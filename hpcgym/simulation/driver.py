@@ -142,11 +142,11 @@ class Simulation:
         native, late, after_pass, done = self.native, self.late, self.after_pass, 0
         while True:
             stop = until if late is None else min(until, late.due)
-            some = native.run(stop, passes - done if after_pass is None else 1)
-            done += some
+            made = native.run(stop, passes - done if after_pass is None else 1)
+            done += made
             if native.asked:
                 self._answer(native)
-            elif after_pass is not None and some:
+            elif after_pass is not None and made:
                 after_pass(native)
             elif late is not None and stop == late.due < FOREVER:
                 late.arrive(Asking(native, self.told.jobs, self.place.nodes))
@@ -220,7 +220,7 @@ def new_simulation(
     learning, counts = None, any(scheduler.usage_orders)
     asks = scheduler.asks_for_predictions
     asks |= (learned is not None or always_learns) and learns_in(scheduler)
-    told = prepare(
+    engine_input = prepare(
         workload,
         scheduler,
         place,
@@ -231,15 +231,15 @@ def new_simulation(
     )
     if asks:
         before = warm_start.learned_before(workload, scheduler) if learned is None else learned
-        learning = warm_start.Learning(workload, scheduler, told, before)
+        learning = warm_start.Learning(workload, scheduler, engine_input, before)
     cluster, ticks = place.cluster, place.units.ticks
     return Simulation(
-        told,
+        engine_input,
         place,
         learning,
         accounts_of(workload, scheduler, cluster, ticks) if counts else None,
         expressions_of(workload, scheduler),
-        beginning=warm_start.beginning_of(workload, scheduler, cluster, told),
+        beginning=warm_start.beginning_of(workload, scheduler, cluster, engine_input),
     )
 
 
@@ -263,8 +263,8 @@ def by_weights(
     simulation = new_simulation(taken_over(workload), scheduler, place, agent=agent)
     columns, usage = columns_of(workload, scheduler), places_of_usage(features).tolist()
     mixed = weighed(columns, features, len(workload))
-    told = mixed.static, mixed.formulas, mixed.places, mixed.serial, np.array(columns.times), usage
-    simulation.features = Features(*told)
+    args = mixed.static, mixed.formulas, mixed.places, mixed.serial, np.array(columns.times), usage
+    simulation.features = Features(*args)
     return run_of(workload, scheduler, simulation), mixed
 
 
@@ -305,8 +305,8 @@ def run_of(
 
     def result(schedule: Columns, told: dict[str, Any]) -> Result:
         given = simulation.told.rules, workload, simulation.place.cluster, scheduler
-        found = result_of(simulation.native, schedule, *given)
-        return with_nodes(replace(found, **told), schedule, needs, failures)
+        bare = result_of(simulation.native, schedule, *given)
+        return with_nodes(replace(bare, **told), schedule, needs, failures)
 
     return Run(workload, simulation, result)
 
@@ -389,8 +389,8 @@ def order_of(
         promised=np.full(len(both), -1),
         **before,
     )
-    found: NDArray[np.int64] = order[native.in_order(place[n_running:])] - n_running
-    return found
+    rows: NDArray[np.int64] = order[native.in_order(place[n_running:])] - n_running
+    return rows
 
 
 # --- Policies and dispatchers in Python -----------------------------------------------------------
@@ -469,12 +469,12 @@ def _score(
         if not np.isnan(scores).any():
             asking.native.order(view.job, scores)
             return
-        told = "numbers of which some are nan"
+        got = "numbers of which some are nan"
     elif given.ndim:
-        told = f"an array of shape {given.shape}, {given.dtype}"
+        got = f"an array of shape {given.shape}, {given.dtype}"
     else:
-        told = repr(answer)[:60]
+        got = repr(answer)[:60]
     raise HpcgymError(
         f"policy {plain(policy)} at {view.time} s: must return a number for each of the {n}"
-        f" queued jobs, the highest first, not {told}"
+        f" queued jobs, the highest first, not {got}"
     )

@@ -209,7 +209,7 @@ def limit_records(
         if isinstance(cap, PowerCap) and cap.watts * 1000 < most * (1 - _RELATIVE_ERROR)
     ]
     budgets = []
-    for budget in (one for one in given if isinstance(one, EnergyBudget)):
+    for budget in (limit for limit in given if isinstance(limit, EnergyBudget)):
         seconds, own = budget.end - budget.start, budget.joules * 1000
         free = -1 if budget.free_node_w is None else up_mw(budget.free_node_w)
         highest = most + max(free, 0) * machine.n_nodes
@@ -340,9 +340,9 @@ def on_own_nodes(
             raise HpcgymError("limits: the simulator found no start for a job: an error of its own")
         # run times as they were predicted at full frequency
         asked_for = {**schedule, "predicted": schedule["predicted_at_highest"]}
-        found = replace(Result.of(workload, cluster, scheduler, asked_for), **told)
+        limited = replace(Result.of(workload, cluster, scheduler, asked_for), **told)
         a_node = units_a_node(needs, cluster)
-        return with_machine(found, machine, schedule, needs[:, 0], a_node, limits)
+        return with_machine(limited, machine, schedule, needs[:, 0], a_node, limits)
 
     return Run(workload, simulation, result)
 
@@ -514,14 +514,14 @@ def with_machine(
     first = np.concatenate([[0], np.cumsum(machine.widths)])
     on_each[first[1:] - 1] = units - (machine.widths - 1) * a_node
     node = schedule["cell_node"].astype(np.int32)
-    found = replace(
+    placed = replace(
         result,
         frequency=level if (level < highest).any() else None,
         node_states=_node_states(schedule, int(result.end.max(initial=0))),
         allocation=Allocation(first, node, on_each.astype(np.int32)),
         limits=limits,
     )
-    return as_came(found, schedule["submit"])
+    return as_came(placed, schedule["submit"])
 
 
 def _node_states(schedule: Columns, end: int) -> NodeStates | None:

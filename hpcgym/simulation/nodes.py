@@ -56,7 +56,7 @@ class NodeDemands(NamedTuple):
     @property
     def layout(self) -> Layout:
         """The same as the engine takes it."""
-        needs, capacity = (np.ascontiguousarray(one, np.int64) for one in self[:2])
+        needs, capacity = (np.ascontiguousarray(array, np.int64) for array in self[:2])
         state = random_state(self.seed)
         return Layout(
             needs,
@@ -117,10 +117,10 @@ def place_on_nodes(
     """Return a machine as nodes, for jobs with these needs; see :func:`place_of`."""
     nodes = nodes_for(workload, needs, cluster, scheduler, failures is not None)
     # a pool that is switched off stays one, also where it is one node to a dispatcher
-    told: dict[str, Any] = {} if cluster.shutdown_after_s is not None else {"nodes": nodes.layout}
+    args: dict[str, Any] = {} if cluster.shutdown_after_s is not None else {"nodes": nodes.layout}
     if failures is not None:
-        told["outages"] = outages_of(failures)
-    return Place("nodes", cluster, pool_of(workload, cluster).units, told, nodes)
+        args["outages"] = outages_of(failures)
+    return Place("nodes", cluster, pool_of(workload, cluster).units, args, nodes)
 
 
 def outages_of(failures: Failures) -> NDArray[np.int64]:
@@ -156,8 +156,8 @@ def nodes_for(
     parts = len(cluster.resources) - len(cluster.node_resources)
     nodes = NodeDemands(needs, cluster.capacity, *allocation_code(scheduler), asks, parts)
     if failing:
-        one = np.ones(cluster.nodes, np.int64)
-        nodes = nodes.with_holders(np.column_stack([one, cluster.capacity, one]))
+        ones = np.ones(cluster.nodes, np.int64)
+        nodes = nodes.with_holders(np.column_stack([ones, cluster.capacity, ones]))
     return nodes.with_holders(holders_of(closings(workload, scheduler, cluster), cluster))
 
 
@@ -198,8 +198,8 @@ def assign_nodes(
         jobs[order], cluster.processors, {}, predicted=requested[order], nodes=nodes.layout
     )
     known = cells.take(by_start[:placed])
-    found = assign(model, start[order], place[by_start], place[by_end], *known, since)
-    by_submission = Allocation.of(found)
+    assigned = assign(model, start[order], place[by_start], place[by_end], *known, since)
+    by_submission = Allocation.of(assigned)
     as_they_stand = bool((place[1:] > place[:-1]).all())
     return by_submission if as_they_stand else by_submission.rows(place)
 
@@ -253,6 +253,6 @@ def allocation_code(scheduler: Scheduler) -> tuple[int, int]:
 
 def pool_as_node(asked: NDArray[np.int64], processors: int) -> NodeDemands:
     """Return one node with all processors, and jobs that ask for so many on it."""
-    one = np.ones_like(asked)
-    needs = np.column_stack([one, asked, one])
+    ones = np.ones_like(asked)
+    needs = np.column_stack([ones, asked, ones])
     return NodeDemands(needs, np.array([[processors]]), allocations.FIRST_FIT, 0)

@@ -168,7 +168,7 @@ class EngineInput:
     def arguments(self) -> dict[str, Any]:
         """Return what ``Model`` takes of it, by name."""
         first, second = self.orders
-        told: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             "jobs": self.jobs.view(np.int64).reshape(-1, len(JOBS.names or ())),
             "capacity": self.capacity,
             "rules": self.rules,
@@ -181,8 +181,8 @@ class EngineInput:
             **self.restrictions,
         }
         if len(self.users) == len(self.jobs):
-            told |= {"users": self.users, "n_users": self.n_users}
-        return told
+            arguments |= {"users": self.users, "n_users": self.n_users}
+        return arguments
 
 
 def prepare(
@@ -262,9 +262,9 @@ def prepare(
     check_restricted(workload, scheduler, rules["correction"], place.name)
     restrictions: Mapping[str, Any] = {}
     if scheduler.restricts:
-        on_nodes, said = place.name == "nodes", agent.order is not None
+        on_nodes, outside = place.name == "nodes", agent.order is not None
         restrictions = restrictions_of(
-            workload, scheduler, cluster, on_nodes, several, said, units.ticks
+            workload, scheduler, cluster, on_nodes, several, outside, units.ticks
         )
     if last:
         predicted = None

@@ -189,13 +189,13 @@ def closings(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> list
     HpcgymError : dates without a clock in the log, processors on a machine of nodes, nodes on a
         pool, unknown nodes, or windows that together close more than there is.
     """
-    found = [
+    closed = [
         (window, closing)
         for window in scheduler.maintenance
         for closing in _closings_of(window, workload, cluster)
     ]
-    _check_room(found, cluster)
-    return sorted((closing for _, closing in found), key=lambda closing: closing.end)
+    _check_room(closed, cluster)
+    return sorted((closing for _, closing in closed), key=lambda closing: closing.end)
 
 
 def _closings_of(window: Window, workload: Workload, cluster: Cluster) -> list[Closing]:
@@ -207,7 +207,7 @@ def _closings_of(window: Window, workload: Workload, cluster: Cluster) -> list[C
     rows, kind = np.unique(cluster.capacity[nodes], axis=0, return_inverse=True)
     equal = [nodes[kind.reshape(-1) == k] for k in range(len(rows))]
     sizes = zip(rows[:, 0].tolist(), equal, strict=True)
-    return [Closing(begin, end, cores * len(some), some) for cores, some in sizes]
+    return [Closing(begin, end, cores * len(alike), alike) for cores, alike in sizes]
 
 
 def nodes_in(window: Window, cluster: Cluster) -> NDArray[np.int64]:
@@ -229,21 +229,21 @@ def nodes_in(window: Window, cluster: Cluster) -> NDArray[np.int64]:
     return np.unique(nodes_of_text(window.nodes, sizes, f"window {window}")).astype(np.int64)
 
 
-def _check_room(found: list[tuple[Window, Closing]], cluster: Cluster) -> None:
+def _check_room(closed: list[tuple[Window, Closing]], cluster: Cluster) -> None:
     """Raise an HpcgymError if windows close more at once than a pool, or a node, has."""
     changes: list[tuple[int, int, Closing]] = []
-    for _, one in found:
-        changes += [(one.begin, 1, one), (one.end, -1, one)]
+    for _, closing in closed:
+        changes += [(closing.begin, 1, closing), (closing.end, -1, closing)]
     free = cluster.capacity[:, 0].copy()
-    for time, sign, one in sorted(changes, key=lambda change: change[:2]):  # ends come first
-        nodes = one.nodes if cluster.groups else np.zeros(1, np.int64)
-        free[nodes] -= sign * one.processors // len(nodes)
+    for time, sign, closing in sorted(changes, key=lambda change: change[:2]):  # ends come first
+        nodes = closing.nodes if cluster.groups else np.zeros(1, np.int64)
+        free[nodes] -= sign * closing.processors // len(nodes)
         if free.min(initial=0) < 0:
             short = int(free.argmin())
             what = f"node {cluster.node_names[short]}" if cluster.groups else "the processors"
             at_once = [
                 str(window)
-                for window, other in found
+                for window, other in closed
                 if other.begin <= time < other.end and (not cluster.groups or short in other.nodes)
             ]
             together = f"{' and '.join(at_once)} take more at once than there is"
@@ -252,17 +252,17 @@ def _check_room(found: list[tuple[Window, Closing]], cluster: Cluster) -> None:
 
 def make_windows(closings: list[Closing], on_nodes: bool) -> Windows:
     """Return windows that are to come."""
-    begin, end, taken = np.array([one[:3] for one in closings], np.int64).reshape(-1, 3).T
+    begin, end, taken = np.array([closing[:3] for closing in closings], np.int64).reshape(-1, 3).T
     nodes = [np.zeros(0, np.int64)]
     if on_nodes:  # holders of the nodes stand behind the jobs
         taken = np.arange(-len(closings), 0, dtype=np.int64)
-        nodes += [one.nodes for one in closings]
+        nodes += [closing.nodes for closing in closings]
     return Windows(begin, end, taken, np.concatenate(nodes))
 
 
 def holders_of(closings: list[Closing], cluster: Cluster) -> NDArray[np.int64]:
     """Return the needs of the windows' holders, (n_closings, 2 + R): a unit is a whole node."""
-    rows = [[len(one.nodes), *cluster.capacity[one.nodes[0]], 1] for one in closings]
+    rows = [[len(closing.nodes), *cluster.capacity[closing.nodes[0]], 1] for closing in closings]
     return np.array(rows, np.int64).reshape(-1, 2 + len(cluster.resources))
 
 
@@ -316,7 +316,7 @@ def arrivals_of(
         following = followed(workload)
         _check_following(workload, following, rule)
     by_other = np.argsort(following.other, kind="stable")
-    told = {
+    args = {
         "first": np.searchsorted(following.other[by_other], np.arange(n + 1)),
         "followers": following.job[by_other],
         "earliest": workload.submit_time * (ticks * (rule == "after")),
@@ -324,11 +324,11 @@ def arrivals_of(
     }
     if not several:
         awaits = np.bincount(following.job, minlength=n)
-        return told | {"think": think_times(workload, following, rule) * ticks, "awaits": awaits}
+        return args | {"think": think_times(workload, following, rule) * ticks, "awaits": awaits}
     waited = workload.wait_time  # -1: the log does not tell it
     log_end = np.where(waited < 0, -1, workload.submit_time + waited + workload.run_time)
     think = np.maximum(workload.think_time, -1 if rule == "closed-loop" else 0)
-    return told | {"think": think, "log_end": log_end}
+    return args | {"think": think, "log_end": log_end}
 
 
 def longest_outside(workload: Workload, scheduler: Scheduler) -> float:
@@ -349,13 +349,13 @@ def _orders_of_arrival(workload: Workload, scheduler: Scheduler) -> NDArray[np.i
     ------
     HpcgymError : another order that looks at submit times.
     """
-    found = []
+    arrivals = []
     rules = ("policy", "backfill_order")
     ranked = rankings(workload, scheduler, shares=True)
     parsed = zip(rules, scheduler.orders, ranked, scheduler.anew, strict=True)
     for rule, order, ranking, anew in parsed:
         arrival = ranking is not None and ranking.by_submission
-        found.append(arrival)
+        arrivals.append(arrival)
         if arrival or ranking is None:
             continue
         assert order is not None  # that of submission was passed over
@@ -369,7 +369,7 @@ def _orders_of_arrival(workload: Workload, scheduler: Scheduler) -> NDArray[np.i
                 f"{rule}={scheduler.describe()[rule]!r} looks at when the log says that jobs are"
                 f" submitted, and {what_moves(scheduler)} changes that"
             )
-    return np.array(found, np.int64)
+    return np.array(arrivals, np.int64)
 
 
 def _check_following(workload: Workload, following: Following, rule: str) -> None:
@@ -495,7 +495,7 @@ def restrictions_of(
     windows = make_windows(closings(workload, scheduler, cluster), on_nodes)
     if workload.initial is not None and not several:
         use_up(quotas, workload.initial.running)
-    told: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "restrictions": {
             **quotas._asdict(),
             "windows": np.column_stack([windows.begin, windows.end, windows.taken]),
@@ -504,10 +504,10 @@ def restrictions_of(
     }
     if scheduler.moves_submissions:
         places = make_places(workload, scheduler.quota)
-        told["arrivals"] = {
+        arguments["arrivals"] = {
             **arrivals_of(workload, scheduler, several, outside, ticks),
             **places._asdict(),
         }
     if scheduler.preemption is not None:
-        told["preemption"] = preemption_of(workload, scheduler.preemption)
-    return told
+        arguments["preemption"] = preemption_of(workload, scheduler.preemption)
+    return arguments

@@ -113,12 +113,12 @@ def as_came(result: Result, came: NDArray[np.int64]) -> Result:
         name for name in ("policy_run_time", "frequency") if getattr(result, name) is not None
     ]
     rows = {name: getattr(result, name)[order] for name in columns}
-    for one in rows.values():
-        one.flags.writeable = False
+    for column in rows.values():
+        column.flags.writeable = False
     held, rules = result.allocation, result.scheduler
     given = {rule: getattr(rules, rule) for rule in ("estimate", "policy_estimate")}
     moved: dict[str, Any] = {
-        rule: one[order] for rule, one in given.items() if isinstance(one, np.ndarray)
+        rule: times[order] for rule, times in given.items() if isinstance(times, np.ndarray)
     }
     return replace(
         result,

@@ -141,10 +141,10 @@ def simulate(
     chosen = scheduler_of(scheduler, rules)
     cluster = machine_of(workload, cluster, processors, scheduler)
     check_learned(chosen, learned)
-    found = None if failures is None else find_failures(failures, cluster)
-    warn_of_unused([workload], [chosen], failures=found)
+    outages = None if failures is None else find_failures(failures, cluster)
+    warn_of_unused([workload], [chosen], failures=outages)
     spend(len(workload))
-    if found is not None:
+    if outages is not None:
         asked = {
             "extract": workload.initial is not None,
             "shared nodes": speedups is not None,
@@ -163,9 +163,9 @@ def simulate(
         if takes_whole_nodes(cluster, chosen, limits):
             run = on_own_nodes(workload, chosen, cluster, limits, learned)
         else:
-            run = on_pool_or_nodes(workload, chosen, cluster, learned, found, engine is not None)
+            run = on_pool_or_nodes(workload, chosen, cluster, learned, outages, engine is not None)
     if engine is not None:  # what no engine can do has been said alike
-        return by_reference.finish(run, chosen, cluster, found, limits)
+        return by_reference.finish(run, chosen, cluster, outages, limits)
     dispatcher = let_answer(run.simulation, run.workload, chosen)
     # what a dispatcher starts follows no order of the scheduler's
     return run.finish(dispatcher=dispatcher, outside=dispatcher is not None)
@@ -264,11 +264,11 @@ def learn_at(
         )
     place = pool_of(workload, cluster)
     simulation = new_simulation(workload, scheduler, place, learned, always_learns=True)
-    found: list[Learned | None] = []
+    states: list[Learned | None] = []
     for end in ends:
         simulation.drive(end)
-        found.append(simulation.learned())
-    return found
+        states.append(simulation.learned())
+    return states
 
 
 def predict_recorded(workload: Workload, estimate: Estimate) -> NDArray[np.int64]:

@@ -153,11 +153,11 @@ class Learning:
         if native.asked == "renewal":
             assert second is not None
             rows = np.sort(native.concerned())
-            told = [
+            facts = [
                 self._facts_of(second, job, native.features(job, True), 0.0)
                 for job in rows.tolist()
             ]
-            native.renew(rows, np.array([_seconds(second, x) for x in told], np.float64))
+            native.renew(rows, np.array([_seconds(second, x) for x in facts], np.float64))
             return
         job, elapsed, now = native.job, 0.0, native.asked == "correction"
         if now:  # what policies look at stays as it was
@@ -177,14 +177,14 @@ class Learning:
         """Return what a predictor in Python is told of a job, by name."""
         names = ("user_id", "group_id", "executable", "queue", "job_number")
         known = [int(self._workload.columns[name][job]) for name in names]
-        told: dict[str, Any] = dict(zip(JOB_FEATURES, x, strict=True))
-        told |= zip(JOB_FACTS, [*known, elapsed], strict=True)
+        facts: dict[str, Any] = dict(zip(JOB_FEATURES, x, strict=True))
+        facts |= zip(JOB_FACTS, [*known, elapsed], strict=True)
         asked = getattr(predictor, "asks_for", ())
         if NAME in asked:
-            told[NAME] = self._codes.get(known[2], known[2])
+            facts[NAME] = self._codes.get(known[2], known[2])
         if REQUEST in asked:
-            told[REQUEST] = tuple(int(amounts[job]) for amounts in self._requests)
-        return told
+            facts[REQUEST] = tuple(int(amounts[job]) for amounts in self._requests)
+        return facts
 
     @cached_property
     def _codes(self) -> dict[int, str]:
@@ -202,13 +202,13 @@ class Learning:
     def take(self, native: Simulation) -> None:
         """Learn from all jobs that have ended, and keep what the simulation has learned."""
         self.teach(native)
-        found = native.learned()
+        learned = native.learned()
         for k, name in enumerate(("terms", "second_terms")):
             n = terms_of(self.estimators, k)
-            self.learner.model[k, :, :n] = found[name].reshape(N_ROWS, n)
-        self.learner.memory[...] = found["memory"].reshape(self.learner.memory.shape)
-        self.learner.ratios[...] = found["ratios"].reshape(self.learner.ratios.shape)
-        self.learner.model_sums[...] = found["sums"].reshape(2, 2)
+            self.learner.model[k, :, :n] = learned[name].reshape(N_ROWS, n)
+        self.learner.memory[...] = learned["memory"].reshape(self.learner.memory.shape)
+        self.learner.ratios[...] = learned["ratios"].reshape(self.learner.ratios.shape)
+        self.learner.model_sums[...] = learned["sums"].reshape(2, 2)
 
 
 def _ratio_rows(
@@ -281,19 +281,19 @@ class Beginning(NamedTuple):
     def arguments(self, on_nodes: bool) -> dict[str, Any]:
         """Return what ``Simulation.begin`` of the native engine takes, by name."""
         names = ("time", "due", "running", "start", "predicted", "promised")
-        told: dict[str, Any] = {name: getattr(self, name) for name in names}
+        arguments: dict[str, Any] = {name: getattr(self, name) for name in names}
         if self.history.size:
-            told["history"] = self.history.reshape(-1)
+            arguments["history"] = self.history.reshape(-1)
         ongoing, having = self.ongoing, self.running
         if ongoing is not None and ongoing.looks is not None and not self.due:
-            told["looks"] = np.array(ongoing.looks)
+            arguments["looks"] = np.array(ongoing.looks)
         if ongoing is not None and ongoing.reserved is not None:
-            told["reserved"] = ongoing.reserved
+            arguments["reserved"] = ongoing.reserved
             # waiting jobs have nodes in the plan
             having = np.concatenate([having, np.setdiff1d(np.arange(self.number), having)])
         if on_nodes and self.cells is not None:
-            told |= self.cells.take(having)._asdict()
-        return told
+            arguments |= self.cells.take(having)._asdict()
+        return arguments
 
 
 def beginning_of(
@@ -325,8 +325,8 @@ def beginning_of(
     promised = np.full(number, -1) if ongoing is None else ongoing.promised[:number]
     due, start = _due(workload.submit_time, initial, ongoing), initial.start[running]
     of_jobs = running, start, predicted[:number], promised, history
-    found = workload, scheduler, cluster, initial.begin, number, due, *of_jobs, ongoing
-    return Beginning(*found)
+    parts = workload, scheduler, cluster, initial.begin, number, due, *of_jobs, ongoing
+    return Beginning(*parts)
 
 
 def going_on(initial: Initial, scheduler: Scheduler, cluster: Cluster) -> Ongoing | None:
@@ -399,21 +399,21 @@ def _learn_log(
     jobs["run"][~ended] = MAX_TIME  # they run on
     users, n_users = numbered(both.user_id)
     predicted = np.zeros(len(both), np.int64)
-    told = EngineInput(
+    engine_input = EngineInput(
         jobs, len(both), int(jobs["processors"].sum()), {"logs": 1, "learns": 1},
         predicted=predicted, users=users, n_users=n_users,
     )  # fmt: skip
-    learning = Learning(both, scheduler, told)
+    learning = Learning(both, scheduler, engine_input)
     learns = told_of_learning(learning.estimators, learning.learner)
-    native = Simulation(Model(**told.arguments(), learning=learns))
-    said = native.learn_from(
+    native = Simulation(Model(**engine_input.arguments(), learning=learns))
+    predictions = native.learn_from(
         past=np.flatnonzero(ended),
         by_start=np.argsort(started, kind="stable"),
         start=started,
         time=begin,
     )
     learning.take(native)
-    return learning, said
+    return learning, predictions
 
 
 def in_order(workload: Workload) -> Ints:

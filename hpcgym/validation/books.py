@@ -60,7 +60,7 @@ def check_states(result: Result) -> list[str]:
     states = result.node_states
     if states is None or result.allocation is None:
         return []
-    found = _switching_times(result)
+    violations = _switching_times(result)
     node = result.allocation.node.astype(np.int64)
     job = owner_of(result.allocation.first)
     moments = np.unique(np.concatenate((states.end, result.start, result.end)))
@@ -74,12 +74,14 @@ def check_states(result: Result) -> list[str]:
     wrong = np.zeros(len(job), np.bool_)
     wrong[there] = states.begin[at[there]] < result.end[job[there]]
     names = np.array(result.cluster.node_names, object)
-    return found + cases(wrong, "job {1} runs on node {2} while it is not on", job, names[node])
+    return violations + cases(
+        wrong, "job {1} runs on node {2} while it is not on", job, names[node]
+    )
 
 
 def _switching_times(result: Result) -> list[str]:
     """Compare how long nodes are switched off and on with how long it takes."""
-    states, cluster, found = result.node_states, result.cluster, []
+    states, cluster, violations = result.node_states, result.cluster, []
     assert states is not None
     names = np.array(cluster.node_names, object)
     last = int(result.end.max(initial=0))
@@ -92,8 +94,8 @@ def _switching_times(result: Result) -> list[str]:
         text = (
             f"node {{1}} is switched {'off' if code == 1 else 'on'} for {{2}} s instead of {{3}} s"
         )
-        found += cases(wrong, text, names[states.node], length, takes)
-    return found
+        violations += cases(wrong, text, names[states.node], length, takes)
+    return violations
 
 
 @kept
@@ -133,7 +135,7 @@ def check_books(result: Result) -> list[str]:
             (f"the integral of power, {name}", math.fsum(parts), states[name])
             for name, parts in integrals.items()
         ]
-    found = [
+    violations = [
         f"{name}: {value} J instead of {joules} J"
         for name, value, joules in pairs
         if not abs(value - joules) <= _RELATIVE_ERROR * whole
@@ -141,9 +143,9 @@ def check_books(result: Result) -> list[str]:
     nodes = books.by_node.sum(axis=1)
     of_nodes = _floats(right.by_node(len(nodes)))
     wrong = ~(np.abs(nodes - of_nodes) <= _RELATIVE_ERROR * whole)
-    found += cases(wrong, "node {} draws {} J instead of {} J", nodes, of_nodes)
+    violations += cases(wrong, "node {} draws {} J instead of {} J", nodes, of_nodes)
     wrong = ~(np.abs(charged - expected) <= _RELATIVE_ERROR * expected)
-    found += cases(wrong, "job {} is charged {} J instead of {} J", charged, expected)
+    violations += cases(wrong, "job {} is charged {} J instead of {} J", charged, expected)
     if result.idle_seconds is None:
         times, power = power_over_time(right)
         every = np.union1d(times, books.time)  # what either has as a change
@@ -151,10 +153,10 @@ def check_books(result: Result) -> list[str]:
         ours = ours[np.searchsorted(books.time, every, "right")]
         of_time = np.append(0.0, power)[np.searchsorted(times, every, "right")]
         wrong = ~(np.abs(ours - of_time) <= _RELATIVE_ERROR * power.max(initial=0))
-        found += cases(
+        violations += cases(
             wrong, "the power is {1} W from {3} s on instead of {2} W", ours, of_time, every
         )
-    return found
+    return violations
 
 
 def _floats(exact: Iterable[Fraction]) -> NDArray[np.float64]:
@@ -261,10 +263,10 @@ def check_caps(result: Result) -> list[str]:
     an extract begins are not. So a cap is never exceeded once it is in force: nothing but starts
     raises the power while one holds.
     """
-    found: list[str] = []
+    violations: list[str] = []
     caps = caps_of(result)
     if not caps or not len(result.start):
-        return found
+        return violations
     times, power = _power(result)
     asked = _given_nodes(result)
     for cap in caps:
@@ -276,9 +278,9 @@ def check_caps(result: Result) -> list[str]:
         begin, last = (np.searchsorted(times, at[under]) for at in (result.start, result.end))
         runs = over_time(len(times) - 1, begin, last) > 0
         text = f"the power is {{1}} W from {{2}} s on, above the cap of {cap.watts:g} W"
-        found += cases(above & runs, text, power, times[:-1])
-        found += _raised(result, cap, times, power)
-    return found
+        violations += cases(above & runs, text, power, times[:-1])
+        violations += _raised(result, cap, times, power)
+    return violations
 
 
 def _raised(result: Result, cap: Any, times: Times, power: NDArray[np.float64]) -> list[str]:
@@ -311,10 +313,10 @@ def check_budgets(result: Result) -> list[str]:
     The machine alone may exceed one, idle, or with the jobs that run as an extract begins; then no
     job starts that runs into its period.
     """
-    found: list[str] = []
+    violations: list[str] = []
     budgets = budgets_of(result)
     if not budgets or not len(result.start):
-        return found
+        return violations
     times, power = _power(result)
     for budget in budgets:
         seconds = np.minimum(times[1:], budget.end) - np.maximum(times[:-1], budget.start)
@@ -322,11 +324,11 @@ def check_budgets(result: Result) -> list[str]:
         ran = (result.start < budget.end) & (result.end > budget.start)
         ran &= decided(result.workload)
         if used > budget.joules * (1 + _RELATIVE_ERROR) and ran.any():
-            found.append(
+            violations.append(
                 f"{used:.12g} J are used from {budget.start} s to {budget.end} s, of a budget of"
                 f" {budget.joules:.12g} J"
             )
-    return found
+    return violations
 
 
 def _power(result: Result) -> tuple[Times, NDArray[np.float64]]:
@@ -359,17 +361,17 @@ def _given_nodes(result: Result) -> Times:
 
 def check_call_numbers(result: Result) -> list[str]:
     """Find jobs that start by a call that there is not, where a dispatcher takes time."""
-    told = result.dispatching
-    if told is None:
+    dispatching = result.dispatching
+    if dispatching is None:
         return []
-    n_jobs, n_calls = len(result.workload), len(told.time)
-    if told.call.shape != (n_jobs,) or told.seconds.shape != (n_calls,):
+    n_jobs, n_calls = len(result.workload), len(dispatching.time)
+    if dispatching.call.shape != (n_jobs,) or dispatching.seconds.shape != (n_calls,):
         return [f"the calls of {n_jobs} jobs, and the seconds of {n_calls} calls, do not match"]
-    placed = (told.call >= 0) & (told.call < n_calls)
+    placed = (dispatching.call >= 0) & (dispatching.call < n_calls)
     return cases(
-        np.where(decided(result.workload), ~placed, told.call != -1),
+        np.where(decided(result.workload), ~placed, dispatching.call != -1),
         f"job {{}} starts by call {{}} of {n_calls}",
-        told.call,
+        dispatching.call,
     )
 
 
@@ -379,12 +381,12 @@ def check_calls(result: Result, line: Timeline, delays: tuple[int, int]) -> list
     ``delays`` : of jobs that wait for processors to be switched on, see
     :func:`hpcgym.validation.schedules.delays_s`.
     """
-    told = result.dispatching
-    assert told is not None
+    dispatching = result.dispatching
+    assert dispatching is not None
     return [
-        *_check_times(told, line.time[line.submission | line.termination]),
-        *_check_seconds(result, told),
-        *_check_starts(result, told, delays),
+        *_check_times(dispatching, line.time[line.submission | line.termination]),
+        *_check_seconds(result, dispatching),
+        *_check_starts(result, dispatching, delays),
     ]
 
 

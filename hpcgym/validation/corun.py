@@ -61,10 +61,10 @@ def congestion_of(files: FileTraffic, start: Ints, end: Ints) -> Congestion:
     time, place = np.unique(np.concatenate((start, end)), return_inverse=True)
     starts, ends = np.split(place, 2)
     asked = over_time(time.size, starts, ends, files.demand)
-    found = np.maximum(asked / files.bandwidth, 1.0)
+    times_as_long = np.maximum(asked / files.bandwidth, 1.0)
     differs = np.ones(time.size, np.bool_)
-    differs[1:] = np.diff(found) != 0
-    return Congestion(time[differs], found[differs])
+    differs[1:] = np.diff(times_as_long) != 0
+    return Congestion(time[differs], times_as_long[differs])
 
 
 def changes_within(
@@ -88,8 +88,8 @@ def slowed(
     """
     place = np.searchsorted(congestion.time, time, "right") - 1
     waits = files.share[owner] * (congestion.times_as_long[place] - 1.0)
-    found: Floats = 1.0 / (1.0 / rate + waits)
-    return found
+    rates: Floats = 1.0 / (1.0 / rate + waits)
+    return rates
 
 
 # --- What can be proved of a schedule in which jobs share nodes -----------------------------------
@@ -198,19 +198,19 @@ def check_places(schedule: SharedSchedule, wanted: int) -> list[str]:
     wanted : as of :func:`prove_shared`.
     """
     first, node, units = schedule.first, schedule.node, schedule.units
-    found = check_cells(first, node, units, len(schedule.start))
-    if found:
-        return found
+    violations = check_cells(first, node, units, len(schedule.start))
+    if violations:
+        return violations
     shape, needed = _shapes(schedule, wanted)
     text = f"job {{}} has shape {{}} instead of {{}}, of {COMPACT}, {SPREAD} and {PART}"
-    found += cases(schedule.shape != shape, text, schedule.shape, shape)
+    violations += cases(schedule.shape != shape, text, schedule.shape, shape)
     text = "job {} has {} nodes instead of {}"
-    found += cases(np.diff(first) != needed, text, np.diff(first), needed)
+    violations += cases(np.diff(first) != needed, text, np.diff(first), needed)
     job = owner_of(first)
-    found += check_owned(job, node, schedule.nodes)
+    violations += check_owned(job, node, schedule.nodes)
     has = np.where(shape[job] == PART, 1, schedule.parts)
     text = "job {1} has {2} parts of node {3} instead of {4}"
-    return found + cases(units != has, text, job, units, node, has)
+    return violations + cases(units != has, text, job, units, node, has)
 
 
 def _shapes(schedule: SharedSchedule, wanted: int) -> tuple[Ints, Ints]:
@@ -234,11 +234,11 @@ def check_starts(schedule: SharedSchedule) -> list[str]:
     submit, start, end = schedule.submit, schedule.start, schedule.end
     seconds = start / schedule.ticks
     text = "job {} starts at {:.9f} s, before its submission at {:.9f} s"
-    found = cases(start < submit, text, seconds, submit / schedule.ticks)
-    found += cases(end <= start, "job {} does not end after its start at {:.9f} s", seconds)
+    violations = cases(start < submit, text, seconds, submit / schedule.ticks)
+    violations += cases(end <= start, "job {} does not end after its start at {:.9f} s", seconds)
     happens = np.isin(start, np.concatenate((submit, end)))
     text = "job {} starts at {:.9f} s, when no job is submitted or ends"
-    return found + cases(~happens, text, seconds)
+    return violations + cases(~happens, text, seconds)
 
 
 def check_parts(schedule: SharedSchedule) -> list[str]:
@@ -269,9 +269,9 @@ def check_work(schedule: SharedSchedule) -> list[str]:
     error = _ROUNDING * (pieces + 1) * work
     seconds, ticks = work / schedule.ticks, schedule.ticks
     text = "job {} does {:.9f} s of its work of {:.9f} s"
-    found = cases(done < work - error, text, done / ticks, seconds)
+    violations = cases(done < work - error, text, done / ticks, seconds)
     text = "job {} does {:.9f} s of work although it has {:.9f} s"
-    return found + cases(done > work + last + error, text, done / ticks, seconds)
+    return violations + cases(done > work + last + error, text, done / ticks, seconds)
 
 
 def check_promises(schedule: SharedSchedule) -> list[str]:
@@ -351,18 +351,18 @@ _WANTED = {"spread": SPREAD, "half-socket": PART, "part": PART}  # by allocation
 
 def prove_coschedule(result: Result) -> Iterator[tuple[str, list[str]]]:
     """Look at all that can be proved; yield what is looked at, and what is wrong with it."""
-    found = result.coschedule
-    assert found is not None
-    yield "lengths", _check_lengths(result, found)
-    asked, one = result.workload.requested_processors, np.ones_like(found.code)
-    needs = np.column_stack([asked, one, asked])  # any number on a node
+    shared = result.coschedule
+    assert shared is not None
+    yield "lengths", _check_lengths(result, shared)
+    asked, ones = result.workload.requested_processors, np.ones_like(shared.code)
+    needs = np.column_stack([asked, ones, asked])  # any number on a node
     units = check_units(result.allocation, needs, result.cluster.nodes)
     yield "units", units
     if not units:
         allocation = result.scheduler.allocation.partition(":")[0]
-        schedule = shared_schedule(result, found)
+        schedule = shared_schedule(result, shared)
         wanted = _WANTED.get(allocation, COMPACT)
-        yield from prove_shared(schedule, wanted, guaranteed=_promises_hold(result, found))
+        yield from prove_shared(schedule, wanted, guaranteed=_promises_hold(result, shared))
         yield "progress", check_progress(schedule)
     if result.keeps_books:
         yield "energy", check_books(result)
@@ -405,20 +405,20 @@ def shared_schedule(result: Result, found: Coschedule) -> SharedSchedule:
     )
 
 
-def _files(result: Result, found: Coschedule) -> FileTraffic | None:
+def _files(result: Result, shared: Coschedule) -> FileTraffic | None:
     """Return the file system that the jobs of a result share, None if they do not."""
-    bandwidth, speedups = result.cluster.io_bytes_s, found.speedups
+    bandwidth, speedups = result.cluster.io_bytes_s, shared.speedups
     if bandwidth is None or speedups.io_share is None:
         return None
-    demand = result.workload.requested_processors * speedups.io_bytes_s[found.code]
-    return FileTraffic(bandwidth, speedups.io_share[found.code], demand)
+    demand = result.workload.requested_processors * speedups.io_bytes_s[shared.code]
+    return FileTraffic(bandwidth, speedups.io_share[shared.code], demand)
 
 
-def _promises_hold(result: Result, found: Coschedule) -> bool:
+def _promises_hold(result: Result, shared: Coschedule) -> bool:
     """Return whether a promised start can never be missed."""
-    if result.outside or found.pairs is not None or _files(result, found) is not None:
+    if result.outside or shared.pairs is not None or _files(result, shared) is not None:
         return False
-    if bool((result.predicted_run_time < found.compact_s).any()):
+    if bool((result.predicted_run_time < shared.compact_s).any()):
         return False
     rules = result.scheduler
     if rules.quota:  # a job that was promised a start may be passed over later
@@ -429,22 +429,26 @@ def _promises_hold(result: Result, found: Coschedule) -> bool:
     return rules.reserve.one and in_order
 
 
-def _check_lengths(result: Result, found: Coschedule) -> list[str]:
+def _check_lengths(result: Result, shared: Coschedule) -> list[str]:
     """Compare times in seconds with those in ticks, and what was cut with the workload."""
     workload, wrong = result.workload, []
     pairs = (
-        ("starts at", result.start, found.start_ticks),
-        ("ends at", result.end, found.end_ticks),
-        ("runs for", result.run_time, found.end_ticks - found.start_ticks),
-        ("waits for", result.wait, found.start_ticks - workload.submit_time * found.ticks),
-        ("is promised", np.maximum(result.reserved_start, 0), np.maximum(found.promised_ticks, 0)),
+        ("starts at", result.start, shared.start_ticks),
+        ("ends at", result.end, shared.end_ticks),
+        ("runs for", result.run_time, shared.end_ticks - shared.start_ticks),
+        ("waits for", result.wait, shared.start_ticks - workload.submit_time * shared.ticks),
+        (
+            "is promised",
+            np.maximum(result.reserved_start, 0),
+            np.maximum(shared.promised_ticks, 0),
+        ),
     )
     for what, seconds, ticks in pairs:
-        expected = ticks / found.ticks
+        expected = ticks / shared.ticks
         differs = ~np.isclose(seconds, expected, rtol=1e-15, atol=0)
         wrong += cases(differs, f"job {{}} {what} {{}} s instead of {{}} s", seconds, expected)
     compact = np.minimum(workload.run_time, workload.requested_time)
     text = "job {} takes {} s compact instead of {} s"
-    wrong += cases(found.compact_s != compact, text, found.compact_s, compact)
+    wrong += cases(shared.compact_s != compact, text, shared.compact_s, compact)
     cut = workload.killed | (workload.run_time > workload.requested_time)
     return wrong + cases(result.killed != cut, "job {} was killed and is not marked, or not and is")

@@ -145,10 +145,10 @@ class Heads(NamedTuple):
 
     def ahead(self, case: Case) -> Times:
         """Return how many processors were given past the head at each pass, (n_times,)."""
-        found = np.zeros(case.line.time.size, np.int64)
+        given = np.zeros(case.line.time.size, np.int64)
         width = case.runs.workload.requested_processors
-        np.add.at(found, case.line.start[self.overtook], width[self.overtook])
-        return found
+        np.add.at(given, case.line.start[self.overtook], width[self.overtook])
+        return given
 
 
 def static_rank(order: IndexPolicy, jobs: Jobs) -> Times | None:
@@ -170,13 +170,13 @@ def heads_of(case: Case, jobs: Jobs) -> Heads:
     every = Passes(case)
     line, rules = case.line, case.result.scheduler
     n, size = len(line.start), line.time.size
-    found = np.full(size, _NONE), np.ones(size, np.bool_), np.zeros(n, np.bool_)
-    head, told, overtook = found
-    some = np.zeros(size, np.bool_)
-    some[line.start[every.starts]] = True
+    columns = np.full(size, _NONE), np.ones(size, np.bool_), np.zeros(n, np.bool_)
+    head, known, overtook = columns
+    kept = np.zeros(size, np.bool_)
+    kept[line.start[every.starts]] = True
     width = case.result.workload.requested_processors
-    some |= every.passed & (every.least(width, 2**62) <= every.free)
-    for places, index, pairs in every.pairs(some & (line.waiting > 0)):
+    kept |= every.passed & (every.least(width, 2**62) <= every.free)
+    for places, index, pairs in every.pairs(kept & (line.waiting > 0)):
         score = scores(rules.order, jobs, pairs)
         late = pairs.wait > (np.inf if rules.threshold is None else rules.threshold)
         score[late] = 0.0  # among themselves they are in order of submission
@@ -192,8 +192,8 @@ def heads_of(case: Case, jobs: Jobs) -> Heads:
         behind |= alike & (score[ahead] == score) & (pairs.job[ahead] < pairs.job)
         overtook[pairs.job[behind & ~waits]] = True
         if isinstance(jobs.times, TypicalRatios):
-            told[pairs.place[jobs.times.doubtful(pairs)]] = False
-    return Heads(*found, changes=True)
+            known[pairs.place[jobs.times.doubtful(pairs)]] = False
+    return Heads(*columns, changes=True)
 
 
 # --- What is left waiting beside a reservation ----------------------------------------------------
@@ -285,13 +285,13 @@ def check_backfilling(case: Case, heads: Heads, jobs: Jobs) -> list[str]:
     line, free = every.line, every.free
     pieces, predicted, width, until = around(every.result, line)
     n = len(width)
-    some = every.passed & heads.told & (heads.job != _NONE)
+    kept = every.passed & heads.told & (heads.job != _NONE)
     ahead = heads.ahead(case)
-    some &= width[heads.job] > free + ahead if n else False  # else the order is wrong, and told so
-    some &= (ahead > 0) | (every.least(width, 2**62) <= free)
+    kept &= width[heads.job] > free + ahead if n else False  # else the order is wrong, and told so
+    kept &= (ahead > 0) | (every.least(width, 2**62) <= free)
     apart = np.where(heads.overtook[pieces.job], line.start[pieces.job], _NONE)
     late, left = np.zeros(n, np.bool_), np.full(n, _NONE)
-    for places, index, pairs in every.pairs(some):
+    for places, index, pairs in every.pairs(kept):
         head, room = heads.job[places], free[places] + ahead[places]
         shadows = Shadows(places, room, pieces, width[pieces.job], apart)
         shadow, extra = shadows.of(np.arange(len(places)), width[head])
@@ -351,8 +351,8 @@ def _within(index: Times, amount: Times, *, later: bool) -> Times:
         return _within(-index[::-1], amount[::-1], later=False)[::-1]
     total = np.cumsum(amount) - amount
     first = np.searchsorted(index, index, "left")
-    found: Times = total - total[first]
-    return found
+    sums: Times = total - total[first]
+    return sums
 
 
 # --- What holds of any order ----------------------------------------------------------------------
@@ -377,13 +377,13 @@ def check_any_order(case: Case, asked: Mask) -> list[str]:
     """
     every = Passes(case)
     line, free, width = every.line, every.free, case.result.workload.requested_processors
-    some = asked & every.passed & (line.waiting > 0)
-    wrong = some & (-every.least(-width, 2**62) <= free)
+    kept = asked & every.passed & (line.waiting > 0)
+    wrong = kept & (-every.least(-width, 2**62) <= free)
     if case.needs is not None:
         wrong = _all_fit_nodes(case, every, wrong)
     if has_one_reservation(case):
-        some &= ~wrong & (every.least(width, 2**62) <= free)
-        wrong |= _none_is_in_the_way(case, every, some)
+        kept &= ~wrong & (every.least(width, 2**62) <= free)
+        wrong |= _none_is_in_the_way(case, every, kept)
     text = "at {1} s {2} processors are free and {3} jobs wait, as in no order of the queue"
     return cases(wrong, text, line.time, free, line.waiting)
 
@@ -428,6 +428,6 @@ def _all_fit_nodes(case: Case, every: Passes, asked: Mask) -> Mask:
             break
         tried, now = np.zeros(line.time.size, np.int64), np.zeros_like(asked)
         tried[at[rows]], now[at[rows]] = job[rows], True
-        found = passes.fits_nodes(result, needs, held, line, tried, now)
-        fits[now] = found[now]
+        on_nodes = passes.fits_nodes(result, needs, held, line, tried, now)
+        fits[now] = on_nodes[now]
     return fits

@@ -35,8 +35,8 @@ def check_shapes(result: Result, lost: LostRuns, on_nodes: bool = True) -> list[
     """Find a schedule that does not tell which runs were lost, and which nodes jobs had."""
     k, m = len(lost.job), len(lost.node)
     shapes = [np.shape(column) for column in lost[1:]]
-    told = not on_nodes or result.allocation is not None
-    if not told or shapes != [(k,), (k,), (k,), (k + 1,), (m,), (m,)]:
+    known = not on_nodes or result.allocation is not None
+    if not known or shapes != [(k,), (k,), (k,), (k + 1,), (m,), (m,)]:
         return ["the schedule does not tell which nodes lost runs and jobs had"]
     ordered = np.lexsort((lost.end, lost.job))
     if (ordered != np.arange(k)).any() or (np.diff(lost.first) < 0).any():
@@ -194,16 +194,16 @@ def check_going_on(case: Case, called: Sequence[str]) -> list[str]:
     for piece, job in enumerate(pieces.job.tolist()):
         span = slice(begin[piece], end[piece])
         taken = line.used[span] + width[piece]
-        for one, other in rule.pairs:
+        for stopper, other in rule.pairs:
             if other == called[job]:
-                taken = taken + held[one][span]
-        found = cases(
+                taken = taken + held[stopper][span]
+        violations = cases(
             (taken <= result.cluster.processors) & settled[span],
             f"job {job} is still suspended at {{1}} s, when it fits",
             line.time[span],
         )
-        if found:
-            return found
+        if violations:
+            return violations
     return []
 
 
@@ -212,15 +212,15 @@ def check_going_on(case: Case, called: Sequence[str]) -> list[str]:
 
 def prove_stops(case: Case) -> dict[str, list[str]]:
     """Look at runs that other jobs have stopped, of a schedule in which they may."""
-    result, lost, rule, found = case.result, case.lost, case.stops, dict[str, list[str]]()
+    result, lost, rule, proofs = case.result, case.lost, case.stops, dict[str, list[str]]()
     assert lost is not None
     assert rule is not None
     suspends = rule.mode == "suspend"
     failed = first_failures(lost)
     if len(lost.failures):
-        found["states"] = check_down(result, lost) + check_states(case.runs)
+        proofs["states"] = check_down(result, lost) + check_states(case.runs)
     by_job = failed != lost.end
-    found["runs"] = [
+    proofs["runs"] = [
         *cases(by_job & (rule.mode == "cancel"), "run {} was stopped, and not cancelled"),
         *cases(lost.end <= lost.start, "lost run {} of job {} ends at {} s, when it starts",
                lost.job, lost.end),
@@ -228,13 +228,13 @@ def prove_stops(case: Case) -> dict[str, list[str]]:
         *cases(failed < lost.end, "lost run {} goes on when a node of it has failed"),
         *(check_pieces(result, lost, case.length) if suspends else ()),
     ]  # fmt: skip
-    if not found["runs"]:
+    if not proofs["runs"]:
         failing = {*zip(lost.job[~by_job].tolist(), lost.end[~by_job].tolist(), strict=True)}
         names = called(result)
-        found["preemption"] = _check_stops(case, names, failing)
+        proofs["preemption"] = _check_stops(case, names, failing)
         if suspends and case.runs.allocation is None:
-            found["preemption"] += check_going_on(case, names)
-    return found
+            proofs["preemption"] += check_going_on(case, names)
+    return proofs
 
 
 def exempt_until(runs: Result, rule: Preemption, group: NDArray[np.str_]) -> Times:
@@ -242,7 +242,7 @@ def exempt_until(runs: Result, rule: Preemption, group: NDArray[np.str_]) -> Tim
 
     ``group``: what each run is called by which jobs may stop others, (n_runs,).
     """
-    found = [np.zeros(0, np.int64)]
+    times = [np.zeros(0, np.int64)]
     least = int(runs.scheduler.passes == "per-event")
     exempt = dict.fromkeys(rule.stopped, least) if least else {}
     for name, seconds in {**exempt, **dict(rule.exempt)}.items():
@@ -251,8 +251,8 @@ def exempt_until(runs: Result, rule: Preemption, group: NDArray[np.str_]) -> Tim
         until = until[(until < runs.end[mine]) & (until >= runs.begin)]
         came, gone = _waiting_for(runs, rule, group, name)
         waits = np.searchsorted(came, until) > np.searchsorted(gone, until)
-        found.append(until[waits])
-    return np.concatenate(found)
+        times.append(until[waits])
+    return np.concatenate(times)
 
 
 def suspended(line: Timeline, job: Times) -> Times:
@@ -288,24 +288,24 @@ def _check_stops(case: Case, group: Sequence[str], failing: set[tuple[int, int]]
         if (of[run], end[run]) in failing:
             continue
         mine = group[of[run]]
-        told = end[run] - grace.get(mine, 0)
-        ran = told - int(runs.start[run])
+        warned = end[run] - grace.get(mine, 0)
+        ran = warned - int(runs.start[run])
         if ran < 0:
-            return [f"job {of[run]} has grace time from {told} s on, before it starts"]
+            return [f"job {of[run]} has grace time from {warned} s on, before it starts"]
         if ran < exempt.get(mine, 0):
             return [f"job {of[run]} is stopped after {ran} s; it is exempt for {exempt[mine]} s"]
         if mine in grace:
             came, gone = waiting[mine]
-            if np.searchsorted(came, told, "right") == np.searchsorted(
-                gone, told - starts_later, "right"
+            if np.searchsorted(came, warned, "right") == np.searchsorted(
+                gone, warned - starts_later, "right"
             ):
                 return [
-                    f"job {of[run]} has grace time from {told} s on, when no job that may stop it"
+                    f"job {of[run]} has grace time from {warned} s on, when no job that may stop it"
                     " waits"
                 ]
             continue
-        after = [one for one in starters.get(end[run], ()) if (group[of[one]], mine) in rule.pairs]
-        if not any(_share(runs, run, one) for one in after):
+        after = [new for new in starters.get(end[run], ()) if (group[of[new]], mine) in rule.pairs]
+        if not any(_share(runs, run, new) for new in after):
             return [
                 f"job {of[run]} is stopped at {end[run]} s, when no job that may stop it starts"
                 " where it ran"
@@ -317,7 +317,7 @@ def _waiting_for(
     runs: Result, rule: Preemption, group: NDArray[np.str_], name: str
 ) -> tuple[Times, Times]:
     """Return when jobs came, and started, that may stop those of a name, each (n,) [s] by time."""
-    may = np.isin(group, [one for one, other in rule.pairs if other == name])
+    may = np.isin(group, [stopper for stopper, other in rule.pairs if other == name])
     return np.sort(runs.workload.submit_time[may]), np.sort(runs.start[may])
 
 
@@ -327,7 +327,7 @@ def called(result: Result) -> list[str]:
     assert rule is not None
     column = COLUMNS.get(rule.column, rule.column)
     names = names_of(result.workload, column)
-    return [names.get(one, str(one)) for one in result.workload.columns[column].tolist()]
+    return [names.get(number, str(number)) for number in result.workload.columns[column].tolist()]
 
 
 def _share(runs: Result, run: int, other: int) -> bool:
@@ -335,5 +335,5 @@ def _share(runs: Result, run: int, other: int) -> bool:
     held = runs.allocation
     if held is None:
         return True
-    mine, theirs = (held.node[held.first[one] : held.first[one + 1]] for one in (run, other))
+    mine, theirs = (held.node[held.first[row] : held.first[row + 1]] for row in (run, other))
     return bool(np.isin(mine, theirs).any())

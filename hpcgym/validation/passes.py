@@ -36,19 +36,19 @@ def check_units(allocation: Allocation | None, needs: Ints, n_nodes: int) -> lis
     if allocation is None:
         return ["the machine has nodes, but the schedule does not tell which jobs have which"]
     first, node, units = allocation.first, allocation.node, allocation.units
-    found = check_cells(first, node, units, len(needs))
-    if found:
-        return found
+    violations = check_cells(first, node, units, len(needs))
+    if violations:
+        return violations
     job = owner_of(first)
-    found = check_owned(job, node, n_nodes)
-    found += cases(units < 1, "job {1} has {2} units on node {3}", job, units, node)
+    violations = check_owned(job, node, n_nodes)
+    violations += cases(units < 1, "job {1} has {2} units on node {3}", job, units, node)
     placed = np.zeros(len(needs), np.int64)
     np.add.at(placed, job, units)
     most = needs[job, -1]
     text = "job {1} has {2} units on node {3}, which may have {4} of it"
-    found += cases(units > most, text, job, units, node, most)
+    violations += cases(units > most, text, job, units, node, most)
     text = "job {} has {} units on nodes instead of {}"
-    return found + cases(placed != needs[:, 0], text, placed, needs[:, 0])
+    return violations + cases(placed != needs[:, 0], text, placed, needs[:, 0])
 
 
 def check_cells(first: Ints, node: Cells, units: Cells, n: int) -> list[str]:
@@ -81,13 +81,13 @@ def check_nodes(result: Result, needs: Ints, allocation: Allocation) -> list[str
     node, time, used = held_together(node, result.start[job], result.end[job], amounts)
     last = np.ones(node.size, np.bool_)  # of all that happens to a node in a second
     last[:-1] = (np.diff(node) != 0) | (np.diff(time) != 0)
-    found: list[str] = []
+    violations: list[str] = []
     capacity, names = cluster.capacity, np.array(cluster.node_names, object)
     for r, name in enumerate(cluster.resources):
         has = capacity[node, r]
         text = f"node {{1}} over-used: at {{2}} s running jobs hold {{3}} of {{4}} {name}"
-        found += cases(last & (used[:, r] > has), text, names[node], time, used[:, r], has)
-    return found
+        violations += cases(last & (used[:, r] > has), text, names[node], time, used[:, r], has)
+    return violations
 
 
 def fits_nodes(
@@ -206,8 +206,8 @@ def first_waiting(queue: StaticQueue, line: Timeline) -> Ints:
     starved = np.maximum(starved, line.submit)  # one that waits again may have waited so before
     first = np.concatenate((line.submit, starved))
     value = np.concatenate((queue.rank + n, queue.number))
-    found = least_over(time.size, first, np.concatenate((starved, line.start)), value, 2 * n)
-    return found.astype(np.int64)
+    places = least_over(time.size, first, np.concatenate((starved, line.start)), value, 2 * n)
+    return places.astype(np.int64)
 
 
 def least_over(
@@ -235,7 +235,7 @@ def least_over(
 
 def check_predictions(result: Result, actual: Times) -> list[str]:
     """Compare the predicted run times with the scheduler's estimates."""
-    requested, found = result.workload.requested_time, []
+    requested, violations = result.workload.requested_time, []
     of_policy = result.policy_run_time
     rules = result.scheduler
     for estimate, predicted, what in (
@@ -245,15 +245,15 @@ def check_predictions(result: Result, actual: Times) -> list[str]:
         expected = known_beforehand(estimate, requested, actual)
         if predicted is None:
             if expected is None and not result.replayed_on:  # which does not tell them
-                found.append("there are no predictions that the policy looked at")
+                violations.append("there are no predictions that the policy looked at")
         elif expected is None:
             wrong = (predicted < 1) | (predicted > requested)
             text = f"job {{}} is {what} {{}} s although it requests {{}} s"
-            found += cases(wrong, text, predicted, requested)
+            violations += cases(wrong, text, predicted, requested)
         else:
             text = f"job {{}} is {what} {{}} s instead of {{}} s"
-            found += cases(predicted != expected, text, predicted, expected)
-    return found
+            violations += cases(predicted != expected, text, predicted, expected)
+    return violations
 
 
 def known_beforehand(estimate: Any, requested: Times, actual: Times) -> Times | None:
@@ -275,7 +275,7 @@ def check_promises(result: Result) -> list[str]:
     """Check which jobs may and must be promised a start, and that none lies before submission."""
     reserved, submit = result.reserved_start, result.workload.submit_time
     promised = reserved != -1
-    found = cases(
+    violations = cases(
         promised & (reserved < submit),
         "job {} is promised {} s, before its submission at {} s",
         reserved,
@@ -283,13 +283,13 @@ def check_promises(result: Result) -> list[str]:
     )
     reserve = result.scheduler.reserve
     if reserve.depth == 0:
-        found += cases(promised, "job {} is promised a start without backfilling")
+        violations += cases(promised, "job {} is promised a start without backfilling")
     if reserve.kind == "none":
-        found += cases(result.backfilled, "job {} is marked as backfilled without backfilling")
+        violations += cases(result.backfilled, "job {} is marked as backfilled without backfilling")
     if reserve.conservative:
         text = "job {} has no reservation under conservative backfilling"
-        found += cases(~promised & decided(result.workload), text)
-    return found
+        violations += cases(~promised & decided(result.workload), text)
+    return violations
 
 
 def reservations_are_guaranteed(result: Result, length: Times) -> bool:
@@ -306,8 +306,8 @@ def reservations_are_guaranteed(result: Result, length: Times) -> bool:
             return False
     if scheduler.reserve.slurm is not None:  # the jobs that count as ending together change
         return False
-    one = scheduler.reserve.one or scheduler.reserve.anew
-    return one and is_fcfs(scheduler.policy)
+    single = scheduler.reserve.one or scheduler.reserve.anew
+    return single and is_fcfs(scheduler.policy)
 
 
 def check_reservations(result: Result) -> list[str]:

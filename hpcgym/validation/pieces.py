@@ -39,18 +39,18 @@ def pieces_of(result: Result, line: Timeline) -> Pieces:
     """Return the parts of all runs: a prediction counts until it expires or the job ends."""
     job = np.arange(len(result.start))
     seconds, since = result.predicted_run_time.copy(), result.start.copy()
-    found = []
+    parts = []
     for step in range(64):  # those that double are above the clock by then
         end = result.start[job] + seconds
         begin = np.maximum(np.searchsorted(line.time, since, "left"), line.start[job])
         stop = np.minimum(np.searchsorted(line.time, end, "left"), line.end[job])
-        found.append(Pieces(job, begin, stop, end))
+        parts.append(Pieces(job, begin, stop, end))
         again = end < result.end[job]
         if not again.any():
             break
         job, since = job[again], end[again]
         seconds = _corrected(result, job, seconds[again], step)
-    joined = Pieces(*map(np.concatenate, zip(*found, strict=True)))
+    joined = Pieces(*map(np.concatenate, zip(*parts, strict=True)))
     return Pieces(*(column[joined.begin < joined.stop] for column in joined))
 
 

@@ -33,12 +33,12 @@ COLUMNS = {"qos": "queue", "user": "user_id", "group": "group_id", "code": "exec
 
 def check_quotas(result: Result) -> list[str]:
     """Find quotas that were exceeded, and when first, in O(n log n) for each."""
-    found, times, ticks = [], (result.start, result.end), 1
+    violations, times, ticks = [], (result.start, result.end), 1
     if (shared := result.coschedule) is not None:  # whose times are no whole seconds
         times, ticks = (shared.start_ticks, shared.end_ticks), shared.ticks
     for quota in result.scheduler.quota:
-        found += _exceeded(result, quota, quota.running, times, ticks)
-    return found
+        violations += _exceeded(result, quota, quota.running, times, ticks)
+    return violations
 
 
 def _exceeded(
@@ -63,7 +63,7 @@ def _exceeded(
     spared = _called(result.workload, "queue", quota.spares)[rows]
     begin = 2 * times[0][rows] + spared * (1 + 2 * _longest_delay(result))
     end = np.maximum(2 * times[1][rows], begin)
-    found = []
+    violations = []
     for name, most in bounds.items():
         asked = asked_of(result.workload, [name])[rows, 0]
         _, half, used = held_together(group[rows], begin, end, asked)
@@ -75,14 +75,14 @@ def _exceeded(
             at = int(over.argmax())
             when = time[at] if ticks == 1 else time[at] / ticks
             in_use = amount_called(name).in_use
-            found.append(f"quota {quota}: at {when} s {used[at]} {in_use}")
-    return found
+            violations.append(f"quota {quota}: at {when} s {used[at]} {in_use}")
+    return violations
 
 
 def _longest_delay(result: Result) -> int:
     """Return how long a job may wait for its processors to be switched off and on [s]."""
     powers = (result.cluster, *(group.power for group in result.cluster.groups))
-    return max(one.shutdown_time_s + one.boot_time_s for one in powers if one is not None)
+    return max(power.shutdown_time_s + power.boot_time_s for power in powers if power is not None)
 
 
 def groups_of(workload: Workload, quota: Quota) -> Ints:
@@ -93,25 +93,25 @@ def groups_of(workload: Workload, quota: Quota) -> Ints:
     columns = {word: workload.columns[COLUMNS.get(word, word)].tolist() for word in quota.each}
     allowed = [_called(workload, word, names.split("|")) for word, names in quota.where]
     numbers: dict[tuple[int, ...], int] = {}
-    found = np.full(len(workload), -1, np.int64)
+    group = np.full(len(workload), -1, np.int64)
     for row in range(len(workload)):
         key = tuple(columns[word][row] for word in quota.each)
         in_none = "array" in quota.each and columns["array"][row] < 0  # is no array of its own
         if not in_none and all(mask[row] for mask in allowed):
-            found[row] = numbers.setdefault(key, len(numbers))
-    return found
+            group[row] = numbers.setdefault(key, len(numbers))
+    return group
 
 
 def _called(workload: Workload, word: str, alternatives: Iterable[str]) -> Mask:
     """Return which jobs have one of some names in a column, or in its own of ``word=name``."""
-    found = np.zeros(len(workload), np.bool_)
-    for one in alternatives:
-        own, equals, name = one.partition("=")
+    mask = np.zeros(len(workload), np.bool_)
+    for text in alternatives:
+        own, equals, name = text.partition("=")
         column = COLUMNS.get(own, own) if equals else COLUMNS.get(word, word)
-        told, wanted = names_of(workload, column), name if equals else own
+        names, wanted = names_of(workload, column), name if equals else own
         numbers = workload.columns[column].tolist()
-        found |= np.array([told.get(n, str(n)) == wanted for n in numbers], np.bool_)
-    return found
+        mask |= np.array([names.get(n, str(n)) == wanted for n in numbers], np.bool_)
+    return mask
 
 
 # --- Proofs that no job runs within a window ------------------------------------------------------
@@ -122,7 +122,7 @@ def check_windows(result: Result) -> list[str]:
 
     Jobs that ran at the beginning of an extract may: they were not planned.
     """
-    found = []
+    violations = []
     initial = result.workload.initial
     planned = np.ones(len(result.start), np.bool_) if initial is None else ~initial.running
     held: list[tuple[int, int, int]] = []  # from when to when a window has how many processors
@@ -132,12 +132,12 @@ def check_windows(result: Result) -> list[str]:
         if window.processors is None:
             on = _on(result, window)
             text = f"job {{}} runs from {{}} s to {{}} s, within the window {window}"
-            found += cases(inside & on, text, result.start, result.end)
+            violations += cases(inside & on, text, result.start, result.end)
         else:
             held.append((begin, end, window.processors))
     if held:
-        found += _check_room(result, np.array(held, np.int64), planned)
-    return found
+        violations += _check_room(result, np.array(held, np.int64), planned)
+    return violations
 
 
 def window_ends(result: Result) -> Times:
@@ -148,7 +148,7 @@ def window_ends(result: Result) -> Times:
     windows = result.scheduler.maintenance
     if not len(result.start):
         return np.zeros(0, np.int64)
-    ends = np.array([one.seconds(result.workload.header)[1] for one in windows], np.int64)
+    ends = np.array([window.seconds(result.workload.header)[1] for window in windows], np.int64)
     inside: Times = ends[(ends >= result.begin) & (ends <= result.end.max())]
     submit, last = result.workload.submit_time, last_starts(result)
     waits = [bool(((submit < end) & (last >= end)).any()) for end in inside.tolist()]
@@ -241,7 +241,7 @@ def _due(result: Result) -> tuple[Ints, NDArray[np.bool_], dict[int, int]]:
     over = ended_by(result)
     for row, number in enumerate(workload.job_number.tolist()):
         ends.setdefault(number, []).append(int(over[row]))
-    once = all(number > 0 and len(found) == 1 for number, found in ends.items())
+    once = all(number > 0 and len(times) == 1 for number, times in ends.items())
     rows: dict[int, int] = {}
     if given is not None and once:
         rows = {number: row for row, number in enumerate(given.job_number.tolist())}
@@ -313,19 +313,19 @@ def check_submitted(result: Result) -> list[str]:
     groups = [groups_of(result.workload, quota) for quota in quotas]
     submit = result.workload.submit_time
     end = ended_by(result) + result.cancelled  # a cancelled job counts up to the next second
-    found = []
+    violations = []
     for quota in quotas:
-        found += _exceeded(result, quota, quota.submitted, (submit, end))
+        violations += _exceeded(result, quota, quota.submitted, (submit, end))
     due, place = due_times(result)
     if (place < 0).any() or result.scheduler.passes == "per-event":
-        return found
+        return violations
     columns = zip(*(group.tolist() for group in groups), strict=True)
     keys = [[(k, number) for k, number in enumerate(numbers) if number >= 0] for numbers in columns]
     spared = [_called(result.workload, "queue", quota.spares) for quota in quotas]
     bound = [[key for key in own if not spared[key[0]][row]] for row, own in enumerate(keys)]
     came = _came(due, place, end, keys, bound, most, result.begin)
     text = "job {} is submitted at {} s, and should be at {} s"
-    return [*found, *cases(submit != came, text, submit, came)]
+    return [*violations, *cases(submit != came, text, submit, came)]
 
 
 def _came(

@@ -400,8 +400,8 @@ def check_progress(line: Timeline, delays: tuple[int, int], excused: Mask) -> li
     starts = line.time[np.unique(line.start)]
     following = np.searchsorted(starts, line.time, "right")
     none_soon = np.ones(line.time.size, np.bool_)
-    some = following < starts.size
-    none_soon[some] = starts[following[some]] > line.time[some] + delays[1]
+    later = following < starts.size
+    none_soon[later] = starts[following[later]] > line.time[later] + delays[1]
     return cases(
         (line.waiting > 0) & (line.used == 0) & none_soon & ~excused,
         "the machine is idle at {1} s although jobs wait ({2})",

@@ -205,16 +205,16 @@ def scores(order: IndexPolicy, jobs: Jobs, pairs: Pairs) -> Floats:
     """
     since = _submission(order)
     if since is not None:
-        found = since * jobs.columns.submit[pairs.job]
+        values = since * jobs.columns.submit[pairs.job]
     elif order.expression is not None:
-        found = lifted(_value(order.expression, jobs, pairs), pairs)
+        values = lifted(_value(order.expression, jobs, pairs), pairs)
     elif order.cubed:
         x = pairs.wait / lifted(jobs.requested(pairs), pairs)
-        found = jobs.columns.processors[pairs.job] * (x * x * x)
+        values = jobs.columns.processors[pairs.job] * (x * x * x)
     else:
-        found = _weighed(order.weights, jobs, pairs)
-    found = np.broadcast_to(found, pairs.job.shape)
-    return np.where(np.isnan(found), -np.inf, found)
+        values = _weighed(order.weights, jobs, pairs)
+    values = np.broadcast_to(values, pairs.job.shape)
+    return np.where(np.isnan(values), -np.inf, values)
 
 
 def _submission(order: IndexPolicy) -> float | None:
@@ -281,14 +281,14 @@ def _value(expression: Expression, jobs: Jobs, pairs: Pairs) -> Part:
         first = len(stack) - op.takes(step.code)
         taken = tuple(stack[first:])
         if step.code in op.PUSHES:
-            found = _pushed(step, jobs, pairs)
+            value = _pushed(step, jobs, pairs)
         elif step.code in _OF_ONE:
-            found = combine(_OF_ONE[step.code], taken, pairs)
+            value = combine(_OF_ONE[step.code], taken, pairs)
         elif step.code in _OF_TWO:
-            found = combine(_OF_TWO[step.code], taken, pairs)
+            value = combine(_OF_TWO[step.code], taken, pairs)
         else:
-            found = combine(lambda a, b, c: np.where(a != 0, b, c), taken, pairs)
-        stack[first:] = [found]
+            value = combine(lambda a, b, c: np.where(a != 0, b, c), taken, pairs)
+        stack[first:] = [value]
     return stack[0]
 
 
@@ -302,19 +302,19 @@ def _pushed(step: ProgramStep, jobs: Jobs, pairs: Pairs) -> Part:
     if step.code == op.STATE:
         return jobs.state.value(step.name, pairs)
     if step.code == op.FEATURE:
-        found = jobs.feature(step.name, pairs)
+        value = jobs.feature(step.name, pairs)
         if step.name in ("expansion", "unicef"):
             patience = jobs.patience(step.name, pairs)
-            return combine(lambda a, w, d: a + w / d, (found, wait, patience), pairs)
-        return found
+            return combine(lambda a, w, d: a + w / d, (value, wait, patience), pairs)
+        return value
     column = _COLUMNS.get(step.name, step.name)
     if step.text:
         called = jobs.columns.are_called(column, (step.text,))
         return Part(called.astype(np.float64), "job")
     if step.name == "nice":
         return Part(jobs.columns.nice, "job")
-    found = Part(jobs.columns.field(column), "job")
-    return combine(np.add, (found, wait), pairs) if step.name == "clock" else found
+    value = Part(jobs.columns.field(column), "job")
+    return combine(np.add, (value, wait), pairs) if step.name == "clock" else value
 
 
 #: Names of expressions that are not those of columns.
@@ -348,9 +348,9 @@ class PassState:
     @cached_property
     def _started(self) -> Times:
         """Processors of jobs that start at each time."""
-        found = np.zeros(self._line.time.size, np.int64)
-        np.add.at(found, self._line.start[self._ours], self._width[self._ours])
-        return found
+        processors = np.zeros(self._line.time.size, np.int64)
+        np.add.at(processors, self._line.start[self._ours], self._width[self._ours])
+        return processors
 
     @cached_property
     def _units(self) -> Times:
@@ -399,8 +399,8 @@ class PassState:
         key = np.sort(self._user[of] * size + place[of])
         user = self._user[pairs.job] * size
         until = np.searchsorted(key, user + pairs.place + int(then), "left")
-        found: Times = until - np.searchsorted(key, user, "left")
-        return found
+        counts: Times = until - np.searchsorted(key, user, "left")
+        return counts
 
     def _user_running(self, pairs: Pairs) -> Floats:
         line, ours = self._line, self._ours
@@ -501,16 +501,16 @@ class TypicalRatios:
         same: dict[int, tuple[int, int, float, float]] = {}
         after = np.empty((3, len(group)))
         columns = (column.tolist() for column in (group, ratio, together))
-        for k, (one, logarithm, moment) in enumerate(zip(*columns, strict=True)):
-            before, number, low, high = same.get(one, (-1, 0, 0.0, 0.0))
+        for k, (key, logarithm, moment) in enumerate(zip(*columns, strict=True)):
+            before, number, low, high = same.get(key, (-1, 0, 0.0, 0.0))
             if before != moment:
                 number, low, high = 0, logarithm, logarithm
             low, high = min(low, logarithm), max(high, logarithm)
-            same[one] = (moment, number + 1, low, high)
-            count, total, error = rows.get(one, (0.0, 0.0, 0.0))
+            same[key] = (moment, number + 1, low, high)
+            count, total, error = rows.get(key, (0.0, 0.0, 0.0))
             # at least what another order of so many jobs changes
             error = _DECAY * error + 2 * (1 - _DECAY) * number * (high - low)
-            rows[one] = after[:, k] = (_DECAY * count + 1.0, _DECAY * total + logarithm, error)
+            rows[key] = after[:, k] = (_DECAY * count + 1.0, _DECAY * total + logarithm, error)
         order = np.argsort(group, kind="stable")
         return _Rows(group[order] * self._size + self._ends[order], *after[:, order])
 
@@ -536,14 +536,14 @@ class TypicalRatios:
         of_class = self._of_class.shrunk(self._class[job] * self._size, when, *of_user)
         requested = self._requested[job].astype(np.float64)
         seconds = requested * by_element(math.exp, (of_user[0] + of_class[0]) / 2.0)
-        found, error = _cut(seconds, requested), (of_user[1] + of_class[1]) / 2.0
+        predicted, error = _cut(seconds, requested), (of_user[1] + of_class[1]) / 2.0
         doubtful, rows = np.zeros(job.shape, np.bool_), np.flatnonzero(error)
         low, high = (
             _cut(seconds[rows] * np.exp(sign * error[rows]), requested[rows]) for sign in (-1, 1)
         )
         doubtful[rows] = low != high
-        self._last = (pairs, found, doubtful)
-        return found, doubtful
+        self._last = (pairs, predicted, doubtful)
+        return predicted, doubtful
 
 
 def _cut(seconds: Floats, requested: Floats) -> Floats:

@@ -217,11 +217,11 @@ def validate_schedule(result: Result) -> tuple[str, ...]:
             f"validate_schedule takes what hpcgym.simulate returns, not a {type(result).__name__}"
         )
     _check_shapes(result)
-    found = _of_runs(result) if result.coschedule is None else _of_shared_nodes(result)
-    violations = [text for texts in found.values() for text in texts]
+    proofs = _of_runs(result) if result.coschedule is None else _of_shared_nodes(result)
+    violations = [text for texts in proofs.values() for text in texts]
     if violations:
         raise ScheduleError(violations)
-    return tuple(found)
+    return tuple(proofs)
 
 
 Proofs = dict[str, list[str]]  # what is looked at -> what is wrong with it
@@ -240,16 +240,16 @@ def _of_shared_nodes(result: Result) -> Proofs:
 
 def _of_restrictions(result: Result, runs: Result) -> Proofs:
     """Look at what quotas bound, and when jobs come that follow others or waited for places."""
-    found = {}
+    proofs = {}
     if result.scheduler.quota:
         # suspended jobs count all the while, and are not checked when they go on
         whole = result.suspended is not None
-        found["quotas"] = restrictions.check_quotas(result if whole else runs)
+        proofs["quotas"] = restrictions.check_quotas(result if whole else runs)
     if result.scheduler.dependencies != "none":
-        found["dependencies"] = restrictions.check_dependencies(result)
+        proofs["dependencies"] = restrictions.check_dependencies(result)
     if bound_submissions(result.scheduler.quota):
-        found["submitted"] = restrictions.check_submitted(result)
-    return found
+        proofs["submitted"] = restrictions.check_submitted(result)
+    return proofs
 
 
 def _of_runs(result: Result) -> Proofs:
@@ -261,11 +261,11 @@ def _of_runs(result: Result) -> Proofs:
         lost is None or (result.suspended is None) == (stops.mode == "suspend")
     ):
         return {"units": ["the schedule does not tell which runs other jobs ended"]}
-    found: Proofs = {}
+    proofs: Proofs = {}
     if lost is not None:
-        found["units"] = lost_runs.check_shapes(result, lost, bool(cluster.groups))
-        if found["units"]:
-            return found
+        proofs["units"] = lost_runs.check_shapes(result, lost, bool(cluster.groups))
+        if proofs["units"]:
+            return proofs
 
     actual = np.minimum(workload.run_time, workload.requested_time)
     killed = rules.correction == "kill"
@@ -276,7 +276,7 @@ def _of_runs(result: Result) -> Proofs:
         cancelled = (result.run_time < length) & (result.run_time >= 1)
     cut = cancelled | books.killed_by_caps(result, length)
     length = np.where(cut, result.run_time, length)
-    found["lengths"] = schedules.check_lengths(result, length, np.where(cut, 0, full_speed))
+    proofs["lengths"] = schedules.check_lengths(result, length, np.where(cut, 0, full_speed))
 
     runs, job, last = result, np.arange(len(length)), np.ones(len(length), np.bool_)
     reopens, down = restrictions.window_ends(result), None
@@ -299,78 +299,78 @@ def _of_runs(result: Result) -> Proofs:
     case = schedules.Case(
         result, runs, job, last, *of_jobs, reopens, line, needs, lost, stops, down
     )
-    found |= _of_times_and_places(case)
-    if lost is None or not any(found.values()):  # energies of what cannot be mean nothing
-        found |= _of_energy_and_limits(case)
-        found |= _of_passes(case, sound=not any(found.values()))
-    return found
+    proofs |= _of_times_and_places(case)
+    if lost is None or not any(proofs.values()):  # energies of what cannot be mean nothing
+        proofs |= _of_energy_and_limits(case)
+        proofs |= _of_passes(case, sound=not any(proofs.values()))
+    return proofs
 
 
 def _of_times_and_places(case: Case) -> Proofs:
     """Look at when and where jobs run, and at what was known before."""
     result, runs, line, lost, needs = case.result, case.runs, case.line, case.lost, case.needs
     rules = result.scheduler
-    found = {"submission": schedules.check_submission(result)}
+    proofs = {"submission": schedules.check_submission(result)}
     if lost is not None:
-        found["submission"] += schedules.check_submission(runs)
+        proofs["submission"] += schedules.check_submission(runs)
     if result.workload.initial is not None and case.stops is None:
-        found["beginning"] = schedules.check_beginning(_from_first_starts(case))
-    found["capacity"] = schedules.check_capacity(runs, line)
+        proofs["beginning"] = schedules.check_beginning(_from_first_starts(case))
+    proofs["capacity"] = schedules.check_capacity(runs, line)
     if needs is not None:
-        found["units"] = passes.check_units(runs.allocation, needs, result.cluster.nodes)
-    placed = not found.get("units")
+        proofs["units"] = passes.check_units(runs.allocation, needs, result.cluster.nodes)
+    placed = not proofs.get("units")
     if needs is not None and runs.allocation is not None and placed:
-        found["nodes"] = passes.check_nodes(runs, needs, runs.allocation)
+        proofs["nodes"] = passes.check_nodes(runs, needs, runs.allocation)
         if lost is not None and result.suspended is not None:
-            found["nodes"] += lost_runs.check_kept(result, lost)
+            proofs["nodes"] += lost_runs.check_kept(result, lost)
         if lost is not None and case.stops is None:
-            found["runs"] = lost_runs.check_runs(result, lost, case.length)
-            found["states"] = lost_runs.check_down(result, lost) + books.check_states(runs)
+            proofs["runs"] = lost_runs.check_runs(result, lost, case.length)
+            proofs["states"] = lost_runs.check_down(result, lost) + books.check_states(runs)
     if rules.maintenance and placed:
-        found["windows"] = restrictions.check_windows(runs)
-    found |= _of_restrictions(result, runs)
+        proofs["windows"] = restrictions.check_windows(runs)
+    proofs |= _of_restrictions(result, runs)
     if lost is not None and case.stops is not None:
-        found |= lost_runs.prove_stops(case)
+        proofs |= lost_runs.prove_stops(case)
     delays = schedules.delays_s(result)
     if result.dispatching is not None:
         if lost is None:
-            found["calls"] = books.check_calls(result, line, delays)
+            proofs["calls"] = books.check_calls(result, line, delays)
     elif rules.reserve.slurm is not None and any(delays):
         pass  # it looks by the clock, too, and the schedule does not tell when a job was chosen
     elif lost is not None or not result.replayed_on:
         wrong = schedules.check_events(runs, line, delays)
-        found["events"] = wrong if result.limits is None else books.check_starts(result, line)
-    found["predictions"] = passes.check_predictions(result, case.actual)
+        proofs["events"] = wrong if result.limits is None else books.check_starts(result, line)
+    proofs["predictions"] = passes.check_predictions(result, case.actual)
     if rules.dispatcher is None:
-        found["promises"] = passes.check_promises(result)
+        proofs["promises"] = passes.check_promises(result)
     if result.node_states is not None and lost is None:
-        found["states"] = books.check_states(result)
-    return found
+        proofs["states"] = books.check_states(result)
+    return proofs
 
 
 def _of_energy_and_limits(case: Case) -> Proofs:
     """Look at energies, at what limits are to keep, and whether jobs wait for nothing."""
     result, line, lost = case.result, case.line, case.lost
-    found: Proofs = {}
+    proofs: Proofs = {}
     if result.keeps_books or (lost is not None and case.stops is None):
-        found["energy"] = books.check_books(case.runs.from_begin)
+        proofs["energy"] = books.check_books(case.runs.from_begin)
         if lost is not None:
-            found["energy"] += lost_runs.energies_of_runs(result, case.runs)
+            proofs["energy"] += lost_runs.energies_of_runs(result, case.runs)
     else:
-        found["energy"] = schedules.check_energy(result, line.span, line.busy)
+        proofs["energy"] = schedules.check_energy(result, line.span, line.busy)
     if result.limits is not None:
-        found["alone"] = books.check_nodes_alone(result)
-        found["levels"] = books.check_levels(result)
-        found["caps"] = books.check_caps(result)
-        found["budgets"] = books.check_budgets(result)
+        proofs["alone"] = books.check_nodes_alone(result)
+        proofs["levels"] = books.check_levels(result)
+        proofs["caps"] = books.check_caps(result)
+        proofs["budgets"] = books.check_budgets(result)
     elif result.scheduler.dispatcher is None and (lost is not None or not result.replayed_on):
         # up to the end of the last window a job may wait for it, whatever is idle
         excused = line.time < case.reopens.max(initial=-1)
         excused |= _may_have_passed(result, case.length)
         if case.down is not None:
             excused |= schedules.over_time(line.time.size, *case.down[1:]) > 0
-        found["progress"] = schedules.check_progress(line, schedules.delays_s(result), excused)
-    return found
+        proofs["progress"] = schedules.check_progress(line, schedules.delays_s(result), excused)
+    return proofs
 
 
 def _may_have_passed(result: Result, length: Times) -> bool:
@@ -390,44 +390,44 @@ def _may_have_passed(result: Result, length: Times) -> bool:
 def _of_passes(case: Case, *, sound: bool) -> Proofs:
     """Look at what some schedulers guarantee, where the schedule tells why a job waited."""
     result, line, rules = case.result, case.line, case.result.scheduler
-    found: Proofs = {}
+    proofs: Proofs = {}
     chosen = result.outside and not result.outside_orders
     if schedules.delays_s(result) != (0, 0) or chosen or rules.dispatcher is not None:
-        return found
+        return proofs
     # a job may wait for its quota, for power, or for one that stops it; and the passes of another
     # scheduler are where that made them
     if rules.quota or result.limits is not None or case.stops is not None or result.replayed_on:
-        return found
+        return proofs
     if not result.outside and passes.reservations_are_guaranteed(result, case.length):
-        found["reservations"] = passes.check_reservations(_from_first_starts(case))
+        proofs["reservations"] = passes.check_reservations(_from_first_starts(case))
     if not sound:  # the order of an impossible schedule means nothing
-        return found
+        return proofs
     ties = len(np.unique(result.workload.submit_time)) < len(result.workload)
     if ties and rules.moves_submissions and rules.passes == "per-event":
-        return found  # jobs that come by an end come behind others submitted in that second
+        return proofs  # jobs that come by an end come behind others submitted in that second
     looked = heads.jobs_of(case)
     ahead = None if result.outside else _heads(case, looked)
     if ahead is None:
         if heads.has_some_order(case):
-            found["any order"] = heads.check_any_order(case, np.ones_like(line.submission))
-        return found
+            proofs["any order"] = heads.check_any_order(case, np.ones_like(line.submission))
+        return proofs
     if not rules.reserve.conservative and not rules.maintenance:  # for which a job may wait
         passed = ahead.told & passes.served(case.runs, line, changes=ahead.changes)
         of_pool = case.needs is None and rules.reserve.slurm is None
         past = ahead.ahead(case)
         if not of_pool or rules.passes == "per-event":  # where it is not known what was free before
             past = np.zeros_like(past)
-        found["order"] = passes.check_order(
+        proofs["order"] = passes.check_order(
             case.runs, line, ahead.job, passed, past, case.needs, case.down
         )
         if heads.has_some_order(case):
-            found["order"] += heads.check_any_order(case, ~ahead.told)
+            proofs["order"] += heads.check_any_order(case, ~ahead.told)
     if rules.passes == "per-timestamp":
-        told = case.last & ahead.told[line.start]
-        found["backfilled"] = passes.check_backfilled(case.runs, ahead.overtook, told)
+        known = case.last & ahead.told[line.start]
+        proofs["backfilled"] = passes.check_backfilled(case.runs, ahead.overtook, known)
     if heads.has_one_reservation(case):
-        found["backfilling"] = heads.check_backfilling(case, ahead, looked)
-    return found
+        proofs["backfilling"] = heads.check_backfilling(case, ahead, looked)
+    return proofs
 
 
 def _heads(case: Case, looked: Jobs) -> Heads | None:

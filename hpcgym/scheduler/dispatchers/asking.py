@@ -171,9 +171,9 @@ class Start(NamedTuple):
 
 def begin(dispatcher: Any) -> None:
     """Tell a dispatcher that a simulation begins, if it has a method for that."""
-    told = getattr(dispatcher, "begin", None)
-    if told is not None:
-        told()
+    method = getattr(dispatcher, "begin", None)
+    if method is not None:
+        method()
 
 
 class Asking(NamedTuple):
@@ -200,14 +200,14 @@ class Asking(NamedTuple):
 
     def view(self, facts: JobFacts) -> PassView:
         """Return what a dispatcher may know, where jobs may share nodes."""
-        told, free = self.native.view(), self.native.free
+        state, free = self.native.view(), self.native.free
         time: int | float = self.time
         if self.ticks is not None:  # what is free there are parts of nodes
-            told, time = of_ticks(told, self.ticks), time / self.ticks
-            free = int(self.nodes.capacity.sum() - self.nodes.needs[told["running"], 1].sum())
-        if "free" not in told:
-            told = on_one_node(told, free)
-        return view_at(told, time, self.jobs, self.nodes, facts)
+            state, time = of_ticks(state, self.ticks), time / self.ticks
+            free = int(self.nodes.capacity.sum() - self.nodes.needs[state["running"], 1].sum())
+        if "free" not in state:
+            state = on_one_node(state, free)
+        return view_at(state, time, self.jobs, self.nodes, facts)
 
     def start(self, starts: list[tuple[int, Start]]) -> int:
         """Start jobs by row up to the first that does not fit; return how many started."""
@@ -254,7 +254,7 @@ def start_now(
     dispatcher: Any, view: PassView, starts: list[Start], asking: Asking, facts: JobFacts
 ) -> None:
     """Start at once the jobs that a dispatcher has chosen; errors as of :func:`dispatch`."""
-    fitted = asking.start([(int(view.job[one.place]), one) for one in starts])
+    fitted = asking.start([(int(view.job[start.place]), start) for start in starts])
     if fitted < len(starts):
         refuse_start(dispatcher, view, starts[fitted], facts.job_number)
     if not starts:
@@ -298,8 +298,8 @@ def ask(
     if listed is None:
         refuse(dispatcher, view, f"must return the places that start, not {answer!r}")
     starts: dict[int, Start] = {}
-    for one in listed:
-        given, chosen = one if isinstance(one, tuple) and len(one) == 2 else (one, None)
+    for entry in listed:
+        given, chosen = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, None)
         place = _place(dispatcher, view, given)
         called = _called(view, place, job_number)
         if place in starts:
@@ -323,11 +323,11 @@ def _place(dispatcher: Any, view: PassView, given: Any) -> int:
     except TypeError:
         place = -1
     if not 0 <= place < len(view.job):
-        told = given.item() if isinstance(given, np.generic) else given
+        what = given.item() if isinstance(given, np.generic) else given
         refuse(
             dispatcher,
             view,
-            f"starts {told!r}, which is no place from 0 to {len(view.job) - 1}; what scores jobs is"
+            f"starts {what!r}, which is no place from 0 to {len(view.job) - 1}; what scores jobs is"
             f" no dispatcher, but a policy: write by_score = hpcgym.Scheduler(policy="
             f"{_name(dispatcher)}), and name by_score",
         )
@@ -444,20 +444,20 @@ def propose(
 
 def view_of(asking: Asking, facts: JobFacts, capacity: Ints, held_back: Ints) -> PassView:
     """Return what a dispatcher, or a policy, may know; a unit of a job is a whole node."""
-    told = asking.native.view()
-    known = _known(told, asking.time, asking.jobs, facts)
+    state = asking.native.view()
+    known = _known(state, asking.time, asking.jobs, facts)
     job = known["job"]
     return PassView(
         **known,
         capacity=capacity.copy(),
-        free=np.where(told["free"][:, np.newaxis] > 0, capacity, 0),
+        free=np.where(state["free"][:, np.newaxis] > 0, capacity, 0),
         units=asking.jobs["processors"][job],
         per_unit=np.repeat(capacity[:1], len(job), axis=0),
         units_per_node=np.ones(len(job), np.int64),
         allowed=asking.native.fits(job.tolist()).astype(np.bool_),
         held_back=held_back[job],
-        running_per_unit=np.repeat(capacity[:1], len(told["running"]), axis=0),
-        running_units=np.ones(len(told["cell_node"]), np.int64),
+        running_per_unit=np.repeat(capacity[:1], len(state["running"]), axis=0),
+        running_units=np.ones(len(state["cell_node"]), np.int64),
     )
 
 
@@ -563,15 +563,15 @@ class LateDispatcher:
 
     def _seconds_of(self, view: PassView, measured: float) -> int:
         """Return how long a call takes, in whole seconds, rounded up."""
-        told = self._takes
-        if told == MEASURED:
-            told = measured
-        elif callable(told):
-            told = told(view)
-            if not (is_number(told) and 0 <= told <= MOST_DISPATCH_TIME):
+        seconds = self._takes
+        if seconds == MEASURED:
+            seconds = measured
+        elif callable(seconds):
+            seconds = seconds(view)
+            if not (is_number(seconds) and 0 <= seconds <= MOST_DISPATCH_TIME):
                 what = f"0 to {MOST_DISPATCH_TIME:,} s"
-                refuse(self.dispatcher, view, f"takes {told!r} by dispatch_time, not {what}")
-        return max(math.ceil(float(told) - _ROUNDING), 0)
+                refuse(self.dispatcher, view, f"takes {seconds!r} by dispatch_time, not {what}")
+        return max(math.ceil(float(seconds) - _ROUNDING), 0)
 
 
 def on_nodes(
@@ -583,12 +583,12 @@ def on_nodes(
     ------
     DispatchError : a start that does not fit.
     """
-    free, found = view.free.copy(), list[Start]()
-    for named, some in groupby(starts, lambda start: start.nodes is not None):
-        group = list(some)
+    free, placed = view.free.copy(), list[Start]()
+    for named, part in groupby(starts, lambda start: start.nodes is not None):
+        group = list(part)
         if not named:
             places = [start.place for start in group]
-            chosen = dict(view.placed(places, free, after=[start.place for start in found]))
+            chosen = dict(view.placed(places, free, after=[start.place for start in placed]))
             group = [Start(place, chosen.get(place)) for place in places]
         for start in group:
             if start.nodes is None:
@@ -596,8 +596,8 @@ def on_nodes(
             np.subtract.at(free, start.nodes, view.per_unit[start.place])
             if (free < 0).any():
                 refuse_start(dispatcher, view, start, job_number)
-        found += group
-    return found
+        placed += group
+    return placed
 
 
 def facts_of(

@@ -407,11 +407,11 @@ class PassView:
         """
         chosen, started = self._places(places), self._places(after)
         listing = self._listing(self.free if free is None else free, started)
-        found = listing.start(chosen)
-        cells = listing.cells(found)
-        edges = np.cumsum(self.units[found])
+        fitting = listing.start(chosen)
+        cells = listing.cells(fitting)
+        edges = np.cumsum(self.units[fitting])
         of_each = np.split(np.repeat(cells["node"], cells["units"]), edges)  # the last is empty
-        return list(zip(found.tolist(), of_each[: len(found)], strict=True))
+        return list(zip(fitting.tolist(), of_each[: len(fitting)], strict=True))
 
     def plan(self, order: Any) -> NodePlan:
         """Return the schedule of the whole queue if jobs are tried in this order (Algorithm 1).

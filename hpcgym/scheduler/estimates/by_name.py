@@ -452,8 +452,8 @@ def _check_name(name: str, argument: str) -> str:
 
 def average_of(name: str) -> int | None:
     """Return the number k of jobs that ``ave<k>`` is the mean of, None for another name."""
-    found = re.fullmatch(r"ave([1-9]\d{0,3})", name)
-    return int(found[1]) if found else None
+    match = re.fullmatch(r"ave([1-9]\d{0,3})", name)
+    return int(match[1]) if match else None
 
 
 def formula_of(name: str) -> tuple[str, NamedEstimate] | None:
@@ -471,9 +471,9 @@ def label_of(name: str) -> str:
     """Return the label of an estimate in tables and pictures."""
     if name == "ave1":
         return "the user's last run time"
-    found = formula_of(name)
-    if found is not None:
-        return found[1].label.format(last=found[1].last)
+    named = formula_of(name)
+    if named is not None:
+        return named[1].label.format(last=named[1].last)
     return ESTIMATES[name].label if name in ESTIMATES else name
 
 

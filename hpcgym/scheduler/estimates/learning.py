@@ -101,12 +101,12 @@ def count_terms(n_features: int, degree: int) -> int:
 
 def term_places(places: Sequence[int], n_features: int, degree: int) -> NDArray[np.intp]:
     """Return where the terms of some features, at increasing places, stand among those of all."""
-    some = np.array(places, np.intp)
-    linear = np.concatenate([[0], 1 + some])
+    at = np.array(places, np.intp)
+    linear = np.concatenate([[0], 1 + at])
     if degree == 1:
         return linear
-    first, second = np.triu_indices(len(some))
-    i, j = some[first], some[second]
+    first, second = np.triu_indices(len(at))
+    i, j = at[first], at[second]
     before = i * n_features - i * (i - 1) // 2  # products whose first feature stands before i
     return np.concatenate([linear, 1 + n_features + before + (j - i)])
 
@@ -268,9 +268,9 @@ def _spec(estimate: by_name.Estimate) -> _Spec:
         return _Spec(KNOWN, loss)
     if not isinstance(estimate, str) or by_name.predictor_of(estimate) is not None:
         return _Spec(FROM_OUTSIDE, loss)
-    found = by_name.formula_of(estimate)
-    if found is not None:
-        name, formula = found
+    named = by_name.formula_of(estimate)
+    if named is not None:
+        name, formula = named
         kind = BY_FORMULA + list(by_name.FORMULAS).index(name)
         return _Spec(kind, loss, formula.last, by_class=formula.by_class)
     regression = by_name.Regression.parse(estimate)

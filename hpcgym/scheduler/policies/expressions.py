@@ -354,12 +354,12 @@ class Expression:
     @property
     def looks_at_time(self) -> bool:
         """Whether it looks at requested times, or at run times that replace them."""
-        return any(one.code == op.FEATURE and one.name != "processors" for one in self.steps)
+        return any(step.code == op.FEATURE and step.name != "processors" for step in self.steps)
 
     @property
     def state(self) -> frozenset[str]:
         """The names of STATE in it: of machine, queue and users."""
-        return frozenset(one.name for one in self.steps if one.code == op.STATE)
+        return frozenset(step.name for step in self.steps if step.code == op.STATE)
 
     def values(self, jobs: JobColumns) -> NDArray[np.float64]:
         """Return its value for each job at submission, without the part of usage, (n_jobs,)."""
@@ -485,9 +485,9 @@ def spread_of(part: Expression, workload: Workload) -> float:
     if part.state:
         return 1.0
     jobs, n = JobColumns(workload), len(workload)
-    told, rows = part.program(jobs), np.arange(n)
-    begin = values_of(told, n, rows, np.zeros(n))
-    later = values_of(told, n, rows, np.full(n, jobs.requested.mean()))
+    program, rows = part.program(jobs), np.arange(n)
+    begin = values_of(program, n, rows, np.zeros(n))
+    later = values_of(program, n, rows, np.full(n, jobs.requested.mean()))
     with np.errstate(invalid="ignore"):
         size = float(np.std(begin) + np.abs(np.median(later - begin)))
     return size if 0 < size < math.inf else 1.0
@@ -507,7 +507,7 @@ def weighted_sum(parts: Sequence[Expression]) -> Expression:
 def _values(steps: Sequence[ProgramStep], waiting: Sequence[float]) -> NDArray[np.float64]:
     """Return the value of steps that look at no job after these waiting times [s]."""
     usual = [step if step.code != op.USAGE else ProgramStep(op.NUMBER) for step in steps]
-    told = {
+    program = {
         "codes": np.array([step.code for step in usual], np.int64),
         "numbers": np.array([step.number for step in usual], np.float64),
         "columns": np.zeros((2, 1)),
@@ -515,7 +515,7 @@ def _values(steps: Sequence[ProgramStep], waiting: Sequence[float]) -> NDArray[n
         "times": np.zeros(1, np.int64),
         "clock": np.zeros(1, np.int64),
     }
-    return values_of(told, 1, np.zeros(len(waiting), np.int64), np.array(waiting, np.float64))
+    return values_of(program, 1, np.zeros(len(waiting), np.int64), np.array(waiting, np.float64))
 
 
 def _usage(
@@ -527,15 +527,15 @@ def _usage(
     a, b = np.array(taken[0].usage), np.array(taken[-1].usage)
     with np.errstate(all="ignore"):
         if step.code == op.NEGATIVE:
-            found = -a
+            usage = -a
         elif step.code in (op.ADD, op.SUBTRACT):
-            found = a + b if step.code == op.ADD else a - b
+            usage = a + b if step.code == op.ADD else a - b
         elif taken[-1].form.usage:  # a number times it
-            found = b * _values(steps[taken[0].first : taken[-1].first], [0.0])
+            usage = b * _values(steps[taken[0].first : taken[-1].first], [0.0])
         else:
             number = _values(steps[taken[-1].first :], [0.0])
-            found = a * number if step.code == op.MULTIPLY else a / number
-    return tuple(found.tolist())
+            usage = a * number if step.code == op.MULTIPLY else a / number
+    return tuple(usage.tolist())
 
 
 def _form(step: ProgramStep, taken: Sequence[Form]) -> Form:
@@ -549,8 +549,8 @@ def _form(step: ProgramStep, taken: Sequence[Form]) -> Form:
         return Form(job=step.name not in STATE_OF_ALL, state=True)
     if step.code in op.PUSHES:
         return Form(wait=step.code == op.WAIT, usage=step.code == op.USAGE)
-    found = Form(*(any(parts) for parts in zip(*taken, strict=True)))
-    return found._replace(bent=found.bent or not _keeps(step, taken, "wait"))
+    form = Form(*(any(parts) for parts in zip(*taken, strict=True)))
+    return form._replace(bent=form.bent or not _keeps(step, taken, "wait"))
 
 
 def _keeps(step: ProgramStep, taken: Sequence[Form], what: str) -> bool:

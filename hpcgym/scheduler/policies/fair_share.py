@@ -172,7 +172,7 @@ class FairShare:
 
         ``where``: the beginning of messages; ``usual``: as :meth:`parse` takes it.
         """
-        known = [one.name for one in fields(cls)]
+        known = [entry.name for entry in fields(cls)]
         for name in entries:
             if name not in known:
                 raise HpcgymError(where + unknown("entry", name, known))

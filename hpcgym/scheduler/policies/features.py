@@ -63,8 +63,8 @@ class JobColumns:
     @cached_property
     def nice(self) -> Column:
         """Slurm's nice value of each job, which lowers its priority; 0 where it is unknown."""
-        told = self.field(NICE)
-        return np.where(told == MISSING, 0.0, told)
+        values = self.field(NICE)
+        return np.where(values == MISSING, 0.0, values)
 
     def feature(self, name: str) -> Column:
         """Return the part of a feature that waiting does not change."""
@@ -128,7 +128,7 @@ class JobColumns:
         WorkloadWarning : none of the texts is a name, a similar name or a number.
         """
         names = sorted(set(names_of(self._workload, column).values()))
-        if any(one.isdecimal() or get_close_matches(one, names, 1) for one in texts):
+        if any(text.isdecimal() or get_close_matches(text, names, 1) for text in texts):
             return
         asked = " or ".join(map(repr, texts[:_MOST_NAMES]))
         has = f"has {', '.join(names[:_MOST_NAMES])}" if names else "has no names there"
@@ -285,12 +285,12 @@ def weighed(columns: JobColumns, features: tuple[str, ...], n_jobs: int) -> Weig
 
 def names_of_jobs(workload: Workload) -> list[tuple[str, str, str]]:
     """Return each job's names of user, group and partition in the log, or their numbers."""
-    found = []
+    columns = []
     for column in ("user_id", "group_id", "partition"):
         names = names_of(workload, column)
         numbers = workload.columns[column].tolist()
-        found.append([names.get(number, str(number)) for number in numbers])
-    return list(zip(*found, strict=True))
+        columns.append([names.get(number, str(number)) for number in numbers])
+    return list(zip(*columns, strict=True))
 
 
 # --- How much features differ between jobs --------------------------------------------------------
@@ -305,14 +305,14 @@ def spread(slices: Sequence[Workload], features: Sequence[str]) -> NDArray[np.fl
     """
     jobs = [JobColumns(part) for part in slices]
     wait = float(np.mean(np.concatenate([part.requested for part in jobs])))
-    found = []
+    sizes = []
     for name in features:
         if name in USER_FEATURES:
-            found.append(1.0)
+            sizes.append(1.0)
             continue
         size = float(np.std(np.concatenate([part.feature(name) for part in jobs])))
         patience = FEATURES[name].patience
         if patience is not None:
             size += wait / float(np.median(np.concatenate([patience(part) for part in jobs])))
-        found.append(size if 0 < size < np.inf else 1.0)
-    return np.array(found)
+        sizes.append(size if 0 < size < np.inf else 1.0)
+    return np.array(sizes)
