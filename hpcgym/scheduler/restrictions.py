@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -38,9 +38,11 @@ _GROUPS: WeakKeyDictionary[Workload, dict[Quota, NDArray[np.int64]]] = WeakKeyDi
 _SPARES = "spares"
 #: The most jobs or processors, or whatever else, that a quota or a window may name.
 MOST_BOUND = 2**31
+#: The most of an amount, such as megabytes, that a quota may let jobs have.
+_MOST_OF_AMOUNT = 2**53
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Quota:
     """Bounds on amounts that jobs have together: all jobs, some, or those of each user.
 
@@ -55,45 +57,33 @@ class Quota:
     where : pairs of such a column and a name in the log, or a number without a name: only jobs with
         that name count. ``physics|chemistry`` matches either name. A name may be of another column:
         ("queue", "debug|partition=short") matches the jobs of either.
-    bounds : pairs of an amount and the most that jobs may have of it at once. Amounts are those of
-        :data:`hpcgym.workload.amounts.AMOUNTS`, ``jobs`` that run, their ``processors``,
+    bounds : amount -> the most that jobs may have of it at once; kept as sorted pairs. Amounts are
+        those of :data:`hpcgym.workload.amounts.AMOUNTS`, ``jobs`` that run, their ``processors``,
         and jobs that run or wait, ``submitted``, and the resources of the jobs' units, such as
-        ``mem`` [MB] and ``gpu``. They are given by their names: ``Quota(("user",), gpu=4)``.
+        ``mem`` [MB] and ``gpu``.
     spares : names of queues, or such as ``partition=short``, whose jobs count, but may exceed the
         bound: in Slurm another limit takes its place for them.
 
     Raises
     ------
-    HpcgymError : an unknown column or amount, or a bound that is no whole number from 1 to 2^31.
+    HpcgymError : an unknown column or amount, or a bound that is no whole number from 1 to 2^53.
 
     Examples
     --------
     >>> from hpcgym.scheduler.restrictions import Quota
-    >>> print(Quota(each=("user",), where=(("queue", "normal"),), jobs=10, gpu=4))
+    >>> print(Quota(("user",), (("queue", "normal"),), {"jobs": 10, "gpu": 4}))
     queue=normal/user:jobs=10+gpu=4
     """
 
-    each: tuple[str, ...]
-    where: tuple[tuple[str, str], ...]
-    bounds: tuple[tuple[str, int], ...]
-    spares: tuple[str, ...]
+    each: tuple[str, ...] = ()
+    where: tuple[tuple[str, str], ...] = ()
+    bounds: Any = ()  # kept as a tuple of pairs
+    spares: tuple[str, ...] = ()
 
-    def __init__(
-        self,
-        each: tuple[str, ...] = (),
-        where: tuple[tuple[str, str], ...] = (),
-        *,
-        spares: tuple[str, ...] = (),
-        **bounds: int | None,
-    ) -> None:
-        known = [(name, most) for name, most in bounds.items() if most is not None]
-        known.sort(key=lambda bound: (bound[0] not in AMOUNTS, bound[0]))
-        values = {"each": each, "where": where, "bounds": tuple(known), "spares": spares}
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-        self._check()
-
-    def _check(self) -> None:
+    def __post_init__(self) -> None:
+        bounds = dict(self.bounds)
+        amounts = sorted(bounds, key=lambda name: (name not in AMOUNTS, name))
+        object.__setattr__(self, "bounds", tuple((name, bounds[name]) for name in amounts))
         named = [pair for column, names in self.where for pair in alternatives(column, names)]
         named += [pair for name in self.spares for pair in alternatives("queue", name)]
         for column in (*self.each, *(column for column, _ in named)):
@@ -104,8 +94,10 @@ class Quota:
             if problem := amount_problem(name):
                 raise HpcgymError(f"quota: {name!r} is no amount of jobs: {problem}")
             whole = isinstance(most, int) and not isinstance(most, bool)
-            if not (whole and 1 <= most <= MOST_BOUND):
-                raise HpcgymError(f"quota: {name} must be a whole number from 1 on, not {most!r}")
+            if not (whole and 1 <= most <= _MOST_OF_AMOUNT):
+                raise HpcgymError(
+                    f"quota: {name} must be a whole number from 1 to 2^53, not {most!r}"
+                )
         for _, name in named:
             if any(sign in name for sign in "/:;=") or name != name.strip() or not name:
                 raise HpcgymError(f"quota: no name has blanks at its ends, or / : ; =, as {name!r}")
@@ -117,18 +109,6 @@ class Quota:
         of += [f"{_SPARES}={OR.join(self.spares)}"] * bool(self.spares)
         bounds = [f"{name}={most}" for name, most in self.bounds]
         return f"{'/'.join(of)}:{'+'.join(bounds)}"
-
-    @classmethod
-    def of(
-        cls,
-        bounds: Mapping[str, int],
-        each: tuple[str, ...] = (),
-        where: tuple[tuple[str, str], ...] = (),
-        spares: tuple[str, ...] = (),
-    ) -> Quota:
-        """Return the quota of bounds in a mapping, amount -> most."""
-        named: dict[str, Any] = {"spares": spares, **bounds}
-        return cls(each, where, **named)
 
     @classmethod
     def parse(cls, text: str) -> Quota:
@@ -163,7 +143,7 @@ class Quota:
                 )
             amounts[name] = bound
         try:
-            return cls.of(amounts, tuple(each), tuple(where), tuple(spares))
+            return cls(tuple(each), tuple(where), amounts, tuple(spares))
         except HpcgymError as error:
             raise HpcgymError(f"quota {text!r}: {str(error).removeprefix('quota: ')}") from None
 
@@ -179,7 +159,7 @@ class Quota:
 
     def with_bounds(self, bounds: Mapping[str, int]) -> Quota:
         """Return a quota of the same jobs with other bounds: amount -> most."""
-        return Quota.of(bounds, self.each, self.where, self.spares)
+        return replace(self, bounds=bounds)
 
     def counted(self, workload: Workload) -> NDArray[np.int64]:
         """Return the group in which each job counts, (n_jobs,) int64 from 0 on; -1: in none.
@@ -206,8 +186,8 @@ class Quota:
             within &= workload.columns[ARRAY] >= 0
         group = np.zeros(n, np.int64)
         for column in self.each:  # by rows of keys together it would take ten times as long
-            names, number = np.unique(workload.columns[COLUMNS[column]], return_inverse=True)
-            _, group = np.unique(group * len(names) + number, return_inverse=True)
+            values, number = np.unique(workload.columns[COLUMNS[column]], return_inverse=True)
+            _, group = np.unique(group * len(values) + number, return_inverse=True)
         return np.where(within, group, -1)
 
     def spared(self, workload: Workload) -> NDArray[np.bool_]:

@@ -254,7 +254,7 @@ def _sparing(
         for amount, most in quota.bounds:
             apart[spares.get((kind, amount), ())][amount] = most
         for names, bounds in apart.items():
-            yield Quota.of(bounds, quota.each, quota.where, names)
+            yield Quota(quota.each, quota.where, bounds, names)
 
 
 def _of_accounts(associations: Sequence[Association]) -> Iterator[Quota]:
@@ -270,13 +270,13 @@ def _of_accounts(associations: Sequence[Association]) -> Iterator[Quota]:
     for name, assoc in accounts.items():
         bounds = _bounds(assoc.group_jobs, assoc.group_tres, assoc.group_submitted)
         if name == _ROOT and bounds:
-            yield Quota.of(dict(bounds))
+            yield Quota(bounds=bounds)
         elif len(below[name]) > 1 and bounds:
-            yield Quota.of(dict(bounds), (), (("group", OR.join(below[name])),))
+            yield Quota((), (("group", OR.join(below[name])),), bounds)
         elif bounds:
             alike[bounds].append(name)
     for bounds, names in alike.items():
-        yield Quota.of(dict(bounds), ("group",), (("group", OR.join(names)),))
+        yield Quota(("group",), (("group", OR.join(names)),), bounds)
 
 
 def _of_users(
@@ -319,12 +319,12 @@ def _of_users(
                 users[bounds, partition][user] = None
             elif bounds:
                 where = (("group", account), ("user", user), *_within(partition))
-                yield Quota.of(dict(bounds), (), where)
+                yield Quota((), where, bounds)
     for column, alike in (("group", groups), ("user", users)):
         for (bounds, partition), names in alike.items():
             if bounds:
                 where = ((column, OR.join(names)), *_within(partition))
-                yield Quota.of(dict(bounds), ("group", "user"), where)
+                yield Quota(("group", "user"), where, bounds)
 
 
 def _within(partition: str) -> tuple[tuple[str, str], ...]:

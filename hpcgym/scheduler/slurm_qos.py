@@ -145,7 +145,7 @@ def quotas_of_slurm(path: str | os.PathLike[str]) -> list[Quota]:
     from hpcgym.workload.io.sacct import throttles
 
     if (most := throttles(Path(path))) is not None:
-        return [Quota((), ((ARRAY, str(array)),), jobs=jobs) for array, jobs in most.items()]
+        return [Quota((), ((ARRAY, str(array)),), {"jobs": jobs}) for array, jobs in most.items()]
     quotas, left = limits_as_quotas(read_qos(path))
     warn_of_left(path, left, "QOS", " by quotas")
     return quotas
@@ -186,7 +186,7 @@ def limits_as_quotas(
                 )
             apart[key[0], tuple(spares)][key[1]] = most
         where = (("queue", OR.join([qos.name, *map(_of_partition, own)])),)
-        quotas += [Quota.of(most, each, where, names) for (each, names), most in apart.items()]
+        quotas += [Quota(each, where, most, names) for (each, names), most in apart.items()]
         left += _not_followed(qos)
     return quotas, left
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import RuleWarning, warn_caller
+from hpcgym.names import near_name
 from hpcgym.scheduler.policies.fair_share import BY_GROUP, FairShare
 from hpcgym.scheduler.policies.features import USER_FEATURES, names_of_jobs
 from hpcgym.workload.amounts import asked_of
@@ -113,7 +114,9 @@ def _that_bound_nobody(workload: Workload, quotas: Iterable[Quota]) -> Iterator[
             if not asked_of(workload, [name])[within].any()
         }
         if unasked:
-            yield str(quota.with_bounds(unasked))
+            near = [near_name(name, workload.per_unit) for name in unasked]
+            hint = f" (did you mean {', '.join(filter(None, near))}?)" if any(near) else ""
+            yield f"{quota.with_bounds(unasked)}{hint}"
 
 
 def _unused_shares(workload: Workload, rules: FairShare) -> Iterator[tuple[str, list[str]]]:

@@ -285,12 +285,12 @@ def limits_of(workload: Workload) -> Iterator[tuple[str, tuple[Quota, ...]]]:
         for amount, asked in asks.items():
             most = int(most_at_once(workload, keys, asked).max())
             words = f"at most {most:,} {amount} of each {name} run at once"
-            yield words, (Quota.of({amount: most}, (column,)),)
+            yield words, (Quota((column,), bounds={amount: most}),)
     names, keys = np.unique(partitions_of(workload), return_inverse=True)
     most_of = most_at_once(workload, keys.reshape(-1), workload.requested_processors)
     each = {name: most for name, most in zip(names, most_of.tolist(), strict=True) if name}
     if len(each) > 1:
-        quotas = (Quota((), (("partition", name),), processors=n) for name, n in each.items())
+        quotas = (Quota((), (("partition", name),), {"processors": n}) for name, n in each.items())
         yield "no partition has more busy than the log shows at once", tuple(quotas)
 
 

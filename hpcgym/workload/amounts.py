@@ -5,7 +5,7 @@ Limits know amounts by these names alone, and so do the command line, proofs and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -39,12 +39,34 @@ def _once(workload: Workload) -> Ints:
     return np.ones(len(workload), np.int64)
 
 
+def units_and_demands(workload: Workload) -> tuple[Ints, Mapping[str, Ints]]:
+    """Return the units of each job, (n_jobs,), and what a unit asks for, resource -> (n_jobs,).
+
+    A job without units has one for each processor, which asks for its ``requested_memory``,
+    kilobytes rounded up to megabytes.
+    """
+    if workload.units is not None:
+        return workload.units, workload.per_unit
+    units = workload.requested_processors
+    kilobytes = np.maximum(workload.requested_memory, 0)
+    return units, {CORE: np.ones(len(units), np.int64), MEMORY: -(-kilobytes // 1000)}
+
+
 def of_units(workload: Workload, resource: str) -> Ints:
-    """Return how much of a resource the units of each job ask for together, (n_jobs,) int64."""
-    if workload.units is None or resource not in workload.per_unit:
+    """Return how much of a resource the units of each job ask for together, (n_jobs,) int64.
+
+    Raises
+    ------
+    HpcgymError : more than can be counted.
+    """
+    units, demands = units_and_demands(workload)
+    if resource not in demands:
         return np.zeros(len(workload), np.int64)
-    of_each: Ints = workload.units * workload.per_unit[resource]
-    return of_each
+    of_unit = demands[resource]
+    if int(units.max(initial=0)) * int(of_unit.max(initial=0)) * len(units) > _MOST:
+        raise HpcgymError(f"{workload.name}: jobs ask for more {resource} than can be counted")
+    asked: Ints = np.maximum(units, 0) * of_unit
+    return asked
 
 
 AMOUNTS = {
@@ -78,25 +100,17 @@ def asked_of(workload: Workload, names: Iterable[str]) -> Ints:
 
     Raises
     ------
-    HpcgymError : a name that is nearly that of a resource of the jobs, or more than can be counted.
+    HpcgymError : more than can be counted.
     """
-    columns = [np.zeros((len(workload), 0), np.int64)]
-    for name in names:
-        if name not in (*AMOUNTS, *workload.per_unit) and (
-            near := near_name(name, workload.per_unit)
-        ):
-            raise HpcgymError(f"amount {name!r}: did you mean {near!r}, as jobs ask for?")
-        asked = np.maximum(amount_called(name).asked(workload), 0)
-        if asked.max(initial=0) > _MOST // max(len(workload), 1):
-            raise HpcgymError(f"amount {name!r}: jobs ask for more of it than can be counted")
-        columns.append(asked[:, np.newaxis])
-    return np.ascontiguousarray(np.concatenate(columns, axis=1), np.int64)
+    asked = [np.maximum(amount_called(name).asked(workload), 0) for name in names]
+    none = np.zeros((len(workload), 0), np.int64)
+    return np.ascontiguousarray(np.column_stack(asked) if asked else none, np.int64)
 
 
 def asks_of_running(workload: Workload) -> dict[str, Ints]:
     """Return what running jobs have, amount -> (n_jobs,), of each amount that any job asks for."""
     names = [name for name, amount in AMOUNTS.items() if not amount.from_submission]
-    names += [name for name in workload.per_unit if name != CORE]
+    names += [name for name in units_and_demands(workload)[1] if name != CORE]
     asked = dict(zip(names, asked_of(workload, names).T, strict=True))
     return {name: of_jobs for name, of_jobs in asked.items() if of_jobs.any()}
 

@@ -18,6 +18,7 @@ from hpcgym.machine import Cluster, Partition
 from hpcgym.machine.pool import ANY_NUMBER
 from hpcgym.names import CORE, MEMORY, PARTITION, UNITS_PER_NODE, near_name
 from hpcgym.words import counted, first_few, so_many
+from hpcgym.workload.amounts import units_and_demands
 from hpcgym.workload.columns import read_only
 from hpcgym.workload.io.swf_header import partitions_of
 from hpcgym.workload.model import Workload
@@ -97,14 +98,11 @@ def demands_of(
     ------
     WorkloadError : a job that asks for no processors.
     """
-    if workload.units is not None:
-        return workload.units, workload.per_unit
-    units = workload.requested_processors
-    if (units < 1).any():
+    units, demands = units_and_demands(workload)
+    if workload.units is None and (units < 1).any():
         job = int((units < 1).argmax())
         raise WorkloadError(f"{workload.name}: {workload.called(job)} asks for no processors")
-    kilobytes = np.maximum(workload.requested_memory, 0)
-    return units, {CORE: np.ones(len(units), np.int64), MEMORY: -(-kilobytes // 1000)}
+    return units, demands
 
 
 def check_fits(

@@ -126,6 +126,9 @@ QuotaRules quotas_of(const Told& told, i64 n_jobs) {
   expect(std::all_of(asks.begin(), asks.end(), [&](i64 asked) {
            return is_between(asked, 0, forever / std::max(n_jobs, i64{1}));
          }), "quotas: jobs may ask for so much together as can be counted");
+  expect(std::all_of(found.left.begin(), found.left.end(),
+                     [](i64 left) { return is_between(left, -forever, forever); }),
+         "quotas: what is left is between -2^62 and 2^62");
   expect(std::all_of(of_jobs.begin(), of_jobs.end(), [&](i64 c) {
            const auto size = static_cast<i64>(found.left.size());
            return c >= -1 - size && c < size;

@@ -209,6 +209,7 @@ def test_generic_resources_of_an_old_slurm(here: Path) -> None:
         ("", "srun -G a100:4 ./a", 100, 0),
         ("", "sbatch --tres-per-node=gres/gpu:a100:4 run.sh", 100, 0),
         ("", "sbatch run.sh", 0, 2),  # what it asks for may stand in the script
+        ("gres/gpu=4", "sbatch --gres=gpu:A100:4 run.sh", 100, 0),  # where types are not tracked
     ],
 )
 def test_bought_gpus_of_another_type_serve_who_asks_for_any(
@@ -216,7 +217,7 @@ def test_bought_gpus_of_another_type_serve_who_asks_for_any(
 ) -> None:
     """By hand: of two jobs that were both given the four of a100, the second may have others."""
     head, *jobs = dump(*[(0, 100, "10", 1, 1)] * 2).splitlines()
-    given = "gres/gpu:a100=4,gres/gpu=4"
+    given = "gres/gpu=4" if "A100" in submitted else "gres/gpu:a100=4,gres/gpu=4"
     lines = [f"{head}|ReqTRES|AllocTRES|SubmitLine"]
     lines += [f"{job}|{asked}|{given}|{submitted}" for job in jobs]
     Path("jobs.txt").write_text("\n".join(lines) + "\n")

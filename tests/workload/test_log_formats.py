@@ -122,6 +122,10 @@ def test_a_run_of_pbs_that_was_lost_is_a_run(tmp_path: Path) -> None:
     alone = "not used: Resource_List.place=excl, by which a job is alone on its nodes"
     assert workload.cleaning[alone] == 1
     assert not any("record R" in reason for reason in workload.cleaning)
+    path.write_text("\n".join([lines[0], "04/01/2025 19:43:20;R;1.pbs;", *lines[2:]]) + "\n")
+    workload = load_workload(path, "none", processors=64)  # a run of which nothing is told
+    assert sorted(workload.run_time.tolist()) == [3600, 7200]
+    assert workload.cleaning["dropped: record R, not of the end of a job"] == 1
 
 
 def test_memory_of_pbs_that_no_machine_has_is_refused(tmp_path: Path) -> None:

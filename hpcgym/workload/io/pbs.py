@@ -37,7 +37,8 @@ _RECORD = re.compile(
 )
 _ENTRY = re.compile(r"""([^\s=]+)=("[^"]*"|'[^']*'|\S*)""")
 _ID = re.compile(r"(\d{1,18})(?:\[(\d*)\]|-(\d+))?(?:\..*)?")
-_ENDS = ("E", "R")
+#: What a record R of a run has that was lost; without them it only tells that a job waits again.
+_OF_RUN = re.compile(r"(?=.*\bstart=\d)(?=.*\bend=\d)")
 _NOTHING = ("", "None", "N/A", "unknown")
 _SLOTS = re.compile(r"[^/]+/([\d,-]+)(?:\*(\d+))?")
 
@@ -81,9 +82,9 @@ def _read(path: Path, how: ReadOptions) -> logs.LogRecords:
                 problem = f"no record such as 06/06/2005 14:07:17;E;407.server;user=...{hint}"
                 log.refuse(line, problem, "line that is no record")
             continue
-        if found["type"] not in _ENDS:
+        if found["type"] != "E" and not _is_lost_run(found):
             log.counts[f"dropped: record {found['type']}, not of the end of a job"] += 1
-        if found["type"] in ("Q", "S", *_ENDS):
+        if found["type"] in "QSE" or _is_lost_run(found):
             date = f"{found['year']}-{found['month']}-{found['day']}T{found['time']}"
             records.append((date, line, found))
     rows: list[dict[str, str]] = []
@@ -91,7 +92,7 @@ def _read(path: Path, how: ReadOptions) -> logs.LogRecords:
     for date, line, found in sorted(records, key=itemgetter(0)):  # logs are joined in any order
         told = {key: value.strip("\"'") for key, value in _ENTRY.findall(found["entries"])}
         told = {key: value for key, value in told.items() if value not in _NOTHING}
-        if found["type"] in _ENDS:
+        if found["type"] in "ER":
             known = before.pop(found["id"], {})
             row = {**known, **told, "id": found["id"], _ENDED: date}
             if found["type"] == "R":  # the next run begins anew
@@ -109,6 +110,10 @@ def _read(path: Path, how: ReadOptions) -> logs.LogRecords:
     read = {name for told in _TOLD.values() for name, _ in told} | {*_NAMES, "id", *_DATES}
     log.fields = {name.casefold(): [row.get(name, "") for row in rows] for name in sorted(read)}
     return log
+
+
+def _is_lost_run(record: re.Match[str]) -> bool:
+    return record["type"] == "R" and _OF_RUN.match(record["entries"]) is not None
 
 
 def _no_job(name: str, start: str, began: str, ran: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
 import numpy as np
@@ -349,16 +350,23 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
     }
     alike: dict[str, logs.Ints] = {}
     only_given: dict[str, NDArray[np.bool_]] = {}
-    for name in sorted({name for job in (*given, *asked) for name in job} - {*_OF_NODES}):
+    names = {name for job in (*given, *asked) for name in job}
+    by_lines = log.parsed("SubmitLine", types_of_line, blank={})
+    names |= _typed_by_lines(by_lines, names, log.how.resources)
+    for name in sorted(names - {*_OF_NODES}):
         generic = logs.first_known(*amounts(name))
         of, colon, kind = name.partition(":")
         if colon:  # a job that asks for any has been given one of a type
             requests = amounts(of)[1] > 0
             # where types tell nodes apart, a job of one that no node has fits nowhere
             if any(had.startswith(of_type(of, "")) for had in log.how.resources):
-                by_line = _of_type_by_line(log, of, kind)
-                typed = np.where(by_line > 0, amounts(name)[0], by_line)
-                typed = np.where(requests, amounts(name)[1], typed)
+                own = kind.casefold()
+                named = [int(own in types[of]) if of in types else -1 for types in by_lines]
+                by_line = np.array(named, np.int64)
+                typed = np.where(requests, amounts(name)[1], 0)
+                # where types are not tracked, those of a command have all that the job was given
+                of_line = logs.first_known(*amounts(name), *amounts(of))
+                typed = np.where(by_line > 0, of_line, typed)
                 found[f"{logs.GENERIC}{of_type(of, kind)}"] = np.maximum(typed, 0)
                 blind = ~requests & (by_line < 0) & (generic > 0)
                 only_given[of] = only_given.get(of, blind) | blind
@@ -375,6 +383,21 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
     for of, jobs in only_given.items():
         log.count(_GIVEN.format(printable(of)), jobs)
     return found
+
+
+def _typed_by_lines(
+    by_lines: Iterable[Mapping[str, frozenset[str]]], names: Set[str], resources: Iterable[str]
+) -> set[str]:
+    """Return types of generic resources that commands alone name, spelt as the machine does."""
+    spelt = {resource.casefold(): resource for resource in resources}
+    known = {name.casefold() for name in names}
+    typed = set()
+    pairs = {(of, kind) for types in by_lines for of in types for kind in types[of]}
+    for of, kind in pairs:
+        if of in names and f"{of}:{kind}".casefold() not in known:
+            resource = spelt.get(of_type(of, kind).casefold(), of_type(of, kind))
+            typed.add(f"{of}:{resource.removeprefix(of_type(of, ''))}")
+    return typed
 
 
 #: Options of sbatch, salloc and srun that ask for generic resources, the first for GPUs alone.
@@ -403,13 +426,6 @@ def types_of_line(line: str) -> dict[str, frozenset[str]]:
             kinds = [word.casefold() for word in words[1:2] if not _NUMBER.fullmatch(word)]
             found[words[0]] = found.get(words[0], frozenset()) | {*kinds}
     return found
-
-
-def _of_type_by_line(log: logs.LogRecords, of: str, kind: str) -> logs.Ints:
-    """Return whether commands ask for a type, (n,): 1, 0, or -1 if they do not ask for any."""
-    told = log.parsed("SubmitLine", types_of_line, blank={})
-    asked = [int(kind.casefold() in types[of]) if of in types else -1 for types in told]
-    return np.array(asked, np.int64)
 
 
 def _requested_memory(log: logs.LogRecords, cores: logs.Ints, nodes: logs.Ints) -> logs.Ints:

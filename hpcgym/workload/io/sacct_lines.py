@@ -49,6 +49,7 @@ _MORE = "TimelimitRaw,AllocCPUS,NNodes,ReqMem,AllocTRES,ReqTRES"
 _ADVICE = f"sacct -a -P -o {_FIELDS},{_MORE} prints them"
 _MANY = "; is the separator in a name? leave JobName and Comment out of -o, or put SubmitLine last"
 _OTHER_SEPARATOR = "; is {!r} in a field, as in AllocTRES? sacct -P puts | between fields"
+_MOST_LINES = 1000  # of one record
 _BROKEN = "repaired: line with which a record goes on after a line break in a field"
 _IN_FIELD = "repaired: separator in a name or a list, told by the fields beside it"
 
@@ -178,27 +179,49 @@ def _joined(
     """Go through lines; those of a record with line breaks in a field are one, and are counted.
 
     Lines are joined if they have the fields of a record together, which look as they should, and
-    the later ones too few by themselves.
+    the later ones too few by themselves; behind a whole record, if its last field may have them and
+    they have no separator.
     """
-    begun: list[tuple[int, str, str]] = []
+    needed, begun, bars = len(names) - 1, list[tuple[int, str, str]](), 0
+    whole: list[tuple[int, str, str]] = []  # a record, and the lines behind it that are its own
+    goes_on = names[-1] in _MAY_HOLD_BAR
     for line in lines:
-        if line[1].count(separator) >= len(names) - 1:
+        count = line[1].count(separator)
+        if goes_on and whole and not count and line[1].strip():
+            log.counts[_BROKEN] += 1
+            whole.append(line)
+            continue
+        if whole:
+            yield _one_line(whole)
+            whole = []
+        if count >= needed:
             yield from begun
-            begun = []
-            yield line
+            begun, bars = [], 0
+            whole = [line]
             continue
         begun.append(line)
-        text = " ".join(part.rstrip("\r\n") for _, part, _ in begun)
-        if len(begun) == 1 or text.count(separator) < len(names) - 1:
+        bars += count
+        if bars < needed and len(begun) < _MOST_LINES:
             continue
-        fields = _split(text, separator, names, log)
-        if len(fields) == len(names) and all(map(_looks, names, fields)):
+        joined = _one_line(begun)
+        fields = _split(joined[1], separator, names, log)
+        if len(begun) > 1 and len(fields) == len(names) and all(map(_looks, names, fields)):
             log.counts[_BROKEN] += sum(bool(part.strip()) for _, part, _ in begun[1:])
-            yield begun[0][0], text, begun[0][2]
+            whole = [joined]
         else:
             yield from begun
-        begun = []
+        begun, bars = [], 0
+    if whole:
+        yield _one_line(whole)
     yield from begun
+
+
+def _one_line(lines: Sequence[tuple[int, str, str]]) -> tuple[int, str, str]:
+    """Return several lines as one, with the number of the first."""
+    number, text, hint = lines[0]
+    if len(lines) > 1:
+        text = " ".join(part.rstrip("\r\n") for _, part, _ in lines)
+    return number, text, hint
 
 
 def _separator(first: str) -> str:

@@ -87,6 +87,16 @@ def test_bars_and_line_breaks_in_all_fields(
     assert workload.cleaning.get(broken, 0) == more
 
 
+def test_line_breaks_in_the_last_field(tmp_path: Path) -> None:
+    """Where the command stands last, as the page advises."""
+    names = [*HEAD, "SubmitLine"]
+    lines = [names, [*JOB, "sbatch --wrap=echo a\necho b\n./c"], [*changed(JobID="8"), "sbatch"]]
+    workload = read(tmp_path, "\n".join(map("|".join, lines)) + "\n")
+    assert workload.job_number.tolist() == [7, 8]
+    broken = "repaired: line with which a record goes on after a line break in a field"
+    assert workload.cleaning[broken] == 2
+
+
 def test_what_was_cut_is_joined_to_no_other_record(tmp_path: Path) -> None:
     cut = "|".join(JOB[:5])
     text = "\n".join(["|".join(HEAD), cut, "|".join(JOB), cut]) + "\n"
