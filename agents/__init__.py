@@ -79,9 +79,9 @@ def load(path: str | Path) -> Any:
     contents = contents_of(path)
     with shaped(path, _KIND):
         agent = import_agent(AGENTS[contents["agent"]]).load(contents)
-        told = contents.get("env_id", agent.env_id)  # not all files have it
-        if successor(told) != agent.env_id:
-            raise HpcgymError(f"'env_id' is {told!r}, and {agent.name} acts in {agent.env_id!r}")
+        env_id = contents.get("env_id", agent.env_id)  # not all files have it
+        if successor(env_id) != agent.env_id:
+            raise HpcgymError(f"'env_id' is {env_id!r}, and {agent.name} acts in {agent.env_id!r}")
         return agent
 
 

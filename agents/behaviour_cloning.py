@@ -80,8 +80,8 @@ def train(
         same = float((scores.argmax(dim=1) == actions[rows]).float().mean())
         agreement += 0.02 * (same - agreement) if agreement else same
         if log is not None and ((done + 1) % _LOGGED == 0 or done + 1 == how.steps):
-            told = {"train/loss": loss_now, "train/agreement": agreement}
-            log(done + 1, {**told, "train/learning_rate": group["lr"]})
+            row = {"train/loss": loss_now, "train/agreement": agreement}
+            log(done + 1, {**row, "train/learning_rate": group["lr"]})
     agent = MaskablePpo()
     agent.name, agent.network = NAME, network.eval()
     agent.made_for(recording.about["env_options"])

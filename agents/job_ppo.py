@@ -76,7 +76,7 @@ class Batch(NamedTuple):
     @classmethod
     def of(cls, *arrays: NDArray[Any]) -> Batch:
         """Return one of arrays."""
-        return cls(*(torch.from_numpy(one) for one in arrays))
+        return cls(*(torch.from_numpy(array) for array in arrays))
 
 
 class JobNetwork(nn.Module):
@@ -99,8 +99,8 @@ class JobNetwork(nn.Module):
     def scores(self, batch: Batch) -> torch.Tensor:
         """Return a score for each job, (n,)."""
         hidden = self.of_job(batch.jobs) + self.of_state(batch.state)[batch.owner]
-        said: torch.Tensor = self.score(hidden).squeeze(1)
-        return batch.base + said
+        scores: torch.Tensor = self.score(hidden).squeeze(1)
+        return batch.base + scores
 
     def values(self, batch: Batch) -> torch.Tensor:
         """Return the value of each decision's state, (B,), from sums and means over its jobs."""
@@ -274,17 +274,17 @@ class JobPpo:
             # --- what has come of it ---
             names = ("policy_loss", "value_loss", "entropy")
             means = np.mean(losses, axis=0).tolist()
-            told = {f"train/{name}": mean for name, mean in zip(names, means, strict=True)}
-            told["train/mean_reward"] = float(rewards.sum() / max(over.sum(), 1))  # of an episode
-            told["train/steps_per_s"] = spent.done / (time.monotonic() - begun)
+            row = {f"train/{name}": mean for name, mean in zip(names, means, strict=True)}
+            row["train/mean_reward"] = float(rewards.sum() / max(over.sum(), 1))  # of an episode
+            row["train/steps_per_s"] = spent.done / (time.monotonic() - begun)
             if judged - spent.left > plan.every or not pays_another():
                 judged = spent.left
                 value = judge(self.actions)
                 if value < least:
                     least, self.best = value, copy.deepcopy(self.network)
-                told |= {"validation/mean_bsld": value, "validation/least_mean_bsld": least}
+                row |= {"validation/mean_bsld": value, "validation/least_mean_bsld": least}
             if log is not None:
-                log(spent.done, told)
+                log(spent.done, row)
         self.keep_best()
         env.close()
         return self

@@ -158,10 +158,10 @@ def backfilled(look: Seen, scores: Floats, weights: NDArray[Any]) -> Floats:
     first = np.minimum(starts.sum(axis=1), scores.shape[1] - 1)  # place of the blocked job
     width = wide[rows[:, 0], first][:, None]
     long = look.requested_s[rows, order]
-    some = int(starts.sum(axis=1).max())  # mostly few jobs start
-    begun = np.where(starts[:, :some], wide[:, :some], 0.0)
+    most = int(starts.sum(axis=1).max())  # mostly few jobs start
+    begun = np.where(starts[:, :most], wide[:, :most], 0.0)
     left = look.free[:, 0] - begun.sum(axis=1)
-    lasting = long[:, :some, None] > HORIZONS.astype(np.float32)
+    lasting = long[:, :most, None] > HORIZONS.astype(np.float32)
     ahead = look.free[:, 1:] - (begun[:, :, None] * lasting).sum(axis=1)
     enough = ahead >= width - _SLACK
     at = np.where(enough.any(axis=1), enough.argmax(axis=1), len(HORIZONS) - 1)
@@ -173,9 +173,9 @@ def backfilled(look: Seen, scores: Floats, weights: NDArray[Any]) -> Floats:
     loose = fits & ((long <= HORIZONS[at][:, None]) | beside)
     worth = np.atleast_2d(weights).astype(np.float32)
     bonus = strict * worth[:, :1] + loose * worth[:, 1:2] + fits * worth[:, 2:]
-    found = scores.copy()
-    found[rows, order] += bonus + starts * np.float32(2.0 * EASY.sum())
-    return found
+    raised = scores.copy()
+    raised[rows, order] += bonus + starts * np.float32(2.0 * EASY.sum())
+    return raised
 
 
 def prefix(look: Seen, order: NDArray[np.int64]) -> NDArray[np.int64]:

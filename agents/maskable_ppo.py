@@ -69,10 +69,10 @@ class Telling(BaseCallback):
         return True
 
     def _on_rollout_end(self) -> None:
-        told = {"train/mean_bsld": sum(self.recent) / len(self.recent)} if self.recent else {}
+        row = {"train/mean_bsld": sum(self.recent) / len(self.recent)} if self.recent else {}
         of_losses = self.logger.name_to_value.items()
-        told |= {name: float(one) for name, one in of_losses if name.startswith("train/")}
-        self.log(self.num_timesteps, told)
+        row |= {name: float(value) for name, value in of_losses if name.startswith("train/")}
+        self.log(self.num_timesteps, row)
 
 
 class RelativeRewards(VecEnvWrapper):

@@ -36,7 +36,7 @@ _MOST = 1e12
 
 def are_finite(tensors: Iterable[torch.Tensor]) -> bool:
     """Tell whether all numbers of all tensors are finite."""
-    return all(bool(torch.isfinite(one).all()) for one in tensors)
+    return all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
 
 
 def write(path: str | Path, contents: Mapping[str, Any]) -> None:
@@ -95,7 +95,7 @@ def weights_for(
     """
     if set(given) != set(wanted):
         raise HpcgymError(f"{name!r} are not those of such a network")
-    return {key: _numbers(f"{name}[{key!r}]", given[key], one) for key, one in wanted.items()}
+    return {key: _numbers(f"{name}[{key!r}]", given[key], tensor) for key, tensor in wanted.items()}
 
 
 def _numbers(where: str, given: Any, like: torch.Tensor) -> torch.Tensor:
@@ -115,19 +115,19 @@ def _numbers(where: str, given: Any, like: torch.Tensor) -> torch.Tensor:
 
 def _tensors_in(contents: Any) -> list[torch.Tensor]:
     """Return all tensors in dictionaries and lists, however they are nested, each once."""
-    found, ahead, seen = [], [contents], set()
+    tensors, ahead, seen = [], [contents], set()
     while ahead:
-        one = ahead.pop()
-        if isinstance(one, torch.Tensor):
-            found.append(one)
-        elif isinstance(one, (Mapping, list, tuple, set)) and id(one) not in seen:
-            seen.add(id(one))
-            ahead.extend([*one, *one.values()] if isinstance(one, Mapping) else one)
-    return found
+        value = ahead.pop()
+        if isinstance(value, torch.Tensor):
+            tensors.append(value)
+        elif isinstance(value, (Mapping, list, tuple, set)) and id(value) not in seen:
+            seen.add(id(value))
+            ahead.extend([*value, *value.values()] if isinstance(value, Mapping) else value)
+    return tensors
 
 
-def _is_stored(one: torch.Tensor) -> bool:
+def _is_stored(tensor: torch.Tensor) -> bool:
     """Tell whether a tensor has all its numbers in memory, none of them twice."""
-    if one.layout != torch.strided or one.device.type != "cpu" or one.is_quantized:
+    if tensor.layout != torch.strided or tensor.device.type != "cpu" or tensor.is_quantized:
         return False
-    return one.numel() * one.element_size() <= one.untyped_storage().nbytes()
+    return tensor.numel() * tensor.element_size() <= tensor.untyped_storage().nbytes()

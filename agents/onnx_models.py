@@ -43,8 +43,8 @@ class OnnxModel:
         self.name = name
         vars(self).update(spec)
         self._session = session
-        self._types = {one.name: _TYPES.get(one.type) for one in session.get_inputs()}
-        unknown = [one.type for one in session.get_inputs() if one.type not in _TYPES]
+        self._types = {entry.name: _TYPES.get(entry.type) for entry in session.get_inputs()}
+        unknown = [entry.type for entry in session.get_inputs() if entry.type not in _TYPES]
         if unknown or not self._types:
             raise HpcgymError(f"its inputs are of {unknown}; known are {', '.join(_TYPES)}")
         self._space: Any = None
@@ -66,14 +66,14 @@ class OnnxModel:
             fields = dict(seen.spaces)
         else:
             fields = {inputs[0].name: seen} if len(inputs) == 1 else {}
-        for one in inputs:
-            if one.name not in fields:
+        for entry in inputs:
+            if entry.name not in fields:
                 known = ", ".join(fields) or "one alone, of what is flat"
-                raise HpcgymError(f"{self.name} has an input {one.name!r}; here are {known}")
-            told, here = one.shape, (1, *(fields[one.name].shape or ()))
-            same = (n == m for n, m in zip(told, here, strict=False) if isinstance(n, int))
-            if len(told) != len(here) or not all(same):
-                raise HpcgymError(f"{self.name}: {one.name!r} is {told}, and {list(here)} here")
+                raise HpcgymError(f"{self.name} has an input {entry.name!r}; here are {known}")
+            shape, here = entry.shape, (1, *(fields[entry.name].shape or ()))
+            same = (n == m for n, m in zip(shape, here, strict=False) if isinstance(n, int))
+            if len(shape) != len(here) or not all(same):
+                raise HpcgymError(f"{self.name}: {entry.name!r} is {shape}, and {list(here)} here")
 
     def act(self, observation: Any, info: Mapping[str, Any]) -> Any:
         """Return the best action: an int, or an array of numbers.
@@ -88,15 +88,15 @@ class OnnxModel:
         for name, kind in self._types.items():
             field = observation[name] if isinstance(observation, Mapping) else observation
             fed[name] = np.asarray(field, kind)[np.newaxis]
-        found = np.asarray(self._session.run(None, fed)[0])
+        output = np.asarray(self._session.run(None, fed)[0])
         if not isinstance(self._space, spaces.Discrete):
-            return found.reshape(self._space.shape).astype(self._space.dtype)
-        if found.size == 1:
-            return int(found.item())
-        if found.size != self._space.n or np.isnan(found).any():
-            what = f"{found.size} numbers, or some that are not finite"
+            return output.reshape(self._space.shape).astype(self._space.dtype)
+        if output.size == 1:
+            return int(output.item())
+        if output.size != self._space.n or np.isnan(output).any():
+            what = f"{output.size} numbers, or some that are not finite"
             raise HpcgymError(f"{self.name} gives {what}; there are {self._space.n} actions")
-        return int(np.argmax(np.where(info["action_mask"] > 0, found.ravel(), -np.inf)))
+        return int(np.argmax(np.where(info["action_mask"] > 0, output.ravel(), -np.inf)))
 
 
 def load(path: str | Path) -> OnnxModel:
@@ -115,5 +115,5 @@ def load(path: str | Path) -> OnnxModel:
     except HpcgymError as error:
         raise HpcgymError(f"{path}: {error}") from None
     except Exception as error:  # whatever onnxruntime finds wrong
-        said = str(error).splitlines()[0]
-        raise HpcgymError(f"{path} cannot be read as a network of ONNX: {said}") from None
+        problem = str(error).splitlines()[0]
+        raise HpcgymError(f"{path} cannot be read as a network of ONNX: {problem}") from None

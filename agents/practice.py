@@ -116,8 +116,8 @@ def maker(workload: Any, env_id: str, options: Mapping[str, Any], train_share: f
         raise HpcgymError(f"train_share must be above 0, and at most 1, not {train_share!r}")
     several = workload if isinstance(workload, list | tuple) else [workload]
     logs: dict[str, Workload] = {}
-    for one in several:
-        whole = one if isinstance(one, Workload) else load_workload(one)
+    for log in several:
+        whole = log if isinstance(log, Workload) else load_workload(log)
         if whole.name in logs:
             raise HpcgymError(f"workload: {whole.name} is there twice")
         known = len(whole) if train_share == 1 else whole.row_at(train_share)
@@ -131,8 +131,8 @@ def acting(env: Any, name: str, *kinds: str) -> Any:
     """Return an environment itself; raise an HpcgymError unless its ``action_kind`` is of these."""
     world = getattr(env, "unwrapped", env)
     if getattr(world, "action_kind", "") not in kinds:
-        told = " or ".join(kinds)
-        raise HpcgymError(f"{name} acts in environments of the kind {told}, not in this one")
+        listed = " or ".join(kinds)
+        raise HpcgymError(f"{name} acts in environments of the kind {listed}, not in this one")
     return world
 
 
@@ -180,7 +180,7 @@ def judging(make: Make, spent: Spending) -> Callable[[Act], float]:
     single = make("validation")
     listing = single.unwrapped.episodes.listing
     single.close()
-    jobs = sum(one.stop - one.start for one in listing) / len(listing)
+    jobs = sum(part.stop - part.start for part in listing) / len(listing)
     most = min(len(listing), _MOST_SLICES, max(int(spent.steps / _JUDGED / jobs), 1))
     chosen = np.linspace(0, len(listing) - 1, most).astype(int)
     names = [listing[place].name for place in chosen.tolist()]

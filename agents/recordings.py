@@ -159,7 +159,7 @@ def record(
     HpcgymError : arguments that cannot be, policies that need other rules than one another, a
         folder that is there or cannot be written, or no Minari.
     """
-    known = [one.name for one in fields(RecordSettings)]
+    known = [setting.name for setting in fields(RecordSettings)]
     for name in settings.keys() - known:
         also = "arguments of the environment in env_options"
         raise HpcgymError(unknown("argument", name, known, also))
@@ -169,7 +169,7 @@ def record(
     for name in OF_WORKLOADS:
         if name in (env_options or {}):
             raise HpcgymError(f"env_options: {name} is for the recording or the workload")
-    actors = [_actor(one, how.seed) for one in _several(policy)]
+    actors = [_actor(player, how.seed) for player in _several(policy)]
     rules = {k: rule for actor in actors for k, rule in getattr(actor, "rules", {}).items()}
     given = settings_in(env_id, env_options or {})
     options = plain_options({**rules, **given})
@@ -246,7 +246,7 @@ def _fields(observations: Sequence[Any]) -> dict[str, Any]:
     """Return observations as arrays, one for each field."""
     if not isinstance(observations[0], Mapping):
         return {_FLAT: np.stack(observations)}
-    return {name: np.stack([one[name] for one in observations]) for name in observations[0]}
+    return {name: np.stack([shown[name] for shown in observations]) for name in observations[0]}
 
 
 # --- Data sets of Minari --------------------------------------------------------------------------
@@ -364,17 +364,17 @@ def load_recording(path: str | Path) -> Recording:
     minari, place = _minari(), Path(path).absolute() / "data"
     try:
         _check_files(place)
-        told = minari.read_raw_metadata(place)
-        if not {"observation_space", "action_space", "env_spec"} <= told.keys():
+        metadata = minari.read_raw_metadata(place)
+        if not {"observation_space", "action_space", "env_spec"} <= metadata.keys():
             # Minari would make the environment for its spaces, and so run what the file names
             raise HpcgymError("it does not tell its environment and its spaces")
-        storage, numbers = minari.read(place), range(told["total_episodes"])
+        storage, numbers = minari.read(place), range(metadata["total_episodes"])
         episodes = [*storage.get_episodes(numbers)]
         of_episodes = [*storage.get_episode_metadata(numbers)]
-        recording = _joined(episodes, _about(told, of_episodes))
+        recording = _joined(episodes, _about(metadata, of_episodes))
     except Exception as error:  # whatever Minari and what it reads with say
-        said = str(error).partition("\n")[0]
-        raise HpcgymError(f"{path} cannot be read as a data set of Minari: {said}") from None
+        problem = str(error).partition("\n")[0]
+        raise HpcgymError(f"{path} cannot be read as a data set of Minari: {problem}") from None
     return recording
 
 
@@ -393,31 +393,33 @@ def _check_files(folder: Path) -> None:
                 pass
 
 
-def _about(told: Mapping[str, Any], of_episodes: list[dict[str, Any]]) -> dict[str, Any]:
+def _about(about: Mapping[str, Any], of_episodes: list[dict[str, Any]]) -> dict[str, Any]:
     """Return what is known of a data set beside its arrays."""
-    spec, policy = json_of(told["env_spec"], "'env_spec'"), str(told.get("algorithm_name", ""))
+    spec, policy = json_of(about["env_spec"], "'env_spec'"), str(about.get("algorithm_name", ""))
     return {
         "policy": policy,
         "env_id": str(spec["id"]),
         "env_options": {k: v for k, v in spec["kwargs"].items() if k not in OF_WORKLOADS},
-        "episodes": [str(one.get("episode", "")) for one in of_episodes],
-        "seeds": [one.get("seed") for one in of_episodes],
-        "policies": [str(one.get("policy", policy)) for one in of_episodes],
+        "episodes": [str(episode.get("episode", "")) for episode in of_episodes],
+        "seeds": [episode.get("seed") for episode in of_episodes],
+        "policies": [str(episode.get("policy", policy)) for episode in of_episodes],
     }
 
 
 def _joined(episodes: list[dict[str, Any]], about: dict[str, Any]) -> Recording:
     """Return episodes of Minari as a recording."""
-    seen = [one["observations"] for one in episodes]
-    seen = [one if isinstance(one, dict) else {_FLAT: one} for one in seen]
+    seen = [episode["observations"] for episode in episodes]
+    seen = [shown if isinstance(shown, dict) else {_FLAT: shown} for shown in seen]
     recording = Recording(
-        observations={name: np.concatenate([one[name][:-1] for one in seen]) for name in seen[0]},
-        last={name: np.stack([one[name][-1] for one in seen]) for name in seen[0]},
+        observations={
+            name: np.concatenate([shown[name][:-1] for shown in seen]) for name in seen[0]
+        },
+        last={name: np.stack([shown[name][-1] for shown in seen]) for name in seen[0]},
         about=about,
-        **{name: np.concatenate([one[name] for one in episodes]) for name in _DONE},
+        **{name: np.concatenate([episode[name] for episode in episodes]) for name in _DONE},
     )
     # one that is too long for Minari is read as two, of which the first does not end
-    lengths = [len(one["actions"]) for one in episodes]
+    lengths = [len(episode["actions"]) for episode in episodes]
     counted = len(lengths) == len(about["episodes"])  # a file that is missing is passed over
     if not counted or (recording.ends + 1).tolist() != np.cumsum(lengths).tolist():
         raise HpcgymError("its episodes do not end where they should")

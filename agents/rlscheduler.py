@@ -69,8 +69,8 @@ class Network:
         for layer, shape in _LAYERS.items():
             kernel, bias = arrays[f"{layer}/kernel"], arrays[f"{layer}/bias"]
             if (kernel.shape, bias.shape) != (shape, shape[1:]):
-                told = f"{kernel.shape} and {bias.shape}, not {shape} and {shape[1:]}"
-                raise HpcgymError(f"{index}: {layer} has the shapes {told}: it is another network")
+                both = f"{kernel.shape} and {bias.shape}, not {shape} and {shape[1:]}"
+                raise HpcgymError(f"{index}: {layer} has the shapes {both}: it is another network")
             if not (np.isfinite(kernel).all() and np.isfinite(bias).all()):
                 raise HpcgymError(f"{index}: {layer} has values that are no numbers")
             self._layers.append((kernel.astype(np.float64), bias.astype(np.float64)))
@@ -84,22 +84,22 @@ class Network:
         for kernel, bias in self._layers[:-1]:
             values = np.maximum(values @ kernel + bias, 0.0)
         kernel, bias = self._layers[-1]
-        found: NDArray[np.float32] = (values @ kernel + bias)[:, 0].astype(np.float32)
-        return found
+        scores: NDArray[np.float32] = (values @ kernel + bias)[:, 0].astype(np.float32)
+        return scores
 
 
 def _index_in(folder: Path) -> Path:
     """Return the index of the one checkpoint in a folder."""
     if not folder.is_dir():
         raise HpcgymError(f"{folder}: there is no such folder, with a checkpoint of RLScheduler")
-    found = sorted(folder.rglob("*.index"))
-    if not found:
+    indexes = sorted(folder.rglob("*.index"))
+    if not indexes:
         files = "variables.index, and its data beside it"
         raise HpcgymError(f"{folder} has no checkpoint: no file {files}")
-    if len(found) > 1:
-        one = f"name the folder of one, as {found[-1].parent}"
-        raise HpcgymError(f"{folder} has {len(found)} checkpoints: {one}")
-    return found[0]
+    if len(indexes) > 1:
+        advice = f"name the folder of one, as {indexes[-1].parent}"
+        raise HpcgymError(f"{folder} has {len(indexes)} checkpoints: {advice}")
+    return indexes[0]
 
 
 class Sight:

@@ -158,17 +158,17 @@ class RuleEs:
             if known:
                 values = [float(past[len(means)][f"gain/{k}"]) for k in range(plan.population)]
             else:
-                met = [_meet(_stretched(*one)) for one in zip(logs, factors, strict=True)]
-                rules = [self._with(one) for one in asked]
-                values = [float(np.mean([_value(one, rule) for one in met])) for rule in rules]
-            search.tell([(one, -value) for one, value in zip(asked, values, strict=True)])
+                met = [_meet(_stretched(*pair)) for pair in zip(logs, factors, strict=True)]
+                rules = [self._with(weights) for weights in asked]
+                values = [float(np.mean([_value(case, rule) for case in met])) for rule in rules]
+            search.tell([(weights, -value) for weights, value in zip(asked, values, strict=True)])
             spent.done += generation
             means.append(search.mean.copy())
             self.weights = np.mean(means[len(means) // 2 :], axis=0)
             if log is not None and not known:
-                told = {f"gain/{k}": value for k, value in enumerate(values)}
+                gains = {f"gain/{k}": value for k, value in enumerate(values)}
                 mean = float(np.mean(values))
-                log(spent.done, {"train/gain": mean, "train/best": max(values), **told})
+                log(spent.done, {"train/gain": mean, "train/best": max(values), **gains})
         return self
 
     def check(self, env: Any) -> str:

@@ -77,8 +77,8 @@ def save_spec(env: Any, path: str | Path) -> Path:
         options = plain_options(given, but=("cluster",))
     else:
         options = settled_options(env, given)
-    told = {"format": FORMAT, "env_id": spec.id, "env_options": options}
-    whole_json(target := spec_path(path), {**told, "trained_on": _seen_in(env)})
+    about = {"format": FORMAT, "env_id": spec.id, "env_options": options}
+    whole_json(target := spec_path(path), {**about, "trained_on": _seen_in(env)})
     return target
 
 
@@ -99,32 +99,32 @@ def read_spec(model: str | Path) -> dict[str, Any]:
     path = spec_path(model)
     if not path.exists():
         return {}
-    told = json_file(path)
+    spec = json_file(path)
     kinds = {"format": int, "env_id": str, "env_options": dict, "trained_on": list}
-    if isinstance(told, dict):
-        seen = told.setdefault("trained_on", {})
-        told["trained_on"] = [seen] * bool(seen) if isinstance(seen, dict) else seen
-    if not isinstance(told, dict) or told.get("format") != FORMAT or told.keys() != kinds.keys():
+    if isinstance(spec, dict):
+        seen = spec.setdefault("trained_on", {})
+        spec["trained_on"] = [seen] * bool(seen) if isinstance(seen, dict) else seen
+    if not isinstance(spec, dict) or spec.get("format") != FORMAT or spec.keys() != kinds.keys():
         raise HpcgymError(f"{path} is no environment that hpcgym.agents.save_spec has written")
     for key, kind in kinds.items():
-        if not isinstance(told[key], kind):
+        if not isinstance(spec[key], kind):
             raise HpcgymError(f"{path}: {key!r} is of another kind")
-    if not _are_seen(told["trained_on"]):
+    if not _are_seen(spec["trained_on"]):
         raise HpcgymError(f"{path}: 'trained_on' is of another kind")
-    del told["format"]
-    return told
+    del spec["format"]
+    return spec
 
 
 def seen_by(policy: Any) -> list[dict[str, Any]]:
     """Return which jobs a saved model was trained on, see :data:`_SEEN`; [] of other policies."""
-    told = getattr(policy, "trained_on", [])
-    return told if isinstance(told, list) and _are_seen(told) else []
+    logs = getattr(policy, "trained_on", [])
+    return logs if isinstance(logs, list) and _are_seen(logs) else []
 
 
 def _are_seen(logs: list[Any]) -> bool:
     return all(
-        isinstance(one, dict) and {key: type(value) for key, value in one.items()} == _SEEN
-        for one in logs
+        isinstance(log, dict) and {key: type(value) for key, value in log.items()} == _SEEN
+        for log in logs
     )
 
 
@@ -163,31 +163,31 @@ def settled_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     With them in its file, an agent meets the same rules again, whatever the defaults become.
     """
     of_training = ("workload", "part", "reward", "paid")
-    found = {name: one for name, one in type(env).usual.items() if name not in of_training}
+    options = {name: value for name, value in type(env).usual.items() if name not in of_training}
     rules = ("backfill", "backfill_order", "estimate", "correction", "passes")
-    found |= {rule: getattr(env.options.scheduler, rule) for rule in rules}
-    found |= {"window": env.options.window, "features": list(env.options.names)}
-    found |= {"observation": "flat" if env.options.flat else "dict"}
-    found |= env.episodes.around
-    found |= {
+    options |= {rule: getattr(env.options.scheduler, rule) for rule in rules}
+    options |= {"window": env.options.window, "features": list(env.options.names)}
+    options |= {"observation": "flat" if env.options.flat else "dict"}
+    options |= env.episodes.around
+    options |= {
         name: getattr(env, name) for name in ("interval", "reservation") if hasattr(env, name)
     }
     if hasattr(env, "policy_features"):
-        found["policy_features"] = list(env.policy_features)
+        options["policy_features"] = list(env.policy_features)
     from hpcgym.envs.core.base import arguments_of, settings_of  # Gymnasium takes its time
 
     takes = arguments_of(type(env))
     given = settings_of(type(env), given)
-    return plain_options({**{n: one for n, one in found.items() if n in takes}, **given})
+    return plain_options({**{n: value for n, value in options.items() if n in takes}, **given})
 
 
 def _seen_in(env: Any) -> list[dict[str, Any]]:
     """Return which jobs are learned from in an environment, as :data:`_SEEN` has it of each log."""
-    found = []
+    logs = []
     for world in env.simulations.worlds:
         name, episodes = world.definition.options.workload.name, world.episodes
-        found.append(dict(zip(_SEEN, (name, episodes.part, *episodes.submitted), strict=True)))
-    return found
+        logs.append(dict(zip(_SEEN, (name, episodes.part, *episodes.submitted), strict=True)))
+    return logs
 
 
 def _bare(env: Any) -> Any:

@@ -112,11 +112,11 @@ def searching(plan: XnesSettings, units: WeightUnits) -> Search:
     samples, natural_ones = _samples(plan, units, rng)
     seen = _Seen([], [], natural_ones)
     for begin in range(0, len(samples), _AT_ONCE):
-        some = samples[begin : begin + _AT_ONCE]
-        told = yield Population(some, 0, 0, None)
-        seen.vectors.append(some)
-        seen.values.append(rounded(told))
-        left -= len(some)
+        tried = samples[begin : begin + _AT_ONCE]
+        costs = yield Population(tried, 0, 0, None)
+        seen.vectors.append(tried)
+        seen.values.append(rounded(costs))
+        left -= len(tried)
     starts: list[Vector] = []
     for restart in count(1):
         if left <= 0:
@@ -132,17 +132,17 @@ def searching(plan: XnesSettings, units: WeightUnits) -> Search:
         while share > 0 and left > 0:
             asked = [optimiser.ask() for _ in range(optimiser.population_size)][:left]
             size = np.abs(asked).sum(axis=1)
-            some = np.zeros((len(asked), n_features))
-            some[:, searched] = asked
-            some = _unit(some * unit)
+            tried = np.zeros((len(asked), n_features))
+            tried[:, searched] = asked
+            tried = _unit(tried * unit)
             step_size = getattr(optimiser, "_sigma", None)  # not public, and only to be shown
-            told = rounded((yield Population(some, restart, optimiser.generation + 1, step_size)))
-            seen.vectors.append(some)
-            seen.values.append(told)
+            costs = rounded((yield Population(tried, restart, optimiser.generation + 1, step_size)))
+            seen.vectors.append(tried)
+            seen.values.append(costs)
             share, left = share - len(asked), left - len(asked)
             if len(asked) < optimiser.population_size:
                 return
-            objective = told + plan.penalty * (size + 1.0 / size)
+            objective = costs + plan.penalty * (size + 1.0 / size)
             optimiser.tell(list(zip(asked, objective.tolist(), strict=True)))
             if optimiser.should_stop():
                 break
@@ -354,8 +354,8 @@ def go(
         if values is None:
             values = objective(weights)
             known.add(values)
-        for way, told in zip(ways, values.T, strict=True):
-            way.tell(told)
+        for way, column in zip(ways, values.T, strict=True):
+            way.tell(column)
         if progress is not None:
             progress(ways[0].done, float(np.mean([way.best for way in ways])))
 
@@ -416,16 +416,16 @@ class Checkpoint:
             self._write()
 
     def _write(self) -> None:
-        told = [*self._told, *self._again]
-        if self.path is None or not told:
+        answers = [*self._told, *self._again]
+        if self.path is None or not answers:
             return
         self._written_s = time.monotonic()
         with whole_file(self.path, folders=True) as part, part.open("wb") as file:
             np.savez(
                 file,
                 identity=np.array(self.identity),
-                lengths=np.array([len(values) for values in told]),
-                values=np.concatenate(told),
+                lengths=np.array([len(values) for values in answers]),
+                values=np.concatenate(answers),
             )
 
 

@@ -95,11 +95,11 @@ class Settings:
     """
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            check = one.metadata["setting"].check if "setting" in one.metadata else None
-            value = getattr(self, one.name)
-            if check is not None and not (value is None and one.default is None):
-                object.__setattr__(self, one.name, check(one.name, value))
+        for item in fields(self):
+            check = item.metadata["setting"].check if "setting" in item.metadata else None
+            value = getattr(self, item.name)
+            if check is not None and not (value is None and item.default is None):
+                object.__setattr__(self, item.name, check(item.name, value))
 
 
 def takes(kind: type[Settings]) -> Callable[[Taker], Taker]:
@@ -111,13 +111,20 @@ def takes(kind: type[Settings]) -> Callable[[Taker], Taker]:
     def show(taker: Taker) -> Taker:
         hints = get_type_hints(kind)
         signature = inspect.signature(taker)
-        own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        own = [
+            parameter
+            for parameter in signature.parameters.values()
+            if parameter.kind is not parameter.VAR_KEYWORD
+        ]
         shown: Any = taker
         shown.__signature__ = signature.replace(
-            parameters=[*own, *(_parameter(one.name, one.default, hints) for one in fields(kind))]
+            parameters=[
+                *own,
+                *(_parameter(item.name, item.default, hints) for item in fields(kind)),
+            ]
         )
         if taker.__doc__:
-            lines = "\n".join(_line(one.name, one.metadata["setting"]) for one in fields(kind))
+            lines = "\n".join(_line(item.name, item.metadata["setting"]) for item in fields(kind))
             mark = re.compile(r"^ *\*\*settings : .*$", re.MULTILINE)
             shown.__doc__ = mark.sub(lambda _: lines, taker.__doc__)
         return taker
@@ -129,11 +136,11 @@ def _parameter(name: str, default: Any, hints: Mapping[str, Any]) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
 
 
-def _line(name: str, told: Setting) -> str:
+def _line(name: str, about: Setting) -> str:
     """Return the lines of a setting in a docstring."""
-    words = f" One of {told.metavar.replace('|', ', ')}." if "|" in told.metavar else ""
-    default = f" By default {told.shown}." if told.shown else ""
-    text = f"{name} : {told.meaning[:1].lower()}{told.meaning[1:]}{words}{default}"
+    words = f" One of {about.metavar.replace('|', ', ')}." if "|" in about.metavar else ""
+    default = f" By default {about.shown}." if about.shown else ""
+    text = f"{name} : {about.meaning[:1].lower()}{about.meaning[1:]}{words}{default}"
     return textwrap.fill(text, 100, initial_indent=" " * 4, subsequent_indent=" " * 8)
 
 
@@ -159,7 +166,7 @@ class EpisodeSettings(Settings):
 
     def of_episodes(self) -> dict[str, Any]:
         """Return these four as the arguments of environments and their episodes."""
-        return {one.name: getattr(self, one.name) for one in fields(EpisodeSettings)}
+        return {item.name: getattr(self, item.name) for item in fields(EpisodeSettings)}
 
 
 # --- Searches -------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ def _array(name: str, entry: dict[int, list[Any]], data: bytes) -> NDArray[np.fl
     )
     if kind != _FLOAT32 or file != 0:
         raise HpcgymError(f"{name} is not an array of float32 in this file")
-    shape = [_fields(one)[1][0] for one in _fields(entry[_SHAPE][0]).get(2, [])]
+    shape = [_fields(dimension)[1][0] for dimension in _fields(entry[_SHAPE][0]).get(2, [])]
     stored = data[begin : begin + size]
     if _masked_crc(stored) != checksum:
         raise HpcgymError(f"{name} is damaged, or not all of it is there")
@@ -150,7 +150,7 @@ def _varints(content: bytes) -> Iterator[int]:
 
 def _fields(message: bytes) -> dict[int, list[Any]]:
     """Return the fields of a message by their numbers: whole numbers, or bytes."""
-    found: dict[int, list[Any]] = {}
+    fields: dict[int, list[Any]] = {}
     place = 0
     while place < len(message):
         head, place = _varint(message, place)
@@ -163,5 +163,5 @@ def _fields(message: bytes) -> dict[int, list[Any]]:
         else:
             size, place = _varint(message, place)
             value, place = message[place : place + size], place + size
-        found.setdefault(field, []).append(value)
-    return found
+        fields.setdefault(field, []).append(value)
+    return fields

@@ -159,10 +159,10 @@ class Xnes:
         world = self.check(env)
         jobs = world.options.workload
         jobs = jobs.take(slice(-check_whole("steps", steps, 1), None), name=jobs.name)
-        told = {"budget": steps // len(jobs), "seed": seed}
+        settings = {"budget": steps // len(jobs), "seed": seed}
         rules = Scheduler(**world.scheduler_rules)
-        found = Xnes(world.policy_features, scheduler=rules, **{**vars(self.plan), **told})
-        vars(self).update(vars(found))
+        agent = Xnes(world.policy_features, scheduler=rules, **{**vars(self.plan), **settings})
+        vars(self).update(vars(agent))
         env.close()
 
         def progress(done: int, best: float) -> None:
@@ -256,16 +256,16 @@ class Xnes:
     ) -> None:
         """Do searches side by side, each on its slices."""
         ways = []
-        for one, parts in zip(searches, slices, strict=True):
+        for agent, parts in zip(searches, slices, strict=True):
             units = units_of(self.plan.scale, parts, self.features)
-            search = searching(one.plan, units)
+            search = searching(agent.plan, units)
             ways.append(Way(search, units.scale, self.features, self.plan.penalty))
         with Checkpoint(path, identity(self.settings(), slices)) as known:
             go(ways, objective, known, progress)
-        for one, parts, way in zip(searches, slices, ways, strict=True):
-            one.weights_ = dict(zip(self.features, way.weights.tolist(), strict=True))
-            one.best_, one.slices_ = way.best, [part.name for part in parts]
-            one._rows = way.rows
+        for agent, parts, way in zip(searches, slices, ways, strict=True):
+            agent.weights_ = dict(zip(self.features, way.weights.tolist(), strict=True))
+            agent.best_, agent.slices_ = way.best, [part.name for part in parts]
+            agent._rows = way.rows
 
     def _batch(self, parts: Sequence[Workload]) -> BatchSimulator:
         return BatchSimulator(parts, self.features, self.rules, tau=self.tau)
@@ -294,7 +294,7 @@ class Xnes:
             table = self.rules.fair_share.table()
             for name, value in table.items():
                 if isinstance(value, dict):  # keys are texts, as in files
-                    table[name] = {str(account): one for account, one in value.items()}
+                    table[name] = {str(account): share for account, share in value.items()}
             rules["fair_share"] = table
         return rules
 

@@ -121,10 +121,10 @@ class ListDispatcher:
         order = self.order(view)
         if not self.own_nodes:
             return view.in_order(order)
-        found = replace(view, allocation=BEST_FIT).placed(order)
+        placed = replace(view, allocation=BEST_FIT).placed(order)
         if not self.strict:
-            return found
-        return [one for one, place in zip(found, order.tolist(), strict=False) if one[0] == place]
+            return placed
+        return [job for job, place in zip(placed, order.tolist(), strict=False) if job[0] == place]
 
 
 class NamedDispatcher(NamedTuple):
@@ -189,13 +189,13 @@ _PLACING = ("HCP19", "PCP19", "PCP20")
 def _model(kind: str, given: tuple[Any, ...], end: str) -> Dispatcher:
     """Return a new dispatcher that solves a model; ``end`` of its name says as what."""
     try:
-        found = import_module("hpcgym.baselines.cp.dispatchers")
+        dispatchers = import_module("hpcgym.baselines.cp.dispatchers")
         programs = import_module("hpcgym.baselines.cp.published")
     except ImportError as error:
         raise HpcgymError(
             f"dispatchers that solve a model need OR-Tools: {installing('cp')} ({error})"
         ) from None
-    dispatcher: Any = getattr(found, kind)(*given)
+    dispatcher: Any = getattr(dispatchers, kind)(*given)
     if end == PUBLISHED:
         dispatcher = programs.Published(dispatcher)
     else:
@@ -206,27 +206,27 @@ def _model(kind: str, given: tuple[Any, ...], end: str) -> Dispatcher:
 
 def _named() -> dict[str, NamedDispatcher]:
     """Return the dispatchers by name, each as improved and as published."""
-    found = {}
+    named = {}
     for name, (meaning, order) in _LISTS.items():
         for end in ("", IMPROVED):
-            found[name + end] = NamedDispatcher(meaning, partial(ListDispatcher, name + end, order))
+            named[name + end] = NamedDispatcher(meaning, partial(ListDispatcher, name + end, order))
         whole, strict = name + PUBLISHED, name in _STRICT
         words = "the same, as AccaSim runs it: by best fit"
         if strict:
             words += ", up to the first that does not fit"
         theirs = prb_published if order is prb else order
-        found[whole] = NamedDispatcher(
+        named[whole] = NamedDispatcher(
             words, partial(ListDispatcher, whole, theirs, strict, True), True
         )
     for name, (meaning, kind, given) in _MODELS.items():
         for end in ("", IMPROVED):
             made = partial(_model, kind, given, end)
-            found[name + end] = NamedDispatcher(meaning, made, kind in _PLACING)
+            named[name + end] = NamedDispatcher(meaning, made, kind in _PLACING)
         if kind != "PureCP":  # no program of that time is public
             words = "the same, as its authors' program runs it"
             made = partial(_model, kind, given, PUBLISHED)
-            found[name + PUBLISHED] = NamedDispatcher(words, made, True)
-    return found
+            named[name + PUBLISHED] = NamedDispatcher(words, made, True)
+    return named
 
 
 #: Name -> dispatcher.

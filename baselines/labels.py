@@ -47,10 +47,11 @@ _LONGEST = 120  # characters of a rule in words
 def scheduler_names(schedulers: Sequence[Scheduler]) -> list[str]:
     """Return what schedulers are called, with passes and shares if these alone tell them apart."""
     names = apart(
-        [scheduler_name(one) for one in schedulers], [f"{one.passes} passes" for one in schedulers]
+        [scheduler_name(scheduler) for scheduler in schedulers],
+        [f"{scheduler.passes} passes" for scheduler in schedulers],
     )
-    shares = (one.describe()["fair_share"] for one in schedulers)
-    return apart(names, [f"fair share {one}" if one else "equal shares" for one in shares])
+    shares = (scheduler.describe()["fair_share"] for scheduler in schedulers)
+    return apart(names, [f"fair share {share}" if share else "equal shares" for share in shares])
 
 
 def apart(names: Sequence[str], texts: Sequence[str]) -> list[str]:
@@ -72,8 +73,8 @@ def scheduler_name(scheduler: Scheduler) -> str:
         bare = type(scheduler)(**{name: getattr(scheduler, name) for name in of_it})
         # requested times are never too short, so their correction does not matter
         if {**bare.describe(), "correction": rules["correction"]} == rules:
-            told = [*_dispatch_time(rules), *_allocation(scheduler)]
-            return ", ".join([str(rules["dispatcher"]), *told])
+            parts = [*_dispatch_time(rules), *_allocation(scheduler)]
+            return ", ".join([str(rules["dispatcher"]), *parts])
         return describe(scheduler)
     names = ("passes", "allocation", "power", *OF_SHARED_NODES)
     beside = {name: getattr(scheduler, name) for name in names}
@@ -86,8 +87,8 @@ def scheduler_name(scheduler: Scheduler) -> str:
         usual = known.allocation == scheduler.allocation
         both_share = min(known.parts, scheduler.parts) > 1
         if (usual or both_share) and is_that(known):
-            told = _partners(scheduler) if usual else _allocation(scheduler)
-            return ", ".join([str(name), *told])
+            parts = _partners(scheduler) if usual else _allocation(scheduler)
+            return ", ".join([str(name), *parts])
     named = dict(SCHEDULERS)
     if scheduler.order.other is not None:
         named[str(scheduler.policy)] = Scheduler(policy=scheduler.policy)
@@ -128,8 +129,8 @@ def labelled(
     words = dict(_WORDS)
     if told is not None:
         words = {rule: text for rule, text in {**_OF_SETTING, **_WORDS}.items() if rule in told}
-    found = _differences(usual.describe(), scheduler.describe(), words)
-    return f"{name} ({', '.join(found)})" if found else name
+    parts = _differences(usual.describe(), scheduler.describe(), words)
+    return f"{name} ({', '.join(parts)})" if parts else name
 
 
 def differences(usual: Scheduler, scheduler: Scheduler) -> str:
@@ -183,9 +184,9 @@ def describe(scheduler: Scheduler, *, whole: bool = False) -> str:
     if not _never_too_short(rules["estimate"]):
         parts.append(f"{scheduler.correction} correction")
     for rule in ("threshold", "hold", *SITE_RULES):
-        told = rules[rule]
-        if told not in (None, "none"):
-            text = told if isinstance(told, str) else f"{told:,}"
+        value = rules[rule]
+        if value not in (None, "none"):
+            text = value if isinstance(value, str) else f"{value:,}"
             parts.append(_WORDS[rule].format(text))
     if rules["policy_estimate"] not in ("requested", None):
         parts.append(f"policies by {_times(scheduler, 'policy_estimate')}")
@@ -236,13 +237,13 @@ def _order(scheduler: Scheduler) -> list[str]:
         return [order, "conservative backfilling"]
     if scheduler.reserve.slurm is not None:
         slurm, shown = scheduler.reserve.slurm, ("bf_interval", "bf_max_job_test")
-        others = [one for one in fields(slurm) if one.name not in shown]
-        told = [(one.name, getattr(slurm, one.name), one.default) for one in others]
+        others = [setting for setting in fields(slurm) if setting.name not in shown]
+        rows = [(setting.name, getattr(slurm, setting.name), setting.default) for setting in others]
         way = f"Slurm's backfilling every {slurm.bf_interval} s over {slurm.bf_max_job_test} jobs"
         return [
             order,
             "no backfilling, each partition by itself" if scheduler.reserve.depth == 0 else way,
-            *(f"{name} {value}" for name, value, usual in told if value != usual),
+            *(f"{name} {value}" for name, value, usual in rows if value != usual),
         ]
     if scheduler.reserve.anew:
         by = _policy(scheduler.backfill_order)
@@ -263,12 +264,12 @@ def _times(scheduler: Scheduler, rule: str) -> str:
 
 def rules_of_all(schedulers: Sequence[Scheduler]) -> list[str]:
     """Return the rules that all schedulers have and that are not usual, in a few words each."""
-    of_queues = [one for one in schedulers if one.dispatcher is None]
+    of_queues = [scheduler for scheduler in schedulers if scheduler.dispatcher is None]
     if len(of_queues) < len(schedulers):
         return []
     usual = type(of_queues[0])().describe()
-    first, *others = (one.describe() for one in of_queues)
-    same = {name for name in first if all(one[name] == first[name] for one in others)}
+    first, *others = (scheduler.describe() for scheduler in of_queues)
+    same = {name for name in first if all(other[name] == first[name] for other in others)}
     rules = usual | {name: first[name] for name in same}
     power = [] if rules["power"] == "none" else [f"{rules['power']} power"]
     order = [] if rules["policy"] == "fcfs" else [in_short(_order(of_queues[0])[0])]

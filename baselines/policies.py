@@ -76,9 +76,9 @@ class Expert:
 
     def __init__(self, dispatcher: Dispatcher, name: str | None = None) -> None:
         Scheduler(dispatcher=dispatcher)  # which says what is invalid
-        told = getattr(dispatcher, "name", None) or getattr(dispatcher, "__name__", None)
+        own_name = getattr(dispatcher, "name", None) or getattr(dispatcher, "__name__", None)
         self.dispatcher = dispatcher
-        self.name = name or str(told or type(dispatcher).__name__)
+        self.name = name or str(own_name or type(dispatcher).__name__)
         self.rules = {"backfill": "none"}
         self.order: NDArray[np.int64] = np.zeros(0, np.int64)
         self._env: Any = None

@@ -148,7 +148,7 @@ def no_scheduler(name: Any, known: Iterable[str], kind: str = "scheduler") -> Hp
     """
     begin, colon, _ = name.partition(":") if isinstance(name, str) else (name, "", "")
     if colon and begin in DISPATCHERS:
-        variants = [one for one in DISPATCHERS if one.startswith(f"{begin}:")]
+        variants = [variant for variant in DISPATCHERS if variant.startswith(f"{begin}:")]
         return HpcgymError(
             f"{name!r}: dispatchers have no variants but {' and '.join(variants)}; give rules by"
             " themselves"
@@ -220,7 +220,7 @@ def read_variant(name: str) -> tuple[str, dict[str, Any]]:
     if not of_site:
         begin, _, text = name.partition(":")
     known, of_hold = [*RULES], [each.name for each in fields(Hold)]
-    found: dict[str, Any] = {}
+    rules: dict[str, Any] = {}
     of_share: list[str] = []
     for pair in at_commas(text):
         rule, equals, value = (part.strip() for part in pair.partition("="))
@@ -232,21 +232,21 @@ def read_variant(name: str) -> tuple[str, dict[str, Any]]:
         if rule in of_hold:
             of_share.append(f"{rule}={value}")
             continue
-        if rule not in known and str(found.get("backfill", "")).startswith(f"{OF_SLURM}:"):
-            found["backfill"] += f",{pair}"  # a setting of it, which says what is wrong with that
+        if rule not in known and str(rules.get("backfill", "")).startswith(f"{OF_SLURM}:"):
+            rules["backfill"] += f",{pair}"  # a setting of it, which says what is wrong with that
             continue
         if rule not in known:
             more = f"; {_BEHIND_CONF}" if of_site else ""
             raise HpcgymError(f"scheduler {name!r}: {unknown('rule', rule, known)}{more}")
-        if rule in found:
+        if rule in rules:
             raise HpcgymError(f"scheduler {name!r}: {rule} is there twice")
-        found[rule] = rule_value(rule, value)
-    if of_share and found.get("hold") is None:
+        rules[rule] = rule_value(rule, value)
+    if of_share and rules.get("hold") is None:
         raise HpcgymError(f"scheduler {name!r}: {of_share[0]} is of hold, such as hold=0.1")
     if of_share:
-        found["hold"] = ",".join([found["hold"], *of_share])
+        rules["hold"] = ",".join([rules["hold"], *of_share])
     base = {**SCHEDULERS, **COSCHEDULERS}.get(begin.strip(), Scheduler())
-    return begin.strip(), _with_named_order(found, base)
+    return begin.strip(), _with_named_order(rules, base)
 
 
 def _with_named_order(rules: Mapping[str, Any], changed: Scheduler) -> dict[str, Any]:

@@ -286,8 +286,8 @@ MUTANTS = (
     Mutant(
         "a job on as many nodes as MaxNodes is refused",
         "hpcgym/workload/partitions.py",
-        "cluster, one) > one.max_nodes",
-        "cluster, one) >= one.max_nodes",
+        "cluster, partition) > partition.max_nodes",
+        "cluster, partition) >= partition.max_nodes",
         tests="tests/workload/test_needs.py",
     ),
     Mutant(

@@ -47,20 +47,20 @@ def beside(
         np.subtract.at(free, nodes, view.per_unit[place])
     times, room = _room(problem, schedule)
     fits = view.fits()
-    found: list[tuple[int, Ints]] = []
+    extra: list[tuple[int, Ints]] = []
     for place in problem.rest[fits[problem.rest]].tolist():
         demand, units = view.per_unit[place], int(view.units[place])
         until = int(np.searchsorted(times, max(int(view.duration[place]), 1)))
         least = np.maximum(room[:until].min(axis=0), 0)
         if hold(least, demand).sum() < units:
             continue
-        before = [earlier for earlier, _ in started + found]
+        before = [earlier for earlier, _ in started + extra]
         for _, nodes in view.placed([place], free if problem.pooled else least, before):
             np.subtract.at(free, nodes, demand)
             spots = np.zeros_like(nodes) if problem.pooled else nodes
             room[:until] -= np.bincount(spots, minlength=room.shape[1])[:, None] * demand
-            found.append((place, nodes))
-    return found
+            extra.append((place, nodes))
+    return extra
 
 
 def _room(problem: Problem, schedule: CPSchedule) -> tuple[Ints, Ints]:
@@ -178,18 +178,18 @@ def solve(problem: Problem, model: CPModel, limits: SearchLimits, *, fixed: bool
     fixed : follow the model's search strategy (``FIXED_SEARCH``), after the hint; otherwise the
         solver's own search for one worker.
     """
-    found = search(model, limits, fixed=fixed)
+    result = search(model, limits, fixed=fixed)
     best = problem.weights.solver_cost(problem.plan.start)
     trivial = problem.weights.solver_cost(problem.earliest)
-    if found.status == "infeasible":
-        return ModelOutcome(problem.plan, False, found.status, best, found.seconds)
-    if found.schedule is None:
-        return ModelOutcome(problem.plan, False, "unknown", trivial, found.seconds)
-    bound = max(trivial, round(found.bound))
-    cost = problem.weights.cost(found.schedule.start)
+    if result.status == "infeasible":
+        return ModelOutcome(problem.plan, False, result.status, best, result.seconds)
+    if result.schedule is None:
+        return ModelOutcome(problem.plan, False, "unknown", trivial, result.seconds)
+    bound = max(trivial, round(result.bound))
+    cost = problem.weights.cost(result.schedule.start)
     if cost >= problem.weights.cost(problem.plan.start):
-        return ModelOutcome(problem.plan, False, found.status, min(bound, best), found.seconds)
-    return ModelOutcome(found.schedule, True, found.status, bound, found.seconds)
+        return ModelOutcome(problem.plan, False, result.status, min(bound, best), result.seconds)
+    return ModelOutcome(result.schedule, True, result.status, bound, result.seconds)
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ def search(model: CPModel, limits: SearchLimits, *, fixed: bool) -> SolverResult
         status = "infeasible" if code == cp_model.INFEASIBLE else "unknown"
         return SolverResult(None, status, float("nan"), seconds)
     status = "optimal" if code == cp_model.OPTIMAL else "feasible"
-    start = np.array([solver.value(one) for one in model.starts], dtype=np.int64)
+    start = np.array([solver.value(variable) for variable in model.starts], dtype=np.int64)
     nodes = model.nodes(solver.value) if model.nodes is not None else None
     return SolverResult(CPSchedule(start, nodes), status, solver.best_objective_bound, seconds)
 

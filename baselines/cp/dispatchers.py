@@ -271,8 +271,8 @@ def _units(
     domain = cp_model.Domain.from_values(nodes.tolist())
     count = int(problem.units[job])
     units = [_unit(cp, domain, parts, resources, demand) for _ in range(count)]
-    for one, other in pairwise(units):
-        cp.add(one.position[0] + demand[0] <= other.position[0])
+    for unit, other in pairwise(units):
+        cp.add(unit.position[0] + demand[0] <= other.position[0])
     return units
 
 

@@ -63,12 +63,12 @@ def exact(
     if not isinstance(view, PassView):
         raise HpcgymError(f"exact takes a PassView, not {type(view).__name__}")
     problem, answer = _best(view, objective, work)
-    found = answer.schedule
-    nodes = found.nodes if found.nodes is not None else problem.planned
+    best = answer.schedule
+    nodes = best.nodes if best.nodes is not None else problem.planned
     start = np.empty(len(problem.places), dtype=np.int64)
-    start[problem.places] = found.start
+    start[problem.places] = best.start
     by_place = dict(zip(problem.places.tolist(), nodes, strict=True))
-    cost = problem.weights.cost(found.start)
+    cost = problem.weights.cost(best.start)
     return Exact(
         start=start,
         nodes=[by_place[place] for place in range(len(start))],

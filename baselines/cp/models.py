@@ -152,7 +152,7 @@ def _capacities(
     edges = np.searchsorted(node[by_node], np.arange(len(capacity) + 1))
     for number, intervals in enumerate(on_node):
         runs = by_node[edges[number] : edges[number + 1]]
-        fixed = [model.cp.new_fixed_size_interval_var(0, int(left[one]), "") for one in runs]
+        fixed = [model.cp.new_fixed_size_interval_var(0, int(left[run]), "") for run in runs]
         for resource in range(capacity.shape[1]):
             asked = [(i, int(problem.per_unit[job, resource])) for job, i in intervals]
             asked = [(i, demand) for i, demand in asked if demand]
@@ -216,15 +216,15 @@ def scarce(problem: Problem, usable: Usable) -> list[int]:
     inside = np.isin(node, nodes)
     node, taken = node[inside], taken[inside]
     kinds = np.unique(problem.per_unit, axis=0)
-    found = [0]
+    resources = [0]
     for resource in range(1, capacity.shape[1]):
         cores, others = capacity[:, 0], capacity[:, resource]
         waits = kinds[:, [resource]] * cores[nodes] > kinds[:, [0]] * others[nodes]
         holds = hold_any(capacity[nodes], kinds)
         runs = taken[:, resource] * cores[node] > taken[:, 0] * others[node]
         if (kinds[:, resource] > 0).any() and ((waits & holds).any() or runs.any()):
-            found.append(resource)
-    return found
+            resources.append(resource)
+    return resources
 
 
 def hold_any(capacity: Ints, kinds: Ints) -> NDArray[np.bool_]:
@@ -330,8 +330,8 @@ def running_boxes(problem: Problem, usable: Usable, resources: list[int]) -> dic
 
 def _stack(node: Ints, size: Ints, end: Ints, first: Ints) -> Boxes:
     """Return boxes on top of each other on their nodes, the last to end lowest."""
-    some = np.flatnonzero(size > 0)
-    order = some[np.lexsort((-end[some], node[some]))]
+    held = np.flatnonzero(size > 0)
+    order = held[np.lexsort((-end[held], node[held]))]
     node, size, end = node[order], size[order], end[order]
     below = np.cumsum(size) - size
     position = first[node] + below - below[np.searchsorted(node, node)]

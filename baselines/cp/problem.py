@@ -201,7 +201,7 @@ def earliest_starts(
     if pooled:
         node, free = np.zeros_like(node), free.sum(axis=0, keepdims=True)
     by_node = np.lexsort((running.left, node))
-    node, release, end = (one[by_node] for one in (node, running.taken, running.left))
+    node, release, end = (array[by_node] for array in (node, running.taken, running.left))
     before, after = as_released(free, node, release)
     by_end = np.argsort(end, kind="stable")
     earliest = np.zeros(len(units), dtype=np.int64)

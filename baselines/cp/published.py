@@ -145,16 +145,16 @@ class Published:
         begin = perf_counter()
         window = self._first(view) if self.program.frozen else self._fitting(view, fits)
         problem = self._pose(view, window)
-        found, solved, size = self._solve(problem)
-        starts = [] if found.schedule is None else _placed(problem, found.schedule)
+        result, solved, size = self._solve(problem)
+        starts = [] if result.schedule is None else _placed(problem, result.schedule)
         if not self.program.frozen:
             at_most = self._jobs if self.program.until_proved else min(self._jobs, len(window))
             self._jobs = self.limits.jobs if solved else max(1, at_most // 2)
         seconds = perf_counter() - begin
-        planned = 0 if found.schedule is None else int((found.schedule.start == 0).sum())
-        entry = entry_of(problem, size, found)
+        planned = 0 if result.schedule is None else int((result.schedule.start == 0).sum())
+        entry = entry_of(problem, size, result)
         entry |= {"started": len(starts), "postponed": planned - len(starts)}
-        self.log.append(entry | {"model_s": seconds - found.seconds})
+        self.log.append(entry | {"model_s": seconds - result.seconds})
         self._beyond -= {int(view.job[place]) for place, _ in starts}
         return starts
 
@@ -211,16 +211,16 @@ class Published:
         """Return what is found, whether the program takes it for solved, and the model's size."""
         answers: list[SolverResult] = []
         size = (0, 0)
-        for found, size in self._tries(problem):
-            answers.append(found)
-            if found.status == "optimal":
-                return found, True, size
+        for result, size in self._tries(problem):
+            answers.append(result)
+            if result.status == "optimal":
+                return result, True, size
             if self.program.until_proved:
                 costs = [None if of.schedule is None else _cost(problem, of) for of in answers[-2:]]
                 if len(costs) == 2 and costs[0] == costs[1] is not None:
-                    return found, True, size
-            elif found.schedule is not None:
-                return found, True, size
+                    return result, True, size
+            elif result.schedule is not None:
+                return result, True, size
         return answers[-1], False, size
 
     def _tries(self, problem: Problem) -> Iterator[tuple[SolverResult, tuple[int, int]]]:
@@ -240,9 +240,9 @@ class Published:
             yield search(model, limits, fixed=self.of.fixed), size
 
 
-def _cost(problem: Problem, found: SolverResult) -> int:
-    assert found.schedule is not None
-    return problem.weights.solver_cost(found.schedule.start)
+def _cost(problem: Problem, result: SolverResult) -> int:
+    assert result.schedule is not None
+    return problem.weights.solver_cost(result.schedule.start)
 
 
 def _placed(problem: Problem, schedule: CPSchedule) -> list[tuple[int, Ints]]:
@@ -269,14 +269,14 @@ def set_times(problem: Problem, branches: int) -> tuple[SolverResult, tuple[int,
         for duration in problem.duration.tolist()
     ]
     _, taken, left = problem.running
-    running = [solver.FixedDurationIntervalVar(0, 0, one, False, "") for one in left.tolist()]
+    running = [solver.FixedDurationIntervalVar(0, 0, time, False, "") for time in left.tolist()]
     demands = problem.units[:, None] * problem.per_unit
     total = problem.view.total.tolist()
     asked = [r for r in range(len(total)) if demands[:, r].any()]
     for r in asked:
         of_each = np.concatenate([demands[:, r], taken[:, r]]).tolist()
         solver.Add(solver.Cumulative(waiting + running, of_each, total[r], ""))
-    starts = [one.StartExpr().Var() for one in waiting]
+    starts = [interval.StartExpr().Var() for interval in waiting]
     cost = solver.ScalProd(starts, problem.weights.whole.tolist()).Var()
     order = solver.Phase(waiting, solver.INTERVAL_SET_TIMES_FORWARD)
     limits = [solver.Minimize(cost, 1), solver.BranchesLimit(branches)]
@@ -284,7 +284,7 @@ def set_times(problem: Problem, branches: int) -> tuple[SolverResult, tuple[int,
     solver.NewSearch(order, limits)
     best: CPSchedule | None = None
     while solver.NextSolution():
-        best = CPSchedule(np.array([one.Value() for one in starts], np.int64), None)
+        best = CPSchedule(np.array([interval.Value() for interval in starts], np.int64), None)
     ended = solver.Branches() < branches
     solver.EndSearch()
     seconds = perf_counter() - begin

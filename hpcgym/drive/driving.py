@@ -79,11 +79,11 @@ def _falling(values: Sequence[int]) -> list[int]:
         else:
             least[length], at[length] = -value, place
         before[place] = at[length - 1] if length else -1
-    found, place = [], at[-1] if at else -1
+    places, place = [], at[-1] if at else -1
     while place >= 0:
-        found.append(place)
+        places.append(place)
         place = before[place]
-    return found[::-1]
+    return places[::-1]
 
 
 def _between(number: int, kept: Mapping[int, int]) -> list[int] | None:
@@ -160,7 +160,7 @@ def read_jobs(text: str) -> tuple[dict[str, QueuedJob], list[str]]:
     ----------
     text : a line a job, in :data:`FORMAT` or :data:`WITH_OTHERS`.
     """
-    found, misread = {}, []
+    jobs, misread = {}, []
     for line in text.splitlines():
         parts = line.split("|")
         try:
@@ -174,12 +174,12 @@ def read_jobs(text: str) -> tuple[dict[str, QueuedJob], list[str]]:
             waits, runs = state == "PD", state in _RUN
             if not waits and not runs and not (began + ended).isdigit():
                 continue  # it was cancelled while it waited
-            one = QueuedJob(number, processors, submit, limit, priority, nice, (*parts[6:_FIELDS],))
-            one = one._replace(began=-1 if waits else count_in(began))
-            found[parts[0]] = one._replace(ended=-1 if waits or runs else count_in(ended))
+            job = QueuedJob(number, processors, submit, limit, priority, nice, (*parts[6:_FIELDS],))
+            job = job._replace(began=-1 if waits else count_in(began))
+            jobs[parts[0]] = job._replace(ended=-1 if waits or runs else count_in(ended))
         except ValueError:
             misread.append(line)
-    return found, misread
+    return jobs, misread
 
 
 _RUN = ("R", "S", "ST", "SO", "CF")  # states of jobs that have their nodes
@@ -187,14 +187,14 @@ _RUN = ("R", "S", "ST", "SO", "CF")  # states of jobs that have their nodes
 
 def _ended(every: Iterable[QueuedJob]) -> dict[str, QueuedJob]:
     """Return those that have ended; other logs may have jobs of the same numbers."""
-    return {f"{one.number} of {one.submit} s": one for one in every if one.ended >= 0}
+    return {f"{job.number} of {job.submit} s": job for job in every if job.ended >= 0}
 
 
 def jobs_told(past: Workload) -> dict[str, QueuedJob]:
     """Return the jobs of a log that have ended, as Slurm would tell of them."""
     named = [names_of(past, column) for column in _NAMED]
     zero = int(header_number(past.header, "UnixStartTime") or 0)
-    found = []
+    jobs = []
     rows = zip(
         past.job_number.tolist(), past.requested_processors.tolist(),
         (zero + past.submit_time).tolist(), past.requested_time.tolist(), past.wait_time.tolist(),
@@ -205,11 +205,11 @@ def jobs_told(past: Workload) -> dict[str, QueuedJob]:
         if wait < 0 or run < 1 or processors < 1:
             continue
         limit = limit if limit > 0 else NO_LIMIT_S
-        names = tuple(of.get(one, str(one)) for of, one in zip(named, ids, strict=True))
+        names = tuple(of.get(value, str(value)) for of, value in zip(named, ids, strict=True))
         began = submit + wait
-        one = QueuedJob(number, processors, submit, limit, 0, 0, names, began, began + run)
-        found.append(one)
-    return _ended(found)
+        job = QueuedJob(number, processors, submit, limit, 0, 0, names, began, began + run)
+        jobs.append(job)
+    return _ended(jobs)
 
 
 def queue_of(told: Mapping[str, QueuedJob], first_submit_s: int | None = None) -> SlurmQueue:
@@ -222,12 +222,12 @@ def queue_of(told: Mapping[str, QueuedJob], first_submit_s: int | None = None) -
         there was none.
     """
     # one that is held has no priority
-    known = {job: one for job, one in told.items() if one.priority > 0 or one.began >= 0}
+    known = {job: entry for job, entry in told.items() if entry.priority > 0 or entry.began >= 0}
     ids = sorted(known, key=lambda job: (known[job].submit, known[job].number))
     every = [known[job] for job in ids]
 
     def column(name: str) -> NDArray[np.int64]:
-        return np.array([getattr(one, name) for one in every], np.int64)
+        return np.array([getattr(job, name) for job in every], np.int64)
 
     submit, limit, began, ended = map(column, ("submit", "limit", "began", "ended"))
     columns = {
@@ -241,8 +241,8 @@ def queue_of(told: Mapping[str, QueuedJob], first_submit_s: int | None = None) -
     }
     header = {"UnixStartTime": ["0"]}
     for k, name in enumerate(_NAMED):
-        of_name = numbered(one.names[k] for one in every)
-        columns[name] = np.array([of_name[one.names[k]] for one in every], np.int64)
+        of_name = numbered(job.names[k] for job in every)
+        columns[name] = np.array([of_name[job.names[k]] for job in every], np.int64)
         header[HEADER_KEYS[name]] = name_lines({v: name for name, v in of_name.items()})
     present = submit[ended < 0]
     first = min(int(present.min(initial=2**62)), first_submit_s or 2**62)
@@ -256,9 +256,9 @@ def queue_of(told: Mapping[str, QueuedJob], first_submit_s: int | None = None) -
     waits, runs = began < 0, (began >= 0) & (ended < 0)
     past = (ended > began) & (began >= 0)
     return SlurmQueue(
-        [job for job, one in zip(ids, every, strict=True) if one.began < 0],
+        [job for job, entry in zip(ids, every, strict=True) if entry.began < 0],
         column("priority")[waits],
-        *(all_jobs.take(some) for some in (waits, runs, past)),
+        *(all_jobs.take(rows) for rows in (waits, runs, past)),
     )
 
 
@@ -403,12 +403,12 @@ class Driver:
         size = 0
         if self._rules.state:
             size = processors_of(self._said([self._scontrol, "-o", "show", "node"]))
-        told, misread = read_jobs(self._said(self._look))
+        jobs, misread = read_jobs(self._said(self._look))
         # Slurm soon forgets jobs that have ended
-        self._past |= _ended(told.values())
+        self._past |= _ended(jobs.values())
         for job in [*self._past][:-MOST_ENDED]:
             del self._past[job]
-        here = {job: one for job, one in told.items() if one.ended < 0}
+        here = {job: entry for job, entry in jobs.items() if entry.ended < 0}
         queue = self._with_nice(queue_of({**self._past, **here}, self._first))
         if queue.ids:
             self._first = int(queue.jobs.first_submit_s)
@@ -425,8 +425,8 @@ class Driver:
 
     def _with_nice(self, queue: SlurmQueue) -> SlurmQueue:
         """Return a queue whose jobs have their nice, which Slurm forgets when a priority is set."""
-        told = dict(zip(queue.ids, queue.jobs.nice.tolist(), strict=True))
-        self._nice |= {job: nice for job, nice in told.items() if nice}
+        nice_of = dict(zip(queue.ids, queue.jobs.nice.tolist(), strict=True))
+        self._nice |= {job: nice for job, nice in nice_of.items() if nice}
         nice = [self._nice.get(job, 0) for job in queue.ids]
         return queue._replace(jobs=queue.jobs.with_columns(nice=np.array(nice, np.int64)))
 
@@ -434,16 +434,16 @@ class Driver:
         """Set priorities, the highest first."""
         lines = [f"update jobid={job} priority={value}\n" for job, value in changed.items()]
         status, _, wrong = self._run([self._scontrol], "".join(lines))
-        said = [line for line in wrong.splitlines() if not any(one in line for one in _GONE)]
-        if status and said:
-            raise HpcgymError(f"scontrol does not set priorities: {said[0].strip()}")
+        problems = [line for line in wrong.splitlines() if not any(text in line for text in _GONE)]
+        if status and problems:
+            raise HpcgymError(f"scontrol does not set priorities: {problems[0].strip()}")
 
     def _said(self, command: Sequence[str]) -> str:
         status, out, wrong = self._run(command, "")
         if status:
-            said = wrong.strip().partition("\n")[0] or "it says nothing"
+            text = wrong.strip().partition("\n")[0] or "it says nothing"
             raise HpcgymError(
-                f"{os.path.basename(command[0])} failed: {said}; to drive Slurm takes a machine on"
+                f"{os.path.basename(command[0])} failed: {text}; to drive Slurm takes a machine on"
                 " which squeue lists the jobs of your Slurm"
             )
         return out
@@ -456,14 +456,14 @@ def find_clients() -> tuple[str, str]:
     ------
     HpcgymError : Slurm's commands are not installed; the message says how to install them.
     """
-    found = {name: shutil.which(name) for name in ("squeue", "scontrol")}
-    for name, path in found.items():
+    paths = {name: shutil.which(name) for name in ("squeue", "scontrol")}
+    for name, path in paths.items():
         if path is None:
             raise HpcgymError(
                 f"{name} is not installed: to drive Slurm, and to show what that would do, takes a"
                 f" machine on which squeue lists the jobs of your Slurm ({INSTALL})"
             )
-    return str(found["squeue"]), str(found["scontrol"])
+    return str(paths["squeue"]), str(paths["scontrol"])
 
 
 def run_command(command: Sequence[str], given: str) -> tuple[int, str, str]:
@@ -495,12 +495,12 @@ def driven(scheduler: Scheduler, past: Workload | None = None) -> Iterator[Drive
     command = [sys.executable, "-I", "-S", giving_back.__file__, squeue, scontrol, str(LOWEST)]
     guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, text=True)
     assert guard.stdin is not None
-    told = guard.stdin
+    stdin = guard.stdin
 
     def note(nice: Mapping[str, int]) -> None:
         try:
-            told.write("".join(f"{job} {one}\n" for job, one in nice.items()))
-            told.flush()
+            stdin.write("".join(f"{job} {value}\n" for job, value in nice.items()))
+            stdin.flush()
         except BrokenPipeError:
             raise HpcgymError(
                 "the process that gives jobs back to Slurm's own priorities has ended: nothing more"

@@ -16,15 +16,15 @@ import sys
 
 def main() -> None:
     """Wait for the end of the standard input, then give back the jobs that it named."""
-    for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(one, signal.SIG_IGN)
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, signal.SIG_IGN)
     squeue, scontrol, lowest = sys.argv[1:]
-    nice = {int(job): int(one) for job, one in map(str.split, sys.stdin.read().splitlines())}
+    nice = {int(job): int(value) for job, value in map(str.split, sys.stdin.read().splitlines())}
     if not nice:
         return
     asked = [squeue, "-h", "-t", "PD", "-o", "%A %Q"]
-    told = subprocess.run(asked, capture_output=True, text=True).stdout.splitlines()
-    numbers = (line.split() for line in told if re.fullmatch(r"\d+ +\d+", line.strip()))
+    lines = subprocess.run(asked, capture_output=True, text=True).stdout.splitlines()
+    numbers = (line.split() for line in lines if re.fullmatch(r"\d+ +\d+", line.strip()))
     waiting = {int(job): int(priority) for job, priority in numbers}
     ours = sorted(job for job in nice if waiting.get(job, 0) > int(lowest))
     commands = [f"release {job}\n" for job in ours]

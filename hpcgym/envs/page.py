@@ -60,10 +60,12 @@ def names_in(cls: type) -> dict[str, str]:
 
 def tables() -> dict[str, str]:
     """Return the tables that follow from the code, by their names in chapters."""
-    usual = [(f"`{one}`", WINDOW_FEATURES[one]) for one in USUAL_FEATURES if one in WINDOW_FEATURES]
-    last = [f"`{one}`" for one in USUAL_FEATURES if one not in WINDOW_FEATURES]
+    usual = [
+        (f"`{name}`", WINDOW_FEATURES[name]) for name in USUAL_FEATURES if name in WINDOW_FEATURES
+    ]
+    last = [f"`{name}`" for name in USUAL_FEATURES if name not in WINDOW_FEATURES]
     usual.append((", ".join(last), "expressions"))
-    known = {one: feature.meaning for one, feature in FEATURES.items()} | USER_FEATURES
+    known = {name: feature.meaning for name, feature in FEATURES.items()} | USER_FEATURES
     weighed = [(f"`{feature}`", meaning) for feature, meaning in known.items()]
     return {
         "columns": "\n".join(map(row_of, usual)),
@@ -74,9 +76,9 @@ def tables() -> dict[str, str]:
 def _with_values(text: str) -> str:
     """Return a page on which settings stand below the argument that they are of."""
     before, heading, rest = text.partition("## Arguments\n\n")
-    told, more, after = rest.partition("\n\n## ")
-    told = with_settings(told.splitlines()[2:])
-    return f"{before}{heading}{chapters()['Values']}\n\n{told}{more}{after}"
+    rows, more, after = rest.partition("\n\n## ")
+    rows = with_settings(rows.splitlines()[2:])
+    return f"{before}{heading}{chapters()['Values']}\n\n{rows}{more}{after}"
 
 
 def with_settings(given: list[str]) -> str:
@@ -87,11 +89,11 @@ def with_settings(given: list[str]) -> str:
     for name in dict.fromkeys([*shared, *rows]):
         of_values.setdefault(OF_VALUES.get(name, ""), []).append(rows[name])
     top = "| argument | default | meaning |\n|---|---|---|\n"
-    told = top + "\n".join(of_values.pop(""))
+    text = top + "\n".join(of_values.pop(""))
     top = top.replace("argument", "setting")
     for value, below in of_values.items():
-        told += f"\n\n### Settings of `{value}`\n\n{top}" + "\n".join(below)
-    return told
+        text += f"\n\n### Settings of `{value}`\n\n{top}" + "\n".join(below)
+    return text
 
 
 def _whole(text: str, cls: type) -> str:
@@ -102,15 +104,15 @@ def _whole(text: str, cls: type) -> str:
     mores = [f" of {name}", f" of {version}", *[" under limits"] * limited, ""]
     parts = [re.split("^## ", text, flags=re.MULTILINE)[0].strip()]
     for heading in HEADINGS:
-        told = own.get(heading, "")
+        chapter = own.get(heading, "")
         if heading == "Arguments":
-            own_rows = [told, "{Arguments under limits}" if limited else "", "{arguments}"]
+            own_rows = [chapter, "{Arguments under limits}" if limited else "", "{arguments}"]
             rows = ["| argument | default | meaning |", "|---|---|---|", *filter(None, own_rows)]
-            told = "\n".join(rows)
+            chapter = "\n".join(rows)
         for more in mores:
-            if not told and f"{heading}{more}" in chapters():
-                told = f"{{{heading}{more}}}"
-        parts.append(f"## {heading}\n\n{told}")
+            if not chapter and f"{heading}{more}" in chapters():
+                chapter = f"{{{heading}{more}}}"
+        parts.append(f"## {heading}\n\n{chapter}")
     return "\n\n".join(parts)
 
 
@@ -161,10 +163,10 @@ def rows_of_arguments(cls: type, text: str) -> list[str]:
     parameters = arguments_of(cls)
     for name, meaning in arguments().items():
         if name in parameters and f"\n| `{name}` | " not in text.partition("## Arguments")[2]:
-            told = "those above"
+            default = "those above"
             if name != "features":
-                told = default_of(parameters[name].default)
-            rows.append(row_of((f"`{name}`", told, meaning)))
+                default = default_of(parameters[name].default)
+            rows.append(row_of((f"`{name}`", default, meaning)))
     return rows
 
 

@@ -62,12 +62,12 @@ def _one_budget(given: Callable[[int, int], Limit], workload: Workload) -> Limit
 
 def _from_first_submission(given: Limits, workload: Workload) -> Limits:
     """Return limits by the clock of an episode's jobs."""
-    first, found = int(workload.submit_time[0]), []
+    first, moved_limits = int(workload.submit_time[0]), []
     for limit in given:
         times = {name: getattr(limit, name, None) for name in ("start", "end", "announced")}
         moved = {name: time + first for name, time in times.items() if time is not None}
-        found.append(replace(limit, **moved))
-    return tuple(found)
+        moved_limits.append(replace(limit, **moved))
+    return tuple(moved_limits)
 
 
 def _hours(hours: Any) -> tuple[int, int]:

@@ -249,7 +249,7 @@ def _metrics(view: View) -> list[str]:
     busy = float(machine.run_time @ processors)
     requested = schedule.workload.requested_time[view.queued].astype(np.float64)
     elapsed = max(view.now - view.first, 1)
-    found = {
+    metrics = {
         "mean bounded slowdown, ended jobs": _if_any(slowdowns, np.mean, shown),
         "largest": _if_any(slowdowns, np.max, shown),
         "mean wait, started jobs": _if_any(waited, np.mean, duration),
@@ -260,7 +260,7 @@ def _metrics(view: View) -> list[str]:
             float(requested @ processors[view.queued]) / view.processors
         ),
     }
-    return ["Metrics so far", *(f"  {name:<40}{text:>14}" for name, text in found.items())]
+    return ["Metrics so far", *(f"  {name:<40}{text:>14}" for name, text in metrics.items())]
 
 
 def _if_any(values: NDArray[Any], sums_up: Any, words: Any) -> str:
@@ -268,7 +268,7 @@ def _if_any(values: NDArray[Any], sums_up: Any, words: Any) -> str:
 
 
 def _durations(seconds: NDArray[Any]) -> list[str]:
-    return [duration(float(one)) for one in seconds]
+    return [duration(float(time)) for time in seconds]
 
 
 # --- As an image ----------------------------------------------------------------------------------
@@ -333,18 +333,18 @@ def _draw_machine(axes: Axes, view: View) -> None:
     jobs = of_job[placed.job]
     colours = np.array([to_rgb(colour) for colour in JOB_COLOURS])[jobs % len(JOB_COLOURS)]
     for begin, end, pale in ((left, view.now, 0.0), (view.now, right, 0.55)):
-        one, two = (
+        x, x_end = (
             (np.clip(times, begin, end) - view.first) / unit_s
             for times in (placed.begin, placed.end)
         )
-        seen, low, high = two > one, placed.low, placed.high
-        boxes = np.array([[one, low], [one, high], [two, high], [two, low]]).transpose(2, 0, 1)
+        seen, low, high = x_end > x, placed.low, placed.high
+        boxes = np.array([[x, low], [x, high], [x_end, high], [x_end, low]]).transpose(2, 0, 1)
         filled = ((1 - pale) * colours + pale)[seen]
         # an outline in its own colour lets the shortest job be seen
         style: dict[str, Any] = {"edgecolors": "white" if pale else "face", "linewidths": 0.4}
         axes.add_collection(PolyCollection(list(boxes[seen]), facecolors=filled, **style))
         for k in np.flatnonzero(seen & (high - low > rows / 30)) if pale else ():
-            axes.text(one[k], (low[k] + high[k]) / 2, f" {jobs[k]}", fontsize=6, va="center",
+            axes.text(x[k], (low[k] + high[k]) / 2, f" {jobs[k]}", fontsize=6, va="center",
                       clip_on=True)  # fmt: skip
     busy = view.processors - view.free
     title = f"Machine: {busy:,} of {view.processors:,} processors busy; pale: as predicted"

@@ -183,8 +183,8 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
         if len(logs) > 1 and self._definition.units is not None:
             worlds = map(self.simulations.world, range(num_envs))
             units = np.stack([world.definition.units for world in worlds])
-            told = {**self._definition.attributes, "units": units}
-            self._definition = self._definition._replace(units=units, attributes=told)
+            attributes = {**self._definition.attributes, "units": units}
+            self._definition = self._definition._replace(units=units, attributes=attributes)
         vars(self).update(self._definition.attributes)
         self.single_observation_space = self.simulations.layout.space
         self.single_action_space = self._definition.action_space
@@ -446,9 +446,9 @@ def _seeds(seed: Any, number: int) -> list[int | None]:
     if _is_seed(seed):
         return [int(seed) + e for e in range(number)]
     seeds = list(seed) if isinstance(seed, Iterable) else [seed]
-    if len(seeds) != number or not all(one is None or _is_seed(one) for one in seeds):
+    if len(seeds) != number or not all(value is None or _is_seed(value) for value in seeds):
         raise HpcgymError(f"seed must be a whole number, or {number} of them, not {seed!r}")
-    return [None if one is None else int(one) for one in seeds]
+    return [None if value is None else int(value) for value in seeds]
 
 
 def _is_seed(seed: Any) -> bool:

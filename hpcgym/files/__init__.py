@@ -279,8 +279,8 @@ def decoded(content: bytes, where: str, kind: str, error: type[HpcgymError] = Hp
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        told = utf_16(content) or ", or not in UTF-8"
-        raise error(f"{where} is not {kind}: it is binary{told}") from None
+        hint = utf_16(content) or ", or not in UTF-8"
+        raise error(f"{where} is not {kind}: it is binary{hint}") from None
 
 
 def utf_16(content: bytes) -> str:
@@ -347,9 +347,9 @@ def plain_number(key: str, text: str) -> int | None:
     HpcgymError : it is no plain whole number, such as ``1,024``, ``1e3`` or ``6 4``.
     """
     text = text.strip()
-    found = _PLAIN.fullmatch(text)
-    if found:
-        return int(found[1])
+    match = _PLAIN.fullmatch(text)
+    if match:
+        return int(match[1])
     if not any(character.isdigit() for character in text) or _BELOW_0.fullmatch(text):
         return None
     raise HpcgymError(f"{key} is {text!r}, no plain whole number")
@@ -423,12 +423,12 @@ def json_of(
     """
 
     def once(entries: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(entries)
-        if len(found) < len(entries):
+        by_key = dict(entries)
+        if len(by_key) < len(entries):
             times = Counter(key for key, _ in entries)
             key = next(key for key, number in times.items() if number > 1)
             raise error(f"{where}: the key {key!r} stands there twice")
-        return found
+        return by_key
 
     def infinite(name: str) -> float:
         raise error(f"{where}: {name} is no finite number")

@@ -101,13 +101,13 @@ def date_text() -> str:
     ------
     HpcgymError : it is no whole number of seconds from 0 up to the year 9999.
     """
-    told = os.environ.get("SOURCE_DATE_EPOCH")
-    if not told:
+    date = os.environ.get("SOURCE_DATE_EPOCH")
+    if not date:
         return f"{utc_text(time.time())}Z"
-    seconds = count_of(told)
+    seconds = count_of(date)
     if seconds is None or seconds > _LAST_SECOND:
         raise HpcgymError(
-            f"SOURCE_DATE_EPOCH must be whole seconds since 1970, up to the year 9999, not {told!r}"
+            f"SOURCE_DATE_EPOCH must be whole seconds since 1970, up to the year 9999, not {date!r}"
         )
     return f"{utc_text(seconds)}Z"
 
@@ -165,7 +165,7 @@ def _of_rows(rows: list[tuple[int, list[str]]]) -> dict[str, Any] | None:
         return None
     lines = [dict(zip(rows[0][1], cells, strict=False)) for _, cells in rows[1:]]
     version, date, command, *_ = (lines[0].get(name, "") for name in COLUMNS)
-    told = [[one.get(name, "") for name in ("scheduler", *COLUMNS[3:])] for one in lines]
+    texts = [[line.get(name, "") for name in ("scheduler", *COLUMNS[3:])] for line in lines]
     packages = lines[0].get(PACKAGES)
     try:
         _, *arguments = shlex.split(command)
@@ -179,8 +179,8 @@ def _of_rows(rows: list[tuple[int, list[str]]]) -> dict[str, Any] | None:
         "date": date,
         "command": arguments,
         "files": {},
-        "workloads": [{"sha256": one} for one in dict.fromkeys(jobs for _, jobs, _ in told)],
-        "schedules": [{"name": name, "workload": jobs, "sha256": one} for name, jobs, one in told],
+        "workloads": [{"sha256": sha} for sha in dict.fromkeys(jobs for _, jobs, _ in texts)],
+        "schedules": [{"name": name, "workload": jobs, "sha256": sha} for name, jobs, sha in texts],
     }
 
 
@@ -249,8 +249,8 @@ def _is_record(record: Any) -> bool:
         return False
     lists = {str: record["command"] or [], dict: record.get("workloads")}
     lists_right = all(
-        isinstance(some, list) and all(isinstance(one, kind) for one in some)
-        for kind, some in (*lists.items(), (dict, record.get("schedules", [])))
+        isinstance(values, list) and all(isinstance(value, kind) for value in values)
+        for kind, values in (*lists.items(), (dict, record.get("schedules", [])))
     )
     kinds = {"hpcgym": str, "date": str, "files": dict, PACKAGES: dict}
     parts = {PACKAGES: {}, **record}
@@ -269,8 +269,8 @@ def _of_swf(path: Path) -> str | None:
 
 
 def _of_table(path: Path) -> str | None:
-    found = beside(path)
-    return text_of(found, MOST_JSON, "a record") if found.exists() else None
+    record = beside(path)
+    return text_of(record, MOST_JSON, "a record") if record.exists() else None
 
 
 def _of_csv(path: Path) -> Any:

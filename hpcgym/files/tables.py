@@ -156,8 +156,8 @@ def parquet_metadata(path: Path) -> dict[str, str]:
     from pyarrow.parquet import ParquetFile
 
     with _parquet(path, HpcgymError) as opened, ParquetFile(opened) as file:
-        told = file.schema_arrow.metadata or {}
-        return {key.decode(): value.decode("utf-8", "replace") for key, value in told.items()}
+        metadata = file.schema_arrow.metadata or {}
+        return {key.decode(): value.decode("utf-8", "replace") for key, value in metadata.items()}
 
 
 def write_parquet(frame: pd.DataFrame, path: Path, told: Mapping[str, str]) -> None:
@@ -324,11 +324,11 @@ def _check_size(path: Path, file: IO[bytes], error: type[HpcgymError]) -> None:
     """Raise an error if a Parquet file tells more than its bytes can hold."""
     from pyarrow.parquet import ParquetFile
 
-    told, size = ParquetFile(file).metadata, os.fstat(file.fileno()).st_size
-    rows, columns = told.num_rows, told.num_columns
+    metadata, size = ParquetFile(file).metadata, os.fstat(file.fileno()).st_size
+    rows, columns = metadata.num_rows, metadata.num_columns
     if columns > MOST_COLUMNS:
         raise error(f"{path}: {_too_wide(columns)}")
-    groups = [told.row_group(place) for place in range(told.num_row_groups)]
+    groups = [metadata.row_group(place) for place in range(metadata.num_row_groups)]
     if rows < 0 or sum(group.num_rows for group in groups) != rows:
         raise error(f"{path} is a damaged Parquet file: its numbers of rows do not agree")
     if rows * max(columns, 1) > max(_VALUES_FREE, _VALUES_RATIO * size):

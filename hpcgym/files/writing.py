@@ -280,8 +280,8 @@ def code_folder(name: str) -> Path:
     with suppress(OSError, RuntimeError):  # it cannot be written; there is no home
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "hpcgym", name)
         folder.mkdir(0o700, parents=True, exist_ok=True)
-        found = folder.stat()
-        own = not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
-        if own and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and os.access(folder, os.W_OK):
+        info = folder.stat()
+        own = not hasattr(os, "geteuid") or info.st_uid == os.geteuid()
+        if own and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and os.access(folder, os.W_OK):
             return folder
     return Path(tempfile.mkdtemp(prefix=f"hpcgym-{name}-"))

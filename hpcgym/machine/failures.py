@@ -50,15 +50,15 @@ class Failures:
 
     def __post_init__(self) -> None:
         given = {name: whole_column(f"failures: {name}", getattr(self, name)) for name in COLUMNS}
-        shapes = {one.shape for one in given.values()}
+        shapes = {column.shape for column in given.values()}
         if len(shapes) > 1 or len(shapes.pop()) != 1:
-            shown = ", ".join(f"{name} {one.shape}" for name, one in given.items())
+            shown = ", ".join(f"{name} {column.shape}" for name, column in given.items())
             raise HpcgymError(f"failures are three arrays of one length, not of {shown}")
         for row, problem in _problems(*given.values()):
             raise HpcgymError(f"failures: row {row}: {problem}")
         order = np.lexsort((given["node"], given["time"]))
-        for name, one in given.items():
-            kept = one[order]
+        for name, column in given.items():
+            kept = column[order]
             kept.flags.writeable = False
             object.__setattr__(self, name, kept)
 
@@ -117,14 +117,14 @@ def find_failures(source: Any, cluster: Cluster) -> Failures:
     ------
     HpcgymError : no failures, a file that cannot be read, or a node that there is not.
     """
-    found = Failures.read(source) if isinstance(source, str | os.PathLike) else source
-    if not isinstance(found, Failures):
+    failures = Failures.read(source) if isinstance(source, str | os.PathLike) else source
+    if not isinstance(failures, Failures):
         raise HpcgymError(
-            f"failures must be Failures or a CSV file of them, not a {type(found).__name__}"
+            f"failures must be Failures or a CSV file of them, not a {type(failures).__name__}"
         )
     if cluster.groups:  # else the machine is refused, whatever the nodes
-        check_node("failures", int(found.node.max(initial=-1)), cluster.nodes)
-    return found
+        check_node("failures", int(failures.node.max(initial=-1)), cluster.nodes)
+    return failures
 
 
 def failures_of(
@@ -186,7 +186,7 @@ def failures_of(
     scale = mtbf / math.gamma(1 + 1 / shape)  # the mean is the scale times this
     log_mean = math.log(repair) - repair_sigma**2 / 2
     now = np.full(cluster.nodes, begin)
-    found: list[NDArray[np.int64]] = []
+    periods: list[NDArray[np.int64]] = []
     drawn = 0
     nodes = np.arange(cluster.nodes)
     while len(nodes):
@@ -195,11 +195,11 @@ def failures_of(
         time = now[nodes] + _seconds(up)
         nodes, time, down = nodes[time < until], time[time < until], down[time < until]
         now[nodes] = np.minimum(time + _seconds(down), _LATEST)
-        found.append(np.stack([nodes, time, now[nodes]]))
+        periods.append(np.stack([nodes, time, now[nodes]]))
         drawn += len(nodes)
         if drawn > _MOST:
             raise too_many
-    return Failures(*np.concatenate(found, axis=1))
+    return Failures(*np.concatenate(periods, axis=1))
 
 
 def _seconds(times: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -270,7 +270,7 @@ def _of_slurm(path: Path, rules_too: bool) -> Cluster:
             f" machines {path} lists them; --scheduler {path} warns of those that it does not"
             " follow",
             MachineOnlyWarning,
-            [str(one) for one in conf.others],
+            [str(setting) for setting in conf.others],
         )
     return conf.cluster
 
@@ -351,7 +351,7 @@ def _partition(where: str, given: dict[str, Any], sizes: list[tuple[str, int]]) 
     _need(where, given, ("name", "nodes"))
     if not isinstance(given["nodes"], str):
         raise HpcgymError(f"{where}: nodes must be a text such as '0-3,7', not {given['nodes']!r}")
-    listed = {key: tuple(one) if isinstance(one, list) else one for key, one in given.items()}
+    listed = {key: tuple(item) if isinstance(item, list) else item for key, item in given.items()}
     return _made(Partition, where, {**listed, "nodes": nodes_of_text(given["nodes"], sizes, where)})
 
 

@@ -92,10 +92,10 @@ class Partition:
 
 def all_checked(partitions: Any, n_nodes: int) -> tuple[Partition, ...]:
     """Return partitions of a machine as a tuple, or say what is wrong with them."""
-    found = named_once(partitions, Partition, "partitions", "Partition after Partition")
-    for one in found:
-        check_node(f"partition {one.name!r}", max(one.nodes, default=0), n_nodes)
-    return found
+    checked = named_once(partitions, Partition, "partitions", "Partition after Partition")
+    for partition in checked:
+        check_node(f"partition {partition.name!r}", max(partition.nodes, default=0), n_nodes)
+    return checked
 
 
 def check_node(where: str, node: int, n_nodes: int) -> None:
@@ -114,14 +114,14 @@ def named_once(given: Any, kind: type[T], what: str, must: str, many: str = "") 
     given : things, or one.
     what, must, many : what messages call the argument, what it must be, and the things.
     """
-    found = [given] if isinstance(given, kind) else given
-    if not isinstance(found, list | tuple) or not all(isinstance(one, kind) for one in found):
+    things = [given] if isinstance(given, kind) else given
+    if not isinstance(things, list | tuple) or not all(isinstance(thing, kind) for thing in things):
         raise HpcgymError(f"{what} must be {must}, not {given!r}")
-    names = [str(vars(one)["name"]) for one in found]
+    names = [str(vars(thing)["name"]) for thing in things]
     for name in names:
         if names.count(name) > 1:
             raise HpcgymError(f"two {many or what} have the name {name!r}")
-    return tuple(found)
+    return tuple(things)
 
 
 def nodes_of_text(text: str, groups: Sequence[tuple[str, int]], where: str) -> list[int]:
@@ -159,12 +159,12 @@ def _by_name(part: str, ranges: Mapping[str, range], where: str) -> list[int]:
     names = names_of_nodes([(name, len(numbers)) for name, numbers in ranges.items()])
     known = {name: number for number, name in enumerate(names)}
     wanted = hosts(part, where)
-    if missing := [one for one in wanted if one not in known]:
+    if missing := [name for name in wanted if name not in known]:
         raise HpcgymError(
             f"{where}: nodes: {missing[0]!r} is neither a group nor a number of nodes such as 0-3,"
             f" nor the name of a node; groups are {', '.join(ranges)}"
         )
-    return [known[one] for one in wanted]
+    return [known[name] for name in wanted]
 
 
 def names_of_nodes(groups: Sequence[tuple[str, int]]) -> list[int | str]:
@@ -178,15 +178,15 @@ def names_of_nodes(groups: Sequence[tuple[str, int]]) -> list[int | str]:
     groups : name and number of nodes of each group, in order.
     """
     listed = any({"[", ","} & {*name} for name, _ in groups)
-    found: list[int | str] = []
+    nodes: list[int | str] = []
     for name, number in groups:
         try:
             names = hosts(name, name) if listed else []
         except HpcgymError:  # a name that is no list
             names = []
-        numbers = range(len(found), len(found) + number)
-        found += names if len(names) == number else numbers
-    return found
+        numbers = range(len(nodes), len(nodes) + number)
+        nodes += names if len(names) == number else numbers
+    return nodes
 
 
 def text_of_nodes(nodes: Iterable[int]) -> str:
@@ -229,8 +229,8 @@ def hosts(text: str, where: str) -> list[str]:
         than 2^20 names; ``where`` begins the message.
     """
     names: list[str] = []
-    for one in _apart(text, where):
-        pieces = _PIECE.finditer(one)
+    for part in _apart(text, where):
+        pieces = _PIECE.finditer(part)
         parts = [_several(m[1], where, text) if m[2] is None else [m[2]] for m in pieces]
         if len(names) + math.prod(map(len, parts)) > MOST_NODES:
             raise HpcgymError(f"{where}: {text[:40]!r} names more than {MOST_NODES:,} nodes")
@@ -247,17 +247,17 @@ def text_of_hosts(names: Iterable[str]) -> str:
     >>> text_of_hosts(["n08", "n09", "n10", "n12", "login"])
     'n[08-10,12],login'
     """
-    found: list[tuple[tuple[str, str], list[str]]] = []  # what stands around brackets, and in them
+    lists: list[tuple[tuple[str, str], list[str]]] = []  # what stands around brackets, and in them
     first, last, width = 0, 0, 0
     for name in names:
         parts = _LAST_NUMBER.fullmatch(name)
         if parts is None:
-            found.append(((name, ""), []))
+            lists.append(((name, ""), []))
             continue
         around, text = (parts[1], parts[3]), parts[2]
-        if not found or not found[-1][1] or found[-1][0] != around:
-            found.append((around, []))
-        ranges = found[-1][1]
+        if not lists or not lists[-1][1] or lists[-1][0] != around:
+            lists.append((around, []))
+        ranges = lists[-1][1]
         if ranges and text == str(last + 1).zfill(width):
             ranges[-1] = f"{str(first).zfill(width)}-{text}"
         else:
@@ -266,7 +266,7 @@ def text_of_hosts(names: Iterable[str]) -> str:
         last = int(text)
     shown = [
         f"{before}[{inside}]{after}" if set("-,") & {*inside} else f"{before}{inside}{after}"
-        for (before, after), inside in ((around, ",".join(ranges)) for around, ranges in found)
+        for (before, after), inside in ((around, ",".join(ranges)) for around, ranges in lists)
     ]
     return ",".join(shown)
 
@@ -275,19 +275,19 @@ def _apart(text: str, where: str) -> list[str]:
     """Return what stands between commas outside brackets."""
     if {"[", "]"} & set(_BRACKETS.sub("", text)):
         raise HpcgymError(f"{where}: {text[:40]!r} has brackets that are not closed")
-    found = _COMMA.split(text)
-    if not all(found):
+    parts = _COMMA.split(text)
+    if not all(parts):
         raise HpcgymError(f"{where}: {text[:40]!r} is no list of nodes such as n[1-4,7]")
-    return found
+    return parts
 
 
 def _several(inside: str, where: str, text: str) -> list[str]:
     """Return the numbers of one pair of brackets, as texts."""
     numbers: list[str] = []
     for piece in inside.split(","):
-        found = _RANGE.fullmatch(piece.strip())
-        first, last = (found[1], found[2] or found[1]) if found else ("1", "0")
-        if not found or int(last) < int(first):
+        match = _RANGE.fullmatch(piece.strip())
+        first, last = (match[1], match[2] or match[1]) if match else ("1", "0")
+        if not match or int(last) < int(first):
             raise HpcgymError(f"{where}: [{inside[:40]}] is no range of nodes such as [1-4,7]")
         if int(last) - int(first) >= MOST_NODES:
             raise HpcgymError(f"{where}: {text[:40]!r} names more than {MOST_NODES:,} nodes")

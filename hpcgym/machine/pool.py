@@ -229,7 +229,7 @@ class Cluster:
         takes one.
         """
         named = dict.fromkeys([CORE, *(r for group in self.groups for r in group.resources)])
-        return (*named, *(PARTITION + one.name for one in self._parts))
+        return (*named, *(PARTITION + partition.name for partition in self._parts))
 
     @property
     def node_resources(self) -> tuple[str, ...]:
@@ -239,7 +239,7 @@ class Cluster:
     @property
     def _parts(self) -> list[Partition]:
         """The partitions that have not all nodes."""
-        return [one for one in self.partitions if len(one.nodes) < self.nodes]
+        return [partition for partition in self.partitions if len(partition.nodes) < self.nodes]
 
     @property
     def nodes(self) -> int:
@@ -259,8 +259,8 @@ class Cluster:
         resources = self.resources
         rows = [[group.resources.get(r, 0) for r in resources] for group in self.groups]
         table = np.array(rows or [[self.processors]], dtype=np.int64)[self.group_of]
-        for column, one in enumerate(self._parts, len(resources) - len(self._parts)):
-            table[list(one.nodes), column] = ANY_NUMBER
+        for column, partition in enumerate(self._parts, len(resources) - len(self._parts)):
+            table[list(partition.nodes), column] = ANY_NUMBER
         table.flags.writeable = False
         return table
 
@@ -294,7 +294,7 @@ def with_counts(cluster: Cluster, counts: Sequence[int]) -> Cluster:
     """
     groups, place, new = [], {}, []  # new: numbers of the nodes that a last one brings along
     begin = number = 0
-    used = {node for one in cluster.partitions for node in one.nodes}
+    used = {node for partition in cluster.partitions for node in partition.nodes}
     for group, count in zip(cluster.groups, counts, strict=True):
         for node in range(min(group.nodes, count)):
             place[begin + node] = number + node
@@ -305,10 +305,10 @@ def with_counts(cluster: Cluster, counts: Sequence[int]) -> Cluster:
     if not groups:
         raise HpcgymError(f"no node is left of {cluster.name or 'the machine'}")
     partitions = []
-    for one in cluster.partitions:
-        nodes = [place[node] for node in one.nodes if node in place]
-        nodes += [node for last, more in new if last in one.nodes for node in more]
-        partitions.append(replace(one, nodes=tuple(nodes)))
+    for partition in cluster.partitions:
+        nodes = [place[node] for node in partition.nodes if node in place]
+        nodes += [node for last, more in new if last in partition.nodes for node in more]
+        partitions.append(replace(partition, nodes=tuple(nodes)))
     made = {"groups": tuple(groups), "partitions": tuple(partitions), "processors": None}
     return replace(cluster, **made)  # type: ignore[arg-type]
 

@@ -191,18 +191,18 @@ def _frequencies(given: Any, levels: int) -> tuple[float, ...]:
 def _slowdown(given: Any, levels: int) -> float | tuple[float, ...]:
     """Return the slowdown at the lowest level, or at each level, checked."""
     factors = tuple(real(number) for number in _listed(given))
-    one = not isinstance(given, list | tuple | np.ndarray)
-    line = (*factors, 1.0) if one else factors
+    is_number = not isinstance(given, list | tuple | np.ndarray)
+    line = (*factors, 1.0) if is_number else factors
     if not (
         all(1 <= low <= high <= MOST_SLOWDOWN for high, low in pairwise((MOST_SLOWDOWN, *line)))
         and line[-1:] == (1.0,)
-        and (one or len(line) == levels)
+        and (is_number or len(line) == levels)
     ):
         raise HpcgymError(
             f"slowdown must be a factor from 1 to {MOST_SLOWDOWN:g} at the lowest level, or one"
             f" for each of busy_w, of which there are {levels}, that do not rise and end with 1,"
             f" not {given!r}"
         )
-    if one and levels == 1 and factors[0] != 1:
+    if is_number and levels == 1 and factors[0] != 1:
         raise HpcgymError(f"slowdown must be 1 with one level of busy_w, not {given!r}")
-    return factors[0] if one else line
+    return factors[0] if is_number else line

@@ -141,14 +141,14 @@ def levels_above(cluster: Cluster, node: Ints, begin: Ints, end: Ints, n_times: 
     ----------
     node, begin, end : (k,) a node, and from and up to which of the ``n_times`` times it is off.
     """
-    below, found = 1, []
+    below, levels = 1, []
     for level in cluster.levels:
         below *= level.of
         of_node = np.arange(cluster.nodes) // below
         size = np.bincount(of_node)
         periods = _all_off(of_node[node], begin, end, size, n_times)
-        found.append(Above(level.name, level.power_w, of_node, size, *periods))
-    return found
+        levels.append(Above(level.name, level.power_w, of_node, size, *periods))
+    return levels
 
 
 def _all_off(

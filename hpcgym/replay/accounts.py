@@ -35,7 +35,7 @@ class Limit(NamedTuple):
     def and_of(self, quota: Quota) -> Limit:
         """Return the tighter of this limit and a quota."""
         both = zip(self, map(quota.running.get, self._fields), strict=True)
-        least = [min((one for one in pair if one is not None), default=None) for pair in both]
+        least = [min((bound for bound in pair if bound is not None), default=None) for pair in both]
         return Limit(*least)
 
 
@@ -89,14 +89,16 @@ def limits_of(
         whose own limits stand in its place in Slurm.
     """
     quotas = list(quotas)
-    by = "group" if any("group" in (*one.each, *dict(one.where)) for one in quotas) else "user"
+    by = (
+        "group" if any("group" in (*quota.each, *dict(quota.where)) for quota in quotas) else "user"
+    )
     letter, owner = by[0], jobs.columns[COLUMNS[by]]
     of_all, of_account = Limit(), dict[str, Limit]()
     names = _qos_names(jobs, partitions.values())
     of_qos = {qos: (Limit(), Limit(), priority.get(name, 0)) for name, qos in names.items()}
     wrong: list[str] = []
     for quota in quotas:
-        named = [one for column, name in quota.where for one in alternatives(column, name)]
+        named = [pair for column, name in quota.where for pair in alternatives(column, name)]
         columns = {column for column, _ in named} - ({"partition"} if partitions else set())
         owners = np.unique(owner[quota.counted(jobs) >= 0]).tolist()
         apart = quota.each == (by,)
@@ -128,7 +130,7 @@ def limits_of(
             " groups in place of users"
         )
     qos = [names[name] for name in called_in(jobs, "queue").tolist()]
-    own = {number: of_qos[one][0] for number, one in zip(jobs.queue.tolist(), qos, strict=True)}
+    own = {number: of_qos[name][0] for number, name in zip(jobs.queue.tolist(), qos, strict=True)}
     for quota in quotas:
         if {column for column, _ in quota.where} <= {by}:
             _check_spares(jobs, quota, own)
@@ -138,7 +140,7 @@ def limits_of(
         of_qos,
         [_called(letter, number) for number in owner.tolist()],
         qos,
-        {one: names[name] for one, name in partitions.items()},
+        {partition: names[name] for partition, name in partitions.items()},
         {names[name] for name in over if name in names},
     )
 
@@ -208,13 +210,13 @@ def write_limits(folder: Path, limits: AccountLimits, user: str, number: int, no
     parts = {
         _USERS: [_user(user, number)],
         _QOS: [
-            _one_qos(qos[name], _OVER * (name in limits.over), name, *told)
-            for name, told in limits.of_qos.items()
+            _one_qos(qos[name], _OVER * (name in limits.over), name, *rest)
+            for name, rest in limits.of_qos.items()
         ],
         _ASSOCS: _associations(limits, [*qos.values()], user, number),
     }
-    told = b"".join(struct.pack(">H", kind) + _listed(some) for kind, some in parts.items())
-    (folder / "assoc_mgr_state").write_bytes(head + told)
+    content = b"".join(struct.pack(">H", kind) + _listed(items) for kind, items in parts.items())
+    (folder / "assoc_mgr_state").write_bytes(head + content)
 
 
 def _listed(records: Sequence[bytes]) -> bytes:
@@ -228,8 +230,8 @@ def _numbers(*numbers: int) -> bytes:
 
 def _text(text: str = "") -> bytes:
     """Return a text; an empty one counts as missing."""
-    told = text.encode() + b"\0" if text else b""
-    return struct.pack(">I", len(told)) + told
+    content = text.encode() + b"\0" if text else b""
+    return struct.pack(">I", len(content)) + content
 
 
 def _texts(number: int) -> bytes:
@@ -295,19 +297,19 @@ def _one_qos(
 def _associations(limits: AccountLimits, qos: Sequence[int], user: str, number: int) -> list[bytes]:
     """Return the root, the accounts below it, and the one user in each of them."""
     accounts = sorted({*limits.account})
-    known = _numbers(len(qos)) + b"".join(_text(str(one)) for one in qos)
+    known = _numbers(len(qos)) + b"".join(_text(str(number)) for number in qos)
     last = 4 * len(accounts) + 2
-    found = [_association(1, _ROOT, limits.of_all, known, (0, 1, last))]
+    associations = [_association(1, _ROOT, limits.of_all, known, (0, 1, last))]
     for place, account in enumerate(accounts):
         own, left = 2 * place + 2, 4 * place + 2
         where = (1, left, left + 3)
         limit = limits.of_account.get(account, Limit())
-        found.append(_association(own, account, limit, known, where, _ROOT))
+        associations.append(_association(own, account, limit, known, where, _ROOT))
         inside = (own, left + 1, left + 2)
-        found.append(
+        associations.append(
             _association(own + 1, account, Limit(), known, inside, user=user, user_number=number)
         )
-    return found
+    return associations
 
 
 def _association(

@@ -33,10 +33,10 @@ def processes_of(folder: Path) -> Iterator[int]:
 def sweep(folder: Path) -> None:
     """Kill the processes of the replay in a folder, each by its id, and remove the folder."""
     for _ in range(_TRIES):
-        found = list(processes_of(folder))
-        if not found:
+        pids = list(processes_of(folder))
+        if not pids:
             break
-        for pid in found:
+        for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.01)  # they may have begun others meanwhile
@@ -63,8 +63,8 @@ def swept_folder() -> Iterator[Path]:
 
 def main() -> None:
     """Wait for the end of the standard input, then sweep the folder that is named."""
-    for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(one, signal.SIG_IGN)
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, signal.SIG_IGN)
     sys.stdin.buffer.read()
     sweep(Path(sys.argv[1]))
 

@@ -87,11 +87,14 @@ def nodes_of(cluster: Cluster) -> tuple[SlurmNode, ...]:
     ------
     HpcgymError : a partition whose name Slurm cannot have.
     """
-    for one in cluster.partitions:
-        if not NAME.fullmatch(one.name) or one.name.casefold() in (PARTITION, "default"):
+    for partition in cluster.partitions:
+        if not NAME.fullmatch(partition.name) or partition.name.casefold() in (
+            PARTITION,
+            "default",
+        ):
             raise HpcgymError(
-                f"a replay on Slurm cannot call a partition {one.name!r}: letters, digits, _ . and"
-                f" - are possible, but not {PARTITION!r} and 'default'"
+                f"a replay on Slurm cannot call a partition {partition.name!r}: letters, digits, _"
+                f" . and - are possible, but not {PARTITION!r} and 'default'"
             )
     if not cluster.groups:
         return (SlurmNode(cluster.processors),)
@@ -150,15 +153,15 @@ def asks_of(jobs: Workload, cluster: Cluster) -> list[list[str]]:
                     " for a whole number of MB, at least 1, for each"
                 )
             words += [f"--mem={memory[row]}M" if alone else f"--mem-per-cpu={each}M"]
-        others = {name: int(one[row]) for name, one in demands.items() if name not in _OWN}
-        told = [f"{_generic(name)}:{amount}" for name, amount in others.items() if amount]
-        if told and not alone:
+        others = {name: int(amounts[row]) for name, amounts in demands.items() if name not in _OWN}
+        generic = [f"{_generic(name)}:{amount}" for name, amount in others.items() if amount]
+        if generic and not alone:
             raise WorkloadError(
                 f"{jobs.called(row)} asks for {', '.join(name for name in others if others[name])}"
                 " in each unit, of which a node may have several: a replay on Slurm has such jobs"
                 " where each unit has a node of its own"
             )
-        words += [f"--gres={','.join(told)}"] * bool(told)
+        words += [f"--gres={','.join(generic)}"] * bool(generic)
         asks.append(words)
     return asks
 
@@ -178,13 +181,13 @@ def scheduling_of(scheduler: Scheduler) -> dict[str, str]:
         quota=(),
         maintenance=(),
     )
-    told = scheduler.describe()
+    rules = scheduler.describe()
     # Slurm backfills in the order of its priorities
-    two = scheduler.reserve.kind == "until-shadow" and told["backfill_order"] != told["policy"]
+    two = scheduler.reserve.kind == "until-shadow" and rules["backfill_order"] != rules["policy"]
     if two:
         raise HpcgymError(
             "a replay on Slurm has one order of jobs: with backfill until-shadow backfill_order"
-            f" must be the policy, backfill_order={told['policy']}"
+            f" must be the policy, backfill_order={rules['policy']}"
         )
     usual = Scheduler(backfill=scheduler.backfill).describe()
     if wrong := [rule for rule, value in others.describe().items() if value != usual[rule]]:
@@ -337,15 +340,16 @@ def _limited(machine: PrivateNodes) -> dict[str, object]:
 
 def _partitions(machine: PrivateNodes) -> list[str]:
     """Return the lines of the partitions; that of all nodes comes after all others."""
-    lowest = min((one.priority_tier for one in machine.partitions), default=1)
+    lowest = min((partition.priority_tier for partition in machine.partitions), default=1)
     everything = Partition(
         PARTITION, (*range(len(machine.nodes)),), priority_tier=lowest, priority_factor=0
     )
     return [
-        f"PartitionName={one.name} Nodes={_names(one.nodes)} MaxTime=INFINITE State=UP"
-        f" PriorityTier={one.priority_tier} PriorityJobFactor={one.priority_factor}"
-        f" Default={'YES' if one is everything else 'NO'}{f' QOS={one.qos}' if one.qos else ''}"
-        for one in (*machine.partitions, everything)
+        f"PartitionName={partition.name} Nodes={_names(partition.nodes)} MaxTime=INFINITE State=UP"
+        f" PriorityTier={partition.priority_tier} PriorityJobFactor={partition.priority_factor}"
+        f" Default={'YES' if partition is everything else 'NO'}"
+        f"{f' QOS={partition.qos}' if partition.qos else ''}"
+        for partition in (*machine.partitions, everything)
     ]
 
 
@@ -388,25 +392,25 @@ def settings_of(conf: SlurmConf) -> dict[str, str]:
     ------
     HpcgymError : a weight of fair share, which needs a database.
     """
-    said = conf.scheduling
+    given = conf.scheduling
     if _weight(conf, "priorityweightfairshare"):
         raise HpcgymError(
             "a replay on Slurm has no database of accounts, which PriorityWeightFairshare needs:"
             " leave it out"
         )
-    usual = dict(one.partition("=")[::2] for one in SOON.split(","))
+    usual = dict(pair.partition("=")[::2] for pair in SOON.split(","))
     parameters = usual | conf.parameters
-    settings = {name: said[name] for name in _TAKEN if name in said}
+    settings = {name: given[name] for name in _TAKEN if name in given}
     if is_aged(conf):
         parameters["defer"] = ""  # no job starts before it has its place in the queue
         settings["PriorityType"] = "priority/basic"
         if settings.get("schedulertype", "").casefold() == "sched/builtin":
             # which serves by submission, whatever priorities
             settings["schedulertype"] = "sched/backfill"
-            parameters |= dict(one.partition("=")[::2] for one in NO_BACKFILL.split(","))
+            parameters |= dict(pair.partition("=")[::2] for pair in NO_BACKFILL.split(","))
     else:
-        settings["PriorityType"] = said.get("prioritytype", "priority/multifactor")
-        settings |= {name: said[name] for name in _OF_PRIORITIES if name in said}
+        settings["PriorityType"] = given.get("prioritytype", "priority/multifactor")
+        settings |= {name: given[name] for name in _OF_PRIORITIES if name in given}
         # of a job's size Slurm takes the mean of its shares of processors and of nodes; jobs here
         # ask for no nodes, and the simulator counts processors alone
         settings[_SIZE] = str(2 * _weight(conf, _SIZE))

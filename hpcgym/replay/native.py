@@ -56,17 +56,17 @@ def find_programs() -> Programs:
         return shutil.which(f"{name}-wlm", path=path) or shutil.which(name, path=path)
 
     names = ("slurmctld", "slurmd", "sbatch", "sinfo", "squeue", "scontrol", "sleep")
-    found = {name: find(name) for name in names}
-    missing = [name for name, place in found.items() if place is None]
+    paths = {name: find(name) for name in names}
+    missing = [name for name, place in paths.items() if place is None]
     if missing:
         raise HpcgymError(f"a replay needs Slurm, and {missing[0]} is not installed: {INSTALL}")
-    return Programs(stepd=find("slurmstepd"), **found)  # type: ignore[arg-type]
+    return Programs(stepd=find("slurmstepd"), **paths)  # type: ignore[arg-type]
 
 
 def version_of(programs: Programs) -> str:
     """Return which Slurm it is, such as ``Slurm 22.05.8``."""
-    said = subprocess.run([programs.slurmctld, "-V"], capture_output=True, text=True).stdout
-    return f"Slurm {said.split()[-1]}" if said.split() else "Slurm"
+    version = subprocess.run([programs.slurmctld, "-V"], capture_output=True, text=True).stdout
+    return f"Slurm {version.split()[-1]}" if version.split() else "Slurm"
 
 
 # --- Ports on loopback, kept for a private Slurm from when they are chosen ------------------------
@@ -251,14 +251,14 @@ class Conductor:
             stderr=subprocess.PIPE,
             text=True,
         )
-        told: str | None = given
+        unsent: str | None = given
         try:
             while True:
                 try:
-                    out, wrong = process.communicate(told, timeout=0.5)
+                    out, wrong = process.communicate(unsent, timeout=0.5)
                     break
                 except subprocess.TimeoutExpired:
-                    told = None  # what is left of it is sent all the same
+                    unsent = None  # what is left of it is sent all the same
                     _check(self._c.conductor_nudge(self._self, ctypes.c_int64(_LIMIT_NS)))
         finally:
             if process.poll() is None:

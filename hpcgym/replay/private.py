@@ -69,7 +69,7 @@ def read_records(text: str, zero_s: int, shares: str = "") -> list[Record]:
     ------
     HpcgymError : a line without a field that it must have, or an invalid time.
     """
-    found, clock = [], Clock("UTC")
+    records, clock = [], Clock("UTC")
     had = dict(line.split() for line in shares.splitlines())
     for line in text.splitlines():
         fields = dict(_FIELD.findall(line))
@@ -77,10 +77,10 @@ def read_records(text: str, zero_s: int, shares: str = "") -> list[Record]:
             name, state, nodes = (fields[key] for key in ("Name", "JobState", "NodeList"))
             submit, start, end = (clock.seconds(fields[key]) - zero_s for key in _TIMES)
             processors = _each(had.get(name, ""))
-            found.append(Record(name, state, submit, start, end, nodes, processors))
+            records.append(Record(name, state, submit, start, end, nodes, processors))
         except (KeyError, ValueError) as error:
             raise HpcgymError(f"Slurm's record of a job is not understood: {line}") from error
-    return found
+    return records
 
 
 _TIMES = ("SubmitTime", "StartTime", "EndTime")
@@ -216,10 +216,10 @@ class PrivateSlurm:
 
     def stop(self) -> None:
         """End all daemons."""
-        for one in self._daemons.values():
-            one.kill()
-        for one in self._daemons.values():
-            one.wait()
+        for daemon in self._daemons.values():
+            daemon.kill()
+        for daemon in self._daemons.values():
+            daemon.wait()
         self._clock.close()
 
     def wait_until_ready(self) -> None:
@@ -229,17 +229,17 @@ class PrivateSlurm:
         ------
         HpcgymError : a daemon has ended, or the nodes do not come.
         """
-        found = ""
+        states = ""
         while self._clock.now_s < _BEGIN_S + _READY_S:
             self._check_daemons()
             self._clock.advance(self._clock.now_s + 1)
             with suppress(HpcgymError):  # slurmctld does not answer yet
-                found = self.run(self._programs.sinfo, "-h", "-o", "%T %D").strip()
-            if found == f"idle {len(self._machine.nodes)}":
+                states = self.run(self._programs.sinfo, "-h", "-o", "%T %D").strip()
+            if states == f"idle {len(self._machine.nodes)}":
                 return
             time.sleep(0.02)
         raise HpcgymError(
-            f"Slurm's nodes must be idle, and are {found or 'not there'}{self._last_words()}"
+            f"Slurm's nodes must be idle, and are {states or 'not there'}{self._last_words()}"
         )
 
     def begin(self, time_s: int, closed: Iterable[Closed] = ()) -> None:
@@ -257,8 +257,8 @@ class PrivateSlurm:
         begin_s = self._clock.now_s + looks_s
         zero_s = int(begin_s) + MINUTE_S - time_s
         self.zero_s = -(-zero_s // self._even_s) * self._even_s
-        for one in closed:
-            self._reserve(one)
+        for window in closed:
+            self._reserve(window)
         self._clock.advance(begin_s)
         self._clock.linger(looks_s + 4)
         self._clock.submitted(0)
@@ -395,8 +395,8 @@ class PrivateSlurm:
         return read_records(text, self.zero_s, shares)
 
     def _check_daemons(self) -> None:
-        for name, one in self._daemons.items():
-            if one.poll() is not None:
+        for name, daemon in self._daemons.items():
+            if daemon.poll() is not None:
                 raise HpcgymError(f"{name} has ended{self._last_words(name)}")
 
     def _last_words(self, name: str = "slurmctld") -> str:

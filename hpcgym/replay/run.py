@@ -173,7 +173,7 @@ def replay_on_slurm(
 def _check_sizes(jobs: Workload, asks: Sequence[Sequence[str]]) -> None:
     """Raise a WorkloadError if a job asks for several nodes, which its size in Slurm counts."""
     for row, (_, units, *others) in enumerate(asks):
-        if units != "1" and any(one.startswith(("-N", "--ntasks-per-node")) for one in others):
+        if units != "1" and any(word.startswith(("-N", "--ntasks-per-node")) for word in others):
             raise WorkloadError(
                 f"{jobs.called(row)} asks for several nodes, which PriorityWeightJobSize counts in"
                 " Slurm, and not in the simulation: leave it out"
@@ -184,11 +184,11 @@ def _limits(jobs: Workload, rules: Scheduler, read: SlurmRules | None) -> Accoun
     """Return the limits of Slurm; None: there are neither quotas nor QOS."""
     if read is None or not read.qos:
         return limits_of(jobs, rules.quota) if rules.quota else None
-    priority = {one.name: one.priority for one in read.qos}
+    priority = {qos.name: qos.priority for qos in read.qos}
     if rules.quota != read.scheduler.quota:  # others stand in their place
         return limits_of(jobs, rules.quota, priority)
-    own = {one: name for name, parts in read.partitions.items() for one in parts}
-    over = [one.name for one in read.qos if is_over(one)]
+    own = {part: name for name, parts in read.partitions.items() for part in parts}
+    over = [qos.name for qos in read.qos if is_over(qos)]
     return limits_of(jobs, rules.quota, priority, own, over)
 
 
@@ -226,14 +226,16 @@ def _partitions(
 ) -> tuple[Partition, ...]:
     """Return the partitions that Slurm has; without a slurm.conf all are of the same rank."""
     if conf is None:
-        return tuple(Partition(one.name, one.nodes) for one in machine.partitions)
+        return tuple(Partition(partition.name, partition.nodes) for partition in machine.partitions)
     own = {} if limits is None else limits.partitions
-    return tuple(replace(one, qos=own.get(one.name)) for one in machine.partitions)
+    return tuple(
+        replace(partition, qos=own.get(partition.name)) for partition in machine.partitions
+    )
 
 
 def _named(jobs: Workload, machine: Cluster) -> list[str]:
     """Return the partition of each job; that of all nodes where the machine lacks the job's own."""
-    known = {one.name for one in machine.partitions}
+    known = {partition.name for partition in machine.partitions}
     return [name if name in known else PARTITION for name in partitions_of(jobs).tolist()]
 
 
@@ -267,8 +269,8 @@ def _together(refused: Sequence[HpcgymError]) -> HpcgymError:
     """Return one error of all that a replay refuses."""
     if len(refused) == 1:
         return refused[0]
-    told = [str(error).replace("a replay on Slurm ", "it ", 1) for error in refused]
-    each = "; ".join(f"({number}) {text}" for number, text in enumerate(told, 1))
+    problems = [str(error).replace("a replay on Slurm ", "it ", 1) for error in refused]
+    each = "; ".join(f"({number}) {text}" for number, text in enumerate(problems, 1))
     return HpcgymError(f"a replay on Slurm refuses {len(refused)} things: {each}")
 
 
@@ -372,13 +374,13 @@ def result_of(
         record = of.get(_name(row))
         if record is None:
             raise HpcgymError(f"Slurm tells nothing of {jobs.called(row)}")
-        told = (record.state, record.submit)
+        seen = (record.state, record.submit)
         wanted = ("COMPLETED", int(jobs.submit_time[row]))
         start[row], run_time[row] = record.start, record.end - record.start
-        if told != wanted or abs(run_time[row] - wanted_s[row]) > _OFF_S:
+        if seen != wanted or abs(run_time[row] - wanted_s[row]) > _OFF_S:
             raise HpcgymError(
                 f"{jobs.called(row)} should be {wanted[0]}, submitted at {wanted[1]} s and run for"
-                f" {wanted_s[row]} s; Slurm says {told[0]}, {told[1]} s and {run_time[row]} s"
+                f" {wanted_s[row]} s; Slurm says {seen[0]}, {seen[1]} s and {run_time[row]} s"
             )
     jobs = _as_they_ran(jobs, run_time, run_time != wanted_s)
     earlier = np.maximum.accumulate(np.concatenate([start[:1], start[:-1]]))
@@ -420,13 +422,13 @@ def _allocation(jobs: Workload, of: Mapping[str, Record]) -> Allocation:
         record = of[_name(row)]
         had = [int(name[1:]) - 1 for name in hosts(record.nodes, "Slurm's record")]
         processors = record.processors or (core[row],) * len(had)
-        if len(processors) != len(had) or any(one % core[row] for one in processors):
+        if len(processors) != len(had) or any(cores % core[row] for cores in processors):
             raise HpcgymError(
                 f"{jobs.called(row)} has units of {core[row]} cores; Slurm says that it had"
                 f" {list(processors)} on nodes {record.nodes}"
             )
         nodes += had
-        units += [one // core[row] for one in processors]
+        units += [cores // core[row] for cores in processors]
         first.append(len(nodes))
     return Allocation(np.array(first), np.array(nodes, np.int32), np.array(units, np.int32))
 
@@ -473,15 +475,15 @@ def why(replayed: Result, simulated: Result) -> list[str]:
     """Return why the starts of each job differ; see :func:`table_of`."""
     difference = replayed.start - simulated.start
     apart = np.flatnonzero(np.abs(difference) > CLOSE_S)
-    found = [SAME] * len(difference)
+    reasons = [SAME] * len(difference)
     begins = _where_they_part(
         np.minimum(replayed.start, simulated.start)[apart],
         np.maximum(replayed.end, simulated.end)[apart],
     )
     for job, begin in zip(apart.tolist(), begins.tolist(), strict=True):
         first = REPLAYED if difference[job] < 0 else SIMULATED
-        found[job] = first if begin else FOLLOWS
-    return found
+        reasons[job] = first if begin else FOLLOWS
+    return reasons
 
 
 def _where_they_part(begin: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -506,7 +508,7 @@ def facts_of(replay: Replay) -> dict[str, Any]:
     replayed, simulated = replay
     apart = np.abs(replayed.start - simulated.start)
     mean, other = float(replayed.bsld.mean()), float(simulated.bsld.mean())
-    parted = [one for one in why(replayed, simulated) if one in (REPLAYED, SIMULATED)]
+    parted = [reason for reason in why(replayed, simulated) if reason in (REPLAYED, SIMULATED)]
     return {
         "jobs": len(apart),
         "same_starts": float((apart == 0).mean()),

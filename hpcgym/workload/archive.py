@@ -144,13 +144,13 @@ def own_traces() -> dict[str, Path]:
     A file ``NAME.swf.gz`` or ``NAME.swf`` is called NAME; names of the archive's traces mean those.
     Of several files of a name that in the first folder counts, and there the packed one.
     """
-    found: dict[str, Path] = {}
+    traces: dict[str, Path] = {}
     for folder in data_folders():
         for ending in (".swf.gz", ".swf"):
             for path in sorted(folder.glob(f"*{ending}")):
                 if is_there(path) and not is_trace(stem(path)):
-                    found.setdefault(stem(path), path)
-    return found
+                    traces.setdefault(stem(path), path)
+    return traces
 
 
 def find_own(name: str) -> Path | None:

@@ -57,9 +57,9 @@ def needs_on(workload: Workload, cluster: Cluster) -> NDArray[np.int64]:
         its partition does not let run.
     """
     if not cluster.groups:
-        one = np.ones(len(workload), np.int64)
-        return np.column_stack([one, workload.requested_processors, one])
-    check_partitions(workload, [one.name for one in cluster.partitions])
+        ones = np.ones(len(workload), np.int64)
+        return np.column_stack([ones, workload.requested_processors, ones])
+    check_partitions(workload, [partition.name for partition in cluster.partitions])
     warn_of_shared(workload, cluster)
     needs = needs_of(workload, cluster.resources)
     check_fits(workload, needs, cluster.capacity, cluster.resources)

@@ -127,7 +127,7 @@ def warn_of_ignored(workload: Workload, partitioned: bool = False, follows: bool
     follow = int(np.count_nonzero((workload.preceding_job > 0) | (workload.think_time > 0)))
     partition = workload.partition
     partitions = len(np.unique(partition[partition != MISSING]))
-    found = {
+    facts = {
         f"{parts:,} records are partial executions (status 2 to 4): each is simulated as a job of"
         " its own": parts > 0,
         f"{follow:,} {'job follows' if follow == 1 else 'jobs follow'} others (preceding_job,"
@@ -137,7 +137,7 @@ def warn_of_ignored(workload: Workload, partitioned: bool = False, follows: bool
         f" may have any of the {workload.processors:,} processors": partitions > 1
         and not partitioned,
     }
-    for text, applies in found.items():
+    for text, applies in facts.items():
         if applies:
             warn_caller(f"{workload.name}: {text}", WorkloadWarning)
 
@@ -250,11 +250,11 @@ def fill_processors(workload: Workload) -> Workload:
     That no job tells its allocated processors is no fault, and not counted: most tables lack them.
     """
     requested, allocated = "requested_processors", "allocated_processors"
-    told = (workload.columns[allocated] > 0).any()
+    is_told = (workload.columns[allocated] > 0).any()
     for column, other in ((requested, allocated), (allocated, requested)):
         values = workload.columns[other]
         at = (workload.columns[column] <= 0) & (values > 0)
-        if column == allocated and at.any() and not told:
+        if column == allocated and at.any() and not is_told:
             return workload.with_columns(**{column: np.where(at, values, workload.columns[column])})
         workload = _repaired(workload, at, column, values, f"{column} taken from {other}")
     return workload

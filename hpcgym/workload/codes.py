@@ -102,15 +102,15 @@ def codes_of(workload: Workload, codes: Sequence[str]) -> Ints:
     names = code_names(workload)
     numbers, kind = np.unique(workload.executable, return_inverse=True)
     place_of = [places.get(names.get(number, ""), -1) for number in numbers.tolist()]
-    found = np.array(place_of, np.int64)[kind.reshape(-1)]
-    if (found < 0).any():
-        job = int((found < 0).argmax())
+    code_of = np.array(place_of, np.int64)[kind.reshape(-1)]
+    if (code_of < 0).any():
+        job = int((code_of < 0).argmax())
         why = _no_code(int(workload.executable[job]), names, codes)
         raise WorkloadError(
             f"{workload.name}: {workload.called(job)} {why}; so it is with"
-            f" {np.count_nonzero(found < 0):,} of {len(workload):,} jobs"
+            f" {np.count_nonzero(code_of < 0):,} of {len(workload):,} jobs"
         )
-    return found
+    return code_of
 
 
 def with_codes(workload: Workload, codes: Sequence[str]) -> Workload:
@@ -364,8 +364,8 @@ def generate_code_jobs(
     mixing, arriving = np.random.default_rng(seed).spawn(2)
     place = _places(len(codes), jobs, mix, mixing)
     submit_time = _submit_times(len(place), arrivals, distance, arriving)
-    told = "" if arrivals == "at-once" else f", interval_s={distance:g}"
-    told = f"mix={mix}, arrivals={arrivals}{told}, requested_factor={factor:g}, seed={seed}"
+    terms = "" if arrivals == "at-once" else f", interval_s={distance:g}"
+    terms = f"mix={mix}, arrivals={arrivals}{terms}, requested_factor={factor:g}, seed={seed}"
     return Workload.from_columns(
         {"submit_time": submit_time, **_columns(codes, place, factor)},
         processors=size,
@@ -374,7 +374,7 @@ def generate_code_jobs(
             "Version": ["2.2"],
             "MaxProcs": [str(size)],
             HEADER_KEY: header_lines_of(numbered(code.name for code in codes)),
-            "Note": [f"jobs of {len(codes)} codes: {told}"],
+            "Note": [f"jobs of {len(codes)} codes: {terms}"],
         },
     )
 

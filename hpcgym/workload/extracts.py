@@ -334,14 +334,14 @@ def interesting_extracts(
     started, size = (submit + wait)[known], workload.requested_processors[known]
     seconds = workload.processors * length_s
     ends = begins + length_s
-    found = pd.DataFrame({"begin_s": begins, "end_s": ends})
+    extracts = pd.DataFrame({"begin_s": begins, "end_s": ends})
     used = _processor_seconds(started, started + run[known], size, begins, ends)
     queued = _processor_seconds(submit[known], started, size, begins, ends)
-    found["utilization"], found["waiting"] = used / seconds, queued / seconds
+    extracts["utilization"], extracts["waiting"] = used / seconds, queued / seconds
     submits = np.sort(submit)
-    found["jobs"] = np.searchsorted(submits, ends) - np.searchsorted(submits, begins)
-    found["rank"] = found[list(CRITERIA)].rank(method="max", pct=True).min(axis=1)
-    return _apart(found, number)
+    extracts["jobs"] = np.searchsorted(submits, ends) - np.searchsorted(submits, begins)
+    extracts["rank"] = extracts[list(CRITERIA)].rank(method="max", pct=True).min(axis=1)
+    return _apart(extracts, number)
 
 
 def _processor_seconds(
@@ -365,16 +365,16 @@ def _processor_seconds(
     return within
 
 
-def _apart(found: pd.DataFrame, number: int) -> pd.DataFrame:
+def _apart(extracts: pd.DataFrame, number: int) -> pd.DataFrame:
     """Return the best intervals of which none overlap; the earlier one where two are alike."""
-    begins, ends = found["begin_s"].to_numpy(), found["end_s"].to_numpy()
+    begins, ends = extracts["begin_s"].to_numpy(), extracts["end_s"].to_numpy()
     taken: list[int] = []
-    for row in np.lexsort((begins, -found["rank"].to_numpy())).tolist():
+    for row in np.lexsort((begins, -extracts["rank"].to_numpy())).tolist():
         if all(ends[row] <= begins[other] or ends[other] <= begins[row] for other in taken):
             taken.append(row)
         if len(taken) == number:
             break
-    return found.iloc[taken].reset_index(drop=True)
+    return extracts.iloc[taken].reset_index(drop=True)
 
 
 # --- The same jobs in another order ---------------------------------------------------------------

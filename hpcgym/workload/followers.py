@@ -53,8 +53,8 @@ def followed(workload: Workload) -> Following:
     missing = np.zeros(len(number), np.bool_)
     missing[job[~there]] = True
     n = max(len(number), 1)
-    found = np.unique(job[there] * n + order[place[there]])  # each pair once, as one number
-    return Following(*np.divmod(found, n), missing)
+    pairs = np.unique(job[there] * n + order[place[there]])  # each pair once, as one number
+    return Following(*np.divmod(pairs, n), missing)
 
 
 def think_times(workload: Workload, following: Following, dependencies: str) -> Ints:
@@ -71,13 +71,13 @@ def think_times(workload: Workload, following: Following, dependencies: str) -> 
     job, other, _ = following
     think = np.maximum(workload.think_time, 0)
     if dependencies == "closed-loop":
-        waited, told = workload.wait_time[other], workload.think_time >= 0
+        waited, is_told = workload.wait_time[other], workload.think_time >= 0
         ended = np.full(len(think), np.iinfo(np.int64).min // 2)
         np.maximum.at(ended, job, workload.submit_time[other] + waited + workload.run_time[other])
         unknown = np.zeros(len(think), np.bool_)
         unknown[job[waited < 0]] = True
         between = np.maximum(workload.submit_time - ended, 0)
-        think = np.where(told | unknown, think, between)
+        think = np.where(is_told | unknown, think, between)
     follows = np.zeros(len(think), np.bool_)
     follows[job] = True
     return np.where(follows, think, 0).astype(np.int64)

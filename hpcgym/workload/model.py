@@ -200,10 +200,10 @@ class Workload:
             raise WorkloadError(f"'killed' has shape {killed.shape}, 'submit_time' has {(n,)}")
         size = check_processors(processors)
         asked, demands = _resources(units, per_unit or {}, filled, name)
-        told, counts = dict(header or {}), dict(cleaning or {})
+        lines, counts = dict(header or {}), dict(cleaning or {})
         pairs = pairs_of(more_preceding, name)
         workload = cls(
-            name, size, filled, killed, told, counts, asked, demands, initial, more_preceding=pairs
+            name, size, filled, killed, lines, counts, asked, demands, initial, more_preceding=pairs
         )
         workload = _in_submission_order(workload)
         first = _first_known(workload) if first_submit_s is None else int(first_submit_s)
@@ -224,10 +224,10 @@ class Workload:
         chosen = np.asarray(rows, np.int64 if isinstance(rows, list) and not rows else None)
         mask = chosen.dtype == bool
         if chosen.ndim != 1 or not (mask or chosen.dtype.kind in "iu"):
-            said = f"an array of {chosen.dtype} of shape {chosen.shape}" if chosen.ndim else rows
+            shown = f"an array of {chosen.dtype} of shape {chosen.shape}" if chosen.ndim else rows
             raise WorkloadError(
                 "jobs are chosen by a mask, log[log.requested_processors > 8], by indices or by a"
-                f" slice, not by {said}"
+                f" slice, not by {shown}"
             )
         if mask and len(chosen) != len(self):
             raise WorkloadError(f"a mask of {len(chosen):,} jobs does not fit {len(self):,} jobs")
@@ -464,12 +464,12 @@ def _resources(
     for resource in per_unit:
         if problem := resource_problem(resource):
             raise WorkloadError(f"{name}: {problem}")
-    one = np.broadcast_to(np.int64(1), n)
-    asked = as_column(UNITS, one if units is None else units, n)
+    ones = np.broadcast_to(np.int64(1), n)
+    asked = as_column(UNITS, ones if units is None else units, n)
     requested = filled["requested_processors"]
     core = np.where(requested > 0, requested // asked, 1)
-    told = {CORE: core, **per_unit}
-    demands = {resource: as_column(resource, values, n) for resource, values in told.items()}
+    amounts = {CORE: core, **per_unit}
+    demands = {resource: as_column(resource, values, n) for resource, values in amounts.items()}
     product = asked * demands[CORE]
     wrong = (requested > 0) & (requested != product)
     if wrong.any():

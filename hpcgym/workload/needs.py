@@ -254,7 +254,7 @@ def most_nodes(workload: Workload, cluster: Cluster, one: Partition) -> NDArray[
 
 
 def _kinds(
-    workload: Workload, cluster: Cluster, one: Partition
+    workload: Workload, cluster: Cluster, partition: Partition
 ) -> Iterator[tuple[Mask, NDArray[np.int64], NDArray[np.int64]]]:
     """Yield the jobs with each demand of units, (n_jobs,) bool.
 
@@ -262,7 +262,7 @@ def _kinds(
     holds.
     """
     needs = needs_of(workload, cluster.resources)
-    capacity = cluster.capacity[list(one.nodes)]
+    capacity = cluster.capacity[list(partition.nodes)]
     demands, kind = np.unique(needs[:, 1:], axis=0, return_inverse=True)
     for place, demand in enumerate(demands):
         mine = kind.reshape(-1) == place
@@ -294,7 +294,9 @@ def with_whole_nodes(workload: Workload, cluster: Cluster) -> Workload:
         they are.
     """
     unlike = [
-        one.name for one in cluster.partitions if one.exclusive and not _are_alike(cluster, one)
+        partition.name
+        for partition in cluster.partitions
+        if partition.exclusive and not _are_alike(cluster, partition)
     ]
     sharing = int(np.isin(partitions_of(workload), unlike).sum()) if unlike else 0
     if sharing:
@@ -310,9 +312,9 @@ def with_whole_nodes(workload: Workload, cluster: Cluster) -> Workload:
 
 def _with_whole_nodes(workload: Workload, cluster: Cluster) -> Workload:
     exclusive = [
-        one
-        for one in cluster.partitions
-        if one.exclusive and one.nodes and _are_alike(cluster, one)
+        partition
+        for partition in cluster.partitions
+        if partition.exclusive and partition.nodes and _are_alike(cluster, partition)
     ]
     known = workload.units is not None or bool((workload.requested_processors > 0).all())
     if not exclusive or not known:
@@ -320,10 +322,10 @@ def _with_whole_nodes(workload: Workload, cluster: Cluster) -> Workload:
     named = np.where(lacking(workload, cluster.resources), "", partitions_of(workload))
     asked = _asked(workload, cluster)
     given = {name: amount.copy() for name, amount in asked.items()}
-    for one in exclusive:
-        rows = np.flatnonzero(named == one.name)
+    for partition in exclusive:
+        rows = np.flatnonzero(named == partition.name)
         if len(rows):
-            _give(given, rows, workload.take(rows), cluster, one)
+            _give(given, rows, workload.take(rows), cluster, partition)
     if all(np.array_equal(amount, given[name]) for name, amount in asked.items()):
         return workload
     units = read_only(given.pop(_UNITS))
@@ -370,27 +372,27 @@ def _asked(workload: Workload, cluster: Cluster) -> dict[str, Ints]:
     return {_UNITS: units, **none, **kept}
 
 
-def _are_alike(cluster: Cluster, one: Partition) -> bool:
+def _are_alike(cluster: Cluster, partition: Partition) -> bool:
     """Tell whether all nodes of a partition have as many cores.
 
     Then a job with all cores of a node has the node alone, whatever else it has.
     """
-    cores = cluster.capacity[list(one.nodes), 0]
+    cores = cluster.capacity[list(partition.nodes), 0]
     return bool((cores == cores[:1]).all())
 
 
 def _give(
-    given: dict[str, Ints], rows: Ints, jobs: Workload, cluster: Cluster, one: Partition
+    given: dict[str, Ints], rows: Ints, jobs: Workload, cluster: Cluster, partition: Partition
 ) -> None:
     """Make the units of a partition's jobs, at these rows, whole nodes, so many for each job.
 
     A unit has all resources of which all nodes have the same amount; of memory and the rest it has
     as much as its job has on the node with most of it.
     """
-    nodes = _whole_nodes(jobs, cluster, one)
+    nodes = _whole_nodes(jobs, cluster, partition)
     rows, nodes = rows[nodes > 0], nodes[nodes > 0]
     together = -(-given[_UNITS][rows] // nodes)  # the most units on one node
-    had = cluster.capacity[list(one.nodes), : len(cluster.node_resources)]
+    had = cluster.capacity[list(partition.nodes), : len(cluster.node_resources)]
     for name, amounts in zip(cluster.node_resources, had.T, strict=True):
         if name == MEMORY or (amounts != amounts[0]).any():
             given[name][rows] *= together
@@ -401,20 +403,20 @@ def _give(
     given[_UNITS][rows] = nodes
 
 
-def _whole_nodes(workload: Workload, cluster: Cluster, one: Partition) -> Ints:
+def _whole_nodes(workload: Workload, cluster: Cluster, partition: Partition) -> Ints:
     """Return the fewest nodes of a partition that hold equal parts of a job, (n_jobs,); 0: none do.
 
     They are ``min_nodes`` at least, where it has so many units.
     """
-    least = np.minimum(one.min_nodes, most_nodes(workload, cluster, one))
+    least = np.minimum(partition.min_nodes, most_nodes(workload, cluster, partition))
     whole = np.zeros(len(workload), np.int64)
-    number = np.arange(1, len(one.nodes) + 1)
-    for rows, units, held in _kinds(workload, cluster, one):
+    number = np.arange(1, len(partition.nodes) + 1)
+    for rows, units, held in _kinds(workload, cluster, partition):
         hold = number * np.sort(held)[::-1]  # so many of the largest nodes, each the same
         asked = list(zip(units.tolist(), least[rows].tolist(), strict=True))
-        found = {}
+        fewest = {}
         for so_many_units, at_least in set(asked):
             enough = (hold >= so_many_units) & (number >= at_least)
-            found[so_many_units, at_least] = int(enough.argmax()) + 1 if enough.any() else 0
-        whole[rows] = [found[one] for one in asked]
+            fewest[so_many_units, at_least] = int(enough.argmax()) + 1 if enough.any() else 0
+        whole[rows] = [fewest[pair] for pair in asked]
     return whole

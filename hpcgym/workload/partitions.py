@@ -55,10 +55,10 @@ def check_partitions(workload: Workload, partitions: Sequence[str]) -> None:
         return
     named = partitions_of(workload)
     if not np.isin(named, list(partitions)).any():
-        said = first_few(sorted({*named} - {""}))
+        others = first_few(sorted({*named} - {""}))
         warn_caller(
             f"{workload.name}: its jobs are in none of the machine's partitions"
-            f" ({first_few(partitions)}){said and f', but in {said}'}; each may have any nodes",
+            f" ({first_few(partitions)}){others and f', but in {others}'}; each may have any nodes",
             WorkloadWarning,
         )
         return
@@ -125,10 +125,10 @@ def in_partitions_of_queues(workload: Workload, partitions: Sequence[Partition])
     queues = names_of(workload, "queue")
     if not partitions or not queues or (workload.partition != MISSING).any():
         return workload
-    known = [one.name for one in partitions]
+    known = [partition.name for partition in partitions]
     numbers = [number for number, name in queues.items() if name in known]
     here = np.isin(workload.queue, numbers)
-    default = next((one.name for one in partitions if one.default), None)
+    default = next((partition.name for partition in partitions if partition.default), None)
     elsewhere = ~here & (workload.queue != MISSING)
     numbered = np.unique(workload.queue[elsewhere]).tolist()
     others = sorted(queues.get(number, str(number)) for number in numbered)
@@ -152,12 +152,12 @@ def in_default_partition(workload: Workload, partitions: Sequence[Partition]) ->
 
     Not where others name partitions, none of which is of the machine.
     """
-    default = next((one.name for one in partitions if one.default), None)
+    default = next((partition.name for partition in partitions if partition.default), None)
     unnamed = workload.partition == MISSING
     if default is None or not unnamed.any():
         return workload
     named = partitions_of(workload)
-    if not unnamed.all() and not np.isin(named, [one.name for one in partitions]).any():
+    if not unnamed.all() and not np.isin(named, [partition.name for partition in partitions]).any():
         return workload
     names = names_of(workload, "partition")
     others = np.unique(workload.partition[~unnamed]).tolist()
@@ -186,17 +186,19 @@ def with_default_times(workload: Workload, partitions: Sequence[Partition]) -> W
         return workload
     named = partitions_of(workload)
     given, endless = np.array(requested), 0
-    for one in partitions:
-        usual = one.max_time_s if one.default_time_s is None else one.default_time_s
+    for partition in partitions:
+        usual = (
+            partition.max_time_s if partition.default_time_s is None else partition.default_time_s
+        )
         if usual is None:
             continue
-        unknown = (named == one.name) & (requested <= 0)
+        unknown = (named == partition.name) & (requested <= 0)
         within = unknown & (workload.run_time <= usual)
         given[within] = usual
-        if one.max_time_s is None and usual == NO_LIMIT_S:
+        if partition.max_time_s is None and usual == NO_LIMIT_S:
             endless += int(np.count_nonzero(within))
-        if one.max_time_s is not None:
-            given[unknown & (workload.run_time > one.max_time_s)] = one.max_time_s
+        if partition.max_time_s is not None:
+            given[unknown & (workload.run_time > partition.max_time_s)] = partition.max_time_s
     changed = int(np.count_nonzero(given != requested))
     if not changed:
         return workload
@@ -254,11 +256,11 @@ def _strange_queues(
     numbers: Sequence[int], names: Mapping[int, str], queues: Mapping[str, float]
 ) -> str:
     """Return the message that jobs are in queues which the machine does not have."""
-    told = ", ".join(repr(names[number]) if number in names else str(number) for number in numbers)
+    text = ", ".join(repr(names[number]) if number in names else str(number) for number in numbers)
     named = all(number in names for number in numbers)
     hint = "" if named else "; SWF tells the names of numbers; in tables, write names"
     return (
-        f"jobs are in queues that the machine does not have, {told}: the longest wait of its own"
+        f"jobs are in queues that the machine does not have, {text}: the longest wait of its own"
         f" ({', '.join(queues)}) is expected of them, {max(queues.values()):g} s{hint}"
     )
 
@@ -279,12 +281,12 @@ def check_limits(workload: Workload, cluster: Cluster) -> None:
     ------
     WorkloadError : it names the first such job, says how many there are, and how to drop them.
     """
-    found = list(_over(workload, cluster))
-    if not found:
+    refusals = list(_over(workload, cluster))
+    if not refusals:
         return
-    over = np.logical_or.reduce([mask for mask, _ in found])
+    over = np.logical_or.reduce([mask for mask, _ in refusals])
     job = int(over.argmax())
-    why = next(text for mask, text in found if mask[job])
+    why = next(text for mask, text in refusals if mask[job])
     many = so_many(int(np.count_nonzero(over)), len(workload))
     raise WorkloadError(
         f"{workload.name}: {workload.called(job)} {why}: it would wait for ever{many}:"
@@ -312,47 +314,49 @@ def within_limits(workload: Workload, cluster: Cluster) -> Workload:
 def _over(workload: Workload, cluster: Cluster) -> Iterator[tuple[Mask, str]]:
     """Return which jobs a limit does not let run, (n_jobs,), and why, for each limit."""
     named = partitions_of(workload) if cluster.partitions else np.empty(0)
-    for one in cluster.partitions:
-        rows = np.flatnonzero(named == one.name)
+    for partition in cluster.partitions:
+        rows = np.flatnonzero(named == partition.name)
         if len(rows):
-            for refused, why in _refused(workload.take(rows), cluster, one):
+            for refused, why in _refused(workload.take(rows), cluster, partition):
                 over = np.zeros(len(workload), np.bool_)
                 over[rows] = refused
                 if over.any():
-                    yield over, f"{why} of partition {one.name!r}"
+                    yield over, f"{why} of partition {partition.name!r}"
 
 
-def _refused(workload: Workload, cluster: Cluster, one: Partition) -> Iterator[tuple[Mask, str]]:
+def _refused(
+    workload: Workload, cluster: Cluster, partition: Partition
+) -> Iterator[tuple[Mask, str]]:
     """Return which jobs of a partition it refuses, and why, for each of its limits.
 
     Those of unknown accounts and QOS are let run. As in Slurm, DenyAccounts does not count beside
     AllowAccounts, nor DenyQos beside AllowQos. Jobs that run at the beginning of an extract run on;
     those that wait there start under "drain".
     """
-    if one.max_time_s is not None:
-        over = workload.requested_time > one.max_time_s
-        yield over, f"asks for more than {one.max_time_s} s, the MaxTime"
-    if one.max_nodes is not None:
-        over = fewest_nodes(workload, cluster, one) > one.max_nodes
-        yield over, f"needs more than {one.max_nodes} nodes, the MaxNodes"
-    if one.min_nodes > 1:
-        over = most_nodes(workload, cluster, one) < one.min_nodes
-        yield over, f"cannot be on {one.min_nodes} nodes, the MinNodes"
+    if partition.max_time_s is not None:
+        over = workload.requested_time > partition.max_time_s
+        yield over, f"asks for more than {partition.max_time_s} s, the MaxTime"
+    if partition.max_nodes is not None:
+        over = fewest_nodes(workload, cluster, partition) > partition.max_nodes
+        yield over, f"needs more than {partition.max_nodes} nodes, the MaxNodes"
+    if partition.min_nodes > 1:
+        over = most_nodes(workload, cluster, partition) < partition.min_nodes
+        yield over, f"cannot be on {partition.min_nodes} nodes, the MinNodes"
     for column, has, plural, allowed, denied in (
-        ("group_id", "an account", "Accounts", one.allow_accounts, one.deny_accounts),
-        ("queue", "a QOS", "Qos", one.allow_qos, one.deny_qos),
+        ("group_id", "an account", "Accounts", partition.allow_accounts, partition.deny_accounts),
+        ("queue", "a QOS", "Qos", partition.allow_qos, partition.deny_qos),
     ):
         name = called_in(workload, column) if allowed or denied else np.empty(0, object)
         if column == "queue":  # of a log of another system than Slurm it may be the partition
-            name = np.where(name == one.name, "", name)
+            name = np.where(name == partition.name, "", name)
         if allowed:
             over = (name != "") & ~np.isin(name, allowed)
             yield over, f"has {has} that is not one of the Allow{plural}"
         elif denied:
             yield np.isin(name, denied), f"has {has} that is one of the Deny{plural}"
-    if one.state != "up":
+    if partition.state != "up":
         initial = workload.initial
         over = decided(workload)
-        if one.state == "drain" and initial is not None:
+        if partition.state == "drain" and initial is not None:
             over = workload.submit_time >= initial.begin
-        yield over, f"cannot start in the state {one.state.upper()}"
+        yield over, f"cannot start in the state {partition.state.upper()}"

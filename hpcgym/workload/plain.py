@@ -34,9 +34,9 @@ def as_plain(workload: Workload) -> dict[str, Any]:
         for name, column in workload.columns.items()
         if name == "submit_time" or not is_missing(column)
     }
-    told = {name: getattr(workload, name) for name in _BESIDE}
+    beside = {name: getattr(workload, name) for name in _BESIDE}
     killed = workload.killed if any(workload.killed) else None
-    values: dict[str, Any] = plain({"columns": columns, **told, "killed": killed})
+    values: dict[str, Any] = plain({"columns": columns, **beside, "killed": killed})
     return values
 
 

@@ -42,7 +42,7 @@ def jobs_of(workload: Workload, condition: str) -> NDArray[np.bool_]:
     if not isinstance(condition, str):
         raise WorkloadError(f"a condition is a text, such as 'user == 3', not {condition!r}")
     table = workload.to_pandas()
-    asked = _DURATION.sub(lambda found: str(in_seconds(found[0])), condition)
+    asked = _DURATION.sub(lambda match: str(in_seconds(match[0])), condition)
     short = {name: column for name, column in _SHORT.items() if name not in table}
     table = table.assign(**{name: table[column] for name, column in short.items()})
     asked, called = _with_names(workload, asked, condition)
@@ -50,8 +50,8 @@ def jobs_of(workload: Workload, condition: str) -> NDArray[np.bool_]:
         kept = table.assign(**called).eval(asked)
     except NameError as error:
         known = [*short, *(str(column) for column in table if column not in short)]
-        said = unknown("column", str(error).split("'")[1], known)
-        raise _wrong(condition, said) from None
+        problem = unknown("column", str(error).split("'")[1], known)
+        raise _wrong(condition, problem) from None
     except Exception as error:  # whatever pandas raises for the text
         example = "as 'wait > 2h and processors > 16' can"
         raise WorkloadError(f"{condition!r} cannot be asked of jobs, {example}: {error}") from None
@@ -76,7 +76,7 @@ def _with_names(workload: Workload, asked: str, condition: str) -> tuple[str, di
         if not isinstance(compared, ast.Compare | ast.Call):
             continue
         constants = (part for part in ast.walk(compared) if isinstance(part, ast.Constant))
-        texts = [one.value for one in constants if isinstance(one.value, str)]
+        texts = [constant.value for constant in constants if isinstance(constant.value, str)]
         for word in _words_in(compared) if texts else ():
             column = NAMED.get(word.id, word.id)
             if column not in NAMED.values():
@@ -96,5 +96,5 @@ def _words_in(tree: ast.AST) -> list[ast.Name]:
     return [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
 
 
-def _wrong(condition: str, said: str) -> WorkloadError:
-    return WorkloadError(f"{condition!r} cannot be asked of jobs: {said}")
+def _wrong(condition: str, problem: str) -> WorkloadError:
+    return WorkloadError(f"{condition!r} cannot be asked of jobs: {problem}")

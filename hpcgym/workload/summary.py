@@ -101,24 +101,24 @@ def oddities(workload: Workload, raw: Workload) -> list[str]:
     workload : the cleaned jobs.
     raw : the same before cleaning, as the file has them.
     """
-    found = doubts(workload, raw)
+    facts = doubts(workload, raw)
     busy = most_busy(workload.columns)
     if busy > workload.processors:
-        found.append(
+        facts.append(
             f"its jobs had {busy:,} processors at once, more than the {workload.processors:,} of"
             " its machine: is that its size?"
         )
     early = int(np.count_nonzero(raw.wait_time < MISSING))
     if early:
-        found.append(f"{counted(early, 'job')} started before being submitted: negative waits")
+        facts.append(f"{counted(early, 'job')} started before being submitted: negative waits")
     untold = float((workload.wait_time < 0).mean())
     if untold > _TOUCHED:
-        found.append(f"{_percent(untold)} of the jobs have no start in the log")
+        facts.append(f"{_percent(untold)} of the jobs have no start in the log")
     if head := _thin_head(workload):
-        found.append(head)
+        facts.append(head)
     if _began(workload.header) is None:
-        found.append("it has no date of its beginning: hours and weekdays are unknown")
-    return found
+        facts.append("it has no date of its beginning: hours and weekdays are unknown")
+    return facts
 
 
 def _thin_head(workload: Workload) -> str:
@@ -179,8 +179,8 @@ def _touched(workload: Workload, raw: Workload) -> list[str]:
     First come all dropped jobs together, then limits that no user requested, then other repairs.
     """
     most = _TOUCHED * len(raw)
-    cleaning = sorted(workload.cleaning.items(), key=lambda one: -one[1])
-    dropped, found, limits = dict[str, int](), list[str](), list[str]()
+    cleaning = sorted(workload.cleaning.items(), key=lambda item: -item[1])
+    dropped, repairs, limits = dict[str, int](), list[str](), list[str]()
     for reason, number in cleaning:
         if reason.startswith(_DROPPED):
             if raw.cleaning.get(reason, 0) != number:  # else of lines that are no jobs
@@ -193,13 +193,13 @@ def _touched(workload: Workload, raw: Workload) -> list[str]:
         if not untold and number > most:
             invented = reason.startswith(_INVENTED)
             line = f"{_percent(number / len(raw))} of the jobs were {reason}"
-            (limits if invented else found).append(line)
+            (limits if invented else repairs).append(line)
     total = sum(dropped.values())
     if total > most:
         shares = [f"{why} ({_percent(number / len(raw))})" for why, number in dropped.items()]
         why = ", ".join(shares if len(shares) > 1 else dropped)
         limits.insert(0, f"{_percent(total / len(raw))} of the jobs were {_DROPPED}{why}")
-    return limits + found
+    return limits + repairs
 
 
 def _run_late(raw: Workload) -> int:

@@ -122,7 +122,7 @@ class Options:
     @property
     def sees(self) -> frozenset[str]:
         """What expressions of the window name of the state, names of STATE."""
-        return frozenset().union(*(one.state for one in self.expressions.values()))
+        return frozenset().union(*(expression.state for expression in self.expressions.values()))
 
 
 def read_options(
@@ -201,7 +201,7 @@ def read_policy_features(names: Any, expressions: bool = False) -> tuple[str, ..
     """Return the features that weights are for, checked; with ``expressions`` some may be such."""
     if isinstance(names, str) or not isinstance(names, Sequence) or not names:
         raise HpcgymError(f"policy_features must be names of features, not {names!r}")
-    others = [one for one in names if not (expressions and _is_no_feature(one))]
+    others = [name for name in names if not (expressions and _is_no_feature(name))]
     check_features("policy_features", others, usage=True, also=OR_EXPRESSION if expressions else "")
     if len(set(names)) < len(names):
         raise HpcgymError("policy_features: a feature is named twice")
@@ -283,8 +283,8 @@ def read_index(action: Any, number: int) -> int:
         index = -1
     if not 0 <= index < number:
         several = isinstance(action, np.ndarray) and action.size > 1
-        told = f"an array of shape {action.shape}" if several else repr(action)
-        raise HpcgymError(f"action must be an index from 0 to {number - 1}, not {told}")
+        shown = f"an array of shape {action.shape}" if several else repr(action)
+        raise HpcgymError(f"action must be an index from 0 to {number - 1}, not {shown}")
     return index
 
 
@@ -376,7 +376,7 @@ VALUES = {
     "limits": Value(("share", "hours", "period", "shutdown")),
 }
 #: Setting -> the argument that it is of.
-OF_VALUES = {name: value for value, one in VALUES.items() for name in one.settings}
+OF_VALUES = {name: value for value, entry in VALUES.items() for name in entry.settings}
 
 
 class Definition(NamedTuple):
@@ -467,22 +467,22 @@ def settings_of(cls: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
         no environment of this kind has.
     """
     known = arguments_of(cls)
-    found = dict(arguments)
-    found = {**_rules_of(found.pop("scheduler", None), known), **found}
+    settled = dict(arguments)
+    settled = {**_rules_of(settled.pop("scheduler", None), known), **settled}
     for value, (settings, key) in VALUES.items():
-        given = found.get(value)
+        given = settled.get(value)
         names = [*([key] if key else []), *(name for name in settings if name in known)]
         if not isinstance(given, Mapping) or value not in known or not names:
             continue
-        del found[value]
+        del settled[value]
         for name, setting in given.items():
             check_choice(f"key of {value}", name, names)
             if name in arguments and name != key:
                 raise HpcgymError(f"{name} is given twice: by itself, and in {value}")
-            found[value if name == key else name] = setting
-    if isinstance(start := found.get("start"), Scheduler):
-        found["start"] = start.given()
-    return found
+            settled[value if name == key else name] = setting
+    if isinstance(start := settled.get("start"), Scheduler):
+        settled["start"] = start.given()
+    return settled
 
 
 def settings_in(env_id: str | None, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -520,15 +520,15 @@ def _rules_of(scheduler: Any, known: Collection[str]) -> dict[str, Any]:
         for rule in scheduler:
             check_choice("rule of scheduler", rule, names)
         return dict(scheduler)
-    one = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
+    followed = scheduler if isinstance(scheduler, Scheduler) else find_scheduler(scheduler)
     usual, agents = Scheduler(), ("policy", "backfill", "backfill_order")
     for rule in ("power", "allocation", "partners"):
-        if rule in names and getattr(one, rule) == getattr(usual, rule):
+        if rule in names and getattr(followed, rule) == getattr(usual, rule):
             names.remove(rule)
     for rule in RULES:
-        if rule not in (*known, *agents) and getattr(one, rule) != getattr(usual, rule):
-            raise HpcgymError(f"scheduler: {one.said(rule)} is no rule of this environment")
-    return one.given(names)
+        if rule not in (*known, *agents) and getattr(followed, rule) != getattr(usual, rule):
+            raise HpcgymError(f"scheduler: {followed.said(rule)} is no rule of this environment")
+    return followed.given(names)
 
 
 def own_name(cls: Any) -> str:
@@ -541,7 +541,7 @@ def arguments_of(cls: Any) -> dict[str, Parameter]:
     base = cls.base
     own = inspect.signature(cls.read_arguments).parameters
     functions = [base.__init__, cls.read_arguments]
-    if any(one.kind is Parameter.VAR_KEYWORD for one in own.values()):
+    if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in own.values()):
         functions += cls.passes_on
     parameters: dict[str, Parameter] = {}
     for function in functions:
@@ -561,8 +561,8 @@ def arguments_of(cls: Any) -> dict[str, Parameter]:
     # the constructors of all classes have None for the usual workload
     usual = {"workload": own["workload"].default, **cls.usual}
     return {
-        name: one.replace(default=usual[name]) if name in usual else one
-        for name, one in parameters.items()
+        name: parameter.replace(default=usual[name]) if name in usual else parameter
+        for name, parameter in parameters.items()
     }
 
 
@@ -629,12 +629,12 @@ def drawn_log(draw: Callable[[np.random.Generator], Any], rng: np.random.Generat
 
 def given_way(kind: Any, workload: Workload, scheduler: Scheduler) -> set[str]:
     """Return the arguments of episodes whose defaults give way to what the user asks for."""
-    found: set[str] = set()
+    names: set[str] = set()
     is_whole = kind in ("whole", "stream") or workload.initial is not None
     moves = scheduler.moves_submissions or scheduler.preemption is not None
     if is_whole or moves:  # nothing is around these
-        found |= {*NOTHING_AROUND}
-    return found | ({"part"} if is_whole else set())
+        names |= {*NOTHING_AROUND}
+    return names | ({"part"} if is_whole else set())
 
 
 def set_signature(cls: Any, base: Any) -> None:
@@ -649,7 +649,9 @@ def set_signature(cls: Any, base: Any) -> None:
     cls.base = base
     cls.__signature__ = None
     if "__init__" not in vars(cls) and hasattr(cls, "read_arguments"):
-        shown = [one for name, one in arguments_of(cls).items() if name not in OF_VALUES]
+        shown = [
+            parameter for name, parameter in arguments_of(cls).items() if name not in OF_VALUES
+        ]
         settings = Parameter("settings", Parameter.VAR_KEYWORD, annotation=Any)
         ordered = sorted(shown, key=lambda parameter: parameter.kind)
         cls.__signature__ = Signature([*ordered, settings])

@@ -232,7 +232,9 @@ class Episodes:
     def _by_difficulty(self) -> EpisodeChoice:
         """What a sampler draws from; it is simulated once, when an episode is drawn first."""
         among = self.named(min(self.count, MOST))
-        hard = [difficulty(self.workload_of(one), one, self._processors) for one in among]
+        hard = [
+            difficulty(self.workload_of(episode), episode, self._processors) for episode in among
+        ]
         return choice_of(self.sampler, among, np.array(hard))
 
     def find(self, options: Mapping[str, Any]) -> Episode:

@@ -113,12 +113,12 @@ def counted_of(told: ScheduleState) -> NDArray[np.int64]:
     return np.flatnonzero(counts)
 
 
-def _slice_of(told: ScheduleState) -> tuple[int, int, int | None] | None:
+def _slice_of(state: ScheduleState) -> tuple[int, int, int | None] | None:
     """Return :attr:`hpcgym.envs.core.slices.Episode.counting` as it is now.
 
     None: metrics are of all that is scheduled.
     """
-    now = told.episode_state
+    now = state.episode_state
     if now.of_slice == 0 and now.truncated == 0:
         return None
     end = None if now.until == FOREVER else int(now.until)
@@ -316,11 +316,11 @@ class Teller:
         """Return what is kept of the episodes that are done; what was told last if it is wanted."""
         simulations, those = self._simulations, np.flatnonzero(done)
         states = [state_of(simulations, e) for e in those.tolist()]
-        told = None
+        last_told = None
         if last:
             infos = [info_of(simulations, e) for e in those.tolist()]
-            told = infos, simulations.out.observations[those], simulations.out.masks[those]
-        return Ends(those, over[those], states, told)
+            last_told = infos, simulations.out.observations[those], simulations.out.masks[those]
+        return Ends(those, over[those], states, last_told)
 
     def of_some(self, those: list[int]) -> dict[str, Any]:
         """Return the infos of some environments as they are now; those of others are empty."""
@@ -328,10 +328,10 @@ class Teller:
 
     def _added(self, those: list[int], infos: list[dict[str, Any]]) -> dict[str, Any]:
         """Return infos of some environments as Gymnasium puts them together."""
-        found: dict[str, Any] = {}
+        added: dict[str, Any] = {}
         for e, info in zip(those, infos, strict=True):
-            found = self._env._add_info(found, info, e)
-        return found
+            added = self._env._add_info(added, info, e)
+        return added
 
     def _made(self, step: StepRecord, ends: Ends | None, key: str) -> Any:
         """Return an entry of the infos of a step."""
@@ -353,17 +353,17 @@ class Teller:
         if name in self._simulations.reward_keys:
             return step.terms[:, self._simulations.reward_keys.index(name)].copy()
         assert step.ended is not None
-        counts, *told = step.ended
+        counts, *lists = step.ended
         listed = np.empty(len(counts), object)
         for e, count in enumerate(counts.tolist()):
-            listed[e] = told[name == "ended_bsld"][e, :count].tolist()
+            listed[e] = lists[name == "ended_bsld"][e, :count].tolist()
         return listed
 
     def _at_end(self, ends: Ends, key: str, name: str) -> Any:
         """Return such an entry of the episodes that have ended, or that have one."""
         final, number = name.startswith("final"), self._env.num_envs
-        some = slice(None) if final else ends.over
-        those = ends.those[some].tolist()
+        which = slice(None) if final else ends.over
+        those = ends.those[which].tolist()
         if key != name:
             flags = np.zeros(number, np.bool_)
             flags[those] = True

@@ -223,8 +223,8 @@ def schedule_of_queue(told: ScheduleState, workload: Workload, options: Options)
     """Return the schedule where jobs have their processors alone, without their nodes."""
     native, schedule, given = told.simulation, told.schedule, (options.cluster, options.scheduler)
     if "ordered_by" not in schedule:
-        found = result_of(native, schedule, told.rules, workload, *given, outside=True)
-        return replace(found, outside_orders=_only_orders(told))
+        so_far = result_of(native, schedule, told.rules, workload, *given, outside=True)
+        return replace(so_far, outside_orders=_only_orders(told))
     schedule = dict(schedule)  # nothing has been learned for jobs that are to come
     for name in ("predicted", "ordered_by"):
         learned = schedule[name].copy()
@@ -237,9 +237,9 @@ def schedule_of_queue(told: ScheduleState, workload: Workload, options: Options)
     )
 
 
-def _only_orders(told: ScheduleState) -> bool:
+def _only_orders(state: ScheduleState) -> bool:
     """Return whether an agent orders the queue, and keeps no job from starting otherwise."""
-    return not (told.rules["picks"] or told.rules.get("proposes"))
+    return not (state.rules["picks"] or state.rules.get("proposes"))
 
 
 def keeps_books(options: Options, alike: bool = False) -> bool:
@@ -350,8 +350,8 @@ class LimitedMachines(Machines):
         self, simulation: Simulation, rows: NDArray[np.int64], start: int
     ) -> NDArray[np.bool_]:
         """Return which of these waiting jobs find enough nodes now, whatever limits say."""
-        found: NDArray[np.bool_] = self._machine.widths[start + rows] <= simulation.free
-        return found
+        fit: NDArray[np.bool_] = self._machine.widths[start + rows] <= simulation.free
+        return fit
 
     def schedule(self, told: ScheduleState, workload: Workload) -> Result:
         """Return the schedule of a simulation so far, with nodes, levels and limits."""
@@ -418,20 +418,20 @@ class CorunMachines(Machines):
         Those that run end as they will if nobody comes or goes beside them.
         """
         schedule, nodes = told.schedule, self._nodes.part(told.first, told.first + len(workload))
-        found = shared_result(
+        result = shared_result(
             workload, self.options.scheduler, self.cluster, self._speedups, schedule, nodes,
             self.units.ticks,
         )  # fmt: skip
         started = schedule["start"] >= 0
         if started.all():
-            return replace(found, outside=True)
-        run, allocation = found.coschedule, found.allocation
+            return replace(result, outside=True)
+        run, allocation = result.coschedule, result.allocation
         assert run is not None
         assert allocation is not None
         return replace(
-            found,
-            start=np.where(started, found.start, -1.0),
-            run_time=np.where(started, found.run_time, run.compact_s),
+            result,
+            start=np.where(started, result.start, -1.0),
+            run_time=np.where(started, result.run_time, run.compact_s),
             allocation=_of_started(allocation, started),
             coschedule=run._replace(end_ticks=np.where(started, run.end_ticks, -1)),
             outside=True,

@@ -154,9 +154,9 @@ class World:
         counts = counts_usage(scheduler, weighs)
         check_fair_share(scheduler.fair_share, counts)
         warn_of_unused([workload], [scheduler], weighs)
-        told, learning = told_of(workload, machines, definition, counts), None
+        engine_input, learning = told_of(workload, machines, definition, counts), None
         if scheduler.asks_for_predictions:
-            learns = Learning(workload, scheduler, told)
+            learns = Learning(workload, scheduler, engine_input)
             learning = learns.estimators, learns.learner
             if definition.kind == WEIGHTS_KIND:
                 learns.estimators.looks[0] = int(definition.weighed is None)
@@ -165,7 +165,7 @@ class World:
             scheduler.policy_estimate, run_time, workload, "policy_estimate"
         )
         # what policies look at, the requested time where it is learned
-        seconds = np.array(told.jobs["requested"] if seconds is None else seconds)
+        seconds = np.array(engine_input.jobs["requested"] if seconds is None else seconds)
         features, expressions = None, expressions_of(workload, scheduler)
         columns = JobColumns(workload, seconds)
         if definition.weighed is not None:
@@ -180,10 +180,10 @@ class World:
             }  # fmt: skip
         settings = shared_settings(definition, layout, machines, autoreset, clock_of(workload))
         known = cls(
-            definition, episodes, machines, layout, counts, told, learning,
+            definition, episodes, machines, layout, counts, engine_input, learning,
             expressions, features,
             table_of(definition, workload, machines, settings, seconds),
-            [one.program(columns) for one in options.expressions.values()],
+            [expression.program(columns) for expression in options.expressions.values()],
         )  # fmt: skip
         return replace(known, begins=beginnings_of(known))
 
@@ -195,9 +195,9 @@ class World:
     @cached_property
     def fingerprint(self) -> tuple[int, ...]:
         """Numbers that differ if the jobs, the rules, or the users that rules look at differ."""
-        told = (vars(self.told), self.machines.told, self.learning, self.features, self.accounts)
-        made = (*told, self.expressions, self.shown, self.table, self.begins)
-        return tuple(crc32(one.tobytes()) for one in arrays_in(made))
+        inputs = (vars(self.told), self.machines.told, self.learning, self.features, self.accounts)
+        made = (*inputs, self.expressions, self.shown, self.table, self.begins)
+        return tuple(crc32(array.tobytes()) for array in arrays_in(made))
 
     def accounts_of(self, workload: Workload) -> Accounts | None:
         """Return the accounts with which an episode of jobs begins; None where nobody looks."""
@@ -291,13 +291,13 @@ def beginnings_of(world: World) -> list[Arrays]:
     ------
     HpcgymError, WorkloadError : as :func:`hpcgym.simulate` does of such an extract.
     """
-    found, start = [], 0
+    beginnings, start = [], 0
     for part in world.episodes.beginnings:
         # all episodes of an extract have the jobs that were submitted before it, and then some
         own = part.take(slice(0, world.episodes.longest), name=part.name)
-        found.append(_beginning(world, own, start))
+        beginnings.append(_beginning(world, own, start))
         start += len(part)
-    return found
+    return beginnings
 
 
 def _beginning(world: World, part: Workload, start: int) -> Arrays:
@@ -315,22 +315,22 @@ def _beginning(world: World, part: Workload, start: int) -> Arrays:
             Learning(part, rules, own, learned_before(part, rules), learning)
     begins = beginning_of(taken_over(part), rules, world.definition.options.cluster, own)
     # where nothing runs or waits, a submission is what happens first
-    told: Arrays = dict.fromkeys(("running", "start", "predicted", "promised"), _NONE)
-    told |= {"when": np.array([-1, 0, 0])}
-    told["history"] = np.full(own.n_users * own.kept, -1)
+    state: Arrays = dict.fromkeys(("running", "start", "predicted", "promised"), _NONE)
+    state |= {"when": np.array([-1, 0, 0])}
+    state["history"] = np.full(own.n_users * own.kept, -1)
     if begins is not None and begins.history.size:
-        told["history"] = begins.history.reshape(-1)
+        state["history"] = begins.history.reshape(-1)
     nodes: Arrays = {"first": np.zeros(1, np.int64), "node": _NONE, "units": _NONE, "drawn": _NONE}
     if begins is not None and begins.number > 0:
         check_running(begins)
-        told |= begins.arguments(on_nodes=False)
-        told["when"] = np.array([told.pop("time"), begins.number, told.pop("due")])
+        state |= begins.arguments(on_nodes=False)
+        state["when"] = np.array([state.pop("time"), begins.number, state.pop("due")])
         nodes = _places(world, begins, start, learning) or nodes
     if "nodes" in world.machines.told:
-        told |= nodes
+        state |= nodes
     if learning is not None:
-        told |= {name: one.reshape(-1) for name, one in knowledge(*learning).items()}
-    return told
+        state |= {name: array.reshape(-1) for name, array in knowledge(*learning).items()}
+    return state
 
 
 def _places(
@@ -345,14 +345,14 @@ def _places(
     ------
     WorkloadError : one of them cannot run.
     """
-    told, nodes = world.told, world.machines.told.get("nodes")
+    engine_input, nodes = world.told, world.machines.told.get("nodes")
     number, rows = begins.number, slice(start, start + begins.number)
-    kills = told.rules["correction"] == KILL
+    kills = engine_input.rules["correction"] == KILL
     more: dict[str, Any] = {}
     if learning is not None:
         by = _part_of(learning[0], slice(number))
         by = by._replace(looks=np.zeros_like(by.looks))  # there is no order here
-        more = {"users": told.users[rows], "n_users": told.n_users}
+        more = {"users": engine_input.users[rows], "n_users": engine_input.n_users}
         more["learning"] = told_of_learning(by, learning[1])
     at_first: Arrays = {}
     if nodes is not None:
@@ -363,7 +363,7 @@ def _places(
     names = ("running", "start", "predicted", "promised")
     native = Simulation(
         Model(
-            told.jobs[rows].view(np.int64).reshape(number, -1),
+            engine_input.jobs[rows].view(np.int64).reshape(number, -1),
             begins.cluster.processors,
             {"correction": KILL if kills else 0, "learns": int(learning is not None)},
             predicted=begins.predicted,
@@ -386,7 +386,7 @@ def _places(
 def _part_of(by: Estimators, rows: slice) -> Estimators:
     """Return how the run times of some jobs are predicted."""
     named = {name: getattr(by, name) for name in ("classes", "asked")}
-    return by._replace(**{name: one[rows] for name, one in named.items() if len(one)})
+    return by._replace(**{name: column[rows] for name, column in named.items() if len(column)})
 
 
 # --- What the simulations of an environment are made of -------------------------------------------
@@ -437,7 +437,7 @@ def check_episodes(definition: Definition, episodes: Episodes) -> None:
             )
     check_jobs(workload, options.cluster.processors)
     moves, preempts = scheduler.moves_submissions, scheduler.preemption is not None
-    found = {
+    cases = {
         "around nodes": surrounded and (limited or shared),
         "hold": scheduler.hold is not None and moves,
         "stops": moves and preempts,
@@ -452,7 +452,7 @@ def check_episodes(definition: Definition, episodes: Episodes) -> None:
         "mover": what_moves(scheduler), "stopper": scheduler.said("preemption"),
         "around": _around(episodes), "alone": _ALONE,
     }  # fmt: skip
-    for case, is_so in found.items():
+    for case, is_so in cases.items():
         if is_so:
             raise HpcgymError(_REFUSED[case].format(**words))
     check_extract(workload, *["environments under limits"] * limited, *["shared nodes"] * shared)
@@ -467,13 +467,13 @@ _ALONE = "give start='empty', warmup=None, arrivals='stop' and horizon=None"
 
 def _around(episodes: Episodes) -> str:
     """Return what episodes have around their jobs, given or by default, and "does" or "do"."""
-    told = [
+    arguments = [
         f"{name}={episodes.around[name]!r}"
         for name, nothing in NOTHING_AROUND.items()
         if episodes.around[name] != nothing
     ]
-    told += ["episodes='stream'"] if episodes.kind == "stream" else []
-    return f"{', '.join(told)} {'does' if len(told) == 1 else 'do'}"
+    arguments += ["episodes='stream'"] if episodes.kind == "stream" else []
+    return f"{', '.join(arguments)} {'does' if len(arguments) == 1 else 'do'}"
 
 
 def layout_of(definition: Definition) -> Layout:
@@ -623,8 +623,8 @@ def arrays_in(told: Any) -> Iterator[NDArray[Any]]:
     if isinstance(told, Mapping):
         told = tuple(told.values())
     if isinstance(told, tuple | list):
-        for one in told:
-            yield from arrays_in(one)
+        for part in told:
+            yield from arrays_in(part)
     elif told is not None:
         yield np.asarray(told)
 

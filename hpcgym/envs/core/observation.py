@@ -115,12 +115,12 @@ class Layout:
     def fields(self, rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Return the fields of a row, or of many, but the mask, as views."""
         if rows.ndim == 1:
-            found = {name: rows[part] for name, part in self._parts}
+            fields = {name: rows[part] for name, part in self._parts}
         else:
-            found = {name: rows[:, part] for name, part in self._parts}
+            fields = {name: rows[:, part] for name, part in self._parts}
         for name, shape in self._tables:
-            found[name] = found[name].reshape(*rows.shape[:-1], *shape)
-        return found
+            fields[name] = fields[name].reshape(*rows.shape[:-1], *shape)
+        return fields
 
 
 MACHINE_SIZE, JOB_SIZE, NEIGHBOUR_SIZE, PAIR_SIZE = 8, 8, 5, 2
@@ -228,10 +228,10 @@ def read_features(features: Any) -> WindowFeatures:
 
 def _expression(name: str) -> Expression:
     """Return the expression of a feature, or of one that shows ranks by it."""
-    found = read_expression(name[5:-1] if is_rank(name) else name, "features")
-    if found.usage:
+    expression = read_expression(name[5:-1] if is_rank(name) else name, "features")
+    if expression.usage:
         raise HpcgymError(f"features: {name!r} depends on what users have used, which none shows")
-    return found
+    return expression
 
 
 def _comparison(name: str) -> Callable[[Any], Any]:
@@ -252,10 +252,10 @@ def _is_called(jobs: JobColumns, column: str, called: str) -> Any:
     -----
     WorkloadWarning : nobody's.
     """
-    found = jobs.is_called(column, called)
-    if not found.any():
+    is_called = jobs.is_called(column, called)
+    if not is_called.any():
         warn_caller(f"features: no job has {called!r} in {column}", WorkloadWarning)
-    return found
+    return is_called
 
 
 def read_split_window(window: Any) -> tuple[int, bool]:

@@ -91,7 +91,7 @@ def read_rewards(reward: Any, terms: Sequence[str], paid: str = "start") -> Rewa
                 )
         return Rewards((_mix(reward, terms),), (PLAIN,), (None,), None, when, (_tail(reward),))
     given = [reward] if isinstance(reward, str) else reward
-    if not (isinstance(given, Sequence) and given and all(isinstance(one, str) for one in given)):
+    if not (isinstance(given, Sequence) and given and all(isinstance(name, str) for name in given)):
         raise HpcgymError(
             f"reward must be a name, weights by name, names or a function, not {reward!r}"
         )
@@ -125,7 +125,7 @@ def _mix(weights: Mapping[str, float], terms: Sequence[str]) -> tuple[float, ...
     known = [*(term for term in terms if term), *([TAIL] if "throughput" not in terms else [])]
     for name, weight in weights.items():
         if name not in known:
-            logs = [f"{_LOG}{one}" for one in _IN_LOGS if one in known]
+            logs = [f"{_LOG}{name}" for name in _IN_LOGS if name in known]
             also = "bsld/NAME or log_bsld/NAME of a scheduler" if "bsld" in known else ""
             raise HpcgymError(unknown("reward", name, [*known, *logs], also))
         if not isinstance(weight, (int, float)) or not abs(weight) <= _MOST_WEIGHT:

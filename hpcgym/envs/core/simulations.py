@@ -118,7 +118,7 @@ class Simulations:
         autoreset: bool = False,
         copy: bool = True,
     ) -> None:
-        self.worlds = [World.of(*one, autoreset) for one in defined]
+        self.worlds = [World.of(*pair, autoreset) for pair in defined]
         world, definition = self.worlds[0], defined[0][0]
         self.rewards, self.scheduler = definition.options.rewards, definition.options.scheduler
         self.kind, self.layout, self.terms = definition.kind, world.layout, world.machines.terms
@@ -160,8 +160,8 @@ class Simulations:
         kept = known.pop("_stepper")
         self.__dict__ = known
         self._make_stepper()
-        for e, one in kept.items():
-            self.put(e, one)
+        for e, snapshot in kept.items():
+            self.put(e, snapshot)
         self._lend(0, np.copy)
 
     def world(self, e: int) -> World:
@@ -227,12 +227,12 @@ class Simulations:
         """
         world = self.world(e)
         key = world.episodes, episode
-        found = self._scales.get(key)
-        if found is None:
-            found = scales_of(world.definition.options, world.episodes, episode)
+        scales = self._scales.get(key)
+        if scales is None:
+            scales = scales_of(world.definition.options, world.episodes, episode)
             if episode.beginning >= 0:
-                self._scales[key] = found
-        return found
+                self._scales[key] = scales
+        return scales
 
     def _tell_coming(self, e: int) -> None:
         """Tell of the limits and the accounts of users of the next episode of simulation ``e``."""
@@ -324,8 +324,8 @@ class Simulations:
 
     def running(self, e: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the running jobs of simulation ``e``, first predicted ends first, and these."""
-        told = self.simulation(e).view()
-        return told["running"], told["running_end"]
+        state = self.simulation(e).view()
+        return state["running"], state["running_end"]
 
     def finds_room(self, e: int, rows: NDArray[np.int64]) -> NDArray[np.bool_] | None:
         """Return which of these waiting jobs would fit now; None: ``pass_view`` knows."""
@@ -364,8 +364,8 @@ class Simulations:
         now: tuple[Any, ...] = self.out
         same = 0 if self.copies else 2
         out = Outputs(*now[:same], *map(make, now[same:]))
-        told: tuple[Any, ...] = out
-        self._stepper.look_at(which, self.chosen, self.numbers, *told)
+        arrays: tuple[Any, ...] = out
+        self._stepper.look_at(which, self.chosen, self.numbers, *arrays)
         lent = Lent(out, self.layout, self.copies)
         self._sets[which : which + 1] = [lent]
         lent.begin()
@@ -488,14 +488,14 @@ def pass_view(simulations: Simulations, e: int, rows: NDArray[np.int64]) -> Pass
             " by simulate() only"
         )
     shown, native = _shown(simulations, e), simulations.simulation(e)
-    told, queued = native.view(), np.sort(rows)
-    if "free" not in told:
-        told = on_one_node(told, native.free)
+    state, queued = native.view(), np.sort(rows)
+    if "free" not in state:
+        state = on_one_node(state, native.free)
     schedule = native.schedule()
-    told |= {"queued": queued, "duration": schedule["predicted"][queued]}
+    state |= {"queued": queued, "duration": schedule["predicted"][queued]}
     if "ordered_by" in schedule:
-        told["ordered_by"] = schedule["ordered_by"][queued]
-    return view_at(told, native.time, simulations.jobs(e), shown.nodes, shown.facts)
+        state["ordered_by"] = schedule["ordered_by"][queued]
+    return view_at(state, native.time, simulations.jobs(e), shown.nodes, shown.facts)
 
 
 class _Shown(NamedTuple):
@@ -589,9 +589,9 @@ def hidden(simulations: Simulations, e: int, snapshot: Snapshot) -> Snapshot:
     submitted are no more: rewards are scaled as for an episode of the known jobs.
     """
     try:
-        found = snapshot.kept.hidden()
+        simulation = snapshot.kept.hidden()
     except ValueError:
         raise HpcgymError(_CANNOT_HIDE) from None
     rows = {name: row.copy() for name, row in snapshot.rows.items()}
-    simulations.hide(e, rows, found)
-    return snapshot._replace(rows=rows, hides=True, kept=Kept(found, True))
+    simulations.hide(e, rows, simulation)
+    return snapshot._replace(rows=rows, hides=True, kept=Kept(simulation, True))

@@ -63,11 +63,11 @@ def periods_of(workload: Workload, kind: str) -> list[Episode]:
     """
     length, label = PERIODS[kind]
     number = (workload.submit_time - workload.first_submit_s) // length
-    found = []
+    episodes = []
     for k in np.unique(number[number >= 1]).tolist():
         first, last = np.searchsorted(number, [k, k + 1]).tolist()
-        found.append(Episode(f"{label} {k}", first, last, period=k))
-    return found
+        episodes.append(Episode(f"{label} {k}", first, last, period=k))
+    return episodes
 
 
 def periods_alone(workload: Workload, kind: str) -> tuple[Workload, list[Episode]]:

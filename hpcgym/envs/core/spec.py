@@ -48,7 +48,7 @@ class Spec(EnvSpec):
 def _as_plain(value: Any) -> Any:
     """Return a workload, or those of a list, as plain values, and all else as it is."""
     if isinstance(value, list | tuple):
-        return [_as_plain(one) for one in value]
+        return [_as_plain(item) for item in value]
     return as_plain(value) if isinstance(value, Workload) else value
 
 

@@ -45,16 +45,19 @@ def _partitions(
     sets : name -> nodes of each ``NodeSet``.
     whole : whether jobs have whole nodes unless their partition lets nodes be shared.
     """
-    found: dict[str, Partition] = {}
+    partitions: dict[str, Partition] = {}
     for line in parts:
         try:
-            if line.name in found:
+            if line.name in partitions:
                 raise HpcgymError(f"{line.where}: partition {line.name!r} stands there twice")
-            found[line.name] = _partition(line, _members(line, numbers, sets, remarks), whole)
+            partitions[line.name] = _partition(line, _members(line, numbers, sets, remarks), whole)
         except HpcgymError as error:
             not_read(line, error, remarks)
-    defaults = [one.name for one in found.values() if one.default]
-    return [replace(one, default=defaults[-1:] == [one.name]) for one in found.values()]
+    defaults = [partition.name for partition in partitions.values() if partition.default]
+    return [
+        replace(partition, default=defaults[-1:] == [partition.name])
+        for partition in partitions.values()
+    ]
 
 
 def _partition(line: Thing, members: Sequence[int], whole: bool) -> Partition:
@@ -65,7 +68,7 @@ def _partition(line: Thing, members: Sequence[int], whole: bool) -> Partition:
     HpcgymError : a value that cannot be; the message names the partition, or file and line, too.
     """
     state = line.value("state", "up")
-    known = next((one for one in STATES if state.casefold().startswith(one)), "")
+    known = next((name for name in STATES if state.casefold().startswith(name)), "")
     if not known:
         raise HpcgymError(f"{line.place('state')}: {unknown('state', state, STATES)}")
     names = ("allow_accounts", "deny_accounts", "allow_qos", "deny_qos")
@@ -181,8 +184,8 @@ class SlurmConf:
 
         ``stands`` is where the value does if it is but a part of the setting, or no general one.
         """
-        told = f"{self.where[name]}: {message}" if name in self.where else message
-        return WrongSettingError(told, stands or ("scheduling", name))
+        text = f"{self.where[name]}: {message}" if name in self.where else message
+        return WrongSettingError(text, stands or ("scheduling", name))
 
     def without(self, stands: tuple[str, str]) -> SlurmConf:
         """Return the same without a value, as if nobody had set it."""
@@ -240,19 +243,19 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
     """
     remarks = Remarks(list, {kind: [] for kind in _KINDS})
     settings = lines.settings_of(Path(path), remarks)
-    general = {one.name.casefold(): one.value for one in settings if not one.told}
+    general = {setting.name.casefold(): setting.value for setting in settings if not setting.told}
     whole = general.get("selecttype", "").casefold() == "select/linear"
-    told = nodes.nodes_of(settings, _counts_memory(settings, general), remarks)
-    kept = nodes.kept_of(told, settings, remarks)
+    node_lines = nodes.nodes_of(settings, _counts_memory(settings, general), remarks)
+    kept = nodes.kept_of(node_lines, settings, remarks)
     if not kept:
-        why = next((f": {found[0]}" for found in remarks.values() if found), ", NodeName=...")
+        why = next((f": {texts[0]}" for texts in remarks.values() if texts), ", NodeName=...")
         raise HpcgymError(f"{path}: it has no nodes for jobs{why}")
     groups = nodes.groups_of(kept, remarks)
     node_names = [name for _, names in kept for name in names]
-    numbers = {name: -1 for one in told for name in one.names}
+    numbers = {name: -1 for line in node_lines for name in line.names}
     numbers |= {name: number for number, name in enumerate(node_names)}
     parts = list(things(settings, "partitionname", "partition"))
-    sets = nodes.sets_of(settings, told, remarks)
+    sets = nodes.sets_of(settings, node_lines, remarks)
     cluster = Cluster(
         groups=tuple(groups),
         name=general.get("clustername") or Path(path).name,
@@ -261,11 +264,11 @@ def read_slurm_conf(path: str | os.PathLike[str]) -> SlurmConf:
     others = keys.other_settings(settings, remarks)
     warn_of_file(path, remarks, HpcgymWarning)
     of_scheduling = (keys.SCHEDULER, keys.NAMED)
-    said = [name for name, what in keys.known(keys.GENERAL).items() if what in of_scheduling]
+    named = [name for name, what in keys.known(keys.GENERAL).items() if what in of_scheduling]
     return SlurmConf(
         cluster=cluster,
         node_names=tuple(node_names),
-        scheduling={name: value for name, value in general.items() if name in said},
+        scheduling={name: value for name, value in general.items() if name in named},
         where={s.name.casefold(): s.where for s in settings if not s.told},
         parameters=keys.parameters(general.get(keys.PARAMETERS, "")),
         preempt_modes={line.name: mode for line in parts if (mode := line.value("preemptmode"))},

@@ -81,45 +81,45 @@ def other_settings(settings: Sequence[SlurmSetting], remarks: Remarks) -> list[O
     Settings that say nothing of schedules, such as ports and log files, are left out; ``remarks``
     is told of those that Slurm does not have.
     """
-    found: list[OtherSetting] = []
+    others: list[OtherSetting] = []
     last = {line.name.casefold(): line for line in settings}
     for line in settings:
         kind = line.name.casefold()
         if kind not in OBJECTS and last[kind] is not line:
             continue  # the later line counts
         if kind == PARAMETERS:
-            found += _parameters_of(line, remarks)
+            others += _parameters_of(line, remarks)
             continue
         here = [(GENERAL, "", line.name, line.value)]
         if known(kind):
             here += [(kind, line.value, key, value) for key, value in line.told.values()]
         for of_kind, of, key, value in here:
-            one = OtherSetting(line.where, of, key, value)
+            setting = OtherSetting(line.where, of, key, value)
             what = known(of_kind).get(key.casefold())
             if what is None:
-                remarks[UNKNOWN].append(f"{line.where}: {one.name}{meant(of_kind, key)}")
+                remarks[UNKNOWN].append(f"{line.where}: {setting.name}{meant(of_kind, key)}")
             usual = _usual(of_kind).get(key.casefold(), ())
             followed = what == IRRELEVANT or (what == MACHINE and not usual)
             if not followed and value.casefold() not in usual:
-                found.append(one)
-    return found
+                others.append(setting)
+    return others
 
 
 def _parameters_of(line: SlurmSetting, remarks: Remarks) -> Iterator[OtherSetting]:
     """Yield each of the ``SchedulerParameters`` as a setting by itself."""
     for name, value in parameters(line.value).items():
-        one = OtherSetting(line.where, "", f"{line.name} {name}", value)
+        setting = OtherSetting(line.where, "", f"{line.name} {name}", value)
         if name not in known(PARAMETERS):
-            remarks[UNKNOWN].append(f"{line.where}: {one.name}{meant(PARAMETERS, name)}")
-        yield one
+            remarks[UNKNOWN].append(f"{line.where}: {setting.name}{meant(PARAMETERS, name)}")
+        yield setting
 
 
 def parameters(text: str) -> dict[str, str]:
     """Return ``SchedulerParameters`` by name in lower case; of two Slurm looks up the first."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for name, _, value in (part.partition("=") for part in text.split(",") if part.strip()):
-        found.setdefault(name.strip().casefold(), value.strip())
-    return found
+        by_name.setdefault(name.strip().casefold(), value.strip())
+    return by_name
 
 
 def meant(kind: str, key: str) -> str:

@@ -53,8 +53,8 @@ def conf_in(name: str) -> str:
     >>> conf_in("slurm.conf:qos=qos.txt"), conf_in("slurm.conf+2"), conf_in("easy")
     ('slurm.conf', 'slurm.conf', '')
     """
-    found = _FILE.match(name)
-    return found[1] if found else ""
+    match = _FILE.match(name)
+    return match[1] if match else ""
 
 
 def rules_behind(name: Any) -> tuple[str, str]:
@@ -64,8 +64,8 @@ def rules_behind(name: Any) -> tuple[str, str]:
     (('slurm.conf:qos=qos.txt', 'policy=saf,hold=0.1'), ('', ''))
     """
     conf = conf_in(name) if isinstance(name, str) else ""
-    found = _RULES.search(name, len(conf)) if conf else None
-    return (name[: found.start()], name[found.end() :]) if found else ("", "")
+    match = _RULES.search(name, len(conf)) if conf else None
+    return (name[: match.start()], name[match.end() :]) if match else ("", "")
 
 
 class SlurmFiles(NamedTuple):
@@ -144,13 +144,13 @@ class Thing(NamedTuple):
 
     def number(self, key: str, usual: int | None) -> Any:
         """Return a whole number; ``usual`` if it is missing."""
-        found = count(self.value(key), self.place(key))
-        return usual if found is None else found
+        value = count(self.value(key), self.place(key))
+        return usual if value is None else value
 
     def time(self, key: str) -> int | None:
         """Return a time limit [s], in Slurm whole minutes, rounded up; None if it is missing."""
-        found = minutes_text(self.value(key), self.place(key))
-        return None if found is None else -(-found // MINUTE_S) * MINUTE_S
+        seconds = minutes_text(self.value(key), self.place(key))
+        return None if seconds is None else -(-seconds // MINUTE_S) * MINUTE_S
 
 
 def things(settings: Iterable[SlurmSetting], kind: str, called: str) -> Iterator[Thing]:
@@ -166,9 +166,9 @@ def things(settings: Iterable[SlurmSetting], kind: str, called: str) -> Iterator
 
 def not_read(line: Thing, error: HpcgymError, remarks: Remarks) -> None:
     """Tell that a line is left out, and why."""
-    told = str(error)
-    where = "" if told.startswith(line.where) else f"{line.called}: "
-    remarks[NOT_READ].append(where + told)
+    problem = str(error)
+    where = "" if problem.startswith(line.where) else f"{line.called}: "
+    remarks[NOT_READ].append(where + problem)
 
 
 def settings_of(path: str | Path, remarks: Remarks) -> list[SlurmSetting]:
@@ -182,15 +182,15 @@ def settings_of(path: str | Path, remarks: Remarks) -> list[SlurmSetting]:
     HpcgymError : a file that cannot be read or is binary, files that include one another more than
         8 deep, or that hold more than 16 MiB together; the message names the file, and the line.
     """
-    found: list[SlurmSetting] = []
-    _read(Path(path), (Path(path),), found, remarks, _MOST)
-    return found
+    settings: list[SlurmSetting] = []
+    _read(Path(path), (Path(path),), settings, remarks, _MOST)
+    return settings
 
 
 def _read(
     path: Path,
     within: tuple[Path, ...],
-    found: list[SlurmSetting],
+    settings: list[SlurmSetting],
     remarks: Remarks,
     left: int,
 ) -> int:
@@ -210,19 +210,19 @@ def _read(
         where = f"{path}, line {number}"
         include = _INCLUDE.match(line)
         if not include:
-            found += _of_line(where, line, remarks)
+            settings += _of_line(where, line, remarks)
             continue
         if len(within) > _MOST_INCLUDES:
             raise HpcgymError(f"{where}: files include one another more than {_MOST_INCLUDES} deep")
-        name = include[1].replace("%c", _cluster(found))
+        name = include[1].replace("%c", _cluster(settings))
         places = _places(name, within[0], path)
-        place = next((one for one in places if is_there(one)), None)
+        place = next((file for file in places if is_there(file)), None)
         if place is None:
             remarks[MISSING].append(f"{where}: Include {name}: no such file")
             continue
         if place != places[0]:
             remarks[ELSEWHERE].append(f"{where}: {name} is {place}")
-        left = _read(place, (*within, place), found, remarks, left)
+        left = _read(place, (*within, place), settings, remarks, left)
     return left
 
 
@@ -231,7 +231,7 @@ def _cluster(settings: Iterable[SlurmSetting]) -> str:
 
     It is that which stands before.
     """
-    names = [one.value for one in settings if one.name.casefold() == "clustername"]
+    names = [setting.value for setting in settings if setting.name.casefold() == "clustername"]
     return names[-1].lower() if names else "%c"
 
 
@@ -283,9 +283,9 @@ def _of_line(where: str, line: str, remarks: Remarks) -> Iterator[SlurmSetting]:
     """Yield the settings of one line; invalid words among them cost themselves."""
     pairs, words, place = [], [], 0
     while place < len(line):
-        if found := _PAIR.match(line, place):
-            pairs.append((found[1], found[2].strip('"')))
-            place = found.end()
+        if match := _PAIR.match(line, place):
+            pairs.append((match[1], match[2].strip('"')))
+            place = match.end()
         else:
             words.append(line[place:].split()[0])
             place = line.index(words[-1], place) + len(words[-1])
@@ -293,8 +293,8 @@ def _of_line(where: str, line: str, remarks: Remarks) -> Iterator[SlurmSetting]:
         text = " ".join(words)
         remarks[NOT_READ].append(f"{where}: {text[:40]!r} is no setting such as Name=value")
     if pairs and pairs[0][0].casefold() in OBJECTS:
-        told = {name.casefold(): (name, value) for name, value in pairs[1:]}
-        yield SlurmSetting(where, *pairs[0], told)
+        values = {name.casefold(): (name, value) for name, value in pairs[1:]}
+        yield SlurmSetting(where, *pairs[0], values)
         return
     for name, value in pairs:
         yield SlurmSetting(where, name, value, {})

@@ -64,21 +64,21 @@ def nodes_of(
 
     Memory counts only where jobs are given memory at all.
     """
-    found: list[NodeLine] = []
+    lines: list[NodeLine] = []
     seen: set[str] = set()
     for line in things(settings, "nodename", "nodes"):
         try:
             nodes = _of_line(line, counts_memory, remarks)
             counts = Counter(nodes.names)
-            if twice := next((one for one in counts if counts[one] > 1 or one in seen), None):
+            if twice := next((name for name in counts if counts[name] > 1 or name in seen), None):
                 raise HpcgymError(f"{line.where}: node {twice!r} stands there twice")
             NodeGroup(line.name, len(nodes.names), nodes.amounts, sockets=nodes.sockets)
         except HpcgymError as error:
             not_read(line, error, remarks)
             continue
         seen.update(nodes.names)
-        found.append(nodes)
-    return found
+        lines.append(nodes)
+    return lines
 
 
 def _of_line(line: Thing, counts_memory: bool, remarks: Remarks) -> NodeLine:
@@ -104,7 +104,7 @@ def _of_line(line: Thing, counts_memory: bool, remarks: Remarks) -> NodeLine:
     boards, on_board = positive("boards", 1), positive("socketsperboard", None)
     cpus = positive("cpus", positive("procs", None))
     given = positive("sockets", None) if on_board is None else boards * on_board
-    told = sockets = boards if given is None else given
+    stated = sockets = boards if given is None else given
     if cpus and given is None and cpus % (cores * threads) == 0:
         sockets = cpus // (cores * threads)
     made = sockets * cores * threads
@@ -128,10 +128,10 @@ def _of_line(line: Thing, counts_memory: bool, remarks: Remarks) -> NodeLine:
         amounts=amounts,
         types=types,
         # only jobs that share nodes go by sockets, and these must divide the cores
-        sockets=told if amounts[CORE] % told == 0 else 1,
+        sockets=stated if amounts[CORE] % stated == 0 else 1,
         weight=number("weight", 1),
         state=state,
-        features={one.strip() for one in features.split(",")} - {""},
+        features={feature.strip() for feature in features.split(",")} - {""},
     )
 
 
@@ -176,7 +176,7 @@ def kept_of(
         if state and state != "FUTURE":
             remarks[DOWN].append(f"{places[name]}: {name} is {state}")
     kept = [(nodes, [name for name in nodes.names if not states[name]]) for nodes in lines]
-    return sorted((one for one in kept if one[1]), key=lambda one: one[0].weight)
+    return sorted((pair for pair in kept if pair[1]), key=lambda pair: pair[0].weight)
 
 
 def groups_of(kept: Sequence[tuple[NodeLine, list[str]]], remarks: Remarks) -> list[NodeGroup]:
@@ -192,31 +192,31 @@ def groups_of(kept: Sequence[tuple[NodeLine, list[str]]], remarks: Remarks) -> l
     while near := alike(names):
         remarks[OTHER_RESOURCES].append(f"{near[1]!r} is almost the name of another, {near[0]!r}")
         del names[near[1]]
-    found: list[NodeGroup] = []
+    groups: list[NodeGroup] = []
 
-    def looks(one: tuple[NodeLine, list[str]]) -> tuple[dict[str, int], int]:
-        has = {name: amount for name, amount in one[0].amounts.items() if name in names}
-        return has, one[0].sockets
+    def looks(pair: tuple[NodeLine, list[str]]) -> tuple[dict[str, int], int]:
+        has = {name: amount for name, amount in pair[0].amounts.items() if name in names}
+        return has, pair[0].sockets
 
     for (has, sockets), alikes in groupby(kept, looks):
         lines = list(alikes)
-        called_so = [name for _, some in lines for name in some]
+        called_so = [name for _, own in lines for name in own]
         whole = len(lines) == 1 and len(called_so) == len(lines[0][0].names)
         called = node_list(lines[0][0].called) if whole else text_of_hosts(called_so)
-        found.append(NodeGroup(called, len(called_so), has, sockets=sockets))
-    return found
+        groups.append(NodeGroup(called, len(called_so), has, sockets=sockets))
+    return groups
 
 
 def sets_of(
     settings: Iterable[SlurmSetting], lines: Sequence[NodeLine], remarks: Remarks
 ) -> dict[str, list[str]]:
     """Return the nodes of each line ``NodeSet=...``: those it names, and those with its feature."""
-    found: dict[str, list[str]] = {}
+    sets: dict[str, list[str]] = {}
     for line in things(settings, "nodeset", "set"):
         feature = line.value("feature")
-        with_it = [name for one in lines if feature in one.features for name in one.names]
-        found[line.name] = hosts_of(line, line.value("nodes"), remarks) + with_it
-    return found
+        with_it = [name for nodes in lines if feature in nodes.features for name in nodes.names]
+        sets[line.name] = hosts_of(line, line.value("nodes"), remarks) + with_it
+    return sets
 
 
 # --- Generic resources ----------------------------------------------------------------------------
@@ -234,29 +234,29 @@ def gres(text: str, where: str, remarks: Remarks) -> tuple[dict[str, int], dict[
     """
     amounts: dict[str, int] = {}
     types: dict[str, str] = {}
-    for part in filter(None, (one.strip() for one in re.split(r",(?![^(]*\))", text))):
-        found = _GRES.fullmatch(part)
-        words = found[2].split(":")[1:] if found else []
+    for part in filter(None, (piece.strip() for piece in re.split(r",(?![^(]*\))", text))):
+        match = _GRES.fullmatch(part)
+        words = match[2].split(":")[1:] if match else []
         number = amount_of(words.pop(), GENERIC_OF_SLURM) if words and words[-1][0].isdigit() else 1
-        if found is None or number is None:
-            told = f"{part[:40]!r} is no resource such as gpu:a100:4"
-            remarks[OTHER_RESOURCES].append(f"{where}: {told}")
-        elif problem := _generic_problem(found[1]):
+        if match is None or number is None:
+            remark = f"{part[:40]!r} is no resource such as gpu:a100:4"
+            remarks[OTHER_RESOURCES].append(f"{where}: {remark}")
+        elif problem := _generic_problem(match[1]):
             remarks[OTHER_RESOURCES].append(f"{where}: {problem}")
         elif "no_consume" in map(str.casefold, words):
-            amounts[found[1]] = ANY_NUMBER
+            amounts[match[1]] = ANY_NUMBER
         else:
-            amounts[found[1]] = amounts.get(found[1], 0) + int(number)
-            typed = of_type(found[1], words[0]) if words else ""
+            amounts[match[1]] = amounts.get(match[1], 0) + int(number)
+            typed = of_type(match[1], words[0]) if words else ""
             if typed and not _generic_problem(typed):
                 amounts[typed] = amounts.get(typed, 0) + int(number)
-                types[typed] = found[1]
+                types[typed] = match[1]
     for name, number in amounts.items():
         if number > MOST_AMOUNT:
             amounts[name] = ANY_NUMBER
             if number != ANY_NUMBER:
-                told = f"{name}: {number:,} are more than a job can ask for, {MOST_AMOUNT:,}"
-                remarks[UNLIMITED].append(f"{where}: {told}")
+                remark = f"{name}: {number:,} are more than a job can ask for, {MOST_AMOUNT:,}"
+                remarks[UNLIMITED].append(f"{where}: {remark}")
     return amounts, types
 
 

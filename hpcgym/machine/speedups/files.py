@@ -67,19 +67,19 @@ def heatmap_of_loads(where: str, loads: Sequence[Any]) -> Heatmap:
     HpcgymError : an invalid load, without times, or with one that is not above 0; the message
         begins with ``where`` and names the load.
     """
-    found: dict[str, Mapping[str, Any]] = {}
+    by_name: dict[str, Mapping[str, Any]] = {}
     for number, given in enumerate(loads, 1):
         load = _load(f"{where}, load {number}", given)
-        if load[_NAME] in found:
+        if load[_NAME] in by_name:
             raise HpcgymError(f"{where}, load {number}: {load[_NAME]!r} stands there twice")
-        found[load[_NAME]] = load
-    rows = {name: row for row, name in enumerate(found)}
+        by_name[load[_NAME]] = load
+    rows = {name: row for row, name in enumerate(by_name)}
     if len(rows) > MOST_CODES:
         raise HpcgymError(f"{where} has {len(rows):,} codes, at most {MOST_CODES:,}")
     speedup = np.full((len(rows), len(rows)), np.nan)
     compact_s = np.full(len(rows), np.nan)
     dropped = 0
-    for name, load in found.items():
+    for name, load in by_name.items():
         row, what = rows[name], f"{where}, load {name!r}"
         compact_s[row] = _mean(f"{what}, compact", load[_COMPACT])
         for other, times in load[_BESIDE].items():
@@ -88,7 +88,7 @@ def heatmap_of_loads(where: str, loads: Sequence[Any]) -> Heatmap:
                 speedup[row, rows[other]] = compact_s[row] / beside_s
             else:
                 dropped += 1
-    processes: Any = [load.get(_PROCESSES, UNKNOWN_PROCESSES) for load in found.values()]
+    processes: Any = [load.get(_PROCESSES, UNKNOWN_PROCESSES) for load in by_name.values()]
     return Heatmap(
         tuple(rows),
         speedup,
@@ -204,7 +204,7 @@ def _nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _nulls(of) for name, of in value.items()}
     if isinstance(value, list):
-        return [_nulls(one) for one in value]
+        return [_nulls(item) for item in value]
     return None if value != value else value
 
 
@@ -223,7 +223,9 @@ def _of_csv(where: str, text: str) -> Heatmap:
             problem = "stands there twice" if code in table else "has no column: a table is square"
             raise HpcgymError(f"{here}: the code {code!r} {problem}")
         pairs = zip(codes, cells, strict=True)
-        table[code] = [_cell(f"{here}: speedup of {code!r} beside {b!r}", one) for b, one in pairs]
+        table[code] = [
+            _cell(f"{here}: speedup of {code!r} beside {b!r}", cell) for b, cell in pairs
+        ]
     for code in codes:
         if code not in table:
             raise HpcgymError(f"{where}: the code {code!r} has no row: a table is square")
@@ -368,15 +370,15 @@ def find_speedups(source: str | os.PathLike[str] | Heatmap) -> Heatmap:
 def _arguments(text: str) -> dict[str, Any]:
     """Return the arguments in a text, "generated:name=number,name=number"."""
     known = inspect.signature(generate_speedups).parameters
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for part in filter(None, text.partition(":")[2].split(",")):
         name, _, value = (word.strip() for word in part.partition("="))
         check_choice(f"argument of {_WHAT}", name, known)
-        if name in found:
+        if name in arguments:
             raise HpcgymError(f"{_WHAT}: {name} is given twice")
         # a seed may be too long for a float
-        found[name] = int(value) if value.isdecimal() else _real(name, value)
-    return found
+        arguments[name] = int(value) if value.isdecimal() else _real(name, value)
+    return arguments
 
 
 def _real(name: str, value: Any) -> float:

@@ -166,21 +166,21 @@ class Heatmap:
     def io_bytes_s(self) -> Ints:
         """What a core of each code asks for as it reads or writes, (C,) int64 [bytes/s]."""
         demand = np.zeros(len(self)) if self.io_demand_mb_s is None else self.io_demand_mb_s
-        found: Ints = np.rint(demand * 1e6).astype(np.int64)
-        found.flags.writeable = False
-        return found
+        rate: Ints = np.rint(demand * 1e6).astype(np.int64)
+        rate.flags.writeable = False
+        return rate
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the codes and all arrays, in hexadecimal digits; not of the source."""
-        found = hashlib.sha256(json.dumps(self.codes).encode())
+        sha256 = hashlib.sha256(json.dumps(self.codes).encode())
         for array in (self.speedup, self.alone, self.compact_s):
             # all NaN have the same bits
-            found.update(np.where(np.isnan(array), np.nan, array).astype("<f8").tobytes())
-        found.update(self.processes.astype("<i8").tobytes())
+            sha256.update(np.where(np.isnan(array), np.nan, array).astype("<f8").tobytes())
+        sha256.update(self.processes.astype("<i8").tobytes())
         for io in (self.io_share, self.io_demand_mb_s):
-            found.update(b"" if io is None else io.astype("<f8").tobytes())
-        return found.hexdigest()
+            sha256.update(b"" if io is None else io.astype("<f8").tobytes())
+        return sha256.hexdigest()
 
     def place(self, name: str) -> int:
         """Return the row of a code.

@@ -175,14 +175,14 @@ class LearnedSpeedups:
         """Return what the regressor predicts, within the range of what has been seen."""
         if not self.learned:
             return 1.0
-        said = float(self.regressor.predict_one(pair_features(code, beside)))
-        if math.isnan(said):
+        predicted = float(self.regressor.predict_one(pair_features(code, beside)))
+        if math.isnan(predicted):
             raise HpcgymError(
                 f"the regressor, a {type(self.regressor).__name__}, predicts no number for"
                 f" {code!r} beside {beside!r}"
             )
         least, most = self._range
-        return math.exp(min(max(said, least), most))
+        return math.exp(min(max(predicted, least), most))
 
     def _check(self, *codes: str) -> None:
         for code in codes:

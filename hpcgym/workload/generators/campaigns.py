@@ -300,9 +300,9 @@ def _names(program: IntArray, begins: NDArray[np.bool_], rng: np.random.Generato
     numbered = rng.random(len(first)) < 0.5
     seen: dict[int, int] = {}
     stems = []
-    for one in program[first].tolist():
-        seen[one] = seen.get(one, 0) + 1
-        stems.append(f"{STEMS[(one - 1) % PROGRAMS]}_{seen[one]}")
+    for program_number in program[first].tolist():
+        seen[program_number] = seen.get(program_number, 0) + 1
+        stems.append(f"{STEMS[(program_number - 1) % PROGRAMS]}_{seen[program_number]}")
     within = np.arange(len(program)) - first[campaign] + 1
     return [
         f"{stems[of]}_{number}" if numbered[of] else stems[of]

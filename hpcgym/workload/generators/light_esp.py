@@ -123,8 +123,8 @@ def light_esp(
     orders, dealing = np.random.default_rng(seed).spawn(2)
     kinds = np.repeat(np.arange(len(TYPES)), [kind.jobs for kind in TYPES])
     kind = np.concatenate([orders.permutation(kinds) for _ in range(repeat)])
-    size = np.array([_cores(one, processors, node_cores) for one in TYPES])[kind]
-    run_time = np.array([one.run_time_s for one in TYPES])[kind]
+    size = np.array([_cores(job_type, processors, node_cores) for job_type in TYPES])[kind]
+    run_time = np.array([job_type.run_time_s for job_type in TYPES])[kind]
     columns: dict[str, Any] = {
         "job_number": np.arange(1, len(kind) + 1),
         "submit_time": np.floor(np.arange(len(kind)) * (span / len(kind))).astype(np.int64),

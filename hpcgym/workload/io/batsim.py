@@ -68,10 +68,10 @@ def read_batsim(path: Path, how: ReadOptions) -> Workload:
     if not rows:
         raise no_job(path, counts)
     frame = pd.DataFrame(rows, index=pd.Index(places, name="job", dtype="int64"))
-    told = given.get("nb_res")
-    size = told_processors(told, f"{path}: nb_res") if how.processors is None else how.processors
+    nb_res = given.get("nb_res")
+    size = told_processors(nb_res, f"{path}: nb_res") if how.processors is None else how.processors
     workload = from_pandas(frame, processors=size, name=str(path), errors=how.errors)
-    header = {} if told is None else {"MaxProcs": [str(told)]}
+    header = {} if nb_res is None else {"MaxProcs": [str(nb_res)]}
     workload = replace(workload.counted(counts), name=file_name(path))
     return replace(workload, header={**header, **workload.header})
 

@@ -88,7 +88,7 @@ def _no_job(slave: str, start: str) -> str:
 
 def _columns(log: logs.LogRecords) -> dict[str, Any]:
     """Return the columns of jobs, (n,) each; times in seconds since 1970; -1 is unknown."""
-    columns: dict[str, Any] = {name: log.numbers(*told) for name, told in _TOLD.items()}
+    columns: dict[str, Any] = {name: log.numbers(*fields) for name, fields in _TOLD.items()}
     start, end = columns["start"], columns.pop("end")
     log.refuse_at(columns["submit_time"] < 0, "submission_time is 0", "no submission")
     log.refuse_at(end < start, "end_time is before start_time", "line that ends before it starts")
@@ -126,8 +126,8 @@ def _time(text: str) -> int:
 def _option(names: tuple[str, ...], read: Callable[[str], int], category: str) -> int:
     """Return what the first of some resources in ``-l`` is, -1 if none is there."""
     for name in names:
-        if found := re.search(rf"(?:^|[ ,]){name}=([^ ,]*)", category):
-            return read(found[1])
+        if match := re.search(rf"(?:^|[ ,]){name}=([^ ,]*)", category):
+            return read(match[1])
     return MISSING
 
 

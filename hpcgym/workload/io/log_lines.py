@@ -181,8 +181,8 @@ class LogRecords:
                 try:
                     known[text] = parse(text)
                 except ValueError as problem:
-                    told = f"{name} is {text[:40]!r}, {problem}"
-                    self.refuse(line, told, f"line with a wrong {name}")
+                    wrong = f"{name} is {text[:40]!r}, {problem}"
+                    self.refuse(line, wrong, f"line with a wrong {name}")
                     values.append(blank)
                     continue
             values.append(known[text])
@@ -193,7 +193,7 @@ class LogRecords:
 
         Of several fields the first that is above 0 counts.
         """
-        columns = [np.array(self.parsed(*one), dtype=np.int64) for one in told]
+        columns = [np.array(self.parsed(*pair), dtype=np.int64) for pair in told]
         return columns[0] if len(columns) == 1 else first_known(*columns)
 
     def names(self, *fields: str) -> list[str | None]:
@@ -262,10 +262,10 @@ def numbered(ids: Sequence[tuple[int, Any]]) -> dict[str, Ints]:
     ----------
     ids : of each job its number, and the task of an array; None of what is no job.
     """
-    tasks = {one for one in ids if one[1] is not None}
+    tasks = {task for task in ids if task[1] is not None}
     first = max((number for number, _ in ids), default=0) + 1
-    new = {one: number for number, one in enumerate(sorted(tasks), first)}
-    columns = {"job_number": np.array([new.get(one, one[0]) for one in ids], np.int64)}
+    new = {task: number for number, task in enumerate(sorted(tasks), first)}
+    columns = {"job_number": np.array([new.get(pair, pair[0]) for pair in ids], np.int64)}
     if tasks:
         arrays = [MISSING if task is None else number for number, task in ids]
         columns["array"] = np.array(arrays, np.int64)
@@ -344,13 +344,13 @@ def _with_waits(columns: Mapping[str, Any], runs: Sequence[Hashable]) -> Repaire
     ``runs``, they are of one job, and each was submitted when the one before ended. No job is
     submitted after its start.
     """
-    found = dict(columns)
-    start, eligible, submit = found.pop("start"), found.pop("eligible"), found["submit_time"]
+    changed = dict(columns)
+    start, eligible, submit = changed.pop("start"), changed.pop("eligible"), changed["submit_time"]
     before = np.full(len(start), MISSING)
     end: dict[Hashable, int] = {}
     for place in np.argsort(start, kind="stable").tolist():
         before[place] = end.get(runs[place], MISSING)
-        end[runs[place]] = int(start[place] + found["run_time"][place])
+        end[runs[place]] = int(start[place] + changed["run_time"][place])
     # of n runs n - 1 have another one behind them; a job that came later only reuses the number
     repaired = {AGAIN: (before >= 0) & (submit <= before + _REQUEUED_S)}
     for reason, time in ((HELD, eligible), (RESUBMITTED, before)):
@@ -358,7 +358,7 @@ def _with_waits(columns: Mapping[str, Any], runs: Sequence[Hashable]) -> Repaire
         submit = np.where(repaired[reason], time, submit)
     repaired[MOVED] = submit > start
     submit = np.minimum(submit, start)
-    return {**found, "submit_time": submit, "wait_time": start - submit}, repaired
+    return {**changed, "submit_time": submit, "wait_time": start - submit}, repaired
 
 
 def _with_units(columns: Mapping[str, Any], for_nodes: bool) -> Repaired:
@@ -366,30 +366,30 @@ def _with_units(columns: Mapping[str, Any], for_nodes: bool) -> Repaired:
 
     If the log tells neither nodes nor resources beside memory, there are no units.
     """
-    found = dict(columns)
+    changed = dict(columns)
     names = ("requested_processors", "nodes", "memory_mb", "most_on_node", "divisor", "used_kb")
-    cores, nodes, memory_mb, most, divisor, used_kb = map(found.pop, names)
-    amounts = {"gpu": found.pop("gpus")}
-    for name in [name for name in found if name.startswith(GENERIC)]:
-        amounts[name.removeprefix(GENERIC)] = found.pop(name)
+    cores, nodes, memory_mb, most, divisor, used_kb = map(changed.pop, names)
+    amounts = {"gpu": changed.pop("gpus")}
+    for name in [name for name in changed if name.startswith(GENERIC)]:
+        amounts[name.removeprefix(GENERIC)] = changed.pop(name)
     held = {name: np.maximum(amount, 0) for name, amount in amounts.items() if amount.max() > 0}
     known = memory_mb > 0
-    found |= {
+    changed |= {
         "requested_processors": cores,
         "requested_memory": np.where(known, -(-memory_mb * 1000 // cores), MISSING),
         "used_memory": np.where(used_kb >= 0, -(-used_kb // cores), MISSING),
     }
     if not held and (nodes <= 0).all():
-        return found, {}
+        return changed, {}
     units, on_node, repaired = _shared(cores, nodes, most, divisor, [*held.values()], for_nodes)
     of_unit = -(-cores // units)
-    found |= {"units": units, "core": of_unit, "requested_processors": of_unit * units}
+    changed |= {"units": units, "core": of_unit, "requested_processors": of_unit * units}
     if (nodes > 1).any():
-        found[UNITS_PER_NODE] = on_node
-    found |= {name: -(-amount // units) for name, amount in held.items()}
+        changed[UNITS_PER_NODE] = on_node
+    changed |= {name: -(-amount // units) for name, amount in held.items()}
     if known.any():
-        found["mem"] = np.where(known, -(-memory_mb // units), 0)
-    return found, repaired
+        changed["mem"] = np.where(known, -(-memory_mb // units), 0)
+    return changed, repaired
 
 
 def _shared(
@@ -409,13 +409,13 @@ def _shared(
 
     A job without known nodes has as many units as its amounts allow, on any nodes: counted.
     """
-    told, on = nodes > 0, np.maximum(nodes, 1)
+    known, on = nodes > 0, np.maximum(nodes, 1)
     parts = np.gcd.reduce([cores // np.maximum(divisor, 1), cores, *held])
     largest = np.maximum(most, -(-cores // on))
     at_most_mean = largest <= -(-cores // on)
     even = np.all([amount % on == 0 for amount in (cores, *held)], axis=0) & (largest * on <= cores)
-    larger = told & ~even & ((parts < on) | (for_nodes & at_most_mean))
-    units = np.where(told & (even | larger), on, parts)
+    larger = known & ~even & ((parts < on) | (for_nodes & at_most_mean))
+    units = np.where(known & (even | larger), on, parts)
     on_node = np.where(units == on, 1, -(-largest // -(-cores // units)))
-    on_node = np.where(told & (on > 1), on_node, MISSING)
-    return units, on_node, {ANYWHERE: ~told & (cores > 1), UNEVEN: larger}
+    on_node = np.where(known & (on > 1), on_node, MISSING)
+    return units, on_node, {ANYWHERE: ~known & (cores > 1), UNEVEN: larger}

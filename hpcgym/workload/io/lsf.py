@@ -47,7 +47,7 @@ def is_lsf(head: bytes) -> bool:
 def read_lsf(path: Path, how: ReadOptions) -> Workload:
     """Read the accounting of LSF; see this module, and :func:`hpcgym.workload.io.pbs.read_pbs`."""
     log = _read(path, how)
-    log.drop(["" if one != "0" else "ended before it started" for one in log.texts("startTime")])
+    log.drop(["" if time != "0" else "ended before it started" for time in log.texts("startTime")])
     log.drop_copies()
     columns = log.settled(_columns(log))
     log.count(_DEPENDENCY, [bool(text) for text in log.texts("dependCond")])
@@ -113,14 +113,14 @@ def _run_limit(fields: list[str]) -> str:
 
 def _columns(log: logs.LogRecords) -> dict[str, Any]:
     """Return the columns of jobs, (n,) each; times in seconds since 1970; -1 is unknown."""
-    columns: dict[str, Any] = {name: log.numbers(*told) for name, told in _TOLD.items()}
+    columns: dict[str, Any] = {name: log.numbers(*fields) for name, fields in _TOLD.items()}
     start, end = columns["start"], columns.pop("end")
     log.refuse_at(columns["submit_time"] < 0, "submitTime is 0", "no submission")
     log.refuse_at(end < start, "eventTime is before startTime", "line that ends before it starts")
     given, asked = columns.pop("given"), columns.pop("asked")
-    told = "execHosts, not numProcessors"
+    names = "execHosts, not numProcessors"
     slots = logs.processors(
-        log, given, asked, told, "neither execHosts nor numProcessors tells slots"
+        log, given, asked, names, "neither execHosts nor numProcessors tells slots"
     )
     ids = zip(columns.pop("number").tolist(), log.parsed("idx", logs.task_of), strict=True)
     return {
@@ -160,7 +160,7 @@ _TOLD: dict[str, tuple[logs.Told, ...]] = {
     "requested_time": (("runLimit", logs.above_0),),
     "used_kb": (("maxRMem", logs.above_0),),
     "status": (("jStatus", _status),),
-    **{name: (told,) for name, told in logs.told_by_hosts("execHosts", _slots).items()},
+    **{name: (field,) for name, field in logs.told_by_hosts("execHosts", _slots).items()},
     "asked": (("numProcessors", logs.above_0),),
 }
 

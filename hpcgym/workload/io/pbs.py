@@ -76,38 +76,38 @@ def _read(path: Path, how: ReadOptions) -> logs.LogRecords:
     log = logs.LogRecords(path, how)
     records: list[tuple[str, int, re.Match[str]]] = []
     for line, text, hint in log.texts_of_lines("an accounting log of PBS"):
-        found = _RECORD.fullmatch(text.strip())
-        if found is None:
+        record = _RECORD.fullmatch(text.strip())
+        if record is None:
             if text.strip():
                 problem = f"no record such as 06/06/2005 14:07:17;E;407.server;user=...{hint}"
                 log.refuse(line, problem, "line that is no record")
             continue
-        if found["type"] != "E" and not _is_lost_run(found):
-            log.counts[f"dropped: record {found['type']}, not of the end of a job"] += 1
-        if found["type"] in "QSE" or _is_lost_run(found):
-            date = f"{found['year']}-{found['month']}-{found['day']}T{found['time']}"
-            records.append((date, line, found))
+        if record["type"] != "E" and not _is_lost_run(record):
+            log.counts[f"dropped: record {record['type']}, not of the end of a job"] += 1
+        if record["type"] in "QSE" or _is_lost_run(record):
+            date = f"{record['year']}-{record['month']}-{record['day']}T{record['time']}"
+            records.append((date, line, record))
     rows: list[dict[str, str]] = []
     before: dict[str, dict[str, str]] = {}  # what records Q and S tell of jobs that run or wait
-    for date, line, found in sorted(records, key=itemgetter(0)):  # logs are joined in any order
-        told = {key: value.strip("\"'") for key, value in _ENTRY.findall(found["entries"])}
-        told = {key: value for key, value in told.items() if value not in _NOTHING}
-        if found["type"] in "ER":
-            known = before.pop(found["id"], {})
-            row = {**known, **told, "id": found["id"], _ENDED: date}
-            if found["type"] == "R":  # the next run begins anew
+    for date, line, record in sorted(records, key=itemgetter(0)):  # logs are joined in any order
+        entries = {key: value.strip("\"'") for key, value in _ENTRY.findall(record["entries"])}
+        entries = {key: value for key, value in entries.items() if value not in _NOTHING}
+        if record["type"] in "ER":
+            known = before.pop(record["id"], {})
+            row = {**known, **entries, "id": record["id"], _ENDED: date}
+            if record["type"] == "R":  # the next run begins anew
                 again = {key: value for key, value in known.items() if key not in ("start", _BEGAN)}
-                before[found["id"]] = again
+                before[record["id"]] = again
             for name, others in _DATES.items():  # dates need a time zone
                 if any(row.get(other, "0") != "0" for other in others):
                     row[name] = ""
             rows.append(row)
             log.lines.append(line)
-        elif found["type"] == "Q":  # a job goes through several queues
-            before[found["id"]] = {_QUEUED: date, **before.get(found["id"], {}), **told}
+        elif record["type"] == "Q":  # a job goes through several queues
+            before[record["id"]] = {_QUEUED: date, **before.get(record["id"], {}), **entries}
         else:  # one that is run again has several starts
-            before[found["id"]] = {**before.get(found["id"], {}), **told, _BEGAN: date}
-    read = {name for told in _TOLD.values() for name, _ in told} | {*_NAMES, "id", *_DATES}
+            before[record["id"]] = {**before.get(record["id"], {}), **entries, _BEGAN: date}
+    read = {name for fields in _TOLD.values() for name, _ in fields} | {*_NAMES, "id", *_DATES}
     log.fields = {name.casefold(): [row.get(name, "") for row in rows] for name in sorted(read)}
     return log
 
@@ -125,7 +125,7 @@ def _no_job(name: str, start: str, began: str, ran: str) -> str:
 
 def _columns(log: logs.LogRecords, clock: Clock) -> dict[str, Any]:
     """Return the columns of jobs, (n,) each; times in seconds since 1970; -1 is unknown."""
-    columns: dict[str, Any] = {name: log.numbers(*told) for name, told in _TOLD.items()}
+    columns: dict[str, Any] = {name: log.numbers(*fields) for name, fields in _TOLD.items()}
     queued, began, ended = (log.numbers((name, clock.seconds)) for name in _DATES)
     end, ran = columns.pop("end"), columns.pop("ran")
     if (end < 0).all():  # a log that never tells it; else it is a record that was cut
@@ -164,11 +164,11 @@ def _columns(log: logs.LogRecords, clock: Clock) -> dict[str, Any]:
 
 def _id(text: str) -> tuple[int, int | None]:
     """Return the number of a job such as ``407.server``, and of its array's subjob ``407[4]``."""
-    found = _ID.fullmatch(text)
-    if found is None:
+    match = _ID.fullmatch(text)
+    if match is None:
         raise ValueError("no id such as 407.server")
-    task = found[2] or found[3]
-    return int(found[1]), int(task) if task else None
+    task = match[2] or match[3]
+    return int(match[1]), int(task) if task else None
 
 
 def _time(text: str) -> int:
@@ -185,12 +185,12 @@ def _slots(text: str) -> list[int]:
     """Return the processors on each host of ``n1/0*13+n2/0*13`` or ``n1/0-11,14+n1/12``."""
     slots: dict[str, int] = defaultdict(int)
     for host in text.split("+"):
-        found = _SLOTS.fullmatch(host)
-        if found is None:
+        match = _SLOTS.fullmatch(host)
+        if match is None:
             raise ValueError("no hosts such as n1/0*4+n2/0*4")
-        for part in found[1].split(","):
+        for part in match[1].split(","):
             low, _, high = part.partition("-")
-            slots[host.partition("/")[0]] += (int(high or low) - int(low) + 1) * int(found[2] or 1)
+            slots[host.partition("/")[0]] += (int(high or low) - int(low) + 1) * int(match[2] or 1)
     return list(slots.values())
 
 
@@ -246,7 +246,7 @@ _TOLD: dict[str, tuple[logs.Told, ...]] = {
     "requested_time": ((f"{_LIST}walltime", logs.time_limit),),
     "used_kb": (("resources_used.mem", _kilobytes),),
     "status": (("Exit_status", _status),),
-    **{name: (told,) for name, told in _HOSTS.items()},
+    **{name: (field,) for name, field in _HOSTS.items()},
     # on Cray XT hosts and chunks are those of the login node on which the script runs
     "given": ((f"{_LIST}mppwidth", logs.above_0), _HOSTS["given"]),
     "asked": (

@@ -81,12 +81,12 @@ def throttles(path: Path) -> dict[int, int] | None:
     if not is_sacct(head_of(path, WorkloadError)):
         return None
     ids = _records(path, ReadOptions()).parsed("JobID", job_id, NO_ID)
-    found = {one.number: one.at_once for one in ids if one.at_once}
-    if not found:
+    at_once = {job.number: job.at_once for job in ids if job.at_once}
+    if not at_once:
         raise WorkloadError(
             f"{path}: no line tells how many tasks of an array may run at once, as 7_[5-9%2]"
         )
-    return found
+    return at_once
 
 
 def _records(path: Path, how: ReadOptions) -> LogRecords:
@@ -98,10 +98,10 @@ def _records(path: Path, how: ReadOptions) -> LogRecords:
 
 def _drop_no_jobs(log: LogRecords) -> None:
     """Drop tasks of arrays that did not start, and jobs that did not start or end."""
-    throttled = [one.at_once for one in log.parsed("JobID", job_id, NO_ID)]
+    throttled = [job.at_once for job in log.parsed("JobID", job_id, NO_ID)]
     log.count(sacct_fields.UNUSED_THROTTLE, throttled)
     ids = log.parsed(_id(log), job_id, NO_ID)
-    log.drop([sacct_fields.ARRAY_TASKS if one.waiting else "" for one in ids])
+    log.drop([sacct_fields.ARRAY_TASKS if job.waiting else "" for job in ids])
     states = log.parsed("State", sacct_fields.state_of, "")
     by_ends = not {"elapsed", "elapsedraw"} & {*log.fields}
     reasons = []
@@ -142,9 +142,9 @@ def _take_cluster(log: LogRecords) -> None:
         chosen = own or jobs.most_common(1)[0][0]
         why = "as the machine is called" if own else "which has most: no ClusterName says otherwise"
         taken = f"Those of {printable(chosen)} are taken, {why}"
-        log.drop(["" if one == chosen else f"job of another cluster, {one}" for one in clusters])
-    told = ", ".join(f"{printable(name)} ({number:,})" for name, number in jobs.most_common())
-    warn_caller(f"{log.path} has jobs of {len(jobs)} clusters: {told}. {taken}", WorkloadWarning)
+        log.drop(["" if name == chosen else f"job of another cluster, {name}" for name in clusters])
+    listed = ", ".join(f"{printable(name)} ({number:,})" for name, number in jobs.most_common())
+    warn_caller(f"{log.path} has jobs of {len(jobs)} clusters: {listed}. {taken}", WorkloadWarning)
 
 
 def _id(log: LogRecords) -> str:
@@ -161,7 +161,7 @@ def _columns(log: LogRecords, clock: Clock) -> dict[str, Any]:
     start = _after(log, "Start", submit, clock)
     status = log.numbers(("State", sacct_fields.status_of))
     nice = sacct_fields.nice_of(log)
-    arrays = [MISSING if one.task is None else one.number for one in tasks]
+    arrays = [MISSING if job.task is None else job.number for job in tasks]
     return {
         "job_number": number,
         **({"array": arrays} if max(arrays, default=MISSING) >= 0 else {}),
@@ -190,7 +190,7 @@ def _ids(log: LogRecords) -> tuple[list[JobId], list[JobId], list[int]]:
     tasks, raw = (log.parsed(name, job_id, NO_ID) for name in ("JobID", "JobIDRaw"))
     of: dict[str, set[int]] = {}
     for cluster, *ids in zip(log.texts("Cluster"), tasks, raw, strict=True):
-        of.setdefault(cluster, set()).update(one.number for one in ids if one.number >= 0)
+        of.setdefault(cluster, set()).update(job.number for job in ids if job.number >= 0)
     together = set().union(*of.values())
     step = max(together, default=0) + 1
     if sum(map(len, of.values())) == len(together):
@@ -202,7 +202,7 @@ def _ids(log: LogRecords) -> tuple[list[JobId], list[JobId], list[int]]:
     def shifted(ids: list[JobId]) -> list[JobId]:
         moved = zip(ids, shift, strict=True)
         return [
-            one._replace(number=one.number + by) if one.number >= 0 else one for one, by in moved
+            job._replace(number=job.number + by) if job.number >= 0 else job for job, by in moved
         ]
 
     return shifted(tasks), shifted(raw), shift
@@ -214,9 +214,9 @@ def _job_numbers(log: LogRecords, tasks: list[JobId], raw: list[JobId]) -> Ints:
     Tasks of arrays have one JobID, that of the array. Without JobIDRaw they are numbered anew,
     array by array, from the number behind the greatest of the dump on.
     """
-    known = [own if own.number >= 0 else one for own, one in zip(raw, tasks, strict=True)]
-    log.count(sacct_fields.ANEW, [one.task is not None for one in known])
-    ids = [(one.number, None if one.task is None else (one.task, one.part)) for one in known]
+    known = [own if own.number >= 0 else task for own, task in zip(raw, tasks, strict=True)]
+    log.count(sacct_fields.ANEW, [job.task is not None for job in known])
+    ids = [(job.number, None if job.task is None else (job.task, job.part)) for job in known]
     return numbered(ids)["job_number"]
 
 
@@ -234,10 +234,10 @@ def _with_parts(log: LogRecords, columns: dict[str, Any]) -> dict[str, Any]:
     """
     runs: dict[tuple[str, int, int], list[int]] = {}
     ids = log.parsed(_id(log), job_id, NO_ID)
-    told = zip(log.texts("Cluster"), ids, columns["start"].tolist(), strict=True)
-    for place, (cluster, one, start) in enumerate(told):
-        if one.part:
-            runs.setdefault((cluster, one.number, start), []).append(place)
+    jobs = zip(log.texts("Cluster"), ids, columns["start"].tolist(), strict=True)
+    for place, (cluster, job, start) in enumerate(jobs):
+        if job.part:
+            runs.setdefault((cluster, job.number, start), []).append(place)
     pool = log.how.cluster is None and log.how.processors is not None
     resources = ["nodes", "gpus", *(name for name in columns if name.startswith(GENERIC))]
     reasons, apart, longer = [""] * len(log), 0, 0
@@ -277,10 +277,10 @@ def _since_1970(clock: Clock) -> Any:
     """Return a parser of times that refuses times before 1970."""
 
     def seconds(text: str) -> int:
-        found = clock.seconds(text)
-        if found < 0:
+        time = clock.seconds(text)
+        if time < 0:
             raise ValueError("before 1970")
-        return found
+        return time
 
     return seconds
 

@@ -79,28 +79,28 @@ def preceding(
         return np.full(len(number), MISSING)
     known = {text: _conditions(text) for text in set(texts)}
     jobs = _Jobs(tasks, number, status, shift)
-    found: list[list[int]] = []
+    named: list[list[int]] = []
     for place, text in enumerate(texts):
         others: list[int] = []
         odd: set[str] = set()
-        for one in known[text]:
-            if isinstance(one, str):
-                odd.add(one)
+        for part in known[text]:
+            if isinstance(part, str):
+                odd.add(part)
             else:
-                others += jobs.meant(place, one, odd)
-                odd |= {_DELAY} if one.delayed else set()
+                others += jobs.meant(place, part, odd)
+                odd |= {_DELAY} if part.delayed else set()
         odd |= {_ITSELF} if number[place] in others else set()
-        found.append([other for other in dict.fromkeys(others) if other != number[place]])
+        named.append([other for other in dict.fromkeys(others) if other != number[place]])
         log.counts.update(odd)
-    if all(len(others) < 2 for others in found):
-        return np.array([others[0] if others else MISSING for others in found], np.int64)
-    return np.array([" ".join(map(str, others or [MISSING])) for others in found], dtype=object)
+    if all(len(others) < 2 for others in named):
+        return np.array([others[0] if others else MISSING for others in named], np.int64)
+    return np.array([" ".join(map(str, others or [MISSING])) for others in named], dtype=object)
 
 
 def dependency_of_line(line: str) -> str:
     """Return the dependency in a command such as ``sbatch -d afterok:12 run.sh``; blank if none."""
-    found = [match["value"] or match["short"] for match in _DEPENDENCY_OPTION.finditer(line)]
-    return found[-1] if found else ""
+    texts = [match["value"] or match["short"] for match in _DEPENDENCY_OPTION.finditer(line)]
+    return texts[-1] if texts else ""
 
 
 def _conditions(text: str) -> tuple[_Condition | str, ...]:
@@ -123,13 +123,13 @@ def _condition(part: str) -> _Condition | str:
         part = f"afterany:{part}"
     if part == "singleton":
         return _SINGLETON
-    found = _PART.fullmatch(part)
-    if found is not None and found["kind"] == "after":
+    match = _PART.fullmatch(part)
+    if match is not None and match["kind"] == "after":
         return _STARTS
-    if found is None or found["kind"] not in _ENDS:
+    if match is None or match["kind"] not in _ENDS:
         return _OTHER
-    ids = tuple(_MINUTES.sub("", one) for one in found["jobs"][1:].split(":"))
-    return _Condition(found["kind"], ids, "+" in found["jobs"])
+    ids = tuple(_MINUTES.sub("", job) for job in match["jobs"][1:].split(":"))
+    return _Condition(match["kind"], ids, "+" in match["jobs"])
 
 
 class _Jobs:
@@ -141,31 +141,31 @@ class _Jobs:
         self.own, self.shift = own, shift
         self.status = dict(zip(number.tolist(), status.tolist(), strict=True))  # the last counts
         self.tasks: dict[int, dict[int, int]] = {}
-        for job, one in zip(own, number.tolist(), strict=True):
+        for job, job_number in zip(own, number.tolist(), strict=True):
             if job.task is not None:
-                self.tasks.setdefault(job.number, {})[job.task] = one
+                self.tasks.setdefault(job.number, {})[job.task] = job_number
 
-    def meant(self, place: int, one: _Condition, odd: set[str]) -> list[int]:
+    def meant(self, place: int, part: _Condition, odd: set[str]) -> list[int]:
         """Return the numbers of the jobs that a part of a job's dependency names.
 
         ``odd`` gets reasons to count the job by.
         """
-        found = []
+        jobs = []
         own = self.own[place].task
-        for text in one.ids:
-            told, _, task = text.partition("_")
-            job = int(told) + self.shift[place]
+        for text in part.ids:
+            number, _, task = text.partition("_")
+            job = int(number) + self.shift[place]
             tasks = self.tasks.get(job, {})
-            if one.kind == "aftercorr" and own is not None and not task:
+            if part.kind == "aftercorr" and own is not None and not task:
                 task = str(own)
             if task.isdigit() and int(task) not in tasks:
                 odd.add(_UNKNOWN_TASK)
             elif task.isdigit():
-                found.append(tasks[int(task)])
+                jobs.append(tasks[int(task)])
             else:
-                found += tasks.values() if tasks else [job]
-        completed = _ENDS[one.kind]
-        ends = [self.status[job] == 1 for job in found if self.status.get(job, MISSING) != MISSING]
+                jobs += tasks.values() if tasks else [job]
+        completed = _ENDS[part.kind]
+        ends = [self.status[job] == 1 for job in jobs if self.status.get(job, MISSING) != MISSING]
         if completed is not None and any(end != completed for end in ends):
             odd.add(_BROKEN)
-        return found
+        return jobs

@@ -105,15 +105,15 @@ def job_id(text: str) -> JobId:
     ------
     ValueError : it is no id of a job.
     """
-    found = _ID.fullmatch(text)
-    if found is None:
+    match = _ID.fullmatch(text)
+    if match is None:
         raise ValueError("no id such as 123, 123_4 or 123+0")
-    task, tasks = found["task"], found["tasks"]
+    task, tasks = match["task"], match["tasks"]
     most = _MOST_TASKS.search(tasks or "")
     return JobId(
-        int(found["number"]),
+        int(match["number"]),
         int(task) if task else None,
-        bool(found["part"]),
+        bool(match["part"]),
         bool(tasks),
         int(most[1]) if most else 0,
     )
@@ -155,10 +155,10 @@ def requested_mb(text: str) -> tuple[int, str]:
     """
     folded = text.casefold()
     per = folded[-1:] if folded[-1:] in ("c", "n") else ""
-    told = amount_of(folded.removesuffix(per), MEMORY_OF_SLURM)
-    if told is None:
+    memory = amount_of(folded.removesuffix(per), MEMORY_OF_SLURM)
+    if memory is None:
         raise ValueError("no memory such as 4G, 2000Mc or 16Gn")
-    amount = math.ceil(told)
+    amount = math.ceil(memory)
     if amount >= 1 << 63:
         amount, per = amount - (1 << 63), "c"
     if amount in _UNSET:
@@ -258,13 +258,13 @@ def nice_of(log: logs.LogRecords) -> logs.Ints:
     ``log`` counts the jobs with a nice of -1, and those whose command has none that Slurm knows.
     """
     if "nice" in log.fields:
-        told = np.array(log.parsed("Nice", _number, blank=0), np.int64)
+        nice = np.array(log.parsed("Nice", _number, blank=0), np.int64)
     else:
-        found = log.parsed("SubmitLine", nice_of_line, blank=0)
-        log.count(_NO_NICE, [one is None for one in found])
-        told = np.array([one or 0 for one in found], np.int64)
-    log.count(_LIFTED, told == MISSING)
-    return np.where(told == MISSING, 0, told)
+        values = log.parsed("SubmitLine", nice_of_line, blank=0)
+        log.count(_NO_NICE, [value is None for value in values])
+        nice = np.array([value or 0 for value in values], np.int64)
+    log.count(_LIFTED, nice == MISSING)
+    return np.where(nice == MISSING, 0, nice)
 
 
 def nice_of_line(line: str) -> int | None:
@@ -272,12 +272,12 @@ def nice_of_line(line: str) -> int | None:
 
     None: it has no number within Slurm's limits, which Slurm takes for 0.
     """
-    found = [match["value"] for match in _OPTION.finditer(line)]
-    if not found:
+    values = [match["value"] for match in _OPTION.finditer(line)]
+    if not values:
         return 0
-    if found[-1] is None:
+    if values[-1] is None:
         return _USUAL
-    begin = _WHOLE.match(found[-1])
+    begin = _WHOLE.match(values[-1])
     nice = int(begin[0]) if begin else None
     return None if nice is None or abs(nice) > MOST_NICE else nice
 
@@ -309,8 +309,8 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
     """
     given, asked = (
         [
-            {**before, **told}
-            for before, told in zip(
+            {**before, **by_tres}
+            for before, by_tres in zip(
                 log.parsed(once, generic_of_old, {}), log.parsed(name, tres, {}), strict=True
             )
         ]
@@ -318,12 +318,12 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
     )
 
     def amounts(name: str) -> tuple[logs.Ints, logs.Ints]:
-        told = ([job.get(name, MISSING) for job in jobs] for jobs in (given, asked))
-        allocated, requested = (np.array(column, dtype=np.int64) for column in told)
+        pair = ([job.get(name, MISSING) for job in jobs] for jobs in (given, asked))
+        allocated, requested = (np.array(column, dtype=np.int64) for column in pair)
         return allocated, requested
 
     (cpus, asked_cpus), (nodes, asked_nodes) = amounts("cpu"), amounts("node")
-    told, untold = (
+    given_field, untold = (
         next((name for name in names if name.casefold() in log.fields), names[0])
         for names in (("AllocCPUS", "NCPUS", "AllocTRES"), ("ReqCPUS", "ReqTRES"))
     )
@@ -331,7 +331,7 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
         log,
         logs.first_known(log.numbers(("AllocCPUS", count_in), ("NCPUS", count_in)), cpus),
         logs.first_known(log.numbers(("ReqCPUS", count_in)), asked_cpus),
-        f"{told}, not {untold}",
+        f"{given_field}, not {untold}",
         "no field tells its processors",
     )
     counted = log.numbers(("NNodes", count_in), ("AllocNodes", count_in), ("NodeList", nodes_in))
@@ -340,7 +340,7 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
         _BESIDE_RESOURCES,
         [any(map(asks_beside, pair)) for pair in zip(*map(log.texts, _TRES), strict=True)],
     )
-    found = {
+    columns = {
         **cores,
         "nodes": nodes,
         "gpus": logs.first_known(*amounts("gpu")),
@@ -367,22 +367,22 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
                 # where types are not tracked, those of a command have all that the job was given
                 of_line = logs.first_known(*amounts(name), *amounts(of))
                 typed = np.where(by_line > 0, of_line, typed)
-                found[f"{logs.GENERIC}{of_type(of, kind)}"] = np.maximum(typed, 0)
+                columns[f"{logs.GENERIC}{of_type(of, kind)}"] = np.maximum(typed, 0)
                 blind = ~requests & (by_line < 0) & (generic > 0)
                 only_given[of] = only_given.get(of, blind) | blind
             else:
                 generic = np.where(requests, amounts(name)[1], generic)
                 alike[of] = np.maximum(alike.get(of, generic), generic)
         elif name in (CORE, MEMORY) or resource_problem(name):
-            told = f"{logs.GENERIC}{printable(name)}, which is no name of a resource here"
-            log.count(f"not used: {told}", generic > 0)
+            reason = f"{logs.GENERIC}{printable(name)}, which is no name of a resource here"
+            log.count(f"not used: {reason}", generic > 0)
         else:
-            found[f"{logs.GENERIC}{name}"] = generic
+            columns[f"{logs.GENERIC}{name}"] = generic
     for of, generic in alike.items():
         log.count(_TYPES.format(printable(of)), generic > 0)
     for of, jobs in only_given.items():
         log.count(_GIVEN.format(printable(of)), jobs)
-    return found
+    return columns
 
 
 def _typed_by_lines(
@@ -418,21 +418,21 @@ def types_of_line(line: str) -> dict[str, frozenset[str]]:
     >>> types_of_line("srun -G 4 ./a"), types_of_line("sbatch run.sh")
     ({'gpu': frozenset()}, {})
     """
-    found: dict[str, frozenset[str]] = {}
+    types: dict[str, frozenset[str]] = {}
     for match in _OF_GRES.finditer(line):
         for part in (match["gpus"] or match["gres"]).split(","):
             words = re.split("[:=]", re.sub("^gres[/:]", "", part))
             words = ["gpu", *words] if match["gpus"] else words
             kinds = [word.casefold() for word in words[1:2] if not _NUMBER.fullmatch(word)]
-            found[words[0]] = found.get(words[0], frozenset()) | {*kinds}
-    return found
+            types[words[0]] = types.get(words[0], frozenset()) | {*kinds}
+    return types
 
 
 def _requested_memory(log: logs.LogRecords, cores: logs.Ints, nodes: logs.Ints) -> logs.Ints:
     """Return the memory of jobs by ReqMem [MB], which some jobs have per core or per node."""
-    told = log.parsed("ReqMem", requested_mb, (MISSING, ""))
-    amount = np.array([one for one, _ in told], np.int64)
-    per = np.array([what for _, what in told], str)
+    memory = log.parsed("ReqMem", requested_mb, (MISSING, ""))
+    amount = np.array([megabytes for megabytes, _ in memory], np.int64)
+    per = np.array([what for _, what in memory], str)
     nodes = np.maximum(nodes, 1)
     of_a_node = np.where(per == "", amount // nodes, amount)
     marked = (amount >= _OF_A_CORE) & (of_a_node >= _OF_A_NODE)

@@ -25,7 +25,7 @@ _UNSET, _INFINITE = (0xFFFFFFFE, (1 << 64) - 2), (0xFFFFFFFF, (1 << 64) - 1)  # 
 
 def is_json(head: bytes) -> bool:
     """Tell whether the first bytes of a file are those of such a dump."""
-    return head.lstrip(b"\xef\xbb\xbf\r\n\t ")[:1] == b"{" and any(one in head for one in _TELLING)
+    return head.lstrip(b"\xef\xbb\xbf\r\n\t ")[:1] == b"{" and any(key in head for key in _TELLING)
 
 
 def records_of(path: Path, how: ReadOptions) -> LogRecords:
@@ -89,31 +89,31 @@ def _row(job: dict[str, Any], times: dict[str, Any]) -> dict[str, str]:
 
 def _of(given: dict[str, Any], name: str) -> dict[str, Any]:
     """Return an object in another one, empty where it is not there."""
-    found = given.get(name)
-    return found if isinstance(found, dict) else {}
+    value = given.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def _text(given: dict[str, Any], name: str) -> str:
-    found = given.get(name)
-    return found.strip() if isinstance(found, str) else ""
+    value = given.get(name)
+    return value.strip() if isinstance(value, str) else ""
 
 
 def _number(given: dict[str, Any], name: str) -> str:
     """Return a number of either schema as a text: UNLIMITED if infinite, nothing if not set."""
-    found = given.get(name)
-    if isinstance(found, dict):
-        if found.get("infinite"):
+    value = given.get(name)
+    if isinstance(value, dict):
+        if value.get("infinite"):
             return UNLIMITED
-        found = found.get("number") if found.get("set") else None
-    if found is None or found in _UNSET:
+        value = value.get("number") if value.get("set") else None
+    if value is None or value in _UNSET:
         return ""
-    return UNLIMITED if found in _INFINITE else str(found)
+    return UNLIMITED if value in _INFINITE else str(value)
 
 
 def _time(times: dict[str, Any], name: str) -> str:
     """Return seconds since 1970, ``Unknown`` where there is no such time."""
-    found = _number(times, name)
-    return "Unknown" if found in ("", "0", UNLIMITED) else found
+    time = _number(times, name)
+    return "Unknown" if time in ("", "0", UNLIMITED) else time
 
 
 def _id(job: dict[str, Any]) -> str:
@@ -134,8 +134,8 @@ def _id(job: dict[str, Any]) -> str:
 
 def _state(current: Any) -> str:
     """Return the state: the first of a list, before what is said beside it."""
-    found = current[0] if isinstance(current, list) and current else current
-    return found if isinstance(found, str) else ""
+    state = current[0] if isinstance(current, list) and current else current
+    return state if isinstance(state, str) else ""
 
 
 def _memory(needed: dict[str, Any]) -> str:
@@ -150,9 +150,9 @@ def _memory(needed: dict[str, Any]) -> str:
 
 def _resources(given: Any) -> str:
     """Return a list of resources as AllocTRES has it: ``cpu=4,mem=4000M,gres/gpu=1``."""
-    found = []
-    for one in given if isinstance(given, list) else ():
-        if isinstance(one, dict) and (count := _number(one, "count")).isdecimal():
-            name = "/".join(filter(None, (_text(one, "type"), _text(one, "name"))))
-            found.append(f"{name}={count}{'M' if name == 'mem' else ''}")
-    return ",".join(found)
+    resources = []
+    for resource in given if isinstance(given, list) else ():
+        if isinstance(resource, dict) and (count := _number(resource, "count")).isdecimal():
+            name = "/".join(filter(None, (_text(resource, "type"), _text(resource, "name"))))
+            resources.append(f"{name}={count}{'M' if name == 'mem' else ''}")
+    return ",".join(resources)

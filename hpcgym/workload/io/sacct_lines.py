@@ -148,10 +148,10 @@ def records_of(path: Path, how: ReadOptions) -> LogRecords:
             if is_step(fields[named]):  # most lines
                 log.counts[f"dropped: {STEP}"] += 1
                 continue
-            for one, other in again:
-                if fields[one] != fields[other]:
-                    problem = f"{names[one]}, a field that stands there twice, has two values"
-                    log.refuse(line, problem, f"line with two values of {names[one]}")
+            for former, other in again:
+                if fields[former] != fields[other]:
+                    problem = f"{names[former]}, a field that stands there twice, has two values"
+                    log.refuse(line, problem, f"line with two values of {names[former]}")
             for place, column in read:
                 column.append(fields[place].strip())
             log.lines.append(line)
@@ -226,18 +226,18 @@ def _one_line(lines: Sequence[tuple[int, str, str]]) -> tuple[int, str, str]:
 
 def _separator(first: str) -> str:
     """Return what stands between the names of fields in line 1, of a blank and more the latter."""
-    if found := _REPEATED.search(first):  # also of letters, as by --delimiter='\\t'
-        return found["separator"].strip(' "') or " "
+    if match := _REPEATED.search(first):  # also of letters, as by --delimiter='\\t'
+        return match["separator"].strip(' "') or " "
     between = Counter(run.strip(' "') or " " for run in _BETWEEN.findall(first))
     return between.most_common(1)[0][0] if between else "|"
 
 
 def _separator_of(text: str, number: int) -> str:
     """Return what stands between so many fields in a line, or more texts, ``|`` if nothing does."""
-    found: set[str] = {"|", *re.findall(r"[^\w\s:./+=-]+|\t", text)}
-    surplus = {one: text.count(one) + 1 - number for one in sorted(found)}
-    fit = [one for one in surplus if surplus[one] >= 0]
-    return min(fit, key=lambda one: (surplus[one] > 1, -len(one)), default="|")
+    separators: set[str] = {"|", *re.findall(r"[^\w\s:./+=-]+|\t", text)}
+    surplus = {separator: text.count(separator) + 1 - number for separator in sorted(separators)}
+    fit = [separator for separator in surplus if surplus[separator] >= 0]
+    return min(fit, key=lambda separator: (surplus[separator] > 1, -len(separator)), default="|")
 
 
 def _names(first: str) -> list[str]:
@@ -279,20 +279,20 @@ def _starts(texts: Sequence[str], names: Sequence[str]) -> list[int]:
 
     def ends(place: int, start: int) -> list[int]:
         """Return where a field may end that begins at a text."""
-        found = []
+        places = []
         most = start + 1 + (surplus if names[place] in _FREE else 0)
         for end in range(start + 1, min(most, len(texts)) + 1):
             if not _looks(names[place], texts[end - 1]):
                 break
-            found.append(end)
-        return found
+            places.append(end)
+        return places
 
     starts = [{0}]
     for place in range(len(names)):
         starts.append({end for start in starts[place] for end in ends(place, start)})
     starts[-1] &= {len(texts)}
     for place in reversed(range(len(names))):
-        starts[place] = {one for one in starts[place] if starts[place + 1] & {*ends(place, one)}}
+        starts[place] = {at for at in starts[place] if starts[place + 1] & {*ends(place, at)}}
     used = READ - {name.casefold() for name in UNUSED}
     needed = [k for place, name in enumerate(names) if name in used for k in (place, place + 1)]
     if not starts[0] or any(len(starts[k]) > 1 for k in needed):
@@ -312,9 +312,9 @@ def _looks(name: str, text: str) -> bool:
 def _check_fields(where: str, names: list[str]) -> None:
     """Say which fields are lacking."""
     lacking = [
-        "one of " + ", ".join(some) if len(some) > 1 else some[0]
-        for some in _NEEDED
-        if not {name.casefold() for name in some} & {*names}
+        "one of " + ", ".join(fields) if len(fields) > 1 else fields[0]
+        for fields in _NEEDED
+        if not {name.casefold() for name in fields} & {*names}
     ]
     if lacking:
         raise WorkloadError(f"{where}: fields lack {'; '.join(lacking)}. {_ADVICE}")

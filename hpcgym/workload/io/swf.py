@@ -257,8 +257,8 @@ def _blocks(file: IO[bytes], path: Path) -> Iterator[tuple[bytes, bool]]:
         if first:
             data = data.removeprefix(b"\xef\xbb\xbf")  # a byte order mark
             if b"\0" in data[:1024]:
-                told = f"not a Standard Workload Format text{utf_16(data)}"
-                raise WorkloadError(f"{path} is binary, {told}")
+                problem = f"not a Standard Workload Format text{utf_16(data)}"
+                raise WorkloadError(f"{path} is binary, {problem}")
             first = False
         end = data.rfind(b"\n") + 1
         if end:

@@ -99,23 +99,23 @@ class HeaderReader:
         WorkloadError : an entry before it is no plain whole number; ``where`` and the line come
             first.
         """
-        found, taken = None, ""
+        size, taken = None, ""
         odd: list[str] = []
         for line, (text, *_) in self._entries.get(key, ()):
             shown = f"{text[:40]!r} (line {line})"
             try:
                 number = plain_number(key, text) or 0
             except HpcgymError as error:
-                if found is None:
+                if size is None:
                     raise WorkloadError(f"{where}, line {line}: {error}") from None
                 number = -1  # another one, whichever it is
-            if found is None and number:
-                found, taken, odd = number, shown, []
-            elif found is None and text:
+            if size is None and number:
+                size, taken, odd = number, shown, []
+            elif size is None and text:
                 odd.append(f"{key} is {shown}, no size of a machine")
-            elif number not in (0, found):
+            elif number not in (0, size):
                 odd.append(f"{key} is {taken} and {shown}")
-        return found, odd[:1]
+        return size, odd[:1]
 
     def machine_size(self, where: str) -> tuple[int | None, str]:
         """Return the processors that the header tells, and what is odd about them, in words.
@@ -150,8 +150,8 @@ def _tells_other(header: Mapping[str, list[str]], processors: int) -> bool:
             plain_number("MaxProcs", entry.partition("\n")[0])
     except HpcgymError:
         return True
-    told = header_number(header, "MaxProcs") or header_number(header, "MaxNodes")
-    return told != processors
+    size = header_number(header, "MaxProcs") or header_number(header, "MaxNodes")
+    return size != processors
 
 
 def header_lines(header: Mapping[str, list[str]], processors: int) -> Iterator[str]:

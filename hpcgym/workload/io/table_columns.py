@@ -108,22 +108,22 @@ def wrong_numbers(
     """
     kind = kind_of(column)
     values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
-    told = ~np.isnan(values)
+    is_number = ~np.isnan(values)
     exact = values  # as a float 2^53 + 1 is 2^53
     if numbers.dtype.kind in "iu":
         exact = numbers.to_numpy(dtype=f"{numbers.dtype.kind}8", na_value=0)
     large = kind.problem.startswith("beyond")
-    found = {
-        (TEXT, f"not a number{_how(column)}"): ~told & given.notna().to_numpy(np.bool_),
+    wrong = {
+        (TEXT, f"not a number{_how(column)}"): ~is_number & given.notna().to_numpy(np.bool_),
         (_LARGE, "no finite number"): np.isinf(values),
-        (_LARGE if large else f"line with {column} out of its limits", kind.problem): told
+        (_LARGE if large else f"line with {column} out of its limits", kind.problem): is_number
         & np.isfinite(values)
         & kind.outside(exact),
     }
     if kind.dtype is np.int64 and not kind.rounded:
         fraction = np.isfinite(values) & (np.floor(values) != values)
-        found[_FRACTION, "not a whole number"] = fraction
-    return found
+        wrong[_FRACTION, "not a whole number"] = fraction
+    return wrong
 
 
 def _how(column: str) -> str:
@@ -185,14 +185,14 @@ def without_names(frame: pd.DataFrame, name: str) -> tuple[pd.DataFrame, dict[st
             continue
         held = column if column in frame else number
         names = _names(frame, held, column, name)
-        told = held == column and number in frame
+        has_numbers = held == column and number in frame
         bare = frame.drop(columns=held)
-        if told:
+        if has_numbers:
             of_number = _told_numbers(frame, column, names, name)
         else:
             of_name = numbered(filter(None, names))
-            bare = bare.assign(**{number: [of_name.get(one, np.nan) for one in names]})
-            of_number = {of: one for one, of in of_name.items()}
+            bare = bare.assign(**{number: [of_name.get(text, np.nan) for text in names]})
+            of_number = {of: text for text, of in of_name.items()}
         frame = bare
         header[HEADER_KEYS[number]] = name_lines(of_number)
     return frame, header
@@ -202,13 +202,13 @@ def with_names(frame: pd.DataFrame, workload: Workload) -> pd.DataFrame:
     """Return the table of a workload with columns of the names that any job has."""
     import pandas as pd
 
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for column, number in NAME_COLUMNS.items():
         names = names_of(workload, number)
-        texts = [names.get(one) for one in workload.columns[number].tolist()] if names else []
+        texts = [names.get(value) for value in workload.columns[number].tolist()] if names else []
         if any(texts):
-            found[column] = pd.Series(texts, frame.index, dtype=object)
-    return frame.assign(**found)
+            columns[column] = pd.Series(texts, frame.index, dtype=object)
+    return frame.assign(**columns)
 
 
 def _holds_names(column: pd.Series[Any]) -> bool:
@@ -260,9 +260,9 @@ def _told_numbers(frame: pd.DataFrame, column: str, names: list[str], name: str)
     """Return names by the numbers that the table tells itself."""
     of = NAME_COLUMNS[column]
     # as objects: large numbers stay exact
-    told = as_numbers(frame[of]).to_numpy(object, na_value=np.nan)
+    values = as_numbers(frame[of]).to_numpy(object, na_value=np.nan)
     numbers: dict[int, str] = {}
-    for row, (number, text) in enumerate(zip(told.tolist(), names, strict=True)):
+    for row, (number, text) in enumerate(zip(values.tolist(), names, strict=True)):
         if not text:
             continue
         if not (number >= 0 and number % 1 == 0):
@@ -318,8 +318,8 @@ def resource_columns(frame: pd.DataFrame, name: str) -> list[str]:
         columns_of: dict[str, list[str]] = {}  # by their hints, of which some are long
         for column, hint in unknown.items():
             columns_of.setdefault(hint, []).append(repr(column))
-        told = "; ".join(f"{', '.join(columns)} ({hint})" for hint, columns in columns_of.items())
-        raise WorkloadError(f"{name} has unknown columns: {told}")
+        listed = "; ".join(f"{', '.join(columns)} ({hint})" for hint, columns in columns_of.items())
+        raise WorkloadError(f"{name} has unknown columns: {listed}")
     if "submit_time" not in names:
         raise WorkloadError(f"{name} lacks the column 'submit_time', which a workload needs")
     return resources
@@ -434,8 +434,8 @@ def with_seconds(frame: pd.DataFrame, tz: str | None) -> tuple[pd.DataFrame, dic
     if SUBMIT not in frame or not _holds_dates(frame[SUBMIT]):
         return frame, {}
     seconds = [_unix(value, clock) for value in frame[SUBMIT]]
-    first = min((one for one in seconds if isinstance(one, int)), default=0)
-    since = [one - first if isinstance(one, int) else one for one in seconds]
+    first = min((time for time in seconds if isinstance(time, int)), default=0)
+    since = [time - first if isinstance(time, int) else time for time in seconds]
     frame = frame.assign(**{SUBMIT: pd.Series(since, frame.index, dtype=object)})
     return frame, clock.header(first)
 

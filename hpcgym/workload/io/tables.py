@@ -155,7 +155,7 @@ def from_pandas(
     """
     job_files.check_errors(errors)
     job_files.check_once(map(str, frame.columns), name)
-    frame, told = table_columns.without_names(frame, name)
+    frame, names = table_columns.without_names(frame, name)
     frame, times = table_columns.with_seconds(frame, tz)
     resources = table_columns.resource_columns(frame, name)
     counts: dict[str, int] = {}
@@ -172,7 +172,7 @@ def from_pandas(
         columns,
         processors=1 if processors is None else processors,
         name=name,
-        header={**times, **told},
+        header={**times, **names},
         cleaning=counts,
         killed=(numeric[KILLED] == 1).to_numpy(np.bool_, na_value=False)
         if KILLED in numeric
@@ -210,10 +210,10 @@ def read_table(
         frame = parquet_frame(path, WorkloadError)
     else:
         frame = job_files.read_csv(path, errors, skipped)
-    told = {} if size is None else {"MaxProcs": [str(size)]}
+    own_header = {} if size is None else {"MaxProcs": [str(size)]}
     size = size if processors is None else processors
     workload = from_pandas(frame, processors=size, name=str(path), errors=errors, tz=tz)
-    header = {**told, **workload.header}
+    header = {**own_header, **workload.header}
     return replace(workload.counted(skipped), name=job_files.file_name(path), header=header)
 
 
@@ -276,8 +276,8 @@ def _numbers(
         numbers = table_columns.numbers_in(given, column, name)
         if numbers is not given:
             numeric = numeric.assign(**{column: numbers})
-        found = table_columns.wrong_numbers(given, numbers, column)
-        for (reason, problem), wrong in found.items():
+        problems = table_columns.wrong_numbers(given, numbers, column)
+        for (reason, problem), wrong in problems.items():
             if wrong.any() and errors == "raise":
                 row = int(wrong.argmax())
                 shown: Any = str(given.iloc[row])[:24]
