@@ -20,7 +20,7 @@ import hpcgym
 from hpcgym import own_code
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cli.names import KINDS
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, WorkloadWarning
 from hpcgym.machine import find_cluster, machine_names
 from hpcgym.study import evaluate
 from hpcgym.study.evaluation.policies import find_policy
@@ -223,9 +223,8 @@ BROKEN = [
     (
         "[hpcgym.readers]\nold = broken:Old",
         "class Old:\n    def recognizes(self, path, head):\n        return 1 / 0",
-        lambda: hpcgym.load_workload("log.csv"),
-        "reader 'old' of broken 0.3: ZeroDivisionError: division by zero (broken.py, line 3),"
-        " while reading log.csv",
+        lambda: hpcgym.load_workload("log.csv", format="old"),
+        "reader 'old' of broken 0.3: AttributeError: 'Old' object has no attribute 'read'",
     ),
     (
         "[hpcgym.agents]\nidle = broken:Idle",
@@ -254,6 +253,18 @@ def test_errors_name_the_package_and_the_entry_point(
     with pytest.raises(HpcgymError) as caught:
         use()
     assert str(caught.value).startswith(message)
+
+
+def test_a_reader_that_fails_keeps_no_file_of_another_format_from_being_read(
+    found: Callable[[Path], None], tmp_path: Path
+) -> None:
+    code = "class Old:\n    def recognizes(self, path, head):\n        return 1 / 0"
+    found(package(tmp_path / "site", "[hpcgym.readers]\nold = broken:Old", code))
+    file = tmp_path / "log.csv"
+    file.write_text("submit_time,run_time,requested_time,requested_processors\n0,10,10,1\n")
+    told = "passed over: reader 'old' of broken 0.3: ZeroDivisionError: division by zero"
+    with pytest.warns(WorkloadWarning, match=told):
+        assert len(hpcgym.load_workload(file, processors=4)) == 1
 
 
 def test_our_names_go_first_and_those_of_two_packages_are_refused(

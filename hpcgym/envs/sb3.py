@@ -34,7 +34,8 @@ class HpcVecEnv(VecEnv):
     - ``"terminal_observation"``, the last observation of the episode;
     - ``"TimeLimit.truncated"``, whether ``max_episode_steps`` ended it;
     - ``"episode_mean_bsld"``, ``"episode_mean_wait_s"`` and ``"episode_energy_j"``, of the jobs of
-      the episode that have started, and where jobs share nodes ``"episode_makespan_s"``.
+      the episode that have started, and where jobs share nodes ``"episode_makespan_s"``; not where
+      ``max_episode_steps`` ended it.
 
     ``info["episode"]`` is that of SB3's ``VecMonitor``, if this is wrapped in one. MaskablePPO of
     sb3-contrib finds the masks of ``JobSelection`` by itself. ``unwrapped.env`` is the vector
@@ -115,7 +116,7 @@ class HpcVecEnv(VecEnv):
             infos[e] = {
                 "terminal_observation": info["final_obs"][e],
                 "TimeLimit.truncated": bool(truncated[e] and not terminated[e]),
-                **end_of(ends.states[k]),
+                **(end_of(ends.states[k]) if ends.over[k] else {}),
             }
         return observations, rewards.astype(np.float32), dones, infos
 

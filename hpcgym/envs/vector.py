@@ -26,6 +26,7 @@ from hpcgym.envs.core.infos import (
     Teller,
     counted_of,
     metrics_of,
+    not_over,
     pay_tails,
     schedule_of,
     state_of,
@@ -322,9 +323,13 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
     def metrics(self, i: int) -> dict[str, float | int]:
         """Return the metrics of environment i, of the same episode as :meth:`result`.
 
-        See :meth:`hpcgym.envs.SchedulingEnv.metrics`.
+        See :meth:`hpcgym.envs.SchedulingEnv.metrics`: an episode that ``max_episode_steps`` has cut
+        is not over.
         """
-        return metrics_of(self._state(i))
+        state, ends = self._state(i), self.ends
+        if ends is not None and i in ends.those[~ends.over]:
+            raise not_over()
+        return metrics_of(state)
 
     def episode_name(self, i: int) -> str:
         """Return what the episode is called that environment i tells of, as :meth:`result` does."""

@@ -10,7 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgym.errors import WorkloadError, did_you_mean, unknown
+import numpy as np
+
+from hpcgym.errors import (
+    HpcgymError,
+    WorkloadError,
+    WorkloadWarning,
+    did_you_mean,
+    unknown,
+    warn_caller,
+)
 from hpcgym.files import head_of, is_there
 from hpcgym.machine.files import find_cluster
 from hpcgym.own_code import Extension, find, has_name, others, sources
@@ -74,7 +83,6 @@ def format_of(path: Path) -> str:
     Raises
     ------
     WorkloadError : the file cannot be read.
-    HpcgymError : a reader of another package that cannot be imported.
     """
     head = head_of(path, WorkloadError) if is_there(path) else b""
     if _SWF.match(head) and not is_table(path):
@@ -87,10 +95,19 @@ def format_of(path: Path) -> str:
 
 
 def _claims(other: Extension, path: Path, head: bytes) -> bool:
-    """Tell whether a file is of a format of another package."""
-    reader = _object_of(other.load())
-    with other.blamed(reader, path):
-        return bool(reader.recognizes(path, head))
+    """Tell whether a file is of a format of another package; a reader that fails is passed over.
+
+    Warns
+    -----
+    WorkloadWarning : it failed, and how: files of all other formats are read without it.
+    """
+    try:
+        reader = _object_of(other.load())
+        with other.blamed(reader, path):
+            return bool(reader.recognizes(path, head))
+    except HpcgymError as error:
+        warn_caller(f"passed over: {error}", WorkloadWarning)
+        return False
 
 
 def read_jobs(path: Path, how: ReadOptions) -> Workload:
@@ -114,9 +131,14 @@ def read_jobs(path: Path, how: ReadOptions) -> Workload:
 
 
 def _workload(made: Any) -> Workload:
-    """Return what a reader or a generator of another package has made, checked."""
+    """Return what a reader or a generator of another package has made, checked.
+
+    Jobs without numbers are numbered from 1 on, as in tables.
+    """
     if not isinstance(made, Workload):
         raise TypeError(f"it returned no Workload, but {made!r}")
+    if (made.job_number < 0).all():
+        made = made.with_columns(job_number=np.arange(1, len(made) + 1))
     return made
 
 

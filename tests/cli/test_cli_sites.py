@@ -194,6 +194,11 @@ def test_generic_resources_of_an_old_slurm(here: Path) -> None:
     )
     found = as_csv("simulate", "jobs.txt", "--cluster", "slurm.conf", "--output", "-")
     assert [int(job["start_time"]) for job in found] == [0, 0, 100, 0]
+    newer = [f"{head}|ReqGRES|AllocTRES", f"{jobs[0]}|PER_NODE:gpu:2|cpu=1,gres/gpu=2,node=1"]
+    newer.append(f"{jobs[1]}|PER_NODE:gpu:k80:3(IDX:0-2)|cpu=1,gres/gpu=3,node=1")
+    Path("jobs.txt").write_text("\n".join(newer) + "\n")
+    found = as_csv("simulate", "jobs.txt", "--cluster", "slurm.conf", "--output", "-")
+    assert [int(job["start_time"]) for job in found] == [0, 100]
     Path("jobs.txt").write_text("\n".join([lines[0], f"{jobs[0]}|gpu=x"]) + "\n")
     assert "line 2: AllocGRES is 'gpu=x'" in run("traces", "show", "jobs.txt").stderr
 
@@ -225,7 +230,9 @@ def test_bought_gpus_of_another_type_serve_who_asks_for_any(
     command = ("simulate", "jobs.txt", "--cluster", "slurm.conf")
     found = as_csv(*command, "--output", "-")
     assert [int(job["start_time"]) for job in found] == [0, waits]
-    reason = "not used: types of gres/gpu that jobs were given: ReqTRES tells which they asked for"
+    reason = (
+        "not used: types of gres/gpu that jobs were given; ReqTRES would tell which they ask for"
+    )
     shown = succeed(*command).stdout
     assert (f"{untold} {reason}" in shown) == (untold > 0)
     assert reason not in shown or untold

@@ -76,6 +76,11 @@ def jobs_before(start: NDArray[np.int64], episode_state: Any) -> int:
     return int(np.count_nonzero((start >= 0) & (start < episode_state["begin"])))
 
 
+def not_over() -> HpcgymError:
+    """Return the error of metrics of an episode that goes on."""
+    return HpcgymError("metrics: the episode is not over; result().metrics has what was so far")
+
+
 def metrics_of(told: ScheduleState) -> dict[str, float | int]:
     """Return the metrics of an episode that is over: of its slice, where it is more than that.
 
@@ -84,7 +89,7 @@ def metrics_of(told: ScheduleState) -> dict[str, float | int]:
     HpcgymError : it goes on.
     """
     if told.episode_state.ended == 0:
-        raise HpcgymError("metrics: the episode is not over; result().metrics has what was so far")
+        raise not_over()
     result, counts = schedule_of(told), _slice_of(told)
     return result.metrics if counts is None else metrics_within(result, *counts)
 

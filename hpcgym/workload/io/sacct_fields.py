@@ -212,7 +212,8 @@ def generic_of_old(text: str) -> dict[str, int]:
     """
     entries = []
     for entry in text.split(","):
-        name, *words = entry.split(":")
+        # as versions from 20.11 on print what is asked of each node; of all nodes ReqTRES tells it
+        name, *words = re.sub(r"^PER_[A-Z]+:|\(.*", "", entry).split(":")
         number = words.pop() if words and words[-1].isdecimal() else "1"
         entries.append(f"{logs.GENERIC}{':'.join([name, *words])}={number}")
     return tres(",".join(entries))
@@ -293,7 +294,7 @@ def _number(text: str) -> int:
 
 _BESIDE_RESOURCES = "not used: licenses or burst buffers"
 _MARKED = "repaired: ReqMem with the mark of memory of each core, 2^31"
-_GIVEN = "not used: types of gres/{} that jobs were given: ReqTRES tells which they asked for"
+_GIVEN = "not used: types of gres/{} that jobs were given; ReqTRES would tell which they ask for"
 _TYPES = "not used: types of gres/{} by which the machine does not tell nodes apart"
 _TRES = ("AllocTRES", "ReqTRES")
 #: What told generic resources up to Slurm 20.02, of all nodes together (``slurmctld.h`` there).
