@@ -390,7 +390,7 @@ def _table_6_1(stored: items.Stored) -> items.Verdict:
     another = sum(others.values()) >= items.TREND * len(others)
     if found == "not met" and another and len(chance) and (chance > most).all():
         why = _NOTES["chance"].format(*(tables.listed(of, "{:.2f}") for of in (chance, most)))
-        return items.Verdict(items.CONTRADICTION, why).noted(words, without)
+        return items.Verdict(found, words).noted(why, without)
     return items.Verdict(found, words).noted(without)
 
 
@@ -408,12 +408,12 @@ def _worst_off(stored: items.Stored) -> Iterator[dict[str, pd.DataFrame]]:
 
 
 def _figure_6_1(stored: items.Stored) -> items.Verdict:
-    """Judge figure 6.1, whose percentage is not that of table 6.1; our sentences are told."""
+    """Judge figure 6.1 by its sentences; that its percentage is not that of table 6.1 is told."""
     found = items.by_sentences(__file__, ["figure 6.1"], _worst_off)(stored)
     ((text,),) = items.published_values(__file__)["figure 6.1"].values()
     times = TABLE_6_1["max"][WORST_OFF[0], "efs", "green"]
     why = _NOTES["worst_off"].format(text=text, times=times, own=100 * (times - 1))
-    return items.Verdict(items.CONTRADICTION, why).noted(f"ours: {found.why}")
+    return found.noted(why)
 
 
 #: Items with results -> what makes their verdicts.

@@ -100,8 +100,9 @@ def subsets(n: int, resamples: int, rng: np.random.Generator) -> NDArray[np.int6
     amount, the means of the 2^n - 1 subsets part the line at places between any two of which the
     true mean lies with the same chance (Hartigan, Using subsample values as typical values, Journal
     of the American Statistical Association 64, 1969). So the percentiles of these means hold it as
-    often as they say, for few slices too, and where some are far off, as crowded slices are; those
-    of the bootstrap are too near to each other then. They leave out what :func:`p_values` rejects.
+    often as they say, for few slices too. Of skewed values, such as slowdowns of crowded slices,
+    they hold it less often, as those of the bootstrap do, which are narrower still for few slices.
+    They leave out what :func:`p_values` rejects.
     """
     drawn = rng.integers(0, 2, (resamples, n))
     while not (filled := drawn.any(axis=1)).all():

@@ -137,9 +137,10 @@ def _workload(made: Any) -> Workload:
     """
     if not isinstance(made, Workload):
         raise TypeError(f"it returned no Workload, but {made!r}")
-    if (made.job_number < 0).all():
-        made = made.with_columns(job_number=np.arange(1, len(made) + 1))
-    return made
+    workload: Workload = made
+    if (workload.job_number < 0).all():
+        workload = workload.with_columns(job_number=np.arange(1, len(workload) + 1))
+    return workload
 
 
 # --- One door to every workload -------------------------------------------------------------------
