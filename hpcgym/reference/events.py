@@ -168,18 +168,19 @@ class Events:
             if self.passes == "per-timestamp":
                 ended, submitted = self.end_and_predict(now)
                 due |= self.nodes_change(now)
-                self.renew(now)
-                self.find_state(now, submitted)
-                for job in submitted:
-                    self.submit(job, now)
                 self.happened = bool(ended or submitted or due or self.all_due == now)
                 if self.happened or self.plan_due == now:
+                    self.renew(now)
+                    self.find_state(now, submitted)
+                    for job in submitted:
+                        self.submit(job, now)
                     self.schedule(now)
             else:
                 self.happened = False
                 while self.next_event(now):
                     pass
                 if due and not self.happened:
+                    self.renew(now)
                     self.find_state(now)
                     self.schedule(now)
         return self.jobs
@@ -187,21 +188,23 @@ class Events:
     def next_event(self, now: int) -> bool:
         """Do the next thing that happens now, and its pass; return whether there is one."""
         ended = [job for job in self.running if job.end == now]
+        passes = True
         if submitted := self.take_submitted(now, most=1):
             job = submitted[0]
             self.predict(job, now)
-            self.find_state(now, submitted)
-            self.submit(job, now)
-            if not (self.always_passes() or self.fits(job, now)):
-                return True
+            passes = self.always_passes() or self.fits(job, now)
         elif ended:
             self.terminate(min(ended, key=lambda job: job.place))
-            self.renew(now)
-            self.find_state(now)
         else:
             return False
-        self.happened = True
-        self.schedule(now)
+        if passes:
+            self.renew(now)
+        self.find_state(now, submitted)
+        for job in submitted:
+            self.submit(job, now)
+        if passes:
+            self.happened = True
+            self.schedule(now)
         return True
 
     def end_and_predict(self, now: int) -> tuple[list[Job], list[Job]]:

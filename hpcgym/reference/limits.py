@@ -172,9 +172,9 @@ class LimitedSimulation(Plans):
             submitted = self.take_submitted(now)
             for job in submitted:
                 self.predict(job, now)
-            self.renew(now)
             self.queue += submitted
             if ended or submitted or due or (control and limited):
+                self.renew(now)
                 self.schedule(now)
                 self.switch_off_idle(now)
             elif control:

@@ -9,6 +9,7 @@ import pytest
 from by_hand import Cases, check, each_way
 from by_hand import add as add_case
 from few_jobs import few_jobs
+from predictors import Told
 from preemption_strategies import urgent
 
 from hpcgym import simulate, validate_schedule
@@ -228,6 +229,24 @@ FREES = few_jobs(8, [0, 0, 4, 8], [6, 12, 10, 15], [1, 4, 4, 1], queue=[2, 3, 1,
 ends = {"end": [16, 18, 14, 23]}
 frees = {"preemption": "queue:1>2;2>3,suspend", "expected": ends}
 add("who stops others may free more", FREES, [0, 0, 4, 8], **frees)
+# job 1 of its user has ended by the time at which job 2 stops job 0, which is predicted to run for
+# 5 s, like job 3. At 4 s there is no pass, though job 2 should have ended. The pass at 7 s looks at
+# job 0 anew: it is 6 s since job 1 ended
+AGAIN = few_jobs(
+    *(4, [0, 0, 2, 7], [10, 1, 10, 5], [2, 1, 3, 1]), queue=[1, 1, 2, 1], user_id=[1, 1, 2, 3]
+)
+for passes in ("per-event", "per-timestamp"):
+    add(
+        f"who is stopped is predicted anew before the next pass, {passes}",
+        *(AGAIN, [12, 0, 2, 7]),
+        preemption="queue:2>1",
+        policy="spf",
+        policy_estimate=Told(lambda x: x["break_time"] or 5),
+        estimate=[10, 1, 2, 5],
+        passes=passes,
+        backfill="none",
+        expected={"restarts": [1, 0, 0, 0], "policy_run_time": [6, 1, 5, 5]},
+    )
 
 
 @pytest.mark.parametrize(("name", "backfill"), each_way(CASES))

@@ -16,7 +16,7 @@ from drawing import strategies as st
 from few_jobs import few_jobs
 from limit_strategies import Case, extracted, limited, possible, simulate_pool
 from pieces import same_in_pieces
-from predictors import Crooked, Whim
+from predictors import Crooked, Told, Whim
 from restrictions import DRAWN, restrict, with_numbers
 from same_results import agreed, assert_same_results
 from share_strategies import SlowOrder
@@ -243,6 +243,18 @@ def wide(requested: int) -> Workload:
                 {"start": [0, 0, 10, 20], "end": [10, 5, 20, 25], "submit_time": [0, 0, 5, last]},
             )
             for rule, last in (({"dependencies": "after"}, 20), ({"quota": "user:submitted=2"}, 10))
+        ),
+        # at 5 s job 2 is killed, and one node is left. The prediction of job 1 expires at 7 s; no
+        # pass comes before 12 s, and looks at job 3 anew: it is 7 s since job 2 of its user ended
+        (
+            few_jobs(6, [0, 0, 5, 5], [12, 20, 5, 5], [2] * 4, [20] * 4, user_id=[3, 1, 1, 2]),
+            {
+                "limits": [SUDDEN],
+                "policy": "spf",
+                "policy_estimate": Told(lambda x: x["break_time"] or 5),
+                "estimate": [7, 20, 5, 5],
+            },
+            {"start": [0, 0, 17, 12], "end": [12, 5, 22, 17], "policy_run_time": [5, 5, 7, 5]},
         ),
         # two nodes are off from 40 s on, and boot at 100 s; the cap announced at 110 s begins
         # while they still do, and counts 60 W for each
