@@ -314,7 +314,7 @@ def test_baselines_and_boards_take_them() -> None:
     for name in ("JobSelection", "QueueOrdering"):
         env = plain_envs.make(id_of(name), workload=workload, jobs=60)
         assert played(env, find_baseline(WFP3)) == played(env, find_baseline("wfp3"))
-    board = evaluate("-requested * processors", workload, jobs=20, n=4, budget=0)
+    board = evaluate("-requested * processors", workload, jobs=7, n=4, budget=0)
     values = board.by_slice
     assert values["-requested * processors"].tolist() == values["saf"].tolist()
 

@@ -247,7 +247,7 @@ def test_a_share_without_jobs_is_named_once() -> None:
     (caught,) = warned(lambda: simulate(JOBS, "fairshare", fair_share=fair))
     assert str(caught.message).endswith("fair share: there is no job of: biology")
     names = ["fairshare", "fs+efs"]
-    (caught,) = warned(lambda: evaluate(names, JOBS, jobs=10, n=2, budget=10, fair_share=fair))
+    (caught,) = warned(lambda: evaluate(names, JOBS, jobs=8, n=2, budget=10, fair_share=fair))
     assert str(caught.message).endswith("fair share: there is no job of: biology")
     assert caught.filename == __file__
 
