@@ -58,6 +58,10 @@ _SCREEN = 60  # lines of help
 Lists = Mapping[str, Callable[[], Iterable[tuple[str, str]]]]
 
 
+#: Options that show help. Commands have them by themselves: click keeps those of the first call.
+HELP = ["-h", "--help", "--help-all"]
+
+
 class ExplainedCommand(click.Command):
     """A command whose options its function's docstring tells of, with examples.
 
@@ -72,6 +76,10 @@ class ExplainedCommand(click.Command):
     """
 
     callback: Callable[..., None]
+
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        """Return the options that show help."""
+        return HELP
 
     def __init__(
         self, name: str, callback: Callable[..., None], lists: Lists | None = None, **settings: Any
@@ -164,6 +172,10 @@ class Commands(click.Group):
     """A command that has such commands below it, in their order."""
 
     command_class = ExplainedCommand
+
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        """Return the options that show help."""
+        return HELP
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return their names."""

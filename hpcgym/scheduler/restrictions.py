@@ -39,7 +39,7 @@ _SPARES = "spares"
 #: The most jobs or processors, or whatever else, that a quota or a window may name.
 MOST_BOUND = 2**31
 #: The most of an amount, such as megabytes, that a quota may let jobs have.
-_MOST_OF_AMOUNT = 2**53
+_MOST_OF_AMOUNT = 10**12 - 1
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Quota:
 
     Raises
     ------
-    HpcgymError : an unknown column or amount, or a bound that is no whole number from 1 to 2^53.
+    HpcgymError : an unknown column or amount, or a bound that is not from 1 to below 10^12.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class Quota:
             whole = isinstance(most, int) and not isinstance(most, bool)
             if not (whole and 1 <= most <= _MOST_OF_AMOUNT):
                 raise HpcgymError(
-                    f"quota: {name} must be a whole number from 1 to 2^53, not {most!r}"
+                    f"quota: {name} must be a whole number from 1 to below 10^12, not {most!r}"
                 )
         for _, name in named:
             if any(sign in name for sign in "/:;=") or name != name.strip() or not name:

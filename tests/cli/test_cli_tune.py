@@ -31,7 +31,7 @@ def test_it_writes_a_scheduler_that_other_commands_take(tuned: tuple[Path, str])
     for command in (
         ("simulate", LOG, "--scheduler", scheduler),
         ("compare", LOG, "--scheduler", f"easy,{scheduler}"),
-        ("evaluate", scheduler, "--workload", LOG, "--number", "3"),
+        ("evaluate", scheduler, "--workload", LOG, "--number", "3", "--jobs", "100"),
     ):
         assert succeed(*command).exit_code == 0
 

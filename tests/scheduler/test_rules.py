@@ -176,7 +176,7 @@ WRONG = [
         ("user", "quota 'user' is neither a file nor a quota such as 'user:jobs=10'"),
         ("nofile.txt", "nofile.txt: no such file"),
         ("user:jobs", "'jobs' is no bound"),
-        ("user:jobs=0", "jobs must be a whole number from 1 on, not 0"),
+        ("user:jobs=0", "jobs must be a whole number from 1 to below 10^12, not 0"),
         ("user:jobs=1+jobs=2", "'jobs=2' is no bound"),
         ("users:jobs=1", "unknown column 'users'"),
         ("name=x:jobs=1", "unknown column 'name'"),
@@ -189,7 +189,7 @@ WRONG = [
         ("user:cpus=1", "'cpus' is no amount of jobs: did you mean 'processors'?"),
         ("user:memory=1", "'memory' is no amount of jobs: did you mean 'mem'?"),
         ("user:gpu", "'gpu' is no bound such as jobs=10"),
-        ("user:gpu=0", "gpu must be a whole number from 1 on"),
+        ("user:gpu=0", "gpu must be a whole number from 1 to below 10^12"),
         ("user:gpu=1+gpu=2", "'gpu=2' is no bound such as jobs=10"),
     ),
     *each(
@@ -497,13 +497,16 @@ def test_percents_of_limits_are_of_all_nodes_busy() -> None:
 NAMES = st.sampled_from(["1", "a b", "x-y", "high", "é"])
 WORDS = st.sampled_from(["user", "group", "queue", "array"])
 DATES = st.sampled_from(["2026-03-01", "2026-03-01T08:00", "2026-03-01 08:00:01+01:00"])
+AMOUNTS = ["jobs", "processors", "submitted", "gpu", "mem"]
 QUOTAS = st.builds(
     Quota,
     each=st.lists(WORDS, max_size=3, unique=True).map(tuple),
     where=st.lists(st.tuples(WORDS, NAMES), max_size=2).map(tuple),
-    jobs=st.integers(1, 100),
-    processors=st.one_of(st.none(), st.integers(1, 2**31)),
-    submitted=st.one_of(st.none(), st.integers(1, 100)),
+    bounds=st.lists(st.sampled_from(AMOUNTS), min_size=1, unique=True).flatmap(
+        lambda names: st.tuples(
+            *(st.tuples(st.just(name), st.integers(1, 10**12 - 1)) for name in names)
+        )
+    ),
 )
 MOST = st.one_of(st.none(), st.integers(1, 2**31))
 WINDOWS = st.one_of(
