@@ -2,7 +2,7 @@
 
 A package gives names to what it has by entry points in groups of :data:`KINDS`, such as
 ``hpcgym.readers``. A name of hpcgym's own always means that of hpcgym: entry points are only listed
-where a name is none of ours, or where names are listed.
+where a name is not one of ours, or where names are listed.
 """
 
 from __future__ import annotations

@@ -58,11 +58,18 @@ _SCREEN = 60  # lines of help
 Lists = Mapping[str, Callable[[], Iterable[tuple[str, str]]]]
 
 
-#: Options that show help. Commands have them by themselves: click keeps those of the first call.
-HELP = ["-h", "--help", "--help-all"]
+class _Helped(click.Command):
+    """A command whose help has the options of each call: click keeps those of the first one."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """Return the option that shows help, made anew where the program calls it otherwise."""
+        kept = self._help_option
+        if kept is not None and kept.opts != self.get_help_option_names(ctx):
+            self._help_option = None
+        return super().get_help_option(ctx)
 
 
-class ExplainedCommand(click.Command):
+class ExplainedCommand(_Helped):
     """A command whose options its function's docstring tells of, with examples.
 
     Options stand below headings (:data:`hpcgym.cli.groups.HEADINGS`); lists of names are looked up
@@ -76,10 +83,6 @@ class ExplainedCommand(click.Command):
     """
 
     callback: Callable[..., None]
-
-    def get_help_option_names(self, ctx: click.Context) -> list[str]:
-        """Return the options that show help."""
-        return HELP
 
     def __init__(
         self, name: str, callback: Callable[..., None], lists: Lists | None = None, **settings: Any
@@ -168,14 +171,10 @@ class ExplainedCommand(click.Command):
                 formatter.write_dl(list(entries()), col_max=28)
 
 
-class Commands(click.Group):
+class Commands(_Helped, click.Group):
     """A command that has such commands below it, in their order."""
 
     command_class = ExplainedCommand
-
-    def get_help_option_names(self, ctx: click.Context) -> list[str]:
-        """Return the options that show help."""
-        return HELP
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return their names."""

@@ -77,7 +77,7 @@ _GRES = "gres/"
 
 
 def amount_of_tres(name: str) -> str:
-    """Return the amount that a trackable resource of Slurm is; "" if it is none.
+    """Return which amount of jobs a trackable resource of Slurm is; "" for all others.
 
     >>> amount_of_tres("cpu"), amount_of_tres("gres/gpu"), amount_of_tres("energy")
     ('processors', 'gpu', '')

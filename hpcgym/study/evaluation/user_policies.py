@@ -92,7 +92,7 @@ def brought(found: Any, text: str, seed: int | None = None) -> Any:
 
     Raises
     ------
-    HpcgymError : it is none of these; as of :func:`as_policy`.
+    HpcgymError : its kind is not one of these, or :func:`as_policy` refuses it.
     """
     if isinstance(found, Scheduler):
         return found

@@ -308,15 +308,7 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
     The columns are ``requested_processors``, ``allocated_processors``, ``nodes``, ``gpus``,
     ``memory_mb``, and one for each other generic resource, such as ``gres/fpga``.
     """
-    given, asked = (
-        [
-            {**before, **by_tres}
-            for before, by_tres in zip(
-                log.parsed(once, generic_of_old, {}), log.parsed(name, tres, {}), strict=True
-            )
-        ]
-        for once, name in zip(_GRES, _TRES, strict=True)
-    )
+    given, asked = (_resources_in(log, *fields) for fields in zip(_GRES, _TRES, strict=True))
 
     def amounts(name: str) -> tuple[logs.Ints, logs.Ints]:
         pair = ([job.get(name, MISSING) for job in jobs] for jobs in (given, asked))
@@ -352,8 +344,10 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
     alike: dict[str, logs.Ints] = {}
     only_given: dict[str, NDArray[np.bool_]] = {}
     names = {name for job in (*given, *asked) for name in job}
-    by_lines = log.parsed("SubmitLine", types_of_line, blank={})
-    names |= _typed_by_lines(by_lines, names, log.how.resources)
+    by_lines: list[dict[str, frozenset[str]]] = []
+    if any(had.startswith(of_type(of, "")) for of in names for had in log.how.resources):
+        by_lines = log.parsed("SubmitLine", types_of_line, blank={})
+        names |= _typed_by_lines(by_lines, names, log.how.resources)
     for name in sorted(names - {*_OF_NODES}):
         generic = logs.first_known(*amounts(name))
         of, colon, kind = name.partition(":")
@@ -384,6 +378,15 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
     for of, jobs in only_given.items():
         log.count(_GIVEN.format(printable(of)), jobs)
     return columns
+
+
+def _resources_in(log: logs.LogRecords, gres: str, name: str) -> list[dict[str, int]]:
+    """Return what a field of trackable resources tells, and beside it that of old versions."""
+    resources: list[dict[str, int]] = log.parsed(name, tres, {})
+    if gres.casefold() not in log.fields:
+        return resources
+    beside = log.parsed(gres, generic_of_old, {})
+    return [{**old, **new} for old, new in zip(beside, resources, strict=True)]
 
 
 def _typed_by_lines(
