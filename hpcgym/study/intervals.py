@@ -94,7 +94,8 @@ def how_often(
 def subsets(n: int, resamples: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return which of n slices each resample has, (resamples, n) of 0 and 1.
 
-    All subsets are equally likely but for the empty one; ``n`` is at least 1.
+    All subsets are equally likely but for the empty one; ``n`` is at least 1. Where there are no
+    more of them than resamples, none is there twice as long as another is missing.
 
     If values are independent, and each is as likely above as below the true mean by the same
     amount, the means of the 2^n - 1 subsets part the line at places between any two of which the
@@ -104,6 +105,10 @@ def subsets(n: int, resamples: int, rng: np.random.Generator) -> NDArray[np.int6
     they hold it less often, as those of the bootstrap do, which are narrower still for few slices.
     They leave out what :func:`p_values` rejects.
     """
+    number = 2**n - 1
+    if number <= resamples:
+        in_turn = np.resize(1 + rng.permutation(number), resamples)
+        return in_turn[:, None] >> np.arange(n) & 1
     drawn = rng.integers(0, 2, (resamples, n))
     while not (filled := drawn.any(axis=1)).all():
         drawn[~filled] = rng.integers(0, 2, (int((~filled).sum()), n))
