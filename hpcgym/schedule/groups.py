@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import check_choice
-from hpcgym.names import NAMED
+from hpcgym.names import CORE, MEMORY, NAMED
 from hpcgym.schedule.metrics import (
     HAVE,
     LENGTH_CLASSES,
@@ -22,11 +22,16 @@ from hpcgym.schedule.metrics import (
 )
 from hpcgym.schedule.schedule import Schedule
 from hpcgym.units import duration
+from hpcgym.workload.amounts import units_and_demands
 from hpcgym.workload.io.swf_header import called, names_of
+from hpcgym.workload.model import Workload
 
 #: What jobs may be grouped by: "class", of :data:`hpcgym.schedule.metrics.LENGTH_CLASSES`, "size",
-#: of :data:`hpcgym.schedule.metrics.SIZE_CLASSES`, or what logs name.
-GROUPED_BY = ("class", "size", *NAMED)
+#: of :data:`hpcgym.schedule.metrics.SIZE_CLASSES`, "resource", what they ask for beside processors
+#: and memory, or what logs name.
+GROUPED_BY = ("class", "size", "resource", *NAMED)
+#: The group of jobs that ask for processors and memory alone.
+_PROCESSORS = "processors"
 
 
 def group_metrics() -> dict[str, Metric]:
@@ -49,8 +54,10 @@ def metrics_by(
     -------
     group -> ``jobs``, their number, and the metrics, by the formulas of
     :func:`hpcgym.schedule.metrics.compute_metrics`. All classes and sizes are there, of those
-    without jobs all metrics but ``jobs`` are nan; of users, queues and the like those with jobs, by
-    number, which stands behind a name that several have; jobs without one are "unknown queue".
+    without jobs all metrics but ``jobs`` are nan; resources such as "gpu", of several "gpu + nic",
+    "processors" of jobs that ask for no more, as far as they have jobs; of users, queues and the
+    like those with jobs, by number, which stands behind a name that several have; jobs without one
+    are "unknown queue".
 
     Raises
     ------
@@ -97,6 +104,8 @@ def groups_of(result: Schedule, by: str) -> dict[str, NDArray[np.bool_]]:
     if by == "size":
         large = workload.requested_processors * SMALL > result.cluster.processors
         return dict(zip(SIZE_CLASSES, (counted & ~large, counted & large), strict=True))
+    if by == "resource":
+        return _by_resource(workload, counted)
     names, of_job = names_of(workload, NAMED[by]), workload.columns[NAMED[by]]
     numbers = np.unique(of_job[counted]).tolist()
     texts = [called(names, by, number) for number in numbers]
@@ -105,3 +114,17 @@ def groups_of(result: Schedule, by: str) -> dict[str, NDArray[np.bool_]]:
         text if times[text] == 1 else f"{text} ({number})": counted & (of_job == number)
         for text, number in zip(texts, numbers, strict=True)
     }
+
+
+def _by_resource(workload: Workload, counted: NDArray[np.bool_]) -> dict[str, NDArray[np.bool_]]:
+    """Return the jobs that ask for the same resources beside processors and memory, by these."""
+    asked = units_and_demands(workload)[1]
+    resources = [name for name in asked if name not in (CORE, MEMORY) and asked[name].any()]
+    number = np.zeros(len(workload), np.int64)
+    for place, resource in enumerate(resources):
+        number += (asked[resource] > 0) << place
+    groups = {}
+    for group in np.unique(number[counted]).tolist():
+        named = [name for place, name in enumerate(resources) if group >> place & 1]
+        groups[" + ".join(named) or _PROCESSORS] = counted & (number == group)
+    return groups
