@@ -105,7 +105,9 @@ def groups_of(result: Schedule, by: str) -> dict[str, NDArray[np.bool_]]:
         large = workload.requested_processors * SMALL > result.cluster.processors
         return dict(zip(SIZE_CLASSES, (counted & ~large, counted & large), strict=True))
     if by == "resource":
-        return _by_resource(workload, counted)
+        sets, of_job = asked_resources(workload)
+        groups = {name: counted & (of_job == number) for number, name in sets.items()}
+        return {name: jobs for name, jobs in groups.items() if jobs.any()}
     names, of_job = names_of(workload, NAMED[by]), workload.columns[NAMED[by]]
     numbers = np.unique(of_job[counted]).tolist()
     texts = [called(names, by, number) for number in numbers]
@@ -116,15 +118,20 @@ def groups_of(result: Schedule, by: str) -> dict[str, NDArray[np.bool_]]:
     }
 
 
-def _by_resource(workload: Workload, counted: NDArray[np.bool_]) -> dict[str, NDArray[np.bool_]]:
-    """Return the jobs that ask for the same resources beside processors and memory, by these."""
+def asked_resources(workload: Workload) -> tuple[dict[int, str], NDArray[np.int64]]:
+    """Return the sets of resources beside processors and memory by name, and each job's, (n_jobs,).
+
+    >>> from hpcgym import load_workload
+    >>> asked_resources(load_workload("lublin:jobs=3,processors=8"))
+    ({0: 'processors'}, array([0, 0, 0]))
+    """
     asked = units_and_demands(workload)[1]
     resources = [name for name in asked if name not in (CORE, MEMORY) and asked[name].any()]
-    number = np.zeros(len(workload), np.int64)
+    of_job = np.zeros(len(workload), np.int64)
     for place, resource in enumerate(resources):
-        number += (asked[resource] > 0) << place
-    groups = {}
-    for group in np.unique(number[counted]).tolist():
-        named = [name for place, name in enumerate(resources) if group >> place & 1]
-        groups[" + ".join(named) or _PROCESSORS] = counted & (number == group)
-    return groups
+        of_job |= (asked[resource] > 0).astype(np.int64) << place
+    names = {
+        number: " + ".join(name for place, name in enumerate(resources) if number >> place & 1)
+        for number in np.unique(of_job).tolist()
+    }
+    return {number: name or _PROCESSORS for number, name in names.items()}, of_job

@@ -6,6 +6,7 @@ import pytest
 
 import hpcgym
 from hpcgym import Workload, simulate
+from hpcgym.explore.page import of_workload
 from hpcgym.machine import Cluster, NodeGroup
 from hpcgym.machine.pool import ANY_NUMBER
 from hpcgym.report.tables import comparison
@@ -102,3 +103,10 @@ def test_resources_pay_where_jobs_ask_for_several() -> None:
     assert classes["net"].mean_bsld == pytest.approx(1.0)
     pools = [simulate("lublin:jobs=20,processors=8", name) for name in ("easy", "saf")]
     assert "processors" not in who_pays(dict(zip("ab", pools, strict=True)))["b"].classes
+
+
+def test_pages_tell_jobs_apart_by_resources() -> None:
+    head, columns = of_workload(JOBS)
+    names = head["kinds"]["resource"]
+    assert [names[place] for place in columns["resource"]] == ["gpu + net", "net", "gpu + net"]
+    assert "resource" not in of_workload(hpcgym.load_workload("lublin:jobs=20,processors=8"))[1]
