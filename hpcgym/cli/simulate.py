@@ -302,10 +302,12 @@ class ComparisonOptions:
     def metrics(self) -> list[str] | None:
         """The names of metrics, as far as they are known before there are schedules."""
         from hpcgym.report.tables import ABOVE
-        from hpcgym.schedule.metrics import known_metrics
+        from hpcgym.schedule.metrics import known_metrics, metric_called
 
-        known = known_metrics() | ABOVE
-        return None if self.metric is None else split_metrics(self.metric, known)
+        if self.metric is None:
+            return None
+        of_resources = filter(metric_called, ",".join(self.metric).split(","))
+        return split_metrics(self.metric, [*known_metrics(), *ABOVE, *of_resources])
 
     def rows(self) -> list[ComparedRow]:
         """Return the schedules."""

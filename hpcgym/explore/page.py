@@ -36,6 +36,7 @@ from hpcgym.report.tables import (
     told_of_all,
 )
 from hpcgym.schedule.gains import same_jobs
+from hpcgym.schedule.groups import asked_resources
 from hpcgym.schedule.metrics import watts_given
 from hpcgym.schedule.provenance import provenance_of
 from hpcgym.schedule.result import Result
@@ -125,6 +126,10 @@ def _kinds(workload: Workload) -> Told:
         known = names_of(workload, column)
         names[kind] = [called(known, kind, one) for one in numbers.tolist()]
         columns[kind] = place
+    resources, of_job = asked_resources(workload)
+    if len(resources) > 1:
+        names["resource"] = [*resources.values()]
+        columns["resource"] = np.searchsorted([*resources], of_job)
     return names, columns
 
 

@@ -13,6 +13,7 @@ from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.files.recorded import PACKAGES, packages_text
 from hpcgym.files.tables import write_csv_frame
 from hpcgym.files.writing import whole_text
+from hpcgym.names import MEMORY
 from hpcgym.report.cells import Cell, Table, rich_table, two_lines
 from hpcgym.schedule import gains
 from hpcgym.schedule.groups import classes_in_words
@@ -22,8 +23,10 @@ from hpcgym.schedule.metrics import (
     NEITHER,
     SIZE_CLASSES,
     Metric,
-    known_metrics,
+    as_shown,
+    metric_called,
     told_metrics,
+    utilization_of,
 )
 from hpcgym.schedule.schedule import RECORDED
 from hpcgym.scheduler.on_machines import jobs_that_share, takes_whole_nodes
@@ -320,14 +323,15 @@ def metrics_table(results: Results) -> pd.DataFrame:
 
 def described(names: Sequence[str]) -> list[Metric]:
     """Return how metrics are shown; one that is not known here by its own name."""
-    known = known_metrics() | ABOVE
-    return [known.get(name) or Metric(name, name.replace("_", " ")) for name in names]
+    return [
+        ABOVE.get(name) or metric_called(name) or Metric(name, name.replace("_", " "))
+        for name in names
+    ]
 
 
 def in_order(metrics: Mapping[str, Any]) -> list[Metric]:
     """Return all metrics of a result in the order in which they are shown."""
-    known = [name for name in known_metrics() if name in metrics]
-    return described([*known, *(name for name in metrics if name not in known)])
+    return described(as_shown(metrics))
 
 
 def told_of_all(parts: Mapping[str, Result]) -> dict[str, float | int]:
@@ -396,6 +400,7 @@ def _columns(parts: Mapping[str, Result]) -> list[str]:
     of_power = [name for name in OF_POWER[1:] if any(name in one.metrics for one in parts.values())]
     limited = of_power or any(part.limits is not None for part in parts.values())
     columns = _known_to_all(SHARED if shared else COMPARED, parts)
+    columns += _known_to_all(of_scarce_resources(next(iter(simulated.values()))), simulated)
     return [*columns, *(_known_to_all(OF_POWER, simulated) if limited else ())]
 
 
@@ -415,6 +420,12 @@ def _value(result: Result, metric: Metric) -> float:
     past = result.replayed_on == RECORDED  # whose rules and watts are not known
     known = told_metrics(result) if past else result.metrics
     return known.get(metric.name, float("nan"))
+
+
+def of_scarce_resources(result: Result) -> list[str]:
+    """Return the metrics of resources that tables have room for: of all but memory."""
+    resources = (name for name in result.cluster.node_resources[1:] if name != MEMORY)
+    return [name for name in map(utilization_of, resources) if name in result.metrics]
 
 
 def _known_to_all(names: Sequence[str], parts: Mapping[str, Result]) -> list[str]:
@@ -580,6 +591,7 @@ def who_pays(parts: Mapping[str, Result]) -> Table | None:
     name, first = next(iter(paid.items()))
     heading = ["scheduler", *first.classes]
     groups = ["class"] * len(LENGTH_CLASSES) + ["size"] * len(SIZE_CLASSES)
+    groups += ["resource"] * (len(first.classes) - len(groups))
     rows = [["jobs", *(f"{one.jobs:,}" for one in first.classes.values())]]
     rows.append([name, *(shown(one.mean_bsld) for one in first.classes.values())])
     below = [f"{classes_in_words('class')}; {classes_in_words('size')}"]

@@ -172,8 +172,8 @@ class Paid(NamedTuple):
 
     Attributes
     ----------
-    classes : class of jobs, by run time and by size -> :class:`OfClass`. Classes are those of jobs
-        in the first schedule.
+    classes : class of jobs, by run time, by size and, where jobs ask for several, by resources ->
+        :class:`OfClass`. Classes are those of jobs in the first schedule.
     users : how many users have jobs.
     gain, lose : users whose mean bounded slowdown is lower than in the first schedule, or higher.
     median_ratio : of the users' mean bounded slowdowns to those in the first schedule.
@@ -230,6 +230,8 @@ def who_pays(parts: Mapping[str, Result]) -> dict[str, Paid]:
     same = same_jobs(parts)
     first = next(iter(same.values()))
     classes = {**groups_of(first, "class"), **groups_of(first, "size")}
+    of_resources = groups_of(first, "resource")
+    classes |= of_resources if len(of_resources) > 1 else {}
     jobs, user = first.counted, first.workload.user_id
     users, number = np.unique(user[jobs], return_counts=True)
     before, old = _means(first, classes), mean_by_user(first.bsld, user, jobs)

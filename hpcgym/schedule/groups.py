@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import check_choice
-from hpcgym.names import NAMED
+from hpcgym.names import CORE, MEMORY, NAMED
 from hpcgym.schedule.metrics import (
     HAVE,
     LENGTH_CLASSES,
@@ -22,11 +22,16 @@ from hpcgym.schedule.metrics import (
 )
 from hpcgym.schedule.schedule import Schedule
 from hpcgym.units import duration
+from hpcgym.workload.amounts import units_and_demands
 from hpcgym.workload.io.swf_header import called, names_of
+from hpcgym.workload.model import Workload
 
 #: What jobs may be grouped by: "class", of :data:`hpcgym.schedule.metrics.LENGTH_CLASSES`, "size",
-#: of :data:`hpcgym.schedule.metrics.SIZE_CLASSES`, or what logs name.
-GROUPED_BY = ("class", "size", *NAMED)
+#: of :data:`hpcgym.schedule.metrics.SIZE_CLASSES`, "resource", what they ask for beside processors
+#: and memory, or what logs name.
+GROUPED_BY = ("class", "size", "resource", *NAMED)
+#: The group of jobs that ask for processors and memory alone.
+_PROCESSORS = "processors"
 
 
 def group_metrics() -> dict[str, Metric]:
@@ -49,8 +54,10 @@ def metrics_by(
     -------
     group -> ``jobs``, their number, and the metrics, by the formulas of
     :func:`hpcgym.schedule.metrics.compute_metrics`. All classes and sizes are there, of those
-    without jobs all metrics but ``jobs`` are nan; of users, queues and the like those with jobs, by
-    number, which stands behind a name that several have; jobs without one are "unknown queue".
+    without jobs all metrics but ``jobs`` are nan; resources such as "gpu", of several "gpu + nic",
+    "processors" of jobs that ask for no more, as far as they have jobs; of users, queues and the
+    like those with jobs, by number, which stands behind a name that several have; jobs without one
+    are "unknown queue".
 
     Raises
     ------
@@ -97,6 +104,10 @@ def groups_of(result: Schedule, by: str) -> dict[str, NDArray[np.bool_]]:
     if by == "size":
         large = workload.requested_processors * SMALL > result.cluster.processors
         return dict(zip(SIZE_CLASSES, (counted & ~large, counted & large), strict=True))
+    if by == "resource":
+        sets, of_job = asked_resources(workload)
+        groups = {name: counted & (of_job == number) for number, name in sets.items()}
+        return {name: jobs for name, jobs in groups.items() if jobs.any()}
     names, of_job = names_of(workload, NAMED[by]), workload.columns[NAMED[by]]
     numbers = np.unique(of_job[counted]).tolist()
     texts = [called(names, by, number) for number in numbers]
@@ -105,3 +116,22 @@ def groups_of(result: Schedule, by: str) -> dict[str, NDArray[np.bool_]]:
         text if times[text] == 1 else f"{text} ({number})": counted & (of_job == number)
         for text, number in zip(texts, numbers, strict=True)
     }
+
+
+def asked_resources(workload: Workload) -> tuple[dict[int, str], NDArray[np.int64]]:
+    """Return the sets of resources beside processors and memory by name, and each job's, (n_jobs,).
+
+    >>> from hpcgym import load_workload
+    >>> asked_resources(load_workload("lublin:jobs=3,processors=8"))
+    ({0: 'processors'}, array([0, 0, 0]))
+    """
+    asked = units_and_demands(workload)[1]
+    resources = [name for name in asked if name not in (CORE, MEMORY) and asked[name].any()]
+    of_job = np.zeros(len(workload), np.int64)
+    for place, resource in enumerate(resources):
+        of_job |= (asked[resource] > 0).astype(np.int64) << place
+    names = {
+        number: " + ".join(name for place, name in enumerate(resources) if number >> place & 1)
+        for number in np.unique(of_job).tolist()
+    }
+    return {number: name or _PROCESSORS for number, name in names.items()}, of_job

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, did_you_mean, is_number
+from hpcgym.machine.pool import ANY_NUMBER
 from hpcgym.schedule.books import books
 from hpcgym.schedule.schedule import RECORDED, Schedule, kept
 from hpcgym.units import HOUR_S
+from hpcgym.workload.amounts import of_units
 
 if TYPE_CHECKING:
     from hpcgym.machine.pool import Cluster
@@ -271,6 +273,13 @@ class Facts:
         idle = {"idle": seen.cluster.processors * self.span - self.busy}
         return energies_j(seen.cluster, {"busy": self.busy, **(seen.idle_seconds or idle)})
 
+    def in_use(self, resource: str) -> float:
+        """Return what jobs have of a resource of nodes over what there is, averaged over C."""
+        seen, cluster = self.machine, self.result.cluster
+        there_is = cluster.capacity[:, cluster.resources.index(resource)].sum(dtype=np.float64)
+        used = _sum_of_products(of_units(seen.workload, resource), seen.run_time)
+        return used / (there_is * self.span) if there_is * self.span else np.nan
+
     def of_class(self, name: str) -> NDArray[np.float64]:
         """Return the bounded slowdowns of a class of jobs."""
         return self.bsld[in_class(self.run, name)] if self.n else self.bsld[:0]
@@ -481,6 +490,8 @@ METRICS = (
 )  # fmt: skip
 
 
+#: What names of metrics of resources begin with; behind it stands the resource.
+_IN_USE = "utilization_"
 #: What only a simulation can tell, by its rules.
 _BY_RULES = ("backfilled_share", "starved_share")
 #: What is said of a machine, and needs all of its time; energies, too.
@@ -492,11 +503,56 @@ _OF_THE_MACHINE = (
 
 def is_of_jobs(name: str) -> bool:
     """Tell whether a metric is of jobs, and not of the machine."""
-    return name not in _OF_THE_MACHINE and not name.startswith("energy")
+    return name not in _OF_THE_MACHINE and not name.startswith((_IN_USE, "energy"))
+
+
+def utilization_of(resource: str) -> str:
+    """Return the name of the metric that says which share of a resource jobs have."""
+    return _IN_USE + resource
+
+
+def _of_resource(resource: str) -> Metric:
+    """Return the share of a resource of nodes that jobs have, as ``utilization`` of processors."""
+    title = f"{resource} utilization"
+    return Metric(utilization_of(resource), title, "%", MORE, 100, lambda f: f.in_use(resource))
+
+
+def metrics_of(cluster: Cluster) -> tuple[Metric, ...]:
+    """Return the metrics of schedules of a machine, in the order in which they are shown.
+
+    They are :data:`METRICS`, and the utilization of each resource of nodes beside processors of
+    which there is not always enough, such as ``utilization_gpu``.
+    """
+    counted = [resource for resource in cluster.node_resources[1:] if _runs_out(cluster, resource)]
+    place = next(k for k, metric in enumerate(METRICS) if metric.name == "utilization") + 1
+    return (*METRICS[:place], *map(_of_resource, counted), *METRICS[place:])
+
+
+def _runs_out(cluster: Cluster, resource: str) -> bool:
+    """Tell whether nodes have an amount of a resource that jobs can use up."""
+    amounts = [group.resources.get(resource, 0) for group in cluster.groups]
+    return any(amounts) and ANY_NUMBER not in amounts
+
+
+def metric_called(name: str) -> Metric | None:
+    """Return the metric of a name, of :data:`METRICS` or of a resource; None: there is none."""
+    if name.startswith(_IN_USE):
+        return _of_resource(name.removeprefix(_IN_USE))
+    return known_metrics().get(name)
+
+
+def as_shown(names: Iterable[str]) -> list[str]:
+    """Return names of metrics in the order in which they are shown, unknown ones last."""
+    places = {name: place for place, name in enumerate(known_metrics())}
+
+    def place_of(name: str) -> int:
+        return places.get("utilization" if name.startswith(_IN_USE) else name, len(places))
+
+    return sorted(names, key=place_of)
 
 
 def known_metrics() -> dict[str, Metric]:
-    """Return all metrics by name, in the order in which they are shown."""
+    """Return the metrics of all machines by name, in the order in which they are shown."""
     return {metric.name: metric for metric in METRICS}
 
 
@@ -536,7 +592,8 @@ def compute_metrics(
     - ``mean_slowdown``; ``mean_wait_s``, ``max_wait_s``, ``p99_wait_s``;
       ``area_weighted_wait_s``, weighted by processors x run time; ``mean_response_s``,
       ``max_response_s`` (wait + run).
-    - ``utilization``: sum of processors x run time / (m C).
+    - ``utilization``: sum of processors x run time / (m C); ``utilization_gpu`` and the like of
+      each resource of nodes, with what there is of it as m.
     - ``makespan_s``: C. ``mean_queue_length``: waiting jobs, averaged over C;
       ``max_queue_length``.
     - ``mean_dispatch_s``, where a dispatcher takes time: how long the call took that started the
@@ -578,7 +635,7 @@ def compute_metrics(
     whole = result.ended is None
     return {
         metric.name: metric.formula(facts) if whole or is_of_jobs(metric.name) else np.nan
-        for metric in METRICS
+        for metric in metrics_of(result.cluster)
         if metric.formula is not None and wanted(metric.name) and HAVE[metric.of](facts)
     }
 

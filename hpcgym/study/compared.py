@@ -13,7 +13,7 @@ import numpy as np
 
 from hpcgym.baselines.labels import check_label, scheduler_names
 from hpcgym.errors import HpcgymError, check_choice, check_each_once, unknown
-from hpcgym.report.tables import ABOVE, COMPARED, remarks, tables_of, with_past
+from hpcgym.report.tables import ABOVE, COMPARED, of_scarce_resources, remarks, tables_of, with_past
 from hpcgym.schedule.gains import same_jobs
 from hpcgym.schedule.measures import weekly_sums
 from hpcgym.schedule.metrics import told_metrics
@@ -183,7 +183,11 @@ class Comparison(Mapping[str, Result]):
         rows = {}
         for name, result in with_past(self.results).items():
             known = told_metrics(result)
-            rows[name] = {metric: known[metric] for metric in COMPARED if metric in known}
+            rows[name] = {
+                metric: known[metric]
+                for metric in (*COMPARED, *of_scarce_resources(result))
+                if metric in known
+            }
             rows[name] |= self.columns(name)
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis("scheduler")
 
