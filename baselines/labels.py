@@ -115,7 +115,7 @@ def check_label(name: str, scheduler: str | Scheduler) -> None:
 
 
 def labelled(
-    name: str, usual: Scheduler, scheduler: Scheduler, told: Collection[str] | None = None
+    name: str, usual: Scheduler, scheduler: Scheduler, shown: Collection[str] | None = None
 ) -> str:
     """Return a name with those rules behind it that are not the ones it stands for.
 
@@ -123,12 +123,12 @@ def labelled(
 
     Parameters
     ----------
-    told : the rules that are told if they differ. By default all but passes, allocation and limits:
-        they are the setting of all schedulers of a table, and told above it.
+    shown : the rules that are told if they differ. By default all but passes, allocation and
+        limits: they are the setting of all schedulers of a table, and told above it.
     """
     words = dict(_WORDS)
-    if told is not None:
-        words = {rule: text for rule, text in {**_OF_SETTING, **_WORDS}.items() if rule in told}
+    if shown is not None:
+        words = {rule: text for rule, text in {**_OF_SETTING, **_WORDS}.items() if rule in shown}
     parts = _differences(usual.describe(), scheduler.describe(), words)
     return f"{name} ({', '.join(parts)})" if parts else name
 

@@ -68,8 +68,8 @@ class Clock:
     def header(self, first: int) -> dict[str, list[str]]:
         """Return the lines of a header that tell when a workload's second 0 was."""
         zone = "UTC" if self.name is None else self.name
-        told = {"Note": [NO_ZONE]} if self.assumed else {"TimeZoneString": [zone]}
-        return {"UnixStartTime": [str(first)], **told}
+        zone_lines = {"Note": [NO_ZONE]} if self.assumed else {"TimeZoneString": [zone]}
+        return {"UnixStartTime": [str(first)], **zone_lines}
 
 
 def zone_of(header: Mapping[str, list[str]]) -> tuple[tzinfo, str]:

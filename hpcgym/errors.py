@@ -118,16 +118,16 @@ def warn_of_file(path: object, remarks: Remarks, category: type[HpcgymWarning]) 
     There is a line for each kind, with their number and the first; those that matter most come
     first.
     """
-    told = [(kind, found) for kind, found in remarks.items() if found]
+    present = [(kind, texts) for kind, texts in remarks.items() if texts]
     lines = []
-    for kind, found in told:
-        such = ", such as" if len(found) > 1 else ";"
-        first = found[0].removeprefix(f"{path}, ")
-        lines.append((f"{kind}: {len(found):,}{such} {first}", found))
+    for kind, texts in present:
+        such = ", such as" if len(texts) > 1 else ";"
+        first = texts[0].removeprefix(f"{path}, ")
+        lines.append((f"{kind}: {len(texts):,}{such} {first}", texts))
     if len(lines) > _MOST_LINES:
-        rest = told[_MOST_LINES - 1 :]
+        rest = present[_MOST_LINES - 1 :]
         last = f"other remarks: {len(rest)}, such as {lines[_MOST_LINES - 1][0]}"
-        each = [f"{kind}: {one}" for kind, found in rest for one in found]
+        each = [f"{kind}: {text}" for kind, texts in rest for text in texts]
         lines[_MOST_LINES - 1 :] = [(last, each)]
     for line, details in lines:
         warn_caller(f"{path}: {line}", category, details)
@@ -198,9 +198,9 @@ def did_you_mean(
     ours = list(known)
     names = [*ours, *packages]
     written = str(name).casefold()
-    swapped = [one for one in names if sorted(one) == sorted(written)]
-    longer = [one for one in names if written in one.split("_")]  # bsld: mean_bsld
-    same = [one for one in names if one == _SYNONYMS.get(written)]
+    swapped = [word for word in names if sorted(word) == sorted(written)]
+    longer = [word for word in names if written in word.split("_")]  # bsld: mean_bsld
+    same = [word for word in names if word == _SYNONYMS.get(written)]
     near = [*dict.fromkeys([*same, *swapped, *longer, *get_close_matches(written, names, n=3)])][:3]
     hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     more = ""
@@ -342,12 +342,12 @@ def all_of(check: Callable[[T], U], given: Iterable[T]) -> list[U]:
     ------
     HpcgymError : what it refuses, all in one message.
     """
-    found, refused = [], []
-    for one in given:
+    results, refused = [], []
+    for value in given:
         try:
-            found.append(check(one))
+            results.append(check(value))
         except HpcgymError as error:
             refused.append(str(error))
     if refused:
         raise HpcgymError("; ".join(refused))
-    return found
+    return results

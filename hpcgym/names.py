@@ -142,17 +142,17 @@ def near_name(name: str, known: Iterable[str], cutoff: float = 0.8) -> str | Non
     -------
     One of ``known``, or None if none comes near.
     """
-    names = {one.casefold(): one for one in known}
+    names = {word.casefold(): word for word in known}
     written = re.sub(r"[\s-]+", "_", name.strip().casefold())
     for word in (written, written.removesuffix("s"), f"{written}s"):
         meant = word if word in names else _OTHER_WORDS.get(word, word)
         if meant in names:
             return names[meant]
-        for folded, one in names.items():
+        for folded, known_name in names.items():
             if word in folded.split("_"):
-                return one
+                return known_name
     # another letter makes another word of a short one: vmem is not mem, nor nic nice
-    longer = [one for one in names if min(len(one), len(written)) > len(MEMORY)]
+    longer = [word for word in names if min(len(word), len(written)) > len(MEMORY)]
     near = get_close_matches(written, longer, 1, cutoff)
     return names[near[0]] if near else None
 

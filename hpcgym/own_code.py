@@ -48,7 +48,7 @@ def named_object(text: str, folder: Path | None = None) -> Any:
     module, _, name = text.partition(":")
     try:
         with _looked_for_in(folder):
-            found: Any = importlib.import_module(module)
+            target: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise HpcgymError(f"{text}: importing {module} fails: {error}") from None
@@ -62,23 +62,23 @@ def named_object(text: str, folder: Path | None = None) -> Any:
         said = f"{type(error).__name__}: {error}"
         raise HpcgymError(f"{text}: importing {module} fails: {said}") from None
     here = None if folder is None else module_file(text, folder)
-    if here is not None and not here.samefile(found.__file__ or here):
-        raise HpcgymError(f"{text}: {found.__file__} was imported before {here}: rename one")
+    if here is not None and not here.samefile(target.__file__ or here):
+        raise HpcgymError(f"{text}: {target.__file__} was imported before {here}: rename one")
     for part in name.split("."):
-        if not hasattr(found, part):
-            known = _names_in(found, module) or ["nothing"]
+        if not hasattr(target, part):
+            known = _names_in(target, module) or ["nothing"]
             raise HpcgymError(f"{text}: there is no {part!r} in it; {did_you_mean(part, known)}")
-        found = getattr(found, part)
-    return found
+        target = getattr(target, part)
+    return target
 
 
-def _names_in(found: Any, module: str) -> list[str]:
+def _names_in(owner: Any, module: str) -> list[str]:
     """Return the names that a module, or a class of it, defines, without what it imports."""
     names = []
-    for name, one in vars(found).items():
-        imported = inspect.ismodule(one) or type(one).__module__ == "__future__"
-        if isinstance(one, type) or inspect.isroutine(one):
-            imported = one.__module__ != module
+    for name, value in vars(owner).items():
+        imported = inspect.ismodule(value) or type(value).__module__ == "__future__"
+        if isinstance(value, type) or inspect.isroutine(value):
+            imported = value.__module__ != module
         if not (imported or name.startswith("_")):
             names.append(name)
     return names
@@ -133,14 +133,14 @@ def own_rule(text: str, folder: Path) -> Any:
     HpcgymError : as :func:`named_object`; a class that needs arguments; or an object, which would
         carry its state from one simulation to the next.
     """
-    found = named_object(text, folder)
-    if inspect.isfunction(found):
-        return found
-    if not isinstance(found, type):
-        kind = type(found).__name__
+    target = named_object(text, folder)
+    if inspect.isfunction(target):
+        return target
+    if not isinstance(target, type):
+        kind = type(target).__name__
         raise HpcgymError(f"{text} must be a function or a class, not an object ({kind})")
     try:
-        return found()
+        return target()
     except Exception as error:  # whatever a user's class does
         said = f"{type(error).__name__}: {error}"
         raise HpcgymError(f"{text} cannot be made without arguments: {said}") from None
@@ -152,9 +152,9 @@ def own_rules(scheduler: Any) -> dict[str, Any]:
     return {rule: value for rule, value in rules.items() if callable(value)}
 
 
-def called(one: Any) -> str:
+def called(target: Any) -> str:
     """Return ``module:name`` of a function, or of an object's class."""
-    named = one if hasattr(one, "__qualname__") else type(one)
+    named = target if hasattr(target, "__qualname__") else type(target)
     return f"{named.__module__}:{named.__qualname__}"
 
 
@@ -180,11 +180,11 @@ def place_in(own: Any, error: Exception) -> str:
     return place
 
 
-def _modules(one: Any) -> tuple[Any, ...]:
+def _modules(code: Any) -> tuple[Any, ...]:
     """Return the names of the modules that have the code of a function or an object."""
-    one = getattr(one, "act", one)  # of a policy that acts
-    one = getattr(one, "func", one)  # of a partial one
-    return (getattr(one, "__module__", None), getattr(type(one).__call__, "__module__", None))
+    code = getattr(code, "act", code)  # of a policy that acts
+    code = getattr(code, "func", code)  # of a partial one
+    return (getattr(code, "__module__", None), getattr(type(code).__call__, "__module__", None))
 
 
 @contextmanager

@@ -14,6 +14,6 @@ def processors_here() -> int:
 
 def threads_here() -> int:
     """Return how many threads this process may use: its processors, at most OMP_NUM_THREADS."""
-    told = os.environ.get("OMP_NUM_THREADS", "")
+    allowed = os.environ.get("OMP_NUM_THREADS", "")
     most = processors_here()
-    return min(int(told), most) if told.isdecimal() and int(told) > 0 else most
+    return min(int(allowed), most) if allowed.isdecimal() and int(allowed) > 0 else most

@@ -33,7 +33,7 @@ def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def silence(*told: object) -> None:
+def silence(*arguments: object) -> None:
     """Show no progress."""
 
 

@@ -212,17 +212,17 @@ def jobs_told(past: Workload) -> dict[str, QueuedJob]:
     return _ended(jobs)
 
 
-def queue_of(told: Mapping[str, QueuedJob], first_submit_s: int | None = None) -> SlurmQueue:
+def queue_of(jobs: Mapping[str, QueuedJob], first_submit_s: int | None = None) -> SlurmQueue:
     """Return the queue that jobs make.
 
     Parameters
     ----------
-    told : id -> what Slurm told of it.
+    jobs : id -> what Slurm told of it.
     first_submit_s : when the first job was submitted that was seen waiting or running before; None:
         there was none.
     """
     # one that is held has no priority
-    known = {job: entry for job, entry in told.items() if entry.priority > 0 or entry.began >= 0}
+    known = {job: entry for job, entry in jobs.items() if entry.priority > 0 or entry.began >= 0}
     ids = sorted(known, key=lambda job: (known[job].submit, known[job].number))
     every = [known[job] for job in ids]
 

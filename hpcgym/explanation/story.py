@@ -380,9 +380,9 @@ def moves(result: Result, job: int, passes: Sequence[watching.Pass]) -> Moves | 
     )
 
 
-def story(told: WaitFacts) -> list[str]:
+def story(facts: WaitFacts) -> list[str]:
     """Return an explanation as sentences, the most important first."""
-    job = told.job
+    job = facts.job
     asked = f"{_resources(job)} for {duration(job['requested_time'])}"
     past = job["recorded_wait_time"]
     recorded = "" if past is None else f"; in the log it waited for {duration(past)}"
@@ -393,20 +393,20 @@ def story(told: WaitFacts) -> list[str]:
             "It was refused when the log submits it, because of a quota of submitted jobs"
             f"{_which_quotas(job['refused_by'])}. {later}, and its wait counts from then."
             if job["refused_by"]
-            else f"{later}, {told.later}."
+            else f"{later}, {facts.later}."
         )
-    if told.runs > 1:
-        lines.append(f"The log has {told.runs} jobs or runs with this number; this is the last.")
+    if facts.runs > 1:
+        lines.append(f"The log has {facts.runs} jobs or runs with this number; this is the last.")
     if job["suspended"] > 0:
         lines.append(
             f"Of that it was suspended for {duration(job['suspended'])}, after its first start."
         )
     stops = watching.in_words([watching.Stop(**stop) for stop in job["stops"]], job["submit_time"])
-    waited = [*_of_the_wait(told), *_of_the_queue(told)]
+    waited = [*_of_the_wait(facts), *_of_the_queue(facts)]
     if job["wait_time"] == 0:
         lines.append(f"{'Then it' if job['submitted_later'] > 0 else 'It'} started at once.")
         waited = []
-    return [*lines, *_of_delays(told.others), *stops, *waited, *_of_others(told)]
+    return [*lines, *_of_delays(facts.others), *stops, *waited, *_of_others(facts)]
 
 
 def who_delayed(others: pd.DataFrame) -> dict[int, int]:
@@ -439,18 +439,18 @@ def _tried(others: pd.DataFrame) -> pd.Series[int]:
     return others["delay"].dropna().astype(np.int64)
 
 
-def _of_the_wait(told: WaitFacts) -> list[str]:
+def _of_the_wait(facts: WaitFacts) -> list[str]:
     """Return sentences on what held when, the longest first."""
-    if not told.spells:
-        return [f"Why it waited cannot be worked out {told.unwatched}."]
-    waited = told.job["wait_time"]
-    lines, first = [], "with no job before it, " * any(spell.behind for spell in told.spells)
-    for reason, behind, seconds in told.spells:
+    if not facts.spells:
+        return [f"Why it waited cannot be worked out {facts.unwatched}."]
+    waited = facts.job["wait_time"]
+    lines, first = [], "with no job before it, " * any(spell.behind for spell in facts.spells)
+    for reason, behind, seconds in facts.spells:
         kept = reason == "quota"
         stood = "behind other jobs, while" if behind else f"{'' if kept else first}because"
-        which = _which_quotas(told.quotas) if kept else ""
+        which = _which_quotas(facts.quotas) if kept else ""
         part = f"{seconds / waited:.0%}" if seconds >= waited / 200 else "less than 1%"
-        share = f" ({part} of its wait)" if len(told.spells) > 1 else ""
+        share = f" ({part} of its wait)" if len(facts.spells) > 1 else ""
         lines.append(f"It waited for {duration(seconds)} {stood} {REASONS[reason]}{which}{share}.")
     return lines
 
@@ -477,9 +477,9 @@ def _resources(job: Mapping[str, Any]) -> str:
     return f"{text}, {counted(job['units'], 'unit')} of {each}"
 
 
-def _of_the_queue(told: WaitFacts) -> list[str]:
+def _of_the_queue(facts: WaitFacts) -> list[str]:
     """Return sentences on the job's place in the queue, and what was reserved for it."""
-    moves, job = told.moves, told.job
+    moves, job = facts.moves, facts.job
     if moves is None:
         return []
     place = (
@@ -487,7 +487,7 @@ def _of_the_queue(told: WaitFacts) -> list[str]:
         if moves.ahead
         else "No job stood before it"
     )
-    lines = [f"{place} in the queue when it came (order: {in_short(told.order)})."]
+    lines = [f"{place} in the queue when it came (order: {in_short(facts.order)})."]
     if moves.queued_s >= 0:
         after = f"After {duration(moves.queued_s)}" if moves.queued_s else "At once"
         lines.append(f"{after} it was the first job that could not start.")
@@ -506,17 +506,17 @@ def _of_the_queue(told: WaitFacts) -> list[str]:
     return lines
 
 
-def _of_others(told: WaitFacts) -> list[str]:
+def _of_others(facts: WaitFacts) -> list[str]:
     """Return sentences on the jobs that ran while it waited."""
-    others, delay = told.others, _tried(told.others)
+    others, delay = facts.others, _tried(facts.others)
     if not len(others):
         return []
     counts = others["right"].value_counts()
     parts = [f"{counts[name]:,} {words}" for name, words in RIGHTS.items() if name in counts]
-    refused, waited = bool(told.job["refused_by"]), told.job["wait_time"] > 0
+    refused, waited = bool(facts.job["refused_by"]), facts.job["wait_time"] > 0
     when = "waited or was refused" if refused and waited else "was refused" if refused else "waited"
     lines = [f"While it {when}, {counted(len(others), 'job')} ran: {'; '.join(parts)}."]
-    lines += _who_came_later(others, told.job["submit_time"])
+    lines += _who_came_later(others, facts.job["submit_time"])
     if helped := int((delay < 0).sum()):
         without = "it" if helped == 1 else "one of these"
         later = f"without {without}, the job would start later"

@@ -160,13 +160,13 @@ def parquet_metadata(path: Path) -> dict[str, str]:
         return {key.decode(): value.decode("utf-8", "replace") for key, value in metadata.items()}
 
 
-def write_parquet(frame: pd.DataFrame, path: Path, told: Mapping[str, str]) -> None:
+def write_parquet(frame: pd.DataFrame, path: Path, texts: Mapping[str, str]) -> None:
     """Write a table as Parquet, with texts by key beside its columns; pyarrow must be installed."""
     import pyarrow as pa
     from pyarrow.parquet import write_table
 
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **told}), path)
+    write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **texts}), path)
 
 
 @contextmanager

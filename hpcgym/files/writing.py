@@ -222,11 +222,11 @@ def _opened(path: Path) -> IO[bytes]:
     return path.open("ab") if number is None else open(os.dup(number), "wb")
 
 
-def same_file(one: Path, other: Path) -> bool:
+def same_file(path: Path, other: Path) -> bool:
     """Tell whether two paths lead to one file, or would if it were there."""
     with suppress(OSError):
-        return one.samefile(other)
-    return os.path.realpath(one) == os.path.realpath(other)
+        return path.samefile(other)
+    return os.path.realpath(path) == os.path.realpath(other)
 
 
 def _begun(target: Path) -> Path:

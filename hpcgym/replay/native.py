@@ -104,10 +104,10 @@ def kept_ports(number: int) -> Iterator[int]:
         yield first
 
 
-def _keep(one: socket.socket, port: int) -> None:
+def _keep(listener: socket.socket, port: int) -> None:
     """Take a free port; from then on those who listen may share it."""
-    one.bind(("127.0.0.1", port))
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
 
 # --- The virtual clock in C -----------------------------------------------------------------------

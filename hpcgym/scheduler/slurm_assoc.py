@@ -195,13 +195,13 @@ def _association(row: SlurmRow, line: list[tuple[int, str]]) -> Association:
 # --- Shares and limits ----------------------------------------------------------------------------
 
 
-def with_shares(fair_share: FairShare, found: Sequence[Association]) -> FairShare:
+def with_shares(fair_share: FairShare, associations: Sequence[Association]) -> FairShare:
     """Return fair share with the shares and the accounts of associations.
 
     Users and accounts below an account whose share is "parent" count as if they were below the
     account above that (man page sacctmgr, "Fairshare"). A share of 0 is the least possible.
     """
-    accounts = {assoc.account: assoc for assoc in found if not assoc.user}
+    accounts = {assoc.account: assoc for assoc in associations if not assoc.user}
 
     def with_own(account: str) -> str:
         while account in accounts and accounts[account].share == PARENT:
@@ -210,7 +210,7 @@ def with_shares(fair_share: FairShare, found: Sequence[Association]) -> FairShar
 
     shares: dict[Account, float | str] = {}
     above: dict[Account, str] = {}
-    for assoc in found:
+    for assoc in associations:
         if not assoc.user and (assoc.account == _ROOT or assoc.share == PARENT):
             continue
         shares[assoc.name] = assoc.share or _NO_SHARE
@@ -225,7 +225,8 @@ _Bounds = tuple[tuple[str, int], ...]
 
 
 def limits_as_quotas(
-    found: Sequence[Association], spares: Mapping[Limit, tuple[str, ...]] = MappingProxyType({})
+    associations: Sequence[Association],
+    spares: Mapping[Limit, tuple[str, ...]] = MappingProxyType({}),
 ) -> tuple[list[Quota], list[Left]]:
     """Return the limits of associations as quotas, and what is not followed.
 
@@ -236,13 +237,15 @@ def limits_as_quotas(
     user of an account, and an account below that has its own goes by that. What is alike is one
     quota.
     """
-    quotas = [*_sparing(_of_accounts(found), "Grp", spares)]
+    quotas = [*_sparing(_of_accounts(associations), "Grp", spares)]
     if spares:
-        quotas += _sparing(_of_users(found, each=False), "Grp", spares)
-        quotas += _sparing(_of_users(found, together=False), "Max", spares)
+        quotas += _sparing(_of_users(associations, each=False), "Grp", spares)
+        quotas += _sparing(_of_users(associations, together=False), "Max", spares)
     else:
-        quotas += _of_users(found)
-    return quotas, [Left(assoc.name, what) for assoc in found for what in _not_followed(assoc)]
+        quotas += _of_users(associations)
+    return quotas, [
+        Left(assoc.name, what) for assoc in associations for what in _not_followed(assoc)
+    ]
 
 
 def _sparing(

@@ -365,7 +365,7 @@ def spared(conf: SlurmConf) -> set[str]:
 
 
 def stopping_of(
-    found: Sequence[Qos], path: str | os.PathLike[str], usual: str, exempt_s: int | None = None
+    every_qos: Sequence[Qos], path: str | os.PathLike[str], usual: str, exempt_s: int | None = None
 ) -> Preemption:
     """Return the preemption by the column Preempt of the QOS of a file.
 
@@ -378,7 +378,7 @@ def stopping_of(
     ------
     HpcgymError : no QOS may stop another, or QOS have different modes.
     """
-    known = {qos.name: qos for qos in found}
+    known = {qos.name: qos for qos in every_qos}
     pairs = tuple((qos.name, other) for qos in known.values() for other in qos.preempts)
     if not pairs:
         raise HpcgymError(f"{path}: no QOS may stop another, for the column Preempt is empty")

@@ -66,11 +66,11 @@ def warn_of_unused(
             warn_caller(f"{name}: {what}: {', '.join(dict.fromkeys(things))}", RuleWarning)
 
 
-def _in_both(one: dict[str, list[str]], other: dict[str, list[str]]) -> dict[str, list[str]]:
+def _in_both(rules: dict[str, list[str]], other: dict[str, list[str]]) -> dict[str, list[str]]:
     """Return the rules that concern no job of either slice."""
     return {
         what: [thing for thing in things if thing in other.get(what, ())]
-        for what, things in one.items()
+        for what, things in rules.items()
     }
 
 

@@ -218,7 +218,10 @@ def _rules_of(workload: Workload, scheduler: Scheduler, cluster: Cluster) -> dic
     return {
         **{rule: getattr(scheduler, rule) for rule in same},
         **{rule: _order(order, getattr(scheduler, rule), workload) for rule, order in orders},
-        **{k: one.tolist() if isinstance(one, np.ndarray) else one for k, one in estimates.items()},
+        **{
+            k: estimate.tolist() if isinstance(estimate, np.ndarray) else estimate
+            for k, estimate in estimates.items()
+        },
         "hold": None if hold is None else {**hold.table(), "erode_s": hold.erode_s},
         "quotas": [
             (_keys(workload, quota), asked_of(workload, [name])[:, 0].tolist(), most)

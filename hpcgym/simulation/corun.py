@@ -382,13 +382,13 @@ def on_shared_nodes(
     if learning is not None and learning.learns and not in_order:
         simulation.after_pass = learning.learn
 
-    def result(schedule: Columns, told: dict[str, Any]) -> Result:
+    def result(schedule: Columns, attributes: dict[str, Any]) -> Result:
         if in_order:
             schedule = {**schedule, **_placed_in_order(schedule, machine, scheduler)}
         pairs = None if learning is None else learning.pairs
         given = workload, scheduler, cluster, speedups
         shared = shared_result(*given, schedule, machine, ticks, pairs)
-        return as_came(replace(shared, **told), schedule["submit"] // ticks)
+        return as_came(replace(shared, **attributes), schedule["submit"] // ticks)
 
     return Run(workload, simulation, result)
 

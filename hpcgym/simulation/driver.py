@@ -282,13 +282,13 @@ class Run(NamedTuple):
     simulation: Simulation
     result: Callable[[Columns, dict[str, Any]], Result]
 
-    def finish(self, **told: Any) -> Result:
-        """Simulate to the end; return the result, with further attributes ``told``."""
+    def finish(self, **attributes: Any) -> Result:
+        """Simulate to the end; return the result, with further attributes ``attributes``."""
         simulation = self.simulation
         simulation.drive()
         schedule, late = simulation.schedule(), simulation.late
-        told["dispatching"] = None if late is None else late.dispatching
-        return self.result(schedule, told | simulation.for_result(schedule))
+        attributes["dispatching"] = None if late is None else late.dispatching
+        return self.result(schedule, attributes | simulation.for_result(schedule))
 
 
 def run_of(
@@ -303,10 +303,10 @@ def run_of(
     ``needs``: demands of the jobs on nodes, if known; ``failures``: of the nodes.
     """
 
-    def result(schedule: Columns, told: dict[str, Any]) -> Result:
+    def result(schedule: Columns, attributes: dict[str, Any]) -> Result:
         given = simulation.told.rules, workload, simulation.place.cluster, scheduler
         bare = result_of(simulation.native, schedule, *given)
-        return with_nodes(replace(bare, **told), schedule, needs, failures)
+        return with_nodes(replace(bare, **attributes), schedule, needs, failures)
 
     return Run(workload, simulation, result)
 

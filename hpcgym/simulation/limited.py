@@ -335,12 +335,12 @@ def on_own_nodes(
         warn_of_own_nodes(needs, cluster, scheduler, "; limits=[] says that this is meant")
     machine, simulation = limited_simulation(workload, scheduler, cluster, limits, needs, learned)
 
-    def result(schedule: Columns, told: dict[str, Any]) -> Result:
+    def result(schedule: Columns, attributes: dict[str, Any]) -> Result:
         if (schedule["start"] < 0).any():
             raise HpcgymError("limits: the simulator found no start for a job: an error of its own")
         # run times as they were predicted at full frequency
         asked_for = {**schedule, "predicted": schedule["predicted_at_highest"]}
-        limited = replace(Result.of(workload, cluster, scheduler, asked_for), **told)
+        limited = replace(Result.of(workload, cluster, scheduler, asked_for), **attributes)
         a_node = units_a_node(needs, cluster)
         return with_machine(limited, machine, schedule, needs[:, 0], a_node, limits)
 

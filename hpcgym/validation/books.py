@@ -390,44 +390,44 @@ def check_calls(result: Result, line: Timeline, delays: tuple[int, int]) -> list
     ]
 
 
-def _check_times(told: Dispatching, events: Times) -> list[str]:
+def _check_times(calls: Dispatching, events: Times) -> list[str]:
     """Find calls while another is thought about, and such that nothing has led to."""
-    answered = told.time + told.seconds
-    early = np.append(False, told.time[1:] < answered[:-1])
+    answered = calls.time + calls.seconds
+    early = np.append(False, calls.time[1:] < answered[:-1])
     # the first event after the call before, which is thought about while it happens
-    after = np.searchsorted(events, told.time[:-1], "right")
+    after = np.searchsorted(events, calls.time[:-1], "right")
     next_event = np.append(events, np.iinfo(np.int64).max)[after]
-    meanwhile = np.append(False, (told.time[1:] == answered[:-1]) & (next_event <= told.time[1:]))
+    meanwhile = np.append(False, (calls.time[1:] == answered[:-1]) & (next_event <= calls.time[1:]))
     return [
-        *cases(early, "call {} is at {} s, before the answer to the one before", told.time),
+        *cases(early, "call {} is at {} s, before the answer to the one before", calls.time),
         *cases(
-            ~(np.isin(told.time, events) | meanwhile),
+            ~(np.isin(calls.time, events) | meanwhile),
             "call {} is at {} s, when no job is submitted or ends, nor did while it was thinking",
-            told.time,
+            calls.time,
         ),
     ]
 
 
-def _check_seconds(result: Result, told: Dispatching) -> list[str]:
+def _check_seconds(result: Result, calls: Dispatching) -> list[str]:
     """Compare how long calls take with a number of seconds, if the rule is one."""
     rule, text = result.scheduler.dispatch_time, "call {} takes {} s"
     if isinstance(rule, int | float):
         seconds = math.ceil(rule - 1e-6)
-        return cases(told.seconds != seconds, f"{text} instead of {seconds} s", told.seconds)
-    return cases(told.seconds < 0, text, told.seconds)
+        return cases(calls.seconds != seconds, f"{text} instead of {seconds} s", calls.seconds)
+    return cases(calls.seconds < 0, text, calls.seconds)
 
 
-def _check_starts(result: Result, told: Dispatching, delays: tuple[int, int]) -> list[str]:
+def _check_starts(result: Result, calls: Dispatching, delays: tuple[int, int]) -> list[str]:
     """Find jobs that were not there when the dispatcher was asked, or start at another time."""
     ours, submit = decided(result.workload), result.workload.submit_time
-    answered = told.decided + told.late
+    answered = calls.decided + calls.late
     waits = result.start - answered
     by_answer = (waits == 0) | ((waits >= delays[0]) & (waits <= delays[1]))
     return [
         *cases(
-            ours & (submit > told.decided),
+            ours & (submit > calls.decided),
             "job {} starts by a call at {} s, before its submission at {} s",
-            told.decided,
+            calls.decided,
             submit,
         ),
         *cases(

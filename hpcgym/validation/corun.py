@@ -372,7 +372,7 @@ def prove_coschedule(result: Result) -> Iterator[tuple[str, list[str]]]:
         yield "energy", check_energy(result, span, math.fsum(work.tolist()), 1e-15)
 
 
-def shared_schedule(result: Result, found: Coschedule) -> SharedSchedule:
+def shared_schedule(result: Result, shared: Coschedule) -> SharedSchedule:
     """Return a result as arrays in ticks; of what a job has of nodes, parts that its cores fill."""
     group = result.cluster.groups[0]
     allocation = result.allocation
@@ -380,28 +380,28 @@ def shared_schedule(result: Result, found: Coschedule) -> SharedSchedule:
     sockets = group.sockets
     cores = group.resources["core"] // sockets
     units = allocation.units.astype(np.int64)
-    part = max(cores // max(found.parts, 2) * sockets, 1)
-    shares = np.repeat(found.shape == PART, np.diff(allocation.first))
+    part = max(cores // max(shared.parts, 2) * sockets, 1)
+    shares = np.repeat(shared.shape == PART, np.diff(allocation.first))
     return SharedSchedule(
-        ticks=found.ticks,
-        submit=result.workload.submit_time * found.ticks,
-        start=found.start_ticks,
-        end=found.end_ticks,
-        work=np.minimum(result.workload.run_time, result.workload.requested_time) * found.ticks,
-        promised=found.promised_ticks,
+        ticks=shared.ticks,
+        submit=result.workload.submit_time * shared.ticks,
+        start=shared.start_ticks,
+        end=shared.end_ticks,
+        work=np.minimum(result.workload.run_time, result.workload.requested_time) * shared.ticks,
+        promised=shared.promised_ticks,
         processors=result.workload.requested_processors,
-        code=found.code,
-        shape=found.shape,
+        code=shared.code,
+        shape=shared.shape,
         first=allocation.first,
         node=allocation.node.astype(np.int64),
-        units=np.where(shares, -(-units // part), found.parts),
-        pairs=found.speedups.filled,
-        alone=found.speedups.alone,
+        units=np.where(shares, -(-units // part), shared.parts),
+        pairs=shared.speedups.filled,
+        alone=shared.speedups.alone,
         nodes=result.cluster.nodes,
         sockets=sockets,
         cores=cores,
-        parts=found.parts,
-        files=_files(result, found),
+        parts=shared.parts,
+        files=_files(result, shared),
     )
 
 

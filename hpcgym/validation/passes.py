@@ -413,18 +413,18 @@ def _needed(result: Result, job: Times, time: Times) -> Times | None:
     return needed
 
 
-def check_backfilled(result: Result, overtook: Mask, told: Mask) -> list[str]:
+def check_backfilled(result: Result, overtook: Mask, known: Mask) -> list[str]:
     """Compare the backfilled marks with who starts ahead of a job that waits on.
 
     Both (n_jobs,): who does, and whose mark is known.
     """
     return [
         *cases(
-            overtook & ~result.backfilled & told,
+            overtook & ~result.backfilled & known,
             "job {} starts ahead of the queue but is not marked",
         ),
         *cases(
-            result.backfilled & ~overtook & told,
+            result.backfilled & ~overtook & known,
             "job {} is marked as backfilled but overtakes no job",
         ),
     ]

@@ -70,7 +70,7 @@ def most_busy(columns: Columns, asked: NDArray[np.int64] | None = None) -> int:
     return int(np.cumsum(change[np.argsort(times, kind="stable")]).max())
 
 
-def size_by_jobs(columns: Columns, name: str, told: str = "") -> int:
+def size_by_jobs(columns: Columns, name: str, reason: str = "") -> int:
     """Return the size of a machine as estimated from its jobs alone.
 
     It is the size of the largest job, or the most processors busy at once if these are more. Jobs
@@ -80,7 +80,7 @@ def size_by_jobs(columns: Columns, name: str, told: str = "") -> int:
     ----------
     columns : those of a workload, (n_jobs,) each.
     name : of the workload, in messages.
-    told : why the size in the log is wrong, if the log tells one.
+    reason : why the size in the log is wrong, if the log tells one.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def size_by_jobs(columns: Columns, name: str, told: str = "") -> int:
     sizes = (columns[c] for c in ("requested_processors", "allocated_processors"))
     largest = max(int(size.max(initial=0, where=size <= MOST_AMOUNT)) for size in sizes)
     if largest < 1:
-        why = f"{told}, and no job" if told else "no job"
+        why = f"{reason}, and no job" if reason else "no job"
         raise WorkloadError(
             f"{name}: {why} tells its processors, so the machine's size is unknown;"
             " give processors=..."
@@ -105,7 +105,7 @@ def size_by_jobs(columns: Columns, name: str, told: str = "") -> int:
         )
     else:
         taken = f"its largest job, {largest:,} processors"
-    unknown = f": {told}" if told else " does not say how large its machine was"
+    unknown = f": {reason}" if reason else " does not say how large its machine was"
     warn_caller(
         f"{name}{unknown}: taken to be {taken}; processors=... or --processors says otherwise",
         WorkloadWarning,

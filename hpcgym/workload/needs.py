@@ -233,22 +233,22 @@ def _kinds_of(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
     return rows[one_of], kind
 
 
-def fewest_nodes(workload: Workload, cluster: Cluster, one: Partition) -> NDArray[np.int64]:
+def fewest_nodes(workload: Workload, cluster: Cluster, partition: Partition) -> NDArray[np.int64]:
     """Return the fewest nodes of a partition that hold each job, (n_jobs,) int64.
 
     Jobs that all of its nodes do not hold need one more than it has.
     """
     fewest = np.empty(len(workload), np.int64)
-    for rows, units, held in _kinds(workload, cluster, one):
+    for rows, units, held in _kinds(workload, cluster, partition):
         together = np.cumsum(np.sort(held)[::-1])
         fewest[rows] = np.searchsorted(together, units) + 1
     return fewest
 
 
-def most_nodes(workload: Workload, cluster: Cluster, one: Partition) -> NDArray[np.int64]:
+def most_nodes(workload: Workload, cluster: Cluster, partition: Partition) -> NDArray[np.int64]:
     """Return the most nodes of a partition that each job can have, one unit on each, (n_jobs,)."""
     most = np.empty(len(workload), np.int64)
-    for rows, units, held in _kinds(workload, cluster, one):
+    for rows, units, held in _kinds(workload, cluster, partition):
         most[rows] = np.minimum(units, np.count_nonzero(held))
     return most
 

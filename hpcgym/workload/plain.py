@@ -40,7 +40,7 @@ def as_plain(workload: Workload) -> dict[str, Any]:
     return values
 
 
-def from_plain(told: Mapping[str, Any]) -> Workload:
+def from_plain(plain: Mapping[str, Any]) -> Workload:
     """Return the workload that :func:`as_plain` has told of.
 
     Raises
@@ -48,13 +48,13 @@ def from_plain(told: Mapping[str, Any]) -> Workload:
     WorkloadError : another mapping, or as of :meth:`Workload.from_columns`.
     """
     known = {"columns", *_BESIDE}
-    for name in told:
+    for name in plain:
         if name not in known:
             raise WorkloadError(unknown("key of a plain workload", name, sorted(known)))
     for name in ("columns", "processors"):
-        if name not in told:
+        if name not in plain:
             raise WorkloadError(f"a plain workload needs the key {name!r}")
-    given = dict(told)
+    given = dict(plain)
     try:
         return Workload.from_columns(given.pop("columns"), **given)
     except (TypeError, ValueError, AttributeError) as error:

@@ -51,22 +51,22 @@ _METRICS_OF_TERMS = ("mean_bsld", "mean_wait_s", "energy_j", "makespan_s")
 _MEANS = ("mean_bsld", "mean_wait_s")
 
 
-def means_of(told: ScheduleState) -> dict[str, float]:
+def means_of(state: ScheduleState) -> dict[str, float]:
     """Return the metrics that the sums give at once, of the jobs that count and have started.
 
     Means are 0 where no job counts.
     """
-    now = told.episode_state
-    first, last, start = int(now.counts_first), int(now.counting), told.schedule["start"]
+    now = state.episode_state
+    first, last, start = int(now.counts_first), int(now.counting), state.schedule["start"]
     paid = np.count_nonzero(start[first:last] >= int(now.begin))
     if now.truncated:
-        last = min(last, told.come)
+        last = min(last, state.come)
         paid += np.count_nonzero(start[first:last] < 0)
     jobs = max(int(paid), 1)
     return {
         name: total / jobs if name in _MEANS else total
         for name, total, _ in zip(
-            _METRICS_OF_TERMS, told.totals.tolist(), told.machines.terms, strict=False
+            _METRICS_OF_TERMS, state.totals.tolist(), state.machines.terms, strict=False
         )
     }
 
@@ -81,25 +81,25 @@ def not_over() -> HpcgymError:
     return HpcgymError("metrics: the episode is not over; result().metrics has what was so far")
 
 
-def metrics_of(told: ScheduleState) -> dict[str, float | int]:
+def metrics_of(state: ScheduleState) -> dict[str, float | int]:
     """Return the metrics of an episode that is over: of its slice, where it is more than that.
 
     Raises
     ------
     HpcgymError : it goes on.
     """
-    if told.episode_state.ended == 0:
+    if state.episode_state.ended == 0:
         raise not_over()
-    result, counts = schedule_of(told), _slice_of(told)
+    result, counts = schedule_of(state), _slice_of(state)
     return result.metrics if counts is None else metrics_within(result, *counts)
 
 
-def weekly_of(told: ScheduleState) -> NDArray[np.float64]:
+def weekly_of(state: ScheduleState) -> NDArray[np.float64]:
     """Return the weekly sums of the jobs of an episode that count; amid it, of those that ended.
 
     As :func:`hpcgym.schedule.measures.weekly_sums`; who waits when it is over counts as in metrics.
     """
-    result, counts, now = schedule_of(told), _slice_of(told), told.episode_state
+    result, counts, now = schedule_of(state), _slice_of(state), state.episode_state
     if now.ended == 0:
         here = slice(int(now.counts_first), int(now.counting))
         counts_here = np.zeros(len(result.start), np.bool_)
@@ -110,9 +110,9 @@ def weekly_of(told: ScheduleState) -> NDArray[np.float64]:
     return weekly_sums(result, result.decided & (result.start >= 0))
 
 
-def counted_of(told: ScheduleState) -> NDArray[np.int64]:
+def counted_of(state: ScheduleState) -> NDArray[np.int64]:
     """Return the rows of the jobs of an episode that count; see SchedulingEnv.counted."""
-    now, start, submit = told.episode_state, told.schedule["start"], told.schedule["submit"]
+    now, start, submit = state.episode_state, state.schedule["start"], state.schedule["submit"]
     counts = ((start < 0) | (start >= now.begin)) & (submit <= now.until)
     counts[: now.counts_first] = counts[now.counting :] = False
     return np.flatnonzero(counts)
@@ -130,22 +130,22 @@ def _slice_of(state: ScheduleState) -> tuple[int, int, int | None] | None:
     return int(now.counts_first), int(now.counting), end
 
 
-def schedule_of(told: ScheduleState) -> Result:
+def schedule_of(state: ScheduleState) -> Result:
     """Return the schedule of a simulation so far; jobs not started have start -1.
 
     Where run times are learned, the requested ones stand for jobs not submitted yet.
     """
-    workload = told.workload
+    workload = state.workload
     if workload is None:
-        workload = told.episodes.workload_of(told.episode)
-    result, native = told.machines.schedule(told, workload), told.simulation
-    if told.episode_state.ended == 1 and (result.start >= 0).all():
+        workload = state.episodes.workload_of(state.episode)
+    result, native = state.machines.schedule(state, workload), state.simulation
+    if state.episode_state.ended == 1 and (result.start >= 0).all():
         return result
-    ended = told.schedule["start"] >= 0
+    ended = state.schedule["start"] >= 0
     ended[native.view()["running"]] = False
     ended[native.moment().get("given_up", np.zeros(0, np.int64))] = False
     if result.given is not None:  # its jobs stand as they came
-        ended = ended[np.argsort(told.schedule["submit"], kind="stable")]
+        ended = ended[np.argsort(state.schedule["submit"], kind="stable")]
     return replace(result, ended=read_only(ended))
 
 
@@ -186,9 +186,9 @@ def pay_tails(simulations: Simulations, over: NDArray[np.bool_]) -> None:
         simulations.out.rewards[e] -= tails * (metrics["p99_wait_s"] / 3600)
 
 
-def end_of(told: ScheduleState) -> dict[str, np.float64]:
+def end_of(state: ScheduleState) -> dict[str, np.float64]:
     """Return what is said of an episode that is over, beside the rest: numbers, as others ask."""
-    return {f"{_AT_END}{name}": np.float64(value) for name, value in means_of(told).items()}
+    return {f"{_AT_END}{name}": np.float64(value) for name, value in means_of(state).items()}
 
 
 _LATER: Any = object  # stands for an entry that is not made yet, in copies of environments as well

@@ -211,29 +211,29 @@ class Machines:
         """
         return None
 
-    def schedule(self, told: ScheduleState, workload: Workload) -> Result:
+    def schedule(self, state: ScheduleState, workload: Workload) -> Result:
         """Return the schedule of a simulation so far; jobs not started have start -1.
 
         Where run times are learned, the requested ones stand for jobs not submitted yet.
         """
-        return with_nodes(schedule_of_queue(told, workload, self.options), told.schedule)
+        return with_nodes(schedule_of_queue(state, workload, self.options), state.schedule)
 
 
-def schedule_of_queue(told: ScheduleState, workload: Workload, options: Options) -> Result:
+def schedule_of_queue(state: ScheduleState, workload: Workload, options: Options) -> Result:
     """Return the schedule where jobs have their processors alone, without their nodes."""
-    native, schedule, given = told.simulation, told.schedule, (options.cluster, options.scheduler)
+    native, schedule, given = state.simulation, state.schedule, (options.cluster, options.scheduler)
     if "ordered_by" not in schedule:
-        so_far = result_of(native, schedule, told.rules, workload, *given, outside=True)
-        return replace(so_far, outside_orders=_only_orders(told))
+        so_far = result_of(native, schedule, state.rules, workload, *given, outside=True)
+        return replace(so_far, outside_orders=_only_orders(state))
     schedule = dict(schedule)  # nothing has been learned for jobs that are to come
     for name in ("predicted", "ordered_by"):
         learned = schedule[name].copy()
-        learned[told.come :] = schedule["requested"][told.come :]
+        learned[state.come :] = schedule["requested"][state.come :]
         learned.flags.writeable = False
         schedule[name] = learned
-    result = result_of(native, schedule, told.rules, workload, *given, outside=True)
+    result = result_of(native, schedule, state.rules, workload, *given, outside=True)
     return replace(
-        result, policy_run_time=schedule["ordered_by"], outside_orders=_only_orders(told)
+        result, policy_run_time=schedule["ordered_by"], outside_orders=_only_orders(state)
     )
 
 
@@ -353,16 +353,16 @@ class LimitedMachines(Machines):
         fit: NDArray[np.bool_] = self._machine.widths[start + rows] <= simulation.free
         return fit
 
-    def schedule(self, told: ScheduleState, workload: Workload) -> Result:
+    def schedule(self, state: ScheduleState, workload: Workload) -> Result:
         """Return the schedule of a simulation so far, with nodes, levels and limits."""
-        result, schedule = schedule_of_queue(told, workload, self.options), told.schedule
-        start, stop = told.first, told.first + len(result.start)
+        result, schedule = schedule_of_queue(state, workload, self.options), state.schedule
+        start, stop = state.first, state.first + len(result.start)
         begun, predicted = result.start >= 0, schedule["predicted_at_highest"]
         asked = np.where(begun, predicted, result.predicted_run_time)
         result = replace(result, predicted_run_time=asked)
         units, a_node = self._own.needs[start:stop, 0], self._own.a_node[start:stop]
         machine = self._machine.part(start, stop)
-        return with_machine(result, machine, schedule, units, a_node, told.limits)
+        return with_machine(result, machine, schedule, units, a_node, state.limits)
 
 
 # --- Nodes that jobs share behind an environment: times in seconds, results -----------------------
@@ -412,12 +412,12 @@ class CorunMachines(Machines):
         """Return which of these waiting jobs would find room now."""
         return simulation.fits(rows.tolist()).astype(np.bool_)
 
-    def schedule(self, told: ScheduleState, workload: Workload) -> Result:
+    def schedule(self, state: ScheduleState, workload: Workload) -> Result:
         """Return the schedule of a simulation so far; jobs not started have start -1.
 
         Those that run end as they will if nobody comes or goes beside them.
         """
-        schedule, nodes = told.schedule, self._nodes.part(told.first, told.first + len(workload))
+        schedule, nodes = state.schedule, self._nodes.part(state.first, state.first + len(workload))
         result = shared_result(
             workload, self.options.scheduler, self.cluster, self._speedups, schedule, nodes,
             self.units.ticks,

@@ -618,15 +618,15 @@ def told_of(
     )  # fmt: skip
 
 
-def arrays_in(told: Any) -> Iterator[NDArray[Any]]:
+def arrays_in(values: Any) -> Iterator[NDArray[Any]]:
     """Return all arrays and numbers in what is told, in their order."""
-    if isinstance(told, Mapping):
-        told = tuple(told.values())
-    if isinstance(told, tuple | list):
-        for part in told:
+    if isinstance(values, Mapping):
+        values = tuple(values.values())
+    if isinstance(values, tuple | list):
+        for part in values:
             yield from arrays_in(part)
-    elif told is not None:
-        yield np.asarray(told)
+    elif values is not None:
+        yield np.asarray(values)
 
 
 def scales_of(options: Options, episodes: Episodes, episode: Episode) -> list[float]:

@@ -139,13 +139,13 @@ class WrongSettingError(HpcgymError):
         super().__init__(message)
         self.stands = stands
 
-    def is_of(self, one: OtherSetting) -> bool:
+    def is_of(self, setting: OtherSetting) -> bool:
         """Tell whether a setting has the value."""
         kind, name = self.stands
         if kind in _OF_PARTITIONS:
-            return one.of == name and one.is_called(_OF_PARTITIONS[kind])
+            return setting.of == name and setting.is_called(_OF_PARTITIONS[kind])
         key = f"{keys.PARAMETERS} {name}" if kind == "parameters" else name
-        return not one.of and one.is_called(key)
+        return not setting.of and setting.is_called(key)
 
 
 @dataclass(frozen=True)

@@ -97,62 +97,62 @@ class JobFacts:
 
 
 def view_at(
-    told: dict[str, Ints], time: int | float, jobs: NDArray[np.void], nodes: Any, facts: JobFacts
+    view: dict[str, Ints], time: int | float, jobs: NDArray[np.void], nodes: Any, facts: JobFacts
 ) -> PassView:
     """Return what a dispatcher may know on the nodes of a simulation.
 
     Parameters
     ----------
-    told : the engine's state of jobs and nodes, ``Simulation.view``.
+    view : the engine's state of jobs and nodes, ``Simulation.view``.
     time : present time [s].
     jobs : JOBS of all jobs.
     """
-    known = _known(told, time, jobs, facts)
+    known = _known(view, time, jobs, facts)
     job, running = known["job"], known["running_job"]
     return PassView(
         **known,
         capacity=nodes.capacity.copy(),
-        free=told["free"].reshape(nodes.capacity.shape),
+        free=view["free"].reshape(nodes.capacity.shape),
         units=nodes.needs[job, 0],
         per_unit=nodes.needs[job, 1:-1],
         units_per_node=nodes.needs[job, -1],
         allowed=np.ones(len(job), np.bool_),
         held_back=np.zeros(len(job), np.int64),
         running_per_unit=nodes.needs[running, 1:-1],
-        running_units=told["cell_units"],
+        running_units=view["cell_units"],
         allocation=nodes.allocation,
-        drawn=told["drawn"] if nodes.allocation == RANDOM else None,
-        asked=told["asked"] if nodes.allocation in BY_DEMAND else None,
+        drawn=view["drawn"] if nodes.allocation == RANDOM else None,
+        asked=view["asked"] if nodes.allocation in BY_DEMAND else None,
     )
 
 
 def _known(
-    told: dict[str, Ints], time: int | float, jobs: NDArray[np.void], facts: JobFacts
+    view: dict[str, Ints], time: int | float, jobs: NDArray[np.void], facts: JobFacts
 ) -> dict[str, Any]:
     """Return what a view tells of jobs on any machine, by its attributes."""
-    order = np.argsort(told["queued"])
-    job = told["queued"][order]
-    submit = told["submit"][order] if "submit" in told else jobs["submit"][job]
+    order = np.argsort(view["queued"])
+    job = view["queued"][order]
+    submit = view["submit"][order] if "submit" in view else jobs["submit"][job]
     return {
         "time": time,
         "resources": facts.resources,
         "job": job,
         "submit": submit,
         "wait": time - submit,
-        "duration": told["duration"][order],
+        "duration": view["duration"][order],
         "requested": jobs["requested"][job],
-        "policy_time": told["ordered_by"][order]
-        if "ordered_by" in told
+        "policy_time": view["ordered_by"][order]
+        if "ordered_by" in view
         else facts.policy_time[job],
         "user": facts.user[job],
         "queue": facts.queue[job],
         "expected_wait": facts.expected_wait[job],
         "max_expected_wait": facts.max_expected_wait,
-        "running_job": told["running"],
-        "running_start": told["running_start"],
-        "running_end": np.maximum(told["running_end"], time + 1),
-        "running_first": told["cell_first"],
-        "running_node": told["cell_node"],
+        "running_job": view["running"],
+        "running_start": view["running_start"],
+        "running_end": np.maximum(view["running_end"], time + 1),
+        "running_first": view["cell_first"],
+        "running_node": view["cell_node"],
     }
 
 
@@ -223,17 +223,17 @@ class Asking(NamedTuple):
         return self.native.launch(rows, *cells)
 
 
-def of_ticks(told: dict[str, Ints], ticks: int) -> dict[str, Any]:
+def of_ticks(view: dict[str, Ints], ticks: int) -> dict[str, Any]:
     """Return a view with its times in seconds, float64, from a clock of so many ticks a second."""
     times = ("submit", "duration", "running_start", "running_end")
-    return told | {name: told[name] / ticks for name in times if name in told}
+    return view | {name: view[name] / ticks for name in times if name in view}
 
 
-def on_one_node(told: dict[str, Ints], free: int) -> dict[str, Ints]:
+def on_one_node(view: dict[str, Ints], free: int) -> dict[str, Ints]:
     """Return a view of a pool as that of one node: jobs have a unit each."""
-    n = len(told["running"])
+    n = len(view["running"])
     cells = {"first": np.arange(n + 1), "node": np.zeros(n, int), "units": np.ones(n, int)}
-    return told | {"free": np.array([free])} | {f"cell_{name}": cells[name] for name in cells}
+    return view | {"free": np.array([free])} | {f"cell_{name}": cells[name] for name in cells}
 
 
 def dispatch(

@@ -188,12 +188,12 @@ class LogRecords:
             values.append(known[text])
         return values
 
-    def numbers(self, *told: Told) -> Ints:
+    def numbers(self, *fields: Told) -> Ints:
         """Return a column of whole numbers, (n,), -1 where it is unknown.
 
         Of several fields the first that is above 0 counts.
         """
-        columns = [np.array(self.parsed(*pair), dtype=np.int64) for pair in told]
+        columns = [np.array(self.parsed(*pair), dtype=np.int64) for pair in fields]
         return columns[0] if len(columns) == 1 else first_known(*columns)
 
     def names(self, *fields: str) -> list[str | None]:
@@ -273,7 +273,7 @@ def numbered(ids: Sequence[tuple[int, Any]]) -> dict[str, Ints]:
 
 
 def processors(
-    log: LogRecords, given: Ints, asked: Ints, told: str, problem: str
+    log: LogRecords, given: Ints, asked: Ints, fields: str, problem: str
 ) -> dict[str, Ints]:
     """Return the columns of processors: those that a job was given, else those it asked for.
 
@@ -281,11 +281,11 @@ def processors(
     ----------
     log : refuses the records without either number, and counts those where they differ.
     given, asked : (n,) each, -1 where unknown.
-    told : the fields of both numbers in the log, for the count.
+    fields : the fields of both numbers in the log, for the count.
     problem : text about a record without either.
     """
     cores = first_known(given, asked)
-    log.count(f"repaired: requested_processors taken from {told}", (asked > 0) & (asked != cores))
+    log.count(f"repaired: requested_processors taken from {fields}", (asked > 0) & (asked != cores))
     log.refuse_at(cores <= 0, problem, "line without processors")
     return {"requested_processors": cores, "allocated_processors": given}
 
