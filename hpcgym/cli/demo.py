@@ -49,8 +49,8 @@ def demo(
     from hpcgym.study.compared import compare
 
     with working("simulating a week"):
-        found = compare(WEEK, SCHEDULERS)
-    results = dict(found.results)
+        compared = compare(WEEK, SCHEDULERS)
+    results = dict(compared.results)
     easy = results["easy"]
     longest = int(easy.workload.job_number[easy.wait.argmax()])
     if not text:
@@ -58,6 +58,6 @@ def demo(
         return
     Sheet([f"{easy.workload.name}: a week"], [metrics_of(results)]).print()
     click.echo()
-    told = explain(easy, longest, seconds=_SECONDS)
-    explained_sheet(told, easy.workload.name, "easy", []).print()
+    explanation = explain(easy, longest, seconds=_SECONDS)
+    explained_sheet(explanation, easy.workload.name, "easy", []).print()
     note("\nhpcgym demo shows it in your browser; your own log: hpcgym explore LOG")

@@ -48,13 +48,13 @@ def setting_of(
         slices += f", without {board.left_out:,} jobs that cross the end of one"
     where = "whole workload" if settings["slices"] == "all" else f"{settings['slices']} part"
     # references have the rules of the environments, so the first tells the setting of all
-    first = next(one for one in board.schedulers.values() if one is not None)
+    first = next(scheduler for scheduler in board.schedulers.values() if scheduler is not None)
     words = [workload.name, _called(workload, machine), where, slices]
     words += [f"{first.allocation} allocation"] if first.allocation != "first-fit" else []
     words += [f"{first.passes} passes"] if first.passes != "per-timestamp" else []
     around = {name: value for name, value in board.around.items() if value != NOTHING_AROUND[name]}
-    told = ", ".join(f"{name}={value}" for name, value in around.items())
-    return [" · ".join(words), *([f"slices with {told}"] if around else [])]
+    surroundings = ", ".join(f"{name}={value}" for name, value in around.items())
+    return [" · ".join(words), *([f"slices with {surroundings}"] if around else [])]
 
 
 def rows_by(workload: Workload, board: Leaderboard, by: str) -> pd.DataFrame:
@@ -62,8 +62,8 @@ def rows_by(workload: Workload, board: Leaderboard, by: str) -> pd.DataFrame:
     if board.groups is not None and by != SLICE:
         rows = board.groups
     else:
-        told = board.by_slice.rename_axis("slice").reset_index()
-        rows = told.melt("slice", var_name="scheduler", value_name=board.metric)
+        by_slice = board.by_slice.rename_axis("slice").reset_index()
+        rows = by_slice.melt("slice", var_name="scheduler", value_name=board.metric)
         rows.insert(0, "workload", workload.name)
     return rows
 
@@ -77,15 +77,17 @@ def drawings_of(board: Leaderboard) -> dict[str, Drawing]:
     ends = [name for name in (f"{metric.name}_low", f"{metric.name}_high") if name in table]
     values = (table[[metric.name, *ends]] * metric.scale).T.to_dict("list")
     nothing = [float("nan")] * 2
-    means = {str(name): tuple([*one, *nothing][:3]) for name, one in values.items()}
-    found = {"means": of_means(means, metric.heading)}
+    means = {
+        str(name): tuple([*mean_and_ends, *nothing][:3]) for name, mean_and_ends in values.items()
+    }
+    drawings = {"means": of_means(means, metric.heading)}
     grid = board.by_slice
     grid = grid.loc[:, grid.notna().any()]  # a policy that failed everywhere has no place
     try:
-        return found | profiles({metric.name: grid}, {metric.name: metric})
+        return drawings | profiles({metric.name: grid}, {metric.name: metric})
     except HpcgymError as error:
         note(f"no performance profile: {error}")
-        return found
+        return drawings
 
 
 def _called(workload: Workload, machine: Cluster | None) -> str:
@@ -131,9 +133,9 @@ def found_of(shown: Shown) -> output.CommandResult:
     workload, machine, board = shown.workload, shown.machine, shown.board
 
     def facts() -> dict[str, Any]:
-        found = output.workload_facts(workload, shown.clean)
-        found |= output.machine_facts(workload, machine)
-        return {**found, "evaluation": shown.settings, **board.facts()}
+        facts_of_all = output.workload_facts(workload, shown.clean)
+        facts_of_all |= output.machine_facts(workload, machine)
+        return {**facts_of_all, "evaluation": shown.settings, **board.facts()}
 
     begin = {"workload": workload.name, **output.machine_columns(workload, machine)}
     return output.CommandResult(
@@ -200,8 +202,8 @@ class Slices(EpisodeSettings):
     def around(self) -> dict[str, Any]:
         """Return what is around slices as far as it was given, as ``evaluate`` takes it."""
         lengths = {"warmup": self.warmup, "horizon": self.horizon}
-        found = options.given(start=self.start, arrivals=self.arrivals, **lengths)
-        return {**found, **{name: None for name, text in lengths.items() if text == "none"}}
+        given = options.given(start=self.start, arrivals=self.arrivals, **lengths)
+        return {**given, **{name: None for name, text in lengths.items() if text == "none"}}
 
 
 # --- ``hpcgym evaluate`` --------------------------------------------------------------------------
@@ -324,13 +326,13 @@ def evaluate(
     settings |= {"n": len(board.by_slice), **board.around}  # newer environments have their own
     report_failures(board)
     shown = Shown(source, machine, board, settings, reading.clean)
-    found = found_of(shown)
+    result = found_of(shown)
     few = "; ".join(of_few_slices(board))
     if by is not None:
         means = by_group(shown, by, reference)
-        found = replace(found, sheet=lambda: means.sheet, rows=lambda: means.rows, facts=None)
+        result = replace(result, sheet=lambda: means.sheet, rows=lambda: means.rows, facts=None)
         few = means.few
-    how.show(found)
+    how.show(result)
     if how.format in (Format.json, Format.csv) and few:  # others have it
         note(few)
     if (board.table["failed"] == board.table["slices"]).any():

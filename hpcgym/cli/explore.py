@@ -173,7 +173,7 @@ def _drawn_waits(table: pd.DataFrame) -> dict[str, Drawing]:
 
     reasons = [name for name in CALLED if table[name].any()]
     rows = {
-        str(name): {CALLED[one]: row[one] / HOUR_S for one in reasons}
+        str(name): {CALLED[reason]: row[reason] / HOUR_S for reason in reasons}
         for name, row in shortened(table, MOST_ROWS).iterrows()
     }
     label = f"hours of waiting, by {str(table.index.name).replace('_', ' ')}"
@@ -186,17 +186,17 @@ def _waits(results: Mapping[str, Result], by: str | None) -> pd.DataFrame:
 
     from hpcgym.explanation import waits, waits_by
 
-    found = {}
+    waits_of = {}
     for name, result in results.items():
         with measuring(f"looking at each pass of {name}") as progress:
             try:
-                found[name] = waits(result, progress)
+                waits_of[name] = waits(result, progress)
             except HpcgymError as error:
                 raise HpcgymError(f"{name}: {error}") from None
     if len(results) == 1:
         ((name, result),) = results.items()
-        return waits_by(result, found[name], by or "requested_processors")
-    rows = {name: {"jobs": len(one), **one.sum()} for name, one in found.items()}
+        return waits_by(result, waits_of[name], by or "requested_processors")
+    rows = {name: {"jobs": len(table), **table.sum()} for name, table in waits_of.items()}
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("scheduler")
 
 
@@ -235,8 +235,8 @@ def _waits_sheet(table: pd.DataFrame, results: Mapping[str, Result]) -> Sheet:
         lines.append([str(name), f"{int(row['jobs']):,}", _hours(spent), *parts])
     headings = [str(table.index.name), "jobs", "waited (h)"]
     headings += [two_lines(CALLED[name]) for name in reasons]
-    told = "Hours are the sum over all jobs of a row, and percentages are of these hours."
-    return Sheet(above, [Table(headings, lines)], [told, *refused])
+    note_on_hours = "Hours are the sum over all jobs of a row, and percentages are of these hours."
+    return Sheet(above, [Table(headings, lines)], [note_on_hours, *refused])
 
 
 def _hours(seconds: int) -> str:
@@ -314,7 +314,9 @@ def explain(
         if number is None and len(explained.names) > 1:
             raise HpcgymError("--by is for one scheduler: of several, each is a row")
     of_all, of_one = {"--by": by}, {"--most": most, "--seconds": seconds}
-    wrong = [name for name, one in (of_one if job is None else of_all).items() if one is not None]
+    wrong = [
+        name for name, value in (of_one if job is None else of_all).items() if value is not None
+    ]
     if wrong:
         whose = "one job, with" if job is None else "all jobs, without"
         raise HpcgymError(f"{wrong[0]} is for {whose} --job")
@@ -324,41 +326,41 @@ def explain(
         return
     allowed, (first, result) = SECONDS if seconds is None else seconds, next(iter(results.items()))
     with measuring("leaving out jobs") as progress:
-        found = find(result, number, most=most, seconds=allowed, progress=progress)
-    _say_untried(found, most, allowed)
+        explanation = find(result, number, most=most, seconds=allowed, progress=progress)
+    _say_untried(explanation, most, allowed)
     beside = _beside(results, number)
     how.show(
         output.CommandResult(
-            sheet=lambda: explained_sheet(found, result.workload.name, first, beside),
-            rows=lambda: found.to_dict()["others"],
-            facts=lambda: {**found.to_dict(), "schedulers": beside},
+            sheet=lambda: explained_sheet(explanation, result.workload.name, first, beside),
+            rows=lambda: explanation.to_dict()["others"],
+            facts=lambda: {**explanation.to_dict(), "schedulers": beside},
             results=results,
-            drawings=lambda: _drawn_delays(found),
+            drawings=lambda: _drawn_delays(explanation),
         )
     )
 
 
-def _drawn_delays(found: Explanation) -> dict[str, Drawing]:
+def _drawn_delays(explanation: Explanation) -> dict[str, Drawing]:
     """Return by how much the other jobs delayed a job; nothing if none did."""
     from hpcgym.report.figures import of_shares
 
     rows = {
         f"job {number}": {"delay": float(row["delay"]) / HOUR_S}
-        for number, row in _late(found).head(MOST_ROWS).iterrows()
+        for number, row in _late(explanation).head(MOST_ROWS).iterrows()
     }
-    return {"delays": of_shares(rows, f"delay of job {found.job} (hours)")} if rows else {}
+    return {"delays": of_shares(rows, f"delay of job {explanation.job} (hours)")} if rows else {}
 
 
-def _late(found: Explanation) -> pd.DataFrame:
+def _late(explanation: Explanation) -> pd.DataFrame:
     """Return the jobs that delayed a job, the greatest delay first."""
-    others = found.others
+    others = explanation.others
     return others[others["delay"].fillna(0) > 0].sort_values("delay", ascending=False)
 
 
-def _say_untried(found: Explanation, most: int | None, seconds: float) -> None:
+def _say_untried(explanation: Explanation, most: int | None, seconds: float) -> None:
     """Say what there was no time for."""
-    tried = int(found.others["delay"].notna().sum())
-    left = min(len(found.others), MOST if most is None else most) - tried
+    tried = int(explanation.others["delay"].notna().sum())
+    left = min(len(explanation.others), MOST if most is None else most) - tried
     if tried and left:
         note(
             f"{counted(left, 'job')} could not be tried within {seconds:g} s, of those that used"
@@ -389,15 +391,15 @@ def _beside(results: dict[str, Result], job: int) -> list[dict[str, Any]]:
 
 
 def explained_sheet(
-    found: Explanation, log: str, scheduler: str, beside: list[dict[str, Any]]
+    explanation: Explanation, log: str, scheduler: str, beside: list[dict[str, Any]]
 ) -> Sheet:
     """Return an explanation for people: sentences first, figures behind."""
     from hpcgym.units import duration
 
-    above = [f"Job {found.job} of {log} under {scheduler}", *found.sentences]
-    late, tables = _late(found), []
+    above = [f"Job {explanation.job} of {log} under {scheduler}", *explanation.sentences]
+    late, tables = _late(explanation), []
     if len(late):
-        submit = found.facts["submit_time"]
+        submit = explanation.facts["submit_time"]
         rows = [
             {
                 "job": str(number),
@@ -411,8 +413,8 @@ def explained_sheet(
         ]
         tables.append(of_rows(rows, title="Who delayed it, and by how much:"))
     if len(beside) > 1:
-        shown = [{**one, "wait": duration(one["wait_time"])} for one in beside]
-        if (past := found.facts["recorded_wait_time"]) is not None:
+        shown = [{**row, "wait": duration(row["wait_time"])} for row in beside]
+        if (past := explanation.facts["recorded_wait_time"]) is not None:
             shown.append({"scheduler": "recorded", "wait": duration(past), "backfilled": ""})
         title = "The same job under other schedulers:"
         tables.append(of_rows(shown, "scheduler", "wait", "backfilled", title=title))

@@ -76,9 +76,9 @@ def check_files(marks: Marks, values: Mapping[str, Any]) -> None:
     if outputs:
         _check_not_read([path for path, _ in outputs], _read(marks, values))
         for place, path in enumerate(files):
-            one = next((one for one in files[:place] if same_file(path, one)), None)
-            if one is not None:
-                raise HpcgymError(f"{one} and {path} are one file: choose another name for one")
+            same = next((same for same in files[:place] if same_file(path, same)), None)
+            if same is not None:
+                raise HpcgymError(f"{same} and {path} are one file: choose another name for one")
     for path in [path for path, mark in named if isinstance(mark, WrittenFolder)]:
         _check_folder(path, values["force"])
     for path, mark in outputs:
@@ -150,9 +150,9 @@ def _check_folder(path: Path, force: bool) -> None:
 def _check_not_read(files: Iterable[Path], inputs: Collection[Path]) -> None:
     """Say so if a file to write is one that is read, be it the output of the shell, too."""
     for path in files:
-        for one in inputs:
-            if same_file(path, one) and not one.is_char_device():
-                what = "is" if path == one else f"is the same file as {one}, which is"
+        for read in inputs:
+            if same_file(path, read) and not read.is_char_device():
+                what = "is" if path == read else f"is the same file as {read}, which is"
                 raise HpcgymError(f"{path} {what} read here: choose another name to write to")
 
 
@@ -162,8 +162,8 @@ def _files_of(value: Any) -> Iterator[Path]:
     Every text that is the name of an existing file counts as one: rather too many than too few.
     """
     if isinstance(value, list | tuple):
-        for one in value:
-            yield from _files_of(one)
+        for part in value:
+            yield from _files_of(part)
     if not isinstance(value, str | Path):
         return
     text = str(value)
@@ -232,7 +232,7 @@ def _is_pipe(log: str) -> bool:
 def as_given(text: str) -> str:
     """Return a text in which copies are called as they were given."""
     copies = rf"{re.escape(tempfile.gettempdir())}/{_FOLDER}\w+/({'|'.join(_GIVEN)})(\.\w+)?"
-    return re.sub(copies, lambda found: _GIVEN[found[1]], text)
+    return re.sub(copies, lambda match: _GIVEN[match[1]], text)
 
 
 def _received(log: str, folder: Path) -> Path:

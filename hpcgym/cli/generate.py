@@ -50,10 +50,10 @@ class _Parameters:
 def _parameters(generator: str) -> Iterable[tuple[str, str]]:
     generate = find("generators", generator, GENERATORS)
     for name, parameter in inspect.signature(generate).parameters.items():
-        told = entries_in(_Parameters.__doc__)[name]
-        value = told.default if parameter.default is None else parameter.default
+        entry = entries_in(_Parameters.__doc__)[name]
+        value = entry.default if parameter.default is None else parameter.default
         shown = f"{value:,}" if isinstance(value, int | float) else value
-        yield name, f"{told.help}" + ("" if shown is None else f" [default: {shown}]")
+        yield name, f"{entry.help}" + ("" if shown is None else f" [default: {shown}]")
 
 
 @explained(lists={f"Parameters of {name}": partial(_parameters, name) for name in GENERATORS})

@@ -98,10 +98,10 @@ class Several(Generic[T]):
 
     def only(self, *names: str) -> Several[T]:
         """Return the same with the combinations of these fields only, others at their first."""
-        found: dict[tuple[Any, ...], T] = {}
-        for one in self.each:
-            found.setdefault(tuple(getattr(one, name) for name in names), one)
-        return Several(tuple(found.values()), tuple(x for x in self.varied if x in names))
+        firsts: dict[tuple[Any, ...], T] = {}
+        for combination in self.each:
+            firsts.setdefault(tuple(getattr(combination, name) for name in names), combination)
+        return Several(tuple(firsts.values()), tuple(x for x in self.varied if x in names))
 
 
 class OptionGroup(NamedTuple):
@@ -246,7 +246,9 @@ def _several(group: Any, repeated: Sequence[str]) -> OptionGroup:
         varied = tuple(name for name, known in choices.items() if len(known) > 1)
         return Several(tuple(group(**chosen) for chosen in each), varied)
 
-    options = [_repeatable(one) if one.name in repeated else one for one in whole.options]
+    options = [
+        _repeatable(option) if option.name in repeated else option for option in whole.options
+    ]
     return OptionGroup(options, made)
 
 
@@ -331,11 +333,11 @@ def joined(text: str) -> list[str]:
 @cache
 def entries_in(docstring: str | None) -> Mapping[str, Entry]:
     """Return what a docstring tells of options, by their names."""
-    found = {}
+    entries = {}
     for heading, text in sections(docstring).items():
         for entry in joined(text) if heading in HEADINGS else ():
             match = _ENTRY.fullmatch(entry)
             assert match is not None, entry
             name, metavar, text, default = match.groups()
-            found[name] = Entry(metavar, text, default, heading)
-    return found
+            entries[name] = Entry(metavar, text, default, heading)
+    return entries

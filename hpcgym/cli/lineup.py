@@ -56,7 +56,7 @@ def rules_of(name: str, overrides: Mapping[str, Any]) -> Scheduler:
                 f"{name} is a way to keep limits, not a scheduler: --power {name}, beside --cap or"
                 " --budget"
             )
-        if "," in name and {one.strip() for one in name.split(",")} <= set(known):
+        if "," in name and {part.strip() for part in name.split(",")} <= set(known):
             raise HpcgymError(f"{name} are several schedulers: hpcgym compare --scheduler {name}")
         raise no_scheduler(name, known, "scheduler or dispatcher")
     _not_machine_only(name)
@@ -69,13 +69,17 @@ def rules_of(name: str, overrides: Mapping[str, Any]) -> Scheduler:
 @contextmanager
 def _replaced_first() -> Iterator[None]:
     """Give warnings of what a command replaces before the others."""
-    told: list[warnings.WarningMessage] = []
+    caught: list[warnings.WarningMessage] = []
     try:
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             yield
     finally:
-        for one in sorted(told, key=lambda one: one.category is not ReplacedRuleWarning):
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        for warning in sorted(
+            caught, key=lambda warning: warning.category is not ReplacedRuleWarning
+        ):
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
 
 
 def _warn_of_replaced(site: str, begin: Scheduler, given: Collection[str]) -> None:
@@ -84,11 +88,11 @@ def _warn_of_replaced(site: str, begin: Scheduler, given: Collection[str]) -> No
     from hpcgym.scheduler.rules import plain
 
     for rule in ("policy", "backfill", "fair_share", "quota", "preemption") if site else ():
-        told = plain(getattr(begin, rule))
-        if rule in given and told not in (None, "fcfs", ""):
+        of_file = plain(getattr(begin, rule))
+        if rule in given and of_file not in (None, "fcfs", ""):
             option = f"--{rule.replace('_', '-')}"
-            text = f"{site}: {option} replaces the whole rule of the file, {in_short(str(told))}"
-            warn_caller(text, ReplacedRuleWarning, [str(told)])
+            text = f"{site}: {option} replaces the whole rule of the file, {in_short(str(of_file))}"
+            warn_caller(text, ReplacedRuleWarning, [str(of_file)])
 
 
 def _not_machine_only(name: str) -> None:
@@ -118,14 +122,14 @@ class RuleCombination(NamedTuple):
 
 def choices_of(*groups: Several[Any]) -> list[RuleCombination]:
     """Return all combinations of the rules of groups of options that have a method ``given``."""
-    found = []
+    combinations = []
     for parts in product(*(group.each for group in groups)):
         choice = RuleCombination({}, {})
         for group, part in zip(groups, parts, strict=True):
             choice.rules.update(part.given())
             choice.told.update({rule: str(getattr(part, rule)) for rule in group.varied})
-        found.append(choice)
-    return found
+        combinations.append(choice)
+    return combinations
 
 
 #: Between a name of one's own and its scheduler: no rule of a variant, ``rule=value``, has it.
@@ -161,7 +165,9 @@ def given_schedulers(given: list[str] | None) -> dict[str, str]:
     for name, text in chosen.items():
         check_label(name, text)
         _not_machine_only(text)
-        if name == text and any(f"{name}," in one.partition(_NAMES)[0] for one in named):
+        if name == text and any(
+            f"{name}," in text_named.partition(_NAMES)[0] for text_named in named
+        ):
             _check_no_comma(name)
         if "=" in text.partition(":")[0] and not is_scheduler(text):
             own = text.replace("=", _NAMES, 1)
@@ -185,14 +191,14 @@ def _split(text: str) -> list[str]:
     """Return names joined by commas; a rule belongs to the variant before it."""
     from hpcgym.baselines.schedulers import at_commas
 
-    found: list[str] = []
+    names: list[str] = []
     for part in filter(None, (part.strip() for part in at_commas(text))):
-        of_variant = bool(found) and ":" in found[-1].rpartition(_NAMES)[2]
+        of_variant = bool(names) and ":" in names[-1].rpartition(_NAMES)[2]
         if of_variant and "=" in part.partition(":")[0]:
-            found[-1] += f",{part}"
+            names[-1] += f",{part}"
         else:
-            found.append(part)
-    return found
+            names.append(part)
+    return names
 
 
 def simulated_each(
@@ -215,8 +221,8 @@ def simulated_each(
 
     with working(f"simulating {len(jobs):,} jobs"):
         return {
-            name: simulate(jobs, one, cluster=machine, failures=failures)
-            for name, one in chosen.items()
+            name: simulate(jobs, scheduler, cluster=machine, failures=failures)
+            for name, scheduler in chosen.items()
         }
 
 
@@ -265,27 +271,27 @@ def lineup(
     of_variants = {name: read_variant(text)[1] for name, text in names.items() if is_variant(text)}
     if not names:
         choices = [RuleCombination(*map(_but_policy, choice)) for choice in choices]
-    found: dict[str, Entrant] = {}
+    entrants: dict[str, Entrant] = {}
     heeded: set[str] = set()
     apart: list[ApartError] = []
     for name, begin in begins.items():
         site, named = site_of(names.get(name, "")), of_variants.get(name, ())
-        for rules, told in choices:
+        for rules, varied in choices:
             try:
                 scheduler, idle = _under(begin, rules, sharing)
             except ApartError as error:
-                apart.append(reworded(error, f"{_row(name, told)}: {error}"))
+                apart.append(reworded(error, f"{_row(name, varied)}: {error}"))
                 continue
             except HpcgymError as error:
-                raise HpcgymError(f"{_row(name, told)}: {error}") from None
+                raise HpcgymError(f"{_row(name, varied)}: {error}") from None
             _warn_of_replaced(site, begin, rules)
-            given = rules.keys() - told
-            row = _but_given(_row(name, told, idle), named, begin, scheduler, given)
-            found[row] = Entrant(scheduler, site)
+            given = rules.keys() - varied
+            row = _but_given(_row(name, varied, idle), named, begin, scheduler, given)
+            entrants[row] = Entrant(scheduler, site)
             heeded |= rules.keys() - idle
-    leave_out(apart, found)
+    leave_out(apart, entrants)
     _check_heeded(choices[0].rules, heeded)
-    return found
+    return entrants
 
 
 def leave_out(apart: Sequence[ApartError], others: Collection[Any]) -> None:
@@ -304,9 +310,9 @@ def leave_out(apart: Sequence[ApartError], others: Collection[Any]) -> None:
         note(f"left out: {error}")
 
 
-def _row(name: str, told: Mapping[str, str], idle: Iterable[str] = ()) -> str:
+def _row(name: str, varied: Mapping[str, str], idle: Iterable[str] = ()) -> str:
     """Return what a row is called, without rules that are idle in it."""
-    return ", ".join([name, *(f"{rule}={told[rule]}" for rule in told if rule not in idle)])
+    return ", ".join([name, *(f"{rule}={varied[rule]}" for rule in varied if rule not in idle)])
 
 
 def _but_given(

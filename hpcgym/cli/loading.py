@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def follow(schedulers: Sequence[Scheduler]) -> bool:
     """Tell whether all schedulers, of which there are some, know jobs that follow others."""
-    return bool(schedulers) and all(one.dependencies != "none" for one in schedulers)
+    return bool(schedulers) and all(scheduler.dependencies != "none" for scheduler in schedulers)
 
 
 def for_schedulers(workload: Workload, schedulers: Sequence[Scheduler], drop: bool) -> Workload:
@@ -43,7 +43,7 @@ def _heeded(workload: Workload, schedulers: Sequence[Scheduler]) -> Workload:
     """Return jobs of which throttles of arrays are not counted as not used, if all heed them."""
     from hpcgym.names import ARRAY
 
-    quotas = [[ARRAY in dict(quota.where) for quota in one.quota] for one in schedulers]
+    quotas = [[ARRAY in dict(quota.where) for quota in scheduler.quota] for scheduler in schedulers]
     if not quotas or not all(map(any, quotas)):
         return workload
     from hpcgym.workload.io.sacct_fields import UNUSED_THROTTLE
@@ -57,7 +57,7 @@ def _allowed(workload: Workload, schedulers: Sequence[Scheduler], drop: bool) ->
     from hpcgym.simulation.restricted import check_within, within_quotas
     from hpcgym.workload.summary import warn_of_dropped
 
-    quotas = [quota for one in schedulers for quota in one.quota]
+    quotas = [quota for scheduler in schedulers for quota in scheduler.quota]
     if drop:
         kept = within_quotas(workload, quotas)
         warn_of_dropped(kept, workload)
@@ -78,7 +78,7 @@ def fitting_on(workload: Workload, cluster: Cluster | None, drop: bool) -> Workl
     if cluster is None or not cluster.groups:
         processors = None if cluster is None else cluster.processors
         return clean(workload, "drop-larger-than-machine", processors) if drop else workload
-    partitions = [one.name for one in cluster.partitions]
+    partitions = [partition.name for partition in cluster.partitions]
     if drop:
         kept = fitting(workload, cluster.resources, cluster.capacity, partitions)
         return within_limits(kept, cluster)
@@ -96,8 +96,8 @@ def fitting_on(workload: Workload, cluster: Cluster | None, drop: bool) -> Workl
 
 def _to_drop(error: HpcgymError) -> HpcgymError:
     """Return an error of jobs that do not fit, with the option that drops them."""
-    told = str(error).partition(": hpcgym.")[0]  # how Python does
-    return HpcgymError(f"{told}; --errors skip drops such jobs, counted")
+    message = str(error).partition(": hpcgym.")[0]  # how Python does
+    return HpcgymError(f"{message}; --errors skip drops such jobs, counted")
 
 
 # --- Options of simulations in which jobs share nodes ---------------------------------------------
@@ -357,13 +357,13 @@ class MachineReading(ShownReading):
     @cached_property
     def machine(self) -> Cluster | None:
         """The machine of ``--cluster``; None without it."""
-        found = super().machine
-        if self.allocation not in (None, "first-fit") and (found is None or not found.groups):
+        cluster = super().machine
+        if self.allocation not in (None, "first-fit") and (cluster is None or not cluster.groups):
             raise HpcgymError(
                 "--allocation is for machines with nodes, of which a pool of processors has none;"
                 " --cluster says which"
             )
-        return found
+        return cluster
 
     def named(self, source: str) -> tuple[Any, Any] | None:
         """Return the names by which an environment reads the same jobs and machine.
@@ -490,8 +490,8 @@ class PeriodReading(WeekReading):
 
             times = (("--from", self.begin), ("--to", self.end))
             begin, end = (
-                None if one is None else second_of(one, workload.header, f"{option} {one}")
-                for option, one in times
+                None if text is None else second_of(text, workload.header, f"{option} {text}")
+                for option, text in times
             )
             assert begin is not None
             workload = _of_whole(workload.extract(begin, end), workload)

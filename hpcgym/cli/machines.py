@@ -142,19 +142,19 @@ def _slurm_text(name: str, files: SlurmFiles) -> str:
     partitions = read.conf.cluster.partitions
     lines = [cluster_toml(read.conf.cluster)]
     if partitions:
-        told = [f"# {one.name}: {_told(one)}" for one in partitions]
-        lines += ["# Partitions: a job has the nodes and the limits of its own:", *told, ""]
+        shown = [f"# {partition.name}: {_told(partition)}" for partition in partitions]
+        lines += ["# Partitions: a job has the nodes and the limits of its own:", *shown, ""]
     rules = read.scheduler.describe()
     lines.append(f"# Followed: the rules of --scheduler {name}, each with its settings:")
     for rule in ("policy", "backfill", "fair_share", "preemption", "quota"):
-        settings = [one for one, of in read.followed if of == rule]
+        settings = [setting for setting, of in read.followed if of == rule]
         if settings or rules[rule]:
-            lines += [f"# {rule}: {one}" for one in str(rules[rule] or "none").split("; ")]
+            lines += [f"# {rule}: {part}" for part in str(rules[rule] or "none").split("; ")]
             lines += _listed("#   ", settings)
-    left = [f"# {one}; Slurm's default counts" for one in read.wrong]
+    left = [f"# {setting}; Slurm's default counts" for setting in read.wrong]
     for why in dict.fromkeys(why for _, why in read.left):
-        left += _listed("# ", [one for one, other in read.left if other == why], f": {why}")
-    left += [f"# {one}: not simulated" for some in read.left_of.values() for one in some]
+        left += _listed("# ", [setting for setting, other in read.left if other == why], f": {why}")
+    left += [f"# {setting}: not simulated" for some in read.left_of.values() for setting in some]
     lines += ["", "# Not followed, and why:", *left] if left else []
     return "\n".join([*lines, ""])
 
@@ -162,23 +162,25 @@ def _slurm_text(name: str, files: SlurmFiles) -> str:
 def _listed(begin: str, settings: Iterable[OtherSetting], why: str = "") -> list[str]:
     """Return comments that list settings, those that say the same in one line."""
     alike: dict[tuple[bool, str, str], list[str]] = {}
-    for one in settings:
-        alike.setdefault((bool(one.of), one.key, one.value), []).append(f"{begin}{one}")
-    found = []
+    for setting in settings:
+        alike.setdefault((bool(setting.of), setting.key, setting.value), []).append(
+            f"{begin}{setting}"
+        )
+    comments = []
     for first, *rest in alike.values():
         more = f" (and {counted(len(rest), 'more such line')})" if rest else ""
-        found.append(f"{first}{more}{why}")
-    return found
+        comments.append(f"{first}{more}{why}")
+    return comments
 
 
 def _told(partition: Partition) -> str:
     """Return what a partition has and limits."""
-    told = [counted(len(partition.nodes), "node")]
-    for one in fields(partition):
-        value = getattr(partition, one.name)
-        if one.name not in ("name", "nodes") and value != one.default:
-            told.append(f"{one.name}={','.join(value) if isinstance(value, tuple) else value}")
-    return ", ".join(told)
+    parts = [counted(len(partition.nodes), "node")]
+    for field in fields(partition):
+        value = getattr(partition, field.name)
+        if field.name not in ("name", "nodes") and value != field.default:
+            parts.append(f"{field.name}={','.join(value) if isinstance(value, tuple) else value}")
+    return ", ".join(parts)
 
 
 def _facts(cluster: Cluster, name: str) -> dict[str, Any]:
@@ -192,7 +194,7 @@ def _facts(cluster: Cluster, name: str) -> dict[str, Any]:
         "name": cluster.name or name,
         "nodes": cluster.nodes,
         "resources": {name: _or_any(amount) for name, amount in total.items()},
-        "partitions": {one.name: len(one.nodes) for one in cluster.partitions},
+        "partitions": {partition.name: len(partition.nodes) for partition in cluster.partitions},
         "queues": dict(cluster.queues),
         "node_w": {
             "off": min(power.off_w for power in powers),
@@ -277,7 +279,7 @@ def _codes(heatmap: Heatmap) -> pd.DataFrame:
     import pandas as pd
 
     speedup = pd.DataFrame(heatmap.speedup)
-    found = {
+    columns = {
         "code": heatmap.codes,
         "processes": [number if number > 0 else None for number in heatmap.processes.tolist()],
         "compact_s": heatmap.compact_s,
@@ -290,4 +292,4 @@ def _codes(heatmap: Heatmap) -> pd.DataFrame:
         "io_share": heatmap.io_share,
         "io_demand_mb_s": heatmap.io_demand_mb_s,
     }
-    return pd.DataFrame({name: one for name, one in found.items() if one is not None})
+    return pd.DataFrame({name: values for name, values in columns.items() if values is not None})

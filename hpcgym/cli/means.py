@@ -106,11 +106,11 @@ class MeansTable:
         from hpcgym.schedule.groups import GROUPED_BY
 
         keys = (*OF_GROUPS, *OF_JOBS, *GROUPED_BY, "scheduler")
-        found = [str(name) for name in rows.columns if name not in keys]
+        columns = [str(name) for name in rows.columns if name not in keys]
         if self.metric:
-            return described(split_metrics(self.metric, found))
+            return described(split_metrics(self.metric, columns))
         usual = SHARED if "speedups" in rows else COMPARED
-        names = [name for name in usual if name in found] or found
+        names = [name for name in usual if name in columns] or columns
         return described(names[:1] if self.statistics else names)
 
     def numbers(self, rows: pd.DataFrame) -> pd.DataFrame:
@@ -162,9 +162,9 @@ def means_of(rows: pd.DataFrame, first: str, asked: MeansTable, above: Sequence[
     for metric, (heads, _) in zip(metrics, columns, strict=True):
         groups += [metric.name] * len(heads)
     shown = Table([*map(two_lines, heading)], cells, len(keys), groups=groups)
-    told = "; ".join(line for line in (few, no_small_p) if line) if asked.statistics else ""
+    below_csv = "; ".join(line for line in (few, no_small_p) if line) if asked.statistics else ""
     return Means(
-        Sheet(above, [shown], notes), _plain_rows(table if asked.statistics else rows), told
+        Sheet(above, [shown], notes), _plain_rows(table if asked.statistics else rows), below_csv
     )
 
 
@@ -218,7 +218,7 @@ def _column(
     shown_as = metric if asked.normalise is None else metric._replace(scale=1)
     for place, line in enumerate(lines):
         group = _group(line, keys)
-        rivals = [k for k, one in enumerate(lines) if whole[k] and _group(one, keys) == group]
+        rivals = [k for k, rival in enumerate(lines) if whole[k] and _group(rival, keys) == group]
         tops = best(shown_as, [lines[k][name] for k in rivals])
         top = whole[place] and tops[rivals.index(place)]
         cells = [(shows(line[name]), top)]
@@ -251,11 +251,11 @@ def _notes(
     """Return what is said below the table; ``few`` as of :class:`Means`."""
     from hpcgym.schedule.groups import classes_in_words
 
-    told = few or "intervals of resampled simulations"
+    on_intervals = few or "intervals of resampled simulations"
     improves = any(metric.name == _IMPROVEMENT for metric in metrics)
-    notes = [f"makespans improve over those of {first}; {told}"] if improves else []
+    notes = [f"makespans improve over those of {first}; {on_intervals}"] if improves else []
     if (asked.ci or asked.paired) and not improves:
-        notes.append(told)
+        notes.append(on_intervals)
     if asked.paired is not None:
         notes.append(
             f"above {asked.paired}: mean of the differences on the same jobs, in the unit of the"

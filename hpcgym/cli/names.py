@@ -49,7 +49,9 @@ def named(module: str, table: str) -> Callable[[], list[tuple[str, str]]]:
 
     def listed() -> list[tuple[str, str]]:
         entries = getattr(import_module(module), table).items()
-        return [(name, one if isinstance(one, str) else one.meaning) for name, one in entries]
+        return [
+            (name, entry if isinstance(entry, str) else entry.meaning) for name, entry in entries
+        ]
 
     return listed
 

@@ -309,19 +309,19 @@ def following(
     from hpcgym.schedule.signals import follow
     from hpcgym.scheduler.limits import FOLLOWED
 
-    found: list[Limit] = []
-    for one in asked:
-        if not one.follow:
-            found.append(one.limit)
+    limits: list[Limit] = []
+    for option in asked:
+        if not option.follow:
+            limits.append(option.limit)
             continue
-        signal = signals.get(FOLLOWED[one.follow])
+        signal = signals.get(FOLLOWED[option.follow])
         if signal is None or machine is None:
-            raise HpcgymError(f"{one.text}: it needs --{one.follow} FILE")
+            raise HpcgymError(f"{option.text}: it needs --{option.follow} FILE")
         try:
-            found += follow(one.limit, signal, one.swing, machine)
+            limits += follow(option.limit, signal, option.swing, machine)
         except HpcgymError as error:
-            raise HpcgymError(f"{one.text}: {error}") from None
-    return tuple(found)
+            raise HpcgymError(f"{option.text}: {error}") from None
+    return tuple(limits)
 
 
 #: Options of commands that are arguments of one environment or the other.
@@ -338,11 +338,11 @@ def of_environment(env: str | None, share: float | None, shutdown: bool | None) 
     ------
     HpcgymError : an option of another environment.
     """
-    found = given(share=share, shutdown=shutdown)
-    for name in found:
+    options = given(share=share, shutdown=shutdown)
+    for name in options:
         if env is not None and env not in _OF_ENVIRONMENTS[name]:
             raise HpcgymError(f"--{name} is for {' and '.join(_OF_ENVIRONMENTS[name])}, not {env}")
-    return found
+    return options
 
 
 # --- Options for carbon intensities and prices ----------------------------------------------------
@@ -383,7 +383,7 @@ class SignalOptions:
                 " such as --cluster taurus, or a TOML file with idle_power_w and busy_power_w"
             )
         zero = zero_of(jobs.header) if self.time_zero is None else self.time_zero
-        found = {}
+        signals = {}
         for metric, path in (("carbon_g", self.carbon), ("cost", self.price)):
             if path is None:
                 continue
@@ -391,8 +391,8 @@ class SignalOptions:
             if (signal.unit == "g") != (metric == "carbon_g"):
                 wanted = "grams" if metric == "carbon_g" else "money"
                 raise HpcgymError(f"{path} tells {signal.unit}, not {wanted}, for its energy")
-            found[metric] = signal
-        return found
+            signals[metric] = signal
+        return signals
 
 
 def add_metrics(result: Result, signals: Mapping[str, Signal]) -> None:

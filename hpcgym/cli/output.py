@@ -262,67 +262,67 @@ class ResultOptions:
     figures: Annotated[Path | None, WrittenFolder()] = None
     force: bool = False
 
-    def show(self, found: CommandResult) -> None:
+    def show(self, result: CommandResult) -> None:
         """Print a result, and write the files that are asked for."""
-        show(self.format, found.sheet, found.rows, found.told)
-        self.write(found)
+        show(self.format, result.sheet, result.rows, result.told)
+        self.write(result)
 
-    def write(self, found: CommandResult) -> None:
+    def write(self, result: CommandResult) -> None:
         """Write the files that are asked for, and say so."""
         for path, write in ((self.picture, _write_picture), (self.html, _write_page)):
             if path is None:
                 continue
             with working(f"drawing {path}"):
-                write(found, path)
+                write(result, path)
             note(f"wrote {path}")
-            if missing := _missing(found):
+            if missing := _missing(result):
                 note(f"{path}: {missing}")
         if self.figures is not None:
             from hpcgym.report.figures import write_figures
 
             with working(f"drawing into {self.figures}"):
-                tables = found.sheet().tables
-                files = write_figures(found.drawings(), tables, self.figures, found.record)
+                tables = result.sheet().tables
+                files = write_figures(result.drawings(), tables, self.figures, result.record)
             names = ", ".join(dict.fromkeys(path.stem for path in files))
             note(f"wrote {names} into {self.figures}: plots as PDF and PNG, tables as LaTeX")
 
 
-def _missing(found: CommandResult) -> str:
+def _missing(result: CommandResult) -> str:
     """Return what a picture or a page of a result lacks, and why; nothing if it has all."""
     from hpcgym.report.canvas import why_no_pictures
     from hpcgym.report.overview import why_no_gantts
 
     if lacking := why_no_pictures():  # it is a page then
         return lacking
-    return why_no_gantts(found.results) if found.of_schedules else ""
+    return why_no_gantts(result.results) if result.of_schedules else ""
 
 
-def _write_picture(found: CommandResult, path: Path) -> None:
+def _write_picture(result: CommandResult, path: Path) -> None:
     """Draw a result as one picture."""
     from hpcgym.report.figures import save_drawings
     from hpcgym.report.overview import save_picture
 
-    if found.of_schedules:
-        save_picture(found.results, path)
+    if result.of_schedules:
+        save_picture(result.results, path)
     else:
-        save_drawings(found.drawings().values(), path, found.record)
+        save_drawings(result.drawings().values(), path, result.record)
 
 
-def _write_page(found: CommandResult, path: Path) -> None:
+def _write_page(result: CommandResult, path: Path) -> None:
     """Write a result as a page."""
     from hpcgym.explore import write_page
     from hpcgym.report.canvas import why_no_pictures
     from hpcgym.report.figures import drawn
 
-    if found.of_schedules:
-        write_page(found.results, path, report=True)
+    if result.of_schedules:
+        write_page(result.results, path, report=True)
         return
-    sheet, drawings = found.sheet(), found.drawings()
+    sheet, drawings = result.sheet(), result.drawings()
     if lacking := why_no_pictures():
         sheet, drawings = replace(sheet, below=[*sheet.below, lacking]), {}
-    pictures = [(drawn(one, _PAGE_INCHES), name) for name, one in drawings.items()]
+    pictures = [(drawn(drawing, _PAGE_INCHES), name) for name, drawing in drawings.items()]
     with whole_text(path) as file:
-        file.write(sheet.page(found.record, pictures))
+        file.write(sheet.page(result.record, pictures))
 
 
 _PAGE_INCHES = 6.5

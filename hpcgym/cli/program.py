@@ -64,7 +64,7 @@ _ALWAYS = (DroppedJobsWarning, ReplacedRuleWarning)  # however many other lines 
 
 
 @contextmanager
-def _warnings_in_a_line(told: Mapping[str, Any]) -> Iterator[None]:
+def _warnings_in_a_line(values: Mapping[str, Any]) -> Iterator[None]:
     """Show hpcgym's own warnings once each, without the place in the code that gave them.
 
     They are five lines at most: the last says what is left. With ``--explain-warnings`` all are
@@ -87,13 +87,13 @@ def _warnings_in_a_line(told: Mapping[str, Any]) -> Iterator[None]:
             text = f"hpcgym: {as_given(str(message))}"
             shortened |= len(message.details) > 1
             hides = len(said) >= _MOST_WARNINGS and not issubclass(category, _ALWAYS)
-            if hides and not told.get(_EXPLAINS):
+            if hides and not values.get(_EXPLAINS):
                 left.append(text)
                 return
             note(text)
-            if told.get(_EXPLAINS):
-                for one in message.details:
-                    note(f"    {as_given(one)}")
+            if values.get(_EXPLAINS):
+                for detail in message.details:
+                    note(f"    {as_given(detail)}")
 
         warnings.showwarning = show
         try:
@@ -104,7 +104,7 @@ def _warnings_in_a_line(told: Mapping[str, Any]) -> Iterator[None]:
                 note(f"hpcgym: {more}: hpcgym --explain-warnings COMMAND lists all of all kinds")
             elif left:
                 note(left[0])
-            elif shortened and not told.get(_EXPLAINS):
+            elif shortened and not values.get(_EXPLAINS):
                 note("hpcgym: hpcgym --explain-warnings COMMAND lists all of each kind")
 
 

@@ -156,13 +156,13 @@ def at_hand(traces: Sequence[str]) -> list[str]:
     """Return those of the study's traces that need not be fetched."""
     from hpcgym.workload.archive import find
 
-    found = [name for name in traces if find(name) is not None]
-    if not found:
+    names = [name for name in traces if find(name) is not None]
+    if not names:
         raise HpcgymError(
             "none of the study's traces is on this machine: hpcgym traces fetch"
             f" {' '.join(traces[:2])}, or name a workload with --workload"
         )
-    return found
+    return names
 
 
 def _by(table: pd.DataFrame, *columns: str, named: str = "{}") -> dict[str, pd.DataFrame]:
@@ -175,7 +175,11 @@ def show_frames(shown: Shown, format: Format) -> None:
     """Print the tables of a study."""
     from hpcgym.schedule.provenance import provenance_of_workloads
 
-    named = [(what, *one) for what, tables in shown.items() for one in tables.items()]
+    named = [
+        (what, *trace_and_frame)
+        for what, tables in shown.items()
+        for trace_and_frame in tables.items()
+    ]
     rows = [{"workload": trace, **row} for _, trace, frame in named for row in rows_of(frame)]
     show(
         format,
@@ -228,8 +232,10 @@ class MixedPolicies(Study):
 
     def shown(self, made: Any) -> Shown:
         """Return the sums of the reading that was asked for."""
-        chosen = [found for found in made if found.study.reading.name == self.reading]
-        tables = {found.study.trace: found.tables["split"] for found in chosen}
+        chosen = [
+            reproduced for reproduced in made if reproduced.study.reading.name == self.reading
+        ]
+        tables = {reproduced.study.trace: reproduced.tables["split"] for reproduced in chosen}
         return {"sums of weekly mean BSLD": tables}
 
 
@@ -265,10 +271,11 @@ class Prediction(Study):
 def _dispatchers() -> list[tuple[str, str]]:
     from hpcgym.benchmarks.cp.runs import DISPATCHERS, MACHINES
 
-    return [
-        (one, f"on {', '.join(name for name, of in MACHINES.items() if one in of.dispatchers)}")
-        for one in DISPATCHERS
-    ]
+    machines = {
+        dispatcher: [name for name, of in MACHINES.items() if dispatcher in of.dispatchers]
+        for dispatcher in DISPATCHERS
+    }
+    return [(dispatcher, f"on {', '.join(names)}") for dispatcher, names in machines.items()]
 
 
 def _machines() -> list[tuple[str, str]]:
@@ -400,14 +407,14 @@ class EnergyBudgetStudy(Study):
     def usual(self) -> list[str]:
         """Return the files of the authors' weeks."""
         folder = self.weeks_of
-        found = [] if folder is None else sorted(folder.rglob("*_1w_*.json"))
-        if not found:
+        files = [] if folder is None else sorted(folder.rglob("*_1w_*.json"))
+        if not files:
             where = "weeks are needed" if folder is None else f"{folder} has no weeks"
             raise HpcgymError(
                 f"{where}: clone https://github.com/glesserd/energybudget-expe, and name its folder"
                 " with --weeks-of; or name weeks with --workload"
             )
-        return [str(path) for path in found]
+        return [str(path) for path in files]
 
     def rules(self) -> dict[str, Any]:
         """Return nothing: what is given is all."""

@@ -40,11 +40,11 @@ def _add(error: Any, sentence: str) -> None:
 
 def _by_options(ctx: Any, message: str) -> str:
     """Return a message that says which option to give, where it says which argument of Python."""
-    known = {one.name for one in ctx.command.params}
+    known = {parameter.name for parameter in ctx.command.params}
 
-    def option(found: re.Match[str]) -> str:
-        name = found[1]
-        return f"give --{name.replace('_', '-')} " if name in known else found[0]
+    def option(match: re.Match[str]) -> str:
+        name = match[1]
+        return f"give --{name.replace('_', '-')} " if name in known else match[0]
 
     message = message.replace("give simulate() speedups", "give speedups=")
     return re.sub(r"\bgive (\w+)=", option, message)
@@ -87,19 +87,19 @@ class ExplainedCommand(_Helped):
     def __init__(
         self, name: str, callback: Callable[..., None], lists: Lists | None = None, **settings: Any
     ) -> None:
-        group, told = options_of(callback), sections(callback.__doc__)
+        group, parts = options_of(callback), sections(callback.__doc__)
 
         @wraps(callback)
         def run(**values: Any) -> None:
             callback(**group.made(values))
 
-        settings |= {"params": group.options, "help": told.pop("")}
+        settings |= {"params": group.options, "help": parts.pop("")}
         super().__init__(name, callback=run, **settings)
-        marks = {str(one.name): one.written for one in group.options}
+        marks = {str(option.name): option.written for option in group.options}
         self.written = {name: mark for name, mark in marks.items() if mark is not None}
-        self.examples, self.lists = joined(told.pop("Examples", "")), lists or {}
+        self.examples, self.lists = joined(parts.pop("Examples", "")), lists or {}
         self.files = {
-            title: text.splitlines() for title, text in told.items() if title not in HEADINGS
+            title: text.splitlines() for title, text in parts.items() if title not in HEADINGS
         }
 
     def parse_args(self, ctx: Any, args: Any) -> Any:
@@ -109,7 +109,7 @@ class ExplainedCommand(_Helped):
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            _tell_rule(error, {one.name for one in self.params})
+            _tell_rule(error, {parameter.name for parameter in self.params})
             raise
 
     def invoke(self, ctx: Any) -> Any:
@@ -150,16 +150,18 @@ class ExplainedCommand(_Helped):
                 formatter.write_paragraph()
                 formatter.write_text(rest)
         options = self.get_params(ctx)
-        shown = [_brief(one) for one in options if not _rare(one)] if brief else options
+        shown = [_brief(option) for option in options if not _rare(option)] if brief else options
         for heading in HEADINGS:
-            if below := [one.get_help_record(ctx) for one in shown if _heading(one) == heading]:
+            if below := [
+                option.get_help_record(ctx) for option in shown if _heading(option) == heading
+            ]:
                 with formatter.section(heading):
                     formatter.write_dl(below)
         if brief:
             left = len(options) - len(shown)
             formatter.write_paragraph()
             formatter.write_text(f"--help-all explains these and {left} more options in full.")
-            if any(one.name == "clean" for one in options):
+            if any(option.name == "clean" for option in options):
                 formatter.write_text("hpcgym list names schedulers, policies, estimates, machines.")
             return
         for title, lines in (*self.files.items(), ("More examples", self.examples[_FIRST:])):
@@ -210,7 +212,7 @@ def _brief(parameter: Any) -> Any:
     """Return a parameter whose help is its first clause, and what it takes in a few letters."""
     short = copy.copy(parameter)
     text = parameter.help or ""
-    ends = (found.start() for found in re.finditer("[.:;] |[.;]$", text))
+    ends = (match.start() for match in re.finditer("[.:;] |[.;]$", text))
     short.help = f"{text[: next((end for end in ends if end >= _LEAST), len(text))]}."
     if len(str(getattr(short, "show_default", ""))) > _MOST:
         short.show_default = False

@@ -79,9 +79,9 @@ class OneMachine:
 
     def facts(self, jobs: Workload) -> dict[str, Any]:
         """Return what a result was computed from."""
-        found = output.workload_facts(jobs, self.reading.clean)
-        found |= output.machine_facts(jobs, self.machine)
-        return found | ({} if self.sharing is None else self.sharing.facts())
+        facts = output.workload_facts(jobs, self.reading.clean)
+        facts |= output.machine_facts(jobs, self.machine)
+        return facts | ({} if self.sharing is None else self.sharing.facts())
 
 
 class ComparedRow(NamedTuple):
@@ -125,17 +125,17 @@ def told_apart(row: ComparedRow, past: ComparedRow | None, name: str) -> list[st
 
     if past is None or not row.site:
         return []
-    told: list[str] = []
+    lines: list[str] = []
     busy, has = most_busy(past.result.workload.columns), row.result.cluster.processors
     if busy > has:
-        told.append(
+        lines.append(
             f"{name}: the log shows {busy:,} processors busy at once, the machine has {has:,}"
         )
-    ours, theirs = (one.result.metrics["mean_wait_s"] for one in (row, past))
+    ours, theirs = (each.result.metrics["mean_wait_s"] for each in (row, past))
     if abs(ours - theirs) <= _DIFFERS * max(ours, theirs):
-        return told
+        return lines
     return [
-        *told,
+        *lines,
         f"{name}: mean wait {duration(ours)} simulated, {duration(theirs)} recorded; before you"
         " believe a what-if, hpcgym calibrate says what may explain that",
     ]
@@ -222,25 +222,25 @@ def simulate(
     row = simulation.row()
     name, where, result, _ = row
     past = past_of(row)
-    told = {} if past is None else {past.name: output.result_facts(past.name, past.result)}
-    found = output.of_schedules(
+    facts_of_past = {} if past is None else {past.name: output.result_facts(past.name, past.result)}
+    command_result = output.of_schedules(
         {name: result},
         lambda: _sheet(row, past, told_apart(row, past, where.labelled(row.site))),
-        lambda: [one.columns({}) for one in (row, past) if one is not None],
+        lambda: [each.columns({}) for each in (row, past) if each is not None],
         lambda: {
             **where.facts(result.workload),
             **output.result_facts(name, result),
-            **told,
+            **facts_of_past,
         },
     )
     if output_file == PRINTED:
         if how.format in (Format.markdown, Format.latex):
             raise HpcgymError("--output - prints jobs as csv or json: leave out --format")
         output.print_schedule(result, as_json=how.format is Format.json)
-        how.write(found)
+        how.write(command_result)
         return
     output.save_schedule(name, result, output_file)
-    how.show(found)
+    how.show(command_result)
 
 
 def _sheet(row: ComparedRow, past: ComparedRow | None, below: Sequence[str]) -> Sheet:
@@ -320,49 +320,54 @@ class ComparisonOptions:
         chosen = lineup(named, choices, sharing=sharing is not None)
         of_pairs = pair_rules(sharing is not None)
         given = {rule: value for rule, value in choices[0].rules.items() if rule in of_pairs}
-        loading.check_shares([one.rules for one in chosen.values()], given)
+        loading.check_shares([entrant.rules for entrant in chosen.values()], given)
         return self._rows(settings, chosen)
 
     def _settings(self) -> list[OneMachine]:
         """Return the machines, with what holds on each."""
-        for one in self.reading.each:
-            _ = one.machine  # which says what does not go with --allocation
+        for reading in self.reading.each:
+            _ = reading.machine  # which says what does not go with --allocation
         machines = self.reading.only("processors", "cluster")
-        found = []
-        for one in machines.each:
-            asked, *_ = [each.read(one.machine) for each in self.under.each]  # all are checked
-            sharing = self.shared.each[0].read(one.machine)
-            size = one.cluster or f"{one.processors} processors"
-            found.append(OneMachine(one, asked, sharing, size if machines.varied else ""))
-        return found
+        settings = []
+        for reading in machines.each:
+            asked, *_ = [each.read(reading.machine) for each in self.under.each]  # all are checked
+            sharing = self.shared.each[0].read(reading.machine)
+            size = reading.cluster or f"{reading.processors} processors"
+            settings.append(OneMachine(reading, asked, sharing, size if machines.varied else ""))
+        return settings
 
     def _rows(
         self, settings: Sequence[OneMachine], chosen: Mapping[str, Entrant]
     ) -> list[ComparedRow]:
         """Simulate all schedulers on each machine."""
-        found: list[ComparedRow] = []
+        rows: list[ComparedRow] = []
         apart: list[ApartError] = []
-        schedulers = [one.rules for one in chosen.values()]
-        loaded = [one.load(self.workload, schedulers) for one in settings]
+        schedulers = [entrant.rules for entrant in chosen.values()]
+        loaded = [setting.load(self.workload, schedulers) for setting in settings]
         signals = [
-            self.signal.read(jobs, one.machine) for one, jobs in zip(settings, loaded, strict=True)
+            self.signal.read(jobs, setting.machine)
+            for setting, jobs in zip(settings, loaded, strict=True)
         ]
         with counting("simulating", len(settings) * len(chosen)) as step:
-            for one, jobs, told in zip(settings, loaded, signals, strict=True):
+            for setting, jobs, signals_here in zip(settings, loaded, signals, strict=True):
                 for name, (rules, site) in chosen.items():
-                    step(f"simulating {one.labelled(name)}")
+                    step(f"simulating {setting.labelled(name)}")
                     try:
-                        found.append(ComparedRow(name, one, one.simulate(jobs, rules, told), site))
+                        rows.append(
+                            ComparedRow(
+                                name, setting, setting.simulate(jobs, rules, signals_here), site
+                            )
+                        )
                     except HpcgymError as error:
-                        named = reworded(error, f"{one.labelled(name)}: {error}")
+                        named = reworded(error, f"{setting.labelled(name)}: {error}")
                         if not isinstance(named, ApartError):
                             raise named from None
                         apart.append(named)
-                here = [row.result for row in found if row.setting is one]
-                if one.sharing is not None and here:
+                here = [row.result for row in rows if row.setting is setting]
+                if setting.sharing is not None and here:
                     loading.add_improvement(here)
-        leave_out(apart, found)
-        return found
+        leave_out(apart, rows)
+        return rows
 
 
 @explained()
@@ -400,24 +405,26 @@ def compare(
 
     def columns() -> list[dict[str, Any]]:
         paid = who_pays(beside)
-        found = []
+        rows_of_csv = []
         for row in rows:
             of_groups = paid[row.label].columns() if row.label in paid else {}
             compared = {**beside.columns(row.label), **of_groups} if len(rows) > 1 else {}
-            found.append(row.columns(compared))
-        return found if past is None else [*found, past.columns({})]
+            rows_of_csv.append(row.columns(compared))
+        return rows_of_csv if past is None else [*rows_of_csv, past.columns({})]
 
     def facts() -> dict[str, Any]:
-        found, paid = _facts(rows, past), who_pays(beside)
-        for row, one in zip(rows, found["results"], strict=False) if len(rows) > 1 else ():
-            one |= beside.columns(row.label)
-            one["who_pays"] = paid[row.label].facts() if row.label in paid else None
-        return found
+        facts_of_all, paid = _facts(rows, past), who_pays(beside)
+        for row, facts_of_row in (
+            zip(rows, facts_of_all["results"], strict=False) if len(rows) > 1 else ()
+        ):
+            facts_of_row |= beside.columns(row.label)
+            facts_of_row["who_pays"] = paid[row.label].facts() if row.label in paid else None
+        return facts_of_all
 
-    found = output.of_schedules(
+    command_result = output.of_schedules(
         beside, lambda: _compared(rows, past, metrics, beside), columns, facts
     )
-    how.show(found)
+    how.show(command_result)
 
 
 def _facts(rows: Sequence[ComparedRow], past: ComparedRow | None) -> dict[str, Any]:
@@ -429,8 +436,8 @@ def _facts(rows: Sequence[ComparedRow], past: ComparedRow | None) -> dict[str, A
         of_all = ("hpcgym", "workload", "clean", "speedups", "codes_seed")
         facts = {key: value for key, value in facts.items() if key in of_all}
         facts["machines"] = [
-            {**output.machine_facts(jobs, one.machine), "cleaning": dict(jobs.cleaning)}
-            for one, jobs in jobs_of.items()
+            {**output.machine_facts(jobs, setting.machine), "cleaning": dict(jobs.cleaning)}
+            for setting, jobs in jobs_of.items()
         ]
     facts["results"] = [
         output.machine_columns(row.result.workload, row.setting.machine)
@@ -441,7 +448,10 @@ def _facts(rows: Sequence[ComparedRow], past: ComparedRow | None) -> dict[str, A
 
 
 def _compared(
-    rows: Sequence[ComparedRow], past: ComparedRow | None, metrics: list[str] | None, found: Beside
+    rows: Sequence[ComparedRow],
+    past: ComparedRow | None,
+    metrics: list[str] | None,
+    comparison: Beside,
 ) -> Sheet:
     """Return a comparison for people, beside the past where the log tells it."""
     from hpcgym.baselines.labels import describe
@@ -453,24 +463,24 @@ def _compared(
         with_past,
     )
 
-    results = found.results
+    results = comparison.results
     above = [subtitle(results)]
     if len(rows) == 1 and (rules := describe(rows[0].result.scheduler)) != rows[0].name:
         above.append(rules)
     schedules = {row.setting: row.result for row in rows}
-    for one, result in schedules.items():
+    for setting, result in schedules.items():
         if kept := limits_in_words(result):
-            above.append(f"{one.labelled('limits')}: {kept}")
+            above.append(f"{setting.labelled('limits')}: {kept}")
     cleanings = [result.workload.cleaning for result in schedules.values()]
     if all(cleaning == cleanings[0] for cleaning in cleanings):
         above += output.cleaning_of(rows[0].result.workload)
     else:
-        for one, result in schedules.items():
-            above += output.cleaning_of(result.workload, one.labelled("cleaning"))
-    printed = tables_of(results, metrics, found.beside)
-    below = [*(line for one in printed for line in one.below), *found.lines]
+        for setting, result in schedules.items():
+            above += output.cleaning_of(result.workload, setting.labelled("cleaning"))
+    printed = tables_of(results, metrics, comparison.beside)
+    below = [*(line for table in printed for line in table.below), *comparison.lines]
     # the first is what the site has today: those behind it are what-ifs, which may differ
     today = next((row for row in rows if row.site), None)
     below += [] if today is None else told_apart(today, past, today.label)
-    shown = rich_comparison(with_past(results), metrics, found.beside)
+    shown = rich_comparison(with_past(results), metrics, comparison.beside)
     return Sheet(above, printed, below, shown)

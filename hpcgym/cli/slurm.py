@@ -100,26 +100,26 @@ def replay(
         # a file of Slurm is given to it as it is
         rules: Any = scheduler if files_of(scheduler) and not given else chosen
         machine = reading.machine
-        found = replay_on_slurm(loaded, rules, cluster=machine, restrictions=more, step=step)
-    output.save_schedule(on, found.replayed, output_file)
+        replayed = replay_on_slurm(loaded, rules, cluster=machine, restrictions=more, step=step)
+    output.save_schedule(on, replayed.replayed, output_file)
     if jobs is not None:
-        _write_jobs(found, jobs)
+        _write_jobs(replayed, jobs)
     cluster = reading.machine
-    results = _schedules(found)
+    results = _schedules(replayed)
 
     def facts() -> dict[str, Any]:
         return {
-            **output.workload_facts(found.replayed.workload, reading.clean),
+            **output.workload_facts(replayed.replayed.workload, reading.clean),
             **output.machine_facts(loaded, cluster),
-            "differences": facts_of(found),
-            "parted": [row for row in rows_of(table_of(found)) if row["why"].endswith("first")],
-            "results": [output.result_facts(name, one) for name, one in results.items()],
+            "differences": facts_of(replayed),
+            "parted": [row for row in rows_of(table_of(replayed)) if row["why"].endswith("first")],
+            "results": [output.result_facts(name, result) for name, result in results.items()],
         }
 
     how.show(
         output.of_schedules(
             results,
-            lambda: _replayed(found),
+            lambda: _replayed(replayed),
             lambda: [
                 output.csv_row(r.workload, cluster, name, r, {}) for name, r in results.items()
             ],
@@ -128,34 +128,34 @@ def replay(
     )
 
 
-def _schedules(found: Replay) -> dict[str, Any]:
+def _schedules(replayed: Replay) -> dict[str, Any]:
     """Return both schedules by name."""
-    return {found.replayed.replayed_on: found.replayed, "simulated": found.simulated}
+    return {replayed.replayed.replayed_on: replayed.replayed, "simulated": replayed.simulated}
 
 
-def _write_jobs(found: Replay, path: Path) -> None:
+def _write_jobs(replayed: Replay, path: Path) -> None:
     """Write both schedules job by job, with where they are from in a file beside."""
     from hpcgym.files.writing import csv_text, json_text, whole_text
     from hpcgym.replay import table_of
     from hpcgym.schedule.provenance import provenance_of
 
-    rows = rows_of(table_of(found))
+    rows = rows_of(table_of(replayed))
     with whole_text(path) as file:
         file.write(json_text(rows) if path.suffix.casefold() == ".json" else csv_text(rows))
     if not is_stream(path):
-        write_beside(path, provenance_of(_schedules(found)))
+        write_beside(path, provenance_of(_schedules(replayed)))
     note(f"wrote {path}")
 
 
-def _replayed(found: Replay) -> Sheet:
+def _replayed(replayed: Replay) -> Sheet:
     """Return for people what differs, and where both schedules part."""
     from hpcgym.baselines.labels import describe
     from hpcgym.replay import facts_of, table_of
     from hpcgym.report.tables import metrics_of, rich_comparison, subtitle
 
-    results, facts = _schedules(found), facts_of(found)
-    above = [subtitle(results), describe(found.simulated.scheduler)]
-    above += output.cleaning_of(found.replayed.workload)
+    results, facts = _schedules(replayed), facts_of(replayed)
+    above = [subtitle(results), describe(replayed.simulated.scheduler)]
+    above += output.cleaning_of(replayed.replayed.workload)
     tables = [metrics_of(results)]
     below = [
         f"{facts['same_starts']:.1%} of {facts['jobs']:,} jobs start at the same second in both,"
@@ -163,14 +163,14 @@ def _replayed(found: Replay) -> Sheet:
         f" {facts['largest_difference_s']:,} s",
         f"Slurm's mean bounded slowdown is {facts['mean_bsld_ratio']:.4f} times the simulated one",
     ]
-    table = table_of(found)
+    table = table_of(replayed)
     if parted := rows_of(table[table["why"].str.endswith("first")]):
         title = (
             f"Differences that begin while the same jobs run in both schedules, {len(parted):,};"
             " all others follow from these:"
         )
         headings = ("why", "job", "started by Slurm", "in the simulation", "difference")
-        rows = [[row["why"], *(f"{row[one]:,}" for one in _TABLE)] for row in parted[:_SHOWN]]
+        rows = [[row["why"], *(f"{row[column]:,}" for column in _TABLE)] for row in parted[:_SHOWN]]
         tables.append(Table(headings, rows, title=title))
         if len(parted) > _SHOWN:
             below.append(
@@ -305,13 +305,13 @@ def _queue(asked: DrivenPass) -> list[dict[str, Any]]:
     rows = []
     for place, row in enumerate(asked.order, 1):
         job, priority = queue.ids[row], int(queue.priority[row])
-        told = (
+        cells = (
             *(place, int(job), called(users, "user", int(jobs.user_id[row]))),
             *(int(jobs.requested_processors[row]), int(jobs.requested_time[row])),
             *(asked.time - int(jobs.submit_time[row]), priority),
             asked.changed.get(job, priority),
         )
-        rows.append(dict(zip(_COLUMNS, told, strict=True)))
+        rows.append(dict(zip(_COLUMNS, cells, strict=True)))
     return rows
 
 

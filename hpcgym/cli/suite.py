@@ -108,9 +108,9 @@ def run_agent(
         raise
     for name in done.tasks:
         for log in done.tasks[name]["logs"]:
-            told = done.told(name, log).values()
-            mean = sum(one["mean_bsld"] for one in told) / len(told)
-            seeds = f" over {len(told)} seeds" if len(told) > 1 else ""
+            episodes = done.told(name, log).values()
+            mean = sum(metrics["mean_bsld"] for metrics in episodes) / len(episodes)
+            seeds = f" over {len(episodes)} seeds" if len(episodes) > 1 else ""
             click.echo(f"{name}, {log}: mean BSLD {shown(mean)}{seeds}")
 
 
@@ -171,7 +171,7 @@ def _drawings(records: list[dict[Any, Any]]) -> dict[str, Drawing]:
     """Return the scores of each task with their intervals."""
     from hpcgym.report.figures import of_means
 
-    found = {}
+    drawings = {}
     for task in dict.fromkeys(row["task"] for row in records):
         means = {
             f"{row['agent']}, {row['log']}" if "log" in row else row["agent"]: (
@@ -180,8 +180,8 @@ def _drawings(records: list[dict[Any, Any]]) -> dict[str, Drawing]:
             for row in records
             if row["task"] == task
         }  # fmt: skip
-        found[f"score-{task}"] = of_means(means, f"score in {task}: log(EASY / agent)", 0)
-    return found
+        drawings[f"score-{task}"] = of_means(means, f"score in {task}: log(EASY / agent)", 0)
+    return drawings
 
 
 def _facts(task: Any) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def _profiles(folder: Path, asked: MeansTable) -> dict[str, Drawing]:
                 " others not all schedulers have a value",
                 HpcgymWarning,
             )
-    return profiles(grids, {one.name: one for one in chosen})
+    return profiles(grids, {metric.name: metric for metric in chosen})
 
 
 # --- ``hpcgym sweep`` -----------------------------------------------------------------------------
@@ -168,25 +168,25 @@ def status(folder: Path, format: Format = Format.table) -> None:
     from hpcgym.study import read_failures
     from hpcgym.study import status as find
 
-    found = find(folder)
+    now = find(folder)
     facts = {
-        "state": found.state,
-        "tasks": found.tasks,
-        "done": found.done,
-        "failed": found.failed,
-        "left": found.tasks - found.done - found.failed,
-        "damaged": found.damaged,
+        "state": now.state,
+        "tasks": now.tasks,
+        "done": now.done,
+        "failed": now.failed,
+        "left": now.tasks - now.done - now.failed,
+        "damaged": now.damaged,
     }
     failures = read_failures(folder)
 
     def sheet() -> Sheet:
         words = [f"{facts[key]:,} {key}" for key in ("done", "failed", "left")]
-        lines = [f"{found.state}: {found.tasks:,} tasks, {', '.join(words)}"]
-        if found.damaged:
-            text = f"damaged results: {found.damaged:,}; hpcgym sweep run {folder}"
+        lines = [f"{now.state}: {now.tasks:,} tasks, {', '.join(words)}"]
+        if now.damaged:
+            text = f"damaged results: {now.damaged:,}; hpcgym sweep run {folder}"
             lines.append(f"{text} does their tasks again")
         lines += map(_in_words, failures[:_SHOWN])
-        if found.failed > _SHOWN:
+        if now.failed > _SHOWN:
             lines.append(f"... hpcgym sweep status {folder} --format json has all")
         return Sheet(lines, [])
 
@@ -223,11 +223,11 @@ def table(
     from hpcgym.study import status as find
     from hpcgym.study.sweep.run import checksum, read_manifest
 
-    found, rows, manifest = find(folder), asked.read(folder), read_manifest(folder)
-    done = f"{found.done:,} of {found.tasks:,} simulations are done, {found.failed:,} failed"
+    now, rows, manifest = find(folder), asked.read(folder), read_manifest(folder)
+    done = f"{now.done:,} of {now.tasks:,} simulations are done, {now.failed:,} failed"
     above = [f"{folder.resolve().name}: a sweep", done]
-    if found.done < found.tasks:
-        note(f"{found.done:,} of {found.tasks:,} tasks are done: hpcgym sweep status {folder}")
+    if now.done < now.tasks:
+        note(f"{now.done:,} of {now.tasks:,} tasks are done: hpcgym sweep status {folder}")
     means = means_of(rows, next(iter(manifest["schedulers"])), asked, above)
     how.show(
         output.CommandResult(

@@ -62,7 +62,8 @@ class Sheet:
     def write(self, format: Format) -> None:
         """Print the tables as Markdown or LaTeX, and on the error stream what is said of them."""
         parts = [
-            one.markdown() if format is Format.markdown else one.latex() for one in self.tables
+            table.markdown() if format is Format.markdown else table.latex()
+            for table in self.tables
         ]
         sys.stdout.write("\n".join(parts))
         for line in self.below:
@@ -78,17 +79,17 @@ class Sheet:
         from hpcgym.explore.document import Cell, paragraphs, picture, sheet, table
 
         parts = []
-        for one in self.tables:
-            rows = [[Cell(*cell) for cell in row] for row in one.cells]
+        for shown in self.tables:
+            rows = [[Cell(*cell) for cell in row] for row in shown.cells]
             caption = "A click on a heading sorts."
             if any(cell.best for row in rows for cell in row):
                 caption = f"★ best of its column. {caption}"
-            parts += [f"<h2>{escape(one.title)}</h2>"] if one.title else []
+            parts += [f"<h2>{escape(shown.title)}</h2>"] if shown.title else []
             parts.append(
-                table(one.heads, rows, words=range(one.words), sortable=True, caption=caption)
+                table(shown.heads, rows, words=range(shown.words), sortable=True, caption=caption)
             )
         parts += [picture(figure, name) for figure, name in pictures]
-        title, *more = self.above or [next((one.title for one in self.tables), "")]
+        title, *more = self.above or [next((table.title for table in self.tables), "")]
         return sheet(title, more, "\n".join([*parts, paragraphs(self.below)]), record)
 
 
@@ -117,10 +118,10 @@ def of_rows(rows: Iterable[Row], *columns: str, title: str = "") -> Table:
     """Return a table of rows, or of some of their columns."""
     given = list(rows)
     names = columns or list(dict.fromkeys(name for row in given for name in row))
-    told = {name: [row.get(name) for row in given] for name in names}
-    told = {name: values for name, values in told.items() if any(map(_known, values))}
-    words = [name for name, values in told.items() if not all(map(_number, values))]
-    return _words_first(told, words, title)
+    values_of = {name: [row.get(name) for row in given] for name in names}
+    values_of = {name: values for name, values in values_of.items() if any(map(_known, values))}
+    words = [name for name, values in values_of.items() if not all(map(_number, values))]
+    return _words_first(values_of, words, title)
 
 
 def _known(value: Any) -> bool:
@@ -188,7 +189,7 @@ def _print_whole(out: Console, table: Any) -> None:
 
     for column in table.columns:
         texts = [column.header, *column.cells]
-        widest = max(cell_len(line) for one in texts for line in str(one).split("\n"))
+        widest = max(cell_len(line) for text in texts for line in str(text).split("\n"))
         column.min_width = widest if column.no_wrap else min(widest, _LEAST_LETTERS)
     least = Measurement.get(out, out.options.update(max_width=1_000_000), table).minimum
     table.width = least if least > out.width else None

@@ -73,10 +73,15 @@ def _tables(facts: Mapping[str, Any]) -> Iterator[Table]:
     from hpcgym.workload.summary import SHARES
 
     spreads = {label: facts[key] for key, label in _LABELS.items() if facts[key] is not None}
-    rows = [[name, *(shown(one) for one in spread.values())] for name, spread in spreads.items()]
+    rows = [
+        [name, *(shown(value) for value in spread.values())] for name, spread in spreads.items()
+    ]
     yield Table(("", "mean", "median", "95 %", "maximum"), rows)
     widths = [
-        *((one["processors"], one["jobs"], one["area"]) for one in facts["widths"]["classes"]),
+        *(
+            (width["processors"], width["jobs"], width["area"])
+            for width in facts["widths"]["classes"]
+        ),
         ("powers of 2", facts["widths"]["powers_of_2"], None),
     ]
     rows = [[name, *map(_percent, shares)] for name, *shares in widths]
@@ -91,11 +96,13 @@ def _tables(facts: Mapping[str, Any]) -> Iterator[Table]:
             bars = [[name, "█" * round(_BAR * n / most), f"{n:,}"] for name, n in jobs.items()]
             yield Table((title, "", "jobs"), bars, 2)
     for key in SHARES:
-        found = facts[key]
-        if found["number"] > (key != "users"):
-            title = f"{found['number']:,} {key if found['number'] > 1 else key[:-1]}"
-            first = found["first"]
-            rows = [[one["name"], f"{one['jobs']:,}", _percent(one["area"])] for one in first]
+        shares = facts[key]
+        if shares["number"] > (key != "users"):
+            title = f"{shares['number']:,} {key if shares['number'] > 1 else key[:-1]}"
+            first = shares["first"]
+            rows = [
+                [share["name"], f"{share['jobs']:,}", _percent(share["area"])] for share in first
+            ]
             yield Table((title, "jobs", "of processor time"), rows)
 
 
@@ -104,15 +111,16 @@ def _drawings(facts: Mapping[str, Any]) -> dict[str, Drawing]:
     from hpcgym.report.figures import of_shares
 
     widths = {
-        str(one["processors"]): {"jobs": 100 * one["jobs"]} for one in facts["widths"]["classes"]
+        str(width["processors"]): {"jobs": 100 * width["jobs"]}
+        for width in facts["widths"]["classes"]
     }
-    found = {"processors": of_shares(widths, "% of jobs, by their processors")}
+    drawings = {"processors": of_shares(widths, "% of jobs, by their processors")}
     if facts["arrivals"] is not None:
         hours = {f"{hour} h": jobs for hour, jobs in enumerate(facts["arrivals"]["hours"])}
         for name, jobs in (("hour", hours), ("weekday", facts["arrivals"]["weekdays"])):
-            rows = {str(one): {"jobs": float(number)} for one, number in jobs.items()}
-            found[f"{name}s"] = of_shares(rows, f"submitted jobs, by {name}")
-    return found
+            rows = {str(heading): {"jobs": float(number)} for heading, number in jobs.items()}
+            drawings[f"{name}s"] = of_shares(rows, f"submitted jobs, by {name}")
+    return drawings
 
 
 def _percent(share: float | None) -> str:
@@ -180,24 +188,30 @@ def show_trace(
     facts = _origin(workload) if is_trace(workload) else {}
     if not facts and (own := find_own(workload)):
         facts |= {"path": str(own), "sha256": sha256_of(own)}
-    told: dict[str, Any] = {}
+    facts_of_jobs: dict[str, Any] = {}
     if not facts or facts["path"] is not None:
-        jobs, told = _summarised(workload, reading)
+        jobs, facts_of_jobs = _summarised(workload, reading)
 
     def sheet() -> Sheet:
-        found = _summary(jobs, told, told["warnings"]) if told else Sheet([], [])
+        summary = (
+            _summary(jobs, facts_of_jobs, facts_of_jobs["warnings"])
+            if facts_of_jobs
+            else Sheet([], [])
+        )
         origin = {**facts, "path": facts["path"] or "not on this machine"} if facts else {}
         lines = [f"{key}: {value}" for key, value in origin.items() if value is not None]
-        return Sheet([*lines, *found.above], found.tables)
+        return Sheet([*lines, *summary.above], summary.tables)
 
     single = (str, int, float, type(None))
     how.show(
         output.CommandResult(
             sheet=sheet,
-            rows=lambda: [{**facts, **{k: v for k, v in told.items() if isinstance(v, single)}}],
-            facts=lambda: {**facts, **told},
-            workloads=[jobs] if told else [],
-            drawings=lambda: _drawings(told) if told else {},
+            rows=lambda: [
+                {**facts, **{k: v for k, v in facts_of_jobs.items() if isinstance(v, single)}}
+            ],
+            facts=lambda: {**facts, **facts_of_jobs},
+            workloads=[jobs] if facts_of_jobs else [],
+            drawings=lambda: _drawings(facts_of_jobs) if facts_of_jobs else {},
         )
     )
 
@@ -214,10 +228,12 @@ def _summarised(source: str, reading: loading.ShownReading) -> tuple[Workload, d
         warnings.simplefilter("always", WorkloadWarning)
         with working(f"reading {source}"):
             jobs, raw = reading.read(source, processors=reading.processors, cluster=reading.machine)
-    said = [str(one.message) for one in caught if issubclass(one.category, WorkloadWarning)]
+    said = [
+        str(warning.message) for warning in caught if issubclass(warning.category, WorkloadWarning)
+    ]
     odd = [*said, *oddities(jobs, raw)]
-    told = {**summary(jobs), "sha256_of_jobs": workload_digest(jobs)}
-    return jobs, {**told, "cleaning": dict(jobs.cleaning), "warnings": odd}
+    facts = {**summary(jobs), "sha256_of_jobs": workload_digest(jobs)}
+    return jobs, {**facts, "cleaning": dict(jobs.cleaning), "warnings": odd}
 
 
 def _origin(name: str) -> dict[str, Any]:

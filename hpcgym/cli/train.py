@@ -105,8 +105,8 @@ class _Logs:
             made.append(practice.tensorboard_log(self.tensorboard))
 
         def log(steps: int, values: Mapping[str, float]) -> None:
-            for one in (_show, *made):
-                one(steps, values)
+            for log_line in (_show, *made):
+                log_line(steps, values)
 
         return log
 
@@ -171,7 +171,7 @@ def train_xnes(
     check_fair_share(rules.fair_share, counts_usage(agent.rules, agent.features))
     offered = Episodes(reading.load(workload), **episodes.of_episodes())
     number = offered.usual if episodes.number is None else episodes.number
-    slices = [offered.workload_of(one) for one in offered.named(number, settings.seed)]
+    slices = [offered.workload_of(episode) for episode in offered.named(number, settings.seed)]
     checkpoint = output.with_name(f"{output.name}.checkpoint")
     try:
         with measuring(f"vectors on {len(slices):,} slices") as show:
@@ -184,8 +184,8 @@ def train_xnes(
         raise
     agent.save(output)
     weights = ", ".join(f"{weight:.3g} {name}" for name, weight in agent.weights_.items())
-    found = f"{settings.metric} {agent.best_:.4g} on {len(slices)} {episodes.episodes}"
-    note(f"\n{found} with {weights}")
+    result = f"{settings.metric} {agent.best_:.4g} on {len(slices)} {episodes.episodes}"
+    note(f"\n{result} with {weights}")
     _told_where(output)
 
 
@@ -277,11 +277,11 @@ class _Practice:
         env_id = _id_of(env, ("JobSelection", "QueueOrdering", "MixedPolicy"))
         module, kind = TRAINED[name]
         agent = getattr(import_agent(module), kind)(**vars(settings))
-        jobs, told = self.reading.load(self.workload), self.practice
-        given = {"jobs": told.jobs, **self.rules.given()}
-        make = import_agent("practice").maker(jobs, env_id, given, told.train_share)
+        jobs, practice = self.reading.load(self.workload), self.practice
+        given = {"jobs": practice.jobs, **self.rules.given()}
+        make = import_agent("practice").maker(jobs, env_id, given, practice.train_share)
         try:
-            agent.train(make, told.seed, told.steps, self.logs.opened())
+            agent.train(make, practice.seed, practice.steps, self.logs.opened())
         except KeyboardInterrupt:
             if agent.keep_best():
                 agent.save(output)

@@ -67,10 +67,10 @@ class _Searched:
 
     def given(self) -> dict[str, Any]:
         """Return what a plan takes."""
-        found = {name: value for name, value in vars(self).items() if name != "bound"}
+        arguments = {name: value for name, value in vars(self).items() if name != "bound"}
         if self.bound is not None:
-            found["bounds"] = _none_alone("--bound", self.bound)
-        return found
+            arguments["bounds"] = _none_alone("--bound", self.bound)
+        return arguments
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ class _Shared:
     @property
     def words(self) -> str:
         """The options with which other commands simulate the same."""
-        told = {"cluster": self.cluster, "speedups": self.speedups, "codes": self.codes}
-        return "".join(f" --{name} {value}" for name, value in told.items() if value is not None)
+        options = {"cluster": self.cluster, "speedups": self.speedups, "codes": self.codes}
+        return "".join(f" --{name} {value}" for name, value in options.items() if value is not None)
 
 
 def _space(search: list[str] | None, shared: bool) -> Any:
@@ -115,7 +115,7 @@ def _space(search: list[str] | None, shared: bool) -> Any:
     from hpcgym.study import SharedSpace, Space
 
     kind = SharedSpace if shared else Space
-    known = [one.name for one in fields(kind) if one.init]
+    known = [field.name for field in fields(kind) if field.init]
     given: dict[str, Any] = {}
     for text in search or ():
         name, _, values = text.partition("=")

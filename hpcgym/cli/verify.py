@@ -45,33 +45,33 @@ _SHOWN = 60  # letters of a value in a message
 _APART = (KEY, "hpcgym", PACKAGES)
 
 
-def of_records(told: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def of_records(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return what differs between two records, apart from versions and files."""
-    found = []
-    if _digests(told["workloads"]) != _digests(now["workloads"]):
-        found.append("the jobs are others" + _cleaned_otherwise(told, now))
+    differences = []
+    if _digests(recorded["workloads"]) != _digests(now["workloads"]):
+        differences.append("the jobs are others" + _cleaned_otherwise(recorded, now))
     none: dict[str, Any] = {}
-    for was, one in zip_longest(told["schedules"], now["schedules"], fillvalue=none):
-        name = one.get("name") or was.get("name")
+    for was, is_now in zip_longest(recorded["schedules"], now["schedules"], fillvalue=none):
+        name = is_now.get("name") or was.get("name")
         for part in ("rules", "machine", "limits", "speedups", "metrics"):
-            if part in was and was[part] != plain(one.get(part)):
-                difference = first_difference(was[part], one.get(part))
-                found.append(f"the {part} of {name}: {difference}")
-        if was.get("sha256") != one.get("sha256"):
-            found.append(f"the schedule {name} is another")
-    return found
+            if part in was and was[part] != plain(is_now.get(part)):
+                difference = first_difference(was[part], is_now.get(part))
+                differences.append(f"the {part} of {name}: {difference}")
+        if was.get("sha256") != is_now.get("sha256"):
+            differences.append(f"the schedule {name} is another")
+    return differences
 
 
 def _digests(parts: Sequence[Mapping[str, Any]]) -> list[Any]:
     return [part.get("sha256") for part in parts]
 
 
-def _cleaned_otherwise(told: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+def _cleaned_otherwise(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """Return how numbers of jobs or their cleaning differ; "" if they do not, or are not told."""
-    for was, one in zip(told["workloads"], now["workloads"], strict=False):
+    for was, is_now in zip(recorded["workloads"], now["workloads"], strict=False):
         for part in ("jobs", "processors", "cleaning"):
-            if part in was and was[part] != one[part]:
-                return f" ({part}: {first_difference(was[part], one[part])})"
+            if part in was and was[part] != is_now[part]:
+                return f" ({part}: {first_difference(was[part], is_now[part])})"
     return ""
 
 
@@ -86,8 +86,8 @@ def of_contents(path: Path, new: Path, *, same_version: bool) -> str:
     """
     if ending_of(path) in _DRAWN or record_of_file(path).get("command", [""])[0] == "explore":
         return _of_bytes(path, new) if same_version else ""
-    told, now = (plain(_held(one, header=same_version)) for one in (path, new))
-    return "" if told == now else first_difference(told, now)
+    recorded, now = (plain(_held(file, header=same_version)) for file in (path, new))
+    return "" if recorded == now else first_difference(recorded, now)
 
 
 def _held(path: Path, *, header: bool) -> Any:
@@ -131,32 +131,32 @@ def _bare(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _of_bytes(path: Path, new: Path) -> str:
     """Return how a page or a picture differs from the one that is made now."""
-    is_, should = (bytes_of(one, _MOST, HpcgymError) for one in (path, new))
+    is_, should = (bytes_of(file, _MOST, HpcgymError) for file in (path, new))
     if is_ == should:
         return ""
     if path.suffix.casefold() in PICTURE_KEYS:
         return "it is not the picture that is drawn now"
     pairs = zip_longest(is_.splitlines(), should.splitlines(), fillvalue=b"")
-    number = next(n for n, (one, other) in enumerate(pairs, 1) if one != other)
+    number = next(n for n, (one_line, other) in enumerate(pairs, 1) if one_line != other)
     return f"line {number} differs from that of now"
 
 
-def first_difference(told: Any, now: Any, *where: str) -> str:
+def first_difference(recorded: Any, now: Any, *where: str) -> str:
     """Return where two values of JSON differ first, and how."""
-    told, now = plain(told), plain(now)
+    recorded, now = plain(recorded), plain(now)
     parts: list[tuple[str, Any, Any]] = []
-    if isinstance(told, dict) and isinstance(now, dict):
-        parts = [(key, told.get(key), now.get(key)) for key in {**told, **now}]
-    elif isinstance(told, list) and isinstance(now, list):
-        pairs = zip(told, now, strict=False)
-        parts = [(_called(k, other), one, other) for k, (one, other) in enumerate(pairs, 1)]
-    for part, one, other in parts:
-        if one != other:
-            return first_difference(one, other, *where, part)
+    if isinstance(recorded, dict) and isinstance(now, dict):
+        parts = [(key, recorded.get(key), now.get(key)) for key in {**recorded, **now}]
+    elif isinstance(recorded, list) and isinstance(now, list):
+        pairs = zip(recorded, now, strict=False)
+        parts = [(_called(k, other), value, other) for k, (value, other) in enumerate(pairs, 1)]
+    for part, value, other in parts:
+        if value != other:
+            return first_difference(value, other, *where, part)
     place = ", ".join(where)
-    if isinstance(told, list) and isinstance(now, list):
-        return f"{place or 'it'} has {len(told):,} rows, and should have {len(now):,}"
-    return f"{place} is {_short(told)}, and should be {_short(now)}".lstrip()
+    if isinstance(recorded, list) and isinstance(now, list):
+        return f"{place or 'it'} has {len(recorded):,} rows, and should have {len(now):,}"
+    return f"{place} is {_short(recorded)}, and should be {_short(now)}".lstrip()
 
 
 def _called(place: int, row: Any) -> str:
@@ -265,7 +265,7 @@ def again(arguments: Sequence[str], ending: str, workload: str | None, into: Pat
     except WorkloadError as error:
         hint = "" if workload else "; --workload says where the log lies now"
         raise HpcgymError(f"its command cannot be run again: {error}{hint}") from None
-    return Again([one for one in sorted(folder.rglob("*")) if ending_of(one) == ending], read)
+    return Again([file for file in sorted(folder.rglob("*")) if ending_of(file) == ending], read)
 
 
 # --- ``hpcgym verify``: whether what a file holds comes out again ---------------------------------
@@ -331,9 +331,9 @@ def _verified(path: Path, run: Callable[..., Again]) -> tuple[str, bool]:
     record_now = record_of_file(new)
     others = _of_other_versions(record.get(PACKAGES, {}), record_now.get(PACKAGES, {}))
     same_version = record["hpcgym"] == __version__ and not others
-    found = of_records(record, record_now)
+    differences = of_records(record, record_now)
     contents = of_contents(path, new, same_version=same_version)
-    found += [contents] if contents else []
+    differences += [contents] if contents else []
     of_version = (
         ""
         if record["hpcgym"] == __version__
@@ -344,24 +344,24 @@ def _verified(path: Path, run: Callable[..., Again]) -> tuple[str, bool]:
         for name, digest in now.read.items()
         if record["files"].get(name, digest) != digest
     ]
-    if not found:
+    if not differences:
         return f"equal{''.join(others)}{of_version}", True
-    return f"differs: {'; '.join(found)}{''.join(others)}{of_version}", False
+    return f"differs: {'; '.join(differences)}{''.join(others)}{of_version}", False
 
 
-def _of_other_versions(told: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+def _of_other_versions(recorded: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """Return which packages of others were of other versions than they are now."""
     return [
         f"; it was made with {name} {version}, and this is {now[name]}"
-        for name, version in told.items()
+        for name, version in recorded.items()
         if now.get(name, version) != version
     ]
 
 
 def _same_kind(path: Path, record: Mapping[str, Any], made: Sequence[Path]) -> Path:
     """Return the file that was made now which is what a file is, whatever it is called."""
-    for one in made:
-        figure = record_of_file(one).get("figure")
-        if (figure, beside(one).is_file()) == (record.get("figure"), beside(path).is_file()):
-            return one
+    for file in made:
+        figure = record_of_file(file).get("figure")
+        if (figure, beside(file).is_file()) == (record.get("figure"), beside(path).is_file()):
+            return file
     raise HpcgymError("its command writes no such file")
