@@ -94,13 +94,13 @@ class TriedCandidate(NamedTuple):
     def row(self, chosen: bool) -> dict[str, Any]:
         """Return it as a row of the table."""
         changes = self.candidate.changes
-        told = self._asdict()
-        del told["candidate"]
+        columns = self._asdict()
+        del columns["candidate"]
         return {
             "step": len(changes),
             "settings": "; ".join(changes.values()),
             "chosen": chosen,
-        } | told
+        } | columns
 
 
 class Change(NamedTuple):
@@ -163,14 +163,14 @@ def calibrate(
     def answer(candidate: Candidate) -> TriedCandidate:
         try:
             with work:
-                fits, found = _waits(workload, candidate)
+                fits, waits = _waits(workload, candidate)
         except HpcgymError as error:
             return TriedCandidate(candidate, problem=str(error))
-        now, before = _apart(found, past[fits]), at_first[fits]
+        now, before = _apart(waits, past[fits]), at_first[fits]
         sums = [(now[half].sum(), before[half].sum()) for half in (early[fits], ~early[fits])]
         shares = [1 - after / first if first > 0 else 0.0 for after, first in sums]
         return TriedCandidate(
-            candidate, float(found.mean()), float(now.mean()), shares[0], shares[1]
+            candidate, float(waits.mean()), float(now.mean()), shares[0], shares[1]
         )
 
     rows = [TriedCandidate(own, float(wait.mean()), float(at_first.mean()), 0.0, 0.0)]
@@ -178,13 +178,13 @@ def calibrate(
     for step in range(1, most + 1):
         best, first = rows[chosen[-1]], len(rows)
         kinds = best.candidate.changes
-        asked = [one.of(best.candidate) for one in changes if one.kind not in kinds]
+        asked = [change.of(best.candidate) for change in changes if change.kind not in kinds]
         with progress("trying", len(asked)) as tell, ThreadPoolExecutor(processors_here()) as pool:
             try:
-                for one in pool.map(answer, asked):
-                    what = "; ".join(one.candidate.changes.values())
+                for tried in pool.map(answer, asked):
+                    what = "; ".join(tried.candidate.changes.values())
                     tell(f"step {step} of {most} at most: {what}")
-                    rows.append(one)
+                    rows.append(tried)
             except BaseException:
                 work.end()
                 pool.shutdown(wait=False, cancel_futures=True)
@@ -194,7 +194,7 @@ def calibrate(
         if rows[place].explained < best.explained + _LEAST:
             break
         chosen.append(place)
-    return pd.DataFrame([one.row(place in chosen) for place, one in enumerate(rows)])
+    return pd.DataFrame([tried.row(place in chosen) for place, tried in enumerate(rows)])
 
 
 def _waits(workload: Workload, candidate: Candidate) -> tuple[NDArray[np.bool_], Ints]:
@@ -230,7 +230,7 @@ def _apart(wait: Ints, other: Ints) -> NDArray[np.float64]:
 def changes_for(workload: Workload, own: Candidate) -> list[Change]:
     """Return the changes that a site's own setting may need."""
     now = own.scheduler
-    backfills = [Change("backfill", f"backfill {one}", {"backfill": one}) for one in _BACKFILL]
+    backfills = [Change("backfill", f"backfill {rule}", {"backfill": rule}) for rule in _BACKFILL]
     orders = [Change("order", words, dict(rules)) for words, rules in _ORDERS.items()]
     limits = [
         Change("limit", words, {"quota": (*now.quota, *quotas)})
@@ -239,15 +239,15 @@ def changes_for(workload: Workload, own: Candidate) -> list[Change]:
     return [
         *_of_machine(own.cluster),
         *limits,
-        *(one for one in backfills if one.rules["backfill"] != now.backfill),
-        *(one for one in orders if one.rules["policy"] != now.policy),
+        *(change for change in backfills if change.rules["backfill"] != now.backfill),
+        *(change for change in orders if change.rules["policy"] != now.policy),
     ]
 
 
 def _shared_out(nodes: int, cluster: Cluster) -> list[int]:
     """Return how many of so many nodes each group has, in proportion to its own: these add up."""
     exact = [group.nodes * nodes / max(cluster.nodes, 1) for group in cluster.groups]
-    counts = [int(one) for one in exact]
+    counts = [int(share) for share in exact]
     most_left = sorted(range(len(exact)), key=lambda k: counts[k] - exact[k])
     for k in most_left[: nodes - sum(counts)]:
         counts[k] += 1

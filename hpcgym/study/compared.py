@@ -110,13 +110,13 @@ def _mean(sums: Floats, counts: Floats) -> Mean:
 
 def check_same(results: Iterable[Result]) -> None:
     """Raise an HpcgymError unless these are schedules of the same jobs."""
-    first, *others = (one.workload for one in results)
-    for one in others:
-        if len(one) != len(first) or not (
-            np.array_equal(one.job_number, first.job_number)
-            and np.array_equal(one.since_first_submit, first.since_first_submit)
+    first, *others = (result.workload for result in results)
+    for other in others:
+        if len(other) != len(first) or not (
+            np.array_equal(other.job_number, first.job_number)
+            and np.array_equal(other.since_first_submit, first.since_first_submit)
         ):
-            names = dict.fromkeys((first.name, one.name))
+            names = dict.fromkeys((first.name, other.name))
             raise HpcgymError(
                 f"{' and '.join(names)}: two schedules are compared only if they have the same"
                 " jobs, submitted at the same times"
@@ -222,14 +222,16 @@ class Comparison(Mapping[str, Result]):
         """
         import pandas as pd
 
-        parts = {name: one.by(group, *metrics) for name, one in self.results.items()}
+        parts = {name: result.by(group, *metrics) for name, result in self.results.items()}
         first = next(iter(parts.values()))
-        for name, one in parts.items():
+        for name, table in parts.items():
             for metric in dict.fromkeys(metrics):
-                ratios = one[metric] / first[metric]
-                one[f"{metric}_ratio"] = ratios if name in self._same else np.nan
-        groups = dict.fromkeys(row for one in parts.values() for row in one.index)
-        rows = [(row, name) for row in groups for name, one in parts.items() if row in one.index]
+                ratios = table[metric] / first[metric]
+                table[f"{metric}_ratio"] = ratios if name in self._same else np.nan
+        groups = dict.fromkeys(row for table in parts.values() for row in table.index)
+        rows = [
+            (row, name) for row in groups for name, table in parts.items() if row in table.index
+        ]
         return (
             pd.concat(parts, names=["scheduler"])
             .swaplevel()
@@ -242,9 +244,9 @@ class Comparison(Mapping[str, Result]):
         ``metrics`` : the columns of the first table, one by one or as a list; without any: those
         that a terminal has. "above", "above_low" and "above_high" are those of :attr:`table`.
         """
-        names = [n for one in metrics for n in ([one] if isinstance(one, str) else one)]
+        names = [n for metric in metrics for n in ([metric] if isinstance(metric, str) else metric)]
         made = tables_of(self.results, names or None, self.beside)
-        return "\n".join(one.latex() for one in made)
+        return "\n".join(table.latex() for table in made)
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw how far each mean bounded slowdown is above the first's, with 95 % intervals.
@@ -260,7 +262,7 @@ class Comparison(Mapping[str, Result]):
         first, *others = self._same
         axes = axes_or_new(axes, 6, 1.2 + 0.35 * len(others))
         places = np.arange(len(others))[::-1]
-        change, low, high = np.array([self.above[one] for one in others]).reshape(-1, 3).T
+        change, low, high = np.array([self.above[name] for name in others]).reshape(-1, 3).T
         axes.errorbar(
             change, places, xerr=[change - low, high - change], fmt="o", color=BLUE, capsize=3
         )
@@ -306,7 +308,7 @@ def compare(
     """
     named = named_schedulers(schedulers)
     jobs = as_workload(workload, how.get("cluster"), how.get("processors"))
-    return Comparison({name: simulate(jobs, one, **how) for name, one in named.items()})
+    return Comparison({name: simulate(jobs, scheduler, **how) for name, scheduler in named.items()})
 
 
 def named_schedulers(
@@ -323,9 +325,12 @@ def named_schedulers(
     else:
         alone = isinstance(schedulers, (str, Scheduler)) or callable(schedulers)
         chosen = [schedulers] if alone else list(schedulers)
-        rules = [one for one in chosen if isinstance(one, Scheduler)]
+        rules = [scheduler for scheduler in chosen if isinstance(scheduler, Scheduler)]
         called = dict(zip(rules, scheduler_names(rules), strict=True))
-        names = [called[one] if isinstance(one, Scheduler) else str(one) for one in chosen]
+        names = [
+            called[scheduler] if isinstance(scheduler, Scheduler) else str(scheduler)
+            for scheduler in chosen
+        ]
         check_each_once("schedulers", names)
         named = dict(zip(names, chosen, strict=True))
         for name in names:
@@ -336,10 +341,10 @@ def named_schedulers(
                 )
     if not named:
         raise HpcgymError("schedulers: name at least one")
-    for name, one in named.items():
-        if not isinstance(one, str | Scheduler):
-            given = "Scheduler(policy=function)" if callable(one) else "a name or a Scheduler"
-            raise HpcgymError(f"schedulers: give {given}, not {one!r}")
+    for name, scheduler in named.items():
+        if not isinstance(scheduler, str | Scheduler):
+            given = "Scheduler(policy=function)" if callable(scheduler) else "a name or a Scheduler"
+            raise HpcgymError(f"schedulers: give {given}, not {scheduler!r}")
         check_not_past(name)
-        check_label(name, one)
+        check_label(name, scheduler)
     return named

@@ -193,14 +193,14 @@ def draw(rows: Rows, resamples: int, seed: int | np.random.Generator) -> Drawn:
     """Return resamples of the slices, and of the seeds of those policies that have several."""
     rng = np.random.default_rng(seed)
     slices = subsets(rows[0].shape[1], resamples, rng)
-    seeds = [how_often(len(one), resamples, rng) if len(one) > 1 else None for one in rows]
+    seeds = [how_often(len(values), resamples, rng) if len(values) > 1 else None for values in rows]
     return Drawn(slices, seeds)
 
 
 def means_of(rows: Rows, drawn: Drawn) -> Floats:
     """Return the mean of each policy in each resample, (resamples, policies)."""
     n = drawn.slices.sum(axis=1)
-    means: Floats = drawn.slices @ np.stack([one.mean(axis=0) for one in rows], axis=1)
+    means: Floats = drawn.slices @ np.stack([values.mean(axis=0) for values in rows], axis=1)
     means /= n[:, None]
     for place, (values, seeds) in enumerate(zip(rows, drawn.seeds, strict=True)):
         if seeds is not None:
@@ -220,13 +220,13 @@ def iqm(values: NDArray[Any]) -> float:
 
 def iqms_of(rows: Rows, drawn: Drawn) -> Floats:
     """Return the interquartile mean of each policy in each resample, (resamples, policies)."""
-    found = np.full((len(drawn.slices), len(rows)), np.nan)
+    iqms = np.full((len(drawn.slices), len(rows)), np.nan)
     for place, (values, seeds) in enumerate(zip(rows, drawn.seeds, strict=True)):
         if np.isnan(values).any():
             continue
         order = np.argsort(values, axis=None)
         ascending, size = values.ravel()[order], drawn.slices.sum(axis=1) * len(values)
-        for begin in range(0, len(found), _TOGETHER):
+        for begin in range(0, len(iqms), _TOGETHER):
             some = slice(begin, begin + _TOGETHER)
             times = drawn.slices[some, None, :]
             if seeds is not None:
@@ -236,8 +236,8 @@ def iqms_of(rows: Rows, drawn: Drawn) -> Floats:
             whole = size[some, None]
             cut = whole // 4
             kept = np.diff(upto.clip(cut, whole - cut), axis=1, prepend=cut)
-            found[some, place] = kept @ ascending / (whole - 2 * cut)[:, 0]
-    return found
+            iqms[some, place] = kept @ ascending / (whole - 2 * cut)[:, 0]
+    return iqms
 
 
 def p_values(differences: Floats, seed: int = 0) -> Floats:
@@ -261,7 +261,7 @@ def p_values(differences: Floats, seed: int = 0) -> Floats:
     p : (k,) float64; nan where a difference is.
     """
     n, columns = differences.shape
-    found = np.abs(differences.sum(axis=0)) * (1 - 1e-12)  # sums that differ by rounding are equal
+    sums = np.abs(differences.sum(axis=0)) * (1 - 1e-12)  # sums that differ by rounding are equal
     rng = np.random.default_rng(seed)
     total = 2**n if n <= EXACT else FLIPS
     as_far = np.zeros(columns)
@@ -271,9 +271,9 @@ def p_values(differences: Floats, seed: int = 0) -> Floats:
             signs = 1.0 - 2.0 * (number[:, None] >> np.arange(n) & 1)
         else:
             signs = 1.0 - 2.0 * rng.integers(0, 2, (len(number), n))
-        as_far += (np.abs(signs @ differences) >= found).sum(axis=0)
+        as_far += (np.abs(signs @ differences) >= sums).sum(axis=0)
     shares = as_far / total if n <= EXACT else (as_far + 1) / (total + 1)
-    return np.where(np.isnan(found), np.nan, shares)
+    return np.where(np.isnan(sums), np.nan, shares)
 
 
 def why_no_intervals(number: int, of: str) -> str:
@@ -418,30 +418,30 @@ def _level(
 ) -> dict[str, Any]:
     """Return the mean of a metric, or of its ratios, perhaps with an interval."""
     values = grid[scheduler].to_numpy(np.float64)
-    found: dict[str, Any] = {}
+    ratios: dict[str, Any] = {}
     if normalise is None:
         values = values[~np.isnan(values)]
     else:
         other = grid[normalise].to_numpy(np.float64) if normalise in grid else values * np.nan
         usable = (values > 0) & (other > 0)
         values = np.log(values[usable] / other[usable])
-        found[f"{name}_ratios"] = len(values)
+        ratios[f"{name}_ratios"] = len(values)
     ends = [_mean(values), *(_ends(values) if interval else ())]
     if normalise is not None:
-        ends = [float(np.exp(one)) for one in ends]
-    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=False)) | found
+        ends = [float(np.exp(end)) for end in ends]
+    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=False)) | ratios
 
 
 def _pairs(name: str, grid: pd.DataFrame, scheduler: str, paired: str) -> dict[str, float]:
     """Return how a scheduler differs from another on the same jobs."""
-    told = (f"{name}_above", f"{name}_above_low", f"{name}_above_high")
+    columns = (f"{name}_above", f"{name}_above_low", f"{name}_above_high")
     if scheduler == paired or paired not in grid:
-        return dict.fromkeys((*told, f"{name}_effect", f"{name}_p"), float("nan"))
+        return dict.fromkeys((*columns, f"{name}_effect", f"{name}_p"), float("nan"))
     both = grid[[scheduler, paired]].dropna().to_numpy(np.float64)
     change = both[:, 0] - both[:, 1]
     spread = float(change.std(ddof=1)) if len(change) > 1 else 0.0
     return {
-        **dict(zip(told, (_mean(change), *_ends(change)), strict=True)),
+        **dict(zip(columns, (_mean(change), *_ends(change)), strict=True)),
         f"{name}_effect": _mean(change) / spread if spread else float("nan"),
         f"{name}_p": float(p_values(change[:, None])[0]) if len(change) else float("nan"),
     }

@@ -157,15 +157,15 @@ class Agents(NamedTuple):
 
         ``usual``: with the defaults of the environment.
         """
-        found: dict[str, Mapping[str, Any]] = {}
+        arguments: dict[str, Mapping[str, Any]] = {}
         if self.env is not None:
-            found[self.env] = {**(usual_of(self.env) if usual else {}), **self.options}
+            arguments[self.env] = {**(usual_of(self.env) if usual else {}), **self.options}
         for name, policy in self.acting.items():
             own = env_of(policy, self.env)
             if own is not None and self.env in (None, own):
                 theirs = {**options_of(policy), **self.options}
-                found[name] = {**usual_of(own), **theirs} if usual else theirs
-        return found
+                arguments[name] = {**usual_of(own), **theirs} if usual else theirs
+        return arguments
 
 
 class Environments:
@@ -227,17 +227,19 @@ class Environments:
             options = dict(given)
             if env == SHARED:
                 # those that bring no environment follow the first that does
-                theirs = next((options_of(one) for one in acting.values() if options_of(one)), {})
+                theirs = next(
+                    (options_of(policy) for policy in acting.values() if options_of(policy)), {}
+                )
                 known = {name: theirs[name] for name in ("cluster", "speedups") if name in theirs}
                 options = {"window": _WINDOW, **known, **options}
             self._envs = dict.fromkeys(acting or ("env",), self._make(env, options))
         for name, policy in acting.items():  # what an agent was made for, it brings along
             if env in (None, env_of(policy, env)):
                 self._envs[name] = self._own(name, policy, env, given)
-        for name, one in self._envs.items():
-            check_spaces(name, acting.get(name), one.unwrapped)
+        for name, single in self._envs.items():
+            check_spaces(name, acting.get(name), single.unwrapped)
             if env != SHARED:
-                self._agree(name, one.unwrapped)
+                self._agree(name, single.unwrapped)
         self.machine = machine_of(workload, cluster, None)
         self.platform = self._settled()
         self.machine = self.platform.cluster or self.machine
@@ -252,8 +254,8 @@ class Environments:
 
     def add_random(self, name: str) -> bool:
         """Let a policy of random actions act where others do; return whether there is a place."""
-        kinds = {one: getattr(env.unwrapped, "action_kind", "") for one, env in self._envs.items()}
-        place = next((one for one, kind in kinds.items() if kind in KINDS), None)
+        kinds = {row: getattr(env.unwrapped, "action_kind", "") for row, env in self._envs.items()}
+        place = next((row for row, kind in kinds.items() if kind in KINDS), None)
         if place is not None:
             self._envs[name] = self._envs[place]
         return place is not None
@@ -367,16 +369,18 @@ class Environments:
     def _settled(self) -> Platform:
         """Return what the environments run on; raise an HpcgymError if that is not the same."""
         usual = Platform(self.machine)
-        found = {name: platform_of(env.unwrapped) for name, env in self._envs.items()}
+        platforms = {name: platform_of(env.unwrapped) for name, env in self._envs.items()}
         sites = {
-            name: usual if one.limits is None and one.speedups is None else one
-            for name, one in found.items()
+            name: usual if own.limits is None and own.speedups is None else own
+            for name, own in platforms.items()
         }
         first, platform = next(iter(sites.items()), ("", usual))
-        others = {name: one for name, one in sites.items() if one is not platform}
-        slices = [self._part.workload_of(one) for one in self._part.named()] if others else []
-        for name, one in others.items():
-            if not platform.is_like(one, slices):
+        others = {name: own for name, own in sites.items() if own is not platform}
+        slices = (
+            [self._part.workload_of(episode) for episode in self._part.named()] if others else []
+        )
+        for name, own in others.items():
+            if not platform.is_like(own, slices):
                 raise HpcgymError(
                     f"the environments of {first} and {name} set other limits, or have other"
                     " speedups or another machine; give both (--speedups, --cluster), or evaluate"
@@ -401,11 +405,11 @@ class Environments:
         for rule in ("estimate", "policy_estimate"):
             if not isinstance(theirs[rule], str):
                 raise HpcgymError(f"the environment of {name} has run times given as {rule}")
-        one, other = Scheduler(**theirs).describe(), Scheduler().but(**self.rules).describe()
+        described, other = Scheduler(**theirs).describe(), Scheduler().but(**self.rules).describe()
         for rule in self.rules:
-            if one[rule] != other[rule]:
+            if described[rule] != other[rule]:
                 raise HpcgymError(
-                    f"the environment of {name} has {rule}={one[rule]!r}, and the evaluation"
+                    f"the environment of {name} has {rule}={described[rule]!r}, and the evaluation"
                     f" {other[rule]!r}; give {rule} (--{rule.replace('_', '-')}), or evaluate apart"
                 )
         self.rules = theirs
@@ -420,7 +424,7 @@ class Environments:
         if env.action_kind == "backfill":
             own["backfill_order"] = self.rules.get("backfill_order")
         rule = Scheduler(**own)
-        if all(rule.describe() != one.describe() for one in self.followed):
+        if all(rule.describe() != other.describe() for other in self.followed):
             self.followed.append(rule)
         if "backfill_order" in self.rules:
             theirs["backfill_order"] = self.rules["backfill_order"]
@@ -428,12 +432,12 @@ class Environments:
             del theirs["backfill_order"]
 
 
-def _alike(one: Cluster, other: Cluster) -> bool:
+def _alike(machine: Cluster, other: Cluster) -> bool:
     """Tell whether machines have the same processors, on the same nodes."""
-    if not one.groups and not other.groups:
-        return one.processors == other.processors
-    same = one.resources == other.resources and bool(one.groups) == bool(other.groups)
-    return same and np.array_equal(one.capacity, other.capacity)
+    if not machine.groups and not other.groups:
+        return machine.processors == other.processors
+    same = machine.resources == other.resources and bool(machine.groups) == bool(other.groups)
+    return same and np.array_equal(machine.capacity, other.capacity)
 
 
 # --- Rules, and jobs around slices, as given or as environments have them -------------------------
@@ -471,8 +475,8 @@ def restrictions(agents: Agents, names: Collection[str] = OF_MACHINES) -> dict[s
     ``names``: which ones; by default quotas and windows.
     """
     there = [agents.options, *map(options_of, agents.acting.values())]
-    found = settled(names, agents.rules, there)
-    return {rule: value for rule, value in found.items() if value is not None}
+    rules = settled(names, agents.rules, there)
+    return {rule: value for rule, value in rules.items() if value is not None}
 
 
 def around_of(given: Mapping[str, Any], agents: Agents, gives_way: bool = False) -> dict[str, Any]:
@@ -489,16 +493,16 @@ def around_of(given: Mapping[str, Any], agents: Agents, gives_way: bool = False)
     HpcgymError : environments that differ in an argument that is not given.
     """
     around = dict(NOTHING_AROUND)
-    told: dict[str, str] = {}  # by whom
+    by: dict[str, str] = {}  # by whom
     for name, theirs in agents.environments(not gives_way).items():
         for key in NOTHING_AROUND:
             if key in given or key not in theirs:
                 continue
-            if key not in told:
-                around[key], told[key] = theirs[key], name
+            if key not in by:
+                around[key], by[key] = theirs[key], name
             elif _meant(around[key]) != _meant(theirs[key]):
                 raise HpcgymError(
-                    f"the environment of {name} has {key}={theirs[key]!r}, and that of {told[key]}"
+                    f"the environment of {name} has {key}={theirs[key]!r}, and that of {by[key]}"
                     f" {around[key]!r}; give {key} (--{key}), or evaluate apart"
                 )
     return {**around, **given}
@@ -522,7 +526,9 @@ def warn_of_seen(acting: Mapping[str, Any], whole: Workload, part: Episodes) -> 
     TrainingWarning : for each of them.
     """
     first, last = part.submitted
-    for name, seen in ((name, one) for name, policy in acting.items() for one in seen_by(policy)):
+    for name, seen in (
+        (name, log_seen) for name, policy in acting.items() for log_seen in seen_by(policy)
+    ):
         if part.part == "train" or seen["workload"] != whole.name:
             continue
         span = seen["first_s"], seen["last_s"]

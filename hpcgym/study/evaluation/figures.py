@@ -43,13 +43,13 @@ def ratios_to_best(values: pd.DataFrame, metric: Metric) -> Floats:
     """
     if metric.better == NEITHER:
         raise HpcgymError(f"{metric.name}: neither less nor more of it is better")
-    found = values.to_numpy(np.float64)
-    found = found[(found > 0).all(axis=1)]
-    if not len(found):
+    numbers = values.to_numpy(np.float64)
+    numbers = numbers[(numbers > 0).all(axis=1)]
+    if not len(numbers):
         raise HpcgymError(f"{metric.name}: on no slice all have a value above 0")
     if metric.better == MORE:
-        found = 1 / found
-    ratios: Floats = found / found.min(axis=1, keepdims=True)
+        numbers = 1 / numbers
+    ratios: Floats = numbers / numbers.min(axis=1, keepdims=True)
     return ratios
 
 

@@ -96,7 +96,7 @@ class Leaderboard:
 
     def __repr__(self) -> str:
         tables = tables_of(self)
-        return "\n".join([*(one.text() for one in tables), *notes_of(self, tables[0])])
+        return "\n".join([*(table.text() for table in tables), *notes_of(self, tables[0])])
 
     @property
     def ranked_by(self) -> Metric:
@@ -178,18 +178,20 @@ class Leaderboard:
         columns: Columns = {
             **self._with_interval(self.metric, rows),
             f"median_{self.short}": np.median(values, axis=0),
-            **self._ends(f"iqm_{self.short}", np.array([iqm(one) for one in rows]), rows, iqms_of),
+            **self._ends(
+                f"iqm_{self.short}", np.array([iqm(trainings) for trainings in rows]), rows, iqms_of
+            ),
             "win_rate": win_rates(sign * values),
             "mean_regret": _regret(values, sign),
             "slices": np.full(values.shape[1], len(values)),
             "failed": np.isnan(values).sum(axis=0),
         }
         if self.trainings:
-            columns["seeds"] = np.array([len(one) for one in rows])
+            columns["seeds"] = np.array([len(trainings) for trainings in rows])
         if self.reference is not None:
             columns |= self._above(list(self.schedulers).index(self.reference), rows)
         if _LONGEST in self.values:
-            longest = [one.max() for one in self._rows(_LONGEST)]
+            longest = [trainings.max() for trainings in self._rows(_LONGEST)]
             columns["longest_wait_s"] = np.array(longest)
         if self.easy is not None:
             columns |= self._gains(list(self.schedulers).index(self.easy))
@@ -200,7 +202,7 @@ class Leaderboard:
                 columns[name] = self.of(name).mean(skipna=False).to_numpy()
         if "makespan_s" in self.values and self.reference is not None:
             base = self.of("makespan_s")[self.reference].to_numpy()
-            each = [base / one - 1 for one in self._rows("makespan_s")]
+            each = [base / makespans - 1 for makespans in self._rows("makespan_s")]
             columns |= self._with_interval("improvement", each)
         table = pd.DataFrame(columns, index=pd.Index(list(self.schedulers), name="policy"))
         return table.sort_values(self.metric, kind="stable", ascending=sign == 1)
@@ -228,7 +230,7 @@ class Leaderboard:
         """
         if self.easy is None:
             return {}
-        words = [", ".join(next((one for one in every if one), ())) for every in self._broken]
+        words = [", ".join(next((words for words in every if words), ())) for every in self._broken]
         return dict(zip(self.schedulers, words, strict=True))
 
     @cached_property
@@ -240,19 +242,21 @@ class Leaderboard:
             for longest, area in both
         ]
         (easy,) = waits[list(self.schedulers).index(str(self.easy))]
-        return [[broken_by(easy, one) for one in trainings] for trainings in waits]
+        return [[broken_by(easy, own) for own in trainings] for trainings in waits]
 
     def _gains(self, easy: int) -> Columns:
         """Return the columns of what policies gain on EASY, which is the row of this number."""
         slowdowns = self._rows("mean_bsld")
-        gains = [np.log(slowdowns[easy] / one) for one in slowdowns]
+        gains = [np.log(slowdowns[easy] / own) for own in slowdowns]
         kept = [np.array([not words for words in every]) for every in self._broken]
-        gated = [(one.mean(axis=1) * those).mean() for one, those in zip(gains, kept, strict=True)]
+        gated = [
+            (gain.mean(axis=1) * those).mean() for gain, those in zip(gains, kept, strict=True)
+        ]
         return {**self._with_interval("gain", gains), _GATED: np.array(gated)}
 
     def _with_interval(self, name: str, rows: Rows) -> Columns:
         """Return the columns of the means of policies, and of their intervals."""
-        return self._ends(name, np.array([one.mean() for one in rows]), rows, means_of)
+        return self._ends(name, np.array([trainings.mean() for trainings in rows]), rows, means_of)
 
     def _ends(
         self, name: str, values: Floats, rows: Rows, statistic: Callable[[Rows, Drawn], Floats]
@@ -302,9 +306,11 @@ class Leaderboard:
     def _rules(self) -> dict[str, dict[str, str | float | None]]:
         """The rules of rows that were simulated; a random order is called so."""
         return {
-            name: one.in_words() if isinstance(one, RandomOrder) else described(one)
-            for name, one in self.schedulers.items()
-            if one is not None
+            name: scheduler.in_words()
+            if isinstance(scheduler, RandomOrder)
+            else described(scheduler)
+            for name, scheduler in self.schedulers.items()
+            if scheduler is not None
         }
 
     def facts(self) -> dict[str, Any]:
@@ -365,7 +371,7 @@ class Leaderboard:
 
         It needs the package booktabs. The best of a column is bold.
         """
-        return "\n".join(one.latex() for one in tables_of(self))
+        return "\n".join(table.latex() for table in tables_of(self))
 
 
 def _regret(values: Floats, sign: int) -> Floats:
@@ -428,28 +434,30 @@ def _columns_of(board: Leaderboard) -> list[Metric]:
     spread += [like(f"iqm_{board.short}", "IQM")] if board.trainings else []
     above = [like("above_reference", f"above\n{board.reference}")] if board.compared else []
     if "makespan_s" in board.intervals_of:
-        found = [first, *above, _P, *_SHARED, _BSLD]
+        columns = [first, *above, _P, *_SHARED, _BSLD]
     elif board.intervals_of:
-        found = [first, *above, _P, _BSLD, *_LIMITED]
+        columns = [first, *above, _P, _BSLD, *_LIMITED]
     else:
         # with all of these it would be wider than a terminal
         wide = [*_ON_SLICES[:1], *above, _P] if above else [*_ON_SLICES, _P, _UTILIZATION]
-        found = [first, *spread, *wide, _BSLD]
-    return _known(board, found)
+        columns = [first, *spread, *wide, _BSLD]
+    return _known(board, columns)
 
 
 def _columns_of_gains(board: Leaderboard) -> list[Metric]:
     """Return those of the second table: what is gained week by week, and who waits for that."""
     gain = Metric("gain", f"gain on\n{board.easy}", "", MORE)
     gated = Metric(_GATED, "under\nthe gate", "", MORE)
-    found = _known(board, [gain, gated, *_TAILS, _WAIT])
-    return [one for one in found if one.name != board.metric]
+    columns = _known(board, [gain, gated, *_TAILS, _WAIT])
+    return [column for column in columns if column.name != board.metric]
 
 
-def _known(board: Leaderboard, found: Sequence[Metric]) -> list[Metric]:
+def _known(board: Leaderboard, columns: Sequence[Metric]) -> list[Metric]:
     """Return the columns that a board has; the first of a name counts."""
-    each = {metric.name: metric for metric in reversed(found)}
-    return [one for one in found if each[one.name] is one and one.name in board.table]
+    each = {metric.name: metric for metric in reversed(columns)}
+    return [
+        column for column in columns if each[column.name] is column and column.name in board.table
+    ]
 
 
 def tables_of(board: Leaderboard) -> list[Table]:
@@ -463,7 +471,7 @@ def tables_of(board: Leaderboard) -> list[Table]:
 def _table_of(board: Leaderboard, metrics: Sequence[Metric]) -> Table:
     """Return some columns of a leaderboard; intervals stay beside what they are of."""
     table = board.table
-    heading, columns, groups = ["policy"], [[(str(one), False) for one in table.index]], []
+    heading, columns, groups = ["policy"], [[(str(policy), False) for policy in table.index]], []
     for metric in metrics:
         name, values = metric.name, table[metric.name].tolist()
         texts = [_text_of(metric, value) for value in values]
@@ -546,7 +554,7 @@ def _of_acting(board: Leaderboard) -> list[str]:
         if name.endswith(")") and scheduler is not None
     ][:1]
     if board.unlike:
-        others = "; ".join(f"{row}: {told}" for row, told in board.unlike.items())
+        others = "; ".join(f"{row}: {rules}" for row, rules in board.unlike.items())
         lines.append(f"rules that policies which act here do not have: {others}")
     return lines + [
         f"{name}: sees at most {places:,} waiting jobs, and up to {waiting:,} waited at once: the"

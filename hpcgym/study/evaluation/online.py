@@ -147,11 +147,11 @@ class Prequential:
         regret = {name: self.difference(name, FIXED) for name in self.results}
         rows = []
         for place, (name, result) in enumerate(self.results.items()):
-            found = measures(result, np.ones(len(self.stream), bool))
-            row: dict[str, Any] = {"mean_bsld": found["mean_bsld"]}
+            measured = measures(result, np.ones(len(self.stream), bool))
+            row: dict[str, Any] = {"mean_bsld": measured["mean_bsld"]}
             row |= {"mean_bsld_low": low[place], "mean_bsld_high": high[place]}
             row |= dict(zip(("regret", "regret_low", "regret_high"), regret[name], strict=True))
-            row |= {measure: found[measure] for measure in _SHOWN}
+            row |= {measure: measured[measure] for measure in _SHOWN}
             rows.append({"policy": name, **row, "decisions": self.decisions.get(name, 0)})
         return pd.DataFrame(rows).set_index("policy").sort_values("mean_bsld", kind="stable")
 
@@ -221,9 +221,9 @@ class Prequential:
     def _weeks(self) -> tuple[Floats, Floats]:
         """Jobs of each week (n_weeks,), and sums of slowdowns (n_weeks, n_policies)."""
         every = np.ones(len(self.stream), bool)
-        found = np.stack([weekly_sums(one, every) for one in self.results.values()], axis=2)
-        found = found[self._first_week :]
-        return found[:, 0, 0], found[:, 1]
+        sums = np.stack([weekly_sums(result, every) for result in self.results.values()], axis=2)
+        sums = sums[self._first_week :]
+        return sums[:, 0, 0], sums[:, 1]
 
     @property
     def _first_week(self) -> int:
@@ -355,8 +355,8 @@ def prequential(
             " without its job; evaluate on slices"
         )
     compared = read_policies(learners, partial(find_policy, seed=check_whole("seed", seed, 0)))
-    for name, one in compared.acting.items():
-        if hasattr(one, "begin"):
+    for name, policy in compared.acting.items():
+        if hasattr(policy, "begin"):
             raise HpcgymError(
                 f"{name} looks into its environment when an episode begins (begin), and learners"
                 " see observations alone; hpcgym evaluate has it act"
@@ -370,19 +370,19 @@ def prequential(
     episodes = Episodes(whole, "whole", part=part, train_share=train_share)
     (episode,) = episodes.listing
     stream = whole if part == "all" else episodes.workload_of(episode)
-    acting = {name: _Learning(one) for name, one in compared.acting.items()}
+    acting = {name: _Learning(policy) for name, policy in compared.acting.items()}
     agents = Agents(acting, rules, options={"interval": interval})
     envs = Environments(whole, machine_of(whole, cluster, None), episodes, agents, seed)
     results: dict[str, Result] = {}
     try:
         rows, row_of = rows_of(compared, envs, [stream], _ALWAYS)
         with (progress or silent)("one pass", budget + len(rows) + 1) as step:
-            for name, one in rows.items():
+            for name, policy in rows.items():
                 step(name)
-                if acts(one):
+                if acts(policy):
                     _learn(envs, name, acting[name], episode)
                 else:
-                    envs.run(name, one, episode)
+                    envs.run(name, policy, episode)
                 results[name] = envs.result()
             plain = static_rules(envs)
             weights = best_static(
@@ -393,7 +393,7 @@ def prequential(
             results[FIXED] = envs.result()
     finally:
         envs.close()
-    decisions = {name: one.decisions for name, one in acting.items()}
+    decisions = {name: learner.decisions for name, learner in acting.items()}
     return Prequential(stream, results, decisions, weights, row_of["saf"], resamples, seed)
 
 

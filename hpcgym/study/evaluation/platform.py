@@ -67,12 +67,12 @@ class Platform(NamedTuple):
 
     def is_like(self, other: Platform, slices: Sequence[Workload]) -> bool:
         """Tell whether another has the same machine, and the same limits to the same slices."""
-        one, two = (
+        mine, two = (
             each.limits and (each.limits.power, [each.limits.of(jobs) for jobs in slices])
             for each in (self, other)
         )
         digests = {getattr(each.speedups, "digest", None) for each in (self, other)}
-        return one == two and len(digests) == 1 and self.cluster == other.cluster
+        return mine == two and len(digests) == 1 and self.cluster == other.cluster
 
 
 def platform_of(env: Any) -> Platform:
@@ -98,7 +98,9 @@ def energies(result: Result) -> dict[str, float]:
     """
     books = result.books
     used, done, last = 0.0, 0, int(books.time[-1])
-    windows = [(one.start, last if one.end is None else one.end) for one in result.limits or ()]
+    windows = [
+        (limit.start, last if limit.end is None else limit.end) for limit in result.limits or ()
+    ]
     for start, end in sorted(windows):
         begin = max(start, done)
         if end > begin:

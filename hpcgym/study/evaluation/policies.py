@@ -82,7 +82,7 @@ class Policies:
     @property
     def acting(self) -> dict[str, Any]:
         """Those that act in environments."""
-        return {name: one for name, one in self.policies.items() if acts(one)}
+        return {name: policy for name, policy in self.policies.items() if acts(policy)}
 
 
 def read_policies(policies: Any, find: Callable[[Any], Any] | None = None) -> Policies:
@@ -105,35 +105,39 @@ def read_policies(policies: Any, find: Callable[[Any], Any] | None = None) -> Po
     if isinstance(policies, Policies):
         return policies
     find, entries = find or find_policy, _entries(policies)
-    own = [one if name is None else name for name, one in entries]
-    check_each_once("policies", [str(one) for one in own if _is_text(one)])
-    found = [
-        _each(str(name), one, find) if isinstance(one, list | tuple) else find(one)
-        for name, one in entries
+    own = [given if name is None else name for name, given in entries]
+    check_each_once("policies", [str(name) for name in own if _is_text(name)])
+    found_policies = [
+        _each(str(name), given, find) if isinstance(given, list | tuple) else find(given)
+        for name, given in entries
     ]
-    schedulers = [one for one in found if isinstance(one, Scheduler)]
-    told = dict(zip(map(id, schedulers), scheduler_names(schedulers), strict=True))
+    schedulers = [policy for policy in found_policies if isinstance(policy, Scheduler)]
+    names_of = dict(zip(map(id, schedulers), scheduler_names(schedulers), strict=True))
     taken: dict[str, Any] = {}  # what was given keeps its name
-    for (name, given), one in zip(entries, found, strict=True):
+    for (name, given), policy in zip(entries, found_policies, strict=True):
         if name is not None and is_known(name) and given != name:
             raise HpcgymError(
                 f"the name {name!r} stands for a scheduler or policy of hpcgym; choose another"
             )
         if name is not None or isinstance(given, str):
-            taken[given if name is None else name] = one
+            taken[given if name is None else name] = policy
     rows: dict[str, Any] = {}
     trainings: dict[str, tuple[str, ...]] = {}
-    for (name, given), one in zip(entries, found, strict=True):
+    for (name, given), policy in zip(entries, found_policies, strict=True):
         if name is None and not isinstance(given, str):
-            known = str(given) if isinstance(given, Path) else told.get(id(one)) or own_name(one)
-            name = _free_name(known, one, taken)
-            taken[name] = one
+            known = (
+                str(given)
+                if isinstance(given, Path)
+                else names_of.get(id(policy)) or own_name(policy)
+            )
+            name = _free_name(known, policy, taken)
+            taken[name] = policy
         row = str(given if name is None else name)
         if isinstance(given, list | tuple):
-            trainings[row] = tuple(one)
-            rows |= one
+            trainings[row] = tuple(policy)
+            rows |= policy
         else:
-            rows[row] = one
+            rows[row] = policy
     return Policies(rows, trainings)
 
 
@@ -155,7 +159,9 @@ def _entries(policies: Any) -> list[tuple[str | None, Any]]:
             f"policies must be names, paths, dispatchers or policies with act, not {policies!r}"
         )
     # chance is in each table anyway
-    return [_entry(one) for one in policies if not (isinstance(one, str) and one == RANDOM)]
+    return [
+        _entry(policy) for policy in policies if not (isinstance(policy, str) and policy == RANDOM)
+    ]
 
 
 def _entry(policy: Any) -> tuple[str | None, Any]:
@@ -170,12 +176,14 @@ def _entry(policy: Any) -> tuple[str | None, Any]:
 
 def _each(name: str, given: Any, find: Callable[[Any], Any]) -> dict[str, Any]:
     """Return the rows of several trainings."""
-    texts = [str(one) for one in given if _is_text(one)]
+    texts = [str(policy) for policy in given if _is_text(policy)]
     check_each_once(name, texts)
     if not given or "" in texts:
         raise HpcgymError(f"{name} needs files or policies, such as {name}=a.pt,b.pt")
-    called = [str(one) if _is_text(one) else f"seed {place}" for place, one in enumerate(given)]
-    return {f"{name}: {one}": find(each) for one, each in zip(called, given, strict=True)}
+    called = [
+        str(policy) if _is_text(policy) else f"seed {place}" for place, policy in enumerate(given)
+    ]
+    return {f"{name}: {row}": find(each) for row, each in zip(called, given, strict=True)}
 
 
 def _free_name(name: str, policy: Any, taken: Mapping[str, Any]) -> str:
@@ -335,17 +343,17 @@ def queue_order(policy: str) -> Scheduler:
     HpcgymError : no policy, or one that does not order a queue by itself: agents that act on what
         an environment shows them, dispatchers.
     """
-    found = find_policy(policy)
-    if ruled(found) is not None:
+    policy_found = find_policy(policy)
+    if ruled(policy_found) is not None:
         raise HpcgymError(f"{policy} is a way to keep limits, and no order of a queue")
-    if not acts(found):
-        return scheduler_of(found, {})
-    if not callable(getattr(found, "scheduler", None)):
+    if not acts(policy_found):
+        return scheduler_of(policy_found, {})
+    if not callable(getattr(policy_found, "scheduler", None)):
         raise HpcgymError(
             f"{policy} acts on what an environment shows it, and has no order of a queue of its"
             " own: take a policy, an expression, or an agent that has learned weights, as xnes"
         )
-    learned: Scheduler = found.scheduler()
+    learned: Scheduler = policy_found.scheduler()
     return learned
 
 
@@ -365,10 +373,12 @@ def schedulers_of(compared: Policies, rules: Mapping[str, Any]) -> list[Schedule
     """
     kept = settled(OF_JOBS, rules, map(options_of, compared.acting.values()))
     simulated = [
-        one for one in compared.policies.values() if not (acts(one) or of_shared_nodes(one))
+        policy
+        for policy in compared.policies.values()
+        if not (acts(policy) or of_shared_nodes(policy))
     ]
     lifted = lifted_by(rules)
-    own = (under_site_rules(scheduler_of(one, kept), kept, lifted) for one in simulated)
+    own = (under_site_rules(scheduler_of(policy, kept), kept, lifted) for policy in simulated)
     return [Scheduler().but(**kept), *own]
 
 

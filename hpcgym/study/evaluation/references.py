@@ -100,23 +100,23 @@ def rows_of(
     row_of: dict[str, str] = {}
     names = (*references(rules), *always)
     for name, policy in {**dict(zip(names, names, strict=True)), **compared.policies}.items():
-        row, one = name, policy
+        row, runs = name, policy
         if not acts(policy):
-            usual, one = (_scheduler(policy, some, limits) for some in ({}, rules))
-            one = under_site_rules(one, rules, envs.lifted)
+            usual, runs = (_scheduler(policy, some, limits) for some in ({}, rules))
+            runs = under_site_rules(runs, rules, envs.lifted)
             if isinstance(policy, Scheduler) or name == policy:
-                row = labelled(name, usual, one)
+                row = labelled(name, usual, runs)
         if row in rows:
             raise HpcgymError(f"two policies are called {row!r}")
-        row_of[name], rows[row] = row, one
+        row_of[name], rows[row] = row, runs
     for rule in envs.followed:
-        if all(acts(one) or one.describe() != rule.describe() for one in rows.values()):
+        if all(acts(policy) or policy.describe() != rule.describe() for policy in rows.values()):
             name = scheduler_name(rule)
             if name in rows:
                 raise HpcgymError(f"two policies are called {name!r}")
             row_of[name], rows[name], names = name, rule, (*names, name)
-    known = [one for one in rows.values() if isinstance(one, Scheduler)]
-    looks = envs.counts_usage or any(any(one.usage_orders) for one in known)
+    known = [policy for policy in rows.values() if isinstance(policy, Scheduler)]
+    looks = envs.counts_usage or any(any(scheduler.usage_orders) for scheduler in known)
     check_fair_share(rules.get("fair_share"), looks)
     _check_limits(rows, limits, slices)
     # the user's policies first
@@ -130,16 +130,16 @@ def unlike(rows: Mapping[str, Any], envs: Environments) -> dict[str, str]:
     Rows of dispatchers and of chance are another matter. Where a rule orders the queue, everyone
     has a backfill order of its own.
     """
-    if not any(acts(one) for one in rows.values()):
+    if not any(acts(policy) for policy in rows.values()):
         return {}
-    found = dict.fromkeys(envs.kept, "a selected job keeps its reservation")
-    for row, one in rows.items():
-        if isinstance(one, RandomOrder) or acts(one) or one.dispatcher is not None:
+    differing = dict.fromkeys(envs.kept, "a selected job keeps its reservation")
+    for row, policy in rows.items():
+        if isinstance(policy, RandomOrder) or acts(policy) or policy.dispatcher is not None:
             continue
-        acting = Scheduler(**{"backfill_order": one.backfill_order, **envs.rules})
-        if words := differences(acting, one):
-            found[row] = words
-    return found
+        acting = Scheduler(**{"backfill_order": policy.backfill_order, **envs.rules})
+        if words := differences(acting, policy):
+            differing[row] = words
+    return differing
 
 
 def _scheduler(
@@ -148,10 +148,10 @@ def _scheduler(
     """Return the scheduler of a policy, which keeps limits by the environment's rule."""
     if isinstance(policy, Scheduler):
         return policy
-    found = without_idle_shares(scheduler_of(policy, rules))
+    scheduler = without_idle_shares(scheduler_of(policy, rules))
     if limits is None or ruled(policy) is not None:
-        return found
-    return found.but(power=limits.power)
+        return scheduler
+    return scheduler.but(power=limits.power)
 
 
 def find_reference(
@@ -163,9 +163,9 @@ def find_reference(
     ------
     HpcgymError : no such row.
     """
-    members = {one for each in compared.trainings.values() for one in each}
+    members = {member for each in compared.trainings.values() for member in each}
     row = row_of.get(name, name)
-    known = [*(one for one in rows if one not in members), *compared.trainings]
+    known = [*(row for row in rows if row not in members), *compared.trainings]
     if row not in known:
         also = f"{name} if it is among the policies, too" if is_known(name) else ""
         raise HpcgymError(unknown("reference", name, known, also))
@@ -178,7 +178,9 @@ def has_budgets(limits: EnvironmentLimits | None, slices: Sequence[Workload]) ->
 
 
 def _kinds(limits: EnvironmentLimits | None, slices: Sequence[Workload]) -> set[type]:
-    return set() if limits is None else {type(one) for jobs in slices for one in limits.of(jobs)}
+    return (
+        set() if limits is None else {type(limit) for jobs in slices for limit in limits.of(jobs)}
+    )
 
 
 def _check_limits(
@@ -215,8 +217,8 @@ def chance(envs: Environments, jobs: int, seed: int) -> tuple[str, Any]:
     acting = f"{RANDOM} (acting)"
     if envs.add_random(acting):
         return acting, RandomActions(seed)
-    found = random_order(static_rules(envs), jobs, seed)
-    return _under_site_rules(RANDOM, found), found
+    shuffling = random_order(static_rules(envs), jobs, seed)
+    return _under_site_rules(RANDOM, shuffling), shuffling
 
 
 def static_row(envs: Environments) -> str:
@@ -236,10 +238,10 @@ def static_rules(envs: Environments, features: Sequence[str] = ()) -> Scheduler:
     ------
     HpcgymError : rules that they cannot be chosen under.
     """
-    found = _scheduler("spf", envs.rules, envs.platform.limits)
-    if counts_usage(found, features):
-        found = found.but(fair_share=envs.rules.get("fair_share"))
-    return found
+    scheduler = _scheduler("spf", envs.rules, envs.platform.limits)
+    if counts_usage(scheduler, features):
+        scheduler = scheduler.but(fair_share=envs.rules.get("fair_share"))
+    return scheduler
 
 
 def check_static(rules: Mapping[str, Any]) -> None:

@@ -244,7 +244,7 @@ def evaluate(
         raise HpcgymError(f"env must be the id of an environment, not {env!r}")
     env = None if env is None else full_id(env)
     acting = compared.acting
-    env_ids = {env_of(one, None) for one in acting.values()}
+    env_ids = {env_of(policy, None) for policy in acting.values()}
     sharing = env == SHARED if env is not None else SHARED in env_ids
     _check_sharing(compared, sharing, shared, by)
     env = SHARED if sharing else env
@@ -266,14 +266,16 @@ def evaluate(
     shows = progress or silent
     try:
         if sharing:
-            told = _on_shared_nodes(outcomes, compared, reference, shows)
+            attributes = _on_shared_nodes(outcomes, compared, reference, shows)
         else:
             check_allocation(shared.get("allocation") or "first-fit", envs.machine)
-            told = _with_references(outcomes, compared, whole, reference, budget, seed, shows)
+            attributes = _with_references(outcomes, compared, whole, reference, budget, seed, shows)
     finally:
         envs.close()
     left_out = _left_out(whole, part, chosen)
-    board = outcomes.board(whole.name, seed=seed, resamples=resamples, left_out=left_out, **told)
+    board = outcomes.board(
+        whole.name, seed=seed, resamples=resamples, left_out=left_out, **attributes
+    )
     _warn_of_failures(board)
     return board
 
@@ -328,16 +330,16 @@ class _Outcomes:
         self.values[name] = []
         for episode in self.chosen:
             step(f"{name}: {episode.name}")
-            found: Mapping[str, float | int] = {}
+            metrics: Mapping[str, float | int] = {}
             try:
-                found = self.envs.run(name, policy, episode, (known or {}).get(episode.name))
+                metrics = self.envs.run(name, policy, episode, (known or {}).get(episode.name))
             except MisfitError:
                 raise
             except Exception as error:  # whatever a user's policy does
                 own = own_rules(policy).values() if isinstance(policy, Scheduler) else [policy]
                 if not own:
                     raise
-                guilty = next((one for one in own if place_in(one, error)), None)
+                guilty = next((rule for rule in own if place_in(rule, error)), None)
                 said = failure(error, guilty)
                 if acts(policy) and not options_of(policy) and re.search(_OF_SHAPES, str(error)):
                     said += f"; if it needs other arguments of its environment, {REMEDY}"
@@ -345,7 +347,7 @@ class _Outcomes:
             else:
                 if self.by is not None:
                     self._group(name, episode)
-            self.values[name].append(found)
+            self.values[name].append(metrics)
 
     def _group(self, name: str, episode: Episode) -> None:
         """Keep the metric of each class of jobs, or user."""
@@ -353,20 +355,20 @@ class _Outcomes:
         result = self.envs.result()
         if not self.part.alone:
             result = result_within(result, *episode.counting)
-        for group, found in metrics_by(result, by, [metric]).items():
+        for group, metrics in metrics_by(result, by, [metric]).items():
             self.groups.append({
                 "slice": episode.name, by: group, "scheduler": name,
-                "jobs": found["jobs"], metric: found[metric],
+                "jobs": metrics["jobs"], metric: metrics[metric],
             })  # fmt: skip
 
-    def board(self, workload: str, others: Sequence[str], **told: Any) -> Leaderboard:
+    def board(self, workload: str, others: Sequence[str], **attributes: Any) -> Leaderboard:
         """Return the leaderboard.
 
         Parameters
         ----------
         workload : its name.
         others : metrics that have intervals, beside the one that ranks.
-        told : more attributes of the leaderboard.
+        attributes : more attributes of the leaderboard.
 
         Raises
         ------
@@ -374,10 +376,10 @@ class _Outcomes:
         """
         import pandas as pd
 
-        index = pd.Index([one.name for one in self.chosen], name="slice")
+        index = pd.Index([episode.name for episode in self.chosen], name="slice")
         frames = {
             metric: pd.DataFrame(
-                {name: [float(one.get(metric, "nan")) for one in them]
+                {name: [float(metrics.get(metric, "nan")) for metrics in them]
                  for name, them in self.values.items()},
                 index=index,
             )
@@ -392,7 +394,7 @@ class _Outcomes:
                 f"metric {self.metric!r}: there is no value of it on any slice; it is of"
                 " schedules, or of jobs, that are not among these"
             )
-        row_of = {one: name for name, members in self.trainings.items() for one in members}
+        row_of = {member: name for name, members in self.trainings.items() for member in members}
         failures: dict[tuple[str, str], str] = {}
         for (row, where), error in self.failures.items():
             key = row_of.get(row, row), where
@@ -401,8 +403,8 @@ class _Outcomes:
         return Leaderboard(
             {metric: frame[known] for metric, frame in frames.items()},
             {
-                row_of.get(name, name): None if name in row_of else one
-                for name, one in self.schedulers.items()
+                row_of.get(name, name): None if name in row_of else scheduler
+                for name, scheduler in self.schedulers.items()
             },
             metric=self.metric,
             trainings=self.trainings,
@@ -411,7 +413,7 @@ class _Outcomes:
             groups=self._groups(workload, row_of, {name for name, _ in failures}),
             around=self.part.around,
             unseen=self.envs.unseen,
-            **told,
+            **attributes,
         )
 
     def _groups(
@@ -432,10 +434,10 @@ class _Outcomes:
             }
             for row in self.groups
         ]
-        found = pd.DataFrame(
+        table = pd.DataFrame(
             [row for row in rows if row["scheduler"] not in failed], columns=columns
         )
-        return found.groupby(columns[:4], sort=False, as_index=False).mean() if row_of else found
+        return table.groupby(columns[:4], sort=False, as_index=False).mean() if row_of else table
 
 
 #: Slice -> what a scheduler has learned of run times before it begins.
@@ -447,7 +449,9 @@ def _on_shared_nodes(
 ) -> dict[str, Any]:
     """Run policies where jobs share nodes; return attributes of the leaderboard."""
     always = {name: COSCHEDULERS[name] for name in OF_SHARED_NODES}
-    rows = compared.policies | {n: one for n, one in always.items() if n not in compared.policies}
+    rows = compared.policies | {
+        n: scheduler for n, scheduler in always.items() if n not in compared.policies
+    }
     against = find_reference(reference or OF_SHARED_NODES[-1], rows, {}, compared)
     with progress("evaluating", len(rows) * len(outcomes.chosen)) as step:
         for row, policy in rows.items():
@@ -474,16 +478,16 @@ def _with_references(
     training: list[Workload] = []
     if budget > 0:
         first = Episodes(jobs, part.kind, part.jobs, "train", part.train_share)
-        training = [first.workload_of(one) for one in first.named(first.usual, seed + 1)]
+        training = [first.workload_of(episode) for episode in first.named(first.usual, seed + 1)]
         check_static(envs.rules)
     slices = [part.workload_of(episode) for episode in chosen]
     always = (OF_BUDGETS,) if has_budgets(platform.limits, slices) else ()
     rows, row_of = rows_of(compared, envs, slices, always)
-    known = [one for one in rows.values() if isinstance(one, Scheduler)]
+    known = [policy for policy in rows.values() if isinstance(policy, Scheduler)]
     weighed = [Scheduler().but(**envs.rules)] if envs.counts_usage else []
     warn_of_unused([jobs], [*known, *weighed], envs.features if weighed else ())
-    by_chance, found = chance(envs, len(part.workload), seed)
-    rows[by_chance], static = found, static_row(envs)
+    by_chance, policy_of_chance = chance(envs, len(part.workload), seed)
+    rows[by_chance], static = policy_of_chance, static_row(envs)
     row_of |= {RANDOM: by_chance, STATIC: static}
     against = row_of[always[0] if always else references(envs.rules)[0]]
     if reference is not None:
@@ -517,9 +521,9 @@ def _learned(
     if not simulated or machine.groups or not part.alone:
         return {}
     # one simulation of the whole trace, which is stopped where slices begin, in order of time
-    begins = [int(part.workload_of(one).submit_time[0]) for one in chosen]
+    begins = [int(part.workload_of(episode).submit_time[0]) for episode in chosen]
     learned = learn_at(jobs, policy, begins, machine)
-    return {one.name: it for one, it in zip(chosen, learned, strict=True) if it is not None}
+    return {episode.name: it for episode, it in zip(chosen, learned, strict=True) if it is not None}
 
 
 # --- What is checked before, and said after -------------------------------------------------------
@@ -574,10 +578,10 @@ def _warn_of_short_period(whole: Workload, part: Episodes, chosen: Sequence[Epis
         return
     length, label = PERIODS[part.kind]
     last = int(_periods(whole, part.kind)[-1])
-    told = int(whole.submit_time[-1]) - whole.first_submit_s - last * length
-    if last == max(episode.period for episode in chosen) and 2 * told < length:
+    covered = int(whole.submit_time[-1]) - whole.first_submit_s - last * length
+    if last == max(episode.period for episode in chosen) and 2 * covered < length:
         warn_caller(
-            f"{whole.name}: the last {label}, {last}, ends after {duration(told)}; it counts as"
+            f"{whole.name}: the last {label}, {last}, ends after {duration(covered)}; it counts as"
             f" much as a whole {label}",
             WorkloadWarning,
         )

@@ -49,12 +49,12 @@ def as_policy(policy: Any, seed: int | None = None) -> Any:
         for method, (words, number) in _METHODS.items():
             function = getattr(policy, method, None)
             if function is not None and refusal(function, *range(number)):
-                told = f"{method}{inspect.signature(function)}"
-                raise HpcgymError(f"{own_name(policy)}: {method} must take {words}; it is {told}")
+                wrong = f"{method}{inspect.signature(function)}"
+                raise HpcgymError(f"{own_name(policy)}: {method} must take {words}; it is {wrong}")
         options = getattr(policy, "env_options", None)
         if not isinstance(options, Mapping | None):
-            told = f"arguments of its environment by name, not {options!r}"
-            raise HpcgymError(f"{own_name(policy)}: env_options must be {told}")
+            wrong = f"arguments of its environment by name, not {options!r}"
+            raise HpcgymError(f"{own_name(policy)}: env_options must be {wrong}")
         return policy
     if not callable(policy) or not refusal(policy, 0):
         return policy
@@ -70,8 +70,8 @@ def as_policy(policy: Any, seed: int | None = None) -> Any:
 
 def own_name(policy: Any) -> str:
     """Return what an object or a function is called."""
-    told = getattr(policy, "name", None) or getattr(policy, "__name__", None)
-    return str(told or type(policy).__name__.lower())
+    name = getattr(policy, "name", None) or getattr(policy, "__name__", None)
+    return str(name or type(policy).__name__.lower())
 
 
 def imported(text: str, seed: int | None = None) -> Any:
@@ -87,21 +87,21 @@ def imported(text: str, seed: int | None = None) -> Any:
     return brought(named_object(text), text, seed)
 
 
-def brought(found: Any, text: str, seed: int | None = None) -> Any:
+def brought(given: Any, text: str, seed: int | None = None) -> Any:
     """Return the policy, dispatcher or scheduler that an object or a class is, called ``text``.
 
     Raises
     ------
     HpcgymError : its kind is not one of these, or :func:`as_policy` refuses it.
     """
-    if isinstance(found, Scheduler):
-        return found
-    if not callable(found) and not acts(found):
+    if isinstance(given, Scheduler):
+        return given
+    if not callable(given) and not acts(given):
         raise HpcgymError(
-            f"{text} is no policy: it is of the type {type(found).__name__}, and has no act"
+            f"{text} is no policy: it is of the type {type(given).__name__}, and has no act"
         )
     try:
-        return as_policy(_made(found, seed) if isinstance(found, type) else found)
+        return as_policy(_made(given, seed) if isinstance(given, type) else given)
     except HpcgymError as error:
         raise HpcgymError(f"{text}: {error}") from None
 
@@ -132,14 +132,14 @@ def check_spaces(name: str, policy: Any, env: Any) -> None:
     policy : with ``observation_space`` and ``action_space`` of what it was trained in, or without.
     env : a single environment.
     """
-    found = []
+    differing = []
     for what, space in (("observations", "observation_space"), ("actions", "action_space")):
         theirs, here = getattr(policy, space, None), getattr(env, space, None)
         if theirs is not None and here is not None and theirs != _known_to(theirs, here):
-            found.append(f"its {what} are {_shape(theirs)}, not {_shape(here)}")
-    if found:
+            differing.append(f"its {what} are {_shape(theirs)}, not {_shape(here)}")
+    if differing:
         raise HpcgymError(
-            f"{name} was trained in another environment than this: {'; '.join(found)}; {REMEDY}"
+            f"{name} was trained in another environment than this: {'; '.join(differing)}; {REMEDY}"
         )
 
 
@@ -153,7 +153,7 @@ def _known_to(theirs: Any, here: Any) -> Any:
 def _shape(space: Any) -> str:
     """Return a space in a few words; one of the same size may differ in its bounds."""
     if hasattr(space, "spaces"):
-        return f"Dict({', '.join(f'{name} {_shape(one)}' for name, one in space.spaces.items())})"
+        return f"Dict({', '.join(f'{name} {_shape(part)}' for name, part in space.spaces.items())})"
     if getattr(space, "shape", None):
         return f"{type(space).__name__}{tuple(space.shape)}"
     return str(space)

@@ -42,36 +42,42 @@ def found_agent(agent: str, task: Task, log: TaskLog) -> Any:
         module, kind = TRAINED[agent]
         return getattr(import_agent(module), kind)()
     pairs = task.kind == "pairs"
-    found = find_policy(_OF_PAIRS.get(agent, agent) if pairs else agent)
-    if of_shared_nodes(found) and not pairs:
+    policy = find_policy(_OF_PAIRS.get(agent, agent) if pairs else agent)
+    if of_shared_nodes(policy) and not pairs:
         raise HpcgymError(f"{agent} is for jobs that share nodes, and in {task.name} none do")
-    if acts(found) or of_shared_nodes(found):
-        return found
+    if acts(policy) or of_shared_nodes(policy):
+        return policy
     if pairs:
         raise HpcgymError(f"{agent} does not know nodes that jobs share, as in {task.name}")
-    return scheduler_of(found, {})
+    return scheduler_of(policy, {})
 
 
-def is_trained(agent: str, found: Any) -> bool:
+def is_trained(agent: str, policy: Any) -> bool:
     """Tell whether an agent is trained here: it has ``train``, and is no file."""
     saved = digest_of_agent(agent) is not None
-    return not (saved or isinstance(found, Scheduler)) and callable(getattr(found, "train", None))
+    return not (saved or isinstance(policy, Scheduler)) and callable(getattr(policy, "train", None))
 
 
-def training_of(task: Task, found: Any) -> Task:
+def training_of(task: Task, policy: Any) -> Task:
     """Return the task whose training an agent uses in a task: the first with the same training.
 
     An agent may declare that it learns the same for several kinds of decisions: with
     ``trains_as = {"select": "order"}`` it is trained for "order" only, if logs, options, steps and
     seeds are the same.
     """
-    kind = getattr(found, "trains_as", {}).get(task.kind, task.kind)
+    kind = getattr(policy, "trains_as", {}).get(task.kind, task.kind)
 
-    def learned(one: Task) -> Any:
-        logs = [(log, log in one.logs) for log in one.training]  # of those that are played a part
-        return logs, dict(one.options), one.window, one.share, one.steps, one.seeds
+    def learned(other: Task) -> Any:
+        logs = [
+            (log, log in other.logs) for log in other.training
+        ]  # of those that are played a part
+        return logs, dict(other.options), other.window, other.share, other.steps, other.seeds
 
-    alike = (one for one in tasks().values() if one.kind == kind and learned(one) == learned(task))
+    alike = (
+        other
+        for other in tasks().values()
+        if other.kind == kind and learned(other) == learned(task)
+    )
     return next(alike, task)
 
 

@@ -116,17 +116,17 @@ class OnLog(NamedTuple):
     @property
     def counted(self) -> Floats:
         """(seeds, n_weeks) float64, the gains that count: 0 where the gate is broken."""
-        return np.array([one.counted for one in self.gains])
+        return np.array([gain.counted for gain in self.gains])
 
     @property
     def broken(self) -> str:
         """The measures that break the gate with some seed, in words; "" if none does."""
-        return next((", ".join(one.broken) for one in self.gains if one.broken), "")
+        return next((", ".join(gain.broken) for gain in self.gains if gain.broken), "")
 
     def mean_ratios(self, other: Felt) -> Floats:
         """Return the plain mean BSLD of each seed over that of another schedule, (seeds,)."""
         theirs = metrics_of(other)["mean_bsld"]
-        return np.array([metrics_of(one)["mean_bsld"] / theirs for one in self.felt])
+        return np.array([metrics_of(felt)["mean_bsld"] / theirs for felt in self.felt])
 
 
 class Scored(NamedTuple):
@@ -162,11 +162,11 @@ def scored(logs: Sequence[tuple[Floats, Floats]], block: int = BLOCK) -> Scored:
     """
     ours = [weeks for weeks, _ in logs]
     more = [weeks - reference for weeks, reference in logs]
-    each = [mean_of([one[seed] for one in more], block=block) for seed in range(len(ours[0]))]
+    each = [mean_of([gains[seed] for gains in more], block=block) for seed in range(len(ours[0]))]
     score, above = (
-        mean_of([one.mean(axis=0) for one in every], block=block) for every in (ours, more)
+        mean_of([gains.mean(axis=0) for gains in every], block=block) for every in (ours, more)
     )
-    return Scored(score, above, len(each), sum(one.low > 0 for one in each))
+    return Scored(score, above, len(each), sum(mean.low > 0 for mean in each))
 
 
 class Board(NamedTuple):
@@ -183,11 +183,11 @@ class Board(NamedTuple):
     def failed(self) -> list[tuple[str, Proof]]:
         """Agents with proofs that failed."""
         return [
-            (agent, one.proof)
+            (agent, on_log.proof)
             for agents in self.found.values()
             for agent, logs in agents.items()
-            for one in logs.values()
-            if not one.proof.equal
+            for on_log in logs.values()
+            if not on_log.proof.equal
         ]
 
     @property
@@ -233,14 +233,16 @@ class Board(NamedTuple):
         rows = []
         for name, agents in self.found.items():
             for agent, logs in agents.items():
-                for log, one in logs.items():
-                    row = row_of(name, agent, {log: one})
-                    row = {"task": name, "log": log, "agent": agent, **row, "gate": one.broken}
-                    every = [metrics_of(each) for each in one.felt]
-                    for metric, easy in metrics_of(one.easy).items():
+                for log, on_log in logs.items():
+                    row = row_of(name, agent, {log: on_log})
+                    row = {"task": name, "log": log, "agent": agent, **row, "gate": on_log.broken}
+                    every = [metrics_of(each) for each in on_log.felt]
+                    for metric, easy in metrics_of(on_log.easy).items():
                         row[metric] = float(np.mean([each[metric] for each in every] or [np.nan]))
                         row[f"easy_{metric}"] = easy
-                    rows.append({**row, "weeks": len(one.reference.weeks), "proof": one.proof.text})
+                    rows.append(
+                        {**row, "weeks": len(on_log.reference.weeks), "proof": on_log.proof.text}
+                    )
         return pd.DataFrame(rows)
 
     @staticmethod
@@ -273,31 +275,32 @@ class Board(NamedTuple):
     def facts(self) -> dict[str, Any]:
         """Return everything as plain dictionaries, for JSON."""
         every = {"agents": self.table, "by_log": self.by_log}
-        told = {key: table.to_dict("records") for key, table in every.items()}
-        return {"suite": suite(), "proved": PROVED, "counted": COUNTED, "weekly": WEEKLY, **told}
+        records = {key: table.to_dict("records") for key, table in every.items()}
+        return {"suite": suite(), "proved": PROVED, "counted": COUNTED, "weekly": WEEKLY, **records}
 
 
 def row_of(task: str, agent: str, logs: Mapping[str, OnLog]) -> dict[str, Any]:
     """Return a row of a table: what an agent reached on some logs of a task."""
     row: dict[str, Any] = {"task": task, "agent": agent}
-    verified = all(one.proof.equal for one in logs.values())
+    verified = all(on_log.proof.equal for on_log in logs.values())
     if verified:
         every = [*logs.values()]
-        found = scored(
-            [(one.counted, one.reference.counted) for one in every], block_of(tasks()[task])
+        score = scored(
+            [(on_log.counted, on_log.reference.counted) for on_log in every],
+            block_of(tasks()[task]),
         )
         paid = _paid(every)
     else:
         nothing = Mean(*[float("nan")] * 3)
-        found, paid = Scored(nothing, nothing, 0, 0), dict.fromkeys(_PAID_COLUMNS, float("nan"))
-    for name, mean in (("score", found.score), ("above", found.above)):
+        score, paid = Scored(nothing, nothing, 0, 0), dict.fromkeys(_PAID_COLUMNS, float("nan"))
+    for name, mean in (("score", score.score), ("above", score.above)):
         row |= dict(zip((name, f"{name}_low", f"{name}_high"), mean, strict=True))
     return row | {
-        "wins": found.wins,
-        "seeds_winning": found.winning,
-        "seeds": found.seeds,
+        "wins": score.wins,
+        "seeds_winning": score.winning,
+        "seeds": score.seeds,
         **paid,
-        "gate": ", ".join(log for log, one in logs.items() if one.broken),
+        "gate": ", ".join(log for log, on_log in logs.items() if on_log.broken),
         **_trainings(task, logs.values()),
         "logs": len(logs),
         "verified": verified,
@@ -306,11 +309,11 @@ def row_of(task: str, agent: str, logs: Mapping[str, OnLog]) -> dict[str, Any]:
 
 def _trainings(task: str, logs: Collection[OnLog]) -> dict[str, Any]:
     """Return whether an agent was trained, and with how many steps at most."""
-    known = [step for one in logs for step in one.steps or ()]
-    told = all(one.steps is not None for one in logs)
+    known = [step for on_log in logs for step in on_log.steps or ()]
+    all_known = all(on_log.steps is not None for on_log in logs)
     return {
-        "trained": bool(known) or not told,
-        "steps": float(max(known)) if known and told else float("nan"),
+        "trained": bool(known) or not all_known,
+        "steps": float(max(known)) if known and all_known else float("nan"),
         "allowed_steps": tasks()[task].steps,
     }
 
@@ -325,20 +328,22 @@ def _paid(logs: Sequence[OnLog]) -> dict[str, float]:
     """Return the weekly gain without the gate, plain means and waits of an agent on some logs."""
 
     def over_logs(ratios: Iterable[Floats]) -> float:
-        return float(np.exp(np.mean([np.log(one.mean()) for one in ratios])))
+        return float(np.exp(np.mean([np.log(ratio.mean()) for ratio in ratios])))
 
     def greatest(name: str) -> float:
         return max(
-            times(getattr(felt, name), getattr(one.easy, name)) for one in logs for felt in one.felt
+            times(getattr(felt, name), getattr(on_log.easy, name))
+            for on_log in logs
+            for felt in on_log.felt
         )
 
-    plain = [one.mean_ratios(one.easy) for one in logs]
-    kept = [np.array([not gain.broken for gain in one.gains]) for one in logs]
+    plain = [on_log.mean_ratios(on_log.easy) for on_log in logs]
+    kept = [np.array([not gain.broken for gain in on_log.gains]) for on_log in logs]
     values = (
-        np.mean([np.mean([gain.weeks for gain in one.gains]) for one in logs]),
+        np.mean([np.mean([gain.weeks for gain in on_log.gains]) for on_log in logs]),
         over_logs(plain),
         over_logs(np.where(*each, 1.0) for each in zip(kept, plain, strict=True)),
-        over_logs(one.mean_ratios(one.rival) for one in logs),
+        over_logs(on_log.mean_ratios(on_log.rival) for on_log in logs),
         greatest("longest_wait_h"),
         greatest("area_weighted_wait_h"),
     )
@@ -368,21 +373,25 @@ def board_of(
     ------
     HpcgymError : nothing is left.
     """
-    agents = [one.agent for one in submissions]
+    agents = [submission.agent for submission in submissions]
     agents = [  # with their folders where there are two of a name
-        name if agents.count(name) == 1 else f"{name} ({printable(str(one.folder))})"
-        for name, one in zip(agents, submissions, strict=True)
+        name if agents.count(name) == 1 else f"{name} ({printable(str(submission.folder))})"
+        for name, submission in zip(agents, submissions, strict=True)
     ]
     check_each_once("submissions", agents)
     board = Board({})
     for name in tasks():
-        those = {a: one for a, one in zip(agents, submissions, strict=True) if name in one.tasks}
+        those = {
+            a: submission
+            for a, submission in zip(agents, submissions, strict=True)
+            if name in submission.tasks
+        }
         if not those:
             continue
-        logs = [set(one.tasks[name]["logs"]) for one in those.values()]
+        logs = [set(submission.tasks[name]["logs"]) for submission in those.values()]
         task = tasks()[name]
         common = [
-            log for log in (*task.logs, *task.further) if all(log.name in one for one in logs)
+            log for log in (*task.logs, *task.further) if all(log.name in played for played in logs)
         ]
         for log in task.further:
             if log.digest and log not in common:
@@ -394,11 +403,11 @@ def board_of(
                 except HpcgymError as error:
                     note(f"{name}: left out: {log.name}: {error}")
                     continue
-                for agent, one in those.items():
+                for agent, submission in those.items():
                     step(f"{agent}: {name}, {log.name}")
-                    found = board.found.setdefault(name, {}).setdefault(agent, {})
-                    steps = _steps_of(one, name, log.name)
-                    found[log.name] = _on_log(evaluation, prove(one, evaluation), steps)
+                    results = board.found.setdefault(name, {}).setdefault(agent, {})
+                    steps = _steps_of(submission, name, log.name)
+                    results[log.name] = _on_log(evaluation, prove(submission, evaluation), steps)
     if not board.found:
         raise HpcgymError("the submissions have no task and log in common that is on this machine")
     return board
@@ -414,6 +423,6 @@ def _steps_of(submission: Submission, task: str, log: str) -> Sequence[int] | No
 
 def _on_log(evaluation: Evaluation, proof: Proof, steps: Sequence[int] | None) -> OnLog:
     felt = [*proof.felt.values()] if proof.equal else []
-    gains = [evaluation.gain(one) for one in felt]
+    gains = [evaluation.gain(felt_once) for felt_once in felt]
     easy, rival = evaluation.easy, evaluation.rival
     return OnLog(gains, evaluation.reference, felt, easy, rival, proof, steps)

@@ -75,8 +75,8 @@ class Evaluation:
 
     @cached_property
     def _episodes(self) -> Episodes:
-        found: Episodes = self.env.unwrapped.episodes
-        return found
+        episodes: Episodes = self.env.unwrapped.episodes
+        return episodes
 
     @cached_property
     def _platform(self) -> Platform:
@@ -106,7 +106,9 @@ class Evaluation:
         check_spaces(name, policy, self.env.unwrapped)
         theirs = getattr(policy, "env_options", None)
         arguments = arguments_of(type(self.env.unwrapped))
-        usual = {option: one.default for option, one in arguments.items()} | usual_of(task.env_id)
+        usual = {option: argument.default for option, argument in arguments.items()} | usual_of(
+            task.env_id
+        )
         for option in _MEANING:  # what a saved agent sees or says must mean the same here
             if (
                 not isinstance(theirs, Mapping)
@@ -114,7 +116,7 @@ class Evaluation:
                 or option in getattr(policy, "adapts", ())
             ):
                 continue
-            there, here = (one.get(option, usual[option]) for one in (theirs, task.options))
+            there, here = (options.get(option, usual[option]) for options in (theirs, task.options))
             if _listed(there) != _listed(here):
                 raise HpcgymError(f"{name} is for {option}={there!r}, and {task.name} has {here!r}")
 
@@ -129,12 +131,12 @@ class Evaluation:
         limits = self._platform.limits
         if isinstance(policy, Scheduler) and limits is not None:
             policy = policy.but(power=limits.power)
-        found = []
+        results = []
         for episode in self.slices:
             enter = partial(self._enter, episode)
             ran = run_episode(policy, episode, self._episodes, self._platform, enter)
-            found.append(ran.result())
-        return found
+            results.append(ran.result())
+        return results
 
     def _enter(self, episode: Episode) -> tuple[Any, Any, Any]:
         """Return the environment, reset to a slice, its observation and info."""
@@ -152,11 +154,11 @@ class Evaluation:
 
     def kept(self, results: Sequence[Result]) -> Kept:
         """Return what is kept of schedules."""
-        found: dict[str, NDArray[Any]] = {}
+        arrays: dict[str, NDArray[Any]] = {}
         for place, result in enumerate(results):
             for name, array in self._arrays(result).items():
-                found[f"{place}/{name}"] = array
-        return found
+                arrays[f"{place}/{name}"] = array
+        return arrays
 
     def _arrays(self, result: Result) -> dict[str, NDArray[Any]]:
         """Return what is kept of a schedule: waits, or what else tells when jobs ran, and where."""
@@ -183,11 +185,11 @@ class Evaluation:
         HpcgymError : arrays of other names, types or lengths than such schedules have.
         """
         self.check_kept(kept)
-        found = []
+        results = []
         for place, episode in enumerate(self.slices):
             with _of_slice(episode):
-                found.append(self._result(_of_place(kept, place), episode))
-        return found
+                results.append(self._result(_of_place(kept, place), episode))
+        return results
 
     def check_kept(self, kept: Mapping[str, Head | NDArray[Any]]) -> None:
         """Raise an error for arrays that no schedules of the task have; only heads are looked at.
@@ -206,19 +208,19 @@ class Evaluation:
     @cached_property
     def _lengths(self) -> list[dict[str, range]]:
         """Of each slice the arrays that are kept of it, and how many numbers each may have."""
-        found = []
+        lengths = []
         for episode in self.slices:
             blank = self._blank(episode)
             jobs = len(blank.workload)
             cells = int(blank.workload.requested_processors.sum())  # a processor each at least
-            told = {
+            allowed = {
                 "cells_first": range(jobs + 1, jobs + 2),
                 **dict.fromkeys(("cells_node", "cells_units"), range(cells + 1)),
                 **{f"states_{name}": range(_MOST_STATES + 1) for name in _STATES},
             }
             each = range(jobs, jobs + 1)
-            found.append({name: told.get(name, each) for name in self._arrays(blank)})
-        return found
+            lengths.append({name: allowed.get(name, each) for name in self._arrays(blank)})
+        return lengths
 
     def _result(self, kept: Kept, episode: Episode) -> Result:
         blank = self._blank(episode)

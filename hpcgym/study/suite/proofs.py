@@ -56,34 +56,34 @@ class Proof:
 def prove(submission: Submission, evaluation: Evaluation) -> Proof:
     """Prove the schedules of a log, and compute their metrics anew."""
     task, log = evaluation.task, evaluation.log
-    found: dict[int, Felt] = {}
+    felt: dict[int, Felt] = {}
     proofs: tuple[str, ...] = ()
     try:
         _check(submission, evaluation)
-        for seed, told in submission.told(task.name, log.name).items():
+        for seed, metrics in submission.told(task.name, log.name).items():
             try:
                 kept = submission.kept(task.name, log.name, seed, evaluation.check_kept)
                 results = evaluation.results(kept)
                 for result in results:
                     proofs = validate_schedule(result)
-                found[seed] = evaluation.felt(results)
-                _compare(metrics_of(found[seed]), told)
+                felt[seed] = evaluation.felt(results)
+                _compare(metrics_of(felt[seed]), metrics)
             except (HpcgymError, ArithmeticError, LookupError) as error:
                 raise HpcgymError(f"seed {seed}: {error}") from None
     except HpcgymError as error:
         return Proof(task.name, log.name, False, str(error))
-    return Proof(task.name, log.name, True, ", ".join(proofs), found)
+    return Proof(task.name, log.name, True, ", ".join(proofs), felt)
 
 
 def _check(submission: Submission, evaluation: Evaluation) -> None:
     """Raise an HpcgymError for a task of other rules, other jobs or other seeds."""
     task, log = evaluation.task, evaluation.log
-    told = submission.tasks[task.name]
-    jobs = told["logs"][log.name].get("jobs")
-    if told.get("task") != task.fingerprint or jobs != digest_of(log):
+    record = submission.tasks[task.name]
+    jobs = record["logs"][log.name].get("jobs")
+    if record.get("task") != task.fingerprint or jobs != digest_of(log):
         raise HpcgymError("it was run with other jobs or rules than the suite has")
     seeds = list(submission.told(task.name, log.name))
-    if seeds not in ([0], list(task.seeds)) or (told.get("trained") and len(seeds) == 1):
+    if seeds not in ([0], list(task.seeds)) or (record.get("trained") and len(seeds) == 1):
         raise HpcgymError(f"it has seeds {seeds}, not {list(task.seeds)}")
     for seed, steps in submission.steps(task.name, log.name).items():
         if steps > task.steps:
@@ -92,9 +92,9 @@ def _check(submission: Submission, evaluation: Evaluation) -> None:
             )
 
 
-def _compare(metrics: dict[str, float], told: dict[str, float]) -> None:
+def _compare(metrics: dict[str, float], recorded: dict[str, float]) -> None:
     """Raise an HpcgymError for a metric that is told otherwise than it is."""
     for name in METRICS:
-        here, there = metrics[name], told[name]
+        here, there = metrics[name], recorded[name]
         if not abs(here - there) <= _ALIKE * max(abs(here), abs(there), 1.0):
             raise HpcgymError(f"{name} is told as {there:.10g}, and is {here:.10g}")

@@ -79,10 +79,10 @@ def run(
         try:
             here = _here(task, logs, note)
             for log in here:
-                found = found_agent(agent, task, log)
-                _check_agent(agent, found, task, log)
-            trained = is_trained(agent, found)
-            each = getattr(found, "each_log", False) and task.training == task.logs
+                policy = found_agent(agent, task, log)
+                _check_agent(agent, policy, task, log)
+            trained = is_trained(agent, policy)
+            each = getattr(policy, "each_log", False) and task.training == task.logs
             alone = not trained or each
             for log in () if alone else task.training:
                 jobs_of(log)  # all must be here
@@ -91,18 +91,18 @@ def run(
                 raise HpcgymError(f"{task.name}: {error}") from None
             held.append(f"left out: {task.name}: {error}")
             continue
-        source = training_of(task, found) if trained else task
+        source = training_of(task, policy) if trained else task
         of_agent = {
             "task": task.fingerprint,
             "trained": trained,
             "training": source.name if trained else None,
             "trained_on": [log.name for log in task.training]
             if trained
-            else [one["workload"] for one in seen_by(found)],
-            "about": str(getattr(found, "about", "")),
+            else [seen["workload"] for seen in seen_by(policy)],
+            "about": str(getattr(policy, "about", "")),
         }
-        told = done.tasks.setdefault(task.name, {**of_agent, "logs": {}})
-        if told["task"] != task.fingerprint:
+        record = done.tasks.setdefault(task.name, {**of_agent, "logs": {}})
+        if record["task"] != task.fingerprint:
             raise HpcgymError(f"{folder}: {task.name} was run with other jobs or rules")
         for seed, log in product(task.seeds if trained or agent == RANDOM else [0], here):
             if not done.has(task.name, log.name, seed):
@@ -115,7 +115,7 @@ def run(
     for text in held:
         note(text)
     check_writable(done.folder / FACTS, folders=True)  # before hours of training
-    total = sum(len(one.on) for one in plays.values())
+    total = sum(len(play.on) for play in plays.values())
     if not total:
         note(f"{folder} has all of this already")
     try:
@@ -290,15 +290,15 @@ def _played(work: _Work, task: Task, log: TaskLog) -> tuple[Kept, dict[str, floa
         return evaluation.kept(results), metrics_of(evaluation.felt(results))
 
 
-def _check_agent(agent: str, found: Any, task: Task, log: TaskLog) -> None:
+def _check_agent(agent: str, policy: Any, task: Task, log: TaskLog) -> None:
     """Raise an HpcgymError if an agent cannot play a log."""
     evaluation = Evaluation(task, log)
     if agent == RANDOM:
         evaluation.chance(0)
     elif agent in TRAINED:  # which know what they can do before they have learned it
-        found.check(evaluation.env)
+        policy.check(evaluation.env)
     else:
-        evaluation.check(agent, found)
+        evaluation.check(agent, policy)
 
 
 def _here(task: Task, names: Sequence[str] | None, note: Callable[[str], None]) -> list[TaskLog]:
@@ -308,7 +308,7 @@ def _here(task: Task, names: Sequence[str] | None, note: Callable[[str], None]) 
         for log in named:
             jobs_of(log)
         return named
-    found, why = [], HpcgymError("it has no logs")
+    here, why = [], HpcgymError("it has no logs")
     for log in task.logs:
         try:
             jobs_of(log)
@@ -316,10 +316,10 @@ def _here(task: Task, names: Sequence[str] | None, note: Callable[[str], None]) 
             why = error
             note(f"{task.name}: left out: {log.name}: {error}")
         else:
-            found.append(log)
-    if not found:
+            here.append(log)
+    if not here:
         raise why
-    return found
+    return here
 
 
 def _begun(folder: Path, agent: str) -> Submission:
@@ -329,11 +329,13 @@ def _begun(folder: Path, agent: str) -> Submission:
         raise HpcgymError(f"the name of an agent must be {problem}")
     if not (folder / FACTS).exists():
         return Submission(folder, agent, {}, sha256)
-    found = read(folder)
-    if (found.agent, found.sha256) != (agent, sha256):
-        same = "an older file of " if found.agent == agent else ""
-        raise HpcgymError(f"{folder} holds the submission of {same}{found.agent}: choose another")
-    return found
+    submission = read(folder)
+    if (submission.agent, submission.sha256) != (agent, sha256):
+        same = "an older file of " if submission.agent == agent else ""
+        raise HpcgymError(
+            f"{folder} holds the submission of {same}{submission.agent}: choose another"
+        )
+    return submission
 
 
 @contextmanager

@@ -107,11 +107,11 @@ class Submission:
         logs = self.tasks[task]["logs"]
         before = logs.get(log.name, {})
         by_seed = {"seeds": metrics} if steps is None else {"seeds": metrics, "steps": steps}
-        told = {
+        records = {
             name: dict(sorted({**before.get(name, {}), str(seed): value}.items()))
             for name, value in by_seed.items()
         }
-        logs |= {log.name: {**before, "jobs": digest_of(log), **told}}
+        logs |= {log.name: {**before, "jobs": digest_of(log), **records}}
         self.tasks[task]["logs"] = dict(sorted(logs.items()))  # whichever came first
         facts = {
             "suite": suite(),
@@ -140,28 +140,28 @@ def read(folder: str | Path) -> Submission:
         facts = json_file(path)
         if facts["suite"] != suite():
             raise HpcgymError(f"{path} is of {facts['suite']}, and this is {suite()}")
-        told = {str(name): dict(one) for name, one in facts["tasks"].items()}
-        for name, one in told.items():
-            _check(path, name, one)
+        records = {str(name): dict(record) for name, record in facts["tasks"].items()}
+        for name, record in records.items():
+            _check(path, name, record)
         agent, sha256 = facts["agent"], facts["sha256"]
         if problem := name_problem(agent):
             raise HpcgymError(f"{path}: the name of the agent must be {problem}")
-    return Submission(folder, agent, told, sha256)
+    return Submission(folder, agent, records, sha256)
 
 
-def _check(path: Path, name: str, told: Mapping[str, Any]) -> None:
+def _check(path: Path, name: str, record: Mapping[str, Any]) -> None:
     """Raise an HpcgymError for a task that is told in another form."""
     if name not in tasks():
         raise HpcgymError(f"{path}: there is no task {name!r} in {suite()}")
     seeds = {str(seed) for seed in tasks()[name].seeds}
-    for log, one in told["logs"].items():
+    for log, record_of_log in record["logs"].items():
         tasks()[name].log(log)
-        for seed, metrics in one["seeds"].items():
+        for seed, metrics in record_of_log["seeds"].items():
             if seed not in seeds:
                 raise HpcgymError(f"{path}: {name} on {log} has no seed {seed!r}")
             if not all(is_number(metrics[metric]) for metric in METRICS):
                 raise HpcgymError(f"{path}: {name} on {log}, seed {seed}: metrics must be numbers")
-        for seed, steps in one.get("steps", {}).items():
+        for seed, steps in record_of_log.get("steps", {}).items():
             if seed not in seeds:
                 raise HpcgymError(f"{path}: {name} on {log} has no seed {seed!r}")
             check_whole(f"{path}: {name} on {log}, seed {seed}: steps", steps, 0)

@@ -116,7 +116,7 @@ class Task:
 
     def log(self, name: str) -> TaskLog:
         """Return one of its logs by name, also of the further ones."""
-        known = {one.name: one for one in (*self.logs, *self.further)}
+        known = {log.name: log for log in (*self.logs, *self.further)}
         if name not in known:
             raise HpcgymError(unknown(f"log of {self.name}", name, known))
         return known[name]
@@ -131,35 +131,35 @@ def suite() -> str:
 @cache
 def tasks() -> Mapping[str, Task]:
     """Return all tasks by their ids."""
-    told = _contents()
+    contents = _contents()
 
     def logs(names: Iterable[str]) -> tuple[TaskLog, ...]:
-        made = ({"workload": name, **told["logs"].get(name, {})} for name in names)
-        return tuple(TaskLog(name, **one) for name, one in zip(names, made, strict=True))
+        made = ({"workload": name, **contents["logs"].get(name, {})} for name in names)
+        return tuple(TaskLog(name, **table) for name, table in zip(names, made, strict=True))
 
-    found = {}
-    for name, one in told["tasks"].items():
-        played = one.get("logs", told["played"])
-        kind = kind_of(one["env"])
-        among = told["references"].get(kind, told["references"]["order"])
-        found[name] = Task(
+    by_name = {}
+    for name, table in contents["tasks"].items():
+        played = table.get("logs", contents["played"])
+        kind = kind_of(table["env"])
+        among = contents["references"].get(kind, contents["references"]["order"])
+        by_name[name] = Task(
             name=name,
-            env_id=one["env"],
-            options=one.get("options", {}),
+            env_id=table["env"],
+            options=table.get("options", {}),
             logs=logs(played),
-            training=logs(one.get("training", played)),
-            further=logs(one.get("further", ())),
-            window=one.get("window", 0),
-            share=one.get("share", 0.5),
-            steps=one["steps"],
-            seeds=tuple(told["seeds"]),
-            easy=one.get("easy", "easy"),
-            reference=one.get("reference", among[0]),
-            weights=tuple(one.get("weights", ())),
+            training=logs(table.get("training", played)),
+            further=logs(table.get("further", ())),
+            window=table.get("window", 0),
+            share=table.get("share", 0.5),
+            steps=table["steps"],
+            seeds=tuple(contents["seeds"]),
+            easy=table.get("easy", "easy"),
+            reference=table.get("reference", among[0]),
+            weights=tuple(table.get("weights", ())),
             references=tuple(among),
-            scored=one.get("scored", True),
+            scored=table.get("scored", True),
         )
-    return found
+    return by_name
 
 
 @cache
@@ -181,15 +181,19 @@ def find_tasks(names: str | None = None) -> list[Task]:
     known = tasks()
     if names is None:
         return [task for task in known.values() if task.scored]
-    found: dict[str, Task] = {}
+    chosen: dict[str, Task] = {}
     for name in (part.strip() for part in names.split(",")):
         if name == "mini":
-            found |= {one: task for one, task in known.items() if one.startswith("mini-")}
+            chosen |= {
+                task_name: task
+                for task_name, task in known.items()
+                if task_name.startswith("mini-")
+            }
         elif name in known:
-            found[name] = known[name]
+            chosen[name] = known[name]
         else:
             raise HpcgymError(unknown("task", name, [*known, "mini"]))
-    return list(found.values())
+    return list(chosen.values())
 
 
 # --- Jobs -----------------------------------------------------------------------------------------
@@ -276,7 +280,9 @@ def _options(task: Task) -> dict[str, Any]:
     """Return the arguments of a task's environment, of a file's lists with tuples."""
     window = {"jobs": task.window} if task.window else {}
     given = {**task.options, **window}
-    return {name: tuple(one) if isinstance(one, list) else one for name, one in given.items()}
+    return {
+        name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
+    }
 
 
 # --- References -----------------------------------------------------------------------------------
@@ -302,11 +308,11 @@ def read_reference(task: Task, log: TaskLog, text: str, weights: Iterable[float]
     if rules == "threshold=easy":
         longest = int(simulate(learned_from(task, log), task.easy).wait.max())
         rules = f"threshold={longest}s"
-    found = find_scheduler(f"{'saf' if name == 'static' else name}{colon}{rules}")
+    scheduler = find_scheduler(f"{'saf' if name == 'static' else name}{colon}{rules}")
     if name != "static":
-        return found
+        return scheduler
     scaled = (np.array([*weights]) / _scale(log)).tolist()
-    return found.but(
+    return scheduler.but(
         policy={f: w for f, w in zip(WEIGHTED_FEATURES, scaled, strict=True) if w} or "fcfs"
     )
 

@@ -117,7 +117,9 @@ def load_experiment(path: str | Path) -> Experiment:
     content = bytes_of(path, MOST_TOML, HpcgymError)
     table = toml_of(content, str(path))
     with at(path):
-        known = [one.name for one in fields(Experiment) if one.name not in _NOT_KEYS]
+        known = [
+            attribute.name for attribute in fields(Experiment) if attribute.name not in _NOT_KEYS
+        ]
         _check_keys("", table, known)
         inputs = Inputs(path.parent)
         workloads = [_made(Source, *entry) for entry in _entries(table, "workloads", dict)]
@@ -127,24 +129,26 @@ def load_experiment(path: str | Path) -> Experiment:
             key: tuple(entry for _, entry in _entries(table, key, kind, needed=False))
             for key, kind in (("seeds", int), ("metrics", str), ("by", str), ("speedups", str))
         }
-        limits = [_made(LimitSet, *one) for one in _entries(table, "limits", dict, needed=False)]
+        limits = [
+            _made(LimitSet, *entry) for entry in _entries(table, "limits", dict, needed=False)
+        ]
         lists["shuffles"] = _shuffles(table)
         named = {
-            "workloads": [one.name for one in workloads],
+            "workloads": [source.name for source in workloads],
             "schedulers": [name for name, _ in schedulers],
-            "limits": [one.name for one in limits],
+            "limits": [limit_set.name for limit_set in limits],
         }
         for key, values in (lists | named).items():
             check_each_once(key, values)
         own = {entry["name"]: _own(entry) for _, entry in given if isinstance(entry, dict)}
-        found = Experiment(
+        experiment = Experiment(
             path, content, inputs, tuple(workloads), dict(schedulers), **lists,
             limits=tuple(limits), own={name: rules for name, rules in own.items() if rules},
         )  # fmt: skip
-        _check_seeds(found)
-        _check_metrics(found)
-        _check_together(found)
-        return found
+        _check_seeds(experiment)
+        _check_metrics(experiment)
+        _check_together(experiment)
+        return experiment
 
 
 # --- What the file says, one entry after another --------------------------------------------------
@@ -164,17 +168,17 @@ _WORDS = {str: "a text", int: "a whole number", dict: "a table"}
 
 def _made(kind: type[_Made], where: str, entry: dict[str, Any]) -> _Made:
     """Return what a table of the file says, whose keys are fields: a text, a number, or texts."""
-    _check_keys(where, entry, [one.name for one in fields(kind)])
-    for one in fields(kind):
-        if one.default is MISSING and one.name not in entry:
-            raise HpcgymError(f"{where}.{one.name} is missing")
+    _check_keys(where, entry, [attribute.name for attribute in fields(kind)])
+    for attribute in fields(kind):
+        if attribute.default is MISSING and attribute.name not in entry:
+            raise HpcgymError(f"{where}.{attribute.name} is missing")
     given: dict[str, Any] = {}
     for key, value in entry.items():
         wanted, *more = get_args(hint := get_type_hints(kind)[key]) or (hint,)
         several = ... in more
         values = value if several and isinstance(value, list) else [value]
-        for one in values:
-            if type(one) is not wanted:
+        for single in values:
+            if type(single) is not wanted:
                 listed = ", or a list of texts" if several else ""
                 raise HpcgymError(f"{where}.{key} must be {_WORDS[wanted]}{listed}, not {value!r}")
         given[key] = tuple(values) if several else value
@@ -239,7 +243,7 @@ def _shuffles(table: Mapping[str, Any]) -> tuple[int, ...]:
     if type(given) is int and 1 <= given <= MOST_SHUFFLES:
         return tuple(range(given))
     seeds = given if isinstance(given, list) else []
-    if 1 <= len(seeds) <= MOST_SHUFFLES and all(type(one) is int and one >= 0 for one in seeds):
+    if 1 <= len(seeds) <= MOST_SHUFFLES and all(type(seed) is int and seed >= 0 for seed in seeds):
         return tuple(seeds)
     raise HpcgymError(
         f"shuffles must be how many, from 1 to {MOST_SHUFFLES:,}, or a list of seeds of at least 0,"
@@ -299,12 +303,16 @@ def _check_metrics(experiment: Experiment) -> None:
     of = {
         "": True,
         "shared nodes": bool(experiment.speedups),
-        "caps": any(one.cap for one in limits),
-        "budgets": any(one.budget for one in limits),
-        "dispatch time": any(one.dispatch_time for one in experiment.schedulers.values()),
+        "caps": any(limit_set.cap for limit_set in limits),
+        "budgets": any(limit_set.budget for limit_set in limits),
+        "dispatch time": any(
+            scheduler.dispatch_time for scheduler in experiment.schedulers.values()
+        ),
     }
     every = known_metrics().items()
-    known = [name for name, one in every if one.formula is not None and of.get(one.of, False)]
+    known = [
+        name for name, metric in every if metric.formula is not None and of.get(metric.of, False)
+    ]
     for place, name in enumerate(metrics):
         check_choice(f"metrics[{place}]", name, known)
     for name in by:
@@ -321,7 +329,9 @@ def _check_together(experiment: Experiment) -> None:
         with at(f"speedups[{place}]"):
             heatmaps.append((f" with speedups[{place}]", inputs.speedups(text)))
     limited = enumerate(experiment.limits)
-    sets: list[tuple[str, Any]] = [(f" under limits[{place}]", one) for place, one in limited]
+    sets: list[tuple[str, Any]] = [
+        (f" under limits[{place}]", limit_set) for place, limit_set in limited
+    ]
     ways = [*product(sets or [("", None)], heatmaps or [("", None)])]
     machines: dict[str | None, int] = {}
     for place, source in enumerate(experiment.workloads):
@@ -332,11 +342,11 @@ def _check_together(experiment: Experiment) -> None:
             # the size of a pool may be in a log that is yet to be read
             machine = Cluster(2**20) if name is None else inputs.machine(name)
         nobody = Workload.from_columns({"submit_time": []}, processors=machine.processors)
-        for (under, one), (beside, pairs) in ways:
+        for (under, limit_set), (beside, pairs) in ways:
             limits = None
-            if one is not None:
+            if limit_set is not None:
                 with at(f"{under.removeprefix(' under ')}{on}"):
-                    limits = read_limits(machine, one.cap, one.budget)
+                    limits = read_limits(machine, limit_set.cap, limit_set.budget)
             for number, scheduler in enumerate(experiment.schedulers.values()):
                 with at(f"schedulers[{number}]{under}{beside}{on}"), warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # of jobs that are not here

@@ -262,11 +262,11 @@ def read_results(folder: str | Path, tasks: Iterable[dict[str, Any]] | None = No
     HpcgymWarning : rows are damaged; they are left out.
     """
     with reading(Path(folder)) as file:
-        found = _by_id(file, folder, "results")
+        records = _by_id(file, folder, "results")
     if tasks is None:
-        return [found[name] for name in sorted(found)]
+        return [records[name] for name in sorted(records)]
     names = (identity(canonical(task)) for task in tasks)
-    return [found[name] for name in names if name in found]
+    return [records[name] for name in names if name in records]
 
 
 def read_failures(folder: str | Path) -> list[Record]:
@@ -292,15 +292,15 @@ def read_failures(folder: str | Path) -> list[Record]:
 
 def _by_id(file: sqlite3.Connection, folder: str | Path, table: str) -> dict[str, Record]:
     """Return the records of a table by their ids, the last of each; say so if rows are damaged."""
-    found, damaged = {}, 0
+    records, damaged = {}, 0
     for _, row in rows_of(file, table):
         if row is None:
             damaged += 1
         else:
-            found[row[0]] = {"id": row[0], **json_of(row[1], "", flat=True)}
+            records[row[0]] = {"id": row[0], **json_of(row[1], "", flat=True)}
     if damaged:
         text = (
             f"{folder} has damaged {table}: {damaged:,}; a run that goes on does their tasks again"
         )
         warn_caller(text, HpcgymWarning)
-    return found
+    return records

@@ -64,10 +64,10 @@ def make_manifest(experiment: Experiment) -> Manifest:
         with at(f"{experiment.path}: workloads[{place}]"):
             workloads += _spelt_out(source, experiment)
     crossed = {
-        "speedups": [experiment.inputs.speedups(one).describe() for one in experiment.speedups],
+        "speedups": [experiment.inputs.speedups(name).describe() for name in experiment.speedups],
         "limits": [
-            {"name": one.name, "cap": [*one.cap], "budget": [*one.budget]}
-            for one in experiment.limits
+            {"name": limit_set.name, "cap": [*limit_set.cap], "budget": [*limit_set.budget]}
+            for limit_set in experiment.limits
         ],
         "shuffles": list(experiment.shuffles),
         "by": list(experiment.by),
@@ -81,8 +81,8 @@ def make_manifest(experiment: Experiment) -> Manifest:
         **{key: value for key, value in crossed.items() if value},  # not all experiments have these
         "workloads": workloads,
         "schedulers": {
-            name: _rules(one) | dict(experiment.own.get(name, {}))
-            for name, one in experiment.schedulers.items()
+            name: _rules(scheduler) | dict(experiment.own.get(name, {}))
+            for name, scheduler in experiment.schedulers.items()
         },
         "metrics": list(experiment.metrics),
     }
@@ -108,17 +108,22 @@ class Tasks:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Go through workloads, slices, schedulers: tasks of one workload follow each other."""
-        told = self.manifest
+        manifest = self.manifest
         # without speedups, limits or shuffles there is one way: nothing is said of them
-        speedups = [{"speedups": one["source"]} for one in told.get("speedups", [])] or [{}]
+        speedups = [
+            {"speedups": heatmap["source"]} for heatmap in manifest.get("speedups", [])
+        ] or [{}]
         limits = [
-            {"limits": one["name"], "cap": one["cap"], "budget": one["budget"]}
-            for one in told.get("limits", [])
+            {"limits": limit_set["name"], "cap": limit_set["cap"], "budget": limit_set["budget"]}
+            for limit_set in manifest.get("limits", [])
         ]
-        shuffles = [{"shuffle": seed} for seed in told.get("shuffles", [])] or [{}]
-        rules = [{"scheduler": name, "rules": one} for name, one in told["schedulers"].items()]
-        kept = {key: told[key] for key in ("metrics", "by") if key in told}
-        for workload in told["workloads"]:
+        shuffles = [{"shuffle": seed} for seed in manifest.get("shuffles", [])] or [{}]
+        rules = [
+            {"scheduler": name, "rules": rules_of_one}
+            for name, rules_of_one in manifest["schedulers"].items()
+        ]
+        kept = {key: manifest[key] for key in ("metrics", "by") if key in manifest}
+        for workload in manifest["workloads"]:
             common = {key: value for key, value in workload.items() if key != "slice_names"}
             slices = [{"slice": name} for name in workload["slice_names"]]
             for ways in product(speedups, limits or [{}], slices, shuffles, rules):
@@ -133,51 +138,53 @@ def _spelt_out(source: Source, experiment: Experiment) -> list[dict[str, Any]]:
 
     Of a generator whose slices are whole only the first is made: there may be many seeds.
     """
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     names: list[str] = []
     for seed in experiment.seeds if SEED in source.workload else (None,):
-        one = source
+        seeded = source
         if seed is not None:
-            one = replace(source, workload=source.workload.replace(SEED, str(seed)))
-        experiment.inputs.digest(one.workload, of_jobs=True)
-        generated = is_generator(one.workload)
+            seeded = replace(source, workload=source.workload.replace(SEED, str(seed)))
+        experiment.inputs.digest(seeded.workload, of_jobs=True)
+        generated = is_generator(seeded.workload)
         if not names or source.slices != "whole" or not generated:
-            names = _names_of_slices(one, experiment)
-        entry = {"workload": source.name, "source": one.workload, "seed": seed}
+            names = _names_of_slices(seeded, experiment)
+        entry = {"workload": source.name, "source": seeded.workload, "seed": seed}
         entry |= {key: getattr(source, key) for key in ("clean", "processors", "errors", "slices")}
         given = {key: getattr(source, key) for key in ("cluster", "codes", "tz")}
         entry |= {key: value for key, value in given.items() if value is not None}
-        found.append(entry | {"slice_names": names})
-    return found
+        entries.append(entry | {"slice_names": names})
+    return entries
 
 
 def _names_of_slices(source: Source, experiment: Experiment) -> list[str]:
     """Return the names of the slices of a workload, which is read for that; check its jobs."""
     inputs = experiment.inputs
-    found = inputs.slices(source)
+    slices = inputs.slices(source)
     machine = None if source.cluster is None else inputs.machine(source.cluster)
     energies = [metric for metric in experiment.metrics if needs_watts(metric)]
-    if energies and not any(watts_given(machine, part) for part in found.values()):
+    if energies and not any(watts_given(machine, part) for part in slices.values()):
         raise HpcgymError(
             f"metrics: {energies[0]} needs watts, and none are given for {source.name}: name a"
             " cluster with powers, such as taurus, or a TOML file with idle_power_w and"
             " busy_power_w"
         )
-    if "user" in experiment.by and all(part.user_id.max(initial=-1) < 0 for part in found.values()):
+    if "user" in experiment.by and all(
+        part.user_id.max(initial=-1) < 0 for part in slices.values()
+    ):
         raise HpcgymError(f"by: {source.name}: the log does not tell the user of any job")
     for name in experiment.speedups if source.codes is None else ():
-        for part in found.values():
+        for part in slices.values():
             try:
                 codes_of(part, inputs.speedups(name).codes)
             except WorkloadError as error:
                 hint = f"codes = SEED gives all jobs codes of {name} at random"
                 raise HpcgymError(f"{error}; {hint}") from None
     if source.slices == "whole":
-        return list(found)
+        return list(slices)
     last = source.last if source.last is not None else float("inf")
-    which = [one for one in found if source.first <= int(one.split()[1]) <= last]
+    which = [name for name in slices if source.first <= int(name.split()[1]) <= last]
     if not which:
-        first, *_, final = [one.split()[1] for one in [*found, *found]]
+        first, *_, final = [name.split()[1] for name in [*slices, *slices]]
         name = source.workload
         raise HpcgymError(f"{name} has {source.slices} {first} to {final}, none from first to last")
     return which
@@ -220,24 +227,24 @@ def checksum(manifest: Manifest) -> str:
 
 def _differences(manifest: Manifest, origin: Path) -> list[str]:
     """Say what differs from when a sweep began, so that it cannot be gone on with."""
-    found = []
+    differences = []
     then = manifest["versions"]["hpcgym"]
     if then != __version__:
-        found.append(f"it began with hpcgym {then}, and this is {__version__}")
+        differences.append(f"it began with hpcgym {then}, and this is {__version__}")
     for package, then in manifest.get("packages", {}).items():
         if (now := version_of(package)) != then:
-            found.append(f"it began with {package} {then}, and {now} is installed")
+            differences.append(f"it began with {package} {then}, and {now} is installed")
     for name, digest in manifest["inputs_sha256"].items():
         try:
             path = file_of(name, origin, of_jobs=True)
         except HpcgymError as error:
-            found.append(str(error))
+            differences.append(str(error))
             continue
         if path is None:
-            found.append(f"{name}: no such file")
+            differences.append(f"{name}: no such file")
         elif sha256_of(path) != digest:
-            found.append(f"the file of {name} has changed: its SHA-256 differs")
-    return found
+            differences.append(f"the file of {name} has changed: its SHA-256 differs")
+    return differences
 
 
 # --- Sweeps in folders: begin one, go on with it, see where it is ---------------------------------
@@ -266,11 +273,11 @@ def run_experiment(
     manifest = make_manifest(experiment)
     # relative, so that both can be moved or mounted together
     origin = os.path.relpath(path.parent.resolve(), folder.resolve())
-    told = {"experiment": experiment.content.decode(), "origin": origin, "manifest": manifest}
+    facts = {"experiment": experiment.content.decode(), "origin": origin, "manifest": manifest}
     with locked(folder) as file:
         _check_free(file, folder)  # again: making the manifest may take longer than another run
         claim(file, name_of(simulate_task))
-        append(file, about=[(name, json.dumps(value)) for name, value in told.items()])
+        append(file, about=[(name, json.dumps(value)) for name, value in facts.items()])
         return _run(folder, file, settings)
 
 
@@ -401,15 +408,17 @@ def read_table(folder: str | Path, by: str | None = None) -> pd.DataFrame:
             f"{folder} keeps no metrics by {by}: write by = {json.dumps([by])} into the experiment,"
             " and run it again, into another folder"
         )
-    told = {"speedups": "speedups", "limits": "limits", "shuffle": "shuffles"}
+    key_of = {"speedups": "speedups", "limits": "limits", "shuffle": "shuffles"}
     columns = ("workload", "speedups", "limits", "slice", "seed", "shuffle", by, "scheduler")
-    keys = [key for key in columns if key and (key not in told or told[key] in manifest)]
+    keys = [key for key in columns if key and (key not in key_of or key_of[key] in manifest)]
     rows = []
     for record in read_results(folder, Tasks(manifest)):
         result = {name: value for name, value in record["result"].items() if name != "by"}
-        for group, found in ({None: result} if by is None else record["result"]["by"][by]).items():
+        for group, metrics in (
+            {None: result} if by is None else record["result"]["by"][by]
+        ).items():
             task = record["task"] | {by: group}
-            rows.append({**{key: task[key] for key in keys}, **found})
+            rows.append({**{key: task[key] for key in keys}, **metrics})
     table = pd.DataFrame(rows, columns=None if rows else keys)
     # where no slice has a value of a metric, it is still a number that is missing
     missing = [name for name in table.columns[len(keys) :] if table[name].dtype == object]

@@ -247,8 +247,8 @@ def simulate_task(task: dict[str, Any], folder: str, digests: Mapping[str, str])
     """
     inputs = Inputs(folder, digests)
     speedups = inputs.speedups(task["speedups"]) if "speedups" in task else None
-    told = {key: task[key] for key in _OF_SOURCE if key in task}
-    source = Source(task["source"], task["workload"], **told)
+    of_source = {key: task[key] for key in _OF_SOURCE if key in task}
+    source = Source(task["source"], task["workload"], **of_source)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WorkloadWarning)  # said when the sweep began
         parts = inputs.slices(source, () if speedups is None else tuple(speedups.codes))
@@ -270,6 +270,6 @@ def simulate_task(task: dict[str, Any], folder: str, digests: Mapping[str, str])
     )
     # not all limits and schedulers of a sweep have the metrics that some of them have
     known = dict.fromkeys(task["metrics"], math.nan) | result.metrics
-    found = {name: known[name] for name in task["metrics"] or told_metrics(result)}
+    metrics = {name: known[name] for name in task["metrics"] or told_metrics(result)}
     groups = {by: metrics_by(result, by, task["metrics"]) for by in task.get("by", ())}
-    return found | ({"by": groups} if groups else {})
+    return metrics | ({"by": groups} if groups else {})

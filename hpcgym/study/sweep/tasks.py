@@ -216,7 +216,7 @@ class _TaskRun:
                 broken = self._land(finished) or broken
             wait_for(self.flying, timeout=10)  # the others fail by themselves
         finally:  # also after Ctrl-C: what has finished is kept
-            self._land({one for one in self.flying if one.done() or broken is not None})
+            self._land({future for future in self.flying if future.done() or broken is not None})
         return broken
 
     def _fill(self, executor: Executor) -> BaseException | None:
@@ -254,7 +254,9 @@ class _TaskRun:
         results: list[Row] = []
         failures: list[tuple[_Task, tuple[str, str]]] = []
         deaths: list[tuple[list[_Task], bool, BaseException]] = []
-        for future in [one for one in self.flying if one in futures]:  # in the order of sending
+        for future in [
+            flying for flying in self.flying if flying in futures
+        ]:  # in the order of sending
             tasks, alone = self.flying.pop(future)
             try:
                 outcomes = future.result(timeout=0)

@@ -137,10 +137,10 @@ class Space:
     def __post_init__(self) -> None:
         settle = object.__setattr__
         for name, known in self._known.items():
-            found = several(name, getattr(self, name), known)
-            if not found and name != "levers":
+            values = several(name, getattr(self, name), known)
+            if not values and name != "levers":
                 raise HpcgymError(f"{name}: there must be at least one")
-            settle(self, name, found)
+            settle(self, name, values)
         ways = [str(BackfillRule.parse(way, "backfilling")) for way in self.backfilling]
         settle(self, "backfilling", several("backfilling", ways))
         for estimate in self.estimates:
@@ -192,9 +192,9 @@ class Space:
 
         CMA-ES knows no single number: one alone has another beside it that says nothing.
         """
-        found = self.n_weights(arm)
-        found += sum(n for lever, (n, _) in _LEVERS.items() if getattr(arm, lever))
-        return 2 if found == 1 else found
+        number = self.n_weights(arm)
+        number += sum(n for lever, (n, _) in _LEVERS.items() if getattr(arm, lever))
+        return 2 if number == 1 else number
 
     def bounds(self, arm: Arm) -> NDArray[np.float64]:
         """Return the least and the greatest of each number, (n_numbers, 2)."""
@@ -207,11 +207,11 @@ class Space:
         n, features = self.n_weights(arm), self.features
         weights: list[list[float]] = [[]]
         if n:
-            simple = [one for one in self._begin if one.keys() <= {*features}]
+            simple = [start for start in self._begin if start.keys() <= {*features}]
             simple = simple or [{name: sign} for name in features for sign in (1.0, -1.0)]
-            weights = [[one.get(name, 0.0) for name in features] for one in simple]
+            weights = [[start.get(name, 0.0) for name in features] for start in simple]
         levers = [self._middles[lever] for lever in _LEVERS if getattr(arm, lever)]
-        ways = [sum(some, [*one]) for some in product(*levers) for one in weights]
+        ways = [sum(some, [*start]) for some in product(*levers) for start in weights]
         return [np.array([*way, self._idle][: self.numbers(arm)]) for way in ways]
 
     def units(self, slices: Sequence[Workload]) -> Numbers:
@@ -366,9 +366,9 @@ def _by_difference(ends: tuple[float, float], place: float) -> float:
 
 def several(name: str, given: Any, known: Sequence[str] | None = None) -> tuple[str, ...]:
     """Return names, checked."""
-    found = tuple(part.strip() for part in given.split(",")) if isinstance(given, str) else given
-    check_each_once(name, tuple(found))
+    names = tuple(part.strip() for part in given.split(",")) if isinstance(given, str) else given
+    check_each_once(name, tuple(names))
     if known is not None:
-        for one in found:
-            check_choice(name, one, known)
-    return tuple(found)
+        for name_given in names:
+            check_choice(name, name_given, known)
+    return tuple(names)

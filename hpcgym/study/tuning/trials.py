@@ -58,7 +58,7 @@ class Bound:
         name, _, most = (part.strip() for part in text.partition("<="))
         measure = name if name in MEASURES else f"{name}_h"
         if most and measure not in MEASURES:
-            short = [one.removesuffix("_h") for one in MEASURES]
+            short = [measured.removesuffix("_h") for measured in MEASURES]
             check_choice(f"measure in bound {text!r}", name, short)
         number, of_easy = _TIMES_EASY.subn("", most)
         try:
@@ -211,7 +211,7 @@ def searching(
     last = sorted(everyone, key=lambda run: (-run.rounds, run.loss))
     ends = [(run.arm, run.best) for run in last] + [(run.arm, run.start) for run in last]
     finalists = [space.rules(arm, numbers, units) for arm, numbers in ends]
-    differing = [one for k, one in enumerate(finalists) if one not in finalists[:k]]
+    differing = [rules for k, rules in enumerate(finalists) if rules not in finalists[:k]]
     fresh = tuple(range(search.jitters, search.jitters + OFTEN["end"]))
     return SearchResults(differing, fresh, search.rows)
 
@@ -233,10 +233,10 @@ class _Search:
         losses: list[float] = []
         for k in range(0, len(rules), _AT_ONCE):
             asked = Candidates(rules[k : k + _AT_ONCE], tuple(range(first, self.jitters)), stage)
-            told = self.answer(asked).tolist()
-            losses += told
-            self.tried += len(told)
-            self.rows.append({"stage": stage, "tried": self.tried, "loss": min(told)})
+            losses_here = self.answer(asked).tolist()
+            losses += losses_here
+            self.tried += len(losses_here)
+            self.rows.append({"stage": stage, "tried": self.tried, "loss": min(losses_here)})
         return losses
 
     def first_look(self) -> list[_ArmSearch]:
@@ -277,10 +277,14 @@ class _Search:
             asked = [
                 [run.optimiser.ask() for _ in range(run.optimiser.population_size)] for run in live
             ]
-            pairs = [(run.arm, one) for run, some in zip(live, asked, strict=True) for one in some]
+            pairs = [
+                (run.arm, numbers)
+                for run, some in zip(live, asked, strict=True)
+                for numbers in some
+            ]
             losses = iter(self.ask(pairs, "generation", stage))
             for run, some in zip(live, asked, strict=True):
-                run.optimiser.tell([(one, next(losses)) for one in some])
+                run.optimiser.tell([(numbers, next(losses)) for numbers in some])
                 run.tried += len(some)
 
     def look_again(self, runs: Sequence[_ArmSearch], stage: str) -> None:
@@ -358,11 +362,12 @@ def try_rules(
     for seed in seeds:
         jobs, which = jittered(workload, seed)
         results = [
-            simulate(jobs, Scheduler(**one), cluster=cluster, speedups=speedups) for one in rules
+            simulate(jobs, Scheduler(**rules_of_one), cluster=cluster, speedups=speedups)
+            for rules_of_one in rules
         ]
         looked_at = workload.submit_time[which] >= since
-        values.append([list(measures(one, looked_at).values()) for one in results])
-        weeks.append([weekly_sums(one, looked_at, n_weeks) for one in results])
+        values.append([list(measures(result, looked_at).values()) for result in results])
+        weeks.append([weekly_sums(result, looked_at, n_weeks) for result in results])
     return TrialResult(np.array(values).swapaxes(0, 1), np.array(weeks).swapaxes(0, 1))
 
 
@@ -394,7 +399,7 @@ class Trials:
             for k in range(0, len(rules), n)
         ]
         parts = [task.result() for task in tasks]
-        return TrialResult(*(np.concatenate(one) for one in zip(*parts, strict=True)))
+        return TrialResult(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
     def each(
         self, rules: Sequence[dict[str, Any]], seeds: Sequence[int], since: float = 0
@@ -427,13 +432,13 @@ class Losses:
 
     def answer(self, asked: Candidates) -> NDArray[np.float64]:
         """Return the loss of each of the rules that are asked for."""
-        told = self.checkpoint.take(len(asked.rules))
-        if told is None:
-            told = self.of(self.trials.of(asked.rules, asked.seeds))[:, None]
-            self.checkpoint.add(told)
-        self.tried += len(told)
-        self.progress(self.tried, asked.stage, float(told.min()))
-        return np.asarray(told[:, 0])
+        losses = self.checkpoint.take(len(asked.rules))
+        if losses is None:
+            losses = self.of(self.trials.of(asked.rules, asked.seeds))[:, None]
+            self.checkpoint.add(losses)
+        self.tried += len(losses)
+        self.progress(self.tried, asked.stage, float(losses.min()))
+        return np.asarray(losses[:, 0])
 
     def of(self, tried: TrialResult) -> NDArray[np.float64]:
         """Return log(objective), and more where a bound is not kept; (n_rules,).

@@ -95,8 +95,8 @@ def less(
     low, high = bootstrap(apart[:, None], _RESAMPLES, counts=counts)
     with np.errstate(divide="ignore", invalid="ignore"):
         change = np.array([apart.sum() / counts.sum(), low[0], high[0]])
-    one, below, above = (100 * (np.expm1(change) if logs else change)).tolist()
-    return one, below, above
+    change_percent, below, above = (100 * (np.expm1(change) if logs else change)).tolist()
+    return change_percent, below, above
 
 
 def board_of(
@@ -122,9 +122,9 @@ def board_of(
 
     rows = {}
     tuned = next(iter(tried.values())).weeks[0]
-    for name, one in tried.items():
-        row: dict[str, Any] = {measure: float(of[0]) for measure, of in one.means.items()}
-        row["tuned_percent"], row["low"], row["high"] = less(tuned, one.weeks[0], objective)
+    for name, result in tried.items():
+        row: dict[str, Any] = {measure: float(of[0]) for measure, of in result.means.items()}
+        row["tuned_percent"], row["low"], row["high"] = less(tuned, result.weeks[0], objective)
         row["kept"] = all(row[bound.measure] <= limit for bound, limit in limits)
         row["early"] = float(early[name].means[objective][0])
         rows[name] = row
@@ -152,7 +152,7 @@ def ablated(
             part: {rule: value for rule, value in (last | easy).items() if value is not None}
             for part, easy in parts.items()
         }
-        left = [part for part, one in options.items() if one != last]
+        left = [part for part, rules_left in options.items() if rules_left != last]
         if not left:
             return way
         tried = losses.trials.of([options[part] for part in left], seeds)
@@ -194,7 +194,7 @@ class Tuned:
     def verdict(self) -> str:
         """How it compares on weeks that the search has not seen, and whether bounds are kept."""
         ends = self.board[["tuned_percent", "low", "high"]].astype(float)
-        told = [against(str(name), *row) for name, *row in ends.iloc[1:].itertuples()]
+        compared = [against(str(name), *row) for name, *row in ends.iloc[1:].itertuples()]
         row = self.board.loc[TUNED]
         broken = [
             f"{bound} is broken ({row[bound.measure]:.3g} > {limit:.3g})"
@@ -203,7 +203,7 @@ class Tuned:
         ]
         kept = "all bounds kept" if self.bounds else "no bounds"
         said = ", ".join(broken) or kept
-        return f"{self.objective} on later weeks: {'; '.join(told)}; {said}"
+        return f"{self.objective} on later weeks: {'; '.join(compared)}; {said}"
 
     @property
     def ablation(self) -> pd.DataFrame:
@@ -373,16 +373,16 @@ def tune(
     ):
         trials, late = (Trials(jobs, machine, workforce, pairs) for jobs in (early, log))
         # first, so that schedulers that cannot be simulated here do not fail after a long search
-        rules_of_others = [one.given() for one in others.values()]
+        rules_of_others = [scheduler.given() for scheduler in others.values()]
         early_others = trials.each(rules_of_others, _JITTERS)
         limits = _limits(plan, trials.of([{}], range(OFTEN["end"])))
         losses = Losses(trials, plan.objective, limits, known, progress or silence)
         units = plan.space.units([early])
-        found = searching(plan.space, units, losses.answer, budget=plan.budget, seed=plan.seed)
+        search = searching(plan.space, units, losses.answer, budget=plan.budget, seed=plan.seed)
         losses.progress(losses.tried, "choosing", np.nan)
-        rules = _chosen(plan, found, losses)
+        rules = _chosen(plan, search, losses)
         losses.progress(losses.tried, "later weeks", np.nan)
-        way = ablated(rules, plan.space.parts, losses, found.seeds[: OFTEN["round"]])
+        way = ablated(rules, plan.space.parts, losses, search.seeds[: OFTEN["round"]])
         steps = [left for _, left in way]  # the first is the tuned scheduler itself
         early_steps = trials.each(steps, _JITTERS)
         later = late.each([*steps, *rules_of_others], _JITTERS, since)
@@ -400,7 +400,7 @@ def tune(
             (what, float(a.means[plan.objective][0]), float(b.means[plan.objective][0]))
             for (what, _), a, b in zip(way, early_steps, later[: len(way)], strict=True)
         ],
-        rows=found.rows,
+        rows=search.rows,
         tried=losses.tried,
     )
 
@@ -422,12 +422,14 @@ def _early(log: Workload, split: float) -> tuple[Workload, float]:
 
 def _named(plan: Plan, against: Sequence[str | Scheduler]) -> dict[str, Scheduler]:
     """Return whom the tuned scheduler is compared with, by name."""
-    others = [one for one in against if one not in plan.space.references]
-    named = read_policies([*plan.space.references, *others], lambda one: scheduler_of(one, {}))
-    found: dict[str, Scheduler] = named.policies
-    if TUNED in found:
+    others = [scheduler for scheduler in against if scheduler not in plan.space.references]
+    named = read_policies(
+        [*plan.space.references, *others], lambda scheduler: scheduler_of(scheduler, {})
+    )
+    schedulers: dict[str, Scheduler] = named.policies
+    if TUNED in schedulers:
         raise HpcgymError(f"against: {TUNED!r} is what the tuned scheduler is called")
-    return found
+    return schedulers
 
 
 def _limits(plan: Plan, easy: TrialResult) -> list[tuple[Bound, float]]:
@@ -436,9 +438,9 @@ def _limits(plan: Plan, easy: TrialResult) -> list[tuple[Bound, float]]:
     return [(bound, bound.limit(means)) for bound in plan.parsed()]
 
 
-def _chosen(plan: Plan, found: SearchResults, losses: Losses) -> dict[str, Any]:
+def _chosen(plan: Plan, search: SearchResults, losses: Losses) -> dict[str, Any]:
     """Return the rules that are taken of those with which the search ended."""
-    tried = losses.trials.of(found.finalists, found.seeds)
-    parts = [plan.space.parts_of(rules) for rules in found.finalists]
+    tried = losses.trials.of(search.finalists, search.seeds)
+    parts = [plan.space.parts_of(rules) for rules in search.finalists]
     each = by_week(tried.weeks, plan.objective)
-    return found.finalists[simplest(losses.of(tried), each, parts)]
+    return search.finalists[simplest(losses.of(tried), each, parts)]
