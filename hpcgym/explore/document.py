@@ -59,10 +59,10 @@ def table(
     wide = set(texts)
 
     def cell(place: int, given: Any) -> str:
-        one = given if isinstance(given, Cell) else Cell(str(given))
-        kind = " ".join(["text"] * (place in wide) + ["best"] * one.best)
+        content = given if isinstance(given, Cell) else Cell(str(given))
+        kind = " ".join(["text"] * (place in wide) + ["best"] * content.best)
         marks = f' class="{kind}"' if kind else ""
-        text = escape(one.text) + (" ★" if one.best else "")
+        text = escape(content.text) + (" ★" if content.best else "")
         return f"<td{marks}>{text}</td>"
 
     def head(place: int, text: str) -> str:
@@ -70,8 +70,11 @@ def table(
         inside = f"<button>{escape(text)}</button>" if sortable else escape(text)
         return f'<th scope="col"{mark}>{inside}</th>'
 
-    heads = "".join(head(*one) for one in enumerate(heading))
-    lines = "\n".join(f"<tr>{''.join(cell(*one) for one in enumerate(row))}</tr>" for row in rows)
+    heads = "".join(head(*place_and_text) for place_and_text in enumerate(heading))
+    lines = "\n".join(
+        f"<tr>{''.join(cell(*place_and_cell) for place_and_cell in enumerate(row))}</tr>"
+        for row in rows
+    )
     below = f"<caption>{escape(caption)}</caption>" if caption else ""
     top = f"<thead><tr>{heads}</tr></thead>\n" if heading else ""
     kind = ' class="sortable"' if sortable else ""

@@ -105,9 +105,9 @@ class Session:
             result = self._simulated(question)
             spent = 1000 * (time.perf_counter() - begin)
         name = self._named(result)
-        told, columns = of_schedule(result, name, 1, self._fixed, 1)
+        of_run, columns = of_schedule(result, name, 1, self._fixed, 1)
         values = statistics({self._name: self._fixed, name: result})
-        head = {"run": told, "statistics": values, "ms": spent}
+        head = {"run": of_run, "statistics": values, "ms": spent}
         return HttpAnswer(pack(head, columns), "application/json")
 
     def explain(self, question: Mapping[str, Any]) -> HttpAnswer:
@@ -122,9 +122,9 @@ class Session:
         rules = {name: question[name] for name in question if name not in ("job", "schedule")}
         with self._one:
             result = self._simulated(rules) if schedule else self._fixed
-            found = explain(result, job, most=_LEFT_OUT)
-        told = {"sentences": found.sentences, "delayed": list(found.delayed.items())}
-        return HttpAnswer(json_text(told).encode(), "application/json")
+            explanation = explain(result, job, most=_LEFT_OUT)
+        facts = {"sentences": explanation.sentences, "delayed": list(explanation.delayed.items())}
+        return HttpAnswer(json_text(facts).encode(), "application/json")
 
     def save(self, question: Mapping[str, Any]) -> HttpAnswer:
         """Return what the controls say as a command, a file of a scheduler, or a page."""

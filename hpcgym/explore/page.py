@@ -60,11 +60,11 @@ def pack(head: Mapping[str, Any], columns: Mapping[str, Any]) -> bytes:
     ------
     HpcgymError : a whole number beyond 2^53.
     """
-    told = {name: np.asarray(values) for name, values in columns.items()}
-    for column in told.values():
+    arrays = {name: np.asarray(values) for name, values in columns.items()}
+    for column in arrays.values():
         if column.dtype.kind != "f" and (most := int(np.abs(column).max(initial=0))) > _MOST:
             raise HpcgymError(f"a page cannot hold {most:,}: its numbers end at 2^53")
-    listed = {name: column.tolist() for name, column in told.items()}
+    listed = {name: column.tolist() for name, column in arrays.items()}
     text = json.dumps({**plain(head), "columns": listed}, allow_nan=False, separators=(",", ":"))
     return text.encode()
 
@@ -124,7 +124,7 @@ def _kinds(workload: Workload) -> Told:
         if any(np.array_equal(place, other) for other in columns.values()):
             continue  # such as a group for each user
         known = names_of(workload, column)
-        names[kind] = [called(known, kind, one) for one in numbers.tolist()]
+        names[kind] = [called(known, kind, number) for number in numbers.tolist()]
         columns[kind] = place
     resources, of_job = asked_resources(workload)
     if len(resources) > 1:
@@ -168,35 +168,35 @@ def of_schedule(result: Result, name: str, place: int, first: Result, lanes: int
         change.
     """
     cluster, shared = result.cluster, result.coschedule
-    told: dict[str, Any] = {"wait": result.start - result.workload.submit_time}
+    columns: dict[str, Any] = {"wait": result.start - result.workload.submit_time}
     ran = result.end - result.start
     if result is first or not np.array_equal(ran, first.end - first.start):
-        told["run"] = ran
+        columns["run"] = ran
     if result.full_speed_run_time is not result.run_time:
-        told["full"] = result.full_speed_run_time
+        columns["full"] = result.full_speed_run_time
     if not result.counted.all():
-        told["counted"] = result.counted.astype(np.int64)
+        columns["counted"] = result.counted.astype(np.int64)
     rows, row = cluster.processors, "processor"
     if shared is not None or has_nodes(result):
         finer = 1 if shared is None else lanes // shared.parts
         rectangles, nodes = place_jobs(result), rows_of(result) * finer
         rows, row = int(nodes[-1]), "core" if shared is None else "part"
-        told["pieces"] = np.bincount(rectangles.job, minlength=len(result.start))
-        told["low"] = rectangles.low * finer
-        told["width"] = (rectangles.high - rectangles.low) * finer
-        told["nodes"] = np.diff(nodes)
-    told |= _power(result)
+        columns["pieces"] = np.bincount(rectangles.job, minlength=len(result.start))
+        columns["low"] = rectangles.low * finer
+        columns["width"] = (rectangles.high - rectangles.low) * finer
+        columns["nodes"] = np.diff(nodes)
+    columns |= _power(result)
     head = {
         "name": name,
         "rules": describe(result.scheduler),
         "rows": rows,
         "row": row,
         "processors": cluster.processors,
-        "columns": {one: f"{one}{place}" for one in told},
+        "columns": {column: f"{column}{place}" for column in columns},
     }
-    if "nodes" in told:
+    if "nodes" in columns:
         head["nodes"] = cluster.node_names
-    return head, {f"{one}{place}": values for one, values in told.items()}
+    return head, {f"{column}{place}": values for column, values in columns.items()}
 
 
 def _power(result: Result) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def statistics(parts: Mapping[str, Result]) -> dict[str, Any]:
             values.append([duration(value) if seconds and math.isfinite(value) else text, best])
         unit = "" if seconds else metric.unit
         rows.append({"name": metric.name, "title": metric.title, "unit": unit, "values": values})
-    first_shown = [one.name for one in metrics if one.heading in at_once]
+    first_shown = [metric.name for metric in metrics if metric.heading in at_once]
     return {"names": list(parts), "first": first_shown, "rows": rows}
 
 
@@ -355,10 +355,10 @@ def explorer_page(
     """
     every = shown if reported is None else reported
     record = provenance_of(every)
-    told = {"limits": limits_of(every), "command": _jobs_in_words(record), **more}
-    told["fixed"] = any(map(why_not_live, shown.values()))
+    head = {"limits": limits_of(every), "command": _jobs_in_words(record), **more}
+    head["fixed"] = any(map(why_not_live, shown.values()))
     parts = {
-        "DATA": as_text(_packed(shown, every, told)),
+        "DATA": as_text(_packed(shown, every, head)),
         "ORIGIN": "" if reported is not None else origin_section(record),
         "REPORT": "" if reported is None else report_of(reported, list(shown), record, lines),
     }
@@ -414,7 +414,7 @@ def _packed(
     # rows of a node that all have, however many jobs may share it under each scheduler
     lanes = lcm(*(part.coschedule.parts for part in parts.values() if part.coschedule is not None))
     for place, (name, result) in enumerate(parts.items()):
-        of_run, told = of_schedule(result, name, place, first, lanes)
+        of_run, columns_of_run = of_schedule(result, name, place, first, lanes)
         head["runs"].append(of_run)
-        columns |= told
+        columns |= columns_of_run
     return pack(head, columns)

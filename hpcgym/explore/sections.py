@@ -113,7 +113,7 @@ def _metrics(parts: Mapping[str, Result]) -> str:
     (_, *names), *rows = ([*row] for row in zip(*columns, strict=True))
     machines = " and machine" * (len(tables.by_machine(parts)) > 1)
     caption = f"★ best of its row{machines}" if len(parts) > 1 else ""
-    if caption and any(one.scheduler.threshold is not None for one in parts.values()):
+    if caption and any(result.scheduler.threshold is not None for result in parts.values()):
         caption += "; starved jobs waited longer than the threshold of their own scheduler: no ★"
     lines = [[title, *(Cell(*value) for value in values)] for (title, _), *values in rows]
     return table(["metric", *(name for name, _ in names)], lines, caption=caption)
@@ -121,11 +121,11 @@ def _metrics(parts: Mapping[str, Result]) -> str:
 
 def _who_pays(parts: Mapping[str, Result]) -> list[str]:
     """Return what schedules change for classes of jobs and for users; nothing of one schedule."""
-    found = tables.who_pays(parts)
-    if found is None:
+    gains = tables.who_pays(parts)
+    if gains is None:
         return []
-    told = table(found.heads, found.rows, words=[0])
-    return [f"<h2>{escape(found.title)}</h2>", told, paragraphs(found.below)]
+    gains_table = table(gains.heads, gains.rows, words=[0])
+    return [f"<h2>{escape(gains.title)}</h2>", gains_table, paragraphs(gains.below)]
 
 
 def _pictures(parts: Mapping[str, Result]) -> list[str]:
@@ -248,11 +248,11 @@ _HEADER = ("Computer", "Installation", "StartTime", "EndTime", "MaxNodes", "MaxP
 
 def _versions(parts: Mapping[str, Result]) -> list[tuple[str, str]]:
     """Return the versions that the results may depend on."""
-    found = [("hpcgym", __version__), ("Python", platform.python_version())]
+    versions = [("hpcgym", __version__), ("Python", platform.python_version())]
     solver = ["ortools"] if any(map(tables.dispatches, parts.values())) else []
     for library in (*_LIBRARIES, *solver):
         try:
-            found.append((library, version(library)))
+            versions.append((library, version(library)))
         except PackageNotFoundError:
             continue
-    return found
+    return versions

@@ -205,12 +205,14 @@ def shortened(names: Iterable[str], width: float) -> dict[str, str]:
     """
     most = int(width * _LETTERS_OF_NAMES) - 1  # without the dots
     last = most // 2
-    found: dict[str, str] = {}
+    short_names: dict[str, str] = {}
     for name in names:
         short = name if len(name) <= most + 1 else f"{name[: most - last]}…{name[-last:]}"
         numbered = (short if n == 1 else f"{short} ({n})" for n in count(1))
-        found[name] = next(one for one in numbered if one not in found.values())
-    return found
+        short_names[name] = next(
+            unused for unused in numbered if unused not in short_names.values()
+        )
+    return short_names
 
 
 def title(axes: Axes, text: str, note: str = "", legend_rows: int = 0) -> None:
@@ -295,7 +297,9 @@ def label_curves(axes: Axes) -> bool:
     taken: list[NDArray[np.float64]] = []
     texts: list[Any] = []
     for line in lines:
-        others = [places for one, places in points.items() if one in lines and one is not line]
+        others = [
+            places for other, places in points.items() if other in lines and other is not line
+        ]
         text = axes.text(
             0, 0, str(line.get_label()), fontsize=7, color=line.get_color(), parse_math=False,
             transform=axes.transAxes, ha="left", va="bottom", in_layout=False,
@@ -309,16 +313,16 @@ def label_curves(axes: Axes) -> bool:
         own = own[((own > low) & (own < high)).all(axis=1)]
         for away in _AWAY:
             nearest = away * point if away == _AWAY[0] else 0.0
-            found = _place_of(
+            place_and_end = _place_of(
                 own, apart, every, taken, size, frame, away * point, nearest, _FAR * point
             )
-            if found is not None:
+            if place_and_end is not None:
                 break
         else:
-            for one in texts:
-                one.remove()
+            for text in texts:
+                text.remove()
             return False
-        place, end = found
+        place, end = place_and_end
         taken.append(np.concatenate([place, place + size]))
         inverted = axes.transAxes.inverted()
         text.set_position(tuple(inverted.transform(place)))
@@ -344,7 +348,7 @@ def _pixels(axes: Axes, line: Any) -> NDArray[np.float64]:
     if len(places) > 1:
         far = np.concatenate([[0], np.hypot(*np.diff(places, axis=0).T).cumsum()])
         at = np.linspace(0, far[-1], max(int(far[-1] / step), 2))
-        places = np.stack([np.interp(at, far, one) for one in places.T], axis=1)
+        places = np.stack([np.interp(at, far, coordinates) for coordinates in places.T], axis=1)
     frame = axes.get_window_extent()
     within = ((places >= frame.min) & (places <= frame.max)).all(axis=1)
     return np.asarray(places[within])

@@ -60,12 +60,14 @@ def latex(
     tables = []
     for place, (begin, end) in enumerate(pairwise(ends), 1):
         columns = [*range(words), *range(begin, end)]
-        told = f"% part {place} of {len(widths)}: {len(heading)} columns do not fit into one table"
+        which_part = (
+            f"% part {place} of {len(widths)}: {len(heading)} columns do not fit into one table"
+        )
         cells = [[row[column] for column in columns] for row in rows]
         if len(widths) > 1:
             cells = [row for row in cells if any(text for text, _ in row[words:])]
         table = _tabular([heading[column] for column in columns], cells, words)
-        tables.append(f"{told}\n{table}" if len(widths) > 1 else table)
+        tables.append(f"{which_part}\n{table}" if len(widths) > 1 else table)
     return "\n".join(tables)
 
 
@@ -77,16 +79,16 @@ def _shared_out(groups: Sequence[int], room: int) -> list[int]:
     sizes = [part for size in groups for part in ([size] if size <= room else [1] * size)]
 
     def filled(most: int) -> list[int]:
-        found = [0]
+        widths = [0]
         for size in sizes:
-            if found[-1] + size > most:
-                found.append(0)
-            found[-1] += size
-        return found
+            if widths[-1] + size > most:
+                widths.append(0)
+            widths[-1] += size
+        return widths
 
     fewest = len(filled(room))
     least = max(sizes, default=0)
-    return next(one for most in range(least, room + 1) if len(one := filled(most)) == fewest)
+    return next(widths for most in range(least, room + 1) if len(widths := filled(most)) == fewest)
 
 
 def _tabular(heading: Sequence[str], rows: Rows, words: int) -> str:
@@ -121,7 +123,9 @@ def markdown(heading: Sequence[str], rows: Rows, words: int = 1) -> str:
     """Return rows as a table in Markdown, with columns as :func:`latex` has them, the best bold."""
     bold = [[f"**{text}**" if top else text for text, top in row] for row in rows]
     sides = ["---"] * words + ["---:"] * (len(heading) - words)
-    cells = (" | ".join(one.replace("|", "\\|") for one in row) for row in [heading, sides, *bold])
+    cells = (
+        " | ".join(text.replace("|", "\\|") for text in row) for row in [heading, sides, *bold]
+    )
     return "".join(f"| {line} |\n" for line in cells)
 
 
@@ -192,16 +196,16 @@ class Table:
     @property
     def heads(self) -> list[str]:
         """The headings in one line each."""
-        return [" ".join(one.split()) for one in self.headings]
+        return [" ".join(heading.split()) for heading in self.headings]
 
     def text(self) -> str:
         """Return it as on a terminal, without colours; lines are as long as they need to be."""
         from rich.console import Console
 
         out = Console(width=WIDTH, no_color=True, highlight=False, force_jupyter=False)
-        with out.capture() as found:
+        with out.capture() as capture:
             out.print(rich_table(self.headings, self.cells, self.words))
-        return "\n".join(line.rstrip() for line in found.get().splitlines())
+        return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
     def latex(self) -> str:
         """Return it in LaTeX, :func:`latex`; what it is of, and what is below, are comments."""

@@ -182,9 +182,9 @@ def draw_job_speedups(results: Results, axes: Axes | None = None) -> Axes:
     ------
     HpcgymError : no result in which jobs share nodes; matplotlib is not installed.
     """
-    found = _with_speedups(results)
-    groups, left_out = _groups(found)
-    parts, axes, note = canvas.begun(found, axes, 8, boxes_inches(found))
+    shared = _with_speedups(results)
+    groups, left_out = _groups(shared)
+    parts, axes, note = canvas.begun(shared, axes, 8, boxes_inches(shared))
     _draw_boxes(axes, groups)
     by = "code" if len(parts) == 1 else "scheduler"
     heading = f"Job speedups by {by}"

@@ -114,21 +114,21 @@ def drawings_of(parts: Mapping[str, Result], width: float = COLUMN_INCHES) -> di
     short = canvas.shortened(parts, _LINES_OF_NAMES * width)
     every = {short[name]: result for name, result in parts.items()}
     shown, note = best_of(
-        every, {name: float(one.metrics["mean_bsld"]) for name, one in every.items()}
+        every, {name: float(result.metrics["mean_bsld"]) for name, result in every.items()}
     )
-    found = {"slowdown": on_axes(partial(_slowdown, parts=shown, note=note))}
+    drawings = {"slowdown": on_axes(partial(_slowdown, parts=shown, note=note))}
     time = canvas.time_axis(shown)
     for name in CURVES:
         inches = _PANEL_INCHES * len(shown) + _FRAME_INCHES if len(shown) > 1 else _INCHES
         draw = partial(_panels, name=name, parts=shown, time=time, note=note)
-        found[name] = Drawing(inches, draw)
+        drawings[name] = Drawing(inches, draw)
     if distribution.has_speedups(every):
         rows = canvas.shortened(parts, width)
         boxes = partial(
-            distribution.draw_job_speedups, {rows[name]: one for name, one in parts.items()}
+            distribution.draw_job_speedups, {rows[name]: result for name, result in parts.items()}
         )
-        found["job-speedups"] = on_axes(boxes, distribution.boxes_inches(every))
-    return found
+        drawings["job-speedups"] = on_axes(boxes, distribution.boxes_inches(every))
+    return drawings
 
 
 def best_of(parts: Mapping[str, Any], losses: Mapping[str, float]) -> tuple[dict[str, Any], str]:
@@ -140,7 +140,7 @@ def best_of(parts: Mapping[str, Any], losses: Mapping[str, float]) -> tuple[dict
         return dict(parts), ""
     first, *others = parts
     chosen = {first, *sorted(others, key=lambda name: losses[name])[: MOST_CURVES - 1]}
-    kept = {name: one for name, one in parts.items() if name in chosen}
+    kept = {name: part for name, part in parts.items() if name in chosen}
     return kept, f"{first} and the best {len(kept) - 1} of {len(others)} others"
 
 
@@ -311,18 +311,18 @@ def write_figures(
         raise HpcgymError(f"{folder}: nothing is written, because there is nothing to draw")
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    found = []
+    paths = []
     for name, drawing in drawings.items():
-        figure, told = drawn(drawing, width), {"figure": {"name": name, "width": width}}
+        figure, about = drawn(drawing, width), {"figure": {"name": name, "width": width}}
         for suffix in SUFFIXES:
-            found.append(folder / f"{name}{suffix}")
-            canvas.save_figure(figure, found[-1], suffix, {**record, **told})
-    for place, one in enumerate(made_tables, 1):
-        found.append(folder / f"table{'' if len(made_tables) == 1 else f'-{place}'}.tex")
-        with whole_text(found[-1]) as file:
-            file.write(f"% {one.title}\n" if one.title else "")
-            file.write(one.latex())
-    return found
+            paths.append(folder / f"{name}{suffix}")
+            canvas.save_figure(figure, paths[-1], suffix, {**record, **about})
+    for place, table in enumerate(made_tables, 1):
+        paths.append(folder / f"table{'' if len(made_tables) == 1 else f'-{place}'}.tex")
+        with whole_text(paths[-1]) as file:
+            file.write(f"% {table.title}\n" if table.title else "")
+            file.write(table.latex())
+    return paths
 
 
 def save_drawings(
@@ -337,9 +337,9 @@ def save_drawings(
     every = [*drawings]
     if not every:
         raise HpcgymError(f"{path} is not written: there is nothing to draw")
-    heights = [one.height(width) + _legends(drawn(one, width)) for one in every]
+    heights = [drawing.height(width) + _legends(drawn(drawing, width)) for drawing in every]
     figure = canvas.new_figure(width, sum(heights))
     parts: Any = figure.subfigures(len(every), 1, height_ratios=heights, squeeze=False)
-    for part, one in zip(parts[:, 0], every, strict=True):
-        one.draw(part)
+    for part, drawing in zip(parts[:, 0], every, strict=True):
+        drawing.draw(part)
     canvas.save_figure(figure, path, canvas.picture_suffix(path), record)

@@ -53,7 +53,7 @@ def label_nodes(axes: Axes, cluster: Cluster, rows: NDArray[np.int64]) -> None:
     else:
         named = _round_numbers(nodes)
     names = cluster.node_names
-    texts = [one if isinstance(one, str) else f"{one:,}" for one in (names[k] for k in named)]
+    texts = [name if isinstance(name, str) else f"{name:,}" for name in (names[k] for k in named)]
     axes.set_yticks((rows[named] + rows[named + 1]) / 2, texts)
     if len(cluster.groups) > 1:
         _name_groups(axes, cluster, rows, height_pt)

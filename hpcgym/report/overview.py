@@ -166,7 +166,7 @@ def _rows_of_one(parts: Mapping[str, Result], span: Span) -> list[PictureRow]:
 def _rows_of_several(parts: Mapping[str, Result], span: Span) -> list[PictureRow]:
     """Return slowdowns beside the names, what changes over time, and metrics with names in full."""
     short = canvas.shortened(parts, _WIDTH_INCHES)
-    drawn = {short[name]: one for name, one in parts.items()}
+    drawn = {short[name]: result for name, result in parts.items()}
 
     def slowdowns(curves: Axes, names: Axes) -> None:
         distribution.bsld_on(curves, drawn)
@@ -196,12 +196,14 @@ def _over_time(parts: Mapping[str, Result], time: canvas.TimeAxis, span: Span) -
     shown, which = gantt_time(parts, *span) if gantts else (time, "")
     apart = bool(gantts) and (which != "" or span != (None, None))  # their time is another
     # of several the users of all times, or colours would differ; they are named once
-    palettes = {name: canvas.palette_of(one.runs) for name, one in gantts.items() if not alone}
-    told = [palette.meaning for palette in palettes.values()]
+    palettes = {
+        name: canvas.palette_of(result.runs) for name, result in gantts.items() if not alone
+    }
+    meanings = [palette.meaning for palette in palettes.values()]
     rows = []
     for place, (name, result) in enumerate(gantts.items()):
         least, most = _GANTT_INCHES[len(parts)], math.inf if alone else _MOST_GANTT_INCHES
-        new = alone or result.lost is not None or told[place] not in told[:place]
+        new = alone or result.lost is not None or meanings[place] not in meanings[:place]
         draw = partial(
             gantt_on, result=result, time=shown if apart else time, which=which,
             heading="Gantt chart" if alone else name, palette=palettes.get(name), legend=new,
@@ -215,7 +217,9 @@ def _over_time(parts: Mapping[str, Result], time: canvas.TimeAxis, span: Span) -
             axes.axvspan(*ends, color=canvas.LIGHT_GREY, zorder=0)
 
     rows += [PictureRow(_TIMELINE_INCHES, partial(curve, name=name)) for name in CURVES]
-    if alone and all(one.keeps_books and one.idle_seconds is None for one in parts.values()):
+    if alone and all(
+        result.keeps_books and result.idle_seconds is None for result in parts.values()
+    ):
         rows.append(PictureRow(_TIMELINE_INCHES, partial(draw_power, parts)))
     lowest = {len(rows) - 1, len(gantts) - 1 if apart else -1}
     return [

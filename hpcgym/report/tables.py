@@ -148,15 +148,15 @@ def drawable(results: Results) -> dict[str, Result]:
 
 def by_machine(parts: Mapping[str, Result]) -> list[dict[str, Result]]:
     """Return the results of each machine; machines in the order of their first ones."""
-    found: list[dict[str, Result]] = []
+    machines: list[dict[str, Result]] = []
     for name, part in parts.items():
-        for group in found:
+        for group in machines:
             if next(iter(group.values())).cluster == part.cluster:
                 group[name] = part
                 break
         else:
-            found.append({name: part})
-    return found
+            machines.append({name: part})
+    return machines
 
 
 def subtitle(parts: Mapping[str, Result]) -> str:
@@ -179,12 +179,16 @@ def subtitle(parts: Mapping[str, Result]) -> str:
     if len(results) == 1:
         words.insert(3, next(iter(parts)))
     if shared:
-        words.append(each(f"speedups {Path(one.speedups.source).name}" for one in shared))
+        words.append(each(f"speedups {Path(run.speedups.source).name}" for run in shared))
     elif len(results) > 1:
         schedulers = [part.scheduler for part in results]
-        of_lists = [one for one in schedulers if not chooses_nodes(one.dispatcher)]
-        told = {one.allocation: f"{one.allocation} allocation" for one in of_lists}
-        words += [each(told.values())] if told.keys() - {"first-fit"} else []
+        of_lists = [
+            scheduler for scheduler in schedulers if not chooses_nodes(scheduler.dispatcher)
+        ]
+        allocations = {
+            scheduler.allocation: f"{scheduler.allocation} allocation" for scheduler in of_lists
+        }
+        words += [each(allocations.values())] if allocations.keys() - {"first-fit"} else []
     if len(results) > 1:
         words += rules_of_all([part.scheduler for part in results])
     return " · ".join(words)
@@ -211,8 +215,14 @@ def origin_rows(record: Mapping[str, Any]) -> list[tuple[str, str]]:
         *([("with", packages_text(record))] if PACKAGES in record else []),
         ("command", said),
         *((f"SHA-256 of {name}", digest) for name, digest in record["files"].items()),
-        *((f"SHA-256 of the jobs of {one['name']}", one["sha256"]) for one in record["workloads"]),
-        *((f"SHA-256 of the schedule {one['name']}", one["sha256"]) for one in schedules),
+        *(
+            (f"SHA-256 of the jobs of {jobs['name']}", jobs["sha256"])
+            for jobs in record["workloads"]
+        ),
+        *(
+            (f"SHA-256 of the schedule {schedule['name']}", schedule["sha256"])
+            for schedule in schedules
+        ),
     ]
 
 
@@ -232,18 +242,18 @@ def dispatches(result: Result) -> dict[str, float] | None:
     log = getattr(result.dispatcher, "log", None)
     if not isinstance(log, Sequence):
         return None
-    if not all(isinstance(one, Mapping) and one.keys() >= {*_LOGGED} for one in log):
+    if not all(isinstance(dispatch, Mapping) and dispatch.keys() >= {*_LOGGED} for dispatch in log):
         return None  # a dispatcher of one's own logs what it likes
     n = max(len(log), 1)
-    seconds = [one["model_s"] + one["solve_s"] for one in log]
+    seconds = [dispatch["model_s"] + dispatch["solve_s"] for dispatch in log]
     return {
         "dispatches": len(log),
-        "models": sum(one["variables"] > 0 for one in log),
+        "models": sum(dispatch["variables"] > 0 for dispatch in log),
         "mean_s": sum(seconds) / n,
         "max_s": max(seconds, default=0.0),
-        "proved": sum(one["status"] in ("optimal", "plan is optimal") for one in log) / n,
-        "mean_gap": sum(one["gap"] for one in log) / n,
-        "postponed": sum(one["postponed"] for one in log),
+        "proved": sum(dispatch["status"] in ("optimal", "plan is optimal") for dispatch in log) / n,
+        "mean_gap": sum(dispatch["gap"] for dispatch in log) / n,
+        "postponed": sum(dispatch["postponed"] for dispatch in log),
     }
 
 
@@ -337,7 +347,9 @@ def in_order(metrics: Mapping[str, Any]) -> list[Metric]:
 def told_of_all(parts: Mapping[str, Result]) -> dict[str, float | int]:
     """Return the metrics of the first schedule that tables and pages have of all."""
     first, *others = map(told_metrics, parts.values())
-    return {name: value for name, value in first.items() if all(name in one for one in others)}
+    return {
+        name: value for name, value in first.items() if all(name in metrics for metrics in others)
+    }
 
 
 def text_of(metric: Metric, value: float) -> str:
@@ -395,9 +407,11 @@ def comparison(
 
 def _columns(parts: Mapping[str, Result]) -> list[str]:
     """Return the metrics that a table has room for."""
-    simulated = {name: one for name, one in parts.items() if not one.replayed_on} or parts
+    simulated = {name: result for name, result in parts.items() if not result.replayed_on} or parts
     shared = bool(_known_to_all(["mean_job_speedup"], parts))
-    of_power = [name for name in OF_POWER[1:] if any(name in one.metrics for one in parts.values())]
+    of_power = [
+        name for name in OF_POWER[1:] if any(name in result.metrics for result in parts.values())
+    ]
     limited = of_power or any(part.limits is not None for part in parts.values())
     columns = _known_to_all(SHARED if shared else COMPARED, parts)
     columns += _known_to_all(of_scarce_resources(next(iter(simulated.values()))), simulated)
@@ -462,7 +476,7 @@ def metrics_of(
 def with_past(parts: Mapping[str, Result]) -> dict[str, Result]:
     """Return schedules and, behind them, what the log recorded of the jobs of the first."""
     past = next(iter(parts.values())).past
-    if past is None or any(one.replayed_on for one in parts.values()):
+    if past is None or any(result.replayed_on for result in parts.values()):
         return dict(parts)
     return {**parts, past.replayed_on: past}
 
@@ -475,13 +489,17 @@ def remarks(parts: Mapping[str, Result]) -> list[str]:
     submitted by rules that say when (quotas of submitted jobs, and dependencies), which no wait
     has.
     """
-    found: dict[tuple[bytes, ...], list[str]] = {}
-    for name, one in parts.items():
-        key = one.workload.job_number.tobytes(), one.start.tobytes(), one.run_time.tobytes()
-        found.setdefault(key, []).append(name)
+    alike: dict[tuple[bytes, ...], list[str]] = {}
+    for name, result in parts.items():
+        key = (
+            result.workload.job_number.tobytes(),
+            result.start.tobytes(),
+            result.run_time.tobytes(),
+        )
+        alike.setdefault(key, []).append(name)
     lines = [
         f"the same schedule, start by start: {'; '.join(names)}"
-        for names in found.values()
+        for names in alike.values()
         if len(names) > 1
     ]
     same = gains.same_jobs(parts)
@@ -490,8 +508,12 @@ def remarks(parts: Mapping[str, Result]) -> list[str]:
             f"not compared with {next(iter(parts))} by stars, intervals or 'who pays':"
             f" {'; '.join(other)}. The jobs, or the times at which they are submitted, differ."
         )
-    solved = {name: dispatches(one) for name, one in parts.items()}
-    lines += [f"{name}: {in_words(one)}" for name, one in solved.items() if one is not None]
+    solved = {name: dispatches(result) for name, result in parts.items()}
+    lines += [
+        f"{name}: {in_words(dispatching)}"
+        for name, dispatching in solved.items()
+        if dispatching is not None
+    ]
     lines += list(dict.fromkeys(filter(None, map(_nodes_of_their_own, parts.values()))))
     for name, result in parts.items():
         if result.given is None or not len(result.given):
@@ -592,8 +614,8 @@ def who_pays(parts: Mapping[str, Result]) -> Table | None:
     heading = ["scheduler", *first.classes]
     groups = ["class"] * len(LENGTH_CLASSES) + ["size"] * len(SIZE_CLASSES)
     groups += ["resource"] * (len(first.classes) - len(groups))
-    rows = [["jobs", *(f"{one.jobs:,}" for one in first.classes.values())]]
-    rows.append([name, *(shown(one.mean_bsld) for one in first.classes.values())])
+    rows = [["jobs", *(f"{of_class.jobs:,}" for of_class in first.classes.values())]]
+    rows.append([name, *(shown(of_class.mean_bsld) for of_class in first.classes.values())])
     below = [f"{classes_in_words('class')}; {classes_in_words('size')}"]
     if first.users > 1:
         heading += [f"users who gain (of {first.users:,})", "who lose", "median ratio"]
@@ -602,16 +624,16 @@ def who_pays(parts: Mapping[str, Result]) -> Table | None:
             f"a user gains if the mean bounded slowdown of their jobs is lower than under {name}"
         )
         rows = [[*row, "", "", ""] for row in rows]
-    for other, one in [*paid.items()][1:]:
+    for other, gains_of in [*paid.items()][1:]:
         cells = [
             f"{shown(of.mean_bsld)} ({of.ratio:,.2f})" if of.jobs else "-"
-            for of in one.classes.values()
+            for of in gains_of.classes.values()
         ]
         if first.users > 1:
-            cells += [f"{one.gain:,}", f"{one.lose:,}", f"{one.median_ratio:,.2f}"]
+            cells += [f"{gains_of.gain:,}", f"{gains_of.lose:,}", f"{gains_of.median_ratio:,.2f}"]
             lost = "; ".join(
                 f"{of.user}, {of.ratio:,.2f} times ({counted(of.jobs, 'job')})"
-                for of in one.lose_most
+                for of in gains_of.lose_most
             )
             below += [f"{other}: users who lose most: {lost}"] if lost else []
         rows.append([other, *cells])

@@ -129,7 +129,9 @@ def _alone(name: str, results: Results, axes: Axes | None) -> Axes:
 
 def has_many_steps(name: str, parts: Parts, time: canvas.TimeAxis) -> bool:
     """Tell whether one of several lines has too many steps to be drawn one by one."""
-    return any(_over(*_line(name, one)[1], time)[0].size > MOST_STEPS for one in parts.values())
+    return any(
+        _over(*_line(name, result)[1], time)[0].size > MOST_STEPS for result in parts.values()
+    )
 
 
 def _draw(
@@ -211,8 +213,8 @@ def draw_power(result: Results, axes: Axes | None = None) -> Axes:
     ------
     HpcgymError : a pool whose processors are switched off: when is not known.
     """
-    (one,) = drawable(result).values()
-    times, known = one.books.time, one.books.watts()
+    (drawn,) = drawable(result).values()
+    times, known = drawn.books.time, drawn.books.watts()
     parts, axes, note = canvas.begun(result, axes, height=3.6)
     time = canvas.time_axis(parts)
     busy = [name for name in known if name not in _COLOURS]
@@ -244,7 +246,7 @@ def draw_power(result: Results, axes: Axes | None = None) -> Axes:
     axes.set_ylim(0, 1.05 * max(float(total.max(initial=0)) / scale, 1e-9))
     time.apply(axes)
     canvas.plain(axes)
-    mean = float(one.metrics["energy_j"]) / float(times[-1] - times[0]) / scale
+    mean = float(drawn.metrics["energy_j"]) / float(times[-1] - times[0]) / scale
     heading = f"Power: mean {shown(mean)} {unit}, max {shown(float(total.max()) / scale)} {unit}"
     return canvas.headed(axes, heading, note)
 
