@@ -43,8 +43,8 @@ def acted(name: str) -> Result:
     whole: Any = {"episodes": "whole", "part": "all", "start": "empty", "arrivals": "stop"}
     env: Any = gymnasium.make(f"hpcgym/{name}", workload=JOBS, window=128, **whole)
     act_out(RandomActions(0), env, *env.reset(seed=0))
-    found: Result = env.unwrapped.result()
-    return found
+    result: Result = env.unwrapped.result()
+    return result
 
 
 def by(scheduler: str, **rules: Any) -> Callable[[], Result]:
@@ -89,12 +89,12 @@ def swaps(result: Result, rng: np.random.Generator) -> Iterator[Ints]:
     """Yield starts of which two jobs that were in the queue together have each other's."""
     submit, begin = result.workload.submit_time, result.start
     while True:
-        start, one = begin.copy(), rng.integers(len(begin))
-        together = (submit <= begin[one]) & (submit[one] <= begin) & (begin != begin[one])
+        start, job = begin.copy(), rng.integers(len(begin))
+        together = (submit <= begin[job]) & (submit[job] <= begin) & (begin != begin[job])
         others = np.flatnonzero(together)
         if others.size:
             other = rng.choice(others)
-            start[[one, other]] = start[[other, one]]
+            start[[job, other]] = start[[other, job]]
             yield start
 
 

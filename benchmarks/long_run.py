@@ -138,9 +138,14 @@ def compare(workload: Any, windows: int, policies: dict[str, Any] | None = None)
             seen = {kind: played(env, policy, of) for kind, (env, of) in places.items()}
             row = {kind: mean_bsld(metrics) for kind, metrics in seen.items()}
             for kind, metrics in seen.items():  # waits also of jobs that were there before
-                waits = [one.get("longest_wait_s", one["max_wait_s"]) for one in metrics]
+                waits = [
+                    of_episode.get("longest_wait_s", of_episode["max_wait_s"])
+                    for of_episode in metrics
+                ]
                 row[f"longest wait, {kind}"] = max(waits) / HOUR_S
-            rows[name] = row | {"unserved": sum(one["unserved_jobs"] for one in seen["long"])}
+            rows[name] = row | {
+                "unserved": sum(of_episode["unserved_jobs"] for of_episode in seen["long"])
+            }
     return pd.DataFrame(rows).T
 
 

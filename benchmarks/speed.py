@@ -109,14 +109,14 @@ def calls(given: argparse.Namespace) -> Figures:
     """Time the first call of simulate in a process, which imports modules, and the second."""
     source = given.workload or of_size_of_kth()
     command = [sys.executable, "-c", CALLS.format(source, given.clean)]
-    found: dict[str, list[list[float]]] = {"first": [], "second": []}
+    calls_seen: dict[str, list[list[float]]] = {"first": [], "second": []}
     for _ in range(given.repeat + 1):  # once more, as Python may write its bytecode then
         text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        for call, line in zip(found, text.splitlines(), strict=True):
-            found[call].append([float(number) for number in line.split()])
+        for call, line in zip(calls_seen, text.splitlines(), strict=True):
+            calls_seen[call].append([float(number) for number in line.split()])
     rows = [
         {"call": call, "ms": 1e3 * seconds, "modules imported": int(modules)}
-        for call, each in found.items()
+        for call, each in calls_seen.items()
         for seconds, modules in [min(each[1:])]
     ]
     return Figures(f"Calls of simulate in a new process, processor time: {source}", rows)
@@ -250,20 +250,20 @@ def vectors(number: int) -> Any:
 
 def of_batch(given: argparse.Namespace, seconds: dict[str, tuple[float, float]]) -> Figures:
     """Return the figures of ways to simulate a share of all vectors on all slices."""
-    one = batch(slices_of(given))
-    n_jobs = int(one.sizes.sum())
+    simulator = batch(slices_of(given))
+    n_jobs = int(simulator.sizes.sum())
     rows = []
     for how, (spent, share) in seconds.items():
         row = {"by": how, "s": spent}
-        row |= {"slices a second": round(given.vectors * len(one) * share / spent)}
+        row |= {"slices a second": round(given.vectors * len(simulator) * share / spent)}
         rows.append(row | {"ns a job": 1e9 * spent / (given.vectors * n_jobs * share)})
-    return Figures(f"{given.vectors} vectors x {len(one)} weeks, {n_jobs:,} jobs", rows)
+    return Figures(f"{given.vectors} vectors x {len(simulator)} weeks, {n_jobs:,} jobs", rows)
 
 
 def threads(given: argparse.Namespace) -> Figures:
     """Simulate many weights by threads, and a tenth of them by a loop over simulate."""
     of, weights = slices_of(given), vectors(given.vectors)
-    found = {
+    timed = {
         f"{n} threads": (best(partial(batch(of).run, weights, threads=n), given.repeat), 1.0)
         for n in range(1, threads_here() + 1)
     }
@@ -274,13 +274,13 @@ def threads(given: argparse.Namespace) -> Figures:
             for part in slices(of):
                 _ = hpcgym.simulate(part, rules.but(policy=tuple(vector))).bsld.mean()
 
-    found["loop over simulate"] = best(loop, 1), few / given.vectors
-    return of_batch(given, found)
+    timed["loop over simulate"] = best(loop, 1), few / given.vectors
+    return of_batch(given, timed)
 
 
 def executors(given: argparse.Namespace) -> Figures:
     """Divide the weights among the workers of --executors, on one thread each."""
-    of, found = slices_of(given), {}
+    of, timed = slices_of(given), {}
     pieces = list(pairwise(np.linspace(0, given.vectors, 9).astype(int).tolist()))
     expected = batch(of).run(vectors(given.vectors))
     for name in given.executors:
@@ -290,13 +290,13 @@ def executors(given: argparse.Namespace) -> Figures:
 
                 def run(executor: Any = executor) -> Any:
                     asked = [executor.submit(share, of, given.vectors, *piece) for piece in pieces]
-                    return np.concatenate([one.result() for one in asked])
+                    return np.concatenate([future.result() for future in asked])
 
                 if not (run() == expected).all():
                     raise SystemExit(f"{name}: other results than in this process")
                 number = workers or executor.num_workers  # the ranks but the first
-                found[f"{name}, {number} workers"] = best(run, given.repeat), 1.0
-    return of_batch(given, found)
+                timed[f"{name}, {number} workers"] = best(run, given.repeat), 1.0
+    return of_batch(given, timed)
 
 
 def share(of: Slices, number: int, first: int, stop: int) -> list[list[float]]:
@@ -382,8 +382,8 @@ def vector(given: argparse.Namespace) -> Figures:
 # --- The command line -----------------------------------------------------------------------------
 
 SECTIONS: dict[str, Callable[[argparse.Namespace], Figures]] = {
-    one.__name__: one
-    for one in (
+    section.__name__: section
+    for section in (
         *(schedulers, start, calls, jobs, load, estimates, threads, executors, single, vector),
         *(*speed_of_machines.SECTIONS, speed_of_peers.peers),
     )
@@ -393,27 +393,27 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Figures]] = {
 def main() -> None:
     """Read the command line; measure the sections asked for and print each, or all as JSON."""
     given = arguments()
-    facts, found = machine(), {}
+    facts, measured = machine(), {}
     if given.format == "table":
         print(", ".join(f"{name} {value}" for name, value in facts.items()))
     for name in given.sections:
         try:
-            found[name] = SECTIONS[name](given)
+            measured[name] = SECTIONS[name](given)
         except hpcgym.HpcgymError as error:
             sys.exit(f"speed.py: {error}")
         if given.format == "table":
-            print(f"\n{found[name].title}\n\n{table_text(pd.DataFrame(found[name].rows))}")
+            print(f"\n{measured[name].title}\n\n{table_text(pd.DataFrame(measured[name].rows))}")
     if given.format == "json":
-        rows = {name: figures.rows for name, figures in found.items()}
+        rows = {name: figures.rows for name, figures in measured.items()}
         print(json_text({"machine": facts, "sections": rows}), end="")
 
 
 def arguments() -> argparse.Namespace:
     """Return the command line's arguments."""
-    told = "".join(f"  {name:<12} {one.__doc__}\n" for name, one in SECTIONS.items())
+    sections = "".join(f"  {name:<12} {section.__doc__}\n" for name, section in SECTIONS.items())
     parser = argparse.ArgumentParser(
         description=__doc__,
-        epilog=f"sections:\n{told}",
+        epilog=f"sections:\n{sections}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument

@@ -264,9 +264,9 @@ def log(given: argparse.Namespace) -> Figures:
         if shape == "p nodes":  # of 64 cores each
             names = ("requested_processors", "allocated_processors")
             wide = {name: 64 * jobs.columns[name] for name in names}
-            told: dict[str, Any] = {"header": jobs.header, "name": jobs.name}
+            about: dict[str, Any] = {"header": jobs.header, "name": jobs.name}
             columns = {**jobs.columns, **wide}
-            jobs = Workload.from_columns(columns, processors=on.processors, **told)
+            jobs = Workload.from_columns(columns, processors=on.processors, **about)
         runs = {
             name: partial(simulate, jobs, name, cluster=on, speedups=speedups)
             for name in ("fcfs", "easy", "easy-co", "filler-co", "popularity-co")

@@ -155,4 +155,4 @@ def peers(given: argparse.Namespace) -> Figures:
     return Figures(f"{log.name}: {number:,} jobs", rows)
 
 
-PEERS = {one.__name__: one for one in (cqsim, accasim, alea, rlscheduler)}
+PEERS = {peer.__name__: peer for peer in (cqsim, accasim, alea, rlscheduler)}

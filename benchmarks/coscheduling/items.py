@@ -47,8 +47,10 @@ def _improvements(stored: items.Stored) -> items.Verdict:
     ours = stored.table("table-improvements", *names)[names].iloc[0].tolist()
     apart = [gain - published for gain, published in zip(ours, IMPROVEMENTS.values(), strict=True)]
     near = sum(abs(points) <= CLOSE for points in apart)
-    told = ", ".join(f"{points:+.1f}" for points in apart)
-    words = f"{near} of {len(ours)} improvements within 3 points of the published one ({told})"
+    differences = ", ".join(f"{points:+.1f}" for points in apart)
+    words = (
+        f"{near} of {len(ours)} improvements within 3 points of the published one ({differences})"
+    )
     if near == len(ours):
         return items.Verdict("close", words)
     steps = "steps to a higher mean speedup raise the improvement, as published"
@@ -77,8 +79,8 @@ def _gains(scheduler: str, stored: items.Stored) -> items.Verdict:
     """Judge the bars of a co-scheduler in figure 9 of the paper."""
     ours = _mixes(stored, f"{scheduler} %")[f"{scheduler} %"]
     printed = [of[scheduler] for of in MIXES.values()]
-    told = f"{_listed(ours, '.1f')} %, published {', '.join(map(str, printed))} %"
-    return items.of_values(ours, printed, 0.01, "improvements").noted(told)
+    values = f"{_listed(ours, '.1f')} %, published {', '.join(map(str, printed))} %"
+    return items.of_values(ours, printed, 0.01, "improvements").noted(values)
 
 
 def _falls(rows: pd.Series) -> bool:
@@ -116,10 +118,10 @@ def _said(item: str) -> items.Judge:
 def _of_speed(stored: items.Stored, what: str) -> dict[tuple[str, int, int], float]:
     """Return a column of the table of speed by scheduler, jobs and cores."""
     key = ["scheduler", "jobs", "cores"]
-    found = stored.table("table-speed", *key, what).set_index(key)[what].to_dict()
-    if not found.keys() >= DAYS_AN_HOUR.keys():
+    times = stored.table("table-speed", *key, what).set_index(key)[what].to_dict()
+    if not times.keys() >= DAYS_AN_HOUR.keys():
         raise items.NotThereError("one size")
-    return {size: found[size] for size in DAYS_AN_HOUR}
+    return {size: times[size] for size in DAYS_AN_HOUR}
 
 
 def _tenfold(jobs: int, cores: int, stored: items.Stored) -> items.Verdict:
@@ -135,17 +137,17 @@ def _tenfold(jobs: int, cores: int, stored: items.Stored) -> items.Verdict:
     steps = [ms[large] / ms[small] for small, large in sizes.items()]
     holds = sum(TENFOLD[0] <= times <= TENFOLD[1] for times in steps)
     words = f"{min(steps):.1f} to {max(steps):.0f} fold here"
-    found = items.of_count(holds, len(steps), "steps within a factor of 2 of ten-fold", words)
+    verdict = items.of_count(holds, len(steps), "steps within a factor of 2 of ten-fold", words)
     fall = [DAYS_AN_HOUR[small] / DAYS_AN_HOUR[large] for small, large in sizes.items()]
     more, bound = jobs > 1, "at least" if jobs > 1 else "at most"
     beyond = sum(times > TENFOLD[1] if more else times < TENFOLD[0] for times in fall)
     if not beyond:
-        return found
-    told = ", ".join(f"{times:.2f}" for times in fall)
-    why = NOTES["printed"].format(bound=bound, times=told, beyond=beyond, number=len(fall))
+        return verdict
+    falls = ", ".join(f"{times:.2f}" for times in fall)
+    why = NOTES["printed"].format(bound=bound, times=falls, beyond=beyond, number=len(fall))
     if 2 * beyond <= len(fall):
-        return found.noted(why)
-    return items.Verdict(items.CONTRADICTION, why).noted(found.why)
+        return verdict.noted(why)
+    return items.Verdict(items.CONTRADICTION, why).noted(verdict.why)
 
 
 def _easy_row(stored: items.Stored) -> items.Verdict:
@@ -154,14 +156,14 @@ def _easy_row(stored: items.Stored) -> items.Verdict:
     Where both simulate as many days they make one schedule, and chance says which is faster.
     """
     ours, days = (_of_speed(stored, what) for what in ("ours days/h", "simulated days"))
-    found: dict[str, str] = {}
+    orders: dict[str, str] = {}
     for size in dict.fromkeys(of[1:] for of in DAYS_AN_HOUR):
         easy, fcfs = ("easy", *size), ("fcfs", *size)
         as_printed = len({of[easy] < of[fcfs] for of in (ours, DAYS_AN_HOUR)}) == 1
         how = "held" if as_printed else "contradicted"
         of_size = "{:,} jobs on {:,} cores".format(*size)
-        found[of_size] = "undecided" if days[easy] == days[fcfs] else how
-    return items.of_intervals(found, "orders of EASY's and FCFS's days an hour")
+        orders[of_size] = "undecided" if days[easy] == days[fcfs] else how
+    return items.of_intervals(orders, "orders of EASY's and FCFS's days an hour")
 
 
 #: Items with results -> what makes their verdicts.

@@ -37,25 +37,25 @@ def frame(outcomes: Outcomes) -> pd.DataFrame:
         for task, outcome in outcomes
         for row in outcome["rows"]
     ]
-    found = pd.DataFrame(rows)
-    by_set = found.groupby([*labels, "shuffle"], dropna=False)["makespan_s"]
+    table = pd.DataFrame(rows)
+    by_set = table.groupby([*labels, "shuffle"], dropna=False)["makespan_s"]
     easy = by_set.transform("first")  # each set is scheduled by EASY first
-    return found.assign(improvement=100 * (easy / found["makespan_s"] - 1))
+    return table.assign(improvement=100 * (easy / table["makespan_s"] - 1))
 
 
 @tables.of_rows
-def improvements(found: pd.DataFrame) -> tables.Rows:
+def improvements(table: pd.DataFrame) -> tables.Rows:
     """Return the paper's table by reading, and how improvement and mean speedup go together.
 
     Improvements are means over parts of the heatmap, and these over shuffles. A series is a shuffle
     of all parts: Pearson's correlation of mean pair speedup and improvement over these.
     """
-    for name, of in found[found["scheduler"] == runs.SIMPLE].groupby("reading", sort=False):
+    for name, of in table[table["scheduler"] == runs.SIMPLE].groupby("reading", sort=False):
         gain = of.pivot_table("improvement", "mean", "seed").mean(axis=1)
         apart = [float(gain[mean]) - published for mean, published in IMPROVEMENTS.items()]
         series = [
-            tables.pearson(one["mean pair"].to_numpy(), one["improvement"].to_numpy())
-            for _, one in of.groupby("shuffle")
+            tables.pearson(by_part["mean pair"].to_numpy(), by_part["improvement"].to_numpy())
+            for _, by_part in of.groupby("shuffle")
         ]
         row: dict[str, Any] = {"reading": name, "what is read so": runs.READINGS[str(name)].meaning}
         row |= {f"{mean:g} %": float(gain[mean]) for mean in IMPROVEMENTS}
@@ -65,9 +65,9 @@ def improvements(found: pd.DataFrame) -> tables.Rows:
 
 
 @tables.of_rows
-def mixes(found: pd.DataFrame) -> tables.Rows:
+def mixes(table: pd.DataFrame) -> tables.Rows:
     """Return improvements by mix of process counts, who is overtaken, and how much is in use."""
-    for (name, mix), part in found.groupby(["reading", "mix"], sort=False):
+    for (name, mix), part in table.groupby(["reading", "mix"], sort=False):
         amounts = ["improvement", "overtaken", "utilisation"]
         means = part.groupby("scheduler", sort=False)[amounts].mean()
         both = means.loc[[runs.REFERENCE, *COSCHEDULED]]

@@ -89,14 +89,14 @@ LONGER = 10
 
 def parts_of(speedups: Heatmap, mean: float, most: int) -> list[list[str]]:
     """Return choices of three codes or more whose pairs have a mean speedup, at most so many."""
-    found = [
+    parts = [
         [speedups.codes[row] for row in rows]
         for number in range(3, len(speedups) + 1)
         for rows in combinations(range(len(speedups)), number)
         if abs(speedups.filled[np.ix_(rows, rows)].mean() - mean) <= ROUNDING
     ]
-    chosen = np.random.default_rng(0).permutation(len(found))[:most]
-    return [found[place] for place in sorted(chosen.tolist())]
+    chosen = np.random.default_rng(0).permutation(len(parts))[:most]
+    return [parts[place] for place in sorted(chosen.tolist())]
 
 
 def of_pairs(sizes: Sizes) -> list[dict[str, Any]]:

@@ -140,19 +140,19 @@ def _statements_of(item: str) -> items.Judge:
     """Judge all statements of an item, each by the first machine that has its runs."""
 
     def judge(stored: items.Stored) -> items.Verdict:
-        said = {str(one) for one in STATEMENTS if one.item == item}
-        found: dict[str, str] = {}
+        said = {str(statement) for statement in STATEMENTS if statement.item == item}
+        so_far: dict[str, str] = {}
         jobs: list[str] = []
         names = {name: f"{name}/table-statements" for name in machines_of(item)}
         for _, table in stored.each(names, "item", "what is said", "jobs", "so"):
-            new = table["what is said"].isin(said - found.keys())
+            new = table["what is said"].isin(said - so_far.keys())
             rows = table[new & (table["item"] == item) & table["so"].notna()]
             jobs += rows["jobs"].unique().tolist()
-            found |= dict(zip(rows["what is said"], rows["so"], strict=True))
-        if not found:
+            so_far |= dict(zip(rows["what is said"], rows["so"], strict=True))
+        if not so_far:
             raise items.NotThereError("no two runs on three seeds")
-        verdict, why = items.of_intervals(found, "comparisons of runs")
-        silent = len(said - found.keys())
+        verdict, why = items.of_intervals(so_far, "comparisons of runs")
+        silent = len(said - so_far.keys())
         why += f"; {silent} more have no runs here, or jobs on too few seeds" if silent else ""
         return items.Verdict(verdict, f"{why}; jobs: {', '.join(jobs)}")
 
@@ -184,7 +184,10 @@ def _ratio(column: str, words: str, why: str = "") -> items.Judge:
 
 #: Items with results -> what makes their verdicts.
 JUDGES: dict[str, items.Judge] = {
-    **{item: _statements_of(item) for item in dict.fromkeys(one.item for one in STATEMENTS)},
+    **{
+        item: _statements_of(item)
+        for item in dict.fromkeys(statement.item for statement in STATEMENTS)
+    },
     "section 5.1": _stops,
     "figure 6": _ratio(
         f"as published: share below {VARIABLES_BELOW}",

@@ -23,7 +23,7 @@ from hpcgym.report import canvas
 NOT_FINISHED = "none finished"
 
 
-def ended(found: Findings) -> dict[Run, pd.DataFrame]:
+def ended(findings: Findings) -> dict[Run, pd.DataFrame]:
     """Return the outcomes of the runs that came to a schedule on every seed.
 
     Returns
@@ -33,8 +33,8 @@ def ended(found: Findings) -> dict[Run, pd.DataFrame]:
     [ms] by the passes with jobs in the queue, and ``simulation.total`` [s].
     """
     kept = {}
-    for run, outcomes in found.outcomes.items():
-        if not any("stopped" in one for one in outcomes):
+    for run, outcomes in findings.outcomes.items():
+        if not any("stopped" in outcome for outcome in outcomes):
             of = pd.json_normalize(list(outcomes)).apply(pd.to_numeric, errors="coerce")
             of["simulation.total"] = of["total_s"]
             if "dispatch_ms.number" in of:
@@ -44,48 +44,50 @@ def ended(found: Findings) -> dict[Run, pd.DataFrame]:
     return kept
 
 
-def means(found: Findings) -> pd.DataFrame:
+def means(findings: Findings) -> pd.DataFrame:
     """Return the mean over the seeds of each number of an outcome: a row for each run."""
-    return pd.DataFrame({str(run): of.mean() for run, of in ended(found).items()}).T
+    return pd.DataFrame({str(run): of.mean() for run, of in ended(findings).items()}).T
 
 
-def _means(found: Findings, names: Mapping[str, str]) -> pd.DataFrame:
+def _means(findings: Findings, names: Mapping[str, str]) -> pd.DataFrame:
     """Return some columns of the means by other names, and the runs."""
-    chosen = means(found).reindex(columns=list(names)).rename(columns=names)
+    chosen = means(findings).reindex(columns=list(names)).rename(columns=names)
     return chosen.rename_axis("run").reset_index()
 
 
 # --- Slowdown, waits and queues (Remediani 2017, figures 3.3 to 5.11) -----------------------------
 
 
-def by_class(found: Findings, measure: str, late: str) -> pd.DataFrame:
+def by_class(findings: Findings, measure: str, late: str) -> pd.DataFrame:
     """Return a measure of all jobs by class, and its boxes of those that waited."""
     names = {f"shapes.{name}.{measure}.mean": name for name in CLASSES}
     names |= {f"shapes.all.{measure}.mean": "mean", f"shapes.all.{measure}.std": "std"}
     parts = ("number", *PARTS, "mean")
-    return _means(found, names | {f"shapes.all.{late}.{one}": f"{one}, waited" for one in parts})
+    return _means(
+        findings, names | {f"shapes.all.{late}.{part}": f"{part}, waited" for part in parts}
+    )
 
 
-def queues(found: Findings) -> pd.DataFrame:
+def queues(findings: Findings) -> pd.DataFrame:
     """Return how many jobs wait after passes (equation 3.2)."""
-    return _means(found, {f"queue.{part}": part for part in ("number", "mean", *PARTS[1:])})
+    return _means(findings, {f"queue.{part}": part for part in ("number", "mean", *PARTS[1:])})
 
 
 @of_rows
-def statements(found: Findings) -> Rows:
+def statements(findings: Findings) -> Rows:
     """Return what the texts say of pairs of runs, and whether ours hold by intervals."""
-    of_runs = {str(run): of for run, of in ended(found).items()}
+    of_runs = {str(run): of for run, of in ended(findings).items()}
 
     for said in items.STATEMENTS:
         pair = []
-        for run, measure in said.pair if found.name in items.machines_of(said.item) else ():
+        for run, measure in said.pair if findings.name in items.machines_of(said.item) else ():
             dispatcher, letter = run.split()
-            of = of_runs.get(f"{found.machine.named(dispatcher)} {letter}")
+            of = of_runs.get(f"{findings.machine.named(dispatcher)} {letter}")
             pair += [] if of is None else [of[items.column_of(measure)]]
         if len(pair) == 2:
             low, high = items.ratio_interval(pair[0].tolist(), pair[1].tolist())
             row: dict[str, Any] = {"item": said.item, "section": said.section}
-            row |= {"what is said": str(said), "jobs": found.workloads}
+            row |= {"what is said": str(said), "jobs": findings.workloads}
             row |= {"the first": pair[0].mean(), "the second": pair[1].mean()}
             row |= {"ratio, low": low, "ratio, high": high}
             known = low == low
@@ -96,16 +98,16 @@ def statements(found: Findings) -> Rows:
 
 
 @of_rows
-def times(found: Findings) -> Rows:
+def times(findings: Findings) -> Rows:
     """Return the average time of a dispatch [ms] and that of the whole simulations [s].
 
     A dispatcher is not called where no job fits. The published averages are over all invocations,
     so the sum of ours is shown over the passes with jobs in the queue too.
     """
-    for run, of in ended(found).items():
+    for run, of in ended(findings).items():
         if "calls_ms" in of:
             spent, calls, passes = of[["calls_ms", "dispatch_ms.number", "queue.number"]].sum()
-            ms, s = _published(found, run)
+            ms, s = _published(findings, run)
             row: dict[str, Any] = {"run": str(run), "dispatch (ms)": spent / max(passes, 1)}
             row |= {"published (ms)": ms, "a call (ms)": spent / max(calls, 1)}
             row |= {"longest (ms)": of["dispatch_ms.high"].max()}
@@ -113,32 +115,38 @@ def times(found: Findings) -> Rows:
             yield row | {"simulation (s)": of["total_s"].sum(), "published (s)": s}
 
 
-def _published(found: Findings, run: Run) -> tuple[str, str]:
+def _published(findings: Findings, run: Run) -> tuple[str, str]:
     """Return the published times of a run, or what is printed in place of them."""
-    printed = items.TIMES.get(found.name, {}).get(run.duration, {}).get(run.dispatcher)
+    printed = items.TIMES.get(findings.name, {}).get(run.duration, {}).get(run.dispatcher)
     if printed is None:
         return "", ""
-    ms, s = (f"{one:,.0f}" for one in printed) if printed else (NOT_FINISHED, NOT_FINISHED)
+    ms, s = (
+        (f"{printed_time:,.0f}" for printed_time in printed)
+        if printed
+        else (NOT_FINISHED, NOT_FINISHED)
+    )
     return ms, s
 
 
 @of_rows
-def as_published(found: Findings) -> Rows:
+def as_published(findings: Findings) -> Rows:
     """Return whether PCP'19 as published came to its end: a row for each seed."""
-    for run, outcomes in found.outcomes.items():
-        for seed, one in zip(found.seeds, outcomes, strict=True) if run.dispatcher == BARE else ():
-            jobs = one["jobs"] if "stopped" in one else one["shapes"]["all"]["jobs"]
+    for run, outcomes in findings.outcomes.items():
+        for seed, outcome in (
+            zip(findings.seeds, outcomes, strict=True) if run.dispatcher == BARE else ()
+        ):
+            jobs = outcome["jobs"] if "stopped" in outcome else outcome["shapes"]["all"]["jobs"]
             row: dict[str, Any] = {"run": str(run), "seed": seed}
-            row |= {"started": one.get("started", jobs), "jobs": jobs}
-            row |= {"nothing found": one.get("solved", {}).get("unknown")}
-            row |= {"ours": NOT_FINISHED if "stopped" in one else "finished"}
-            yield row | {"published": _published(found, Run("pcp19", run.duration))[0]}
+            row |= {"started": outcome.get("started", jobs), "jobs": jobs}
+            row |= {"nothing found": outcome.get("solved", {}).get("unknown")}
+            row |= {"ours": NOT_FINISHED if "stopped" in outcome else "finished"}
+            yield row | {"published": _published(findings, Run("pcp19", run.duration))[0]}
 
 
 @of_rows
-def solving(found: Findings) -> Rows:
+def solving(findings: Findings) -> Rows:
     """Return what became of the models: how many were solved to what, of all seeds together."""
-    for run, outcomes in ended(found).items():
+    for run, outcomes in ended(findings).items():
         of = outcomes.filter(like="solved.").rename(columns=lambda name: name.partition(".")[2])
         if len(of.columns):
             means = of[["considered", "variables"]].mean()
@@ -158,9 +166,9 @@ def sizes(findings: Sequence[Findings]) -> Rows:
         "objective": ("objective", "share at 1", lambda ratio: np.isclose(ratio, 1, rtol=1e-9)),
     }
 
-    for found in findings:
-        for run, outcome in found.instances.items():
-            row: dict[str, Any] = {"machine": found.name, "instances of": str(run)}
+    for of_machine in findings:
+        for run, outcome in of_machine.instances.items():
+            row: dict[str, Any] = {"machine": of_machine.name, "instances of": str(run)}
             row["number"] = len(outcome["variables"])
             for what, (key, share, so) in shares.items():
                 ratio = ratios(outcome[key])
@@ -187,21 +195,25 @@ _OF_BOXES = ("whislo", "q1", "med", "q3", "whishi", "mean")
 _MEAN = {"marker": "^", "markerfacecolor": "black", "markeredgecolor": "white", "markersize": 5}
 
 
-def _by_run(found: Findings, panels: int, high: float) -> tuple[canvas.Figure, Any, pd.DataFrame]:
+def _by_run(
+    findings: Findings, panels: int, high: float
+) -> tuple[canvas.Figure, Any, pd.DataFrame]:
     """Return a figure of panels above one another with a place for each run, and the means."""
-    of = means(found)
+    of = means(findings)
     figure = canvas.new_figure(max(6.0, 1.5 + 0.25 * len(of)), high)
     axes = figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0]
     axes[-1].set_xticks(range(len(of)), of.index, rotation=90)
     return figure, axes, of
 
 
-def draw_boxes(found: Findings, panels: Mapping[str, str], scale: str = "log") -> canvas.Figure:
+def draw_boxes(findings: Findings, panels: Mapping[str, str], scale: str = "log") -> canvas.Figure:
     """Draw a panel of boxes for each part of the outcomes: a box for each run that has one."""
-    figure, every, of = _by_run(found, len(panels), 1.9 + 2.5 * len(panels))
+    figure, every, of = _by_run(findings, len(panels), 1.9 + 2.5 * len(panels))
     for axes, (side, where) in zip(every, panels.items(), strict=True):
         _draw_boxes(axes, of.reindex(columns=[f"{where}.{part}" for part in (*PARTS, "mean")]))
-        first = f"{side.partition(',')[0].capitalize()}: {found.name}" if axes is every[0] else ""
+        first = (
+            f"{side.partition(',')[0].capitalize()}: {findings.name}" if axes is every[0] else ""
+        )
         finish(axes, first, _NOTE, y=side, log="y" if scale == "log" else "")
         if scale == "symlog":
             axes.set_yscale("symlog")
@@ -229,34 +241,34 @@ def _draw_boxes(axes: canvas.Axes, boxes: pd.DataFrame) -> None:
     axes.set_xlim(-0.7, len(boxes) - 0.3)
 
 
-def draw_means(found: Findings) -> canvas.Figure:
+def draw_means(findings: Findings) -> canvas.Figure:
     """Figures 4 and 5 of Galleguillos 2020, of all runs: means and one standard deviation."""
-    figure, panels, of = _by_run(found, 2, 7)
+    figure, panels, of = _by_run(findings, 2, 7)
     for axes, measure, label in zip(panels, ("slowdown", "wait"), ("", " (s)"), strict=True):
         where = [f"shapes.all.{measure}.{part}" for part in ("mean", "std", "low")]
         mean, std, low = of.reindex(columns=where).to_numpy().T
         # no job is below the least, and a deviation of a long tail may be
         errors = np.array([np.fmin(std, mean - low), std])
         axes.errorbar(range(len(of)), mean, errors, fmt="o", color=canvas.BLUE, capsize=3)
-        heading = f"Slowdown and wait of all jobs: {found.name}" if axes is panels[0] else ""
+        heading = f"Slowdown and wait of all jobs: {findings.name}" if axes is panels[0] else ""
         note = "bars: one standard deviation, but not below the least value"
         finish(axes, heading, note, y=f"average {measure}{label}")
     return figure
 
 
-def draw_ratios(found: Findings) -> canvas.Figure:
+def draw_ratios(findings: Findings) -> canvas.Figure:
     """Figures 6 and 7 of Galleguillos et al. 2020: PCP'20 to PCP'19 on each instance."""
     figure = canvas.new_figure(8, 3.8)
     panels = (("variables", "number of variables"), ("seconds", "time of a dispatch"))
     for axes, (what, label) in zip(figure.subplots(1, 2), panels, strict=True):
-        for place, (run, outcome) in enumerate(found.instances.items()):
+        for place, (run, outcome) in enumerate(findings.instances.items()):
             ratio = ratios(outcome[what])
             style = {"markersize": 4, "alpha": 0.7, "color": canvas.line_style(place)["color"]}
             axes.plot(np.arange(1, ratio.size + 1), ratio, "o", label=str(run), **style)
         at = items.VARIABLES_BELOW if what == "variables" else 1
         axes.axhline(at, color=canvas.DARK_GREY, linewidth=0.8)
         heading, side = f"PCP'20 to PCP'19: {label}", f"ratio: {label}"
-        finish(axes, heading, found.name, x="instance", y=side, log="y")
+        finish(axes, heading, findings.name, x="instance", y=side, log="y")
     return figure
 
 
@@ -275,7 +287,9 @@ TABLES: dict[str, Callable[[Findings], pd.DataFrame]] = {
 #: figures 3.3 to 3.5 and 5.1 to 5.11 of Remediani 2017; waits are of those that waited.
 PICTURES: dict[str, tuple[Callable[[Findings], canvas.Figure], str]] = {
     "Slowdown of the jobs that waited": (
-        partial(draw_boxes, panels={f"slowdown, {one}": f"shapes.{one}.slowed" for one in CLASSES}),
+        partial(
+            draw_boxes, panels={f"slowdown, {name}": f"shapes.{name}.slowed" for name in CLASSES}
+        ),
         "slowdown",
     ),
     "Queue": (partial(draw_boxes, panels={"jobs that wait": "queue"}, scale="symlog"), "queue"),
@@ -336,7 +350,9 @@ def reproduce(
     for what, value in (("days", days), ("seeds", seeds)):
         if value is not None and not value > 0:
             raise HpcgymError(f"{what} must be a number above 0, not {value!r}")
-    asked = dispatchers or [one for name in machines for one in runs.MACHINES[name].dispatchers]
+    asked = dispatchers or [
+        dispatcher for name in machines for dispatcher in runs.MACHINES[name].dispatchers
+    ]
     for name in [name for name in asked if name not in runs.LISTS][:1]:
         find_dispatcher(name)  # no OR-Tools is said before the work
     folder.begin(HEAD)
@@ -344,26 +360,27 @@ def reproduce(
     _compare(findings, folder)
     made = {"sizes": sizes(findings)}
     texts, pictures = {}, {}
-    for found in findings:
+    for of_machine in findings:
         for name, (heading, note) in _TEXTS.items():
-            made[f"{found.name}/{name}"] = TABLES[name](found)
-            texts[f"{found.name}/{name}"] = f"{found.name}: {heading}", note
+            made[f"{of_machine.name}/{name}"] = TABLES[name](of_machine)
+            texts[f"{of_machine.name}/{name}"] = f"{of_machine.name}: {heading}", note
         for heading, (draw, name) in PICTURES.items():
-            file = f"{found.name}/{name}.png"
-            if draw is not draw_ratios or found.instances:
-                pictures[f"{found.name}: {heading}"] = folder.picture(draw(found), file)
+            file = f"{of_machine.name}/{name}.png"
+            if draw is not draw_ratios or of_machine.instances:
+                pictures[f"{of_machine.name}: {heading}"] = folder.picture(draw(of_machine), file)
     path, made = folder.publish(
         head_of(findings), made, texts | {"sizes": _SIZES}, pictures, "few days" * quick
     )
-    names = {found.name: f"{found.name}/slowdown" for found in findings}
+    names = {of_machine.name: f"{of_machine.name}/slowdown" for of_machine in findings}
     return path, {machine: made[name] for machine, name in names.items() if name in made}
 
 
 def head_of(findings: Sequence[Findings]) -> str:
     """Return what the report begins with: also what was simulated."""
     lines = [
-        f"- {found.name}: {found.machine.what}, {found.jobs:,} jobs: `{found.workloads}`."
-        for found in findings
+        f"- {of_machine.name}: {of_machine.machine.what}, {of_machine.jobs:,} jobs:"
+        f" `{of_machine.workloads}`."
+        for of_machine in findings
     ]
     return "\n".join([HEAD, *lines, ""])
 
@@ -371,14 +388,14 @@ def head_of(findings: Sequence[Findings]) -> str:
 def _compare(findings: Sequence[Findings], folder: Folder) -> None:
     """Have PCP'19 and PCP'20 answer at the same states."""
     places = [
-        (found, run)
-        for found in findings
-        for run in runs.DRIVERS.get(found.name, ())
-        if run in found.outcomes
+        (of_machine, run)
+        for of_machine in findings
+        for run in runs.DRIVERS.get(of_machine.name, ())
+        if run in of_machine.outcomes
     ]
     number = {"number": runs.NUMBER}
     tasks = [of.task(of.seeds[0]) | asdict(run) | number for of, run in places]
     what = "the same instances"
     outcomes = folder.run(runs.compare_one, tasks, "comparisons", "instances", what=what, chunk=1)
-    for (found, run), outcome in zip(places, outcomes, strict=True):
-        found.instances[run] = outcome
+    for (of_machine, run), outcome in zip(places, outcomes, strict=True):
+        of_machine.instances[run] = outcome

@@ -90,15 +90,20 @@ class Machine:
 
     def runs(self, only: Sequence[str] = ()) -> list[Run]:
         """Return the runs here; ``only`` of these dispatchers, if there are any."""
-        chosen = [one for one in self.dispatchers if not only or one in only]
-        return [Run(self.named(one), letter) for one, letter in product(chosen, self.durations)]
+        chosen = [dispatcher for dispatcher in self.dispatchers if not only or dispatcher in only]
+        return [
+            Run(self.named(dispatcher), letter)
+            for dispatcher, letter in product(chosen, self.durations)
+        ]
 
 
 #: Name -> machine.
 MACHINES = readings(Machine, __file__, "machines.toml")
 
 #: All that run on one of them.
-DISPATCHERS = tuple(dict.fromkeys(one for of in MACHINES.values() for one in of.dispatchers))
+DISPATCHERS = tuple(
+    dict.fromkeys(dispatcher for of in MACHINES.values() for dispatcher in of.dispatchers)
+)
 
 
 def dispatcher_of(name: str) -> Any:
@@ -148,8 +153,8 @@ def box(values: ArrayLike) -> Box:
     if given.size == 0:
         return {"number": 0, **dict.fromkeys(("mean", "std", *PARTS), float("nan"))}
     quarters = np.quantile(given, [0, 0.25, 0.5, 0.75, 1]).tolist()
-    found: Box = {"number": given.size, "mean": float(given.mean()), "std": float(given.std())}
-    return found | dict(zip(PARTS, quarters, strict=True))
+    numbers: Box = {"number": given.size, "mean": float(given.mean()), "std": float(given.std())}
+    return numbers | dict(zip(PARTS, quarters, strict=True))
 
 
 def shapes_of(result: Result) -> dict[str, dict[str, Any]]:
@@ -163,18 +168,18 @@ def shapes_of(result: Result) -> dict[str, dict[str, Any]]:
     """
     run = np.maximum(result.run_time, 1)
     slowdown, wait = (result.wait + run) / run, result.wait
-    found = {}
+    shapes = {}
     for name, (above, up_to) in CLASSES.items():
         of = (result.run_time > above) & (result.run_time <= up_to)
         late = of & (wait > 0)
-        found[name] = {
+        shapes[name] = {
             "jobs": int(of.sum()),
             "slowdown": box(slowdown[of]),
             "wait": box(wait[of]),
             "slowed": box(slowdown[late]),
             "waited": box(wait[late]),
         }
-    return found
+    return shapes
 
 
 def queue_of(result: Result) -> Box:
@@ -203,12 +208,12 @@ def solved(log: Sequence[dict[str, Any]]) -> dict[str, Any]:
     ``considered`` and ``variables``, means of those with a model, and ``postponed`` jobs, which the
     model started and no nodes were found for.
     """
-    by_status = Counter("plan optimal" if not one["variables"] else one["status"] for one in log)
-    models = [one for one in log if one["variables"]]
-    better = [one for one in models if one["objective"] < one["heuristic"] * (1 - 1e-9)]
+    by_status = Counter("plan optimal" if not call["variables"] else call["status"] for call in log)
+    models = [call for call in log if call["variables"]]
+    better = [call for call in models if call["objective"] < call["heuristic"] * (1 - 1e-9)]
 
     def mean(key: str) -> float:
-        return float(np.mean([one[key] for one in models])) if models else float("nan")
+        return float(np.mean([call[key] for call in models])) if models else float("nan")
 
     statuses = ("plan optimal", "optimal", "feasible", "infeasible", "unknown")
     return {
@@ -217,7 +222,7 @@ def solved(log: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "better than heuristic": len(better),
         "considered": mean("considered"),
         "variables": mean("variables"),
-        "postponed": sum(one["postponed"] for one in log),
+        "postponed": sum(call["postponed"] for call in log),
     }
 
 
@@ -302,7 +307,7 @@ def simulate_one(task: dict[str, Any]) -> dict[str, Any]:
             raise
         log = timed.dispatcher.log
         last = log[-1]["time"] - int(workload.submit_time[0])
-        started = sum(one["started"] for one in log)
+        started = sum(call["started"] for call in log)
         return {"stopped": last, "started": started, "jobs": len(workload)}
     outcome: dict[str, Any] = {"total_s": time.perf_counter() - began}
     validate_schedule(result)
@@ -348,15 +353,15 @@ def compare_one(task: dict[str, Any]) -> dict[str, Any]:
     watched = Watched(find_dispatcher(task["dispatcher"]), task["number"])
     run = Run(task["dispatcher"], task["duration"])
     simulate(workload, rules_of(run, watched), cluster=cluster)
-    found: dict[str, list[Any]] = {}
+    pairs: dict[str, list[Any]] = {}
     for packed in watched.saved:
         view = pickle.loads(packed)
         asked = [_asked(name, view) for name in ASKED]
-        for one, published in zip(asked, published_sizes(*considered(view)), strict=True):
-            one["as_published"] = published
+        for answer, published in zip(asked, published_sizes(*considered(view)), strict=True):
+            answer["as_published"] = published
         for key in asked[0]:
-            found.setdefault(key, []).append([one[key] for one in asked])
-    return found
+            pairs.setdefault(key, []).append([answer[key] for answer in asked])
+    return pairs
 
 
 def _asked(name: str, view: Any) -> dict[str, Any]:
@@ -457,7 +462,7 @@ def run_campaign(
     HpcgymError : a machine on which no dispatcher runs that was asked for, and what
         :func:`simulate_one` raises.
     """
-    found, tasks, places = [], [], []
+    findings, tasks, places = [], [], []
     for name in names:
         machine = MACHINES[name]
         if not (runs := machine.runs(dispatchers)):
@@ -467,7 +472,7 @@ def run_campaign(
         numbers = list(range(1, number + 1))
         jobs = sum(len(load_jobs(name, length, seed)[0]) for seed in numbers)
         of = Findings(name, length, numbers, jobs, {run: [] for run in runs}, {})
-        found.append(of)
+        findings.append(of)
         for seed in numbers:
             begin = of.task(seed)
             tasks += [{**begin, **asdict(run)} for run in runs]
@@ -475,4 +480,4 @@ def run_campaign(
     outcomes = folder.run(simulate_one, tasks, "simulations", "runs", chunk=1)
     for (of, run), outcome in zip(places, outcomes, strict=True):
         of.outcomes[run].append(outcome)
-    return found
+    return findings

@@ -47,17 +47,17 @@ def load_week(source: str) -> Workload:
     if Path(source).suffix != ".json":
         log = harness.load_jobs(source)
         return log.take(log.submit_time - log.submit_time[0] < WEEK_S)
-    told = json_of(bytes_of(Path(source), _MOST_BYTES, HpcgymError), source, HpcgymError)
+    week = json_of(bytes_of(Path(source), _MOST_BYTES, HpcgymError), source, HpcgymError)
     try:
-        operations = {name: profile["cpu"] for name, profile in told["profiles"].items()}
-        jobs = sorted(told["jobs"], key=lambda job: job["id"])
+        operations = {name: profile["cpu"] for name, profile in week["profiles"].items()}
+        jobs = sorted(week["jobs"], key=lambda job: job["id"])
         columns = {
             "submit_time": [job["subtime"] for job in jobs],
             "run_time": [operations[job["profile"]] / _FLOPS for job in jobs],
             "requested_time": [job["walltime"] for job in jobs],
             "requested_processors": [job["res"] for job in jobs],
         }
-        processors = told["nb_res"]
+        processors = week["nb_res"]
     except (KeyError, TypeError, AttributeError) as error:
         raise HpcgymError(f"{source} is no week of the study of energy budgets: {error}") from None
     order = as_submitted(columns["submit_time"])

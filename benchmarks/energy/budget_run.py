@@ -31,12 +31,12 @@ _RUN = ["mechanism", "shutdown", "budget"]
 
 
 @tables.of_rows
-def rows_of(tasks: harness.Tasks, found: harness.Tasks) -> tables.Rows:
+def rows_of(tasks: harness.Tasks, outcomes: harness.Tasks) -> tables.Rows:
     """Return what was measured, a row for each run; "... / EASY" is over that of EASY.
 
     The "trace" is what stands before "_1w_" in the name of a week.
     """
-    for task, outcome in zip(tasks, found, strict=True):
+    for task, outcome in zip(tasks, outcomes, strict=True):
         trace = task["trace"].partition("_1w_")[0]
         known = {"trace": trace, "week": task["trace"], "jobs": outcome["jobs"]}
         for row in outcome["rows"]:
@@ -185,8 +185,10 @@ def frames_of(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def statements(rows: pd.DataFrame) -> pd.DataFrame:
     """Return what the text of chapter 5 says, and whether it is so: of all weeks, of each trace."""
-    found = {name: tables.checked(SENTENCES, frames_of(of)) for name, of in parts_of(rows).items()}
-    return tables.statements_table(SENTENCES, found)
+    findings = {
+        name: tables.checked(SENTENCES, frames_of(of)) for name, of in parts_of(rows).items()
+    }
+    return tables.statements_table(SENTENCES, findings)
 
 
 # --- Pictures -------------------------------------------------------------------------------------
@@ -281,8 +283,8 @@ def _table_5_1(stored: items.Stored) -> items.Verdict:
         f" {((rows[theirs] - ours).abs() <= 1).sum()} values within a point as {where}"
         for theirs, where in (("published %", "printed"), ("their notebook %", "in the notebook"))
     ]
-    found = items.of_intervals(signs, "published signs")
-    return found.noted(f"as the authors' program reduces it: {', '.join(words)}")
+    verdict = items.of_intervals(signs, "published signs")
+    return verdict.noted(f"as the authors' program reduces it: {', '.join(words)}")
 
 
 def _published(stored: items.Stored) -> items.Verdict:
@@ -295,10 +297,10 @@ def _published(stored: items.Stored) -> items.Verdict:
 
 def _strictly(stored: items.Stored) -> items.Verdict:
     """Judge section 5.3, which contradicts itself if a budget is exceeded only where it must be."""
-    found, possible = (items.said(item)(stored) for item in ("section 5.3", POSSIBLE))
-    if found.verdict != possible.verdict == "trend":
-        return items.Verdict(items.CONTRADICTION, _NOTES["idle"]).noted(found.why)
-    return found
+    verdict, possible = (items.said(item)(stored) for item in ("section 5.3", POSSIBLE))
+    if verdict.verdict != possible.verdict == "trend":
+        return items.Verdict(items.CONTRADICTION, _NOTES["idle"]).noted(verdict.why)
+    return verdict
 
 
 def _of_authors() -> pd.DataFrame:
@@ -313,14 +315,14 @@ def _of_authors() -> pd.DataFrame:
 
 def _figure_5_1(stored: items.Stored) -> items.Verdict:
     """Judge figure 5.1: a contradiction if its sentences are not of the authors' own results."""
-    found = items.said("figure 5.1")(stored)
-    said = [one for one in SENTENCES if one["item"] == "figure 5.1"]
+    verdict = items.said("figure 5.1")(stored)
+    said = [sentence for sentence in SENTENCES if sentence["item"] == "figure 5.1"]
     theirs = tables.checked(said, {"points": _of_authors()})
-    so = {one["sentence"]: bool(of) for one, (_, of) in zip(said, theirs, strict=True)}
+    so = {sentence["sentence"]: bool(of) for sentence, (_, of) in zip(said, theirs, strict=True)}
     own = items.of_sentences(so)
     why = _NOTES["authors"].format(why=own.why)
-    against = items.Verdict(items.CONTRADICTION, why).noted(f"ours: {found.why}")
-    return found if own.verdict == "trend" else against
+    against = items.Verdict(items.CONTRADICTION, why).noted(f"ours: {verdict.why}")
+    return verdict if own.verdict == "trend" else against
 
 
 def _weeks(stored: items.Stored) -> str:

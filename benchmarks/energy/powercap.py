@@ -79,8 +79,8 @@ def load(source: str, machine: str | Cluster, jobs: int | None = None) -> Worklo
         )
     if (workload.wait_time >= 0).any():
         return workload
-    told = simulate(workload, cluster=Cluster(cluster.processors)).as_workload()
-    return told.take(slice(None), name=workload.name)
+    as_simulated = simulate(workload, cluster=Cluster(cluster.processors)).as_workload()
+    return as_simulated.take(slice(None), name=workload.name)
 
 
 def choose(workload: Workload, processors: int, name: str, number: int) -> list[Interval]:
@@ -99,23 +99,23 @@ def choose(workload: Workload, processors: int, name: str, number: int) -> list[
     long, submit = INTERVALS[name] * HOUR_S, workload.submit_time
     first = -(-(int(submit[0]) + DAY_S) // HOUR_S) * HOUR_S
     begins = range(first, int(submit[-1]) - long, HOUR_S)
-    found = list(_intervals(workload, processors, begins, long))
-    if not found:
+    intervals = list(_intervals(workload, processors, begins, long))
+    if not intervals:
         raise HpcgymError(
             f"{workload.name}: no {INTERVALS[name]} hours from a day after its first job on"
         )
-    full = [one for one in found if one.backlog >= 1]
-    full = [one for one in full if one.busy >= BUSY] or full
+    full = [interval for interval in intervals if interval.backlog >= 1]
+    full = [interval for interval in full if interval.busy >= BUSY] or full
     if not full:
-        least = np.quantile([one.backlog for one in found], 0.9)
-        full = [one for one in found if one.backlog >= least]
-    ordered = sorted(full, key=lambda one: one.small)  # equal ones stay in order of time
+        least = np.quantile([interval.backlog for interval in intervals], 0.9)
+        full = [interval for interval in intervals if interval.backlog >= least]
+    ordered = sorted(full, key=lambda interval: interval.small)  # equal ones stay in order of time
     middle = {"bigjob": 0, "smalljob": len(full) - 1}.get(name, (len(full) - 1) // 2)
     nearest = sorted(range(len(full)), key=lambda place: abs(place - middle))
     chosen: list[Interval] = []
-    for one in (ordered[place] for place in nearest):
-        if all(one.end <= other.begin or other.end <= one.begin for other in chosen):
-            chosen.append(one)
+    for interval in (ordered[place] for place in nearest):
+        if all(interval.end <= other.begin or other.end <= interval.begin for other in chosen):
+            chosen.append(interval)
     return chosen[:number]
 
 
@@ -129,9 +129,9 @@ def _intervals(workload: Workload, processors: int, begins: range, long: int) ->
         sizes = workload.requested_processors, workload.requested_time
         jobs = Ran(*(of[near] for of in (workload.submit_time, start, finish, *sizes)))
         for begin in together:
-            found = _interval(jobs, processors, begin, begin + long)
-            if found is not None:
-                yield found
+            interval = _interval(jobs, processors, begin, begin + long)
+            if interval is not None:
+                yield interval
 
 
 class Ran(NamedTuple):

@@ -77,12 +77,12 @@ def rho_between(power: NodePower, degradation: float, *, saved: bool) -> tuple[f
     watts at the lowest frequency stand above the line.
     """
     half = (-0.5, 0.5)
-    found = []
+    rhos = []
     for d, high, low, off in product((-0.005, 0.005), half, half, half):
         most, least = power.busy_levels_w[-1] + high, power.busy_levels_w[0] + low
         above = least if saved else most - least
-        found.append(1 - 1 / (degradation + d) - above / (most - power.off_w - off))
-    return min(found), max(found)
+        rhos.append(1 - 1 / (degradation + d) - above / (most - power.off_w - off))
+    return min(rhos), max(rhos)
 
 
 def section_4_5() -> pd.DataFrame:
@@ -130,13 +130,13 @@ FIGURE_4_6 = {
 
 
 @tables.of_rows
-def rows_of(tasks: harness.Tasks, found: harness.Tasks) -> tables.Rows:
+def rows_of(tasks: harness.Tasks, outcomes: harness.Tasks) -> tables.Rows:
     """Return what :func:`powercap.measure` found, normalised as in figure 4.6, a row for each run.
 
     Energy and work are over those of a machine that is busy throughout, launched jobs over the most
     that any run of the interval launches.
     """
-    for task, outcome in zip(tasks, found, strict=True):
+    for task, outcome in zip(tasks, outcomes, strict=True):
         most = max(row["launched"] for row in outcome["rows"]) or 1
         known = {"trace": task["trace"], "begins": task["begins"], "interval": task["kind"]}
         for row in outcome["rows"]:
@@ -235,11 +235,11 @@ def _launched(launched: pd.DataFrame) -> pd.DataFrame:
 
 def statements(rows: pd.DataFrame) -> pd.DataFrame:
     """Return what sections 4.6.3 and 4.7 say, and whether it is so here, for each reading."""
-    found = {
+    findings = {
         f"{trace}, {begins}": tables.checked(SENTENCES, frames_of(part))
         for (trace, begins), part in rows.groupby(["trace", "begins"], sort=False)
     }
-    return tables.statements_table(SENTENCES, found)
+    return tables.statements_table(SENTENCES, findings)
 
 
 # --- The pictures of the study of power caps ------------------------------------------------------
@@ -446,10 +446,12 @@ def _tasks(sources: Sequence[str], cluster: str, number: int, quick: bool) -> li
     given = {"caps": list(QUICK_CAPS if quick else powercap.CAPS), "cluster": cluster, "jobs": jobs}
     load = partial(powercap.load, machine=machine, jobs=jobs)
     return [
-        harness.task_of(source, workload, begins=begins, kind=kind, interval=asdict(one), **given)
+        harness.task_of(
+            source, workload, begins=begins, kind=kind, interval=asdict(chosen), **given
+        )
         for source, workload in harness.load_sources(sources, load).items()
         for kind in ([QUICK] if quick else powercap.INTERVALS)
-        for one in powercap.choose(workload, machine.processors, kind, number)
+        for chosen in powercap.choose(workload, machine.processors, kind, number)
         for begins in powercap.STARTS
     ]
 
@@ -485,9 +487,9 @@ def _table_4_3(stored: items.Stored) -> items.Verdict:
     rows = table[table["published best"] != "-"]
     off = rows.loc[rows["published best"] == rows["best by C1 and C3"], "benchmark"]
     negative = int((rows["saved: greatest rho"] < 0).sum())
-    told = {"follow": follow, "number": len(table), "other": other, "negative": negative}
-    told |= {"off": len(off), "rows": len(rows)}
-    words = _NOTES["rho"].format(**told, names=", ".join(off))
+    counts = {"follow": follow, "number": len(table), "other": other, "negative": negative}
+    counts |= {"off": len(off), "rows": len(rows)}
+    words = _NOTES["rho"].format(**counts, names=", ".join(off))
     if follow < len(table) == other:
         return items.Verdict(items.CONTRADICTION, words)
     return items.of_count(negative, len(rows), "mechanisms as published", words)
@@ -499,8 +501,8 @@ def _section_4_5(stored: items.Stored) -> items.Verdict:
     shown = [
         round(ours, 2 if thesis < 2 else 0) for ours, thesis in table[["ours", "thesis"]].to_numpy()
     ]
-    found = items.of_values(shown, table["thesis"], 0, "numbers")
-    return found._replace(why=_NOTES["watts"].format(why=found.why))
+    verdict = items.of_values(shown, table["thesis"], 0, "numbers")
+    return verdict._replace(why=_NOTES["watts"].format(why=verdict.why))
 
 
 #: Items with results -> what makes their verdicts.

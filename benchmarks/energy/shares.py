@@ -316,7 +316,7 @@ def run_180(load: float, seeds: int) -> dict[str, list[Became]]:
     """Return policy -> what becomes of Light-ESP in each of that many orders of the jobs."""
     jobs = [light_esp_of(seed, load) for seed in range(seeds)]
     return {
-        policy: [_became(simulated(one, policy), USERS_180) for one in jobs]
+        policy: [_became(simulated(workload, policy), USERS_180) for workload in jobs]
         for policy in POLICIES_180
     }
 
@@ -334,5 +334,5 @@ def run_burst() -> dict[float, Became]:
 def _became(result: Result, users: tuple[str, ...]) -> Became:
     """Return what became of the jobs of each user."""
     mine = {user: result.workload.user_id == place for place, user in enumerate(users, start=1)}
-    found = {"wait": result.wait.astype(np.float64), "stretch": stretches(result)}
-    return {what: {user: of[jobs] for user, jobs in mine.items()} for what, of in found.items()}
+    values = {"wait": result.wait.astype(np.float64), "stretch": stretches(result)}
+    return {what: {user: of[jobs] for user, jobs in mine.items()} for what, of in values.items()}

@@ -47,9 +47,9 @@ CELLS = [(policy, efficiency) for policy in shares.POLICIES for efficiency in sh
 
 
 @tables.of_rows
-def rows_of(tasks: Tasks, found: Tasks) -> tables.Rows:
+def rows_of(tasks: Tasks, outcomes: Tasks) -> tables.Rows:
     """Return what :func:`shares.measure` found: a row for each user who saves or wastes energy."""
-    for task, outcome in zip(tasks, found, strict=True):
+    for task, outcome in zip(tasks, outcomes, strict=True):
         known = {"trace": task["trace"], "reading": task["reading"], "jobs": outcome["jobs"]}
         for row in outcome["rows"]:
             cell = {"config": row["policy"], "efficiency": row["efficiency"]}
@@ -85,7 +85,7 @@ def of_readings(rows: pd.DataFrame) -> Any:
 
 def of_late(rows: pd.DataFrame) -> pd.DataFrame:
     """Return how far the means move where each job comes up to a minute later."""
-    late = [name for name, one in shares.READINGS.items() if one.late_seed is not None]
+    late = [name for name, reading in shares.READINGS.items() if reading.late_seed is not None]
     traces = set(rows.loc[rows["reading"].isin(late), "trace"])
     copies = rows[rows["trace"].isin(traces) & rows["reading"].isin([TEXT, *late])]
     means = copies.groupby([*KEYS, "reading"], sort=False)[["by_means", "by_jobs"]].mean()
@@ -139,10 +139,10 @@ def of_counter(sources: Sequence[str]) -> pd.DataFrame:
 def values_of_180(policies: Mapping[str, Sequence[Became]]) -> pd.DataFrame:
     """Return what the sentences of section 6.3.3 are of, a row for each order of the jobs."""
     apart = [_apart_by_length(of["wait"]) for of in policies["EFS"]]
-    found = pd.DataFrame(apart, columns=["apart_short", "apart_long"])
+    values = pd.DataFrame(apart, columns=["apart_short", "apart_long"])
     for policy, user, what in product(policies, FREQUENCIES, ("stretch", "wait")):
-        found[f"{what}_{policy}_{user}"] = [of[what][user].mean() for of in policies[policy]]
-    return found
+        values[f"{what}_{policy}_{user}"] = [of[what][user].mean() for of in policies[policy]]
+    return values
 
 
 def _apart_by_length(waits: Mapping[str, tables.Floats]) -> list[float]:
@@ -165,34 +165,36 @@ def statements(by_load: Mapping[float, pd.DataFrame], of: Sequence[str]) -> pd.D
     of : items.
     """
     said = items.csv_rows(__file__, "sentences.csv", of)
-    found = {f"load {load:g}": findings(values, said) for load, values in by_load.items()}
-    return tables.statements_table(said, found)
+    findings_by_load = {
+        f"load {load:g}": findings(values, said) for load, values in by_load.items()
+    }
+    return tables.statements_table(said, findings_by_load)
 
 
 def findings(values: pd.DataFrame, said: Sequence[Mapping[str, str]]) -> list[tables.Finding]:
     """Return whether sentences hold: in 97.5 % of resampled orders of the jobs, or in 2.5 %."""
     picks = np.random.default_rng(0).integers(0, len(values), (2_000, len(values)))
     means: Any = pd.DataFrame(values.to_numpy()[picks].mean(axis=1), columns=values.columns)
-    found: list[tables.Finding] = []
-    for one in said:
-        held = float(means.eval(one["so"]).mean())
+    decided: list[tables.Finding] = []
+    for sentence in said:
+        held = float(means.eval(sentence["so"]).mean())
         so = held >= 0.975 if held >= 0.975 or held <= 0.025 else "undecided"
-        named = tables.named_in(values, one["so"])
-        found.append((tables.listed(values[named].mean(), "{:,.4g}"), so))
-    return found
+        named = tables.named_in(values, sentence["so"])
+        decided.append((tables.listed(values[named].mean(), "{:,.4g}"), so))
+    return decided
 
 
 def of_burst(bursts: Mapping[float, Became]) -> pd.DataFrame:
     """Return what section 6.3.3 says of the burst, whichever part of energy green jobs save."""
-    found: dict[str, list[tables.Finding]] = {}
+    findings_by_saved: dict[str, list[tables.Finding]] = {}
     for saved, of in bursts.items():
         means = [[of[what][u].mean() for u in BURST_USERS] for what in ("stretch", "wait")]
-        words = [", ".join(f"{x:,.4g}" for x in one) for one in means]
+        words = [", ".join(f"{x:,.4g}" for x in of_users) for of_users in means]
         so = all(green < (1 - items.CLOSE) * min(others) for green, *others in means)
-        found[f"{saved:.1%} saved"] = [(f"stretch: {words[0]}; wait: {words[1]}", so)]
+        findings_by_saved[f"{saved:.1%} saved"] = [(f"stretch: {words[0]}; wait: {words[1]}", so)]
     said = {"item": "figure 6.8", "published": "so"}
     said["sentence"] = "green jobs of a burst have significantly better stretches and waits"
-    return tables.statements_table([said], found)
+    return tables.statements_table([said], findings_by_saved)
 
 
 # --- Pictures -------------------------------------------------------------------------------------
@@ -260,7 +262,7 @@ def draw_distributions(orders: Sequence[Became], heading: str) -> canvas.Figure:
     panels = figure.subplots(1, 2, sharey=True)
     for axes, what in zip(panels, ("stretch", "wait"), strict=True):
         for user in orders[0][what]:
-            of = np.sort(np.concatenate([one[what][user] for one in orders]))
+            of = np.sort(np.concatenate([order[what][user] for order in orders]))
             share, dashes = np.arange(len(of)) + 1, "--" if user == "on demand" else "-"
             style: dict[str, Any] = {"color": _COLOURS_180[user], "linewidth": 1.4, "label": user}
             axes.step(of, share / len(of), dashes, where="post", **style)
@@ -361,8 +363,8 @@ def _beside_6_1(stored: items.Stored, name: str) -> tuple[dict[str, bool], Any]:
     }
     for (trace, policy), of in means.groupby(KEYS[:2], sort=False):
         below, theirs = (
-            bool(one[trace, policy, "green"] < one[trace, policy, "gluttonous"])
-            for one in (of, printed)
+            bool(by_row[trace, policy, "green"] < by_row[trace, policy, "gluttonous"])
+            for by_row in (of, printed)
         )
         side = "below" if theirs else "above"
         so[f"{trace} {policy}: green users are {side} gluttonous ones"] = below == theirs
@@ -379,19 +381,19 @@ def _table_6_1(stored: items.Stored) -> items.Verdict:
     verdict = items.of_sentences(so)
     traces = near.index.unique("trace")
     missing = ", ".join(name for name in TABLE_6_1.index.unique(0) if name not in traces)
-    told = {"near": near.sum(), "number": len(near), "within": NEAR, "why": verdict.why}
-    told |= {"others_near": others_near.sum(), "others": sum(others.values())}
-    found = "close" if near.all() and all(so.values()) else verdict.verdict
+    counts = {"near": near.sum(), "number": len(near), "within": NEAR, "why": verdict.why}
+    counts |= {"others_near": others_near.sum(), "others": sum(others.values())}
+    verdict_of_means = "close" if near.all() and all(so.values()) else verdict.verdict
     without = f"without {missing}" if missing else ""
-    words = _NOTES["means"].format(**told)
+    words = _NOTES["means"].format(**counts)
     of = stored.table("table-late", *KEYS, "mean over jobs' ratios")
     chance = of[of["config"] == shares.CHANCE[0]].set_index("trace")["mean over jobs' ratios"]
     most = TABLE_6_1["mean"].groupby(level=0).max().reindex(chance.index)
     another = sum(others.values()) >= items.TREND * len(others)
-    if found == "not met" and another and len(chance) and (chance > most).all():
+    if verdict_of_means == "not met" and another and len(chance) and (chance > most).all():
         why = _NOTES["chance"].format(*(tables.listed(of, "{:.2f}") for of in (chance, most)))
-        return items.Verdict(found, words).noted(why, without)
-    return items.Verdict(found, words).noted(without)
+        return items.Verdict(verdict_of_means, words).noted(why, without)
+    return items.Verdict(verdict_of_means, words).noted(without)
 
 
 def _worst_off(stored: items.Stored) -> Iterator[dict[str, pd.DataFrame]]:
@@ -409,11 +411,11 @@ def _worst_off(stored: items.Stored) -> Iterator[dict[str, pd.DataFrame]]:
 
 def _figure_6_1(stored: items.Stored) -> items.Verdict:
     """Judge figure 6.1 by its sentences; that its percentage is not that of table 6.1 is told."""
-    found = items.by_sentences(__file__, ["figure 6.1"], _worst_off)(stored)
+    verdict = items.by_sentences(__file__, ["figure 6.1"], _worst_off)(stored)
     ((text,),) = items.published_values(__file__)["figure 6.1"].values()
     times = TABLE_6_1["max"][WORST_OFF[0], "efs", "green"]
     why = _NOTES["worst_off"].format(text=text, times=times, own=100 * (times - 1))
-    return found.noted(why)
+    return verdict.noted(why)
 
 
 #: Items with results -> what makes their verdicts.

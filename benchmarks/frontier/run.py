@@ -62,10 +62,10 @@ def chosen(logs: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     greatest of the logs, divided by EASY's.
     """
     means, greatest = over_reference(logs, "early")
-    found = greatest[[*AT_MOST]].rename(columns=_greatest)
-    found.insert(0, "slowdown / EASY's", means["mean_bsld"])
+    table = greatest[[*AT_MOST]].rename(columns=_greatest)
+    table.insert(0, "slowdown / EASY's", means["mean_bsld"])
     keeps = (greatest[[*AT_MOST]] <= pd.Series(AT_MOST)).all(axis=1)
-    kept: pd.DataFrame = found[keeps].sort_values("slowdown / EASY's")
+    kept: pd.DataFrame = table[keeps].sort_values("slowdown / EASY's")
     return kept
 
 
@@ -132,12 +132,16 @@ def gains(late: Mapping[str, Mapping[str, Felt]]) -> Rows:
     """
     for rule in dict.fromkeys(rule for rules in late.values() for rule in rules):
         of = {log: gain(rules[runs.REFERENCE], rules[rule]) for log, rules in late.items()}
-        value, low, high = mean_of([one.counted for one in of.values()])
-        of_log = {log: mean_of([one.weeks]).value for log, one in of.items()}
-        told = [f"{log}: {', '.join(one.broken)}" for log, one in of.items() if one.broken]
+        value, low, high = mean_of([gain_of_log.counted for gain_of_log in of.values()])
+        of_log = {log: mean_of([gain_of_log.weeks]).value for log, gain_of_log in of.items()}
+        broken = [
+            f"{log}: {', '.join(gain_of_log.broken)}"
+            for log, gain_of_log in of.items()
+            if gain_of_log.broken
+        ]
         row = {"rule": rule, "gain": value, "low": low, "high": high}
         row |= {"without the gate": float(np.mean(list(of_log.values()))), **of_log}
-        yield row | {"breaks the gate": "; ".join(told)}
+        yield row | {"breaks the gate": "; ".join(broken)}
 
 
 @of_rows
@@ -201,7 +205,7 @@ def levers(logs: Mapping[str, pd.DataFrame], rules: Mapping[str, runs.Rule]) -> 
             row: dict[str, Any] = {"order": order, "lever": called.format(value)}
             for aim in AIMS:
                 ratios = [
-                    of.loc[one, aim] / of.loc[other, aim] for of in means for one, other in names
+                    of.loc[rule, aim] / of.loc[other, aim] for of in means for rule, other in names
                 ]
                 row[f"{_head(aim)} ratio"] = float(np.median(ratios))
             yield row
@@ -233,11 +237,11 @@ def of_chosen(
 ) -> dict[str, pd.DataFrame]:
     """Return the tables of all rules; one of ``rules`` is chosen, and shown on the late parts."""
     among = {log: rows[rows["rule"].isin(rules)] for log, rows in logs.items()}
-    found = chosen(among)
-    best = next(iter(found.index), None)
+    kept = chosen(among)
+    best = next(iter(kept.index), None)
     return {
         "named": named(logs, best),
-        "choices": found.head(10).reset_index(),
+        "choices": kept.head(10).reset_index(),
         "held-out": held_out(among, dict.fromkeys(among, best)),
         "held-out-own": held_out(among, chosen_alone(among)),
         "who-pays": who_pays(among, best),
@@ -279,15 +283,15 @@ def reproduce(
         same["variants"] = [list(each) for each in _within(workload, variants)]
         tasks += [{**same, "rule": list(rule)} for rule in simulated]
     outcomes = folder.run(runs.simulate_rule, tasks, "simulations")
-    found: dict[str, list[dict[str, Any]]] = {}
+    rows_of: dict[str, list[dict[str, Any]]] = {}
     late: dict[str, dict[str, Felt]] = {}
     for task, outcome in zip(tasks, outcomes, strict=True):
         name = runs.Rule(*task["rule"]).name
-        found.setdefault(task["log"], []).extend({"rule": name, **row} for row in outcome["rows"])
+        rows_of.setdefault(task["log"], []).extend({"rule": name, **row} for row in outcome["rows"])
         number, bsld, *waits = outcome["late"]
         felt = Felt(np.array(number), np.array(bsld, np.float64), *waits)
         late.setdefault(task["log"], {})[name] = felt
-    every = {log: pd.DataFrame(rows) for log, rows in found.items()}
+    every = {log: pd.DataFrame(rows) for log, rows in rows_of.items()}
     made = of_named(every, late) if named else of_chosen(every, rules)
     return folder.publish(HEAD, made, TEXTS, {}, "the first jobs, few rules" * quick, begin="")
 
@@ -301,15 +305,15 @@ def _load(
     ------
     HpcgymError : a source that cannot be read, or two logs of the same name.
     """
-    found: dict[tuple[str, str], Workload] = {}
+    workloads: dict[tuple[str, str], Workload] = {}
     for source in sources:
         by_jobs: dict[str, tuple[str, Workload]] = {}
         for recipe in recipes:
             workload = runs.load_log(source, recipe, first_jobs)
             by_jobs.setdefault(fingerprint([workload]), (recipe, workload))
-        found |= {(source, recipe): workload for recipe, workload in by_jobs.values()}
-    check_names(found.values())
-    return found
+        workloads |= {(source, recipe): workload for recipe, workload in by_jobs.values()}
+    check_names(workloads.values())
+    return workloads
 
 
 def _within(workload: Workload, variants: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -165,10 +165,10 @@ def measures_by_class(result: Result, jobs: NDArray[np.bool_]) -> dict[str, floa
     What :func:`hpcgym.schedule.measures.measures` tells; the utilisation of the whole schedule; and
     the mean wait for each class of run times and of widths, nan without such jobs.
     """
-    found = measures(result, jobs) | {"utilization": float(result.metrics["utilization"])}
+    felt = measures(result, jobs) | {"utilization": float(result.metrics["utilization"])}
     share = result.workload.requested_processors / result.cluster.processors
     for values, classes in ((result.run_time / HOUR_S, RUN_TIMES_H), (share, WIDTHS)):
         for name, (low, high) in classes.items():
             waits = result.wait[jobs & (values > low) & (values <= high)] / HOUR_S
-            found[f"mean_wait_h, {name}"] = float(waits.mean()) if len(waits) else np.nan
-    return found
+            felt[f"mean_wait_h, {name}"] = float(waits.mean()) if len(waits) else np.nan
+    return felt

@@ -116,8 +116,8 @@ def _table_2(stored: items.Stored) -> items.Verdict:
     table = _halves(stored, "SDSC-SP2")
     printed = pd.DataFrame(TABLE_2["SDSC-SP2"]).T.rename(_plain)
     ours = table.loc[printed.index, ["train", "test"]].to_numpy().T.ravel()
-    found = items.of_values(ours, printed.to_numpy().T.ravel(), 0.01, "sums")
-    return found.noted(_NOTES["other_rules"])
+    verdict = items.of_values(ours, printed.to_numpy().T.ravel(), 0.01, "sums")
+    return verdict.noted(_NOTES["other_rules"])
 
 
 def _tables_3_to_6(trace: str, stored: items.Stored) -> items.Verdict:
@@ -127,16 +127,16 @@ def _tables_3_to_6(trace: str, stored: items.Stored) -> items.Verdict:
         for reading in ("numbers", "text")
     )
     mine, printed = items.columns_of(ours, "ours", "paper")
-    found = items.of_values(mine, printed, 0.01, "sums")
+    verdict = items.of_values(mine, printed, 0.01, "sums")
     ratio = text["ours"] / text["paper"]
     fcfs = float(ratio[(text["policy"] == "fcfs") & (text["threshold (s)"] == "none")].iloc[0])
     by_text = f"{ratio.min():.2f} to {ratio.max():.2f} times the printed sums"
     rules, places = _NOTES["other_rules"], _NOTES["places"]
     if abs(fcfs - 1) <= items.CLOSE:
-        return found.noted(rules, _NOTES["by_text"].format(by_text=by_text), places)
+        return verdict.noted(rules, _NOTES["by_text"].format(by_text=by_text), places)
     why = _NOTES["contradiction"].format(by_text=by_text, fcfs=fcfs)
     against = items.Verdict(items.CONTRADICTION, why)
-    return against.noted(f"{rules}, we have: {found.why}", places)
+    return against.noted(f"{rules}, we have: {verdict.why}", places)
 
 
 def _table_7(stored: items.Stored) -> items.Verdict:
@@ -237,9 +237,9 @@ def _not_counted(item: str, frames: Callable[[items.Stored], Frames]) -> Any:
         said = items.csv_rows(__file__, "sentences.csv", [f"{item}, not counted"])
         (of,) = frames(stored)
         so = filled(said, of)
-        weeks = sorted(week for one in said for week in rows_about(one, of)["week"])
-        told = {"weeks": ", ".join(map(str, weeks)), "holds": sum(so.values()), "number": len(so)}
-        return _NOTES["not_counted"].format(**told)
+        weeks = sorted(week for sentence in said for week in rows_about(sentence, of)["week"])
+        counts = {"weeks": ", ".join(map(str, weeks)), "holds": sum(so.values()), "number": len(so)}
+        return _NOTES["not_counted"].format(**counts)
 
     return note
 
@@ -250,7 +250,7 @@ def _spaces(stored: items.Stored) -> Frames:
     drawn = weeks.loc[sorted(MAPPED["SDSC-SP2"]), [*_LOWER_UPPER]]
     apart = drawn[_LOWER_UPPER[1]] / drawn[_LOWER_UPPER[0]] - 1
     row: dict[str, Any] = {"better": (apart < 0).sum(), "number": len(apart)}
-    row["told"] = ", ".join(f"{one:+.2%}" for one in apart)
+    row["told"] = ", ".join(f"{change:+.2%}" for change in apart)
     row["ratio"] = weeks.loc[73, "w_greedy"] / weeks.loc[73, "w"]
     yield {"drawn": pd.DataFrame([row])}
 
@@ -262,8 +262,8 @@ def _sign(stored: items.Stored) -> str:
     """Say what the paper's own tables have of the two halves of figure 4."""
     ((better, number),) = (of["drawn"][["better", "number"]].iloc[0] for of in _spaces(stored))
     worse = sum(table["lqf"][0] > table["sqf"][0] for table in TABLES_3_TO_6.values())
-    told = {"worse": worse, "tables": len(TABLES_3_TO_6), "number": number}
-    return _NOTES["sign"].format(**told, holds=number - better)
+    counts = {"worse": worse, "tables": len(TABLES_3_TO_6), "number": number}
+    return _NOTES["sign"].format(**counts, holds=number - better)
 
 
 # --- All of them ----------------------------------------------------------------------------------

@@ -62,10 +62,10 @@ def by_period(
 
 
 @tables.of_rows
-def grids(study: Study, found: Mapping[str, pd.DataFrame]) -> tables.Rows:
+def grids(study: Study, optima: Mapping[str, pd.DataFrame]) -> tables.Rows:
     """Return how many vectors were tried, and what that took, over processes and earlier runs."""
     points = {period: values for period, (_, values) in study.covers().items()}
-    for period, optimum in found.items():
+    for period, optimum in optima.items():
         row: dict[str, Any] = {"of": f"{period}s", "number": len(optimum)}
         row |= {"values of a weight": points[period]}
         row |= {"different vectors": len(grid(points[period]).weights)}
@@ -103,8 +103,8 @@ def split(
         if published:
             paper = pd.Series({name: values[place] for name, values in published.items()})
             columns |= {f"{half}: paper": paper, f"{half}: ours / paper": columns[half] / paper}
-    found = pd.DataFrame(columns).reindex(names).sort_values("train")
-    return found.rename_axis("policy").reset_index()
+    sums = pd.DataFrame(columns).reindex(names).sort_values("train")
+    return sums.rename_axis("policy").reset_index()
 
 
 def split_of_weeks(study: Study, weekly: pd.DataFrame) -> pd.DataFrame:
@@ -169,7 +169,7 @@ def longest(study: Study, log: Workload) -> pd.DataFrame:
 
 
 @tables.of_rows
-def searches(best: pd.Series, found: Mapping[str, Floats]) -> tables.Rows:
+def searches(best: pd.Series, least: Mapping[str, Floats]) -> tables.Rows:
     """Section 8.1.2: XNES against w* of three features, over all weeks.
 
     Two shares of weeks: those within 1 % of w*, either way, whose result is the same, and those at
@@ -178,9 +178,9 @@ def searches(best: pd.Series, found: Mapping[str, Floats]) -> tables.Rows:
     Parameters
     ----------
     best : w* by week.
-    found : name of a search -> least mean BSLD of each week.
+    least : name of a search -> least mean BSLD of each week.
     """
-    for name, bsld in found.items():
+    for name, bsld in least.items():
         ratio = bsld / best.to_numpy()
         above = ratio <= (1 + NEAR) * (1 + _ROUNDING)
         near = above & (ratio >= (1 - NEAR) / (1 + _ROUNDING))
@@ -393,56 +393,56 @@ def reproduce(
         for name in names
     ]
     folder.begin(HEAD)
-    for found in findings:
-        add_pure(found)
+    for of_trace in findings:
+        add_pure(of_trace)
     path = write(findings, folder)
-    for found in findings:
-        if found.study.reading.name == reading:
-            study.cover_on(found.study, found.source, folder)
-            add_mixed(found)
+    for of_trace in findings:
+        if of_trace.study.reading.name == reading:
+            study.cover_on(of_trace.study, of_trace.source, folder)
+            add_mixed(of_trace)
             write(findings, folder)
     return path, findings
 
 
-def add_pure(found: Findings) -> None:
+def add_pure(findings: Findings) -> None:
     """Simulate the pure policies: tables 1 and 3 to 7, figures 1 and 2."""
-    of = found.study
+    of = findings.study
     of.progress(f"{of.trace}, {of.reading.name}: pure policies", 0, 1)
     weekly = by_period(of, "week", of.weeks)
-    found.tables |= {
+    findings.tables |= {
         "jobs": jobs(of),
         "thresholds": thresholds(of),
         "split": split_of_weeks(of, weekly),
         "weekly": weekly,
     }
     if of.trace in items.TABLE_7:
-        found.tables["longest"] = longest(of, load_workload(found.source, clean="none"))
-    found.draw("distribution", draw_distribution, weekly)
-    found.draw("saf", draw_periods, weekly, BEST)
+        findings.tables["longest"] = longest(of, load_workload(findings.source, clean="none"))
+    findings.draw("distribution", draw_distribution, weekly)
+    findings.draw("saf", draw_periods, weekly, BEST)
 
 
-def add_mixed(found: Findings) -> None:
+def add_mixed(findings: Findings) -> None:
     """Try all vectors of three weights, and searches: table 2, figures 3 to 5 and 15."""
-    of, tried = found.study, {}
+    of, tried = findings.study, {}
     halves = {"week": (of.train, of.test), "month": half_of_months(of)}
     for period, (parts, points) in of.covers().items():
         tried[period] = study.optimum(of, parts, halves[period][0], points)
-        table = found.tables[f"{period}ly"] = by_period(of, period, parts, tried[period])
-        found.draw(f"{period}s", draw_periods, table, MIXED, halves[period][1])
-    found.tables["grid"] = grids(of, tried)
+        table = findings.tables[f"{period}ly"] = by_period(of, period, parts, tried[period])
+        findings.draw(f"{period}s", draw_periods, table, MIXED, halves[period][1])
+    findings.tables["grid"] = grids(of, tried)
     if "month" in tried:
-        found.tables["months"] = split(found.tables["monthly"], halves["month"])
+        findings.tables["months"] = split(findings.tables["monthly"], halves["month"])
     found_by = {name: study.searched(of, name) for name in study.SEARCHES}
-    weekly = found.tables["weekly"] = found.tables["weekly"].assign(**found_by)
-    found.tables["searches"] = searches(tried["week"]["w*"], found_by)
-    found.tables["split"] = split_of_weeks(of, weekly)
-    found.draw("searches", draw_periods, weekly, SEARCHED)
+    weekly = findings.tables["weekly"] = findings.tables["weekly"].assign(**found_by)
+    findings.tables["searches"] = searches(tried["week"]["w*"], found_by)
+    findings.tables["split"] = split_of_weeks(of, weekly)
+    findings.draw("searches", draw_periods, weekly, SEARCHED)
     mapped = items.MAPPED.get(of.trace, set()) & of.weeks.keys() or [*of.weeks][:4]
     cubes = {
         week: study.covered(of, week, of.weeks[week], of.points)["values"]
         for week in sorted(mapped)
     }
-    found.draw("spaces", draw_spaces, cubes, study.grid(of.points).points)
+    findings.draw("spaces", draw_spaces, cubes, study.grid(of.points).points)
 
 
 # --- The report -----------------------------------------------------------------------------------
@@ -452,14 +452,14 @@ def write(findings: Sequence[Findings], folder: Folder) -> Path:
     """Write all tables so far, and a report of them; return its file."""
     made, texts = {_ALL: closeness(findings)}, {_ALL: TEXTS[_ALL]}
     pictures: dict[str, Path] = {}
-    for found in findings:
-        said = f"{found.study.trace}, reading {found.study.reading.name}"
+    for of_trace in findings:
+        said = f"{of_trace.study.trace}, reading {of_trace.study.reading.name}"
         texts |= {
-            found.place(name): (f"{said}: {text[0]}", text[1]) for name, text in TEXTS.items()
+            of_trace.place(name): (f"{said}: {text[0]}", text[1]) for name, text in TEXTS.items()
         }
-        made |= {found.place(name): table for name, table in found.tables.items()}
-        pictures |= {f"{said}: {_PICTURES[name]}": file for name, file in found.pictures.items()}
-    cut = "few weeks and a coarse grid" * any(found.study.quick for found in findings)
+        made |= {of_trace.place(name): table for name, table in of_trace.tables.items()}
+        pictures |= {f"{said}: {_PICTURES[name]}": file for name, file in of_trace.pictures.items()}
+    cut = "few weeks and a coarse grid" * any(of_trace.study.quick for of_trace in findings)
     lines = [f"- **{reading.name}**: {reading.meaning}." for reading in study.READINGS.values()]
     head = "\n".join([HEAD, "Two readings of the paper:\n", *lines, ""])
     return folder.publish(head, made, texts, pictures, cut, begin="")[0]
@@ -471,13 +471,16 @@ def closeness(findings: Sequence[Findings]) -> tables.Rows:
 
     Those of other traces than the paper's have no row.
     """
-    for found in findings:
-        table = found.tables["thresholds"]
+    for of_trace in findings:
+        table = of_trace.tables["thresholds"]
         if "paper" in table:
             free = table[table["threshold (s)"] == "none"].set_index("policy")
             ratio = free["ours / paper"]
             same, pairs = order_agreement(free["ours"].tolist(), free["paper"].tolist())
-            row: dict[str, Any] = {"trace": found.study.trace, "reading": found.study.reading.name}
+            row: dict[str, Any] = {
+                "trace": of_trace.study.trace,
+                "reading": of_trace.study.reading.name,
+            }
             row |= {"FCFS: ratio": float(ratio["fcfs"]), "least ratio": float(ratio.min())}
             row |= {"geometric mean ratio": float(np.exp(np.log(ratio).mean()))}
             yield row | {"largest ratio": float(ratio.max()), "same order": f"{same} of {pairs}"}

@@ -66,8 +66,8 @@ def weeks(workload: Workload, reading: Reading, number: int | None) -> dict[int,
     In the paper's numbers, if it has this trace; of others week 1 is the second from time 0.
     """
     first = reading.first_week if workload.name in WEEKS else 1
-    found = _periods(workload, reading, WEEK_S, first, "week")
-    return {week: part for week, part in found.items() if number is None or week <= number}
+    numbered = _periods(workload, reading, WEEK_S, first, "week")
+    return {week: part for week, part in numbered.items() if number is None or week <= number}
 
 
 def months(workload: Workload, reading: Reading) -> dict[int, Workload]:
@@ -87,12 +87,12 @@ def _periods(
         until = start + np.maximum(workload.run_time, 0)
         workload = workload.take(start // period_s == until // period_s)
     period = workload.submit_time // period_s
-    found = {}
+    periods = {}
     for number in np.unique(period[period >= first]).tolist():
         begin, end = np.searchsorted(period, [number, number + 1]).tolist()
         name = f"{workload.name} {label} {number}"
-        found[number - first + 1] = workload.take(slice(begin, end), name=name)
-    return found
+        periods[number - first + 1] = workload.take(slice(begin, end), name=name)
+    return periods
 
 
 # --- All vectors of three weights on a grid -------------------------------------------------------
@@ -209,8 +209,10 @@ class Study:
                 f"{self.trace} has jobs in {len(self.weeks)} of the weeks of the study (reading"
                 f" {reading}); it needs two"
             )
-        found = months(self.workload, self.reading)
-        self.months = {month: part for month, part in found.items() if not quick or month <= 3}
+        every_month = months(self.workload, self.reading)
+        self.months = {
+            month: part for month, part in every_month.items() if not quick or month <= 3
+        }
         self.train, self.test = self._halves()
         self.store = Store(folder / "steps")
 
@@ -256,10 +258,10 @@ class Study:
 
         A single month is no study of months: it cannot be both of training and of testing.
         """
-        found = {"week": (self.weeks, self.points)}
+        covers = {"week": (self.weeks, self.points)}
         if len(self.months) >= 2:
-            found["month"] = (self.months, self.month_points)
-        return found
+            covers["month"] = (self.months, self.month_points)
+        return covers
 
     def pure(self, parts: Parts, threshold: float | None = THRESHOLD_S) -> Floats:
         """Return the mean BSLD of the pure policies, (12, n_parts) in the order of PURE."""
@@ -358,10 +360,10 @@ def searched(study: Study, name: str) -> Floats:
     what = f"{study.trace}: {name}, {budget:,} evaluations of {len(parts)} weeks at once"
 
     def compute() -> dict[str, Any]:
-        found = search.fit_each(
+        agents = search.fit_each(
             parts, progress=lambda done, best: study.progress(what, done, budget)
         )
-        return {"bsld": np.array([agent.best_ for agent in found])}
+        return {"bsld": np.array([agent.best_ for agent in agents])}
 
     return study.step(name, study.weeks, search.settings(), compute)["bsld"]
 

@@ -110,15 +110,15 @@ def _read(path: Path) -> pd.DataFrame:
             rows = rows.rename(columns={"length": "jobs", "avgbsld": "mean_bsld"})
             rows = rows.join(rows["name"].str.extract(_SIMULATION))
             rows = rows.dropna(subset="scheduler")  # others are no simulations
-        found = rows[["jobs", "mean_bsld"]].apply(pd.to_numeric, errors="coerce")
+        results = rows[["jobs", "mean_bsld"]].apply(pd.to_numeric, errors="coerce")
         texts = [str(configuration_of_row(row)) for row in rows.to_dict("records")]
     except (ValueError, KeyError) as error:
         raise HpcgymError(f"{path}: no published results: {error}") from None
-    found["ended"] = (found["jobs"] == found["jobs"].max()) & found["mean_bsld"].notna()
-    found["schedule"] = [str(path.parents[1] / name) for name in rows["name"]]
-    found = found.set_axis(pd.Index(texts, name="configuration"))
+    results["ended"] = (results["jobs"] == results["jobs"].max()) & results["mean_bsld"].notna()
+    results["schedule"] = [str(path.parents[1] / name) for name in rows["name"]]
+    results = results.set_axis(pd.Index(texts, name="configuration"))
     # EASY is there twice: by itself, and as the one that takes the request for a prediction
-    best: pd.DataFrame = found.sort_values("ended", ascending=False, kind="stable")
+    best: pd.DataFrame = results.sort_values("ended", ascending=False, kind="stable")
     return best[~best.index.duplicated()]
 
 
@@ -153,8 +153,8 @@ def _values(table: str, printed: str = "thesis", step: float = 0.1) -> items.Jud
 
     def judge(stored: items.Stored) -> items.Verdict:
         ours, theirs, traces = items.columns_of(stored.table(table), "ours", printed, "trace")
-        found = items.of_values(ours, theirs, step, "values")
-        return found.noted(f"of {len({*traces})} of {len(LOGS)} traces")
+        verdict = items.of_values(ours, theirs, step, "values")
+        return verdict.noted(f"of {len({*traces})} of {len(LOGS)} traces")
 
     return judge
 
@@ -180,10 +180,10 @@ def _of_their_runs(stored: items.Stored) -> str:
     rows = rows[rows["published"].notna()]
     apart = rows[["published", "unfinished too"]].sub(rows["thesis"], axis=0).abs() >= UNIT
     others = rows.loc[apart["published"], ["trace", "what", "thesis"]].to_numpy()
-    told = ", ".join(f"{name} {what} {printed:g}" for name, what, printed in others)
+    differing = ", ".join(f"{name} {what} {printed:g}" for name, what, printed in others)
     meta = ~apart["published"][rows["trace"] == "MetaCentrum"]
     same = {"same": len(rows) - len(others), "number": len(rows)}
-    words = [_NOTES["own_runs"].format(**same, others=told)]
+    words = [_NOTES["own_runs"].format(**same, others=differing)]
     words += [f"{(~apart['unfinished too']).sum()} if others count"]
     if len(meta):
         words.append(_NOTES["metacentrum"].format(same=meta.sum(), number=len(meta)))
@@ -207,10 +207,10 @@ def _overviews(stored: items.Stored) -> Frames:
 def _coefficients(stored: items.Stored) -> dict[str, Any]:
     """Return Pearson's coefficients of pairs of logs, ours and by the authors' own values."""
     table = stored.table("table-pairs", "ours: Pearson", "published: Pearson")
-    found = {by: table[f"{by}: Pearson"].dropna() for by in ("ours", "published")}
-    if len(found["ours"]) < 2:
+    coefficients = {by: table[f"{by}: Pearson"].dropna() for by in ("ours", "published")}
+    if len(coefficients["ours"]) < 2:
         raise items.NotThereError("fewer than three logs")
-    return {"ours": found["ours"], "by the authors' own values": found["published"]}
+    return {"ours": coefficients["ours"], "by the authors' own values": coefficients["published"]}
 
 
 def _correlations(stored: items.Stored) -> Frames:
@@ -280,10 +280,10 @@ def _table_7_7(stored: items.Stored) -> items.Verdict:
         f" {row['published']:.2f})"
         for row in first[first["ended"] == "no"].to_dict("records")
     ]
-    told = {"ended": (ended == _SAID).sum(), "every": (every == _SAID).sum(), "logs": len(LOGS)}
-    told |= {"said": _SAID, "short": " and ".join(short), "number": len(printed) - len(other)}
-    told |= {"traces": ", ".join(other["trace"]), "triples": ", ".join({*other["triple"]})}
-    words = _NOTES["other_triples"].format(**told)
+    counts = {"ended": (ended == _SAID).sum(), "every": (every == _SAID).sum(), "logs": len(LOGS)}
+    counts |= {"said": _SAID, "short": " and ".join(short), "number": len(printed) - len(other)}
+    counts |= {"traces": ", ".join(other["trace"]), "triples": ", ".join({*other["triple"]})}
+    words = _NOTES["other_triples"].format(**counts)
     follows = (ended == _SAID).all() and not len(other)
     verdict = ours.verdict if follows and ours else items.CONTRADICTION
     return items.Verdict(verdict, words + (f". Ours: {ours.why}" if ours else ""))
@@ -299,8 +299,8 @@ def _claim(stored: items.Stored) -> items.Verdict:
         " and ".join(f"{value:.0f} % {gain[:-2]}" for gain, value in zip(_GAINS, by, strict=True))
         for by in (rows[gains].mean(), of, REDUCTIONS)
     )
-    told = {"text": text, "own": own, "ours": ours, "why": why, "rows": len(rows)}
-    return items.Verdict(items.CONTRADICTION, _NOTES["reductions"].format(**told, logs=len(LOGS)))
+    values = {"text": text, "own": own, "ours": ours, "why": why, "rows": len(rows)}
+    return items.Verdict(items.CONTRADICTION, _NOTES["reductions"].format(**values, logs=len(LOGS)))
 
 
 #: Column of table 7.8 -> what it is called in sentences, before a prediction.
@@ -334,8 +334,8 @@ def _of_predictions(item: str) -> items.Judge:
             raise items.NotThereError(f"without {CURIE}")
         others = [holds for words, holds in so[LOGGED].items() if words not in curie]
         simulated = [holds for words, holds in so[SIMULATED].items() if words in curie]
-        found = items.of_sentences(curie)
-        return found._replace(why=f"on Curie {found.why}").noted(
+        verdict = items.of_sentences(curie)
+        return verdict._replace(why=f"on Curie {verdict.why}").noted(
             f"on other logs {sum(others)} of {len(others)} hold",
             _NOTES["simulated"].format(holds=sum(simulated), number=len(simulated)),
         )
@@ -370,9 +370,9 @@ def _how_extreme(stored: items.Stored) -> str:
     (of,) = _tails(stored)
     times, easy = (of["logs"][name] for name in ("times", "easy"))
     above = stored.table("table-tails", "trace", "above EASY's").set_index("trace")["above EASY's"]
-    told = {"least": times.min(), "easy": easy.min(), "most": easy.max()}
+    times_of = {"least": times.min(), "easy": easy.min(), "most": easy.max()}
     words = ", ".join(f"{trace} {number}" for trace, number in above.items())
-    return _NOTES["extreme"].format(**told, above=words)
+    return _NOTES["extreme"].format(**times_of, above=words)
 
 
 #: Items with results -> what makes their verdicts.

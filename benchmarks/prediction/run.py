@@ -77,9 +77,11 @@ def run_campaign(
     """
     jobs = QUICK_JOBS if quick else None
     alike = [harness.task_of(source, of, first_jobs=jobs) for source, of in traces.items()]
-    tasks = [{**task, "rules": list(one)} for task in alike for one in configurations]
+    tasks = [
+        {**task, "rules": list(configuration)} for task in alike for configuration in configurations
+    ]
     outcomes = pd.DataFrame(folder.run(runs.simulate_one, tasks, "simulations"))
-    index = pd.Index([str(one) for one in configurations], name="configuration")
+    index = pd.Index([str(configuration) for configuration in configurations], name="configuration")
     words = pd.DataFrame(configurations, index=index, columns=runs.Configuration._fields)
     number = len(index)
     parts = (outcomes[k * number : (k + 1) * number] for k in range(len(alike)))
@@ -113,7 +115,7 @@ def draw_two_traces(values: pd.DataFrame, first: str, second: str, note: str = "
     first, second : traces.
     note : whose values they are, if not ours.
     """
-    known = {str(one): one for one in runs.THESIS}
+    known = {str(configuration): configuration for configuration in runs.THESIS}
     table = values.loc[values.index.isin([*known]), [first, second]].dropna()
     of = pd.DataFrame([known[str(name)] for name in table.index], index=table.index)
     learns = of["estimate"].str.startswith("regression")
@@ -126,10 +128,10 @@ def draw_two_traces(values: pd.DataFrame, first: str, second: str, note: str = "
             axes.plot(these[first], these[second], marker, label=label, **style)
     style = {"color": canvas.BLACK, "markerfacecolor": "none", "markersize": 5}
     axes.plot(*table[~learns].to_numpy().T, "s", label="without learning", **style)
-    for name in table.index.intersection([str(one) for one in _NAMED]):
+    for name in table.index.intersection([str(configuration) for configuration in _NAMED]):
         words: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": 7}
         axes.annotate(runs.NAMES[name], tuple(table.loc[name]), (6, 0), **words)
-    x_label, y_label = (f"mean bounded slowdown, {one}" for one in (first, second))
+    x_label, y_label = (f"mean bounded slowdown, {trace}" for trace in (first, second))
     finish(axes, x=x_label, y=y_label, log="xy")
     legend_below(canvas.figure_of(axes), *axes.get_legend_handles_labels(), 3)
     heading = "Mean bounded slowdown of each configuration on two traces (figure 7.2)"
@@ -174,9 +176,9 @@ HEAD, TEXTS = read_texts(__file__)
 def _counts(campaign: Campaign) -> str:
     """Say how much was simulated, and how much was published."""
     lines = [
-        f"- {found.workload.name}: {len(found.table):,} configurations of"
-        f" {len(found.workload):,} jobs."
-        for found in campaign.findings
+        f"- {of_trace.workload.name}: {len(of_trace.table):,} configurations of"
+        f" {len(of_trace.workload):,} jobs."
+        for of_trace in campaign.findings
     ]
     for trace, of in campaign.published.items():
         lines.append(
@@ -228,7 +230,7 @@ def reproduce(
 
 def _drawn(campaign: Campaign) -> harness.Drawn:
     """Draw the pictures of each pair of traces, and of each trace."""
-    ours = [found.workload.name for found in campaign.findings]
+    ours = [of_trace.workload.name for of_trace in campaign.findings]
     pairs = [("", campaign.values["ours"], two) for two in combinations(ours, 2)]
     if {*FIGURE_7_2} <= {*campaign.published}:
         pairs.append(("by the authors' own results", campaign.values["published"], FIGURE_7_2))
@@ -236,9 +238,9 @@ def _drawn(campaign: Campaign) -> harness.Drawn:
         file = f"{harness.folder_name(f'{first}-{second}')}.png"
         heading = f"{first} and {second}{', ' * bool(note)}{note} (figure 7.2)"
         yield heading, file, draw_two_traces(values, first, second, note)
-    for found in campaign.findings:
-        trace, run = found.workload.name, found.workload.run_time / HOUR_S
-        given = {name: found.accuracy[runs.LOGGED, name] / HOUR_S for name in runs.PREDICTIONS}
+    for of_trace in campaign.findings:
+        trace, run = of_trace.workload.name, of_trace.workload.run_time / HOUR_S
+        given = {name: of_trace.accuracy[runs.LOGGED, name] / HOUR_S for name in runs.PREDICTIONS}
         errors = {name: hours - run for name, hours in given.items()}
         folder = harness.folder_name(trace)
         heading = f"{trace}: prediction errors (figure 7.3)"

@@ -82,7 +82,10 @@ def _variants(given: tuple[str, str, str], scales: tuple[float, ...] = (1.0,)) -
 
 def _learned(losses: list[str], corrections: tuple[str, ...]) -> list[Configuration]:
     """Return the configurations of some losses."""
-    return [Configuration(o, c, one) for one, c, o in product(losses, corrections, ORDERS)]
+    return [
+        Configuration(o, c, learned_loss)
+        for learned_loss, c, o in product(losses, corrections, ORDERS)
+    ]
 
 
 _LOSSES = [*product(BRANCHES, BRANCHES, WEIGHTS)]
@@ -92,24 +95,32 @@ E_LOSS, SQUARED = loss("squared", "absolute", "large"), loss("squared", "squared
 
 #: The 12 configurations whose predictor learns nothing but AVE2's two run times.
 WITHOUT_LEARNING = [
-    *(Configuration(order, "requested", one) for one, order in product(UNCORRECTED, ORDERS)),
+    *(
+        Configuration(order, "requested", estimate)
+        for estimate, order in product(UNCORRECTED, ORDERS)
+    ),
     *_learned(["ave2"], CORRECTIONS),
 ]
 #: The thesis's: 120 more, which learn (table 7.5).
-THESIS = [*WITHOUT_LEARNING, *_learned([loss(*one) for one in _LOSSES], CORRECTIONS)]
+THESIS = [*WITHOUT_LEARNING, *_learned([loss(*settings) for settings in _LOSSES], CORRECTIONS)]
 #: Those that learn, with each threshold: table 7.6 is over these.
-WITH_THRESHOLDS = _learned([text for one in _LOSSES for text in _variants(one)], CORRECTIONS)
+WITH_THRESHOLDS = _learned(
+    [text for settings in _LOSSES for text in _variants(settings)], CORRECTIONS
+)
 #: The triple that the thesis recommends, with all thresholds and scales.
 VARIANTS = [
-    Configuration("sjbf", "incremental", one)
-    for one in _variants(("squared", "absolute", "large"), SCALES)
+    Configuration("sjbf", "incremental", variant)
+    for variant in _variants(("squared", "absolute", "large"), SCALES)
 ]
 #: What the thesis's tables need.
 USUAL = [*dict.fromkeys([*THESIS, *WITH_THRESHOLDS, *VARIANTS])]
 #: A small cut of the thesis's.
 QUICK = [
     *WITHOUT_LEARNING,
-    *_learned([loss(*one) for one in product(BRANCHES, BRANCHES, ("1", "large"))], CORRECTIONS[:2]),
+    *_learned(
+        [loss(*settings) for settings in product(BRANCHES, BRANCHES, ("1", "large"))],
+        CORRECTIONS[:2],
+    ),
 ]
 
 #: The configurations that tables and figures name.
@@ -124,7 +135,10 @@ NAMES = {
     str(E_LOSS_TRIPLE): "E-Loss, incremental, SJBF",
     str(E_LOSS_REQUESTED): "E-Loss, requested, SJBF",
     str(Configuration("sjbf", "requested", "ave2")): "AVE2, requested, SJBF",
-    **{str(one): f"clairvoyant, {order.upper()}" for order, one in CLAIRVOYANT.items()},
+    **{
+        str(configuration): f"clairvoyant, {order.upper()}"
+        for order, configuration in CLAIRVOYANT.items()
+    },
 }
 
 # --- The simulations of the campaign, one configuration on one trace each -------------------------
@@ -221,9 +235,11 @@ def predictions_of(workload: Workload, store: Store) -> dict[tuple[str, str], ND
 
     def compute() -> dict[str, Any]:
         made = {}
-        for name, one in PREDICTIONS.items():
-            made[f"{LOGGED}:{name}"] = predict_recorded(workload, one.estimate)
-            made[f"{SIMULATED}:{name}"] = simulate(workload, one.scheduler).predicted_run_time
+        for name, prediction in PREDICTIONS.items():
+            made[f"{LOGGED}:{name}"] = predict_recorded(workload, prediction.estimate)
+            made[f"{SIMULATED}:{name}"] = simulate(
+                workload, prediction.scheduler
+            ).predicted_run_time
         return made
 
     jobs = {"jobs": given_digest(workload)}

@@ -60,12 +60,14 @@ class Campaign:
         Ours, those of the authors' runs that came to their end, and those of all of their runs.
         """
         theirs = self.published.items()
-        found = {
-            "ours": {found.workload.name: found.table["mean_bsld"] for found in self.findings},
+        values = {
+            "ours": {
+                of_trace.workload.name: of_trace.table["mean_bsld"] for of_trace in self.findings
+            },
             "published": {trace: of["mean_bsld"][of["ended"]] for trace, of in theirs},
             "unfinished too": {trace: of["mean_bsld"] for trace, of in theirs},
         }
-        return {by: pd.DataFrame(of) for by, of in found.items()}
+        return {by: pd.DataFrame(of) for by, of in values.items()}
 
     @property
     def traces(self) -> list[str]:
@@ -80,14 +82,14 @@ class Campaign:
 @of_rows
 def exactness(campaign: Campaign) -> Rows:
     """Return the configurations without learning, which have to meet the published values."""
-    for found in campaign.findings:
-        theirs = campaign.of("published", found.workload.name)
-        for one in map(str, runs.WITHOUT_LEARNING):
-            if one in theirs:
-                ours = found.table.loc[one]
-                row = {"trace": found.workload.name, "configuration": one, "jobs": ours["jobs"]}
-                row |= {"ours": ours["mean_bsld"], "published": theirs[one]}
-                yield row | {"relative": f"{ours['mean_bsld'] / theirs[one] - 1:+.1e}"}
+    for of_trace in campaign.findings:
+        theirs = campaign.of("published", of_trace.workload.name)
+        for name in map(str, runs.WITHOUT_LEARNING):
+            if name in theirs:
+                ours = of_trace.table.loc[name]
+                row = {"trace": of_trace.workload.name, "configuration": name, "jobs": ours["jobs"]}
+                row |= {"ours": ours["mean_bsld"], "published": theirs[name]}
+                yield row | {"relative": f"{ours['mean_bsld'] / theirs[name] - 1:+.1e}"}
 
 
 def _beside(trace: str, ours: Mapping[str, Any], printed: Mapping[str, Any]) -> Rows:
@@ -100,30 +102,36 @@ def _beside(trace: str, ours: Mapping[str, Any], printed: Mapping[str, Any]) -> 
 def table_7_1(campaign: Campaign) -> Rows:
     """Table 7.1: EASY with requested and with known run times."""
     for trace, values in campaign.values["ours"].items():
-        known, easy = (values[str(one)] for one in (runs.CLAIRVOYANT["fcfs"], runs.EASY))
+        known, easy = (
+            values[str(configuration)] for configuration in (runs.CLAIRVOYANT["fcfs"], runs.EASY)
+        )
         yield from _beside(str(trace), {"EASY": easy, "CLAIRVOYANT": known}, items.TABLE_7_1)
 
 
 @of_rows
 def table_7_4(campaign: Campaign) -> Rows:
     """Table 7.4: the logs, as they are before they are cleaned."""
-    for found in campaign.findings:
-        log = load_workload(found.source, clean="none")
+    for of_trace in campaign.findings:
+        log = load_workload(of_trace.source, clean="none")
         ours = {
-            "processors": found.workload.processors,
+            "processors": of_trace.workload.processors,
             "jobs (thousands)": len(log) / 1000,
             "months": np.ptp(log.submit_time) / (365.25 / 12 * DAY_S),
         }
-        yield from _beside(found.workload.name, ours, items.TABLE_7_4)
+        yield from _beside(of_trace.workload.name, ours, items.TABLE_7_4)
 
 
 #: Entry of table 7.6 -> the configurations that it is of, and whether the least or largest value.
 _OVERVIEW: dict[str, tuple[list[str], str]] = {
-    runs.NAMES[str(one)]: ([str(one)], "min")
-    for one in (*runs.CLAIRVOYANT.values(), runs.EASY, runs.EASY_PLUS_PLUS)
+    runs.NAMES[str(configuration)]: ([str(configuration)], "min")
+    for configuration in (*runs.CLAIRVOYANT.values(), runs.EASY, runs.EASY_PLUS_PLUS)
 }
 for _order, (_end, _how) in product(runs.ORDERS, (("best", "min"), ("worst", "max"))):
-    _learn = [str(one) for one in runs.WITH_THRESHOLDS if one.order == _order]
+    _learn = [
+        str(configuration)
+        for configuration in runs.WITH_THRESHOLDS
+        if configuration.order == _order
+    ]
     _OVERVIEW[f"learning, {_order.upper()}: {_end}"] = (_learn, _how)
 
 
@@ -135,7 +143,7 @@ def table_7_6(campaign: Campaign) -> Rows:
     60 and 600 s, but on MetaCentrum over the 120 alone: so its values are found in the published
     ones, but those of unfinished runs.
     """
-    thesis = [str(one) for one in runs.THESIS]
+    thesis = [str(configuration) for configuration in runs.THESIS]
     for trace in campaign.traces:
         values = {by: campaign.of(by, trace) for by in campaign.values}
         if trace == "MetaCentrum":
@@ -157,15 +165,15 @@ _TRIPLE = str(runs.E_LOSS_TRIPLE)
 def _gains(values: pd.Series[float], triple: str, name: str) -> dict[str, float]:
     """Return by how many percent a triple is below EASY and EASY++."""
     return {
-        f"{name}below {other} %": 100 * (1 - values.get(triple, _NONE) / values.get(one, _NONE))
-        for other, one in _BESIDE.items()
+        f"{name}below {other} %": 100 * (1 - values.get(triple, _NONE) / values.get(rival, _NONE))
+        for other, rival in _BESIDE.items()
     }
 
 
 @of_rows
 def pairs(campaign: Campaign) -> Rows:
     """Section 7.5.3: Pearson's coefficient of the thesis's triples on each two logs."""
-    thesis = [str(one) for one in runs.THESIS]
+    thesis = [str(configuration) for configuration in runs.THESIS]
     least = _SHARE * campaign.values["ours"].index.isin(thesis).sum()
     for two in combinations(campaign.traces, 2):
         row: dict[str, Any] = dict(zip(("first", "second"), two, strict=True))
@@ -179,7 +187,11 @@ def pairs(campaign: Campaign) -> Rows:
 # --- Which triple to take -------------------------------------------------------------------------
 
 #: The thesis's triples that do not know run times, nor double the request.
-BLIND = [str(one) for one in runs.THESIS if one.estimate not in runs.UNCORRECTED[1:]]
+BLIND = [
+    str(configuration)
+    for configuration in runs.THESIS
+    if configuration.estimate not in runs.UNCORRECTED[1:]
+]
 
 
 def sums_without(values: pd.DataFrame, trace: str) -> pd.Series[float]:
@@ -219,10 +231,10 @@ def printed_runs(campaign: Campaign) -> Rows:
     """Return which of the authors' runs table 7.7's values are of, and how far these came."""
     for trace, printed in items.TABLE_7_7.items():
         of = campaign.published.get(trace, pd.DataFrame(columns=["mean_bsld", "jobs", "ended"]))
-        for one in (runs.E_LOSS_TRIPLE, runs.E_LOSS_REQUESTED):
-            if str(one) in of.index:
-                run: Any = of.loc[str(one)]
-                row: dict[str, Any] = {"trace": trace, "triple": runs.NAMES[str(one)]}
+        for configuration in (runs.E_LOSS_TRIPLE, runs.E_LOSS_REQUESTED):
+            if str(configuration) in of.index:
+                run: Any = of.loc[str(configuration)]
+                row: dict[str, Any] = {"trace": trace, "triple": runs.NAMES[str(configuration)]}
                 row |= {"published": run["mean_bsld"], "ended": _YES[bool(run["ended"])]}
                 row |= {"jobs": run["jobs"], "jobs of the log": of["jobs"].max()}
                 same = abs(run["mean_bsld"] - printed[0]) < items.UNIT
@@ -242,17 +254,17 @@ def table_7_8(campaign: Campaign) -> Rows:
     Simulations are those with incremental correction and SJBF: AVE2's are EASY++'s. The authors'
     own are in the schedules of theirs that are at hand.
     """
-    for found in campaign.findings:
-        name, jobs = found.workload.name, found.workload
-        for (ends, prediction), predicted in found.accuracy.items():
+    for of_trace in campaign.findings:
+        name, jobs = of_trace.workload.name, of_trace.workload
+        for (ends, prediction), predicted in of_trace.accuracy.items():
             row = {"trace": name, "prediction": prediction, "learned from": ends}
             yield row | _errors(predicted, jobs.run_time, jobs.requested_processors)
-        for prediction, one in runs.PREDICTIONS.items():
+        for prediction, configured in runs.PREDICTIONS.items():
             of: Any = campaign.published.get(name, pd.DataFrame())
-            if str(one) in of.index and of.loc[str(one), "ended"]:
+            if str(configured) in of.index and of.loc[str(configured), "ended"]:
                 row = {"trace": name, "prediction": prediction, "learned from": THEIRS}
                 with suppress(HpcgymError):  # their schedules need not be at hand
-                    yield row | _errors(*_fields_of(Path(of.loc[str(one), "schedule"])))
+                    yield row | _errors(*_fields_of(Path(of.loc[str(configured), "schedule"])))
     for name, (mae, e_loss) in items.TABLE_7_8.items():
         row = {"trace": "thesis", "prediction": name, "learned from": "printed"}
         yield row | {"MAE (s)": mae, "mean E-Loss": f"{e_loss:.3g}"}
@@ -287,12 +299,16 @@ def tails(campaign: Campaign) -> Rows:
     configurations with AVE2 or learning, with how many of them are above EASY; and how many times
     the mean of all jobs these jobs have at least.
     """
-    predicts = [str(one) for one in runs.THESIS if one.learned or one.estimate == "ave2"]
-    for found in campaign.findings:
-        share = found.table["tail_share"]
-        row: dict[str, Any] = {"trace": found.workload.name}
-        for one in (runs.EASY, runs.EASY_PLUS_PLUS, runs.E_LOSS_TRIPLE):
-            row[f"share, {runs.NAMES[str(one)]}"] = float(share[str(one)])
+    predicts = [
+        str(configuration)
+        for configuration in runs.THESIS
+        if configuration.learned or configuration.estimate == "ave2"
+    ]
+    for of_trace in campaign.findings:
+        share = of_trace.table["tail_share"]
+        row: dict[str, Any] = {"trace": of_trace.workload.name}
+        for configuration in (runs.EASY, runs.EASY_PLUS_PLUS, runs.E_LOSS_TRIPLE):
+            row[f"share, {runs.NAMES[str(configuration)]}"] = float(share[str(configuration)])
         of = share.reindex(predicts).dropna()
         row |= {f"share, {name}": of.agg(name) for name in ("min", "median", "max")}
         row["above EASY's"] = f"{int((of > share[str(runs.EASY)]).sum())} of {len(of)}"

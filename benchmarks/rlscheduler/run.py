@@ -60,11 +60,11 @@ def reproduce(models: Path, folder: Folder, *, quick: bool = False) -> Studied:
     if not tasks:
         sources = ", ".join(log.source for log in LOGS.values())
         raise HpcgymError(f"none of their logs is on this machine: {sources} (see HPCGYM_DATA)")
-    found = folder.run(runs.play_part, tasks, "parts of logs")
+    outcomes = folder.run(runs.play_part, tasks, "parts of logs")
     named = ("log", "part", "setting", "policy", "seed")
     played = pd.concat(
         pd.DataFrame({**{name: task[name] for name in named}, **of})
-        for task, of in zip(tasks, found, strict=True)
+        for task, of in zip(tasks, outcomes, strict=True)
     )
     made = {
         "theirs": theirs(played),
@@ -101,12 +101,12 @@ def _tasks(log: str, models: Path, quick: bool) -> Iterator[dict[str, Any]]:
         for part, sequences in runs.parts_of(len(jobs)).items():
             if quick and part == WHOLE:
                 continue
-            told = {**same, "part": part, "sequences": sequences[:most]}
+            common = {**same, "part": part, "sequences": sequences[:most]}
             for policy in runs.THEIRS if backfill is not None else runs.OURS:
-                yield {**told, "policy": policy, "seed": None}
-            yield {**told, **network, "policy": BEST, "seed": None}
+                yield {**common, "policy": policy, "seed": None}
+            yield {**common, **network, "policy": BEST, "seed": None}
             for seed in range(1 if quick or part == WHOLE else runs.SEEDS):
-                yield {**told, **network, "policy": DRAWN, "seed": seed}
+                yield {**common, **network, "policy": DRAWN, "seed": seed}
 
 
 # --- The tables -----------------------------------------------------------------------------------
@@ -144,10 +144,14 @@ def by_part(
     for (log, setting, part), cell in parts:
         of: dict[str, pd.DataFrame] = dict(iter(cell.groupby("policy", sort=False)))
         row = {"log": log, "backfilling": settings[setting], "jobs": part}
-        row |= {_head(one): float(of[one]["mean_bsld"].mean()) for one in (*policies, BEST)}
+        row |= {
+            _head(policy): float(of[policy]["mean_bsld"].mean()) for policy in (*policies, BEST)
+        }
         row |= {DRAWN: _drawn(of[DRAWN]), **_against(of[BEST], of["saf"])}
-        longest = {one: float(of[one]["max_wait_h"].max()) for one in (policies[0], "saf", BEST)}
-        yield row | {f"longest wait, {_head(one)} [h]": wait for one, wait in longest.items()}
+        longest = {
+            policy: float(of[policy]["max_wait_h"].max()) for policy in (policies[0], "saf", BEST)
+        }
+        yield row | {f"longest wait, {_head(policy)} [h]": wait for policy, wait in longest.items()}
 
 
 def _head(policy: str) -> str:

@@ -229,8 +229,8 @@ def first_rows(jobs: int) -> list[int]:
     Gymnasium's predecessor made a seed of numpy's old generator of the first eight bytes of the
     SHA-512 of a number, here 1.
     """
-    told = int.from_bytes(hashlib.sha512(b"1").digest()[:8], "little")
-    drawn = np.random.RandomState([told % 2**32, told >> 32])
+    seed = int.from_bytes(hashlib.sha512(b"1").digest()[:8], "little")
+    drawn = np.random.RandomState([seed % 2**32, seed >> 32])
     return [int(drawn.randint(LENGTH, jobs - LENGTH - 1)) for _ in range(NUMBER)]
 
 
@@ -278,13 +278,13 @@ def play_part(task: Mapping[str, Any]) -> dict[str, list[float]]:
     load, backfill = SETTINGS[task["setting"]]
     log = same_jobs(load, task["jobs_sha256"], task["source"])
     played = _by_ours(log, task) if backfill is None else _by_theirs(log, task, backfill)
-    found: dict[str, list[float]] = {"mean_bsld": [], "mean_wait_h": [], "max_wait_h": []}
+    metrics: dict[str, list[float]] = {"mean_bsld": [], "mean_wait_h": [], "max_wait_h": []}
     for jobs, start, run in played:
         wait = start - jobs.submit_time
-        found["mean_bsld"].append(float(np.maximum((wait + run) / np.maximum(run, 10), 1).mean()))
-        found["mean_wait_h"].append(float(wait.mean()) / HOUR_S)
-        found["max_wait_h"].append(float(wait.max()) / HOUR_S)
-    return found
+        metrics["mean_bsld"].append(float(np.maximum((wait + run) / np.maximum(run, 10), 1).mean()))
+        metrics["mean_wait_h"].append(float(wait.mean()) / HOUR_S)
+        metrics["max_wait_h"].append(float(wait.max()) / HOUR_S)
+    return metrics
 
 
 def _by_theirs(log: Workload, task: Mapping[str, Any], backfill: bool) -> Played:

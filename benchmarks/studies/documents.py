@@ -201,8 +201,10 @@ def table_of(entries: Sequence[Entry]) -> pd.DataFrame:
 
 def counts_text(entries: Sequence[Entry]) -> str:
     """Return how many items have which verdict, in words."""
-    found = [entry.verdict.verdict for entry in entries]
-    return ", ".join(f"{name} {found.count(name)}" for name in items.VERDICTS if name in found)
+    verdicts = [entry.verdict.verdict for entry in entries]
+    return ", ".join(
+        f"{name} {verdicts.count(name)}" for name in items.VERDICTS if name in verdicts
+    )
 
 
 def page_text(entries: Sequence[Entry], results: bool) -> str:

@@ -121,9 +121,9 @@ class Folder:
         HpcgymError : a task that failed again and again, or what :func:`hpcgym.study.run_tasks`
             raises.
         """
-        place, told = self.path / into, partial(self.progress, what or of)
+        place, tell = self.path / into, partial(self.progress, what or of)
         tasks = [{**task, "code": code()} for task in tasks]
-        how: dict[str, Any] = {"workers": self.workers, "chunk": chunk, "progress": told}
+        how: dict[str, Any] = {"workers": self.workers, "chunk": chunk, "progress": tell}
         summary = run_tasks(function, tasks, place, self.executor, **how)
         if summary.failed:
             raise HpcgymError(f"{summary.failed} of {summary.total} {of} failed; {place} says why")
@@ -221,9 +221,9 @@ def load_sources(sources: Iterable[str], load: Callable[[str], Workload]) -> dic
     ------
     HpcgymError : one that cannot be read, or two of the same name.
     """
-    found = {source: load(source) for source in sources}
-    check_names(found.values())
-    return found
+    workloads = {source: load(source) for source in sources}
+    check_names(workloads.values())
+    return workloads
 
 
 def task_of(source: str, workload: Workload, **given: Any) -> dict[str, Any]:
@@ -289,7 +289,7 @@ def same_jobs(load: Callable[..., Workload], begun: str, source: str, *rest: Any
 def check_names(workloads: Iterable[Workload]) -> None:
     """Raise an HpcgymError if two workloads of a study have the same name."""
     names = sorted(workload.name for workload in workloads)
-    for name in [one for one, other in pairwise(names) if one == other]:
+    for name in [name for name, other in pairwise(names) if name == other]:
         raise HpcgymError(f"two workloads are called {name}")
 
 

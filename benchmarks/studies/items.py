@@ -79,14 +79,14 @@ class Stored:
         if not path.exists():
             raise NotThereError(f"no {path.name}")
         # "none" of a threshold and the like are words, and empty cells are what nothing is
-        found = csv_frame(path, keep_default_na=False, na_values=[""])
+        table = csv_frame(path, keep_default_na=False, na_values=[""])
         for column in columns:
-            if column not in found.columns:
+            if column not in table.columns:
                 raise HpcgymError(
                     f"{self.folder} has tables of another version of the study (no column"
                     f" {column!r} in {path.name}): run it again"
                 )
-        return found
+        return table
 
     def each(self, names: Mapping[str, str], *columns: str) -> Iterator[tuple[str, Any]]:
         """Return what :meth:`table` does of those that were written, by what they are of."""
@@ -128,8 +128,8 @@ def csv_cells(module: str, file: str = "published.csv") -> list[list[str]]:
 def csv_rows(module: str, file: str, of: Sequence[str]) -> list[dict[str, str]]:
     """Return rows of a CSV file beside a module, of some items, by the names of its first row."""
     head, *rows = csv_cells(module, file)
-    found = [dict(zip(head, row, strict=True)) for row in rows]
-    return [row for row in found if row["item"] in of]
+    entries = [dict(zip(head, row, strict=True)) for row in rows]
+    return [row for row in entries if row["item"] in of]
 
 
 def notes_of(module: str) -> dict[str, str]:
@@ -144,16 +144,16 @@ def published_values(module: str, file: str = "published.csv") -> dict[str, Any]
     ----------
     module, file : see :func:`csv_cells`; the last word of a row is before its first number.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for cells in csv_cells(module, file):
         words = list(takewhile(lambda cell: not _NUMBER.fullmatch(cell), cells))
-        place = found
+        place = values
         for word in words[:-1]:
             place = place.setdefault(word, {})
         place[words[-1]] = tuple(
             float(cell) if "." in cell else int(cell) for cell in cells[len(words) :]
         )
-    return found
+    return values
 
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -207,20 +207,20 @@ def of_sentences(so: Mapping[str, bool]) -> Verdict:
     return of_count(len(so) - len(failing), len(so), "sentences hold", more)
 
 
-def of_intervals(found: Mapping[str, str], what: str = "sentences") -> Verdict:
+def of_intervals(so: Mapping[str, str], what: str = "sentences") -> Verdict:
     """Return the verdict of what is decided by intervals, or by several readings.
 
     Parameters
     ----------
-    found : what is said -> ``held``, ``contradicted`` or ``undecided``.
+    so : what is said -> ``held``, ``contradicted`` or ``undecided``.
     what : the name of what is said.
     """
-    by = {how: [words for words, of in found.items() if of == how] for how in set(found.values())}
+    by = {how: [words for words, of in so.items() if of == how] for how in set(so.values())}
     held, against = (len(by.get(how, ())) for how in ("held", "contradicted"))
-    told = [f"{how}: {'; '.join(by[how])}" for how in ("contradicted", "undecided") if how in by]
-    why = ". ".join([f"{held} of {len(found)} {what} hold", *told])
-    least = TREND * len(found)
-    failed = "not met" if len(found) - against < least else "undecided"
+    listed = [f"{how}: {'; '.join(by[how])}" for how in ("contradicted", "undecided") if how in by]
+    why = ". ".join([f"{held} of {len(so)} {what} hold", *listed])
+    least = TREND * len(so)
+    failed = "not met" if len(so) - against < least else "undecided"
     return Verdict("trend" if held >= least else failed, why)
 
 
@@ -244,7 +244,7 @@ def noted(judge: Judge, *notes: str | Callable[[Stored], str]) -> Judge:
 
     def judged(stored: Stored) -> Verdict:
         verdict = judge(stored)
-        return verdict.noted(*(one if isinstance(one, str) else one(stored) for one in notes))
+        return verdict.noted(*(note if isinstance(note, str) else note(stored) for note in notes))
 
     return judged
 
@@ -279,20 +279,22 @@ def said(item: str, table: str = "table-statements", *, every: bool = False) -> 
         rows = rows[(rows[[f"so, {name}" for name in readings]] != "").all(axis="columns")]
         if not len(rows):
             raise NotThereError(f"no sentences of {item}")
-        found: dict[str, Any] = {}
+        so_by_sentence: dict[str, Any] = {}
         for row in rows.to_dict("records"):
             so = {name: row[f"so, {name}"] for name in readings}
             if every:
                 how = _HOW_SO.get("".join({*so.values()}), "undecided")
                 each = ", ".join(f"{name}: {of}" for name, of in so.items())
-                found[row["sentence"] if how == "held" else f"{row['sentence']} ({each})"] = how
+                so_by_sentence[
+                    row["sentence"] if how == "held" else f"{row['sentence']} ({each})"
+                ] = how
             else:
                 holds = so[readings[0]] == "yes"
                 ours = "" if holds else f" ({row[f'ours, {readings[0]}']})"
-                found[f"{row['sentence']}{ours}"] = holds
+                so_by_sentence[f"{row['sentence']}{ours}"] = holds
         if every:
-            return of_intervals(found, "sentences")
-        verdict, why = of_sentences(found)
+            return of_intervals(so_by_sentence, "sentences")
+        verdict, why = of_sentences(so_by_sentence)
         more = [f"{name}: {(rows[f'so, {name}'] == 'yes').sum()} hold" for name in readings[1:]]
         return Verdict(verdict, "; ".join([f"{readings[0]}: {why}", *more]))
 

@@ -45,16 +45,16 @@ def code() -> str:
 
 def sources() -> list[Path]:
     """Return the files that results may follow from, machines too, but those of the engine."""
-    found: set[Path] = set()
+    files_of_all: set[Path] = set()
     for package in ("hpcgym", "hpcgym.agents", "hpcgym.baselines"):
         spec = find_spec(package)
         assert spec is not None
         folder = Path(str(spec.origin)).parent
         files = [file for kind in ("*.py", "*.toml") for file in folder.rglob(kind)]
-        found |= {file for file in files if file.relative_to(folder).parts[0] not in _SHOW}
+        files_of_all |= {file for file in files if file.relative_to(folder).parts[0] not in _SHOW}
     of_studies = [Path(__file__).parents[1].glob(f"*/{kind}") for kind in ("*.py", "*.toml")]
-    found |= {file for file in chain(*of_studies) if not file.stem.endswith(_SHOWN_BY)}
-    return sorted(found)
+    files_of_all |= {file for file in chain(*of_studies) if not file.stem.endswith(_SHOWN_BY)}
+    return sorted(files_of_all)
 
 
 def _solver() -> str:

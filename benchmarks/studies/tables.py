@@ -92,12 +92,12 @@ def read_texts(
     """
     text = Path(module).with_name(file).read_text(encoding="utf-8")
     head, *sections = text.replace("{version}", __version__).split("\n## ")
-    found = {}
+    texts = {}
     for section in sections:
         title, _, note = section.partition("\n")
         name, heading = title.split(": ", 1)
-        found[name] = heading, " ".join(note.split()).format(**values)
-    return head, found
+        texts[name] = heading, " ".join(note.split()).format(**values)
+    return head, texts
 
 
 #: Name of a table -> its heading in a report, and what is said below that; in order.
@@ -129,18 +129,18 @@ NOT_KNOWN: Finding = ("not known", None)
 
 
 def statements_table(
-    said: Sequence[Mapping[str, str]], found: Mapping[str, Sequence[Finding]]
+    said: Sequence[Mapping[str, str]], findings_by_name: Mapping[str, Sequence[Finding]]
 ) -> pd.DataFrame:
     """Return sentences of a text, and whether they are so.
 
     Parameters
     ----------
     said : "item", "sentence", and how it is "published".
-    found : what it was looked at in, such as a trace -> findings, one a sentence.
+    findings_by_name : what it was looked at in, such as a trace -> findings, one a sentence.
     """
     table = pd.DataFrame(said, columns=["item", "sentence", "published"])
     words = {True: "yes", False: "no", None: ""}
-    for name, findings in found.items():
+    for name, findings in findings_by_name.items():
         table[f"ours, {name}"] = [ours for ours, _ in findings]
         table[f"so, {name}"] = [words.get(so, so) for _, so in findings]  # type: ignore[arg-type]
     return table
@@ -154,18 +154,18 @@ def checked(said: Sequence[Mapping[str, str]], frames: Mapping[str, pd.DataFrame
     said, frames : see :func:`rows_about`; "share" of the rows for which a sentence must be so, "":
         all. A row without a value of what the sentence names is not known, and not counted.
     """
-    found: list[Finding] = []
-    for one in said:
-        rows = rows_about(one, frames)
-        known, so = so_of(rows, one["so"])
+    findings: list[Finding] = []
+    for sentence in said:
+        rows = rows_about(sentence, frames)
+        known, so = so_of(rows, sentence["so"])
         if not len(known):
-            found.append(NOT_KNOWN if len(rows) else NOT_SIMULATED)
+            findings.append(NOT_KNOWN if len(rows) else NOT_SIMULATED)
             continue
         words = [f"in {so.sum()} of {len(so)}"] if len(so) > 1 else []
-        means = known[named_in(known, one["so"])].astype(float).mean()
+        means = known[named_in(known, sentence["so"])].astype(float).mean()
         words += [listed(means.rename(lambda name: name.replace("_", " ")), "{:,.4g}")]
-        found.append((": ".join(words), bool(so.mean() >= float(one["share"] or 1))))
-    return found
+        findings.append((": ".join(words), bool(so.mean() >= float(sentence["share"] or 1))))
+    return findings
 
 
 def filled(
@@ -179,28 +179,28 @@ def filled(
         it for names in braces. With a "share", of the rows that must be so, it is one of all rows,
         and "{share}" stands for how many are.
     """
-    found = {}
-    for one in said:
-        known, so = so_of(rows_about(one, frames), one["so"])
-        if one["share"] and len(known):
-            sentence = one["sentence"].format(share=so.mean())
-            found[sentence] = bool(so.mean() >= float(one["share"]))
+    so_by_sentence = {}
+    for about in said:
+        known, so = so_of(rows_about(about, frames), about["so"])
+        if about["share"] and len(known):
+            sentence = about["sentence"].format(share=so.mean())
+            so_by_sentence[sentence] = bool(so.mean() >= float(about["share"]))
         elif len(known):
-            sentences = [one["sentence"].format(**row) for row in known.to_dict("records")]
-            found |= dict(zip(sentences, so.tolist(), strict=True))
-    return found
+            sentences = [about["sentence"].format(**row) for row in known.to_dict("records")]
+            so_by_sentence |= dict(zip(sentences, so.tolist(), strict=True))
+    return so_by_sentence
 
 
-def rows_about(one: Mapping[str, str], frames: Mapping[str, pd.DataFrame]) -> Any:
+def rows_about(sentence: Mapping[str, str], frames: Mapping[str, pd.DataFrame]) -> Any:
     """Return the rows that a sentence is about.
 
     Parameters
     ----------
-    one : "of", the frame that it is about; "where", which of its rows, "": all.
+    sentence : "of", the frame that it is about; "where", which of its rows, "": all.
     frames : by name.
     """
-    rows: Any = frames[one["of"]]
-    return rows.query(one["where"]) if one["where"] and len(rows) else rows
+    rows: Any = frames[sentence["of"]]
+    return rows.query(sentence["where"]) if sentence["where"] and len(rows) else rows
 
 
 def so_of(rows: Any, expression: str) -> tuple[Any, Any]:
