@@ -49,10 +49,10 @@ def setup(app: Any) -> None:
 
 def meanings(app: Any, what: str, name: str, object: Any, options: Any, lines: list[str]) -> None:
     """Move the meaning of a name to the line below it, in the lists of a docstring."""
-    section, found = "", list[str]()
+    section, parted = "", list[str]()
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
         if below and not below.strip("-"):
             section = line
         named = re.fullmatch(r"(\S.*?) : (.*)", line) if section in LISTS else None
-        found += [named[1], f"    {named[2]}"] if named else [line]
-    lines[:] = found
+        parted += [named[1], f"    {named[2]}"] if named else [line]
+    lines[:] = parted

@@ -62,8 +62,8 @@ def evaluations(task: Task, part: str) -> list[Evaluation]:
 def gains(logs: Sequence[Evaluation], text: str, weights: Sequence[float] = ()) -> list[Gain]:
     """Return what a reference gains on each log."""
     return [
-        one.gain(one.felt(one.run(read_reference(one.task, one.log, text, weights))))
-        for one in logs
+        log.gain(log.felt(log.run(read_reference(log.task, log.log, text, weights))))
+        for log in logs
     ]
 
 
@@ -76,7 +76,7 @@ def chosen(task: Task) -> tuple[str, list[float], dict[str, float]]:
     vectors = search.normalised(search.candidates(rng, len(WEIGHTED_FEATURES), BUDGET)).tolist()
     for text in task.references:
         tried = vectors if text.partition(":")[0] == "static" else [[]]
-        values = [np.mean([one.score for one in gains(logs, text, vector)]) for vector in tried]
+        values = [np.mean([gain.score for gain in gains(logs, text, vector)]) for vector in tried]
         best = int(np.argmax(values))
         scores[text], weights[text] = float(values[best]), tried[best]
     reference = max(scores, key=lambda text: scores[text])
@@ -93,11 +93,11 @@ def lines_of(task: Task) -> str:
         if not log.digest
     ]
     reference, weights, scores = chosen(task)
-    told = [f'[tasks.{task.name}]\nreference = "{reference}"']
-    told += [f"weights = {weights}"] if weights else []
-    ranked = sorted(scores.items(), key=lambda one: -one[1])
-    told += ["# on training: " + ", ".join(f"{text} {value:.3f}" for text, value in ranked)]
-    return "\n".join([*lines, *told])
+    table = [f'[tasks.{task.name}]\nreference = "{reference}"']
+    table += [f"weights = {weights}"] if weights else []
+    ranked = sorted(scores.items(), key=lambda name_and_score: -name_and_score[1])
+    table += ["# on training: " + ", ".join(f"{text} {value:.3f}" for text, value in ranked)]
+    return "\n".join([*lines, *table])
 
 
 # --- What a task can tell -------------------------------------------------------------------------
@@ -111,29 +111,30 @@ def told_of(task: Task) -> tuple[dict[str, Weeks], dict[str, str]]:
     And the logs on which each breaks the gate. Random actions are a mean over the task's seeds.
     """
     logs = evaluations(task, "test")
-    found: dict[str, list[Gain]] = {}
+    gains_of: dict[str, list[Gain]] = {}
     for text in dict.fromkeys([task.easy, *task.references, task.reference]):
         if not text.startswith("static") or text == task.reference:
-            found[text] = gains(logs, text, task.weights)
+            gains_of[text] = gains(logs, text, task.weights)
     if task.kind in CLAIRVOYANT:
-        found["clairvoyant"] = gains(logs, CLAIRVOYANT[task.kind])
-    weeks = {name: [one.counted for one in every] for name, every in found.items()}
+        gains_of["clairvoyant"] = gains(logs, CLAIRVOYANT[task.kind])
+    weeks = {name: [gain.counted for gain in every] for name, every in gains_of.items()}
     if task.kind != "pairs":
         by_seed = [
-            [one.gain(one.felt(one.run(one.chance(seed)))) for one in logs] for seed in task.seeds
+            [log.gain(log.felt(log.run(log.chance(seed)))) for log in logs] for seed in task.seeds
         ]
-        found[RANDOM] = by_seed[0]
+        gains_of[RANDOM] = by_seed[0]
         weeks[RANDOM] = [
-            np.mean([one.counted for one in every], axis=0) for every in zip(*by_seed, strict=True)
+            np.mean([gain.counted for gain in every], axis=0)
+            for every in zip(*by_seed, strict=True)
         ]
-    return weeks, broken_on(logs, found)
+    return weeks, broken_on(logs, gains_of)
 
 
-def broken_on(logs: Sequence[Evaluation], found: dict[str, list[Gain]]) -> dict[str, str]:
+def broken_on(logs: Sequence[Evaluation], gains_of: dict[str, list[Gain]]) -> dict[str, str]:
     """Return the logs on which each breaks the gate."""
     return {
-        name: ", ".join(log.log.name for log, one in zip(logs, every, strict=True) if one.broken)
-        for name, every in found.items()
+        name: ", ".join(log.log.name for log, gain in zip(logs, every, strict=True) if gain.broken)
+        for name, every in gains_of.items()
     }
 
 
@@ -141,10 +142,10 @@ def text_of(task: Task, weeks: dict[str, Weeks], broken: dict[str, str]) -> str:
     """Return a table of what these gain, and who is not told apart, in Markdown."""
     block, ours = block_of(task), weeks[task.reference]
 
-    def above(one: Weeks, other: Weeks) -> Mean:
-        return mean_of([a - b for a, b in zip(one, other, strict=True)], block=block)
+    def above(ours: Weeks, other: Weeks) -> Mean:
+        return mean_of([a - b for a, b in zip(ours, other, strict=True)], block=block)
 
-    means = {name: mean_of(one, block=block) for name, one in weeks.items()}
+    means = {name: mean_of(gains, block=block) for name, gains in weeks.items()}
     order = sorted(means, key=lambda name: -means[name].value)
     lines = [
         f"`{task.name}`, {sum(map(len, ours))} weeks; the reference is `{task.reference}`:",
@@ -158,9 +159,9 @@ def text_of(task: Task, weeks: dict[str, Weeks], broken: dict[str, str]) -> str:
         ),
     ]
     alike = [
-        f"`{one}` and `{other}`"
-        for one, other in combinations(order, 2)
-        if not above(weeks[one], weeks[other]).low > 0
+        f"`{name}` and `{other}`"
+        for name, other in combinations(order, 2)
+        if not above(weeks[name], weeks[other]).low > 0
     ]
     return "\n".join([*lines, "", f"Not told apart: {', '.join(alike) or 'none'}.", ""])
 
@@ -187,18 +188,20 @@ def without(task: Task, agent: str, seed: int = 0) -> tuple[dict[str, Weeks], di
         raise HpcgymError(
             f"{task.name} has one log, or {agent} does not learn: nothing to leave out"
         )
-    found = {text: gains(logs, text) for text in task.references if not text.startswith("static")}
-    found[agent] = []
-    for one in logs:
-        make = practice(task, [log for log in task.logs if log is not one.log])
-        learned = found_agent(agent, task, one.log).train(make, seed, task.steps)
+    gains_of = {
+        text: gains(logs, text) for text in task.references if not text.startswith("static")
+    }
+    gains_of[agent] = []
+    for held_out in logs:
+        make = practice(task, [log for log in task.logs if log is not held_out.log])
+        learned = found_agent(agent, task, held_out.log).train(make, seed, task.steps)
         rule = getattr(learned, "scheduler", None)
         if not isinstance(rule, Scheduler):
             raise HpcgymError(f"{agent} does not become a scheduler when it is trained")
-        print(f"# {one.log.name}: {rule.policy}", flush=True)
-        found[agent].append(one.gain(one.felt(one.run(rule))))
-    return {name: [one.counted for one in every] for name, every in found.items()}, broken_on(
-        logs, found
+        print(f"# {held_out.log.name}: {rule.policy}", flush=True)
+        gains_of[agent].append(held_out.gain(held_out.felt(held_out.run(rule))))
+    return {name: [gain.counted for gain in every] for name, every in gains_of.items()}, broken_on(
+        logs, gains_of
     )
 
 

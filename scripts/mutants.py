@@ -425,9 +425,9 @@ def mutated(mutant: Mutant, text: str, new: str) -> str:
 
 def first_failure(run: subprocess.CompletedProcess[str]) -> str:
     """Return the test that noticed, "" if none did."""
-    found = re.search(r"^FAILED (\S+)", run.stdout, re.MULTILINE)
-    if found or run.returncode == 0:
-        return found[1] if found else ""
+    failed = re.search(r"^FAILED (\S+)", run.stdout, re.MULTILINE)
+    if failed or run.returncode == 0:
+        return failed[1] if failed else ""
     return "it stops" if run.returncode < 0 else sys.exit(run.stdout + run.stderr)
 
 
@@ -451,9 +451,9 @@ def copy_sources(folder: Path) -> None:
         if path.suffix not in (".txt", ".hpp", ".cpp"):
             continue
         text = path.read_text(encoding="utf-8")
-        for n, one in enumerate(MUTANTS, 1):
-            if one.file == name:
-                text = mutated(one, text, f"(mutant == {n} ? ({one.new}) : ({one.old}))")
+        for n, mutant in enumerate(MUTANTS, 1):
+            if mutant.file == name:
+                text = mutated(mutant, text, f"(mutant == {n} ? ({mutant.new}) : ({mutant.old}))")
         if name == "native/base/numbers.hpp":  # which all others read
             alive = 'std::getenv("HPCGYM_MUTANT")'
             text += f"#include <cstdlib>\ninline const int mutant = {alive} ? atoi({alive}) : 0;\n"
@@ -481,20 +481,22 @@ def built_with_mutants() -> Path:
     return next((folder / "engine").glob("_engine.*"))
 
 
-def module_with(n: int, one: Mutant) -> str:
+def module_with(n: int, mutant: Mutant) -> str:
     """Write a module of hpcgym with a mutant; return what sitecustomize takes: MODULE=FILE."""
     path = ROOT / f"build/mutants/{n}.py"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(mutated(one, (ROOT / one.file).read_text(encoding="utf-8"), one.new), "utf-8")
-    return f"{one.file.removesuffix('.py').replace('/', '.')}={path}"
+    path.write_text(
+        mutated(mutant, (ROOT / mutant.file).read_text(encoding="utf-8"), mutant.new), "utf-8"
+    )
+    return f"{mutant.file.removesuffix('.py').replace('/', '.')}={path}"
 
 
 def who_notices(n: int, others: list[str]) -> str:
     """Let a mutant live, and run tests; return the one that failed."""
-    one = MUTANTS[n - 1]
-    of_python = one.file.endswith(".py")
-    instead = module_with(n, one) if of_python else f"hpcgym._engine={built_with_mutants()}"
-    return run_pytest(others or one.tests.split(), instead, n)
+    mutant = MUTANTS[n - 1]
+    of_python = mutant.file.endswith(".py")
+    instead = module_with(n, mutant) if of_python else f"hpcgym._engine={built_with_mutants()}"
+    return run_pytest(others or mutant.tests.split(), instead, n)
 
 
 def check_unbroken(numbers: Sequence[int], others: list[str]) -> None:
@@ -517,11 +519,11 @@ def main() -> None:
     alive = 0
     check_unbroken(numbers, others)
     for n in numbers:
-        one, begun = MUTANTS[n - 1], time.monotonic()
+        mutant, begun = MUTANTS[n - 1], time.monotonic()
         killer = who_notices(n, others)
         alive += not killer
         seconds = f"{time.monotonic() - begun:.0f} s"
-        print(f"{n:2} {one.what}: {killer or 'NOBODY NOTICES'} ({seconds})", flush=True)
+        print(f"{n:2} {mutant.what}: {killer or 'NOBODY NOTICES'} ({seconds})", flush=True)
     if alive:
         sys.exit(f"mutants: {alive} of {len(numbers)} live")
 

@@ -89,13 +89,15 @@ def markdown(cls: type) -> str:
         parts_of_page["Info under limits"] = ""
     parts = [re.split("^## ", written, flags=re.MULTILINE)[0].strip()]
     for heading in HEADINGS:
-        told = filled(own.get(heading, ""), parts_of_page)
-        told = re.sub(r"### [^\n]*\n*(?=### |\Z)", "", told.strip())  # below which nothing is left
-        told = re.sub(r"\n{3,} *", "\n\n", told).strip()
+        chapter = filled(own.get(heading, ""), parts_of_page)
+        chapter = re.sub(
+            r"### [^\n]*\n*(?=### |\Z)", "", chapter.strip()
+        )  # below which nothing is left
+        chapter = re.sub(r"\n{3,} *", "\n\n", chapter).strip()
         if heading == "Arguments":
-            told = _own_arguments(cls, told)
-        if told:
-            parts.append(f"## {heading}\n\n{told}")
+            chapter = _own_arguments(cls, chapter)
+        if chapter:
+            parts.append(f"## {heading}\n\n{chapter}")
     text = _as_lists(filled("\n\n".join(parts), tables() | names_in(cls)))
     others = "[all environments](shared.md)"
     if limited and name != _LIMITED:
@@ -116,18 +118,22 @@ def _head(*columns: str) -> str:
 def _own_arguments(cls: type, rows: str) -> str:
     """Return the arguments that the pages before lack, and the defaults that are others here."""
     # the environments whose defaults are on the shared page, and on that of limits
-    before = [one for one in (QueueOrdering, *[PowerCapEnv] * is_limited(cls)) if one is not cls]
+    before = [
+        other for other in (QueueOrdering, *[PowerCapEnv] * is_limited(cls)) if other is not cls
+    ]
     known = rows_in(chapters()["Arguments under limits"]) if own_name(cls) == _LIMITED else {}
     lacked, others = [rows] if rows else [], []
-    for name, one in arguments_of(cls).items() if before else ():
+    for name, argument in arguments_of(cls).items() if before else ():
         if name not in rows_in(rows) and name in known:
-            lacked.append(row_of((f"`{name}`", default_of(one.default), known[name])))
-        elif name not in rows_in(rows) and not any(_has(it, name, one.default) for it in before):
-            others.append(f"`{name}={shown(one.default)}`")
+            lacked.append(row_of((f"`{name}`", default_of(argument.default), known[name])))
+        elif name not in rows_in(rows) and not any(
+            _has(it, name, argument.default) for it in before
+        ):
+            others.append(f"`{name}={shown(argument.default)}`")
     head = "| argument | default | meaning |\n|---|---|---|\n"
-    told = [head + "\n".join(lacked)] * bool(lacked)
-    told += [f"Other defaults: {', '.join(others)}."] * bool(others)
-    return "\n\n".join(told)
+    parts = [head + "\n".join(lacked)] * bool(lacked)
+    parts += [f"Other defaults: {', '.join(others)}."] * bool(others)
+    return "\n\n".join(parts)
 
 
 def _has(cls: type, name: str, default: object) -> bool:
@@ -163,15 +169,15 @@ def shared_markdown() -> str:
         titles = [heading, *_BELOW.get(heading, ())]
         if f"{heading} of {version}" in chapters():
             titles.append(f"{heading} of {version}")
-        told = []
+        parts_of_chapter = []
         for title in titles:
             text = chapters().get(title, "")
             if title == "Arguments":
                 text = chapters()["Values"] + "\n\n{arguments}"
             if text:
-                told += [f"### {title}"] * (not title.startswith(heading)) + [text]
-        if told:
-            parts.append("\n\n".join([f"## {heading}", *told]))
+                parts_of_chapter += [f"### {title}"] * (not title.startswith(heading)) + [text]
+        if parts_of_chapter:
+            parts.append("\n\n".join([f"## {heading}", *parts_of_chapter]))
     rows = {"arguments": with_settings(rows_of_arguments(QueueOrdering, ""))}
     names = {"id": env_id, "class": QueueOrdering.__name__}
     text = filled("\n\n".join(parts), {**chapters(), **rows, **tables(), **names})

@@ -83,8 +83,8 @@ def run(group: str, row: Row) -> dict[str, Any]:
     known = simulations.GROUPS | places.GROUPS | environments.GROUPS
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = facts.attempt(partial(known[group], row))
-    return found if isinstance(found, dict) else {"error": found}
+        case = facts.attempt(partial(known[group], row))
+    return case if isinstance(case, dict) else {"error": case}
 
 
 if __name__ == "__main__":

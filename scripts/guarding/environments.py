@@ -174,7 +174,7 @@ class Track:
 
 def _stacked(listed: list[Any]) -> Any:
     """Return one array of many, if they have one shape and kind."""
-    kinds = {(np.shape(one), np.asarray(one).dtype) for one in listed}
+    kinds = {(np.shape(value), np.asarray(value).dtype) for value in listed}
     (first, *more) = kinds
     return np.array(listed) if not more and first[1].kind in "biuf" else listed
 

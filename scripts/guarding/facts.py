@@ -23,9 +23,9 @@ def hashed(value: Any) -> str:
 
 def _encoded(value: Any) -> bytes:
     """Return bytes that are the same for the same value, and others for others."""
-    found = _items(value)
-    if found is not None:
-        rows = [f"{key} {hashed(part)}" for key, part in found]
+    items = _items(value)
+    if items is not None:
+        rows = [f"{key} {hashed(part)}" for key, part in items]
         return "\n".join([f"{len(rows)} parts", *rows]).encode()
     if isinstance(value, np.ndarray):
         array = np.ascontiguousarray(value)
@@ -57,7 +57,7 @@ def _simple(pairs: Any) -> list[tuple[Any, Any]]:
 
 def _column(column: Any) -> Any:
     """Return a column of a table: texts as a list, whatever kind of text pandas has."""
-    return column if column.dtype.kind in "biuf" else [str(one) for one in column]
+    return column if column.dtype.kind in "biuf" else [str(value) for value in column]
 
 
 def _text(value: Any) -> str:
@@ -108,12 +108,12 @@ def _fields(value: Any, *names: str) -> dict[str, Any]:
 
 def _coschedule(result: Any) -> Any:
     """Return what is to be said of a schedule on shared nodes."""
-    found = result.coschedule
-    if found is None:
+    shared = result.coschedule
+    if shared is None:
         return None
-    believed = np.array(found.pairs.matrix()) if hasattr(found.pairs, "matrix") else None
+    believed = np.array(shared.pairs.matrix()) if hasattr(shared.pairs, "matrix") else None
     ticks = ("ticks", "start_ticks", "end_ticks", "promised_ticks")
-    facts = _fields(found, *ticks, "compact_s", "shape", "code", "parts")
+    facts = _fields(shared, *ticks, "compact_s", "shape", "code", "parts")
     return {**facts, "job_speedup": result.job_speedup, "believed": believed}
 
 

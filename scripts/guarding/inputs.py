@@ -392,8 +392,8 @@ WITH_FILES: dict[str, Any] = {
 
 def _speedups(seed: int, mean: float, spread: float) -> Any:
     """Return generated speedups of the guard's codes."""
-    found = generate_speedups(len(CODES), mean, spread, seed)
-    return Heatmap(CODES, found.speedup, found.alone)
+    generated = generate_speedups(len(CODES), mean, spread, seed)
+    return Heatmap(CODES, generated.speedup, generated.alone)
 
 
 _MEASURED = [

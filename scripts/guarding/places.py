@@ -86,8 +86,8 @@ def _batch(row: Row) -> dict[str, Any]:
     names = ("mean_bsld", "max_bsld", "rms_bsld", "mean_slowdown", "mean_wait_s", "max_wait_s",
              "mean_response_s", "max_response_s", "makespan_s", "utilization")  # fmt: skip
     threads = 1 if row["threads"] == "1" else None
-    found = batch.run(weights, names, threads=threads)
-    return {name: found[:, :, place] for place, name in enumerate(names)}
+    values = batch.run(weights, names, threads=threads)
+    return {name: values[:, :, place] for place, name in enumerate(names)}
 
 
 def _covered(row: Row) -> dict[str, Any]:
@@ -154,8 +154,8 @@ def _billed(row: Row) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "grid.csv"
         file.write_text("time_s,carbon_g_per_kwh\n0,56.5\n30000,61\n60000,20.25\n")
-        found = bill(result, read_signal(file, repeat="day"))
-    return {"total": found.total, "overhead": found.overhead, "by_user": found.by_user}
+        billed = bill(result, read_signal(file, repeat="day"))
+    return {"total": billed.total, "overhead": billed.overhead, "by_user": billed.by_user}
 
 
 # --- Leaderboards ---------------------------------------------------------------------------------

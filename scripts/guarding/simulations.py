@@ -83,8 +83,8 @@ def _pool(workload: str, machine: str) -> tuple[Any, Arguments]:
 
 def _under(workload: str, machine: str, limits: str, shutdown: str = "never") -> Any:
     row = {"workload": workload, "machine": machine, "limits": limits, "shutdown": shutdown}
-    jobs, cluster, found = limited_machine(row)
-    return jobs, {"cluster": cluster, "limits": found}
+    jobs, cluster, kept = limited_machine(row)
+    return jobs, {"cluster": cluster, "limits": kept}
 
 
 def _coded(workload: str, machine: str) -> tuple[Any, Arguments]:
