@@ -20,9 +20,8 @@ from hpcgym.baselines.schedulers import COSCHEDULERS
 from hpcgym.benchmarks.coscheduling.speed import machine_of
 from hpcgym.machine import Cluster, NodeGroup, find_cluster
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
-from hpcgym.scheduler.on_machines import simulates_as_pool
 from hpcgym.simulation.driver import new_simulation
-from hpcgym.simulation.nodes import assign_nodes, place_on_nodes
+from hpcgym.simulation.nodes import assign_nodes, place_on_nodes, simulates_as_pool
 from hpcgym.simulation.prepare import pool_of
 from hpcgym.workload import Code, Workload, assign_codes, fitting, generate_code_jobs, load_workload
 from hpcgym.workload.archive import find

@@ -21,8 +21,8 @@ from hpcgym.machine.power_plans import greatest_w
 from hpcgym.reference.limits import LimitedSimulation
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
-from hpcgym.scheduler.on_machines import node_power
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.whole_nodes import node_power
 from hpcgym.simulation.by_reference import limited_by_reference
 from hpcgym.workload.model import Workload
 

@@ -16,7 +16,7 @@ from hpcgym.benchmarks.studies import harness
 from hpcgym.files import bytes_of, json_of
 from hpcgym.machine import NodeGroup, find_cluster
 from hpcgym.scheduler.limits import EnergyBudget
-from hpcgym.scheduler.on_machines import node_power
+from hpcgym.scheduler.whole_nodes import node_power
 from hpcgym.units import DAY_S, WEEK_S
 
 #: What the thesis calls the mechanisms -> the rule ``power`` here.

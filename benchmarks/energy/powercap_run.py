@@ -23,7 +23,7 @@ from hpcgym.machine import NodePower, find_cluster
 from hpcgym.machine.power_plans import fewest_off, greatest_w
 from hpcgym.report import canvas
 from hpcgym.scheduler.limits import PowerCap
-from hpcgym.scheduler.on_machines import node_power
+from hpcgym.scheduler.whole_nodes import node_power
 from hpcgym.units import DAY_S, HOUR_S
 from hpcgym.workload.extracts import recorded_run_time
 

@@ -15,8 +15,8 @@ from hpcgym import Cluster, Result, Scheduler, Workload, simulate
 from hpcgym.benchmarks.studies.harness import load_jobs, readings, same_jobs
 from hpcgym.benchmarks.studies.items import published_values
 from hpcgym.machine import find_cluster
-from hpcgym.scheduler.on_machines import node_power
 from hpcgym.scheduler.policies.fair_share import FairShare
+from hpcgym.scheduler.whole_nodes import node_power
 from hpcgym.units import WEEK_S
 from hpcgym.workload.generators.light_esp import WORK_S, light_esp
 

@@ -176,7 +176,7 @@ class SharingOptions:
                 raise HpcgymError("--codes needs --speedups, which has the codes")
             return None
         from hpcgym.machine.speedups import find_speedups
-        from hpcgym.scheduler.on_machines import check_machine
+        from hpcgym.scheduler.shared_nodes import check_machine
 
         if machine is None or not machine.groups:
             raise HpcgymError(

@@ -20,8 +20,8 @@ from hpcgym.errors import HpcgymError, check_choice
 from hpcgym.machine.speedups import Heatmap, find_speedups
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.dispatchers import PassView
-from hpcgym.scheduler.on_machines import check_machine, check_shared
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.shared_nodes import check_machine, check_shared
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.workload.load import load_workload
 from hpcgym.workload.model import Workload

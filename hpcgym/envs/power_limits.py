@@ -27,8 +27,8 @@ from hpcgym.envs.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError, check_choice, check_each_once
 from hpcgym.machine import Cluster, NodeGroup, find_cluster
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap, check_limits
-from hpcgym.scheduler.on_machines import may_switch
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.whole_nodes import may_switch
 from hpcgym.simulation.prepare import machine_of
 from hpcgym.units import DAY_S, HOUR_S
 from hpcgym.workload.io.swf_header import clock_of

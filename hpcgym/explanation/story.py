@@ -13,8 +13,8 @@ from hpcgym.baselines.labels import in_short
 from hpcgym.explanation import watching
 from hpcgym.names import CORE, MEMORY, PARTITION
 from hpcgym.schedule.result import Result
-from hpcgym.scheduler.on_machines import simulates_as_pool
 from hpcgym.scheduler.restrictions import bound_submissions
+from hpcgym.simulation.nodes import simulates_as_pool
 from hpcgym.units import duration
 from hpcgym.words import counted
 from hpcgym.workload.amounts import asked_of

@@ -29,7 +29,7 @@ from hpcgym.schedule.metrics import (
     utilization_of,
 )
 from hpcgym.schedule.schedule import RECORDED
-from hpcgym.scheduler.on_machines import jobs_that_share, takes_whole_nodes
+from hpcgym.scheduler.whole_nodes import jobs_that_share, takes_whole_nodes
 from hpcgym.units import HOUR_S, duration
 from hpcgym.words import counted, shown
 from hpcgym.workload.checks import needs_on

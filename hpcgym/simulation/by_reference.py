@@ -32,11 +32,11 @@ from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import STATE_NAMES, Allocation, LostRuns, down
 from hpcgym.scheduler.estimates.by_name import learns
 from hpcgym.scheduler.limits import Limit, check_limits
-from hpcgym.scheduler.on_machines import node_power
 from hpcgym.scheduler.policies.features import WEIGHTED_FEATURES
 from hpcgym.scheduler.policies.index import IndexPolicy
 from hpcgym.scheduler.restrictions import Quota
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.whole_nodes import node_power
 from hpcgym.simulation.driver import Run
 from hpcgym.simulation.limited import limited_simulation
 from hpcgym.simulation.restricted import nodes_in

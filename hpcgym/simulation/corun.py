@@ -18,14 +18,14 @@ from hpcgym.names import CORE
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, Coschedule
 from hpcgym.scheduler.asked_for import check_extract
-from hpcgym.scheduler.on_machines import (
+from hpcgym.scheduler.policies.features import PASS_FEATURES
+from hpcgym.scheduler.shared_nodes import (
     check_files,
     check_machine,
     check_shared,
     cores_of_part,
     pool_rules,
 )
-from hpcgym.scheduler.policies.features import PASS_FEATURES
 from hpcgym.simulation.driver import Run, new_simulation
 from hpcgym.simulation.nodes import assign_nodes
 from hpcgym.simulation.prepare import MachineUnits, Place, job_records

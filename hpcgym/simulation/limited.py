@@ -20,13 +20,8 @@ from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, NodeStates
 from hpcgym.scheduler.asked_for import check_extract
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap, check_limits
-from hpcgym.scheduler.on_machines import (
-    check_for_limits,
-    may_switch,
-    node_power,
-    warn_of_own_nodes,
-)
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.whole_nodes import check_for_limits, may_switch, node_power, warn_of_own_nodes
 from hpcgym.simulation.driver import Run, Simulation, new_simulation, with_room
 from hpcgym.simulation.prepare import MachineUnits, Place
 from hpcgym.simulation.results import Columns, as_came

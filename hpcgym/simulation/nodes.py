@@ -15,11 +15,10 @@ from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler import allocations
 from hpcgym.scheduler.allocations import asks_of, random_seed, random_state
 from hpcgym.scheduler.asked_for import check_scheduler
-from hpcgym.scheduler.on_machines import is_pool, simulates_as_pool
 from hpcgym.simulation.prepare import Place, pool_of
 from hpcgym.simulation.restricted import closings, holders_of
 from hpcgym.simulation.warm_start import own_cells
-from hpcgym.workload.checks import needs_on
+from hpcgym.workload.checks import needs_on, single_cores
 from hpcgym.workload.model import Workload
 from hpcgym.workload.ongoing import Cells
 
@@ -75,6 +74,28 @@ class NodeDemands(NamedTuple):
         if asks is not None:
             asks = np.concatenate([asks, np.zeros_like(needs[:, 1:-1])])
         return self._replace(needs=np.concatenate([self.needs, needs]), asks=asks)
+
+
+def simulates_as_pool(needs: NDArray[np.int64], scheduler: Scheduler) -> bool:
+    """Return whether jobs start as on a pool, so that nodes can be chosen afterwards.
+
+    This holds for jobs of single cores. It does not hold with Slurm's reservations or windows of
+    named nodes, for which free cores on other nodes are of no use, nor under preemption, which
+    frees nodes.
+    """
+    by_name = scheduler.reserve.slurm is not None or scheduler.preemption is not None
+    by_name = by_name or any(window.nodes for window in scheduler.maintenance)
+    return single_cores(needs) and not by_name
+
+
+def is_pool(cluster: Cluster, workload: Workload, scheduler: Scheduler) -> bool:
+    """Return whether a machine is a pool of processors, as :func:`simulates_as_pool` says.
+
+    Raises
+    ------
+    WorkloadError : a job that never fits.
+    """
+    return not cluster.groups or simulates_as_pool(needs_on(workload, cluster), scheduler)
 
 
 def place_of(

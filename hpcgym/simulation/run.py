@@ -22,9 +22,9 @@ from hpcgym.scheduler.capabilities import check
 from hpcgym.scheduler.estimates.by_name import Estimate, predicted_run_times, predictor_of
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.limits import Limit
-from hpcgym.scheduler.on_machines import check_power_rule, takes_whole_nodes
 from hpcgym.scheduler.rules import Rules, Scheduler
 from hpcgym.scheduler.unused import warn_of_unused
+from hpcgym.scheduler.whole_nodes import check_power_rule, takes_whole_nodes
 from hpcgym.simulation import warm_start
 from hpcgym.simulation.allowance import spend
 from hpcgym.simulation.corun import on_shared_nodes

@@ -18,7 +18,7 @@ from hpcgym.cli import app
 from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster, NodeGroup, find_cluster
 from hpcgym.machine.power import NodePower
-from hpcgym.scheduler.on_machines import node_power
+from hpcgym.scheduler.whole_nodes import node_power
 from hpcgym.simulation.run import simulate
 from hpcgym.validation.validate import validate_schedule
 from hpcgym.workload.load import load_workload

@@ -16,7 +16,7 @@ from hpcgym.machine import Level, NodeGroup, NodePower, Partition, find_cluster
 from hpcgym.machine.power_plans import greatest_w
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
-from hpcgym.scheduler.on_machines import node_power
+from hpcgym.scheduler.whole_nodes import node_power
 from hpcgym.simulation.limited import nodes_off
 
 #: Idle 100 W, busy 150 W and 1.5 times as long, or 200 W; off 10 W.

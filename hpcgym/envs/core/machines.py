@@ -24,17 +24,14 @@ from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation
 from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.limits import Limit, check_limits
-from hpcgym.scheduler.on_machines import (
-    check_files,
+from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.shared_nodes import check_files, check_machine, pool_rules
+from hpcgym.scheduler.whole_nodes import (
     check_for_limits,
-    check_machine,
     check_power_rule,
-    is_pool,
-    pool_rules,
     takes_whole_nodes,
     warn_of_own_nodes,
 )
-from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.corun import (
     shared_nodes,
     shared_result,
@@ -49,7 +46,7 @@ from hpcgym.simulation.limited import (
     with_limits,
     with_machine,
 )
-from hpcgym.simulation.nodes import nodes_of_table
+from hpcgym.simulation.nodes import is_pool, nodes_of_table
 from hpcgym.simulation.prepare import MachineUnits
 from hpcgym.simulation.results import result_of, with_nodes
 from hpcgym.workload.checks import needs_on

@@ -64,10 +64,10 @@ from hpcgym.scheduler.estimates.learning import (
     knowledge,
     told_of_learning,
 )
-from hpcgym.scheduler.on_machines import check_limits_kept
 from hpcgym.scheduler.orders import Order, expressions_of
 from hpcgym.scheduler.policies.features import STATE_OF_MACHINE, JobColumns, weighed
 from hpcgym.scheduler.unused import warn_of_unused
+from hpcgym.scheduler.whole_nodes import check_limits_kept
 from hpcgym.simulation.allowance import uncounted
 from hpcgym.simulation.fair_share import Accounts, accounts_of
 from hpcgym.simulation.prepare import Agent, EngineInput, Place, prepare

@@ -23,9 +23,9 @@ from hpcgym.scheduler.asked_for import (
 )
 from hpcgym.scheduler.backfilling import BackfillRule
 from hpcgym.scheduler.limits import EnergyBudget
-from hpcgym.scheduler.on_machines import check_for_limits
 from hpcgym.scheduler.policies.features import spread
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.whole_nodes import check_for_limits
 from hpcgym.simulation.batch import BatchSimulator
 from hpcgym.study.evaluation.environments import Environments
 from hpcgym.study.evaluation.platform import EnvironmentLimits, Platform

@@ -22,8 +22,8 @@ from hpcgym.schedule.gains import Felt, Gain, felt, gain
 from hpcgym.schedule.metrics import weighted_wait
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.runs import Allocation, NodeStates
-from hpcgym.scheduler.on_machines import check_for_limits
 from hpcgym.scheduler.rules import Scheduler
+from hpcgym.scheduler.whole_nodes import check_for_limits
 from hpcgym.study.evaluation.environments import run_episode
 from hpcgym.study.evaluation.platform import Platform, platform_of
 from hpcgym.study.evaluation.user_policies import check_spaces
