@@ -85,14 +85,14 @@ def refused(path: Path, folder: Path, places: tuple[Any, ...], change: Any, mess
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda one: one * math.nan, "has values that no training leads to"),
-        (lambda one: one + math.inf, "has values that no training leads to"),
-        (lambda one: one.double() * 0 + 1e300, "has values that no training leads to"),
-        (lambda one: one.to(torch.complex64), "must be a tensor of real numbers"),
-        (lambda one: one.long(), "must be a tensor of real numbers"),
-        (lambda one: "x", "must be a tensor of real numbers"),
-        (lambda one: one[None], "has the shape"),
-        (lambda one: torch.zeros(1).expand(one.shape[0], 10**5), "not all numbers are stored"),
+        (lambda value: value * math.nan, "has values that no training leads to"),
+        (lambda value: value + math.inf, "has values that no training leads to"),
+        (lambda value: value.double() * 0 + 1e300, "has values that no training leads to"),
+        (lambda value: value.to(torch.complex64), "must be a tensor of real numbers"),
+        (lambda value: value.long(), "must be a tensor of real numbers"),
+        (lambda value: "x", "must be a tensor of real numbers"),
+        (lambda value: value[None], "has the shape"),
+        (lambda value: torch.zeros(1).expand(value.shape[0], 10**5), "not all numbers are stored"),
     ],
 )
 def test_weights_that_cannot_be_are_refused(
@@ -104,20 +104,20 @@ def test_weights_that_cannot_be_are_refused(
 @pytest.mark.parametrize(
     ("kind", "places", "change", "message"),
     [
-        ("clone", ("env_id",), lambda one: "x", "'env_id' is 'x'"),
-        *((kind, ("format",), lambda one: torch.zeros(3), "is not the file") for kind in KINDS),
-        *((kind, ("env_options",), lambda one: 3, "is of another kind") for kind in KINDS),
+        ("clone", ("env_id",), lambda value: "x", "'env_id' is 'x'"),
+        *((kind, ("format",), lambda value: torch.zeros(3), "is not the file") for kind in KINDS),
+        *((kind, ("env_options",), lambda value: 3, "is of another kind") for kind in KINDS),
         *(
-            (kind, ("seed",), lambda one: torch.zeros(1).expand(10**6), "not all numbers are")
+            (kind, ("seed",), lambda value: torch.zeros(1).expand(10**6), "not all numbers are")
             for kind in KINDS
         ),
         *(
-            (kind, ("weights",), lambda one: {**one, "other": one}, "not those of such a network")
+            (kind, ("weights",), lambda of: {**of, "other": of}, "not those of such a network")
             for kind in ("clone", "job-ppo", "maskable-ppo")
         ),
-        ("maskable-ppo", ("value", "bias"), lambda one: one[:0], "has the shape"),
-        ("job-ppo", ("kind",), lambda one: "weights", "unknown kind 'weights'"),
-        ("job-ppo", ("order",), lambda one: "lifo", "unknown order 'lifo'"),
+        ("maskable-ppo", ("value", "bias"), lambda value: value[:0], "has the shape"),
+        ("job-ppo", ("kind",), lambda value: "weights", "unknown kind 'weights'"),
+        ("job-ppo", ("order",), lambda value: "lifo", "unknown order 'lifo'"),
     ],
 )  # fmt: skip
 def test_files_that_cannot_be_are_refused(

@@ -40,7 +40,7 @@ def clone(recording: Recording) -> MaskablePpo:
 
 
 def weights(agent: Any) -> torch.Tensor:
-    return torch.cat([one.flatten() for one in agent.network.state_dict().values()])
+    return torch.cat([weight.flatten() for weight in agent.network.state_dict().values()])
 
 
 def test_it_does_what_the_policy_does(clone: MaskablePpo) -> None:
@@ -66,17 +66,17 @@ def test_it_is_the_same_for_the_same_seed_and_kept(
 def test_a_data_set_teaches_the_same(recording: Recording, tmp_path: Path) -> None:
     pytest.importorskip("minari")
     record("sjf", WORKLOAD, tmp_path / "sjf-v0", record_episodes=6, **SMALL)
-    one, other = (cloning.train(each, steps=5) for each in (recording, tmp_path / "sjf-v0"))
-    assert torch.equal(weights(one), weights(other))
+    agent, other = (cloning.train(each, steps=5) for each in (recording, tmp_path / "sjf-v0"))
+    assert torch.equal(weights(agent), weights(other))
 
 
 def test_a_log_is_told(recording: Recording) -> None:
-    told: list[tuple[int, Any]] = []
-    cloning.train(recording, steps=45, log=lambda *one: told.append(one))
-    assert [steps for steps, _ in told] == [20, 40, 45]
-    assert told[0][1]["train/loss"] > told[-1][1]["train/loss"] > 0
-    assert 0 < told[-1][1]["train/agreement"] <= 1
-    assert told[-1][1]["train/learning_rate"] == pytest.approx(3e-3 / 45)  # it falls to 0
+    log: list[tuple[int, Any]] = []
+    cloning.train(recording, steps=45, log=lambda *steps_and_values: log.append(steps_and_values))
+    assert [steps for steps, _ in log] == [20, 40, 45]
+    assert log[0][1]["train/loss"] > log[-1][1]["train/loss"] > 0
+    assert 0 < log[-1][1]["train/agreement"] <= 1
+    assert log[-1][1]["train/learning_rate"] == pytest.approx(3e-3 / 45)  # it falls to 0
 
 
 def test_maskable_ppo_begins_with_a_clone(clone: MaskablePpo, tmp_path: Path) -> None:

@@ -48,7 +48,9 @@ def trained(name: str, place: str, seed: int = 0, show=None):
 
 
 def numbers(agent) -> np.ndarray:
-    return np.concatenate([one.numpy().ravel() for one in agent.network.state_dict().values()])
+    return np.concatenate(
+        [weight.numpy().ravel() for weight in agent.network.state_dict().values()]
+    )
 
 
 def play(agent, place: str) -> list:
@@ -67,15 +69,17 @@ def play(agent, place: str) -> list:
 
 
 @pytest.fixture(scope="module")
-def told():
+def training_log():
     """What was told while the agents were trained."""
     return {case: [] for case in CASES}
 
 
 @pytest.fixture(scope="module")
-def agents(told):
+def agents(training_log):
     return {
-        case: trained(*case, show=lambda steps, one, case=case: told[case].append(one))
+        case: trained(
+            *case, show=lambda steps, values, case=case: training_log[case].append(values)
+        )
         for case in CASES
     }
 
@@ -110,16 +114,18 @@ def test_it_is_saved_and_loaded(agents, name: str, place: str, tmp_path) -> None
 
 @pytest.mark.parametrize(("name", "place"), CASES)
 def test_it_is_never_worse_than_its_beginning_on_validation(
-    agents, told, name: str, place: str
+    agents, training_log, name: str, place: str
 ) -> None:
     """Beginnings are the known orders, or weights that do not change."""
-    kind, told = SMALL[name][0], told[name, place]
-    values = [one["validation/mean_bsld"] for one in told if "validation/mean_bsld" in one]
+    kind, training_log = SMALL[name][0], training_log[name, place]
+    values = [
+        entry["validation/mean_bsld"] for entry in training_log if "validation/mean_bsld" in entry
+    ]
     agent, judge = agents[name, place], judging(make_of(place), Spending(1))
     assert (
         judge(agent.actions)
         == pytest.approx(min(values))
-        == told[-1].get("validation/least_mean_bsld", min(values))
+        == training_log[-1].get("validation/least_mean_bsld", min(values))
     )
     for order in ORDERS:
         fresh = kind()
@@ -152,8 +158,10 @@ def test_advantages_by_hand() -> None:
     rewards, values = np.array([[1.0], [2.0], [3.0]]), np.array([[0.5], [0.6], [0.7]])
     over = np.array([[False], [True], [False]])
     for terminated, middle in ((over & False, 2.03), (over, 1.4)):
-        found = generalised_advantages(rewards, values, np.array([0.8]), terminated, over, 0.9, 0.8)
-        assert found.ravel() == pytest.approx([1.04 + 0.72 * middle, middle, 3.02])
+        advantages = generalised_advantages(
+            rewards, values, np.array([0.8]), terminated, over, 0.9, 0.8
+        )
+        assert advantages.ravel() == pytest.approx([1.04 + 0.72 * middle, middle, 3.02])
 
 
 def test_probabilities_of_orders_sum_to_one_and_are_those_of_draws() -> None:
@@ -257,7 +265,7 @@ def test_a_tiny_task_is_learned(monkeypatch) -> None:
     """Which is the contrary of the order that it begins with, so something must be learned."""
     agent = JobPpo(n_envs=8, n_steps=64, batch_size=128, learning_rate=0.02)
     module = import_agent(TRAINED[agent.name][0])
-    told: list[dict] = []
+    log: list[dict] = []
     monkeypatch.setattr(agent, "look_at", lambda env: setattr(agent, "kind", "select"))
 
     def judge(act) -> float:
@@ -265,7 +273,7 @@ def test_a_tiny_task_is_learned(monkeypatch) -> None:
         return 2.0 - 200 * float(np.mean([env.step(act(env.reset()[0]))[1] for _ in range(40)]))
 
     monkeypatch.setattr(module, "judging", lambda make, spent: judge)
-    agent.train(lambda **given: Bandit(), 0, 16_000, lambda steps, values: told.append(values))
-    values = [one["validation/mean_bsld"] for one in told if "validation/mean_bsld" in one]
+    agent.train(lambda **given: Bandit(), 0, 16_000, lambda steps, values: log.append(values))
+    values = [entry["validation/mean_bsld"] for entry in log if "validation/mean_bsld" in entry]
     assert values[0] > 1.5
     assert judge(agent.actions) == min(values) < 1.15

@@ -46,16 +46,16 @@ def slow_harmless(free, jobs, order):
     ]
     enough = [k for k, share in enumerate(ahead) if share >= jobs[blocked][0] - 1e-6]
     at = enough[0] if enough else len(HORIZONS) - 1
-    told = {}
+    allowed = {}
     for place in others:
         wide, long = jobs[place]
         if wide > left + 1e-6:
-            told[place] = (False, False, False)
+            allowed[place] = (False, False, False)
             continue
         beside = wide <= ahead[at] - jobs[blocked][0] + 1e-6
         before = HORIZONS[at - 1] if at else 0
-        told[place] = (long <= before or beside, long <= HORIZONS[at] or beside, True)
-    return starts, told
+        allowed[place] = (long <= before or beside, long <= HORIZONS[at] or beside, True)
+    return starts, allowed
 
 
 @settings(max_examples=200)
@@ -68,15 +68,17 @@ def test_backfilling_is_that_of_a_slow_one(data) -> None:
     jobs = [(data.draw(st.integers(1, 64)) / 64, data.draw(times)) for _ in range(n)]
     scores = np.array([data.draw(st.permutations(range(n)))], np.float32)
     weights = np.array([100.0, 10_000.0, 1_000_000.0], np.float32)
-    found = job_view.backfilled(look_of(free, jobs), scores, weights)[0]
+    scores_now = job_view.backfilled(look_of(free, jobs), scores, weights)[0]
     order = np.argsort(-scores[0], kind="stable").tolist()
-    starts, told = slow_harmless(free, jobs, order)
+    starts, allowed = slow_harmless(free, jobs, order)
     for place in range(n):
-        added = found[place] - scores[0, place]
+        added = scores_now[place] - scores[0, place]
         if place in starts:
             assert added == 2 * job_view.EASY.sum()
         else:
-            assert added == pytest.approx(float(np.dot(told[place], weights)), rel=1e-6, abs=1e-3)
+            assert added == pytest.approx(
+                float(np.dot(allowed[place], weights)), rel=1e-6, abs=1e-3
+            )
 
 
 def test_a_prefix_is_what_starts_and_the_one_behind() -> None:

@@ -261,9 +261,9 @@ def test_drained_queues_keep_to_quotas() -> None:
 def test_an_extract_begins_where_it_is() -> None:
     """With one vector it is a simulation of the extract."""
     part = simulate(BUSY, "saf").as_workload().extract(int(BUSY.submit_time[200]))
-    found = Lookahead(["lexp", "lexp"]).run(part)
-    assert found.start.tolist() == simulate(part, "lexp").start.tolist()
-    assert Lookahead(["lexp", "saf"]).run(part).start.tolist() != found.start.tolist()
+    result = Lookahead(["lexp", "lexp"]).run(part)
+    assert result.start.tolist() == simulate(part, "lexp").start.tolist()
+    assert Lookahead(["lexp", "saf"]).run(part).start.tolist() != result.start.tolist()
 
 
 test_mistakes = mistakes_of(globals(), QueueOrdering)

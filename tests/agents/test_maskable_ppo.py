@@ -57,7 +57,7 @@ def trained(seed: int = 1, log: Any = None, **settings: Any) -> MaskablePpo:
 
 
 def weights(agent: Any) -> torch.Tensor:
-    return torch.cat([one.flatten() for one in agent.network.state_dict().values()])
+    return torch.cat([weight.flatten() for weight in agent.network.state_dict().values()])
 
 
 def play(agent: Any, **options: Any) -> list[int]:
@@ -95,16 +95,16 @@ def test_permuting_the_jobs_permutes_the_scores_and_leaves_the_value():
 
 def test_places_without_a_job_change_nothing():
     rng, network = np.random.default_rng(1), trained_network()
-    one = some_observation(rng)
-    other = {**one, "jobs": one["jobs"].clone()}
+    seen = some_observation(rng)
+    other = {**seen, "jobs": seen["jobs"].clone()}
     other["jobs"][0, 7:] = 0.7
     empty = some_observation(rng, visible=0)
-    batch = {name: torch.cat([part[name] for part in (other, empty)]) for name in one}
+    batch = {name: torch.cat([part[name] for part in (other, empty)]) for name in seen}
     with torch.no_grad():
-        for a, b in zip(network(one), network(other), strict=True):
+        for a, b in zip(network(seen), network(other), strict=True):
             assert torch.equal(a, b)
         together, values = network(batch)  # whatever stands beside an observation
-        assert torch.allclose(together[0], network(one)[0][0], atol=1e-6)
+        assert torch.allclose(together[0], network(seen)[0][0], atol=1e-6)
         assert torch.isfinite(values).all()
 
 
@@ -148,14 +148,16 @@ def test_rewards_relative_to_a_reference(power: float) -> None:
 
 
 def test_the_seed_decides_and_something_is_learned(agent: MaskablePpo) -> None:
-    told: list[tuple[int, Any]] = []
-    assert torch.equal(weights(trained(log=lambda *one: told.append(one))), weights(agent))
+    log: list[tuple[int, Any]] = []
+    assert torch.equal(
+        weights(trained(log=lambda *steps_and_values: log.append(steps_and_values))), weights(agent)
+    )
     assert not torch.equal(weights(trained(seed=2)), weights(agent))
     assert not torch.equal(weights(trained(learning_rate=0.0)), weights(agent))
     assert torch.get_num_threads() == 1
-    assert [steps for steps, _ in told] == [64, 128]
-    assert told[-1][1]["train/mean_bsld"] >= 1
-    assert told[-1][1]["train/learning_rate"] == pytest.approx(0.0005)  # it falls to 0
+    assert [steps for steps, _ in log] == [64, 128]
+    assert log[-1][1]["train/mean_bsld"] >= 1
+    assert log[-1][1]["train/learning_rate"] == pytest.approx(0.0005)  # it falls to 0
 
 
 def test_it_is_saved_and_loaded(agent: MaskablePpo, tmp_path: Path) -> None:

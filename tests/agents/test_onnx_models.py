@@ -29,9 +29,12 @@ OPTIONS: dict[str, Any] = {
 
 def write(path: Path, nodes: Any, inputs: Any, outputs: Any, constants: Any = ()) -> Path:
     """A graph of nodes, with inputs and outputs by name, type and shape."""
-    told = [[helper.make_tensor_value_info(*one) for one in side] for side in (inputs, outputs)]
+    sides = [
+        [helper.make_tensor_value_info(*value_info) for value_info in side]
+        for side in (inputs, outputs)
+    ]
     constants = [onnx.numpy_helper.from_array(array, name) for name, array in constants]
-    graph = helper.make_graph(nodes, "policy", *told, initializer=constants)
+    graph = helper.make_graph(nodes, "policy", *sides, initializer=constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     path.write_bytes(model.SerializeToString())
     return path
@@ -76,8 +79,8 @@ def test_it_stands_in_a_leaderboard(tmp_path: Path) -> None:
     save_spec(env, file)
     assert (tmp_path / "narrow.env.json").exists()
     board = evaluate([str(file), "-processors"], WORKLOAD, n=2, jobs=60, budget=0, resamples=50)
-    found = board.table["mean_bsld"]
-    assert found[str(file)] == found["-processors"]
+    slowdowns = board.table["mean_bsld"]
+    assert slowdowns[str(file)] == slowdowns["-processors"]
 
 
 def test_an_action_itself_and_flat_observations(tmp_path: Path) -> None:
@@ -93,9 +96,9 @@ def test_an_action_itself_and_flat_observations(tmp_path: Path) -> None:
         [("action", TensorProto.INT64, ["n"])],
         [("nothing", np.zeros(1))],
     )
-    found = played(load(file), observation="flat", backfill_order="fcfs")
+    result = played(load(file), observation="flat", backfill_order="fcfs")
     expected = simulate(load_workload(WORKLOAD).take(slice(0, 60)), "easy")
-    assert np.array_equal(found.start, expected.start)
+    assert np.array_equal(result.start, expected.start)
     with pytest.raises(HpcgymError, match=r"first has an input 'x'; here are .*jobs.*mask"):
         played(load(file))
 

@@ -43,10 +43,10 @@ def test_an_agent_says_all_logs_that_it_learned_from(tmp_path: Path) -> None:
     assert [envs.unwrapped.result(e).cluster.processors for e in range(3)] == [64, 32, 64]
     save_spec(envs, tmp_path / "model.zip")
     seen = read_spec(tmp_path / "model.zip")["trained_on"]
-    assert [one["workload"] for one in seen] == [*make.logs]
-    for name, one in zip(make.logs, seen, strict=True):
+    assert [log["workload"] for log in seen] == [*make.logs]
+    for name, log in zip(make.logs, seen, strict=True):
         submit = make(log=name).unwrapped.options.workload.submit_time
-        assert (one["first_s"], one["last_s"]) == (submit[0], submit[-1])
+        assert (log["first_s"], log["last_s"]) == (submit[0], submit[-1])
 
 
 def test_a_table_has_a_column_for_each_key(tmp_path: Path) -> None:

@@ -84,22 +84,22 @@ def test_minari_reads_what_is_written_and_plays_it_again(
     env = data.recover_environment()
     assert data.observation_space == env.observation_space
     assert data.action_space == env.action_space
-    told = data.storage.get_episode_metadata(data.episode_indices)
-    for episode, about in zip(data, told, strict=True):
+    told_of_episodes = data.storage.get_episode_metadata(data.episode_indices)
+    for episode, about in zip(data, told_of_episodes, strict=True):
         seen = [env.reset(seed=about["seed"])[0]]
         for action, *rest in zip(
             episode.actions, episode.rewards, episode.terminations, episode.truncations,
             strict=True,
         ):  # fmt: skip
-            observation, *found, _ = env.step(action)
+            observation, *outcome, _ = env.step(action)
             seen.append(observation)
-            assert found == rest
+            assert outcome == rest
         assert rest[1:].count(True) == 1
         assert env.unwrapped.episode_name == about["episode"]
         flat = not isinstance(observation, dict)
         for name in [None] if flat else list(observation):
             field = episode.observations if name is None else episode.observations[name]
-            mine = seen if name is None else [one[name] for one in seen]
+            mine = seen if name is None else [observation_then[name] for observation_then in seen]
             np.testing.assert_array_equal(field, np.stack(mine))
 
 
@@ -171,7 +171,7 @@ def test_what_minari_has_collected_is_read(tmp_path: Path, monkeypatch: pytest.M
         buffers.append(
             minari.data_collector.EpisodeBuffer(
                 seed=seed,
-                observations={name: [one[name] for one in seen] for name in observation},
+                observations={name: [step[name] for step in seen] for name in observation},
                 actions=actions,
                 rewards=rewards,
                 terminations=[False] * (len(actions) - 1) + [True],
@@ -192,8 +192,8 @@ def test_what_minari_has_collected_is_read(tmp_path: Path, monkeypatch: pytest.M
 
 
 def spec_in(path: Path) -> Any:
-    told = json.loads((path / "data" / "metadata.json").read_text())
-    return EnvSpec.from_json(told["env_spec"])
+    metadata = json.loads((path / "data" / "metadata.json").read_text())
+    return EnvSpec.from_json(metadata["env_spec"])
 
 
 def test_the_environment_that_is_told_is_the_whole_one(mixed: tuple[Recording, Path]) -> None:
@@ -229,19 +229,19 @@ def test_an_environment_of_objects_is_not_recovered_as_another_one(
 # --- What is wrong --------------------------------------------------------------------------------
 
 
-def without_mask(told: Any) -> Any:
-    space = json.loads(told["observation_space"])
+def without_mask(metadata: Any) -> Any:
+    space = json.loads(metadata["observation_space"])
     del space["subspaces"]["mask"]
-    return {**told, "observation_space": json.dumps(space)}
+    return {**metadata, "observation_space": json.dumps(space)}
 
 
-def of_other_environment(told: Any) -> Any:
-    other = told["env_spec"].replace("JobSelection-v2", "QueueOrdering-v2")
-    return {**told, "env_spec": other}
+def of_other_environment(metadata: Any) -> Any:
+    other = metadata["env_spec"].replace("JobSelection-v2", "QueueOrdering-v2")
+    return {**metadata, "env_spec": other}
 
 
-def without_spaces(told: Any) -> Any:
-    return {name: one for name, one in told.items() if name != "action_space"}
+def without_spaces(metadata: Any) -> Any:
+    return {name: value for name, value in metadata.items() if name != "action_space"}
 
 
 #: Which file, what is made of it, and what is said.
@@ -249,12 +249,28 @@ TOLD: list[tuple[str, Callable[[Any], Any], str]] = [
     ("metadata.json", without_mask, "'mask' is missing"),
     ("metadata.json", of_other_environment, "only what was done in hpcgym/JobSelection-v2"),
     ("metadata.json", without_spaces, "does not tell its environment and its spaces"),
-    ("metadata.json", lambda one: {**one, "data_format": "x"}, "cannot be read as a data set of"),
-    ("metadata.json", lambda one: {**one, "total_episodes": 0}, "cannot be read as a data set of"),
-    ("metadata.json", lambda one: {**one, "total_episodes": 7}, "cannot be read as a data set of"),
-    ("metadata.json", lambda one: {**one, "env_spec": "x"}, "cannot be read as a data set of"),
-    ("metadata.json", lambda one: [], "cannot be read as a data set of Minari"),
-    ("0/metadata.json", lambda one: [], "cannot be read as a data set of Minari"),
+    (
+        "metadata.json",
+        lambda metadata: {**metadata, "data_format": "x"},
+        "cannot be read as a data set of",
+    ),
+    (
+        "metadata.json",
+        lambda metadata: {**metadata, "total_episodes": 0},
+        "cannot be read as a data set of",
+    ),
+    (
+        "metadata.json",
+        lambda metadata: {**metadata, "total_episodes": 7},
+        "cannot be read as a data set of",
+    ),
+    (
+        "metadata.json",
+        lambda metadata: {**metadata, "env_spec": "x"},
+        "cannot be read as a data set of",
+    ),
+    ("metadata.json", lambda metadata: [], "cannot be read as a data set of Minari"),
+    ("0/metadata.json", lambda metadata: [], "cannot be read as a data set of Minari"),
 ]
 
 
@@ -310,12 +326,12 @@ def test_episodes_that_cannot_be_are_said(
 def with_value(name: str, place: Any, value: float) -> Callable[[Recording], Recording]:
     """What puts a value into the observations, or into the actions."""
 
-    def change(one: Recording) -> Recording:
-        fields = {**one.observations, "actions": one.actions}
+    def change(recording: Recording) -> Recording:
+        fields = {**recording.observations, "actions": recording.actions}
         fields[name] = fields[name].copy()
         fields[name][place] = value
         actions = fields.pop("actions")
-        return one._replace(observations=fields, actions=actions)
+        return recording._replace(observations=fields, actions=actions)
 
     return change
 
@@ -328,8 +344,14 @@ def with_value(name: str, place: Any, value: float) -> Callable[[Recording], Rec
         (with_value("mask", 0, 0), r"actions\[0\] is \d+: no job is there in the window"),
         (with_value("actions", 2, 10**6), r"actions\[2\] is 1000000: no job"),
         (with_value("actions", 2, -16), r"actions\[2\] is -16: no job"),
-        (lambda one: one._replace(actions=one.actions * 0.5), "'actions' are no places of the"),
-        (lambda one: one._replace(actions=one.actions[1:]), "'actions' are no places of the"),
+        (
+            lambda recording: recording._replace(actions=recording.actions * 0.5),
+            "'actions' are no places of the",
+        ),
+        (
+            lambda recording: recording._replace(actions=recording.actions[1:]),
+            "'actions' are no places of the",
+        ),
     ],
 )
 def test_what_cannot_be_learned_from_is_said(

@@ -30,10 +30,10 @@ def test_arrays_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert crc32c(bytes(32)) == 0x8A9136AA  # RFC 3720, B.4
     written = random_network()
     index = write_checkpoint(tmp_path, written)
-    found = arrays_of(index, [*written])
+    arrays = arrays_of(index, [*written])
     for name, array in written.items():
-        assert found[name].shape == array.shape
-        assert np.array_equal(found[name], array)
+        assert arrays[name].shape == array.shape
+        assert np.array_equal(arrays[name], array)
     assert [*arrays_of(index, ["pi/dense_3/bias"])] == ["pi/dense_3/bias"]
     with pytest.raises(HpcgymError, match=r"variables\.index: it has no array 'v/dense'"):
         arrays_of(index, ["v/dense"])
@@ -53,11 +53,11 @@ def test_no_byte_can_be_another(tmp_path: Path) -> None:
             changed = bytes([content[place] ^ 1 << rng.randrange(8)])
             file.write_bytes(content[:place] + changed + content[place + 1 :])
             try:
-                found = arrays_of(index, names)
+                arrays = arrays_of(index, names)
             except HpcgymError:
                 refused += 1
             else:
-                assert all(np.array_equal(found[name], whole[name]) for name in names)
+                assert all(np.array_equal(arrays[name], whole[name]) for name in names)
             file.write_bytes(content[:place])
             with pytest.raises(HpcgymError, match=f"^{tmp_path}"):
                 arrays_of(index, names)
@@ -110,13 +110,13 @@ def four_jobs() -> Workload:
 def test_what_a_network_sees() -> None:
     """By hand: each number is a share of the greatest, below 1; 1 of what is not known."""
     jobs, most, least = four_jobs(), 1 - 1e-5, 1e-5
-    found = Sight(jobs).features(np.array([0, 1, 3]), 21_600, np.array([True, False, True]))
+    features = Sight(jobs).features(np.array([0, 1, 3]), 21_600, np.array([True, False, True]))
     expected = [
         [0.5, 0.25, 0.5, 1, 0.5, 1, 1, most],
         [21_590 / 43_200, most, 0.125, most, 0.25, 1, 1, least],
         [21_580 / 43_200, 0.025, most, 0.25, 1, 1, 1, most],
     ]
-    assert found == pytest.approx(np.array(expected), rel=1e-9)
+    assert features == pytest.approx(np.array(expected), rel=1e-9)
     late = Sight(jobs).features(np.array([2]), 10 + 13 * 3600, np.array([True]))
     assert late[0, 0] == most
     # the greatest values are those of the whole log
@@ -131,11 +131,11 @@ def test_of_many_jobs_the_shortest_and_the_narrowest_are_seen() -> None:
     short = sorted(rows, key=lambda row: (requested[row], jobs.submit_time[row], row))
     narrow = sorted(rows, key=lambda row: (width[row], jobs.submit_time[row], row))
     expected: list[int] = []
-    for one, other in zip(short, narrow, strict=True):
-        expected += [row for row in (one, other) if row not in expected]
+    for shortest, other in zip(short, narrow, strict=True):
+        expected += [row for row in (shortest, other) if row not in expected]
     assert rows[sight.visible(rows)].tolist() != sorted(expected[:128])
-    for found, wanted in zip(rows[sight.visible(rows)], expected[:128], strict=True):
-        same = [(requested[r], width[r], jobs.submit_time[r]) for r in (found, wanted)]
+    for seen, wanted in zip(rows[sight.visible(rows)], expected[:128], strict=True):
+        same = [(requested[r], width[r], jobs.submit_time[r]) for r in (seen, wanted)]
         assert same[0] == same[1]
     assert sight.visible(rows[:128]).tolist() == [*range(128)]
     assert len(set(sight.visible(rows[:129]).tolist())) == 128
@@ -145,13 +145,15 @@ def test_a_network_is_four_layers(tmp_path: Path) -> None:
     arrays = random_network(4)
     write_checkpoint(tmp_path, arrays)
     seen = np.random.default_rng(1).random((5, 8))
-    for job, found in zip(seen.astype(np.float32), Network(tmp_path)(seen), strict=True):
+    for job, score in zip(seen.astype(np.float32), Network(tmp_path)(seen), strict=True):
         values = job
         for layer in SHAPES:
             kernel, bias = arrays[f"{layer}/kernel"], arrays[f"{layer}/bias"]
             sums = [values @ kernel[:, k] + bias[k] for k in range(len(bias))]
-            values = np.array(sums if layer == "pi/dense_3" else [max(one, 0) for one in sums])
-        assert found == pytest.approx(values[0], rel=1e-4)
+            values = np.array(
+                sums if layer == "pi/dense_3" else [max(sum_of_unit, 0) for sum_of_unit in sums]
+            )
+        assert score == pytest.approx(values[0], rel=1e-4)
     equal = Network(tmp_path)(np.repeat(seen[:1], 129, axis=0))
     assert len(set(equal.tolist())) == 1
 
@@ -205,10 +207,10 @@ def test_what_fits_is_seen(tmp_path: Path) -> None:
     arrays["pi/dense_3/kernel"][0, 0] = 1
     write_checkpoint(tmp_path, arrays)
     jobs = load_workload(JOBS)
-    found = played(RLScheduler(tmp_path), jobs, backfill="none")
-    for row in np.flatnonzero(found.wait > 0)[:50]:
-        time = found.start[row] - 1
-        runs = (found.start <= time) & (found.start + found.run_time > time)
+    result = played(RLScheduler(tmp_path), jobs, backfill="none")
+    for row in np.flatnonzero(result.wait > 0)[:50]:
+        time = result.start[row] - 1
+        runs = (result.start <= time) & (result.start + result.run_time > time)
         free = jobs.processors - jobs.requested_processors[runs].sum()
         assert jobs.requested_processors[row] > free
 

@@ -40,21 +40,23 @@ def test_it_begins_as_the_scheduler_aged() -> None:
 
 
 def test_seeds_make_rules() -> None:
-    one, again, other = trained(), trained(), trained(seed=1)
-    assert one.scheduler == again.scheduler
-    assert one.scheduler.policy != other.scheduler.policy
-    assert one.scheduler.but(policy="fcfs") == find_scheduler("saf-typical-80h").but(policy="fcfs")
+    agent, again, other = trained(), trained(), trained(seed=1)
+    assert agent.scheduler == again.scheduler
+    assert agent.scheduler.policy != other.scheduler.policy
+    assert agent.scheduler.but(policy="fcfs") == find_scheduler("saf-typical-80h").but(
+        policy="fcfs"
+    )
 
 
 def test_it_ends_with_its_steps_or_its_generations() -> None:
-    told: list[int] = []
+    steps_told: list[int] = []
     jobs = len(make_of().logs[load_workload(WORKLOAD).name])
     agent = RuleEs(population=4, generations=9)
-    agent.train(make_of(), 0, 2 * 5 * jobs, lambda steps, values: told.append(steps))
-    assert told == [5 * jobs, 10 * jobs]  # EASY and four vectors in each generation
-    told.clear()
-    RuleEs(**SMALL).train(make_of(), 0, 10**9, lambda steps, values: told.append(steps))
-    assert len(told) == 3
+    agent.train(make_of(), 0, 2 * 5 * jobs, lambda steps, values: steps_told.append(steps))
+    assert steps_told == [5 * jobs, 10 * jobs]  # EASY and four vectors in each generation
+    steps_told.clear()
+    RuleEs(**SMALL).train(make_of(), 0, 10**9, lambda steps, values: steps_told.append(steps))
+    assert len(steps_told) == 3
 
 
 def test_a_formula_is_the_sum_of_features_by_their_weights() -> None:
@@ -70,19 +72,19 @@ def test_a_formula_is_the_sum_of_features_by_their_weights() -> None:
 
 
 def test_where_jobs_are_backfilled_the_head_is_the_environments() -> None:
-    found = trained("Backfill").scheduler
-    assert found.policy == "fcfs"
-    assert "free" in str(found.backfill_order)
-    assert found.threshold is None
+    scheduler = trained("Backfill").scheduler
+    assert scheduler.policy == "fcfs"
+    assert "free" in str(scheduler.backfill_order)
+    assert scheduler.threshold is None
 
 
 def test_of_a_scheduler_one_rule_is_searched() -> None:
     """The order of the queue, or of the jobs to backfill; all others are what they were."""
     for name in ("easy", "saf", "fairshare", "aged", "conservative"):
         rules = find_scheduler(name)
-        found = trained(scheduler=name, generations=1).scheduler
-        assert found.backfill_order == rules.backfill_order
-        assert found == rules.but(policy=found.policy, backfill_order=rules.backfill_order)
+        scheduler = trained(scheduler=name, generations=1).scheduler
+        assert scheduler.backfill_order == rules.backfill_order
+        assert scheduler == rules.but(policy=scheduler.policy, backfill_order=rules.backfill_order)
         if name != "conservative":  # which has no such order
             filled = trained("Backfill", scheduler=name, generations=1).scheduler
             assert filled == rules.but(backfill_order=filled.backfill_order)

@@ -42,15 +42,15 @@ def stream(n: int, n_features: int = 6, seed: int = 0) -> Iterator[Observation]:
 class Plain:
     """The regression with its terms by name (Ross et al. 2013, algorithm 2)."""
 
-    def __init__(self, **told: Any) -> None:
-        self.told: dict[str, Any] = {**vars(Regression()), **told}
+    def __init__(self, **settings: Any) -> None:
+        self.settings: dict[str, Any] = {**vars(Regression()), **settings}
         self.weights: dict[Any, float] = {}
         self.scale: dict[Any, float] = {}
         self.squares: dict[Any, float] = {}
         self.norm, self.steps = 0.0, 0
 
     def terms(self, x: dict[str, Any]) -> dict[Any, float]:
-        degrees = range(self.told["degree"] + 1)
+        degrees = range(self.settings["degree"] + 1)
         names = sorted(x)
         products = [p for d in degrees for p in itertools.combinations_with_replacement(names, d)]
         return {product: math.prod(x[name] for name in product) for product in products}
@@ -60,7 +60,7 @@ class Plain:
 
     def slope(self, error: float) -> float:
         side, size = "over" if error > 0 else "under", abs(error)
-        branch, scale = self.told[side], self.told[f"{side}_scale"]
+        branch, scale = self.settings[side], self.settings[f"{side}_scale"]
         slopes = {"absolute": scale, "squared": 2 * scale * size}
         slopes["exponential"] = scale * math.exp(min(scale * size, 300.0))
         return math.copysign(slopes[branch], error) if error else 0.0
@@ -68,7 +68,7 @@ class Plain:
     def learn_one(self, x: dict[str, Any], y: float, w: float = 1.0) -> None:
         p, q = math.log(max(y, 1.0)), math.log(max(x.get("processors", 1.0), 1.0))
         counts = {"1": 1.0, "long": 5 + p - q, "wide": 5 + q - p, "small": 11 - q - p}
-        w *= {**counts, "large": 1 + q + p}[self.told["weight"]]
+        w *= {**counts, "large": 1 + q + p}[self.settings["weight"]]
         terms = self.terms(x)
         for k, value in terms.items():
             scale = self.scale.get(k, 0.0)
@@ -77,11 +77,11 @@ class Plain:
                 self.scale[k] = scale = abs(value)
             if scale > 0:
                 self.norm += (value / scale) ** 2
-        slope = w * self.slope(self.predict_one(x) - y - self.told["threshold"])
+        slope = w * self.slope(self.predict_one(x) - y - self.settings["threshold"])
         self.steps += 1
-        rate = self.told["eta"] * math.sqrt(self.steps / self.norm)
+        rate = self.settings["eta"] * math.sqrt(self.steps / self.norm)
         for k, value in terms.items():
-            own = slope * value + self.told["l2"] * self.weights.get(k, 0.0)
+            own = slope * value + self.settings["l2"] * self.weights.get(k, 0.0)
             self.squares[k] = self.squares.get(k, 0.0) + own * own
             if self.squares[k] > 0:
                 self.weights[k] -= rate * own / (self.scale[k] * math.sqrt(self.squares[k]))
@@ -121,8 +121,10 @@ def test_fast_and_plain_agree(name: str, come_and_go: bool) -> None:
         if come_and_go:  # one feature more now and then, of which some are missing
             present = [*list(x)[: 2 + k // 80], "processors"]
             seen = {i: x[i] for i in present if i == "processors" or chance.random() < 0.8}
-        for one in (x, seen):
-            assert fast.predict_one(one) == pytest.approx(plain.predict_one(one), 1e-6, 1e-6)
+        for features in (x, seen):
+            assert fast.predict_one(features) == pytest.approx(
+                plain.predict_one(features), 1e-6, 1e-6
+            )
         if k % 3:  # jobs end later than they are submitted
             fast.learn_one(seen, y, w=1.0 + k % 2)
             plain.learn_one(seen, y, w=1.0 + k % 2)
@@ -247,9 +249,9 @@ def test_a_weighting_needs_processors() -> None:
 
 
 def test_examples() -> None:
-    found = doctest.testmod(runtime_regression)
-    assert found.attempted > 0
-    assert found.failed == 0
+    tested = doctest.testmod(runtime_regression)
+    assert tested.attempted > 0
+    assert tested.failed == 0
 
 
 test_mistakes = mistakes_of(globals(), BatchSimulator)

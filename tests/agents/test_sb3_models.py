@@ -109,8 +109,8 @@ def test_a_model_of_the_last_version_goes_on(tmp_path: Path) -> None:
         model = PPO(policy, bare, **ON, batch_size=8)
         model.save(tmp_path / form)
         path = save_spec(env, tmp_path / form)
-        told = json.loads(path.read_text())
-        path.write_text(json.dumps({**told, "env_id": "hpcgym/JobSelection-v1"}))
+        spec = json.loads(path.read_text())
+        path.write_text(json.dumps({**spec, "env_id": "hpcgym/JobSelection-v1"}))
         if form == "flat":
             with pytest.raises(HpcgymError, match=r"observations are Box\(142,\), not Box\(144,"):
                 evaluate(tmp_path / "flat.zip", WORKLOAD, **FEW)
@@ -150,16 +150,16 @@ def test_the_environment_is_that_of_the_training(tmp_path: Path) -> None:
     model, _ = made("maskable")
     model.save(tmp_path / "model")
     envs = HpcVecEnv(SELECTION[0], 2, **JOBS, **EMPTY, **SELECTION[1], reward="wait")
-    told = json.loads(save_spec(VecMonitor(envs), tmp_path / "model.zip").read_text())
-    assert told.keys() == {"format", "env_id", "env_options", "trained_on"}
+    spec = json.loads(save_spec(VecMonitor(envs), tmp_path / "model.zip").read_text())
+    assert spec.keys() == {"format", "env_id", "env_options", "trained_on"}
     jobs = load_workload(WORKLOAD)
     submit = jobs.submit_time[: jobs.row_at(0.5)]
     seen = {
         "workload": "lublin-64 seed 0 load 3", "part": "train",
         "first_s": submit[0], "last_s": submit[-1],
     }  # fmt: skip
-    assert told["trained_on"] == [seen]
-    assert told["env_options"] == {
+    assert spec["trained_on"] == [seen]
+    assert spec["env_options"] == {
         "backfill": "easy", "backfill_order": "spf", "estimate": "requested",
         "correction": "requested", "passes": "per-timestamp", "window": 8,
         "features": list(envs.env.options.names), "observation": "dict", "reservation": "revised",
@@ -171,7 +171,7 @@ def test_the_environment_is_that_of_the_training(tmp_path: Path) -> None:
     alone = plain_envs.make(SELECTION[0], **JOBS, **SELECTION[1], reward="wait")
     for env in (alone, DummyVecEnv([lambda: alone]), model.get_env()):
         again = json.loads(save_spec(env, tmp_path / "other").read_text())["env_options"]
-        assert told["env_options"].items() <= {**again, "reward": "wait"}.items()
+        assert spec["env_options"].items() <= {**again, "reward": "wait"}.items()
 
 
 def test_a_model_is_evaluated_in_the_version_that_it_was_trained_in(tmp_path: Path) -> None:
@@ -245,8 +245,8 @@ def test_a_jobs_sharing_environment_keeps_its_machine(tmp_path: Path) -> None:
     model = MaskablePPO("MultiInputPolicy", env, n_steps=8, batch_size=8, device="cpu")
     model.save(tmp_path / "model")
     save_spec(env, tmp_path / "model")
-    told = json.loads((tmp_path / "model.env.json").read_text())["env_options"]
-    assert told == {"cluster": "16x2x24", "window": 8}
+    options = json.loads((tmp_path / "model.env.json").read_text())["env_options"]
+    assert options == {"cluster": "16x2x24", "window": 8}
     board = evaluate(str(tmp_path / "model.zip"), jobs["workload"], **{**FEW, "n": 2})
     assert not board.failures
     assert "filler-co" in board.by_slice
@@ -267,10 +267,10 @@ def test_a_damaged_environment_is_said(content: str, tmp_path: Path) -> None:
 
 
 def test_older_files_say_one_log_or_none(tmp_path: Path) -> None:
-    path, told = tmp_path / "model.zip", {"format": 1, "env_id": "x", "env_options": {}}
+    path, spec = tmp_path / "model.zip", {"format": 1, "env_id": "x", "env_options": {}}
     seen = {"workload": "pool", "part": "train", "first_s": 0, "last_s": 90}
     for older, logs in (({}, []), ({"trained_on": {}}, []), ({"trained_on": seen}, [seen])):
-        (tmp_path / "model.env.json").write_text(json.dumps(told | older))
+        (tmp_path / "model.env.json").write_text(json.dumps(spec | older))
         assert read_spec(path)["trained_on"] == logs
 
 

@@ -88,14 +88,14 @@ def test_spreads_make_every_feature_count() -> None:
 
 
 def test_every_feature_has_a_spread() -> None:
-    found = dict(zip(FEATURES, spread([TRACE], tuple(FEATURES)), strict=True))
-    assert 1.0 not in found.values()  # which stands for none
+    spreads = dict(zip(FEATURES, spread([TRACE], tuple(FEATURES)), strict=True))
+    assert 1.0 not in spreads.values()  # which stands for none
     requested, area = TRACE.requested_time, TRACE.requested_time * TRACE.requested_processors
-    assert found["area"] == pytest.approx(np.std(area))
-    assert found["wait"] == pytest.approx(np.mean(requested))
-    assert found["expansion"] == pytest.approx(np.mean(requested) / np.median(requested))
-    one = [TRACE.take(slice(0, 1))]
-    assert spread(one, ("area", "processors")).tolist() == [1, 1]
+    assert spreads["area"] == pytest.approx(np.std(area))
+    assert spreads["wait"] == pytest.approx(np.mean(requested))
+    assert spreads["expansion"] == pytest.approx(np.mean(requested) / np.median(requested))
+    single_job = [TRACE.take(slice(0, 1))]
+    assert spread(single_job, ("area", "processors")).tolist() == [1, 1]
 
 
 @given(

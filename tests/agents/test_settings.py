@@ -98,17 +98,20 @@ def test_python_and_the_command_line_have_the_same_settings(name: str) -> None:
     shown = inspect.signature(taker).parameters
     assert all(parameter.kind is not parameter.VAR_KEYWORD for parameter in shown.values())
     root: Any = app
-    options = {one.name: one for one in root.get_command(None, "train").commands[name].params}
+    options = {
+        parameter.name: parameter
+        for parameter in root.get_command(None, "train").commands[name].params
+    }
     for field in fields(kind):
-        told = field.metadata["setting"]
+        setting = field.metadata["setting"]
         assert shown[field.name].default == field.default
         assert f"    {field.name} : " in taker.__doc__
-        if told.options is None:
+        if setting.options is None:
             assert field.name not in options
         else:
             assert options[field.name].default == field.default
-            assert options[field.name].help == told.meaning
-            assert options[field.name].metavar == told.metavar
+            assert options[field.name].help == setting.meaning
+            assert options[field.name].metavar == setting.metavar
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ SLICES = [TRACE.take(slice(k, k + 100), name=f"part {k}") for k in (0, 300, 600)
 SHORT: dict[str, Any] = {"budget": 40, "restarts": 2}
 
 
-def found(agent: Xnes) -> tuple[Any, ...]:
+def weights_and_trace(agent: Xnes) -> tuple[Any, ...]:
     return agent.weights_, agent.best_, agent.trace_.to_csv()
 
 
@@ -94,9 +94,9 @@ def test_weights_of_usage_are_found_kept_and_acted_by(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_seed_decides_and_threads_do_not() -> None:
-    one = found(Xnes(seed=3, **SHORT).fit(SLICES))
-    assert found(Xnes(seed=3, **SHORT).fit(SLICES, threads=1)) == one
-    assert found(Xnes(seed=4, **SHORT).fit(SLICES)) != one
+    search = weights_and_trace(Xnes(seed=3, **SHORT).fit(SLICES))
+    assert weights_and_trace(Xnes(seed=3, **SHORT).fit(SLICES, threads=1)) == search
+    assert weights_and_trace(Xnes(seed=4, **SHORT).fit(SLICES)) != search
 
 
 def test_searches_side_by_side_are_the_same_searches() -> None:
@@ -105,7 +105,7 @@ def test_searches_side_by_side_are_the_same_searches() -> None:
         alone = Xnes("xnes3", seed=5 + k, **SHORT).fit([part])
         assert agent.slices_ == [part.name]
         assert agent.seed == 5 + k
-        assert found(agent) == found(alone)
+        assert weights_and_trace(agent) == weights_and_trace(alone)
 
 
 def test_it_is_trained_as_the_suite_does() -> None:
@@ -114,15 +114,17 @@ def test_it_is_trained_as_the_suite_does() -> None:
     make = maker(TRACE, "hpcgym/MixedPolicy-v2", options)
     submit = TRACE.submit_time[: TRACE.row_at(0.5)]
     submit = submit[submit - submit[0] < 0.75 * (submit[-1] - submit[0])]
-    told: list[Any] = []
-    agent = Xnes(sigma=0.2).train(make, 3, 12 * len(submit), lambda *one: told.append(one))
+    log: list[Any] = []
+    agent = Xnes(sigma=0.2).train(
+        make, 3, 12 * len(submit), lambda *steps_and_values: log.append(steps_and_values)
+    )
     rules = Scheduler(backfill_order="sjbf")
     jobs = make().unwrapped.options.workload
     same = Xnes(["area", "wait"], scheduler=rules, budget=12, seed=3, sigma=0.2).fit(jobs)
     assert len(jobs) == len(submit)
-    assert found(agent) == found(same)
+    assert weights_and_trace(agent) == weights_and_trace(same)
     assert agent.scheduler() == same.scheduler()
-    assert told[-1] == (12 * len(submit), {"train/least_mean_bsld": agent.best_})
+    assert log[-1] == (12 * len(submit), {"train/least_mean_bsld": agent.best_})
     with pytest.raises(HpcgymError, match="xnes acts in environments of the kind weights, not"):
         Xnes().train(maker(TRACE, "hpcgym/JobSelection-v2", {"jobs": 40}), 0, 10)
 
@@ -168,7 +170,7 @@ def stop_after(evaluations: int) -> Callable[[int, float], None]:
 def test_an_interrupted_search_loses_nothing(
     evaluations: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = [found(agent) for agent in Xnes(**SHORT).fit_each(SLICES)]
+    whole = [weights_and_trace(agent) for agent in Xnes(**SHORT).fit_each(SLICES)]
     file = tmp_path / "folder" / "search"
     with pytest.raises(StoppedError):
         Xnes(**SHORT).fit_each(SLICES, checkpoint=file, progress=stop_after(evaluations))
@@ -182,7 +184,7 @@ def test_an_interrupted_search_loses_nothing(
 
     monkeypatch.setattr(BatchSimulator, "run", counted)
     again = Xnes(**SHORT).fit_each(SLICES, checkpoint=file)
-    assert [found(agent) for agent in again] == whole
+    assert [weights_and_trace(agent) for agent in again] == whole
     assert simulated <= 40 - evaluations
     assert not list(file.parent.iterdir())
 
@@ -235,7 +237,7 @@ def test_a_saved_agent_is_the_same(tmp_path: Path) -> None:
     agent = Xnes("xnes3", method="random", budget=10, scheduler=rules).fit(SLICES)
     agent.save(tmp_path / "agent.json")
     again = load(tmp_path / "agent.json")
-    assert found(again) == found(agent)
+    assert weights_and_trace(again) == weights_and_trace(agent)
     assert again.scheduler() == agent.scheduler()
     assert again.settings() == agent.settings()
     assert again.slices_ == agent.slices_

@@ -98,7 +98,7 @@ def test_what_jobs_are_expected_to_take_enters_prb_among_equals_alone() -> None:
         )
         orders["prb"].add(tuple(dispatchers.prb(view).tolist()))
         orders["sdprb"].add(tuple(dispatchers.sdprb(view).tolist()))
-    places = {tuple(one if one not in (1, 2) else -1 for one in order) for order in orders["prb"]}
+    places = {tuple(row if row not in (1, 2) else -1 for row in order) for order in orders["prb"]}
     assert len(places) == 1  # but for which of the two equals is first
     assert len(orders["prb"]) == 2
     assert len(orders["sdprb"]) > 10

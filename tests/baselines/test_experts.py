@@ -62,22 +62,22 @@ def on(kind: Any, workload: Workload, **options: Any) -> Any:
     return kind(workload, **options)
 
 
-def assert_same_schedule(found: Any, expected: Any) -> None:
-    assert found.start.tolist() == expected.start.tolist()
-    for one, other in zip(found.allocation or (), expected.allocation or (), strict=True):
-        assert one.tolist() == other.tolist()
+def assert_same_schedule(result: Any, expected: Any) -> None:
+    assert result.start.tolist() == expected.start.tolist()
+    for column, other in zip(result.allocation or (), expected.allocation or (), strict=True):
+        assert column.tolist() == other.tolist()
     hpcgym.validate_schedule(expected)
 
 
 def check(workload: Workload, name: str, cluster: Cluster | None, **rules: Any) -> None:
     """Compare schedules and, where a pass asks once, all views."""
-    told, shown = Watched(name), Watched(name)
-    expected = simulate(workload, told, cluster=cluster, **rules)
+    asked, shown = Watched(name), Watched(name)
+    expected = simulate(workload, asked, cluster=cluster, **rules)
     assert_same_schedule(
         act(on(QueueOrdering, workload, cluster=cluster, **rules), Expert(shown, name)), expected
     )
     if cluster is None or not alike(workload):
-        assert shown.seen == told.seen
+        assert shown.seen == asked.seen
     env = on(JobSelection, workload, cluster=cluster, **rules)
     assert_same_schedule(act(env, Expert(find_dispatcher(name), name)), expected)
 
@@ -117,18 +117,18 @@ def test_on_a_pool(workload: Workload, name: str, rules: dict[str, Any]) -> None
 def test_on_eurora_with_its_queues(name: str, allocation: str) -> None:
     workload = load_workload("eurora:jobs=150,seed=2,load=3")
     cluster = find_cluster("eurora")
-    told = Watched(name)
-    simulate(workload, told, cluster=cluster, allocation=allocation)
-    waits = {wait for view in told.seen for wait in view["expected_wait"]}
+    asked = Watched(name)
+    simulate(workload, asked, cluster=cluster, allocation=allocation)
+    waits = {wait for view in asked.seen for wait in view["expected_wait"]}
     assert len(waits) > 1
-    assert {view["max_expected_wait"] for view in told.seen} == {max(cluster.queues.values())}
-    assert max(len(view["job"]) for view in told.seen) <= 150
+    assert {view["max_expected_wait"] for view in asked.seen} == {max(cluster.queues.values())}
+    assert max(len(view["job"]) for view in asked.seen) <= 150
     options = {"window": 150, "cluster": cluster, "allocation": allocation}
     shown = Watched(name)
-    found = act(on(QueueOrdering, workload, **options), Expert(shown, name))
-    assert shown.seen == told.seen
+    result = act(on(QueueOrdering, workload, **options), Expert(shown, name))
+    assert shown.seen == asked.seen
     assert_same_schedule(
-        found,
+        result,
         simulate(workload, name, cluster=cluster, allocation=allocation, estimate="requested"),
     )
 
@@ -138,9 +138,9 @@ def test_on_eurora_with_its_queues(name: str, allocation: str) -> None:
 @given(workloads(), st.sampled_from(LISTS), st.sampled_from([JobSelection, QueueOrdering]))
 def test_views_are_whole_at_single_events_too(workload: Workload, name: str, kind: Any) -> None:
     """What is free and what runs add up to the machine, whatever passes there are."""
-    told = Watched(name)
-    act(on(kind, workload, passes="per-event"), Expert(told, name))
-    for view in told.seen:
+    asked = Watched(name)
+    act(on(kind, workload, passes="per-event"), Expert(asked, name))
+    for view in asked.seen:
         held = sum(demand[0] for demand in view["running_per_unit"])
         assert view["capacity"] == [[workload.processors]]
         assert view["free"][0][0] + held == workload.processors
@@ -149,9 +149,9 @@ def test_views_are_whole_at_single_events_too(workload: Workload, name: str, kin
 @pytest.mark.slow
 def test_a_small_window_is_all_that_an_expert_sees() -> None:
     workload = load_workload("eurora:jobs=150,seed=2,load=3")
-    told = Watched("prb")
-    result = act(on(QueueOrdering, workload, cluster="eurora", window=5), Expert(told, "prb"))
-    assert max(len(view["job"]) for view in told.seen) == 5
+    asked = Watched("prb")
+    result = act(on(QueueOrdering, workload, cluster="eurora", window=5), Expert(asked, "prb"))
+    assert max(len(view["job"]) for view in asked.seen) == 5
     assert (result.start >= 0).all()
     hpcgym.validate_schedule(result)
 
@@ -309,15 +309,15 @@ def test_the_dispatcher_is_told_that_an_episode_begins() -> None:
         def begin(self) -> None:
             self.begun += 1
 
-    told = Once("prb")
+    asked = Once("prb")
     env = on(JobSelection, TINY, cluster=TWO, window=8)
     for times in (1, 2):
-        act(env, Expert(told, "prb"))
-        assert told.begun == times
+        act(env, Expert(asked, "prb"))
+        assert asked.begun == times
     refused = JobSelection(TINY, cluster=TWO, window=8, episodes="whole")
     with pytest.raises(HpcgymError, match="backfill='none'"):
-        Expert(told, "prb").begin(refused)
-    assert told.begun == 2
+        Expert(asked, "prb").begin(refused)
+    assert asked.begun == 2
 
 
 @pytest.mark.parametrize("cluster", ["eurora", None])

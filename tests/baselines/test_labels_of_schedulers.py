@@ -75,15 +75,15 @@ def test_estimates_with_numbers_of_their_own():
 def test_names_tell_shares_where_only_these_differ():
     fair = SCHEDULERS["fairshare"]
     half_lives = [fair.but(fair_share={"half_life_s": 86_400 * days}) for days in (2, 3)]
-    shares = [f"fair share {one.describe()['fair_share']}" for one in half_lives]
-    rows = ["fairshare, equal shares", *(f"fairshare, {one}" for one in shares)]
+    shares = [f"fair share {scheduler.describe()['fair_share']}" for scheduler in half_lives]
+    rows = ["fairshare, equal shares", *(f"fairshare, {share}" for share in shares)]
     assert scheduler_names([fair, *half_lives]) == rows
     assert scheduler_names([half_lives[0], SCHEDULERS["easy"]]) == ["fairshare", "easy"]
 
 
 def test_a_name_has_the_rules_behind_it_that_are_not_its_own():
     saf = SCHEDULERS["saf"]
-    told = {
+    rules = {
         "saf": saf.but(passes="per-event", allocation="best-fit", correction="incremental"),
         "saf (backfill fcfs)": saf.but(backfill_order="fcfs"),
         "saf (no backfilling)": saf.but(backfill="none", backfill_order="fcfs", estimate="ave2"),
@@ -94,7 +94,7 @@ def test_a_name_has_the_rules_behind_it_that_are_not_its_own():
             policy_estimate="user-ratio", threshold=60
         ),
     }
-    for row, scheduler in told.items():
+    for row, scheduler in rules.items():
         assert labelled("saf", saf, scheduler) == row
     assert labelled("saf", saf, saf.but(quota="user:jobs=1"), ["hold"]) == "saf"
     other = saf.but(passes="per-event", allocation="best-fit", threshold=60)
@@ -109,11 +109,11 @@ def test_a_name_has_the_rules_behind_it_that_are_not_its_own():
 @pytest.mark.parametrize(
     ("scheduler", "name"),
     [
-        *((one, name) for name, one in COSCHEDULERS.items()),
+        *((scheduler, name) for name, scheduler in COSCHEDULERS.items()),
         (COSCHEDULERS["easy-co"].but(pairs_above=1), "easy-co, pairs above 1"),
         (COSCHEDULERS["easy-co"].but(allocation="part:3"), "easy-co, part:3 allocation"),
         (Scheduler(allocation="compact"), "easy, compact allocation"),
-        *((Scheduler(power=one), f"easy, {one} power") for one in POWER if one != "none"),
+        *((Scheduler(power=rule), f"easy, {rule} power") for rule in POWER if rule != "none"),
         (Scheduler(dispatcher="prb"), "prb"),
         (Scheduler(dispatcher="prb", allocation="best-fit"), "prb, best-fit allocation"),
         (Scheduler(dispatcher="prb", correction="next-second"), "prb"),
@@ -129,10 +129,15 @@ def test_long_rules_are_told_in_short():
     order = " + ".join(f"{k} * wait - {k} * processors" for k in range(1, 20))
     quota = "; ".join(f"queue={name}/user:processors={k}" for k, name in enumerate("abcdefg", 1))
     rules = Scheduler(policy=order, quota=quota)
-    told = in_short(f"queue by {order}"), in_short(f"quota {quota}")
-    assert [text[-1] for text in told] == ["…", "…"]
+    shortened = in_short(f"queue by {order}"), in_short(f"quota {quota}")
+    assert [text[-1] for text in shortened] == ["…", "…"]
     for text in (describe(rules), ", ".join(rules_of_all([rules, rules]))):
-        assert [one in text for one in (*told, order, quota)] == [True, True, False, False]
-    assert labelled("mine", Scheduler(policy=order), rules) == f"mine ({told[1]})"
-    assert all(one in describe(rules, whole=True) for one in (order, quota))
+        assert [text_within in text for text_within in (*shortened, order, quota)] == [
+            True,
+            True,
+            False,
+            False,
+        ]
+    assert labelled("mine", Scheduler(policy=order), rules) == f"mine ({shortened[1]})"
+    assert all(text_within in describe(rules, whole=True) for text_within in (order, quota))
     assert (rules.describe()["policy"], rules.describe()["quota"]) == (order, quota)

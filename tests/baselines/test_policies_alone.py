@@ -22,8 +22,8 @@ BATCH = "lublin:jobs=50,processors=16"
 
 def only(rows: dict[str, Scheduler]) -> Scheduler:
     """The scheduler of the only row."""
-    (one,) = rows.values()
-    return one
+    (scheduler,) = rows.values()
+    return scheduler
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_policy_alone_is_one_scheduler_everywhere(
     (tmp_path / "sweep.toml").write_text(
         f"schedulers = [{{ name = 'one', {text.strip()} }}]\n[[workloads]]\nworkload = '{BATCH}'\n"
     )
-    found = {
+    schedulers = {
         "Python": Scheduler(policy),
         "simulate": rules_of("easy", rule),
         "compare": only(lineup({}, [RuleCombination(rule, {})], sharing=False)).rules,
@@ -57,12 +57,14 @@ def test_a_policy_alone_is_one_scheduler_everywhere(
         "sweep": load_experiment(tmp_path / "sweep.toml").schedulers["one"],
     }
     if policy != "fcfs":  # as a scheduler, this is the queue without backfilling
-        found |= {"evaluate": scheduler_of(policy, {}), "drive": queue_order(policy)}
+        schedulers |= {"evaluate": scheduler_of(policy, {}), "drive": queue_order(policy)}
     if policy in SCHEDULERS and policy != "fcfs":
-        found |= {"scheduler": find_scheduler(policy)}
+        schedulers |= {"scheduler": find_scheduler(policy)}
         assert np.array_equal(simulate(JOBS, policy).start, simulate(JOBS, **rule).start)
     expected = Scheduler(policy, backfill_order=order).describe()
-    assert {name: one.describe() for name, one in found.items()} == dict.fromkeys(found, expected)
+    assert {name: scheduler.describe() for name, scheduler in schedulers.items()} == dict.fromkeys(
+        schedulers, expected
+    )
     assert scheduler_text(Scheduler(policy)).strip() == (
         "" if policy == "fcfs" else text.strip().replace("'", '"')
     )

@@ -43,7 +43,7 @@ def test_a_variant_is_the_scheduler_with_rules_changed(name: str, rules: dict[st
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("saf:", "'' should be rule=value"),
         ("saf:threshold", "'threshold' should be rule=value"),
@@ -63,12 +63,12 @@ def test_a_variant_is_the_scheduler_with_rules_changed(name: str, rules: dict[st
         ("slurm.conf+policy=saf", "slurm.conf: no such file"),
     ],
 )
-def test_a_wrong_variant_is_one_line(name: str, told: str) -> None:
-    with pytest.raises(HpcgymError, match=told) as caught:
+def test_a_wrong_variant_is_one_line(name: str, message: str) -> None:
+    with pytest.raises(HpcgymError, match=message) as caught:
         hpcgym.simulate(hpcgym.load_workload(JOBS), name)
     assert "\n" not in str(caught.value)
     if name in ("sav:threshold=5", "prb:hold=0.1"):
-        with pytest.raises(HpcgymError, match=told):
+        with pytest.raises(HpcgymError, match=message):
             evaluate([name], JOBS)
 
 
@@ -77,10 +77,10 @@ def test_simulate_and_evaluate_take_variants() -> None:
     result = hpcgym.simulate(jobs, "saf:threshold=600")
     assert result.start.tolist() == hpcgym.simulate(jobs, "saf", threshold=600).start.tolist()
     name = SCHEDULERS["evolved"].policy
-    one, other = (
+    by_name, other = (
         hpcgym.simulate(jobs, "evolved", backfill_order=order) for order in ("evolved", name)
     )
-    assert one.start.tolist() == other.start.tolist()
+    assert by_name.start.tolist() == other.start.tolist()
     board = evaluate(["saf", "saf:threshold=600"], JOBS, slices="all", episodes="whole")
     means = board.by_slice.mean()
     assert means["saf:threshold=600"] == pytest.approx(result.metrics["mean_bsld"])
@@ -125,7 +125,7 @@ def test_a_variant_drives_an_environment_that_has_its_rules(
 def test_several_reservations_are_evaluated_by_name(backfill: str) -> None:
     whole: dict[str, Any] = {"slices": "all", "episodes": "whole", "budget": 0}
     name = f"easy:backfill={backfill}"
-    found = evaluate([name], JOBS, **whole).by_slice[name]
+    slowdowns = evaluate([name], JOBS, **whole).by_slice[name]
     if backfill == "conservative":
         with pytest.raises(HpcgymError, match="by name, as easy:backfill="):
             evaluate(["saf"], JOBS, backfill=backfill, **whole)
@@ -133,4 +133,4 @@ def test_several_reservations_are_evaluated_by_name(backfill: str) -> None:
     board = evaluate(["saf"], JOBS, backfill=backfill, **whole)
     among = [row for row in board.by_slice if row.startswith("easy:backfill=")]
     assert len(among) == 1  # the order of submission is among the references then
-    assert board.by_slice[among[0]].equals(found)
+    assert board.by_slice[among[0]].equals(slowdowns)

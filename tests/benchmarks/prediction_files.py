@@ -27,7 +27,7 @@ def published() -> list[Configuration]:
         )
     ]
     learned = product(runs.ORDERS, runs.CORRECTIONS, losses)
-    return [*runs.WITHOUT_LEARNING, *(Configuration(*one) for one in learned)]
+    return [*runs.WITHOUT_LEARNING, *(Configuration(*triple) for triple in learned)]
 
 
 ORDERS = {"fcfs": "easy_prediction_backfill_scheduler", "sjbf": "easy_plus_plus_scheduler"}
@@ -48,25 +48,25 @@ PREDICTORS = {
 }
 
 
-def words_of(one: Configuration) -> tuple[str, str, str, tuple[str, ...]]:
+def words_of(configuration: Configuration) -> tuple[str, str, str, tuple[str, ...]]:
     """What the campaign calls scheduler, correction and predictor, and the parts of the loss."""
-    correction = CORRECTIONS.get(one.correction, "recursive_doubling")
-    if one.learned:
-        given = Regression.parse(one.estimate)
+    correction = CORRECTIONS.get(configuration.correction, "recursive_doubling")
+    if configuration.learned:
+        given = Regression.parse(configuration.estimate)
         loss = (
             BRANCHES[given.over], f"{given.over_scale:g}",
             BRANCHES[given.under], f"{given.under_scale:g}",
             f"{given.threshold:g}", WEIGHTS[given.weight],
         )  # fmt: skip
-        return ORDERS[one.order], correction, "sgdlinear", loss
-    if one.estimate != "ave2":
+        return ORDERS[configuration.order], correction, "sgdlinear", loss
+    if configuration.estimate != "ave2":
         correction = "throw_an_error"
-    return ORDERS[one.order], correction, PREDICTORS[one.estimate], ("NA",) * 6
+    return ORDERS[configuration.order], correction, PREDICTORS[configuration.estimate], ("NA",) * 6
 
 
-def row_of(one: Configuration, *measures: float) -> str:
+def row_of(configuration: Configuration, *measures: float) -> str:
     """A row of the published files."""
-    order, correction, predictor, loss = words_of(one)
+    order, correction, predictor, loss = words_of(configuration)
     return ",".join(map(str, (order, correction, f"predictor_{predictor}", *loss, *measures)))
 
 
@@ -76,12 +76,12 @@ def write_published(path: Path, rows: list[str]) -> None:
         file.write("\n".join([COLUMNS, *rows]) + "\n")
 
 
-def name_of(one: Configuration) -> str:
+def name_of(configuration: Configuration) -> str:
     """What the campaign's repository calls the schedule of a configuration."""
-    order, correction, predictor, loss = words_of(one)
+    order, correction, predictor, loss = words_of(configuration)
     signs = str.maketrans("", "", "+()/*")
-    told = "I".join(["", *loss]).translate(signs) if one.learned else ""
-    name = f"res_{order}_predictor{predictor.replace('_', '')}{told}_{correction}.swf.gz"
+    loss_parts = "I".join(["", *loss]).translate(signs) if configuration.learned else ""
+    name = f"res_{order}_predictor{predictor.replace('_', '')}{loss_parts}_{correction}.swf.gz"
     return f"simulations/{name}"
 
 

@@ -35,12 +35,12 @@ def sections(*arguments):
 
 def test_speed_times_every_scheduler():
     rows = sections("schedulers", "--workload", "lublin:jobs=900,load=1", "--repeat", "2")
-    found = {row["scheduler"]: row for row in rows["schedulers"]}
+    by_scheduler = {row["scheduler"]: row for row in rows["schedulers"]}
     names = {"easy", "easy, per-event", "easy++", "lexp", "fcfs", "conservative", "slurm"}
-    assert names <= found.keys()
-    for row in found.values():
+    assert names <= by_scheduler.keys()
+    for row in by_scheduler.values():
         assert row["ns a job"] == pytest.approx(1e9 * row["s"] / 900)
-    bsld = {name: row["mean BSLD"] for name, row in found.items()}
+    bsld = {name: row["mean BSLD"] for name, row in by_scheduler.items()}
     assert bsld["easy"] < bsld["fcfs"]  # each row is the scheduler that it says
     assert bsld["easy"] != bsld["easy, per-event"]
 
@@ -99,9 +99,14 @@ def test_a_mistake_ends_in_one_clear_line(arguments, message):
 
 def test_batches_count_what_they_simulate():
     weeks = ("--workload", "lublin:jobs=12000,processors=128,seed=0,load=0.7", "--weeks", "2")
-    found = sections("threads", "executors", *weeks, "--vectors", "20", "--repeat", "1")
-    assert {row["by"] for row in found["threads"]} >= {"1 threads", "loop over simulate"}
-    for row in [*found["threads"], *found["executors"]]:
+    sections_of_batches = sections(
+        "threads", "executors", *weeks, "--vectors", "20", "--repeat", "1"
+    )
+    assert {row["by"] for row in sections_of_batches["threads"]} >= {
+        "1 threads",
+        "loop over simulate",
+    }
+    for row in [*sections_of_batches["threads"], *sections_of_batches["executors"]]:
         share = 0.1 if row["by"].startswith("loop") else 1
         assert row["slices a second"] == pytest.approx(20 * 2 * share / row["s"], abs=1)
 

@@ -157,8 +157,8 @@ def test_capacity_alone_where_all_speedups_are_1() -> None:
         scheduler = runs.scheduler_of(name, vars(runs.READINGS[runs.MAIN]), 4800)
         result = simulate(jobs, scheduler, cluster="marconi", speedups=heatmap)
         spans[name] = {"makespan_s": result.metrics["makespan_s"], "shuffle": 0, "scheduler": name}
-    found = run.frame([({"reading": runs.MAIN}, {"mean_pair": 1.0, "rows": [*spans.values()]})])
-    assert found["improvement"].tolist() == pytest.approx([0, 12.5])
+    table = run.frame([({"reading": runs.MAIN}, {"mean_pair": 1.0, "rows": [*spans.values()]})])
+    assert table["improvement"].tolist() == pytest.approx([0, 12.5])
 
 
 def test_pairs_that_start_in_another_order_are_overtaken() -> None:

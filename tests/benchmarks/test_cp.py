@@ -39,20 +39,20 @@ def test_every_published_time_has_a_run_beside_it() -> None:
 
 def test_orders_of_published_times_are_all_compared() -> None:
     """Of both tables: each pair of runs by the same duration that ended, in both columns."""
-    said = {str(one) for one in STATEMENTS if one.item.startswith("table")}
+    said = {str(statement) for statement in STATEMENTS if statement.item.startswith("table")}
     expected = set()
     for of in TIMES.values():
         for letter, by in of.items():
-            for one, other in permutations([name for name in by if by[name]], 2):
+            for first, other in permutations([name for name in by if by[name]], 2):
                 for column, measure in enumerate(("dispatch mean", "simulation total")):
-                    if by[one][column] < by[other][column]:
-                        expected.add(f"{measure}: {one} {letter} below {other} {letter}")
+                    if by[first][column] < by[other][column]:
+                        expected.add(f"{measure}: {first} {letter} below {other} {letter}")
     assert said == expected
 
 
 def test_every_statement_can_be_looked_at() -> None:
     where = {
-        name: {f"{one} {letter}" for one in of.dispatchers for letter in of.durations}
+        name: {f"{dispatcher} {letter}" for dispatcher in of.dispatchers for letter in of.durations}
         for name, of in MACHINES.items()
     }
     columns = {*run.ended(findings(prb_W=[1.0]))[Run("prb:as=published", "W")].columns}
@@ -67,7 +67,7 @@ def test_every_statement_can_be_looked_at() -> None:
 
 
 def test_runs_are_as_published_but_for_pure_cp_and_the_later_ones() -> None:
-    assert [str(one) for one in MACHINES["eurora"].runs(["easy", "prb"])][:4] == [
+    assert [str(planned) for planned in MACHINES["eurora"].runs(["easy", "prb"])][:4] == [
         "easy W", "easy D", "easy R", "prb:as=published W",
     ]  # fmt: skip
     assert MACHINES["eurora-cp"].runs(["cp-0"])[0] == Run("cp-0", "W")
@@ -96,15 +96,15 @@ def test_shapes_are_those_of_the_jobs_of_a_class() -> None:
     run_time = np.array([10, HOUR, HOUR + 1, 12 * HOUR, 12 * HOUR + 1])
     wait = np.array([90, 0, 0, 12 * HOUR, 0])
     result: Any = SimpleNamespace(run_time=run_time, wait=wait)
-    found = runs.shapes_of(result)
-    assert [found[name]["jobs"] for name in ("all", "short", "medium", "long")] == [5, 2, 2, 1]
-    assert found["short"]["slowdown"]["mean"] == pytest.approx((10 + 1) / 2)
-    assert found["medium"]["slowed"] == {
+    shapes = runs.shapes_of(result)
+    assert [shapes[name]["jobs"] for name in ("all", "short", "medium", "long")] == [5, 2, 2, 1]
+    assert shapes["short"]["slowdown"]["mean"] == pytest.approx((10 + 1) / 2)
+    assert shapes["medium"]["slowed"] == {
         "number": 1, "mean": 2.0, "std": 0.0,
         "low": 2.0, "q1": 2.0, "median": 2.0, "q3": 2.0, "high": 2.0,
     }  # fmt: skip
-    assert found["long"]["waited"]["number"] == 0
-    assert np.isnan(found["long"]["waited"]["mean"])
+    assert shapes["long"]["waited"]["number"] == 0
+    assert np.isnan(shapes["long"]["waited"]["mean"])
 
 
 def test_the_queue_is_what_waits_after_a_pass() -> None:
@@ -114,11 +114,11 @@ def test_the_queue_is_what_waits_after_a_pass() -> None:
         start=np.array([0, 10, 20, 50]),
         end=np.array([10, 20, 30, 60]),
     )
-    found = runs.queue_of(result)
+    queue = runs.queue_of(result)
     # asked at 0, 2, 4, 10, 20 and 50: then wait 0, 1, 2, 1, 0 and 0
-    assert found["number"] == 6
-    assert found["mean"] == pytest.approx(4 / 6)
-    assert found["high"] == 2
+    assert queue["number"] == 6
+    assert queue["mean"] == pytest.approx(4 / 6)
+    assert queue["high"] == 2
 
 
 def test_slowdowns_are_those_of_the_metrics() -> None:
@@ -145,7 +145,7 @@ def test_saved_states_are_spread_over_the_run() -> None:
     saving = runs.Watched(lambda view: [], 4)
     for number in range(21):
         saving(number)
-    assert [pickle.loads(one) for one in saving.saved] == [0, 4, 8, 12, 16, 20]
+    assert [pickle.loads(state) for state in saving.saved] == [0, 4, 8, 12, 16, 20]
     assert saving.stride == 4
 
 
@@ -218,8 +218,10 @@ def test_t_quantiles_are_those_of_scipy() -> None:
 def test_sentences_are_judged_by_intervals(
     low: float, high: float, below: str, about: str, at_most: str
 ) -> None:
-    found = [items.judge_ratio(low, high, one) for one in ("below", "about", "at most")]
-    assert found == [below, about, at_most]
+    verdicts = [
+        items.judge_ratio(low, high, relation) for relation in ("below", "about", "at most")
+    ]
+    assert verdicts == [below, about, at_most]
 
 
 def findings(name: str = "eurora", **values: list[float]) -> Findings:
@@ -269,23 +271,25 @@ def test_times_are_over_all_passes_with_published_ones_beside() -> None:
 
 
 def test_where_pcp19_stops_is_in_its_own_table() -> None:
-    found = findings("kit-forhlr-ii", pcp19_L2=[1.0, 2.0])
+    findings_of_log = findings("kit-forhlr-ii", pcp19_L2=[1.0, 2.0])
     stopped = {"stopped": 50, "started": 7, "jobs": 9}
-    whole = found.outcomes.pop(Run("pcp19", "L2"))
+    whole = findings_of_log.outcomes.pop(Run("pcp19", "L2"))
     whole[0]["solved"] = {"unknown": 3}
-    found.outcomes[Run(BARE, "L2")] = [whole[0], stopped]
-    table = run.as_published(found)
+    findings_of_log.outcomes[Run(BARE, "L2")] = [whole[0], stopped]
+    table = run.as_published(findings_of_log)
     assert table["ours"].tolist() == ["finished", "none finished"]
     assert table["started"].tolist() == [1, 7]
     assert set(table["published"]) == {"none finished"}
-    assert len(run.TABLES["slowdown"](found)) == 0
+    assert len(run.TABLES["slowdown"](findings_of_log)) == 0
 
 
 def test_statements_of_all_jobs_and_of_times_by_seed() -> None:
     values = [1.0, 2.0, 4.0]
-    found = findings("eurora-later", hcp19_D=[2 * one for one in values], pcp20_D=values)
-    found.outcomes[Run("pcp20", "D")][0]["shapes"]["all"]["slowed"] = runs.box([])
-    table = run.statements(found).set_index("what is said")
+    findings_by_seed = findings(
+        "eurora-later", hcp19_D=[2 * value for value in values], pcp20_D=values
+    )
+    findings_by_seed.outcomes[Run("pcp20", "D")][0]["shapes"]["all"]["slowed"] = runs.box([])
+    table = run.statements(findings_by_seed).set_index("what is said")
     row = table.loc["slowdown (all jobs) mean: hcp19 D about pcp20 D"]
     assert (row["ratio, low"], row["ratio, high"]) == pytest.approx((2, 2))
     assert row["the first"] == 2 * statistics.mean(values)
@@ -294,8 +298,8 @@ def test_statements_of_all_jobs_and_of_times_by_seed() -> None:
 
 
 def test_ratios_are_those_of_the_same_state() -> None:
-    found = findings()
-    found.instances = {
+    findings_of_states = findings()
+    findings_of_states.instances = {
         Run("pcp19", "D"): {
             "variables": [[1, 20], [9, 60], [None, 5]],
             "as_published": [[1, 20], [3, 10], [1, 100]],
@@ -303,7 +307,7 @@ def test_ratios_are_those_of_the_same_state() -> None:
             "objective": [[5.0, 5.0], [6.0, 5.0], [7.0, 7.0]],
         }
     }
-    row = run.sizes([found]).iloc[0]
+    row = run.sizes([findings_of_states]).iloc[0]
     assert row["ours: largest ratio"] == pytest.approx(0.15)
     assert row["ours: share below 0.1"] == 0.5
     assert row["as published: share below 0.1"] == pytest.approx(2 / 3)
@@ -352,11 +356,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_small_study_is_written_and_goes_on(tmp_path: Path) -> None:
     which = ["--machine", "eurora", "--executor", "serial", "--format", "json"]
     arguments = ["reproduce", "cp", *which, "--output", str(tmp_path)]
-    found = CliRunner().invoke(app, arguments)
-    assert found.exit_code == 0, found.output
-    rows = json.loads(found.stdout)["rows"]
+    finished = CliRunner().invoke(app, arguments)
+    assert finished.exit_code == 0, finished.output
+    rows = json.loads(finished.stdout)["rows"]
     assert {row["workload"] for row in rows} == {"eurora"}
-    assert [row["run"] for row in rows] == [str(one) for one in SMALL.runs()]
+    assert [row["run"] for row in rows] == [str(planned) for planned in SMALL.runs()]
     text = (tmp_path / "report.md").read_text()
     for heading in ("Slowdown (Remediani 2017", "Time (Galleguillos", "Models of the same"):
         assert heading in text
@@ -372,9 +376,9 @@ def test_a_small_study_is_written_and_goes_on(tmp_path: Path) -> None:
     # of fewer dispatchers, what was of the others goes, and what is done counts for all
     (tmp_path / "eurora" / "mine.png").write_text("mine")
     path, shown = run.reproduce(["eurora"], Folder(tmp_path, "serial"), dispatchers=["easy"])
-    assert {str(one) for one in SMALL.runs(["easy"])} == set(shown["eurora"]["run"])
+    assert {str(planned) for planned in SMALL.runs(["easy"])} == set(shown["eurora"]["run"])
     assert "ratios.png" not in path.read_text()
-    left = {one.name for one in (tmp_path / "eurora").iterdir()}
+    left = {file.name for file in (tmp_path / "eurora").iterdir()}
     assert "mine.png" in left
     assert not left & {"ratios.png", "table-solving.csv", "table-times.csv"}
     assert read_results(tmp_path / "runs") == kept
@@ -385,9 +389,9 @@ def test_a_quick_cut_needs_no_solver_and_says_what_it_is(
 ) -> None:
     monkeypatch.setattr(run, "find_dispatcher", _missing_solver)
     which = ["--quick", "--executor", "serial", "--days", "0.1", "--format", "json"]
-    found = CliRunner().invoke(app, ["reproduce", "cp", *which, "--output", str(tmp_path)])
-    assert found.exit_code == 0, found.output
-    rows = json.loads(found.stdout)["rows"]
+    finished = CliRunner().invoke(app, ["reproduce", "cp", *which, "--output", str(tmp_path)])
+    assert finished.exit_code == 0, finished.output
+    rows = json.loads(finished.stdout)["rows"]
     assert {row["run"].split()[0].partition(":")[0] for row in rows} == set(LISTS)
     assert "**A quick cut" in (tmp_path / "report.md").read_text()
 
@@ -413,12 +417,12 @@ def test_an_interrupted_study_leaves_no_results_and_goes_on(tmp_path: Path) -> N
     given: dict[str, Any] = {"days": 0.02, "dispatchers": ["prb"]}
     with pytest.raises(KeyboardInterrupt):
         run.reproduce(["eurora"], Folder(tmp_path, "serial", None, interrupted), **given)
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["report.md", "runs"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["report.md", "runs"]
     assert "Not finished yet." in (tmp_path / "report.md").read_text()
     kept = read_results(tmp_path / "runs")
     assert len(kept) == 2
     run.reproduce(["eurora"], Folder(tmp_path, "serial"), **given)
-    assert all(one in read_results(tmp_path / "runs") for one in kept)
+    assert all(record in read_results(tmp_path / "runs") for record in kept)
 
 
 def test_other_jobs_than_at_the_start_are_noticed() -> None:

@@ -32,7 +32,7 @@ def busy() -> Workload:
 def test_a_week_of_the_authors_is_read(tmp_path: Path) -> None:
     path = tmp_path / "blue_1w_1.json"
     profile = {"type": "msg_par_hg", "com": 0.0}
-    told = {
+    written = {
         "nb_res": 8,
         "jobs": [
             {"id": 7, "subtime": 0.1, "walltime": 40.0, "res": 3, "profile": "a"},
@@ -40,7 +40,7 @@ def test_a_week_of_the_authors_is_read(tmp_path: Path) -> None:
         ],
         "profiles": {"a": {**profile, "cpu": 20e8}, "b": {**profile, "cpu": 30e8}},
     }
-    path.write_text(json.dumps(told))
+    path.write_text(json.dumps(written))
     week = budget.load_week(str(path))
     assert (week.name, week.processors) == ("blue_1w_1", 8)
     assert week.submit_time.tolist() == [0, 1]
@@ -68,7 +68,7 @@ def test_a_week_is_seven_days_of_other_workloads() -> None:
 def test_amounts_are_those_piece_by_piece() -> None:
     jobs = busy()
     result = budget.run(jobs, 0.6, "powercap", True)
-    found = budget.amounts(result, 0.6)
+    amounts = budget.amounts(result, 0.6)
     used = joules = 0.0
     states = result.node_states
     assert states is not None
@@ -83,14 +83,14 @@ def test_amounts_are_those_piece_by_piece() -> None:
         used += processors * (end - begin)
         power = 190.738 * processors + 95 * (32 - processors - len(codes))
         joules += (power + sum(watts[code] for code in codes)) * (end - begin)
-    assert found["utilisation"] == pytest.approx(used / (32 * WEEK_S), rel=1e-12)
-    assert found["week_j"] == pytest.approx(joules, rel=1e-9)
-    assert found["energy"] == pytest.approx(
+    assert amounts["utilisation"] == pytest.approx(used / (32 * WEEK_S), rel=1e-12)
+    assert amounts["week_j"] == pytest.approx(joules, rel=1e-9)
+    assert amounts["energy"] == pytest.approx(
         joules / (190.738 * 32 * WEEK_S * (0.6 * 3 / 7 + 4 / 7)), rel=1e-9
     )
     done = np.clip((WEEK_S - result.start) / result.run_time, 0, 1)
-    assert found["jobs started"] == pytest.approx(done.mean())
-    assert found["AVEbsld"] == result.bsld.mean()
+    assert amounts["jobs started"] == pytest.approx(done.mean())
+    assert amounts["AVEbsld"] == result.bsld.mean()
 
 
 def test_free_processors_are_reckoned_at_100_w_and_draw_95() -> None:
@@ -202,8 +202,8 @@ def test_the_text_asks_for_what_cannot_be_if_a_budget_is_exceeded_only_there(
     rows = rows_of(as_published)
     assert judged(tmp_path, "section 5.3", rows)[0] == "trend"
     never = ~rows["shutdown"] & (rows["budget"] == 0.3)
-    found, why = judged(tmp_path, "section 5.3", rows.assign(exceeded_j=never.astype(float)))
-    assert found == "contradiction"
+    verdict, why = judged(tmp_path, "section 5.3", rows.assign(exceeded_j=never.astype(float)))
+    assert verdict == "contradiction"
     assert "only there it is exceeded; t: 1 of 2 sentences hold; not: the budget is strictly" in why
     elsewhere = rows["shutdown"] & (rows["budget"] == 0.3)
     more = rows.assign(exceeded_j=(never | elsewhere).astype(float))
@@ -215,8 +215,8 @@ def test_the_text_asks_for_what_cannot_be_if_a_budget_is_exceeded_only_there(
 def test_figure_5_1_is_not_that_of_the_authors_own_weeks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found, why = judged(tmp_path, "figure 5.1", rows_of(as_published))
-    assert found == "contradiction"
+    verdict, why = judged(tmp_path, "figure 5.1", rows_of(as_published))
+    assert verdict == "contradiction"
     assert why.startswith(
         "by the authors' own picture of thirty weeks 3 of 5 sentences hold; not: reducePC has the"
         " most utilisation under low budgets (50 % and less); under low budgets that of reducePC"

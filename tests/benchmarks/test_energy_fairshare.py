@@ -41,10 +41,10 @@ def test_one_user_at_a_time_saves_or_wastes() -> None:
     after = stretches(simulate(green, "energy-fairshare", **rules))[mine]
     rows = shares_run.rows_of([{"trace": "t", "reading": TEXT}], [outcome])
     of = rows.set_index(["config", "efficiency", "user"]).loc[("efs", "green", user)]
-    found, by_jobs = of["by_means"], of["by_jobs"]
-    assert found == pytest.approx(after.mean() / before.mean(), rel=1e-12)
+    by_means, by_jobs = of["by_means"], of["by_jobs"]
+    assert by_means == pytest.approx(after.mean() / before.mean(), rel=1e-12)
     assert by_jobs == pytest.approx((after / before).mean(), rel=1e-12)
-    assert found != by_jobs
+    assert by_means != by_jobs
 
 
 def test_late_copies_tell_what_chance_does() -> None:
@@ -109,9 +109,9 @@ def test_frequencies_are_as_the_thesis_says_of_them() -> None:
     energy = [shares.slowdown(x, k) * shares.drawn_at(x, a) for x in ghz / 2.5]
     assert ghz[np.argmin(energy)] == pytest.approx(2.3)
     assert np.argmax(energy) == 0
-    found = shares.efficiencies()
-    assert found["normal"] == (1.0, 1.0)
-    assert found["green"][0] == pytest.approx(1 + k * (2.5 / 2.3 - 1))
+    efficiencies = shares.efficiencies()
+    assert efficiencies["normal"] == (1.0, 1.0)
+    assert efficiencies["green"][0] == pytest.approx(1 + k * (2.5 / 2.3 - 1))
 
 
 def test_light_esp_on_180_cores_is_table_6_2_with_users_in_turn() -> None:
@@ -123,7 +123,7 @@ def test_light_esp_on_180_cores_is_table_6_2_with_users_in_turn() -> None:
     for turn in range(1, 4):  # each time another user
         assert ((users[turn] - users[0]) % 3 == turn % 3).all()
     # job type A: 22 s at the highest frequency, on one node
-    longer = {user: found[0] for user, found in shares.efficiencies().items()}
+    longer = {user: times_and_power[0] for user, times_and_power in shares.efficiencies().items()}
     times = {user: int(np.rint(22 * longer[user])) for user in ("green", "normal", "gluttonous")}
     assert times == {"green": 24, "normal": 22, "gluttonous": 33}
     green = jobs.run_time[(jobs.user_id == 1) & (jobs.requested_processors == 12)]
@@ -157,23 +157,23 @@ def test_sentences_of_180_cores_can_hold_and_fail() -> None:
     turned = {"green": "gluttonous", "normal": "normal", "gluttonous": "green"}
     other = {
         policy: [
-            {what: {user: by[turned[user]] for user in by} for what, by in one.items()}
-            for one in of
+            {what: {user: by[turned[user]] for user in by} for what, by in became.items()}
+            for became in of
         ]
         for policy, of in usual.items()
     }
-    found = []
+    verdicts = []
     for outcome in (usual, other):
         values = {1.0: shares_run.values_of_180(outcome)}
         table = shares_run.statements(values, ["figure 6.5", "figure 6.6", "figure 6.7"])
         assert len(table) == 11
-        found.append(table.set_index(["item", "sentence"])["so, load 1"])
+        verdicts.append(table.set_index(["item", "sentence"])["so, load 1"])
     for key in (
         ("figure 6.5", "gluttonous jobs wait much longer than both others"),
         ("figure 6.6", "gluttonous jobs have the worst"),
         ("figure 6.7", "gluttonous jobs wait much longer than both others"),
     ):
-        assert [so[key] for so in found] == ["yes", "no"]
+        assert [so[key] for so in verdicts] == ["yes", "no"]
 
 
 def test_a_burst_is_better_for_green_jobs_in_both() -> None:
@@ -217,8 +217,8 @@ def test_table_6_1_is_no_mean_of_ratios_if_chance_alone_has_more(
     made["late"] = shares_run.of_late(pd.concat([rows, pd.DataFrame([late])]))
     for name, table in made.items():
         table.to_csv(tmp_path / f"table-{name}.csv", index=False)
-    found, why = shares_run.JUDGES["table 6.1"](Stored(tmp_path))
-    assert found == expected
+    verdict, why = shares_run.JUDGES["table 6.1"](Stored(tmp_path))
+    assert verdict == expected
     words = "where nobody differs, is SDSC-SP2 4.80, above every printed mean (SDSC-SP2 1.10 at"
     assert (words in why) == (by_jobs == 2.0 and chance == 4.8)
     assert "by a user's mean stretch over that before 4 means are within 0.1, and 6 sente" in why
@@ -240,8 +240,8 @@ def test_the_user_of_figure_6_1_is_placed_by_the_mean_of_ratios(tmp_path: Path) 
     users.to_csv(tmp_path / "table-users.csv", index=False)
     used = pd.DataFrame({"day": range(5), "used / most": [0.1, 1.0, 0.2, 0.8, 0.1]})
     used.to_csv(tmp_path / "table-counter.csv", index=False)
-    found, why = shares_run.JUDGES["figure 6.1"](Stored(tmp_path))
-    assert (found, why) == (
+    verdict, why = shares_run.JUDGES["figure 6.1"](Stored(tmp_path))
+    assert (verdict, why) == (
         "trend",
         "3 of 3 sentences hold; by the text it grows by 344 %, by table 6.1 to 3.44 times, which is"
         " by 244 %",

@@ -80,17 +80,17 @@ def test_measures_by_hand() -> None:
         "user_id": [1, 1, 2],
     }
     result = simulate(Workload.from_columns(columns, processors=1), "fcfs")
-    found = measures_by_class(result, np.array([True, True, True]))
-    assert found["mean_wait_h"] == pytest.approx((0 + 2 + 1.5) / 3)
-    assert found["max_wait_h"] == 2
-    assert found["area_weighted_wait_h"] == pytest.approx((0.5 * 2 + 1 * 1.5) / 3.5)
-    assert found["mean_bsld"] == pytest.approx((1 + 5 + 2.5) / 3)
-    assert found["users_p90_wait_h"] == pytest.approx(1 + 0.9 * 0.5)  # 1 h and 1.5 h
-    assert found["utilization"] == 1
-    assert found["mean_wait_h, below 1 h"] == pytest.approx(1.75)
-    assert found["mean_wait_h, 1 to 6 h"] == 0
-    assert math.isnan(found["mean_wait_h, above 6 h"])
-    assert found["mean_wait_h, above 1/4"] == found["mean_wait_h"]
+    measures = measures_by_class(result, np.array([True, True, True]))
+    assert measures["mean_wait_h"] == pytest.approx((0 + 2 + 1.5) / 3)
+    assert measures["max_wait_h"] == 2
+    assert measures["area_weighted_wait_h"] == pytest.approx((0.5 * 2 + 1 * 1.5) / 3.5)
+    assert measures["mean_bsld"] == pytest.approx((1 + 5 + 2.5) / 3)
+    assert measures["users_p90_wait_h"] == pytest.approx(1 + 0.9 * 0.5)  # 1 h and 1.5 h
+    assert measures["utilization"] == 1
+    assert measures["mean_wait_h, below 1 h"] == pytest.approx(1.75)
+    assert measures["mean_wait_h, 1 to 6 h"] == 0
+    assert math.isnan(measures["mean_wait_h, above 6 h"])
+    assert measures["mean_wait_h, above 1/4"] == measures["mean_wait_h"]
     assert measures_by_class(result, np.array([False, True, False]))["mean_bsld"] == 5
 
 
@@ -115,10 +115,10 @@ def test_variants_of_a_log() -> None:
 
 def test_late_parts_choose_nothing() -> None:
     early = {"easy": (100, 2, 20, 80), "quick": (40, 2, 29, 119), "tail": (10, 1, 31, 80)}
-    one = log_of({name: [values, (1, 1, 1, 1)] for name, values in early.items()})
-    assert list(chosen({"one": one}).index) == ["quick", "easy"]
+    log = log_of({name: [values, (1, 1, 1, 1)] for name, values in early.items()})
+    assert list(chosen({"one": log}).index) == ["quick", "easy"]
     other = log_of({name: [values, (9, 9, 9, 9)] for name, values in early.items()})
-    assert chosen({"one": other}).equals(chosen({"one": one}))
+    assert chosen({"one": other}).equals(chosen({"one": log}))
 
 
 def test_a_lever_is_a_rule_over_the_same_without_it() -> None:
@@ -136,23 +136,23 @@ def test_a_lever_is_a_rule_over_the_same_without_it() -> None:
 
 def test_all_logs_choose_together_or_each_alone() -> None:
     late = (1.0, 1.0, 1.0, 1.0)
-    one = log_of(
+    log = log_of(
         {"easy": [(8, 1, 1, 1), late], "a": [(2, 1, 1, 1), late], "b": [(4, 1, 1, 1), late]}
     )
     two = log_of(
         {"easy": [(8, 1, 1, 1), late], "a": [(8, 1, 1, 2), late], "b": [(4, 1, 1, 1), late]}
     )
-    assert chosen_alone({"one": one, "two": two}) == {"one": "a", "two": "b"}
-    together = chosen({"one": one, "two": two})
+    assert chosen_alone({"one": log, "two": two}) == {"one": "a", "two": "b"}
+    together = chosen({"one": log, "two": two})
     assert list(together.index) == ["b", "easy"]
     assert together["slowdown / EASY's"].tolist() == [0.5, 1.0]
 
 
 def test_ratios_over_logs_are_geometric_means() -> None:
-    one = {"easy": (8.0, 2.0, 4.0, 5.0), "a": (4.0, 1.0, 4.0, 20.0)}
+    rules_of_first = {"easy": (8.0, 2.0, 4.0, 5.0), "a": (4.0, 1.0, 4.0, 20.0)}
     two = {"easy": (10.0, 1.0, 1.0, 5.0), "a": (20.0, 4.0, 1.0, 5.0)}
     logs = {}
-    for log, rules in {"one": one, "two": two}.items():
+    for log, rules in {"one": rules_of_first, "two": two}.items():
         logs[log] = log_of({rule: [values, values] for rule, values in rules.items()})
     row = over_logs(logs, "late").set_index("rule").loc["a"]
     names = [head.removesuffix(" h") for head in (HEADS[aim] for aim in SHOWN)]
@@ -168,9 +168,9 @@ def test_gains_over_logs_count_none_where_the_gate_is_broken() -> None:
     def of(bsld: float, longest_h: float) -> Felt:
         return Felt(np.full(20, 25), np.full(20, bsld), longest_h, 1.0)
 
-    one = {"easy": of(8.0, 40.0), "a": of(4.0, 80.0), "b": of(2.0, 70.0)}
+    felt_on_first = {"easy": of(8.0, 40.0), "a": of(4.0, 80.0), "b": of(2.0, 70.0)}
     two = {"easy": of(8.0, 40.0), "a": of(4.0, 80.0), "b": of(2.0, 90.0)}
-    table = gains({"one": one, "two": two}).set_index("rule")
+    table = gains({"one": felt_on_first, "two": two}).set_index("rule")
     assert table["gain"].tolist() == pytest.approx([0, math.log(2), math.log(4) / 2])
     assert table["without the gate"].tolist() == pytest.approx([0, math.log(2), math.log(4)])
     assert table["two"].tolist() == table["one"].tolist()
@@ -183,17 +183,22 @@ def test_orders_that_age_reach_on_a_real_log_what_the_page_says(
 ) -> None:
     """KTH-SP2 as a whole: slowdown, mean wait, 99th percentile and longest wait over EASY's."""
     jobs = load_log(str(trace("KTH-SP2-1996-2.swf.gz")), "glesser")
-    found, of_late = {}, {}
+    values_of, of_late = {}, {}
     when = jobs.submit_time - jobs.submit_time[0]
     for name in ("easy", "aged", "aged-safe", "saf-typical-80h"):
         result = simulate(jobs, name)
         values = measures_by_class(result, np.ones(len(jobs), bool))
-        found[name] = np.array([values[aim] for aim in AIMS])
+        values_of[name] = np.array([values[aim] for aim in AIMS])
         of_late[name] = felt(result, 2 * when >= when[-1])
-    assert (found["aged"] / found["easy"]).round(2).tolist() == [0.50, 0.76, 1.11, 1.22]
-    assert (found["aged-safe"] / found["easy"]).round(2).tolist() == [0.49, 0.72, 1.00, 1.34]
-    gained = {name: gain(of_late["easy"], one) for name, one in of_late.items()}
-    scores = {name: round(one.score, 2) for name, one in gained.items()}
+    assert (values_of["aged"] / values_of["easy"]).round(2).tolist() == [0.50, 0.76, 1.11, 1.22]
+    assert (values_of["aged-safe"] / values_of["easy"]).round(2).tolist() == [
+        0.49,
+        0.72,
+        1.00,
+        1.34,
+    ]
+    gained = {name: gain(of_late["easy"], felt_by) for name, felt_by in of_late.items()}
+    scores = {name: round(gain_of_rule.score, 2) for name, gain_of_rule in gained.items()}
     assert scores == {"easy": 0, "aged": 0.68, "aged-safe": 0.68, "saf-typical-80h": 0}
     assert gained["saf-typical-80h"].broken == ("longest wait 131.5 h, at most 119.0 h",)
 

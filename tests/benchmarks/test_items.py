@@ -71,7 +71,7 @@ CAPTIONS: dict[str, dict[str, list[str]]] = {
 
 def named(place: str, kind: str) -> list[str]:
     """Return the numbers that a place such as "figures 3.5 to 3.7" names."""
-    found = []
+    numbers_named = []
     for part in re.findall(rf"{kind}s? ((?:\d[\d.]*(?:, | and | to )?)+)", place):
         numbers = re.findall(r"\d+(?:\.\d+)?", part)
         if " to " in part:
@@ -81,8 +81,8 @@ def named(place: str, kind: str) -> list[str]:
             dot = "." if chapter else ""
             numbers = numbers[:-2]
             numbers += [f"{chapter}{dot}{k}" for k in range(int(low), int(high) + 1)]
-        found += numbers
-    return found
+        numbers_named += numbers
+    return numbers_named
 
 
 #: What the values of a row of table 7.6 are of.
@@ -94,33 +94,33 @@ ENTRIES += [f"learning, {order}: {end}" for order in ("FCFS", "SJBF") for end in
     ("document", "kind"), [(number, kind) for number, of in CAPTIONS.items() for kind in of]
 )
 def test_every_caption_of_the_documents_is_an_item(document: str, kind: str) -> None:
-    places = [one.place for one in documents.all_items() if one.document == document]
-    found = [number for place in places for number in named(place, kind)]
-    assert {*CAPTIONS[document][kind]} <= {*found}
+    places = [item.place for item in documents.all_items() if item.document == document]
+    numbers = [number for place in places for number in named(place, kind)]
+    assert {*CAPTIONS[document][kind]} <= {*numbers}
     # a table may have its text apart
-    assert {*found} <= {*CAPTIONS[document][kind]}
+    assert {*numbers} <= {*CAPTIONS[document][kind]}
 
 
 def test_items_are_whole() -> None:
     entries = documents.all_items()
-    assert {one.document for one in entries} == {*items.DOCUMENTS}
-    places = [(one.document, one.place) for one in entries]
+    assert {item.document for item in entries} == {*items.DOCUMENTS}
+    places = [(item.document, item.place) for item in entries]
     assert len({*places}) == len(places)
-    for one in entries:
-        if one.fixed:
-            assert one.verdict.verdict in items.VERDICTS
-            assert bool(one.verdict.why) == (one.verdict.verdict != "no result"), one
-        if one.verdict.verdict == "built" and "`" not in one.verdict.why:
-            assert (ROOT / one.verdict.why).is_file(), one
-        name, _, file = one.published.partition(" in ")
+    for item in entries:
+        if item.fixed:
+            assert item.verdict.verdict in items.VERDICTS
+            assert bool(item.verdict.why) == (item.verdict.verdict != "no result"), item
+        if item.verdict.verdict == "built" and "`" not in item.verdict.why:
+            assert (ROOT / item.verdict.why).is_file(), item
+        name, _, file = item.published.partition(" in ")
         if file:
             module = import_module(f"hpcgym.{file.removesuffix('.py').replace('/', '.')}")
-            assert hasattr(module, name), one
+            assert hasattr(module, name), item
 
 
 def test_the_commands_of_items_are_understood() -> None:
     group: Any = app
-    commands = {one.command for one in documents.all_items()} - {""}
+    commands = {item.command for item in documents.all_items()} - {""}
     assert len(commands) > 7
     for line in commands:
         _, _, study, *words = line.split()
@@ -172,13 +172,13 @@ def test_what_is_not_settled_says_what_was_tried() -> None:
         assert entry.account.endswith(entry.tried)
     named = {document: {*of} for document, of in items.notes_of(documents.__file__).items()}
     for document, keys in named.items():
-        mine = [one for one in entries if one.document == document]
-        assert keys <= {key for one in mine for key in (one.place, one.study)}, document
+        mine = [item for item in entries if item.document == document]
+        assert keys <= {key for item in mine for key in (item.place, item.study)}, document
 
 
 def test_the_sample_has_an_item_of_each_document_by_a_command_that_is_understood() -> None:
     assert [*items.SAMPLE] == [*items.DOCUMENTS]
-    places = {(one.document, one.place): one.study for one in documents.all_items()}
+    places = {(item.document, item.place): item.study for item in documents.all_items()}
     group: Any = app
     for document, cheapest in items.SAMPLE.items():
         assert places[document, cheapest["item"]] == cheapest["study"]
@@ -191,19 +191,19 @@ def test_verdicts_are_recorded_beside_those_that_are_there(tmp_path: Path) -> No
     table = pd.DataFrame({"trace": ["KTH-SP2"] * 2, "ours": 62.6, "thesis": 62.6})
     store(tmp_path / "one", "prediction/table-7.1", table)
     documents.record(tmp_path / "one", "2026-01-01, 00000000", file)
-    found = documents.read_recorded(file)
+    recorded = documents.read_recorded(file)
     why = "2 values; of 1 of 6 traces"
-    assert found == {key: (items.Verdict("exact", why), "", "2026-01-01, 00000000")}
+    assert recorded == {key: (items.Verdict("exact", why), "", "2026-01-01, 00000000")}
     (tmp_path / "two").mkdir()
     documents.record(tmp_path / "two", "2026-02-02, 11111111", file)  # nothing was run
-    assert documents.read_recorded(file) == found
+    assert documents.read_recorded(file) == recorded
     command = ["reproduce", "prediction", "--output", "one", "--workload", "KTH-SP2"]
     with commanded(Command([*command, "--executor=serial"], dict, "2026-03-03T00:00:00Z")):
         report = tmp_path / "one" / "prediction" / "report.md"
         write_beside(report, provenance_of_workloads([]))
     documents.record(tmp_path / "one", "2026-03-03, 22222222", file)
     assert documents.read_recorded(file)[key].computed == "2026-03-03, 22222222"
-    (entry,) = [one for one in documents.all_items(None, file) if one.computed]
+    (entry,) = [item for item in documents.all_items(None, file) if item.computed]
     assert (entry.place, entry.verdict.verdict) == ("table 7.1", "exact")
     assert entry.command == "hpcgym reproduce prediction --workload KTH-SP2"  # that made it
 
@@ -234,20 +234,20 @@ def test_verdicts_of_values_by_hand() -> None:
 def test_verdicts_of_sentences_by_hand() -> None:
     assert items.of_count(3, 4, "signs").verdict == "trend"
     assert items.of_count(2, 3, "signs") == ("not met", "2 of 3 signs")
-    found = items.of_sentences({"a": True, "b": False, "c": True})
-    assert found == ("not met", "2 of 3 sentences hold; not: b")
+    verdict_of_three = items.of_sentences({"a": True, "b": False, "c": True})
+    assert verdict_of_three == ("not met", "2 of 3 sentences hold; not: b")
     with pytest.raises(items.NotThereError):
         items.of_sentences({})
 
 
 def verdict(results: Path, document: str, place: str) -> tuple[str, str]:
     """Return the verdict of an item."""
-    (found,) = [
-        one.verdict
-        for one in documents.all_items(results)
-        if (one.document, one.place) == (document, place)
+    (verdict_found,) = [
+        item.verdict
+        for item in documents.all_items(results)
+        if (item.document, item.place) == (document, place)
     ]
-    return found.verdict, found.why
+    return verdict_found.verdict, verdict_found.why
 
 
 def store(results: Path, name: str, table: pd.DataFrame, report: str = REPORT) -> None:
@@ -280,30 +280,34 @@ def test_a_verdict_follows_from_what_a_study_has_written(
     store(tmp_path, f"{place}/weekly", WEEKS)
     # the paper's own sums have w* far below, SAF before w*_train, and both before w_greedy
     cut = "; each weight has 34 values, where the paper has 100"
-    found = verdict(tmp_path, "Legrand et al. 2018", "figure 3")
-    assert found[0] == "trend"
-    assert found[1].startswith(
+    judgement = verdict(tmp_path, "Legrand et al. 2018", "figure 3")
+    assert judgement[0] == "trend"
+    assert judgement[1].startswith(
         "29 of 29 sentences hold; not counted are the sentences on weeks 43, "
     )
-    assert "of which 7 of 7 hold" in found[1]
-    assert found[1].endswith(cut)
+    assert "of which 7 of 7 hold" in judgement[1]
+    assert judgement[1].endswith(cut)
     # weeks 38 and 44 are as the text says, 56 and 85 are not, and none of them is counted
     many = "another pure policy is clearly better in many weeks (2%)"
-    found = verdict(tmp_path, "Legrand et al. 2018", "figure 2")
-    assert found[0] == "not met"
-    assert found[1].startswith(f"1 of 2 sentences hold; not: {many}; that rests on 5 %, which")
-    assert "does not print: at 10% it is in 98%, most; not counted are the" in found[1]
-    assert "weeks 38, 44, 56, 85, of which 2 of 4 hold" in found[1]
-    found = verdict(tmp_path, "Legrand et al. 2018", "figure 4")
+    judgement = verdict(tmp_path, "Legrand et al. 2018", "figure 2")
+    assert judgement[0] == "not met"
+    assert judgement[1].startswith(f"1 of 2 sentences hold; not: {many}; that rests on 5 %, which")
+    assert "does not print: at 10% it is in 98%, most; not counted are the" in judgement[1]
+    assert "weeks 38, 44, 56, 85, of which 2 of 4 hold" in judgement[1]
+    judgement = verdict(tmp_path, "Legrand et al. 2018", "figure 4")
     halves = "+50.00%, +50.00%, +50.00%, +50.00%"
-    assert found[0] == "not met"
-    assert found[1].startswith("1 of 2 sentences hold; not: the half q >= 0 has the lower BSLD in")
-    assert "weeks 70 to 73 (+50.00%, +50.00%, +50.00%, +50.00%); by the sign of" in found[1]
-    assert "above SQF in 4 of 4; with the sign turned round the sentence holds in 4 of" in found[1]
+    assert judgement[0] == "not met"
+    assert judgement[1].startswith(
+        "1 of 2 sentences hold; not: the half q >= 0 has the lower BSLD in"
+    )
+    assert "weeks 70 to 73 (+50.00%, +50.00%, +50.00%, +50.00%); by the sign of" in judgement[1]
+    assert (
+        "above SQF in 4 of 4; with the sign turned round the sentence holds in 4 of" in judgement[1]
+    )
     store(tmp_path, f"{place}/weekly", WEEKS.assign(**{"mean, q > 0": 1.0}))
-    found = verdict(tmp_path, "Legrand et al. 2018", "figure 4")
-    assert found[0] == "trend"
-    assert found[1].startswith("2 of 2 sentences hold; by the sign")
+    judgement = verdict(tmp_path, "Legrand et al. 2018", "figure 4")
+    assert judgement[0] == "trend"
+    assert judgement[1].startswith("2 of 2 sentences hold; by the sign")
     assert verdict(tmp_path, "Legrand et al. 2018", "table 1") == (
         "not run",
         "no numbers and means",
@@ -330,8 +334,8 @@ def test_sums_that_the_rules_of_the_text_do_not_give_are_a_contradiction(
     store(tmp_path, name, numbers)
     assert verdict(tmp_path, "Legrand et al. 2018", "table 5") == ("not run", "no thresholds.csv")
     store(tmp_path, name.replace("numbers", "text"), numbers.assign(ours=2.0 * times))
-    found, why = verdict(tmp_path, "Legrand et al. 2018", "table 5")
-    assert found == expected
+    judgement, why = verdict(tmp_path, "Legrand et al. 2018", "table 5")
+    assert judgement == expected
     assert "by rules that are not the text's" in why
     assert f"{times:.2f} to {times:.2f} times the printed sums" in why
     assert (f"{times:.2f} times that of FCFS" in why) == (expected == "contradiction")
@@ -349,10 +353,10 @@ def test_searches_are_judged_both_ways(ratio: float, holds: int, tmp_path: Path)
     place = "mixed-policies/SDSC-SP2-numbers"
     store(tmp_path, f"{place}/weekly", weekly)
     store(tmp_path, f"{place}/grid", pd.DataFrame({"of": ["weeks"], "values of a weight": [100]}))
-    found = verdict(tmp_path, "Legrand et al. 2018", "figure 5")
-    assert found[0] == ("trend" if holds > 2 else "not met")
-    assert found[1].startswith(f"{holds} of 4 sentences hold")
-    assert found[1].endswith("nor its other settings")  # of 100 values, as in the paper
+    judgement = verdict(tmp_path, "Legrand et al. 2018", "figure 5")
+    assert judgement[0] == ("trend" if holds > 2 else "not met")
+    assert judgement[1].startswith(f"{holds} of 4 sentences hold")
+    assert judgement[1].endswith("nor its other settings")  # of 100 values, as in the paper
 
 
 def test_the_text_says_nothing_of_searches_on_other_logs(tmp_path: Path) -> None:
@@ -360,8 +364,8 @@ def test_the_text_says_nothing_of_searches_on_other_logs(tmp_path: Path) -> None
     store(tmp_path, f"{place}/weekly", pd.DataFrame({"week": [1]}))
     assert verdict(tmp_path, "Legrand et al. 2018", "figure 14")[0] == "not run"
     (tmp_path / f"{place}/searches.png").touch()
-    found = verdict(tmp_path, "Legrand et al. 2018", "figure 14")
-    assert found == ("drawn", "KTH-SP2-numbers/searches.png")
+    judgement = verdict(tmp_path, "Legrand et al. 2018", "figure 14")
+    assert judgement == ("drawn", "KTH-SP2-numbers/searches.png")
 
 
 def test_months_say_of_which_logs_and_grids_they_are(tmp_path: Path) -> None:
@@ -371,9 +375,9 @@ def test_months_say_of_which_logs_and_grids_they_are(tmp_path: Path) -> None:
         store(tmp_path, f"{place}/months", pd.DataFrame(test.items(), columns=["policy", "test"]))
         grid = pd.DataFrame({"of": ["weeks", "months"], "values of a weight": [34, points]})
         store(tmp_path, f"{place}/grid", grid)
-    found = verdict(tmp_path, "Legrand et al. 2018", "figure 15")
-    assert found[0] == "trend"
-    assert found[1].startswith(
+    judgement = verdict(tmp_path, "Legrand et al. 2018", "figure 15")
+    assert judgement[0] == "trend"
+    assert judgement[1].startswith(
         "3 of 4 sentences hold; not: CTC-SP2: w*_train is comparable to SAF (+20%); sums over the"
         " months of testing, 2 of 4 logs, each weight with 12 or 30 values"
     )
@@ -390,21 +394,21 @@ def test_speed_is_judged_by_how_it_grows_alone(tmp_path: Path) -> None:
     ]
     table = pd.DataFrame(rows)
     store(tmp_path, "coscheduling/table-speed", table)
-    found = verdict(tmp_path, "ELiSE", "synthetic workloads, jobs")
+    judgement = verdict(tmp_path, "ELiSE", "synthetic workloads, jobs")
     words = "steps within a factor of 2 of ten-fold"
-    assert found[0] == "trend"
-    assert "takes at least 2.43, 10.32, 18.04, 18.30, 24.67, 15.13, 3.05, 23.32," in found[1]
-    assert "at 4 of 12 steps beyond a factor of 2 of ten-fold" in found[1]
-    assert found[1].startswith(f"12 of 12 {words}; 10.0 to 10 fold here")
-    found = verdict(tmp_path, "ELiSE", "synthetic workloads, cores")
-    assert found[0] == "contradiction"
-    assert "takes at most 13.80, 0.65, 58.61, 1.14, 79.03, 0.70, 3.03, 1.24," in found[1]
-    assert "at 7 of 12 steps beyond" in found[1]
-    assert found[1].endswith(f"12 of 12 {words}; 10.0 to 10 fold here")
+    assert judgement[0] == "trend"
+    assert "takes at least 2.43, 10.32, 18.04, 18.30, 24.67, 15.13, 3.05, 23.32," in judgement[1]
+    assert "at 4 of 12 steps beyond a factor of 2 of ten-fold" in judgement[1]
+    assert judgement[1].startswith(f"12 of 12 {words}; 10.0 to 10 fold here")
+    judgement = verdict(tmp_path, "ELiSE", "synthetic workloads, cores")
+    assert judgement[0] == "contradiction"
+    assert "takes at most 13.80, 0.65, 58.61, 1.14, 79.03, 0.70, 3.03, 1.24," in judgement[1]
+    assert "at 7 of 12 steps beyond" in judgement[1]
+    assert judgement[1].endswith(f"12 of 12 {words}; 10.0 to 10 fold here")
     slow = table["ms a run"].where(table["jobs"] < 1000, 0.1)
     store(tmp_path, "coscheduling/table-speed", table.assign(**{"ms a run": slow}))
-    found = verdict(tmp_path, "ELiSE", "synthetic workloads, jobs")
-    assert f"0 of 12 {words}; 0.0 to 1 fold here" in found[1]
+    judgement = verdict(tmp_path, "ELiSE", "synthetic workloads, jobs")
+    assert f"0 of 12 {words}; 0.0 to 1 fold here" in judgement[1]
 
 
 def test_what_is_printed_decides_nothing_if_ten_fold_is_possible(
@@ -583,20 +587,24 @@ def test_a_quick_cut_has_tables_that_verdicts_are_made_of_and_is_kept(
     if pictures:
         assert sorted(file.name for file in folder.glob("*.png")) == sorted(pictures)
     if study != "frontier":  # which is of no document
-        usual = [one.verdict.verdict for one in documents.all_items(tmp_path) if one.study == study]
+        usual = [
+            item.verdict.verdict for item in documents.all_items(tmp_path) if item.study == study
+        ]
         assert "quick cut" in usual
         monkeypatch.setattr(items, "_QUICK", "no such words")
-        found = {one.verdict.verdict for one in documents.all_items(tmp_path) if one.study == study}
-        assert "quick cut" not in found
+        verdicts = {
+            item.verdict.verdict for item in documents.all_items(tmp_path) if item.study == study
+        }
+        assert "quick cut" not in verdicts
         # others are of named traces alone
-        assert found & {"close", "trend", "not met"} or options[:2] == ["--workload", SMALL]
+        assert verdicts & {"close", "trend", "not met"} or options[:2] == ["--workload", SMALL]
     kept = {file: file.read_bytes() for file in folder.rglob("sweep.sqlite")}
     again = CliRunner().invoke(app, arguments)
     assert json.loads(again.stdout)["rows"] == rows
     assert {file: file.read_bytes() for file in folder.rglob("sweep.sqlite")} == kept != {}
 
 
-#: Figures whose statements are judged by invented runs.
+#: Figures whose statements are judgement by invented runs.
 JUDGED = ("figure 5.1", "figure 5.3", "figure 5.4", "figure 5.5")
 
 
@@ -609,7 +617,7 @@ def test_what_is_said_of_two_runs_by_figure(tmp_path: Path) -> None:
         store(tmp_path, f"cp/{machine}/table-statements", table.assign(jobs=jobs))
 
     said = import_module("hpcgym.benchmarks.cp.items").STATEMENTS
-    of = {name: [str(one) for one in said if one.item == name] for name in JUDGED}
+    of = {name: [str(statement) for statement in said if statement.item == name] for name in JUDGED}
     (a, b, c, *_), (d, e, *_), (f, g, *_), (h, *_) = of.values()
     lists = [(JUDGED[0], a, "held"), (JUDGED[0], b, "contradicted"), (JUDGED[0], c, None)]
     lists += [(JUDGED[1], d, "held"), (JUDGED[1], e, "undecided"), (JUDGED[1], "old", "held")]
@@ -641,8 +649,8 @@ def test_whether_pcp19_stops_is_left_open_by_few_jobs(tmp_path: Path) -> None:
     for ours, expected in (("finished", "undecided"), ("none finished", "trend")):
         table = pd.DataFrame({"ours": [ours] * 4, "published": "none finished", "jobs": 656})
         store(tmp_path, "cp/kit-forhlr-ii/table-as-published", table)
-        found, why = verdict(tmp_path, "Galleguillos et al. 2020", "section 5.1")
-        assert found == expected
+        judgement, why = verdict(tmp_path, "Galleguillos et al. 2020", "section 5.1")
+        assert judgement == expected
         assert why.endswith("stop dispatching; of 656 jobs each, where the log has 114,355")
 
 
@@ -652,8 +660,8 @@ def test_sizes_say_of_how_many_states_they_are(tmp_path: Path) -> None:
     table = pd.concat([table, table.iloc[:1].assign(machine="kit-forhlr-ii")])
     store(tmp_path, "cp/table-sizes", table.fillna({"machine": "eurora-later"}).assign(number=60))
     judge = import_module("hpcgym.benchmarks.cp.items").JUDGES["figure 6"]
-    found, why = items.judged(judge, items.Stored(tmp_path / "cp"))
-    assert found == "not met"
+    judgement, why = items.judged(judge, items.Stored(tmp_path / "cp"))
+    assert judgement == "not met"
     words = "78 of 120 instances with a ratio below 0.1; states of pcp19 D and pcp19 R, seed 1"
     assert why.startswith(f"{words}; there 624,564; ")
 

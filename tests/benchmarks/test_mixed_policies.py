@@ -88,12 +88,12 @@ def test_the_weeks_of_the_text_are_those_of_the_library(trace_file: Path) -> Non
 
 def test_the_numbers_keep_all_jobs_of_a_week(trace_file: Path) -> None:
     trace = hpcgym.load_workload(trace_file, clean="legrand")
-    found = weeks(trace, READINGS["numbers"], None)
+    numbered = weeks(trace, READINGS["numbers"], None)
     week = trace.submit_time // 604_800
-    assert {n: len(part) for n, part in found.items()} == {
+    assert {n: len(part) for n, part in numbered.items()} == {
         n: int((week == n).sum()) for n in np.unique(week).tolist() if n >= 1
     }
-    assert sum(map(len, trace.weeks())) < sum(map(len, found.values()))
+    assert sum(map(len, trace.weeks())) < sum(map(len, numbered.values()))
 
 
 def test_only_the_papers_traces_have_its_week_numbers(trace_file: Path) -> None:
@@ -124,11 +124,11 @@ def short_file(request: pytest.FixtureRequest, trace_file: Path, tmp_path: Path)
 def test_a_trace_of_few_weeks_needs_no_months(short_file: Path, tmp_path: Path) -> None:
     folder = tmp_path / "study"
     _, findings = reproduce([str(short_file)], Folder(folder, "serial"), quick=True)
-    found, text = findings
-    assert len(found.study.months) == (short_file.stem == "short60")
-    assert found.tables["grid"]["of"].tolist() == ["weeks"]
-    assert "months" not in found.tables
-    assert len(list((folder / "steps").glob("*-cover-*"))) == len(found.study.weeks) >= 3
+    by_numbers, text = findings
+    assert len(by_numbers.study.months) == (short_file.stem == "short60")
+    assert by_numbers.tables["grid"]["of"].tolist() == ["weeks"]
+    assert "months" not in by_numbers.tables
+    assert len(list((folder / "steps").glob("*-cover-*"))) == len(by_numbers.study.weeks) >= 3
     assert text.study.reading.name == "text"
     assert "split" in text.tables
 
@@ -161,7 +161,7 @@ def test_an_interrupted_study_goes_on_where_it_was(
     study: Study, trace_file: Path, tmp_path: Path
 ) -> None:
     step, number = "weeks and months", sum(len(parts) for parts, _ in study.covers().values())
-    told = []
+    told_steps = []
 
     def stop(what: str, done: int, total: int) -> None:
         if step in what and done == 2:
@@ -176,13 +176,13 @@ def test_an_interrupted_study_goes_on_where_it_was(
 
     def note(what: str, done: int, total: int) -> None:
         if step in what:
-            told.append((done, total))
+            told_steps.append((done, total))
 
     _, resumed = reproduce(
         [str(trace_file)], Folder(tmp_path / "a", "serial", None, note), quick=True
     )
-    assert told[0] == (2, number)  # two were there
-    assert told[-1] == (number, number)
+    assert told_steps[0] == (2, number)  # two were there
+    assert told_steps[-1] == (number, number)
     assert {file: file.stat().st_mtime_ns for file in covered} == covered
     _, straight = reproduce([str(trace_file)], Folder(tmp_path / "b", "serial"), quick=True)
     for name, table in resumed[0].tables.items():
@@ -204,28 +204,28 @@ def all_vectors(points: int) -> np.ndarray:
 
 def test_the_optimum_is_that_of_all_vectors(study: Study) -> None:
     points = 6
-    found = studied.optimum(study, study.weeks, study.train, points)
+    optima = studied.optimum(study, study.weeks, study.train, points)
     vectors = all_vectors(points)
     parts = list(study.weeks.values())
     rules = hpcgym.Scheduler(backfill_order="spf", threshold=THRESHOLD_S)
     bsld = BatchSimulator(parts, THREE, rules, tau=60).run(vectors)
     best = bsld.min(axis=0)
-    np.testing.assert_array_equal(found["w*"], best)
+    np.testing.assert_array_equal(optima["w*"], best)
     at_best = bsld == best
     for half, of in (("<", vectors[:, 0] < 0), (">", vectors[:, 0] > 0)):
-        np.testing.assert_allclose(found[f"mean, q {half} 0"], bsld[of].mean(axis=0))
+        np.testing.assert_allclose(optima[f"mean, q {half} 0"], bsld[of].mean(axis=0))
     pure = study.pure(study.weeks)
     assert (best < pure[PURE.index("fcfs")]).any()
     train = [k for k, week in enumerate(study.weeks) if week in study.train]
     chosen = bsld[:, train].sum(axis=1).argmin()
-    np.testing.assert_array_equal(found["w*_train"], bsld[chosen])
+    np.testing.assert_array_equal(optima["w*_train"], bsld[chosen])
     numbers = list(study.weeks)
-    assert found.index.tolist() == numbers
+    assert optima.index.tolist() == numbers
     for k, week in enumerate(numbers):
         if week - 1 not in numbers:
-            assert np.isnan(found["w_greedy"][week])
+            assert np.isnan(optima["w_greedy"][week])
             continue
-        np.testing.assert_allclose(found["w_greedy"][week], bsld[at_best[:, k - 1], k].mean())
+        np.testing.assert_allclose(optima["w_greedy"][week], bsld[at_best[:, k - 1], k].mean())
 
 
 @pytest.mark.parametrize("points", [2, 5, 8])
@@ -250,8 +250,8 @@ def test_the_pure_policies_are_those_of_simulate(study: Study) -> None:
 
 
 def test_sums_take_fcfs_where_nothing_was_learned(study: Study) -> None:
-    found = studied.optimum(study, study.weeks, study.train, 4)
-    weekly = shown.by_period(study, "week", study.weeks, found)
+    optima = studied.optimum(study, study.weeks, study.train, 4)
+    weekly = shown.by_period(study, "week", study.weeks, optima)
     assert np.isnan(weekly["w_greedy"][0])
     row = shown.split_of_weeks(study, weekly).set_index("policy").loc["w_greedy"]
     train = weekly[weekly["week"].isin(study.train)]
@@ -361,7 +361,7 @@ def test_mistakes_end_in_one_line(arguments: list[str], message: str, trace_file
 @pytest.mark.parametrize("trace", items.TABLES_3_TO_6)
 def test_the_account_speaks_of_the_traces_at_hand_only(trace: str) -> None:
     paper = {name: row[0] for name, row in items.TABLES_3_TO_6[trace].items()}
-    found: Any = SimpleNamespace(
+    findings: Any = SimpleNamespace(
         study=SimpleNamespace(trace=trace, reading=READINGS["text"]),
         tables={
             "thresholds": pd.DataFrame(
@@ -375,7 +375,7 @@ def test_the_account_speaks_of_the_traces_at_hand_only(trace: str) -> None:
             )
         },
     )
-    text = table_text(closeness([found]))
+    text = table_text(closeness([findings]))
     assert {name for name in WEEKS if name in text} == {trace}
     assert "2.000 | 2.000 | 2.000 | 2.000 | 66 of 66 |" in text
     assert "README.md" in TEXTS["how-close"][1]
@@ -466,8 +466,10 @@ def test_the_pure_policies_of_a_busy_week_are_those_of_the_readable_simulator(
     part = few[list(few)[busy]]
     for place, policy in enumerate(PURE):
         rules = hpcgym.Scheduler(policy=policy, backfill_order="spf", threshold=THRESHOLD_S)
-        found = hpcgym.simulate(part, rules, engine="reference")
-        slow = np.maximum((found.wait + part.run_time) / np.maximum(part.run_time, 60), 1).mean()
+        by_reference = hpcgym.simulate(part, rules, engine="reference")
+        slow = np.maximum(
+            (by_reference.wait + part.run_time) / np.maximum(part.run_time, 60), 1
+        ).mean()
         assert bsld[place, busy] == pytest.approx(slow, rel=1e-12), policy
 
 
@@ -502,12 +504,12 @@ def test_table_7_is_that_of_the_log_but_not_of_what_is_simulated(
     study_of: Callable[[str, str], Study],
 ) -> None:
     study = study_of("SDSC-SP2", "numbers")
-    found = shown.longest(study, hpcgym.load_workload("SDSC-SP2", clean="none"))
-    assert len(found) == 10
-    assert set(found["as in the paper"]) == {"yes"}
-    kept = found[found["kept by cleaning"] == "yes"]
+    longest = shown.longest(study, hpcgym.load_workload("SDSC-SP2", clean="none"))
+    assert len(longest) == 10
+    assert set(longest["as in the paper"]) == {"yes"}
+    kept = longest[longest["kept by cleaning"] == "yes"]
     assert kept["job"].tolist() == ["17"]
-    assert (found["requested time (s)"] < found["run time (s)"]).sum() == 9
+    assert (longest["requested time (s)"] < longest["run time (s)"]).sum() == 9
     assert max(part.run_time.max() for part in study.weeks.values()) < 72_000
     text = shown.longest(study, hpcgym.load_workload("lublin:jobs=20,processors=128"))
     assert set(text["as in the paper"]) == {"no"}

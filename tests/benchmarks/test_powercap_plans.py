@@ -32,10 +32,12 @@ def test_no_plan_computes_more(
     assume(cap >= nodes * off)
     assume(abs(rho(power)) > 1e-6)
     plan, printed = plans_under(nodes, cap, power)
-    for one in (plan, printed):
-        assert one.watts <= cap + 1e-6
-        assert one.off + one.slow <= nodes
-        assert one.work == pytest.approx(nodes - one.off - one.slow * (1 - 1 / degradation))
+    for planned in (plan, printed):
+        assert planned.watts <= cap + 1e-6
+        assert planned.off + planned.slow <= nodes
+        assert planned.work == pytest.approx(
+            nodes - planned.off - planned.slow * (1 - 1 / degradation)
+        )
     best = -inf
     for dark in range(nodes + 1):
         for slowed in range(nodes + 1 - dark):

@@ -38,7 +38,7 @@ INTERVAL = Interval(5_000, 23_000, 0.5, 10, 1.0, 1.0, 0.5, 0.0, 9.0, 9.0)
 @pytest.mark.parametrize("policy", powercap.POLICIES)
 def test_amounts_are_those_second_by_second(policy: str, begins: str) -> None:
     result = powercap.capped(RAN, MACHINE, INTERVAL, 0.5, policy, begins)
-    found = powercap.amounts(result, INTERVAL)
+    amounts = powercap.amounts(result, INTERVAL)
     work = computed = energy = 0.0
     level = np.ones(len(result.start), int) if result.frequency is None else result.frequency
     states = result.node_states
@@ -54,11 +54,11 @@ def test_amounts_are_those_second_by_second(policy: str, begins: str) -> None:
             off = int(((states.begin <= second) & (second < states.end)).sum())
         idle = 16 - size[runs].sum() - off
         energy += (size * watts)[runs].sum() + 10 * idle + 2 * off
-    assert found["work"] == work
-    assert found["computed"] == pytest.approx(computed, rel=1e-3)  # run times are rounded up
-    assert found["energy_j"] == pytest.approx(energy, rel=1e-12)
+    assert amounts["work"] == work
+    assert amounts["computed"] == pytest.approx(computed, rel=1e-3)  # run times are rounded up
+    assert amounts["energy_j"] == pytest.approx(energy, rel=1e-12)
     began = (result.start >= INTERVAL.begin) & (result.start < INTERVAL.end)
-    assert found["launched"] == began.sum() > 0
+    assert amounts["launched"] == began.sum() > 0
 
 
 def test_an_interval_begins_with_what_runs_and_waits_by_the_log() -> None:
@@ -117,30 +117,33 @@ def test_intervals_by_their_small_jobs() -> None:
     end, cores = start + jobs.run_time, jobs.requested_processors
     plain = simulate(jobs, cluster=Cluster(cluster.processors))
     assert start.tolist() == plain.start.tolist()
-    found = {
+    intervals = {
         name: powercap.choose(jobs, cluster.processors, name, 3) for name in powercap.INTERVALS
     }
-    small = {name: np.mean([one.small for one in of]) for name, of in found.items()}
+    small = {name: np.mean([interval.small for interval in of]) for name, of in intervals.items()}
     assert small["bigjob"] < small["medianjob"] < small["smalljob"]
-    for name, of in found.items():
+    for name, of in intervals.items():
         assert len(of) == 3
-        for one, other in combinations(of, 2):
-            assert one.end <= other.begin or other.end <= one.begin
-        one = of[0]
-        assert one.end - one.begin == 3_600 * powercap.INTERVALS[name]
-        assert one.backlog >= 1
-        moments = np.arange(one.begin, one.end, 97)
+        for interval, other in combinations(of, 2):
+            assert interval.end <= other.begin or other.end <= interval.begin
+        interval = of[0]
+        assert interval.end - interval.begin == 3_600 * powercap.INTERVALS[name]
+        assert interval.backlog >= 1
+        moments = np.arange(interval.begin, interval.end, 97)
         waits = [cores[(jobs.submit_time <= t) & (start > t)].sum() for t in moments]
-        assert min(waits) >= one.backlog * cluster.processors
+        assert min(waits) >= interval.backlog * cluster.processors
         busy = [cores[(start <= t) & (t < end)].sum() for t in moments]
-        assert one.busy == pytest.approx(np.mean(busy) / cluster.processors, abs=0.02)
-        there = (jobs.submit_time < one.end) & (start >= one.begin)
-        assert one.jobs == there.sum()
+        assert interval.busy == pytest.approx(np.mean(busy) / cluster.processors, abs=0.02)
+        there = (jobs.submit_time < interval.end) & (start >= interval.begin)
+        assert interval.jobs == there.sum()
         longer = (jobs.requested_time / jobs.run_time)[there]
-        assert (one.longer, one.median_longer) == (longer.mean(), np.median(longer))
+        assert (interval.longer, interval.median_longer) == (longer.mean(), np.median(longer))
         short = (cores < 512) & (jobs.run_time < 120)
-        assert (one.small, one.short) == ((cores < 512)[there].mean(), short[there].mean())
-        assert one.huge == (cores * jobs.run_time > cluster.processors * 3600)[there].mean()
+        assert (interval.small, interval.short) == (
+            (cores < 512)[there].mean(),
+            short[there].mean(),
+        )
+        assert interval.huge == (cores * jobs.run_time > cluster.processors * 3600)[there].mean()
     with pytest.raises(HpcgymError, match="24 hours"):
         powercap.choose(jobs.take(jobs.submit_time < 100_000), cluster.processors, "24h", 1)
     with pytest.raises(HpcgymError, match="a job needs"):

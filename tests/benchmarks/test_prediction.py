@@ -19,9 +19,13 @@ from hpcgym.scheduler.estimates import Regression
 
 
 def test_there_are_as_many_configurations_as_published() -> None:
-    for found, learned in ((runs.THESIS, 120), (published(), 5760)):
-        assert sum(one.learned for one in found) == learned
-        assert len(found) == len({str(one) for one in found}) == learned + 12
+    for configurations, learned in ((runs.THESIS, 120), (published(), 5760)):
+        assert sum(configuration.learned for configuration in configurations) == learned
+        assert (
+            len(configurations)
+            == len({str(configuration) for configuration in configurations})
+            == learned + 12
+        )
     assert set(runs.THESIS) < set(published())
     assert set(runs.QUICK) < set(runs.THESIS)
     assert len(set(runs.VARIANTS)) == 27
@@ -49,26 +53,30 @@ SOME = [*published()[12::97], *runs.THESIS[:12]]
 
 
 def test_rows_are_read_as_configurations(tmp_path: Path) -> None:
-    rows = [row_of(one, 10, place, 1, 1, 1, 1) for place, one in enumerate(SOME)]
+    rows = [
+        row_of(configuration, 10, place, 1, 1, 1, 1) for place, configuration in enumerate(SOME)
+    ]
     write_published(tmp_path / "glesser-ch7-x.csv.gz", rows)
-    (found,) = read_published(tmp_path).values()
-    assert found["mean_bsld"].to_dict() == {str(one): place for place, one in enumerate(SOME)}
-    assert found["ended"].all()
+    (results,) = read_published(tmp_path).values()
+    assert results["mean_bsld"].to_dict() == {
+        str(configuration): place for place, configuration in enumerate(SOME)
+    }
+    assert results["ended"].all()
 
 
 def test_a_checkout_of_the_campaign_is_read_as_its_tables_are(tmp_path: Path) -> None:
     rows: list[tuple[str, object, object]] = [
-        (name_of(one), 10, place) for place, one in enumerate(SOME)
+        (name_of(configuration), 10, place) for place, configuration in enumerate(SOME)
     ]
     other = "simulations/res_easy_plus_plus_predictorsgdlinearIIIIII_throw_an_error.swf.gz"
     rows += [("simulations/res_easy_backfill_scheduler_None_None.swf.gz", 10, 9.5)]
     folder = write_checkout(tmp_path, "Metacentrum2013", [(other, 1, "NA"), *rows])
-    (trace, found), *others = read_published(tmp_path).items()
+    (trace, results), *others = read_published(tmp_path).items()
     assert (trace, others) == ("MetaCentrum", [])
-    expected = {str(one): place for place, one in enumerate(SOME)}
-    assert found["mean_bsld"].to_dict() == expected
+    expected = {str(configuration): place for place, configuration in enumerate(SOME)}
+    assert results["mean_bsld"].to_dict() == expected
     schedule = folder / name_of(runs.EASY_PLUS_PLUS)
-    assert found.loc[str(runs.EASY_PLUS_PLUS), "schedule"] == str(schedule)
+    assert results.loc[str(runs.EASY_PLUS_PLUS), "schedule"] == str(schedule)
 
 
 def test_runs_that_did_not_end_are_told_apart_and_easy_counts_once(tmp_path: Path) -> None:
@@ -81,11 +89,11 @@ def test_runs_that_did_not_end_are_told_apart_and_easy_counts_once(tmp_path: Pat
         row_of(runs.E_LOSS_TRIPLE, 10, 7, 1, 1, "NA", 1),  # type: ignore[arg-type]
     ]
     write_published(tmp_path / "glesser-ch7-CEA-curie.csv.gz", named + rows)
-    found = read_published(tmp_path)["CEA-Curie"]
-    ended = found["mean_bsld"][found["ended"]]
+    results = read_published(tmp_path)["CEA-Curie"]
+    ended = results["mean_bsld"][results["ended"]]
     assert ended.to_dict() == {str(runs.EASY): 3.0, str(runs.E_LOSS_TRIPLE): 7.0}
-    assert found.loc[str(runs.EASY_PLUS_PLUS), "mean_bsld"] == 2
-    campaign = tables.Campaign([], {"CEA-Curie": found})
+    assert results.loc[str(runs.EASY_PLUS_PLUS), "mean_bsld"] == 2
+    campaign = tables.Campaign([], {"CEA-Curie": results})
     assert str(runs.EASY_PLUS_PLUS) not in campaign.of("published", "CEA-Curie")
     assert str(runs.EASY_PLUS_PLUS) in campaign.of("unfinished too", "CEA-Curie")
 

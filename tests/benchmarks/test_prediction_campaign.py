@@ -50,8 +50,16 @@ def published_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Published results of the trace, all but one configuration's whole."""
     rng = np.random.default_rng(1)
     rows = [
-        row_of(one, JOBS - (one == EASY_PLUS_PLUS), rng.uniform(2, 9), 50, 9, 4000, 90_000)
-        for one in runs.USUAL
+        row_of(
+            configuration,
+            JOBS - (configuration == EASY_PLUS_PLUS),
+            rng.uniform(2, 9),
+            50,
+            9,
+            4000,
+            90_000,
+        )
+        for configuration in runs.USUAL
     ]
     easy = f"easy_backfill_scheduler{',NA' * 8},{JOBS},3.5,1,1,1,1"
     folder = tmp_path_factory.mktemp("published")
@@ -72,8 +80,8 @@ def made(
     second = tmp_path_factory.mktemp("again") / "again.swf"
     second.write_text(trace_file.read_text())
     sources = [str(trace_file), str(second)]
-    _, found = reproduce(sources, Folder(folder, "serial"), published=published_folder)
-    return folder, found
+    _, tables_made = reproduce(sources, Folder(folder, "serial"), published=published_folder)
+    return folder, tables_made
 
 
 def test_outcomes_are_those_of_simulate(
@@ -81,15 +89,15 @@ def test_outcomes_are_those_of_simulate(
 ) -> None:
     folder, _ = made
     table = pd.read_csv(folder / "bursts" / "configurations.csv").set_index("configuration")
-    assert list(table.index) == [str(one) for one in runs.USUAL]
+    assert list(table.index) == [str(configuration) for configuration in runs.USUAL]
     workload = hpcgym.load_workload(trace_file, clean="glesser")
     estimates = {E_LOSS_TRIPLE: "e-loss", EASY: "requested", EASY_PLUS_PLUS: "ave2"}
-    for one, estimate in estimates.items():
+    for configuration, estimate in estimates.items():
         result = hpcgym.simulate(
-            workload, "easy", estimate=estimate, correction=one.correction,
-            backfill_order=one.order, passes="per-event",
+            workload, "easy", estimate=estimate, correction=configuration.correction,
+            backfill_order=configuration.order, passes="per-event",
         )  # fmt: skip
-        row = table.loc[str(one)]
+        row = table.loc[str(configuration)]
         assert row["mean_bsld"] == pytest.approx(result.metrics["mean_bsld"], rel=1e-12)
         assert row["max_response_s"] == result.metrics["max_response_s"]
     assert table["mean_bsld"].nunique() > 60  # losses and corrections come to bear
@@ -98,13 +106,13 @@ def test_outcomes_are_those_of_simulate(
 def test_tables_have_the_published_values_beside_ours(
     made: tuple[Path, dict[str, pd.DataFrame]], published_folder: Path
 ) -> None:
-    folder, found = made
+    folder, tables_made = made
     theirs = read_published(published_folder)["bursts"]
     values = theirs["mean_bsld"][theirs["ended"]]
-    exact = found["without-learning"].set_index("configuration")
+    exact = tables_made["without-learning"].set_index("configuration")
     assert len(exact) == 11  # the published EASY++ did not come to its end
     assert (exact["published"] == values.reindex(exact.index)).all()
-    overview = found["7.6"].set_index(["trace", "what"])
+    overview = tables_made["7.6"].set_index(["trace", "what"])
     table = pd.read_csv(folder / "bursts" / "configurations.csv").set_index("configuration")
     learned = table[table["estimate"].str.startswith("reg") & table["order"].eq("fcfs")]
     names = learned.index
@@ -114,7 +122,7 @@ def test_tables_have_the_published_values_beside_ours(
         table.loc[names, "mean_bsld"].min(),
         values[names].min(),
     )
-    row = found["7.7"].query("trace == 'bursts' and values == 'published'")
+    row = tables_made["7.7"].query("trace == 'bursts' and values == 'published'")
     triple, easy = values[str(E_LOSS_TRIPLE)], values[str(EASY)]
     assert row["E-Loss below EASY %"].item() == pytest.approx(100 * (1 - triple / easy))
 
@@ -122,10 +130,10 @@ def test_tables_have_the_published_values_beside_ours(
 def test_a_triple_of_the_other_trace_is_judged_on_this_one(
     made: tuple[Path, dict[str, pd.DataFrame]],
 ) -> None:
-    folder, found = made
+    folder, tables_made = made
     again = pd.read_csv(folder / "again" / "configurations.csv").set_index("configuration")
     asked = again.loc[tables.BLIND]
-    row = found["7.7"].query("values == 'ours'").set_index("trace").loc["bursts"]
+    row = tables_made["7.7"].query("values == 'ours'").set_index("trace").loc["bursts"]
     chosen = asked["mean_bsld"].idxmin()
     assert row["triple"] == runs.NAMES.get(chosen, chosen)
     assert row["value"] == row["sum"] == asked["mean_bsld"].min()  # both traces are the same
@@ -134,14 +142,14 @@ def test_a_triple_of_the_other_trace_is_judged_on_this_one(
 
 
 def test_pairs_tails_and_logs(made: tuple[Path, dict[str, pd.DataFrame]]) -> None:
-    folder, found = made
+    folder, tables_made = made
     table = pd.read_csv(folder / "bursts" / "configurations.csv").set_index("configuration")
-    assert found["pairs"]["ours: Pearson"].dropna().item() == pytest.approx(1)
-    tails = found["tails"].set_index("trace").loc["again"]
+    assert tables_made["pairs"]["ours: Pearson"].dropna().item() == pytest.approx(1)
+    tails = tables_made["tails"].set_index("trace").loc["again"]
     assert tails["share, EASY"] == table.loc[str(EASY), "tail_share"]
     assert tails["share, min"] <= tails["share, median"] <= tails["share, max"]
     assert tails["times the mean, least"] == pytest.approx(1000 * tails["share, min"])
-    logs = found["7.4"].query("trace == 'bursts'").set_index("what")["ours"]
+    logs = tables_made["7.4"].query("trace == 'bursts'").set_index("what")["ours"]
     assert (logs["processors"], logs["jobs (thousands)"]) == (8, JOBS / 1000)
 
 
@@ -155,11 +163,13 @@ def test_a_log_of_another_machine_is_another_log(tmp_path: Path) -> None:
 def test_the_report_has_all_tables_and_pictures(
     made: tuple[Path, dict[str, pd.DataFrame]],
 ) -> None:
-    folder, found = made
+    folder, tables_made = made
     report = (folder / "report.md").read_text()
-    assert {file.name for file in folder.glob("*.csv")} == {f"table-{name}.csv" for name in found}
+    assert {file.name for file in folder.glob("*.csv")} == {
+        f"table-{name}.csv" for name in tables_made
+    }
     names = {"without-learning", "7.1", "7.4", "7.6", "7.7", "7.8", "pairs", "tails"}
-    assert names <= set(found)
+    assert names <= set(tables_made)
     pictures = [path.relative_to(folder).as_posix() for path in folder.rglob("*.png")]
     assert {"bursts/errors.png", "again/predicted.png"} < set(pictures)
     assert all(f"({picture})" in report for picture in pictures)
@@ -170,14 +180,18 @@ def test_the_report_has_all_tables_and_pictures(
 
 def test_names_and_legend_are_of_what_the_picture_has() -> None:
     rng = np.random.default_rng(3)
-    index = [str(one) for one in runs.QUICK]
+    index = [str(configuration) for configuration in runs.QUICK]
     values = pd.DataFrame({name: rng.uniform(50, 90, len(index)) for name in ("a", "b")}, index)
     figure = study.draw_two_traces(values, "a", "b", "invented")
     assert {label.get_text() for label in figure.axes[0].texts} >= {
         "EASY", "EASY++", "E-Loss, incremental, SJBF", "clairvoyant, FCFS", "clairvoyant, SJBF"
     }  # fmt: skip
     (legend,) = figure.legends
-    learned = {f"{one.correction}, {one.order.upper()}" for one in runs.QUICK if one.learned}
+    learned = {
+        f"{configuration.correction}, {configuration.order.upper()}"
+        for configuration in runs.QUICK
+        if configuration.learned
+    }
     assert {text.get_text() for text in legend.get_texts()} == learned | {"without learning"}
 
 
@@ -198,15 +212,15 @@ SAID, OTHER = str(E_LOSS_TRIPLE), str(runs.E_LOSS_REQUESTED)
 
 def authors(unfinished: str) -> dict[str, pd.DataFrame]:
     """Invented results of the authors: the triple is best everywhere, its run on a log cut off."""
-    found = {}
+    results = {}
     for trace, (printed, *_) in items.TABLE_7_7.items():
         values = {**dict.fromkeys(tables.BLIND, 500.0), OTHER: 400.0, SAID: printed}
         table = pd.DataFrame({"mean_bsld": values}).assign(jobs=10, ended=True, schedule="none")
         if trace == unfinished:
             table.loc[SAID, ["jobs", "ended"]] = 4, False
             table.loc[OTHER, "mean_bsld"], table.loc[SAID, "mean_bsld"] = printed, 2.0
-        found[trace] = table
-    return found
+        results[trace] = table
+    return results
 
 
 @pytest.mark.parametrize(
@@ -294,8 +308,8 @@ def test_an_interrupted_command_says_that_it_goes_on(
     monkeypatch.setattr("hpcgym.benchmarks.prediction.run.reproduce", interrupted)
     code, _, err = command("--workload", "lublin:jobs=9", "--output", str(folder))
     assert code == 130
-    told = f"{folder} keeps what is done: the same command goes on\n"
-    assert err.lstrip() == told * begun + "hpcgym: interrupted\n"
+    message = f"{folder} keeps what is done: the same command goes on\n"
+    assert err.lstrip() == message * begun + "hpcgym: interrupted\n"
 
 
 @pytest.mark.parametrize(

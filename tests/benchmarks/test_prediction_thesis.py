@@ -93,20 +93,20 @@ def test_configurations_without_learning_meet_the_published_values(
 
 
 def test_every_configuration_is_in_the_original_results(originals: Published) -> None:
-    names = {str(one) for one in published()}
+    names = {str(configuration) for configuration in published()}
     for trace in ("KTH-SP2", "CTC-SP2", "SDSC-SP2"):
-        found = originals[trace]
-        assert set(found.index) == names
-        assert (~found["ended"]).sum() <= 8
+        results = originals[trace]
+        assert set(results.index) == names
+        assert (~results["ended"]).sum() <= 8
 
 
 def test_the_thesis_prints_the_original_results(originals: Published) -> None:
     named = [*runs.CLAIRVOYANT.values(), runs.EASY, runs.EASY_PLUS_PLUS]
     for trace, values in originals.items():
         known = values["mean_bsld"].dropna()  # not of all that did not come to their end
-        for one, value in zip(named, items.TABLE_7_6[trace], strict=False):
-            if str(one) in known.index:  # cut, not rounded, here and there
-                assert known[str(one)] == pytest.approx(value, abs=0.1)
+        for configuration, value in zip(named, items.TABLE_7_6[trace], strict=False):
+            if str(configuration) in known.index:  # cut, not rounded, here and there
+                assert known[str(configuration)] == pytest.approx(value, abs=0.1)
 
 
 def test_the_values_of_table_7_7_are_of_two_triples(whole: Published) -> None:
@@ -148,7 +148,11 @@ def test_best_and_worst_are_over_all_thresholds_but_on_metacentrum(
     every = runs.THESIS if trace == "MetaCentrum" else runs.WITH_THRESHOLDS
     ends = []
     for order in runs.ORDERS:
-        names = [str(one) for one in every if one.learned and one.order == order]
+        names = [
+            str(configuration)
+            for configuration in every
+            if configuration.learned and configuration.order == order
+        ]
         ends += values["mean_bsld"].reindex(names).agg(["min", "max"]).tolist()
     printed = list(items.TABLE_7_6[trace][4:8])
     if trace in ("CEA-Curie", "MetaCentrum"):  # the last of both is of no run
@@ -170,7 +174,7 @@ def test_variants_of_the_thesis_s_triple_do_alike_here_and_there(
     found_on: Callable[..., Findings],
     originals: Published,
 ) -> None:
-    names, easy = [str(one) for one in runs.VARIANTS], str(runs.EASY)
+    names, easy = [str(configuration) for configuration in runs.VARIANTS], str(runs.EASY)
     ours = found_on(name, [runs.EASY, *runs.VARIANTS]).table["mean_bsld"]
     theirs = originals[name]["mean_bsld"]
     assert ours[names].median() == pytest.approx(theirs[names].median(), rel=0.03)
@@ -186,15 +190,20 @@ def test_variants_of_the_thesis_s_triple_do_alike_here_and_there(
 def test_the_best_triple_is_as_good_as_the_thesis_s(
     name: str, correction: str, best: float, found_on: Callable[..., Findings]
 ) -> None:
-    losses = [runs.loss(*one) for one in product(runs.BRANCHES, runs.BRANCHES, runs.WEIGHTS)]
+    losses = [
+        runs.loss(*branches_and_weight)
+        for branches_and_weight in product(runs.BRANCHES, runs.BRANCHES, runs.WEIGHTS)
+    ]
     some = [runs.Configuration("sjbf", correction, loss) for loss in losses]
-    found = found_on(name, [*runs.WITHOUT_LEARNING, *some])
-    assert tables.table_7_6(Campaign([found], {}))["ours"].iloc[-2] < 1.05 * best
+    findings = found_on(name, [*runs.WITHOUT_LEARNING, *some])
+    assert tables.table_7_6(Campaign([findings], {}))["ours"].iloc[-2] < 1.05 * best
 
 
-def errors_of(found: Findings, folder: Path, theirs: Published) -> pd.DataFrame:
-    found = found._replace(accuracy=runs.predictions_of(found.workload, Store(folder / "steps")))
-    table = tables.table_7_8(Campaign([found], theirs))
+def errors_of(findings: Findings, folder: Path, theirs: Published) -> pd.DataFrame:
+    findings = findings._replace(
+        accuracy=runs.predictions_of(findings.workload, Store(folder / "steps"))
+    )
+    table = tables.table_7_8(Campaign([findings], theirs))
     return table.set_index(["learned from", "prediction"])
 
 
@@ -225,8 +234,8 @@ def test_table_7_8_is_of_histories_by_the_ends_of_the_log(
 def test_predictions_in_the_authors_schedules_are_ours(
     found_on: Callable[..., Findings], tmp_path: Path, originals: Published
 ) -> None:
-    name, one = "KTH-SP2", str(runs.EASY_PLUS_PLUS)
-    if not Path(str(originals[name].loc[one, "schedule"])).is_file():
+    name, configuration = "KTH-SP2", str(runs.EASY_PLUS_PLUS)
+    if not Path(str(originals[name].loc[configuration, "schedule"])).is_file():
         pytest.skip("needs a checkout of the campaign: name it in HPCGYM_PUBLISHED")
     table = errors_of(found_on(name, [runs.EASY]), tmp_path, originals)
     ours, theirs = (table.loc[ends, "AVE2"] for ends in (runs.SIMULATED, tables.THEIRS))

@@ -89,9 +89,9 @@ def test_their_rules_are_a_queue_that_is_first_come(jobs: Workload) -> None:
     run_time = np.maximum(np.minimum(jobs.run_time, jobs.requested_time), 1)
     requested = np.maximum(jobs.requested_time, run_time)
     jobs = jobs.with_columns(run_time=run_time, requested_time=requested)
-    found = runs.play(jobs, runs.least_score(jobs, "fcfs"), False)
+    start_times = runs.play(jobs, runs.least_score(jobs, "fcfs"), False)
     slow = simulate_pool(jobs_of(jobs), jobs.processors, policy="fcfs")
-    assert found.tolist() == [job.start for job in slow]
+    assert start_times.tolist() == [job.start for job in slow]
 
 
 def test_by_hand() -> None:
@@ -133,8 +133,8 @@ def test_a_network_that_is_a_rule_plays_as_it(tmp_path: Path, backfill: bool) ->
         most = max(most, len(queue))
         return select(queue, time, free)
 
-    found = runs.play(jobs, watched, backfill)
-    assert np.array_equal(found, runs.play(jobs, runs.least_score(jobs, "sjf"), backfill))
+    start_times = runs.play(jobs, watched, backfill)
+    assert np.array_equal(start_times, runs.play(jobs, runs.least_score(jobs, "sjf"), backfill))
     assert most > 128  # more than it sees
 
 
@@ -200,27 +200,27 @@ def test_what_is_played_is_what_is_said(tmp_path: Path) -> None:
     task = {"source": SOURCE, "jobs_sha256": fingerprint([log]), "sequences": [(100, 300)]}
     network = {"folder": str(tmp_path), "seed": None, "policy": runs.BEST}
     for setting, backfill in (("theirs", False), ("theirs, backfilling", True)):
-        told = {**task, "setting": setting}
-        own = {**told, "jobs_sha256": fingerprint([runs.load_log(SOURCE)])}
-        found = runs.play_part({**own, "policy": "saf"})
+        common = {**task, "setting": setting}
+        own = {**common, "jobs_sha256": fingerprint([runs.load_log(SOURCE)])}
+        played = runs.play_part({**own, "policy": "saf"})
         start = runs.play(part, runs.least_score(part, "saf"), backfill)
-        assert found["mean_bsld"] == [slowdown(part, start)]
-        assert found["max_wait_h"] == [(start - part.submit_time).max() / 3600]
-        assert found["mean_wait_h"] == [(start - part.submit_time).mean() / 3600]
+        assert played["mean_bsld"] == [slowdown(part, start)]
+        assert played["max_wait_h"] == [(start - part.submit_time).max() / 3600]
+        assert played["mean_wait_h"] == [(start - part.submit_time).mean() / 3600]
         by_best = runs.play_part({**own, **network})
         drawn = [runs.play_part({**own, **network, "seed": seed}) for seed in (0, 0, 1)]
         assert drawn[0] == drawn[1]
         assert drawn[0] != drawn[2] != by_best
     ours = {**task, "setting": "ours"}
     expected = simulate(part, "saf")
-    found = runs.play_part({**ours, "policy": "saf"})
-    assert found["mean_bsld"] == [pytest.approx(expected.metrics["mean_bsld"])]
+    played = runs.play_part({**ours, "policy": "saf"})
+    assert played["mean_bsld"] == [pytest.approx(expected.metrics["mean_bsld"])]
     narrow = tmp_path / "narrow"
     write_checkpoint(narrow, network_of(processors=1.0))
     rest = {"backfill": "easy", "backfill_order": "spf"}
     expected = simulate(part, policy="-processors", **rest)
-    found = runs.play_part({**ours, **network, "folder": str(narrow)})
-    assert found["mean_bsld"] == [pytest.approx(expected.metrics["mean_bsld"])]
+    played = runs.play_part({**ours, **network, "folder": str(narrow)})
+    assert played["mean_bsld"] == [pytest.approx(expected.metrics["mean_bsld"])]
 
 
 def test_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,9 +269,9 @@ def test_the_command_needs_their_folder(tmp_path: Path) -> None:
         (["--models", str(tmp_path / "none")], "none of their logs is on this machine"),
     ):
         command = ["reproduce", "rlscheduler", "--output", str(tmp_path / "study"), *models]
-        found = CliRunner().invoke(app, command, env={"HPCGYM_DATA": str(tmp_path)})
-        assert found.exit_code == 1
-        assert said in found.stderr
+        finished = CliRunner().invoke(app, command, env={"HPCGYM_DATA": str(tmp_path)})
+        assert finished.exit_code == 1
+        assert said in finished.stderr
 
 
 def test_means_over_seeds_and_intervals() -> None:
@@ -281,7 +281,7 @@ def test_means_over_seeds_and_intervals() -> None:
     assert run._drawn(drawn[0]) == "2"
     network = pd.DataFrame({"mean_bsld": np.exp(np.linspace(-1, 1, 41))})
     saf = network.assign(mean_bsld=1.0)
-    found = run._against(network, saf)
-    assert found["network / SAF"] == pytest.approx(1)
-    low, high = (float(one) for one in found["95 %"].strip("[]").split(", "))
+    compared = run._against(network, saf)
+    assert compared["network / SAF"] == pytest.approx(1)
+    low, high = (float(end) for end in compared["95 %"].strip("[]").split(", "))
     assert (low, high) == pytest.approx((0.83, 1.2), abs=0.02)

@@ -47,7 +47,7 @@ def test_all_studies_have_the_same_option_of_executors() -> None:
     group: Any = app
     studies = dict(group.get_command(None, "reproduce").commands)
     del studies["items"], studies["sample"]  # of all documents
-    found = {
+    options_of = {
         name: {
             option.name: (option.default, option.help, option.metavar)
             for option in study.params
@@ -55,9 +55,9 @@ def test_all_studies_have_the_same_option_of_executors() -> None:
         }
         for name, study in studies.items()
     }
-    assert len(found) == 9
-    assert found["prediction"]["executor"][0] == "processes"
-    assert all(options == found["prediction"] for options in found.values()), found
+    assert len(options_of) == 9
+    assert options_of["prediction"]["executor"][0] == "processes"
+    assert all(options == options_of["prediction"] for options in options_of.values()), options_of
 
 
 def test_a_study_takes_workers_with_its_executor(
@@ -74,7 +74,7 @@ def test_a_study_takes_workers_with_its_executor(
     arguments = ["mixed-policies", "--workload", "x.swf", "--output", str(tmp_path / "x")]
     result = CliRunner().invoke(app, ["reproduce", *arguments, "--executor", "processes:3"])
     assert result.exit_code == 0, result.stderr
-    assert [(one.executor, one.workers) for one in given] == [("processes", 3)]
+    assert [(folder.executor, folder.workers) for folder in given] == [("processes", 3)]
     record = json.loads((tmp_path / "x" / "report.md.provenance.json").read_text())
     assert record["command"][:2] == ["reproduce", "mixed-policies"]
 
@@ -129,7 +129,7 @@ def test_a_report_stays_until_another_is_whole(
     monkeypatch.setattr(os, "fsync", interrupted)
     with pytest.raises(KeyboardInterrupt):
         harness.write_text("another", path)
-    assert [(one, one.read_text()) for one in path.parent.iterdir()] == [(path, HEAD)]
+    assert [(file, file.read_text()) for file in path.parent.iterdir()] == [(path, HEAD)]
 
 
 def test_a_report_of_somebody_else_is_no_place_for_ours(tmp_path: Path) -> None:
@@ -192,10 +192,10 @@ def test_the_hash_of_code_is_of_all_that_results_follow_from() -> None:
     names = "|".join(store._SHOWN_BY)
     for file in hashed:
         if "benchmarks" in file.parts:
-            found = re.findall(
+            imported = re.findall(
                 rf"^from hpcgym.benchmarks\S*\b(\w*(?:{names})) ", file.read_text(), re.M
             )
-            assert {*found} <= {"harness", "tables", "items"}, file
+            assert {*imported} <= {"harness", "tables", "items"}, file
 
 
 def test_the_hash_of_code_changes_with_sources_engine_and_solver(
@@ -203,7 +203,7 @@ def test_the_hash_of_code_changes_with_sources_engine_and_solver(
 ) -> None:
     file = tmp_path / "one.py"
     monkeypatch.setattr(store, "sources", lambda: [file])
-    found = []
+    hashes = []
     for text, engine, solver in (
         ("1", "a", "x"),
         ("2", "a", "x"),
@@ -213,8 +213,8 @@ def test_the_hash_of_code_changes_with_sources_engine_and_solver(
         file.write_text(text)
         monkeypatch.setattr(_engine, "SOURCES", engine)
         monkeypatch.setattr(store, "_solver", lambda solver=solver: solver)
-        found.append(store.code.__wrapped__())
-    assert len({*found}) == len(found) == 4
+        hashes.append(store.code.__wrapped__())
+    assert len({*hashes}) == len(hashes) == 4
 
 
 def test_results_do_not_outlive_an_edit_of_the_code(
@@ -236,19 +236,19 @@ def half(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_task_that_fails_is_an_error_and_the_others_are_kept(tmp_path: Path) -> None:
-    told: list[tuple[str, int, int]] = []
+    progress: list[tuple[str, int, int]] = []
 
     def note(what: str, done: int, total: int) -> None:
-        told.append((what, done, total))
+        progress.append((what, done, total))
 
     tasks = [{"x": x} for x in (2, 4, 5)]
     with pytest.raises(HpcgymError, match="1 of 3 halves failed"):
         harness.Folder(tmp_path, "serial", None, note).run(half, tasks, "halves", what="halving")
-    assert told[0] == ("halving", 0, 3)
-    told.clear()
-    found = harness.Folder(tmp_path, "serial", None, note).run(half, tasks[:2], "halves")
-    assert found == [{"half": 1}, {"half": 2}]
-    assert told == []  # nothing is left to do
+    assert progress[0] == ("halving", 0, 3)
+    progress.clear()
+    outcomes = harness.Folder(tmp_path, "serial", None, note).run(half, tasks[:2], "halves")
+    assert outcomes == [{"half": 1}, {"half": 2}]
+    assert progress == []  # nothing is left to do
 
 
 @pytest.mark.parametrize(
@@ -354,8 +354,8 @@ def test_what_is_published_has_rows_and_what_was_there_before_is_gone(tmp_path: 
         harness.write_text("of before", tmp_path / name)
     made = {"a/x": pd.DataFrame({"ours": [1.5], "published": [None]}), "7.1": pd.DataFrame()}
     texts = {"a/x": ("One", "said"), "7.1": ("Two", ""), "a/old": ("Three", "")}
-    path, found = folder.publish(HEAD, made, texts, {"Drawn": Path("b.png")}, "few jobs")
-    assert list(found) == ["a/x"]
+    path, tables_written = folder.publish(HEAD, made, texts, {"Drawn": Path("b.png")}, "few jobs")
+    assert list(tables_written) == ["a/x"]
     kept = {file.relative_to(tmp_path).as_posix() for file in tmp_path.rglob("*.csv")}
     assert kept == {"a/table-x.csv", "a/table-mine.csv"}
     assert path.read_text() == (
@@ -394,7 +394,7 @@ def test_tasks_know_their_jobs_by_name_and_hash() -> None:
 ORDERS = pd.DataFrame({"trace": ["a", "b", "c"], "ours": [1.0, 3.0, np.nan], "theirs": [2.0] * 3})
 
 
-def told(so: str, where: str = "", share: str = "") -> dict[str, str]:
+def row_of_sentence(so: str, where: str = "", share: str = "") -> dict[str, str]:
     """Return a row of a file of sentences."""
     return {
         "of": "traces",
@@ -407,23 +407,30 @@ def told(so: str, where: str = "", share: str = "") -> dict[str, str]:
 
 def test_a_sentence_without_a_value_is_not_known() -> None:
     frames = {"traces": ORDERS, "none": ORDERS.iloc[:0]}
-    (half,) = tables.checked([told("ours < theirs", share="0.5")], frames)
+    (half,) = tables.checked([row_of_sentence("ours < theirs", share="0.5")], frames)
     assert half == ("in 1 of 2: ours 2, theirs 2", True)
-    assert tables.checked([told("ours < theirs", "trace == 'c'")], frames) == [tables.NOT_KNOWN]
-    assert tables.checked([told("ours < theirs", "trace == 'd'")], frames) == [tables.NOT_SIMULATED]
-    assert tables.checked([told("ours < 1") | {"of": "none"}], frames) == [tables.NOT_SIMULATED]
-    table = tables.statements_table([told("ours < 1")], {"x": [tables.NOT_KNOWN]})
+    assert tables.checked([row_of_sentence("ours < theirs", "trace == 'c'")], frames) == [
+        tables.NOT_KNOWN
+    ]
+    assert tables.checked([row_of_sentence("ours < theirs", "trace == 'd'")], frames) == [
+        tables.NOT_SIMULATED
+    ]
+    assert tables.checked([row_of_sentence("ours < 1") | {"of": "none"}], frames) == [
+        tables.NOT_SIMULATED
+    ]
+    table = tables.statements_table([row_of_sentence("ours < 1")], {"x": [tables.NOT_KNOWN]})
     assert table[["ours, x", "so, x"]].to_numpy().tolist() == [["not known", ""]]
 
 
 def test_sentences_are_filled_row_by_row_or_with_a_share() -> None:
-    said = [told("ours < theirs"), told("ours < 4", "trace == 'b'")]
+    said = [row_of_sentence("ours < theirs"), row_of_sentence("ours < 4", "trace == 'b'")]
     assert tables.filled(said[:1], {"traces": ORDERS}) == {"a: 1": True, "b: 3": False}
     assert tables.filled(said[1:], {"traces": ORDERS}) == {"b: 3": True}
     most = [
-        told("ours < theirs", share=share) | {"sentence": "{share:.0%}"} for share in ("0.5", "0.6")
+        row_of_sentence("ours < theirs", share=share) | {"sentence": "{share:.0%}"}
+        for share in ("0.5", "0.6")
     ]
-    assert [tables.filled([one], {"traces": ORDERS}) for one in most] == [
+    assert [tables.filled([sentence], {"traces": ORDERS}) for sentence in most] == [
         {"50%": True},
         {"50%": False},
     ]

@@ -168,7 +168,7 @@ def strategies(model):
     """Return of each strategy of a model what it decides, which of it first and to which value."""
     return [
         (
-            [variable for one in strategy.exprs for variable in one.vars],
+            [variable for expression in strategy.exprs for variable in expression.vars],
             strategy.variable_selection_strategy,
             strategy.domain_reduction_strategy,
         )
@@ -224,7 +224,7 @@ def test_the_search_of_pcp20_takes_each_start_and_then_its_positions(monkeypatch
             ]
         assert len(expected) == 2 * len(problem.places)
         assert strategies(model) == expected
-        decided = [one for variables, _, _ in expected for one in variables]
+        decided = [variable for variables, _, _ in expected for variable in variables]
         assert len(set(decided)) == len(decided)
 
 
@@ -289,19 +289,19 @@ def test_begin_begins_a_log():
 
 def test_the_view_places_jobs_by_its_allocation():
     view = view_of([(4,), (3,)], [], [(1, (2,), 1), (2, (3,), 1), (1, (3,), 1)], [0, 0, 0])
-    found = [(place, nodes.tolist()) for place, nodes in view.placed([0, 1, 2])]
-    assert found == [(0, [0]), (2, [1])]
-    found = [(p, n.tolist()) for p, n in replace(view, allocation=BEST_FIT).placed([2, 0])]
-    assert found == [(2, [1]), (0, [0])]
-    found = [(p, n.tolist()) for p, n in replace(view, allocation=WORST_FIT).placed([0, 2])]
-    assert found == [(0, [0]), (2, [1])]
+    placed = [(place, nodes.tolist()) for place, nodes in view.placed([0, 1, 2])]
+    assert placed == [(0, [0]), (2, [1])]
+    placed = [(p, n.tolist()) for p, n in replace(view, allocation=BEST_FIT).placed([2, 0])]
+    assert placed == [(2, [1]), (0, [0])]
+    placed = [(p, n.tolist()) for p, n in replace(view, allocation=WORST_FIT).placed([0, 2])]
+    assert placed == [(0, [0]), (2, [1])]
     assert view.placed([1], np.array([[4], [2]])) == []
     assert view.placed([]) == []
 
 
 def test_earliest_starts_are_those_of_a_job_alone():
     for view in [busy("eurora", 20, seed) for seed in range(4)]:
-        found = earliest_starts(view.free, running_of(view), view.units, view.per_unit)
+        earliest = earliest_starts(view.free, running_of(view), view.units, view.per_unit)
         for place in range(len(view.units)):
             alone = PassView.of(
                 view.time,
@@ -318,7 +318,7 @@ def test_earliest_starts_are_those_of_a_job_alone():
                     for name in ("start", "end", "per_unit", "first", "node", "units")
                 },
             )
-            assert found[place] == alone.plan([0]).start[0] - view.time
+            assert earliest[place] == alone.plan([0]).start[0] - view.time
 
 
 @pytest.mark.parametrize(
@@ -382,8 +382,8 @@ def test_names_tell_who_chooses_nodes(name):
     assert chooses_nodes(name) == chooses_nodes(KINDS[name]())
     view = replace(VIEWS[0], allocation=WORST_FIT)
     fullest = replace(VIEWS[0], allocation=BEST_FIT)
-    problems = [KINDS[name]().pose(one) for one in (view, fullest)]
-    nodes = [[one.tolist() for one in problem.planned] for problem in problems]
+    problems = [KINDS[name]().pose(view_so) for view_so in (view, fullest)]
+    nodes = [[nodes_of_job.tolist() for nodes_of_job in problem.planned] for problem in problems]
     assert (nodes[0] == nodes[1]) == chooses_nodes(name)
 
 

@@ -55,9 +55,9 @@ def test_pcp19_with_nothing_of_the_list_finds_the_optimum_too(seed):
     problem = replace(dispatcher.pose(view_of(*instance)), bounded=False)
     model = dispatcher.model(problem)
     model.cp.clear_hints()
-    found = search(model, ENOUGH, fixed=True)
-    assert found.status == "optimal"
-    assert total_slowdown(problem, found.schedule) == least_slowdown(*instance)
+    best = search(model, ENOUGH, fixed=True)
+    assert best.status == "optimal"
+    assert total_slowdown(problem, best.schedule) == least_slowdown(*instance)
 
 
 @pytest.mark.slow
@@ -125,9 +125,9 @@ def test_pcp20_boxes_of_what_runs_fill_what_is_not_free():
     usable = models.usable_nodes(problem)
     first = models.first_positions(view.capacity)
     lists = models.running_boxes(problem, usable, list(range(4)))
-    for resource, found in lists.items():
+    for resource, boxes in lists.items():
         covered = np.zeros(first[-1, resource], dtype=int)
-        for position, size in zip(found.position, found.size, strict=True):
+        for position, size in zip(boxes.position, boxes.size, strict=True):
             covered[position : position + size] += 1
         assert covered.max() <= 1
         for node in np.flatnonzero(usable.opened == 0):
@@ -152,8 +152,8 @@ def test_a_dropped_model_is_freed_at_once():
         solve(problem, model, SearchLimits(work=0.001), fixed=True)
         alive = weakref.ref(model), weakref.ref(problem)
         del model, problem
-        assert [one() for one in alive] == [None, None]
-        assert not [one for one in gc.get_objects() if isinstance(one, cp_model.CpModel)]
+        assert [reference() for reference in alive] == [None, None]
+        assert not [kept for kept in gc.get_objects() if isinstance(kept, cp_model.CpModel)]
     finally:
         gc.enable()
 

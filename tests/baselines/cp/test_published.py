@@ -27,7 +27,7 @@ def queue_at(time, jobs, cores=1):
     return PassView.of(
         time, ("core",), [[cores + 9]],
         queue={"submit": submit, "duration": duration, "units": [1] * len(jobs), "job": row,
-               "per_unit": [[one] for one in per_unit], "expected_wait": wait},
+               "per_unit": [[cores_of_unit] for cores_of_unit in per_unit], "expected_wait": wait},
         running={"start": [0], "end": [10**6], "per_unit": [[9]], "first": [0, 1], "node": [0],
                  "units": [1], "job": [900]},
     )  # fmt: skip
@@ -67,13 +67,13 @@ def test_who_comes_among_the_first_later_has_the_priority_of_then():
 def test_the_shorter_of_those_that_can_start_first_starts():
     """SetTimes: 5 s before 9 s, whatever the priority; equal ones by priority."""
     for durations, started in ([9, 5], [1]), ([5, 5], [0]):
-        jobs = [(k, 0, one, 1, DEBUG) for k, one in enumerate(durations)]
+        jobs = [(k, 0, duration, 1, DEBUG) for k, duration in enumerate(durations)]
         view = queue_at(10, jobs, cores=1)
         problem = HCP19().pose(view)
         assert problem.places.tolist() == [0, 1] if durations[0] == 5 else [1, 0]
-        found, size = set_times(problem, 1_000)
-        assert (found.status, size) == ("optimal", (2, 1))
-        starts = dict(zip(problem.places.tolist(), found.schedule.start.tolist(), strict=True))
+        best, size = set_times(problem, 1_000)
+        assert (best.status, size) == ("optimal", (2, 1))
+        starts = dict(zip(problem.places.tolist(), best.schedule.start.tolist(), strict=True))
         assert [place for place in starts if starts[place] == 0] == started
 
 
