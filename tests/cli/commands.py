@@ -39,7 +39,7 @@ def as_csv(*arguments, **options):
 
 def digests(value):
     """Return the SHA-256 of each schedule that a command has printed as JSON."""
-    return [one["sha256"] for one in value["provenance"]["schedules"]]
+    return [schedule["sha256"] for schedule in value["provenance"]["schedules"]]
 
 
 def line(*arguments, **options):
@@ -64,11 +64,11 @@ def table_file(path, header, *rows):
 
 def commands(group, *before):
     """Return all commands of a group, by their words."""
-    found = {}
+    by_words = {}
     for name in group.list_commands(None):
         words, command = (*before, name), group.get_command(None, name)
-        found |= commands(command, *words) if hasattr(command, "commands") else {words: command}
-    return found
+        by_words |= commands(command, *words) if hasattr(command, "commands") else {words: command}
+    return by_words
 
 
 COMMANDS = commands(app)

@@ -44,8 +44,8 @@ ABOVE = ("above", "above_low", "above_high")
 
 def compared(*words: Any) -> dict[str, str]:
     """The SHA-256 of the schedules of a comparison, by their rows."""
-    found = as_json("compare", *words)["provenance"]["schedules"]
-    return {one["name"]: one["sha256"] for one in found}
+    schedules = as_json("compare", *words)["provenance"]["schedules"]
+    return {schedule["name"]: schedule["sha256"] for schedule in schedules}
 
 
 def every(option: str, *values: Any) -> tuple[Any, ...]:
@@ -95,9 +95,9 @@ def test_all_combinations_of_rules(rules: dict[str, list[str]], names: list[str]
         row = [name, *(f"{rule}={chosen[rule]}" for rule in order if len(rules[rule]) > 1)]
         values = {rule: RULES[rule][text] for rule, text in chosen.items()}
         schedulers[", ".join(row)] = SCHEDULERS[name].but(**values)
-    found = compared(JOBS, "--scheduler", ",".join(names), *chain(*given))
-    assert list(found) == list(schedulers)
-    assert found == {row: made(JOBS, scheduler) for row, scheduler in schedulers.items()}
+    digests_of_rows = compared(JOBS, "--scheduler", ",".join(names), *chain(*given))
+    assert list(digests_of_rows) == list(schedulers)
+    assert digests_of_rows == {row: made(JOBS, scheduler) for row, scheduler in schedulers.items()}
 
 
 OWN = "wait - max(area, 9)"
@@ -116,13 +116,13 @@ def _sizes() -> dict[str, str]:
 
 def _capped() -> dict[str, str]:
     """The cap is a share of the power of each machine."""
-    found = {}
+    rows = {}
     for name in ("taurus", "small.toml"):
         machine = find_cluster(name)
         cap = PowerCap.of(machine, 0.6, start=20_000, end=60_000)
         jobs = load_workload(TAURUS_JOBS, cluster=machine)
-        found[f"easy on {name}"] = made(jobs, cluster=machine, limits=[cap])
-    return found
+        rows[f"easy on {name}"] = made(jobs, cluster=machine, limits=[cap])
+    return rows
 
 
 def _powers() -> dict[str, str]:
@@ -180,9 +180,9 @@ SAME: dict[tuple[Any, ...], Callable[[], dict[str, str]]] = {
 def test_each_row_is_the_schedule_of_the_library(words: tuple[Any, ...]) -> None:
     small = cluster_toml(find_cluster("taurus")).replace("nodes = 16", "nodes = 8")
     Path("small.toml").write_text(small.replace('"taurus"', '"small"'))
-    found, rows = compared(*words), SAME[words]()
-    assert list(found) == list(rows)
-    assert found == rows
+    digests_of_rows, rows = compared(*words), SAME[words]()
+    assert list(digests_of_rows) == list(rows)
+    assert digests_of_rows == rows
 
 
 def test_who_is_compared_by_default() -> None:
@@ -196,7 +196,7 @@ def test_facts_and_columns_of_several_machines() -> None:
     value = as_json(*words)
     assert (value["workload"], "processors" in value) == (load_workload(JOBS).name, False)
     jobs = {size: load_workload(JOBS, processors=size) for size in (8, 24)}
-    assert {one["processors"]: one["cleaning"] for one in value["machines"]} == {
+    assert {machine["processors"]: machine["cleaning"] for machine in value["machines"]} == {
         size: dict(of_size.cleaning) for size, of_size in jobs.items()
     }
     text, rows = succeed(*words).stdout.partition("Who pays")[0], as_csv(*words)
@@ -205,9 +205,11 @@ def test_facts_and_columns_of_several_machines() -> None:
         assert (row["processors"], float(row["mean_bsld"])) == (str(size), mean)
         name = row["scheduler"]
         assert name == entry["scheduler"]["name"]
-        (shown,) = (one for one in text.splitlines() if one.startswith(f"{name} on {size} "))
+        (shown,) = (line for line in text.splitlines() if line.startswith(f"{name} on {size} "))
         first = shown.removeprefix(f"{name} on {size} processors").split()[0]
-        best = min(one["mean_bsld"] for one in value["results"] if one["processors"] == size)
+        best = min(
+            result["mean_bsld"] for result in value["results"] if result["processors"] == size
+        )
         assert first.endswith("*") == (mean == best)
     assert "cleaning on 8 processors:" in text
     assert "* best of its column and machine" in text
@@ -243,18 +245,18 @@ def test_columns_that_only_some_have() -> None:
 def test_tables_for_people(words: tuple[str, ...], said: list[str]) -> None:
     Path("taurus.toml").write_text(cluster_toml(find_cluster("taurus")))
     text = in_words(succeed("compare", *words, "--scheduler", "easy,saf").stdout)
-    assert [one for one in said if one not in text] == []
+    assert [text_said for text_said in said if text_said not in text] == []
 
 
 def test_it_says_who_pays() -> None:
     words = ("compare", JOBS, "--scheduler")
     text = in_words(succeed(*words, "easy,saf").stdout)
     results = {name: simulate(load_workload(JOBS), name) for name in ("easy", "saf")}
-    found = who_pays(results)
-    assert found is not None
-    rows = (" ".join(" ".join(row).split()) for row in found.rows)
-    told = [found.title, *rows, *found.below]
-    assert [one for one in told if one not in text] == []
+    paid = who_pays(results)
+    assert paid is not None
+    rows = (" ".join(" ".join(row).split()) for row in paid.rows)
+    texts = [paid.title, *rows, *paid.below]
+    assert [text_of_table for text_of_table in texts if text_of_table not in text] == []
     assert "Who pays" not in succeed(*words, "easy").stdout
     larger = succeed(*words, "easy", *every("--processors", 24, 64), "--errors", "skip").stdout
     assert "Who pays" not in larger  # the smaller machine has fewer jobs
@@ -265,18 +267,18 @@ def test_intervals_and_who_pays_are_in_every_format() -> None:
     log, few = "lublin:jobs=24000,processors=64,seed=3,load=0.6", "few:=easy:quota=user:submitted=3"
     words = ("compare", log, "--scheduler", f"easy,saf,{few}")
     rules = {"easy": "easy", "saf": "saf", "few": "easy:quota=user:submitted=3"}
-    found = hpcgym.compare(log, rules)
-    assert found.above["saf"].low == found.above["saf"].low  # there are weeks enough
+    comparison = hpcgym.compare(log, rules)
+    assert comparison.above["saf"].low == comparison.above["saf"].low  # there are weeks enough
     shown = succeed(*words).stdout.splitlines()
-    assert set(found.lines) <= {*shown}
-    paid = gains.who_pays(found)
+    assert set(comparison.lines) <= {*shown}
+    paid = gains.who_pays(comparison)
     assert list(paid) == ["easy", "saf"]
-    told = {row["scheduler"]["name"]: row for row in as_json(*words)["results"]}
-    assert [told["saf"][key] for key in ABOVE] == [*found.above["saf"]]
-    assert told["saf"]["who_pays"] == paid["saf"].facts()
-    assert [told["few"][key] for key in (*ABOVE, "who_pays")] == [None] * 4
+    results = {row["scheduler"]["name"]: row for row in as_json(*words)["results"]}
+    assert [results["saf"][key] for key in ABOVE] == [*comparison.above["saf"]]
+    assert results["saf"]["who_pays"] == paid["saf"].facts()
+    assert [results["few"][key] for key in (*ABOVE, "who_pays")] == [None] * 4
     rows = {row["scheduler"]: row for row in as_csv(*words)}
-    assert [float(rows["saf"][key]) for key in ABOVE] == [*found.above["saf"]]
+    assert [float(rows["saf"][key]) for key in ABOVE] == [*comparison.above["saf"]]
     for key, value in paid["saf"].columns().items():
         assert float(rows["saf"][key]) == value
         assert rows["few"][key] == ""
@@ -292,10 +294,11 @@ def test_intervals_and_who_pays_are_in_every_format() -> None:
 def test_rules_of_sharing_leave_the_others_as_they_are() -> None:
     options = ("--scheduler", "easy,easy-co,easy-spread", "--allocation", "part:4")
     value = as_json("compare", *SHARED, *options, "--partners", "best")
-    told = [
-        (one["scheduler"]["allocation"], one["scheduler"]["partners"]) for one in value["results"]
+    rules = [
+        (result["scheduler"]["allocation"], result["scheduler"]["partners"])
+        for result in value["results"]
     ]
-    assert told == [("first-fit", "fill"), ("part:4", "best"), ("spread", "fill")]
+    assert rules == [("first-fit", "fill"), ("part:4", "best"), ("spread", "fill")]
     assert value["speedups"]["digest"] == generate_speedups(4, seed=1).digest
 
 
@@ -313,7 +316,7 @@ def test_pictures_and_pages() -> None:
         " schedulers"
     )
     four = (*words, "fcfs,easy,easy-sjbf,saf", "--force")
-    assert succeed(*four).stderr == "".join(f"wrote {one}\n{one}: {missing}\n" for one in files)
+    assert succeed(*four).stderr == "".join(f"wrote {file}\n{file}: {missing}\n" for file in files)
     assert missing in Path("a.html").read_text()
     succeed(*four, *every("--processors", 24, 32))
     page = Path("a.html").read_text()
@@ -380,8 +383,8 @@ def test_help_tells_which_options_may_be_given_several_times() -> None:
     ],
 )
 def test_none_beside_a_rule_of_a_site(option: str, value: str) -> None:
-    found = compared(JOBS, "--scheduler", "saf", *every(f"--{option}", "none", value))
-    assert list(found) == [f"saf, {option}=none", f"saf, {option}={value}"]
+    rows = compared(JOBS, "--scheduler", "saf", *every(f"--{option}", "none", value))
+    assert list(rows) == [f"saf, {option}=none", f"saf, {option}={value}"]
     for command in (["simulate", JOBS], ["evaluate", "saf", "--workload", JOBS]):
         for joined in (f"none,{value}", f"{value};none"):
             failed = run(*command, f"--{option}", joined)
@@ -391,8 +394,8 @@ def test_none_beside_a_rule_of_a_site(option: str, value: str) -> None:
 
 def test_a_row_says_which_of_its_own_rules_it_has_lost() -> None:
     own = "saf:quota=user:jobs=1,threshold=600"
-    found = compared(JOBS, "--scheduler", f"{own},saf", "--quota", "none")
-    assert list(found) == [f"{own} (no quota)", "saf"]
+    rows = compared(JOBS, "--scheduler", f"{own},saf", "--quota", "none")
+    assert list(rows) == [f"{own} (no quota)", "saf"]
     assert list(compared(JOBS, "--scheduler", own, "--threshold", "900")) == [
         f"{own} (threshold 900 s)"
     ]
@@ -409,10 +412,10 @@ def test_time_outside_of_the_queue_is_told() -> None:
     head = "submit_time,run_time,requested_time,requested_processors,user"
     log = table_file("two.csv", head, "0,600,600,1,ann", "0,600,600,1,ann")
     arguments = (log, "--processors", 4, "--quota", "user:submitted=1", "--scheduler", "easy")
-    told = "jobs were submitted 5 min later than in the log on average; no wait counts this"
-    assert told in succeed("simulate", *arguments).stdout.splitlines()
+    remark = "jobs were submitted 5 min later than in the log on average; no wait counts this"
+    assert remark in succeed("simulate", *arguments).stdout.splitlines()
     lines = succeed("compare", *arguments, *every("--policy", "fcfs", "saf")).stdout.splitlines()
-    assert sum(line.endswith(f": {told}") for line in lines) == 2
+    assert sum(line.endswith(f": {remark}") for line in lines) == 2
     plain = succeed("compare", log, "--processors", 4, "--scheduler", "easy").stdout
     assert "no wait counts" not in plain
 

@@ -21,8 +21,8 @@ from commands import run, succeed
     ],
 )
 def test_commands_options_and_choices_are_proposed(words: str, proposed: list[str]) -> None:
-    told = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-    text = run(env={**told, "_HPCGYM_COMPLETE": "bash_complete"}).stdout
+    typed = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    text = run(env={**typed, "_HPCGYM_COMPLETE": "bash_complete"}).stdout
     assert [line.partition(",")[2] for line in text.splitlines()] == proposed
 
 

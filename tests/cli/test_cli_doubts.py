@@ -55,9 +55,9 @@ def test_each_doubt_is_a_line(command: tuple[str, ...], tmp_path: Path) -> None:
 def test_what_traces_show_says_is_the_same_and_not_said_twice(tmp_path: Path) -> None:
     file = log(tmp_path / "log.swf", exact=96, without=4)
     done = succeed("traces", "show", file, "--format", "json")
-    told = json.loads(done.stdout)["warnings"]
-    assert [f"hpcgym: log: {one}" for one in told[:2]] == said(COMMANDS[0], file)
-    assert len(set(told)) == len(told)
+    warnings = json.loads(done.stdout)["warnings"]
+    assert [f"hpcgym: log: {warning}" for warning in warnings[:2]] == said(COMMANDS[0], file)
+    assert len(set(warnings)) == len(warnings)
     assert done.stderr == ""
 
 
@@ -134,8 +134,8 @@ def test_jobs_that_the_machine_drops_are_told(tmp_path: Path, gone: int) -> None
         "--errors", "skip",
     )  # fmt: skip
     line = "hpcgym: jobs.txt: 4 % of the jobs were dropped: "
-    told = [one for one in done.stderr.splitlines() if " were dropped: " in one]
-    assert [one.startswith(line) for one in told] == [True] * (gone == 4), done.stderr
+    lines = [text for text in done.stderr.splitlines() if " were dropped: " in text]
+    assert [text.startswith(line) for text in lines] == [True] * (gone == 4), done.stderr
 
 
 def test_jobs_that_quotas_drop_are_told(tmp_path: Path) -> None:
@@ -144,5 +144,5 @@ def test_jobs_that_quotas_drop_are_told(tmp_path: Path) -> None:
     wide = [line.replace(" 60 2 -1 -1 2 ", " 60 4 -1 -1 4 ") for line in lines[:11]]  # ten jobs
     file.write_text("\n".join([*wide, *lines[11:]]))
     done = succeed("simulate", str(file), "--quota", "user:processors=3", "--errors", "skip")
-    told = "10 % of the jobs were dropped: asks for more than a quota lets run"
-    assert f"hpcgym: log: {told}" in done.stderr.splitlines()
+    remark = "10 % of the jobs were dropped: asks for more than a quota lets run"
+    assert f"hpcgym: log: {remark}" in done.stderr.splitlines()

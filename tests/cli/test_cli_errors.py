@@ -157,19 +157,19 @@ def test_a_command_ends_amid_a_simulation_that_takes_minutes(
 
 def test_sigterm_is_left_to_who_hears_it_already():
     """To a handler of the program that runs commands; and it is not heard on other threads."""
-    told = []
-    before = signal.signal(signal.SIGTERM, lambda *_: told.append(1))
+    heard = []
+    before = signal.signal(signal.SIGTERM, lambda *_: heard.append(1))
     try:
         with interruptible():
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(0)
     finally:
         signal.signal(signal.SIGTERM, before)
-    assert told == [1]
-    thread = threading.Thread(target=lambda: told.append(succeed("simulate", JOBS).exit_code))
+    assert heard == [1]
+    thread = threading.Thread(target=lambda: heard.append(succeed("simulate", JOBS).exit_code))
     thread.start()
     thread.join()
-    assert told == [1, 0]
+    assert heard == [1, 0]
 
 
 @pytest.mark.parametrize("module", ["hpcgym.cli.program", "hpcgym.cli.simulate", "click"])

@@ -37,7 +37,7 @@ def rows(value: Any) -> dict[str, Any]:
 
 
 def test_json_has_everything_in_full() -> None:
-    value, found = as_json(*ASKED, "spf", "--seed", "3"), board("spf", seed=3)
+    value, leaderboard = as_json(*ASKED, "spf", "--seed", "3"), board("spf", seed=3)
     assert value["workload"] == load_workload(TRACE).name
     (workload,) = value["provenance"]["workloads"]
     assert workload["sha256"] == workload_digest(load_workload(TRACE))
@@ -45,15 +45,17 @@ def test_json_has_everything_in_full() -> None:
     around = {"start": "empty", "warmup": None, "arrivals": "stop", "horizon": None}
     cut = {"slices": "test", "episodes": "windows", "jobs": 100, "n": 5, "train_share": 0.5}
     assert value["evaluation"] == {**cut, **around, "seed": 3, "budget": 15}
-    assert list(rows(value)) == list(found.table.index)
-    for name, expected in found.table.iterrows():
+    assert list(rows(value)) == list(leaderboard.table.index)
+    for name, expected in leaderboard.table.iterrows():
         for column, number in expected.items():
             assert rows(value)[name][column] == (None if np.isnan(number) else number)
     assert rows(value)["spf"]["scheduler"] == SCHEDULERS["spf"].describe()
-    assert value["static_weights"] == found.static_weights
-    assert value["by_slice"] == found.by_slice.to_dict(orient="index")
+    assert value["static_weights"] == leaderboard.static_weights
+    assert value["by_slice"] == leaderboard.by_slice.to_dict(orient="index")
     assert value["failures"] == []
-    assert succeed(*ASKED, "spf", "--seed", "3", "--format", "latex").stdout == found.to_latex()
+    assert (
+        succeed(*ASKED, "spf", "--seed", "3", "--format", "latex").stdout == leaderboard.to_latex()
+    )
 
 
 def test_the_table_marks_the_best() -> None:
@@ -64,8 +66,8 @@ def test_the_table_marks_the_best() -> None:
     best = lines[1 + next(k for k, line in enumerate(lines) if "─" in line)]
     assert "*" in best.split()[1]
     assert "* best of its column" in text
-    for one in ("easy", "easy-sjbf", "saf", "f1", "best-static", "conservative", "0,0,0,0,0,-1"):
-        assert any(line.startswith(f"{one} ") for line in lines)
+    for policy in ("easy", "easy-sjbf", "saf", "f1", "best-static", "conservative", "0,0,0,0,0,-1"):
+        assert any(line.startswith(f"{policy} ") for line in lines)
     assert "chosen on the train part" in lines[-1]
     assert "no 95 % intervals" not in text
     assert text.count(" to ") == 8 * 2  # of slowdowns and gains
@@ -95,9 +97,9 @@ def test_options_reach_the_evaluation() -> None:
     assert all(int(name.split(":")[1]) <= 1000 for name in value["by_slice"])
     shares = ("fairshare", "--fair-share", "half_life_s=600", "--budget", "0", "--seed", "3")
     value = as_json(*ASKED, *shares)
-    found = board("fairshare", budget=0, seed=3, fair_share="half_life_s=600")
+    leaderboard = board("fairshare", budget=0, seed=3, fair_share="half_life_s=600")
     assert {name: row["mean_bsld"] for name, row in rows(value).items()} == dict(
-        found.table["mean_bsld"]
+        leaderboard.table["mean_bsld"]
     )
     (name,) = (name for name in rows(value) if "fair share" in name)  # no other looks at them
     assert name == "fairshare (fair share half_life_s=600, damping=1)"
@@ -112,7 +114,7 @@ def test_a_failing_agent_is_said_and_its_place_is_empty(monkeypatch: pytest.Monk
     assert result.exit_code == 1  # it failed everywhere
     said = "folder/agent.pt failed on 5 of 5 slices: HpcgymError: action must be an index"
     assert said in result.stderr
-    lines = [one for one in result.stdout.splitlines() if one.startswith("folder/agent.pt ")]
+    lines = [text for text in result.stdout.splitlines() if text.startswith("folder/agent.pt ")]
     assert [line.split()[1] for line in lines] == ["-", "-"]  # in both tables
     value = json.loads(run(*ASKED, "folder/agent.pt", "--format", "json").stdout)
     last = value["policies"][-1]
@@ -125,10 +127,10 @@ def test_a_machine_of_nodes() -> None:
     asked = ("evaluate", "prb", *ON_NODES, "--cluster", "eurora", "--allocation", "best-fit")
     value = as_json(*asked)
     rules = {"cluster": "eurora", "allocation": "best-fit"}
-    found = evaluate("prb", load_workload(NODES), jobs=40, n=2, budget=2, **rules)
+    leaderboard = evaluate("prb", load_workload(NODES), jobs=40, n=2, budget=2, **rules)
     assert (value["cluster"], value["nodes"], value["processors"]) == ("eurora", 64, 1024)
     assert {name: row["mean_bsld"] for name, row in rows(value).items()} == dict(
-        found.table["mean_bsld"]
+        leaderboard.table["mean_bsld"]
     )
     assert rows(value)["prb"]["scheduler"]["allocation"] == "best-fit"
     heading, *_ = succeed(*asked).stdout.splitlines()
@@ -158,9 +160,11 @@ def test_several_trainings_are_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     assert " IQM " in text
     assert "means of" not in succeed(*ASKED, "ppo=0.pt").stdout  # of one
     value = as_json(*ASKED, *options)
-    told = rows(value)["ppo"]
-    assert (told["seeds"], value["metric"]) == (3, "p99_wait_s")
-    assert row.split()[1].rstrip("*") == text_of(known_metrics()["p99_wait_s"], told["p99_wait_s"])
+    row_of_ppo = rows(value)["ppo"]
+    assert (row_of_ppo["seeds"], value["metric"]) == (3, "p99_wait_s")
+    assert row.split()[1].rstrip("*") == text_of(
+        known_metrics()["p99_wait_s"], row_of_ppo["p99_wait_s"]
+    )
 
 
 @pytest.mark.slow
@@ -169,8 +173,11 @@ def test_the_table_says_what_is_around_slices() -> None:
     around = ("--start", "warm", "--arrivals", "continue", "--horizon", "12h")
     said = "\nslices with start=warm, arrivals=continue, horizon=12h\n"
     assert said in succeed(*ASKED, *around).stdout
-    found = as_json(*ASKED, "--env", "QueueOrdering-v2")["evaluation"]
-    assert (found["start"], found["horizon"]) == ("warm", "7d")  # as the environment has it
+    evaluation = as_json(*ASKED, "--env", "QueueOrdering-v2")["evaluation"]
+    assert (evaluation["start"], evaluation["horizon"]) == (
+        "warm",
+        "7d",
+    )  # as the environment has it
 
 
 # --- What users bring -----------------------------------------------------------------------------
@@ -185,7 +192,7 @@ def own(here: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     code += "import hpcgym\ndef fails(view):\n    return view.time // 0\n"
     code += "FAILS = hpcgym.Scheduler(policy=fails)\n"
     Path("cli_brought.py").write_text(code)
-    monkeypatch.setattr(sys, "path", [one for one in sys.path if one])
+    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder])
     yield
     sys.modules.pop("cli_brought", None)
 
@@ -204,8 +211,8 @@ def test_modules_of_the_current_folder_are_found(given: str) -> None:
 def test_where_own_code_fails_is_said() -> None:
     done = run("evaluate", "cli_brought:FAILS", "--workload", TRACE, *FEW[:2], "--number", "1")
     assert done.exit_code == 1
-    told = "cli_brought:FAILS failed on 1 of 1 slices: ZeroDivisionError"
-    (said,) = (one for one in done.stderr.splitlines() if one.startswith(told))
+    failure = "cli_brought:FAILS failed on 1 of 1 slices: ZeroDivisionError"
+    (said,) = (text for text in done.stderr.splitlines() if text.startswith(failure))
     assert said.endswith("(cli_brought.py, line 9)")
 
 

@@ -33,8 +33,8 @@ def test_figures_are_written_once_and_verify(
     assert len(list(Path("paper").iterdir())) == 6 + len(tables)
     names = command[-1].split(",") if "--scheduler" in command else ["easy"]
     save_figures({name: simulate(WORKLOAD, name) for name in names}, "python")
-    for one in tables:
-        assert Path(f"python/{one}.tex").read_text() == Path(f"paper/{one}.tex").read_text()
+    for table in tables:
+        assert Path(f"python/{table}.tex").read_text() == Path(f"paper/{table}.tex").read_text()
     checked = succeed("verify", "paper/queue.pdf", "paper/slowdown.png")
     assert checked.stdout == "paper/queue.pdf: equal\npaper/slowdown.png: equal\n"
     before = Path("paper/queue.png").stat().st_ino

@@ -41,10 +41,14 @@ def ending_of(words: tuple[str, ...], name: str) -> str:
 def refused(words: tuple[str, ...], given: dict[str, Any], message: str, *more: str) -> None:
     """Check that a command with some parameters, and jobs for all others, ends in a line."""
     arguments: list[str] = []
-    for one in COMMANDS[words].params:
-        if one.name in given or one.name == "workload" or (one.required and one.name != "force"):
-            arguments += [] if one.param_type_name == "argument" else [one.opts[0]]
-            arguments.append(str(given.get(one.name, "lublin:jobs=10")))
+    for parameter in COMMANDS[words].params:
+        if (
+            parameter.name in given
+            or parameter.name == "workload"
+            or (parameter.required and parameter.name != "force")
+        ):
+            arguments += [] if parameter.param_type_name == "argument" else [parameter.opts[0]]
+            arguments.append(str(given.get(parameter.name, "lublin:jobs=10")))
     result = run(*words, *arguments, *more)
     assert result.exit_code == 1, result.output
     (line,) = result.stderr.splitlines()
@@ -53,7 +57,7 @@ def refused(words: tuple[str, ...], given: dict[str, Any], message: str, *more: 
 
 def check(words: tuple[str, ...], force: bool = False, **given: Any) -> None:
     """Check files as before a command runs, whose other parameters have no value."""
-    blank = dict.fromkeys(one.name for one in COMMANDS[words].params)
+    blank = dict.fromkeys(parameter.name for parameter in COMMANDS[words].params)
     check_files(COMMANDS[words].written, {**blank, "force": force, **given})
 
 
@@ -71,9 +75,13 @@ def test_every_parameter_that_is_a_file_is_known_to_be_read_or_written() -> None
     for words, command in COMMANDS.items():
         assert isinstance(command, ExplainedCommand), words
         written = marked(command, Written)
-        paths = {one.name for one in command.params if isinstance(one.type, click.Path)}
+        paths = {
+            parameter.name for parameter in command.params if isinstance(parameter.type, click.Path)
+        }
         assert paths <= {*written, *READ, *FOLDERS}, words
-        assert any(one.name == "force" for one in command.params) == bool(written), words
+        assert any(parameter.name == "force" for parameter in command.params) == bool(written), (
+            words
+        )
     assert len(OUTPUTS) >= 14
 
 
@@ -82,15 +90,15 @@ def test_what_may_be_written_is_said_before_the_work(
     words: tuple[str, ...], name: str, here: Path
 ) -> None:
     ending = ending_of(words, name)
-    file, link, pipe, new = (here / f"{one}{ending}" for one in ("mine", "link", "pipe", "new"))
+    file, link, pipe, new = (here / f"{stem}{ending}" for stem in ("mine", "link", "pipe", "new"))
     file.write_text("mine")
     link.symlink_to(file)
     os.mkfifo(pipe)
     refused(words, {name: file}, f"{file} is there already: --force overwrites it")
     refused(words, {name: link}, f"{link} is there already")
     check(words, force=True, **{name: file})
-    for one in (pipe, new):
-        check(words, **{name: one})
+    for path in (pipe, new):
+        check(words, **{name: path})
     assert file.read_text() == "mine"
     assert sorted(os.listdir(here)) == sorted([file.name, link.name, pipe.name])
     refused(words, {name: f"none/a{ending}"}, "there is no folder none")
@@ -99,8 +107,8 @@ def test_what_may_be_written_is_said_before_the_work(
     wrong = ["cannot be written: Is a directory"] * 2
     if marked(COMMANDS[words], Written)[name].folder:
         wrong = ["is there already: --force overwrites it", "is no data set"]
-    for told, more in zip(wrong, ((), ("--force",)), strict=True):
-        refused(words, {name: f"folder{ending}"}, f"folder{ending} {told}", *more)
+    for problem, more in zip(wrong, ((), ("--force",)), strict=True):
+        refused(words, {name: f"folder{ending}"}, f"folder{ending} {problem}", *more)
 
 
 #: What commands read, of which each has one.
@@ -143,28 +151,28 @@ def test_a_file_that_is_read_is_never_written(
     marks = (Written, WrittenFolder)
     own = {"force", "format", "context"}.union(*(marked(command, mark) for mark in marks))
     kinds = (click.Path, click.types.StringParamType)
-    texts = [one.name for one in command.params if isinstance(one.type, kinds)]
-    texts = [one for one in texts if one not in own]
+    texts = [parameter.name for parameter in command.params if isinstance(parameter.type, kinds)]
+    texts = [text for text in texts if text not in own]
     assert texts
-    needed = next(one for one in (*texts, "workload") if one in REAL)
+    needed = next(parameter for parameter in (*texts, "workload") if parameter in REAL)
     before = contents(here)
     refused(words, {name: output, needed: file}, READ_HERE, "--force")
     assert contents(here) == before
-    for one in texts:  # the others may name a file too
+    for parameter in texts:  # the others may name a file too
         with pytest.raises(HpcgymError, match=READ_HERE):
-            check(words, force=True, **{name: output, one: str(file)})
+            check(words, force=True, **{name: output, parameter: str(file)})
 
 
 @pytest.mark.parametrize(
-    "words", [words for words, one in COMMANDS.items() if len(marked(one, Written)) > 1]
+    "words", [words for words, command in COMMANDS.items() if len(marked(command, Written)) > 1]
 )
 def test_two_files_to_write_are_two(words: tuple[str, ...], here: Path) -> None:
     first, second, *_ = marked(COMMANDS[words], Written)
-    one, other = here / f"a{ending_of(words, first)}", here / f"b{ending_of(words, second)}"
-    other.symlink_to(one)
+    first_file, other = here / f"a{ending_of(words, first)}", here / f"b{ending_of(words, second)}"
+    other.symlink_to(first_file)
     wrong = "are one file: choose another name for one"
-    refused(words, {first: one, second: other}, wrong, "--force")
-    assert not one.exists()
+    refused(words, {first: first_file, second: other}, wrong, "--force")
+    assert not first_file.exists()
 
 
 # --- What is read ---------------------------------------------------------------------------------

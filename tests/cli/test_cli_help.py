@@ -31,26 +31,28 @@ OWN = {
 
 
 def test_every_heading_is_a_known_one() -> None:
-    used = {one.heading for command in COMMANDS.values() for one in command.params}
+    used = {parameter.heading for command in COMMANDS.values() for parameter in command.params}
     assert used == {*HEADINGS}
 
 
 @pytest.mark.parametrize("words", LARGE, ids=" ".join)
 def test_options_of_large_commands_have_headings(words: tuple[str, ...]) -> None:
     params = COMMANDS[words].params
-    bare = {one.name for one in params if one.heading == "Options"}
+    bare = {parameter.name for parameter in params if parameter.heading == "Options"}
     assert bare == OWN.get(words, set())
 
 
 def test_an_option_stands_under_one_heading_everywhere() -> None:
     headings: dict[tuple[str, str], set[str | None]] = {}
     for command in COMMANDS.values():
-        for one in command.params:
-            if one.param_type_name == "option":
-                told = headings.setdefault((one.opts[0], one.help), set())
-                told.add(one.heading)
+        for parameter in command.params:
+            if parameter.param_type_name == "option":
+                headings_of_option = headings.setdefault((parameter.opts[0], parameter.help), set())
+                headings_of_option.add(parameter.heading)
     assert len(headings) > 100
-    assert [name for name, told in headings.items() if len(told) > 1] == []
+    assert [
+        name for name, headings_of_option in headings.items() if len(headings_of_option) > 1
+    ] == []
 
 
 def test_short_help_says_what_options_take() -> None:
@@ -109,10 +111,10 @@ def test_all_names_are_listed_with_meanings(kind: str) -> None:
 
 
 def test_lists_tell_what_is_needed() -> None:
-    told = {kind: succeed("list", kind).stdout for kind in ("dispatchers", "machines")}
-    assert told["dispatchers"].count("needs the extra cp") == len(CP_DISPATCHERS)
+    lists = {kind: succeed("list", kind).stdout for kind in ("dispatchers", "machines")}
+    assert lists["dispatchers"].count("needs the extra cp") == len(CP_DISPATCHERS)
     assert (
-        "32 nodes of 16 core, 16 GB, 2 gpu; 32 nodes of 16 core, 16 GB, 2 mic" in told["machines"]
+        "32 nodes of 16 core, 16 GB, 2 gpu; 32 nodes of 16 core, 16 GB, 2 mic" in lists["machines"]
     )
     assert "known are schedulers, dispatchers" in line("list", "shedulers")
 
@@ -123,7 +125,11 @@ def test_short_help_fits_a_screen(words: tuple[str, ...], monkeypatch: pytest.Mo
     text = succeed(*words, "-h").stdout
     assert len(text.splitlines()) <= 60
     whole = succeed(*words, "--help-all").stdout
-    options = {one.opts[0] for one in COMMANDS[words].params if one.param_type_name == "option"}
+    options = {
+        parameter.opts[0]
+        for parameter in COMMANDS[words].params
+        if parameter.param_type_name == "option"
+    }
     assert [name for name in options if name not in whole] == []
     if text == whole:
         return
@@ -142,19 +148,19 @@ STUDIES = [
 
 
 def test_all_studies_are_known() -> None:
-    named = {one.command.split()[2] for one in all_items() if one.command}
+    named = {item.command.split()[2] for item in all_items() if item.command}
     assert named <= {words[1] for words in STUDIES}
     assert len(named) > 4
 
 
 @pytest.mark.parametrize("words", STUDIES, ids=" ".join)
 def test_studies_have_the_same_options(words: tuple[str, ...]) -> None:
-    told = {}
+    options = {}
     for studied in (words, STUDIES[0]):
-        params = {one.name: one for one in COMMANDS[studied].params}
-        told[studied] = [
+        params = {parameter.name: parameter for parameter in COMMANDS[studied].params}
+        options[studied] = [
             (params[name].opts, params[name].help, params[name].metavar) for name in OF_STUDIES
         ]
         defaults = [params[name].default for name in OF_STUDIES]
         assert defaults == [None, False, "processes", "table"]
-    assert told[words] == told[STUDIES[0]]
+    assert options[words] == options[STUDIES[0]]

@@ -29,8 +29,8 @@ def test_an_extract_begins_and_ends_at_dates_of_the_log(
 
     def extract(begin: str, end: str) -> list[dict[str, str]]:
         options = ("--from", begin, "--to", end, "--output", "-")
-        found: list[dict[str, str]] = as_csv("simulate", str(file), *options)
-        return found
+        jobs: list[dict[str, str]] = as_csv("simulate", str(file), *options)
+        return jobs
 
     assert extract(*dates) == extract(*seconds) != extract("0", "100h")
     file.write_text(f"; MaxProcs: 2\n{ROWS}")

@@ -50,7 +50,7 @@ LEFT = "# Not followed, and why:"
 OF_JOBS = ("simulate", "lublin:jobs=20,processors=8")
 
 
-def told(text: str, title: str) -> list[str]:
+def settings_below(text: str, title: str) -> list[str]:
     """What ``hpcgym machines`` tells of the settings of a slurm.conf below a title."""
     Path("slurm.conf").write_text(text)
     part = succeed("machines", "slurm.conf").stdout.partition(title)[2].partition("\n\n")[0]
@@ -60,8 +60,8 @@ def told(text: str, title: str) -> list[str]:
 def test_settings_that_are_not_of_the_machine_are_told() -> None:
     text = CONF + "PriorityWieghtAge=4\nPartitionName=c Nodes=n1 State=DOWN QOS=own\n"
     followed = {"PriorityWeightAge=1000", "b: PriorityTier=2", "PreemptMode=REQUEUE"}
-    assert followed <= {*told(text, FOLLOWED)}
-    assert told(text, LEFT) == [
+    assert followed <= {*settings_below(text, FOLLOWED)}
+    assert settings_below(text, LEFT) == [
         "SchedulerParameters bf_continue: not simulated",
         "b: LLN=YES: not simulated",
         "PriorityWieghtAge=4: Slurm has no such setting; did you mean 'priorityweightage'?",
@@ -72,9 +72,10 @@ def test_settings_that_are_not_of_the_machine_are_told() -> None:
         "SchedulerParameters: bf_window must be",
         "SchedulerParameters bf_windw=2: Slurm has no",
     )
-    assert [one[: len(part)] for one, part in zip(told(wrong, LEFT), begin, strict=False)] == [
-        *begin
-    ]
+    assert [
+        setting[: len(part)]
+        for setting, part in zip(settings_below(wrong, LEFT), begin, strict=False)
+    ] == [*begin]
     Path("slurm.conf").write_text(text)
     assert (
         "# c: 1 node, default_time_s=31536000, qos=own, state=down\n"
@@ -131,8 +132,8 @@ def test_settings_that_an_option_replaces(command: str, options: list[str], lost
     Path("slurm.conf").write_text(text)
     Path("qos.txt").write_text("Name|MaxJobsPU\nown|3\n")
     words = (OF_JOBS[1], "--scheduler", "slurm.conf:qos=qos.txt", "--processors", "8")
-    told = succeed(command, *words, *options).stderr
-    assert re.search(f"slurm.conf:qos=qos.txt: {lost}\n", told) if lost else "replaces" not in told
+    said = succeed(command, *words, *options).stderr
+    assert re.search(f"slurm.conf:qos=qos.txt: {lost}\n", said) if lost else "replaces" not in said
 
 
 def test_a_wrong_grace_time_is_named_also_where_no_job_is_stopped() -> None:
@@ -140,14 +141,18 @@ def test_a_wrong_grace_time_is_named_also_where_no_job_is_stopped() -> None:
     left = succeed("machines", "slurm.conf").stdout.partition(LEFT)[2]
     assert "# partition 'b': GraceTime=x: seconds must be a whole number; Slurm's default" in left
     text = CONF.replace("Default=YES", "Default=YES GraceTime=60")
-    assert "a: GraceTime=60" in told(text, FOLLOWED)
+    assert "a: GraceTime=60" in settings_below(text, FOLLOWED)
 
 
 def test_a_slurm_conf_that_slurm_refuses() -> None:
     said = "line 6: PreemptMode=SUSPEND: Slurm refuses it without GANG; write"
     text = CONF.replace("REQUEUE", "suspend")
-    assert [one for one in told(text, LEFT) if one.startswith("PreemptMode=SUSPEND: Slurm refuses")]
-    (of_it,) = [one for one in of_conf(*OF_JOBS, "--scheduler", "slurm.conf") if "values" in one]
+    assert [
+        setting
+        for setting in settings_below(text, LEFT)
+        if setting.startswith("PreemptMode=SUSPEND: Slurm refuses")
+    ]
+    (of_it,) = [text for text in of_conf(*OF_JOBS, "--scheduler", "slurm.conf") if "values" in text]
     assert of_it.endswith(f"defaults: 1; {said} SUSPEND,GANG")
 
 
@@ -173,9 +178,9 @@ def test_who_chooses_nodes_has_no_allocation() -> None:
     best = ("--allocation", "best-fit")
     for more, name in (((), "first-fit"), (best, "best-fit")):
         words = ("compare", *SOLVED, "easy,cph-3,pcp20", *more)
-        found = as_json(*words)["results"]
-        assert [one["scheduler"]["allocation"] for one in found] == [name, name, None]
-        assert [one["allocation"] for one in as_csv(*words)] == [name, name, ""]
+        results = as_json(*words)["results"]
+        assert [result["scheduler"]["allocation"] for result in results] == [name, name, None]
+        assert [row["allocation"] for row in as_csv(*words)] == [name, name, ""]
     done = succeed("simulate", *SOLVED, "pcp20", *best, "--html", "a.html")
     assert "best-fit" not in done.stdout
     text = Path("a.html").read_text()
@@ -195,24 +200,29 @@ def test_a_summary_of_solved_models() -> None:
     easy, cph = as_json("compare", *SOLVED, "easy,cph-3")["results"]
     assert "dispatches" not in easy
     log = simulate(load_workload(SOLVED[0]), "cph-3", cluster="small.toml").dispatcher.log
-    found: Any = cph["dispatches"]
-    assert found["dispatches"] == len(log) > found["models"] > 0
-    assert found["models"] == sum(one["status"] != "plan is optimal" for one in log)
-    assert found["mean_gap"] == pytest.approx(np.mean([one["gap"] for one in log]), abs=1e-12)
-    assert found["postponed"] == sum(one["postponed"] for one in log)
-    assert 0 < found["mean_s"] <= found["max_s"]
-    assert 0 < found["proved"] <= 1
+    dispatching: Any = cph["dispatches"]
+    assert dispatching["dispatches"] == len(log) > dispatching["models"] > 0
+    assert dispatching["models"] == sum(dispatch["status"] != "plan is optimal" for dispatch in log)
+    assert dispatching["mean_gap"] == pytest.approx(
+        np.mean([dispatch["gap"] for dispatch in log]), abs=1e-12
+    )
+    assert dispatching["postponed"] == sum(dispatch["postponed"] for dispatch in log)
+    assert 0 < dispatching["mean_s"] <= dispatching["max_s"]
+    assert 0 < dispatching["proved"] <= 1
     lines = succeed("compare", *SOLVED, "easy,cph-3").stdout.splitlines()
-    (line,) = (one for one in lines if one.startswith("cph-3: ") and "dispatches" in one)
-    assert f"{found['dispatches']} dispatches, {found['models']} of them with a model" in line
-    assert f"{100 * found['proved']:.1f} % proved optimal" in line
+    (line,) = (text for text in lines if text.startswith("cph-3: ") and "dispatches" in text)
+    assert (
+        f"{dispatching['dispatches']} dispatches, {dispatching['models']} of them with a model"
+        in line
+    )
+    assert f"{100 * dispatching['proved']:.1f} % proved optimal" in line
 
 
 def test_machines_in_json_say_where_they_are_from() -> None:
-    whole, one = as_json("machines"), as_json("machines", "taurus")
+    whole, taurus = as_json("machines"), as_json("machines", "taurus")
     assert next(each for each in whole["machines"] if each["name"] == "taurus")["groups"]
     assert whole["provenance"]["command"] == ["machines", "--format", "json"]
-    assert one["provenance"]["command"] == ["machines", "taurus", "--format", "json"]
+    assert taurus["provenance"]["command"] == ["machines", "taurus", "--format", "json"]
 
 
 # --- Speedups -------------------------------------------------------------------------------------

@@ -24,15 +24,15 @@ def test_a_page_of_a_leaderboard_has_its_rows(tmp_path: Path) -> None:
     page = tmp_path / "board.html"
     words = ["evaluate", "spf", "--workload", TRACE, "--jobs", "50", "--number", "5"]
     words += ["--budget", "9", "--html", page]
-    told = as_json(*words)
+    facts = as_json(*words)
     board, *_ = Page(page.read_text()).tables
-    names = [row["name"] for row in told["policies"]]
+    names = [row["name"] for row in facts["policies"]]
     assert [row[0].split(" ")[0] for row in board[1:]] == names  # without what differs from it
-    best = min(row["mean_bsld"] for row in told["policies"])
+    best = min(row["mean_bsld"] for row in facts["policies"])
     (marked,) = {row[1] for row in board[1:] if row[1].endswith(" ★")}
     assert float(marked.removesuffix(" ★").replace(",", "")) == pytest.approx(best, rel=1e-3)
     record = record_of_file(page)
-    assert record["workloads"][0]["sha256"] == told["provenance"]["workloads"][0]["sha256"]
+    assert record["workloads"][0]["sha256"] == facts["provenance"]["workloads"][0]["sha256"]
     assert record["command"][0] == "evaluate"
     assert "is there already" in run(*words).output
 
@@ -66,14 +66,14 @@ def test_a_page_marks_no_share_beyond_different_thresholds_as_best(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # which would draw for seconds
-    for rules, told in (("easy,saf", 0), ("easy:threshold=1h,saf:threshold=2h", 1)):
-        file = tmp_path / f"{told}.html"
+    for rules, different in (("easy,saf", 0), ("easy:threshold=1h,saf:threshold=2h", 1)):
+        file = tmp_path / f"{different}.html"
         succeed("compare", TRACE, "--scheduler", rules, "--html", file)
         page = Page(file.read_text())
-        assert "".join(page.text).count("the threshold of their own scheduler: no ★") == told
+        assert "".join(page.text).count("the threshold of their own scheduler: no ★") == different
         rows = [row for table in page.tables for row in table if row and row[0] == "starved (%)"]
         (shares,) = {tuple(row[1:]) for row in rows}
-        assert len({*shares}) == 1 + told
+        assert len({*shares}) == 1 + different
         assert not any("★" in share for share in shares)
 
 
@@ -109,8 +109,8 @@ def test_what_is_generated_says_by_which_command(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("more", [["--job", "17"], ["--by", "user"]])
 def test_explanations_say_of_which_schedule(more: list[str]) -> None:
-    told = as_json("explain", TRACE, *more)
-    record = told["provenance"]
+    facts = as_json("explain", TRACE, *more)
+    record = facts["provenance"]
     assert record["command"][0] == "explain"
     digest = schedule_digest(simulate(load_workload(TRACE), "easy"))
-    assert [one["sha256"] for one in record["schedules"]] == [digest]
+    assert [schedule["sha256"] for schedule in record["schedules"]] == [digest]

@@ -191,7 +191,11 @@ def test_what_is_no_number_is_null() -> None:
     classes = [value[f"mean_bsld_{length}"] for length in ("short", "medium", "long")]
     assert sorted(classes, key=str) == [1.0, None, None]
     (row,) = as_csv("simulate", "lublin:jobs=1")
-    assert sorted(row[f"mean_bsld_{one}"] for one in ("short", "medium", "long")) == ["", "", "1.0"]
+    assert sorted(row[f"mean_bsld_{length}"] for length in ("short", "medium", "long")) == [
+        "",
+        "",
+        "1.0",
+    ]
 
 
 ON_TAURUS = (TAURUS_JOBS, "--cluster", "taurus")
@@ -218,7 +222,7 @@ def test_tables_for_people_name_the_rules_once(words: tuple[str, ...], said: str
 
 def test_long_times_are_in_words_too() -> None:
     makespan = as_json("simulate", JOBS)["makespan_s"]
-    (line,) = (one for one in succeed("simulate", JOBS).stdout.splitlines() if "makespan" in one)
+    (line,) = (text for text in succeed("simulate", JOBS).stdout.splitlines() if "makespan" in text)
     words = ["makespan", f"{makespan:,}", "s", "=", *duration(makespan).split()]
     assert makespan > 3600
     assert line.split() == words
@@ -282,9 +286,11 @@ def test_the_table_of_a_schedule_has_the_nodes(name: str) -> None:
     first, node, units = expected.allocation
     frame = (pd.read_parquet if name.endswith("parquet") else pd.read_csv)(name)
     pd.testing.assert_frame_equal(frame.drop(columns="nodes"), expected.jobs, check_dtype=False)
-    told = [[tuple(map(int, cell.split(":"))) for cell in text.split()] for text in frame["nodes"]]
-    assert [sum(units for _, units in cells) for cells in told] == workload.units.tolist()
-    for job, cells in enumerate(told):
+    cells_of_jobs = [
+        [tuple(map(int, cell.split(":"))) for cell in text.split()] for text in frame["nodes"]
+    ]
+    assert [sum(units for _, units in cells) for cells in cells_of_jobs] == workload.units.tolist()
+    for job, cells in enumerate(cells_of_jobs):
         own = slice(first[job], first[job + 1])
         assert cells == list(zip(node[own], units[own], strict=True))
 
@@ -292,17 +298,17 @@ def test_the_table_of_a_schedule_has_the_nodes(name: str) -> None:
 def test_nodes_that_fail() -> None:
     words = (TAURUS_JOBS, "--cluster", "taurus", "--failures", "failures.csv")
     failures_of(TAURUS, 10**6, mtbf=2e5, repair=7200, seed=1).write(Path("failures.csv"))
-    told = as_json("simulate", *words, "--output", "jobs.csv")
+    facts = as_json("simulate", *words, "--output", "jobs.csv")
     result = simulate(load_workload(TAURUS_JOBS), cluster="taurus", failures="failures.csv")
-    assert told["lost_runs"] == result.restarts.sum() > 0
-    assert told["lost_core_seconds"] == result.lost_core_seconds.sum()
+    assert facts["lost_runs"] == result.restarts.sum() > 0
+    assert facts["lost_core_seconds"] == result.lost_core_seconds.sum()
     assert pd.read_csv("jobs.csv")["restarts"].tolist() == result.restarts.tolist()
     assert "lost core time" in succeed("simulate", *words).stdout
     assert "do not go together" in line("simulate", *words, "--cap", "percent=80")
     job = int(result.workload.job_number[result.restarts.argmax()])
     stops = as_json("explain", *words, "--job", job)["stops"]
     assert len(stops) == result.restarts.max()
-    assert all(one["nodes"] and one["how"] == "failed" for one in stops)
+    assert all(stop["nodes"] and stop["how"] == "failed" for stop in stops)
 
 
 # --- Preemption -----------------------------------------------------------------------------------
@@ -330,12 +336,14 @@ def test_a_job_stops_another() -> None:
     (stop,) = as_json(*asked)["stops"]
     assert (stop["how"], stop["began"], stop["stopped"]) == ("requeued", 0, 600)
     assert (stop["jobs"], stop["nodes"]) == ([2], [])
-    several = [x for one in ("none", given[1], f"{given[1]},cancel") for x in ("--preemption", one)]
+    several = [
+        x for rule in ("none", given[1], f"{given[1]},cancel") for x in ("--preemption", rule)
+    ]
     *metrics, past = as_json("compare", *words, "--scheduler", "easy", *several)["results"]
     assert past["scheduler"] == {"name": "recorded"}  # the log tells waits
-    assert [one["max_wait_s"] for one in metrics] == [3000, 1800, 0]
-    assert [one.get("lost_runs") for one in metrics] == [None, 1, 0]
-    assert [one.get("cancelled_jobs") for one in metrics] == [None, None, 1]
+    assert [result["max_wait_s"] for result in metrics] == [3000, 1800, 0]
+    assert [result.get("lost_runs") for result in metrics] == [None, 1, 0]
+    assert [result.get("cancelled_jobs") for result in metrics] == [None, None, 1]
 
 
 # --- Jobs that do not fit -------------------------------------------------------------------------

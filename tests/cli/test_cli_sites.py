@@ -84,9 +84,9 @@ def test_jobs_lie_where_slurm_places_them(
     Path("jobs.txt").write_text(dump(*jobs))
     Path("slurm.conf").write_text(CONF.format(nodes=nodes, limit=limit))
     asked = ("simulate", "jobs.txt", "--cluster", "slurm.conf", "--scheduler", "slurm.conf")
-    found = as_csv(*asked, "--output", "-")
-    assert [job["start_time"] for job in found] == starts
-    assert [job["nodes"] for job in found] == places
+    jobs_placed = as_csv(*asked, "--output", "-")
+    assert [job["start_time"] for job in jobs_placed] == starts
+    assert [job["nodes"] for job in jobs_placed] == places
     assert [str(job["start_time"]) for job in as_json(*asked, "--output", "-")] == starts
 
 
@@ -96,9 +96,9 @@ def test_uneven_shares_on_whole_nodes(here: Path) -> None:
     given = ("simulate", "jobs.txt", "--cluster", "slurm.conf", "--output", "-")
     rule = " OverSubscribe=EXCLUSIVE MaxNodes=4"
     Path("slurm.conf").write_text(CONF.format(nodes="n[1-4] CPUs=4", limit=rule))
-    found = as_csv(*given)
-    assert [job["nodes"] for job in found] == ["0:1 1:1 2:1 3:1", "0:1"]
-    assert [job["start_time"] for job in found] == ["0", "100"]
+    jobs_placed = as_csv(*given)
+    assert [job["nodes"] for job in jobs_placed] == ["0:1 1:1 2:1 3:1", "0:1"]
+    assert [job["start_time"] for job in jobs_placed] == ["0", "100"]
     Path("slurm.conf").write_text(CONF.format(nodes="n[1-4] CPUs=4", limit=" MaxNodes=3"))
     assert "needs more than 3 nodes, the MaxNodes of partition 'p'" in run(*given).stderr
 
@@ -117,9 +117,9 @@ def test_warnings_of_a_command_are_five_lines(here: Path) -> None:
         short = run(*given).stderr.splitlines()
         assert len(short) == 5
         assert "more warnings: hpcgym --explain-warnings COMMAND lists all" in short[-1]
-        told = run("--explain-warnings", *given).stderr.splitlines()
-        assert told[0] == short[0]
-        lines = [line for line in told if line.startswith("hpcgym: ")]
+        explained = run("--explain-warnings", *given).stderr.splitlines()
+        assert explained[0] == short[0]
+        lines = [line for line in explained if line.startswith("hpcgym: ")]
         assert int(short[-1].split()[1]) == len(lines) - 4
         first = run(*given, "--policy", "saf", "--backfill", "easy").stderr.splitlines()[0]
         assert first.startswith(
@@ -169,12 +169,12 @@ def test_gpus_of_a_type_are_of_nodes_that_have_it(here: Path, typed: bool) -> No
     )
     Path("slurm.conf").write_text(TYPES if typed else TYPES.replace("v100", "a100"))
     given = ("simulate", "jobs.txt", "--cluster", "slurm.conf", "--errors", "skip")
-    found = as_csv(*given, "--output", "-")
+    jobs_placed = as_csv(*given, "--output", "-")
     by_type = [("1", "0", "2:1"), ("2", "0", "0:1"), ("3", "100", "2:1")]
     by_type.append(("5", "0", "1:1"))
     any_type = [("1", "0", "0:1"), ("2", "0", "1:1"), ("3", "0", "2:1"), ("4", "0", "2:1")]
     any_type.append(("5", "100", "0:1"))
-    places = [(job["job_number"], job["start_time"], job["nodes"]) for job in found]
+    places = [(job["job_number"], job["start_time"], job["nodes"]) for job in jobs_placed]
     assert places == (by_type if typed else any_type)
     reason = "types of gres/gpu by which the machine does not tell nodes apart"
     line = "1 dropped: fits no empty machine" if typed else f"4 not used: {reason}"
@@ -186,19 +186,19 @@ def test_gpus_of_a_type_are_of_nodes_that_have_it(here: Path, typed: bool) -> No
 def test_generic_resources_of_an_old_slurm(here: Path) -> None:
     """By hand: four GPUs, of which three jobs have two each, whatever type they name."""
     head, *jobs = dump(*[(0, 100, "10", 1, 1)] * 4).splitlines()
-    told = ("gpu:2", "gpu:k80:2", "gpu:2", "")
-    lines = [f"{head}|AllocGRES", *(f"{job}|{gres}" for job, gres in zip(jobs, told, strict=True))]
+    asked = ("gpu:2", "gpu:k80:2", "gpu:2", "")
+    lines = [f"{head}|AllocGRES", *(f"{job}|{gres}" for job, gres in zip(jobs, asked, strict=True))]
     Path("jobs.txt").write_text("\n".join(lines) + "\n")
     Path("slurm.conf").write_text(
         "NodeName=g1 CPUs=16 Gres=gpu:k80:4\nPartitionName=p Nodes=g1 Default=YES\n"
     )
-    found = as_csv("simulate", "jobs.txt", "--cluster", "slurm.conf", "--output", "-")
-    assert [int(job["start_time"]) for job in found] == [0, 0, 100, 0]
+    jobs_placed = as_csv("simulate", "jobs.txt", "--cluster", "slurm.conf", "--output", "-")
+    assert [int(job["start_time"]) for job in jobs_placed] == [0, 0, 100, 0]
     newer = [f"{head}|ReqGRES|AllocTRES", f"{jobs[0]}|PER_NODE:gpu:2|cpu=1,gres/gpu=2,node=1"]
     newer.append(f"{jobs[1]}|PER_NODE:gpu:k80:3(IDX:0-2)|cpu=1,gres/gpu=3,node=1")
     Path("jobs.txt").write_text("\n".join(newer) + "\n")
-    found = as_csv("simulate", "jobs.txt", "--cluster", "slurm.conf", "--output", "-")
-    assert [int(job["start_time"]) for job in found] == [0, 100]
+    jobs_placed = as_csv("simulate", "jobs.txt", "--cluster", "slurm.conf", "--output", "-")
+    assert [int(job["start_time"]) for job in jobs_placed] == [0, 100]
     Path("jobs.txt").write_text("\n".join([lines[0], f"{jobs[0]}|gpu=x"]) + "\n")
     assert "line 2: AllocGRES is 'gpu=x'" in run("traces", "show", "jobs.txt").stderr
 
@@ -228,8 +228,8 @@ def test_bought_gpus_of_another_type_serve_who_asks_for_any(
     Path("jobs.txt").write_text("\n".join(lines) + "\n")
     Path("slurm.conf").write_text(TYPES.replace("Gres=gpu:v100:2", "Gres=gpu:v100:4"))
     command = ("simulate", "jobs.txt", "--cluster", "slurm.conf")
-    found = as_csv(*command, "--output", "-")
-    assert [int(job["start_time"]) for job in found] == [0, waits]
+    jobs_placed = as_csv(*command, "--output", "-")
+    assert [int(job["start_time"]) for job in jobs_placed] == [0, waits]
     reason = (
         "not used: types of gres/gpu that jobs were given; ReqTRES would tell which they ask for"
     )
@@ -246,8 +246,8 @@ def test_what_is_followed_is_told_once(here: Path) -> None:
     for scheduler, lines in (("slurm.conf", ["not followed: p: LLN"]), ("easy", ["settings that"])):
         with pytest.warns(HpcgymWarning) as caught:
             simulate(jobs, scheduler, cluster="slurm.conf")
-        found = [str(one.message).removeprefix("slurm.conf: ") for one in caught]
-        assert [text[: len(line)] for text, line in zip(found, lines, strict=True)] == lines
+        messages = [str(warning.message).removeprefix("slurm.conf: ") for warning in caught]
+        assert [text[: len(line)] for text, line in zip(messages, lines, strict=True)] == lines
 
 
 def test_the_recorded_past_stands_beside_simulations(here: Path) -> None:
@@ -289,9 +289,9 @@ def test_what_explains_a_past(here: Path) -> None:
     given = ("calibrate", "log.swf", "--processors", "64")
     chosen = [row["settings"] for row in as_csv(*given) if row["chosen"] == "True"]
     assert "at most 32 processors of each user run at once" in chosen[-1].split("; ")
-    told = as_json(*given)
-    assert [row["settings"] for row in told["rows"] if row["chosen"]] == chosen
-    assert told["provenance"]["files"].keys() == {"log.swf"}
+    facts = as_json(*given)
+    assert [row["settings"] for row in facts["rows"] if row["chosen"]] == chosen
+    assert facts["provenance"]["files"].keys() == {"log.swf"}
     text = succeed(*given).stdout
     assert "explains 100% of the difference in the first half" in text
     assert "does not bear it out" not in text

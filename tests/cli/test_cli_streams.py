@@ -38,13 +38,13 @@ def test_logs_of_all_forms_come_from_standard_input(ending: str) -> None:
     path = Path(f"jobs{ending}")
     (write_swf if ".swf" in ending else write_table)(load_workload(JOBS), path)
     words = ("--processors", "32", "--scheduler", "saf")
-    told = as_json("simulate", "-", *words, input=path.read_bytes())
+    facts = as_json("simulate", "-", *words, input=path.read_bytes())
     plain = as_json("simulate", path, *words)
-    assert digests(told) == digests(plain)
-    assert told["workload"] == (
+    assert digests(facts) == digests(plain)
+    assert facts["workload"] == (
         "stdin" if ".swf" in ending else f"stdin{ending}".removesuffix(".gz")
     )
-    (digest,) = told["provenance"]["files"].values()
+    (digest,) = facts["provenance"]["files"].values()
     assert digest == plain["provenance"]["files"][path.name]
 
 

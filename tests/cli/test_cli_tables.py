@@ -77,15 +77,15 @@ def test_each_form_has_the_same_cells(capsys: pytest.CaptureFixture[str]) -> Non
     assert lines[-1] == "a note"
     page = SHEET.page({"hpcgym": "1", "date": "now", "command": None, "files": {}, "workloads": []})
     assert page.count("99.99 ★") == 1
-    assert all(page.count(one) >= 1 for one in (*NUMBERS, "A log", "its jobs", "a note"))
+    assert all(page.count(text) >= 1 for text in (*NUMBERS, "A log", "its jobs", "a note"))
 
 
 def test_data_have_words_before_numbers() -> None:
     frame = pd.DataFrame({"jobs": [12345, 2], "ratio / easy": [0.5, float("nan")]})
     frame = frame.assign(here=[True, False], name=["a", None], none=None)
-    found = of_frame(frame)
-    assert (found.headings, found.words) == (["here", "name", "jobs", "ratio / easy"], 2)
-    assert found.rows == [["yes", "a", "12,345", "0.500"], ["no", "-", "2", "-"]]
+    table = of_frame(frame)
+    assert (table.headings, table.words) == (["here", "name", "jobs", "ratio / easy"], 2)
+    assert table.rows == [["yes", "a", "12,345", "0.500"], ["no", "-", "2", "-"]]
 
 
 def test_only_means_over_all_jobs_are_the_best() -> None:
@@ -97,10 +97,10 @@ def test_only_means_over_all_jobs_are_the_best() -> None:
             "mean_wait_s": [10.0, 10.0, 8.0, 8.0, 5.0],
         }
     )
-    found = means_of(rows, "", MeansTable(metric=["mean_wait_s"])).sheet
-    marked = [(row[1][0], row[2][0], row[3][1]) for row in found.tables[0].cells]
+    sheet = means_of(rows, "", MeansTable(metric=["mean_wait_s"])).sheet
+    marked = [(row[1][0], row[2][0], row[3][1]) for row in sheet.tables[0].cells]
     assert marked == [("easy", "2", False), ("spf", "2", True), ("saf", "1 of 2", False)]
-    assert any("are means over other jobs" in note for note in found.below)
+    assert any("are means over other jobs" in note for note in sheet.below)
 
 
 def test_means_of_ratios_say_of_how_many() -> None:
@@ -113,8 +113,8 @@ def test_means_of_ratios_say_of_how_many() -> None:
         }
     )
     asked = MeansTable(metric=["mean_wait_s"], normalise="easy")
-    (found,) = means_of(rows, "", asked).sheet.tables
-    place = found.heads.index("ratios")
-    assert [row[place][0] for row in found.cells] == ["1", "1"]
+    (shown,) = means_of(rows, "", asked).sheet.tables
+    place = shown.heads.index("ratios")
+    assert [row[place][0] for row in shown.cells] == ["1", "1"]
     (full,) = means_of(rows.assign(mean_wait_s=1.0), "", asked).sheet.tables
     assert "ratios" not in full.heads

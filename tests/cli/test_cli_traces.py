@@ -41,8 +41,8 @@ def test_a_sites_own_log_is_shown(here: Path) -> None:
     nameless = here / "nameless.txt"
     nameless.write_text(path.read_text().partition("\n")[2])
     fields = ",".join(dump(3, 800).fields)
-    told = as_json("traces", "show", nameless, "--processors", "5000", "--fields", fields)
-    assert told["cleaning"] == facts["cleaning"]
+    of_nameless = as_json("traces", "show", nameless, "--processors", "5000", "--fields", fields)
+    assert of_nameless["cleaning"] == facts["cleaning"]
     elsewhere = as_json("traces", "show", path, "--tz", "Asia/Tokyo")
     assert elsewhere["begin"].endswith("+09:00") or "unix" in dump(3, 800).text
 

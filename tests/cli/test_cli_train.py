@@ -28,9 +28,9 @@ TRACE = "lublin:jobs=2000,processors=64,load=1.0,seed=2"
 
 def board(agent: str, *words: str) -> dict[str, set[str]]:
     """Evaluate an agent that does not fail; return the rows of each slice."""
-    found = as_json("evaluate", agent, *words)
-    assert not found["failures"]
-    return {name: {*rows} for name, rows in found["by_slice"].items()}
+    facts = as_json("evaluate", agent, *words)
+    assert not facts["failures"]
+    return {name: {*rows} for name, rows in facts["by_slice"].items()}
 
 
 @pytest.mark.parametrize(
@@ -69,11 +69,11 @@ def test_agents_are_trained_and_evaluated(
 def test_ctrl_c_leaves_the_best_so_far(
     name: str, ending: str, broken: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[int] = []
+    steps_told: list[int] = []
 
     def interrupt(steps: int, values: Any) -> None:
-        told.append(steps)
-        if name != "maskable-ppo" or len(told) > 1:  # it is told before it has learned
+        steps_told.append(steps)
+        if name != "maskable-ppo" or len(steps_told) > 1:  # it is told before it has learned
             raise KeyboardInterrupt
 
     monkeypatch.setattr("hpcgym.cli.train._show", interrupt)
@@ -87,7 +87,7 @@ def test_ctrl_c_leaves_the_best_so_far(
         raise KeyboardInterrupt
 
     Path(f"{name}.{ending}").unlink()
-    told.clear()
+    steps_told.clear()
     monkeypatch.setattr(broken, nothing)
     done = run("train", name, *short, "--steps", "4000")
     assert done.exit_code == 130
@@ -170,12 +170,12 @@ def test_what_is_recorded_is_cloned_and_gone_on_from() -> None:
     where = ("--workload", TRACE, "--jobs", "30", "--number", "2", "--backfill", "none")
     done = succeed("train", "record", "random", "saf", *where, "--output", "mixed-v0")
     assert "transitions of 4 episodes to mixed-v0" in done.stderr
-    found = load_recording("mixed-v0")
-    assert found.about["policy"] == "random, saf"
+    recording = load_recording("mixed-v0")
+    assert recording.about["policy"] == "random, saf"
     same = record(
         ["random", "saf"], TRACE, jobs=30, record_episodes=2, env_options={"backfill": "none"}
     )  # fmt: skip
-    assert (found.actions == same.actions).all()
+    assert (recording.actions == same.actions).all()
     again = ("train", "record", "random", "saf", *where, "--output", "mixed-v0")
     assert "mixed-v0 is there already: --force overwrites it" in line(*again)
     Path("mixed-v0", "data", "main_data.parquet").write_text("")
@@ -194,13 +194,13 @@ def test_a_dispatcher_is_recorded_on_nodes() -> None:
     jobs, machine = "eurora:jobs=200,load=1.3,seed=0", find_cluster("kit-forhlr-ii")
     where = ("--workload", jobs, "--cluster", "kit-forhlr-ii", "--jobs", "40", "--number", "2")
     succeed("train", "record", "sdprb", *where, "--allocation", "best-fit", "--errors", "skip")
-    found = load_recording("recording-v0")
+    recording = load_recording("recording-v0")
     same = record(
         "sdprb", fitting(load_workload(jobs), machine.resources, machine.capacity), jobs=40,
         record_episodes=2, cluster=machine, env_options={"allocation": "best-fit"},
     )  # fmt: skip
-    assert found.about == same.about
-    for field, values in found.observations.items():
+    assert recording.about == same.about
+    for field, values in recording.observations.items():
         assert (values == same.observations[field]).all()
 
 

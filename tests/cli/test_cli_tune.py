@@ -68,10 +68,10 @@ def test_jobs_that_share_nodes(tmp_path: Path) -> None:
     folder = tmp_path / "tuned"
     done = succeed("tune", jobs, "--output", folder, *SHARED)
     assert "against easy-co (fewer than five weeks: no interval)" in done.output
-    found = folder / "scheduler.toml"
+    tuned = folder / "scheduler.toml"
     simulate = ("simulate", jobs, "--cluster", "20x2x24", "--speedups", "generated")
-    assert f"hpcgym {' '.join((*simulate, '--scheduler', str(found)))} simulates it" in done.output
-    assert succeed(*simulate, "--scheduler", found).exit_code == 0
+    assert f"hpcgym {' '.join((*simulate, '--scheduler', str(tuned)))} simulates it" in done.output
+    assert succeed(*simulate, "--scheduler", tuned).exit_code == 0
     drawn = ("lublin:jobs=300,processors=900,seed=1", "--codes", "1", "--format", "json")
     done = succeed("tune", *drawn, "--output", tmp_path / "other", *SHARED)
     assert [row["scheduler"] for row in json.loads(done.stdout)["rows"]][-1] == "easy"

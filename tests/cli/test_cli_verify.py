@@ -52,7 +52,7 @@ def printed(kind: str, *words: Any) -> Path:
     return path
 
 
-def found(path: Path, *more: Any) -> str:
+def difference_in(path: Path, *more: Any) -> str:
     """What verify says of a file that differs."""
     result = run("verify", path, *more)
     assert result.exit_code == 1, result.output
@@ -125,7 +125,7 @@ def test_what_explore_wrote_is_made_again() -> None:
     text = text_of(path)
     assert word in text
     rewrite(path, text.replace(word, "job 61"))
-    assert re.search(r"differs: line \d+ differs from that of now", found(path))
+    assert re.search(r"differs: line \d+ differs from that of now", difference_in(path))
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -148,7 +148,7 @@ def test_a_wait_that_was_changed_is_found(name: str) -> None:
             write_parquet(frame, path, {NAME: record_text(record)})
         else:
             frame.to_csv(path, index=False)
-    assert re.search(r"job 60, wait_time is \d+, and should be \d+\n", found(path))
+    assert re.search(r"job 60, wait_time is \d+, and should be \d+\n", difference_in(path))
 
 
 def in_json(*where: Any, to: Any) -> Callable[[str], str]:
@@ -206,13 +206,13 @@ def test_what_was_changed_is_found(make: str, change: Any, said: str) -> None:
         path = printed(make, "simulate") if make == "json" else written(make.split()[0])
     file = beside(path) if make.endswith("record") else path
     file.write_text(change(file.read_text()))
-    assert said in found(path)
+    assert said in difference_in(path)
 
 
 def test_a_log_that_has_changed_is_found_and_named(log: Path) -> None:
     path, lines = written("a.csv"), log.read_text().splitlines(keepends=True)
     log.write_text("".join(lines[:-1]))
-    said = found(path)
+    said = difference_in(path)
     assert "the jobs are others (jobs: is 60, and should be 59)" in said
     assert "the schedule" in said
     assert "log.swf has other contents now" in said
@@ -256,9 +256,9 @@ def test_files_without_a_command_say_so() -> None:
     write_page(result, "made.html", report=True)
     save_picture(result, "made.png")
     for file in map(Path, ("made.swf", "made.html", "made.png")):
-        told = run("verify", file)
-        assert told.exit_code == 1
-        assert f"{file}: not verified: it was written from Python" in told.stdout
+        verified = run("verify", file)
+        assert verified.exit_code == 1
+        assert f"{file}: not verified: it was written from Python" in verified.stdout
         record = record_of_file(file)
         assert (record["command"], record["workloads"][0]["jobs"]) == (None, 60)
 
@@ -270,7 +270,7 @@ def test_one_file_that_cannot_be_verified_does_not_stop_the_others() -> None:
     result = run("verify", "lone.csv", "log.swf", "again.swf", "none.csv", path)
     assert result.exit_code == 1
     *without, none, last = result.stdout.splitlines()
-    assert all(one.endswith("has no record of what it was made from") for one in without)
+    assert all(text.endswith("has no record of what it was made from") for text in without)
     assert (len(without), none.endswith("none.csv: no such file")) == (3, True)
     assert last == f"{path}: equal"
 
@@ -323,7 +323,7 @@ def test_the_same_command_writes_the_same_bytes(monkeypatch: pytest.MonkeyPatch)
         both = []
         for _ in range(2):
             path = written(name)
-            both.append([one.read_bytes() for one in (path, beside(path)) if one.exists()])
+            both.append([file.read_bytes() for file in (path, beside(path)) if file.exists()])
         assert both[0] == both[1], name
         assert record_of_file(path)["date"] == "2023-11-14T22:13:20Z"
 
@@ -331,11 +331,11 @@ def test_the_same_command_writes_the_same_bytes(monkeypatch: pytest.MonkeyPatch)
 def test_traces_show_tells_checksums(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = record_of_file(printed("json", "simulate"))
     monkeypatch.setenv("HPCGYM_DATA", str(log.parent))
-    told = as_json("traces", "show", "log")
-    assert told["sha256"] == record["files"]["log.swf"]
-    assert told["sha256"] == hashlib.sha256(log.read_bytes()).hexdigest()
-    assert told["sha256_of_jobs"] == record["workloads"][0]["sha256"]
-    assert told["sha256_of_jobs"] in succeed("traces", "show", log).stdout
+    facts = as_json("traces", "show", "log")
+    assert facts["sha256"] == record["files"]["log.swf"]
+    assert facts["sha256"] == hashlib.sha256(log.read_bytes()).hexdigest()
+    assert facts["sha256_of_jobs"] == record["workloads"][0]["sha256"]
+    assert facts["sha256_of_jobs"] in succeed("traces", "show", log).stdout
 
 
 def test_files_in_lists_are_recorded_and_told_apart() -> None:

@@ -38,19 +38,23 @@ def slurm(monkeypatch: pytest.MonkeyPatch) -> Iterator[PrivateSlurm]:
     """A Slurm with a running job and five that wait, which commands of this process talk to."""
     with private_slurm(
         (SlurmNode(4),), scheduling_of(hpcgym.Scheduler(backfill="none")), 60
-    ) as found:
-        found.begin(0)
-        found.advance(0)
-        found.submit("first", asks(4), 36_000, 30_000)
+    ) as private:
+        private.begin(0)
+        private.advance(0)
+        private.submit("first", asks(4), 36_000, 30_000)
         for processors, minutes in WAITING:
-            found.submit("later", asks(processors), 60 * minutes, 60)
-        found.advance(5)
-        folder = next(Path(one) for one in found.run("/usr/bin/env").split() if "SLURM_CONF" in one)
+            private.submit("later", asks(processors), 60 * minutes, 60)
+        private.advance(5)
+        folder = next(
+            Path(variable)
+            for variable in private.run("/usr/bin/env").split()
+            if "SLURM_CONF" in variable
+        )
         monkeypatch.setenv("SLURM_CONF", str(folder).partition("=")[2])
-        yield found
+        yield private
 
 
-def told(slurm: PrivateSlurm) -> dict[str, int]:
+def priorities(slurm: PrivateSlurm) -> dict[str, int]:
     """The jobs that wait with their priorities, in the order in which Slurm has them."""
     lines = slurm.run("squeue", "-h", "-t", "PD", "-o", "%A %Q", "-S", "-p").splitlines()
     return {job: int(priority) for job, priority in map(str.split, lines)}
@@ -58,21 +62,21 @@ def told(slurm: PrivateSlurm) -> dict[str, int]:
 
 @needs_slurm
 def test_the_order_is_set_and_given_back(slurm: PrivateSlurm) -> None:
-    before = told(slurm)
+    before = priorities(slurm)
     assert list(before) == FCFS
     dry = look(hpcgym.Scheduler("saf"))
     assert [dry.queue.ids[row] for row in dry.order] == SAF
     assert set(dry.changed) == set(SAF)
-    assert told(slurm) == before
+    assert priorities(slurm) == before
     with driven(hpcgym.Scheduler("saf")) as driver:
         driver.ask(int(time.time()))
-        assert list(told(slurm)) == SAF
+        assert list(priorities(slurm)) == SAF
         assert driver.ask(int(time.time())).changed == {}
         slurm.submit("new", asks(1), 900, 60)  # an area of 15, behind 5, which came before
         assert driver.ask(int(time.time())).changed.keys() == {"7"}
-        assert list(told(slurm)) == ["6", "5", "7", "3", "4", "2"]
+        assert list(priorities(slurm)) == ["6", "5", "7", "3", "4", "2"]
         slurm.run("scontrol", "hold", "3")
-    after = told(slurm)
+    after = priorities(slurm)
     assert after.pop("3") == 0  # it was held meanwhile, and stays so
     assert list(after) == [job for job in (*FCFS, "7") if job != "3"]
     assert all(priority <= LOWEST for priority in after.values())
@@ -92,15 +96,15 @@ def test_jobs_keep_their_nice(slurm: PrivateSlurm) -> None:
     """Slurm forgets it when a priority is set; the policy goes by it, and it is given back."""
     for number, nice in (("3", 40), ("5", -60)):
         slurm.run("scontrol", "update", f"jobid={number}", f"nice={nice}")
-    before = told(slurm)
+    before = priorities(slurm)
     with driven(hpcgym.Scheduler("-nice")) as driver:
         for _ in range(2):  # at the second look Slurm knows no nice any more
             asked = driver.ask(int(time.time()))
             assert asked.queue.jobs.nice.tolist() == [0, 40, 0, -60, 0]
-            assert list(told(slurm)) == ["5", "2", "4", "6", "3"]
+            assert list(priorities(slurm)) == ["5", "2", "4", "6", "3"]
     given = slurm.run("squeue", "-h", "-t", "PD", "-o", "%y", "-S", "i").split()
     assert given == ["0", "40", "0", "-60", "0"]
-    assert list(told(slurm)) == list(before)
+    assert list(priorities(slurm)) == list(before)
 
 
 @needs_slurm
@@ -115,36 +119,36 @@ def test_whatever_ends_it_jobs_are_given_back(
         if log.exists() and log.read_text():
             break
         time.sleep(0.1)
-    assert list(told(slurm)) == SAF
+    assert list(priorities(slurm)) == SAF
     first = json.loads(log.read_text().splitlines()[0])
     assert (first["waiting"], list(first["set"])) == (5, SAF)
     process.send_signal(by)
     process.communicate(timeout=60)
     for _ in range(600):
-        if not _guards() and list(told(slurm)) == FCFS:
+        if not _guards() and list(priorities(slurm)) == FCFS:
             break
         time.sleep(0.1)
-    assert list(told(slurm)) == FCFS
-    assert all(priority <= LOWEST for priority in told(slurm).values())
+    assert list(priorities(slurm)) == FCFS
+    assert all(priority <= LOWEST for priority in priorities(slurm).values())
     assert _guards() == []
 
 
 def _guards() -> list[str]:
     """The processes that give jobs of this Slurm back."""
-    found = []
-    for one in Path("/proc").iterdir():
+    numbers = []
+    for process in Path("/proc").iterdir():
         try:
-            command, told_it = ((one / name).read_bytes() for name in ("cmdline", "environ"))
+            command, told_it = ((process / name).read_bytes() for name in ("cmdline", "environ"))
         except OSError:
             continue
         if b"giving_back.py" in command and os.environ["SLURM_CONF"].encode() in told_it:
-            found.append(one.name)
-    return found
+            numbers.append(process.name)
+    return numbers
 
 
 @needs_slurm
 def test_a_dry_run_prints_the_order(slurm: PrivateSlurm) -> None:
-    before = told(slurm)
+    before = priorities(slurm)
     shown = CliRunner().invoke(app, ["drive", "--policy", "saf", "--dry-run", "--format", "json"])
     assert shown.exit_code == 0, shown.output
     rows = json.loads(shown.stdout)["queue"]
@@ -153,7 +157,7 @@ def test_a_dry_run_prints_the_order(slurm: PrivateSlurm) -> None:
     assert all(row["new"] > LOWEST for row in rows)
     table = CliRunner().invoke(app, ["drive", "--policy", "-area", "--dry-run"])
     assert "5 jobs wait; of 5 the priority would be set" in table.output
-    assert told(slurm) == before
+    assert priorities(slurm) == before
 
 
 @needs_slurm
@@ -171,7 +175,7 @@ def test_on_the_virtual_clock_slurm_does_what_the_simulator_does(
 
 def test_without_slurm_a_line_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    found = CliRunner().invoke(app, ["drive", "--policy", "saf", "--dry-run"])
-    assert found.exit_code == 1
-    assert found.stderr.count("\n") == 1
-    assert INSTALL in found.stderr
+    shown = CliRunner().invoke(app, ["drive", "--policy", "saf", "--dry-run"])
+    assert shown.exit_code == 1
+    assert shown.stderr.count("\n") == 1
+    assert INSTALL in shown.stderr

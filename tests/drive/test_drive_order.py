@@ -68,12 +68,12 @@ FORMULAS = {
 def test_expressions(jobs: Workload, text: str, later: int) -> None:
     jobs = _of_today(jobs)
     now = int(jobs.submit_time.max()) + later
-    found = order_of(jobs, order_rules(hpcgym.Scheduler(policy=text)), now)
+    order = order_of(jobs, order_rules(hpcgym.Scheduler(policy=text)), now)
     columns = (jobs.requested_processors, jobs.requested_time, now - jobs.submit_time)
     scores = [FORMULAS[text](*map(int, row)) for row in zip(*columns, strict=True)]
     # equal but for rounding is equal; then who came first
-    ordered = [scores[row] for row in found.tolist()]
-    assert sorted(found.tolist()) == list(range(len(jobs)))
+    ordered = [scores[row] for row in order.tolist()]
+    assert sorted(order.tolist()) == list(range(len(jobs)))
     assert all(a > b or math.isclose(a, b, rel_tol=1e-12) for a, b in pairwise(ordered))
 
 
@@ -107,8 +107,8 @@ def test_orders_by_the_state_know_who_runs(
     slow.find_state(now)
     expected = [job.number for job in slow.primary_order(now)]
     rules = order_rules(hpcgym.Scheduler(policy=text))
-    found = order_of(jobs.take(~runs), rules, now, jobs.take(runs), size)
-    assert np.flatnonzero(~runs)[found].tolist() == expected
+    order = order_of(jobs.take(~runs), rules, now, jobs.take(runs), size)
+    assert np.flatnonzero(~runs)[order].tolist() == expected
 
 
 @settings(max_examples=100)
@@ -150,8 +150,8 @@ def test_orders_by_what_is_learned_know_who_has_ended(
         last.append(lasts.get(user, [requested])[-1])
     rules = hpcgym.Scheduler("sjf", policy_estimate="typical-ratio")
     for rule, expected in ((rules, typical), (hpcgym.Scheduler("-last_run"), last)):
-        found = order_of(waiting, order_rules(rule), now, past=past)
-        assert found.tolist() == np.argsort(expected, kind="stable").tolist()
+        order = order_of(waiting, order_rules(rule), now, past=past)
+        assert order.tolist() == np.argsort(expected, kind="stable").tolist()
 
 
 def test_an_empty_queue() -> None:

@@ -39,9 +39,9 @@ TOLD = """\
 
 
 def read_queue(text: str) -> SlurmQueue:
-    told, misread = read_jobs(text)
+    jobs, misread = read_jobs(text)
     assert misread == []
-    return queue_of(told)
+    return queue_of(jobs)
 
 
 def test_jobs_in_order_of_submission() -> None:
@@ -64,12 +64,12 @@ def test_an_empty_queue() -> None:
 
 
 def test_jobs_that_run_or_have_ended_where_they_are_asked_for() -> None:
-    told = "".join(f"{line}|PD|N/A|N/A\n" for line in TOLD.splitlines())
-    told += "9|8|20:00|1767225500|1|0|bob|physics|normal|gpu|R|1767225560|1767226760\n"
-    told += "2|3|10:00|1767225000|1|0|bob|physics|normal|gpu|CD|1767225010|1767225100\n"
-    told += "4|3|10:00|1767225000|1|0|eve|physics|normal|gpu|TO|1767225020|1767225620\n"
-    told += "7|3|10:00|1767225000|1|0|eve|physics|normal|gpu|CA|N/A|1767225620\n"  # it never ran
-    queue, alone = read_queue(told), read_queue(TOLD)
+    text = "".join(f"{line}|PD|N/A|N/A\n" for line in TOLD.splitlines())
+    text += "9|8|20:00|1767225500|1|0|bob|physics|normal|gpu|R|1767225560|1767226760\n"
+    text += "2|3|10:00|1767225000|1|0|bob|physics|normal|gpu|CD|1767225010|1767225100\n"
+    text += "4|3|10:00|1767225000|1|0|eve|physics|normal|gpu|TO|1767225020|1767225620\n"
+    text += "7|3|10:00|1767225000|1|0|eve|physics|normal|gpu|CA|N/A|1767225620\n"  # it never ran
+    queue, alone = read_queue(text), read_queue(TOLD)
     assert (queue.ids, queue.priority.tolist()) == (alone.ids, alone.priority.tolist())
     assert queue.jobs.submit_time.tolist() == alone.jobs.submit_time.tolist()
     assert queue.jobs.first_submit_s == 1767225500
@@ -83,16 +83,16 @@ def test_jobs_that_run_or_have_ended_where_they_are_asked_for() -> None:
     assert len(alone.running) == len(alone.past) == 0
     # the same as a log, which has also jobs that never ran
     log = past.with_columns(run_time=np.array([90, 0]))
-    same = [read_jobs(told)[0][job]._replace(priority=0) for job in ("2", "4")]
+    same = [read_jobs(text)[0][job]._replace(priority=0) for job in ("2", "4")]
     assert [*jobs_told(past).values()] == same
     assert [*jobs_told(log).values()] == same[:1]
     # what has ended says nothing of the size of the machine
-    assert read_queue(told.replace("2|3|", "2|999|")).jobs.processors == 8
+    assert read_queue(text.replace("2|3|", "2|999|")).jobs.processors == 8
 
 
 def test_nodes_that_are_down_have_no_processors() -> None:
     nodes = ("State=IDLE", "State=MIXED+DRAIN", "State=DOWN*", "State=FAIL")
-    lines = [f"NodeName=n{k} CPUAlloc=0 CPUTot={2**k} X=y {one}" for k, one in enumerate(nodes)]
+    lines = [f"NodeName=n{k} CPUAlloc=0 CPUTot={2**k} X=y {state}" for k, state in enumerate(nodes)]
     assert processors_of("\n".join(lines)) == 3
     assert processors_of("") == 0
 
@@ -119,13 +119,13 @@ def test_a_line_that_is_not_understood_costs_its_job_alone(line: str) -> None:
 @pytest.fixture
 def fake_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Commands of Slurm: squeue prints what stands in a file, the last of them."""
-    told = tmp_path / "told"
-    told.write_text(TOLD)
-    for name, script in (("squeue", f"cat {told}"), ("scontrol", f"cat >> {tmp_path}/said")):
+    printed = tmp_path / "told"
+    printed.write_text(TOLD)
+    for name, script in (("squeue", f"cat {printed}"), ("scontrol", f"cat >> {tmp_path}/said")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    return told
+    return printed
 
 
 def test_such_a_job_is_told_of_once_and_the_others_are_driven(
@@ -171,9 +171,9 @@ def test_a_past_without_ended_jobs_teaches_nothing(
     assert why in shown.stderr
     assert ("1 jobs, to learn how long" in shown.stderr) == (not why)
     command[command.index("aged")] = "saf"
-    told = CliRunner().invoke(app, command).stderr
-    assert "the policy looks at no job that has ended" in told
-    assert "to learn" not in told
+    messages = CliRunner().invoke(app, command).stderr
+    assert "the policy looks at no job that has ended" in messages
+    assert "to learn" not in messages
 
 
 def test_a_dry_run_writes_no_log(fake_slurm: Path, tmp_path: Path) -> None:
@@ -202,8 +202,8 @@ def test_a_dry_run_without_slurm_says_where_it_can_be(
 def test_orders_of_backfilling_alone_are_not_followed_without_a_word(fake_slurm: Path) -> None:
     for rules in (hpcgym.Scheduler(backfill_order="saf"), hpcgym.Scheduler(backfill_order="sjbf")):
         with pytest.warns(HpcgymWarning, match="backfill_order='s.*' is not followed"):
-            found = look(rules)
-        assert [found.queue.ids[row] for row in found.order] == ["3", "5", "12"]
+            asked = look(rules)
+        assert [asked.queue.ids[row] for row in asked.order] == ["3", "5", "12"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for name in ("fcfs", "easy", "saf", "wfp3"):
@@ -215,8 +215,8 @@ def test_jobs_are_given_back_whatever_else_squeue_says(tmp_path: Path) -> None:
     squeue, scontrol, set_to = tmp_path / "squeue", tmp_path / "scontrol", LOWEST + 5
     squeue.write_text(f"#!/bin/sh\nprintf 'odd\\n7 {set_to}\\n8 17\\n9 {set_to} x\\n'\n")
     scontrol.write_text(f"#!/bin/sh\ncat > {tmp_path}/said\n")
-    for one in (squeue, scontrol):
-        one.chmod(0o755)
+    for script in (squeue, scontrol):
+        script.chmod(0o755)
     command = [sys.executable, "-I", "-S", giving_back.__file__, squeue, scontrol, str(LOWEST)]
     subprocess.run(command, input="7 -3\n8 0\n9 0\n", text=True, check=True)
     assert (tmp_path / "said").read_text() == "release 7\nupdate jobid=7 nice=-3\n"

@@ -32,9 +32,9 @@ def compiled(name: str, function: str, folder: Path, arguments: tuple[Any, ...])
     source, library = Path(__file__).with_name(name), folder / "added.so"
     command = ["g++", *flags, "-I", ROOT / "native", source, "-o", library]
     subprocess.run(list(map(str, command)), check=True)
-    found: Any = getattr(ctypes.CDLL(str(library)), function)
-    found.argtypes, found.restype = arguments, None
-    return found
+    made: Any = getattr(ctypes.CDLL(str(library)), function)
+    made.argtypes, made.restype = arguments, None
+    return made
 
 
 NUMBER = ctypes.c_int64
@@ -97,8 +97,8 @@ def test_islands_give_the_schedules_of_nodes(
     groups = [NodeGroup(f"island{i}", 1, {"core": n}) for i, n in enumerate(islands)]
     jobs, keys, out = jobs_and_keys(workload, rules["policy"])
     threshold = -1 if rules["threshold"] is None else rules["threshold"]
-    told = ["none", "easy"].index(rules["backfill"]), threshold
-    islands_of(jobs, keys, len(jobs), np.array(islands), len(islands), *told, out)
+    codes = ["none", "easy"].index(rules["backfill"]), threshold
+    islands_of(jobs, keys, len(jobs), np.array(islands), len(islands), *codes, out)
     assert_same(out, workload, Cluster(groups=tuple(groups)), allocation="first-fit", **rules)
 
 

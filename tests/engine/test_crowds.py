@@ -102,7 +102,7 @@ def test_many_stop_others(order: str, mode: str) -> None:
     # every 40 s some wide jobs come; in between the others start again
     rows += [(40 * (row // 12), 5 + row % 11, 9, 12 + row % 2) for row in range(12, 240)]
     submit, run, wide, queue = zip(*sorted(rows, key=lambda row: row[0]), strict=True)
-    jobs = few_jobs(150, submit, run, wide, [2 * one for one in run], queue=queue)
+    jobs = few_jobs(150, submit, run, wide, [2 * seconds_run for seconds_run in run], queue=queue)
     rules = {"policy": order, "backfill_order": "sjbf", "preemption": f"queue:13>12>11,{mode}"}
     result = agreed(jobs, **rules)
     assert result.interrupted is not None
@@ -292,12 +292,12 @@ def test_random_nodes_differ_by_seed() -> None:
 def seconds(work: Callable[[], Any]) -> float:
     """Return the least processor time of three calls, after one that does not count."""
     work()
-    found = []
+    times = []
     for _ in range(3):
         began = time.process_time()
         work()
-        found.append(time.process_time() - began)
-    return min(found)
+        times.append(time.process_time() - began)
+    return min(times)
 
 
 N = 40_000
@@ -347,8 +347,8 @@ def test_time_is_linear_in_the_number_of_windows(backfill: str) -> None:
     workload = load_workload("lublin:jobs=200,processors=64,seed=1")
 
     def with_windows(n: int) -> float:
-        told = ";".join(f"{2000 * k + 1}/{2000 * k + 2}" for k in range(n))
-        rules = hpcgym.Scheduler(backfill=backfill, maintenance=told)
+        windows = ";".join(f"{2000 * k + 1}/{2000 * k + 2}" for k in range(n))
+        rules = hpcgym.Scheduler(backfill=backfill, maintenance=windows)
         return seconds(lambda: hpcgym.simulate(workload, rules))
 
     assert with_windows(4000) < 8 * with_windows(1000)

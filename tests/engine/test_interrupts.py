@@ -128,8 +128,8 @@ def test_what_was_interrupted_between_two_passes_goes_on(scheduler: str, jobs: i
     whole, pieces = native_of(workload, scheduler), native_of(workload, scheduler)
     whole.run()
     assert finish(pieces.run) > 0
-    expected, found = whole.schedule(), pieces.schedule()
-    assert {name: column.tolist() for name, column in found.items()} == {
+    expected, in_pieces = whole.schedule(), pieces.schedule()
+    assert {name: column.tolist() for name, column in in_pieces.items()} == {
         name: column.tolist() for name, column in expected.items()
     }
 
@@ -176,22 +176,22 @@ def test_a_batch_that_was_interrupted_can_be_run_again() -> None:
 
 def test_a_call_on_another_thread_does_not_keep_the_main_thread() -> None:
     """It goes on, as handlers are the main thread's, until the work that it is part of ends."""
-    native, work, told = native_of(QUEUED, "evolved"), Work(), []
+    native, work, coming = native_of(QUEUED, "evolved"), Work(), []
 
     def run() -> None:
         with work, suppress(RuntimeError):
             native.run()
-        told.append(native.coming)
+        coming.append(native.coming)
 
     thread = threading.Thread(target=run)
     thread.start()
     with stopped():
         while True:
             time.sleep(0.01)
-    assert not told
+    assert not coming
     work.end()
     thread.join(20)
-    assert told[0] > 0
+    assert coming[0] > 0
 
 
 def test_threads_of_the_engine_end_with_the_work_that_they_are_part_of() -> None:

@@ -36,12 +36,12 @@ def loss_record(
 def terms_of(x: Any, degree: int) -> list[float]:
     """The terms of features: each is what is predicted where it alone has a weight, of 1."""
     x, loss = np.array(x, np.float64), loss_record(degree=degree).view(np.int64)
-    found = []
+    values = []
     for place in range(learning.count_terms(len(x), degree)):
         terms = np.zeros((learning.N_ROWS, learning.count_terms(len(x), degree)))
         terms[0, place] = 1.0
-        found.append(predict_by(x, loss, terms))
-    return found
+        values.append(predict_by(x, loss, terms))
+    return values
 
 
 def gradient(loss: Any, prediction: float, y: float, processors: float = 1.0) -> float:

@@ -73,9 +73,9 @@ PLUS, CHOICE = (op.ADD, 0.0), (op.CHOICE, 0.0)
 
 
 def test_steps_leave_one_value() -> None:
-    told = expression(WAIT, FIRST, AREA, CHOICE, WAIT, PLUS)
-    assert values_of(told, N, np.array([1]), np.array([7.0])) == [8.0]
-    model(SCORED, scores=SCORES, expressions=[told])
+    steps = expression(WAIT, FIRST, AREA, CHOICE, WAIT, PLUS)
+    assert values_of(steps, N, np.array([1]), np.array([7.0])) == [8.0]
+    model(SCORED, scores=SCORES, expressions=[steps])
 
 
 def test_what_orders_by_the_state_are_refused_for() -> None:
@@ -83,13 +83,13 @@ def test_what_orders_by_the_state_are_refused_for() -> None:
     with pytest.raises(ValueError, match=r"^codes: the state is known only in simulations$"):
         values_of(free, N, np.array([1]), np.array([7.0]))
     users = {"users": np.zeros(N, np.int64), "n_users": 1}
-    for told, rules, more in (
+    for program, rules, more in (
         (user_waiting, {}, {}),
         (last_run, {}, users),
         (last_run, {"remembered": 1}, {}),
     ):
         with pytest.raises(ValueError, match=r"^(expressions: .* they use of users|users: )"):
-            model(SCORED | rules, scores=SCORES, expressions=[told], **more)
+            model(SCORED | rules, scores=SCORES, expressions=[program], **more)
     model(SCORED | {"remembered": 1}, scores=SCORES, expressions=[last_run], **users)
 
 
@@ -174,8 +174,8 @@ def test_a_job_that_others_have_to_end_before_is_not_selected() -> None:
 
 def on_nodes(**rules: int) -> Simulation:
     """The jobs on eight nodes of a core each, before any has come."""
-    one = np.ones(N, np.int64)
-    needs = np.column_stack([JOBS[:, 3], one, one])
+    ones = np.ones(N, np.int64)
+    needs = np.column_stack([JOBS[:, 3], ones, ones])
     nodes = Layout(needs, np.ones((CAPACITY, 1), np.int64), 0)
     return Simulation(model(rules, nodes=nodes))
 
@@ -320,8 +320,8 @@ def look_ahead() -> None:
 
 def refusals() -> Iterator[tuple[str, Callable[[], Any]]]:
     """Calls that are refused, and why."""
-    one, told = np.array([0]), {"scores": SCORES, "keys": np.zeros(N, np.int64)}
-    orders = {**told, "expressions": [expression(WAIT)]}
+    first_row, scores_and_keys = np.array([0]), {"scores": SCORES, "keys": np.zeros(N, np.int64)}
+    orders = {**scores_and_keys, "expressions": [expression(WAIT)]}
     yield "expressions: at most two", partial(model, SCORED, **orders | {"expressions": [{}] * 3})
     # under another order what an expression says of a job would not be compared as it is meant
     for primary in (1, 5, 0):
@@ -331,8 +331,8 @@ def refusals() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "several: ", lambda: Simulation(model({}, jobs=JOBS[::-1].copy(), several=True))
     new = Simulation(model())
     yield ".*not asked for", partial(new.predict, 3.0)
-    yield ".*not asked for", partial(new.renew, one, np.array([1.0]))
-    yield ".*not asked for", partial(new.order, one, np.array([1.0]))
+    yield ".*not asked for", partial(new.renew, first_row, np.array([1.0]))
+    yield ".*not asked for", partial(new.order, first_row, np.array([1.0]))
     for row in (-1, N):
         yield ".*no such job", partial(new.start, row)
     for rules in ({"depth": 2}, {"passes": 1}, {"managed": 1}, {"keeps": 1}):

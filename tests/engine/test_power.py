@@ -75,9 +75,9 @@ def test_schedules_are_those_of_the_reference(
     delays = cluster.boot_time_s + cluster.shutdown_time_s > 0
     if not (delays and rules["backfill"].startswith("slurm")):
         proved |= {"events", "progress"}
-    told = {*validate_schedule(result)}
-    assert proved <= told
-    assert not (delays and {"reservations", "order", "backfilled"} & told)
+    proofs = {*validate_schedule(result)}
+    assert proved <= proofs
+    assert not (delays and {"reservations", "order", "backfilled"} & proofs)
 
 
 @pytest.mark.parametrize("backfill", ["none", "easy", "depth:3", "slurm"])

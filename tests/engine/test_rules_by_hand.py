@@ -71,10 +71,10 @@ KEPT, BY_EVENT = {"backfill": "conservative"}, {"backfill": "easy", "passes": "p
 
 # A . . . B B B C C C
 # . . . . B B B . . .    C would fit beside A, but B comes first
-told = {"backfilled": [False] * 3, **promised(-1, -1, -1)}
-pool("a blocked head blocks all", 2, [(0, 1, 4), (0, 2, 3), (0, 1, 3)], [0, 4, 7], expected=told)
-told = {"end": [6, 12], "killed": [True, False]}
-pool("killed at the requested time", 1, [(0, 1, 10, 6), (0, 1, 6)], [0, 6], expected=told)
+more = {"backfilled": [False] * 3, **promised(-1, -1, -1)}
+pool("a blocked head blocks all", 2, [(0, 1, 4), (0, 2, 3), (0, 1, 3)], [0, 4, 7], expected=more)
+more = {"end": [6, 12], "killed": [True, False]}
+pool("killed at the requested time", 1, [(0, 1, 10, 6), (0, 1, 6)], [0, 6], expected=more)
 # A holds all 4 processors for 100 s. No two of B (3 processors, 10 s), C (4, 5 s), D (2, 21 s) fit
 # together, so they run one after another in the order of the policy
 LENGTHS = {"B": 10, "C": 5, "D": 21}
@@ -110,9 +110,9 @@ for threshold, started in ((None, [0, 28, 10, 20]), (10, [0, 20, 10, 120]), (9, 
 #    0 . 2 . . . . . . . 10 . . . . 15
 #    A A A A A A A A A A B B B B B D ...   two of four processors wide: A, D's row is 1 wide
 #    . . C C C C C C C C B B B B B         C ends at 10 s, the shadow time; D would end at 11
-told = {"backfilled": [False, False, True, False], **promised(-1, 10, -1, 15)}
+more = {"backfilled": [False, False, True, False], **promised(-1, 10, -1, 15)}
 ROWS = [(0, 2, 10), (1, 4, 5), (2, 1, 8), (2, 1, 9)]
-pool("easy up to the shadow time", 4, ROWS, [0, 10, 2, 15], **EASY, expected=told)
+pool("easy up to the shadow time", 4, ROWS, [0, 10, 2, 15], **EASY, expected=more)
 # B (4) is blocked by A (3) until 10 s; then 6 are free, so 2 are extra. Of long jobs C takes 1
 # extra, D needs 2 (no), E takes the other, F finds none left. G ends at the shadow time
 ROWS = [(0, 3, 10), (1, 4, 10), *((2, wide, 100) for wide in (1, 2, 1, 1)), (2, 1, 8)]
@@ -147,19 +147,19 @@ ROWS = [
     (11, 1, 9, 100, 1),  # another user
     (16, 1, 1, 100),  # 9 s (ended 15 s) and 4 s (ended 15 s, started later)
 ]
-told = {"predicted_run_time": [100, 100, 100, 7, 4, 100, 6]}
-pool("ave2", 4, ROWS, [0, 0, 6, 11, 11, 11, 16], estimate="ave2", expected=told)
+more = {"predicted_run_time": [100, 100, 100, 7, 4, 100, 6]}
+pool("ave2", 4, ROWS, [0, 0, 6, 11, 11, 11, 16], estimate="ave2", expected=more)
 # those that end together count in the order in which they started
-ROWS, told = [(0, 1, 10, 50), (2, 1, 8, 50), (4, 1, 6, 50), (11, 1, 1, 50)], {}
-told["predicted_run_time"] = [50, 50, 50, (8 + 6) // 2]
-pool("ave2 of ties", 4, ROWS, [0, 2, 4, 11], estimate="ave2", expected=told)
+ROWS, more = [(0, 1, 10, 50), (2, 1, 8, 50), (4, 1, 6, 50), (11, 1, 1, 50)], {}
+more["predicted_run_time"] = [50, 50, 50, (8 + 6) // 2]
+pool("ave2 of ties", 4, ROWS, [0, 2, 4, 11], estimate="ave2", expected=more)
 for passes, predicted in (("per-timestamp", 7), ("per-event", 50)):
-    ROWS, told = [(0, 1, 10, 50), (0, 1, 5, 50), (10, 1, 1, 50)], {}
-    told["predicted_run_time"] = [50, 50, predicted]
+    ROWS, more = [(0, 1, 10, 50), (0, 1, 5, 50), (10, 1, 1, 50)], {}
+    more["predicted_run_time"] = [50, 50, predicted]
     by = {"estimate": "ave2", "passes": passes}
-    pool(f"ave2 of a job that ends just then {passes}", 4, ROWS, [0, 0, 10], **by, expected=told)
-told = {"predicted_run_time": [1, 200]}
-pool("given", 2, [(0, 1, 10, 50)] * 2, [0, 0], estimate=[0, 200], expected=told)
+    pool(f"ave2 of a job that ends just then {passes}", 4, ROWS, [0, 0, 10], **by, expected=more)
+more = {"predicted_run_time": [1, 200]}
+pool("given", 2, [(0, 1, 10, 50)] * 2, [0, 0], estimate=[0, 200], expected=more)
 # one processor runs A (1,400 s, 1,500 s requested, 10 s predicted). What A's prediction is now
 # shows in what EASY promises to B; an expiry comes before the submission
 for correction, asked_at, predicted_end in (
@@ -207,13 +207,13 @@ for order, by, started in (
 #                                                       B B . C C   (columns of 5 s)
 ROWS = [(0, 1, 10), (0, 1, 10, 20), (1, 2, 10), (10, 1, 5)]
 pool("all of a time together", 2, ROWS, [0, 0, 10, 20], **EASY)
-told = {"backfilled": [False] * 3 + [True]}
-pool("each event alone", 2, ROWS, [0, 0, 15, 10], **BY_EVENT, expected=told)
+more = {"backfilled": [False] * 3 + [True]}
+pool("each event alone", 2, ROWS, [0, 0, 15, 10], **BY_EVENT, expected=more)
 # A (1) and B (2) end at 10 s as predicted. In the pass after A's end B counts as gone: C (2) starts
 # in it, then D (1). Were B still there, D would be marked as backfilled
-told = {"backfilled": [False] * 4}
+more = {"backfilled": [False] * 4}
 ROWS = [(0, 1, 10), (0, 2, 10), (1, 2, 5), (2, 1, 5)]
-pool("others that end now count as gone", 3, ROWS, [0, 0, 10, 10], **BY_EVENT, expected=told)
+pool("others that end now count as gone", 3, ROWS, [0, 0, 10, 10], **BY_EVENT, expected=more)
 # shortest first: A starts alone, although B, submitted with it, is shorter
 for passes, started in (("per-timestamp", [5, 0]), ("per-event", [0, 10])):
     rows = [(0, 2, 10), (0, 2, 5)]
@@ -232,9 +232,9 @@ pool("each is promised", 3, ROWS, [0, 10, 20, 30], **KEPT, expected=promised(0, 
 #    . . B B C C C C
 #    A A B B E E E
 #    A A B B
-told = {"backfilled": [False, False, False, True, False], **promised(0, 10, 20, 0, 20)}
+more = {"backfilled": [False, False, False, True, False], **promised(0, 10, 20, 0, 20)}
 ROWS = [(0, 2, 10), (0, 4, 10), (0, 2, 20), (0, 1, 10), (0, 1, 15)]
-pool("holes are filled", 4, ROWS, [0, 10, 20, 0, 20], **KEPT, expected=told)
+pool("holes are filled", 4, ROWS, [0, 10, 20, 0, 20], **KEPT, expected=more)
 # A (3) is to end at 12 s and ends at 3, B (1) ends at 5. C (4, 10 s) is promised 12 s, D (1, 5 s)
 # 5 s. At 3 s C comes first, but D's promise of 5-10 s still stands: C gets 10 s. Then D moves to
 # 3 s and starts. At 5 s C moves to 8 s, D's end. (Made again from nothing: C at 5 s, D at 15 s.)
@@ -242,8 +242,8 @@ pool("holes are filled", 4, ROWS, [0, 10, 20, 0, 20], **KEPT, expected=told)
 #              B B B B B D D D D D . . C...               B B B B B . . . C...
 #                                                         . . . D D D D D C...
 EARLY = [(0, 3, 3, 12), (0, 1, 5), (1, 4, 10), (2, 1, 5)]
-told = {"backfilled": [False] * 3 + [True], **promised(0, 0, 12, 5)}
-pool("one reservation at a time is lifted", 4, EARLY, [0, 0, 8, 3], **KEPT, expected=told)
+more = {"backfilled": [False] * 3 + [True], **promised(0, 0, 12, 5)}
+pool("one reservation at a time is lifted", 4, EARLY, [0, 0, 8, 3], **KEPT, expected=more)
 # One processor more, on which E runs 100 s, predicted to end at 3 s. Until then it counts as free
 # from 3 s on: D is promised 3 s. At 3 s A ends and E's prediction has expired: C gets 5 s and D
 # must wait for it to end
@@ -253,9 +253,9 @@ pool("after an expiry all are made again", 5, ROWS, [0, 0, 0, 5, 15], **by)
 # As above, shortest first, and F (4 processors, 4 s: the shortest) is submitted at 3 s. Before it
 # is placed D and C are made again: D 3-8 s, C 8-18 s; F gets 18 s, and keeps it in the pass
 by = {**KEPT, "policy": "spf", "estimate": [12, 5, 3, 10, 5, 4]}
-told = promised(0, 0, 0, 12, 3, 18)
+more = promised(0, 0, 0, 12, 3, 18)
 ROWS = [*ROWS, (3, 4, 4)]
-pool("a submission makes the others again first", 5, ROWS, [0, 0, 0, 8, 3, 18], **by, expected=told)
+pool("a submission makes the others again first", 5, ROWS, [0, 0, 0, 8, 3, 18], **by, expected=more)
 # A ends at 4 s instead of 10; B (10 s) is promised 10 s, C 20 s. First come: B moves to 4 s.
 # Shortest first: C may move first, to where it fits before B's standing 10-20 s
 for length, policy, started in (
@@ -300,8 +300,8 @@ for name, rows, on in (
 # A and B leave a core: D needs 2 cores on one node. E ends after 8, but on node 0, which is not the
 # head's: it may start as soon as it fits
 ROWS = [(0, 4, 1, (1,)), (0, 8, 1, (2,)), (0, 9, 1, (1,)), (1, 5, 1, (2,)), (2, 6, 1, (1,))]
-ON, told = [{0: 1}, {1: 1}, {0: 1}, {1: 1}, {0: 1}], promised(-1, -1, -1, 8, -1)
-nodes("units of the head fit together", TWO, ROWS, [0, 0, 0, 8, 4], ON, **EASY, expected=told)
+ON, more = [{0: 1}, {1: 1}, {0: 1}, {1: 1}, {0: 1}], promised(-1, -1, -1, 8, -1)
+nodes("units of the head fit together", TWO, ROWS, [0, 0, 0, 8, 4], ON, **EASY, expected=more)
 # A leaves a core on each of two nodes; at 5 the head's 3 units of 2 cores find 2 + 2 places: one
 # core on one node may be taken until later. C asks for one on each and waits, D may start; and then
 # there is no slack left for another
@@ -324,31 +324,31 @@ nodes("who failed fits later", [[2], [4]], ROWS, [0, 0, 9, 3, 2, 102], ON, **EAS
 nodes("who failed fits at once", [[2], [4]], ROWS, [0, 0, 9, 2, 2, 101], **SJBF)
 # A on node 0 until 5, B on node 1 until 8, C wants both: D has node 0 from 5 to 8, E has not
 ROWS = [(0, 5, 1, (2,)), (0, 8, 1, (2,)), (1, 9, 2, (2,)), (1, 3, 1, (2,)), (1, 4, 1, (2,))]
-ON, told = [{0: 1}, {1: 1}, {0: 1, 1: 1}, {0: 1}, {0: 1}], promised(0, 0, 8, 5, 17)
-nodes("a reservation is of nodes", TWO, ROWS, [0, 0, 8, 5, 17], ON, **KEPT, expected=told)
+ON, more = [{0: 1}, {1: 1}, {0: 1, 1: 1}, {0: 1}, {0: 1}], promised(0, 0, 8, 5, 17)
+nodes("a reservation is of nodes", TWO, ROWS, [0, 0, 8, 5, 17], ON, **KEPT, expected=more)
 # a core is free at any time, on node 0 until 5 (C is reserved there) and on node 1 from 5 on
 ROWS, ON = [(0, 5, 1, (1,)), (0, 5, 1, (2,)), (0, 9, 1, (2,)), (1, 6, 1, (1,))], None
 nodes("units stay on their node", TWO, ROWS, [0, 0, 5, 5], [{0: 1}, {1: 1}, {0: 1}, {1: 1}], **KEPT)
 # A (node 0, requested until 20) ends at 4; B and C hold nodes 1 and 2 until 10, reserved for D
 ROWS = [(0, 4, 1, (2,), 20), (0, 10, 1, (2,)), (0, 10, 1, (2,)), (1, 5, 2, (2,)), (2, 30, 1, (2,))]
-ON, told = [{0: 1}, {1: 1}, {2: 1}, {1: 1, 2: 1}, {0: 1}], promised(0, 0, 0, 10, 15)
-nodes("it stays where it is", [[2]] * 3, ROWS, [0, 0, 0, 10, 4], ON, **KEPT, expected=told)
+ON, more = [{0: 1}, {1: 1}, {2: 1}, {1: 1, 2: 1}, {0: 1}], promised(0, 0, 0, 10, 15)
+nodes("it stays where it is", [[2]] * 3, ROWS, [0, 0, 0, 10, 4], ON, **KEPT, expected=more)
 ROWS = [(0, 9, 1, (2,)), (0, 4, 1, (2,), 9), (1, 5, 1, (2,)), (1, 5, 1, (2,))]
-ON, told = [{0: 1}, {1: 1}, {1: 1}, {1: 1}], promised(0, 0, 9, 9)
-nodes("it becomes earlier", TWO, ROWS, [0, 0, 4, 9], ON, **KEPT, expected=told)
+ON, more = [{0: 1}, {1: 1}, {1: 1}, {1: 1}], promised(0, 0, 9, 9)
+nodes("it becomes earlier", TWO, ROWS, [0, 0, 4, 9], ON, **KEPT, expected=more)
 # A is to end at 5 but runs until 10, then thought to run until 20; C comes at 6
 ROWS, by = [(0, 10, 1, (2,), 20), (1, 4, 1, (2,)), (6, 4, 1, (1,))], {"estimate": [5, 4, 4]}
 nodes("an expiry on nodes", [[2]], ROWS, [0, 10, 14], **KEPT, **by, expected=promised(0, 5, 24))
 ROWS, ON = [(0, 9, 1, (1,)), (0, 5, 1, (1,)), (1, 5, 1, (1,))], [{0: 1}, {1: 1}, {1: 1}]
 nodes("single cores are chosen at the start", [[1], [1]], ROWS, [0, 0, 5], ON, **KEPT)
-told, by = {"end": [6, 11], "killed": [True, False]}, {"estimate": [6, 20], "correction": "kill"}
+more, by = {"end": [6, 11], "killed": [True, False]}, {"estimate": [6, 20], "correction": "kill"}
 nodes(
     "killed at its prediction",
     [[1]],
     [(0, 9, 1, (1,)), (0, 5, 1, (1,))],
     [0, 6],
     **by,
-    expected=told,
+    expected=more,
 )
 
 

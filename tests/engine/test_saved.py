@@ -74,18 +74,18 @@ CASES: dict[str, tuple[Workload, dict[str, Any]]] = {
 
 def middle_of(work: Callable[[], Any]) -> tuple[Callable[[], Simulation], bytes]:
     """Return what was saved in the middle of a simulation, and what makes another to load it."""
-    found = []
+    moments = []
 
     def note(self: Pieces, _: Any) -> None:
         times = self._native.run_times()
-        found.append((lambda native=self._native: native.anew(times), self._native.saved()))
+        moments.append((lambda native=self._native: native.anew(times), self._native.saved()))
 
     work()  # imports the modules that make simulations
     with pytest.MonkeyPatch.context() as patch, pieces(1) as made:
         patch.setattr(Pieces, "_go_on", note)
         work()
     assert made
-    return found[len(found) // 2]
+    return moments[len(moments) // 2]
 
 
 def refused(target: Simulation, saved: bytes) -> bool:

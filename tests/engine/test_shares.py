@@ -105,8 +105,8 @@ def test_places_in_a_tree(used: list[int], accounts: dict[int, str], expected: l
     rows = [(0, user, 1, seconds) for user, seconds in enumerate(used, 1) if seconds]
     asked = [(max(used), user, 1, 10) for user in range(1, len(used) + 1)]
     fair = FairShare(math.inf, accounts=accounts, formula="fair-tree")
-    found = priorities(users_workload(rows + asked, 10), fair, Cluster(10))[len(rows) :]
-    assert found == pytest.approx(expected, rel=1e-12)
+    order = priorities(users_workload(rows + asked, 10), fair, Cluster(10))[len(rows) :]
+    assert order == pytest.approx(expected, rel=1e-12)
 
 
 def test_shares_of_accounts_multiply_along_the_path() -> None:
@@ -196,12 +196,16 @@ def by_names(fair: FairShare) -> FairShare:
     """Return the same shares where user 3 is called u3, in the account above her, or in top."""
     above = fair.accounts if isinstance(fair.accounts, dict) else {}
 
-    def named(one: Any) -> str:
-        return f"@{one}" if isinstance(one, str) else f"u{one}@{above.get(one, 'root')}"
+    def named(account: Any) -> str:
+        return (
+            f"@{account}"
+            if isinstance(account, str)
+            else f"u{account}@{above.get(account, 'root')}"
+        )
 
     accounts = {f"@{a}": f"@{b}" for a, b in above.items() if isinstance(a, str)}
     shares = {named(user): 1.0 for user in range(5)}
-    shares |= {named(one): share for one, share in fair.shares.items()}
+    shares |= {named(account): share for account, share in fair.shares.items()}
     return replace(fair, shares=shares, accounts=accounts)
 
 
@@ -216,7 +220,9 @@ def test_names_mean_what_numbers_mean(formula: str) -> None:
     header = {"User": [f"{user} u{user}" for user in range(5)]}
     header["Group"] = [f"{number} {name}" for name, number in groups.items()]
     jobs = replace(jobs.with_columns(group_id=of), header=header)
-    usual, named = (simulate(jobs, "fairshare", fair_share=one) for one in (fair, by_names(fair)))
+    usual, named = (
+        simulate(jobs, "fairshare", fair_share=shares_so) for shares_so in (fair, by_names(fair))
+    )
     assert np.array_equal(named.start, usual.start)
     assert not np.array_equal(usual.start, simulate(jobs, "fairshare").start)
     again = FairShare.parse(by_names(fair).table())
@@ -240,8 +246,8 @@ def charged_jobs(*rows: tuple[str, str, int]) -> Any:
     ids = [sorted({*names}) for names in (users, accounts)]
     jobs = few_jobs(
         *(4, [0] * len(rows), list(run), [4] * len(rows)),
-        user_id=[ids[0].index(one) for one in users],
-        group_id=[ids[1].index(one) for one in accounts],
+        user_id=[ids[0].index(user) for user in users],
+        group_id=[ids[1].index(account) for account in accounts],
     )
     header = {
         key: [f"{number} {name}" for number, name in enumerate(names)]

@@ -139,7 +139,7 @@ def learned(data: st.DataObject, case: Case, is_restricted: bool) -> dict[str, A
         return {"estimate": data.draw(known), "policy_estimate": data.draw(known)}
     # the ratio that the slow predictor learns is by the time that was requested
     slowed = case.rules["power"] not in ("none", "shut")
-    some = [one for one in LEARNED if not (slowed and one == "typical-ratio")]
+    some = [estimate for estimate in LEARNED if not (slowed and estimate == "typical-ratio")]
     return {
         "policy": data.draw(POLICY),
         "estimate": data.draw(st.sampled_from(["requested", *some])),
@@ -296,8 +296,8 @@ def wide(requested: int) -> Workload:
 def test_by_hand(workload: Workload, rules: dict[str, Any], expected: dict[str, list[int]]) -> None:
     result = agreed(workload, **{"cluster": NODES, "limits": [CAP], **rules})
     for name, values in expected.items():
-        found = result.workload if name == "submit_time" else result
-        assert getattr(found, name).tolist() == values, name
+        holder = result.workload if name == "submit_time" else result
+        assert getattr(holder, name).tolist() == values, name
 
 
 def test_a_function_by_hand() -> None:

@@ -489,23 +489,23 @@ def whole(workload: Workload, **arguments: Any) -> dict[str, Any]:
     return {"workload": workload, "episodes": "whole", **arguments}
 
 
-def assert_same(one: Any, other: Any, where: str = "", rtol: float = 0.0) -> None:
+def assert_same(ours: Any, other: Any, where: str = "", rtol: float = 0.0) -> None:
     """Compare whatever environments return, to the last bit unless a tolerance is given."""
-    if isinstance(one, Mapping):
-        assert set(one) == set(other), f"{where}: {sorted(one)} and {sorted(other)}"
-        for key in one:
-            assert_same(one[key], other[key], f"{where}[{key!r}]", rtol)
-    elif isinstance(one, (list, tuple)):
-        assert len(one) == len(other), where
-        for k, (a, b) in enumerate(zip(one, other, strict=True)):
-            name = type(one)._fields[k] if hasattr(one, "_fields") else k
+    if isinstance(ours, Mapping):
+        assert set(ours) == set(other), f"{where}: {sorted(ours)} and {sorted(other)}"
+        for key in ours:
+            assert_same(ours[key], other[key], f"{where}[{key!r}]", rtol)
+    elif isinstance(ours, (list, tuple)):
+        assert len(ours) == len(other), where
+        for k, (a, b) in enumerate(zip(ours, other, strict=True)):
+            name = type(ours)._fields[k] if hasattr(ours, "_fields") else k
             assert_same(a, b, f"{where}[{name}]", rtol)
-    elif isinstance(one, np.ndarray) and one.dtype == object:
-        assert_same(list(one), list(other), where, rtol)
-    elif one is None or isinstance(one, str):
-        assert one == other, where
+    elif isinstance(ours, np.ndarray) and ours.dtype == object:
+        assert_same(list(ours), list(other), where, rtol)
+    elif ours is None or isinstance(ours, str):
+        assert ours == other, where
     else:
-        a, b = np.asarray(one), np.asarray(other)
+        a, b = np.asarray(ours), np.asarray(other)
         assert a.dtype == b.dtype, f"{where}: {a.dtype} and {b.dtype}"
         if rtol:
             np.testing.assert_allclose(a, b, rtol=rtol, atol=0, err_msg=where)
@@ -517,13 +517,15 @@ def cost_so_far(env: Any) -> NDArray[np.float64]:
     """Return what the jobs that count have cost by now: slowdowns and waits [s], (2,)."""
     jobs, queued = env.simulations.jobs(0), set(env.queued().tolist())
     start = env.simulations.simulation(0).schedule()["start"]
-    told = [
+    jobs_so_far = [
         (int(jobs["submit"][row]), int(start[row]), int(jobs["run"][row]))
         for row in env.counted().tolist()
         if start[row] >= 0 or row in queued
     ]
     on_own_nodes = "limited" in env.simulations.world(0).machines.told  # which pays at starts
-    return np.array(cost(told, env.time, PAID[0 if on_own_nodes else env.options.rewards.paid]))
+    return np.array(
+        cost(jobs_so_far, env.time, PAID[0 if on_own_nodes else env.options.rewards.paid])
+    )
 
 
 def noting_first(act: Act, look: Callable[[], Any]) -> tuple[Act, list[Any]]:
@@ -609,10 +611,10 @@ def assert_alike(native: list[Any], loop: list[Any]) -> int:
     """
     ended = 0
     assert len(native) == len(loop)
-    for one, other in zip(native, loop, strict=True):
-        assert_same(one, other)
-        if len(one) == 5:
-            ended += int((one[2] | one[3]).sum())
+    for ours, other in zip(native, loop, strict=True):
+        assert_same(ours, other)
+        if len(ours) == 5:
+            ended += int((ours[2] | ours[3]).sum())
     return ended
 
 

@@ -138,12 +138,12 @@ class SteeredSimulation(LimitedSimulation):
         return near
 
     def best(self, job: Any, backfills: bool) -> Any:
-        found = super().best(job, backfills)
-        if found is None and not backfills and not self.running:
+        start = super().best(job, backfills)
+        if start is None and not backfills and not self.running:
             self.caps = self.limits
-            found = super().best(job, backfills)
+            start = super().best(job, backfills)
             self.caps = [*self.limits, self.control]
-        return found
+        return start
 
     # --- What is to be seen -------------------------------------------------------------------
 

@@ -77,8 +77,8 @@ class Asking(PoolSimulation):
     def note(self, now: int) -> None:
         if not self.seen:
             here = [job for job in self.jobs if job.start >= self.begun or job in self.queue]
-            told = [(job.submit, job.start, job.actual) for job in here]
-            self.at_first = {paid: cost(told, now, paid) for paid in PAID}
+            jobs_here = [(job.submit, job.start, job.actual) for job in here]
+            self.at_first = {paid: cost(jobs_here, now, paid) for paid in PAID}
         self.seen.append(self.free_and_on(now))
 
     def some_fit(self, now: int) -> bool:

@@ -99,14 +99,14 @@ def whoever_fits(number: int, observation: Any, info: dict[str, Any]) -> int:
     return int(np.flatnonzero(info["action_mask"])[0])
 
 
-def assert_same_schedule(one: Any, other: Any) -> None:
+def assert_same_schedule(ours: Any, other: Any) -> None:
     for name in ("start_ticks", "end_ticks", "shape", "code", "compact_s"):
         np.testing.assert_array_equal(
-            getattr(one.coschedule, name), getattr(other.coschedule, name)
+            getattr(ours.coschedule, name), getattr(other.coschedule, name)
         )
-    for a, b in zip(one.allocation, other.allocation, strict=True):
+    for a, b in zip(ours.allocation, other.allocation, strict=True):
         np.testing.assert_array_equal(a, b)
-    assert one.metrics == pytest.approx(other.metrics, rel=1e-12, nan_ok=True)
+    assert ours.metrics == pytest.approx(other.metrics, rel=1e-12, nan_ok=True)
 
 
 @pytest.mark.slow
@@ -127,11 +127,11 @@ def test_a_schedulers_order_makes_its_schedule(act: Any, backfill: str, options:
     steps = play(env, act)
     rules = {**env.scheduler_rules, "backfill": backfill}
     machine = {"cluster": env.options.cluster, "speedups": env.speedups}
-    found = hpcgym.simulate(env.episode_workload, "fcfs", **machine, **rules)
-    assert_same_schedule(env.result(), found)
+    expected = hpcgym.simulate(env.episode_workload, "fcfs", **machine, **rules)
+    assert_same_schedule(env.result(), expected)
     assert "work" in hpcgym.validate_schedule(env.result())
-    assert env.metrics() == pytest.approx(found.metrics, nan_ok=True)
-    assert steps[-1].info["episode_makespan_s"] == pytest.approx(found.metrics["makespan_s"])
+    assert env.metrics() == pytest.approx(expected.metrics, nan_ok=True)
+    assert steps[-1].info["episode_makespan_s"] == pytest.approx(expected.metrics["makespan_s"])
 
 
 def test_a_pair_by_hand() -> None:
@@ -197,12 +197,12 @@ def test_the_neighbours_nodes_come_first() -> None:
     """Jobs of b avoid each other. By the rule a third job goes beside the first of them."""
     workload = jobs_of(["b", "b", "a"], [500] * 3, [4] * 3, [0] * 3)
     options = {"speedups": TWO, "cluster": "2x2x4", "episodes": "whole", "window": 4}
-    by_rule, told = CoSchedule(workload, **options), CoSchedule(workload, **options)
-    for env, j in ((by_rule, 0), (told, 2)):
+    by_rule, by_name = CoSchedule(workload, **options), CoSchedule(workload, **options)
+    for env, j in ((by_rule, 0), (by_name, 2)):
         env.reset()
         for action in (pair(env, 0), pair(env, 0, 0), pair(env, 0, j)):
             env.step(action)
-    for env, nodes in ((by_rule, [0, 1, 0]), (told, [0, 1, 1])):
+    for env, nodes in ((by_rule, [0, 1, 0]), (by_name, [0, 1, 1])):
         allocation = env.result().allocation
         assert allocation is not None
         assert allocation.node.tolist() == nodes
@@ -226,8 +226,8 @@ def test_whoever_is_named_is_beside(partners: str) -> None:
             assert result.start[job] == now
         if beside >= 0:
             first, node, _ = result.allocation  # type: ignore[misc]
-            one, other = (set(node[first[j] : first[j + 1]]) for j in (job, beside))
-            assert one & other
+            nodes_of_job, other = (set(node[first[j] : first[j + 1]]) for j in (job, beside))
+            assert nodes_of_job & other
             named += 1
     assert named > 50
 

@@ -124,11 +124,13 @@ def test_so_it_does_in_vectors(name: str, place: str) -> None:
     env = many(name, place, mode_of(name, place))
     drive(env, 7, 5)
     saved = pickle.dumps(env.snapshot())
-    first = told(drive(env, None, 40, 5))
-    assert_same(first, told([env.restore(pickle.loads(saved)), *drive(env, None, 40, 5)][1:]))
+    first = what_is_told(drive(env, None, 40, 5))
+    assert_same(
+        first, what_is_told([env.restore(pickle.loads(saved)), *drive(env, None, 40, 5)][1:])
+    )
 
 
-def told(steps: list[Any]) -> list[Any]:
+def what_is_told(steps: list[Any]) -> list[Any]:
     """Return steps; where an environment tells nothing, anything may stand."""
     for infos in (step[4] for step in steps if len(step) == 5):
         for name in [key for key in infos if key.startswith("episode_")]:
@@ -307,17 +309,17 @@ def test_who_is_stopped_has_not_ended(mode: str) -> None:
     jobs = jobs_of([(0, 2, 11), (5, 1, 30), (10, 1, 5), (12, 1, 1)], 2, queue=[1, 1, 2, 2])
     env = SINGLE["QueueOrdering"](**whole(jobs), preemption=f"queue:2>1,{mode}", window=3)
     _, info = env.reset(seed=0)
-    found = {}
-    while len(found) < 4:
-        found[info["time_s"]] = env.result()
+    results = {}
+    while len(results) < 4:
+        results[info["time_s"]] = env.result()
         info = env.step(np.array([3, 2, 1], np.float32))[4]
-    ended = {time: np.flatnonzero(result.ended).tolist() for time, result in found.items()}
+    ended = {time: np.flatnonzero(result.ended).tolist() for time, result in results.items()}
     assert ended[12] == []
-    assert found[12].metrics["jobs"] == 0
+    assert results[12].metrics["jobs"] == 0
     later = {"requeue": (13, [3]), "suspend": (16, [0, 2, 3])}
     time, expected = later[mode]
     assert ended[time] == expected
-    assert found[time].metrics["max_wait_s"] == {"requeue": 0, "suspend": 5}[mode]
+    assert results[time].metrics["max_wait_s"] == {"requeue": 0, "suspend": 5}[mode]
 
 
 @pytest.mark.parametrize("policy", ["saf", "fcfs"])
@@ -338,15 +340,15 @@ def test_a_baseline_makes_the_schedule_of_simulate(name: str, place: str, policy
         env.reset(seed=seed)
         baseline.begin(env)
         play(env, lambda _, o, info: baseline.act(o, info), seed=seed)
-    found, rules = env.result(), {**env.scheduler_rules, "policy": policy}
+    result, rules = env.result(), {**env.scheduler_rules, "policy": policy}
     expected = hpcgym.simulate(env.episode_workload, cluster=env.options.cluster, **rules)
-    assert found.workload.job_number.tolist() == expected.workload.job_number.tolist()
+    assert result.workload.job_number.tolist() == expected.workload.job_number.tolist()
     for column in ("start", "end", "predicted_run_time"):
-        assert getattr(found, column).tolist() == getattr(expected, column).tolist()
+        assert getattr(result, column).tolist() == getattr(expected, column).tolist()
     if expected.allocation is not None and place != "random nodes":  # where no orders, no draws
-        assert_same(tuple(found.allocation), tuple(expected.allocation))
-    assert found.metrics["energy_j"] == pytest.approx(expected.metrics["energy_j"], rel=1e-12)
-    hpcgym.validate_schedule(found)
+        assert_same(tuple(result.allocation), tuple(expected.allocation))
+    assert result.metrics["energy_j"] == pytest.approx(expected.metrics["energy_j"], rel=1e-12)
+    hpcgym.validate_schedule(result)
 
 
 @pytest.mark.parametrize(("name", "place"), [case for case in CASES if case[0] in LIMITED])
@@ -356,17 +358,17 @@ def test_controls_that_limit_nothing(name: str, place: str) -> None:
     weights = np.array([0.5, -0.25][: len(env.policy_features)])
     action = np.append(np.ones(len(env.controls)), weights)
     play(env, lambda *_: action, seed=3)
-    found, policy = env.result(), "fcfs"
+    result, policy = env.result(), "fcfs"
     if weights.size:
         shares = (weights / np.abs(weights).sum()).tolist()
         policy = dict(zip(env.policy_features, shares, strict=True))
-    machine = {"cluster": env.options.cluster, "limits": found.limits, "policy": policy}
+    machine = {"cluster": env.options.cluster, "limits": result.limits, "policy": policy}
     same = hpcgym.simulate(env.episode_workload, **machine, **env.scheduler_rules)
     for column in ("start", "end", "predicted_run_time", "backfilled", "frequency"):
-        assert_same(getattr(found, column), getattr(same, column))
-    assert found.workload.submit_time.tolist() == same.workload.submit_time.tolist()
-    assert_same(found.allocation.node, same.allocation.node)
-    assert found.metrics == pytest.approx(same.metrics, rel=1e-12, nan_ok=True)
+        assert_same(getattr(result, column), getattr(same, column))
+    assert result.workload.submit_time.tolist() == same.workload.submit_time.tolist()
+    assert_same(result.allocation.node, same.allocation.node)
+    assert result.metrics == pytest.approx(same.metrics, rel=1e-12, nan_ok=True)
 
 
 @pytest.mark.parametrize(
@@ -520,11 +522,11 @@ def test_a_vector_reward_is_in_its_space(name: str) -> None:
 def test_the_flat_form_has_the_same_numbers(name: str) -> None:
     fields, flat = make(name), make(name, observation="flat")
     acts = random_acts(fields.action_space, 1)
-    for one, other in zip(play(fields, acts, seed=5), play(flat, acts, seed=5), strict=True):
+    for by_field, other in zip(play(fields, acts, seed=5), play(flat, acts, seed=5), strict=True):
         keys = ["cluster", "queue", "time", "jobs", "mask"]
         keys += [*["power"] * (name in LIMITED), "progress"]
-        assert set(keys) == set(one.observation)
-        parts = [one.observation[key].ravel() for key in keys]
+        assert set(keys) == set(by_field.observation)
+        parts = [by_field.observation[key].ravel() for key in keys]
         assert np.concatenate(parts).astype(np.float32).tolist() == other.observation.tolist()
 
 
@@ -552,8 +554,8 @@ def test_wrappers(name: str) -> None:
 
 
 def test_the_workload_is_shared_by_all() -> None:
-    one, other = SINGLE["JobSelection"](BUSY), SINGLE["JobSelection"](BUSY)
-    assert one.options.workload is other.options.workload is BUSY
+    first, other = SINGLE["JobSelection"](BUSY), SINGLE["JobSelection"](BUSY)
+    assert first.options.workload is other.options.workload is BUSY
 
 
 def test_registration_is_idempotent() -> None:
@@ -576,8 +578,8 @@ print(type(env).__name__)
 
 
 def test_a_fresh_process_finds_the_environments() -> None:
-    found = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True)
-    assert found.returncode == 0, found.stderr
+    process = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
     names = [id_of(name) for name in (*NAMES, *LIMITED)]
-    assert found.stdout.split() == [*names, "JobSelectionVector"]
-    assert found.stderr == ""
+    assert process.stdout.split() == [*names, "JobSelectionVector"]
+    assert process.stderr == ""

@@ -45,9 +45,9 @@ def test_the_default_tells_policies_apart(long_run: Any) -> None:
         policy = RandomActions() if name == "random" else find_baseline(name)
         metrics = long_run.played(env, policy, names)
         seen[name] = np.log([each["mean_bsld"] for each in metrics])
-    for one, other in pairwise(order):
-        low, _ = bootstrap((seen[one] - seen[other])[:, np.newaxis])
-        assert low[0] > 0, (one, other)
+    for better, other in pairwise(order):
+        low, _ = bootstrap((seen[better] - seen[other])[:, np.newaxis])
+        assert low[0] > 0, (better, other)
 
 
 def test_random_orders_let_narrow_jobs_pass() -> None:

@@ -92,7 +92,7 @@ def test_weeks_know_their_number_whatever_is_around_them(around: dict[str, Any])
     jobs = a_week_a_job(4)
     jobs = jobs.with_columns(requested_time=jobs.run_time, requested_processors=jobs.run_time)
     listing = Episodes(jobs, "weeks", part="test", **around).listing
-    assert [(one.name, one.period) for one in listing] == [("week 3", 3), ("week 4", 4)]
+    assert [(week.name, week.period) for week in listing] == [("week 3", 3), ("week 4", 4)]
 
 
 @pytest.mark.parametrize("number", [1, 3, 40])
@@ -141,12 +141,12 @@ def test_jobs_that_cross_the_end_of_a_week_are_dropped_and_counted() -> None:
     killed = np.array([False, False, True, False, False])
     cleaning = {"dropped: before": 4}
     given = make(submit, [9, 2 * WEEK_S, 9, 9, 9], cleaning=cleaning, killed=killed)
-    found = Episodes(given, "weeks").workload
-    assert found.job_number.tolist() == [0, 2, 4]
-    assert found.cleaning == cleaning | {"dropped: crosses the end of a week": 2}
-    assert found.killed.tolist() == [False, True, False]
-    assert not found.submit_time.flags.writeable
-    assert found.user_id.strides == (0,)  # missing columns take no memory
+    kept = Episodes(given, "weeks").workload
+    assert kept.job_number.tolist() == [0, 2, 4]
+    assert kept.cleaning == cleaning | {"dropped: crosses the end of a week": 2}
+    assert kept.killed.tolist() == [False, True, False]
+    assert not kept.submit_time.flags.writeable
+    assert kept.user_id.strides == (0,)  # missing columns take no memory
 
 
 def test_weeks_of_a_real_trace(trace: Any) -> None:
@@ -216,13 +216,13 @@ def test_windows_to_evaluate_on_follow_one_another() -> None:
     """Of 100 jobs the test part has 60: four windows of 15, or, of 7 jobs, eight and four jobs."""
     test = Episodes(HUNDRED, jobs=15, part="test", train_share=0.4)
     names = ["rows 40:55", "rows 55:70", "rows 70:85", "rows 85:100"]
-    assert [one.name for one in test.apart()] == names
-    assert [one.name for one in test.apart(4, seed=9)] == names
-    assert {tuple(one.name for one in test.apart(3, seed)) for seed in range(50)} == {
+    assert [window.name for window in test.apart()] == names
+    assert [window.name for window in test.apart(4, seed=9)] == names
+    assert {tuple(window.name for window in test.apart(3, seed)) for seed in range(50)} == {
         tuple(kept) for kept in combinations(names, 3)
     }
     sevens = Episodes(HUNDRED, jobs=7, part="test", train_share=0.4)
-    assert [(one.start, one.stop) for one in sevens.apart()] == [
+    assert [(window.start, window.stop) for window in sevens.apart()] == [
         (start, start + 7) for start in range(40, 90, 7)
     ]
     with pytest.raises(HpcgymError, match="8, not 9: the test part of log has no more windows of "
@@ -242,10 +242,10 @@ def test_no_job_is_in_two_slices_of_an_evaluation(n: int, jobs: int, seed: int) 
         return  # too few jobs for one window
     some = part.apart(int(draws.integers(1, len(part.listing) + 1)), seed)
     for slices in (some, part.apart()):
-        ends = [0, *(row for one in slices for row in (one.start, one.stop))]
+        ends = [0, *(row for window in slices for row in (window.start, window.stop))]
         assert ends == sorted(ends)
-        assert {one.stop - one.start for one in slices} == {jobs}
-        assert all(part.submitted[0] <= workload.submit_time[one.start] for one in slices)
+        assert {window.stop - window.start for window in slices} == {jobs}
+        assert all(part.submitted[0] <= workload.submit_time[window.start] for window in slices)
     # as many as the part has room for, up to a hundred
     assert len(part.apart()) == min(len(part.listing), 100)
 

@@ -55,11 +55,11 @@ class Seen:
 
     def ends(self) -> dict[int, int]:
         """Return predicted end -> processors."""
-        found: dict[int, int] = {}
+        processors: dict[int, int] = {}
         for j in self.runs:
             end = int(self.start[j] + self.requested[j])
-            found[end] = found.get(end, 0) + int(self.widths[j])
-        return found
+            processors[end] = processors.get(end, 0) + int(self.widths[j])
+        return processors
 
     def of(self, name: str, job: int) -> float:
         """Return what a name of the state is of a job."""
@@ -114,7 +114,11 @@ def test_what_is_shown_is_what_plain_programs_say(workload: Workload, name: str,
             for row in rows:
                 job = {"requested": jobs.requested_time[row], "processors": seen.widths[row]}
                 wait = env.time - jobs.submit_time[row]
-                values.append(plain(job, wait, lambda one, row=row, seen=seen: seen.of(one, row)))
+                values.append(
+                    plain(
+                        job, wait, lambda expression, row=row, seen=seen: seen.of(expression, row)
+                    )
+                )
             if text.startswith("rank"):
                 shown = [sum(other < own for other in values) / 6 for own in values]
             else:
@@ -206,14 +210,14 @@ def test_many_environments_show_what_one_does() -> None:
     features = ("wait", "rank(-requested*processors)", "user_waiting", "log(1+last_run)")
     given = {"workload": "lublin:jobs=3000,processors=64,seed=1,load=0.9", "features": features}
     many = gymnasium.make_vec("hpcgym/JobSelection-v2", num_envs=3, window=32, **given)
-    one = gymnasium.make("hpcgym/JobSelection-v2", window=32, **given)
+    single = gymnasium.make("hpcgym/JobSelection-v2", window=32, **given)
     seen, _ = many.reset(seed=[5, 6, 7])
-    alone, _ = one.reset(seed=6)
+    alone, _ = single.reset(seed=6)
     for _ in range(100):
         for field in alone:
             np.testing.assert_array_equal(alone[field], seen[field][1])
         seen, *_ = many.step(np.zeros(3, np.int64))
-        alone, _, over, cut, _ = one.step(0)
+        alone, _, over, cut, _ = single.step(0)
         if over or cut:
             break
 

@@ -49,10 +49,10 @@ def make(name: str, workload: Workload, **options: Any) -> Any:
 
 
 def assert_metrics(env: Any, expected: Any) -> None:
-    found = env.result()
-    validate_schedule(found)
-    assert found.start.tolist() == expected.start.tolist()
-    assert found.metrics == pytest.approx(expected.metrics, rel=1e-12, nan_ok=True)
+    result = env.result()
+    validate_schedule(result)
+    assert result.start.tolist() == expected.start.tolist()
+    assert result.metrics == pytest.approx(expected.metrics, rel=1e-12, nan_ok=True)
     means = means_of(state_of(env.simulations, 0))
     for metric, value in means.items():
         assert value == pytest.approx(expected.metrics[metric], rel=1e-9, abs=1e-6), metric
@@ -174,8 +174,8 @@ def test_by_hand(name: str) -> None:
     # from 110 s to 210 s: 60, 40 and 40 more
     busy = 140
     joules = busy * cluster.busy_power_w + (4 * 100 - busy) * cluster.idle_power_w
-    found = sum(step.info["reward_energy_j"] for step in steps[1:])
-    assert found == pytest.approx(joules)
+    joules_told = sum(step.info["reward_energy_j"] for step in steps[1:])
+    assert joules_told == pytest.approx(joules)
     assert -energy == pytest.approx(joules / (4 * cluster.busy_power_w * 21))  # 100 s to 120 s
     assert env.metrics()["jobs"] == 3
     assert env.metrics()["utilization"] == pytest.approx(360 / (4 * 110))

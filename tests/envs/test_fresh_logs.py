@@ -63,10 +63,10 @@ def test_gymnasium_takes_it(name: str) -> None:
         **plain_envs.plain(name, arguments_of(name)),
     )  # fmt: skip
     envs.reset(seed=4)
-    found = [one.unwrapped.options.workload.name for one in envs.envs]
-    assert len(set(found)) == 3
+    names = [env_of_vector.unwrapped.options.workload.name for env_of_vector in envs.envs]
+    assert len(set(names)) == 3
     env.reset(seed=6)
-    assert env.unwrapped.options.workload.name == found[2]
+    assert env.unwrapped.options.workload.name == names[2]
 
 
 def test_machines_may_differ() -> None:
@@ -142,8 +142,11 @@ def test_a_spec_with_jobs_goes_through_json(name: str) -> None:
     assert_same(play(again, acts, seed=3), play(made, acts, seed=3))
     logs = [BUSY, BUSY.take(slice(50, 200))]
     many = plain_envs.make_vec(id_of(name), 2, workload=logs, jobs=12)
-    told = EnvSpec.from_json(many.spec.to_json())
-    assert [len(one["columns"]["submit_time"]) for one in told.kwargs["workload"]] == [300, 150]
+    spec_of_both = EnvSpec.from_json(many.spec.to_json())
+    assert [len(log["columns"]["submit_time"]) for log in spec_of_both.kwargs["workload"]] == [
+        300,
+        150,
+    ]
 
 
 def test_a_spec_is_what_gymnasium_reads() -> None:

@@ -178,20 +178,20 @@ def test_another_future_looks_the_same(
         interval = None
     env = SINGLE[name](**whole(workload, **arguments))
     acts = visible_acts(env, seed)
-    one = play(env, acts, most=decisions)
-    assume(not one[-1].terminated)
-    assume(name not in FOLLOWING or one[-1].info["window"][0] >= 0)  # it is asked
+    steps = play(env, acts, most=decisions)
+    assume(not steps[-1].terminated)
+    assume(name not in FOLLOWING or steps[-1].info["window"][0] >= 0)  # it is asked
     now = horizon(env, interval)
-    if name == "MixedPolicy" and len(one) == 1 and interval != "pass":
+    if name == "MixedPolicy" and len(steps) == 1 and interval != "pass":
         now = int(workload.submit_time[0]) - 1  # nothing has been submitted yet
     if now >= workload.submit_time[0]:
         other_workload = altered(env, now, seed, 5, isinstance(interval, int))
         other_env = SINGLE[name](**whole(other_workload, **arguments))
         other = play(other_env, acts, most=decisions)
-        assert_same(known(one), known(other))
+        assert_same(known(steps), known(other))
         assert_same(vars_of(env.pass_view()), vars_of(other_env.pass_view()))
         if "cluster" not in rules and not rules.get("quota"):
-            assert_hidden_alike(env, other_env, acts, one[-1], other[-1])
+            assert_hidden_alike(env, other_env, acts, steps[-1], other[-1])
 
 
 def vars_of(view: Any) -> dict[str, Any]:
@@ -260,11 +260,11 @@ def test_so_it_does_under_limits(
     most = len(play(env, acts)) - 2
     assume(most > 0)  # nothing has been submitted at the first decision
     decisions = 1 + decisions % most
-    one = play(env, acts, most=decisions)
+    steps = play(env, acts, most=decisions)
     now = horizon(env, interval)
     case.workload = altered(env, now, seed, 5, isinstance(interval, int))
     other = play(begin(case, controls=controls, interval=interval), acts, most=decisions)
-    assert_same(known(one), known(other))
+    assert_same(known(steps), known(other))
 
 
 def test_usual_budgets_tell_when_the_last_job_comes() -> None:

@@ -183,7 +183,7 @@ def test_metrics_and_returns_by_hand(
     acts, noted = noting_first(lambda *_: AS_THEY_COME[name], lambda: at_first(env))
     steps = play(env, acts, seed=seed)
     last, episode = steps[-1], env.simulations.present(0)
-    listed = [one for one in env.episodes.listing if one.name == episode.name]
+    listed = [window for window in env.episodes.listing if window.name == episode.name]
     known = listed[0] if listed else env.episodes.find({"slice": episode.name})
     part = env.episode_workload
     first, stop = known.first - known.start, known.last - known.start
@@ -257,11 +257,11 @@ def test_rewards_at_the_end_tell_nothing_before() -> None:
     for number in range(5):
         envs = [JobSelection(trace, jobs=60, paid="end") for trace in (BUSY, other)]
         seen = [play(env, first_come, options={"slice": f"window {number:04}"}) for env in envs]
-        for one, two in zip(*seen, strict=False):
-            if one.info.get("ended") or two.info.get("ended"):
+        for ours, two in zip(*seen, strict=False):
+            if ours.info.get("ended") or two.info.get("ended"):
                 break
-            assert one.reward == two.reward == 0
-            assert one.info["reward_bsld"] == two.info["reward_bsld"] == 0
+            assert ours.reward == two.reward == 0
+            assert ours.info["reward_bsld"] == two.info["reward_bsld"] == 0
             together += 1
     assert together > 10
 
@@ -294,8 +294,8 @@ def test_reward_functions_know_which_jobs_count(around: dict[str, Any]) -> None:
     left_out = 0
     for view in views[:-1]:  # the last has those that still wait, too
         rows = zip(view.wait_s.tolist(), view.run_time_s.tolist(), view.counts, strict=True)
-        told = [slowdown(wait, run) for wait, run, counts in rows if counts]
-        assert view.bsld == pytest.approx(sum(told))
+        slowdowns = [slowdown(wait, run) for wait, run, counts in rows if counts]
+        assert view.bsld == pytest.approx(sum(slowdowns))
         assert (view.counts == ((first <= view.started) & (view.started < first + 30))).all()
         left_out += int((~view.counts).sum())
         assert view.jobs == 30
@@ -328,10 +328,10 @@ def test_the_tail_is_paid_at_the_end(around: dict[str, Any]) -> None:
         assert rewards["p99_wait"][-1] == pytest.approx(-tail)
         envs.reset(seed=0, options=options)
         pairs = play(both, first_come, options=options)[1:]
-        for one, two, pair in zip(rewards["bsld"], rewards["p99_wait"], pairs, strict=True):
-            found = envs.step(np.zeros(1, np.int64))[1]
-            assert found[0] == pytest.approx(one + two / 2)
-            assert pair.reward.tolist() == pytest.approx([one, two])
+        for of_slowdown, two, pair in zip(rewards["bsld"], rewards["p99_wait"], pairs, strict=True):
+            mixed = envs.step(np.zeros(1, np.int64))[1]
+            assert mixed[0] == pytest.approx(of_slowdown + two / 2)
+            assert pair.reward.tolist() == pytest.approx([of_slowdown, two])
     assert tail > 0
 
 
@@ -525,9 +525,9 @@ def test_jobs_begin_on_the_nodes_on_which_they_ran() -> None:
     seen = 0
     for episode in env.episodes.listing:
         env.reset(options={"slice": episode.name})
-        part, found = env.episode_workload, units_on_nodes(env.result())
+        part, units = env.episode_workload, units_on_nodes(env.result())
         for row in np.flatnonzero(part.initial.running if part.initial else ()):
-            assert found[row] == there[row_of[part.job_number[row]]]
+            assert units[row] == there[row_of[part.job_number[row]]]
             seen += 1
     assert seen > 10
 

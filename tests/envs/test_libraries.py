@@ -51,9 +51,9 @@ def test_rllib(name: str) -> None:
     config = ppo.PPOConfig().environment("jobs").env_runners(num_env_runners=0)
     learner = config.training(train_batch_size=200, minibatch_size=50, num_epochs=1).build_algo()
     try:
-        found = [learner.train() for _ in range(2)][-1]
-        assert found["num_env_steps_sampled_lifetime"] >= 400
-        returns = found["env_runners"]["episode_return_mean"]
+        trained = [learner.train() for _ in range(2)][-1]
+        assert trained["num_env_steps_sampled_lifetime"] >= 400
+        returns = trained["env_runners"]["episode_return_mean"]
         assert -1e6 < returns < 0  # each is minus a mean bounded slowdown
     finally:
         learner.stop()
@@ -69,9 +69,9 @@ def test_torchrl(name: str) -> None:
     envs = pytest.importorskip("torchrl.envs")
     env = envs.GymEnv(id_of(name), **plain(name, arguments_of(name)))
     envs.check_env_specs(env, seed=0)
-    found = env.rollout(100)
-    assert bool(found["next", "terminated"][-1])
-    total = float(found["next", "reward"].sum())
+    rollout = env.rollout(100)
+    assert bool(rollout["next", "terminated"][-1])
+    total = float(rollout["next", "reward"].sum())
     assert total == pytest.approx(-env.unwrapped.result().metrics["mean_bsld"], rel=1e-5)
 
 
@@ -213,11 +213,11 @@ def test_a_loop_like_those_of_cleanrl(name: str) -> None:
     torch = pytest.importorskip("torch")
     given = {**by_default(name), "observation": "flat"}
 
-    def one() -> gymnasium.Env[Any, Any]:
+    def made_env() -> gymnasium.Env[Any, Any]:
         made = gymnasium.make(id_of(name), **given)
         return gymnasium.wrappers.RecordEpisodeStatistics(made)
 
-    envs = gymnasium.vector.SyncVectorEnv([one, one])
+    envs = gymnasium.vector.SyncVectorEnv([made_env, made_env])
     torch.manual_seed(0)
     discrete = isinstance(envs.single_action_space, gymnasium.spaces.Discrete)
     n_seen = int(np.prod(envs.single_observation_space.shape))
@@ -232,7 +232,7 @@ def test_a_loop_like_those_of_cleanrl(name: str) -> None:
         return torch.distributions.Independent(normal, 1)
 
     seen = torch.as_tensor(envs.reset(seed=1)[0])
-    totals, told, rows = np.zeros(2), [], []
+    totals, returns, rows = np.zeros(2), [], []
     for _ in range(200):
         with torch.no_grad():
             action = policy(seen).sample()
@@ -242,13 +242,15 @@ def test_a_loop_like_those_of_cleanrl(name: str) -> None:
         totals += reward
         ended = terminated | truncated
         for k in np.flatnonzero(ended):
-            told.append((infos["episode"]["r"][k], totals[k]))
+            returns.append((infos["episode"]["r"][k], totals[k]))
             totals[k] = 0.0
         seen = torch.as_tensor(after)
-    assert told
-    for counted, summed in told:
+    assert returns
+    for counted, summed in returns:
         assert counted == pytest.approx(summed, abs=1e-5)
-    seen, action, log_prob, value, reward = (torch.cat(one) for one in zip(*rows, strict=True))
+    seen, action, log_prob, value, reward = (
+        torch.cat(column) for column in zip(*rows, strict=True)
+    )
     advantage = reward - value
     before = critic(seen).squeeze(1).sub(reward).pow(2).mean().item()
     for _ in range(20):
@@ -335,7 +337,7 @@ def test_infos_of_resets_and_steps_have_the_same_form(name: str) -> None:
 
     observation, first = env.reset(seed=1)
     assert not {*observation} & {*first}
-    assert all(isinstance(told, np.ndarray | np.number) for told in first.values())
+    assert all(isinstance(value, np.ndarray | np.number) for value in first.values())
     assert name == "Backfill" or not any(terms_of(first).values())  # where jobs start unasked
     *_, ended, _, info = env.step(env.action_space.sample())
     while not ended:
@@ -367,11 +369,11 @@ def test_mo_gymnasium(name: str) -> None:
     total, ended = 0.0, False
     while not ended:
         action = mixed.action_space.sample()
-        _, one, ended, _, _ = mixed.step(action)
-        total += one
+        _, reward, ended, _, _ = mixed.step(action)
+        total += reward
         _, both, _, _, info = counted.step(action)
         assert env.unwrapped.reward_space.contains(both)
-        assert one == pytest.approx(float(weight @ both))
+        assert reward == pytest.approx(float(weight @ both))
     assert info["episode"]["r"][0] == pytest.approx(-info["episode_mean_bsld"], rel=1e-5)
     assert float(weight @ info["episode"]["r"]) == pytest.approx(total, rel=1e-5)
     skipping = mo.wrappers.MOMaxAndSkipObservation(
@@ -455,6 +457,6 @@ def test_a_description_goes_through_json(name: str, more: dict[str, Any]) -> Non
     ended = False
     while not ended:
         action = env.action_space.sample()
-        found = env.step(action)
-        assert_same(again.step(action), found)
-        ended = found[2]
+        step = env.step(action)
+        assert_same(again.step(action), step)
+        ended = step[2]

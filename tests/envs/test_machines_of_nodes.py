@@ -142,11 +142,11 @@ def test_nodes_of_their_own_are_switched_often(name: str) -> None:
     cluster = Cluster(groups=(NodeGroup("node", 2, {"core": 1}, POWER),), shutdown_after_s=0)
     env = SINGLE[name](**whole(workload, cluster=cluster, **more(name)))
     play(env, visible_acts(env, 0))
-    found, same = env.result(), simulate(workload, cluster=cluster, **env.scheduler_rules)
-    assert len(found.node_states.node) > 4 * 60
-    assert_same(vars(found.node_states), vars(same.node_states))
-    assert found.metrics == pytest.approx(same.metrics, rel=1e-12, nan_ok=True)
-    validate_schedule(found)
+    result, same = env.result(), simulate(workload, cluster=cluster, **env.scheduler_rules)
+    assert len(result.node_states.node) > 4 * 60
+    assert_same(vars(result.node_states), vars(same.node_states))
+    assert result.metrics == pytest.approx(same.metrics, rel=1e-12, nan_ok=True)
+    validate_schedule(result)
 
 
 # --- What is said, and refused --------------------------------------------------------------------
@@ -157,12 +157,12 @@ def test_nodes_of_their_own_are_switched_often(name: str) -> None:
 def test_nodes_of_their_own_are_not_given_in_silence(name: str) -> None:
     with pytest.warns(
         HpcgymWarning, match=r"^shutdown_after_s: .* jobs that do not fill theirs$"
-    ) as one:
+    ) as single:
         env = CLASSES[name](BUSY, cluster=ASLEEP, **USUAL[name])
     with pytest.warns(HpcgymWarning, match=r"^shutdown_after_s: ") as many:
         getattr(envs, f"{name}Vector")(2, BUSY, cluster=ASLEEP, **USUAL[name])
     # they name the line of whoever makes the environment
-    assert [warning.filename for warning in (*one, *many)] == [__file__, __file__]
+    assert [warning.filename for warning in (*single, *many)] == [__file__, __file__]
     # schedulers beside it are simulated without limits, on nodes of jobs' own all the same
     assert platform_of(env).limits is None
     assert env.scheduler_rules["power"] == "none"

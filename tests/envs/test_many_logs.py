@@ -42,12 +42,12 @@ def logs_of(arguments: dict[str, Any]) -> list[Workload]:
     return [jobs, wider.take(slice(None), processors=96, name="wider"), shorter]
 
 
-def row(told: Any, e: int) -> Any:
+def row(infos: Any, e: int) -> Any:
     """Return what is told of one environment: of infos what is there by their masks."""
-    if not isinstance(told, dict):
-        return told[e]
-    known = [key for key in told if not key.startswith("_")]
-    return {key: row(told[key], e) for key in known if told.get(f"_{key}", np.ones(N))[e]}
+    if not isinstance(infos, dict):
+        return infos[e]
+    known = [key for key in infos if not key.startswith("_")]
+    return {key: row(infos[key], e) for key in known if infos.get(f"_{key}", np.ones(N))[e]}
 
 
 def assert_alike(mixed: Any, alone: list[Any], *, first: int, steps: int) -> int:
@@ -56,11 +56,11 @@ def assert_alike(mixed: Any, alone: list[Any], *, first: int, steps: int) -> int
     for k in range(first, first + steps):
         mixed.action_space.seed(k)
         actions = mixed.action_space.sample()
-        told, told_alone = mixed.step(actions), [env.step(actions) for env in alone]
+        step, told_alone = mixed.step(actions), [env.step(actions) for env in alone]
         for e in range(N):
-            assert_same([row(one, e) for one in told],
-                        [row(one, e) for one in told_alone[e % len(alone)]])  # fmt: skip
-        done = told[2] | told[3]
+            assert_same([row(part, e) for part in step],
+                        [row(part, e) for part in told_alone[e % len(alone)]])  # fmt: skip
+        done = step[2] | step[3]
         for e in np.flatnonzero(done).tolist():
             other = alone[e % len(alone)]
             assert mixed.result(e).start.tolist() == other.result(e).start.tolist()
@@ -68,8 +68,8 @@ def assert_alike(mixed: Any, alone: list[Any], *, first: int, steps: int) -> int
             assert np.array_equal(mixed.weekly(e), other.weekly(e))
         ended += int(done.sum())
         if mixed.autoreset_mode == AutoresetMode.DISABLED:
-            for env, one in zip((mixed, *alone), (told, *told_alone), strict=True):
-                if (over := one[2] | one[3]).any():
+            for env, step_of_env in zip((mixed, *alone), (step, *told_alone), strict=True):
+                if (over := step_of_env[2] | step_of_env[3]).any():
                     env.reset(options={"reset_mask": over})
     return ended
 
@@ -94,14 +94,16 @@ def test_each_is_as_in_one_of_its_log_alone(name: str, place: str) -> None:
         VECTOR[name](N, autoreset_mode=mode, **{**arguments, "workload": jobs})
         for jobs in (logs, *logs)
     )
-    told, *others = (env.reset(seed=7) for env in (mixed, *alone))
+    seen, *others = (env.reset(seed=7) for env in (mixed, *alone))
     for e in range(N):
-        assert_same([row(one, e) for one in told], [row(one, e) for one in others[e % len(logs)]])
+        assert_same(
+            [row(part, e) for part in seen], [row(part, e) for part in others[e % len(logs)]]
+        )
     assert assert_alike(mixed, alone, first=0, steps=60) > 0 or name == "Inspector"
     saved = [pickle.dumps(env.snapshot()) for env in (mixed, *alone)]
     mixed.reset(seed=1)
-    for env, one in zip((mixed, *alone), saved, strict=True):
-        env.restore(pickle.loads(one))
+    for env, state in zip((mixed, *alone), saved, strict=True):
+        env.restore(pickle.loads(state))
     assert_alike(pickle.loads(pickle.dumps(mixed)), alone, first=60, steps=20)
 
 
@@ -162,7 +164,7 @@ def test_weights_are_in_the_units_of_each_log() -> None:
         VECTOR["MixedPolicy"](N, workload=jobs, jobs=12, window=6, scale="spread")
         for jobs in (logs, *logs)
     )
-    assert [one.units.tolist() for one in alone] == mixed.units[:3].tolist()
+    assert [env_alone.units.tolist() for env_alone in alone] == mixed.units[:3].tolist()
     assert len({*map(tuple, mixed.units.tolist())}) == 2  # shorter run times are not among them
     for env in (mixed, *alone):
         env.reset(seed=0)
@@ -171,13 +173,13 @@ def test_weights_are_in_the_units_of_each_log() -> None:
 
 def test_what_does_not_go() -> None:
     logs = logs_of({"workload": BUSY})
-    one, other = (
+    first, other = (
         VECTOR["JobSelection"](3, workload=jobs, jobs=12)
         for jobs in (logs, [logs[0], *logs[:0:-1]])
     )
-    one.reset(seed=1)
+    first.reset(seed=1)
     with pytest.raises(HpcgymError, match="it is of an environment with other jobs"):
-        other.restore(one.snapshot())
+        other.restore(first.snapshot())
 
 
 test_mistakes = mistakes_of(globals(), plain_envs)

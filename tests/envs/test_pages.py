@@ -80,7 +80,7 @@ def table(text: str, heading: str) -> dict[str, list[str]]:
 def test_arguments_are_those_of_the_class(name: str) -> None:
     """Each is named, with its default."""
     parameters = arguments_of(PAGES[name])
-    expected = {one: parameter.default for one, parameter in parameters.items()}
+    expected = {argument_name: parameter.default for argument_name, parameter in parameters.items()}
     shares = name == "CoSchedule"
     if name in (*NAMES, *FOLLOWING):
         del expected["power"]  # there are no limits to be kept
@@ -98,7 +98,7 @@ def test_arguments_are_those_of_the_class(name: str) -> None:
 def test_defaults_that_are_shown_are_those_that_hold(name: str) -> None:
     for cls in (CLASSES[name], getattr(envs, f"{name}Vector")):
         parameters = arguments_of(cls)
-        shown = {one: parameter.default for one, parameter in parameters.items()}
+        shown = {argument: parameter.default for argument, parameter in parameters.items()}
         plain, given = cls(), cls(**shown)
         assert given.simulations.fingerprint(0) == plain.simulations.fingerprint(0)
         assert vars(given.options).keys() == vars(plain.options).keys()
@@ -118,11 +118,11 @@ def test_further_arguments_of_vector_environments(name: str) -> None:
     assert set(rows) == {"num_envs", "copy", "max_episode_steps", "autoreset_mode", "threads"}
 
 
-def place(told: str, **of: int) -> int:
+def place(cell: str, **of: int) -> int:
     """The place that a cell such as "22 + 14 w + i" names."""
     return sum(
-        math.prod(of[one] if one in of else int(one) for one in term.split())
-        for term in told.split(" + ")
+        math.prod(of[factor] if factor in of else int(factor) for factor in term.split())
+        for term in cell.split(" + ")
     )
 
 
@@ -133,17 +133,17 @@ def test_no_heading_is_empty() -> None:
         text = re.sub(r"^```.*?^```", "code", page.read_text(), flags=re.MULTILINE | re.DOTALL)
         parts = re.split(r"^(#+) .*$", text, flags=re.MULTILINE)
         depths = [*map(len, parts[1::2]), 0]
-        for told, depth, deeper in zip(parts[2::2], depths, depths[1:], strict=False):
-            assert told.strip() or deeper > depth, page
+        for text_below, depth, deeper in zip(parts[2::2], depths, depths[1:], strict=False):
+            assert text_below.strip() or deeper > depth, page
 
 
-def assert_numbered(told: str, size: int) -> None:
+def assert_numbered(cell: str, size: int) -> None:
     """That a cell such as "0: ...; 1 to 8: ...; 9: ..." has each place once."""
-    found: list[int] = []
-    for numbers in re.findall(r"(?:^|; )(\d+(?: to \d+)?): ", told):
+    places: list[int] = []
+    for numbers in re.findall(r"(?:^|; )(\d+(?: to \d+)?): ", cell):
         first, _, last = numbers.partition(" to ")
-        found += range(int(first), int(last or first) + 1)
-    assert found == [*range(size)]
+        places += range(int(first), int(last or first) + 1)
+    assert places == [*range(size)]
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -159,12 +159,12 @@ def test_places_of_fields(name: str) -> None:
     if name in LIMITED:
         sizes["power"] = POWER_SIZE
     for field, size in sizes.items():
-        places, shape, told = rows[field]
-        first, last = (place(one, w=128) for one in places.split(" to "))
+        places, shape, meaning = rows[field]
+        first, last = (place(end, w=128) for end in places.split(" to "))
         np.testing.assert_array_equal(row[first : last + 1], fields[field])
         assert shape == str(fields[field].shape) == f"({size},)"
         if field != "time":
-            assert_numbered(told, size)
+            assert_numbered(meaning, size)
     for field, key in (("jobs", "jobs[i, k]"), ("mask", "mask[i]")):
         shape = rows[key][1].replace("w", "128")
         assert shape == str(fields[field].shape)
@@ -179,11 +179,11 @@ def test_places_of_fields_where_jobs_share_nodes() -> None:
     dictionary, flat = CoSchedule(jobs=50), CoSchedule(jobs=50, observation="flat")
     fields, row = dictionary.reset(seed=0)[0], flat.reset(seed=0)[0]
     for field, values in fields.items():
-        places, shape, told = rows[field]
+        places, shape, meaning = rows[field]
         first, last = map(int, places.split(" to "))
         assert shape == str(values.shape)
         if field != "mask":
-            assert_numbered(told, values.shape[-1])
+            assert_numbered(meaning, values.shape[-1])
         np.testing.assert_array_equal(row[first : last + 1], values.ravel())
     assert f"({row.size},)" in " ".join((CoSchedule.__doc__ or "").split()).replace(", ", ",")
 

@@ -20,13 +20,13 @@ pytestmark = pytest.mark.slow
 def test_scores_are_those_of_the_command(environment: type) -> None:
     reference = (environment.__doc__ or "").partition("## Reference")[2].partition("## Version")[0]
     (command,) = re.findall(r"^hpcgym (evaluate .*)$", reference, re.MULTILINE)
-    found = CliRunner().invoke(app, [*shlex.split(command), "--format=json"])
-    assert found.exit_code == 0, found.stderr
-    told = json.loads(found.stdout)["policies"]
-    named = {one["name"].removesuffix(" (backfill fcfs)"): one for one in told}
+    shown = CliRunner().invoke(app, [*shlex.split(command), "--format=json"])
+    assert shown.exit_code == 0, shown.stderr
+    policies = json.loads(shown.stdout)["policies"]
+    named = {row["name"].removesuffix(" (backfill fcfs)"): row for row in policies}
     rows = re.findall(r"^\| (`.+`) \| (\S+) \((\S+) to (\S+)\) \|$", reference, re.MULTILINE)
     found_there = {name: bounds for names, *bounds in rows for name in re.findall("`(.+?)`", names)}
     assert len(found_there) >= 5
     for policy, bounds in found_there.items():
-        one = named[policy]
-        assert [f"{one[f'mean_bsld{end}']:.1f}" for end in ("", "_low", "_high")] == bounds, policy
+        row = named[policy]
+        assert [f"{row[f'mean_bsld{end}']:.1f}" for end in ("", "_low", "_high")] == bounds, policy

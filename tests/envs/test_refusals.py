@@ -109,7 +109,12 @@ BAD: dict[str, dict[str, list[Any]]] = {
 
 @pytest.mark.parametrize(
     ("name", "argument", "value"),
-    [(name, one, bad) for name, of in BAD.items() for one, some in of.items() for bad in some],
+    [
+        (name, argument, bad)
+        for name, of in BAD.items()
+        for argument, some in of.items()
+        for bad in some
+    ],
     ids=label,
 )
 def test_values(name: str, argument: str, value: Any) -> None:
@@ -350,8 +355,8 @@ def test_no_numbers(name: str) -> None:
 def test_no_index(name: str) -> None:
     env, many = SINGLE[name](**usual(name)), VECTOR[name](2, **usual(name))
     n = int(env.action_space.n)
-    for one in (env, many):
-        one.reset(seed=0)
+    for either in (env, many):
+        either.reset(seed=0)
     before = saved(env), saved(many)
     message = re.escape(f"action must be an index from 0 to {n - 1}, not")
     for action in (-1, n, 10**20, 0.5, 1.0, np.nan, None, "0", [0, 1], np.zeros(9), np.zeros(1)):
@@ -383,14 +388,14 @@ def test_forms_of_an_index(action: Any, index: int) -> None:
 
 @pytest.mark.parametrize("name", [name for name in INDICES if name != "Inspector"])
 def test_what_is_masked_stands_for_the_first_that_is_not(name: str) -> None:
-    one, other = SINGLE[name](**usual(name)), SINGLE[name](**usual(name))
-    _, info = one.reset(seed=3)
+    masked_env, other = SINGLE[name](**usual(name)), SINGLE[name](**usual(name))
+    _, info = masked_env.reset(seed=3)
     other.reset(seed=3)
     rng, ended, masked = np.random.default_rng(0), False, 0
     while not ended:
         some = np.flatnonzero(info["action_mask"] == 0)
         first = int(np.flatnonzero(info["action_mask"])[0])
-        *step, info = one.step(int(rng.choice(some)) if some.size else first)
+        *step, info = masked_env.step(int(rng.choice(some)) if some.size else first)
         masked += some.size
         assert_same([*step, info], list(other.step(first)))
         ended = step[2]

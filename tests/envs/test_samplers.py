@@ -43,7 +43,7 @@ def test_the_filter_keeps_the_middle(slowdowns: list[float]) -> None:
     ordered, n = sorted(slowdowns), len(slowdowns)
     middle = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
     most = 2 * np.array(slowdowns).mean()
-    kept = [middle <= one <= most for one in slowdowns]
+    kept = [middle <= slowdown <= most for slowdown in slowdowns]
     assert any(kept)
     assert chances == pytest.approx([each / sum(kept) for each in kept])
 
@@ -51,8 +51,8 @@ def test_the_filter_keeps_the_middle(slowdowns: list[float]) -> None:
 @given(SLOWDOWNS.filter(lambda some: max(some) > 1.001), st.integers(0, 2**32))
 def test_hard_ones_are_drawn_by_their_logarithms(slowdowns: list[float], seed: int) -> None:
     choice = choice_of("hard", listed(len(slowdowns)), np.array(slowdowns))
-    total = sum(np.log(one) for one in slowdowns)
-    chances = [np.log(one) / total for one in slowdowns]
+    total = sum(np.log(slowdown) for slowdown in slowdowns)
+    chances = [np.log(slowdown) / total for slowdown in slowdowns]
     assert np.diff(choice.up_to, prepend=0) == pytest.approx(chances, abs=1e-12)
     generator = np.random.default_rng(seed)
     where = np.random.default_rng(seed).random()
@@ -79,7 +79,9 @@ def test_what_is_drawn_is_harder(sampler: str, around: dict[str, Any]) -> None:
             np.random.default_rng(0),
         )
         some = [episodes.draw(rng) for _ in range(60)]
-        drawn[name] = [difficulty(episodes.workload_of(one), one, BUSY.processors) for one in some]
+        drawn[name] = [
+            difficulty(episodes.workload_of(episode), episode, BUSY.processors) for episode in some
+        ]
         again = np.random.default_rng(0)
         assert [episodes.draw(again) for _ in range(60)] == some
     if sampler == "hard":
@@ -95,8 +97,8 @@ def test_samplers_stay_in_their_part() -> None:
         episodes = Episodes(BUSY, jobs=20, part=part, sampler="hard")
         rng = np.random.default_rng(1)
         drawn = [episodes.draw(rng) for _ in range(50)]
-        assert min(one.start for one in drawn) >= low
-        assert max(one.stop for one in drawn) <= high
+        assert min(episode.start for episode in drawn) >= low
+        assert max(episode.stop for episode in drawn) <= high
 
 
 def test_single_and_vector_environments_draw_the_same() -> None:

@@ -49,7 +49,7 @@ def test_it_goes_through_the_same_states_as_single_environments():
         for e in range(number):
             for name in seen[e]:
                 assert np.array_equal(batch[name][e], seen[e][name]), name
-        actions = np.array([int(one["mask"].sum()) - 1 for one in seen])
+        actions = np.array([int(observation_of["mask"].sum()) - 1 for observation_of in seen])
         batch, rewards, dones, infos = envs.step(actions)
         assert rewards.dtype == np.float32
         for e, env in enumerate(singles):
@@ -84,9 +84,9 @@ def test_truncation_is_told_apart_from_the_end():
 
 def test_the_monitor_adds_the_return_and_keeps_the_metrics():
     envs = VecMonitor(HpcVecEnv(SELECTION, num_envs=2, **SMALL))
-    found = [info for *_, infos in run(envs, 60)[1:] for info in infos if "episode" in info]
-    assert found
-    for info in found:
+    infos_at_ends = [info for *_, infos in run(envs, 60)[1:] for info in infos if "episode" in info]
+    assert infos_at_ends
+    for info in infos_at_ends:
         assert info["episode"]["r"] == pytest.approx(-info["episode_mean_bsld"], rel=1e-4)
 
 

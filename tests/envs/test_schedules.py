@@ -260,7 +260,7 @@ _SLOW = ("own nodes", "users", "extract")
 
 @costly
 @pytest.mark.parametrize(
-    "place", [pytest.param(one, marks=[pytest.mark.slow] * (one in _SLOW)) for one in PLACES]
+    "place", [pytest.param(place, marks=[pytest.mark.slow] * (place in _SLOW)) for place in PLACES]
 )
 @settings(SLOW, max_examples=800)
 @given(st.data(), KINDS, WINDOWS, SEEDS, SIX_WEIGHTS, INTERVALS, THRESHOLDS)
@@ -327,7 +327,7 @@ def test_weights_of_usage_that_change(case: Any, interval: Any, given_weights: l
     slow, known = theirs["backfill_order"], dict.fromkeys(("estimate", "policy_estimate"))
     known = dict.fromkeys(known, "requested")
     if slow.accounts.in_a_tree:
-        given_weights = [exact(one) for one in given_weights]
+        given_weights = [exact(weight) for weight in given_weights]
     weights, normalised = in_turn(given_weights)
 
     class ByUsage(Weighing):

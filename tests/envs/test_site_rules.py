@@ -86,7 +86,9 @@ def drawn(data: Any, place: str, words: str) -> tuple[Cluster, Workload, Any, An
     ours, theirs = dict[str, Any](), dict[str, Any]()
     jobs = restrict(data, which, jobs, ours, theirs, cluster)
     if "maintenance" in ours:
-        rules = {name: one for name, one in around_windows(rules, jobs).items() if name != "hold"}
+        rules = {
+            name: value for name, value in around_windows(rules, jobs).items() if name != "hold"
+        }
     return cluster, jobs, rules | ours, rules | theirs
 
 
@@ -134,10 +136,10 @@ def chosen_by(name: str, seed: int, window: int, asked: list[int]) -> Act:
     def act(_: int, __: Any, info: dict[str, Any]) -> Any:
         rows, now = rows_of(info), info["time_s"]
         asked.append(now)
-        found = np.array([score(seed, row, now) for row in rows], np.float32)
+        scores = np.array([score(seed, row, now) for row in rows], np.float32)
         if name == "QueueOrdering":
-            return np.pad(found, (0, window - len(rows)))
-        return int(np.argmax(np.where(info["action_mask"][: len(rows)] > 0, found, -1)))
+            return np.pad(scores, (0, window - len(rows)))
+        return int(np.argmax(np.where(info["action_mask"][: len(rows)] > 0, scores, -1)))
 
     return act
 
@@ -162,13 +164,13 @@ def test_any_order_of_the_queue(
     def policy(job: Any, now: int) -> float:
         if "slurm" in words:
             now = max(time for time in asked if time <= now)
-        found = score(seed, job.number, now)
+        own_score = score(seed, job.number, now)
         if "stop" in words:  # the agent has not seen who is stopped in the same pass
             groups, *_, grace = theirs["preemption"]
             at_once = not grace.get(groups[job.number])
             stopped = at_once and any(run[0] == job.number and run[2] == now for run in lost)
-            found = (-1 if stopped else found) - 1e-9 * job.number
-        return found
+            own_score = (-1 if stopped else own_score) - 1e-9 * job.number
+        return own_score
 
     check(env, steps, before, reference(cluster, jobs, theirs, lost, policy), lost)
     if words == "slurm" and place == "pool":
@@ -244,11 +246,11 @@ def test_episodes_go_on_with_the_schedule_that_they_begin_in(
         env.reset(seed=seed)
         baseline.begin(env)
         play(env, lambda _, o, info: baseline.act(o, info), seed=seed)
-        found, jobs = env.result().start, env.episode_workload
-        ran += int((found < env.episode_workload.submit_time.max()).sum())
-        for number, start in zip(jobs.job_number.tolist(), found.tolist(), strict=True):
+        start_times, jobs = env.result().start, env.episode_workload
+        ran += int((start_times < env.episode_workload.submit_time.max()).sum())
+        for number, start in zip(jobs.job_number.tolist(), start_times.tolist(), strict=True):
             assert start in (-1, starts[number])
-        assert (found >= 0).sum() >= 40
+        assert (start_times >= 0).sum() >= 40
         assert env.metrics()["jobs"] == 40
     assert ran > 0
 

@@ -139,8 +139,8 @@ def assert_same_schedule(result: Any, jobs: list[Any], intervals: list[Any]) -> 
         assert node[start:end].tolist() == list(jobs[job].cells)
     states = result.node_states
     columns = [] if states is None else [np.asarray(c).tolist() for c in vars(states).values()]
-    found = [(n, STATE_NAMES[code], b, e) for n, code, b, e in zip(*columns, strict=True)]
-    assert sorted(found) == sorted((n, CODES[state], b, e) for n, state, b, e in intervals)
+    states_found = [(n, STATE_NAMES[code], b, e) for n, code, b, e in zip(*columns, strict=True)]
+    assert sorted(states_found) == sorted((n, CODES[state], b, e) for n, state, b, e in intervals)
 
 
 # --- By hand --------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ SAME: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-def told(env: Any) -> dict[str, Any]:
+def settings_told(env: Any) -> dict[str, Any]:
     """All that an environment has been told."""
     options, episodes = env.options, env.episodes
     return {
@@ -50,38 +50,40 @@ def told(env: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("classes", [SINGLE, VECTOR], ids=["single", "vector"])
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("alone", "values"), SAME, ids=lambda one: str(sorted(one)))
+@pytest.mark.parametrize(("alone", "values"), SAME, ids=lambda arguments: str(sorted(arguments)))
 def test_a_value_is_its_settings(
     name: str, alone: dict[str, Any], values: dict[str, Any], classes: dict[str, Any]
 ) -> None:
-    assert told(classes[name](workload=BUSY, **alone)) == told(
+    assert settings_told(classes[name](workload=BUSY, **alone)) == settings_told(
         classes[name](workload=BUSY, **values)
     )
     if "jobs" not in alone and "episodes" not in alone:
-        assert told(classes[name](workload=BUSY)) != told(classes[name](workload=BUSY, **alone))
+        assert settings_told(classes[name](workload=BUSY)) != settings_told(
+            classes[name](workload=BUSY, **alone)
+        )
 
 
 @pytest.mark.parametrize("name", LIMITED)
 def test_limits_are_a_value(name: str) -> None:
     own = {"PowerCap": {"hours": (0, 24)}, "EnergyBudget": {"period": 60, "shutdown": True}}[name]
     given: dict[str, Any] = {"workload": BUSY, "episodes": "whole"}
-    one = SINGLE[name](**given, share=0.8, **own, scheduler={"power": "none"})
+    by_arguments = SINGLE[name](**given, share=0.8, **own, scheduler={"power": "none"})
     other = SINGLE[name](**given, limits={"share": 0.8, **own}, power="none")
     usual = SINGLE[name](**given)
-    for env in (one, other, usual):
+    for env in (by_arguments, other, usual):
         env.reset(seed=3)
-    assert one.result().limits == other.result().limits != usual.result().limits
-    assert told(one) == told(other)
+    assert by_arguments.result().limits == other.result().limits != usual.result().limits
+    assert settings_told(by_arguments) == settings_told(other)
 
 
 def test_pairs_have_values_too() -> None:
     cls = CLASSES["CoSchedule"]
-    one = cls(allocation="spread", partners="best", neighbours=4, window=8)
+    by_arguments = cls(allocation="spread", partners="best", neighbours=4, window=8)
     other = cls(
         scheduler={"allocation": "spread", "partners": "best"},
         observation={"neighbours": 4, "window": 8},
     )
-    assert told(one) == told(other)
+    assert settings_told(by_arguments) == settings_told(other)
 
 
 def test_values_change_what_is_usual() -> None:
@@ -117,20 +119,20 @@ def test_environments_with_a_scheduler_are_made_again_from_their_spec(make: Any)
 def test_the_machine_is_found_as_a_scheduler_left_it_or_one_of_that_name() -> None:
     rules = Scheduler("saf", backfill_order="fcfs", estimate="ave2")
     name, rows = "saf:backfill_order=fcfs,estimate=ave2", "lublin:jobs=900,processors=64,load=1"
-    found = []
+    histories = []
     given: dict[str, Any]
     for given in (
         {"start": rules}, {"episodes": {"start": rules}}, {"start": name}, {"start": "warm"}
     ):  # fmt: skip
         env = gymnasium.make("hpcgym/JobSelection-v2", workload=rows, jobs=100, **given)
         again = gymnasium.make(EnvSpec.from_json(env.spec.to_json()))
-        for one in (env, again):
-            one.reset(options={"slice": "window 0001"})
-            jobs = one.unwrapped.episode_workload
+        for env_so in (env, again):
+            env_so.reset(options={"slice": "window 0001"})
+            jobs = env_so.unwrapped.episode_workload
             assert jobs.initial is not None
-            found.append((jobs.submit_time.tolist(), jobs.wait_time.tolist()))
-    assert found[:6] == [found[0]] * 6
-    assert found[6] == found[7] != found[0]
+            histories.append((jobs.submit_time.tolist(), jobs.wait_time.tolist()))
+    assert histories[:6] == [histories[0]] * 6
+    assert histories[6] == histories[7] != histories[0]
 
 
 @pytest.mark.parametrize("name", EVERY)

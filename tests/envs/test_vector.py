@@ -51,8 +51,8 @@ def test_a_second_reset_draws_the_next_episode(mode: AutoresetMode) -> None:
     native, loop = (make("JobSelection", mode, way) for way in ("vector_entry_point", "sync"))
     given = {"start": 40, "jobs": 12}
     for seed, options in ((5, None), (None, None), (None, given), (None, None)):
-        one, other = (env.reset(seed=seed, options=options) for env in (native, loop))
-        assert_same(one, other)
+        ours, other = (env.reset(seed=seed, options=options) for env in (native, loop))
+        assert_same(ours, other)
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
@@ -63,17 +63,17 @@ def test_they_tell_the_schedules_of_single_ones(mode: AutoresetMode, around: Any
     """Of each episode when it has ended, though another may have begun there."""
     envs = make("JobSelection", mode, "vector_entry_point", **around).unwrapped
     envs.reset(seed=3)
-    found: list[list[Any]] = [[] for _ in range(N)]
-    while min(map(len, found)) < 3:
+    of_episodes: list[list[Any]] = [[] for _ in range(N)]
+    while min(map(len, of_episodes)) < 3:
         _, _, terminated, truncated, info = envs.step(np.zeros(N, np.int64))
-        told = info.get("final_info", info)
+        final = info.get("final_info", info)
         for e in np.flatnonzero(terminated | truncated).tolist():
-            mean = told["episode_mean_bsld"][e]
-            found[e].append((envs.episode_name(e), envs.result(e), envs.weekly(e), mean))
+            mean = final["episode_mean_bsld"][e]
+            of_episodes[e].append((envs.episode_name(e), envs.result(e), envs.weekly(e), mean))
             assert envs.metrics(e)["mean_bsld"] == pytest.approx(mean)
         if mode == AutoresetMode.DISABLED and (terminated | truncated).any():
             envs.reset(options={"reset_mask": terminated | truncated})
-    for e, episodes in enumerate(found):
+    for e, episodes in enumerate(of_episodes):
         env = plain_envs.make(
             "hpcgym/JobSelection-v2", workload=BUSY, jobs=12, window=6, **around
         ).unwrapped
@@ -103,9 +103,9 @@ def test_a_limit_of_steps_cuts_alike(name: str, mode: AutoresetMode) -> None:
         make(name, mode, way, max_episode_steps=2, **({"interval": 2} if name == NAMES[2] else {}))
         for way in ("vector_entry_point", "sync")
     )
-    one = drive(native, 0, 12)
-    assert_alike(one, drive(loop, 0, 12))
-    assert sum(int(step[3].sum()) for step in one if len(step) == 5) > 3
+    steps = drive(native, 0, 12)
+    assert_alike(steps, drive(loop, 0, 12))
+    assert sum(int(step[3].sum()) for step in steps if len(step) == 5) > 3
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
@@ -118,9 +118,9 @@ def test_the_last_step_may_also_be_one_too_many(mode: AutoresetMode) -> None:
         make("QueueOrdering", mode, way, max_episode_steps=10)
         for way in ("vector_entry_point", "sync")
     )
-    one = drive(native, 0, 40)
-    assert_alike(one, drive(loop, 0, 40))
-    steps = [step for step in one if len(step) == 5]
+    own_steps = drive(native, 0, 40)
+    assert_alike(own_steps, drive(loop, 0, 40))
+    steps = [step for step in own_steps if len(step) == 5]
     assert any((step[2] & step[3]).any() for step in steps)
     assert any(step[2].any() and (step[3] & ~step[2]).any() for step in steps)
 
@@ -175,18 +175,18 @@ def test_infos_are_a_dict_as_any_other() -> None:
     told_json, plain_json = (json.dumps(d, default=np.ndarray.tolist) for d in (infos(), plain))
     assert json.loads(told_json) == json.loads(plain_json)
     assert repr(infos()) == repr(plain)
-    told = infos()
-    assert {"episode_energy_j", "_episode_energy_j"} <= told.keys()
-    assert told.get("episode", 5) == 5
+    read = infos()
+    assert {"episode_energy_j", "_episode_energy_j"} <= read.keys()
+    assert read.get("episode", 5) == 5
     with pytest.raises(KeyError, match="episode"):
-        told["episode"]
-    told["window"] = 3
-    del told["episode_energy_j"]
-    assert "episode_energy_j" not in told
-    assert told["window"] == 3
-    assert set(told) == keys - {"episode_energy_j"}
-    told.clear()
-    assert not told
+        read["episode"]
+    read["window"] = 3
+    del read["episode_energy_j"]
+    assert "episode_energy_j" not in read
+    assert read["window"] == 3
+    assert set(read) == keys - {"episode_energy_j"}
+    read.clear()
+    assert not read
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -213,13 +213,13 @@ def test_what_is_kept_is_not_written_over(form: str, made: Callable[..., Any] | 
     for part in range(6):  # each kind of array by itself, and a view of a view
         kept, known = [], []
         for _ in range(8):
-            told = env.step(actions)
-            arrays = list(told[0].values()) if form == "dict" else [told[0]]
-            parts = (arrays[-1], arrays[0], told[1], told[2], told[4], arrays[-2:][0][1:][:1])
+            step = env.step(actions)
+            arrays = list(step[0].values()) if form == "dict" else [step[0]]
+            parts = (arrays[-1], arrays[0], step[1], step[2], step[4], arrays[-2:][0][1:][:1])
             kept.append(parts[part])
-            infos = {"time_s": told[4]["time_s"]} if part == 4 else parts[part]
+            infos = {"time_s": step[4]["time_s"]} if part == 4 else parts[part]
             known.append(copy.deepcopy(infos))
-            del told, arrays, parts, infos
+            del step, arrays, parts, infos
         if part == 4:  # infos are made when they are read
             kept = [{"time_s": infos["time_s"]} for infos in kept]
         assert_same(kept, known)
