@@ -60,18 +60,18 @@ SMALL = ((0, 6, 50, 100), (10, 10, 40, 40), (20, 2, 30, 30), (30, 5, 10, 10))
 def test_a_head_that_waits_for_processors() -> None:
     result = hpcgym.simulate(jobs(*SMALL), "easy")
     assert result.start.tolist() == [0, 50, 20, 90]
-    found = hpcgym.explain(result, 2)
-    assert (found.waited_for, found.behind) == ({"processors": 40}, {})
-    assert found.passes[["time", "ahead", "head", "shadow", "free"]].to_numpy().tolist() == [
+    explained = hpcgym.explain(result, 2)
+    assert (explained.waited_for, explained.behind) == ({"processors": 40}, {})
+    assert explained.passes[["time", "ahead", "head", "shadow", "free"]].to_numpy().tolist() == [
         [10, 0, 2, 100, 4],
         [20, 0, 2, 100, 2],
         [30, 0, 2, 100, 2],
         [50, 0, 4, 90, 0],
     ]
-    assert found.others["right"].to_dict() == {1: "ran", 3: "shadow"}
-    assert found.others["delay"].to_dict() == {1: 40, 3: 0}
+    assert explained.others["right"].to_dict() == {1: "ran", 3: "shadow"}
+    assert explained.others["delay"].to_dict() == {1: 40, 3: 0}
     ran = "1 ran already; 1 had to end before the first job of the queue could start."
-    assert found.sentences[:3] == [
+    assert explained.sentences[:3] == [
         "It asked for 10 processors for 40 s, and waited for 40 s.",
         "1 job delayed it: without job 1 it would have started 40 s earlier.",
         "It waited for 40 s because fewer processors were free than it asks for.",
@@ -81,7 +81,7 @@ def test_a_head_that_waits_for_processors() -> None:
         "1 of these came later than it; none of them delayed it.",
         "1 of them made no difference.",
         f"While it waited, 2 jobs ran: {ran}",
-    } <= {*found.sentences}
+    } <= {*explained.sentences}
     assert hpcgym.explain(result, 1).sentences[1] == "It started at once."
 
 
@@ -118,55 +118,55 @@ SLURM = (0, 6, 300, 300), (10, 10, 100, 100), (40, 1, 50, 50), (40, 1, 50, 50)
 )
 def test_reasons_by_hand(rows: Any, rules: Any, job: int, waited: dict[str, int]) -> None:
     workload = jobs(*rows).with_columns(user_id=[1, 2, 2, 3, 3][: len(rows)])
-    found = hpcgym.explain(hpcgym.simulate(workload, **rules), job)
-    assert found.waited_for == waited
-    assert rules.get("backfill") != "conservative" or set(found.passes["head"]) == {-1}
+    explained = hpcgym.explain(hpcgym.simulate(workload, **rules), job)
+    assert explained.waited_for == waited
+    assert rules.get("backfill") != "conservative" or set(explained.passes["head"]) == {-1}
 
 
 def test_sentences_on_a_reservation() -> None:
-    told = hpcgym.explain(hpcgym.simulate(jobs(*SMALL), "easy"), 2).sentences
+    sentences = hpcgym.explain(hpcgym.simulate(jobs(*SMALL), "easy"), 2).sentences
     reserved = [
         "Its first reservation was for 1 min 30 s after it came.",
         "It started 50 s before the last time reserved for it.",
         "While it was the first job that could not start, 1 job ended earlier than predicted.",
     ]
-    assert [line for line in told if line in reserved] == reserved
+    assert [line for line in sentences if line in reserved] == reserved
 
 
 def test_a_short_part_of_a_wait_is_not_called_nothing() -> None:
     """3 stands behind 2 for 998 s, and 1 s more first."""
     rows = (0, 10, 1000, 1000), (1, 10, 1, 1), (2, 5, 9, 9)
-    told = str(hpcgym.explain(hpcgym.simulate(jobs(*rows), "easy"), 3))
-    assert "fewer processors were free than it asks for (less than 1% of its wait)." in told
-    assert "0%" not in told.replace("100%", "")
+    text = str(hpcgym.explain(hpcgym.simulate(jobs(*rows), "easy"), 3))
+    assert "fewer processors were free than it asks for (less than 1% of its wait)." in text
+    assert "0%" not in text.replace("100%", "")
 
 
 def test_what_held_while_others_stood_before_it_is_told_apart() -> None:
     """By hand: 3 wants all and comes behind 2, which runs from 50 to 90 s."""
     rows = (0, 6, 50, 100), (10, 10, 40, 40), (20, 10, 30, 30), (30, 4, 20, 20)
-    found = hpcgym.explain(hpcgym.simulate(jobs(*rows), "easy"), 3)
-    assert found.waited_for == {"processors": 70}
-    assert found.behind == found.to_dict()["behind"] == {"processors": 30}
+    explained = hpcgym.explain(hpcgym.simulate(jobs(*rows), "easy"), 3)
+    assert explained.waited_for == {"processors": 70}
+    assert explained.behind == explained.to_dict()["behind"] == {"processors": 30}
     why = "fewer processors were free than it asks for"
     assert {
         f"It waited for 40 s with no job before it, because {why} (57% of its wait).",
         f"It waited for 30 s behind other jobs, while {why} (43% of its wait).",
-    } <= {*found.sentences}
+    } <= {*explained.sentences}
 
 
 def test_the_caption_of_the_readme_is_true(trace: Callable[[str], Path]) -> None:
     """Nobody who came after job 4034 delayed it, though 122 of them started before it."""
     caption = (Path(__file__).parents[2] / "README.md").read_text().split("*`hpcgym explore")[1]
-    told = (
+    caption_begins = (
         "4034 asks for 98 of 100 processors. It waits for 3 days under EASY and for 5\nunder SAF."
         " Had any one of the striped jobs not been there, it would have started earlier."
     )
-    assert told in caption
+    assert caption_begins in caption
     log = hpcgym.load_workload(trace("KTH-SP2-1996-2.swf.gz"))
     results = [hpcgym.simulate(log, rule) for rule in ("easy", "saf")]
     easy, saf = (hpcgym.explain(result, 4034, most=20) for result in results)
     assert (easy.facts["requested_processors"], log.processors) == (98, 100)
-    assert [round(one.facts["wait_time"] / 86_400) for one in (easy, saf)] == [3, 5]
+    assert [round(explained.facts["wait_time"] / 86_400) for explained in (easy, saf)] == [3, 5]
     assert list(easy.delayed) == [3786, 4032, 4033, 4031, 3961]
     assert easy.sentences[1].startswith("5 jobs delayed it: without job 3786 it would have")
     assert "122 of these came later than it; none of the 6 that were tried" in str(easy)
@@ -196,8 +196,8 @@ def test_wrong_jobs() -> None:
         with pytest.raises(HpcgymError, match=message):
             hpcgym.explain(asked, job)  # type: ignore[arg-type]
     twice = hpcgym.simulate(workload.with_columns(job_number=np.array([1, 2, 2, 3])))
-    told = hpcgym.explain(twice, 2).sentences[1]
-    assert told == "The log has 2 jobs or runs with this number; this is the last."
+    sentence = hpcgym.explain(twice, 2).sentences[1]
+    assert sentence == "The log has 2 jobs or runs with this number; this is the last."
 
 
 # --- Proved ---------------------------------------------------------------------------------------
@@ -220,22 +220,26 @@ def _explained(workload: Workload, rules: dict[str, Any], pick: int) -> Any:
 @given(cases(25), st.integers(0, 100))
 def test_what_is_told_of_passes(case: tuple[Workload, dict[str, Any]], pick: int) -> None:
     """All of the wait has a reason; reservations are those of the schedule; heads do wait."""
-    result, job, found = _explained(*case, pick)
-    assert sum(found.waited_for.values()) == result.wait[job]
-    assert found.waited_for.keys() <= REASONS.keys()
-    assert set(found.others["right"]) <= RIGHTS.keys()
+    result, job, explained = _explained(*case, pick)
+    assert sum(explained.waited_for.values()) == result.wait[job]
+    assert explained.waited_for.keys() <= REASONS.keys()
+    assert set(explained.others["right"]) <= RIGHTS.keys()
     ends = result.start + result.run_time
     ran = (result.start < result.start[job]) & (ends > result.workload.submit_time[job])
     ran[job] = False
-    assert sorted(found.others.index) == np.flatnonzero(ran).tolist()
-    for one in found.passes.itertuples():
-        if one.head >= 0:
-            assert result.workload.submit_time[one.head] <= one.time <= result.start[one.head]
+    assert sorted(explained.others.index) == np.flatnonzero(ran).tolist()
+    for at_pass in explained.passes.itertuples():
+        if at_pass.head >= 0:
+            assert (
+                result.workload.submit_time[at_pass.head]
+                <= at_pass.time
+                <= result.start[at_pass.head]
+            )
         if result.scheduler.policy == "fcfs" and result.scheduler.threshold is None:
-            waits = (result.workload.submit_time <= one.time) & (result.start > one.time)
-            at = result.start[job] > one.time
-            assert not at or one.ahead <= waits[:job].sum()
-    own = found.passes[(found.passes["head"] == job) & (found.passes["shadow"] >= 0)]
+            waits = (result.workload.submit_time <= at_pass.time) & (result.start > at_pass.time)
+            at = result.start[job] > at_pass.time
+            assert not at or at_pass.ahead <= waits[:job].sum()
+    own = explained.passes[(explained.passes["head"] == job) & (explained.passes["shadow"] >= 0)]
     if len(own) and result.scheduler.policy == "fcfs":
         assert own["shadow"].iloc[0] == result.reserved_start[job]
 
@@ -244,9 +248,9 @@ def test_under_limits() -> None:
     """What cannot be made again pass by pass is still explained by leaving out others."""
     generated = hpcgym.load_workload("lublin:jobs=150,processors=192,load=1.2,seed=2")
     limited = hpcgym.simulate(generated, "easy", cluster="taurus", limits=[])
-    found = hpcgym.explain(limited, int(generated.job_number[limited.wait.argmax()]))
-    assert (found.waited_for, len(found.passes)) == ({}, 0)
-    assert (found.others["delay"] > 0).any()
+    explained = hpcgym.explain(limited, int(generated.job_number[limited.wait.argmax()]))
+    assert (explained.waited_for, len(explained.passes)) == ({}, 0)
+    assert (explained.others["delay"] > 0).any()
 
 
 def test_the_command() -> None:
@@ -254,8 +258,8 @@ def test_the_command() -> None:
     shown = CliRunner().invoke(app, [*words, "--scheduler", "easy,saf"])
     assert shown.exit_code == 0, shown.output
     assert "Job 200 of" in shown.stdout
-    told = CliRunner().invoke(app, [*words, "--format", "json"])
-    facts = json.loads(told.stdout)
+    printed = CliRunner().invoke(app, [*words, "--format", "json"])
+    facts = json.loads(printed.stdout)
     assert facts["job_number"] == 200
     assert facts["schedulers"][0]["wait_time"] == facts["wait_time"]
     wrong = CliRunner().invoke(app, [*words[:2], "--job", "7000"])
@@ -265,12 +269,14 @@ def test_the_command() -> None:
 def test_without_time_one_job_is_tried_and_the_rest_is_said() -> None:
     """3 had 2 processors for 30 s while 2 waited, 1 had 6 for 40 s: 1 is tried."""
     result = hpcgym.simulate(jobs(*SMALL), "easy")
-    told: list[tuple[int, int]] = []
-    found = hpcgym.explain(result, 2, seconds=0, progress=lambda *one: told.append(one))
-    assert found.others["delay"].dropna().to_dict() == {1: 40}
-    assert told == [(0, 2), (1, 2)]
-    assert found.waited_for == {"processors": 40}
-    assert "Not tried: 1 of them." in found.sentences
+    progress: list[tuple[int, int]] = []
+    explained = hpcgym.explain(
+        result, 2, seconds=0, progress=lambda *done_and_all: progress.append(done_and_all)
+    )
+    assert explained.others["delay"].dropna().to_dict() == {1: 40}
+    assert progress == [(0, 2), (1, 2)]
+    assert explained.waited_for == {"processors": 40}
+    assert "Not tried: 1 of them." in explained.sentences
 
 
 def test_a_time_that_ends_meanwhile_leaves_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,10 +295,10 @@ def test_a_time_that_ends_meanwhile_leaves_what_was_found(monkeypatch: pytest.Mo
     result = hpcgym.simulate(jobs(*((0, k, 50, 50) for k in (1, 2, 3, 4)), (5, 10, 9, 9)), "easy")
     whole = hpcgym.explain(result, 5, seconds=None)
     now = 0.0
-    found = result.explain(5, seconds=2.5)
-    assert found.others["delay"].notna().to_dict() == {1: False, 2: True, 3: True, 4: True}
-    assert found.others["delay"].dropna().equals(whole.others["delay"].loc[[2, 3, 4]])
-    assert found.waited_for == whole.waited_for  # the passes took no time
+    explained = result.explain(5, seconds=2.5)
+    assert explained.others["delay"].notna().to_dict() == {1: False, 2: True, 3: True, 4: True}
+    assert explained.others["delay"].dropna().equals(whole.others["delay"].loc[[2, 3, 4]])
+    assert explained.waited_for == whole.waited_for  # the passes took no time
 
 
 def test_the_command_says_what_was_not_tried(tmp_path: Path) -> None:
@@ -321,8 +327,8 @@ class Watched(PoolSimulation):
         for number, name in self.hindered:
             self.seconds[name][number] += now - self.since
         super().schedule(now)
-        told = [(job.number, self.hindrance(job, now)) for job in self.queue]
-        self.hindered, self.since = [(number, name) for number, name in told if name], now
+        hindrances = [(job.number, self.hindrance(job, now)) for job in self.queue]
+        self.hindered, self.since = [(number, name) for number, name in hindrances if name], now
 
     def hindrance(self, job: Job, now: int) -> str:
         if self.barred(job):
@@ -334,9 +340,9 @@ class WatchedNodes(Watched, NodeSimulation):
     """The same on nodes."""
 
     def hindrance(self, job: Any, now: int) -> str:
-        found = super().hindrance(job, now)
-        if found or self.alike:
-            return found
+        hinders = super().hindrance(job, now)
+        if hinders or self.alike:
+            return hinders
         free = self.free_nodes(now)
         if sum(min(hold(node, job.demand), job.most) for node in free) < job.units:
             return "nodes"
@@ -346,17 +352,19 @@ class WatchedNodes(Watched, NodeSimulation):
 def _same(result: Any, slow: Watched, pick: int) -> Any:
     starts = [job.start for job in slow.run()]
     assert result.start.tolist() == starts
-    told = waits(result)
+    waits_told = waits(result)
     at_times = result.scheduler.passes == "per-timestamp"  # else who does not fit as it comes
     for name in TOLD if at_times else ():  # waits for the next pass, too
-        assert told[name].tolist() == slow.seconds[name].tolist()
-    assert (told.sum(axis=1) == result.wait).all()
+        assert waits_told[name].tolist() == slow.seconds[name].tolist()
+    assert (waits_told.sum(axis=1) == result.wait).all()
     job = pick % len(starts)
-    found = hpcgym.explain(result, job, most=0)
-    assert found.waited_for == {name: s for name, s in told.loc[job].items() if s}
+    explained = hpcgym.explain(result, job, most=0)
+    assert explained.waited_for == {name: s for name, s in waits_told.loc[job].items() if s}
     seconds = slow.seconds["quota"][job]
-    assert seconds == 0 or any("it would have exceeded a quota" in line for line in found.sentences)
-    return found
+    assert seconds == 0 or any(
+        "it would have exceeded a quota" in line for line in explained.sentences
+    )
+    return explained
 
 
 def _numbered(workload: Workload) -> Workload:
@@ -378,10 +386,10 @@ def test_pools(data: Any, case: tuple[Workload, Any], queues: list[int], pick: i
         rules, (text, slow) = fitted(rules), data.draw(quotas(workload))
     result = hpcgym.simulate(workload, quota=text, **rules)
     given = {**rules, "policy_estimate": "requested", "quotas": slow}
-    found = _same(result, Watched(jobs_of(workload), workload.processors, **given), pick)
+    explained = _same(result, Watched(jobs_of(workload), workload.processors, **given), pick)
     if rules["policy"] in LATE or rules["backfill_order"] in LATE:
         return  # they count from the first submission of all
-    job = found.job
+    job = explained.job
     for number, delay in hpcgym.explain(result, job).others["delay"].items():
         left = [row for row in range(len(workload)) if row != number]
         words = {
@@ -416,7 +424,7 @@ def test_jobs_that_are_refused_at_first(
     numbers = result.workload.job_number
     assert result.start.tolist() == [starts[number] for number in numbers]
     job = int(numbers[pick % len(numbers)])
-    found = hpcgym.explain(result, job)
+    explained = hpcgym.explain(result, job)
     came = {int(n): int(t) for n, t in zip(numbers, result.workload.submit_time, strict=True)}
     outside = range(int(workload.submit_time[job]), came[job])
     ends = [start + int(run) for start, run in zip(starts, result_times(result), strict=True)]
@@ -424,32 +432,36 @@ def test_jobs_that_are_refused_at_first(
     for (keys, most), name in zip(places, map(str, result.scheduler.quota), strict=True):
         if keys[job] is None or isinstance(keys[job], Spared):
             continue
-        mates = [one for one in came if one != job and keys[one] == keys[job]]
-        seconds = sum(sum(came[one] <= t < ends[one] for one in mates) >= most for t in outside)
+        mates = [mate for mate in came if mate != job and keys[mate] == keys[job]]
+        seconds = sum(sum(came[mate] <= t < ends[mate] for mate in mates) >= most for t in outside)
         if seconds:
             full[f"{name.rpartition(':')[0]}:submitted={most}"] = seconds
-    assert found.facts["refused_by"] == full
-    assert found.facts["submitted_later"] == len(outside)
-    assert ("It was refused" in str(found)) == bool(full)
+    assert explained.facts["refused_by"] == full
+    assert explained.facts["submitted_later"] == len(outside)
+    assert ("It was refused" in str(explained)) == bool(full)
     due = int(workload.submit_time[job])
-    ran = {one for one in came if one != job and starts[one] < starts[job] and ends[one] > due}
+    ran = {
+        other
+        for other in came
+        if other != job and starts[other] < starts[job] and ends[other] > due
+    }
     ran = ran if due < starts[job] else set()
-    assert {*found.others.index} == ran
-    gone = found.others.index[found.others["right"] == "outside"]
-    assert {*gone} == {one for one in ran if ends[one] <= came[job]}
+    assert {*explained.others.index} == ran
+    gone = explained.others.index[explained.others["right"] == "outside"]
+    assert {*gone} == {other for other in ran if ends[other] <= came[job]}
     alike = watching.as_submitted(result)
     again = hpcgym.simulate(alike.workload, alike.scheduler, cluster=alike.cluster)
     if again.start.tolist() == result.start.tolist():
-        told = waits(result).sort_index()
+        waits_told = waits(result).sort_index()
         for name in TOLD if result.scheduler.passes == "per-timestamp" else ():
-            assert told[name].tolist() == slow.seconds[name].tolist()
-        assert sum(found.waited_for.values()) == found.facts["wait_time"]
+            assert waits_told[name].tolist() == slow.seconds[name].tolist()
+        assert sum(explained.waited_for.values()) == explained.facts["wait_time"]
     else:
         with pytest.raises(HpcgymError, match="submit jobs between two passes of one second"):
             waits(result)
     if rules["policy"] in LATE or rules["backfill_order"] in LATE:
         return
-    for number, delay in found.others["delay"].items():
+    for number, delay in explained.others["delay"].items():
         left = [row for row in range(len(workload)) if row != number]
         fewer = {
             "quotas": [
@@ -503,16 +515,18 @@ def four(**columns: list[int]) -> Workload:
 
 def test_quotas_are_named() -> None:
     result = hpcgym.simulate(four(), quota="user:jobs=2")
-    found = hpcgym.explain(result, 4)
-    assert found.waited_for == {"quota": 10}
-    assert "It waited for 10 s because it would have exceeded a quota, user:jobs=2." in str(found)
-    assert found.passes["quotas"].tolist() == ["user:jobs=2", ""]
+    explained = hpcgym.explain(result, 4)
+    assert explained.waited_for == {"quota": 10}
+    assert "It waited for 10 s because it would have exceeded a quota, user:jobs=2." in str(
+        explained
+    )
+    assert explained.passes["quotas"].tolist() == ["user:jobs=2", ""]
     assert waits(result)["quota"].tolist() == [0, 0, 10, 10]
     two = four(run_time=[10, 20, 10, 10], queue=[1, 1, 2, 2])
     result = hpcgym.simulate(two, quota="queue=1:jobs=1; all:jobs=1")
     assert result.start.tolist() == [0, 10, 30, 40]
-    told = str(hpcgym.explain(result, 2))
-    assert "exceeded a quota: queue=1:jobs=1 for 10 s, all:jobs=1 for 10 s." in told
+    text = str(hpcgym.explain(result, 2))
+    assert "exceeded a quota: queue=1:jobs=1 for 10 s, all:jobs=1 for 10 s." in text
     assert "exceeded a quota, all:jobs=1." in str(hpcgym.explain(result, 4))
     four_each = four(requested_processors=[4] * 4)
     result = hpcgym.simulate(four_each, quota="all:processors=4; all:submitted=9")
@@ -550,7 +564,7 @@ def test_why_a_job_came_later_than_in_the_log() -> None:
         "after job 1, which it follows, had ended",
         "because of a quota of submitted jobs",
     )
-    told = {}
+    later = {}
     for users, rules in (
         ([1, 1, 1], {}),
         ([1, 2, 1], {"quota": "user:submitted=1"}),
@@ -560,8 +574,8 @@ def test_why_a_job_came_later_than_in_the_log() -> None:
         result = hpcgym.simulate(jobs, "easy", dependencies="after", **rules)
         for job in (2, 3):
             lines = hpcgym.explain(result, job).sentences
-            told[len(told)] = [line for line in lines if "later than in the log" in line]
-    assert told == {
+            later[len(later)] = [line for line in lines if "later than in the log" in line]
+    assert later == {
         0: [f"It was submitted 1 min 30 s later than in the log, {follows}."],
         1: [],
         2: [f"It was submitted 1 min 30 s later than in the log, {follows}."],
@@ -582,8 +596,8 @@ def test_the_first_of_those_that_may_start_is_the_head() -> None:
     jobs = four(run_time=[50, 10, 90, 10], submit_time=[0, 0, 0, 1], **more)
     result = hpcgym.simulate(jobs, "easy", quota="user:jobs=1")
     assert result.start.tolist() == [0, 50, 60, 60]
-    told = waits(result)
-    reasons = {job: {name: s for name, s in told.loc[job].items() if s} for job in (2, 3, 4)}
+    waits_told = waits(result)
+    reasons = {job: {name: s for name, s in waits_told.loc[job].items() if s} for job in (2, 3, 4)}
     assert reasons == {
         2: {"quota": 49, "processors": 10},
         3: {"processors": 50},
@@ -604,9 +618,9 @@ def test_full_partitions() -> None:
     jobs = replace(wide, header={"Partition": ["1 small", "2 rest"]})
     result = hpcgym.simulate(jobs, "easy", cluster=machine)
     assert result.start.tolist() == [0, 50, 0, 0]
-    found = hpcgym.explain(result, 2)
-    assert found.waited_for == {"processors": 10, "partition": 40}
-    assert "too few of the nodes with room for it were in its partition" in str(found)
+    explained = hpcgym.explain(result, 2)
+    assert explained.waited_for == {"processors": 10, "partition": 40}
+    assert "too few of the nodes with room for it were in its partition" in str(explained)
 
 
 def test_a_long_order_is_not_told_in_full() -> None:
@@ -616,9 +630,9 @@ def test_a_long_order_is_not_told_in_full() -> None:
     for policy, order in (("wait", "order: wait)"), (long, f"order: {long[:110]}")):
         result = hpcgym.simulate(jobs, "easy", policy=policy)
         number = int(jobs.job_number[result.wait.argmax()])
-        told = str(result.explain(number))
-        assert order in told
-        assert long not in told
+        text = str(result.explain(number))
+        assert order in text
+        assert long not in text
 
 
 test_mistakes = mistakes_of(globals())

@@ -32,7 +32,7 @@ def test_who_took_its_node_is_named_and_nobody_else(mode: str) -> None:
     """By hand: two urgent jobs start at 5 s, each on the node of one of two jobs that run."""
     preemption = f"queue:2>1,{mode}"
     result = hpcgym.simulate(four(), cluster="2x1x1", preemption=preemption)
-    expected = [[Stop(MODES[mode], 0, 5, [one], [])] for one in (4, 3)]
+    expected = [[Stop(MODES[mode], 0, 5, [urgent], [])] for urgent in (4, 3)]
     assert [stops_of(result, job) for job in (0, 1)] == expected
     pool = hpcgym.simulate(four(), preemption=preemption)
     assert stops_of(pool, 0) == [Stop(MODES[mode], 0, 5, [3, 4], [])]
@@ -63,16 +63,16 @@ def test_nodes_that_failed_are_named() -> None:
     failures = Failures(np.array([1, 0, 1]), np.array([7, 9, 30]), np.array([8, 10, 31]))
     result = hpcgym.simulate(jobs, cluster="2x1x1", failures=failures)
     assert stops_of(result, 0)[0] == Stop("failed", 0, 7, [], [1])
-    told = hpcgym.explain(result, 1)
-    assert told.sentences[1:3] == [
+    explained = hpcgym.explain(result, 1)
+    assert explained.sentences[1:3] == [
         "It was stopped twice.",
         "First 7 s after it came, as node 1 failed, when it had run for 7 s.",
     ]
-    assert told.to_dict()["stops"][0]["nodes"] == [1]
+    assert explained.to_dict()["stops"][0]["nodes"] == [1]
     named = Cluster(groups=(NodeGroup("n[1-2]", 2, {"core": 1}),))
-    told = hpcgym.explain(hpcgym.simulate(jobs, cluster=named, failures=failures), 1)
-    assert "as node n2 failed" in told.sentences[2]
-    assert told.to_dict()["stops"][0]["nodes"] == ["n2"]
+    explained = hpcgym.explain(hpcgym.simulate(jobs, cluster=named, failures=failures), 1)
+    assert "as node n2 failed" in explained.sentences[2]
+    assert explained.to_dict()["stops"][0]["nodes"] == ["n2"]
 
 
 @pytest.mark.parametrize(
@@ -112,16 +112,16 @@ def test_words(stops: list[Stop], words: list[str]) -> None:
 
 
 def test_many_are_counted() -> None:
-    told = in_words([Stop("suspended", n, n + 1, [n], []) for n in range(7)], 0)
-    assert told[0] == "It was suspended 7 times."
-    assert [line.split()[0] for line in told[1:6]] == ["First", *4 * ["Then"]]
-    assert "for job 4, when" in told[5]
-    assert told[6:] == ["And twice more.", "It lost nothing, and went on later."]
+    sentences = in_words([Stop("suspended", n, n + 1, [n], []) for n in range(7)], 0)
+    assert sentences[0] == "It was suspended 7 times."
+    assert [line.split()[0] for line in sentences[1:6]] == ["First", *4 * ["Then"]]
+    assert "for job 4, when" in sentences[5]
+    assert sentences[6:] == ["And twice more.", "It lost nothing, and went on later."]
 
 
 def test_who_was_cancelled_had_started() -> None:
-    told = hpcgym.explain(hpcgym.simulate(four(), preemption="queue:2>1,cancel"), 1)
-    assert told.sentences[1:4] == [
+    explained = hpcgym.explain(hpcgym.simulate(four(), preemption="queue:2>1,cancel"), 1)
+    assert explained.sentences[1:4] == [
         "It started at once.",
         "It was cancelled 5 s after it came, for job 3 or 4, when it had run for 5 s.",
         "What it had done is lost: 5 s.",
@@ -137,8 +137,8 @@ def simulated(preemption: str, *rows: tuple[int, int, int, int], **place: Any) -
 
 
 def rights_of(result: Any, job: int) -> dict[int, str]:
-    found: dict[int, str] = hpcgym.explain(result, job).others["right"].to_dict()
-    return found
+    rights: dict[int, str] = hpcgym.explain(result, job).others["right"].to_dict()
+    return rights
 
 
 # 1 runs from 0 to 500 s, beside 2 and 3, and again from 600 s, when 4 has ended
@@ -148,12 +148,14 @@ STOPPED = ((0, 2, 1000, 1), (100, 1, 50, 1), (200, 1, 50, 1), (500, 4, 100, 2))
 @pytest.mark.parametrize("mode", ["requeue", "suspend"])
 def test_who_ran_beside_it_does_not_count(mode: str) -> None:
     result = simulated(f"queue:2>1,{mode}", *STOPPED)
-    told = hpcgym.explain(result, 1)
+    explained = hpcgym.explain(result, 1)
     assert waits_of(result, 0) == [(500, 600)]
-    assert told.others["right"].to_dict() == {4: "stopped"}
-    assert told.to_dict()["others"][0]["right"] == "stopped"
-    assert "While it waited, 1 job ran: 1 stopped others to start, or may have." in told.sentences
-    assert "1 of these came later than it." in told.sentences
+    assert explained.others["right"].to_dict() == {4: "stopped"}
+    assert explained.to_dict()["others"][0]["right"] == "stopped"
+    assert (
+        "While it waited, 1 job ran: 1 stopped others to start, or may have." in explained.sentences
+    )
+    assert "1 of these came later than it." in explained.sentences
     assert rights_of(result, 4) == {}
 
 
@@ -238,15 +240,15 @@ def test_all_that_is_told_is_in_the_schedule(seed: int, machine: str | None, mod
     row = {number: place for place, number in enumerate(numbers)}
     number = runs.workload.job_number
     kept = set(zip(number.tolist(), runs.start.tolist(), runs.end.tolist(), strict=True))
-    started = {(one, start) for one, start, _ in kept}
+    started = {(started_job, start) for started_job, start, _ in kept}
     spent = np.zeros(len(jobs), np.int64)
     stops = [(job, stop) for job in range(len(jobs)) for stop in stops_of(result, job)]
     for job, stop in stops:
         assert stop.how == MODES[mode]
         assert stop.jobs
-        for one in stop.jobs:
-            assert (one, stop.stopped) in started
-            assert queue[row[one]] > queue[job]
+        for stopper in stop.jobs:
+            assert (stopper, stop.stopped) in started
+            assert queue[row[stopper]] > queue[job]
         spent[job] += stop.stopped - stop.began
     assume(spent.any())
     lost = result.lost_core_seconds // jobs.requested_processors
@@ -264,7 +266,7 @@ def test_all_that_is_told_is_in_the_schedule(seed: int, machine: str | None, mod
             beside |= (runs.start < end) & (runs.end > begin)
         assert set(others.index) == set(number[beside].tolist()) - {numbers[job]}
         assert set(others[["start_time", "end_time"]].itertuples(name=None)) <= kept
-        for one in others.itertuples():
-            assert one.right in RIGHTS
-            since = any(begin <= one.start_time < end for begin, end in spans)
-            assert (one.right != "ran") == since
+        for other in others.itertuples():
+            assert other.right in RIGHTS
+            since = any(begin <= other.start_time < end for begin, end in spans)
+            assert (other.right != "ran") == since

@@ -63,7 +63,7 @@ def test_names_of_users() -> None:
     assert table.index.tolist() == ["[bold]bob", "unknown user", "user 1"]
     assert table["processors"].tolist() == [40, 20, 0]
     sizes = [waits_by(result, waited, word) for word in ("processors", "size")]
-    assert all(one.equals(waits_by(result, waited, "requested_processors")) for one in sizes)
+    assert all(table.equals(waits_by(result, waited, "requested_processors")) for table in sizes)
 
 
 def test_weeks_have_the_numbers_of_the_log() -> None:
@@ -83,8 +83,8 @@ def test_the_one_reason_why_it_cannot_be_told() -> None:
         waits(stops)
     late = next(job for job in (1, 2, 3, 4) if stops.wait[job - 1] > 0)
     otherwise = "explain it without preemption, --scheduler easy:preemption=none or slurm.conf:"
-    told = f"Why it waited cannot be worked out {reason}; {otherwise}"
-    assert any(one.startswith(told) for one in hpcgym.explain(stops, late).sentences)
+    sentence = f"Why it waited cannot be worked out {reason}; {otherwise}"
+    assert any(line.startswith(sentence) for line in hpcgym.explain(stops, late).sentences)
     waits(hpcgym.simulate(queued, stops.scheduler.but(preemption=None)))  # as it says
 
 
@@ -101,8 +101,8 @@ def test_command() -> None:
     shown = RUNNER.invoke(app, ["explain", LOG])
     assert shown.exit_code == 0, shown.output
     assert "All jobs together waited for" in shown.output
-    told = RUNNER.invoke(app, ["explain", LOG, "--format", "json"])
-    rows = json.loads(told.stdout)["waited_for"]
+    printed = RUNNER.invoke(app, ["explain", LOG, "--format", "json"])
+    rows = json.loads(printed.stdout)["waited_for"]
     assert sum(row["jobs"] for row in rows) == 300
     several = RUNNER.invoke(app, ["explain", LOG, "--scheduler", "easy,saf", "--format", "csv"])
     assert [line.split(",")[0] for line in several.stdout.splitlines()] == [
@@ -123,24 +123,24 @@ def test_command() -> None:
     ],
 )
 def test_wrong_options(words: list[str], message: str) -> None:
-    found = RUNNER.invoke(app, ["explain", LOG, *words])
-    assert found.exit_code != 0
-    assert message in " ".join(found.output.split())
+    failed = RUNNER.invoke(app, ["explain", LOG, *words])
+    assert failed.exit_code != 0
+    assert message in " ".join(failed.output.split())
 
 
 def test_the_table_says_what_was_refused() -> None:
     """As many jobs as came later than in the log."""
-    told = RUNNER.invoke(
+    printed = RUNNER.invoke(
         app, ["explain", LOG, "--scheduler", "easy:quota=all:submitted=3", "--by", "size"]
     )
-    assert told.exit_code == 0, told.output
-    text = " ".join(told.stdout.split())
-    found = re.search(r"quotas of submitted jobs refused (\d+) jobs when the log submits", text)
-    assert found is not None
+    assert printed.exit_code == 0, printed.output
+    text = " ".join(printed.stdout.split())
+    refused = re.search(r"quotas of submitted jobs refused (\d+) jobs when the log submits", text)
+    assert refused is not None
     result = hpcgym.simulate(hpcgym.load_workload(LOG), "easy", quota="all:submitted=3")
     given = dict(zip(result.given.job_number, result.given.submit_time, strict=True))
     came = zip(result.workload.job_number, result.workload.submit_time, strict=True)
-    assert int(found[1]) == sum(time > given[number] for number, time in came)
+    assert int(refused[1]) == sum(time > given[number] for number, time in came)
 
 
 test_mistakes = mistakes_of(globals())

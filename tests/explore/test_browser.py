@@ -207,10 +207,10 @@ def test_the_selected_range_has_what_pandas_finds(visit: Any, year: str, kth: An
     }
     waits = [table["wait_time"] for table in tables]
     for name, values in {
-        "mean_wait": [one.mean() for one in waits],
-        "median_wait": [one.median() for one in waits],
-        "p95_wait": [one.quantile(0.95) for one in waits],
-        "max_wait": [one.max() for one in waits],
+        "mean_wait": [wait.mean() for wait in waits],
+        "median_wait": [wait.median() for wait in waits],
+        "p95_wait": [wait.quantile(0.95) for wait in waits],
+        "max_wait": [wait.max() for wait in waits],
     }.items():
         by = values[1] - values[0]
         sign = "+" if by > 0 else "-"
@@ -318,7 +318,7 @@ def test_on_a_small_screen_a_tap_shows_facts_below_the_job(visit: Any, year: str
     tab.touchscreen.tap(place["x"], place["y"])
     tab.wait_for_selector(f'body[data-job="{JOB}"]', state="attached")
     settled(tab)
-    facts, title = (tab.locator(one).bounding_box() for one in ("#detail", "#detail h2"))
+    facts, title = (tab.locator(part).bounding_box() for part in ("#detail", "#detail h2"))
     assert 0 <= facts["y"] <= title["y"]
     assert title["y"] + 100 < facts["y"] + facts["height"] <= 800
     place = tab.evaluate(f"explorer.locate({JOB})")
@@ -340,7 +340,7 @@ def test_two_fingers_zoom_and_one_moves(visit: Any, year: str) -> None:
         touch("touchMove", 180 - 5 * step, 220 + 5 * step)
     touch("touchEnd")
     near = state(tab, "view")
-    width, before = (one["t1"] - one["t0"] for one in (near, whole))
+    width, before = (view["t1"] - view["t0"] for view in (near, whole))
     assert width == pytest.approx(before / 3, rel=0.1)
     touch("touchStart", 150)
     for step in range(1, 11):
@@ -436,9 +436,9 @@ def test_nothing_lies_over_the_controls(visit: Any, live: Server, width: int, he
       const named = ({ id, name }) => id || name;
       return [shown.length, ["start", "end"].flatMap((block) => shown.filter((one) => covered(one, block)).map(named))];
     }"""  # noqa: E501
-    number, found = tab.evaluate(hidden)
+    number, hidden_controls = tab.evaluate(hidden)
     assert number > 6
-    assert found == []
+    assert hidden_controls == []
 
 
 def test_a_slider_changes_the_schedule_to_what_simulate_says(
@@ -491,8 +491,8 @@ def test_rules_are_chosen_and_typed_and_explained(visit: Any, live: Server, kth:
     for number in list(late)[:8]:  # a button each, before all that is said
         by = tab.locator("#detail section").nth(1).locator(f"div > button:text-is('{number}')")
         assert by.count() == 1
-    told = state(tab, "runs[1].why.delayed")
-    assert [[int(kth.job_number[row]), seconds] for row, seconds in told] == [
+    delayed = state(tab, "runs[1].why.delayed")
+    assert [[int(kth.job_number[row]), seconds] for row, seconds in delayed] == [
         *map(list, late.items())
     ]
     tab.click("#save-command")
@@ -535,8 +535,8 @@ def test_metrics_of_all_schedules_come_first(
 ) -> None:
     tab = visit(compared)
     cells = tab.locator('#statistics td[data-metric="mean_wait_s"]')
-    told = [text.removesuffix(" ★") for text in cells.all_inner_texts()]
-    assert told == [duration(one.metrics["mean_wait_s"]) for one in results.values()]
+    waits_shown = [text.removesuffix(" ★") for text in cells.all_inner_texts()]
+    assert waits_shown == [duration(result.metrics["mean_wait_s"]) for result in results.values()]
     box = tab.locator("#statistics").bounding_box()
     assert box["y"] + box["height"] < 200
     assert tab.locator("#report").bounding_box()["y"] < 850  # it can be seen that more follows
@@ -557,9 +557,9 @@ def test_two_of_the_schedules_are_chosen(
     assert drawn(tab) == drawn(own)
     assert "schedules=1_2" in tab.evaluate("location.hash")
     starts = tab.evaluate("explorer.state.runs.map((run) => Array.from(run.start))")
-    for name, told in zip(("easy", "saf"), starts, strict=True):
+    for name, begun in zip(("easy", "saf"), starts, strict=True):
         first = results[name].workload.submit_time[0]
-        assert np.array_equal(first + np.array(told), results[name].start)
+        assert np.array_equal(first + np.array(begun), results[name].start)
     tab.select_option("#shown0", label="saf")  # which is below: they change places
     assert [tab.inner_text(f"#label{k}") for k in (0, 1)] == ["saf", "easy"]
     back = visit(f"{compared}#schedules=2_1")

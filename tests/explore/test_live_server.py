@@ -44,8 +44,8 @@ def server(workload: Any) -> Iterator[Server]:
     command = Command(["explore", "log.swf"], dict, "2026-11-23T00:00:00Z")
     with commanded(command):
         session = Session(results, ["hpcgym", "simulate", "log.swf"])
-    with served(session) as one:
-        yield one
+    with served(session) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -86,8 +86,8 @@ def test_the_page_is_given_out(ask: Callable[..., Asked]) -> None:
 def test_others_are_refused(
     ask: Callable[..., Asked], server: Server, question: Any, headers: dict[str, str]
 ) -> None:
-    told = {name: text.format(port=server.server_address[1]) for name, text in headers.items()}
-    status, _, body = ask("simulate" if question == {} else "", question, **told)
+    sent = {name: text.format(port=server.server_address[1]) for name, text in headers.items()}
+    status, _, body = ask("simulate" if question == {} else "", question, **sent)
     assert (status, body) == (403, b"this is for the page that hpcgym explore has opened")
 
 
@@ -191,8 +191,8 @@ def test_rules_that_are_not_changed_stay(workload: Any) -> None:
 def test_what_is_wrong_is_said_in_a_line(
     ask: Callable[..., Asked], path: str, question: Any, status: int, words: str
 ) -> None:
-    found, kind, body = ask(path, question)
-    assert (found, kind) == (status, "text/plain; charset=utf-8")
+    answered, kind, body = ask(path, question)
+    assert (answered, kind) == (status, "text/plain; charset=utf-8")
     assert words in body.decode()
     assert "\n" not in body.decode()
     assert ask("simulate", {})[0] == 200  # it goes on
@@ -205,11 +205,11 @@ def test_why_a_job_waited(ask: Callable[..., Asked], workload: Any) -> None:
     for schedule in (0, 1):
         status, _, body = ask("explain", {"job": job, "schedule": schedule, "policy": "sjf"})
         assert status == 200
-        told = json.loads(body)
-        sentences = told["sentences"]
+        answer = json.loads(body)
+        sentences = answer["sentences"]
         same = simulate(workload, "easy", policy=("fcfs", "sjf")[schedule])
         late = explain(same, job, most=100).delayed
-        assert told["delayed"] == [[number, seconds] for number, seconds in late.items()]
+        assert answer["delayed"] == [[number, seconds] for number, seconds in late.items()]
         assert sentences[0].startswith("It asked for ")
         assert f"order: {('fcfs', 'sjf')[schedule]}" in " ".join(sentences)
 
@@ -276,8 +276,8 @@ class Unasked:
 
 @pytest.fixture(scope="module")
 def unasked() -> Iterator[Server]:
-    with served(Unasked()) as one:  # type: ignore[arg-type]
-        yield one
+    with served(Unasked()) as running:  # type: ignore[arg-type]
+        yield running
 
 
 TO_SIMULATE = "POST /TOKEN/simulate HTTP/1.1\r\nContent-Length: "

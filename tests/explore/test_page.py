@@ -26,7 +26,7 @@ from hpcgym.workload import load_workload
 SOURCE = "lublin:jobs=300,processors=192,load=1.1,seed=4"
 
 
-def told(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def packed_in(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Header and columns that stand in a page."""
     (data,) = re.findall(r'<script id="data" type="text/plain">([A-Za-z0-9+/=]+)</script>', text)
     return unpacked(gzip.decompress(base64.b64decode(data)))
@@ -45,16 +45,18 @@ def test_a_page_asks_for_nothing_and_says_where_it_is_from() -> None:
     rows = dict(row for table in read.tables for row in table if len(row) == 2)
     assert rows["written"] == "1970-01-01T00:00:00Z"
     assert rows["command"] == "none: from Python"
-    digests = [one["sha256"] for one in provenance_of(results)["schedules"]]
+    digests = [schedule["sha256"] for schedule in provenance_of(results)["schedules"]]
     assert {*digests} <= {*rows.values()}
-    (record,) = (one["content"] for _, one in read.found if one.get("name") == "hpcgym")
-    assert [one["sha256"] for one in json.loads(record)["schedules"]] == digests
+    (record,) = (
+        attributes["content"] for _, attributes in read.found if attributes.get("name") == "hpcgym"
+    )
+    assert [schedule["sha256"] for schedule in json.loads(record)["schedules"]] == digests
 
 
 def test_what_a_page_is_told_is_the_schedule() -> None:
     jobs = load_workload(SOURCE)
     results = [simulate(jobs, name) for name in ("easy", "saf")]
-    head, columns = told(page(results))
+    head, columns = packed_in(page(results))
     submit = head["first"] + np.cumsum(columns["gap"])
     assert np.array_equal(submit, jobs.submit_time)
     assert np.array_equal(head["first_number"] + np.cumsum(columns["number_gap"]), jobs.job_number)
@@ -68,8 +70,8 @@ def test_what_a_page_is_told_is_the_schedule() -> None:
 
 def test_power_is_told_where_somebody_gave_watts() -> None:
     jobs, cluster = load_workload(SOURCE), find_cluster("taurus")
-    head, columns = told(page(simulate(jobs, "easy", cluster=cluster)))
-    assert "power" not in told(page(simulate(jobs)))[0]["runs"][0]["columns"]
+    head, columns = packed_in(page(simulate(jobs, "easy", cluster=cluster)))
+    assert "power" not in packed_in(page(simulate(jobs)))[0]["runs"][0]["columns"]
     times, watts = np.cumsum(columns["power_gap0"]), columns["power0"]
     energy = np.dot(np.diff(times), watts[:-1])
     result = simulate(jobs, "easy", cluster=cluster)
@@ -81,7 +83,7 @@ def test_rows_of_shared_nodes_are_to_one_scale() -> None:
     jobs = load_workload("codes:jobs=60,processes=64")
     machine = {"cluster": "10x2x8", "speedups": "generated"}
     results = {name: simulate(jobs, name, **machine) for name in ("easy", "easy-co")}
-    head, columns = told(page(results))
+    head, columns = packed_in(page(results))
     parts = {name: result.coschedule.parts for name, result in results.items()}
     assert parts["easy"] != parts["easy-co"]
     assert {run["rows"] for run in head["runs"]} == {20}
@@ -100,7 +102,7 @@ def test_each_run_of_a_job_is_told_where_nodes_fail(tmp_path: Any) -> None:
     result = simulate(jobs, "easy", cluster="taurus", failures=file)
     lost = int(result.restarts.sum())
     assert lost
-    _, columns = told(page(result))
+    _, columns = packed_in(page(result))
     assert len(columns["gap"]) == len(jobs) + lost
     with pytest.raises(HpcgymError, match="must be of the same jobs"):
         page([result, simulate(jobs, "easy", cluster="taurus")])
@@ -112,7 +114,7 @@ def test_an_extract_begins_with_the_jobs_that_ran() -> None:
     part = log.extract(int(jobs.submit_time[150]))
     result = simulate(part)
     assert (~result.decided).any()
-    head, columns = told(page(result))
+    head, columns = packed_in(page(result))
     start = head["first"] + np.cumsum(columns["gap"]) + columns["wait0"]
     assert np.array_equal(start, result.start)
 
@@ -120,14 +122,14 @@ def test_an_extract_begins_with_the_jobs_that_ran() -> None:
 def test_what_slowdowns_divide_by_and_metrics_are_of_is_told_where_it_differs() -> None:
     jobs = load_workload("codes:jobs=60,processes=64")
     shared = simulate(jobs, "easy-co", cluster="10x2x8", speedups="generated")
-    head, columns = told(page(shared))
+    head, columns = packed_in(page(shared))
     assert np.array_equal(columns["full0"], shared.full_speed_run_time)
     assert (head["what"], head["fixed"]) == ("job", True)  # the live app shares no nodes
     assert "counted0" not in columns
     whole = load_workload(SOURCE)
     log = whole.with_columns(wait_time=simulate(whole).wait)
     part = simulate(log.extract(int(whole.submit_time[150])))
-    head, columns = told(page(part))
+    head, columns = packed_in(page(part))
     assert head["fixed"] is False
     assert np.array_equal(columns["counted0"], part.counted)
     assert "full0" not in columns
@@ -150,8 +152,8 @@ def test_what_slowdowns_divide_by_and_metrics_are_of_is_told_where_it_differs() 
 def test_a_page_names_the_command_that_opens_the_live_app(command: list[str], words: str) -> None:
     result = simulate(load_workload(SOURCE))
     with commanded(Command(command, dict, "1970-01-01T00:00:00Z")):
-        assert told(page(result))[0]["command"] == words
-    assert told(page(result))[0]["command"] == "…"  # from Python
+        assert packed_in(page(result))[0]["command"] == words
+    assert packed_in(page(result))[0]["command"] == "…"  # from Python
 
 
 def test_a_notebook_shows_a_frame_that_cannot_be_left() -> None:
@@ -178,10 +180,10 @@ def test_the_page_reads_what_was_packed(node):
       const { head, columns } = unpack(await gunzip(given));
       for (const name of Object.keys(columns)) columns[name] = Array.from(columns[name]);
       return { head, columns };"""
-    found = node(["arrays", "decode"], body, text)
-    assert found["columns"] == arrays
-    assert found["head"]["name"] == "</script>é"
-    assert found["head"]["deep"] == {"a": [1, None]}
+    decoded = node(["arrays", "decode"], body, text)
+    assert decoded["columns"] == arrays
+    assert decoded["head"]["name"] == "</script>é"
+    assert decoded["head"]["deep"] == {"a": [1, None]}
 
 
 test_mistakes = mistakes_of(globals())

@@ -73,10 +73,12 @@ def test_it_has_metrics_pictures_settings_cleaning_and_versions(text):
 
 
 def test_it_says_who_pays(results, text):
-    (of_classes,) = [one for one in Page(text).tables if one and "short" in one[0]]
-    found = who_pays(results)
-    assert of_classes == [found.heads, *found.rows]
-    assert all(line in " ".join(Page(text).text) for line in found.below)
+    (of_classes,) = [
+        table_read for table_read in Page(text).tables if table_read and "short" in table_read[0]
+    ]
+    paid = who_pays(results)
+    assert of_classes == [paid.heads, *paid.rows]
+    assert all(line in " ".join(Page(text).text) for line in paid.below)
     assert "Who pays" not in page({"easy": results["easy"]}, report=True)
 
 
@@ -97,7 +99,9 @@ def test_texts_of_the_workload_are_no_html_and_cleaning_is_told(made):
     assert read.tags.count("script") == 2
     assert "b" not in read.tags
     assert ODD in " ".join(read.text)
-    assert ["dropped: no run time", "1,234"] in [row for one in read.tables for row in one]
+    assert ["dropped: no run time", "1,234"] in [
+        row for table_read in read.tables for row in table_read
+    ]
 
 
 def test_the_file_is_written_in_utf_8(results, tmp_path, text):

@@ -41,7 +41,7 @@ def test_jobs_of_a_pool_are_placed_as_in_pictures(node, rule, load):
         for seed, (n, p) in enumerate([(400, 16), (400, 128), (60, 3)])
     ]
     results = [simulate(workload, rule) for workload in workloads]
-    told = [
+    schedules = [
         {
             "start": result.start.tolist(),
             "end": result.end.tolist(),
@@ -50,9 +50,9 @@ def test_jobs_of_a_pool_are_placed_as_in_pictures(node, rule, load):
         }
         for result in results
     ]
-    found = node(["arrays", "place"], LISTED + PLACED, told)
-    assert len(found[0]) > 400  # some jobs are in several pieces
-    for result, pieces in zip(results, found, strict=True):
+    placed = node(["arrays", "place"], LISTED + PLACED, schedules)
+    assert len(placed[0]) > 400  # some jobs are in several pieces
+    for result, pieces in zip(results, placed, strict=True):
         assert sorted(map(tuple, pieces)) == pieces_of(result)
 
 
@@ -80,9 +80,9 @@ values = st.lists(st.integers(-50, 50) | st.floats(-5, 5), max_size=30)
 @settings(max_examples=5)
 @given(st.lists(values, min_size=20, max_size=40))
 def test_sorting_keeps_the_order_of_equal_values(node, lists):
-    found = node(["arrays"], "return given.map((values) => Array.from(argsort(values)));", lists)
-    for one, order in zip(lists, found, strict=True):
-        assert order == np.argsort(np.array(one, dtype=float), kind="stable").tolist()
+    orders = node(["arrays"], "return given.map((values) => Array.from(argsort(values)));", lists)
+    for values, order in zip(lists, orders, strict=True):
+        assert order == np.argsort(np.array(values, dtype=float), kind="stable").tolist()
 
 
 def test_curves_are_those_of_pictures(node):
@@ -95,15 +95,15 @@ def test_curves_are_those_of_pictures(node):
       return { times: Array.from(curve.times), values: Array.from(curve.values),
         mean: Array.from(mean), low: Array.from(low), high: Array.from(high) };"""
     t0, t1 = min(start), max(end)
-    told = {"start": start, "end": end, "size": size, "t0": t0, "t1": t1}
-    found = node(["arrays", "curves"], body, told)
-    for time, value in zip(found["times"][::7], found["values"][::7], strict=True):
+    schedule = {"start": start, "end": end, "size": size, "t0": t0, "t1": t1}
+    curves = node(["arrays", "curves"], body, schedule)
+    for time, value in zip(curves["times"][::7], curves["values"][::7], strict=True):
         running = (result.start <= time) & (result.end > time)
         assert value == result.workload.requested_processors[running].sum()
-    drawn = envelope(np.array(found["times"]), np.array(found["values"]), 97)
-    np.testing.assert_allclose(found["mean"], drawn.mean, rtol=1e-4, atol=1e-4)
-    np.testing.assert_array_equal(found["low"], drawn.low)
-    np.testing.assert_array_equal(found["high"], drawn.high)
+    drawn = envelope(np.array(curves["times"]), np.array(curves["values"]), 97)
+    np.testing.assert_allclose(curves["mean"], drawn.mean, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(curves["low"], drawn.low)
+    np.testing.assert_array_equal(curves["high"], drawn.high)
 
 
 PIXELS = """
@@ -127,15 +127,15 @@ TABLE, BACKGROUND = [[0, 114, 178], [230, 159, 0], [204, 121, 167]], [255, 255, 
 
 def pixels(node, result, **frame):
     """Pixels of a frame by the script, (rows, width, 3): drawn, and out of the wide picture."""
-    told = {
+    schedule = {
         "start": result.start.tolist(),
         "end": result.end.tolist(),
         "size": result.workload.requested_processors.tolist(),
         "rows": result.cluster.processors,
     }
-    told |= {"frame": frame, "table": TABLE, "background": BACKGROUND}
-    found = node(["arrays", "words", "place", "colours", "raster"], PIXELS, told)
-    return [np.reshape(found[n], (-1, frame["width"], 4))[..., :3] for n in ("direct", "wide")]
+    schedule |= {"frame": frame, "table": TABLE, "background": BACKGROUND}
+    frames = node(["arrays", "words", "place", "colours", "raster"], PIXELS, schedule)
+    return [np.reshape(frames[n], (-1, frame["width"], 4))[..., :3] for n in ("direct", "wide")]
 
 
 @pytest.mark.parametrize("height", [16, 7])
@@ -168,8 +168,8 @@ SECONDS = st.tuples(
 @settings(max_examples=3)
 @given(st.lists(st.integers(0, 10**7) | SECONDS | SECONDS, min_size=60, max_size=120))
 def test_durations_are_those_of_explanations(node, seconds):
-    found = node(["words"], "return given.map(span);", seconds)
-    assert found == [duration(one) for one in seconds]
+    spans = node(["words"], "return given.map(span);", seconds)
+    assert spans == [duration(given_seconds) for given_seconds in seconds]
 
 
 @pytest.fixture(scope="module")
@@ -180,8 +180,8 @@ def filtered(node, made):
     result = made(jobs, header=header, user_id=np.array([1, 2, 1, 3]), group_id=np.ones(4, int))
     head, columns = of_workload(result.workload)
     listed = {name: np.asarray(column).tolist() for name, column in columns.items()}
-    told = {"head": head, "columns": listed}
-    told |= {"start": result.start.tolist(), "end": result.end.tolist()}
+    schedule = {"head": head, "columns": listed}
+    schedule |= {"start": result.start.tolist(), "end": result.end.tolist()}
     body = """
       const jobs = jobsOf(given.head, given.columns);
       try {
@@ -189,7 +189,7 @@ def filtered(node, made):
         return Array.from(jobs.number).filter((_, j) => !found || found[j]);
       } catch (error) { return error.message; }"""
     files = ["arrays", "decode", "words", "filter"]
-    return result, lambda text: node(files, body, {**told, "text": text})
+    return result, lambda text: node(files, body, {**schedule, "text": text})
 
 
 @pytest.mark.parametrize("name", ["super user bob", 'a "quoted" one', "user user 7", "alice"])
@@ -236,9 +236,9 @@ def test_help_tells_all_words_of_filters(node):
 
     body = """return [...new Set([...Object.values(SHORT), ...Object.keys(NUMBERS)])];"""
     page = files("hpcgym.explore").joinpath("browser", "explorer.html").read_text()
-    told = page.partition('<dialog id="help">')[2].partition("</dialog>")[0]
+    help_text = page.partition('<dialog id="help">')[2].partition("</dialog>")[0]
     for word in node(["decode", "words", "filter"], body, None):
-        assert re.search(rf"\b{word}\b", told), word
+        assert re.search(rf"\b{word}\b", help_text), word
 
 
 @pytest.mark.parametrize(
@@ -267,9 +267,9 @@ def test_who_delayed_a_job_is_apart_from_who_merely_came_later(node):
       run.why = { job: 2, delayed: [[0, 30], [4, 10]] };
       const other = storyOf(jobs, run, 3);
       return [plain, storyOf(jobs, run, 2), other.delayed];"""
-    plain, told, other = node(["overlay"], body, None)
+    plain, late, other = node(["overlay"], body, None)
     assert plain == {"delayed": [], "overtook": [3, 4], "freed": [0, 4]}
-    assert told == {"delayed": [[0, 30], [4, 10]], "overtook": [3], "freed": [0, 4]}
+    assert late == {"delayed": [[0, 30], [4, 10]], "overtook": [3], "freed": [0, 4]}
     assert other == []  # it is known of job 2 alone
 
 
@@ -288,16 +288,20 @@ def queued():
     jobs = load_workload("lublin:jobs=900,processors=32,load=1.1,users=60,seed=6")
     results = [simulate(jobs, name) for name in ("easy", "saf")]
     head, columns = of_workload(jobs)
-    told = {
+    page = {
         "head": head,
-        "columns": {name: np.asarray(one).tolist() for name, one in columns.items()},
+        "columns": {name: np.asarray(column).tolist() for name, column in columns.items()},
     }
     first = int(jobs.submit_time[0])
-    told["runs"] = [
-        {"start": (one.start - first).tolist(), "end": (one.end - first).tolist(), "processors": 32}
-        for one in results
+    page["runs"] = [
+        {
+            "start": (result.start - first).tolist(),
+            "end": (result.end - first).tolist(),
+            "processors": 32,
+        }
+        for result in results
     ]
-    return results, told
+    return results, page
 
 
 def steps(times, changes, t0, t1):
@@ -315,8 +319,8 @@ def steps(times, changes, t0, t1):
 @pytest.mark.parametrize("part", [(0, 1), (0.2, 0.45), (0.9995, 1)])
 def test_measures_of_a_time_are_those_of_its_jobs(node, queued, part):
     """As pandas has them of the table of jobs; the last part has no job."""
-    results, told = queued
-    last = max(max(run["end"]) for run in told["runs"])
+    results, page = queued
+    last = max(max(run["end"]) for run in page["runs"])
     t0, t1 = (share * last for share in part)
     body = (
         MEASURED
@@ -330,15 +334,15 @@ def test_measures_of_a_time_are_those_of_its_jobs(node, queued, part):
       const { above } = bins, shares = Array.from(bins.bins);
       return { rows: Array.from(rows), plain, above, bins: shares, groups, names };"""
     )
-    found = node(MEASURES, body, {**told, "t0": t0, "t1": t1})
+    measured_all = node(MEASURES, body, {**page, "t0": t0, "t1": t1})
     tables = []
-    for result, measured in zip(results, found["plain"], strict=True):
+    for result, measured in zip(results, measured_all["plain"], strict=True):
         table = result.jobs
         first = table["submit_time"].iloc[0]
         since = table["submit_time"] - first
         part_of = table[(since >= t0) & (since < t1)]
         tables.append(part_of)
-        assert (table.index[(since >= t0) & (since < t1)] == found["rows"]).all()
+        assert (table.index[(since >= t0) & (since < t1)] == measured_all["rows"]).all()
         wait, size = part_of["wait_time"], table["requested_processors"]
         start, end = (table[f"{name}_time"] - first for name in ("start", "end"))
         used, _ = steps([*start, *end], [*size, *-size], t0, t1)
@@ -364,19 +368,21 @@ def test_measures_of_a_time_are_those_of_its_jobs(node, queued, part):
                 assert measured[name] == pytest.approx(value, rel=1e-6), name
     wait = tables[1]["wait_time"].to_numpy()
     if not len(wait):
-        assert found["groups"] == []
-        assert found["above"] == 0
+        assert measured_all["groups"] == []
+        assert measured_all["above"] == 0
         return
-    assert found["above"] == pytest.approx((wait > 0).mean())
-    edges = 10 ** (np.arange(len(found["bins"]) + 1) / 4)
-    assert found["bins"] == pytest.approx(np.histogram(wait, edges)[0] / len(wait))
-    assert sum(found["bins"]) == pytest.approx(found["above"])
-    check_groups(found["groups"], found["names"], tables)
+    assert measured_all["above"] == pytest.approx((wait > 0).mean())
+    edges = 10 ** (np.arange(len(measured_all["bins"]) + 1) / 4)
+    assert measured_all["bins"] == pytest.approx(np.histogram(wait, edges)[0] / len(wait))
+    assert sum(measured_all["bins"]) == pytest.approx(measured_all["above"])
+    check_groups(measured_all["groups"], measured_all["names"], tables)
 
 
 def check_groups(groups, names, tables):
     """The five users with the largest area, and all others in one row, as pandas groups them."""
-    easy, saf = (one.assign(area=one["requested_processors"] * one["run_time"]) for one in tables)
+    easy, saf = (
+        table.assign(area=table["requested_processors"] * table["run_time"]) for table in tables
+    )
     area = easy.groupby("user_id")["area"].sum().sort_values(ascending=False)
     assert len(area) > 7
     for group, user in zip(groups, [*area.index[:5], None], strict=True):
@@ -391,12 +397,12 @@ def check_groups(groups, names, tables):
         )
         assert group["jobs"] == len(mine[0])
         assert group["share"] == pytest.approx(mine[0]["area"].sum() / area.sum())
-        assert group["waits"] == pytest.approx([one["wait_time"].mean() for one in mine])
-        assert group["slowdowns"] == pytest.approx([one["bsld"].mean() for one in mine])
+        assert group["waits"] == pytest.approx([mates["wait_time"].mean() for mates in mine])
+        assert group["slowdowns"] == pytest.approx([mates["bsld"].mean() for mates in mine])
 
 
 def test_a_filter_selects_what_it_leaves_in_any_schedule(node, queued):
-    results, told = queued
+    results, page = queued
     body = (
         MEASURED
         + """
@@ -405,7 +411,7 @@ def test_a_filter_selects_what_it_leaves_in_any_schedule(node, queued):
       runs[1].counted = jobs.submit.map((_, j) => j % 2);
       return Array.from(selectedJobs(jobs, runs, 0, 1e12));"""
     )
-    rows = np.array(node(MEASURES, body, told))
+    rows = np.array(node(MEASURES, body, page))
     long = (results[0].wait > 3600) | (results[1].wait > 3600)
     mine = results[0].workload.user_id == 3
     odd = np.arange(len(mine)) % 2 == 1
@@ -438,7 +444,7 @@ def test_what_was_in_the_way_of_a_job(node, made, rule):
     result = made(jobs, rule, requested_time=np.array([2 * run for _, run, _ in jobs]))
     waited = np.flatnonzero(result.wait > 0)
     assert len(waited) > 15
-    told = {"rows": waited.tolist()} | {
+    asked = {"rows": waited.tolist()} | {
         name: np.asarray(column).tolist()
         for name, column in {
             "submit": result.workload.submit_time,
@@ -456,21 +462,23 @@ def test_what_was_in_the_way_of_a_job(node, made, rule):
         return { ...found, first: room.first, free: room.free };
       });"""
     helped = 0
-    for j, found in zip(waited, node(["arrays", "curves", "waiting"], body, told), strict=True):
+    for j, in_the_way in zip(
+        waited, node(["arrays", "curves", "waiting"], body, asked), strict=True
+    ):
         submit, start = int(result.workload.submit_time[j]), int(result.start[j])
         first, free = room(result, j)
-        assert (found["first"], found["free"]) == (first, free)
+        assert (in_the_way["first"], in_the_way["free"]) == (first, free)
         running = (result.start <= submit) & (result.end > submit)
         running[j] = False
-        assert found["running"] == running.sum()
-        assert found["used"] == result.workload.requested_processors[running].sum()
-        assert found["ahead"] == (result.start[:j] > submit).sum()
+        assert in_the_way["running"] == running.sum()
+        assert in_the_way["used"] == result.workload.requested_processors[running].sum()
+        assert in_the_way["ahead"] == (result.start[:j] > submit).sum()
         meanwhile = np.minimum(result.end, start) - np.maximum(result.start, submit)
         meanwhile[j] = 0
-        assert {i for i, _ in found["meanwhile"]} == {*np.flatnonzero(meanwhile > 0).tolist()}
+        assert {i for i, _ in in_the_way["meanwhile"]} == {*np.flatnonzero(meanwhile > 0).tolist()}
         earlier = {i: first - room(result, j, i)[0] for i in np.flatnonzero(meanwhile > 0).tolist()}
-        assert dict(found["inWay"]) == {i: by for i, by in earlier.items() if by > 0}
-        helped += len(found["inWay"])
+        assert dict(in_the_way["inWay"]) == {i: by for i, by in earlier.items() if by > 0}
+        helped += len(in_the_way["inWay"])
     assert helped > 3
 
 

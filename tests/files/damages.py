@@ -30,10 +30,10 @@ _VALUE = re.compile(rb'"[^"\n]*"|[\w.+-]+')
 
 def flipped(content: bytes, rng: random.Random) -> bytes:
     """Some bits are others."""
-    found = bytearray(content)
+    damaged = bytearray(content)
     for _ in range(rng.choice((1, 1, 2, 10, 100))):
-        found[rng.randrange(len(found))] ^= 1 << rng.randrange(8)
-    return bytes(found)
+        damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
+    return bytes(damaged)
 
 
 def cut(content: bytes, rng: random.Random) -> bytes:
@@ -76,7 +76,7 @@ def damages(content: bytes, is_text: bool, number: int, seed: object) -> Iterato
     """Damaged copies of a file's content, the same ones for the same seed."""
     rng = random.Random(str(seed))
     for _ in range(number):
-        found = content
+        damaged = content
         for _ in range(rng.choice((1, 1, 1, 2, 3))):
-            found = rng.choice(OF_TEXTS if is_text else CHANGES)(found or b"0", rng)
-        yield found
+            damaged = rng.choice(OF_TEXTS if is_text else CHANGES)(damaged or b"0", rng)
+        yield damaged

@@ -54,10 +54,10 @@ def test_a_name_that_would_not_be_shown_as_it_is_is_none(name: Any) -> None:
 def test_other_names_stay_and_long_ones_of_a_log_are_cut_and_stay_apart() -> None:
     for name in ("saf", "Größe 数", "[bold]saf[/]", "x" * MOST_NAME):
         assert (name_problem(name), printable(name)) == ("", name)
-    one, two = printable(f"{LONG}1"), printable(f"{LONG}2")
-    assert one != two
-    assert len(one) == len(two) == MOST_NAME
-    assert one.startswith("x" * 150)
+    first, two = printable(f"{LONG}1"), printable(f"{LONG}2")
+    assert first != two
+    assert len(first) == len(two) == MOST_NAME
+    assert first.startswith("x" * 150)
     assert printable("al\x1b[31mice\n") == "al?[31mice?"
 
 
@@ -215,8 +215,8 @@ TEXTS = texts.text(texts.characters(exclude_categories=["Cs"]), max_size=30)
 
 def record(text: str) -> dict[str, Any]:
     """A record with a text that may be anything at all, as names of workloads are."""
-    told = {"hpcgym": "1", "date": "2000", "command": ["simulate", text], "files": {text: "ab"}}
-    return {**told, "workloads": [{"name": text}], "schedules": [{"name": text}]}
+    written = {"hpcgym": "1", "date": "2000", "command": ["simulate", text], "files": {text: "ab"}}
+    return {**written, "workloads": [{"name": text}], "schedules": [{"name": text}]}
 
 
 def test_the_date_may_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,26 +258,26 @@ def test_a_note_is_one_line_of_ascii(text: str) -> None:
 @pytest.mark.parametrize("text", ["plain", '</meta> "q" & <b>', "(a) \\( )) \\n \n", "café — ☃ 𝄞"])
 @pytest.mark.parametrize("ending", ["swf", "csv", "html", "png", "svg", "pdf", "parquet"])
 def test_what_is_read_is_what_was_written(tmp_path: Path, ending: str, text: str) -> None:
-    path, told = tmp_path / f"a.{ending}", record(text)
+    path, written = tmp_path / f"a.{ending}", record(text)
     if ending == "swf":
-        path.write_text(f"; Version: 2.2\n; Note: {note_of(told)}\n1 2\n")
+        path.write_text(f"; Version: 2.2\n; Note: {note_of(written)}\n1 2\n")
     elif ending == "csv":
         path.write_text("a,b\n1,2\n")
-        write_beside(path, told)
+        write_beside(path, written)
     elif ending == "html":
-        path.write_text(f"<!DOCTYPE html><head>{meta_of(told)}</head>")
+        path.write_text(f"<!DOCTYPE html><head>{meta_of(written)}</head>")
     elif ending == "parquet":
         pd = pytest.importorskip("pandas")
         pytest.importorskip("pyarrow", reason="Parquet needs pyarrow: pip install pyarrow")
         from hpcgym.files.recorded import NAME, record_text
         from hpcgym.files.tables import write_parquet
 
-        write_parquet(pd.DataFrame({"a": [1]}), path, {NAME: record_text(told)})
+        write_parquet(pd.DataFrame({"a": [1]}), path, {NAME: record_text(written)})
         assert pd.read_parquet(path).to_dict("list") == {"a": [1]}
     else:
         pytest.importorskip("matplotlib", reason="pictures need matplotlib")
-        save_figure(new_figure(1, 1), path, path.suffix, told)
-    assert record_of_file(path) == told
+        save_figure(new_figure(1, 1), path, path.suffix, written)
+    assert record_of_file(path) == written
 
 
 def test_the_metadata_of_a_png_are_what_other_programs_read(tmp_path: Path) -> None:

@@ -92,10 +92,10 @@ def test_toml_that_is_damaged(
 def test_json_that_is_damaged(
     read: Callable[[Path], Any], text: str | bytes, message: str, tmp_path: Path
 ) -> None:
-    found = said(read, tmp_path / "a.json", text)
+    problem = said(read, tmp_path / "a.json", text)
     if read is read_speedups and isinstance(text, bytes):
         message = "is not CSV or JSON: it is binary"
-    assert message in found
+    assert message in problem
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "[1e999]"])

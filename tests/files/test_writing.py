@@ -99,8 +99,8 @@ def test_a_file_of_another_user_keeps_its_group_where_that_may_be():
             os.chown(path, 1234, group)
             path.chmod(0o666 if group == 5679 else 0o664)
             subprocess.run([sys.executable, "-c", code, path], check=True)
-            found = path.stat()
-            assert (found.st_gid, stat.S_IMODE(found.st_mode)) == expected
+            status = path.stat()
+            assert (status.st_gid, stat.S_IMODE(status.st_mode)) == expected
 
 
 @pytest.mark.parametrize("name", ["x" * 255, "ö" * 127])

@@ -70,9 +70,11 @@ def load(name: str, compact: Any, beside: Any, **others: Any) -> dict[str, Any]:
 
 NAMES: dict[str, Any] = {
     **{kind: of_file(kind) for kind in FILES},
-    **{one.__name__: one for one in (Cluster, Failures, Heatmap, LearnedSpeedups, Level)},
-    **{one.__name__: one for one in (NodeGroup, NodePower, Partition, load)},
-    **{one.__name__: one for one in (find_cluster, find_speedups, generate_speedups)},
+    **{kind.__name__: kind for kind in (Cluster, Failures, Heatmap, LearnedSpeedups, Level)},
+    **{kind.__name__: kind for kind in (NodeGroup, NodePower, Partition, load)},
+    **{
+        function.__name__: function for function in (find_cluster, find_speedups, generate_speedups)
+    },
     "GROUPS": GROUPS,
     "GPU": NodeGroup("gpu", 2, {"gpu": 2, "core": 16, "mem": 16_000}),
     "BATCH": Partition("batch", (0, 1, 2)),
@@ -103,6 +105,6 @@ def test_a_mistake_is_told_on_one_line(
     given: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    told = is_told(given, NAMES, message)
+    message_told = is_told(given, NAMES, message)
     for file in tmp_path.iterdir():  # that it is about
-        assert file.name in told
+        assert file.name in message_told

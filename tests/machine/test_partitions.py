@@ -116,7 +116,7 @@ def test_the_proof_finds_a_job_outside_its_partition() -> None:
 
 def test_partitions_that_the_machine_lacks() -> None:
     strange = jobs_in(1, 9)
-    names = [one.name for one in CLUSTER.partitions]
+    names = [partition.name for partition in CLUSTER.partitions]
     kept = fitting(strange, CLUSTER.resources, CLUSTER.capacity, names)
     assert (len(kept), kept.cleaning["dropped: its partition is not of the machine"]) == (1, 1)
     with pytest.warns(WorkloadWarning, match="in none of the machine's partitions"):
@@ -177,7 +177,7 @@ def log_of(system: str, queues: list[str]) -> str:
 
 @pytest.mark.parametrize("system", ["pbs", "lsf", "grid-engine", "table"])
 @pytest.mark.parametrize(
-    ("queues", "default", "expected", "told"),
+    ("queues", "default", "expected", "message"),
     [
         (["batch", "debug"], "", ["batch", "debug"], ""),
         (["debug", "old", "all.q"], "", ["debug", "", ""], "they may have any nodes"),
@@ -188,7 +188,7 @@ def log_of(system: str, queues: list[str]) -> str:
 )
 @pytest.mark.filterwarnings("error::hpcgym.errors.WorkloadWarning")
 def test_queues_that_are_called_as_partitions(
-    system: str, queues: list[str], default: str, expected: list[str], told: str, tmp_path: Path
+    system: str, queues: list[str], default: str, expected: list[str], message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / ("jobs.csv" if system == "table" else "jobs")
     path.write_text(log_of(system, queues))
@@ -197,14 +197,14 @@ def test_queues_that_are_called_as_partitions(
         for place, name in enumerate(("debug", "batch"))
     ]
     machine = Cluster(groups=(NodeGroup("n", 2, {"core": 4}),), partitions=parts)
-    with pytest.warns(WorkloadWarning, match=told) if told else nullcontext():
+    with pytest.warns(WorkloadWarning, match=message) if message else nullcontext():
         jobs = hpcgym.load_workload(path, cluster=machine)
     assert partitions_of(jobs).tolist() == expected
     by_queue = "repaired: missing partition taken to be the one that is called as its queue"
     named = sum(queue in ("debug", "batch") for queue in queues)
     assert jobs.cleaning.get(by_queue, 0) == named
-    named_so = [replace(one, allow_qos=("normal",)) for one in parts]
-    if not told:  # a queue that is a partition is no QOS
+    named_so = [replace(partition, allow_qos=("normal",)) for partition in parts]
+    if not message:  # a queue that is a partition is no QOS
         check_limits(jobs, replace(machine, partitions=named_so))
     if named == len(queues):
         first, node, _ = hpcgym.simulate(jobs, cluster=machine).allocation
@@ -233,7 +233,7 @@ def test_a_machine_of_a_log() -> None:
     )
     machine = machine_of_partitions(jobs)
     assert machine.capacity[:, 0].tolist() == [8, 5]
-    assert [one.name for one in machine.partitions] == ["7", "9"]
+    assert [partition.name for partition in machine.partitions] == ["7", "9"]
     assert hpcgym.simulate(jobs, cluster=machine).start.tolist() == [0, 0, 0, 10]
     with pytest.raises(WorkloadError, match="no job names a partition"):
         machine_of_partitions(jobs.with_columns(partition=[-1] * 4))
@@ -321,12 +321,12 @@ def test_a_job_that_does_not_fit_stops_its_own_partition_in_slurm(engine: str | 
     )
     partition, wide = [1, 1, 2, 3, 3], [1, 2, 1, 1, 1]
     jobs = few_jobs(4, [0, 1, 2, 3, 4], [100] * 5, wide, partition=partition)
-    found = hpcgym.simulate(jobs, backfill="slurm", cluster=machine, engine=engine)
+    result = hpcgym.simulate(jobs, backfill="slurm", cluster=machine, engine=engine)
     # the second needs both nodes of 1; the last would fit on node 1, which is one of them
-    assert found.start[[0, 2, 3]].tolist() == [0, 2, 3]
-    assert found.start[[1, 4]].min() >= 30
-    assert found.backfilled[:4].tolist() == [False, False, True, True]
-    had = found.allocation
+    assert result.start[[0, 2, 3]].tolist() == [0, 2, 3]
+    assert result.start[[1, 4]].min() >= 30
+    assert result.backfilled[:4].tolist() == [False, False, True, True]
+    had = result.allocation
     assert had is not None
     assert had.node[had.first[[2, 3]]].tolist() == [2, 3]
 

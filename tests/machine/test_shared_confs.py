@@ -33,4 +33,4 @@ def test_a_shared_case(case: str) -> None:
     cluster = read_slurm_conf(path).cluster
     assert cluster.nodes == nodes
     assert {name: cluster.groups[0].resources[name] for name in resources} == resources
-    assert {one.name: len(one.nodes) for one in cluster.partitions} == partitions
+    assert {partition.name: len(partition.nodes) for partition in cluster.partitions} == partitions

@@ -81,18 +81,18 @@ def conf(tmp_path: Path, text: str) -> Path:
 
 
 def test_a_simple_file(tmp_path: Path) -> None:
-    found = read_slurm_conf(conf(tmp_path, SIMPLE))
-    assert (found.cluster.nodes, found.cluster.processors) == (32, 32)
-    assert found.cluster.name == "cluster"
-    (debug,) = found.cluster.partitions
+    conf_read = read_slurm_conf(conf(tmp_path, SIMPLE))
+    assert (conf_read.cluster.nodes, conf_read.cluster.processors) == (32, 32)
+    assert conf_read.cluster.name == "cluster"
+    (debug,) = conf_read.cluster.partitions
     assert (debug.default, debug.state) == (True, "up")
     assert (debug.max_time_s, len(debug.nodes)) == (None, 32)
-    assert found.others == ()
+    assert conf_read.others == ()
 
 
 def test_gpus_and_partitions(tmp_path: Path) -> None:
-    found = read_slurm_conf(conf(tmp_path, GPUS))
-    groups = {group.name: group for group in found.cluster.groups}
+    conf_read = read_slurm_conf(conf(tmp_path, GPUS))
+    groups = {group.name: group for group in conf_read.cluster.groups}
     assert dict(groups["n[001-100]"].resources) == {"core": 48, "mem": 192_000}
     assert dict(groups["gpu[1-4]"].resources) == {
         "core": 48, "mem": 190_000, "gpu": 4, "gpu-a100": 4, "nvme": 1,
@@ -105,9 +105,9 @@ def test_gpus_and_partitions(tmp_path: Path) -> None:
         "gpu-t4": 1,
     }
     assert [groups[name].sockets for name in ("gpu[1-4]", "mixed")] == [2, 1]
-    assert len(found.node_names) == 105
-    assert found.node_names[99:101] == ("n100", "gpu1")
-    batch, debug, gpu, old, sets = found.cluster.partitions
+    assert len(conf_read.node_names) == 105
+    assert conf_read.node_names[99:101] == ("n100", "gpu1")
+    batch, debug, gpu, old, sets = conf_read.cluster.partitions
     assert sets.nodes == (*range(100), 100, 101, 103)
     assert batch.nodes == (*range(100), 104)
     assert debug.nodes == (0, 1, 2, 3, 100)
@@ -116,13 +116,17 @@ def test_gpus_and_partitions(tmp_path: Path) -> None:
     assert (old.max_time_s, old.state) == (91 * 60, "down")
     assert (debug.priority_tier, debug.max_nodes, debug.allow_accounts) == (10, 2, ("a", "b"))
     assert (gpu.qos, gpu.exclusive, gpu.priority_factor) == ("gpuq", True, 5)
-    assert found.scheduling["priorityweightfairshare"] == "10000"
-    assert found.parameters == {"bf_interval": "30", "bf_max_job_test": "1000", "bf_continue": ""}
+    assert conf_read.scheduling["priorityweightfairshare"] == "10000"
+    assert conf_read.parameters == {
+        "bf_interval": "30",
+        "bf_max_job_test": "1000",
+        "bf_continue": "",
+    }
 
 
 def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
     path = conf(tmp_path, GPUS + "Strange=1\nCompleteWait=30\nSlurmctldPort=6817\n")
-    named = {one.name: one for one in read_slurm_conf(path).others}
+    named = {setting.name: setting for setting in read_slurm_conf(path).others}
     assert {
         "SchedulerParameters bf_continue", "PriorityType", "PriorityWeightAge", "PriorityMaxAge",
         "debug: PriorityTier", "gpu: QOS", "Strange", "CompleteWait",
@@ -151,26 +155,26 @@ def test_which_of_two_counts(tmp_path: Path) -> None:
         "PartitionName=p Nodes=a MaxTime=60 maxtime=30",
     ]
     lines += ["SchedulerType=sched/builtin", "SchedulerType=sched/backfill"]
-    found = read_slurm_conf(conf(tmp_path, "\n".join(lines) + "\n"))
-    assert found.parameters == {"bf_window": "5"}
-    assert found.cluster.partitions[0].max_time_s == 1800
-    assert found.scheduling["schedulertype"] == "sched/backfill"
+    conf_read = read_slurm_conf(conf(tmp_path, "\n".join(lines) + "\n"))
+    assert conf_read.parameters == {"bf_window": "5"}
+    assert conf_read.cluster.partitions[0].max_time_s == 1800
+    assert conf_read.scheduling["schedulertype"] == "sched/backfill"
 
 
 def test_partitions_have_modes_of_their_own(tmp_path: Path) -> None:
     lines = ["NodeName=a", "PartitionName=p Nodes=a", "PartitionName=DEFAULT PreemptMode=OFF"]
     lines += ["PartitionName=q Nodes=a", "PartitionName=r Nodes=a PreemptMode=CANCEL"]
-    found = read_slurm_conf(conf(tmp_path, "\n".join(lines)))
-    assert found.preempt_modes == {"q": "OFF", "r": "CANCEL"}
+    conf_read = read_slurm_conf(conf(tmp_path, "\n".join(lines)))
+    assert conf_read.preempt_modes == {"q": "OFF", "r": "CANCEL"}
 
 
 def test_racks_in_two_files(tmp_path: Path) -> None:
     (tmp_path / "nodes.conf").write_text(RACK_NODES)
-    found = read_slurm_conf(conf(tmp_path, RACKS))
-    assert found.node_names[:19] == (*(f"r1n{n:02}" for n in range(1, 19)), "r2n01")
-    assert found.cluster.capacity.tolist() == [[16]] * 36 + [[4]]
-    assert found.cluster.partitions[0].max_time_s == 43_200
-    assert found.cluster.partitions[0].nodes == tuple(range(37))
+    conf_read = read_slurm_conf(conf(tmp_path, RACKS))
+    assert conf_read.node_names[:19] == (*(f"r1n{n:02}" for n in range(1, 19)), "r2n01")
+    assert conf_read.cluster.capacity.tolist() == [[16]] * 36 + [[4]]
+    assert conf_read.cluster.partitions[0].max_time_s == 43_200
+    assert conf_read.cluster.partitions[0].nodes == tuple(range(37))
 
 
 names = st.from_regex(r"[a-z]{1,3}", fullmatch=True)
@@ -212,11 +216,11 @@ def test_the_command_shows_it(tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, ["machines", str(path)])
     assert shown.exit_code == 0
     (debug,) = (line for line in shown.stdout.splitlines() if line.startswith("# debug: "))
-    for told in ("5 nodes", "max_time_s=1800", "max_nodes=2", "allow_accounts=a,b", "tier=10"):
-        assert told in debug
+    for part_told in ("5 nodes", "max_time_s=1800", "max_nodes=2", "allow_accounts=a,b", "tier=10"):
+        assert part_told in debug
     assert "PriorityWeightFairshare=10000" in shown.stdout
     (tmp_path / "mine.toml").write_text(shown.stdout)
     again = find_cluster(tmp_path / "mine.toml")
     assert np.array_equal(again.capacity, read_slurm_conf(path).cluster.capacity)
-    told = CliRunner().invoke(app, ["machines", str(path), "--format", "json"])
-    assert json.loads(told.stdout)["resources"]["gpu"] == 19
+    part_told = CliRunner().invoke(app, ["machines", str(path), "--format", "json"])
+    assert json.loads(part_told.stdout)["resources"]["gpu"] == 19

@@ -49,7 +49,7 @@ FOLLOWED = {
 
 def keys_of_page(text: str) -> list[tuple[str, str]]:
     """Return the keys that the man page explains, each with its kind of line, in lower case."""
-    found, kind, depth, before = [], "", 0, ""
+    keys, kind, depth, before = [], "", 0, ""
     for line in text.splitlines():
         if line.startswith(".SH"):
             kind, depth = HEADINGS.get(line[3:].strip(' "'), ""), 0
@@ -57,18 +57,18 @@ def keys_of_page(text: str) -> list[tuple[str, str]]:
             depth = max(depth + (1 if line.startswith(".RS") else -1), 0)
         elif kind and not depth and before.startswith(".TP"):
             name = re.fullmatch(r"\\fB(\w+)\\f[RP]\s*", line)
-            found += [(kind, name[1].casefold())] if name else []
+            keys += [(kind, name[1].casefold())] if name else []
         before = line
-    return found
+    return keys
 
 
 def test_all_keys_of_the_man_page_are_in_the_table() -> None:
     if not PAGE.exists():
         pytest.skip("the man page of slurm.conf is not installed")
-    found = keys_of_page(gzip.decompress(PAGE.read_bytes()).decode())
-    assert len(found) > 250
+    keys = keys_of_page(gzip.decompress(PAGE.read_bytes()).decode())
+    assert len(keys) > 250
     lines = set(known(GENERAL))  # NodeName and its like are explained below their own headings
-    assert [one for one in found if one[1] not in {*known(one[0])} | lines] == []
+    assert [key for key in keys if key[1] not in {*known(key[0])} | lines] == []
 
 
 def test_all_parameters_of_the_man_page_are_in_the_table() -> None:
@@ -78,9 +78,9 @@ def test_all_parameters_of_the_man_page_are_in_the_table() -> None:
     text = text.partition("\\fBSchedulerParameters\\fR\n")[2].partition(
         "\\fBSchedulerTimeSlice\\fR"
     )[0]
-    found = re.findall(r"^\.TP\n\\fB([a-z]+_\w+)(?:=[^\n]*)?\\fR", text, re.MULTILINE)
-    assert len(found) > 50
-    assert {*found} <= {*known(PARAMETERS)}
+    parameters = re.findall(r"^\.TP\n\\fB([a-z]+_\w+)(?:=[^\n]*)?\\fR", text, re.MULTILINE)
+    assert len(parameters) > 50
+    assert {*parameters} <= {*known(PARAMETERS)}
 
 
 def test_each_key_is_in_one_list() -> None:
@@ -97,8 +97,14 @@ def not_followed(path: Path) -> str:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         scheduler_of_slurm(path)
-    told = [str(one.message) for one in caught if ": not followed: " in str(one.message)]
-    return told[0].partition(": not followed: ")[2].partition(". ")[0] if told else ""
+    not_followed_told = [
+        str(warning.message) for warning in caught if ": not followed: " in str(warning.message)
+    ]
+    return (
+        not_followed_told[0].partition(": not followed: ")[2].partition(". ")[0]
+        if not_followed_told
+        else ""
+    )
 
 
 @pytest.mark.parametrize("kind", [kind.casefold() for kind in TABLE])
@@ -118,7 +124,7 @@ def test_what_the_table_says_is_done(kind: str, tmp_path: Path) -> None:
         path.write_text("\n".join([*lines, ""]))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HpcgymWarning)
-            others = {one.key.partition(" ")[0] for one in read_slurm_conf(path).others}
+            others = {setting.key.partition(" ")[0] for setting in read_slurm_conf(path).others}
         assert (key in others) == (what in (SCHEDULER, NAMED) or key in SOMETIMES), key
         if what == NAMED:
             assert key in not_followed(path), key

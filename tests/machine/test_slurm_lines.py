@@ -33,14 +33,14 @@ def read(folder: Path, text: str | bytes, name: str = "slurm.conf") -> SlurmConf
         return read_slurm_conf(folder / name)
 
 
-def told(folder: Path, text: str | bytes) -> tuple[SlurmConf, list[str]]:
+def read_with_warnings(folder: Path, text: str | bytes) -> tuple[SlurmConf, list[str]]:
     """Return what a file says, and the warnings, without the name of the file."""
     path = folder / "slurm.conf"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         conf = read_slurm_conf(path)
-    return conf, [str(one.message).removeprefix(f"{path}: ") for one in caught]
+    return conf, [str(warning.message).removeprefix(f"{path}: ") for warning in caught]
 
 
 def jobs_of(folder: Path, columns: str, *rows: str) -> Workload:
@@ -57,9 +57,9 @@ def test_any_encoding_of_comments_and_reasons(encoding: str, ending: str, tmp_pa
     lines = ["# für Knoten", 'NodeName=n[1-2] CPUs=3 Reason="d\xe9j\xe0" # à']
     if encoding == "cp1252":  # its ellipsis is a line end elsewhere, its quotes cannot be printed
         lines = ["# and so on\u2026NodeName=x", "NodeName=n[1-2] CPUs=3 Reason=\u201cold\u201d"]
-    found = read(tmp_path, ending.join([*lines, ""]).encode(encoding))
-    assert found.node_names == ("n1", "n2")
-    assert found.cluster.processors == 6
+    conf = read(tmp_path, ending.join([*lines, ""]).encode(encoding))
+    assert conf.node_names == ("n1", "n2")
+    assert conf.cluster.processors == 6
 
 
 def test_names_in_any_encoding_are_kept(tmp_path: Path) -> None:
@@ -75,10 +75,10 @@ def test_lines_go_on_and_characters_are_escaped(tmp_path: Path) -> None:
         "NODES=n1",
         "NodeName=o \\",
     ]
-    found, warned = told(tmp_path, "\n".join(lines))
-    assert found.cluster.capacity[:, 0].tolist() == [4, 4, 1, 1]
-    assert found.node_names == ("n1", "n2", "m", "o")
-    assert found.cluster.partitions[0].nodes == (0,)
+    conf, warned = read_with_warnings(tmp_path, "\n".join(lines))
+    assert conf.cluster.capacity[:, 0].tolist() == [4, 4, 1, 1]
+    assert conf.node_names == ("n1", "n2", "m", "o")
+    assert conf.cluster.partitions[0].nodes == (0,)
     assert warned == []
 
 
@@ -92,9 +92,9 @@ def test_what_of_two_counts_and_quotes_within_values(tmp_path: Path) -> None:
 
 def test_unknown_keys_and_words_cost_themselves(tmp_path: Path) -> None:
     text = "what is this\nNodeName=a Colour=red CPUs=2 here Boards=1\nStrange+=1\n" + MAIN
-    found, warned = told(tmp_path, text)
-    assert found.cluster.nodes == 5
-    assert [one.name for one in found.others] == ["a: Colour", "Strange"]
+    conf, warned = read_with_warnings(tmp_path, text)
+    assert conf.cluster.nodes == 5
+    assert [setting.name for setting in conf.others] == ["a: Colour", "Strange"]
     warning, of_keys = warned
     assert of_keys == ("keys that Slurm 22.05 to 25.05 does not have: 2, such as line 2: a: Colour")
     assert warning == (
@@ -114,9 +114,9 @@ def test_includes_lie_where_slurm_looks(tmp_path: Path) -> None:
     (tmp_path / "sub" / "nodes.conf").write_text("NodeName=wrong\n")
     (tmp_path / "deep-one.conf").write_text(f"Include {tmp_path}/sub/parts.conf # absolute\n")
     (tmp_path / "sub" / "parts.conf").write_text("PartitionName=p Nodes=ALL\n")
-    found = read(tmp_path, "ClusterName=One\nInclude sub/all.conf\n")
-    assert found.node_names == ("a",)
-    assert found.cluster.partitions[0].name == "p"
+    conf = read(tmp_path, "ClusterName=One\nInclude sub/all.conf\n")
+    assert conf.node_names == ("a",)
+    assert conf.cluster.partitions[0].name == "p"
     (tmp_path / "nodes-one.conf").write_text("NodeName=b\n")
     assert read(tmp_path, "ClusterName=One\nInclude nodes-%c.conf").node_names == ("b",)
 
@@ -129,22 +129,24 @@ def test_a_copied_file_has_its_includes_beside_it(name: str, place: str, tmp_pat
     path.write_text(MAIN)
     if place.startswith("etc") and name.startswith("gone"):
         return
-    found, (warning,) = told(tmp_path, f"Include {name}\n")
-    assert found.cluster.nodes == 4
+    conf, (warning,) = read_with_warnings(tmp_path, f"Include {name}\n")
+    assert conf.cluster.nodes == 4
     assert warning == (
         f"included files found beside this file: 1; line 1: {name} is {tmp_path / place}"
     )
 
 
 def test_a_missing_include_costs_its_line(tmp_path: Path) -> None:
-    found, (warning,) = told(tmp_path, f"Include {os.devnull}x/none.conf\n{MAIN}")
-    assert found.cluster.nodes == 4
+    conf, (warning,) = read_with_warnings(tmp_path, f"Include {os.devnull}x/none.conf\n{MAIN}")
+    assert conf.cluster.nodes == 4
     assert "line 1: Include" in warning
     assert "none.conf: no such file" in warning
 
 
 def test_a_missing_include_hides_no_line_that_is_wrong(tmp_path: Path) -> None:
-    _, warned = told(tmp_path, f"Include {os.devnull}x/none.conf\nNodeName=x[1-\n{MAIN}")
+    _, warned = read_with_warnings(
+        tmp_path, f"Include {os.devnull}x/none.conf\nNodeName=x[1-\n{MAIN}"
+    )
     wrong, missing = warned
     assert wrong.startswith("lines or parts of lines not read: 1; line 2, nodes 'x[1-'")
     assert missing.startswith("included files that are missing: 1; line 1: Include")
@@ -162,16 +164,22 @@ def test_nested_ranges_defaults_and_blanks(tmp_path: Path) -> None:
         'PartitionName=a\nPartitionName=b Nodes="m1 n5-[8, 9]"\nPartitionName=c Nodes=fresh\n'
         "PartitionName=d Nodes=both,n1-9 Default=YES\nPartitionName=e Default=yes Nodes=m1\n"
     )
-    found = read(tmp_path, text)
-    assert found.node_names[9:12] == ("n1-9", "n2-0", "n2-1")
-    assert set(found.cluster.capacity[:, 0].tolist()) == {4}
-    a, b, c, d, e = found.cluster.partitions
-    assert {one.max_time_s for one in (a, b, c, d, e)} == {1800}
+    conf = read(tmp_path, text)
+    assert conf.node_names[9:12] == ("n1-9", "n2-0", "n2-1")
+    assert set(conf.cluster.capacity[:, 0].tolist()) == {4}
+    a, b, c, d, e = conf.cluster.partitions
+    assert {partition.max_time_s for partition in (a, b, c, d, e)} == {1800}
     assert a.nodes == tuple(range(42))
-    assert [found.node_names[node] for node in b.nodes] == ["n5-8", "n5-9", "m1"]
-    assert [found.node_names[node] for node in c.nodes] == ["m1", "m2"]
+    assert [conf.node_names[node] for node in b.nodes] == ["n5-8", "n5-9", "m1"]
+    assert [conf.node_names[node] for node in c.nodes] == ["m1", "m2"]
     assert d.nodes == (0, 1, 9, 40, 41)
-    assert [one.default for one in (a, b, c, d, e)] == [False, False, False, False, True]
+    assert [partition.default for partition in (a, b, c, d, e)] == [
+        False,
+        False,
+        False,
+        False,
+        True,
+    ]
 
 
 def test_processors_are_those_that_slurm_counts(tmp_path: Path) -> None:
@@ -190,8 +198,10 @@ def test_processors_are_those_that_slurm_counts(tmp_path: Path) -> None:
     }
     for line, cpus in cases.items():
         assert read(tmp_path, f"NodeName=a {line}\n").cluster.processors == cpus, line
-    found, (warning,) = told(tmp_path, "NodeName=a[1-2] CPUs=30 Sockets=2 CoresPerSocket=16\n")
-    assert found.cluster.processors == 64
+    conf, (warning,) = read_with_warnings(
+        tmp_path, "NodeName=a[1-2] CPUs=30 Sockets=2 CoresPerSocket=16\n"
+    )
+    assert conf.cluster.processors == 64
     assert "CPUs=30 counts as 32" in warning
 
 
@@ -243,8 +253,8 @@ def test_memory_counts_by_default_with_cons_tres(
 
 def test_nodes_without_memory_are_told_where_memory_counts(tmp_path: Path) -> None:
     lines = "SelectTypeParameters=CR_CPU_Memory\nNodeName=a[1-2]\nNodeName=b RealMemory=500\n"
-    found, (warning,) = told(tmp_path, f"{lines}NodeName=c State=FUTURE\n")
-    assert [dict(one.resources) for one in found.cluster.groups] == [
+    conf, (warning,) = read_with_warnings(tmp_path, f"{lines}NodeName=c State=FUTURE\n")
+    assert [dict(group.resources) for group in conf.cluster.groups] == [
         {"core": 1, "mem": 1}, {"core": 1, "mem": 500},
     ]  # fmt: skip
     assert warning == "nodes without RealMemory, which have 1 MB then: 2, such as line 2: a1"
@@ -253,16 +263,16 @@ def test_nodes_without_memory_are_told_where_memory_counts(tmp_path: Path) -> No
 def test_jobs_have_whole_nodes_of_select_linear(tmp_path: Path) -> None:
     parts = "PartitionName=p Nodes=ALL\nPartitionName=q Nodes=ALL OverSubscribe=FORCE\n"
     text = f"SelectType=select/LINEAR\nNodeName=n[1-2] CPUs=4\n{parts}"
-    found = read(tmp_path, text)
-    assert [one.exclusive for one in found.cluster.partitions] == [True, False]
-    assert [one.name for one in found.others] == ["q: OverSubscribe"]
+    conf = read(tmp_path, text)
+    assert [partition.exclusive for partition in conf.cluster.partitions] == [True, False]
+    assert [setting.name for setting in conf.others] == ["q: OverSubscribe"]
     (tmp_path / "jobs.csv").write_text(
         "submit_time,run_time,requested_processors,partition\n0,10,1,p\n0,10,1,p\n0,10,1,p\n"
     )
-    jobs = hpcgym.load_workload(tmp_path / "jobs.csv", cluster=found.cluster)
-    assert hpcgym.simulate(jobs, "fcfs", cluster=found.cluster).start.tolist() == [0, 0, 10]
+    jobs = hpcgym.load_workload(tmp_path / "jobs.csv", cluster=conf.cluster)
+    assert hpcgym.simulate(jobs, "fcfs", cluster=conf.cluster).start.tolist() == [0, 0, 10]
     consumed = read(tmp_path, text.replace("LINEAR", "cons_tres")).cluster.partitions
-    assert not any(one.exclusive for one in consumed)
+    assert not any(partition.exclusive for partition in consumed)
 
 
 def test_nodes_on_which_no_job_may_start_are_left_out_and_told(tmp_path: Path) -> None:
@@ -273,10 +283,10 @@ def test_nodes_on_which_no_job_may_start_are_left_out_and_told(tmp_path: Path) -
         "DownNodes=a3 State=UNKNOWN\nDownNodes=c4 State=IDLE\nPartitionName=p Nodes=ALL\n"
         "PartitionName=q Nodes=a[1-2],b1,c2\n"
     )
-    found, (warning,) = told(tmp_path, text)
-    assert found.node_names == ("a1", "a3", "c1", "c4")
-    assert [one.name for one in found.cluster.groups] == ["a[1,3],c[1,4]"]
-    assert [one.nodes for one in found.cluster.partitions] == [(0, 1, 2, 3), (0,)]
+    conf, (warning,) = read_with_warnings(tmp_path, text)
+    assert conf.node_names == ("a1", "a3", "c1", "c4")
+    assert [group.name for group in conf.cluster.groups] == ["a[1,3],c[1,4]"]
+    assert [partition.nodes for partition in conf.cluster.partitions] == [(0, 1, 2, 3), (0,)]
     assert warning == (
         "nodes left out, since the file says that no job may start on them: 5, such as line 8: a2"
         " is DOWN"
@@ -286,26 +296,29 @@ def test_nodes_on_which_no_job_may_start_are_left_out_and_told(tmp_path: Path) -
 def test_nodes_of_the_least_weight_come_first(tmp_path: Path) -> None:
     lines = ["a[1-2] Weight=10", "b[1-2] CPUs=2", "c Weight=2", "d Weight=10"]
     text = "".join(f"NodeName={line}\n" for line in lines)
-    found = read(tmp_path, f"{text}PartitionName=p Nodes=a1,b2\nPartitionName=q Nodes=ALL\n")
-    assert found.node_names == ("b1", "b2", "c", "a1", "a2", "d")
-    assert [one.nodes for one in found.cluster.partitions] == [(1, 3), (0, 1, 2, 3, 4, 5)]
+    conf = read(tmp_path, f"{text}PartitionName=p Nodes=a1,b2\nPartitionName=q Nodes=ALL\n")
+    assert conf.node_names == ("b1", "b2", "c", "a1", "a2", "d")
+    assert [partition.nodes for partition in conf.cluster.partitions] == [
+        (1, 3),
+        (0, 1, 2, 3, 4, 5),
+    ]
     jobs = jobs_of(tmp_path, "requested_processors,partition", "0,10,2,q", "0,10,1,p", "0,10,1,q")
-    placed = hpcgym.simulate(jobs, "fcfs", cluster=found.cluster)
+    placed = hpcgym.simulate(jobs, "fcfs", cluster=conf.cluster)
     assert placed.allocation is not None
-    assert [found.node_names[node] for node in placed.allocation.node] == ["b1", "b2", "b2"]
+    assert [conf.node_names[node] for node in placed.allocation.node] == ["b1", "b2", "b2"]
 
 
 def test_resources_that_nobody_uses_up_and_counts_with_suffixes(tmp_path: Path) -> None:
     gres = "gpu:a100_3g.20gb:4(S:0,2),gpu:2,tmp:1K,b:fs:no_consume:4G,c:no_consume,d:2MB,e:3KiB,f:x"
-    found = read(tmp_path, f"NodeName=n1 Gres={gres}\nNodeName=n2 Gres=tmp:2k,gpu:0\n")
-    first, second = found.cluster.groups
+    conf = read(tmp_path, f"NodeName=n1 Gres={gres}\nNodeName=n2 Gres=tmp:2k,gpu:0\n")
+    first, second = conf.cluster.groups
     assert dict(first.resources) == {
         "core": 1, "gpu": 6, "gpu-a100_3g_20gb": 4, "tmp": 1024, "b": ANY_NUMBER,
         "c": ANY_NUMBER, "d": 2_000_000, "e": 3072, "f": 1,
     }  # fmt: skip
     assert dict(second.resources) == {"core": 1, "gpu": 0, "tmp": 2048}
-    (tmp_path / "same.toml").write_text(cluster_toml(found.cluster))
-    assert read_cluster(tmp_path / "same.toml") == found.cluster
+    (tmp_path / "same.toml").write_text(cluster_toml(conf.cluster))
+    assert read_cluster(tmp_path / "same.toml") == conf.cluster
     for form, text in (("json", '"b": "any"'), ("csv", "any b")):
         command = ["machines", str(tmp_path / "slurm.conf"), "--format", form]
         assert text in CliRunner().invoke(app, command).stdout
@@ -314,12 +327,12 @@ def test_resources_that_nobody_uses_up_and_counts_with_suffixes(tmp_path: Path) 
 def test_resources_that_cannot_be_counted_cost_themselves(tmp_path: Path) -> None:
     gres = "gpu:2080ti,user:3,core:4,tmp:960G,GPU:1,fine:7"
     text = f"NodeName=n1 CPUs=2 Gres={gres}\nNodeName=n2 Gres=gpu\n"
-    found, warned = told(tmp_path, text)
-    assert dict(found.cluster.groups[0].resources) == {
+    conf, warned = read_with_warnings(tmp_path, text)
+    assert dict(conf.cluster.groups[0].resources) == {
         "core": 2, "tmp": ANY_NUMBER, "GPU": 1, "fine": 7,
     }  # fmt: skip
-    assert dict(found.cluster.groups[1].resources) == {"core": 1}
-    assert [one.split(": ")[0] for one in warned] == [
+    assert dict(conf.cluster.groups[1].resources) == {"core": 1}
+    assert [message.split(": ")[0] for message in warned] == [
         "resources of nodes left out", "resources of nodes that limit nobody",
     ]  # fmt: skip
 
@@ -347,11 +360,11 @@ def test_a_list_of_names_is_read_as_those(names: list[str]) -> None:
 
 def test_lines_that_are_alike_are_one_group(tmp_path: Path) -> None:
     nodes = "".join(f"NodeName=n{n} CPUs=4 NodeAddr=10.0.0.{n}\n" for n in range(8, 12))
-    found = read(tmp_path, f"{nodes}NodeName=login,db CPUs=2\nNodeName=n1 CPUs=4\n")
-    assert [(one.name, one.nodes) for one in found.cluster.groups] == [
+    conf = read(tmp_path, f"{nodes}NodeName=login,db CPUs=2\nNodeName=n1 CPUs=4\n")
+    assert [(group.name, group.nodes) for group in conf.cluster.groups] == [
         ("n[8-11]", 4), ("login,db", 2), ("n1", 1),
     ]  # fmt: skip
-    assert tuple(found.cluster.node_names) == found.node_names
+    assert tuple(conf.cluster.node_names) == conf.node_names
 
 
 # --- Partitions -----------------------------------------------------------------------------------
@@ -359,16 +372,22 @@ def test_lines_that_are_alike_are_one_group(tmp_path: Path) -> None:
 
 def test_partitions_without_nodes(tmp_path: Path) -> None:
     text = f'NodeName=f[1-9] State=FUTURE\n{MAIN}PartitionName=blank Nodes=""\nPartitionName=bare\n'
-    found = read(tmp_path, f"{text}PartitionName=cloud Nodes=f[1-4]\nPartitionName=x Nodes=f1,n2\n")
-    assert [one.nodes for one in found.cluster.partitions] == [(0, 1, 2, 3), (), (), (), (1,)]
-    (tmp_path / "same.toml").write_text(cluster_toml(found.cluster))
-    assert read_cluster(tmp_path / "same.toml") == found.cluster
+    conf = read(tmp_path, f"{text}PartitionName=cloud Nodes=f[1-4]\nPartitionName=x Nodes=f1,n2\n")
+    assert [partition.nodes for partition in conf.cluster.partitions] == [
+        (0, 1, 2, 3),
+        (),
+        (),
+        (),
+        (1,),
+    ]
+    (tmp_path / "same.toml").write_text(cluster_toml(conf.cluster))
+    assert read_cluster(tmp_path / "same.toml") == conf.cluster
     rows = ["0,10,2,main", "0,10,2,main", "0,10,2,blank", "0,10,2,blank"]
     named = jobs_of(tmp_path, "requested_processors,partition", *rows)
     with pytest.raises(
         WorkloadError, match=r"in partition blank; the empty machine holds 0.*2 of 4"
     ):
-        hpcgym.simulate(named, "easy", cluster=found.cluster)
+        hpcgym.simulate(named, "easy", cluster=conf.cluster)
 
 
 @pytest.mark.parametrize(
@@ -380,8 +399,8 @@ def test_partitions_without_nodes(tmp_path: Path) -> None:
     ],
 )
 def test_nodes_that_are_none_cost_themselves(line: str, warning: str, tmp_path: Path) -> None:
-    found, (said,) = told(tmp_path, f"{MAIN}{line}\n")
-    assert found.cluster.partitions[1].nodes == ((0,) if "n1," in line else ())
+    conf, (said,) = read_with_warnings(tmp_path, f"{MAIN}{line}\n")
+    assert conf.cluster.partitions[1].nodes == ((0,) if "n1," in line else ())
     assert warning in said
 
 
@@ -401,8 +420,8 @@ def test_nodes_that_are_none_cost_themselves(line: str, warning: str, tmp_path: 
     ],
 )
 def test_a_line_that_cannot_be_costs_itself(line: str, warning: str, tmp_path: Path) -> None:
-    found, (said,) = told(tmp_path, f"{MAIN}{line}\n")
-    assert found.cluster == read(tmp_path, MAIN).cluster
+    conf, (said,) = read_with_warnings(tmp_path, f"{MAIN}{line}\n")
+    assert conf.cluster == read(tmp_path, MAIN).cluster
     assert warning in said
 
 
@@ -419,7 +438,7 @@ def test_a_file_is_told_in_four_lines_at_most(tmp_path: Path) -> None:
         f"{MAIN}what\nInclude /etc/none/beside.conf\nNodeName=a CPUs=3 Sockets=2 Gres=user:1,t:9G\n"
         "NodeName=d[1-3] State=DOWN\n"
     )
-    _, warned = told(tmp_path, text)
+    _, warned = read_with_warnings(tmp_path, text)
     assert len(warned) == 4
     assert warned[-1].startswith("other remarks: 3, ")
     shown = CliRunner().invoke(app, ["machines", str(tmp_path / "slurm.conf")])
@@ -431,9 +450,12 @@ def test_details_are_all_of_a_kind(tmp_path: Path) -> None:
     (tmp_path / "slurm.conf").write_text(f"one\ntwo\n{MAIN}")
     with pytest.warns(HpcgymWarning) as caught:
         read_slurm_conf(tmp_path / "slurm.conf")
-    (warning,) = [one.message for one in caught]
+    (warning,) = [warning.message for warning in caught]
     assert isinstance(warning, HpcgymWarning)
-    assert [one.rpartition(", line ")[2][:8] for one in warning.details] == ["1: 'one'", "2: 'two'"]
+    assert [detail.rpartition(", line ")[2][:8] for detail in warning.details] == [
+        "1: 'one'",
+        "2: 'two'",
+    ]
 
 
 def test_groups_have_any_number_of_a_resource_but_not_of_cores(tmp_path: Path) -> None:
@@ -464,15 +486,15 @@ def test_the_last_line_of_a_file_sums_up_the_rest() -> None:
     kinds = {f"kind {n}": [f"log, line {n}", f"log, line {n + 7}"] for n in range(6)}
     with pytest.warns(HpcgymWarning) as caught:
         warn_of_file("log", Remarks(list, {**kinds, "none": []}), HpcgymWarning)
-    messages = [one.message for one in caught]
-    assert [str(one) for one in messages] == [
+    messages = [warning.message for warning in caught]
+    assert [str(message) for message in messages] == [
         *(f"log: kind {n}: 2, such as line {n}" for n in range(3)),
         "log: other remarks: 3, such as kind 3: 2, such as line 3",
     ]
     last = messages[-1]
     assert isinstance(last, HpcgymWarning)
     assert last.details == tuple(
-        f"{kind}: {one}" for kind, found in list(kinds.items())[3:] for one in found
+        f"{kind}: {text}" for kind, texts in list(kinds.items())[3:] for text in texts
     )
 
 

@@ -69,8 +69,8 @@ def drawn_nodes(rng: random.Random, number: int) -> list[str]:
     }  # fmt: skip
     lines = []
     for n in range(number):
-        told = {key: rng.choice(values) for key, values in keys.items() if rng.random() < 0.45}
-        text = " ".join(f"{key}={value}" for key, value in told.items())
+        numbers = {key: rng.choice(values) for key, values in keys.items() if rng.random() < 0.45}
+        text = " ".join(f"{key}={value}" for key, value in numbers.items())
         lines.append(f"NodeName=r{n} NodeAddr=127.0.0.1 {text}")
     return lines
 
@@ -86,8 +86,8 @@ def shown_by_slurm(path: Path, kind: str) -> dict[str, dict[str, str]]:
         for _ in range(300):
             ask = [programs.scontrol, "show", "-o", kind]
             shown = subprocess.run(ask, capture_output=True, env=environment)
-            told = shown.stdout.decode("latin-1")
-            if shown.returncode == 0 and f"{kind.capitalize()}Name=" in told:
+            shown_text = shown.stdout.decode("latin-1")
+            if shown.returncode == 0 and f"{kind.capitalize()}Name=" in shown_text:
                 break
             assert daemon.poll() is None, (path.parent / "log").read_text("latin-1")[-2000:]
             time.sleep(0.1)
@@ -96,7 +96,7 @@ def shown_by_slurm(path: Path, kind: str) -> dict[str, dict[str, str]]:
     finally:
         daemon.terminate()
         daemon.wait(30)
-    rows = [dict(re.findall(r"(\w+)=(\S*)", line)) for line in told.splitlines()]
+    rows = [dict(re.findall(r"(\w+)=(\S*)", line)) for line in shown_text.splitlines()]
     return {row[f"{kind.capitalize()}Name"]: row for row in rows if row}
 
 
@@ -121,9 +121,9 @@ def test_nodes_are_those_of_slurmctld(tmp_path: Path) -> None:
     with kept_ports(1) as port:
         path = written(tmp_path, port, drawn_nodes(random.Random(5), 300))
         shown = shown_by_slurm(path, "node")
-    found = read(path)
-    rows = dict(zip(found.node_names, found.cluster.capacity, strict=True))
-    resources = found.cluster.resources
+    conf = read(path)
+    rows = dict(zip(conf.node_names, conf.cluster.capacity, strict=True))
+    resources = conf.cluster.resources
     usable = {
         name: (int(row["CPUEfctv"]), int(row["RealMemory"]) - int(row.get("MemSpecLimit", 0)))
         for name, row in shown.items()
@@ -143,21 +143,23 @@ def test_partitions_are_those_of_slurmctld(tmp_path: Path) -> None:
     with kept_ports(1) as port:
         path = written(tmp_path, port, [])
         shown = shown_by_slurm(path, "partition")
-    found = read(path)
-    assert [one.name for one in found.cluster.partitions] == [*shown]
-    for one in found.cluster.partitions:
-        row = shown[one.name]
+    conf = read(path)
+    assert [partition.name for partition in conf.cluster.partitions] == [*shown]
+    for partition in conf.cluster.partitions:
+        row = shown[partition.name]
         nodes = [] if row["Nodes"] == "(null)" else hosts(row["Nodes"], "")
-        here = {found.node_names[node] for node in one.nodes}
-        assert here == {*nodes} & {*found.node_names}, one.name
-        assert (row["Default"] == "YES") == one.default
-        assert row["State"].casefold() == one.state
+        here = {conf.node_names[node] for node in partition.nodes}
+        assert here == {*nodes} & {*conf.node_names}, partition.name
+        assert (row["Default"] == "YES") == partition.default
+        assert row["State"].casefold() == partition.state
         tier, factor = int(row["PriorityTier"]), int(row["PriorityJobFactor"])
-        assert (tier, factor) == (one.priority_tier, one.priority_factor)
-        assert row["MinNodes"] == str(one.min_nodes)
-        assert row["MaxNodes"] == ("UNLIMITED" if one.max_nodes is None else str(one.max_nodes))
+        assert (tier, factor) == (partition.priority_tier, partition.priority_factor)
+        assert row["MinNodes"] == str(partition.min_nodes)
+        assert row["MaxNodes"] == (
+            "UNLIMITED" if partition.max_nodes is None else str(partition.max_nodes)
+        )
         accounts = row["AllowAccounts"]
-        assert one.allow_accounts == (() if accounts == "ALL" else tuple(accounts.split(",")))
+        assert partition.allow_accounts == (() if accounts == "ALL" else tuple(accounts.split(",")))
         days, clock = row["MaxTime"].split("-") if "-" in row["MaxTime"] else ("0", row["MaxTime"])
         h, m, s = map(int, clock.split(":"))
-        assert one.max_time_s == ((24 * int(days) + h) * 60 + m) * 60 + s
+        assert partition.max_time_s == ((24 * int(days) + h) * 60 + m) * 60 + s

@@ -20,7 +20,7 @@ from hpcgym.scheduler.rules import Scheduler
 WAIT_S = 60  # until nothing is left
 
 
-def replay(told: int) -> None:
+def replay(pipe: int) -> None:
     """Replay jobs without end, and tell when Slurm runs."""
     with private_slurm(
         (SlurmNode(4), SlurmNode(4)), scheduling_of(Scheduler(backfill="none")), 60
@@ -29,7 +29,7 @@ def replay(told: int) -> None:
         for number in range(100_000):
             slurm.advance(number * 10)
             slurm.submit(f"job-{number}", ["-n", "1"], 600, 30)
-            os.write(told, b".")
+            os.write(pipe, b".")
 
 
 def folders() -> set[Path]:
@@ -37,8 +37,8 @@ def folders() -> set[Path]:
 
 
 def listens(port: int) -> bool:
-    with closing(socket.socket()) as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0
+    with closing(socket.socket()) as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 def killed(by: signal.Signals, jobs: int) -> str:

@@ -160,9 +160,9 @@ def test_a_sweep_ends_the_processes_of_its_folder_and_no_others(tmp_path: Path) 
         assert not mine.exists()
         assert kept.poll() is None
     finally:
-        for one in (ended, kept):
-            one.kill()
-            one.wait()
+        for process in (ended, kept):
+            process.kill()
+            process.wait()
     sweep(mine)  # nothing is left to do
 
 

@@ -42,15 +42,15 @@ def test_slurm_is_set_to_what_the_scheduler_says(backfill: str, tmp_path: Path) 
 @pytest.mark.filterwarnings("ignore:.*not followed")
 def test_no_backfilling_is_slurms_builtin_scheduler(tmp_path: Path) -> None:
     """It serves each partition by itself; the machine that is written here has one."""
-    found = scheduler_of_slurm(written(tmp_path, Scheduler(backfill="none")))
-    assert found == Scheduler(backfill="slurm:bf_interval=-1+default_queue_depth=100000")
+    scheduler = scheduler_of_slurm(written(tmp_path, Scheduler(backfill="none")))
+    assert scheduler == Scheduler(backfill="slurm:bf_interval=-1+default_queue_depth=100000")
 
 
 @pytest.mark.filterwarnings("ignore:.*not followed")
 def test_until_shadow_is_one_reservation_made_each_second(tmp_path: Path) -> None:
-    found = scheduler_of_slurm(written(tmp_path, Scheduler(backfill="until-shadow"))).reserve.slurm
-    assert found is not None
-    assert (found.bf_interval, found.reservations) == (1, 1)
+    slurm = scheduler_of_slurm(written(tmp_path, Scheduler(backfill="until-shadow"))).reserve.slurm
+    assert slurm is not None
+    assert (slurm.bf_interval, slurm.reservations) == (1, 1)
 
 
 def test_the_machine_is_on_loopback_and_all_files_are_in_the_folder(tmp_path: Path) -> None:
@@ -60,13 +60,13 @@ def test_the_machine_is_on_loopback_and_all_files_are_in_the_folder(tmp_path: Pa
     assert conf.node_names == ("n1", "n2", "n3", "n4", "n5")
     (partition,) = conf.cluster.partitions
     assert list(partition.nodes) == [0, 1, 2, 3, 4]
-    told = dict(line.split("=", 1) for line in lines)
-    assert "NoCtldInAddrAny,NoInAddrAny" in told["CommunicationParameters"]
+    settings = dict(line.split("=", 1) for line in lines)
+    assert "NoCtldInAddrAny,NoInAddrAny" in settings["CommunicationParameters"]
     nodes = [line for line in lines if line.startswith("NodeName")]
     assert all("NodeAddr=127.0.0.1" in line for line in nodes)
     ports = [int(line.split("Port=")[1].split()[0]) for line in nodes]
     assert ports == list(range(12_346, 12_351))
-    paths = [value for value in told.values() if value.startswith("/")]
+    paths = [value for value in settings.values() if value.startswith("/")]
     assert len(paths) == 7
     assert all(value.startswith(str(tmp_path)) for value in paths)
 
@@ -77,9 +77,9 @@ def test_who_is_driven_serves_by_priority_and_not_at_submission(
     rules: dict[str, Any], backfill: str
 ) -> None:
     order = rules.get("policy", "fcfs")
-    told = scheduling_of(Scheduler(**rules, backfill=backfill, backfill_order=order))
-    assert told["SchedulerType"] == "sched/backfill"  # the other serves by submission
-    parameters = told["SchedulerParameters"].split(",")
+    settings = scheduling_of(Scheduler(**rules, backfill=backfill, backfill_order=order))
+    assert settings["SchedulerType"] == "sched/backfill"  # the other serves by submission
+    parameters = settings["SchedulerParameters"].split(",")
     assert "defer" in parameters
     assert ("bf_interval=-1" in parameters) == (backfill == "none")
 

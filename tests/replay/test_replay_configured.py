@@ -52,11 +52,11 @@ def test_slurm_is_given_what_the_file_says(tmp_path: Path) -> None:
     settings = settings_of(read_slurm_conf(written(tmp_path)))
     parameters = settings.pop("SchedulerParameters").split(",")
     assert {"bf_interval=60", "bf_resolution=120", "batch_sched_delay=0"} <= {*parameters}
-    assert len(parameters) == len({one.partition("=")[0] for one in parameters})
-    told = {name.casefold(): value for name, value in settings.items()}
+    assert len(parameters) == len({parameter.partition("=")[0] for parameter in parameters})
+    by_name = {name.casefold(): value for name, value in settings.items()}
     # Slurm takes half of the share of nodes, and jobs ask for none
-    assert told.pop("priorityweightjobsize") == "600"
-    assert told == {
+    assert by_name.pop("priorityweightjobsize") == "600"
+    assert by_name == {
         "prioritytype": "priority/multifactor",
         "schedulertype": "sched/backfill",
         "priorityweightpartition": "200",
@@ -88,11 +88,14 @@ def test_partitions_are_written_as_they_were_read(tmp_path: Path) -> None:
     conf = read_slurm_conf(written(tmp_path))
     machine = PrivateNodes(nodes_of(conf.cluster), 12_345, conf.cluster.partitions)
     text = slurm_conf(tmp_path, machine, "me", settings_of(conf))
-    found = read_slurm_conf(written(tmp_path, text)).cluster.partitions
-    own = [(one.nodes, one.priority_tier, one.priority_factor) for one in found]
+    partitions = read_slurm_conf(written(tmp_path, text)).cluster.partitions
+    own = [
+        (partition.nodes, partition.priority_tier, partition.priority_factor)
+        for partition in partitions
+    ]
     assert own == [((*range(6),), 1, 1), ((4, 5, 6, 7), 3, 5), ((*range(8),), 1, 0)]
-    assert [one.name for one in found[:2]] == ["1", "2"]
-    assert [one.default for one in found] == [False, False, True]
+    assert [partition.name for partition in partitions[:2]] == ["1", "2"]
+    assert [partition.default for partition in partitions] == [False, False, True]
 
 
 @pytest.mark.parametrize("name", ["a b", "x Nodes=ALL", "DEFAULT", "replay", "-a", "é"])
@@ -113,7 +116,7 @@ def test_all_that_is_refused_is_told_at_once(tmp_path: Path) -> None:
     assoc = tmp_path / "assoc.txt"
     assoc.write_text("Cluster|Account|User|Share\nlinux|root||1\nlinux|root|ann|1\n")
     jobs = in_partitions().with_columns(user_id=[1, 2] + [1] * (len(in_partitions()) - 2))
-    with pytest.raises(HpcgymError, match="refuses 5 things") as told:
+    with pytest.raises(HpcgymError, match="refuses 5 things") as caught:
         replay_on_slurm(jobs, f"{tmp_path / 'site.conf'}:assoc={assoc}", cluster="8x1x1")
     for number, part in enumerate(
         (
@@ -125,8 +128,8 @@ def test_all_that_is_refused_is_told_at_once(tmp_path: Path) -> None:
         ),
         1,
     ):
-        assert f"({number}) " in str(told.value)
-        assert part in str(told.value)
+        assert f"({number}) " in str(caught.value)
+        assert part in str(caught.value)
 
 
 def test_help_offers_no_extract() -> None:
@@ -166,20 +169,20 @@ def test_partitions_and_priorities_are_those_of_the_simulator(more: str, tmp_pat
     # by 40 no job loses all, and by 10,000 each does
     nice = [(0, 0, 40, 0, 10_000, -60, -1)[number % 7] for number in range(len(jobs))]
     jobs = jobs.with_columns(nice=nice)
-    found = replay_on_slurm(jobs, path)
-    facts = facts_of(found)
+    replayed = replay_on_slurm(jobs, path)
+    facts = facts_of(replayed)
     assert facts["close_starts"] >= 0.95, facts
     assert abs(facts["mean_bsld_ratio"] - 1) <= 0.03
-    had = found.replayed.allocation
+    had = replayed.replayed.allocation
     assert had is not None
     for row, partition in enumerate(jobs.partition):
         nodes = {*had.node[had.first[row] : had.first[row + 1]].tolist()}
         assert nodes <= ({*range(6)} if partition == 1 else {4, 5, 6, 7})
         assert len(nodes) == jobs.requested_processors[row]
     unordered = hpcgym.simulate(jobs, backfill="slurm", cluster=path)
-    assert (unordered.start != found.simulated.start).mean() > 0.1  # priorities do matter here
+    assert (unordered.start != replayed.simulated.start).mean() > 0.1  # priorities do matter here
     alike = hpcgym.simulate(jobs.with_columns(nice=[0] * len(jobs)), path, cluster=path)
-    assert (alike.start != found.simulated.start).mean() > 0.1  # and so does nice
+    assert (alike.start != replayed.simulated.start).mean() > 0.1  # and so does nice
 
 
 #: QOS of jobs, and QOS of partitions; "normal" is both.
@@ -209,9 +212,9 @@ def test_a_qos_of_a_partition_holds_as_in_slurm(tmp_path: Path) -> None:
     names = {"Queue": ["1 normal", "2 high"], "Partition": ["1 long", "2 short", "3 more"]}
     jobs = jobs.with_columns(queue=np.minimum(turns[0], 2), partition=turns[1], user_id=turns[2])
     jobs = replace(jobs, header={**jobs.header, **names})
-    found = replay_on_slurm(jobs, f"{path}:qos={qos}")
-    assert facts_of(found)["close_starts"] >= 0.98
-    quotas = [str(one) for one in found.simulated.scheduler.quota]
+    replayed = replay_on_slurm(jobs, f"{path}:qos={qos}")
+    assert facts_of(replayed)["close_starts"] >= 0.98
+    quotas = [str(quota) for quota in replayed.simulated.scheduler.quota]
     assert quotas == [
         "queue=normal|partition=more/spares=high|partition=long:jobs=1+processors=4",
         "queue=high:jobs=3+processors=8",
@@ -221,6 +224,6 @@ def test_a_qos_of_a_partition_holds_as_in_slurm(tmp_path: Path) -> None:
     # each partition's QOS matters here, and whose limit stands in place of whose
     others = [";".join(quotas[:2]), re.sub("/spares=[^:/]*", "", ";".join(quotas))]
     for other in (*others, "queue=normal:jobs=1+processors=4;queue=high:jobs=3+processors=8"):
-        rules = found.simulated.scheduler.but(quota=other)
-        apart = hpcgym.simulate(jobs, rules, cluster=str(path)).start != found.simulated.start
+        rules = replayed.simulated.scheduler.but(quota=other)
+        apart = hpcgym.simulate(jobs, rules, cluster=str(path)).start != replayed.simulated.start
         assert apart.mean() > 0.1, other

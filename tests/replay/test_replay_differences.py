@@ -58,14 +58,14 @@ def test_lines_of_slurm_are_read_or_said_to_be_wrong() -> None:
 def test_records_become_the_schedule_that_they_tell(simulated: Result) -> None:
     records = records_of(simulated)
     random.Random(0).shuffle(records)
-    found = made(simulated, records)
-    assert found.start.tolist() == simulated.start.tolist()
-    assert found.backfilled.tolist() == simulated.backfilled.tolist()
-    assert found.metrics["mean_bsld"] == simulated.metrics["mean_bsld"]
-    proved = hpcgym.validate_schedule(found)
+    replayed = made(simulated, records)
+    assert replayed.start.tolist() == simulated.start.tolist()
+    assert replayed.backfilled.tolist() == simulated.backfilled.tolist()
+    assert replayed.metrics["mean_bsld"] == simulated.metrics["mean_bsld"]
+    proved = hpcgym.validate_schedule(replayed)
     assert {"lengths", "submission", "capacity", "energy"} <= set(proved)
     assert not {"events", "progress", "order"} & set(proved)
-    assert "Slurm 1.2.3 made" in found.as_workload().header["Note"][0]
+    assert "Slurm 1.2.3 made" in replayed.as_workload().header["Note"][0]
 
 
 def test_a_schedule_that_uses_too_much_is_found(simulated: Result) -> None:
@@ -78,7 +78,9 @@ def test_backfilled_are_those_that_start_before_an_earlier_job(simulated: Result
     result = hpcgym.simulate(simulated.workload, "easy")
     assert result.backfilled.any()
     start = result.start.tolist()
-    wanted = [any(start[row] < one for one in start[:row]) for row in range(len(start))]
+    wanted = [
+        any(start[row] < later_start for later_start in start[:row]) for row in range(len(start))
+    ]
     assert made(result, records_of(result)).backfilled.tolist() == wanted
 
 
@@ -88,10 +90,10 @@ def test_nodes_are_those_that_slurm_names() -> None:
     cluster = find_cluster("32x1x1")
     result = hpcgym.simulate(jobs, "fcfs", cluster=cluster)
     records = records_of(result, f"n[2-{size + 1}]")
-    found = result_of(jobs, cluster, result.scheduler, records, "Slurm")
-    assert found.allocation is not None
-    assert found.allocation.node.tolist() == list(range(1, size + 1))
-    assert "nodes" in hpcgym.validate_schedule(found)
+    replayed = result_of(jobs, cluster, result.scheduler, records, "Slurm")
+    assert replayed.allocation is not None
+    assert replayed.allocation.node.tolist() == list(range(1, size + 1))
+    assert "nodes" in hpcgym.validate_schedule(replayed)
     twice = result_of(jobs, cluster, result.scheduler, records_of(result, "n[1,1]"), "Slurm")
     with pytest.raises(hpcgym.ScheduleError):
         hpcgym.validate_schedule(twice)
@@ -119,10 +121,10 @@ def test_a_job_that_woke_a_second_late_is_counted(simulated: Result) -> None:
     records = records_of(simulated)
     last = int(simulated.end.argmax())
     records[last] = records[last]._replace(end=records[last].end + 1)
-    found = made(simulated, records)
-    hpcgym.validate_schedule(found)
-    assert (found.end - simulated.end).sum() == found.end[last] - simulated.end[last] == 1
-    (counted,) = found.workload.cleaning.items() - simulated.workload.cleaning.items()
+    replayed = made(simulated, records)
+    hpcgym.validate_schedule(replayed)
+    assert (replayed.end - simulated.end).sum() == replayed.end[last] - simulated.end[last] == 1
+    (counted,) = replayed.workload.cleaning.items() - simulated.workload.cleaning.items()
     assert counted == ("repaired: run time a second or two more or less, as Slurm had it", 1)
 
 
@@ -144,10 +146,10 @@ def test_schedules_part_where_the_same_jobs_ran_before(simulated: Result) -> Non
             continue
         at = min(other.start[job], simulated.start[job])
         under_way = [
-            one
-            for one in np.flatnonzero(apart)
-            if min(other.start[one], simulated.start[one]) < at
-            and max(other.end[one], simulated.end[one]) > at
+            row
+            for row in np.flatnonzero(apart)
+            if min(other.start[row], simulated.start[row]) < at
+            and max(other.end[row], simulated.end[row]) > at
         ]
         if under_way:
             assert why == "follows"

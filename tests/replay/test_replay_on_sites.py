@@ -87,8 +87,8 @@ def test_units_are_tasks() -> None:
 def test_memory_is_that_of_a_core_or_of_a_node() -> None:
     machine = Cluster(groups=(NodeGroup("thin", 8, {"core": 8, "mem": 64_000}),))
     jobs = some(units=[6, 2, 1], core=[2, 4, 3], units_per_node=[-1, 1, -1], mem=[10, 1001, 7])
-    told = [words[-1] for words in asks_of(jobs, machine)]
-    assert told == ["--mem-per-cpu=5M", "--mem=1001M", "--mem=7M"]
+    memory = [words[-1] for words in asks_of(jobs, machine)]
+    assert memory == ["--mem-per-cpu=5M", "--mem=1001M", "--mem=7M"]
     for odd in ([11, 8, 8], [0, 8, 8]):
         with pytest.raises(WorkloadError, match="MB for 2 cores"):
             asks_of(some(units=[6, 2, 1], core=[2, 4, 3], mem=odd), machine)
@@ -107,8 +107,8 @@ WITH_GPUS = Cluster(
 def test_gpus_are_generic_resources_of_each_node(tmp_path: Path) -> None:
     needs = {"core": [1, 1, 1], "gpu": [4, 0, 1], "ssd": [0, 0, 1]}
     jobs = some(units=[2, 1, 1], units_per_node=[1, 1, -1], **needs)
-    told = asks_of(jobs, WITH_GPUS)
-    assert [[word for word in words if "gres" in word] for words in told] == [
+    gpus_asked = asks_of(jobs, WITH_GPUS)
+    assert [[word for word in words if "gres" in word] for words in gpus_asked] == [
         ["--gres=xgpu:4"],
         [],
         ["--gres=xgpu:1,xssd:1"],
@@ -139,20 +139,20 @@ def test_gpus_are_shared_out_as_in_the_simulation() -> None:
         "gpu": gpu,
     }
     jobs = hpcgym.load_workload(pd.DataFrame(table), processors=32)
-    found = replay_on_slurm(jobs, "easy:backfill=slurm", cluster=WITH_GPUS)
-    facts = facts_of(found)
+    replayed = replay_on_slurm(jobs, "easy:backfill=slurm", cluster=WITH_GPUS)
+    facts = facts_of(replayed)
     assert facts["close_starts"] >= 0.98, facts
     none = hpcgym.load_workload(pd.DataFrame({**table, "gpu": 0}), processors=32)  # they do matter
     other = hpcgym.simulate(none, "easy:backfill=slurm", cluster=WITH_GPUS)
-    assert (other.start != found.simulated.start).mean() > 0.1
+    assert (other.start != replayed.simulated.start).mean() > 0.1
 
 
 def test_processors_of_each_node_are_read() -> None:
     line = "JobId=1 Name={} JobState=COMPLETED NodeList=n[1-3] {}"
-    times = " ".join(f"{one}Time=1970-01-01T00:00:01" for one in ("Submit", "Start", "End"))
-    told = "\n".join(line.format(name, times) for name in ("job-0", "job-1"))
-    found = read_records(told, 0, "job-1 4(x2),12\n")
-    assert [one.processors for one in found] == [(), (4, 4, 12)]
+    times = " ".join(f"{event}Time=1970-01-01T00:00:01" for event in ("Submit", "Start", "End"))
+    text = "\n".join(line.format(name, times) for name in ("job-0", "job-1"))
+    records_read = read_records(text, 0, "job-1 4(x2),12\n")
+    assert [record.processors for record in records_read] == [(), (4, 4, 12)]
 
 
 # --- Limits ---------------------------------------------------------------------------------------
@@ -160,14 +160,14 @@ def test_processors_of_each_node_are_read() -> None:
 
 def test_quotas_are_limits_of_accounts_and_qos() -> None:
     jobs = some(queue=[1, 2, 2], user_id=[7, 7, 8], requested_processors=[1, 1, 1])
-    found = limits_of(jobs, read_quotas(f"{QUOTAS};all/spares=1:processors=40"), {"2": 50})
-    assert found.of_all == Limit(processors=30)
-    assert found.of_account == {"u7": Limit(jobs=5), "u8": Limit(jobs=5)}
-    assert found.of_qos == {
+    limits = limits_of(jobs, read_quotas(f"{QUOTAS};all/spares=1:processors=40"), {"2": 50})
+    assert limits.of_all == Limit(processors=30)
+    assert limits.of_account == {"u7": Limit(jobs=5), "u8": Limit(jobs=5)}
+    assert limits.of_qos == {
         "q1": (Limit(3, 9), Limit(), 0),
         "q2": (Limit(), Limit(jobs=2), 50),
     }
-    assert [found.words(row) for row in (0, 2)] == [
+    assert [limits.words(row) for row in (0, 2)] == [
         ["--account=u7", "--qos=q1"],
         ["--account=u8", "--qos=q2"],
     ]
@@ -176,10 +176,10 @@ def test_quotas_are_limits_of_accounts_and_qos() -> None:
 def test_quotas_of_groups_and_of_one_user_are_limits_of_accounts() -> None:
     jobs = some(queue=[1, 2, 2], group_id=[4, 4, 5], requested_processors=[1, 1, 1])
     quotas = "group:jobs=9; group=4:processors=6; group=5/group:jobs=2; queue=2/group:processors=7"
-    found = limits_of(jobs, read_quotas(quotas))
-    assert found.of_account == {"g4": Limit(9, 6), "g5": Limit(2)}
-    assert found.of_qos["q2"] == (Limit(), Limit(processors=7), 0)
-    assert [*found.account] == ["g4", "g4", "g5"]
+    limits = limits_of(jobs, read_quotas(quotas))
+    assert limits.of_account == {"g4": Limit(9, 6), "g5": Limit(2)}
+    assert limits.of_qos["q2"] == (Limit(), Limit(processors=7), 0)
+    assert [*limits.account] == ["g4", "g4", "g5"]
     assert limits_of(jobs, read_quotas("user=1:jobs=3")).of_account == {}  # she has no job
 
 
@@ -232,7 +232,7 @@ def test_slurm_knows_the_limits() -> None:
         slurm.advance(0)
         slurm.submit("mine", ["-n", "1", *limits.words(1)], 600, 300)
         slurm.advance(5)
-        told = slurm.run("scontrol", "-o", "show", "assoc_mgr", "flags=qos,assoc").splitlines()
+        lines = slurm.run("scontrol", "-o", "show", "assoc_mgr", "flags=qos,assoc").splitlines()
     for begin, *parts in (
         ("ClusterName=replay Account=root ", "GrpJobs=N(1)", "GrpTRES=cpu=30(1)"),
         ("ClusterName=replay Account=u7 UserName= ", "GrpJobs=5(1)", "GrpTRES=cpu=N(1)"),
@@ -240,7 +240,7 @@ def test_slurm_knows_the_limits() -> None:
         ("QOS=q1(", "GrpJobs=3(0)", "GrpTRES=cpu=9(0)", "Priority=0"),
         ("QOS=q2(", "GrpJobs=N(1)", "MaxJobsPA=2(1)", "Priority=50"),
     ):
-        line = next(one for one in told if one.startswith(begin))
+        line = next(text for text in lines if text.startswith(begin))
         assert [part for part in parts if f" {part}" not in line.replace("{", " ")] == [], line
 
 
@@ -250,12 +250,14 @@ def test_a_limit_of_a_qos_stands_in_place_of_that_of_an_account() -> None:
     turns = np.arange(len(jobs))
     jobs = jobs.with_columns(queue=2 + turns % 2, user_id=1 + turns % 3)
     quotas = "user/spares=2:jobs=1; queue=2:jobs=4"
-    found = replay_on_slurm(jobs, "easy:backfill=until-shadow", restrictions={"quota": quotas})
-    facts = facts_of(found)
+    replayed = replay_on_slurm(jobs, "easy:backfill=until-shadow", restrictions={"quota": quotas})
+    facts = facts_of(replayed)
     assert facts["close_starts"] >= 0.98, facts
     for other in ("user:jobs=1; queue=2:jobs=4", "queue=3/user:jobs=1; queue=2:jobs=4"):
-        rules = found.simulated.scheduler.but(quota=other)  # who is spared is not bound, and counts
-        assert (hpcgym.simulate(jobs, rules).start != found.simulated.start).mean() > 0.1
+        rules = replayed.simulated.scheduler.but(
+            quota=other
+        )  # who is spared is not bound, and counts
+        assert (hpcgym.simulate(jobs, rules).start != replayed.simulated.start).mean() > 0.1
 
 
 # --- All of it together ---------------------------------------------------------------------------
@@ -268,18 +270,18 @@ def test_a_site_with_limits_and_a_window(tmp_path: Path) -> None:
     conf.write_text(CONF)
     qos.write_text(QOS)
     jobs, window = site_jobs(100, 1.5), {"maintenance": "10000/20000:nodes=0"}
-    found = replay_on_slurm(jobs, f"{conf}:qos={qos}", restrictions=window)
-    facts = facts_of(found)
+    replayed = replay_on_slurm(jobs, f"{conf}:qos={qos}", restrictions=window)
+    facts = facts_of(replayed)
     assert facts["close_starts"] >= 0.98, facts
-    had = found.replayed.allocation
+    had = replayed.replayed.allocation
     assert had is not None
     assert (np.add.reduceat(had.units, had.first[:-1]) == jobs.units).all()
-    closed = (found.replayed.start < 20_000) & (found.replayed.end > 10_000)
+    closed = (replayed.replayed.start < 20_000) & (replayed.replayed.end > 10_000)
     assert not {*had.node[np.repeat(closed, np.diff(had.first))].tolist()} & {0}
     for name, value in {"quota": (), "maintenance": ()}.items():  # both matter here
-        rules = found.simulated.scheduler.but(**{name: value})
+        rules = replayed.simulated.scheduler.but(**{name: value})
         other = hpcgym.simulate(jobs, rules, cluster=str(conf))
-        assert (other.start != found.simulated.start).mean() > 0.05
+        assert (other.start != replayed.simulated.start).mean() > 0.05
 
 
 @needs_slurm
@@ -291,5 +293,5 @@ def test_priorities_of_qos_beside_age(tmp_path: Path) -> None:
         CONF.replace("PriorityWeightPartition=1000", "PriorityWeightAge=1000\nPriorityMaxAge=1-0")
     )
     qos.write_text("Name|Priority\nnormal|0\nlong|10\n")
-    found = replay_on_slurm(site_jobs(100, 3.0), f"{conf}:qos={qos}")
-    assert facts_of(found)["close_starts"] >= 0.98
+    replayed = replay_on_slurm(site_jobs(100, 3.0), f"{conf}:qos={qos}")
+    assert facts_of(replayed)["close_starts"] >= 0.98

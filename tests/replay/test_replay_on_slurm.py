@@ -35,11 +35,11 @@ def replayed(backfill: str, cluster: str | None = None) -> Replay:
 def test_slurm_does_on_one_node_what_the_rule_says(backfill: str) -> None:
     """Twice the same, but for a second now and then: its threads race."""
     first, second = replayed(backfill), replayed(backfill)
-    for one in (first, second):
-        facts = facts_of(one)
+    for replayed_once in (first, second):
+        facts = facts_of(replayed_once)
         assert facts["close_starts"] == 1, facts
         assert abs(facts["mean_bsld_ratio"] - 1) < 0.01
-        assert one.replayed.replayed_on.startswith("Slurm ")
+        assert replayed_once.replayed.replayed_on.startswith("Slurm ")
     assert abs(first.replayed.start - second.replayed.start).max() <= 2
     assert first.replayed.backfilled.any() == (backfill != "none")
 
@@ -51,27 +51,27 @@ def test_slurm_looks_at_few_jobs_of_a_user() -> None:
     with pytest.raises(WorkloadError, match="one user, and bf_max_job_user=1 is of each user"):
         replay_on_slurm(jobs, rules)
     mine = jobs.with_columns(user_id=[1] * len(jobs))
-    found = replay_on_slurm(mine, rules)
-    assert facts_of(found)["close_starts"] == 1
+    replayed_mine = replay_on_slurm(mine, rules)
+    assert facts_of(replayed_mine)["close_starts"] == 1
     others = hpcgym.simulate(mine, backfill="slurm")
-    assert (others.start != found.simulated.start).any()
+    assert (others.start != replayed_mine.simulated.start).any()
 
 
 @needs_slurm
 def test_nodes_of_slurm_are_told() -> None:
-    found = replayed("none", "8x1x1")
-    assert facts_of(found)["close_starts"] == 1
-    assert found.replayed.allocation is not None
-    assert "nodes" in hpcgym.validate_schedule(found.replayed)
+    on_nodes = replayed("none", "8x1x1")
+    assert facts_of(on_nodes)["close_starts"] == 1
+    assert on_nodes.replayed.allocation is not None
+    assert "nodes" in hpcgym.validate_schedule(on_nodes.replayed)
 
 
 @needs_slurm
 def test_slurm_takes_nodes_by_number_as_first_fit_does() -> None:
     """By itself it takes the smallest run of free neighbours: here for half of the jobs another."""
     jobs = hpcgym.load_workload("lublin:jobs=30,processors=16,load=0.8,seed=5")
-    found = replay_on_slurm(jobs, hpcgym.Scheduler(backfill="slurm"), cluster="16x1x1")
-    assert facts_of(found)["close_starts"] == 1
-    had, wanted = (one.allocation for one in found)
+    replayed_jobs = replay_on_slurm(jobs, hpcgym.Scheduler(backfill="slurm"), cluster="16x1x1")
+    assert facts_of(replayed_jobs)["close_starts"] == 1
+    had, wanted = (result.allocation for result in replayed_jobs)
     assert had is not None
     assert wanted is not None
     spans = zip(had.first[:-1].tolist(), had.first[1:].tolist(), strict=True)
@@ -145,7 +145,7 @@ def test_the_command_tells_what_differs(tmp_path: Path) -> None:
     assert facts["differences"]["jobs"] == 12
     slurm, simulated = facts["results"]
     assert slurm["mean_bsld"] == pytest.approx(simulated["mean_bsld"], rel=0.01)
-    names = [one["name"] for one in facts["provenance"]["schedules"]]
+    names = [schedule["name"] for schedule in facts["provenance"]["schedules"]]
     assert names == [slurm["scheduler"]["name"], "simulated"]
     with jobs.open() as file:
         starts = [int(row["start_time"]) for row in csv.DictReader(file)]

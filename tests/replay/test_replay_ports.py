@@ -14,11 +14,11 @@ from hpcgym.replay.native import kept_ports
 
 
 def bound(port: int, shares: bool) -> bool:
-    with closing(socket.socket()) as one:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, shares)
+    with closing(socket.socket()) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, shares)
         try:
-            one.bind(("127.0.0.1", port))
-            one.listen()
+            listener.bind(("127.0.0.1", port))
+            listener.listen()
         except OSError:
             return False
     return True

@@ -48,9 +48,9 @@ def test_jobs_are_drawn_with_their_numbers_where_there_is_room(make):
 
 def test_a_part_is_drawn_if_it_is_asked_for(make):
     result = make(MANY)
-    for begin, end, told in ((1005, 1035, (1005, 1035)), (1005, None, (1005, 30_020))):
+    for begin, end, drawn in ((1005, 1035, (1005, 1035)), (1005, None, (1005, 30_020))):
         axes = draw_gantt(result, begin=begin, end=end)
-        assert shown(axes, result, told) == pytest.approx(told)
+        assert shown(axes, result, drawn) == pytest.approx(drawn)
     assert len(boxes(draw_gantt(result, begin=1005, end=1035))) == 4
     with pytest.raises(HpcgymError, match="ends after it begins, not from 100 s to 100 s"):
         draw_gantt(result, begin=100, end=100)
@@ -67,7 +67,7 @@ def test_of_a_long_schedule_the_busiest_week_is_drawn_unless_asked(make):
     assert shown(whole, result) == pytest.approx([0, result.end.max()])
     assert whole.get_xlabel() == "time (days)"
     figure = draw_overview({"easy": result, "again": result})
-    times = {one.get_title("left"): shown(one, result) for one in figure.axes}
+    times = {axes.get_title("left"): shown(axes, result) for axes in figure.axes}
     for name in ("easy", "again"):
         assert times[name] == pytest.approx([2 * WEEK, 3 * WEEK])
     assert times["Utilization"] == pytest.approx([0, result.end.max()])

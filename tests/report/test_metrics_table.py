@@ -59,8 +59,8 @@ def test_every_metric_in_full_a_row_a_scheduler(schedule):
     assert table.loc["b"].to_dict() == pytest.approx(saf.metrics, rel=0, abs=0, nan_ok=True)
     assert table.columns.tolist() == list(easy.metrics)
     assert metrics_table([easy, saf]).index.tolist() == ["easy", "saf"]
-    assert [one.name for one in in_order(easy.metrics)] == [one.name for one in USUAL]
-    assert {one.name for one in USUAL} == set(easy.metrics)
+    assert [metric.name for metric in in_order(easy.metrics)] == [metric.name for metric in USUAL]
+    assert {metric.name for metric in USUAL} == set(easy.metrics)
     text = printed(rich_metrics(easy))
     for metric in USUAL:
         assert metric.title in text
@@ -115,13 +115,13 @@ def test_the_table_marks_the_best_of_each_column():
         "one": with_metrics(**{**values, "mean_bsld": 1.5, "utilization": 0.25}),
         "two": with_metrics(**{**values, "mean_bsld": 2.5, "utilization": 0.75}),
     }
-    heading, one, two = comparison(results)
+    heading, first, two = comparison(results)
     place = {text: column for column, (text, _) in enumerate(heading)}
-    assert one[place["mean BSLD"]] == ("1.500", True)
+    assert first[place["mean BSLD"]] == ("1.500", True)
     assert two[place["mean BSLD"]] == ("2.500", False)
-    assert one[place["utilization (%)"]] == ("25.00", False)
+    assert first[place["utilization (%)"]] == ("25.00", False)
     assert two[place["utilization (%)"]] == ("75.00", True)
-    assert sum(top for row in (one, two) for _, top in row) == 2
+    assert sum(top for row in (first, two) for _, top in row) == 2
     text = printed(rich_comparison(results))
     assert "1.500*" in text
     assert "75.00*" in text
@@ -141,7 +141,7 @@ def test_the_best_are_those_of_each_machine():
     mixed = {name: results[name] for name in ("b on 16", "a on 8", "a on 16", "b on 8")}
     assert [row[at][1] for row in comparison(mixed)[1:]] == [True, False, False, True]
     assert "* best of its column and machine" in printed(rich_comparison(results))
-    same = {name: with_metrics(8, **one.metrics) for name, one in results.items()}
+    same = {name: with_metrics(8, **result.metrics) for name, result in results.items()}
     assert [row[at][1] for row in comparison(same)[1:]] == [False, False, False, True]
     assert "and machine" not in printed(rich_comparison(same))
 
@@ -152,7 +152,10 @@ def test_energies_are_compared_where_limits_hold_or_energy_costs_something():
     of_power["price"] = (None, {"cost": 1.0})
     columns = {}
     for name, (limits, more) in of_power.items():
-        results = {one: with_metrics(limits=limits, **usual, **more) for one in "ab"}
+        results = {
+            name_of_schedule: with_metrics(limits=limits, **usual, **more)
+            for name_of_schedule in "ab"
+        }
         columns[name] = len(comparison(results)[0]) - 1 - len(COMPARED)
     assert columns == {"none": 0, "free": 1, "cap": 2, "price": 2}
 
@@ -184,7 +187,7 @@ def test_no_star_where_jobs_come_at_other_times() -> None:
     log = hpcgym.load_workload("lublin:jobs=300,processors=64,load=0.9,seed=1")
     rules = {"easy": {}, "saf": {"policy": "saf"}, "few": {"quota": "all:submitted=3"}}
     parts = {name: hpcgym.simulate(log, **more) for name, more in rules.items()}
-    waits = {name: one.metrics.mean_wait_s for name, one in parts.items()}
+    waits = {name: result.metrics.mean_wait_s for name, result in parts.items()}
     assert min(waits, key=waits.__getitem__) == "few"
     rows = {name: mark for (name, _), (_, mark) in comparison(parts, ["mean_wait_s"])[1:]}
     assert rows == {name: waits[name] == min(waits["easy"], waits["saf"]) for name in waits}

@@ -127,9 +127,15 @@ def test_a_page_tells_of_queues_and_dispatchers():
     waits = [["queue", "expected wait (s)"], ["short", "600"], ["long", "43,200"]]
     assert waits in tables
     (rules,) = (table for table in tables if table[0][:2] == ["scheduler", "policy"])
-    told = dict(zip(*rules, strict=True))
-    assert list(told)[1:5] == ["policy", "backfill", "backfill_order", "estimate"]
-    assert [told[name] for name in list(told)[:5]] == ["prb", "-", "-", "-", "requested"]
+    rules_told = dict(zip(*rules, strict=True))
+    assert list(rules_told)[1:5] == ["policy", "backfill", "backfill_order", "estimate"]
+    assert [rules_told[name] for name in list(rules_told)[:5]] == [
+        "prb",
+        "-",
+        "-",
+        "-",
+        "requested",
+    ]
     plain = page(simulate(jobs((0, 50, 1, 2, 1)), cluster=MACHINE), report=True)
     assert "expected wait" not in plain
 
@@ -161,7 +167,9 @@ def test_lost_runs_and_nodes_that_are_down_are_drawn(tmp_path):
     axes = draw_gantt({"EASY": result})
     from matplotlib.collections import PolyCollection
 
-    drawn, down = (one for one in axes.collections if isinstance(one, PolyCollection))
+    drawn, down = (
+        collection for collection in axes.collections if isinstance(collection, PolyCollection)
+    )
     boxes = [path.get_extents() for path in drawn.get_paths()]
     assert sorted((box.y0, box.y1) for box in boxes) == [(0, 4), (8, 12), (8, 16)]
     boxes = [path.get_extents() for path in down.get_paths()]

@@ -40,7 +40,7 @@ def test_each_figure_is_a_pdf_and_a_png_of_the_width_of_a_column(two, tmp_path):
         else:
             assert int.from_bytes(data[16:20], "big") == COLUMN_INCHES * 300  # pixels
     again = save_figures(two, tmp_path / "again")
-    assert [one.read_bytes() for one in files] == [one.read_bytes() for one in again]
+    assert [file.read_bytes() for file in files] == [file.read_bytes() for file in again]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -67,7 +67,7 @@ def test_names_stand_beside_their_curves_and_overlap_nothing(two):
     assert axes.get_legend() is None
     assert [text.get_text() for text in axes.texts] == [*two]
     boxes = [text.get_window_extent() for text in axes.texts]
-    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    assert not any(box.overlaps(other) for box, other in combinations(boxes, 2))
     lines = {line.get_label(): line for line in axes.get_lines()}
     for text, box in zip(axes.texts, boxes, strict=True):
         assert axes.get_window_extent().fully_containsx(box.x1)
@@ -98,7 +98,7 @@ def test_panels_of_unequal_queues_have_one_logarithmic_axis(two):
     """As the curves in one panel of other pictures have."""
     jobs = load_workload("lublin:jobs=3000,processors=64,load=0.8,seed=1")
     parts = {name: simulate(jobs, name) for name in ("fcfs", "saf")}
-    short, long = sorted(one.metrics["mean_queue_length"] for one in parts.values())
+    short, long = sorted(result.metrics["mean_queue_length"] for result in parts.values())
     assert long > 20 * short
     panels = draw_figure(parts, "queue").axes
     assert {axes.get_yscale() for axes in panels} == {"symlog"}
@@ -126,16 +126,18 @@ def test_drawings_stand_below_each_other_in_a_picture(two, tmp_path):
 def lightness(colour):
     """Relative luminance of a colour, of the definition of sRGB."""
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def test_lines_differ_where_colours_are_greys():
     styles = [line_style(place) for place in range(28)]
-    assert len({(one["color"], one["linestyle"]) for one in styles}) == 28
-    for one, other in combinations(styles[: len(LINE_COLOURS)], 2):
-        apart = abs(lightness(one["color"]) - lightness(other["color"]))
-        assert one["linestyle"] != other["linestyle"] or apart > 0.1
+    assert len({(style["color"], style["linestyle"]) for style in styles}) == 28
+    for style, other in combinations(styles[: len(LINE_COLOURS)], 2):
+        apart = abs(lightness(style["color"]) - lightness(other["color"]))
+        assert style["linestyle"] != other["linestyle"] or apart > 0.1
 
 
 def test_what_figures_cannot_be(two, tmp_path):

@@ -70,12 +70,12 @@ def test_an_overview_of_any_number_of_schedulers(schedule, tmp_path, schedulers)
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_the_same_results_give_the_same_picture(schedule, tmp_path, suffix):
-    one, other = tmp_path / f"a{suffix}", tmp_path / f"b{suffix.upper()}"
-    for path in (one, other):
+    picture, other = tmp_path / f"a{suffix}", tmp_path / f"b{suffix.upper()}"
+    for path in (picture, other):
         save_picture(schedule(LARGE), path)
-    assert one.read_bytes() == other.read_bytes()
+    assert picture.read_bytes() == other.read_bytes()
     begin = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}[suffix]
-    assert one.read_bytes().startswith(begin)
+    assert picture.read_bytes().startswith(begin)
 
 
 @pytest.mark.filterwarnings("error")
@@ -168,9 +168,9 @@ def test_utilization_is_drawn_in_percent_of_the_machine(make):
     # of several that begin and end at other times, each is 0 elsewhere
     later = make([(20, 30, 8), (45, 5, 8)])
     lines = draw_utilization({"a": make([(0, 10, 4)]), "b": later}).get_lines()
-    told = [list(zip(one.get_xdata(), one.get_ydata(), strict=True)) for one in lines]
-    assert told[0] == [(0, 50), (10, 0), (55, 0)]
-    assert told[1] == [(0, 0), (20, 100), (50, 100), (55, 0)]
+    points = [list(zip(line.get_xdata(), line.get_ydata(), strict=True)) for line in lines]
+    assert points[0] == [(0, 50), (10, 0), (55, 0)]
+    assert points[1] == [(0, 0), (20, 100), (50, 100), (55, 0)]
 
 
 def test_the_curve_of_slowdowns_ends_at_the_worst_job_and_has_its_mean_marked(make):
@@ -263,14 +263,14 @@ def test_fonts_are_such_as_journals_take_and_settings_of_the_user_stay(schedule,
 
 
 def test_what_cannot_be_drawn_is_said_in_a_line(schedule, tmp_path, monkeypatch):
-    one = schedule()
+    result = schedule()
     with pytest.raises(HpcgymError, match="one schedule, not 2"):
-        draw_gantt({"a": one, "b": one})
+        draw_gantt({"a": result, "b": result})
     with pytest.raises(HpcgymError, match=r"picture.gif: a picture's name ends in .png, .svg"):
-        save_picture(one, tmp_path / "picture.gif")
+        save_picture(result, tmp_path / "picture.gif")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(HpcgymError, match=r"pip install '\.\[report\]' in the clone"):
-        draw_gantt(one)
+        draw_gantt(result)
 
 
 @pytest.mark.slow
@@ -323,11 +323,15 @@ def test_names_of_many_schedules_have_room(schedule):
 @pytest.mark.filterwarnings("error:constrained_layout not applied")
 @pytest.mark.parametrize("long", ["area + " * 40 + "wait", "x" * 300, "short"])
 def test_long_names_in_a_table_are_on_several_lines(schedule, long):
-    one = schedule()
-    figure = draw_overview({"easy": one, long: one, f"2 {long}": one})
+    result = schedule()
+    figure = draw_overview({"easy": result, long: result, f"2 {long}": result})
     figure.canvas.draw()
     renderer = figure.canvas.get_renderer()
-    ((axes, table),) = [(one, one.tables[0]) for one in figure.axes if one.tables]
+    ((axes, table),) = [
+        (axes_with_table, axes_with_table.tables[0])
+        for axes_with_table in figure.axes
+        if axes_with_table.tables
+    ]
     assert table.get_window_extent(renderer).y0 >= 0
     cells = table.get_celld()
     for row in range(4):
@@ -336,7 +340,7 @@ def test_long_names_in_a_table_are_on_several_lines(schedule, long):
         assert frame.x0 <= extent.x0 < extent.x1 < value.get_window_extent(renderer).x0
         box = cells[row, 0].get_window_extent(renderer)
         assert box.y0 <= extent.y0 < extent.y1 <= box.y1
-    told = cells[2, 0].get_text().get_text()
-    assert max(len(one.get_title("left")) for one in figure.axes) <= 78
-    assert ("\n" in told) == (long != "short")
-    assert told.replace("\n", "").replace(" ", "") == long.replace(" ", "")
+    text = cells[2, 0].get_text().get_text()
+    assert max(len(axes_drawn.get_title("left")) for axes_drawn in figure.axes) <= 78
+    assert ("\n" in text) == (long != "short")
+    assert text.replace("\n", "").replace(" ", "") == long.replace(" ", "")

@@ -27,17 +27,17 @@ def test_areas_are_the_energies() -> None:
     result = on_taurus()
     axes = draw_power(result)
     scale = {"W": 1, "kW": 1e3, "MW": 1e6}[axes.get_ylabel()[7:-1]]
-    found = {}
+    areas = {}
     for part in axes.collections:
         assert isinstance(part, PolyCollection)
         x, y = part.get_paths()[0].vertices.T
         # the area of a polygon, in units of the axes
         area = abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))) / 2
-        found[str(part.get_label())] = area * scale
+        areas[str(part.get_label())] = area * scale
     unit_s = time_axis({"taurus": result}).unit_s
     energy = result.books.by_state
-    assert {"idle", "busy"} == {*found}
-    for name, area in found.items():
+    assert {"idle", "busy"} == {*areas}
+    for name, area in areas.items():
         assert area * unit_s == pytest.approx(energy[name], rel=1e-9)
 
 

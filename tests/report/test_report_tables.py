@@ -17,7 +17,7 @@ from hpcgym.workload import interesting_extracts, load_workload
 
 def test_results_of_one_scheduler_get_different_names(schedule):
     first, second = schedule(), schedule("lublin:jobs=50,processors=64,seed=7")
-    jobs = [one.workload.name for one in (first, second)]
+    jobs = [result.workload.name for result in (first, second)]
     rows = [f"easy, {jobs[0]}", f"easy, {jobs[1]}", f"easy, {jobs[0]} (2)"]
     assert list(named([first, second, first])) == rows
     small = schedule("lublin:jobs=50,processors=32")
@@ -103,7 +103,7 @@ def columns_of(text):
     """The headings of each table in LaTeX, in one line each."""
     heads = re.findall(r"toprule\n(.*)\n", text)
     plain = (re.sub(r"\\shortstack\[r\]\{(.*?)\}", r"\1", line) for line in heads)
-    return [[one.strip() for one in line.removesuffix(r" \\").split("&")] for line in plain]
+    return [[cell.strip() for cell in line.removesuffix(r" \\").split("&")] for line in plain]
 
 
 @pytest.mark.parametrize(
@@ -120,10 +120,10 @@ def columns_of(text):
 def test_wide_tables_in_latex_keep_groups_together(groups, widths):
     names = [f"c{place}" for place in range(len(groups) or 6)]
     rows = [[(str(place), False) for place in range(len(names) + 1)]]
-    found = columns_of(latex(["name", *names], rows, 1, groups))
-    assert [len(one) - 1 for one in found] == widths
-    assert [one[0] for one in found] == ["name"] * len(widths)
-    assert [name for one in found for name in one[1:]] == names
+    headings = columns_of(latex(["name", *names], rows, 1, groups))
+    assert [len(heading) - 1 for heading in headings] == widths
+    assert [heading[0] for heading in headings] == ["name"] * len(widths)
+    assert [name for heading in headings for name in heading[1:]] == names
 
 
 def test_a_part_of_a_wide_table_has_no_empty_rows():
@@ -137,7 +137,7 @@ def test_metrics_of_one_unit_stay_in_one_table(schedule):
     parts = {"easy": schedule(), "saf": schedule(scheduler="saf")}
     table, paid = tables_of(parts)
     assert list(dict.fromkeys(table.groups)) == ["", "s", "%"]
-    assert [len(one) for one in columns_of(table.latex()) if "BSLD" in one[1]] == [4]
+    assert [len(headings) for headings in columns_of(table.latex()) if "BSLD" in headings[1]] == [4]
     assert len(paid.groups) == len(paid.heads) - 1
     (few, _) = tables_of(parts, ["max_wait_s"])
     assert few.heads == ["scheduler", "max wait (s)"]
@@ -149,7 +149,7 @@ def test_who_pays_is_what_pandas_finds():
     """Classes by run time and by an eighth of the machine, users by the ratio of their means."""
     jobs = load_workload("lublin:jobs=900,processors=64,load=1.1,users=40,seed=2")
     results = {name: simulate(jobs, name) for name in ("easy", "saf")}
-    found = who_pays(results)
+    paid = who_pays(results)
     table = results["easy"].jobs.assign(saf=results["saf"].bsld)
     run, size = table["run_time"], table["requested_processors"]
     classes = {
@@ -165,20 +165,20 @@ def test_who_pays_is_what_pandas_finds():
     gain, lose = (ratio < 1).sum(), (ratio > 1).sum()
     assert min(gain, lose) > 1
     more = [f"users who gain (of {len(ratio)})", "who lose", "median ratio"]
-    assert found.heads == ["scheduler", *classes, *more]
-    counts, first, other = found.rows
+    assert paid.heads == ["scheduler", *classes, *more]
+    counts, first, other = paid.rows
     assert counts == ["jobs", *(str(jobs.sum()) for jobs in classes.values()), "", "", ""]
-    assert first == ["easy", *(shown(one["bsld"]) for one in means.values()), "", "", ""]
+    assert first == ["easy", *(shown(mean["bsld"]) for mean in means.values()), "", "", ""]
     assert other == [
         "saf",
-        *(f"{shown(one['saf'])} ({one['saf'] / one['bsld']:.2f})" for one in means.values()),
+        *(f"{shown(mean['saf'])} ({mean['saf'] / mean['bsld']:.2f})" for mean in means.values()),
         str(gain),
         str(lose),
         f"{ratio.median():.2f}",
     ]
-    *_, losers = found.below
+    *_, losers = paid.below
     most = ratio[ratio > 1].index[:5]
-    named = [f"user {one}, {ratio[one]:,.2f} times" for one in most]
+    named = [f"user {user}, {ratio[user]:,.2f} times" for user in most]
     assert losers.startswith(f"saf: users who lose most: {named[0]} (")
     assert [text.rpartition(" (")[0] for text in losers.split(": ")[2].split("; ")] == named
 

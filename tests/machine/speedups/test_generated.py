@@ -19,21 +19,21 @@ from hpcgym.machine.speedups import Heatmap, find_speedups, generate_speedups, w
 @given(st.integers(2, 24), st.floats(0.2, 3.0), st.floats(0.0, 0.4), st.integers(0, 2**64))
 def test_mean_and_spread_are_met(codes: int, mean: float, relative: float, seed: int) -> None:
     spread = relative * mean
-    found = generate_speedups(codes, mean, spread, seed)
-    assert found.speedup.shape == (codes, codes)
-    assert (found.unknown, len(found.codes)) == (0, codes)
-    assert abs(found.mean_speedup - mean) < 1e-12
-    assert abs(found.speedup.std() - spread) < 1e-12
-    assert found.speedup.min() > 0
+    heatmap = generate_speedups(codes, mean, spread, seed)
+    assert heatmap.speedup.shape == (codes, codes)
+    assert (heatmap.unknown, len(heatmap.codes)) == (0, codes)
+    assert abs(heatmap.mean_speedup - mean) < 1e-12
+    assert abs(heatmap.speedup.std() - spread) < 1e-12
+    assert heatmap.speedup.min() > 0
 
 
 def test_one_seed_one_heatmap() -> None:
     """To the last bit, on every machine."""
-    found = generate_speedups(5, 1.15, 0.12, 7)
-    assert found.digest == generate_speedups(5.0, "1.15", 0.12, 7).digest  # type: ignore[arg-type]
-    assert hashlib.sha256(found.speedup.tobytes()).hexdigest()[:16] == "af89ecbac328f336"
+    heatmap = generate_speedups(5, 1.15, 0.12, 7)
+    assert heatmap.digest == generate_speedups(5.0, "1.15", 0.12, 7).digest  # type: ignore[arg-type]
+    assert hashlib.sha256(heatmap.speedup.tobytes()).hexdigest()[:16] == "af89ecbac328f336"
     others = [generate_speedups(5, 1.15, 0.12, 8), generate_speedups(5, 1.15, 0.13, 7)]
-    assert len({found.digest, *(other.digest for other in others)}) == 3
+    assert len({heatmap.digest, *(other.digest for other in others)}) == 3
 
 
 def test_without_spread_all_are_the_mean() -> None:
@@ -78,10 +78,10 @@ def test_a_heatmap_is_itself() -> None:
 
 def test_texts_and_functions_are_the_same() -> None:
     text = "generated:codes=4, seed=3,spread=0.2,mean=1.2"
-    found = find_speedups(text)
-    assert found.digest == generate_speedups(4, 1.2, 0.2, 3).digest
-    assert found.source == "generated:codes=4,mean=1.2,spread=0.2,seed=3"
-    assert find_speedups(found.source).digest == found.digest
+    heatmap = find_speedups(text)
+    assert heatmap.digest == generate_speedups(4, 1.2, 0.2, 3).digest
+    assert heatmap.source == "generated:codes=4,mean=1.2,spread=0.2,seed=3"
+    assert find_speedups(heatmap.source).digest == heatmap.digest
     assert find_speedups("generated").digest == generate_speedups().digest
     most = 2**64  # more than a float holds
     assert find_speedups(f"generated:seed={most}").source.endswith(f"seed={most}")

@@ -51,12 +51,12 @@ def test_arrays_are_copies_that_nobody_changes() -> None:
     heatmap = Heatmap(("a", "b"), given, [3.0, 1.0], [4.0, 1.0], [5, 1], "mine", 6)  # type: ignore[arg-type]
     given[0, 0] = 7.0
     assert heatmap.speedup[0, 0] == 1.0
-    for one in (heatmap, pickle.loads(pickle.dumps(heatmap)), copy.deepcopy(heatmap)):
-        assert one.describe() == heatmap.describe()
-        assert (one.alone[0], one.compact_s[0], one.processes[0]) == (3, 4, 5)
+    for copied in (heatmap, pickle.loads(pickle.dumps(heatmap)), copy.deepcopy(heatmap)):
+        assert copied.describe() == heatmap.describe()
+        assert (copied.alone[0], copied.compact_s[0], copied.processes[0]) == (3, 4, 5)
         for name in ("speedup", "alone", "compact_s", "processes", "filled"):
             with pytest.raises(ValueError, match="read-only"):
-                getattr(one, name)[0] = 1
+                getattr(copied, name)[0] = 1
 
 
 def test_taking_codes() -> None:
@@ -74,11 +74,15 @@ def test_the_table() -> None:
 
 
 def test_manifests_tell_heatmaps_apart() -> None:
-    told = json.loads(json.dumps(SMALL.describe()))
-    assert told["codes"] == ["lu", "mg", "ep"]
-    assert (told["unknown_pairs"], told["dropped"], told["source"]) == (5, 0, "the heatmap")
+    manifest = json.loads(json.dumps(SMALL.describe()))
+    assert manifest["codes"] == ["lu", "mg", "ep"]
+    assert (manifest["unknown_pairs"], manifest["dropped"], manifest["source"]) == (
+        5,
+        0,
+        "the heatmap",
+    )
     same = Heatmap(SMALL.codes, SMALL.speedup, SMALL.alone, source="elsewhere")
-    assert same.digest == SMALL.digest == told["digest"]
+    assert same.digest == SMALL.digest == manifest["digest"]
     others = [
         Heatmap(("lu", "mg", "ft"), SMALL.speedup),
         Heatmap(SMALL.codes, SMALL.filled),
@@ -97,15 +101,15 @@ def with_io(heatmap: Heatmap, share: Any, demand: Any) -> Heatmap:
 
 def test_what_codes_read_and_write() -> None:
     assert (SMALL.io_share, SMALL.io_demand_mb_s) == (None, None)
-    found = with_io(SMALL, [0.25, 0, NAN], [2.5, 0, NAN])
-    for one in (found, pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
-        assert one.io_share is not None
-        assert one.io_demand_mb_s is not None
-        assert one.io_share.tolist() == [0.25, 0, 0]
-        assert one.io_demand_mb_s.tolist() == [2.5, 0, 0]
+    heatmap = with_io(SMALL, [0.25, 0, NAN], [2.5, 0, NAN])
+    for copied in (heatmap, pickle.loads(pickle.dumps(heatmap)), copy.deepcopy(heatmap)):
+        assert copied.io_share is not None
+        assert copied.io_demand_mb_s is not None
+        assert copied.io_share.tolist() == [0.25, 0, 0]
+        assert copied.io_demand_mb_s.tolist() == [2.5, 0, 0]
         with pytest.raises(ValueError, match="read-only"):
-            one.io_share[0] = 1
-    taken = found.take(["ep", "lu"])
+            copied.io_share[0] = 1
+    taken = heatmap.take(["ep", "lu"])
     assert taken.io_share is not None
     assert taken.io_share.tolist() == [0, 0.25]
     assert SMALL.take(["ep"]).io_share is None
@@ -134,29 +138,29 @@ FORMS = {
 @pytest.mark.parametrize("name", FORMS)
 def test_all_forms_say_the_same(tmp_path: Path, name: str) -> None:
     path = written(tmp_path, FORMS[name], name)
-    found = read_speedups(path)
-    assert found.digest == SMALL.digest
-    assert found.codes == SMALL.codes
-    assert found.source == str(path)
+    heatmap = read_speedups(path)
+    assert heatmap.digest == SMALL.digest
+    assert heatmap.codes == SMALL.codes
+    assert heatmap.source == str(path)
 
 
 def test_json_tells_more(tmp_path: Path) -> None:
     text = """{"codes": ["a", "b"], "speedup": [[1, 2], [3, null]], "alone": [1.5, null],
                "compact_s": [null, 60], "processes": [64, null]}"""
-    found = read_speedups(written(tmp_path, text, "a.json"))
-    assert found.alone.tolist() == [1.5, 3.0]
-    assert np.isnan(found.compact_s).tolist() == [True, False]
-    assert found.processes.tolist() == [64, -1]
+    heatmap = read_speedups(written(tmp_path, text, "a.json"))
+    assert heatmap.alone.tolist() == [1.5, 3.0]
+    assert np.isnan(heatmap.compact_s).tolist() == [True, False]
+    assert heatmap.processes.tolist() == [64, -1]
 
 
 def test_json_tells_what_codes_read_and_write(tmp_path: Path) -> None:
     text = MORE % '"io_share": [0.25], "io_demand_mb_s": [2.5]'
-    found = read_speedups(written(tmp_path, text, "c.json"))
-    assert found.digest == with_io(Heatmap(("a",), np.ones((1, 1))), [0.25], [2.5]).digest
-    write_speedups(found, tmp_path / "again.json")
-    assert read_speedups(tmp_path / "again.json").digest == found.digest
+    heatmap = read_speedups(written(tmp_path, text, "c.json"))
+    assert heatmap.digest == with_io(Heatmap(("a",), np.ones((1, 1))), [0.25], [2.5]).digest
+    write_speedups(heatmap, tmp_path / "again.json")
+    assert read_speedups(tmp_path / "again.json").digest == heatmap.digest
     with pytest.raises(HpcgymError, match=r"a\.csv: a table in CSV has the speedups of pairs only"):
-        write_speedups(found, tmp_path / "a.csv")
+        write_speedups(heatmap, tmp_path / "a.csv")
 
 
 NAMES = st.text(st.characters(blacklist_categories=("C", "Z")), min_size=1, max_size=6)
@@ -213,34 +217,34 @@ def test_speedups_of_loads(tmp_path: Path) -> None:
     """The mean of all times beside the other: 4, 5, 9 is 6, and not of 4.5 and 9."""
     first = load("a", [9.0, 15.0], {"b": [[4.0, 5.0], [9.0]], "a": [24]}, ipc=0)
     second = load("b", [30.0], {}, num_of_processes=16)
-    found = read_speedups(loads(tmp_path, json.dumps(first), second))
-    assert found.codes == ("a", "b")
-    np.testing.assert_array_equal(found.speedup, [[0.5, 2.0], [NAN, NAN]])
-    assert found.compact_s.tolist() == [12.0, 30.0]
-    assert found.processes.tolist() == [4, 16]
-    assert found.alone.tolist() == [2.0, 1.0]
-    assert found.dropped == 0
+    heatmap = read_speedups(loads(tmp_path, json.dumps(first), second))
+    assert heatmap.codes == ("a", "b")
+    np.testing.assert_array_equal(heatmap.speedup, [[0.5, 2.0], [NAN, NAN]])
+    assert heatmap.compact_s.tolist() == [12.0, 30.0]
+    assert heatmap.processes.tolist() == [4, 16]
+    assert heatmap.alone.tolist() == [2.0, 1.0]
+    assert heatmap.dropped == 0
 
 
 def test_neighbours_without_a_load_are_counted(tmp_path: Path) -> None:
     path = loads(tmp_path, load("a", [2.0], {"b": [[1.0]], "c": [[1.0]], "a": [[2.0]]}))
-    found = read_speedups(path)
-    assert (found.codes, found.dropped, found.describe()["dropped"]) == (("a",), 2, 2)
+    heatmap = read_speedups(path)
+    assert (heatmap.codes, heatmap.dropped, heatmap.describe()["dropped"]) == (("a",), 2, 2)
 
 
 def test_the_loads_of_aris(measured: Callable[[str], Heatmap], tmp_path: Path) -> None:
-    found = measured("lm-aris.compute-NAS.json")
-    assert (len(found), found.unknown, found.dropped) == (33, 280, 0)
-    lu = found.place("lu.E.2048")
+    heatmap = measured("lm-aris.compute-NAS.json")
+    assert (len(heatmap), heatmap.unknown, heatmap.dropped) == (33, 280, 0)
+    lu = heatmap.place("lu.E.2048")
     # of the file's first lines, by hand
     compact = (163.17 + 163.02 + 163.54) / 3
-    assert found.compact_s[lu] == pytest.approx(compact, rel=1e-15)
+    assert heatmap.compact_s[lu] == pytest.approx(compact, rel=1e-15)
     beside = compact / ((147.62 + 149.41 + 146.26) / 3)
-    assert found.speedup[lu, found.place("ft.E.2048")] == pytest.approx(beside, rel=1e-15)
-    assert found.processes[lu] == 2048
-    assert not np.isnan(found.filled).any()
-    write_speedups(found, tmp_path / "aris.json")
-    assert read_speedups(tmp_path / "aris.json").digest == found.digest
+    assert heatmap.speedup[lu, heatmap.place("ft.E.2048")] == pytest.approx(beside, rel=1e-15)
+    assert heatmap.processes[lu] == 2048
+    assert not np.isnan(heatmap.filled).any()
+    write_speedups(heatmap, tmp_path / "aris.json")
+    assert read_speedups(tmp_path / "aris.json").digest == heatmap.digest
 
 
 test_mistakes = mistakes_of(globals())

@@ -118,8 +118,8 @@ def test_copies_go_on_alike() -> None:
         assert other.matrix().tolist() == model.matrix().tolist()
         assert not other.matrix().flags.writeable
         again = copy.deepcopy(model)
-        for one in (other, again):
-            one.learn("b", "b", 1.7)
+        for copied in (other, again):
+            copied.learn("b", "b", 1.7)
         assert other.matrix().tolist() == again.matrix().tolist() != model.matrix().tolist()
         assert pickle.dumps(other) == pickle.dumps(again)
 
@@ -139,8 +139,8 @@ class Says:
 
 def test_a_regressor_of_ones_own() -> None:
     """It predicts logarithms."""
-    found = learned(regressor=Says(math.log(1.3))).matrix()
-    np.testing.assert_allclose(found, 1.3, rtol=1e-15)
+    speedups = learned(regressor=Says(math.log(1.3))).matrix()
+    np.testing.assert_allclose(speedups, 1.3, rtol=1e-15)
     greatest, least = (learned(regressor=Says(said)) for said in (math.inf, -7))
     assert greatest.predict("a", "b") == pytest.approx(1.5)
     assert least.predict("a", "b") == pytest.approx(0.5)
@@ -164,11 +164,11 @@ def hide_half(heatmap: Heatmap, seed: int, model: LearnedSpeedups) -> tuple[floa
     """
     pairs = np.argwhere(~np.isnan(heatmap.speedup))
     np.random.default_rng(seed).shuffle(pairs)
-    told, hidden = pairs[: len(pairs) // 2], pairs[len(pairs) // 2 :]
-    for a, b in told:
+    learned_pairs, hidden = pairs[: len(pairs) // 2], pairs[len(pairs) // 2 :]
+    for a, b in learned_pairs:
         model.learn(heatmap.codes[a], heatmap.codes[b], heatmap.speedup[a, b])
     truth, believed = (m[tuple(hidden.T)] for m in (heatmap.speedup, model.matrix()))
-    mean = heatmap.speedup[tuple(told.T)].mean()
+    mean = heatmap.speedup[tuple(learned_pairs.T)].mean()
     correlation = np.corrcoef(ranks(truth), ranks(believed))[0, 1]
     return np.abs(believed - truth).mean(), np.abs(mean - truth).mean(), correlation
 
