@@ -12,7 +12,7 @@ from hpcgym.workload.model import Workload
 
 
 class Case(NamedTuple):
-    """Jobs, rules, and what becomes of the jobs, by the words of :func:`told`.
+    """Jobs, rules, and what becomes of the jobs, by the words of :func:`values_of`.
 
     ``backfills``: under each of them it is the same; ``slow``: whether the reference has it.
     """
@@ -24,7 +24,7 @@ class Case(NamedTuple):
     slow: bool = True
 
 
-def told(result: Result, what: str) -> list[Any]:
+def values_of(result: Result, what: str) -> list[Any]:
     """Return an attribute of all jobs; ``nodes``: the first of each; ``cells``: node -> units."""
     if what == "submit":
         return result.workload.submit_time.tolist()
@@ -65,5 +65,7 @@ def check(case: Case, backfill: str) -> None:
     """Check that the engine and the reference make of a case what is expected, and prove it."""
     result = agreed(case.jobs, case.slow, backfill=backfill, **case.rules)
     for what, expected in case.expected.items():
-        found = told(result, "start")[-1:] if what == "last start" else told(result, what)
-        assert found == expected, what
+        values = (
+            values_of(result, "start")[-1:] if what == "last start" else values_of(result, what)
+        )
+        assert values == expected, what

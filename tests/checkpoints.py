@@ -68,7 +68,7 @@ def block(pairs: list[tuple[bytes, bytes]], every: int = 3) -> bytes:
         content += varint(shared) + varint(len(key) - shared) + varint(len(value))
         content += key[shared:] + value
         last = key
-    content += b"".join(one.to_bytes(4, "little") for one in restarts)
+    content += b"".join(restart.to_bytes(4, "little") for restart in restarts)
     return content + len(restarts).to_bytes(4, "little")
 
 

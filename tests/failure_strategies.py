@@ -26,15 +26,15 @@ def failures_for(draw: st.DrawFn, cluster: Cluster, workload: Workload) -> list[
     )
     lasts = st.sampled_from([1, 2, 7, *lengths])
     free = [0] * cluster.nodes
-    found: list[Failure] = []
+    failures: list[Failure] = []
     for time in sorted(draw(st.lists(moment, max_size=12))):
         length = draw(lasts)
         some = st.sampled_from([[draw(st.integers(0, cluster.nodes - 1))], range(cluster.nodes)])
         for node in draw(some):
             begin = max(time, free[node])  # also in the second of the last repair
             free[node] = begin + length
-            found.append((node, begin, free[node]))
-    return found
+            failures.append((node, begin, free[node]))
+    return failures
 
 
 def table_of(failures: list[Failure]) -> Failures:

@@ -177,25 +177,25 @@ def limited(
     first = int(workload.submit_time[0])
     span = int(workload.submit_time[-1] - first + workload.requested_time.max())
     span = min(span, int(workload.run_time.sum()) if brief else 3000)
-    found: list[Any] = []
+    limits: list[Any] = []
     if kind in ("caps", "both", "switching"):
         number = (2, 5) if kind == "switching" else (1, 3)
         each = caps(cluster, first, span)
-        found += draw(st.lists(each, min_size=number[0], max_size=number[1]))
+        limits += draw(st.lists(each, min_size=number[0], max_size=number[1]))
         ways = ["none", "shut", "dvfs", "dvfs", "mix", "mix"]
         rules["power"] = draw(st.sampled_from(["shut", "mix"] if kind == "switching" else ways))
     if kind in ("budgets", "both"):
-        found += draw(budgets(cluster, first, span))
+        limits += draw(budgets(cluster, first, span))
         known = ["powercap", "reduce-pc", "energy-bud"]
         rules["power"] = draw(st.sampled_from([*known, *known, "none", "dvfs", "mix"]))
     if draw(st.sampled_from([False, False, True])):
         after = draw(st.sampled_from([0, 1, 5, 30])) * unit
         cluster = Cluster(groups=cluster.groups, levels=cluster.levels, shutdown_after_s=after)
     busy = math.ceil(node_power(cluster).busy_levels_w[-1])
-    for place, limit in enumerate(found):
+    for place, limit in enumerate(limits):
         if isinstance(limit, EnergyBudget) and draw(st.booleans()):
-            found[place] = replace(limit, free_node_w=draw(st.integers(0, busy)))
-    return Case(workload, cluster, found, rules)
+            limits[place] = replace(limit, free_node_w=draw(st.integers(0, busy)))
+    return Case(workload, cluster, limits, rules)
 
 
 def extracted(data: st.DataObject, case: Case) -> tuple[Case, Case, tuple[int, float]] | None:

@@ -39,13 +39,13 @@ def is_told(
     """Check that this fails with a message of one line, which begins so after ``^``; return it."""
     with pytest.raises(errors) as caught:
         eval(given, {**names})
-    told = str(caught.value)
+    text = str(caught.value)
     if message.startswith("^"):
-        assert told.startswith(message[1:])
+        assert text.startswith(message[1:])
     else:
-        assert message in told
-    assert "\n" not in told
-    return told
+        assert message in text
+    assert "\n" not in text
+    return text
 
 
 def written(folder: Path, name: str, content: str | bytes) -> Path:

@@ -90,9 +90,9 @@ def native_of(simulate: Callable[[], Any]) -> Simulation:
 
     with pytest.MonkeyPatch.context() as patch, pieces(None):
         patch.setattr(Pieces, "run", leave)
-        with pytest.raises(Made) as found:
+        with pytest.raises(Made) as caught:
             simulate()
-    native: Simulation = found.value.args[0]
+    native: Simulation = caught.value.args[0]
     return native
 
 
@@ -103,13 +103,13 @@ def same_in_pieces(seed: int, simulate: Callable[[], Any]) -> Any:
     with pieces(seed) as cut:
         result = simulate()
     assert whole
-    for one, other in zip(whole, cut, strict=True):
-        assert one.passes == other.passes
-        told, again = one.schedule(), other.schedule()
-        assert told.keys() == again.keys()
-        for name, column in told.items():
+    for uncut, other in zip(whole, cut, strict=True):
+        assert uncut.passes == other.passes
+        columns, again = uncut.schedule(), other.schedule()
+        assert columns.keys() == again.keys()
+        for name, column in columns.items():
             assert column.tolist() == again[name].tolist(), name
-        assert one.ended().tolist() == other.ended().tolist()
+        assert uncut.ended().tolist() == other.ended().tolist()
     for name in ("start", "run_time", "predicted_run_time", "reserved_start", "backfilled"):
         np.testing.assert_array_equal(getattr(result, name), getattr(expected, name), name)
     np.testing.assert_array_equal(result.policy_run_time, expected.policy_run_time)

@@ -30,7 +30,11 @@ def plain(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         usual.pop("backfill_order", None)
     for value in ("episodes", "observation"):
         if isinstance(given.get(value), Mapping):
-            usual = {setting: one for setting, one in usual.items() if setting not in given[value]}
+            usual = {
+                setting: usual_value
+                for setting, usual_value in usual.items()
+                if setting not in given[value]
+            }
     return {**usual, **given}
 
 

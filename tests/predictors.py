@@ -26,13 +26,13 @@ class Crooked:
 
     def predict_one(self, x: dict[str, Any]) -> float:
         self.log.append(("predict", dict(x)))
-        told = [x[name] for name in (*JOB_FEATURES, "user", "elapsed")]
-        return self.SHARES[hash((self.state, *told)) % len(self.SHARES)] * x["requested"]
+        numbers = [x[name] for name in (*JOB_FEATURES, "user", "elapsed")]
+        return self.SHARES[hash((self.state, *numbers)) % len(self.SHARES)] * x["requested"]
 
     def learn_one(self, x: dict[str, Any], y: float) -> None:
         self.log.append(("learn", dict(x), y))
-        told = [x[name] for name in (*JOB_FEATURES, "user", "elapsed")]
-        self.state = hash((self.state, *told, y))
+        numbers = [x[name] for name in (*JOB_FEATURES, "user", "elapsed")]
+        self.state = hash((self.state, *numbers, y))
 
 
 class Told:

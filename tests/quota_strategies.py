@@ -30,13 +30,13 @@ def named(only: Named, spares: Named = ()) -> list[str]:
 def keys_of(workload: Workload, names: list[str], only: Named, spares: Named = ()) -> list[Any]:
     """The key of each job, by some columns; None: it does not count."""
     parts = [workload.columns[COLUMNS[name]].tolist() for name in names]
-    found: list[Any] = []
+    keys: list[Any] = []
     for row, queue in enumerate(workload.queue.tolist()):
         own = {queue, f"group={workload.group_id[row]}"}
         counts = (not only or own & {*only}) and not ("array" in names and workload.array[row] < 0)
         key = tuple(part[row] for part in parts)
-        found.append((Spared(key) if own & {*spares} else key) if counts else None)
-    return found
+        keys.append((Spared(key) if own & {*spares} else key) if counts else None)
+    return keys
 
 
 @st.composite

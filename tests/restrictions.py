@@ -53,20 +53,20 @@ def with_numbers(workload: Workload, queues: list[int]) -> Workload:
 def times(draw: st.DrawFn, workload: Workload) -> list[tuple[int, int]]:
     """One to three times, at or near the seconds at which something may happen."""
     submit, run = workload.submit_time.tolist(), workload.run_time.tolist()
-    moments = sorted({0, *submit, *(one + other for one in submit[:6] for other in run[:6])})
-    found = []
+    moments = sorted({0, *submit, *(at + other for at in submit[:6] for other in run[:6])})
+    spans = []
     for _ in range(draw(st.integers(1, 3))):
         begin = draw(st.sampled_from(moments)) + draw(st.sampled_from([0, 0, 1, 7, 60]))
-        found.append((begin, begin + draw(st.sampled_from([1, 2, 5, 20, 60, 700, 4000]))))
-    return found
+        spans.append((begin, begin + draw(st.sampled_from([1, 2, 5, 20, 60, 700, 4000]))))
+    return spans
 
 
 def apart(windows: list[tuple[int, int, Any]], room: dict[Any, int]) -> list[tuple[int, int, Any]]:
     """Return the windows that find room beside those before: so much of each thing at a time."""
     kept: list[tuple[int, int, Any]] = []
     for begin, end, takes in windows:
-        for at in {begin, *(one[0] for one in kept if begin <= one[0] < end)}:
-            beside = [one[2] for one in kept if one[0] <= at < one[1]]
+        for at in {begin, *(window[0] for window in kept if begin <= window[0] < end)}:
+            beside = [window[2] for window in kept if window[0] <= at < window[1]]
             if any(sum(o.get(k, 0) for o in beside) + n > room[k] for k, n in takes.items()):
                 break
         else:
@@ -83,14 +83,14 @@ def windows_for(data: st.DataObject, cluster: Cluster, workload: Workload) -> Wi
         chosen = st.one_of(st.just(every), some)
         drawn = [(*span, dict.fromkeys(data.draw(chosen), 1)) for span in spans]
         windows = [(a, b, list(of)) for a, b, of in apart(drawn, dict.fromkeys(every, 1))]
-        told = ["" if of == every else f":nodes={','.join(map(str, of))}" for _, _, of in windows]
+        parts = ["" if of == every else f":nodes={','.join(map(str, of))}" for _, _, of in windows]
     else:
         most = workload.processors
         widths = st.one_of(st.just(most), st.integers(1, most))
         drawn = [(*span, {0: data.draw(widths)}) for span in spans]
         windows = [(a, b, takes[0]) for a, b, takes in apart(drawn, {0: most})]
-        told = ["" if width == most else f":processors={width}" for _, _, width in windows]
-    return windows, [f"{a}/{b}{of}" for (a, b, _), of in zip(windows, told, strict=True)]
+        parts = ["" if width == most else f":processors={width}" for _, _, width in windows]
+    return windows, [f"{a}/{b}{of}" for (a, b, _), of in zip(windows, parts, strict=True)]
 
 
 def around_windows(rules: dict[str, Any], workload: Workload) -> dict[str, Any]:
@@ -119,12 +119,12 @@ def restrict(
     if "follow" in which:
         log, ours["dependencies"], theirs["follows"] = data.draw(chains(log))
     if "stop" in which:
-        told = preemptions(log)
+        drawn_rules = preemptions(log)
         if "follow" in which:  # nobody follows a job that is cancelled
-            told = told.filter(lambda drawn: drawn[1][2] != "cancel")
+            drawn_rules = drawn_rules.filter(lambda drawn: drawn[1][2] != "cancel")
         if "failing" in which:  # a suspended job has its memory on nodes
-            told = told.filter(lambda drawn: drawn[1][2] != "suspend")
-        ours["preemption"], theirs["preemption"] = data.draw(told)
+            drawn_rules = drawn_rules.filter(lambda drawn: drawn[1][2] != "suspend")
+        ours["preemption"], theirs["preemption"] = data.draw(drawn_rules)
     texts = []
     if "quota" in which:
         text, theirs["quotas"] = data.draw(quotas(log))

@@ -121,7 +121,7 @@ def record(made: Dump, random: Random, number: int, at: int, style: str) -> list
     job = some_job(random, number, at)
     if kind == "parts":  # of the same share of a node
         components = [{**job, "id": f"{number}+{k}", "raw": number + k} for k in (0, 1)]
-        rows = [row for one in components for row in ended(made, random, one, style)]
+        rows = [row for component in components for row in ended(made, random, component, style)]
         made.jobs.pop()
         made.jobs[-1].update({name: 2 * job[name] for name in ("cores", "gpus", "nodes", "mem")})
         made.dropped["component of a heterogeneous job, which is one job with the first"] += 1
@@ -190,11 +190,11 @@ def some_job(random: Random, number: int, at: int) -> dict[str, Any]:
 
 def ended(made: Dump, random: Random, job: dict[str, Any], style: str) -> list[dict[str, str]]:
     """The lines of a job that ended, and its steps; it is one of the dump's jobs."""
-    told = dict(job)
-    if "Eligible" in made.fields and told["held"]:
-        told["submit"] += told["held"]
-        told["wait"] -= told["held"]
-    made.jobs.append(told)
+    due = dict(job)
+    if "Eligible" in made.fields and due["held"]:
+        due["submit"] += due["held"]
+        due["wait"] -= due["held"]
+    made.jobs.append(due)
     rows = [line(random, job, style)]
     for step in random.choice([[], ["batch"], ["batch", "extern", "0"], ["0", "1", "2"]]):
         nobody = {"user": "", "account": "", "partition": "", "qos": "", "limit": ""}

@@ -20,7 +20,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {name: plain(one) for name, one in value._asdict().items() if name != "failures"}
+        return {name: plain(part) for name, part in value._asdict().items() if name != "failures"}
     return value
 
 
@@ -45,11 +45,14 @@ def assert_same_results(slow: hpcgym.Result, fast: hpcgym.Result) -> None:
     for name in LISTS:
         assert plain(getattr(slow, name)) == plain(getattr(fast, name)), name
     for name in ("lost", "pieces"):
-        one, other = getattr(slow, name), getattr(fast, name)
-        assert cells(one) == cells(other)
-        if one is not None:
+        slow_runs, other = getattr(slow, name), getattr(fast, name)
+        assert cells(slow_runs) == cells(other)
+        if slow_runs is not None:
             for column in ("job", "start", "end"):
-                assert plain(getattr(one, column)) == plain(getattr(other, column)), (name, column)
+                assert plain(getattr(slow_runs, column)) == plain(getattr(other, column)), (
+                    name,
+                    column,
+                )
     assert cells(slow.allocation) == cells(fast.allocation)
     assert intervals(slow) == intervals(fast)
     assert slow.workload.job_number.tolist() == fast.workload.job_number.tolist()
@@ -73,8 +76,8 @@ def assert_same(result: hpcgym.Result, expected: list[Any], lost: list[Any]) -> 
         assert not runs
         assert result.killed.tolist() == [job.killed for job in came]
     else:
-        told = zip(mine.job.tolist(), mine.start.tolist(), mine.end.tolist(), strict=True)
-        assert [*told] == [run[:3] for run in runs]
+        runs_told = zip(mine.job.tolist(), mine.start.tolist(), mine.end.tolist(), strict=True)
+        assert [*runs_told] == [run[:3] for run in runs]
     if result.lost is not None:
         restarts = [sum(run[0] == row for run in runs) for row in range(len(came))]
         assert result.restarts.tolist() == restarts

@@ -144,7 +144,7 @@ def floats(min_value: float | None = None, max_value: float | None = None, **_: 
     """Draw a number: a bound, a round one, or any between."""
     least = -1e300 if min_value is None else min_value
     greatest = 1e300 if max_value is None else max_value
-    special = [one for one in (*_FLOATS, least, greatest) if least <= one <= greatest]
+    special = [number for number in (*_FLOATS, least, greatest) if least <= number <= greatest]
 
     def draw(source: Source) -> float:
         if source.uniform() < 0.2:
@@ -160,7 +160,7 @@ def floats(min_value: float | None = None, max_value: float | None = None, **_: 
 
 def tuples(*strategies: Strategy) -> Strategy:
     """Draw a value by each strategy."""
-    return Strategy(lambda source: tuple([one.draw(source) for one in strategies]))
+    return Strategy(lambda source: tuple([strategy.draw(source) for strategy in strategies]))
 
 
 def _some(
@@ -173,15 +173,15 @@ def _some(
         size = min_size + source.below(most - min_size + 1)
         if key is None:
             return [values.draw(source) for _ in range(size)]
-        found: dict[Hashable, Any] = {}
+        drawn: dict[Hashable, Any] = {}
         for _ in range(_REJECTED + 4 * size):
-            if len(found) == size:
+            if len(drawn) == size:
                 break
             value = values.draw(source)
-            found.setdefault(key(value), value)
-        if len(found) < min_size:
+            drawn.setdefault(key(value), value)
+        if len(drawn) < min_size:
             raise RejectedError
-        return list(found.values())
+        return list(drawn.values())
 
     return Strategy(draw)
 
@@ -190,12 +190,12 @@ def lists(
     values: Strategy, *, min_size: int = 0, max_size: int | None = None, unique: bool = False
 ) -> Strategy:
     """Draw a list, of any length that is allowed."""
-    return _some(values, min_size, max_size, (lambda one: one) if unique else None)
+    return _some(values, min_size, max_size, (lambda value: value) if unique else None)
 
 
 def sets(values: Strategy, *, min_size: int = 0, max_size: int | None = None) -> Strategy:
     """Draw a set."""
-    return _some(values, min_size, max_size, lambda one: one).map(set)
+    return _some(values, min_size, max_size, lambda value: value).map(set)
 
 
 def dictionaries(
@@ -207,7 +207,9 @@ def dictionaries(
 
 def fixed_dictionaries(entries: dict[Any, Strategy]) -> Strategy:
     """Draw a value for each key."""
-    return Strategy(lambda source: {key: one.draw(source) for key, one in entries.items()})
+    return Strategy(
+        lambda source: {key: strategy.draw(source) for key, strategy in entries.items()}
+    )
 
 
 def permutations(values: Iterable[Any]) -> Strategy:
@@ -225,8 +227,8 @@ def builds(target: Callable[..., Any], *positional: Strategy, **named: Strategy)
     """Draw the arguments of a call, and make it."""
     return Strategy(
         lambda source: target(
-            *[one.draw(source) for one in positional],
-            **{name: one.draw(source) for name, one in named.items()},
+            *[strategy.draw(source) for strategy in positional],
+            **{name: strategy.draw(source) for name, strategy in named.items()},
         )
     )
 
@@ -237,7 +239,9 @@ def composite(function: Callable[..., Any]) -> Callable[..., Strategy]:
     @functools.wraps(function)
     def strategy(*args: Any, **kwargs: Any) -> Strategy:
         return Strategy(
-            lambda source: function(lambda one, label=None: one.draw(source), *args, **kwargs)
+            lambda source: function(
+                lambda strategy, label=None: strategy.draw(source), *args, **kwargs
+            )
         )
 
     return strategy
@@ -302,7 +306,7 @@ def given(*positional: Strategy, **named: Strategy) -> Callable[[Any], Any]:
 
         def draw(number: int) -> dict[str, Any]:
             source = Source(seed, zlib.crc32(_name(test).encode()), number)
-            return {name: one.draw(source) for name, one in strategies.items()}
+            return {name: strategy.draw(source) for name, strategy in strategies.items()}
 
         @functools.wraps(test)
         def run(**fixtures: Any) -> None:
@@ -327,7 +331,7 @@ def given(*positional: Strategy, **named: Strategy) -> Callable[[Any], Any]:
         run.settings = getattr(test, "settings", settings())  # type: ignore[attr-defined]
         run.is_seeded = True  # type: ignore[attr-defined]
         run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [one for name, one in parameters.items() if name not in strategies]
+            [parameter for name, parameter in parameters.items() if name not in strategies]
         )
         return run
 
@@ -349,7 +353,7 @@ def _told(number: int, draw: Callable[[int], dict[str, Any]], arguments: dict[st
         drawn = arguments
     for name, value in drawn.items():
         if isinstance(value, Data):
-            lines += [f"drawn from {name}: {_as_code(one)}" for one in arguments[name].drawn]
+            lines += [f"drawn from {name}: {_as_code(value)}" for value in arguments[name].drawn]
         else:
             lines.append(f"{name} = {_as_code(value)}")
     return "\n".join(lines)
@@ -359,13 +363,13 @@ def _as_code(value: Any) -> str:
     """Return a value as Python that makes it, as far as it has some."""
     if isinstance(value, Workload):
         columns = {name: column.tolist() for name, column in value.columns.items()}
-        told = {name: column for name, column in columns.items() if set(column) != {-1}}
-        return f"Workload.from_columns({told}, processors={value.processors})"
+        columns_told = {name: column for name, column in columns.items() if set(column) != {-1}}
+        return f"Workload.from_columns({columns_told}, processors={value.processors})"
     if isinstance(value, np.ndarray):
         return f"np.array({value.tolist()}, np.{value.dtype})"
     if isinstance(value, tuple | list) and type(value) in (tuple, list):
         inner = ", ".join(map(_as_code, value))
         return f"[{inner}]" if isinstance(value, list) else f"({inner},)"
     if type(value) is dict:
-        return "{" + ", ".join(f"{key!r}: {_as_code(one)}" for key, one in value.items()) + "}"
+        return "{" + ", ".join(f"{key!r}: {_as_code(part)}" for key, part in value.items()) + "}"
     return repr(value)

@@ -41,12 +41,12 @@ class SlowOrder(ByUsage):
 
     def score(self, job: Any, now: int) -> float:
         """Return it; sums of other thirds, say, that are equal may differ in doubles."""
-        found = super().score(job, now)
+        score = super().score(job, now)
         if self.accounts.in_a_tree and not isinstance(self.kind, str):
-            other = self.summed.setdefault((now, found), job)
+            other = self.summed.setdefault((now, score), job)
             if other.user != job.user and self.parts(other, now) != self.parts(job, now):
                 self.doubt()
-        return found
+        return score
 
     def parts(self, job: Any, now: int) -> Any:
         """Return what a score is the sum of."""

@@ -31,8 +31,8 @@ def chains(draw: st.DrawFn, workload: Workload) -> tuple[Workload, str, Follows]
             preceding[job] = others[0] + 1
             more += [(job + 1, other + 1) for other in others[1:]]
             time = max(think[job], 0)
-            told = all(wait[other] >= 0 for other in others)
-            if dependencies == "closed-loop" and think[job] < 0 and told:
+            all_waits_known = all(wait[other] >= 0 for other in others)
+            if dependencies == "closed-loop" and think[job] < 0 and all_waits_known:
                 ended = max(submit[other] + wait[other] + run[other] for other in others)
                 time = max(submit[job] - ended, 0)
             follows[job] = (others, time, submit[job] if dependencies == "after" else 0)

@@ -13,18 +13,18 @@ ROOT = Path(__file__).parents[1]
 
 def modules() -> list[str]:
     """Names of all modules with an example; those that train do so for a second or two."""
-    found = []
+    names = []
     for folder in ("hpcgym", "agents", "baselines", "benchmarks"):
         for file in sorted((ROOT / folder).rglob("*.py")):
             if ">>> " in file.read_text():
                 dotted = ".".join(file.relative_to(ROOT).with_suffix("").parts)
                 package = "" if folder == "hpcgym" else "hpcgym."
-                found.append(package + dotted.removesuffix(".__init__"))
-    return found
+                names.append(package + dotted.removesuffix(".__init__"))
+    return names
 
 
 @pytest.mark.parametrize("name", modules())
 def test_examples(name: str) -> None:
-    found = doctest.testmod(import_module(name))
-    assert found.attempted > 0
-    assert found.failed == 0
+    tested = doctest.testmod(import_module(name))
+    assert tested.attempted > 0
+    assert tested.failed == 0

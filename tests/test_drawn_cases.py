@@ -25,17 +25,17 @@ ANYTHING = st.recursive(
 
 def drawn(test: Any = None, *strategies: Any, cases: int = 30) -> list[Any]:
     """Return the cases of a test."""
-    found: list[Any] = []
+    cases_drawn: list[Any] = []
 
     @seeded.settings(max_examples=cases)
     @seeded.given(*(strategies or (ANYTHING,)))
     def keep(case: Any) -> None:
-        found.append(case)
+        cases_drawn.append(case)
         if test:
             test(case)
 
     keep()
-    return found
+    return cases_drawn
 
 
 def test_the_same_cases_in_each_run_and_others_by_another_seed(
@@ -62,9 +62,9 @@ def test_the_same_cases_in_each_run_and_others_by_another_seed(
     ],
 )
 def test_values_are_what_was_asked_for(strategy: Any, holds: Any) -> None:
-    found = drawn(None, strategy, cases=200)
-    assert all(map(holds, found))
-    assert len({repr(case) for case in found}) > 2
+    values = drawn(None, strategy, cases=200)
+    assert all(map(holds, values))
+    assert len({repr(case) for case in values}) > 2
 
 
 def test_rejected_cases_do_not_count() -> None:

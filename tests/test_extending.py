@@ -50,7 +50,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def found(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], None]]:
+def look_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], None]]:
     """What lets this process find a folder of packages, as if it had just begun."""
 
     def find(folder: Path) -> None:
@@ -90,7 +90,7 @@ def test_the_page_shows_the_example() -> None:
 def test_its_names_work_on_the_command_line(installed: Path, tmp_path: Path) -> None:
     """Each name in a process of its own, workers of sweeps included."""
 
-    def told(*words: str, fails: bool = False) -> str:
+    def printed(*words: str, fails: bool = False) -> str:
         command = [sys.executable, "-m", "hpcgym", *words]
         where = os.environ | {"PYTHONPATH": f"{installed}{os.pathsep}{ROOT}"}
         run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=where)
@@ -98,40 +98,40 @@ def test_its_names_work_on_the_command_line(installed: Path, tmp_path: Path) -> 
         return run.stderr if fails else run.stdout
 
     (tmp_path / "mine.tally").write_text(TALLY)
-    told("simulate", "mine.tally", "--scheduler", "patient", "--output", "mine.swf")
+    printed("simulate", "mine.tally", "--scheduler", "patient", "--output", "mine.swf")
     record = json.loads(
         (tmp_path / "mine.swf").read_text().partition("provenance: ")[2].partition("\n")[0]
     )
     assert record["packages"] == {"hpcgym-example": "0.1"}
-    rows = told("compare", "waves:jobs=40", "--cluster", "corner", "--scheduler", "easy,narrow")
+    rows = printed("compare", "waves:jobs=40", "--cluster", "corner", "--scheduler", "easy,narrow")
     assert "narrow" in rows
-    csv = told("simulate", "waves:jobs=40", "--policy", "narrow", "--format", "csv")
+    csv = printed("simulate", "waves:jobs=40", "--policy", "narrow", "--format", "csv")
     (tmp_path / "rows.csv").write_text(csv)
     assert "hpcgym-example 0.1" in csv
-    assert told("verify", "mine.swf", "rows.csv") == "mine.swf: equal\nrows.csv: equal\n"
+    assert printed("verify", "mine.swf", "rows.csv") == "mine.swf: equal\nrows.csv: equal\n"
     (tmp_path / "experiment.toml").write_text(EXPERIMENT)
-    told("sweep", "run", "experiment.toml", "--output", "sweep", "--executor", "processes")
-    assert "6 of 6 simulations are done, 0 failed" in told("sweep", "table", "sweep")
-    told("suite", "run", "--agent", "newest", "--tasks", "mini", "--output", "newest")
+    printed("sweep", "run", "experiment.toml", "--output", "sweep", "--executor", "processes")
+    assert "6 of 6 simulations are done, 0 failed" in printed("sweep", "table", "sweep")
+    printed("suite", "run", "--agent", "newest", "--tasks", "mini", "--output", "newest")
     submission = json.loads((tmp_path / "newest" / "submission.json").read_text())
     assert (submission["packages"], [*submission["tasks"]]) == (record["packages"], ["mini-select"])
-    error = told("simulate", "waves", "--policy", "narow", fails=True)
+    error = printed("simulate", "waves", "--policy", "narow", fails=True)
     assert "did you mean 'narrow'?" in error
     assert "8 more; of hpcgym-example 0.1 narrow, patient" in error
     metadata = installed / "hpcgym_example-0.1.dist-info" / "METADATA"
     before = metadata.read_text()
     metadata.write_text(before.replace("Version: 0.1", "Version: 0.2"))
     said = "made with hpcgym-example 0.1, and this is 0.2"
-    assert told("verify", "mine.swf", "rows.csv").count(f"equal; it was {said}") == 2
+    assert printed("verify", "mine.swf", "rows.csv").count(f"equal; it was {said}") == 2
     changed = "it began with hpcgym-example 0.1, and 0.2 is installed"
-    assert changed in told("sweep", "run", "sweep", fails=True)
+    assert changed in printed("sweep", "run", "sweep", fails=True)
     metadata.write_text(before)
 
 
 def test_its_names_work_in_python(
-    installed: Path, found: Callable[[Path], None], tmp_path: Path
+    installed: Path, look_in: Callable[[Path], None], tmp_path: Path
 ) -> None:
-    found(installed)
+    look_in(installed)
     assert machine_names()[-1] == "corner"
     for kind in ("policies", "schedulers", "machines", "formats", "generators", "agents"):
         *_, (_, meaning) = KINDS[kind][1]()
@@ -241,11 +241,11 @@ def test_errors_name_the_package_and_the_entry_point(
     code: str,
     use: Callable[[], object],
     message: str,
-    found: Callable[[Path], None],
+    look_in: Callable[[Path], None],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found(package(tmp_path / "site", points, code))
+    look_in(package(tmp_path / "site", points, code))
     monkeypatch.chdir(tmp_path)
     for kind in ("policies", "machines", "formats", "generators", "agents"):
         assert all(meaning for _, meaning in KINDS[kind][1]()), kind  # or what is wrong with it
@@ -256,29 +256,29 @@ def test_errors_name_the_package_and_the_entry_point(
 
 
 def test_a_reader_that_fails_keeps_no_file_of_another_format_from_being_read(
-    found: Callable[[Path], None], tmp_path: Path
+    look_in: Callable[[Path], None], tmp_path: Path
 ) -> None:
     code = "class Old:\n    def recognizes(self, path, head):\n        return 1 / 0"
-    found(package(tmp_path / "site", "[hpcgym.readers]\nold = broken:Old", code))
+    look_in(package(tmp_path / "site", "[hpcgym.readers]\nold = broken:Old", code))
     file = tmp_path / "log.csv"
     file.write_text("submit_time,run_time,requested_time,requested_processors\n0,10,10,1\n")
-    told = "passed over: reader 'old' of broken 0.3: ZeroDivisionError: division by zero"
-    with pytest.warns(WorkloadWarning, match=told):
+    warning = "passed over: reader 'old' of broken 0.3: ZeroDivisionError: division by zero"
+    with pytest.warns(WorkloadWarning, match=warning):
         assert len(hpcgym.load_workload(file, processors=4)) == 1
 
 
 def test_our_names_go_first_and_those_of_two_packages_are_refused(
-    found: Callable[[Path], None], tmp_path: Path
+    look_in: Callable[[Path], None], tmp_path: Path
 ) -> None:
     site = package(tmp_path, "[hpcgym.policies]\nsaf = broken:WIDE\nwide = broken:WIDE")
-    found(package(site, "[hpcgym.policies]\nwide = broken:WIDE", "WIDE = 'processors'", "second"))
+    look_in(package(site, "[hpcgym.policies]\nwide = broken:WIDE", "WIDE = 'processors'", "second"))
     assert hpcgym.Scheduler(policy="saf").order.weights == {"area": -1.0}
     with pytest.raises(HpcgymError, match=r"'wide' is of both \w+ and \w+: uninstall one"):
         find_scheduler("wide")
 
 
 def test_entry_points_are_not_listed_for_names_of_ours(
-    found: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    look_in: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Listing them takes as long as a small simulation."""
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda **group: pytest.fail(str(group)))

@@ -17,9 +17,9 @@ def test_long_work_is_told_of_in_a_log(
         for number in range(100):
             step(f"vector {number}")
             now += 1
-    told = capsys.readouterr().err.splitlines()
+    lines = capsys.readouterr().err.splitlines()
     left = {30: "16 min", 60: "16 min", 90: "15 min"}
-    assert told == [f"{k} of 1,000, about {left[k]} left: vector {k}" for k in left]
+    assert lines == [f"{k} of 1,000, about {left[k]} left: vector {k}" for k in left]
 
 
 def test_the_rest_takes_as_long_as_what_is_measured(

@@ -62,15 +62,15 @@ def asking(units: int, demand: tuple[int, ...], requested: int = 1) -> Job:
 def test_nodes_by_the_value_of_what_is_left() -> None:
     """Of 12 cores one is taken, of 24 memory five; the others that wait ask for 10 and 30."""
     free, total = [[4, 4], [4, 2], [2, 4], [1, 9]], [12, 24]
-    one, two = asking(1, (2, 1)), asking(2, (2, 1))
+    first, two = asking(1, (2, 1)), asking(2, (2, 1))
     waits = [asking(2, (1, 3), requested=4)]
     # worth 11 x 2 / 144 = 0.153 and 31 x 6 / 576 = 0.323: left are (2, 3), (2, 1), (0, 3)
-    assert order_of_nodes("weighted", free, total, free, one, waits) == [1, 2, 0]
+    assert order_of_nodes("weighted", free, total, free, first, waits) == [1, 2, 0]
     # both units on the first nodes: left are (0, 2), (0, 0), (0, 3)
     assert order_of_nodes("weighted", free, total, free, two, waits) == [1, 0, 2]
     # nobody waits: worth 2 / 144 = 0.014 and 6 / 576 = 0.010
-    assert order_of_nodes("weighted", free, total, free, one) == [2, 1, 0]
-    assert order_of_nodes("weighted", [[2, 2]] * 3, [6, 6], [[2, 2]] * 3, one) == [0, 1, 2]
+    assert order_of_nodes("weighted", free, total, free, first) == [2, 1, 0]
+    assert order_of_nodes("weighted", [[2, 2]] * 3, [6, 6], [[2, 2]] * 3, first) == [0, 1, 2]
 
 
 def test_kinds_of_nodes_by_turns_and_each_by_value() -> None:
@@ -86,12 +86,12 @@ def test_kinds_of_nodes_by_turns_and_each_by_value() -> None:
 
 def test_units_of_a_workload() -> None:
     jobs = few_jobs(8, [0, 1], [5, 5], [6, 4], requested_memory=[1_500, -1])
-    found = node_jobs_of(jobs, ("core", "gpu", "mem"))
-    assert [(job.units, job.demand) for job in found] == [(6, (1, 0, 2)), (4, (1, 0, 0))]
+    jobs_on_nodes = node_jobs_of(jobs, ("core", "gpu", "mem"))
+    assert [(job.units, job.demand) for job in jobs_on_nodes] == [(6, (1, 0, 2)), (4, (1, 0, 0))]
     per_unit = {"core": [3, 2], "gpu": [1, 0]}
     rich = few_jobs(8, [0, 1], [5, 5], [6, 4], units=[2, 2], per_unit=per_unit)
-    found = node_jobs_of(rich, ("core", "gpu", "mem"))
-    assert [(job.units, job.demand) for job in found] == [(2, (3, 1, 0)), (2, (2, 0, 0))]
+    jobs_on_nodes = node_jobs_of(rich, ("core", "gpu", "mem"))
+    assert [(job.units, job.demand) for job in jobs_on_nodes] == [(2, (3, 1, 0)), (2, (2, 0, 0))]
 
 
 def test_the_given_jobs_are_not_touched() -> None:

@@ -65,10 +65,10 @@ def test_headings_of_mistakes_name_tests() -> None:
 def test_backfilling_is_spelt_in_one_way() -> None:
     """In docs, help, errors and comments alike."""
     command = ["git", "grep", "-iIlE", "back[- ]fill", "--", ".", ":!tests/test_repository.py"]
-    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    if found.returncode > 1:
+    grep = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if grep.returncode > 1:
         pytest.skip("there is no git, or this is no clone")
-    assert found.stdout.splitlines() == []
+    assert grep.stdout.splitlines() == []
 
 
 def test_one_version() -> None:
@@ -87,8 +87,8 @@ def test_every_extra_that_messages_name_is_one() -> None:
     with (ROOT / "pyproject.toml").open("rb") as file:
         extras = tomllib.load(file)["project"]["optional-dependencies"]
     named = re.compile(r"""installing\(["'](\w+)["']\)""")
-    found = {name for file in sources().values() for name in named.findall(file.read_text())}
-    assert {"agents", "cp"} <= found <= {*extras}
+    extras_named = {name for file in sources().values() for name in named.findall(file.read_text())}
+    assert {"agents", "cp"} <= extras_named <= {*extras}
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_other_code_in_pages_is_read(page: Path, tmp_path: Path) -> None:
             FairShare.parse(str(file))
         else:
             assert {*table} == {"partition"}
-            assert all(one.keys() == {"name", "nodes"} for one in table["partition"])
+            assert all(partition.keys() == {"name", "nodes"} for partition in table["partition"])
 
 
 def test_all_kinds_of_code_in_pages_are_tested() -> None:
@@ -193,22 +193,22 @@ def test_names_in_pages_exist(page: Path) -> None:
 def test_files_that_programs_name_exist() -> None:
     """Else a script runs no test, and says nothing of it."""
     programs = [*(ROOT / "scripts").glob("*"), *(ROOT / ".github").rglob("*.yml"), ROOT / ".ci/run"]
-    found = {
+    paths = {
         path
         for program in programs
         if program.is_file()
         for path in re.findall(r"\b((?:tests|hpcgym|native)/[\w/]+\.\w+)", program.read_text())
     }
-    assert "tests/simulation/test_batch.py" in found
-    assert [path for path in found if not (ROOT / path).exists()] == []
+    assert "tests/simulation/test_batch.py" in paths
+    assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
 def test_names_stand_where_contributing_says() -> None:
     """A name in capitals, and the file in which it is said to be."""
     text = (ROOT / "CONTRIBUTING.md").read_text()
-    found = re.findall(r"`(_?[A-Z][A-Z_]{2,})`(?: or `(_?[A-Z_]+)`)? (?:in|of) `([\w/.]+)`", text)
-    assert len(found) > 15
-    for *names, path in found:
+    named = re.findall(r"`(_?[A-Z][A-Z_]{2,})`(?: or `(_?[A-Z_]+)`)? (?:in|of) `([\w/.]+)`", text)
+    assert len(named) > 15
+    for *names, path in named:
         for name in filter(None, names):
             assert re.search(rf"\b{name}\b", (ROOT / path).read_text()), (name, path)
 
@@ -218,12 +218,12 @@ def resolve(name: str) -> object:
     parts = name.split(".")
     for n in range(len(parts), 0, -1):
         try:
-            found = importlib.import_module(".".join(parts[:n]))
+            thing = importlib.import_module(".".join(parts[:n]))
         except ModuleNotFoundError:
             continue
         for part in parts[n:]:
-            found = getattr(found, part)
-        return found
+            thing = getattr(thing, part)
+        return thing
     raise AssertionError(name)
 
 
@@ -253,8 +253,8 @@ def exists(name: str) -> bool:
         return True
     above, _, last = name.rpartition(".")
     with contextlib.suppress(AssertionError, AttributeError):
-        found = resolve(above) if above else None
-        return isinstance(found, type) and last in inspect.get_annotations(found)
+        owner = resolve(above) if above else None
+        return isinstance(owner, type) and last in inspect.get_annotations(owner)
     return False
 
 
@@ -351,13 +351,13 @@ MAY_PARSE = {
 
 
 def test_all_that_is_read_goes_through_one_room() -> None:
-    found = set()
+    calls = set()
     for folder in ("hpcgym", "agents", "baselines", "benchmarks"):
         for file in (ROOT / folder).rglob("*.py"):
             name = str(file.relative_to(ROOT))
             if not name.startswith("hpcgym/files/") or "writing" in name:
-                found |= {f"{name} {call}" for call in PARSES.findall(file.read_text())}
-    assert found == MAY_PARSE
+                calls |= {f"{name} {call}" for call in PARSES.findall(file.read_text())}
+    assert calls == MAY_PARSE
 
 
 # What opens files by name, which may be a pipe or a device, and where no user names the file.
@@ -413,9 +413,9 @@ def test_the_type_checker_finds_what_is_installed_as_a_part_of_hpcgym() -> None:
     with (ROOT / "pyproject.toml").open("rb") as file:
         settings = tomllib.load(file)
     for name, folder in settings["tool"]["scikit-build"]["wheel"]["packages"].items():
-        found = (ROOT if name == "hpcgym" else ROOT / ".typed") / name
-        assert found.is_dir()
-        assert found.samefile(ROOT / folder), name
+        package = (ROOT if name == "hpcgym" else ROOT / ".typed") / name
+        assert package.is_dir()
+        assert package.samefile(ROOT / folder), name
     checked = {"hpcgym", ".typed/hpcgym", "benchmarks/*.py", "scripts"}
     assert checked == {*settings["tool"]["mypy"]["files"]}
 
@@ -425,10 +425,10 @@ def test_the_type_checker_finds_what_is_installed_as_a_part_of_hpcgym() -> None:
 
 def test_the_edits_of_mutants_stand_in_their_files() -> None:
     mutants = importlib.import_module("mutants")
-    for one in mutants.MUTANTS:  # it exits where there is no such place
-        assert mutants.mutated(one, (ROOT / one.file).read_text(), "") != ""
-        assert any(map(str.isalnum, one.old)), (
-            f"{one.old!r} is no expression"
+    for mutant in mutants.MUTANTS:  # it exits where there is no such place
+        assert mutants.mutated(mutant, (ROOT / mutant.file).read_text(), "") != ""
+        assert any(map(str.isalnum, mutant.old)), (
+            f"{mutant.old!r} is no expression"
         )  # all are built at once
 
 
@@ -472,7 +472,9 @@ def test_scripts_leave_a_folder_that_is_no_environment(tmp_path: Path) -> None:
 
 
 def test_what_the_readme_and_the_quickstart_name() -> None:
-    (first,) = [one for one in blocks(ROOT / "README.md", "sh") if "scripts/quickstart" in one]
+    (first,) = [
+        block for block in blocks(ROOT / "README.md", "sh") if "scripts/quickstart" in block
+    ]
     assert [line.split()[0] for line in first.splitlines()] == [
         "scripts/quickstart",
         "scripts/test",

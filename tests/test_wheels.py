@@ -23,7 +23,7 @@ print(hpcgym.simulate(hpcgym.load_workload("lublin:jobs=50,processors=8,seed=1")
 """
 
 
-def told(*command: object, **more: str) -> str:
+def printed(*command: object, **more: str) -> str:
     """What a command prints, which is to succeed."""
     words = list(map(str, command))
     run = subprocess.run(words, capture_output=True, text=True, env=os.environ | more, cwd=ROOT)
@@ -40,19 +40,19 @@ def wheel_in(folder: Path, **more: str) -> Path:
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     build = (sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation")
-    told(*build, "--wheel-dir", folder, copy, **more)
+    printed(*build, "--wheel-dir", folder, copy, **more)
     (wheel,) = folder.glob("*.whl")
     return wheel
 
 
 def installed(wheel: Path, folder: Path) -> Path:
     """The Python of a new environment with a wheel, and with the packages that are here."""
-    told(sys.executable, "-m", "venv", folder)
+    printed(sys.executable, "-m", "venv", folder)
     python = folder / "bin" / "python"
     (packages,) = folder.glob("lib/python*/site-packages")
     # another hpcgym may be installed there by a hook, which nothing runs that stands behind
     (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
-    told(python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel)
+    printed(python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel)
     return python
 
 
@@ -78,7 +78,7 @@ def test_a_wheel_holds_all_modules_and_runs_without_a_compiler(tmp_path: Path) -
         name.replace(".", "/") + ("/__init__.py" if file.name == "__init__.py" else ".py")
         for name, file in sources().items()
     }
-    tracked = told("git", "ls-files", "hpcgym").split()
+    tracked = printed("git", "ls-files", "hpcgym").split()
     of_studies = (ROOT / "benchmarks").glob("*/[a-z]*.[mct][dso]*")  # and no README
     others = {name for name in tracked if not name.endswith(".py")}
     others |= {"hpcgym/_engine.pyi"}
@@ -88,8 +88,8 @@ def test_a_wheel_holds_all_modules_and_runs_without_a_compiler(tmp_path: Path) -
     assert any(name.endswith("licenses/LICENSE") for name in information)
 
     new = installed(wheel, tmp_path / "new")
-    told_of_it = told(new, "-P", "-c", SIMULATES, PATH=without_compiler(tmp_path / "programs"))
-    assert told_of_it == told(sys.executable, "-c", SIMULATES)
+    of_wheel = printed(new, "-P", "-c", SIMULATES, PATH=without_compiler(tmp_path / "programs"))
+    assert of_wheel == printed(sys.executable, "-c", SIMULATES)
 
 
 def test_zig_makes_the_same_schedules(tmp_path: Path) -> None:
@@ -102,5 +102,5 @@ def test_zig_makes_the_same_schedules(tmp_path: Path) -> None:
     signature = (ROOT / "scripts" / "guard", "signature")
     here = {"HPCGYM_VENV": sys.prefix}
     hook = str(ROOT / "scripts" / "instead")
-    by_zig = told(*signature, **here, PYTHONPATH=hook, HPCGYM_INSTEAD=f"hpcgym._engine={engine}")
-    assert by_zig == told(*signature, **here)
+    by_zig = printed(*signature, **here, PYTHONPATH=hook, HPCGYM_INSTEAD=f"hpcgym._engine={engine}")
+    assert by_zig == printed(*signature, **here)

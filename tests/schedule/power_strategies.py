@@ -115,8 +115,8 @@ def _placed(draw: st.DrawFn, cluster: Cluster, workload: Workload, frequency: An
         if frequency is not None:  # the slowest of all groups is long enough to place it
             lone = Cluster(groups=cluster.groups) if cluster.groups else cluster
             cells = Allocation(np.array([0, nodes]), np.arange(nodes), np.ones(nodes))
-            one = _bare(lone, workload.take(slice(job, job + 1)), frequency[job : job + 1], cells)
-            span = int(slowed(span, job_slowdowns(one)[0]))
+            alone = _bare(lone, workload.take(slice(job, job + 1)), frequency[job : job + 1], cells)
+            span = int(slowed(span, job_slowdowns(alone)[0]))
         while True:
             room = free[:, now : now + span].min(axis=1) // each
             if room.sum() >= wanted:

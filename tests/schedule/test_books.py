@@ -175,12 +175,14 @@ def assert_metrics(result: Result, slow: Energies) -> None:
     ]
     assert result.metrics.get("cap_exceeded_s", 0) == sum(above)
     excess = Fraction(0)
-    for one in budgets:
-        used = sum(watts for now, watts in seconds_power.items() if one.start <= now < one.end)
-        excess += max(used - Fraction(one.joules), 0)
+    for budget in budgets:
+        used = sum(
+            watts for now, watts in seconds_power.items() if budget.start <= now < budget.end
+        )
+        excess += max(used - Fraction(budget.joules), 0)
     whole = sum(seconds_power.values())
-    told = Fraction(result.metrics.get("budget_exceeded_j", 0))
-    assert abs(told - excess) <= whole * PART
+    exceeded = Fraction(result.metrics.get("budget_exceeded_j", 0))
+    assert abs(exceeded - excess) <= whole * PART
     waits, runs = result.wait.tolist(), result.run_time.tolist()
     times = zip(waits, runs, result.full_speed_run_time.tolist(), strict=True)
     slowdowns = [max((wait + run) / max(length, 10), 1) for wait, run, length in times]
@@ -236,8 +238,8 @@ def test_the_validator_finds_energy_that_is_somebody_elses() -> None:
         (ByNode, r"node 0 draws 5007.0 J instead of 5000.0 J \(and 1 more\)"),
     ):
         vars(result)["books"] = kind(result)
-        (found,) = check_books(result)
-        assert re.fullmatch(text, found), found
+        (violation,) = check_books(result)
+        assert re.fullmatch(text, violation), violation
 
 
 def test_the_validator_finds_jobs_on_nodes_that_are_off() -> None:
@@ -290,8 +292,8 @@ def test_who_pays_what_by_hand() -> None:
     result = two_jobs_apart()
     assert result.books.by_job().tolist() == [30 * 300, 40 * 300]
     idle = 20 * 100 + 30 * 100  # node 1 before B, node 0 after A
-    told = {name: result.metrics[f"energy_{name}j"] for name in ("idle_", "busy_", "")}
-    assert told == {"idle_": idle, "busy_": 21_000, "": 21_000 + idle}
+    energies = {name: result.metrics[f"energy_{name}j"] for name in ("idle_", "busy_", "")}
+    assert energies == {"idle_": idle, "busy_": 21_000, "": 21_000 + idle}
     assert "energy_components_j" not in result.metrics
     assert result.power.watts.tolist() == [400, 600, 400, 0]
     assert result.power.time.tolist() == [0, 20, 30, 60]
@@ -342,8 +344,8 @@ def test_levels_of_frequency() -> None:
     own = {**workload.columns, "slowdown": np.array([1.1, -1.0])}
     other = replace(slow, workload=replace(workload, columns=own), run_time=np.array([8, 20]))
     assert job_slowdowns(other).tolist() == [1.1, 2]
-    for one in (slow, other):
-        assert "lengths" in validate_schedule(one)
+    for schedule in (slow, other):
+        assert "lengths" in validate_schedule(schedule)
 
 
 def test_what_stands_above_nodes_is_saved_when_all_below_is_off() -> None:

@@ -28,8 +28,8 @@ def signal(times: list[float], values: list[float], period: int | None = None) -
 def test_two_steps_by_hand() -> None:
     """Means 2 and distances of 1: half of the power more, and half less."""
     price = signal([0, 3600, 7200], [1, 3])
-    found = follow(EnergyBudget(2e6, 0, 7200, 60, True), price, 0.5, TAURUS)
-    assert found == (
+    limits = follow(EnergyBudget(2e6, 0, 7200, 60, True), price, 0.5, TAURUS)
+    assert limits == (
         EnergyBudget(1.5e6, 0, 3600, 60, True),
         EnergyBudget(0.5e6, 3600, 7200, 60, True),
     )
@@ -38,8 +38,10 @@ def test_two_steps_by_hand() -> None:
 def test_steps_of_other_lengths_by_hand() -> None:
     """4 for an hour and 1 for two: the mean is 2, the farthest step 2 away, and has nothing."""
     price = signal([0, 3600, 10_800], [4, 1])
-    found = follow(PowerCap(600, 0, 10_800), price, 1.0, TAURUS)
-    assert [(one.watts, one.start, one.end) for one in found if isinstance(one, PowerCap)] == [
+    limits = follow(PowerCap(600, 0, 10_800), price, 1.0, TAURUS)
+    assert [
+        (limit.watts, limit.start, limit.end) for limit in limits if isinstance(limit, PowerCap)
+    ] == [
         (0.0, 0, 3600),
         (900.0, 3600, 10_800),
     ]
@@ -48,8 +50,8 @@ def test_steps_of_other_lengths_by_hand() -> None:
 @pytest.mark.parametrize("announced", [None, 0, 60])
 def test_the_steps_of_a_cap_are_known_when_it_is(announced: int | None) -> None:
     price = signal([0, 3600, 10_800], [4, 1])
-    found = follow(PowerCap(600, 60, 10_800, announced=announced), price, 1.0, TAURUS)
-    assert [one.announced for one in found if isinstance(one, PowerCap)] == [announced] * 2
+    limits = follow(PowerCap(600, 60, 10_800, announced=announced), price, 1.0, TAURUS)
+    assert [limit.announced for limit in limits if isinstance(limit, PowerCap)] == [announced] * 2
 
 
 SIGNALS = st.lists(st.integers(1, 5_000), min_size=1, max_size=12).flatmap(
@@ -72,25 +74,25 @@ def test_the_mean_is_kept_whatever_the_signal(
 ) -> None:
     times, values, repeats = drawn
     last = int(times[-1])
-    one = Signal(times, np.array(values), "g", "s", last if repeats else None)
+    signal_drawn = Signal(times, np.array(values), "g", "s", last if repeats else None)
     begin = data.draw(st.integers(0, 3 * last if repeats else last - 1))
     end = begin + data.draw(st.integers(1, 2 * last if repeats else last - begin))
     share, swing = data.draw(st.floats(0.01, 0.5)), data.draw(st.floats(0, 1))
     budget = EnergyBudget(share * MOST_W * (end - begin), begin, end)
-    found = list(follow(budget, one, swing, TAURUS))
-    assert check_limits(found) == tuple(found)
-    assert [found[0].start, *(limit.end for limit in found)] == [
-        *(limit.start for limit in found),
+    limits = list(follow(budget, signal_drawn, swing, TAURUS))
+    assert check_limits(limits) == tuple(limits)
+    assert [limits[0].start, *(limit.end for limit in limits)] == [
+        *(limit.start for limit in limits),
         end,
     ]
-    assert found[0].start == begin
-    joules = [limit.joules for limit in found if isinstance(limit, EnergyBudget)]
+    assert limits[0].start == begin
+    joules = [limit.joules for limit in limits if isinstance(limit, EnergyBudget)]
     assert math.fsum(joules) == pytest.approx(budget.joules, rel=1e-9)
     # second by second: what the signal is, and what power there is
     seconds = np.arange(begin, end)
     at = seconds % last if repeats else seconds
     value = np.array(values)[np.searchsorted(times, at, "right") - 1]
-    power = np.concatenate([np.full(b.end - b.start, b.joules / (b.end - b.start)) for b in found])  # type: ignore[union-attr]
+    power = np.concatenate([np.full(b.end - b.start, b.joules / (b.end - b.start)) for b in limits])  # type: ignore[union-attr]
     mean = share * MOST_W
     assert (np.abs(power - mean) <= swing * mean * (1 + 1e-9) + 1e-9).all()
     if value.max() - value.min() > 1e-6:
@@ -100,26 +102,26 @@ def test_the_mean_is_kept_whatever_the_signal(
     else:
         assert power == pytest.approx(np.full(len(seconds), mean), rel=1e-9)
     # caps are the same power
-    caps = follow(PowerCap(mean, begin, end), one, swing, TAURUS)
+    caps = follow(PowerCap(mean, begin, end), signal_drawn, swing, TAURUS)
     watts = [limit.watts for limit in caps if isinstance(limit, PowerCap)]
     assert watts == pytest.approx(
-        [j / (b.end - b.start) for j, b in zip(joules, found, strict=True)]
+        [j / (b.end - b.start) for j, b in zip(joules, limits, strict=True)]
     )
 
 
 def test_steps_within_a_second_are_one() -> None:
     price = signal([0, 10.2, 10.4, 20], [1, 100, 3])
-    found = follow(EnergyBudget(1000, 0, 20), price, 0.5, TAURUS)
-    assert [(one.start, one.end) for one in found] == [(0, 10), (10, 20)]
-    joules = [one.joules for one in found if isinstance(one, EnergyBudget)]
+    limits = follow(EnergyBudget(1000, 0, 20), price, 0.5, TAURUS)
+    assert [(limit.start, limit.end) for limit in limits] == [(0, 10), (10, 20)]
+    joules = [limit.joules for limit in limits if isinstance(limit, EnergyBudget)]
     assert sum(joules) == pytest.approx(1000)
     assert joules[0] > joules[1]
 
 
 def test_the_swing_that_is_named_can_be() -> None:
     price = signal([0, 3600, 7200], [1, 3])
-    found = follow(PowerCap(0.8 * MOST_W, 0, 7200), price, 0.25, TAURUS)
-    assert [one.watts for one in found if isinstance(one, PowerCap)] == pytest.approx(
+    limits = follow(PowerCap(0.8 * MOST_W, 0, 7200), price, 0.25, TAURUS)
+    assert [limit.watts for limit in limits if isinstance(limit, PowerCap)] == pytest.approx(
         [MOST_W, 0.6 * MOST_W]
     )
 

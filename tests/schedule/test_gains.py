@@ -30,21 +30,21 @@ def two_weeks() -> Workload:
 def test_what_jobs_felt_by_hand() -> None:
     result = simulate(two_weeks(), "fcfs")
     assert result.wait.tolist() == [0, 100, 0, 99]
-    found = felt(result, np.ones(4, bool))
-    assert found.jobs.tolist() == [3, 1]
-    assert found.bsld.tolist() == [(1 + 150 / 50 + 1) / 3, 149 / 50]
-    assert found.longest_wait_h == 100 / 3600
+    on_part = felt(result, np.ones(4, bool))
+    assert on_part.jobs.tolist() == [3, 1]
+    assert on_part.bsld.tolist() == [(1 + 150 / 50 + 1) / 3, 149 / 50]
+    assert on_part.longest_wait_h == 100 / 3600
     areas = 100 + 50 + 100 + 50
-    assert found.area_weighted_wait_h == pytest.approx((50 * 100 + 50 * 99) / areas / 3600)
+    assert on_part.area_weighted_wait_h == pytest.approx((50 * 100 + 50 * 99) / areas / 3600)
 
 
 def test_jobs_of_a_part_are_in_the_weeks_of_the_log() -> None:
     result = simulate(two_weeks(), "fcfs")
-    found = felt(result, np.array([False, False, False, True]))
-    assert found.jobs.tolist() == [0, 1]
-    assert math.isnan(found.bsld[0])
-    assert found.bsld[1] == 149 / 50
-    assert found.longest_wait_h == found.area_weighted_wait_h == 99 / 3600
+    on_part = felt(result, np.array([False, False, False, True]))
+    assert on_part.jobs.tolist() == [0, 1]
+    assert math.isnan(on_part.bsld[0])
+    assert on_part.bsld[1] == 149 / 50
+    assert on_part.longest_wait_h == on_part.area_weighted_wait_h == 99 / 3600
     with pytest.raises(HpcgymError, match=r"^jobs: no job has a wait"):
         felt(result, np.zeros(4, bool))
 
@@ -52,9 +52,9 @@ def test_jobs_of_a_part_are_in_the_weeks_of_the_log() -> None:
 def test_weeks_with_few_jobs_do_not_count() -> None:
     easy = felt_by_hand([8.0, 4.0, 9.0], [20, 19, 400])
     ours = felt_by_hand([2.0, 1.0, 18.0], [20, 19, 400])
-    found = gain(easy, ours)
-    assert found.weeks.tolist() == [math.log(4), math.log(0.5)]
-    assert found.score == pytest.approx(math.log(2) / 2)  # each week alike, however many jobs
+    gained = gain(easy, ours)
+    assert gained.weeks.tolist() == [math.log(4), math.log(0.5)]
+    assert gained.score == pytest.approx(math.log(2) / 2)  # each week alike, however many jobs
     other = felt_by_hand([2.0, 1.0, 18.0], [20, 20, 399])
     with pytest.raises(HpcgymError, match="only if they have the same jobs"):
         gain(easy, other)
@@ -80,11 +80,13 @@ def test_weeks_with_few_jobs_do_not_count() -> None:
     ],
 )
 def test_the_gate(easy: tuple[float, ...], ours: tuple[float, ...], broken: list[str]) -> None:
-    found = gain(felt_by_hand([4.0], [20], *easy), felt_by_hand([2.0], [20], *ours))
-    assert len(found.broken) == len(broken)
-    assert all(told.startswith(said) for told, said in zip(found.broken, broken, strict=True))
-    assert found.weeks.tolist() == [math.log(2)]
-    assert found.score == (0 if broken else math.log(2))
+    gained = gain(felt_by_hand([4.0], [20], *easy), felt_by_hand([2.0], [20], *ours))
+    assert len(gained.broken) == len(broken)
+    assert all(
+        break_text.startswith(said) for break_text, said in zip(gained.broken, broken, strict=True)
+    )
+    assert gained.weeks.tolist() == [math.log(2)]
+    assert gained.score == (0 if broken else math.log(2))
 
 
 def test_the_share_of_the_gate_that_is_used() -> None:

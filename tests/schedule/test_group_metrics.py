@@ -30,36 +30,40 @@ def test_metrics_of_groups_are_those_of_their_jobs() -> None:
         name for name, metric in group_metrics().items() if name in result.metrics or not metric.of
     }
     longest = jobs.groupby("user_id")["wait_time"].max()
-    assert {name: found["max_wait_s"] for name, found in users.items()} == {
+    assert {name: metrics["max_wait_s"] for name, metrics in users.items()} == {
         f"user {number}": value for number, value in longest.items()
     }
-    assert sum(found["jobs"] for found in users.values()) == len(jobs)
+    assert sum(metrics["jobs"] for metrics in users.values()) == len(jobs)
 
 
 def test_users_of_one_name_stay_apart() -> None:
     workload = load_workload(JOBS)
     same = replace(workload, header={"User": ["1 alice", "2 alice", "3 bob"]})
-    found = metrics_by(simulate(same, "easy"), "user", ["mean_bsld"])
-    assert sum(one["jobs"] for one in found.values()) == len(workload)
-    assert {"alice (1)", "alice (2)", "bob"} <= {*found}
+    by_user = metrics_by(simulate(same, "easy"), "user", ["mean_bsld"])
+    assert sum(metrics["jobs"] for metrics in by_user.values()) == len(workload)
+    assert {"alice (1)", "alice (2)", "bob"} <= {*by_user}
 
 
 def test_suspensions_are_of_groups_too() -> None:
     workload = load_workload("lublin:jobs=300,processors=16,load=1.2,seed=3")
     queues = workload.with_columns(queue=1 + (workload.run_time < 600))
     result = simulate(queues, preemption="queue:2>batch,suspend", backfill="none")
-    found = metrics_by(result, "user", ["suspensions", "mean_suspended_s"])
-    assert sum(one["suspensions"] for one in found.values()) == result.metrics["suspensions"] > 0
-    total = sum(one["jobs"] * one["mean_suspended_s"] for one in found.values())
+    by_user = metrics_by(result, "user", ["suspensions", "mean_suspended_s"])
+    assert (
+        sum(metrics["suspensions"] for metrics in by_user.values())
+        == result.metrics["suspensions"]
+        > 0
+    )
+    total = sum(metrics["jobs"] * metrics["mean_suspended_s"] for metrics in by_user.values())
     assert total == pytest.approx(result.suspended.sum())
 
 
 def test_classes_without_jobs_have_no_value() -> None:
     workload = load_workload(JOBS)
     brief = workload.take(np.flatnonzero(workload.run_time < 600))
-    found = metrics_by(simulate(brief, "easy"), "class", ["mean_bsld", "backfilled_share"])
-    assert found["long"]["jobs"] == 0
-    assert np.isnan([found["long"]["mean_bsld"], found["long"]["backfilled_share"]]).all()
+    by_class = metrics_by(simulate(brief, "easy"), "class", ["mean_bsld", "backfilled_share"])
+    assert by_class["long"]["jobs"] == 0
+    assert np.isnan([by_class["long"]["mean_bsld"], by_class["long"]["backfilled_share"]]).all()
 
 
 def test_weeks_count_from_the_first_submission() -> None:

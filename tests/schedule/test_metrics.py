@@ -174,8 +174,8 @@ def test_a_metric_is_added_in_one_place(result: Result, monkeypatch: pytest.Monk
         "waited_share", "waited", "%", metrics.LESS, 100, lambda f: float((f.wait > 0).mean())
     )
     monkeypatch.setattr(metrics, "METRICS", (*metrics.METRICS, share))
-    found = metrics.compute_metrics(result)
-    assert found["waited_share"] == (result.wait > 0).mean()
-    shown = in_order(found)[-1]
+    computed = metrics.compute_metrics(result)
+    assert computed["waited_share"] == (result.wait > 0).mean()
+    shown = in_order(computed)[-1]
     assert (shown.heading, text_of(shown, 0.5)) == ("waited (%)", text_of(share, 0.5))
     assert "waited_share" in hpcgym.study.sweep.experiment.known_metrics()

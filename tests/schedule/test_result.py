@@ -193,16 +193,16 @@ def test_the_header_of_a_schedule_says_what_made_it(result: Result, tmp_path: Pa
     notes = [line.removeprefix("; Note: ") for line in lines if line.startswith("; Note: ")]
     ours = [line for line in notes if not line.startswith("original log: ")]
     assert any(f"hpcgym {hpcgym.__version__} simulated" in line for line in ours)
-    (told,) = (line for line in ours if line.startswith("scheduler: "))
-    given = dict(part.split("=") for part in told.removeprefix("scheduler: ").split(", "))
+    (scheduler_line,) = (line for line in ours if line.startswith("scheduler: "))
+    given = dict(part.split("=") for part in scheduler_line.removeprefix("scheduler: ").split(", "))
     expected = {rule: value for rule, value in rules.describe().items() if value is not None}
     assert given == {rule: str(value) for rule, value in expected.items()}
     # what the log says is there, and nowhere as if it were of this schedule
     for key in ("Computer", "Installation", "EndTime", "Queues", "Scheduler", "Note", ""):
         for line in "\n".join(LOG[key]).splitlines():
-            found = [text for text in lines if line in text]
-            assert found == [f"; Note: original log: {key}: {line}" if key else found[0]]
-            assert found[0].startswith("; Note: original log: ")
+            same_lines = [text for text in lines if line in text]
+            assert same_lines == [f"; Note: original log: {key}: {line}" if key else same_lines[0]]
+            assert same_lines[0].startswith("; Note: original log: ")
     read = hpcgym.load_workload(str(tmp_path / "a.swf"), clean="none")
     assert read.processors == 6
     assert read.header["Queue"] == LOG["Queue"]
@@ -222,7 +222,7 @@ def test_a_workload_of_its_own_and_a_short_text(result: Result) -> None:
     assert result.as_workload().name == "five"
     assert result.workload.wait_time.tolist() == [-1] * 5
     assert repr(result).startswith("Result(Workload('five', 5 jobs, 4 processors), Scheduler(")
-    first, told = str(result).splitlines()
+    first, metrics_line = str(result).splitlines()
     assert first == repr(result)
-    assert told.startswith(f"mean_bsld {shown(result.metrics.mean_bsld)}, p95_bsld ")
-    assert f", mean_wait_s {shown(result.metrics.mean_wait_s)}, " in told
+    assert metrics_line.startswith(f"mean_bsld {shown(result.metrics.mean_bsld)}, p95_bsld ")
+    assert f", mean_wait_s {shown(result.metrics.mean_wait_s)}, " in metrics_line

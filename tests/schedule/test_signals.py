@@ -59,8 +59,8 @@ def value_at(signal: Signal, second: int) -> float:
 @given(signals(), st.integers(0, 90), st.integers(0, 60))
 def test_integrals_second_by_second(signal: Signal, begin: int, length: int) -> None:
     expected = math.fsum(value_at(signal, second) for second in range(begin, begin + length))
-    (found,) = signal.integral([begin], [begin + length])
-    assert math.isclose(found, expected, rel_tol=1e-12, abs_tol=1e-12)
+    (integral,) = signal.integral([begin], [begin + length])
+    assert math.isclose(integral, expected, rel_tol=1e-12, abs_tol=1e-12)
 
 
 @SLOW
@@ -68,15 +68,15 @@ def test_integrals_second_by_second(signal: Signal, begin: int, length: int) -> 
 def test_bills_second_by_second(result: Result, signal: Signal) -> None:
     power = in_seconds(energies_of(result).watts())
     expected = math.fsum(float(watts) * value_at(signal, second) for second, watts in power.items())
-    found = bill(result, signal)
-    assert math.isclose(found.total, expected, rel_tol=1e-12, abs_tol=1e-9)
-    assert total_of(result, signal) == found.total
-    charged = math.fsum(found.by_job.amount)
-    assert math.isclose(charged + found.overhead, found.total, rel_tol=1e-12, abs_tol=1e-9)
-    assert math.isclose(math.fsum(found.by_user.amount), charged, rel_tol=1e-12, abs_tol=1e-9)
+    billed = bill(result, signal)
+    assert math.isclose(billed.total, expected, rel_tol=1e-12, abs_tol=1e-9)
+    assert total_of(result, signal) == billed.total
+    charged = math.fsum(billed.by_job.amount)
+    assert math.isclose(charged + billed.overhead, billed.total, rel_tol=1e-12, abs_tol=1e-9)
+    assert math.isclose(math.fsum(billed.by_user.amount), charged, rel_tol=1e-12, abs_tol=1e-9)
     if len(result.start):
-        spread = math.fsum(found.by_user.with_overhead)
-        assert math.isclose(spread, found.total, rel_tol=1e-12, abs_tol=1e-9)
+        spread = math.fsum(billed.by_user.with_overhead)
+        assert math.isclose(spread, billed.total, rel_tol=1e-12, abs_tol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_tables_and_metrics_of_stopped_jobs() -> None:
     assert paused.metrics["mean_queue_length"] == pytest.approx(10 / 16)
     told_of_it = hpcgym.explain(paused, 2)
     assert "Of that it was suspended for 5 s, after its first start." in told_of_it.sentences
-    assert [one["jobs"] for one in told_of_it.to_dict()["stops"]] == [[4]]
+    assert [stop["jobs"] for stop in told_of_it.to_dict()["stops"]] == [[4]]
 
 
 def test_a_schedule_with_suspended_jobs_as_a_log(tmp_path: Path) -> None:
@@ -114,7 +114,9 @@ def test_where_a_schedule_is_from_tells_whom_jobs_follow() -> None:
     assert digests[0][:2] == digests[1][:2]
     assert digests[0][2] != digests[1][2]
     more = replace(jobs, more_preceding=pairs_of([[9, 7]], ""))
-    given = {given_digest(one) for one in (jobs, more, more.with_columns(wait_time=[1, 2, 3]))}
+    given = {
+        given_digest(workload) for workload in (jobs, more, more.with_columns(wait_time=[1, 2, 3]))
+    }
     assert len(given) == 3
     plain = hpcgym.simulate(jobs)
     assert plain.given is None

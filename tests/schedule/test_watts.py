@@ -65,9 +65,9 @@ def test_a_machine_knows_whether_watts_were_given(
     path = tmp_path / "machine.toml"
     path.write_text(cluster_toml(cluster))
     copies = [replace(cluster, name="other"), copy.deepcopy(cluster), read_cluster(path)]
-    for one in [cluster, *copies, pickle.loads(pickle.dumps(cluster))]:
-        assert one.watts_given is given
-        assert one.idle_power_w == cluster.idle_power_w
+    for machine in [cluster, *copies, pickle.loads(pickle.dumps(cluster))]:
+        assert machine.watts_given is given
+        assert machine.idle_power_w == cluster.idle_power_w
     assert replace(cluster, idle_power_w=cluster.idle_power_w + 1).watts_given
     usual, named = Cluster(16), Cluster(16, 117.0, 358.0)  # numbers like others
     assert (usual, hash(usual), repr(usual)) == (named, hash(named), repr(named))
@@ -83,8 +83,10 @@ def test_metrics_are_whole_in_python_and_told_where_watts_were_given() -> None:
     assert {*metrics_table({"given": given, "usual": usual})} >= ENERGIES
     table = metrics_table({"given": given, "usual": usual})
     assert table["energy_j"].isna().tolist() == [False, True]
-    titles = [[str(cell) for cell in rich_metrics(one).columns[0].cells] for one in (usual, given)]
-    assert [any("energy" in text for text in found) for found in titles] == [False, True]
+    titles = [
+        [str(cell) for cell in rich_metrics(results).columns[0].cells] for results in (usual, given)
+    ]
+    assert [any("energy" in text for text in texts) for texts in titles] == [False, True]
 
 
 def test_measured_jobs_are_watts() -> None:

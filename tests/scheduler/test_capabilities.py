@@ -175,15 +175,15 @@ ACTIONS: dict[str, Callable[..., Any]] = {
 def batch(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
     """Simulate in a batch, with all metrics of batches."""
     run = BatchSimulator([jobs], ["area"], Scheduler(**plain(rules)), cluster=cluster).run
-    found = run([[-1.0]], list(METRICS))[0, 0]
+    values = run([[-1.0]], list(METRICS))[0, 0]
     expected = as_simulated(jobs, cluster, rules).metrics
-    assert found.tolist() == pytest.approx([expected[one] for one in METRICS], rel=1e-12)
+    assert values.tolist() == pytest.approx([expected[metric] for metric in METRICS], rel=1e-12)
 
 
 def look_ahead(jobs: Workload, *, cluster: Cluster, **rules: Any) -> None:
     """Follow one policy by looking ahead: there is no other to be followed."""
-    found = Lookahead(portfolio=["saf"]).run(jobs, Scheduler(**plain(rules)), cluster=cluster)
-    assert found.start.tolist() == as_simulated(jobs, cluster, rules).start.tolist()
+    result = Lookahead(portfolio=["saf"]).run(jobs, Scheduler(**plain(rules)), cluster=cluster)
+    assert result.start.tolist() == as_simulated(jobs, cluster, rules).start.tolist()
 
 
 #: Who tries it with which jobs on which machine.
@@ -296,9 +296,9 @@ def test_two_things_that_no_machine_takes_together() -> None:
         ("per-event", "shutdown"),
         ("shutdown", "extract"),
         *OF_A_SCHEDULER,
-        *((one, "extract") for one in NOT_IN_EXTRACTS),
-        *((other, one) for one, others in RESTRICTIONS.items() for other in others),
-        *(("predictor", one) for one in MOVED),
+        *((rule, "extract") for rule in NOT_IN_EXTRACTS),
+        *((other, rule) for rule, others in RESTRICTIONS.items() for other in others),
+        *(("predictor", rule) for rule in MOVED),
     ]
     assert sorted(map(sorted, together)) == sorted(map(sorted, expected))
     part = JOBS.extract(int(JOBS.submit_time[10]))
@@ -309,23 +309,25 @@ def test_two_things_that_no_machine_takes_together() -> None:
         (JOBS, asleep, RULES["maintenance"]),
         (JOBS, asleep, RULES["per-event"]),
         (part, asleep, {}),
-        *((part, POOL, RULES[one]) for one in NOT_IN_EXTRACTS),
+        *((part, POOL, RULES[rule]) for rule in NOT_IN_EXTRACTS),
         *(
-            (JOBS, POOL, RULES[other] | RULES[one])
-            for one, others in RESTRICTIONS.items()
+            (JOBS, POOL, RULES[other] | RULES[rule])
+            for rule, others in RESTRICTIONS.items()
             for other in others
         ),
-        *((JOBS, POOL, RULES["predictor"] | RULES[one]) for one in MOVED),
+        *((JOBS, POOL, RULES["predictor"] | RULES[rule]) for rule in MOVED),
     ):
         with pytest.raises(HpcgymError, match="do not go together"):
             simulate(jobs, cluster=cluster, **rules)
 
 
 def test_what_no_scheduler_asks_for_together() -> None:
-    for one, other in OF_A_SCHEDULER:
-        told = f"^{re.escape(Scheduler(**RULES[one]).at_passes[one])} and .* do not go together: "
-        with pytest.raises(HpcgymError, match=told + re.escape(APART[one, other])):
-            Scheduler(**RULES[one] | RULES[other])
+    for rule, other in OF_A_SCHEDULER:
+        message = (
+            f"^{re.escape(Scheduler(**RULES[rule]).at_passes[rule])} and .* do not go together: "
+        )
+        with pytest.raises(HpcgymError, match=message + re.escape(APART[rule, other])):
+            Scheduler(**RULES[rule] | RULES[other])
     for rule, backfill in itertools.product(("hold", "per-event"), ("fill", "first-come:9")):
         with pytest.raises(HpcgymError, match=f"backfill='{backfill}' do not go together"):
             Scheduler(**RULES[rule] | {"backfill": backfill})
@@ -342,8 +344,8 @@ def test_all_names_are_known() -> None:
 
 
 def test_the_error_names_both_and_tells_why() -> None:
-    told = r"^estimate='x' and look-ahead do not go together: no Python runs inside"
-    with pytest.raises(HpcgymError, match=told):
+    message = r"^estimate='x' and look-ahead do not go together: no Python runs inside"
+    with pytest.raises(HpcgymError, match=message):
         check("look-ahead", words={"predictor": "estimate='x'"})
 
 

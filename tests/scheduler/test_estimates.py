@@ -189,16 +189,16 @@ def test_rules_against_a_slow_search_of_all_past_jobs() -> None:
             "user": rng.randrange(2), "name": rng.choice(words), "queue": rng.randrange(2),
             "requested": rng.choice([100.0, 200.0]), "request": (rng.randrange(1, 3), 1),
         }  # fmt: skip
-        mine = [(one, y) for one, y in past if one["user"] == x["user"]]
+        mine = [(past_job, y) for past_job, y in past if past_job["user"] == x["user"]]
         expected = x["requested"]
         rules = [("queue", "requested", "request"), ("queue", "requested"), ()]
         ranked = []
-        for place, (one, y) in enumerate(mine):
-            same = [a == b for a, b in zip(one["name"], x["name"], strict=False)]
+        for place, (past_job, y) in enumerate(mine):
+            same = [a == b for a, b in zip(past_job["name"], x["name"], strict=False)]
             common = [*same, False].index(False)
             for rule, keys in enumerate(rules):
-                if all(one[key] == x[key] for key in keys):
-                    if one["name"] == x["name"]:
+                if all(past_job[key] == x[key] for key in keys):
+                    if past_job["name"] == x["name"]:
                         ranked.append((-rule, 1, 0, place, y))
                     elif common:
                         ranked.append((-rule, 0, common, place, y))

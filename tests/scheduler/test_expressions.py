@@ -91,8 +91,8 @@ def test_values_are_those_of_python(text: str, workload: Workload, seed: int) ->
     expected = [
         slow(job, job.submit + wait) for job, wait in zip(jobs, waits.tolist(), strict=True)
     ]
-    found = values_of(anew.program(columns), len(jobs), rows, waits.astype(np.float64))
-    assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    values = values_of(anew.program(columns), len(jobs), rows, waits.astype(np.float64))
+    assert values == pytest.approx(expected, rel=1e-12, abs=1e-12)
     at_first = [slow(job, job.submit) for job in jobs]
     assert anew.values(columns) == pytest.approx(at_first, rel=1e-12, abs=1e-12)
 
@@ -103,9 +103,9 @@ def test_values_without_a_number_are_those_of_python(text: str, workload: Worklo
     slow = ByExpression(text, workload)
     jobs = [replace(job, number=k) for k, job in enumerate(jobs_of(workload))]
     program = read_expression(f"{text} + 0 * wait ** 2").program(JobColumns(workload))
-    found = values_of(program, len(jobs), np.arange(len(jobs)), np.full(len(jobs), 5.0))
+    values = values_of(program, len(jobs), np.arange(len(jobs)), np.full(len(jobs), 5.0))
     expected = [slow(job, job.submit + 5) for job in jobs]
-    assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    assert values == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_columns_of_jobs_are_words_too(columns: str, short: str) -> None:
     """With a predicted run time, `requested` is that, and `requested_time` still the column."""
     assert is_expression(columns)
     rules: dict[str, Any] = {"policy_estimate": "clairvoyant", "backfill": "none"}
-    results = [hpcgym.simulate(small(), policy=one, **rules) for one in (columns, short)]
+    results = [hpcgym.simulate(small(), policy=policy, **rules) for policy in (columns, short)]
     assert results[0].start.tolist() == results[1].start.tolist()
 
 
@@ -286,8 +286,8 @@ def test_an_estimate_stands_for_requested_but_not_for_time_limit() -> None:
 )
 def test_which_forms_are_worked_out_anew(text: str, estimate: str, anew: bool) -> None:
     rules: dict[str, Any] = {"policy_estimate": estimate, "backfill_order": text}
-    found = hpcgym.Scheduler(policy=text, **rules).anew
-    assert [expression is not None for expression in found] == [anew, anew]
+    expressions = hpcgym.Scheduler(policy=text, **rules).anew
+    assert [expression is not None for expression in expressions] == [anew, anew]
     swept = hpcgym.Scheduler(policy=text, backfill="conservative", **rules).anew
     assert swept[1] is None  # there is no order of backfilling
 
@@ -388,9 +388,9 @@ def test_names_that_no_log_has_give_a_warning(named: bool, text: str, said: str)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         hpcgym.simulate(jobs if named else replace(jobs, header={}), policy=f"({text}) - area")
-    told = {str(one.message) for one in caught}
-    assert len(told) == bool(said)
-    assert all(one.startswith(said) for one in told)
+    messages = {str(warning.message) for warning in caught}
+    assert len(messages) == bool(said)
+    assert all(message.startswith(said) for message in messages)
 
 
 def test_names_that_no_log_has_are_told_on_the_command_line(tmp_path: Path) -> None:

@@ -260,10 +260,10 @@ def test_environments_and_batches_tell_it_too() -> None:
         given = plain("MixedPolicy", {"policy_features": features, **options})
         return gymnasium.make("hpcgym/MixedPolicy-v2", **given)
 
-    (told,) = warned(lambda: made("fairshare", "wait"))
-    assert (str(told.message)[-7:], told.filename) == ("of: 901", __file__)
+    (warning,) = warned(lambda: made("fairshare", "wait"))
+    assert (str(warning.message)[-7:], warning.filename) == ("of: 901", __file__)
     batch = warned(lambda: BatchSimulator([JOBS], ["fairshare"], Scheduler(fair_share=fair)))
-    assert [str(one.message)[-7:] for one in batch] == ["of: 901"]
+    assert [str(warning.message)[-7:] for warning in batch] == ["of: 901"]
 
 
 def test_a_baseline_by_usage_says_where_it_can_act() -> None:

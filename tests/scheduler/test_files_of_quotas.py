@@ -131,17 +131,17 @@ def test_each_column_of_qos_is_followed_or_named(tmp_path: Path, column: str) ->
         if column in FOLLOWED:
             value, quota = FOLLOWED[column]
             assert quotas_of(value) == quota
-            of_tres = [one for one in NO_LIMIT if ("=" in one) == ("TRES" in column)]
-            assert {quotas_of(one) for one in of_tres} == {None}
+            of_tres = [value for value in NO_LIMIT if ("=" in value) == ("TRES" in column)]
+            assert {quotas_of(value_of_tres) for value_of_tres in of_tres} == {None}
             return
         if column in ("Name", "Priority", "ID", "Descr"):
             assert quotas_of("7") is None
             return
     values = {"MaxWall": "1-00:00:00", "MaxTRES": "cpu=4", "GraceTime": "00:01:00"}
     named = "Flags=5" if column == "Flags" else column
-    with pytest.warns(HpcgymWarning, match=f"not followed by quotas: q: {named}$") as told:
+    with pytest.warns(HpcgymWarning, match=f"not followed by quotas: q: {named}$") as caught:
         assert quotas_of(values.get(column, "5")) is None
-    assert len(told) == 1
+    assert len(caught) == 1
 
 
 def test_a_column_of_many_qos_is_named_once(tmp_path: Path) -> None:
@@ -149,9 +149,9 @@ def test_a_column_of_many_qos_is_named_once(tmp_path: Path) -> None:
     flags = {2: "DenyOnLimit,PartitionTimeLimit"}
     rows = [f"q{number}|1-0|{flags.get(number, '')}" for number in range(4)]
     path.write_text("\n".join(["Name|MaxWall|Flags", *rows]))
-    with pytest.warns(HpcgymWarning, match="quotas: MaxWall of 4 QOS, q2: Flags=Deny") as told:
+    with pytest.warns(HpcgymWarning, match="quotas: MaxWall of 4 QOS, q2: Flags=Deny") as caught:
         Scheduler(quota=str(path))
-    details = told[0].message
+    details = caught[0].message
     assert isinstance(details, HpcgymWarning)
     assert [*details.details] == [
         "q0: MaxWall", "q1: MaxWall", "q2: MaxWall", "q2: Flags=DenyOnLimit",

@@ -103,7 +103,7 @@ def test_another_future_changes_no_prediction(
     expected = known(result, rules, n, now)
     changed = altered(workload, result, now, seed)
     assert known(simulate(changed, **rules), rules, n, now) == expected
-    learned = [learn_before(one, Scheduler(**rules), now + 1) for one in (workload, changed)]
+    learned = [learn_before(log, Scheduler(**rules), now + 1) for log in (workload, changed)]
     assert plain(learned[0]) == plain(learned[1])
 
 

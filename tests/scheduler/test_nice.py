@@ -130,5 +130,5 @@ def test_an_expression_may_name_it() -> None:
     nice = [k * 7 % 20 - 1 for k in range(60)]
     by_name = hpcgym.simulate(jobs.with_columns(nice=nice), policy="-nice").start
     # -1 is an unknown one
-    as_user = jobs.with_columns(user_id=[max(one, 0) for one in nice])
+    as_user = jobs.with_columns(user_id=[max(adjustment, 0) for adjustment in nice])
     assert by_name.tolist() == hpcgym.simulate(as_user, policy="-user").start.tolist()

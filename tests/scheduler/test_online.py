@@ -139,8 +139,8 @@ def test_one_goes_on_where_the_other_ended(
     rules = usable(data.draw(schedulers(workload)))
     rules |= {"correction": data.draw(st.sampled_from(CORRECTIONS))}
     pairs = [data.draw(st.sampled_from(LEARNED)) for _ in range(2)]
-    fast, slow = ({**rules, "estimate": one, "policy_estimate": other}
-                  for one, other in zip(*pairs, strict=True))  # fmt: skip
+    fast, slow = ({**rules, "estimate": estimate, "policy_estimate": other}
+                  for estimate, other in zip(*pairs, strict=True))  # fmt: skip
     ends = sorted({0, len(workload), *(min(cut, len(workload)) for cut in cuts)})
     learned, before = None, None
     for start, stop in pairwise(ends):
@@ -156,8 +156,8 @@ def test_what_was_learned_is_not_changed_by_going_on() -> None:
     assert learned is not None
     rules = Scheduler(estimate="e-loss", policy_estimate=Crooked())
     saved = copy.deepcopy(learned)
-    one, other = (simulate(EASY, rules, learned=learned) for _ in range(2))
-    assert one.predicted_run_time.tolist() == other.predicted_run_time.tolist()
+    first, other = (simulate(EASY, rules, learned=learned) for _ in range(2))
+    assert first.predicted_run_time.tolist() == other.predicted_run_time.tolist()
     assert learned.model.tobytes() == saved.model.tobytes()
     assert pickle.dumps(learned.memory) == pickle.dumps(saved.memory)
 
@@ -243,11 +243,11 @@ def test_means_of_ratios_are_those_of_fractions(
     """Few small ratios have means that are whole now and then."""
     times = [(run * least, requested * least) for run, requested in ratios]
     exact = sum(Fraction(*ratio) for ratio in ratios) / len(ratios) * request
-    found = predicted(in_a_row([*times, (1, request)]), "user-ratio")
-    assert found[-1] == max(math.floor(exact + Fraction(1, 10**6)), 1)
+    predictions = predicted(in_a_row([*times, (1, request)]), "user-ratio")
+    assert predictions[-1] == max(math.floor(exact + Fraction(1, 10**6)), 1)
     if exact.denominator == 1:
         event("whole")
-        assert found[-1] == exact
+        assert predictions[-1] == exact
 
 
 @settings(max_examples=100)
@@ -255,8 +255,8 @@ def test_means_of_ratios_are_those_of_fractions(
 def test_one_ratio_is_typical_whatever_it_is(ratio: list[int], request: int, jobs: int) -> None:
     """The geometric mean of equal ratios is that ratio, with any weights."""
     run, requested = ratio
-    found = predicted(in_a_row([(run, requested)] * jobs + [(1, request)]), "typical-ratio")
-    assert found[-1] == max(request * run // requested, 1)
+    predictions = predicted(in_a_row([(run, requested)] * jobs + [(1, request)]), "typical-ratio")
+    assert predictions[-1] == max(request * run // requested, 1)
 
 
 # --- The protocol -----------------------------------------------------------------------------
@@ -273,13 +273,13 @@ def test_the_same_twice_and_the_given_predictor_stays_as_it_was() -> None:
             pickle.dumps(estimate.__dict__) if isinstance(estimate, CompiledRegression) else b""
         )
         rules = Scheduler("saf", estimate=estimate, policy_estimate=estimate)
-        one, other = (simulate(BUSY, rules) for _ in range(2))
-        assert one.start.tolist() == other.start.tolist()
-        assert one.predicted_run_time.tolist() == other.predicted_run_time.tolist()
-        assert one.learned is not None
+        first, other = (simulate(BUSY, rules) for _ in range(2))
+        assert first.start.tolist() == other.start.tolist()
+        assert first.predicted_run_time.tolist() == other.predicted_run_time.tolist()
+        assert first.learned is not None
         assert other.learned is not None
-        assert one.learned.model.tobytes() == other.learned.model.tobytes()
-        assert pickle.dumps(one.learned.memory) == pickle.dumps(other.learned.memory)
+        assert first.learned.model.tobytes() == other.learned.model.tobytes()
+        assert pickle.dumps(first.learned.memory) == pickle.dumps(other.learned.memory)
         if before:
             assert pickle.dumps(estimate.__dict__) == before
 

@@ -473,7 +473,7 @@ def count(monkeypatch: pytest.MonkeyPatch, *parsers: tuple[Any, str]) -> Counter
 def test_a_simulation_parses_each_rule_once(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = hpcgym.load_workload("lublin:jobs=20,processors=8,seed=1")
     hpcgym.simulate(jobs)  # named schedulers are parsed as they are first asked for
-    of_rules = [(one, "parse") for one in (Quota, Window, Preemption, SlurmBackfill)]
+    of_rules = [(rule, "parse") for rule in (Quota, Window, Preemption, SlurmBackfill)]
     runs = count(monkeypatch, *of_rules, (index, "read_expression"))
     rules = {"quota": "user:jobs=10", "maintenance": "90000/90060"}
     scheduler = hpcgym.Scheduler("wait - area / 3600", backfill="slurm:bf_interval=60")
@@ -489,9 +489,9 @@ def test_a_simulation_parses_each_rule_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_percents_of_limits_are_of_all_nodes_busy() -> None:
     taurus = find_cluster("taurus")
-    found = read_limits(taurus, ["percent=60,start=5"], ["percent=50,start=0,end=100,shutdown"])
+    limits = read_limits(taurus, ["percent=60,start=5"], ["percent=50,start=0,end=100,shutdown"])
     budget = EnergyBudget.of(taurus, 0.5, 0, 100, shutdown=True)
-    assert found == (PowerCap.of(taurus, 0.6, 5), budget)
+    assert limits == (PowerCap.of(taurus, 0.6, 5), budget)
 
 
 NAMES = st.sampled_from(["1", "a b", "x-y", "high", "é"])
@@ -532,11 +532,11 @@ def test_preemption_as_text_and_back(pairs: set[tuple[str, str]]) -> None:
         assert Preemption.parse(str(rule)) == rule
         times = rule.stopped if mode != "suspend" else ()
         for some in (times, times[:1]):
-            told = tuple((one, 60) for one in some)
-            for exempt, grace in ((told, ()), ((), told), (told, told[:1])):
+            exempted = tuple((level, 60) for level in some)
+            for exempt, grace in ((exempted, ()), ((), exempted), (exempted, exempted[:1])):
                 timed = Preemption("partition", rule.pairs, mode, exempt, grace)
                 assert Preemption.parse(str(timed)) == timed
-        assert all(rule.levels[one] > rule.levels[other] for one, other in pairs)
+        assert all(rule.levels[level] > rule.levels[other] for level, other in pairs)
 
 
 def test_what_texts_and_numbers_stand_for() -> None:

@@ -46,7 +46,7 @@ def types_in(hint: Any) -> set[Any]:
 
 def test_the_rules_are_the_attributes_of_a_scheduler() -> None:
     kept, given = get_type_hints(Scheduler), get_type_hints(Rules)
-    assert {*given} == {*RULES} == {one.name for one in fields(Scheduler) if one.init}
+    assert {*given} == {*RULES} == {field.name for field in fields(Scheduler) if field.init}
     for rule, hint in given.items():
         more, _ = READ.get(rule, (set(), []))
         assert types_in(hint) == types_in(kept[rule]) | more, rule
@@ -74,8 +74,8 @@ def test_the_arguments_of_simulate_are_those_that_it_names() -> None:
     hints = get_type_hints(simulate, localns={"pd": pd})
     named = {
         name: hints[name]
-        for name, one in inspect.signature(simulate).parameters.items()
-        if one.kind is one.KEYWORD_ONLY
+        for name, parameter in inspect.signature(simulate).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
     }
     assert get_type_hints(Arguments) == {**named, **get_type_hints(Rules)}
 
@@ -91,7 +91,7 @@ def test_the_arguments_of_simulate_are_those_that_it_names() -> None:
         (evaluate, RulesOfSlices),
         (prequential, RulesOfEnvironments),
     ],
-    ids=lambda one: one.__qualname__ if callable(one) and not is_typeddict(one) else "",
+    ids=lambda given: given.__qualname__ if callable(given) and not is_typeddict(given) else "",
 )
 def test_functions_pass_rules_on(function: Callable[..., Any], rules: Any) -> None:
     *_, last = inspect.signature(function).parameters.values()
@@ -135,7 +135,7 @@ def test_mypy_finds_rules_that_there_are_not(tmp_path: Path) -> None:
     file.write_text(RIGHT + WRONG)
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file", "pyproject.toml", file]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    found = [line.split(":") for line in done.stdout.splitlines() if ": error:" in line]
-    assert {Path(name).name for name, *_ in found} == {"mine.py"}, done.stdout + done.stderr
+    errors = [line.split(":") for line in done.stdout.splitlines() if ": error:" in line]
+    assert {Path(name).name for name, *_ in errors} == {"mine.py"}, done.stdout + done.stderr
     first = RIGHT.count("\n") + 2
-    assert {int(line) for _, line, *_ in found} == {*range(first, first + WRONG.count("\n") - 1)}
+    assert {int(line) for _, line, *_ in errors} == {*range(first, first + WRONG.count("\n") - 1)}

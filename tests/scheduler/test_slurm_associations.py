@@ -57,8 +57,8 @@ def written(folder: Path, rows: Any = TREE, head: str = HEAD, **changes: dict[st
     return str(path)
 
 
-def shares_of(found: Any) -> dict[str, Any]:
-    fair = with_shares(FairShare(), found)
+def shares_of(read: Any) -> dict[str, Any]:
+    fair = with_shares(FairShare(), read)
     return {"shares": fair.shares, "accounts": fair.accounts}
 
 
@@ -74,8 +74,8 @@ SHARES = {
 
 def test_shares_of_a_tree(tmp_path: Path) -> None:
     """The tree is told by blanks, or by the column ParentName."""
-    told = {"shares": SHARES, "accounts": {"@biology": "@science", "@physics": "@science"}}
-    assert shares_of(read_associations(written(tmp_path))) == told
+    whole_tree = {"shares": SHARES, "accounts": {"@biology": "@science", "@physics": "@science"}}
+    assert shares_of(read_associations(written(tmp_path))) == whole_tree
     rows = [
         (
             account.strip(),
@@ -84,8 +84,8 @@ def test_shares_of_a_tree(tmp_path: Path) -> None:
         )
         for account, user, more in TREE
     ]
-    assert shares_of(read_associations(written(tmp_path, rows, f"{HEAD}|Par Name"))) == told
-    fair = FairShare(**told)
+    assert shares_of(read_associations(written(tmp_path, rows, f"{HEAD}|Par Name"))) == whole_tree
+    fair = FairShare(**whole_tree)
     tree = fair.tree_of_names([("alice", "physics", ""), ("carol", "biology", "")])
     # science has 30 of 41 shares beside other's 10 and root's 1, and physics 3 of its 4
     expected = [30 / 41 * 3 / 4, 30 / 41 * 1 / 4]
@@ -95,17 +95,17 @@ def test_shares_of_a_tree(tmp_path: Path) -> None:
 def test_without_a_tree_all_accounts_stand_below_root(tmp_path: Path) -> None:
     rows = [(account.strip(), user, more) for account, user, more in TREE]
     with pytest.warns(HpcgymWarning, match="all stand below root; sacctmgr -P show assoc tree"):
-        found = read_associations(written(tmp_path, rows))
-    assert shares_of(found) == {"shares": SHARES, "accounts": {}}
+        associations = read_associations(written(tmp_path, rows))
+    assert shares_of(associations) == {"shares": SHARES, "accounts": {}}
 
 
 def test_those_below_an_account_without_shares_of_its_own(tmp_path: Path) -> None:
     """They count among those below the account above that."""
     path = written(tmp_path, physics={"Share": "parent"}, **{"carol@biology": {"Share": "0"}})
-    found = shares_of(read_associations(path))
+    converted = shares_of(read_associations(path))
     shares = {name: share for name, share in SHARES.items() if name != "@physics"}
-    assert found["shares"] == shares | {"carol@biology": 1e-99}
-    assert found["accounts"] == {
+    assert converted["shares"] == shares | {"carol@biology": 1e-99}
+    assert converted["accounts"] == {
         "@biology": "@science", "alice@physics": "@science", "bob@physics": "@science"
     }  # fmt: skip
 
@@ -164,7 +164,7 @@ def test_limits_are_quotas(tmp_path: Path, changes: Any, quotas: list[str]) -> N
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         read = Scheduler(quota=path).quota if quotas else ()
-    assert [str(one) for one in read] == quotas
+    assert [str(quota) for quota in read] == quotas
     assert not quotas or Scheduler(quota="; ".join(quotas)).quota == read
 
 
@@ -188,7 +188,9 @@ def test_each_column_is_followed_or_named(tmp_path: Path, column: str) -> None:
     quotas, left = limits_as_quotas(read_associations(path))
     followed = column in ("GrpJobs", "GrpTRES", "GrpSubmit", "MaxJobs", "MaxSubmit")
     assert len(quotas) == followed
-    assert [str(one) for one in left] == ([] if followed else [f"alice@physics: {column}"])
+    assert [str(unfollowed) for unfollowed in left] == (
+        [] if followed else [f"alice@physics: {column}"]
+    )
 
 
 def test_associations_of_other_clusters_are_counted_or_refused(tmp_path: Path) -> None:
@@ -196,7 +198,9 @@ def test_associations_of_other_clusters_are_counted_or_refused(tmp_path: Path) -
     file = tmp_path / "assoc.txt"
     file.write_text(f"{head}beta|root|||1\nbeta|a|u||1\nAlpha|a|u||2\n")
     with pytest.warns(HpcgymWarning, match="left out: 2 associations of other clusters, beta"):
-        assert [one.cluster for one in read_associations(file, "alpha")] == ["Alpha"]
+        assert [association.cluster for association in read_associations(file, "alpha")] == [
+            "Alpha"
+        ]
     with pytest.raises(HpcgymError, match="the clusters Alpha, beta, none of 'gamma'"):
         read_associations(file, "gamma")
     file.write_text(f"{head}beta|a|u||1\n")
@@ -208,7 +212,7 @@ def test_associations_of_other_clusters_are_counted_or_refused(tmp_path: Path) -
 def test_a_machine_takes_those_of_its_cluster(tmp_path: Path) -> None:
     path = tmp_path / "assoc.txt"
     path.write_text("Cluster|Account|User|MaxJobs\none|a|x|1\ntwo|a|x|2\n")
-    assert [one.max_jobs for one in read_associations(path, "Two")] == [2]
+    assert [association.max_jobs for association in read_associations(path, "Two")] == [2]
 
 
 # --- Beside a slurm.conf --------------------------------------------------------------------------
@@ -223,8 +227,8 @@ def named(jobs: Workload, users: list[str], accounts: list[str]) -> Workload:
     """Call the users and groups of jobs so."""
     ids = {"User": sorted({*users}), "Group": sorted({*accounts})}
     changed = jobs.with_columns(
-        user_id=[ids["User"].index(one) for one in users],
-        group_id=[ids["Group"].index(one) for one in accounts],
+        user_id=[ids["User"].index(user) for user in users],
+        group_id=[ids["Group"].index(account) for account in accounts],
     )
     header = {key: [f"{k} {name}" for k, name in enumerate(names)] for key, names in ids.items()}
     return replace(changed, header=header)
@@ -288,8 +292,8 @@ def test_an_order_of_the_file_beside_another_under_the_same_limits(tmp_path: Pat
     today = f"{file}:assoc={path}"
     names = given_schedulers([f"today:={today},SAF:={today}+policy=saf"])
     assert names == {"today": today, "SAF": f"{today}+policy=saf"}
-    found = hpcgym.compare("lublin:jobs=50,processors=8,seed=1", names)
-    rules = [one.scheduler.describe() for one in found.values()]
+    comparison = hpcgym.compare("lublin:jobs=50,processors=8,seed=1", names)
+    rules = [result.scheduler.describe() for result in comparison.values()]
     assert rules[1]["policy"] == "saf" != rules[0]["policy"]
     assert rules[0]["quota"] == rules[1]["quota"] != ""
 
@@ -323,10 +327,10 @@ def test_a_limit_of_a_qos_stands_in_place_of_the_same(
         word, _, rest = quota.partition(":")
         name, *spares = word.split("/")
         expected.append(f"{'/'.join([full[name], *spares])}:{rest}")
-    own = [str(one) for one in scheduler.quota if dict(one.where).get("queue") is None]
+    own = [str(quota) for quota in scheduler.quota if dict(quota.where).get("queue") is None]
     assert own == expected
     assert Scheduler(quota="; ".join(own)).quota == tuple(
-        one for one in scheduler.quota if str(one) in own
+        quota for quota in scheduler.quota if str(quota) in own
     )
 
 
@@ -361,9 +365,9 @@ def test_what_is_not_followed_is_one_line(tmp_path: Path) -> None:
     changes |= {"dora@other": {"MaxWall": "1:00:00", "GrpTRES": "energy=4"}}
     path = written(tmp_path, **changes, other={"MaxJobs": "0"})
     text = "by quotas: dora@other: MaxWall|MaxWall of 4 associations"
-    with pytest.warns(HpcgymWarning, match=text) as told:
+    with pytest.warns(HpcgymWarning, match=text) as caught:
         assert Scheduler(quota=path).quota == ()
-    assert str(told[0].message).endswith(
+    assert str(caught[0].message).endswith(
         "not followed by quotas: @other: MaxJobs=0, MaxWall of 4 associations,"
         " dora@other: GrpTRES energy"
     )

@@ -148,7 +148,7 @@ def test_strict_order_is_of_each_partition(
     tmp_path: Path, partition: list[int], start: list[int]
 ) -> None:
     file = conf(tmp_path, BUILTIN)
-    width = [32 if one == 3 else 16 for one in partition]
+    width = [32 if number == 3 else 16 for number in partition]
     numbers = {"partition": partition, "job_number": [1, 2, 3, 4]}
     jobs = few_jobs(64, [0, 1, 2, 3], [100] * 4, width, **numbers)
     jobs = replace(jobs, header={"Partition": ["1 a", "2 b", "3 both"]})
@@ -212,12 +212,12 @@ def test_what_is_not_followed_is_named(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_counts_as_what_slurm_has(tmp_path: Path, text: str, words: str) -> None:
     with pytest.warns(HpcgymWarning, match=words) as caught:
-        found = find_scheduler(conf(tmp_path, text))
-    (warning,) = [one for one in caught if "invalid values" in str(one.message)]
+        scheduler = find_scheduler(conf(tmp_path, text))
+    (warning,) = [entry for entry in caught if "invalid values" in str(entry.message)]
     assert "slurm.conf: invalid values, replaced by Slurm's defaults: 1; " in str(warning.message)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert found == find_scheduler(
+        assert scheduler == find_scheduler(
             conf(tmp_path, text.startswith("Part") * "PartitionName=p Nodes=n1\n")
         )
 
@@ -317,10 +317,10 @@ def test_who_stops_whom(tmp_path: Path, text: str, preemption: str) -> None:
     ],
 )
 def test_what_of_preemption_is_not_followed(tmp_path: Path, text: str, named: list[str]) -> None:
-    with pytest.warns(HpcgymWarning) as told:
+    with pytest.warns(HpcgymWarning) as caught:
         scheduler = find_scheduler(conf(tmp_path, PARTITIONS + text))
     assert scheduler.preemption is None
-    said = str(told[0].message)
+    said = str(caught[0].message)
     assert all(said.count(name.partition(" ")[0]) == 1 for name in named)
     assert all(name in said for name in named)
 
@@ -339,9 +339,9 @@ def test_a_file_of_qos_beside_the_slurm_conf(tmp_path: Path) -> None:
     qos.write_text(QOS)
     name = f"{file}:qos={qos}"
     assert is_scheduler(name)
-    with pytest.warns(HpcgymWarning) as told:
+    with pytest.warns(HpcgymWarning) as caught:
         scheduler = find_scheduler(name)
-    assert [str(one.message) for one in told] == [f"{qos}: not followed: high: MaxWall"]
+    assert [str(warning.message) for warning in caught] == [f"{qos}: not followed: high: MaxWall"]
     assert scheduler.policy == (
         "max(8 * processors / 64 + 250 * (queue == 'normal') + 1000 * (queue == 'high') - nice, 1)"
     )
@@ -356,11 +356,11 @@ def test_a_file_of_qos_beside_the_slurm_conf(tmp_path: Path) -> None:
     assert alone.preemption is None
     # PreemptType is another: limits and priorities alone
     other = conf(tmp_path, OF_QOS.replace("preempt/qos", "preempt/none"))
-    with pytest.warns(HpcgymWarning) as told:
+    with pytest.warns(HpcgymWarning) as caught:
         scheduler = find_scheduler(f"{other}:qos={qos}")
     assert scheduler.preemption is None
-    assert "high: Preempt" in str(told[0].message)
-    assert "no PreemptType=preempt/qos, so no job stops another" in str(told[0].message)
+    assert "high: Preempt" in str(caught[0].message)
+    assert "no PreemptType=preempt/qos, so no job stops another" in str(caught[0].message)
 
 
 def test_a_qos_that_cancels_others_beside_one_that_bounds_submissions(tmp_path: Path) -> None:
@@ -438,9 +438,9 @@ def test_quotas_of_a_qos_of_partitions(tmp_path: Path, rows: str, quotas: list[s
     qos.write_text(f"Name|Flags|GrpJobs|MaxJobsPU|GrpTRES\n{rows}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HpcgymWarning)  # of the other QOS
-        found = [str(quota) for quota in find_scheduler(f"{file}:qos={qos}").quota]
-    assert sorted(found) == sorted(quotas)
-    assert [str(Quota.parse(one)) for one in found] == found
+        read = [str(quota) for quota in find_scheduler(f"{file}:qos={qos}").quota]
+    assert sorted(read) == sorted(quotas)
+    assert [str(Quota.parse(quota)) for quota in read] == read
 
 
 def test_partitions_whose_qos_is_not_known(tmp_path: Path) -> None:
@@ -459,8 +459,8 @@ def test_a_limit_of_a_partition_stands_in_place_of_that_of_an_account(tmp_path: 
     file, qos, assoc = conf(tmp_path, OF_PARTITIONS), tmp_path / "qos.txt", tmp_path / "assoc.txt"
     qos.write_text("Name|GrpJobs|MaxJobsPU\nown|5|\nboth||1\n")
     assoc.write_text("Account|User|GrpJobs|MaxJobs\nroot||9|\n root|ann||4\n")
-    found = find_scheduler(f"{file}:qos={qos}+assoc={assoc}").quota
-    assert {str(quota) for quota in found[-2:]} == {
+    read = find_scheduler(f"{file}:qos={qos}+assoc={assoc}").quota
+    assert {str(quota) for quota in read[-2:]} == {
         "all/spares=own|partition=a:jobs=9",
         "group=root/group/user/spares=both|partition=b|partition=d:jobs=4",
     }
@@ -474,9 +474,9 @@ def test_a_limit_of_a_partition_stands_in_place_of_that_of_an_account(tmp_path: 
     ],
 )
 def test_parameters_that_slurm_does_not_have(tmp_path: Path, text: str, words: str) -> None:
-    with pytest.warns(HpcgymWarning, match="does not have: 1; line 3: .*") as told:
+    with pytest.warns(HpcgymWarning, match="does not have: 1; line 3: .*") as caught:
         find_scheduler(conf(tmp_path, f"SchedulerParameters={text}\n"))
-    assert str(told[0].message).endswith(words)
+    assert str(caught[0].message).endswith(words)
 
 
 def test_names_of_parameters_are_the_same_in_any_case(tmp_path: Path) -> None:
@@ -504,7 +504,7 @@ COLUMNS = "Name|Preempt|PreemptMode|PreemptExemptTime\n"
 
 
 @pytest.mark.parametrize(
-    ("rows", "told"),
+    ("rows", "outcome"),
     [
         ("a|b||\nb||cancel|\n", "qos:a>b,cancel,exempt=600"),
         ("a|b||\nb||gang,suspend|\n", "qos:a>b,suspend"),
@@ -517,14 +517,14 @@ COLUMNS = "Name|Preempt|PreemptMode|PreemptExemptTime\n"
         ("a|b||\nb||off|\n", "the PreemptMode of all is OFF"),
     ],
 )
-def test_how_qos_are_stopped(tmp_path: Path, rows: str, told: str) -> None:
+def test_how_qos_are_stopped(tmp_path: Path, rows: str, outcome: str) -> None:
     qos = tmp_path / "qos.txt"
     qos.write_text(COLUMNS + rows)
     name = f"{conf(tmp_path, OF_QOS)}:qos={qos}"
-    if told.startswith("qos:"):
-        assert str(find_scheduler(name).preemption) == told
+    if outcome.startswith("qos:"):
+        assert str(find_scheduler(name).preemption) == outcome
         return
-    with pytest.raises(HpcgymError, match=told):
+    with pytest.raises(HpcgymError, match=outcome):
         find_scheduler(name)
 
 
@@ -536,13 +536,15 @@ def test_grace_times_of_partitions(tmp_path: Path) -> None:
         text = f"{PREEMPTS}{parts}PreemptMode={mode}\n"
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            found = find_scheduler(conf(tmp_path, text)).describe()["preemption"]
-        assert found.partition(",")[2] == (grace or ",suspend")[1:]
+            described = find_scheduler(conf(tmp_path, text)).describe()["preemption"]
+        assert described.partition(",")[2] == (grace or ",suspend")[1:]
     text = PREEMPTS + parts.replace("GraceTime=90", "GraceTime=00:01") + "PreemptMode=REQUEUE\n"
-    with pytest.warns(HpcgymWarning, match="invalid values") as told:
-        found = find_scheduler(conf(tmp_path, text)).preemption
-    assert any("'low': GraceTime=00:01: seconds must be" in str(one.message) for one in told)
-    assert (found.pairs, found.grace) == (
+    with pytest.warns(HpcgymWarning, match="invalid values") as caught:
+        preemption = find_scheduler(conf(tmp_path, text)).preemption
+    assert any(
+        "'low': GraceTime=00:01: seconds must be" in str(warning.message) for warning in caught
+    )
+    assert (preemption.pairs, preemption.grace) == (
         (("debug", "batch"), ("debug", "low"), ("batch", "low")),
         (),
     )
@@ -551,9 +553,9 @@ def test_grace_times_of_partitions(tmp_path: Path) -> None:
 def test_an_exempt_time_that_is_none(tmp_path: Path) -> None:
     text = PREEMPTS + "PreemptMode=REQUEUE\nPreemptExemptTime=soon\n" + PARTITIONS
     with pytest.warns(HpcgymWarning, match=r"line 5: PreemptExemptTime is 'soon', no duration"):
-        found = find_scheduler(conf(tmp_path, text)).preemption
-    assert found is not None
-    assert not found.exempt
+        preemption = find_scheduler(conf(tmp_path, text)).preemption
+    assert preemption is not None
+    assert not preemption.exempt
 
 
 def test_a_hundred_partitions(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def line(job: dict[str, Any]) -> str:
 def problems(jobs: list[dict[str, Any]], table: Any) -> list[str]:
     """What is wrong with the places of jobs, by their lines and the file of the machine alone."""
     asked = {job["number"]: job for job in jobs}
-    found = []
+    wrong = []
     events = defaultdict(list)
     for row in table.itertuples():
         job = asked[row.job_number]
@@ -93,19 +93,19 @@ def problems(jobs: list[dict[str, Any]], table: Any) -> list[str]:
         units = sum(int(count) for _, count in cells)
         names = [name for name, _ in cells]
         if any(name[0] not in PLACES[job["partition"]] for name in names):
-            found.append(f"{job}: not in its partition: {names}")
+            wrong.append(f"{job}: not in its partition: {names}")
         if any(name in ("c63", "c64") for name in names):
-            found.append(f"{job}: on a node that is down")
+            wrong.append(f"{job}: on a node that is down")
         fat = [name for name in names if name[0] == "f"]
         if job["partition"] in ("batch", "") and max(fat, default="") > "f08":
-            found.append(f"{job}: on a fat node that is not of batch")
+            wrong.append(f"{job}: on a fat node that is not of batch")
         if job["told"] and len(names) != job["nodes"]:
-            found.append(f"{job}: on {len(names)} nodes")
+            wrong.append(f"{job}: on {len(names)} nodes")
         for name, count in cells:
             share = int(count) / units
             uses = [job["cores"] * share, job["mb"] * share, job["gpus"] * share]
             if job["told"] and uses[0] > -(-job["cores"] // job["nodes"]):
-                found.append(f"{job}: {uses[0]} cores on {name}")
+                wrong.append(f"{job}: {uses[0]} cores on {name}")
             events[name] += [(row.start_time, 1, uses), (row.end_time, 0, uses)]
     for name, changes in events.items():
         has = [CORES[name[0]], 512_000 if name[0] == "f" else 128_000, 4 * (name[0] == "g")]
@@ -113,9 +113,9 @@ def problems(jobs: list[dict[str, Any]], table: Any) -> list[str]:
         for time, begins, uses in sorted(changes):
             used = [a + (b if begins else -b) for a, b in zip(used, uses, strict=True)]
             if any(a > b + 1e-6 for a, b in zip(used, has, strict=True)):
-                found.append(f"{name} at {time} s: {used} of {has}")
+                wrong.append(f"{name} at {time} s: {used} of {has}")
                 break
-    return found
+    return wrong
 
 
 @pytest.mark.parametrize("number", [2000, 20_000])

@@ -59,6 +59,6 @@ def test_in_environments() -> None:
     for each in (env, same):
         each.reset(seed=3)
     while not ends:
-        told, expected = env.step(0), same.step(0)
-        assert told[1:4] == expected[1:4]
-        ends = told[2]
+        stepped, expected = env.step(0), same.step(0)
+        assert stepped[1:4] == expected[1:4]
+        ends = stepped[2]

@@ -55,10 +55,10 @@ def assert_same(
     assert np.array_equal(values[0], values[-1], equal_nan=True)
     for vector, row in zip(vectors[:-1], values, strict=False):
         own = heeded(rules | {"policy": policy_of(features, vector)})
-        for part, found in zip(parts, row, strict=True):
+        for part, scores in zip(parts, row, strict=True):
             metrics = hpcgym.simulate(part, cluster=cluster, **own).metrics
             expected = [metrics[name] for name in NAMES]
-            assert found.tolist() == pytest.approx(expected, rel=1e-12, nan_ok=True)
+            assert scores.tolist() == pytest.approx(expected, rel=1e-12, nan_ok=True)
 
 
 # --- What is drawn --------------------------------------------------------------------------------
@@ -219,8 +219,8 @@ def test_vectors_and_slices_stand_for_themselves(slices: list[Workload]) -> None
     backwards = BatchSimulator(slices[::-1], WEIGHTED_FEATURES[::-1]).run(vectors[:, ::-1])
     assert (backwards[:, ::-1] == values).all()
     own = rng.uniform(-1, 1, (5, len(slices), 6))
-    for place, (found, part) in enumerate(zip(batch.run(own).T, slices, strict=True)):
-        assert (found == BatchSimulator([part]).run(own[:, place])[:, 0]).all()
+    for place, (scores, part) in enumerate(zip(batch.run(own).T, slices, strict=True)):
+        assert (scores == BatchSimulator([part]).run(own[:, place])[:, 0]).all()
 
 
 def test_weights_of_0_short_jobs_and_progress(slices: list[Workload]) -> None:
@@ -233,8 +233,8 @@ def test_weights_of_0_short_jobs_and_progress(slices: list[Workload]) -> None:
     assert len(seen) > 1
     result = hpcgym.simulate(slices[0], "saf")
     expected = bsld(result.wait, result.run_time, 60).mean()
-    found = BatchSimulator(slices[:1], ["area"], tau=60).run([[-1]])
-    assert found.item() == pytest.approx(expected, rel=1e-12)
+    score = BatchSimulator(slices[:1], ["area"], tau=60).run([[-1]])
+    assert score.item() == pytest.approx(expected, rel=1e-12)
 
 
 def test_what_is_wrong_is_said_of_the_slice(moved: list[Workload]) -> None:
@@ -257,8 +257,8 @@ def test_what_no_slice_has_is_told_once(slices: list[Workload]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         BatchSimulator(slices, scheduler=Scheduler(maintenance=f"{begin}/{begin + 60}"))
-    with pytest.warns(WorkloadWarning) as told:
+    with pytest.warns(WorkloadWarning) as caught:
         BatchSimulator(slices, scheduler=Scheduler(quota="queue=77:jobs=1", maintenance="1/2"))
-    texts = [str(one.message) for one in told]
+    texts = [str(warning.message) for warning in caught]
     assert "part 0 to part 2500: no job falls under these quotas: queue=77:jobs=1" in texts
     assert sum("no window is between" in text for text in texts) == 1

@@ -44,13 +44,13 @@ def later(workload: Workload, shift: int) -> Workload:
 def check_same(workload: Workload, shift: int, **rules: Any) -> None:
     """Compare the schedules of the two."""
     expected = simulate(workload, **rules)
-    found = simulate(later(workload, shift), **rules)
-    assert (found.start - shift).tolist() == expected.start.tolist()
-    assert found.run_time.tolist() == expected.run_time.tolist()
-    assert found.backfilled.tolist() == expected.backfilled.tolist()
-    assert found.predicted_run_time.tolist() == expected.predicted_run_time.tolist()
+    result = simulate(later(workload, shift), **rules)
+    assert (result.start - shift).tolist() == expected.start.tolist()
+    assert result.run_time.tolist() == expected.run_time.tolist()
+    assert result.backfilled.tolist() == expected.backfilled.tolist()
+    assert result.predicted_run_time.tolist() == expected.predicted_run_time.tolist()
     kept = np.where(expected.reserved_start >= 0, expected.reserved_start + shift, -1)
-    assert found.reserved_start.tolist() == kept.tolist()
+    assert result.reserved_start.tolist() == kept.tolist()
 
 
 # --- Schedules ------------------------------------------------------------------------------------
@@ -115,8 +115,8 @@ def test_parts_count_from_the_beginning_of_the_whole(policy: str) -> None:
             rules = {"policy": policy, "backfill": "easy", "policy_estimate": estimate}
             rules["backfill_order"] = "fcfs"
             slow = simulate_pool(jobs_of(part), 64, **rules)
-            found = simulate(part, **rules)
-            assert found.start.tolist() == [job.start for job in slow]
+            fast = simulate(part, **rules)
+            assert fast.start.tolist() == [job.start for job in slow]
     other = replace(late, first_submit_s=int(late.submit_time[0]))
     scores = [rank(policy, JobColumns(part)).score for part in (late, other)]
     assert not np.array_equal(*scores)
@@ -157,8 +157,8 @@ def outcome(result: Any) -> tuple[list[int], list[int]]:
 )
 def test_broken_promises(rows: Any, rules: dict[str, Any], expected: Any) -> None:
     result = simulate(jobs(rows), **{"backfill": "easy", **rules})
-    found = outcome(result)
-    assert (found[0][1:], found[1]) == (expected[0][1:], expected[1])
+    came_out = outcome(result)
+    assert (came_out[0][1:], came_out[1]) == (expected[0][1:], expected[1])
     validate_schedule(result)  # it is no mistake
 
 
@@ -179,9 +179,9 @@ def least_area(view: PassView) -> Any:
     return -(view.requested * view.processors).astype(float)
 
 
-def assert_same(one: hpcgym.Result, other: hpcgym.Result) -> None:
-    assert one.start.tolist() == other.start.tolist()
-    assert one.backfilled.tolist() == other.backfilled.tolist()
+def assert_same(first: hpcgym.Result, other: hpcgym.Result) -> None:
+    assert first.start.tolist() == other.start.tolist()
+    assert first.backfilled.tolist() == other.backfilled.tolist()
 
 
 def test_the_page_has_the_expression_of_its_function() -> None:

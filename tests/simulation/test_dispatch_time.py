@@ -34,11 +34,11 @@ def pool_jobs(rows: list[tuple[int, int, int]], processors: int = 4) -> Workload
 
 def calls_of(result: Any) -> list[tuple[int, int, list[int]]]:
     """Return of each call its time, its seconds and the jobs that it starts."""
-    told = result.dispatching
+    calls = result.dispatching
     return [
-        (time, seconds, np.flatnonzero(told.call == number).tolist())
+        (time, seconds, np.flatnonzero(calls.call == number).tolist())
         for number, (time, seconds) in enumerate(
-            zip(told.time.tolist(), told.seconds.tolist(), strict=True)
+            zip(calls.time.tolist(), calls.seconds.tolist(), strict=True)
         )
     ]
 
@@ -223,12 +223,12 @@ def test_wrong_calls_are_found() -> None:
 
 
 def test_rules_tell_the_time() -> None:
-    for takes, told in ((5, "5 s a call"), (0.5, "0.5 s a call"), ("measured", "time measured")):
+    for takes, text in ((5, "5 s a call"), (0.5, "0.5 s a call"), ("measured", "time measured")):
         scheduler = Scheduler(dispatcher="prb", dispatch_time=takes)
         assert scheduler.describe()["dispatch_time"] == takes
-        assert told in describe(scheduler)
+        assert text in describe(scheduler)
         assert scheduler_name(scheduler).startswith("prb, ")
-        assert scheduler_name(scheduler).endswith(told)
+        assert scheduler_name(scheduler).endswith(text)
     assert "call" not in describe(Scheduler(dispatcher="prb", dispatch_time=0))
     assert Scheduler(dispatcher="prb", dispatch_time=max).describe()["dispatch_time"] == "max"
 

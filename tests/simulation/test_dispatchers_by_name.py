@@ -62,11 +62,11 @@ def test_a_dispatcher_is_the_same_however_it_is_given(where: dict[str, Any]) -> 
         ((Keeps("prb"),), {}),
         ((), keeps),
     ]
-    results = [simulate(FEW, *one, **rules, **more) for one, more in ways]
+    results = [simulate(FEW, *dispatcher, **rules, **more) for dispatcher, more in ways]
     assert {result.scheduler.correction for result in results} == {"next-second"}
-    told = [result.dispatcher.told for result in results[-2:]]
-    assert told[0] == told[1]
-    assert told[0][1]["running_end"] == [4, 4]
+    views = [result.dispatcher.told for result in results[-2:]]
+    assert views[0] == views[1]
+    assert views[0][1]["running_end"] == [4, 4]
     given = simulate(FEW, "fcfs", dispatcher=Keeps("prb"), correction="requested", **rules)
     assert given.scheduler.correction == "requested"
     assert given.dispatcher.told[1]["running_end"] == [10, 20]
@@ -128,11 +128,11 @@ def test_jobs_beyond_the_window_draw_orders_of_their_own(name: str) -> None:
     keeps.ask.limits = SearchLimits(jobs=1)  # type: ignore[attr-defined]
     cluster = Cluster(groups=(NodeGroup("a", 8, {"core": 8}),))
     workload = jobs_of([(0, 10, 10, 1, 1)] * 6)
-    found = simulate(workload, keeps, cluster=cluster, allocation="random:1")
+    result = simulate(workload, keeps, cluster=cluster, allocation="random:1")
     expected = simulate(workload, "prb", cluster=cluster, allocation="random:1")
     assert keeps.ask.log[0]["considered"] == 1  # type: ignore[attr-defined]
-    assert found.start.tolist() == [0] * 6
-    assert cells_of(found.allocation) == cells_of(expected.allocation)
+    assert result.start.tolist() == [0] * 6
+    assert cells_of(result.allocation) == cells_of(expected.allocation)
 
 
 def hold(free: list[int], demand: list[int]) -> int:

@@ -157,8 +157,8 @@ def test_a_view_is_the_state(case: tuple[Cluster, Workload, dict[str, Any]], nam
     hpcgym.validate_schedule(result)
     held = cells_of(result.allocation)
     submit, start, end = workload.submit_time, result.start, result.end
-    for view, told in zip(keeps.views, keeps.told, strict=True):
-        assert plain(view) == told  # it has not changed since
+    for view, seen in zip(keeps.views, keeps.told, strict=True):
+        assert plain(view) == seen  # it has not changed since
         now = view.time
         assert view.job.tolist() == np.flatnonzero((submit <= now) & (start >= now)).tolist()
         assert (
@@ -264,8 +264,8 @@ def test_nothing_is_shown_that_is_not_known_yet(
     )
     again = Keeps(name)
     simulate(other, again, cluster=cluster, **rules)
-    before = [told for told in keeps.told if told["time"] <= now]
-    assert [told for told in again.told if told["time"] <= now] == before
+    before = [seen for seen in keeps.told if seen["time"] <= now]
+    assert [seen for seen in again.told if seen["time"] <= now] == before
 
 
 # --- Under limits, where a unit is a whole node ---------------------------------------------

@@ -77,8 +77,10 @@ def test_a_job_on_a_node_that_fails_runs_again_from_the_beginning() -> None:
     assert watts["time"].tolist()[:3] == [0, 4, 10]
     assert watts["busy_w"].tolist()[:3] == [40.0, 20.0, 40.0]
     waiting, running = queue_length(result), processors_in_use(result)
-    told = [dict(zip(*(part.tolist() for part in one), strict=True)) for one in (waiting, running)]
-    assert told == [{0: 0, 4: 1, 10: 0}, {0: 4, 4: 2, 10: 4, 19: 2, 20: 0}]
+    steps = [
+        dict(zip(*(part.tolist() for part in curve), strict=True)) for curve in (waiting, running)
+    ]
+    assert steps == [{0: 0, 4: 1, 10: 0}, {0: 4, 4: 2, 10: 4, 19: 2, 20: 0}]
     assert {"runs", "states", "nodes", "energy", "order"} <= {*hpcgym.validate_schedule(result)}
 
 

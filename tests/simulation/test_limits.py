@@ -256,9 +256,9 @@ def test_a_cap_for_now_that_nobody_knew() -> None:
 def test_a_cap_on_a_machine_with_partitions_says_what_to_give() -> None:
     parted = machine(partitions=(Partition("batch", (0, 1)), Partition("debug", (2, 3))))
     named = replace(jobs((0, 1, 9), partition=[1]), header={"Partition": ["1 batch"]})
-    with pytest.raises(HpcgymError, match="the partitions batch, debug and limits of") as told:
+    with pytest.raises(HpcgymError, match="the partitions batch, debug and limits of") as caught:
         run(named, PowerCap(500), cluster=parted)
-    assert "give a machine file without [[partition]], with the [group.power]" in str(told.value)
+    assert "give a machine file without [[partition]], with the [group.power]" in str(caught.value)
 
 
 def test_a_job_that_never_fits() -> None:

@@ -290,12 +290,12 @@ def test_usage_is_of_processors_or_of_energy(policy: str, starts: list[int]) -> 
 
 def test_the_reference_shares_nothing_with_the_engine() -> None:
     """Its modules import each other, and what comes with Python."""
-    found: set[str] = set()
+    imported: set[str] = set()
     for file in Path(hpcgym.reference.__path__[0]).glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.ImportFrom):
-                found.add(str(node.module))
+                imported.add(str(node.module))
             elif isinstance(node, ast.Import):
-                found |= {name.name for name in node.names}
-    others = {name for name in found if not name.startswith("hpcgym.reference")}
+                imported |= {name.name for name in node.names}
+    others = {name for name in imported if not name.startswith("hpcgym.reference")}
     assert {name.partition(".")[0] for name in others} <= {*sys.stdlib_module_names}

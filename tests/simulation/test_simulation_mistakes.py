@@ -60,9 +60,9 @@ def view(**changes: Any) -> PassView:
 
 
 NAMES: dict[str, Any] = {
-    **{one.__name__: one for one in (Cluster, EnergyBudget, Failures, Heatmap, NodeGroup)},
-    **{one.__name__: one for one in (NodePower, PassView, PowerCap, Scheduler, replace)},
-    **{one.__name__: one for one in (machine, limited, answers, view)},
+    **{known.__name__: known for known in (Cluster, EnergyBudget, Failures, Heatmap, NodeGroup)},
+    **{known.__name__: known for known in (NodePower, PassView, PowerCap, Scheduler, replace)},
+    **{known.__name__: known for known in (machine, limited, answers, view)},
     **{"FEW": FEW, "JOBS": JOBS, "POWER": POWER, "RAN": RAN, "SMALL": SMALL, "TWO": TWO},
     "np": np,
     "math": math,

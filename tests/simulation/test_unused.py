@@ -25,12 +25,12 @@ ACCOUNTS = {1: "physics", 3: "biology", "physics": "science", "biology": "scienc
 SPAN = "is between the first submission and when the last job may end"
 
 
-def told(*slices: Any, features: Any = (), failures: Any = None, **rules: Any) -> list[str]:
+def texts_of(*slices: Any, features: Any = (), failures: Any = None, **rules: Any) -> list[str]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warn_of_unused(slices, [Scheduler(**rules)], features, failures)
-    assert {one.category for one in caught} <= {RuleWarning}
-    return [str(one.message).partition(": ")[2] for one in caught]
+    assert {warning.category for warning in caught} <= {RuleWarning}
+    return [str(warning.message).partition(": ")[2] for warning in caught]
 
 
 @pytest.mark.parametrize(
@@ -67,31 +67,31 @@ def told(*slices: Any, features: Any = (), failures: Any = None, **rules: Any) -
     ],
 )
 def test_what_is_of_no_job(rules: dict[str, Any], expected: list[str]) -> None:
-    found = told(JOBS, **rules)
-    assert len(found) == len(expected)
-    for one, part in zip(found, expected, strict=True):
-        assert part in one
+    texts = texts_of(JOBS, **rules)
+    assert len(texts) == len(expected)
+    for text, part in zip(texts, expected, strict=True):
+        assert part in text
 
 
 def test_what_is_of_no_job_at_all() -> None:
-    assert told(NOBODY, dependencies="after") == [
+    assert texts_of(NOBODY, dependencies="after") == [
         "no job follows another by its preceding_job: dependencies='after'"
     ]
-    assert told(NOBODY, policy="fairshare") == ["fair share: no job tells its: user_id"]
+    assert texts_of(NOBODY, policy="fairshare") == ["fair share: no job tells its: user_id"]
     named = FairShare(accounts={901: "a", 902: "a"})
-    found = told(JOBS, policy="fairshare", fair_share=named)
-    assert found == ["fair share: there is no job of: 901, 902"]
+    texts = texts_of(JOBS, policy="fairshare", fair_share=named)
+    assert texts == ["fair share: there is no job of: 901, 902"]
 
 
 def test_what_one_slice_has_is_not_told() -> None:
     others = JOBS.with_columns(queue=[3, 4], submit_time=[500, 510])
-    assert not told(JOBS, others, quota="queue=1:jobs=1;queue=3:jobs=1", maintenance="500/501")
-    assert not told(JOBS.take(slice(0)), quota="queue=9:jobs=1")
-    (text,) = told(JOBS, others, preemption="queue:1>3>9")
+    assert not texts_of(JOBS, others, quota="queue=1:jobs=1;queue=3:jobs=1", maintenance="500/501")
+    assert not texts_of(JOBS.take(slice(0)), quota="queue=9:jobs=1")
+    (text,) = texts_of(JOBS, others, preemption="queue:1>3>9")
     assert text.endswith("there is no job of: 9")
 
 
 def test_simulate_tells_it_at_the_line_that_calls() -> None:
     with pytest.warns(RuleWarning, match="workload: no job falls under these quotas") as caught:
         hpcgym.simulate(JOBS, quota="queue=9:jobs=1")
-    assert [one.filename for one in caught] == [__file__]
+    assert [warning.filename for warning in caught] == [__file__]

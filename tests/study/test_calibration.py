@@ -94,15 +94,17 @@ def test_the_most_at_once(seed: int, n: int) -> None:
     }  # fmt: skip
     jobs = Workload.from_columns(columns, processors=200)
     users = np.unique(jobs.user_id).tolist()
-    told = most_at_once(jobs, jobs.user_id, jobs.requested_processors).tolist()
-    assert told == [_most(jobs, (r for r in range(n) if jobs.user_id[r] == u)) for u in users]
+    most = most_at_once(jobs, jobs.user_id, jobs.requested_processors).tolist()
+    assert most == [_most(jobs, (r for r in range(n) if jobs.user_id[r] == u)) for u in users]
 
 
 def test_smaller_machines_are_switched_off_as_the_site_s_own() -> None:
     own = Candidate(Scheduler(), Cluster(64, shutdown_after_s=600), {})
-    smaller = [one.cluster for one in changes_for(NARROW, own) if one.kind == "machine"]
+    smaller = [change.cluster for change in changes_for(NARROW, own) if change.kind == "machine"]
     sizes = [(61, 600), (58, 600), (51, 600), (45, 600), (38, 600)]
-    assert [(one.processors, one.shutdown_after_s) for one in smaller if one] == sizes
+    assert [
+        (machine.processors, machine.shutdown_after_s) for machine in smaller if machine
+    ] == sizes
 
 
 def test_limits_are_of_what_tells_jobs_apart() -> None:
@@ -118,22 +120,25 @@ def test_machines_with_other_numbers_of_nodes() -> None:
     parts = (Partition("all", (0, 1, 2, 3, 4)), Partition("last", (2, 4)), Partition("first", (0,)))
     machine = Cluster(groups=groups, partitions=parts)
     fewer = with_counts(machine, [1, 2])
-    assert [one.nodes for one in fewer.partitions] == [(0, 1, 2), (2,), (0,)]
+    assert [partition.nodes for partition in fewer.partitions] == [(0, 1, 2), (2,), (0,)]
     more = with_counts(machine, [4, 0])
-    assert [one.nodes for one in more.partitions] == [(0, 1, 2, 3), (2, 3), (0,)]
+    assert [partition.nodes for partition in more.partitions] == [(0, 1, 2, 3), (2, 3), (0,)]
     assert more.processors == 8
     assert with_counts(machine, [3, 2]) == machine
     spare = replace(machine, partitions=(Partition("q", (0,)), Partition("p", (1,))))  # node 2
-    assert [one.nodes for one in with_counts(spare, [5, 3]).partitions] == [(0,), (1, 3, 4)]
+    assert [partition.nodes for partition in with_counts(spare, [5, 3]).partitions] == [
+        (0,),
+        (1, 3, 4),
+    ]
 
 
 def test_a_share_of_many_small_groups_is_that_share() -> None:
     groups = tuple(NodeGroup(f"g{k}", 2, {"core": 4}) for k in range(10))
     machine = Cluster(groups=groups)
     away = {
-        one.words: machine.nodes - (one.cluster or machine).nodes
-        for one in changes_for(NARROW, Candidate(Scheduler(), machine, {}))
-        if "out of service" in one.words
+        change.words: machine.nodes - (change.cluster or machine).nodes
+        for change in changes_for(NARROW, Candidate(Scheduler(), machine, {}))
+        if "out of service" in change.words
     }
     assert away["10 % of the nodes out of service"] == 2
     assert away["30 % of the nodes out of service"] == 6

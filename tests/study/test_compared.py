@@ -22,13 +22,13 @@ LOG = "lublin:jobs=24000,processors=64,seed=3,load=0.6"
 
 
 @pytest.fixture(scope="module")
-def found() -> hpcgym.Comparison:
+def comparison() -> hpcgym.Comparison:
     return hpcgym.compare(LOG, ["easy", "saf", "easy:estimate=clairvoyant"])
 
 
-def test_the_table_has_metrics_and_paired_differences(found: hpcgym.Comparison) -> None:
-    table = found.table
-    easy, saf = found["easy"], found["saf"]
+def test_the_table_has_metrics_and_paired_differences(comparison: hpcgym.Comparison) -> None:
+    table = comparison.table
+    easy, saf = comparison["easy"], comparison["saf"]
     assert (
         list(table.index) == ["easy", "saf", "FCFS, EASY by FCFS, clairvoyant"] or len(table) == 3
     )
@@ -38,16 +38,16 @@ def test_the_table_has_metrics_and_paired_differences(found: hpcgym.Comparison) 
     assert (
         table.loc["saf", "above_low"] < table.loc["saf", "above"] < table.loc["saf", "above_high"]
     )
-    assert "saf: slowdown " in repr(found)
-    assert "<table" in found._repr_html_()
-    for line in found.lines:
-        assert line in repr(found).splitlines()
-        assert f"<p>{line}</p>" in found._repr_html_()
+    assert "saf: slowdown " in repr(comparison)
+    assert "<table" in comparison._repr_html_()
+    for line in comparison.lines:
+        assert line in repr(comparison).splitlines()
+        assert f"<p>{line}</p>" in comparison._repr_html_()
 
 
-def test_intervals_are_of_blocks_of_weeks(found: hpcgym.Comparison) -> None:
+def test_intervals_are_of_blocks_of_weeks(comparison: hpcgym.Comparison) -> None:
     """By resamples that are drawn one by one, from the text of the docstring alone."""
-    easy, saf = found["easy"], found["saf"]
+    easy, saf = comparison["easy"], comparison["saf"]
     week = (easy.workload.submit_time - easy.workload.submit_time[0]) // (7 * 86400)
     n = int(week.max()) + 1
     length = next(k for k in range(1, n + 1) if k**3 >= n)
@@ -58,7 +58,7 @@ def test_intervals_are_of_blocks_of_weeks(found: hpcgym.Comparison) -> None:
         while len(drawn) < n:
             first = int(rng.integers(n))
             drawn += [(first + later) % n for later in range(length)]
-        rows = np.concatenate([np.flatnonzero(week == one) for one in drawn[:n]])
+        rows = np.concatenate([np.flatnonzero(week == number) for number in drawn[:n]])
         means.append((saf.bsld - easy.bsld)[rows].mean())
     low, high = np.percentile(means, [2.5, 97.5])
     _, found_low, found_high = hpcgym.paired(saf, easy)
@@ -68,38 +68,41 @@ def test_intervals_are_of_blocks_of_weeks(found: hpcgym.Comparison) -> None:
     assert found_high == pytest.approx(high, abs=0.12 * wide)
 
 
-def test_who_pays(found: hpcgym.Comparison) -> None:
-    by_class = found.by("class")
+def test_who_pays(comparison: hpcgym.Comparison) -> None:
+    by_class = comparison.by("class")
     assert by_class.index.names == ["class", "scheduler"]
-    assert list(by_class.index[:4]) == [*(("short", name) for name in found), ("medium", "easy")]
-    for name, result in found.items():
+    assert list(by_class.index[:4]) == [
+        *(("short", name) for name in comparison),
+        ("medium", "easy"),
+    ]
+    for name, result in comparison.items():
         alone = result.by("class")
         pd.testing.assert_frame_equal(by_class.xs(name, level="scheduler"), alone)
         assert alone["jobs"].sum() == 24000
-    waits = found.by("user", "mean_wait_s")
-    assert list(found["saf"].by("user", "mean_wait_s")) == ["jobs", "mean_wait_s"]
+    waits = comparison.by("user", "mean_wait_s")
+    assert list(comparison["saf"].by("user", "mean_wait_s")) == ["jobs", "mean_wait_s"]
     assert list(waits) == ["jobs", "mean_wait_s", "mean_wait_s_ratio"]
     easy, saf = (waits.xs(name, level="scheduler") for name in ("easy", "saf"))
     assert (easy["mean_wait_s_ratio"].dropna() == 1).all()
     means = saf["mean_wait_s"] / easy["mean_wait_s"]
     pd.testing.assert_series_equal(saf["mean_wait_s_ratio"], means, check_names=False)
-    first = found["saf"].workload.user_id == found["saf"].workload.user_id.min()
-    assert waits["mean_wait_s"].iloc[1] == pytest.approx(found["saf"].wait[first].mean())
-    for one in (found, found["saf"]):
+    first = comparison["saf"].workload.user_id == comparison["saf"].workload.user_id.min()
+    assert waits["mean_wait_s"].iloc[1] == pytest.approx(comparison["saf"].wait[first].mean())
+    for part in (comparison, comparison["saf"]):
         with pytest.raises(HpcgymError, match="mean_bslds"):
-            one.by("class", "mean_bslds")
+            part.by("class", "mean_bslds")
         with pytest.raises(HpcgymError, match="did you mean 'queue'"):
-            one.by("queues")
+            part.by("queues")
         with pytest.raises(HpcgymError, match=r"each an argument, as in by\('class', 'mean_bsld'"):
-            one.by("class", ["mean_bsld"])  # type: ignore[arg-type]
+            part.by("class", ["mean_bsld"])  # type: ignore[arg-type]
     with pytest.raises(HpcgymError, match=r"axes must be of matplotlib, or None .* 'max_wait_s'"):
-        found.plot("max_wait_s")  # type: ignore[arg-type]
+        comparison.plot("max_wait_s")  # type: ignore[arg-type]
 
 
-def test_sizes_and_queues_are_groups_too(found: hpcgym.Comparison) -> None:
-    jobs = found["saf"].jobs
-    sizes = found["saf"].by("size", "mean_wait_s", "max_bsld")
-    queues = found["saf"].by("queue", "mean_wait_s")
+def test_sizes_and_queues_are_groups_too(comparison: hpcgym.Comparison) -> None:
+    jobs = comparison["saf"].jobs
+    sizes = comparison["saf"].by("size", "mean_wait_s", "max_bsld")
+    queues = comparison["saf"].by("queue", "mean_wait_s")
     small = jobs["requested_processors"] <= 64 / 8
     assert list(sizes.index) == ["small", "large"]
     assert list(sizes["jobs"]) == [small.sum(), (~small).sum()]
@@ -108,48 +111,50 @@ def test_sizes_and_queues_are_groups_too(found: hpcgym.Comparison) -> None:
     assert queues["mean_wait_s"].to_dict() == pytest.approx(by_queue.to_dict())
 
 
-def test_tables_in_latex(found: hpcgym.Comparison) -> None:
-    paid = tables_of(found)[1].latex()
-    assert found.to_latex().endswith(paid)
+def test_tables_in_latex(comparison: hpcgym.Comparison) -> None:
+    paid = tables_of(comparison)[1].latex()
+    assert comparison.to_latex().endswith(paid)
     assert paid.startswith("% Who pays: mean bounded slowdown, and in brackets the ratio to easy's")
     assert "\n% classes of jobs by run time: short" in paid
-    few = found.to_latex("mean_bsld", "max_wait_s").removesuffix(paid)
+    few = comparison.to_latex("mean_bsld", "max_wait_s").removesuffix(paid)
     assert few.count("tabular") == 2
-    assert few.count("&") == 2 * (1 + len(found))
-    assert found.to_latex(["mean_bsld", "max_wait_s"]) == found.to_latex("mean_bsld", "max_wait_s")
+    assert few.count("&") == 2 * (1 + len(comparison))
+    assert comparison.to_latex(["mean_bsld", "max_wait_s"]) == comparison.to_latex(
+        "mean_bsld", "max_wait_s"
+    )
 
 
-def test_intervals_are_columns_for_a_paper(found: hpcgym.Comparison) -> None:
-    lines = found.to_latex("above", "above_low", "above_high").splitlines()
+def test_intervals_are_columns_for_a_paper(comparison: hpcgym.Comparison) -> None:
+    lines = comparison.to_latex("above", "above_low", "above_high").splitlines()
     cells = next(line for line in lines if line[:6] == "saf & ").removesuffix(r" \\").split(" & ")
-    told = found.table.loc["saf", ["above", "above_low", "above_high"]]
+    cells_expected = comparison.table.loc["saf", ["above", "above_low", "above_high"]]
     assert [float(cell.replace("$-$", "-").replace(",", "")) for cell in cells[1:]] == (
-        pytest.approx(list(told), rel=0.01)
+        pytest.approx(list(cells_expected), rel=0.01)
     )
     assert "easy & - & - & - " in "\n".join(lines)
     with pytest.raises(HpcgymError, match="unknown metric 'abov'; did you mean 'above'"):
-        found.to_latex("abov")
+        comparison.to_latex("abov")
 
 
-def test_a_page_has_the_lines_of_intervals(found: hpcgym.Comparison) -> None:
-    text = page(found, report=True)
-    assert found.lines[0].startswith("saf: slowdown better than easy")
-    for line in found.lines:
+def test_a_page_has_the_lines_of_intervals(comparison: hpcgym.Comparison) -> None:
+    text = page(comparison, report=True)
+    assert comparison.lines[0].startswith("saf: slowdown better than easy")
+    for line in comparison.lines:
         assert escape(line) in text
 
 
 def test_a_past_is_a_row_everywhere() -> None:
     log = hpcgym.simulate("lublin:jobs=500,processors=64", "fcfs").as_workload()
-    found = hpcgym.compare(log, ["easy", "saf"])
-    assert list(found.table.index) == ["easy", "saf", "recorded"]
-    assert repr(found).splitlines()[4].startswith("recorded")
-    assert "recorded &" in found.to_latex()
-    assert '<th scope="col">recorded' in page(found, report=True)
+    comparison = hpcgym.compare(log, ["easy", "saf"])
+    assert list(comparison.table.index) == ["easy", "saf", "recorded"]
+    assert repr(comparison).splitlines()[4].startswith("recorded")
+    assert "recorded &" in comparison.to_latex()
+    assert '<th scope="col">recorded' in page(comparison, report=True)
 
 
-def test_no_number_is_printed_with_an_exponent(found: hpcgym.Comparison) -> None:
-    assert found.table["max_wait_s"].max() > 99_999
-    for text in (repr(found), found._repr_html_(), found["easy"]._repr_html_()):
+def test_no_number_is_printed_with_an_exponent(comparison: hpcgym.Comparison) -> None:
+    assert comparison.table["max_wait_s"].max() > 99_999
+    for text in (repr(comparison), comparison._repr_html_(), comparison["easy"]._repr_html_()):
         assert re.search(r"\d,\d{3}", text)
         assert not re.search(r"\de[+-]\d", text)
 
@@ -172,9 +177,9 @@ def test_a_part_of_a_log_has_no_weeks_before_it() -> None:
 
 def test_no_interval_in_per_cent_goes_below_nothing() -> None:
     """SAF's interval of differences is wider than EASY's mean; that of their ratio is not."""
-    found = hpcgym.compare("lublin:jobs=40000,processors=64,seed=0,load=0.8")
-    assert found.above["saf"].low < -found["easy"].metrics.mean_bsld
-    ((low, high),) = re.findall(r" % \[(.*?), (.*?)\]", repr(found))
+    comparison = hpcgym.compare("lublin:jobs=40000,processors=64,seed=0,load=0.8")
+    assert comparison.above["saf"].low < -comparison["easy"].metrics.mean_bsld
+    ((low, high),) = re.findall(r" % \[(.*?), (.*?)\]", repr(comparison))
     assert -100 < int(low) < int(high) < 0
 
 
@@ -182,21 +187,21 @@ def test_schedules_of_jobs_that_come_later_are_not_compared() -> None:
     """Under a quota of submitted jobs; all else is as if they were not there."""
     log = hpcgym.load_workload(LOG)
     quota = {"easy": "easy", "few": "easy:quota=user:submitted=3", "saf": "saf"}
-    found = hpcgym.compare(log, quota)
+    comparison = hpcgym.compare(log, quota)
     without = hpcgym.compare(log, ["easy", "saf"])
-    first, *said = [line for line in found.lines if line.startswith(("saf:", "not", "few:"))]
+    first, *said = [line for line in comparison.lines if line.startswith(("saf:", "not", "few:"))]
     assert first == without.lines[0]
     assert said[0].startswith("not compared with easy by stars, intervals or 'who pays': few.")
     assert re.fullmatch("few: jobs were submitted .* later than in the log .*", said[1])
-    assert repr(found).endswith("\n".join([first, *said]))
-    assert np.isnan(found.above["few"]).all()
-    assert found.above["saf"] == without.above["saf"]
-    assert found.table["above"].isna().to_dict() == {"easy": True, "few": True, "saf": False}
-    ratios = found.by("size", "mean_bsld")["mean_bsld_ratio"]
+    assert repr(comparison).endswith("\n".join([first, *said]))
+    assert np.isnan(comparison.above["few"]).all()
+    assert comparison.above["saf"] == without.above["saf"]
+    assert comparison.table["above"].isna().to_dict() == {"easy": True, "few": True, "saf": False}
+    ratios = comparison.by("size", "mean_bsld")["mean_bsld_ratio"]
     assert ratios.xs("few", level="scheduler").isna().all()
     assert ratios.xs("saf", level="scheduler").gt(0).all()
-    assert [one.get_text() for one in found.plot().get_yticklabels()] == ["saf"]
-    assert tables_of(found)[1].rows == tables_of(without)[1].rows
+    assert [label.get_text() for label in comparison.plot().get_yticklabels()] == ["saf"]
+    assert tables_of(comparison)[1].rows == tables_of(without)[1].rows
 
 
 def test_no_jobs_have_no_numbers() -> None:
@@ -212,10 +217,10 @@ def test_few_weeks_have_no_interval() -> None:
     assert re.search(r"\(no interval: it needs 15 weeks, the log has \d\)", repr(short))
 
 
-def test_other_jobs_are_refused(found: hpcgym.Comparison) -> None:
+def test_other_jobs_are_refused(comparison: hpcgym.Comparison) -> None:
     other = hpcgym.simulate("lublin:jobs=24000,processors=64,seed=4")
     with pytest.raises(HpcgymError, match="only if they have the same jobs"):
-        hpcgym.paired(found["easy"], other)
+        hpcgym.paired(comparison["easy"], other)
 
 
 def test_rules_have_names_too() -> None:
@@ -255,22 +260,22 @@ def test_a_variant_may_have_the_name_of_its_scheduler() -> None:
         assert list(hpcgym.compare("lublin:jobs=50,processors=64", named)) == [*named]
 
 
-def test_figures_of_a_comparison(found: hpcgym.Comparison, tmp_path: Path) -> None:
-    paths = save_figures(found, tmp_path)
+def test_figures_of_a_comparison(comparison: hpcgym.Comparison, tmp_path: Path) -> None:
+    paths = save_figures(comparison, tmp_path)
     assert paths[0].name == "slowdown.pdf"
     assert "".join(path.read_text() for path in paths[-2:]).count(r"\toprule") == 4
 
 
 def test_an_order_may_have_commas() -> None:
     rules = "easy:policy=max(wait, min(requested, 60)),threshold=5h"
-    found = hpcgym.compare("lublin:jobs=9", ["easy", rules])
-    assert found[rules].scheduler.policy == "max(wait, min(requested, 60))"
-    assert found[rules].scheduler.threshold == 5 * 3600
+    comparison = hpcgym.compare("lublin:jobs=9", ["easy", rules])
+    assert comparison[rules].scheduler.policy == "max(wait, min(requested, 60))"
+    assert comparison[rules].scheduler.threshold == 5 * 3600
 
 
-def test_a_figure(found: hpcgym.Comparison) -> None:
-    axes = found.plot()
-    assert [one.get_text() for one in axes.get_yticklabels()] == [*found.results][1:]
+def test_a_figure(comparison: hpcgym.Comparison) -> None:
+    axes = comparison.plot()
+    assert [label.get_text() for label in axes.get_yticklabels()] == [*comparison.results][1:]
     assert "above that of easy" in axes.get_xlabel()
 
 

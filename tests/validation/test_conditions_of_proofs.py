@@ -83,8 +83,8 @@ def test_each_column_of_quotas_is_proved(word: str) -> None:
         result = hpcgym.simulate(jobs, quota=quota)
         assert result.start.tolist() == [0, 0, 10, 10]
         validate_schedule(result)
-        found = violations(under(quota=quota.replace("=2", "=1"))(result))
-        assert any(line.startswith(f"quota {word}") for line in found)
+        broken = violations(under(quota=quota.replace("=2", "=1"))(result))
+        assert any(line.startswith(f"quota {word}") for line in broken)
 
 
 NOT_PROVED: dict[str, tuple[dict[str, Any], Any, str]] = {
@@ -113,8 +113,8 @@ def test_orders_that_are_proved() -> None:
     """Weights of one feature, starved jobs first, and free cores on the wrong nodes."""
     assert "order" in validate_schedule(scheduled(POOL, policy=(0, 0, 0.5, 0, 0, 0)))
     # shortest first on one processor; job 0 is long and waits 40 s > 30 s when job 2 ends
-    one = few_jobs(1, [0, 0, 0, 30], [100, 10, 30, 5], [1] * 4)
-    starved = scheduled(one, "none", policy="spf", threshold=30)
+    unstarved = few_jobs(1, [0, 0, 0, 30], [100, 10, 30, 5], [1] * 4)
+    starved = scheduled(unstarved, "none", policy="spf", threshold=30)
     assert starved.start.tolist() == [40, 0, 10, 140]
     assert "order" in validate_schedule(starved)
     # 1 core on each node: 2 are free, but no node holds a unit of 2; and GPUs are all in use

@@ -342,9 +342,9 @@ def test_what_is_broken_is_told(name: str) -> None:
     jobs, words, change, texts = BROKEN[name]
     result = scheduled(jobs, **words)
     validate_schedule(result)
-    found = violations(change(result))
-    assert all(any(text in line for line in found) for text in texts)
-    assert texts or [line.split()[0] for line in found] == [name]
+    broken = violations(change(result))
+    assert all(any(text in line for line in broken) for text in texts)
+    assert texts or [line.split()[0] for line in broken] == [name]
 
 
 def submitted_at_another_time(result: Result, job: int, by: int) -> tuple[Result, int]:
@@ -366,7 +366,7 @@ def test_any_job_that_comes_at_another_time_is_found(
     assert check_submitted(result) == []
     wrong, at = submitted_at_another_time(result, job, by)
     text = f"job {job} is submitted at {at} s, and should be at {at - by} s"
-    assert any(text in one for one in check_submitted(wrong))
+    assert any(text in violation for violation in check_submitted(wrong))
 
     jobs, dependencies, follows = data.draw(chains(case[0]))
     result = hpcgym.simulate(jobs, "easy", dependencies=dependencies)
@@ -374,16 +374,16 @@ def test_any_job_that_comes_at_another_time_is_found(
         result = replace(result, given=None)
     assert check_dependencies(result) == []
     wrong, at = submitted_at_another_time(result, job, by)
-    found = check_dependencies(wrong)
+    broken = check_dependencies(wrong)
     if known:
-        assert len(found) == 1
-        assert f"job {job} is submitted at {at} s" in found[0]
+        assert len(broken) == 1
+        assert f"job {job} is submitted at {at} s" in broken[0]
     elif by < 0 and dependencies == "closed-loop":
         row = int(result.workload.job_number[job]) - 1
         think = follows[row][1] if row in follows else 0
         # think times that the log does not tell prove only that no job comes before others end
-        told = jobs.think_time[row] >= 0 or think + by < 0
-        assert bool(found) == (row in follows and told)
+        is_known = jobs.think_time[row] >= 0 or think + by < 0
+        assert bool(broken) == (row in follows and is_known)
 
 
 def test_a_node_is_called_by_its_name() -> None:
@@ -413,10 +413,10 @@ def test_a_node_that_is_over_used_is_found_as_if_each_second_were_looked_at(
             has = zip(cluster.resources, used, cluster.capacity[place], strict=True)
             over += [(place, name) for name, amount, most in has if amount > most]
     assert result.allocation is not None
-    found = check_nodes(result, needs, result.allocation)
-    told = {(line.rpartition(" (and")[0] or line).split()[-1] for line in found}
-    assert {name for _, name in over} == told
-    assert bool(over) == bool(found)
+    broken = check_nodes(result, needs, result.allocation)
+    nodes_over = {(line.rpartition(" (and")[0] or line).split()[-1] for line in broken}
+    assert {name for _, name in over} == nodes_over
+    assert bool(over) == bool(broken)
 
 
 def test_suspended_jobs_go_on_where_they_ran() -> None:

@@ -77,32 +77,32 @@ BEHIND = few_jobs(
 )
 
 
-@pytest.mark.parametrize("told", [True, False])
-def test_what_jobs_behind_a_reservation_may_do(told: bool) -> None:
+@pytest.mark.parametrize("by_itself", [True, False])
+def test_what_jobs_behind_a_reservation_may_do(by_itself: bool) -> None:
     """In order of submission job 2 has the last processor from 20 to 80 s, then job 5.
 
     Job 3 could end at 80 s as well, and job 4 would delay job 1.
     """
     result = hpcgym.simulate(BEHIND, "easy", backfill_order="fcfs")
     assert result.start.tolist() == [0, 100, 20, 150, 150, 80]
-    if not told:
+    if not by_itself:
         result = replace(result, outside=True, outside_orders=True)
     validate_schedule(result)
     # job 3 in place of job 2: another order of backfilling
     order = result.start.copy()
     order[[2, 3, 5]] = [150, 20, 70]
     other = replace(result, start=order)
-    if told:
+    if by_itself:
         assert "job 2 waits at 20 s, although it fits and delays no reservation" in refusal(other)
     else:
         validate_schedule(other)
     # nobody in their place: job 2 would end by 100 s
     idle = moved(moved(result, 2, 150), 5, 70)
-    text = "job 2 waits at 20 s" if told else "at 20 s 1 processors are free and 3 jobs wait"
+    text = "job 2 waits at 20 s" if by_itself else "at 20 s 1 processors are free and 3 jobs wait"
     assert text in refusal(idle)
     # job 4 ends at 280 s, and job 1 cannot start before; in some order job 4 is first
     late = replace(result, start=np.array([0, 280, 20, 100, 80, 100]))
-    if told:
+    if by_itself:
         text = "job 4 starts at 80 s ahead of the queue, and delays the first job that waits"
         assert text in refusal(late)
     else:

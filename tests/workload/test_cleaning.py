@@ -63,8 +63,8 @@ def test_that_no_job_tells_allocated_processors_is_no_repair():
     assert reason not in cleaned.cleaning
     unknown = clean(make(**columns, allocated_processors=[0, -1] * 4 + [0]), "fill-processors")
     assert unknown.cleaning == {}
-    one = clean(make(**columns, allocated_processors=[-1] * 8 + [8]), "fill-processors")
-    assert one.cleaning == {reason: 6}
+    filled = clean(make(**columns, allocated_processors=[-1] * 8 + [8]), "fill-processors")
+    assert filled.cleaning == {reason: 6}
 
 
 def test_legrand_drops_what_glesser_cuts():
@@ -230,9 +230,9 @@ def test_parts_without_a_number_stay():
 
 def test_what_is_ignored_is_said_in_a_line_each(tmp_path):
     lines = [line(k, k, 0, 9, 1, partition=k % 3, preceding_job=k - 1) for k in range(1, 9)]
-    with pytest.warns(WorkloadWarning) as found:
+    with pytest.warns(WorkloadWarning) as caught:
         workload = load_workload(log(tmp_path, *lines))
-    said = [str(warning.message) for warning in found]
+    said = [str(warning.message) for warning in caught]
     assert len(said) == 2
     assert said[0].startswith("log: 7 jobs follow others (preceding_job, think_time)")
     assert said[1].startswith("log: its jobs ran in 3 partitions")
@@ -292,8 +292,8 @@ def test_a_machine_is_as_large_as_its_records_show_it_busy(tmp_path):
     assert workload.processors == 190
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        told = log(tmp_path, *lines, header="; MaxProcs: 128\n")
-        assert load_workload(told).processors == 128
+        path = log(tmp_path, *lines, header="; MaxProcs: 128\n")
+        assert load_workload(path).processors == 128
         assert load_workload(log(tmp_path, *lines, header=""), processors=120).processors == 120
 
 

@@ -63,7 +63,7 @@ def test_codes_are_numbered_and_found_by_name() -> None:
     assert codes_of(workload, known).tolist() == [3, 2, 3, 0]
     assert codes_of(workload.take(slice(0, 0)), known).shape == (0,)
     others = [coded(NAMES[::-1]), coded([f"{name}x" for name in NAMES]), plain()]
-    assert len({fingerprint([one]) for one in (workload, coded(), *others)}) == 4
+    assert len({fingerprint([jobs]) for jobs in (workload, coded(), *others)}) == 4
 
 
 EXTRACT = plain(wait_time=[0, 0, 0, 0]).extract(8)
@@ -173,15 +173,15 @@ def test_times_are_rounded_up(
 def test_lists_have_codes_equally_often_and_shuffles_have_the_same() -> None:
     in_order = generate_code_jobs(PRINTED, 10, mix="list")
     assert listed(in_order) == [0, 0, 0, 1, 1, 1, 2, 2, 3, 3]
-    one, other = (generate_code_jobs(PRINTED, 10, mix="shuffle", seed=seed) for seed in (1, 2))
-    assert sorted(listed(one)) == sorted(listed(other)) == listed(in_order)
-    assert listed(one) != listed(other)
-    assert np.array_equal(one.run_time, [[4540, 3470, 2630, 3580][n] for n in listed(one)])
+    first, other = (generate_code_jobs(PRINTED, 10, mix="shuffle", seed=seed) for seed in (1, 2))
+    assert sorted(listed(first)) == sorted(listed(other)) == listed(in_order)
+    assert listed(first) != listed(other)
+    assert np.array_equal(first.run_time, [[4540, 3470, 2630, 3580][n] for n in listed(first)])
     often = [*(PRINTED[2],) * 3, *(PRINTED[0],) * 2]
     for mix in ("list", "shuffle"):
-        told = generate_code_jobs(often, mix=mix)
-        assert sorted(listed(told)) == [0, 0, 0, 1, 1]
-        assert told.header["Code"] == ["1 ft.D.32", "2 lu.D.64"]
+        jobs = generate_code_jobs(often, mix=mix)
+        assert sorted(listed(jobs)) == [0, 0, 0, 1, 1]
+        assert jobs.header["Code"] == ["1 ft.D.32", "2 lu.D.64"]
 
 
 def test_codes_are_drawn_alike() -> None:

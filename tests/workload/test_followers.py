@@ -46,13 +46,13 @@ def graphs(draw: st.DrawFn) -> tuple[list[int], list[list[int]]]:
     return numbers, draw(st.lists(others, min_size=N, max_size=N))
 
 
-def told(workload: Workload) -> dict[int, set[int]]:
+def whom_each_follows(workload: Workload) -> dict[int, set[int]]:
     """Return whom each job of a workload follows, by number, of those that are there."""
     following = followed(workload)
-    found = {number: set[int]() for number in workload.job_number.tolist()}
+    whom = {number: set[int]() for number in workload.job_number.tolist()}
     for job, other in zip(following.job.tolist(), following.other.tolist(), strict=True):
-        found[int(workload.job_number[job])].add(int(workload.job_number[other]))
-    return found
+        whom[int(workload.job_number[job])].add(int(workload.job_number[other]))
+    return whom
 
 
 def there(numbers: list[int], others: list[list[int]]) -> dict[int, set[int]]:
@@ -65,7 +65,7 @@ def test_they_stay(
 ) -> None:
     numbers, others = graph
     workload = jobs_of(numbers, others)
-    assert told(workload) == there(numbers, others)
+    assert whom_each_follows(workload) == there(numbers, others)
     missing = [not {*some} <= {*numbers} for some in others]
     assert followed(workload).missing.tolist() == missing
     for same in (
@@ -74,10 +74,10 @@ def test_they_stay(
         pickle.loads(pickle.dumps(workload)),
         workload.take(slice(None)),
     ):
-        assert told(same) == there(numbers, others)
+        assert whom_each_follows(same) == there(numbers, others)
     part = workload.take(np.array(kept))
     left = [place for place in range(N) if kept[place]]
-    assert told(part) == there([numbers[k] for k in left], [others[k] for k in left])
+    assert whom_each_follows(part) == there([numbers[k] for k in left], [others[k] for k in left])
 
 
 def test_runs_of_one_job_all_follow_the_last_run_of_another() -> None:
@@ -96,8 +96,8 @@ def test_a_blank_text_is_no_job() -> None:
         (["", "7", "7 8"], {8: {7}, 9: {7, 8}}),
     ):
         frame = pd.DataFrame({**table, "requested_processors": 1, "preceding_job": texts})
-        found = told(load_workload(frame, processors=1))
-        assert {job: others for job, others in found.items() if others} == expected
+        whom = whom_each_follows(load_workload(frame, processors=1))
+        assert {job: others for job, others in whom.items() if others} == expected
 
 
 HEAD = "JobID|JobIDRaw|User|JobName|State|Submit|Start|End|AllocCPUS|Dependency"
@@ -119,9 +119,9 @@ _TASK = "not used: Dependency on a task of an array that is not there"
 def read(folder: Path, *jobs: tuple[str, str], head: str = HEAD) -> Workload:
     """Return jobs that were submitted a minute after each other, and ran at once for 10 s."""
     lines = [head]
-    for minute, (told, dependency) in enumerate(jobs):
+    for minute, (job_fields, dependency) in enumerate(jobs):
         times = [f"2024-03-01T12:{minute:02}:{second}" for second in ("00", "00", "10")]
-        lines.append("|".join([told, *times, "4", dependency]))
+        lines.append("|".join([job_fields, *times, "4", dependency]))
     path = folder / "jobs.txt"
     path.write_text("\n".join(lines) + "\n")
     return load_workload(path, "none", processors=8)
@@ -130,9 +130,9 @@ def read(folder: Path, *jobs: tuple[str, str], head: str = HEAD) -> Workload:
 def others_of(workload: Workload, number: int) -> set[int]:
     """Return the numbers of the jobs that a job follows, also of those that are not there."""
     rows = zip(workload.job_number.tolist(), workload.preceding_job.tolist(), strict=True)
-    found = {other for job, other in rows if job == number and other > 0}
+    others = {other for job, other in rows if job == number and other > 0}
     more = [] if workload.more_preceding is None else workload.more_preceding.tolist()
-    return found | {other for job, other in more if job == number}
+    return others | {other for job, other in more if job == number}
 
 
 @pytest.mark.parametrize(
@@ -205,13 +205,13 @@ def test_what_a_job_follows(
 def test_dependencies_of_commands(
     tmp_path: Path, line: str, others: tuple[int, ...], end: str
 ) -> None:
-    rows = [(told, f"sbatch a.sh{end}") for told, _ in (COMPLETED, FAILED, *ARRAY)]
+    rows = [(job_fields, f"sbatch a.sh{end}") for job_fields, _ in (COMPLETED, FAILED, *ARRAY)]
     last = ("40|40|ann|fit|COMPLETED", f"{line}{end}")
     workload = read(tmp_path, *rows, last, head=HEAD.replace("Dependency", "SubmitLine") + end)
     assert others_of(workload, 40) == {*others}
     assert others_of(workload, 13) == set()
     if "|" not in line + end:  # a column of dependencies holds before commands
-        rows = [(told, f"|{line}") for told, _ in rows]
+        rows = [(job_fields, f"|{line}") for job_fields, _ in rows]
         last = ("40|40|ann|fit|COMPLETED", f"afterany:13|{line}")
         head = HEAD.replace("Dependency", "Dependency|SubmitLine")
         workload = read(tmp_path, *rows, last, head=head)
@@ -227,7 +227,7 @@ def test_tasks_follow_tasks(tmp_path: Path) -> None:
 
 
 def test_tasks_without_numbers_of_their_own_are_numbered_anew(tmp_path: Path) -> None:
-    rows = [(told.partition("|")[0], "") for told, _ in ARRAY]
+    rows = [(job_fields.partition("|")[0], "") for job_fields, _ in ARRAY]
     rows += [rows[1], ("40", "afterok:20"), ("41", "afterany:20_3")]  # 20_2 ran twice
     head = "JobID|Submit|Start|End|AllocCPUS|Dependency"
     workload = read(tmp_path, *rows, head=head)

@@ -47,9 +47,9 @@ def test_requests_are_distributed_as_the_model_says():
     """Run times that any request covers leave the distribution as it is, to a job."""
     requests = requested_times(np.ones(20_000, np.int64), np.arange(20_000), seed=4)
     values, shares = request_distribution(20_000, estimates.MAX_REQUEST_S, 4)
-    found, counts = np.unique(requests, return_counts=True)
+    times, counts = np.unique(requests, return_counts=True)
     expected = shares * 20_000
-    assert found.tolist() == values.tolist()
+    assert times.tolist() == values.tolist()
     assert (np.abs(counts - expected) < 1).all()
 
 
@@ -119,10 +119,10 @@ def repetition(user_id, size, run_time, requested_time):
 
 
 def test_users_repeat_about_as_much_as_in_the_logs(jobs):
-    found = repetition(jobs.user_id, jobs.requested_processors, jobs.run_time, jobs.requested_time)
+    shares = repetition(jobs.user_id, jobs.requested_processors, jobs.run_time, jobs.requested_time)
     shuffled = np.random.default_rng(0).permutation(jobs.user_id)
     random = repetition(shuffled, jobs.requested_processors, jobs.run_time, jobs.requested_time)
-    for value, low, high in zip(found, (0.5, 0.45, 0.6, 0.6), (0.8, 0.7, 0.9, 0.85), strict=True):
+    for value, low, high in zip(shares, (0.5, 0.45, 0.6, 0.6), (0.8, 0.7, 0.9, 0.85), strict=True):
         assert low < value < high
     assert random[0] < 0.25
     assert random[1] < 0.2
@@ -327,11 +327,11 @@ def test_180_cores_in_nodes_of_12_are_as_printed() -> None:
 
 
 def test_the_seed_shuffles_and_nothing_else() -> None:
-    one, same, other = light_esp(seed=1), light_esp(seed=1), light_esp(seed=2)
-    assert np.array_equal(one.executable, same.executable)
-    assert not np.array_equal(one.executable, other.executable)
-    assert np.array_equal(np.sort(one.executable), np.sort(other.executable))
-    assert np.array_equal(one.submit_time, other.submit_time)
+    first, same, other = light_esp(seed=1), light_esp(seed=1), light_esp(seed=2)
+    assert np.array_equal(first.executable, same.executable)
+    assert not np.array_equal(first.executable, other.executable)
+    assert np.array_equal(np.sort(first.executable), np.sort(other.executable))
+    assert np.array_equal(first.submit_time, other.submit_time)
 
 
 def test_jobs_come_in_the_time_that_the_load_says() -> None:

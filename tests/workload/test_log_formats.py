@@ -86,7 +86,7 @@ def test_nodes_of_jobs_of_pbs(
 ) -> None:
     times = "ctime=1118087915 start=1118088366 end=1118088437 Resource_List.walltime=00:16:40"
     with_nodes = f"{times} exec_host=n3/0*2"  # so that the log tells of nodes
-    lines = [f"06/06/2005 14:07:17;E;{job}.s;user=ann {told}" for job, told in enumerate(
+    lines = [f"06/06/2005 14:07:17;E;{job}.s;user=ann {entry}" for job, entry in enumerate(
         [f"{times} {entries}", with_nodes], 1)]  # fmt: skip
     path = tmp_path / "20050606"
     path.write_text("\n".join(lines) + "\n")
@@ -100,13 +100,13 @@ def test_nodes_of_jobs_of_pbs(
 
 def test_a_run_of_pbs_that_was_lost_is_a_run(tmp_path: Path) -> None:
     """By hand: job 1 is run again after ten hours; job 2 waits for its second run, too."""
-    told = "user=ann ctime=1743500000 exec_host=n1/0*32 Resource_List.walltime=12:00:00"
+    asked = "user=ann ctime=1743500000 exec_host=n1/0*32 Resource_List.walltime=12:00:00"
     lines = [
-        f"04/01/2025 09:43:20;S;1.pbs;{told} start=1743500600",
-        f"04/01/2025 19:43:20;R;1.pbs;{told} start=1743500600 end=1743536600 Exit_status=-3",
-        f"04/01/2025 19:48:20;S;1.pbs;{told} start=1743536900",
-        f"04/01/2025 21:48:20;E;1.pbs;{told} start=1743536900 end=1743544100 Exit_status=0",
-        f"04/01/2025 22:48:20;E;2.pbs;{told} start=1743544100 end=1743547700 Exit_status=0"
+        f"04/01/2025 09:43:20;S;1.pbs;{asked} start=1743500600",
+        f"04/01/2025 19:43:20;R;1.pbs;{asked} start=1743500600 end=1743536600 Exit_status=-3",
+        f"04/01/2025 19:48:20;S;1.pbs;{asked} start=1743536900",
+        f"04/01/2025 21:48:20;E;1.pbs;{asked} start=1743536900 end=1743544100 Exit_status=0",
+        f"04/01/2025 22:48:20;E;2.pbs;{asked} start=1743544100 end=1743547700 Exit_status=0"
         " Resource_List.place=scatter:excl",
     ]
     path = tmp_path / "20250401"

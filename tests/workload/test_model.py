@@ -277,8 +277,13 @@ def test_other_things_that_count_and_that_do_not() -> None:
         jobs(group_id=[1, 2, 3]),
         jobs(queue=[1, 2, 3]),  # the same numbers in another column
         *(
-            Workload.from_columns(COLUMNS, processors=4, units=[1, 2, 3], per_unit=one)
-            for one in ({"core": [1] * 3}, {"gpu": [0] * 3}, {"gpu": [1] * 3}, {"mic": [0] * 3})
+            Workload.from_columns(COLUMNS, processors=4, units=[1, 2, 3], per_unit=resources)
+            for resources in (
+                {"core": [1] * 3},
+                {"gpu": [0] * 3},
+                {"gpu": [1] * 3},
+                {"mic": [0] * 3},
+            )
         ),
     ]
     assert len({digest, *map(workload_digest, others)}) == len(others) + 1
@@ -327,8 +332,8 @@ def test_each_second_is_counted(rows: list[tuple[int, int, int, int]], length: i
         with pytest.raises(WorkloadError, match=r"does not tell when jobs ran|which is less than"):
             interesting_extracts(jobs, 100, length)
         return
-    found = interesting_extracts(jobs, 100, length)
-    for row in found.itertuples():
+    extracts = interesting_extracts(jobs, 100, length)
+    for row in extracts.itertuples():
         seconds = range(row.begin_s, row.end_s)
         assert len(seconds) == length
         used = sum(n for at in seconds for s, w, r, n in known if s + w <= at < s + w + r)
@@ -336,9 +341,9 @@ def test_each_second_is_counted(rows: list[tuple[int, int, int, int]], length: i
         assert row.utilization == pytest.approx(used / (4 * length), abs=1e-9)
         assert row.waiting == pytest.approx(queued / (4 * length), abs=1e-9)
         assert row.jobs == sum(s in seconds for s, _, _, _ in rows)
-    taken = [at for row in found.itertuples() for at in range(row.begin_s, row.end_s)]
+    taken = [at for row in extracts.itertuples() for at in range(row.begin_s, row.end_s)]
     assert len(taken) == len(set(taken))
-    assert found["rank"].is_monotonic_decreasing
+    assert extracts["rank"].is_monotonic_decreasing
 
 
 def test_all_three_must_be_high() -> None:
@@ -347,8 +352,8 @@ def test_all_three_must_be_high() -> None:
     waiting = [(10, 9, 1, 4), (11, 8, 1, 4)]
     many = [(20 + k, 0, 1, 1) for k in range(10)]
     stress = [(30, 0, 10, 3), *((31 + k, 9 - k, 1, 4) for k in range(9))]
-    found = interesting_extracts(trace([*full, *waiting, *many, *stress]), 1, 10)
-    assert found[["begin_s", "end_s"]].to_numpy().tolist() == [[30, 40]]
+    extracts = interesting_extracts(trace([*full, *waiting, *many, *stress]), 1, 10)
+    assert extracts[["begin_s", "end_s"]].to_numpy().tolist() == [[30, 40]]
 
 
 test_mistakes = mistakes_of(globals(), weeks, errors=(AttributeError, WorkloadError))

@@ -63,7 +63,7 @@ def test_processors_are_units_of_one_core():
 
 
 @pytest.mark.parametrize(
-    ("asked", "resources", "told"),
+    ("asked", "resources", "message"),
     [
         ("mic", RESOURCES, "job 12 asks for 2 'mic' a unit, which the machine lacks; it has core,"),
         ("gpus", RESOURCES, "it has core, mem, gpu, of which 'gpu' may be meant$"),
@@ -71,9 +71,9 @@ def test_processors_are_units_of_one_core():
         ("gpus", ("core", "mic"), "it has core, mic$"),
     ],
 )
-def test_a_resource_that_the_machine_lacks(asked, resources, told):
+def test_a_resource_that_the_machine_lacks(asked, resources, message):
     workload = make(units=[1, 1, 1], per_unit={asked: [0, 0, 2]})
-    with pytest.raises(WorkloadError, match=f"log: .*{told}"):
+    with pytest.raises(WorkloadError, match=f"log: .*{message}"):
         needs_of(workload, resources)
     assert needs_of(workload.take(slice(0, 2)), resources)[:, :2].tolist() == [[1, 1]] * 2
 
@@ -198,21 +198,23 @@ def test_jobs_get_whole_nodes(
     nothing = np.zeros(len(jobs), np.int64)
     amounts = [jobs.units, *(jobs.per_unit.get(name, nothing) for name in RESOURCES)]
     assert [*zip(*(a.tolist() for a in amounts), strict=True)] == needs
-    assert jobs.requested_processors.tolist() == [one[0] * one[1] for one in needs]
-    assert jobs.cleaning[RAISED] == sum(one[3] == 2 for one in needs)
-    found = hpcgym.machine.find_cluster(machine)
-    assert with_whole_nodes(jobs, found) is jobs
-    kept = fitting(jobs, found.resources, found.capacity)
-    hpcgym.validate_schedule(hpcgym.simulate(kept, "easy", cluster=found))
+    assert jobs.requested_processors.tolist() == [
+        amounts_of_job[0] * amounts_of_job[1] for amounts_of_job in needs
+    ]
+    assert jobs.cleaning[RAISED] == sum(amounts_of_job[3] == 2 for amounts_of_job in needs)
+    cluster = hpcgym.machine.find_cluster(machine)
+    assert with_whole_nodes(jobs, cluster) is jobs
+    kept = fitting(jobs, cluster.resources, cluster.capacity)
+    hpcgym.validate_schedule(hpcgym.simulate(kept, "easy", cluster=cluster))
     if len(kept) < len(jobs):
         with pytest.raises(WorkloadError, match=r"job 1 asks for 25 units .* in partition whole"):
-            hpcgym.simulate(jobs, cluster=found)
-    alone = fitting(hpcgym.load_workload(path, processors=36), found.resources, found.capacity)
+            hpcgym.simulate(jobs, cluster=cluster)
+    alone = fitting(hpcgym.load_workload(path, processors=36), cluster.resources, cluster.capacity)
     with pytest.warns(WorkloadWarning, match="jobs share nodes of partitions that give whole ones"):
-        hpcgym.simulate(alone, cluster=found)
+        hpcgym.simulate(alone, cluster=cluster)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        hpcgym.simulate(alone, cluster=found)  # it has been looked at
+        hpcgym.simulate(alone, cluster=cluster)  # it has been looked at
 
 
 @pytest.mark.parametrize("rule", ["", "SelectType=select/linear\n"])
@@ -345,12 +347,12 @@ def test_what_a_partition_refuses_is_an_error_or_dropped(
 ) -> None:
     conf = f"{CONF_PARTITIONS}PartitionName=some Nodes=a[1-4] {limits}\n"
     path, machine = site(tmp_path, conf, head, *rows)
-    found = hpcgym.machine.find_cluster(machine)
+    cluster = hpcgym.machine.find_cluster(machine)
     workload = hpcgym.load_workload(path, cluster=machine)
-    kept = within_limits(workload, found)
+    kept = within_limits(workload, cluster)
     numbers = range(1, len(rows) + 1)
     assert kept.job_number.tolist() == [number for number in numbers if number not in refused]
-    assert within_limits(kept, found) is kept
+    assert within_limits(kept, cluster) is kept
     if not refused:
         return
     assert kept.cleaning[OVER_LIMITS] == len(refused)
@@ -362,7 +364,7 @@ def test_what_a_partition_refuses_is_an_error_or_dropped(
     many = f"The same holds for {len(refused)} of {len(rows)} jobs: hpcgym.workload.within_limits("
     assert (many in message) == (len(refused) > 1)
     with pytest.raises(HpcgymError, match="no job is within the limits of its partition"):
-        within_limits(workload.take(np.array(refused) - 1), found)
+        within_limits(workload.take(np.array(refused) - 1), cluster)
 
 
 @pytest.mark.parametrize(
@@ -377,8 +379,8 @@ def test_states_and_jobs_that_are_there(tmp_path: Path, state: str, kept: list[i
     )
     workload = hpcgym.load_workload(path, cluster=machine)
     part = workload.with_columns(submit_time=[0, 1, 7, 8]).extract(5)
-    found = hpcgym.machine.find_cluster(machine)
-    assert within_limits(part, found).job_number.tolist() == [*kept, 4]
+    cluster = hpcgym.machine.find_cluster(machine)
+    assert within_limits(part, cluster).job_number.tolist() == [*kept, 4]
 
 
 def test_unknown_times_are_those_of_the_partition(tmp_path: Path) -> None:

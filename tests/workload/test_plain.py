@@ -18,8 +18,8 @@ from hpcgym.workload.plain import as_plain, from_plain
 FEW: dict[str, Any] = {"columns": {"submit_time": [0, 5]}, "processors": 4}
 
 
-def assert_alike(one: Workload, other: Workload) -> None:
-    mine, theirs = one._beside(), other._beside()
+def assert_alike(jobs: Workload, other: Workload) -> None:
+    mine, theirs = jobs._beside(), other._beside()
     assert mine.keys() == theirs.keys()
     for name, value in mine.items():
         if name == "per_unit":
@@ -28,7 +28,7 @@ def assert_alike(one: Workload, other: Workload) -> None:
             }
         else:
             assert np.array_equal(value, theirs[name]), name
-    for name, column in one.columns.items():
+    for name, column in jobs.columns.items():
         assert column.dtype == other.columns[name].dtype
         assert column.tolist() == other.columns[name].tolist()
 

@@ -50,28 +50,28 @@ def numbers_of(column: str) -> st.SearchStrategy:
 def workloads(draw: st.DrawFn, columns: tuple[str, ...] = JOB_COLUMNS) -> Workload:
     """Jobs in which each column is known of all, some or none, with names, units and others."""
     n = draw(st.integers(1, 6))
-    found: dict[str, Any] = {}
+    columns_drawn: dict[str, Any] = {}
     for column in columns:
         if column == "requested_processors":
             continue  # told by the units
-        told = numbers_of(column) | st.just(-1) if column != "submit_time" else numbers_of(column)
+        values = numbers_of(column) | st.just(-1) if column != "submit_time" else numbers_of(column)
         if column in ("submit_time", "job_number") or draw(st.booleans()):
-            found[column] = draw(st.lists(told, min_size=n, max_size=n))
-    found["job_number"] = list(range(1, n + 1))
-    if "preceding_job" in found:  # of several in a text none has more than 18 digits
-        found["preceding_job"] = draw(st.lists(st.integers(-1, 9), min_size=n, max_size=n))
+            columns_drawn[column] = draw(st.lists(values, min_size=n, max_size=n))
+    columns_drawn["job_number"] = list(range(1, n + 1))
+    if "preceding_job" in columns_drawn:  # of several in a text none has more than 18 digits
+        columns_drawn["preceding_job"] = draw(st.lists(st.integers(-1, 9), min_size=n, max_size=n))
     names = draw(st.permutations(NAMES))
     header = {
         HEADER_KEYS[column]: [
             f"{number} {name}" for number, name in zip(sorted(of), names, strict=False)
         ]
         for column in NAME_COLUMNS.values()
-        if (of := {number for number in found.get(column, ()) if number >= 0})
+        if (of := {number for number in columns_drawn.get(column, ()) if number >= 0})
     }
     amounts = st.integers(1, 60)
     units, core, gpu = (draw(st.lists(amounts, min_size=n, max_size=n)) for _ in range(3))
     return Workload.from_columns(
-        found,
+        columns_drawn,
         processors=draw(st.integers(1, 10**6)),
         name="jobs",
         killed=np.array(draw(st.lists(st.booleans(), min_size=n, max_size=n))),
@@ -80,7 +80,7 @@ def workloads(draw: st.DrawFn, columns: tuple[str, ...] = JOB_COLUMNS) -> Worklo
         per_unit={"core": core, "gpu": gpu} if draw(st.booleans()) else {"mem": core},
         more_preceding=[
             (job, other)
-            for job, first in enumerate(found.get("preceding_job", ()), 1)
+            for job, first in enumerate(columns_drawn.get("preceding_job", ()), 1)
             for other in draw(st.lists(st.integers(1, 9), max_size=2))
             if first > 0
         ],
@@ -186,7 +186,7 @@ def test_numbers_of_names_stay_and_unused_names_do_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("others", "told"),
+    ("others", "lost"),
     [
         (
             {"per_unit": {"core": [1, 1, 1, 1], "gpu": [0, 2, 0, 1], "mic": [0, 1, 0, 0]}},
@@ -218,19 +218,19 @@ def test_numbers_of_names_stay_and_unused_names_do_not(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_lost_is_counted_in_one_line(
-    tmp_path: Path, others: dict[str, Any], told: str
+    tmp_path: Path, others: dict[str, Any], lost: str
 ) -> None:
     columns = {"submit_time": [0, 1, 2, 3], "run_time": [5] * 4, **others.pop("columns", {})}
     workload = Workload.from_columns(columns, processors=16, name="log", **others)
     path = tmp_path / "log.swf"
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", WorkloadWarning)
         write_swf(workload, path)
-    said = [str(warning.message) for warning in found]
+    said = [str(warning.message) for warning in caught]
     keeps = "; a workload in CSV, JSON or Parquet keeps it (write_table)"
-    assert said == ([f"{path}: SWF has no place for what {told}{keeps}"] if told else [])
+    assert said == ([f"{path}: SWF has no place for what {lost}{keeps}"] if lost else [])
     again = read_swf(path)
-    if not told:
+    if not lost:
         resources = ("core", "mem", "gpu")
         assert np.array_equal(needs_of(again, resources), needs_of(workload, resources))
         assert again.header["Queue"] == workload.header["Queue"]

@@ -119,11 +119,11 @@ APART = "repaired: component of a heterogeneous job taken for a job of its own"
 JOINED = "dropped: component of a heterogeneous job, which is one job with the first"
 
 
-def parts(*told: str, **changes: dict[int, str]) -> str:
+def parts(*components: str, **changes: dict[int, str]) -> str:
     """A dump of job 7 of one component for each text: its nodes and its TRES."""
     rows = []
-    for k, one in enumerate(told):
-        nodes, _, tres = one.partition(" ")
+    for k, component in enumerate(components):
+        nodes, _, tres = component.partition(" ")
         row = {
             "JobID": f"7+{k}", "JobIDRaw": str(7 + k), "User": "a", "Account": "x",
             "Partition": "p", "QOS": "q", "State": "COMPLETED", "Submit": "2024-03-01T12:00:00",
@@ -136,7 +136,7 @@ def parts(*told: str, **changes: dict[int, str]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("told", "units", "core"),
+    ("components", "units", "core"),
     [
         (["1 cpu=4,mem=8G", "3 cpu=12,mem=24G"], 4, 4),
         (["1 cpu=4,gres/gpu=2", "2 cpu=8,gres/gpu=4", "1 cpu=4,gres/gpu=2"], 4, 4),
@@ -145,16 +145,16 @@ def parts(*told: str, **changes: dict[int, str]) -> str:
     ],
 )
 def test_components_with_the_same_share_of_a_node_are_one_job(
-    tmp_path: Path, told: list[str], units: int, core: int
+    tmp_path: Path, components: list[str], units: int, core: int
 ) -> None:
-    workload = read(tmp_path, parts(*told, ElapsedRaw={1: "50"}))
+    workload = read(tmp_path, parts(*components, ElapsedRaw={1: "50"}))
     assert workload.job_number.tolist() == [7]
     assert workload.units is not None
     assert (workload.units.tolist(), workload.per_unit["core"].tolist()) == ([units], [core])
     assert workload.requested_processors.tolist() == [units * core]
     assert (workload.run_time.tolist(), workload.requested_time.tolist()) == ([60], [600])
     cleaning = dict(workload.cleaning)
-    assert cleaning[JOINED] == len(told) - 1
+    assert cleaning[JOINED] == len(components) - 1
     assert cleaning["repaired: component of a heterogeneous job that ended before the longest"] == 1
     assert APART not in cleaning
 
@@ -163,7 +163,7 @@ UNLIKE = ["1 cpu=4,mem=8G,gres/gpu=4", "3 cpu=48,mem=24G"]
 
 
 @pytest.mark.parametrize(
-    ("told", "changes"),
+    ("components", "changes"),
     [
         (UNLIKE, {}),
         (["1 cpu=4,mem=8G", "1 cpu=4,mem=9G"], {}),
@@ -176,9 +176,9 @@ UNLIKE = ["1 cpu=4,mem=8G,gres/gpu=4", "3 cpu=48,mem=24G"]
     ],
 )
 def test_components_that_no_equal_units_can_say_stay_apart(
-    tmp_path: Path, told: list[str], changes: dict[str, dict[int, str]]
+    tmp_path: Path, components: list[str], changes: dict[str, dict[int, str]]
 ) -> None:
-    workload = read(tmp_path, parts(*told, **changes))
+    workload = read(tmp_path, parts(*components, **changes))
     assert sorted(workload.job_number.tolist()) == [7, 8]
     assert dict(workload.cleaning)[APART] == 2
 
@@ -305,11 +305,11 @@ def test_clocks_that_are_set_back(tmp_path: Path) -> None:
         "1|a|COMPLETED|2024-10-27T02:50:00|2024-10-27T02:10:00|2024-10-27T03:10:00|4",
         "2|a|COMPLETED|2024-10-27T01:00:00|2024-10-27T01:30:00|2024-10-27T04:30:00|4",
     ]
-    told = read(tmp_path, text(*jobs), tz="Europe/Berlin")
-    assert told.submit_time.tolist() == [0, 110 * 60]
-    assert told.wait_time.tolist() == [30 * 60, 20 * 60]
-    assert told.run_time.tolist() == [4 * 3600, 3600]
-    assert told.header["TimeZoneString"] == ["Europe/Berlin"]
+    workload = read(tmp_path, text(*jobs), tz="Europe/Berlin")
+    assert workload.submit_time.tolist() == [0, 110 * 60]
+    assert workload.wait_time.tolist() == [30 * 60, 20 * 60]
+    assert workload.run_time.tolist() == [4 * 3600, 3600]
+    assert workload.header["TimeZoneString"] == ["Europe/Berlin"]
     untold = read(tmp_path, text(*jobs))
     assert untold.run_time.tolist() == [3 * 3600, 3600]
     assert untold.wait_time.tolist() == [30 * 60, 0]
@@ -435,7 +435,7 @@ def test_a_number_that_is_used_again_is_no_run_of_the_job_before(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("told", "megabytes"),
+    ("printed", "megabytes"),
     [  # of a job of 4 cores on 2 nodes
         ("4000Mn", 8000), ("4Gc", 16_384), ("0n", None), ("0Mc", None), ("", None),
         ("1.50Gn", 3072), ("512K", 1), ("2T", 2 << 20), ("1P", 1 << 30), ("2Pc", None),
@@ -447,9 +447,9 @@ def test_a_number_that_is_used_again_is_no_run_of_the_job_before(tmp_path: Path)
         ("18446744073709551614", None), ("18446744073709551615M", None),
     ],
 )  # fmt: skip
-def test_memory_as_any_slurm_prints_it(tmp_path: Path, told: str, megabytes: int | None) -> None:
+def test_memory_as_any_slurm_prints_it(tmp_path: Path, printed: str, megabytes: int | None) -> None:
     """The highest bit of 32 or 64 marks memory of each core, where no node has so much."""
-    row = f"{JOB}|{told}|2"
+    row = f"{JOB}|{printed}|2"
     workload = read(tmp_path, text(row, head=f"{HEAD}|ReqMem|NNodes"))
     kilobytes = -1 if megabytes is None else -(-megabytes * 1000 // 4)
     assert workload.requested_memory.tolist() == [kilobytes]
@@ -565,10 +565,10 @@ def test_ends_that_are_not_start_and_elapsed_are_counted(tmp_path: Path) -> None
         for job, (ran, end) in enumerate(times, 1)
     ]
     head = "JobID|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS"
-    found = read(tmp_path, "\n".join([head, *lines, ""]), processors=4)
-    assert found.run_time.tolist() == [100, 100, 60, 99, 9]
+    workload = read(tmp_path, "\n".join([head, *lines, ""]), processors=4)
+    assert workload.run_time.tolist() == [100, 100, 60, 99, 9]
     reason = "not used: End that is not Start + Elapsed, as where Slurm suspended the job"
-    assert found.cleaning == {reason: 2}
+    assert workload.cleaning == {reason: 2}
 
 
 test_mistakes = mistakes_of(globals(), errors=WorkloadError)

@@ -54,7 +54,7 @@ def test_the_summary_of_four_jobs() -> None:
     assert facts["run_time_s"]["median"] == 1350
     assert facts["wait_s"] == {"mean": 300, "median": 0, "p95": pytest.approx(810), "max": 900}
     assert facts["widths"]["powers_of_2"] == 0.75
-    assert [(one["processors"], one["jobs"]) for one in facts["widths"]["classes"]] == [
+    assert [(width["processors"], width["jobs"]) for width in facts["widths"]["classes"]] == [
         ("1", 0.25),
         ("2 to 8", 0.75),
     ]
@@ -63,7 +63,11 @@ def test_the_summary_of_four_jobs() -> None:
     assert facts["status"] == {"completed": 2, "failed": 1, "cancelled": 1}
     assert facts["users"]["number"] == 3
     first = facts["users"]["first"]
-    assert [(one["name"], one["jobs"]) for one in first] == [("ann", 1), ("bob", 2), ("user 3", 1)]
+    assert [(user["name"], user["jobs"]) for user in first] == [
+        ("ann", 1),
+        ("bob", 2),
+        ("user 3", 1),
+    ]
     assert first[0]["area"] == pytest.approx(8 * 3600 / area)
     assert facts["queues"] == {"number": 0, "first": []}
 
@@ -96,7 +100,7 @@ def test_what_was_done_to_many_jobs_is_one_warning() -> None:
     cleaned = cleaned.counted({"repaired: requested_time made up": 1})
     with pytest.warns(WorkloadWarning) as caught:
         warn_of_doubts(cleaned, raw)
-    (message,) = [one.message for one in caught]
+    (message,) = [warning.message for warning in caught]
     assert isinstance(message, WorkloadWarning)
     assert str(message) == "log: 25 % of the jobs were dropped: no run time; 3 more such remarks"
     assert message.details == tuple(
@@ -129,8 +133,8 @@ def test_names_are_in_tables_and_schedules(tmp_path: Path) -> None:
 def test_hours_are_those_of_the_zone_on_each_day() -> None:
     """An hour in winter is another one in summer."""
     summer = 182 * 86_400
-    one = workload(submit_time=[0, 0, summer, summer])
-    hours = summary(one)["arrivals"]["hours"]
+    jobs = workload(submit_time=[0, 0, summer, summer])
+    hours = summary(jobs)["arrivals"]["hours"]
     assert np.flatnonzero(hours).tolist() == [0, 23]
 
 
@@ -153,11 +157,11 @@ def test_a_thin_head_is_told(tmp_path: Path) -> None:
         for columns in (whole, selected)
     )
     assert oddities(full, full) == []
-    (told,) = oddities(cut, cut)
+    (oddity,) = oddities(cut, cut)
     early = np.count_nonzero(cut.submit_time < week)
-    begin = int(told.partition("--from ")[2].partition(" ")[0])
+    begin = int(oddity.partition("--from ")[2].partition(" ")[0])
     assert week <= begin < week + 3600  # one ends every ten minutes
-    assert f" have {np.count_nonzero(cut.submit_time < begin)} jobs, none of which ended" in told
+    assert f" have {np.count_nonzero(cut.submit_time < begin)} jobs, none of which ended" in oddity
     assert early < 50
     assert cut.extract(begin).initial is not None
     assert oddities(cut.take(slice(early, None)), cut) == []

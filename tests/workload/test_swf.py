@@ -179,7 +179,7 @@ _NO_SIZE = "no size of a machine: taken to be"
 
 
 @pytest.mark.parametrize(
-    ("header", "size", "told"),
+    ("header", "size", "doubt"),
     [
         ("MaxNodes: 8; MaxProcs: 32", 32, ""),
         ("maxprocs:32 (of 40)", 32, ""),
@@ -211,18 +211,18 @@ _NO_SIZE = "no size of a machine: taken to be"
         ("MaxProcs:", 6, "log.swf does not say how large its machine was: taken to be its largest"),
     ],
 )
-def test_machine_size(tmp_path, header, size, told):
+def test_machine_size(tmp_path, header, size, doubt):
     """What is odd is said in one line, and nothing if the size is given."""
     text = "".join(f"; {line}\n" for line in header.split("; "))
     jobs = [job(allocated_processors=6, requested_processors=5, wait_time=-1), JOB]
     text += "\n".join(jobs)
-    with warnings.catch_warnings(record=True) as found:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert read(tmp_path, text).processors == size
-        assert len(found) == bool(told)
+        assert len(caught) == bool(doubt)
         assert read(tmp_path, text, processors=3).processors == 3
-    assert len(found) == bool(told)
-    assert all(re.search(told, str(warning.message)) for warning in found)
+    assert len(caught) == bool(doubt)
+    assert all(re.search(doubt, str(warning.message)) for warning in caught)
 
 
 NO_NUMBERS = (
@@ -258,9 +258,9 @@ def test_begin_that_is_no_plain_number(tmp_path):
         workload = read(tmp_path, text)
     assert zero_of(workload.header) is None
     assert clock_of(workload) == 0
-    told = read(tmp_path, f"; UnixStartTime: 345600 (a Monday)\n; MaxProcs: 8\n{JOB}")
-    assert zero_of(told.header) == 345_600
-    assert clock_of(told) == 0
+    dated = read(tmp_path, f"; UnixStartTime: 345600 (a Monday)\n; MaxProcs: 8\n{JOB}")
+    assert zero_of(dated.header) == 345_600
+    assert clock_of(dated) == 0
     assert clock_of(read(tmp_path, f"; UnixStartTime: 0\n; MaxProcs: 8\n{JOB}")) == 259_200
 
 

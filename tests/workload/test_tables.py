@@ -241,11 +241,11 @@ def test_dates_durations_and_names(tmp_path: Path) -> None:
         "2024-03-31T03:30:00,10:05.4,600,alice,\n"
         "2024-03-31T00:00:00Z,7,, bob,short\n"
     )
-    told = read(tmp_path, text, processors=8, tz="Europe/Berlin")  # where no clock showed 2 h
-    assert told.submit_time.tolist() == [0, 1800, 5400]
-    assert told.run_time.tolist() == [7, 86_401, 605]
-    assert told.requested_time.tolist() == [-1, 7200, 600]
-    assert told.header == {
+    workload = read(tmp_path, text, processors=8, tz="Europe/Berlin")  # where no clock showed 2 h
+    assert workload.submit_time.tolist() == [0, 1800, 5400]
+    assert workload.run_time.tolist() == [7, 86_401, 605]
+    assert workload.requested_time.tolist() == [-1, 7200, 600]
+    assert workload.header == {
         "UnixStartTime": ["1711843200"],
         "TimeZoneString": ["Europe/Berlin"],
         "User": ["1 bob", "2 alice"],

@@ -135,14 +135,14 @@ def jobs(
     gaps = draw(st.sampled_from(GAPS))
     job = st.tuples(gaps, lengths, REQUESTS, sizes, st.integers(0, codes - 1))
     fewest = draw(st.sampled_from([1, 4, 8, 12]))  # lists alone would stay short
-    found = []
+    drawn = []
     submit = draw(st.sampled_from([0, 1, 1000]))
     for gap, run, request, size, code in draw(
         st.lists(job, min_size=min(fewest, max_jobs), max_size=max_jobs)
     ):
         submit += gap
-        found.append((submit, run, request(run), size, code))
-    return tuple(found)
+        drawn.append((submit, run, request(run), size, code))
+    return tuple(drawn)
 
 
 @st.composite

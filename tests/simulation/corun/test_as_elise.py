@@ -104,7 +104,7 @@ class Emulation:
 
     def starts_s(self) -> dict[int, float]:
         """Simulate to the end; return the start of each job by its number."""
-        found: dict[int, float] = {}
+        starts: dict[int, float] = {}
         while self.waiting or self.running:
             if self.waiting:
                 self.deploy()
@@ -115,9 +115,9 @@ class Emulation:
             self.now_s += step_s
             for job in self.running:
                 job.left_s -= step_s * job.speed
-            found |= {job.number: job.start_s for job in self.running}
+            starts |= {job.number: job.start_s for job in self.running}
             self.running = [job for job in self.running if job.left_s > 1e-9]
-        return found
+        return starts
 
 
 def workload_of(speedups: Heatmap, counts: tuple[int, ...], jobs: int, seed: int) -> Workload:

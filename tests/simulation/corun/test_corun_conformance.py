@@ -105,11 +105,11 @@ def cluster_of(case: Case) -> hpcgym.Cluster:
 
 def heatmap_of(case: Case) -> Heatmap:
     """The true speedups, with what codes read and write."""
-    found = named(case.true)
+    heatmap = named(case.true)
     if case.files is None:
-        return found
+        return heatmap
     mb_s = np.array(case.files.demand) / 1e6
-    return dataclasses.replace(found, io_share=np.array(case.files.share), io_demand_mb_s=mb_s)
+    return dataclasses.replace(heatmap, io_share=np.array(case.files.share), io_demand_mb_s=mb_s)
 
 
 def simulated(case: Case) -> tuple[hpcgym.Result, list[SharedJob]]:
@@ -132,15 +132,15 @@ def agree(case: Case) -> None:
 def compare(result: hpcgym.Result, slow: list[SharedJob]) -> None:
     """Compare all that both say of each job, in this order."""
     hpcgym.validate_schedule(result)
-    found, allocation = result.coschedule, result.allocation
-    assert found is not None
+    times, allocation = result.coschedule, result.allocation
+    assert times is not None
     assert allocation is not None
-    assert found.ticks == 10**9
-    assert found.start_ticks.tolist() == [job.start for job in slow]
-    assert found.end_ticks.tolist() == [job.end for job in slow]
-    assert [SHAPES[shape] for shape in found.shape.tolist()] == [job.shape for job in slow]
+    assert times.ticks == 10**9
+    assert times.start_ticks.tolist() == [job.start for job in slow]
+    assert times.end_ticks.tolist() == [job.end for job in slow]
+    assert [SHAPES[shape] for shape in times.shape.tolist()] == [job.shape for job in slow]
     assert result.backfilled.tolist() == [job.backfilled for job in slow]
-    promised = [-1.0 if job.promised < 0 else job.promised / found.ticks for job in slow]
+    promised = [-1.0 if job.promised < 0 else job.promised / times.ticks for job in slow]
     assert result.reserved_start.tolist() == promised
     for number, job in enumerate(slow):
         cells = slice(allocation.first[number], allocation.first[number + 1])
@@ -152,7 +152,7 @@ def crowd(seed: int, count: int, gaps: list[int]) -> Case:
     draw = random.Random(seed)
     nodes, codes = draw.choice([64, 65, 70, 130]), 6
     row = [[draw.choice([0.8, 1.0, 1.1, draw.uniform(0.6, 1.5)]) for _ in range(codes)]] * codes
-    pairs = [draw.sample(one, codes) for one in row]
+    pairs = [draw.sample(speeds, codes) for speeds in row]
     jobs = []
     for number in range(count):
         run = draw.choice([5, 20, 100, draw.randint(1, 200)])
@@ -165,7 +165,7 @@ def crowd(seed: int, count: int, gaps: list[int]) -> Case:
         order=draw.choice(["fcfs", "sjf", "lqf"]),
         backfill_order=draw.choice(["fcfs", "sjbf", "policy"]),
     )
-    true = Speedups(pairs, [max(one) for one in pairs])
+    true = Speedups(pairs, [max(speeds) for speeds in pairs])
     return Case(tuple(sorted(jobs)), SharedMachine(nodes, 1, 3), rules, true, None, 10**9)
 
 
@@ -237,10 +237,10 @@ def test_usage_decides_who_is_first(case: Case, data: st.DataObject) -> None:
         speedups=named(case.true),
     )
     hpcgym.validate_schedule(result)
-    found = result.coschedule
-    assert found is not None
-    assert found.start_ticks.tolist() == [job.start for job in slow]
-    assert found.end_ticks.tolist() == [job.end for job in slow]
+    times = result.coschedule
+    assert times is not None
+    assert times.start_ticks.tolist() == [job.start for job in slow]
+    assert times.end_ticks.tolist() == [job.end for job in slow]
     assert result.backfilled.tolist() == [job.backfilled for job in slow]
 
 
@@ -294,19 +294,19 @@ def test_many_nodes_and_jobs_in_pieces(seed: int) -> None:
 )
 def test_years_in_ticks(backfill: str, allocation: str) -> None:
     """Times of which a pool of whole seconds would not hear: the schedule is that of earlier."""
-    found, jobs = [], [(10, 20, 3, "a"), (40, 40, 12, "b"), (7, 9, 5, "a"), (30, 30, 4, "b")]
+    schedules, jobs = [], [(10, 20, 3, "a"), (40, 40, 12, "b"), (7, 9, 5, "a"), (30, 30, 4, "b")]
     for start in (0, 3 * 10**8):
         workload = coded(*((start + k, *job) for k, job in enumerate(jobs)), processors=16)
         scheduler = hpcgym.Scheduler(backfill=backfill, allocation=allocation)
         speedups = Heatmap(("a", "b"), np.array([[1.0, 0.9], [1.2, 0.7]]))
         result = hpcgym.simulate(workload, scheduler, cluster="4x1x4", speedups=speedups)
-        told = result.coschedule
-        assert told is not None
-        promised = np.where(told.promised_ticks < 0, -1, told.promised_ticks - start * 10**9)
-        ticks = (told.start_ticks, told.end_ticks)
-        found.append([*[(at - start * 10**9).tolist() for at in ticks], promised.tolist()])
-    assert found[0][0][0] == 0
-    assert found[0] == found[1]
+        times = result.coschedule
+        assert times is not None
+        promised = np.where(times.promised_ticks < 0, -1, times.promised_ticks - start * 10**9)
+        ticks = (times.start_ticks, times.end_ticks)
+        schedules.append([*[(at - start * 10**9).tolist() for at in ticks], promised.tolist()])
+    assert schedules[0][0][0] == 0
+    assert schedules[0] == schedules[1]
 
 
 # --- Beside the reference -------------------------------------------------------------------------
@@ -325,12 +325,12 @@ def restricted(data: st.DataObject, case: Case, which: str) -> tuple[Case, Workl
     users = data.draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
     jobs = jobs.with_columns(job_number=list(range(1, n + 1)), user_id=users)
     changes: dict[str, Any] = {}
-    told: dict[str, Any] = {}
+    restricting: dict[str, Any] = {}
     if case.rules.order == "lcfs" and ("follow" in which or "places" in which):
         changes["order"] = "saf"
-    jobs = restrict(data, which, jobs, told, changes)
+    jobs = restrict(data, which, jobs, restricting, changes)
     case = replace(case, rules=replace(case.rules, **changes))
-    return case, jobs, scheduler_of(case).but(**told)
+    return case, jobs, scheduler_of(case).but(**restricting)
 
 
 @settings(max_examples=400, suppress_health_check=list(HealthCheck))

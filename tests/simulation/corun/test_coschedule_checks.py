@@ -116,20 +116,20 @@ TOLD: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("proof", "change", "told"), TOLD)
-def test_what_is_wrong_is_named(proof: str, change: dict[str, Any], told: str) -> None:
+@pytest.mark.parametrize(("proof", "change", "message"), TOLD)
+def test_what_is_wrong_is_named(proof: str, change: dict[str, Any], message: str) -> None:
     case, jobs = two_beside_each_other()
     right = shared(case, jobs)
     assert right.shape.tolist() == [corun.PART, corun.PART, corun.COMPACT]  # the last is too large
     assert "job 0 has shape 2 instead of 0" in corun.check_places(right, corun.COMPACT)[0]
     checks = {
-        "places": lambda one: corun.check_places(one, corun.PART),
+        "places": lambda schedule: corun.check_places(schedule, corun.PART),
         "starts": corun.check_starts,
         "promises": corun.check_promises,
     }
-    for one, schedule in (("", right), (told, right._replace(**change_of(right, change)))):
-        found = checks[proof](schedule)
-        assert (one in found[0]) if one else (found == [])
+    for part, schedule in (("", right), (message, right._replace(**change_of(right, change)))):
+        violations = checks[proof](schedule)
+        assert (part in violations[0]) if part else (violations == [])
 
 
 def change_of(right: corun.SharedSchedule, change: dict[str, Any]) -> dict[str, Any]:

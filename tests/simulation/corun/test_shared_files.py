@@ -77,11 +77,11 @@ def test_ticks_are_fewer_where_congestion_is_worse() -> None:
 
 
 def schedule_of(result: hpcgym.Result) -> list[Any]:
-    found, allocation = result.coschedule, result.allocation
-    assert found is not None
+    shared, allocation = result.coschedule, result.allocation
+    assert shared is not None
     assert allocation is not None
-    times = (found.start_ticks, found.end_ticks, found.promised_ticks, allocation.node)
-    return [found.ticks, *(array.tolist() for array in times)]
+    times = (shared.start_ticks, shared.end_ticks, shared.promised_ticks, allocation.node)
+    return [shared.ticks, *(array.tolist() for array in times)]
 
 
 @pytest.mark.slow

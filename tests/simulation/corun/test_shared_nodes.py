@@ -33,9 +33,9 @@ def simulate(jobs: Workload, scheduler: Any = "easy-co", **rules: Any) -> hpcgym
 
 
 def lublin(seed: int, jobs: int = 400) -> Workload:
-    found = hpcgym.load_workload(f"lublin:jobs={jobs},processors=640,load=1,seed={seed}")
-    codes = np.random.default_rng(seed).choice(["a", "b"], len(found))
-    return with_codes(found, codes.tolist())
+    jobs_drawn = hpcgym.load_workload(f"lublin:jobs={jobs},processors=640,load=1,seed={seed}")
+    codes = np.random.default_rng(seed).choice(["a", "b"], len(jobs_drawn))
+    return with_codes(jobs_drawn, codes.tolist())
 
 
 # --- By hand --------------------------------------------------------------------------------------
@@ -80,14 +80,14 @@ def test_every_co_scheduler_starts_everything(name: str) -> None:
 
 def test_an_idle_machine_with_waiting_jobs_is_told() -> None:
     result = simulate(workload((0, 10, 10, 4, "a"), (0, 10, 10, 8, "b"), (50, 1, 1, 1, "a")))
-    found = result.coschedule
-    assert found is not None
-    at = 50 * found.ticks
-    start, end = found.start_ticks.copy(), found.end_ticks.copy()
+    times = result.coschedule
+    assert times is not None
+    at = 50 * times.ticks
+    start, end = times.start_ticks.copy(), times.end_ticks.copy()
     end[1] += at - start[1]
     start[1] = at
-    moved = {"start": start / found.ticks, "run_time": (end - start) / found.ticks}
-    kept = found._replace(start_ticks=start, end_ticks=end)
+    moved = {"start": start / times.ticks, "run_time": (end - start) / times.ticks}
+    kept = times._replace(start_ticks=start, end_ticks=end)
     with pytest.raises(hpcgym.HpcgymError, match=r"the machine is idle at 10\.0"):
         hpcgym.validate_schedule(dataclasses.replace(result, coschedule=kept, **moved))
 

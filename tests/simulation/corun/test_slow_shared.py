@@ -181,8 +181,8 @@ def test_believed_speedups_choose_and_true_ones_hold() -> None:
     jobs = [shared.SharedJob(0, 10, 10, 2, 0), shared.SharedJob(0, 10, 10, 2, 1)]
     given = jobs, shared.SharedMachine(2, 1, 4), shared.SharedRules(), true
     for believes, node, end in ((None, 1, 100), (believed, 0, 150)):
-        found = shared.simulate_shared(*given, believes, ticks=10)
-        assert (found[1].nodes[0][0], found[1].end) == (node, end)
+        simulated = shared.simulate_shared(*given, believes, ticks=10)
+        assert (simulated[1].nodes[0][0], simulated[1].end) == (node, end)
 
 
 @pytest.mark.parametrize(

@@ -120,15 +120,15 @@ def test_spaces_that_differ_are_said() -> None:
 
 
 def test_policies_bring_their_environments() -> None:
-    one, other = find_baseline("saf"), find_baseline("saf")
-    one.env_id, one.env_options = "hpcgym/QueueOrdering-v2", {"window": 100, "backfill": "none"}
-    board = evaluate([one, "saf"], TRACE, **FEW)
+    mine, other = find_baseline("saf"), find_baseline("saf")
+    mine.env_id, mine.env_options = "hpcgym/QueueOrdering-v2", {"window": 100, "backfill": "none"}
+    board = evaluate([mine, "saf"], TRACE, **FEW)
     assert board.by_slice["saf (acting)"].equals(board.by_slice["saf (no backfilling)"])
     assert "fcfs" in board.by_slice
     other.env_id = "hpcgym/JobSelection-v2"
     with pytest.raises(HpcgymError, match=r"saf \(acting\) \(2\) has backfill='easy'"):
-        evaluate([one, other], TRACE, **FEW)
-    board = evaluate([one, other], TRACE, backfill="easy", **FEW)
+        evaluate([mine, other], TRACE, **FEW)
+    board = evaluate([mine, other], TRACE, backfill="easy", **FEW)
     assert board.by_slice["saf (acting)"].equals(board.by_slice["saf (acting) (2)"])
 
 
@@ -191,8 +191,8 @@ def test_dispatchers_correct_as_in_simulate_whoever_acts(
     board = evaluate(
         [find_baseline("saf"), "prb", "sjf"], TRACE, backfill="none", **env, **few, **here
     )
-    (prb,) = (one for row, one in board.schedulers.items() if row.startswith("prb ("))
-    (sjf,) = (one for row, one in board.schedulers.items() if row.startswith("sjf ("))
+    (prb,) = (scheduler for row, scheduler in board.schedulers.items() if row.startswith("prb ("))
+    (sjf,) = (scheduler for row, scheduler in board.schedulers.items() if row.startswith("sjf ("))
     assert prb.correction == expected
     assert sjf.correction == {**there, **here}.get("correction", "requested")
 
@@ -329,7 +329,7 @@ def test_a_failing_policy_is_reported_with_its_own_count_and_not_dropped() -> No
     with pytest.warns(PolicyWarning, match="failed on") as caught:
         board = evaluate(policies, TRACE, **CHOICE, jobs=100, n=5, budget=0)
     where = [name.partition(":")[0] for name in board.by_slice.index]
-    assert [str(one.message).partition(":")[0] for one in caught] == [
+    assert [str(warning.message).partition(":")[0] for warning in caught] == [
         f"once failed on 1 of 5 slices, first on {where[2]}",
         f"twice failed on 2 of 5 slices, first on {where[0]}",
     ]
@@ -355,7 +355,7 @@ def test_a_begin_that_fails_is_a_failure_unless_it_says_that_it_does_not_fit() -
     errors: list[Exception] = [HpcgymError("not here"), ZeroDivisionError("no way")]
     with pytest.warns(PolicyWarning, match="^agent failed on 2 of 2 slices, first on "):
         board = evaluate(choosing("spf", begin=begin), TRACE, **CHOICE, **FEW)
-    assert all(one.startswith("ZeroDivisionError: no way (") for one in board.failures.values())
+    assert all(text.startswith("ZeroDivisionError: no way (") for text in board.failures.values())
     errors.pop()
     with pytest.raises(HpcgymError, match=r"^not here$"):
         evaluate(choosing("spf", begin=begin), TRACE, **CHOICE, **FEW)
@@ -432,9 +432,9 @@ def test_who_acts_and_who_is_simulated_are_charged_alike() -> None:
     rows = board.by_slice
     assert list(rows.index) == [f"window {k:04}" for k in range(6)]
     np.testing.assert_allclose(rows["mine"], rows["easy"], rtol=1e-12)
-    one, other = board.table.loc["mine"], board.table.loc["easy"]
+    mine, other = board.table.loc["mine"], board.table.loc["easy"]
     for metric in ("mean_wait_s", "utilization"):
-        assert one[metric] == pytest.approx(other[metric])
+        assert mine[metric] == pytest.approx(other[metric])
     assert (rows["mine"] != rows["saf (backfill fcfs)"]).any()
     around: dict[str, Any] = {**AROUND, "horizon": "7d"}  # until all have started
     board = evaluate(
@@ -500,7 +500,7 @@ def test_what_is_around_slices_is_said_by_the_user_then_by_agents_then_by_versio
 
 
 @pytest.mark.parametrize(
-    ("trained", "evaluated", "told"),
+    ("trained", "evaluated", "message"),
     [
         ("all", "test", "has seen jobs of the test part: its row tells nothing of new jobs"),
         ("all", "all", "has seen jobs of the whole workload"),
@@ -510,20 +510,20 @@ def test_what_is_around_slices_is_said_by_the_user_then_by_agents_then_by_versio
     ],
 )
 def test_it_is_said_where_training_saw_the_jobs_of_the_evaluation(
-    trained: str, evaluated: str, told: str, recwarn: pytest.WarningsRecorder
+    trained: str, evaluated: str, message: str, recwarn: pytest.WarningsRecorder
 ) -> None:
     agent, part = Saved(), Episodes(LONG, jobs=60, part=evaluated)
     first, last = Episodes(LONG, jobs=60, part=trained).submitted
     seen = {"workload": LONG.name, "part": trained, "first_s": first, "last_s": last}
     agent.trained_on = [seen]
     warn_of_seen({"mine": agent, "other": First()}, LONG, part)
-    said = [str(one.message) for one in recwarn.list if one.category is TrainingWarning]
-    assert len(said) == bool(told)
-    assert told in "".join(said)
+    said = [str(warning.message) for warning in recwarn.list if warning.category is TrainingWarning]
+    assert len(said) == bool(message)
+    assert message in "".join(said)
     recwarn.clear()
     agent.trained_on = [{**seen, "workload": "another"}, seen]  # of several logs
     warn_of_seen({"mine": agent}, LONG, part)
-    assert [str(one.message) for one in recwarn.list] == said
+    assert [str(warning.message) for warning in recwarn.list] == said
     recwarn.clear()
     assert first + 1 not in LONG.submit_time
     for other in ({"workload": "another"}, {"first_s": first + 1}):  # other jobs of that name
@@ -563,13 +563,13 @@ def warned(kind: type[Warning], log: Workload, **given: Any) -> list[Any]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         evaluate("spf", log, **given)
-    return [one for one in caught if issubclass(one.category, kind)]
+    return [warning for warning in caught if issubclass(warning.category, kind)]
 
 
 @pytest.mark.parametrize(("days", "said"), [(3, True), (6, False)])
 def test_a_last_week_that_has_hardly_begun_is_said_once(days: int, said: bool) -> None:
     weeks: dict[str, Any] = {"slices": "all", "episodes": "weeks", "budget": 0}
-    texts = [str(one.message) for one in warned(WorkloadWarning, weeks_of(days), **weeks)]
+    texts = [str(warning.message) for warning in warned(WorkloadWarning, weeks_of(days), **weeks)]
     short = "three weeks: the last week, 2, ends after 2 d; it counts as much as a whole"
     assert texts == ([f"{short} week"] if said else [])
 
@@ -586,8 +586,8 @@ def test_a_last_week_that_has_hardly_begun_is_said_once(days: int, said: bool) -
     ids=str,
 )
 def test_rules_that_restrict_nobody_are_told_once_for_all_slices(rules: dict[str, Any]) -> None:
-    told = warned(WorkloadWarning, LONG, **{**WINDOWS, "budget": 2}, **rules)
-    assert [one.category for one in told] == [RuleWarning]
+    caught = warned(WorkloadWarning, LONG, **{**WINDOWS, "budget": 2}, **rules)
+    assert [warning.category for warning in caught] == [RuleWarning]
 
 
 test_mistakes = mistakes_of(globals(), replace)

@@ -124,13 +124,13 @@ def test_rows_are_simulations_of_the_slices(place: str) -> None:
         assert scheduler is not None
         assert scheduler == rules.get(name, scheduler)
         results = []
-        for rows in (rows_in(one.name) for one in chosen):
+        for rows in (rows_in(episode.name) for episode in chosen):
             known = None  # of run times, from all jobs that have ended before a slice
             if "cluster" not in on and scheduler.dispatcher is None:
                 known = learn_before(jobs, scheduler, int(jobs.submit_time[rows.start]))
             results.append(simulate(jobs.take(rows), scheduler, learned=known, **on))
         for metric, values in board.values.items():
-            assert values[name].tolist() == [one.metrics[metric] for one in results]
+            assert values[name].tolist() == [result.metrics[metric] for result in results]
     assert len({*board.by_slice.mean().round(6)}) >= len(board.by_slice.columns) / 2
 
 
@@ -143,15 +143,22 @@ def test_the_rows_of_a_board_stand_in_order() -> None:
     assert named == ["saf", "spf", "easy", "easy-sjbf", "f1", "random", "best-static"]
 
 
-EVERYWHERE = [one.name for one in METRICS if one.better != NEITHER and one.formula and not one.of]
+EVERYWHERE = [
+    metric.name
+    for metric in METRICS
+    if metric.better != NEITHER and metric.formula and not metric.of
+]
 
 
 @pytest.mark.parametrize("metric", EVERYWHERE)
 def test_any_metric_ranks(metric: str) -> None:
     board = evaluate("wfp3", TRACE, metric=metric, **{**FEW, "n": 6})
     for name in ("wfp3", "easy"):
-        results = [simulate(TRACE.take(rows_in(one)), name) for one in board.by_slice.index]
-        assert board.by_slice[name].tolist() == [one.metrics[metric] for one in results]
+        results = [
+            simulate(TRACE.take(rows_in(name_of_slice)), name)
+            for name_of_slice in board.by_slice.index
+        ]
+        assert board.by_slice[name].tolist() == [result.metrics[metric] for result in results]
     means, more = board.table[metric].tolist(), ranking_metrics()[metric].better == MORE
     assert means == sorted(means, reverse=more)
     best = board.by_slice.max(axis=1) if more else board.by_slice.min(axis=1)
@@ -224,7 +231,7 @@ def test_usage_is_counted_by_all_with_the_same_shares() -> None:
     assert board.by_slice["acting"].equals(board.by_slice["alone"])
     assert set(board.static_weights) <= {"wait", "fairshare"}
     static = board.schedulers["best-static"]
-    (saf,) = (one for name, one in board.schedulers.items() if name.startswith("saf"))
+    (saf,) = (scheduler for name, scheduler in board.schedulers.items() if name.startswith("saf"))
     assert static is not None
     assert saf is not None
     assert static.fair_share == saf.fair_share == FairShare(3600)
@@ -250,11 +257,11 @@ def test_which_slices_there_are() -> None:
 
 
 def test_the_same_seed_gives_the_same_board() -> None:
-    one, same, other = (evaluate("spf", TRACE, seed=seed, **SMALL) for seed in (5, 5, 6))
-    assert one.table.equals(same.table)
-    assert one.static_weights == same.static_weights
-    assert set(one.by_slice.index) != set(other.by_slice.index)
-    assert not one.by_slice["random"].equals(other.by_slice["random"])
+    first, same, other = (evaluate("spf", TRACE, seed=seed, **SMALL) for seed in (5, 5, 6))
+    assert first.table.equals(same.table)
+    assert first.static_weights == same.static_weights
+    assert set(first.by_slice.index) != set(other.by_slice.index)
+    assert not first.by_slice["random"].equals(other.by_slice["random"])
 
 
 def test_what_learns_has_learned_from_all_jobs_before_a_slice() -> None:
@@ -299,9 +306,9 @@ def means_of(training: list[Workload], rules: Scheduler, number: int, **on: Any)
     """What each of the weights that are tried reaches on training slices."""
     return [
         float(np.mean([
-            simulate(part, rules.but(policy=one), **on).metrics["mean_bsld"] for part in training
+            simulate(part, rules.but(policy=policy), **on).metrics["mean_bsld"] for part in training
         ]))
-        for one in candidates(training, WEIGHTED_FEATURES, number, 1)
+        for policy in candidates(training, WEIGHTED_FEATURES, number, 1)
     ]  # fmt: skip
 
 
@@ -324,9 +331,9 @@ def test_static_weights_are_the_best_on_the_machine(cluster: Any) -> None:
     training = [EURORA.take(slice(k, k + 60)) for k in (0, 60, 120)]
     rules = Scheduler("spf", backfill_order="spf")
     platform = Platform(find_cluster(cluster) if isinstance(cluster, str) else cluster)
-    found = best_static(training, WEIGHTED_FEATURES, rules, 20, 1, steps.append, platform)
+    weights = best_static(training, WEIGHTED_FEATURES, rules, 20, 1, steps.append, platform)
     means = means_of(training, rules, 20, cluster=cluster)
-    assert found == candidates(training, WEIGHTED_FEATURES, 20, 1)[int(np.argmin(means))]
+    assert weights == candidates(training, WEIGHTED_FEATURES, 20, 1)[int(np.argmin(means))]
     assert len(steps) == 20
 
 
@@ -335,11 +342,11 @@ def test_one_way_of_choosing_static_weights_is_the_other() -> None:
     training = [TRACE.take(slice(k, k + 60)) for k in (0, 60, 120)]
     rules = Scheduler("spf", backfill_order="spf")
     nodes = Cluster(groups=(NodeGroup("all", 16, {"core": 4}),))  # of single cores: a pool
-    one, other = (
+    batch, other = (
         best_static(training, WEIGHTED_FEATURES, rules, 30, 7, lambda text: None, platform)
         for platform in (None, Platform(nodes))
     )
-    assert one == other
+    assert batch == other
     one_job = [TRACE.take(slice(0, 1))]  # all are equal: the first
     best = best_static(one_job, ("area", "wait"), Scheduler(), 6, 0, lambda text: None)
     assert best == {"area": 1.0}
@@ -398,8 +405,8 @@ def test_under_limits_rows_keep_those_of_each_slice(limited: Leaderboard) -> Non
             assert limited.by_slice.loc[name, row] == result.metrics["mean_bsld"]
             assert limited.of("energy_j").loc[name, row] == result.metrics["energy_j"]
             used = second_by_second(result, budget.start, budget.end)
-            found = limited.of("limited_energy_j").loc[name, row]
-            assert found == pytest.approx(used, rel=1e-9)
+            energy = limited.of("limited_energy_j").loc[name, row]
+            assert energy == pytest.approx(used, rel=1e-9)
             if row == "easy":  # budgets matter here
                 assert 0.8 < used / budget.joules <= 1.0 + 1e-9
         static = limited.schedulers["best-static"]
@@ -418,7 +425,7 @@ def test_schedulers_keep_limits_by_the_rule_of_the_environment() -> None:
         {"mine": Scheduler("saf"), "same": "energy-bud+saf"}, LIMITED, env=BUDGET,
         env_options={"share": 0.7, "power": "reduce-pc"}, **{**FEW, "jobs": 60, "budget": 2},
     )  # fmt: skip
-    power = {name: one and one.power for name, one in board.schedulers.items()}
+    power = {name: scheduler and scheduler.power for name, scheduler in board.schedulers.items()}
     others = {"mine": "none", "same": "energy-bud", "powercap": "powercap"}
     assert power == {**dict.fromkeys(power, "reduce-pc"), **others}
 
@@ -475,10 +482,12 @@ def test_own_rules_stay_unless_there_are_to_be_none(tmp_path: Any) -> None:
     policies = {"object": Scheduler("saf"), "file": str(file), "own": own}
     few: dict[str, Any] = {**FEW, "jobs": 60, "n": 4}
     rows = evaluate(policies, QUEUES, **few, **QUOTA)
-    told = [rows.schedulers[name] for name in ("object (quota user:jobs=2)", "file", "own")]
-    assert told == [Scheduler("saf", **QUOTA), find_scheduler(str(file)).but(**QUOTA), own]
+    schedulers = [rows.schedulers[name] for name in ("object (quota user:jobs=2)", "file", "own")]
+    assert schedulers == [Scheduler("saf", **QUOTA), find_scheduler(str(file)).but(**QUOTA), own]
     lifted = evaluate([*policies.values(), "saf:quota=user:jobs=1"], QUEUES, **few, quota=None)
-    assert {one and one.describe()["quota"] for one in lifted.schedulers.values()} == {None}
+    assert {
+        scheduler and scheduler.describe()["quota"] for scheduler in lifted.schedulers.values()
+    } == {None}
     assert "saf:quota=user:jobs=1 (no quota)" in lifted.by_slice
     board = evaluate(
         (), QUEUES, maintenance="0/60", reference="best-static", **{**few, "budget": 2}

@@ -30,7 +30,7 @@ def printed(*words: str, log: str = LOG, fails: bool = False) -> str:
     return done.stderr if fails else done.stdout
 
 
-def told(*words: str, log: str = LOG) -> Any:
+def json_of(*words: str, log: str = LOG) -> Any:
     return json.loads(printed(*words, "--format", "json", log=log))
 
 
@@ -49,8 +49,8 @@ def told(*words: str, log: str = LOG) -> Any:
 )  # fmt: skip
 def test_the_table_is_the_board(words: list[str], given: dict[str, Any], row: str) -> None:
     policies = [word for word in words if word.startswith("reduce")] or ["saf"]
-    value = told(*({*policies} - {*words}), *words)
-    rows = {one["name"]: one for one in value["policies"]}
+    value = json_of(*({*policies} - {*words}), *words)
+    rows = {entry["name"]: entry for entry in value["policies"]}
     assert row in rows
     log = load_workload(LOG)
     board = evaluate(policies, log, jobs=60, n=5, budget=0, **given)
@@ -67,7 +67,7 @@ def test_the_table_is_the_board(words: list[str], given: dict[str, Any], row: st
 def test_where_jobs_share_nodes() -> None:
     words = ("greedy-pairs", "--env", "CoSchedule", "--cluster", SHARED_MACHINE)
     log = CODES.replace("jobs=300", "jobs=800")  # with room for five windows of 60
-    value = told(*words, "--speedups", "generated:codes=16,spread=0.2", log=log)
+    value = json_of(*words, "--speedups", "generated:codes=16,spread=0.2", log=log)
     names = {policy["name"] for policy in value["policies"]}
     assert names == {"greedy-pairs", *OF_SHARED_NODES}
     assert value["reference"] == "filler-co"
@@ -80,7 +80,7 @@ def test_each_class_of_jobs_or_slice() -> None:
     assert groups is not None
     means = summary(groups, ["mean_bsld"], intervals=["mean_bsld"], by="class")
     assert [float(row["mean_bsld"]) for row in rows] == means["mean_bsld"].tolist()
-    assert len({row["slice"] for row in told("--by=slice")["rows"]}) == 5
+    assert len({row["slice"] for row in json_of("--by=slice")["rows"]}) == 5
     assert "| class |" in printed("--by=class", "--reference=easy", "--format=markdown")
     assert "above easy" in printed("--by=class", "--reference=easy")
     assert printed("--format=markdown").startswith("| policy | mean BSLD | 95 % interval |")

@@ -29,7 +29,7 @@ def test_profiles_are_shares_of_slices_near_the_best() -> None:
         x, share = line.get_data()
         for at in (1.0, 1.5, 2.0, 2.9, 3.0):
             reached = share[np.flatnonzero(np.asarray(x) <= at)[-1]]
-            assert reached == pytest.approx(100 * sum(one <= at for one in ratios) / 3)
+            assert reached == pytest.approx(100 * sum(ratio <= at for ratio in ratios) / 3)
     assert first.get_label() == "x: best on 33 %"
 
 

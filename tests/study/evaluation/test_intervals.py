@@ -64,7 +64,7 @@ def test_resamples_have_the_means_of_what_was_drawn(seeds: int, n: int, seed: in
 
 def test_what_failed_has_no_interquartile_mean() -> None:
     rows = [np.array([[1.0, np.nan, 2.0, 3.0, 4.0]]), np.array([[1.0, 1.0, 2.0, 3.0, 4.0]])]
-    assert np.isnan([iqm(one) for one in rows]).tolist() == [True, False]
+    assert np.isnan([iqm(values_of_slices) for values_of_slices in rows]).tolist() == [True, False]
     low, high = intervals(rows, iqms_of, 50, 0)
     assert np.isnan([*low, *high]).tolist() == [True, False] * 2
 
@@ -94,25 +94,25 @@ def test_p_values_by_hand() -> None:
 @given(st.lists(st.integers(-50, 50), min_size=2, max_size=EXACT - 2))
 def test_p_values_of_few_slices_are_those_of_all_signs(tenths: list[int]) -> None:
     differences = np.array(tenths) / 10
-    found = p_values(differences[:, None])[0]
+    p = p_values(differences[:, None])[0]
     expected = stats.permutation_test(
         (differences,),
-        lambda one, axis: one.sum(axis=axis),
+        lambda samples, axis: samples.sum(axis=axis),
         permutation_type="samples",
         n_resamples=np.inf,
         vectorized=True,
     )
     # scipy doubles the smaller tail; all signs have both alike
-    assert found == pytest.approx(min(1.0, expected.pvalue))
+    assert p == pytest.approx(min(1.0, expected.pvalue))
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.3, 1.0])
 def test_p_values_of_many_slices_are_near_those_of_t(shift: float) -> None:
     differences = np.random.default_rng(5).normal(shift, 1, 40)
-    found = p_values(differences[:, None])[0]
-    assert found == pytest.approx(stats.ttest_1samp(differences, 0).pvalue, abs=0.02)
-    assert found >= 1 / (FLIPS + 1)
-    assert p_values(differences[:, None])[0] == found
+    p = p_values(differences[:, None])[0]
+    assert p == pytest.approx(stats.ttest_1samp(differences, 0).pvalue, abs=0.02)
+    assert p >= 1 / (FLIPS + 1)
+    assert p_values(differences[:, None])[0] == p
 
 
 def test_subsets_by_hand() -> None:
@@ -176,8 +176,8 @@ def test_no_p_value_is_below_what_is_told(n: int, seed: int) -> None:
     (least,) = p_values(differences)
     assert least == 2 / 2**n
     assert p_values(differences * np.where(np.arange(n) == 0, -1, 1)[:, None])[0] >= least
-    told = why_no_small_p(n, "weeks")
-    assert told == ("" if n > 7 else f"no p can be below {least:.3g}: that needs more weeks, and "
+    reason = why_no_small_p(n, "weeks")
+    assert reason == ("" if n > 7 else f"no p can be below {least:.3g}: that needs more weeks, and "
                     f"there are {n}")  # fmt: skip
 
 
@@ -195,8 +195,8 @@ def test_each_resample_is_of_blocks_that_follow_one_another() -> None:
     """Of five rows in blocks of two: two whole blocks and the first row of a third."""
     seen = Counter(map(tuple, how_often(5, 40_000, 3, block=2).tolist()))
     expected: Counter[tuple[int, ...]] = Counter()
-    for one, other, last in product(range(5), repeat=3):
-        rows = [one, (one + 1) % 5, other, (other + 1) % 5, last]
+    for first, other, last in product(range(5), repeat=3):
+        rows = [first, (first + 1) % 5, other, (other + 1) % 5, last]
         expected[tuple(rows.count(row) for row in range(5))] += 1
     assert seen.keys() == expected.keys()
     for rows, number in expected.items():
@@ -255,7 +255,7 @@ def test_of_weeks_that_feel_the_one_before_blocks_are_nearer_to_the_truth() -> N
     samples = steps[50:]
     held = {}
     for block in (1, block_length(n)):
-        ends = [bootstrap(one[:, None], 500, block=block) for one in samples.T]
+        ends = [bootstrap(sample[:, None], 500, block=block) for sample in samples.T]
         held[block] = np.mean([low <= 0 <= high for low, high in ends])
     # an interval that knew the truth held it 95 times in 100; neighbours make the mean 1.7 times
     # as uncertain as the plain one believes
@@ -313,11 +313,13 @@ def values(rows: pd.DataFrame, workload: str, scheduler: str) -> np.ndarray:
 def test_pairs_are_those_of_the_same_jobs() -> None:
     rows = table(6)
     shuffled = rows.sample(frac=1, random_state=3)
-    found = summary(shuffled, ["mean_bsld"], paired="easy").set_index(["workload", "scheduler"])
+    table_of_means = summary(shuffled, ["mean_bsld"], paired="easy").set_index(
+        ["workload", "scheduler"]
+    )
     for workload in ("a", "b"):
         easy = values(rows, workload, "easy")
         for scheduler in ("saf", "fcfs"):
-            line = found.loc[workload, scheduler]
+            line = table_of_means.loc[workload, scheduler]
             change = values(rows, workload, scheduler) - easy
             assert line["simulations"] == 12
             assert line["mean_bsld"] == pytest.approx(values(rows, workload, scheduler).mean())
@@ -330,36 +332,38 @@ def test_pairs_are_those_of_the_same_jobs() -> None:
             for end in ("low", "high"):  # where the same test is about to reject
                 p = p_values(change[:, None] - line[f"mean_bsld_above_{end}"])[0]
                 assert p == pytest.approx(0.05, abs=0.02)
-        assert found.loc[workload, "easy"].filter(like="_above").isna().all()
+        assert table_of_means.loc[workload, "easy"].filter(like="_above").isna().all()
 
 
 def test_ratios_are_geometric_means_of_pairs_above_0() -> None:
     rows = table()
-    found = summary(rows, ["mean_bsld"], intervals=["mean_bsld"], normalise="easy")
-    line = found.set_index(["workload", "scheduler"]).loc["b", "saf"]
+    table_of_means = summary(rows, ["mean_bsld"], intervals=["mean_bsld"], normalise="easy")
+    line = table_of_means.set_index(["workload", "scheduler"]).loc["b", "saf"]
     ratios = values(rows, "b", "saf") / values(rows, "b", "easy")
     assert line["mean_bsld"] == pytest.approx(np.prod(ratios) ** (1 / 14))
     assert line["mean_bsld_low"] < line["mean_bsld"] < line["mean_bsld_high"]
     rows.loc[0, "mean_bsld"] = 0.0  # easy on workload a
-    found = summary(rows, ["mean_bsld"], normalise="easy")
-    assert found["mean_bsld_ratios"].tolist() == [13, 13, 13, 14, 14, 14]
+    table_of_means = summary(rows, ["mean_bsld"], normalise="easy")
+    assert table_of_means["mean_bsld_ratios"].tolist() == [13, 13, 13, 14, 14, 14]
 
 
 def test_a_pair_of_which_one_is_not_done_is_left_out() -> None:
     rows = table()
     rows = rows.drop(index=0)  # easy of the first jobs of workload a
-    found = summary(rows, ["mean_bsld"], paired="easy").set_index(["workload", "scheduler"])
-    assert found.loc[("a", "easy"), "simulations"] == 13
+    table_of_means = summary(rows, ["mean_bsld"], paired="easy").set_index(
+        ["workload", "scheduler"]
+    )
+    assert table_of_means.loc[("a", "easy"), "simulations"] == 13
     change = values(rows, "a", "saf")[1:] - values(rows, "a", "easy")
-    assert found.loc[("a", "saf"), "mean_bsld_above"] == pytest.approx(change.mean())
+    assert table_of_means.loc[("a", "saf"), "mean_bsld_above"] == pytest.approx(change.mean())
 
 
 def test_rows_by_slice_and_few_of_them() -> None:
-    found = summary(table(4), ["mean_bsld"], intervals=["mean_bsld"], by="slice")
-    assert list(found.columns[:4]) == ["workload", "slice", "scheduler", "simulations"]
-    assert len(found) == 12
-    assert set(found["simulations"]) == {4}
-    assert found["mean_bsld_low"].isna().all()  # of fewer than five there are none
+    table_of_means = summary(table(4), ["mean_bsld"], intervals=["mean_bsld"], by="slice")
+    assert list(table_of_means.columns[:4]) == ["workload", "slice", "scheduler", "simulations"]
+    assert len(table_of_means) == 12
+    assert set(table_of_means["simulations"]) == {4}
+    assert table_of_means["mean_bsld_low"].isna().all()  # of fewer than five there are none
 
 
 test_mistakes = mistakes_of(globals())

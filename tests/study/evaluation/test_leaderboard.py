@@ -60,7 +60,7 @@ def test_gains_tails_and_the_gate_by_hand() -> None:
                                  "starves": nobody_waits, "x": nobody_waits, "y": nobody_waits},
     }  # fmt: skip
     board = Leaderboard(
-        {name: pd.DataFrame(one) for name, one in values.items()},
+        {name: pd.DataFrame(columns) for name, columns in values.items()},
         dict.fromkeys(("easy", "quiet", "starves", "two")),
         trainings={"two": ("x", "y")},
         easy="easy",
@@ -109,8 +109,8 @@ def test_resamples_are_paired() -> None:
     row = board.table.loc["b"]
     assert board.table["mean_bsld_high"].diff().iloc[1] == pytest.approx(1)
     assert board.difference("b", "a") == pytest.approx((1, 1, 1))
-    found = row[["above_reference", "above_reference_low", "above_reference_high"]]
-    assert found.tolist() == pytest.approx([1, 1, 1])
+    difference = row[["above_reference", "above_reference_low", "above_reference_high"]]
+    assert difference.tolist() == pytest.approx([1, 1, 1])
     assert row["p_value"] < 0.001
     assert np.isnan(board.table.loc["a", "p_value"])
     mean, low, high = board.difference("a", "b")
@@ -188,14 +188,14 @@ def test_values_of_users_are_those_of_their_jobs() -> None:
     fcfs = {"backfill_order": "fcfs"}
     given: dict[str, Any] = {**FEW, "env": "hpcgym/JobSelection-v2", "env_options": fcfs}
     board = evaluate(policies, TRACE, by="user", metric="max_wait_s", **given)
-    found = board.groups
-    assert found is not None
-    assert list(found) == ["workload", "slice", "user", "scheduler", "jobs", "max_wait_s"]
-    assert not found.duplicated(["slice", "user", "scheduler"]).any()
-    assert {*found["scheduler"]} == {*board.by_slice} - {"lost"}  # who failed has none
-    for where in found["slice"].unique():
+    groups = board.groups
+    assert groups is not None
+    assert list(groups) == ["workload", "slice", "user", "scheduler", "jobs", "max_wait_s"]
+    assert not groups.duplicated(["slice", "user", "scheduler"]).any()
+    assert {*groups["scheduler"]} == {*board.by_slice} - {"lost"}  # who failed has none
+    for where in groups["slice"].unique():
         jobs = simulate(TRACE.take(rows_in(where)), "easy").jobs
-        mine = found[(found["slice"] == where)].set_index("user")
+        mine = groups[(groups["slice"] == where)].set_index("user")
         for row in ("easy", "some"):
             rows = mine[mine["scheduler"] == row]
             assert rows["jobs"].sum() == len(jobs)
@@ -248,9 +248,11 @@ def test_a_board_as_latex() -> None:
     first, second = text.split("\n\n")
     assert first.startswith("% part 1 of 2: 8 columns do not fit into one table\n")
     headings = [part.splitlines()[3].removesuffix(r" \\").split(" & ") for part in (first, second)]
-    assert [len(one) for one in headings] == [5, 4]
+    assert [len(cells) for cells in headings] == [5, 4]
     assert r"\shortstack[r]{95 \% interval \\ above easy}" in headings[1]
-    assert all(one.splitlines()[5].startswith(r"a\_b \& 50\% & ") for one in (first, second))
+    assert all(
+        table_text.splitlines()[5].startswith(r"a\_b \& 50\% & ") for table_text in (first, second)
+    )
 
 
 def test_signs_and_sides_of_latex() -> None:

@@ -149,7 +149,7 @@ def test_what_is_given_itself_plays(package: str) -> None:
     assert "a policy: write by_score = hpcgym.Scheduler(policy=scored), and name by_score" in said
 
 
-@pytest.mark.parametrize("as_policy", [lambda one: one, find_baseline])
+@pytest.mark.parametrize("as_policy", [lambda dispatcher: dispatcher, find_baseline])
 def test_a_dispatcher_that_answers_wrongly_fails(as_policy: Any) -> None:
     from hpcgym.baselines.policies import Expert
 
@@ -160,7 +160,7 @@ def test_a_dispatcher_that_answers_wrongly_fails(as_policy: Any) -> None:
         return list(range(len(view.job)))
 
     made = Expert if as_policy is find_baseline else as_policy
-    policies = {one.__name__: made(one) for one in (nothing, all_of_them)}
+    policies = {answer.__name__: made(answer) for answer in (nothing, all_of_them)}
     with pytest.warns(UserWarning, match="failed on 2 of 2 slices"):
         board = evaluate(policies, TRACE, backfill="none", **FEW, **ENV)
     assert board.table["failed"][["nothing", "all_of_them"]].tolist() == [2, 2]
@@ -180,21 +180,21 @@ def called(name: str) -> Any:
 
 def test_nothing_else_gets_the_row_of_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "load_agent", lambda path: called("saved"))
-    mine = [called(one) for one in ("lookahead", "0.5,0,0,0,-0.5,0", "powercap", "sjf")]
+    mine = [called(policy) for policy in ("lookahead", "0.5,0,0,0,-0.5,0", "powercap", "sjf")]
     policies = [*mine, "lookahead", "0.5,0,0,0,-0.5,0", Path("sjf"), "runs/one.pt", "random"]
-    found = read_policies(policies).policies
-    assert list(found) == [
+    policies_read = read_policies(policies).policies
+    assert list(policies_read) == [
         "lookahead (2)", "0.5,0,0,0,-0.5,0 (acting)", "powercap (acting)", "sjf (acting)",
         "lookahead", "0.5,0,0,0,-0.5,0", "sjf (acting) (2)", "runs/one.pt",
     ]  # fmt: skip
-    assert list(found.values())[:4] == mine
+    assert list(policies_read.values())[:4] == mine
     assert named([called("agent"), called("agent"), called("saf")]) == [
         "agent", "agent (2)", "saf (acting)",
     ]  # fmt: skip
     assert named([FirstPair(), "first-pairs"]) == ["first-pairs (acting)", "first-pairs"]
     assert named([called("filler-co")]) == ["filler-co (acting)"]
     assert named({"mine": "saf", 3: called("x"), "easy-co": "easy-co"}) == ["mine", "3", "easy-co"]
-    assert read_policies(read_policies(policies)).policies.keys() == found.keys()
+    assert read_policies(read_policies(policies)).policies.keys() == policies_read.keys()
 
 
 def test_schedulers_without_a_name_are_called_by_their_rules() -> None:
@@ -283,9 +283,9 @@ def test_text_names_trainings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     files = ("ppo: a.pt", "ppo: b.pt")
     for given in ("ppo=a.pt, b.pt", {"ppo": ["a.pt", "b.pt"]}):
-        found = read_policies(given, find)
-        assert found.trainings == {"ppo": files}
-        assert tuple(found.policies) == files
+        policies_read = read_policies(given, find)
+        assert policies_read.trainings == {"ppo": files}
+        assert tuple(policies_read.policies) == files
     assert seen == ["a.pt", "b.pt"] * 2
     Path("a=b.pt").touch()  # an existing file is no list
     others = ["saf:threshold=1", "wait == 3", "runs/lr=1/agent.pt", "0,0,0,1,0,0", "a=b.pt"]
@@ -395,10 +395,10 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (["first-pairs"], {**SHARED, "env_options": {"observation": "flat"}, "progress": None},
      "first-pairs acts in"),
     ((), {**SHARED, "env_options": {"speedups": "nowhere.csv"}}, "nowhere.csv: no such file"),
-    ({one: Saved("CoSchedule-v1", cluster=one) for one in (SHARED_MACHINE, "16x2x12")},
+    ({machine: Saved("CoSchedule-v1", cluster=machine) for machine in (SHARED_MACHINE, "16x2x12")},
      {"workload": CODES, "env": None}, "or have other speedups or another machine"),
-    ({one: Saved("CoSchedule-v1", cluster=SHARED_MACHINE, speedups=f"generated:spread={one}")
-      for one in ("0.1", "0.2")},
+    ({spread: Saved("CoSchedule-v1", cluster=SHARED_MACHINE, speedups=f"generated:spread={spread}")
+      for spread in ("0.1", "0.2")},
      {"workload": CODES, "env": None}, "or have other speedups or another machine"),
 ]  # fmt: skip
 

@@ -148,7 +148,9 @@ def test_other_jobs_to_come_change_no_decision_before(log: Workload, interval: A
     other = log.with_columns(run_time=run, requested_processors=size).take(kept)
     second = Swayed()
     learn(second, other, interval)
-    mine, theirs = ([one for one in each.actions if one[0] < middle] for each in (first, second))
+    mine, theirs = (
+        [action for action in each.actions if action[0] < middle] for each in (first, second)
+    )
     assert len(mine) > 10
     if interval == 40:  # an interval by submissions ends before the next one
         mine, theirs = mine[:-1], theirs[: len(mine) - 1]

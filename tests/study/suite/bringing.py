@@ -25,11 +25,11 @@ def play(agent: str, names: str | None, folder: Path, **more: Any) -> Submission
 
 def arrays_in(folder: Path) -> dict[str, np.ndarray]:
     """All arrays of a submission, TASK/LOG/SEED/SLICE/ARRAY -> array."""
-    found = {}
+    arrays = {}
     for path in sorted((folder / SCHEDULES).rglob("*.npz")):
         begin = path.relative_to(folder / SCHEDULES).with_suffix("").as_posix()
-        found |= {f"{begin}/{key}": array for key, array in np.load(path).items()}
-    return found
+        arrays |= {f"{begin}/{key}": array for key, array in np.load(path).items()}
+    return arrays
 
 
 def put_arrays(folder: Path, arrays: dict[str, np.ndarray]) -> None:

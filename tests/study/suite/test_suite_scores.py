@@ -27,12 +27,12 @@ def test_a_tiny_case_by_hand() -> None:
     """Two logs, two seeds; the reference gains 1/2 on the first log and nothing on the second."""
     first = np.array([[1.0, 3.0], [2.0, 2.0]])
     second = np.array([[0.0, 0.0, 0.0], [3.0, 3.0, 0.0]])
-    found = scored([(first, np.full(2, 0.5)), (second, np.zeros(3))])
+    result = scored([(first, np.full(2, 0.5)), (second, np.zeros(3))])
     # of seed 0: (2 + 0) / 2 = 1; of seed 1: (2 + 2) / 2 = 2
-    assert found.score.value == pytest.approx(1.5)
-    assert found.above.value == pytest.approx(1.25)
-    assert np.isnan([found.score.low, found.above.low]).all()  # too few weeks
-    assert (found.seeds, found.winning, found.wins) == (2, 0, False)
+    assert result.score.value == pytest.approx(1.5)
+    assert result.above.value == pytest.approx(1.25)
+    assert np.isnan([result.score.low, result.above.low]).all()  # too few weeks
+    assert (result.seeds, result.winning, result.wins) == (2, 0, False)
 
 
 @pytest.mark.parametrize(
@@ -48,8 +48,8 @@ def test_a_tiny_case_by_hand() -> None:
 def test_who_wins(gains: list[float], winning: int, wins: bool) -> None:
     noise = np.random.default_rng(0).normal(0, 0.05, 40)
     ours = np.array(gains)[:, None] + 1.0 + noise
-    found = scored([(ours, np.ones(40)), (ours[:, :24], np.ones(24))])
-    assert (found.winning, found.wins) == (winning, wins)
+    result = scored([(ours, np.ones(40)), (ours[:, :24], np.ones(24))])
+    assert (result.winning, result.wins) == (winning, wins)
 
 
 def test_a_log_that_breaks_the_gate_counts_nothing_with_that_seed_alone() -> None:
@@ -72,7 +72,7 @@ def test_where_nothing_waits_under_easy_a_row_says_so() -> None:
 
 def on_log(ours: list[Felt], easy: Felt, rival: Felt) -> OnLog:
     """What seeds have reached on a log."""
-    gains = [gain(easy, one) for one in ours]
+    gains = [gain(easy, felt_then) for felt_then in ours]
     proof = Proof("order", "pool", equal=True, text="")
     return OnLog(gains, gain(easy, rival), ours, easy, rival, proof)
 
@@ -96,10 +96,10 @@ def test_plain_means_and_weeks_disagree_by_hand() -> None:
     first = (4 * np.log(4) - np.log(2)) / 5
     assert row["score"] == pytest.approx(first / 2 / 2)  # of seeds, of logs
     assert row["gain"] == pytest.approx((first + np.log(2)) / 2 / 2)
-    one, two = means["first"] / means["easy"], means["second"] / means["easy"]
-    assert one > 1 > two
-    assert row["mean_ratio"] == pytest.approx(np.sqrt((one + two) / 2))
-    assert row["gated_mean_ratio"] == pytest.approx(np.sqrt((one + 1) / 2))
+    once, two = means["first"] / means["easy"], means["second"] / means["easy"]
+    assert once > 1 > two
+    assert row["mean_ratio"] == pytest.approx(np.sqrt((once + two) / 2))
+    assert row["gated_mean_ratio"] == pytest.approx(np.sqrt((once + 1) / 2))
     to_rival = (means["first"] + means["second"]) / 2 / means["rival"]
     assert row["mean_ratio_to_reference"] == pytest.approx(np.sqrt(to_rival))
     assert (row["gate"], row["longest_wait"]) == ("pool", 7.3)
@@ -127,7 +127,9 @@ def test_scores_are_those_of_the_schedules_that_were_written(tmp_path: Path) -> 
             means = {k: bsld[half & (week == k)].mean() for k in numbers}
             return means, wait[half].max(), (area * wait)[half].sum() / area[half].sum()
 
-        easy, saf = (felt(simulate(jobs, one).start - submit) for one in ("easy", "saf"))
+        easy, saf = (
+            felt(simulate(jobs, scheduler).start - submit) for scheduler in ("easy", "saf")
+        )
 
         def counted(ours, easy=easy) -> np.ndarray:
             means, longest, weighted = ours
@@ -149,8 +151,8 @@ def test_scores_are_those_of_the_schedules_that_were_written(tmp_path: Path) -> 
 def test_a_board_has_the_logs_that_all_have_the_best_first(tmp_path: Path) -> None:
     play("saf", "order,nodes-power", tmp_path / "saf")
     play("easy", "order,backfill", tmp_path / "easy", logs=["pond"])
-    told: list[str] = []
-    board = board_of([read(tmp_path / name) for name in ("easy", "saf")], note=told.append)
+    notes: list[str] = []
+    board = board_of([read(tmp_path / name) for name in ("easy", "saf")], note=notes.append)
     table = board.table
     assert [*zip(table.task, table.agent, table.logs, table.of_logs, strict=True)] == [
         ("order", "saf", 1, 2), ("order", "easy", 1, 2), ("backfill", "easy", 1, 2),
@@ -170,14 +172,14 @@ def test_a_board_has_the_logs_that_all_have_the_best_first(tmp_path: Path) -> No
     assert {row[won.heads.index("verified")] for row in won.rows} == {"yes"}
     assert paid.rows[1][1:7] == ["0.00", "1.00", "1.00", paid.rows[1][4], "1.00", "1.00"]
     on_logs = board.tables(board.by_log[board.by_log.task == "order"])
-    for one in (won, paid, *on_logs):
-        assert max(map(len, one.text().splitlines())) <= 100
-    one = read(tmp_path / "saf")
-    assert sorted(board_of([one, play("saf", "order", tmp_path / "two")]).found["order"]) == sorted(
-        f"saf ({tmp_path / name})" for name in ("saf", "two")
-    )
+    for table in (won, paid, *on_logs):
+        assert max(map(len, table.text().splitlines())) <= 100
+    done = read(tmp_path / "saf")
+    assert sorted(
+        board_of([done, play("saf", "order", tmp_path / "two")]).found["order"]
+    ) == sorted(f"saf ({tmp_path / name})" for name in ("saf", "two"))
     with pytest.raises(HpcgymError, match="is there twice"):
-        board_of([one, one])
+        board_of([done, done])
     play("saf", "order", tmp_path / "pool", logs=["pool"])
     with pytest.raises(HpcgymError, match="no task and log in common"):
         board_of([play("easy", "order", tmp_path / "pond", logs=["pond"]), read(tmp_path / "pool")])
@@ -188,8 +190,8 @@ def test_what_a_task_tells(played: Callable[[str, str], Path]) -> None:
     task = tasks()["backfill"]
     weeks, broken = told_of(task)
     assert {*weeks} == {*broken} == {"easy", "easy-sjbf", "clairvoyant", "random"}
-    for one in weeks["easy"]:
-        assert not one.any()
+    for gains_of_weeks in weeks["easy"]:
+        assert not gains_of_weeks.any()
     text = text_of(task, weeks, broken)
     reference = next(line for line in text.splitlines() if line.startswith("| `easy-sjbf`"))
     assert reference.split(" | ")[2].startswith("0.00")

@@ -45,8 +45,8 @@ def proofs(folder: Path) -> list[Proof]:
     done = read(folder)
     return [
         prove(done, Evaluation(tasks()[name], tasks()[name].log(log)))
-        for name, told in done.tasks.items()
-        for log in told["logs"]
+        for name, facts in done.tasks.items()
+        for log in facts["logs"]
     ]
 
 
@@ -60,9 +60,9 @@ def lists_in(folder: Path) -> dict[str, list[int]]:
 
 @pytest.mark.parametrize("agent", ["random", "easy", "saf", "aged", "reference"])
 def test_references_play_what_they_can_and_are_proved(agent: str, tmp_path: Path) -> None:
-    told: list[str] = []
-    done = run(agent, find_tasks(), tmp_path / "made", note=told.append)
-    left = {text.split(": ")[1] for text in told}
+    notes: list[str] = []
+    done = run(agent, find_tasks(), tmp_path / "made", note=notes.append)
+    left = {text.split(": ")[1] for text in notes}
     assert (
         left
         == {
@@ -73,13 +73,13 @@ def test_references_play_what_they_can_and_are_proved(agent: str, tmp_path: Path
             "reference": set(),
         }[agent]
     )
-    found = proofs(tmp_path / "made")
-    assert [proof.text for proof in found if not proof.equal] == []
-    assert {proof.task for proof in found} == set(done.tasks) == {*map(str, tasks())} - left - {
+    proved = proofs(tmp_path / "made")
+    assert [proof.text for proof in proved if not proof.equal] == []
+    assert {proof.task for proof in proved} == set(done.tasks) == {*map(str, tasks())} - left - {
         "mini-order", "mini-select", "mini-weights", "away-order",
     }  # fmt: skip
     seeds = [0, 1] if agent == "random" else [0]
-    assert all([*proof.felt] == seeds for proof in found)
+    assert all([*proof.felt] == seeds for proof in proved)
 
 
 def test_a_scheduler_is_simulated_from_the_first_job_to_the_last(tmp_path: Path) -> None:
@@ -90,12 +90,12 @@ def test_a_scheduler_is_simulated_from_the_first_job_to_the_last(tmp_path: Path)
         result = simulate(jobs, "saf")
         wait = result.start - jobs.submit_time
         assert done.kept("order", log.name, 0)["0/wait"].tolist() == wait.tolist()
-        told, half = done.told("order", log.name)[0], late(tasks()["order"], jobs)
-        assert told["mean_bsld"] == pytest.approx(result.bsld[half].mean())
-        assert told["longest_wait_h"] == pytest.approx(wait[half].max() / 3600)
+        metrics, half = done.told("order", log.name)[0], late(tasks()["order"], jobs)
+        assert metrics["mean_bsld"] == pytest.approx(result.bsld[half].mean())
+        assert metrics["longest_wait_h"] == pytest.approx(wait[half].max() / 3600)
         area = (jobs.requested_processors * jobs.run_time)[half]
         weighted = (area * wait[half]).sum() / area.sum() / 3600
-        assert told["area_weighted_wait_h"] == pytest.approx(weighted)
+        assert metrics["area_weighted_wait_h"] == pytest.approx(weighted)
 
 
 def test_an_agent_acts_from_the_first_job_to_the_last(tmp_path: Path) -> None:
@@ -122,8 +122,8 @@ def test_slices_are_played_by_themselves(tmp_path: Path) -> None:
         assert len(results) == slices
         felt = evaluation.felt(results)
         assert felt.jobs.tolist() == [40] * slices
-        assert felt.bsld == pytest.approx([one.metrics["mean_bsld"] for one in results])
-        assert felt.longest_wait_h == max(one.wait.max() for one in results) / 3600
+        assert felt.bsld == pytest.approx([result.metrics["mean_bsld"] for result in results])
+        assert felt.longest_wait_h == max(result.wait.max() for result in results) / 3600
 
 
 def test_a_trained_agent_is_trained_once_for_each_seed_on_all_logs(tmp_path: Path) -> None:
@@ -133,8 +133,8 @@ def test_a_trained_agent_is_trained_once_for_each_seed_on_all_logs(tmp_path: Pat
     half = {log.name: len(learned_from(order, log)) for log in order.logs}
     everything = {"made": len(jobs_of(made))}
     assert calls == [(seed, 3000, "order", logs) for logs in (half, everything) for seed in (0, 1)]
-    told = done.tasks["zero-shot"]
-    assert (told["trained"], told["trained_on"]) == (True, ["made"])
+    facts = done.tasks["zero-shot"]
+    assert (facts["trained"], facts["trained_on"]) == (True, ["made"])
     assert done.tasks["order"]["trained_on"] == ["pool", "pond"]
     waits = [done.kept("order", "pool", seed)["0/wait"].tolist() for seed in (0, 1)]
     assert waits[0] != waits[1]
@@ -146,7 +146,7 @@ def test_a_training_serves_all_tasks_for_which_it_is_the_same(tmp_path: Path) ->
     done = play("bringing:Both", "select,order,zero-shot", tmp_path)
     pools, made = ["pool", "pond"], ["made"]
     assert calls == [("order", seed, logs) for logs in (pools, made) for seed in (0, 1)]
-    assert {name: told["training"] for name, told in done.tasks.items()} == {
+    assert {name: facts["training"] for name, facts in done.tasks.items()} == {
         "select": "order", "order": "order", "zero-shot": "zero-shot",
     }  # fmt: skip
     arrays = lists_in(tmp_path)
@@ -247,9 +247,9 @@ def test_a_run_goes_on_with_the_logs_and_seeds_that_are_left(
     for log in ("pool", "pond"):
         assert again.told("order", log) == whole.told("order", log)
     assert lists_in(tmp_path / "cut") == lists_in(tmp_path / "whole")
-    told: list[str] = []
-    play("random", "order", tmp_path / "cut", note=told.append)
-    assert told == [f"{tmp_path / 'cut'} has all of this already"]
+    notes: list[str] = []
+    play("random", "order", tmp_path / "cut", note=notes.append)
+    assert notes == [f"{tmp_path / 'cut'} has all of this already"]
 
 
 def test_what_was_played_before_an_agent_failed_is_kept(tmp_path: Path) -> None:
@@ -270,10 +270,10 @@ def test_what_was_played_before_an_agent_failed_is_kept(tmp_path: Path) -> None:
 
 
 def test_logs_that_are_not_here_are_left_out_unless_they_are_named(tmp_path: Path) -> None:
-    told: list[str] = []
-    done = play("saf", "away-order", tmp_path, note=told.append)
+    notes: list[str] = []
+    done = play("saf", "away-order", tmp_path, note=notes.append)
     assert [*done.tasks["away-order"]["logs"]] == ["pond"]
-    assert told[0].startswith("away-order: left out: Nowhere: ")
+    assert notes[0].startswith("away-order: left out: Nowhere: ")
     with pytest.raises(HpcgymError, match=r"away-order: .*nowhere"):
         play("saf", "away-order", tmp_path / "named", logs=["pond", "Nowhere"])
     further = tasks()["zero-shot"].further[0].name
@@ -290,7 +290,7 @@ def test_a_sealed_log_is_played_by_who_has_its_file(
     """It does not count; its digest says which jobs it has."""
     monkeypatch.chdir(tmp_path)
     jobs_of.cache_clear()
-    told: list[str] = []
+    notes: list[str] = []
     logs = ["sealed", "pool", "pond"]
     with pytest.raises(HpcgymError, match=r"zero-shot: .*sealed\.swf"):
         play("saf", "zero-shot", tmp_path / "none", logs=logs)
@@ -302,18 +302,18 @@ def test_a_sealed_log_is_played_by_who_has_its_file(
         replace(tasks()["zero-shot"], further=(replace(log, digest=""),), references=("saf",))
     )
     assert f'processors = 32\ndigest = "{log.digest}"' in opened
-    board = board_of([play("saf", "zero-shot", tmp_path / "saf", logs=logs)], note=told.append)
+    board = board_of([play("saf", "zero-shot", tmp_path / "saf", logs=logs)], note=notes.append)
     assert board.table.logs.tolist() == [2]
     assert board.by_log.log.tolist() == ["pool", "pond", "sealed"]
     assert board.by_log.verified.all()
-    assert told == []
+    assert notes == []
     play("easy", "zero-shot", tmp_path / "easy")
-    board_of([read(tmp_path / "easy"), read(tmp_path / "saf")], note=told.append)
+    board_of([read(tmp_path / "easy"), read(tmp_path / "saf")], note=notes.append)
     Path("sealed.swf").unlink()
     jobs_of.cache_clear()
-    board_of([read(tmp_path / "saf")], note=told.append)
-    assert told[0] == "zero-shot: not played by all: sealed, which is sealed"
-    assert told[1].startswith("zero-shot: left out: sealed: ")
+    board_of([read(tmp_path / "saf")], note=notes.append)
+    assert notes[0] == "zero-shot: not played by all: sealed, which is sealed"
+    assert notes[1].startswith("zero-shot: left out: sealed: ")
     write_swf(load_workload("lublin:jobs=400,processors=32,load=0.7,seed=1"), "sealed.swf")
     with pytest.raises(HpcgymError, match="sealed has other jobs than the suite was frozen with"):
         play("saf", "zero-shot", tmp_path / "other", logs=logs)
@@ -372,36 +372,36 @@ def changed(folder: Path, change: Callable[[dict[str, Any], dict[str, Any]], Any
 POOL, NODES = "order/pool/0/0/wait", "nodes-power/nodes/0/0"
 
 
-def honest(told: dict[str, Any], arrays: dict[str, Any]) -> None:
+def honest(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
     """Tell the metrics of the schedules that are there."""
     evaluation = Evaluation(tasks()["order"], tasks()["order"].log("pool"))
     wait = arrays[POOL].astype(np.int64)
     result = replace(simulate(evaluation.jobs, "easy"), start=evaluation.jobs.submit_time + wait)
     felt = evaluation.felt([result])
-    told["logs"]["pool"]["seeds"]["0"] = dict(
+    facts["logs"]["pool"]["seeds"]["0"] = dict(
         zip(METRICS, (np.nansum(felt.jobs * felt.bsld) / felt.jobs.sum(), *felt[2:]), strict=True)
     )
 
 
-def at_once(told: dict[str, Any], arrays: dict[str, Any]) -> None:
+def at_once(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
     arrays[POOL][:] = 0
-    honest(told, arrays)
+    honest(facts, arrays)
 
 
-def early(told: dict[str, Any], arrays: dict[str, Any]) -> None:
+def early(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
     arrays[POOL][-1] = -1
-    honest(told, arrays)
+    honest(facts, arrays)
 
 
-def late_for_nothing(told: dict[str, Any], arrays: dict[str, Any]) -> None:
+def late_for_nothing(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
     """The last job waits for a second in which nothing happens."""
     arrays[POOL][-1] += 10**6
-    honest(told, arrays)
+    honest(facts, arrays)
 
 
 def lie(metric: str, by: float) -> Callable[[dict[str, Any], dict[str, Any]], Any]:
-    def change(told: dict[str, Any], arrays: dict[str, Any]) -> None:
-        told["logs"]["pool"]["seeds"]["0"][metric] *= by
+    def change(facts: dict[str, Any], arrays: dict[str, Any]) -> None:
+        facts["logs"]["pool"]["seeds"]["0"][metric] *= by
 
     return change
 
@@ -413,32 +413,32 @@ TAMPERED: list[tuple[str, str, Callable[[dict[str, Any], dict[str, Any]], Any], 
     ("order", "saf", at_once, "over-used"),
     ("order", "saf", early, "before its submission"),
     ("order", "saf", late_for_nothing, "seed 0: "),
-    *(("order", "saf", lambda told, arrays, by=by: arrays.update({POOL: arrays[POOL] + by}),
+    *(("order", "saf", lambda facts, arrays, by=by: arrays.update({POOL: arrays[POOL] + by}),
        "seed 0: ") for by in (1, -1, 2**31 - 1, -(2**31))),
-    *(("order", "saf", lambda told, arrays, a=array: arrays.update({POOL: a}), "seed 0: ")
+    *(("order", "saf", lambda facts, arrays, a=array: arrays.update({POOL: a}), "seed 0: ")
       for array in (np.zeros(3), np.zeros((2, 2), int), np.array(["a"]), np.array(5),
                     np.zeros(0, int), np.full(900, 2**62), np.full(900, -(2**62)))),
-    ("order", "saf", lambda told, arrays: arrays.pop(POOL), "its arrays are [], not ['wait']"),
-    ("order", "saf", lambda told, arrays: arrays.update({"order/pool/0/1/wait": arrays[POOL]}),
+    ("order", "saf", lambda facts, arrays: arrays.pop(POOL), "its arrays are [], not ['wait']"),
+    ("order", "saf", lambda facts, arrays: arrays.update({"order/pool/0/1/wait": arrays[POOL]}),
      "it has schedules of other slices than the 1 of the task"),
-    ("order", "saf", lambda told, arrays: arrays.update({POOL: arrays["order/pond/0/0/wait"]}),
+    ("order", "saf", lambda facts, arrays: arrays.update({POOL: arrays["order/pond/0/0/wait"]}),
      "wait has 700 numbers, not 900"),
-    ("order", "saf", lambda told, arrays: told.update(task="0" * 64), "other jobs or rules"),
-    ("order", "saf", lambda told, arrays: told["logs"]["pool"].update(jobs="0" * 64),
+    ("order", "saf", lambda facts, arrays: facts.update(task="0" * 64), "other jobs or rules"),
+    ("order", "saf", lambda facts, arrays: facts["logs"]["pool"].update(jobs="0" * 64),
      "other jobs or rules"),
-    ("order", "random", lambda told, arrays: told["logs"]["pool"]["seeds"].pop("0"),
+    ("order", "random", lambda facts, arrays: facts["logs"]["pool"]["seeds"].pop("0"),
      "it has seeds [1], not [0, 1]"),
-    ("order", "bringing:Trained", lambda told, arrays: told["logs"]["pool"]["seeds"].pop("1"),
+    ("order", "bringing:Trained", lambda facts, arrays: facts["logs"]["pool"]["seeds"].pop("1"),
      "it has seeds [0], not [0, 1]"),
-    ("nodes-power", "easy", lambda told, arrays: arrays[f"{NODES}/wait"].__setitem__(-1, -1),
+    ("nodes-power", "easy", lambda facts, arrays: arrays[f"{NODES}/wait"].__setitem__(-1, -1),
      "before its submission"),
-    ("nodes-power", "easy", lambda told, arrays: arrays[f"{NODES}/cells_first"].__setitem__(3, 0),
+    ("nodes-power", "easy", lambda facts, arrays: arrays[f"{NODES}/cells_first"].__setitem__(3, 0),
      "its nodes are not told job by job"),
     ("nodes-power", "easy",
-     lambda told, arrays: arrays.update({f"{NODES}/cells_node": np.zeros(10**6, np.int32)}),
+     lambda facts, arrays: arrays.update({f"{NODES}/cells_node": np.zeros(10**6, np.int32)}),
      "cells_node has 1,000,000 numbers, not at most "),
     ("codes-pairs", "easy",
-     lambda told, arrays: arrays["codes-pairs/codes/0/1/start_ticks"].__iadd__(7), "seed 0"),
+     lambda facts, arrays: arrays["codes-pairs/codes/0/1/start_ticks"].__iadd__(7), "seed 0"),
 ]  # fmt: skip
 
 
@@ -446,9 +446,9 @@ TAMPERED: list[tuple[str, str, Callable[[dict[str, Any], dict[str, Any]], Any], 
 def test_what_is_changed_is_found(
     task: str, agent: str, change: Any, said: str, played: Callable[[str, str], Path]
 ) -> None:
-    found = changed(played(agent, task), change)
-    assert found
-    assert said in found[0]
+    failures = changed(played(agent, task), change)
+    assert failures
+    assert said in failures[0]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs fork, and /proc")

@@ -40,8 +40,8 @@ def test_a_frozen_id_is_what_it_was() -> None:
     """A fingerprint in ``frozen.csv`` is never changed."""
     assert suite() == "hpcgym-suite-v2"
     with Path(__file__).with_name("frozen.csv").open(newline="") as file:
-        told = {row["task"]: row["fingerprint"] for row in csv.DictReader(file)}
-    assert {name: task.fingerprint[:16] for name, task in tasks().items()} == told
+        frozen = {row["task"]: row["fingerprint"] for row in csv.DictReader(file)}
+    assert {name: task.fingerprint[:16] for name, task in tasks().items()} == frozen
 
 
 LOGS = {log.name: log for task in tasks().values() for log in (*task.logs, *task.training)}
@@ -136,7 +136,7 @@ def test_environments_of_a_task_are_those_of_its_id(small: object) -> None:
             assert env.spec.id == successor(task.env_id) != task.env_id  # it is frozen
             assert make.scheduler == env.unwrapped.options.scheduler
             listing = env.unwrapped.episodes.listing
-            assert [one.name for one in listing] == (
+            assert [episode.name for episode in listing] == (
                 [f"window {n:04d}" for n in range(SLICES[name])] if task.window else ["whole"]
             )
 
@@ -165,8 +165,8 @@ def test_a_fingerprint_changes_with_anything(small: object) -> None:
         "options": {**task.options, "share": 0.5}, "share": 0.7, "steps": 31, "seeds": (0,),
         "reference": "f1", "weights": (1.0,), "easy": "fcfs", "env_id": "hpcgym/JobSelection-v2",
     }  # fmt: skip
-    found = {replace(task, **{name: value}).fingerprint for name, value in changes.items()}
-    assert len(found | {task.fingerprint}) == len(changes) + 1
+    fingerprints = {replace(task, **{name: value}).fingerprint for name, value in changes.items()}
+    assert len(fingerprints | {task.fingerprint}) == len(changes) + 1
     assert replace(task).fingerprint == task.fingerprint
 
 

@@ -64,7 +64,7 @@ def test_the_agent_that_is_kept_plays_as_it_did(
         assert not again.tasks[task]["trained"]
         assert again.told(task, "lake") == {0: done.told(task, "lake")[seed]}
         rows = curve(kept.with_suffix(".csv"))
-        steps = [int(one["steps"]) for one in rows]
+        steps = [int(row["steps"]) for row in rows]
         assert steps == sorted(steps)
         assert steps[-1] > 0
 
@@ -132,7 +132,7 @@ def test_steps_of_trainings_are_counted_and_told(tmp_path: Path) -> None:
         assert done[name].steps("order", "pond") == {0: steps, 1: steps}
     saf = play("saf", "order", tmp_path / "saf")
     assert "steps" not in done["Greedy"].tasks["order"]
-    board = board_of([read(one.folder) for one in (*done.values(), saf)])
+    board = board_of([read(submission.folder) for submission in (*done.values(), saf)])
     assert not board.failed
     table = board.table.set_index("agent")
     for name, steps in agents.items():
@@ -153,30 +153,30 @@ def test_more_steps_than_allowed_are_refused(tmp_path: Path) -> None:
     with pytest.raises(HpcgymError, match=f"3,000 steps are allowed, {done:,} are done, and these"):
         play("bringing:Exceeds", "order", tmp_path / "exceeds")
     assert not (tmp_path / "exceeds" / "submission.json").exists()
-    told = play("bringing:Simulates", "order", tmp_path / "claims")
-    steps = told.tasks["order"]["logs"]["pond"]["steps"]
+    claimed = play("bringing:Simulates", "order", tmp_path / "claims")
+    steps = claimed.tasks["order"]["logs"]["pond"]["steps"]
     for value, wrong in ((3001, "3,001 steps, and 3,000 are allowed"), ("x", "must be a whole")):
         steps["1"] = value
-        (told.folder / "submission.json").write_text(
-            json.dumps({"suite": "small-v1", "agent": told.agent, "sha256": None,
-                        "tasks": told.tasks})
+        (claimed.folder / "submission.json").write_text(
+            json.dumps({"suite": "small-v1", "agent": claimed.agent, "sha256": None,
+                        "tasks": claimed.tasks})
         )  # fmt: skip
         if value == 3001:
-            ((_, proof),) = board_of([read(told.folder)]).failed
+            ((_, proof),) = board_of([read(claimed.folder)]).failed
             assert wrong in proof.text
         else:
             with pytest.raises(HpcgymError, match=wrong):
-                read(told.folder)
+                read(claimed.folder)
 
 
 def test_steps_that_were_not_counted_are_unknown(tmp_path: Path) -> None:
     """Of a submission from before they were."""
-    told = play("bringing:Simulates", "order", tmp_path)
+    done = play("bringing:Simulates", "order", tmp_path)
     path = tmp_path / "submission.json"
     facts = json.loads(path.read_text())
     del facts["tasks"]["order"]["logs"]["pond"]["steps"]
     path.write_text(json.dumps(facts))
-    board = board_of([read(told.folder)])
+    board = board_of([read(done.folder)])
     assert board.table.steps.isna().all()
     assert board.tables(board.table)[0].rows[0][5] == "unknown"
 
@@ -201,12 +201,12 @@ def test_agents_here_keep_to_what_is_allowed(
 
 
 def test_it_is_told_how_far_a_training_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[tuple[str, int]] = []
+    steps_told: list[tuple[str, int]] = []
     seen = threading.Event()
 
     def telling(title: str, total: int) -> AbstractContextManager[Callable[..., None]]:
         def step(text: str, steps: int = 1) -> None:
-            told.append((text, steps))
+            progress.append((text, steps))
             if "10% of its steps" in text:
                 seen.set()
 
@@ -221,10 +221,12 @@ def test_it_is_told_how_far_a_training_is(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(progress, "SHOW_S", 0.0)  # all the time, also before and between works
     monkeypatch.setattr(Logs, "train", train)
     play("bringing:Logs", "order", tmp_path, progress=telling)
-    assert told[0] == ("training for order, seed 0", 0)
+    assert steps_told[0] == ("training for order, seed 0", 0)
     left = re.compile(r"seed 0: 10% of its steps, about \d+ min left")  # by the clock
-    assert any(left.search(text) for text, _ in told)
-    begun = [text for text, steps in told if not (steps or "its steps" in text or text == "done")]
+    assert any(left.search(text) for text, _ in steps_told)
+    begun = [
+        text for text, steps in steps_told if not (steps or "its steps" in text or text == "done")
+    ]
     assert [*dict.fromkeys(begun)] == [
         text
         for seed in (0, 1)
@@ -234,8 +236,8 @@ def test_it_is_told_how_far_a_training_is(tmp_path: Path, monkeypatch: pytest.Mo
             f"order on pond, seed {seed}",
         )
     ]
-    assert sum(steps for _, steps in told) == 4
-    assert told[-1] == ("done", 1)
+    assert sum(steps for _, steps in steps_told) == 4
+    assert steps_told[-1] == ("done", 1)
 
 
 def test_the_time_that_is_left_is_told_of_what_was_done_since_a_training_goes_on(
@@ -246,18 +248,20 @@ def test_the_time_that_is_left_is_told_of_what_was_done_since_a_training_goes_on
     clock = 0.0
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock)
 
-    def told(steps: int, minutes: int) -> str:
+    def text_after(steps: int, minutes: int) -> str:
         nonlocal clock
         clock += 60.0 * minutes
         csv_log(work.play.place(tmp_path) / "0.csv")(steps, {})
         return work.text(tmp_path).removeprefix("training for order, seed 0")
 
     assert task.steps == 3000
-    assert told(1500, 0) == told(1500, 5) == ""  # of what was there before, nothing is known
-    assert told(1800, 1) == ": 60% of its steps, about 24 min left"  # 300 of 1200 in 6 min
-    assert told(3000, 6) == ": 100% of its steps, about 0 min left"
-    assert told(300, 100) == ""  # an agent that begins anew
-    assert told(600, 2) == ": 20% of its steps, about 16 min left"
+    assert (
+        text_after(1500, 0) == text_after(1500, 5) == ""
+    )  # of what was there before, nothing is known
+    assert text_after(1800, 1) == ": 60% of its steps, about 24 min left"  # 300 of 1200 in 6 min
+    assert text_after(3000, 6) == ": 100% of its steps, about 0 min left"
+    assert text_after(300, 100) == ""  # an agent that begins anew
+    assert text_after(600, 2) == ": 20% of its steps, about 16 min left"
 
 
 @pytest.mark.slow

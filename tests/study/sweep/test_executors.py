@@ -79,7 +79,10 @@ def running(name: str) -> Iterator[str]:
 def test_an_executor(name: str, experiment: Path, reference: Path, tmp_path: Path) -> None:
     """All in one, since it takes seconds to start."""
     started = name == "processes"
-    with running(name) as told, open_executor(told, 2 if started else None) as executor:
+    with (
+        running(name) as started_name,
+        open_executor(started_name, 2 if started else None) as executor,
+    ):
         run_experiment(experiment, tmp_path / "sweep", executor, chunk=2)
         same(tmp_path / "sweep", reference)
         assert slots(executor) == 2
@@ -90,11 +93,11 @@ def test_an_executor(name: str, experiment: Path, reference: Path, tmp_path: Pat
             only_the_task_that_kills_its_worker_fails(executor, tmp_path / "killing")
 
 
-def same(one: Path, other: Path) -> None:
+def same(first: Path, other: Path) -> None:
     """Check that two sweeps have the same manifest and the same results, to the last digit."""
-    assert read_manifest(one) == read_manifest(other)
-    assert contents(one)["results"] == contents(other)["results"]
-    assert len(contents(one)["results"]) == 8
+    assert read_manifest(first) == read_manifest(other)
+    assert contents(first)["results"] == contents(other)["results"]
+    assert len(contents(first)["results"]) == 8
 
 
 def nothing_listens_to_other_machines() -> None:

@@ -47,14 +47,12 @@ def on(workload: str) -> str:
 
 
 def test_a_file_has_workloads_schedulers_seeds_and_metrics(experiment: Path) -> None:
-    found = load_experiment(experiment)
-    assert [source.name for source in found.workloads] == ["generated", "data/small.swf.gz"]
-    assert found.workloads[1] == Source(
-        "data/small.swf.gz", clean="legrand", slices="weeks", last=2
-    )
+    read = load_experiment(experiment)
+    assert [source.name for source in read.workloads] == ["generated", "data/small.swf.gz"]
+    assert read.workloads[1] == Source("data/small.swf.gz", clean="legrand", slices="weeks", last=2)
     saf = Scheduler(policy="saf", backfill_order="spf", threshold=72_000)
-    assert found.schedulers == {"easy": Scheduler(), "saf-20h": saf}
-    assert found.seeds == (3, 4)
+    assert read.schedulers == {"easy": Scheduler(), "saf-20h": saf}
+    assert read.seeds == (3, 4)
 
 
 def test_tasks_are_all_combinations_of_a_workload_at_a_time(experiment: Path) -> None:
@@ -278,21 +276,25 @@ def test_what_is_refused_with_jobs_is_refused_without(machine: str | None) -> No
     if machine == "taurus":
         how["limits"] = [PowerCap(9000)]
     nobody = jobs.take(slice(0, 0))
-    estimates = [{key: one} for one in ESTIMATES for key in ("estimate", "policy_estimate")]
-    allocations = [{"allocation": one} for one in ("worst-fit", "contiguous", "part:2")]
-    powers = [{"power": one} for one in ("shut", "dvfs", "mix", "energy-bud")]
-    given = [{"scheduler": one} for one in (*SCHEDULERS, *COSCHEDULERS, *DISPATCHERS)]
+    estimates = [
+        {key: estimate} for estimate in ESTIMATES for key in ("estimate", "policy_estimate")
+    ]
+    allocations = [
+        {"allocation": allocation} for allocation in ("worst-fit", "contiguous", "part:2")
+    ]
+    powers = [{"power": power} for power in ("shut", "dvfs", "mix", "energy-bud")]
+    given = [{"scheduler": scheduler} for scheduler in (*SCHEDULERS, *COSCHEDULERS, *DISPATCHERS)]
     others: list[dict[str, Any]] = [{"passes": "per-event"}, {"maintenance": "10/20:nodes=0"}]
     refused = []
     for rules in (*given, *estimates, *allocations, *powers, *others):
-        told = []
+        messages = []
         for some in (jobs, nobody):
             try:
                 simulate(some, **how, **rules)
             except HpcgymError as error:
-                told.append(str(error))
-        assert len(told) in (0, 2), (rules, told)
-        refused.append(len(told) == 2)
+                messages.append(str(error))
+        assert len(messages) in (0, 2), (rules, messages)
+        refused.append(len(messages) == 2)
     assert 0 < sum(refused) < len(refused)
 
 

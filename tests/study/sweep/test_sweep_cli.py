@@ -72,9 +72,9 @@ def test_a_sweep_from_its_file_to_its_table(
     table, rows = read_table(folder), rows_of(folder)
     assert [row["seed"] for row in rows] == ["3", "3", "4", "4", "", "", "", ""]
     assert [float(row["mean_bsld"]) for row in rows] == table["mean_bsld"].tolist()
-    told = json.loads(succeed("table", folder, "--format", "json").stdout)
-    values = told["rows"]
-    assert list(told["provenance"]["files"]) == [f"{folder.resolve().name}: manifest"]
+    printed = json.loads(succeed("table", folder, "--format", "json").stdout)
+    values = printed["rows"]
+    assert list(printed["provenance"]["files"]) == [f"{folder.resolve().name}: manifest"]
     assert [value["slice"] for value in values] == table["slice"].tolist()
     assert values[-1]["seed"] is None
     assert succeed("run", folder, "--executor", "serial").stderr.startswith("8 of 8")
@@ -114,17 +114,17 @@ def test_the_table_of_jobs_that_share_nodes_has_improvements(shared: Path) -> No
 
 def test_the_table_of_a_paper_has_the_numbers_of_the_summary(reference: Path) -> None:
     asked = ["--metric", "mean_bsld,max_wait_s", "--paired", "easy", "--normalise", "easy", "--ci"]
-    found = summary(
+    expected = summary(
         read_table(reference), ["mean_bsld", "max_wait_s"], paired="easy", normalise="easy",
         intervals=["mean_bsld", "max_wait_s"],
     )  # fmt: skip
     rows = rows_of(reference, *asked)
-    assert list(rows[0]) == list(found.columns)
+    assert list(rows[0]) == list(expected.columns)
     assert [float(row["mean_bsld_above"] or "nan") for row in rows] == pytest.approx(
-        found["mean_bsld_above"].tolist(), nan_ok=True
+        expected["mean_bsld_above"].tolist(), nan_ok=True
     )
     facts = json.loads(succeed("table", reference, *asked, "--format", "json").stdout)
-    assert [fact["mean_bsld"] for fact in facts["rows"]] == found["mean_bsld"].tolist()
+    assert [fact["mean_bsld"] for fact in facts["rows"]] == expected["mean_bsld"].tolist()
     table = succeed("table", reference, *asked).stdout
     latex = succeed("table", reference, *asked, "--format", "latex").stdout
     markdown = succeed("table", reference, *asked, "--format", "markdown")
@@ -132,17 +132,17 @@ def test_the_table_of_a_paper_has_the_numbers_of_the_summary(reference: Path) ->
     assert parts == 3  # of at most seven columns
     assert sum(text.endswith(r"\\") for text in latex.splitlines()) == parts * (len(rows) + 1)
     assert len(markdown.stdout.splitlines()) == len(rows) + 2
-    for row in found.itertuples():
+    for row in expected.itertuples():
         number = f"{row.mean_bsld:.4g}" if row.mean_bsld < 1 else f"{row.mean_bsld:.3f}"
         assert all(number in text for text in (table, latex, markdown.stdout))
 
 
 @pytest.mark.parametrize("format", ["table", "csv", "json", "markdown", "latex"])
 def test_simulations_too_few_for_intervals_are_a_line(reference: Path, format: str) -> None:
-    told = "no 95 % intervals: they need 5 simulations or more, and there are 2"
+    sentence = "no 95 % intervals: they need 5 simulations or more, and there are 2"
     for asked, times in ((["--ci"], 1), (["--paired", "easy"], 1), (["--by", "seed"], 0)):
         done = succeed("table", reference, *asked, "--format", format)
-        assert (done.stdout + done.stderr).count(told) == times
+        assert (done.stdout + done.stderr).count(sentence) == times
 
 
 @pytest.fixture
@@ -173,8 +173,8 @@ def test_means_over_fewer_simulations_are_never_the_best(
     assert " of " not in saf
     assert mark not in easy + saf  # nothing can be compared with the other
     assert mark in "".join(line for line in done.stdout.splitlines() if "small" in line)
-    told = " ".join((done.stdout + done.stderr).split())
-    assert "are means over other jobs than the other rows" in told
+    printed = " ".join((done.stdout + done.stderr).split())
+    assert "are means over other jobs than the other rows" in printed
 
 
 def test_by_class_and_by_user_are_printed(groups: Path) -> None:
@@ -190,11 +190,11 @@ def test_by_class_and_by_user_are_printed(groups: Path) -> None:
     users = rows_of(groups, "--by", "user", *asked)
     assert {line["user"] for line in users} == {*read_table(groups, "user")["user"]}
     printed = succeed("table", groups, "--by", "class", *asked, "--format", "markdown")
-    told = "classes of jobs by run time: short, below 10 min; medium, below 2 h; long, from 2 h on"
-    assert told in printed.stderr
+    note = "classes of jobs by run time: short, below 10 min; medium, below 2 h; long, from 2 h on"
+    assert note in printed.stderr
     assert re.search(r"\| 0\.\d\d? \|$|\| 1 \|$", printed.stdout, re.MULTILINE)  # p
     users_told = succeed("table", groups, "--by", "user", *asked, "--format", "markdown").stderr
-    assert told not in users_told
+    assert note not in users_told
 
 
 # --- Figures --------------------------------------------------------------------------------------
@@ -238,9 +238,9 @@ def test_the_experiments_in_the_help_are_some(
     text = re.findall(r"^\S.*\.toml:\n((?:  .*\n|\n)+)", shown, re.MULTILINE)[number]
     write_speedups(generate_speedups(4), tmp_path / "aris.json")
     (tmp_path / "help.toml").write_text(text)
-    found = load_experiment(tmp_path / "help.toml")
+    experiment = load_experiment(tmp_path / "help.toml")
     lists = ("workloads", "schedulers", "seeds", "speedups", "shuffles", "limits")
-    assert tuple(len(getattr(found, name)) for name in lists) == numbers
+    assert tuple(len(getattr(experiment, name)) for name in lists) == numbers
 
 
 # --- Failures, mistakes and interruptions ---------------------------------------------------------
@@ -301,7 +301,7 @@ def test_mistakes_end_in_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     folders = {"REFERENCE": reference, "GROUPS": groups}
-    result = run(*(folders.get(one, one) for one in arguments))
+    result = run(*(folders.get(word, word) for word in arguments))
     assert result.exit_code == 1
     (line,) = result.stderr.splitlines()
     assert line.startswith("hpcgym: ")
@@ -347,9 +347,9 @@ def test_ctrl_c_and_sigterm_leave_a_sweep_that_goes_on(
     assert process.returncode == code
     assert "hpcgym sweep run long.sweep goes on" in text
     assert "Traceback" not in text
-    found = status(folder)
-    assert found.state == "interrupted"
-    assert 1 < found.done < 600
+    state = status(folder)
+    assert state.state == "interrupted"
+    assert 1 < state.done < 600
 
 
 def test_the_bar_tells_rate_and_remaining_time(

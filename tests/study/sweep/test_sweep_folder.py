@@ -61,10 +61,10 @@ def test_the_manifest_tells_nothing_of_the_host(
     """Another folder, executor and chunk: the same bytes."""
     elsewhere = write_experiment(tmp_path / "there" / "deep")
     run_experiment(elsewhere, tmp_path / "sweep", "processes", workers=1, chunk=3)
-    told, there = (dict(contents(one)["about"]) for one in (tmp_path / "sweep", reference))
-    assert (told["manifest"], told["experiment"]) == (there["manifest"], there["experiment"])
-    assert json.loads(told["experiment"]) == elsewhere.read_text()
-    text, manifest = told["manifest"], read_manifest(reference)
+    here, there = (dict(contents(folder)["about"]) for folder in (tmp_path / "sweep", reference))
+    assert (here["manifest"], here["experiment"]) == (there["manifest"], there["experiment"])
+    assert json.loads(here["experiment"]) == elsewhere.read_text()
+    text, manifest = here["manifest"], read_manifest(reference)
     assert set(manifest["versions"]) == {"hpcgym", "python", "numpy"}
     assert manifest["seeds"] == [3, 4]
     assert set(manifest["inputs_sha256"]) == {"data/small.swf.gz"}
@@ -178,8 +178,8 @@ def test_a_job_that_can_never_start_fails_alone(tmp_path: Path) -> None:
     )
     summary = run_experiment(path, tmp_path / "sweep", "serial")
     assert (summary.done, summary.failed) == (1, 1)
-    told = shown("status", tmp_path / "sweep").stdout
-    assert re.search(r"failed: lublin\S+ · low · whole · easy: .*can never start under", told)
+    printed = shown("status", tmp_path / "sweep").stdout
+    assert re.search(r"failed: lublin\S+ · low · whole · easy: .*can never start under", printed)
 
 
 def test_an_improvement_is_missing_without_its_first(shared: Path, tmp_path: Path) -> None:
@@ -227,11 +227,11 @@ def test_a_run_that_was_overtaken_leaves_the_other_alone(
 def test_a_folder_is_locked_from_the_manifest_to_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def found(file: sqlite3.Connection, folder: Path) -> Path:  # before the tasks
+    def while_running(file: sqlite3.Connection, folder: Path) -> Path:  # before the tasks
         assert status(folder).state == "running"
         return origin_of(file, folder)
 
-    monkeypatch.setattr("hpcgym.study.sweep.run.origin_of", found)
+    monkeypatch.setattr("hpcgym.study.sweep.run.origin_of", while_running)
     (tmp_path / "one.toml").write_text(ONE)
     run_experiment(tmp_path / "one.toml", tmp_path / "sweep", "serial")
     resumed(tmp_path / "sweep")
@@ -287,9 +287,9 @@ def file_of_four(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 def test_no_flipped_bit_goes_unnoticed(mask: int, file_of_four: bytes, tmp_path: Path) -> None:
     """What is read is what was written, or is left out; what goes on ends with all, or says why."""
     right = {x: {"square": x**2, "third": x / 3} for x in (0, 1, 2)}
-    told = [at for at, byte in enumerate(file_of_four) if byte]  # also headers, and their numbers
+    places = [at for at, byte in enumerate(file_of_four) if byte]  # also headers, and their numbers
     ends = []
-    for place in told[mask.bit_length() :: 31]:
+    for place in places[mask.bit_length() :: 31]:
         content = bytearray(file_of_four)
         content[place] ^= mask
         (tmp_path / FILE).write_bytes(content)
@@ -300,8 +300,8 @@ def test_no_flipped_bit_goes_unnoticed(mask: int, file_of_four: bytes, tmp_path:
                 assert record["task"]["x"] == 3 or record["task"]["x"] in right, place
             summary = run_tasks(chores.fail_on_three, numbers(4), tmp_path, "serial", retries=0)
             assert (summary.done, summary.failed) == (3, 1), place
-            found = {one["task"]["x"]: one["result"] for one in read_results(tmp_path)}
-            assert found == right, place
+            results = {row["task"]["x"]: row["result"] for row in read_results(tmp_path)}
+            assert results == right, place
             ends.append(summary.damaged)
         except HpcgymError as error:
             assert str(error).startswith(f"{tmp_path / FILE} "), place  # noqa: PT017
@@ -333,14 +333,14 @@ def test_a_damaged_row_is_counted_and_done_again(change: str, tmp_path: Path) ->
 
 def test_damage_is_told_wherever_a_sweep_is_looked_at(whole: Path, reference: Path) -> None:
     changed(whole, "UPDATE results SET text = replace(text, '.', '.1') WHERE rowid = 3")
-    found = status(whole)
-    assert (found.state, found.done, found.damaged) == ("interrupted", 7, 1)
+    state = status(whole)
+    assert (state.state, state.done, state.damaged) == ("interrupted", 7, 1)
     assert "damaged results: 1; hpcgym sweep run" in shown("status", whole).stdout
     table = shown("table", whole, "--format", "csv")
     assert (table.exit_code, table.stdout.count("\n")) == (0, 8)
     assert "has damaged results: 1" in table.stderr
-    told = shown("run", whole, "--executor", "serial").stderr
-    assert "had damaged results: 1; their tasks were done again" in told
+    printed = shown("run", whole, "--executor", "serial").stderr
+    assert "had damaged results: 1; their tasks were done again" in printed
     assert status(whole) == status(reference)
     assert read_table(whole).equals(read_table(reference))
 
@@ -349,8 +349,8 @@ def test_results_of_other_tasks_are_not_counted(half: Path) -> None:
     """As where the rows of two sweeps have been put together."""
     with locked(half) as file:
         append(file, results=[("f" * 16, result_text('{"a":1}', {"jobs": 1}))])
-    found = status(half)
-    assert (found.tasks, found.done, found.failed, found.state) == (8, 4, 0, "interrupted")
+    state = status(half)
+    assert (state.tasks, state.done, state.failed, state.state) == (8, 4, 0, "interrupted")
     assert len(read_table(half)) == 4
     assert resumed(half).new == 4
     assert status(half).state == "complete"

@@ -110,15 +110,15 @@ def kill_all(slurm: dict[str, str], job: str) -> None:
 
 def kill_one_worker(slurm: dict[str, str], job: str) -> None:
     marks = {f"SLURM_CONF={slurm['SLURM_CONF']}".encode(), b"SLURM_PROCID=2"}
-    found = []
-    for one in Path("/proc").iterdir():
+    workers = []
+    for process in Path("/proc").iterdir():
         try:
-            told = {*(one / "environ").read_bytes().split(b"\0")}
+            variables = {*(process / "environ").read_bytes().split(b"\0")}
         except OSError:  # no process, or somebody else's
             continue
-        found += [int(one.name)] if one.name.isdigit() and marks <= told else []
-    assert found
-    for pid in found:
+        workers += [int(process.name)] if process.name.isdigit() and marks <= variables else []
+    assert workers
+    for pid in workers:
         os.kill(pid, signal.SIGKILL)
 
 
@@ -134,9 +134,9 @@ def test_the_script_goes_on_where_it_was_killed(
     assert 3 <= len(before) < SIMULATIONS
     second = submitted(slurm)
     wait_until(lambda: ended(slurm, second))
-    told = Path("out.txt").read_text()
+    printed = Path("out.txt").read_text()
     now = SIMULATIONS - len(before)
-    assert f"{SIMULATIONS} of {SIMULATIONS} simulations are done, {now} of them now" in told
+    assert f"{SIMULATIONS} of {SIMULATIONS} simulations are done, {now} of them now" in printed
     assert all(record in results() for record in before)
     # in a process of its own: a module that is imported once is that of the first test
     serial = ["sweep", "run", "weeks.toml", "--output", "serial.sweep", "--executor", "serial"]

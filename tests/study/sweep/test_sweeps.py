@@ -43,9 +43,9 @@ def assert_simulated(table: pd.DataFrame, simulated: Callable[[Row], Result], *k
     kept = [name for name in table.columns[len(keys) :] if name != "makespan_improvement"]
     assert kept
     for row in table.to_dict("records"):
-        found = simulated(row).metrics
+        metrics = simulated(row).metrics
         for name in kept:
-            expected = found.get(name, math.nan)
+            expected = metrics.get(name, math.nan)
             assert row[name] == expected or (row[name] != row[name] and expected != expected), name
 
 
@@ -104,8 +104,8 @@ METRICS = ["mean_bsld", "mean_wait_s", "makespan_s", "mean_dispatch_s"]
 
 
 def schedulers(*names: str) -> str:
-    told = ((name, RULES[name][0]) for name in names)
-    made = [f"{{ name = '{name}', {rules} }}" if rules else f"'{name}'" for name, rules in told]
+    rules_of = ((name, RULES[name][0]) for name in names)
+    made = [f"{{ name = '{name}', {rules} }}" if rules else f"'{name}'" for name, rules in rules_of]
     return f"schedulers = [{', '.join(made)}]\n"
 
 
@@ -148,11 +148,11 @@ def test_nodes_and_shuffles(tmp_path: Path) -> None:
         "worst": {"allocation": "worst-fit", "backfill": "depth:3"},
     }
     for name, own in rules.items():
-        told = "\n".join(f"{key} = {value!r}" for key, value in own.items())
-        rules[name] = told, own
+        lines = "\n".join(f"{key} = {value!r}" for key, value in own.items())
+        rules[name] = lines, own
     text = "shuffles = [3, 1]\nmetrics = ['mean_bsld', 'makespan_s']\n"
     text += "".join(
-        f"[[schedulers]]\nname = '{name}'\n{told}\n" for name, (told, _) in rules.items()
+        f"[[schedulers]]\nname = '{name}'\n{lines}\n" for name, (lines, _) in rules.items()
     )
     text += f"[[workloads]]\nworkload = '{LOG}'\ncluster = '4x2x4'\n"
     jobs = load_workload(LOG, cluster="4x2x4")
@@ -272,8 +272,8 @@ def test_classes_and_users(groups: Path) -> None:
         rows = table.set_index(["slice", "scheduler", by])
         for number, week in enumerate(weeks, 1):
             for scheduler in ("easy", "saf"):
-                found = metrics_by(simulate(week, scheduler), by, ["mean_bsld", "mean_wait_s"])
-                for group, metrics in found.items():
+                by_group = metrics_by(simulate(week, scheduler), by, ["mean_bsld", "mean_wait_s"])
+                for group, metrics in by_group.items():
                     row = rows.loc[(f"week {number}", scheduler, group), list(metrics)]
                     assert row.to_dict() == pytest.approx(metrics, abs=0, nan_ok=True)
     assert len(read_table(groups, "class")) == 3 * len(plain)

@@ -343,7 +343,7 @@ def children_of(process: int) -> list[int]:
     """The processes of the sweep's pool; not multiprocessing's own, which ends a little later."""
     psutil = pytest.importorskip("psutil")
     children = psutil.Process(process).children()
-    return [one.pid for one in children if "spawn_main" in " ".join(one.cmdline())]
+    return [child.pid for child in children if "spawn_main" in " ".join(child.cmdline())]
 
 
 def is_running(process: int) -> bool:
@@ -395,8 +395,8 @@ def test_a_full_disk_ends_a_run_that_can_go_on(tmp_path: Path) -> None:
         patch.setattr(sqlite3, "connect", on_a_small_disk)
         with pytest.raises(HpcgymError) as caught:
             run_tasks(chores.square, numbers(200), tmp_path, "serial", chunk=1)
-    told = "cannot be read or written: database or disk is full"
-    assert str(caught.value) == f"{tmp_path / FILE} {told}"
+    sentence = "cannot be read or written: database or disk is full"
+    assert str(caught.value) == f"{tmp_path / FILE} {sentence}"
     kept = done_in(tmp_path)
     assert kept == [*range(len(kept))]
     assert 9 < len(kept) < 200

@@ -58,11 +58,11 @@ def test_every_arm_is_a_scheduler_that_is_simulated(
 def test_each_coscheduler_is_an_arm() -> None:
     """Those of the same orders: all but the longest and the largest first."""
     space = SharedSpace(allocations=["half-socket", "spread"])
-    found = []
+    started = []
     for arm in space.arms():
         for numbers in space.starts(arm):
-            found.append(Scheduler(**space.rules(arm, numbers, space.units([]))))
-    missing = {name for name, one in COSCHEDULERS.items() if one not in found}
+            started.append(Scheduler(**space.rules(arm, numbers, space.units([]))))
+    missing = {name for name, scheduler in COSCHEDULERS.items() if scheduler not in started}
     assert missing == {"ljf-co", "largest-co"}
 
 
@@ -77,7 +77,7 @@ def test_rules_of_numbers_by_hand() -> None:
     assert SHARED.parts_of(rules) == 3 + 1 + 1 + 1  # weights, nodes, partners, bound
     nothing = SHARED.rules(arm, np.array([0.0, 0.0, 0.0, -1.0]), units)
     assert (nothing["policy"], nothing["pairs_above"]) == ({"fit": 1.0}, 0.8)
-    assert [one[-1] for one in SHARED.starts(arm)][:4:3] == pytest.approx([1 / 3, 0.5])
+    assert [numbers[-1] for numbers in SHARED.starts(arm)][:4:3] == pytest.approx([1 / 3, 0.5])
     easy = Arm("compact", "fcfs", *requested, "easy", "same", "fill", False, False, False)
     assert SHARED.parts_of(SHARED.rules(easy, np.zeros(0), units)) == 0
 

@@ -57,17 +57,17 @@ def by_hand() -> Workload:
 def test_measures_by_hand() -> None:
     jobs = by_hand()
     result = simulate(jobs, "fcfs")
-    found = measures(result, np.ones(4, bool))
-    assert found["mean_bsld"] == (1 + 2 + 3 + 1) / 4
-    assert found["weekly_bsld"] == pytest.approx(math.sqrt(2 * 1))
-    assert found["mean_wait_h"] == 0.75
-    assert found["max_wait_h"] == 2
-    assert found["p99_wait_h"] == pytest.approx(1.97)
+    measured = measures(result, np.ones(4, bool))
+    assert measured["mean_bsld"] == (1 + 2 + 3 + 1) / 4
+    assert measured["weekly_bsld"] == pytest.approx(math.sqrt(2 * 1))
+    assert measured["mean_wait_h"] == 0.75
+    assert measured["max_wait_h"] == 2
+    assert measured["p99_wait_h"] == pytest.approx(1.97)
     # users wait half an hour and an hour
-    assert found["users_p90_wait_h"] == pytest.approx(0.95)
+    assert measured["users_p90_wait_h"] == pytest.approx(0.95)
     assert weekly_sums(result, np.ones(4, bool), 3).tolist() == [[3, 6, 3], [1, 1, 0], [0, 0, 0]]
     assert all(math.isnan(value) for value in measures(result, np.zeros(4, bool)).values())
-    assert list(found) == list(MEASURES)
+    assert list(measured) == list(MEASURES)
     assert weeks_of(jobs) == 2
 
 
@@ -85,20 +85,20 @@ def test_each_trial_is_a_simulation(log: Workload) -> None:
             later = np.isin(jobs.job_number, log.job_number[log.submit_time >= since])
             assert tried.values[number, place, 0] == pytest.approx(result.bsld[later].mean())
             week = (jobs.submit_time - log.submit_time[0])[later] // WEEK_S
-            for one in np.unique(week):
-                sums = result.bsld[later][week == one].sum()
-                assert tried.weeks[number, place, one, 1] == pytest.approx(sums)
+            for number_of_week in np.unique(week):
+                sums = result.bsld[later][week == number_of_week].sum()
+                assert tried.weeks[number, place, number_of_week, 1] == pytest.approx(sums)
     for name, workers in (("serial", None), ("processes", 2)):
         with open_executor(name, workers) as executor:
-            found = Trials(log, machine, executor).of(RULES * 5, (0, 5), since)
-        assert np.array_equal(found.values, np.tile(tried.values, (5, 1, 1)))
-        assert np.array_equal(found.weeks, np.tile(tried.weeks, (5, 1, 1, 1)))
+            again = Trials(log, machine, executor).of(RULES * 5, (0, 5), since)
+        assert np.array_equal(again.values, np.tile(tried.values, (5, 1, 1)))
+        assert np.array_equal(again.weeks, np.tile(tried.weeks, (5, 1, 1, 1)))
 
 
 def losses_of(log: Workload, known: Checkpoint, limit: float = 1e9) -> Losses:
     trials = Trials(log, machine_of(log, None, None), None)  # type: ignore[arg-type]
     bound = Bound.parse("max_wait <= 1h")
-    return Losses(trials, "mean_bsld", [(bound, limit)], known, lambda *told: None)
+    return Losses(trials, "mean_bsld", [(bound, limit)], known, lambda *progress: None)
 
 
 def test_a_loss_is_the_objective_and_more_where_a_bound_is_broken(log: Workload) -> None:
@@ -113,14 +113,14 @@ def test_a_loss_is_the_objective_and_more_where_a_bound_is_broken(log: Workload)
 
 
 def test_what_was_tried_is_not_tried_again(log: Workload, tmp_path: Path) -> None:
-    asked, path, told = Candidates(RULES, (0, 1), "round 1"), tmp_path / "search.checkpoint", []
+    asked, path, answers = Candidates(RULES, (0, 1), "round 1"), tmp_path / "search.checkpoint", []
     with suppress(KeyboardInterrupt), Checkpoint(path, "a") as known:
         losses = losses_of(log, known)
         with open_executor("serial") as losses.trials.executor:
-            told.append(losses.answer(asked))
+            answers.append(losses.answer(asked))
         raise KeyboardInterrupt
     with Checkpoint(path, "a") as known:  # no executor now: nothing is simulated
-        assert losses_of(log, known).answer(asked) == pytest.approx(told[0], abs=0)
+        assert losses_of(log, known).answer(asked) == pytest.approx(answers[0], abs=0)
     assert not path.exists()
 
 

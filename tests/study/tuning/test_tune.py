@@ -57,8 +57,8 @@ def case(request: pytest.FixtureRequest, log: Workload, tuned: Tuned) -> Case:
         return Case(log, PLAN, {}, ("saf", "easy", "easy-sjbf"), tuned)
     codes, plan = load_workload(CODES), Plan(SHARED, bounds=["max_wait <= 20d"], budget=40)
     machine = {"cluster": "20x2x24", "speedups": PAIRS}
-    found = tune(codes, plan, executor="serial", **machine)
-    return Case(codes, plan, machine, (*COSCHEDULERS, "easy"), found)
+    tuned_codes = tune(codes, plan, executor="serial", **machine)
+    return Case(codes, plan, machine, (*COSCHEDULERS, "easy"), tuned_codes)
 
 
 @pytest.mark.slow
@@ -68,15 +68,15 @@ def test_the_board_is_what_simulations_say(case: Case) -> None:
     since = log.submit_time[0] + 0.5 * (log.submit_time[-1] - log.submit_time[0])
     for name in ("tuned", *case.references[-3:]):
         scheduler = tuned.scheduler if name == "tuned" else name
-        found = []
+        values = []
         for seed in range(8):
             jobs, which = jittered(log, seed)
             result = simulate(jobs, scheduler, **case.machine)
             # which jobs are of the later part, jitter does not change
-            told = measures(result, log.submit_time[which] >= since)
-            found.append([told["mean_bsld"], told["max_wait_h"]])
+            measured = measures(result, log.submit_time[which] >= since)
+            values.append([measured["mean_bsld"], measured["max_wait_h"]])
         row = tuned.board.loc[name]
-        assert [row["mean_bsld"], row["max_wait_h"]] == pytest.approx(np.mean(found, axis=0))
+        assert [row["mean_bsld"], row["max_wait_h"]] == pytest.approx(np.mean(values, axis=0))
         ratio = tuned.board.loc["tuned", "weekly_bsld"] / row["weekly_bsld"]
         assert row["tuned_percent"] == pytest.approx(100 * (ratio - 1))
 
@@ -146,7 +146,7 @@ def test_an_interrupted_search_goes_on(
         tune(case.log, plan, **others)
     assert tune(case.log, case.plan, **words).scheduler == case.tuned.scheduler
     # the schedulers to compare with are simulated again, and nothing else
-    assert len([one for one in asked if one in before]) == 2 < len(before)
+    assert len([candidates for candidates in asked if candidates in before]) == 2 < len(before)
     assert not path.exists()
 
 
@@ -172,14 +172,14 @@ def test_schedulers_to_compare_with(log: Workload) -> None:
     """References may be named too, and schedulers given as they are."""
     plan = Plan(Space(orders="saf,spf", levers=(), estimates="requested"), budget=1)
     own = Scheduler("spf", threshold=7200)
-    found = tune(log, plan, against=["easy", "saf", "spf", own], executor="serial")
-    assert list(found.board.index)[:4] == ["tuned", "saf", "easy", "spf"]
-    assert len(found.board) == 5
-    same = "saf" if found.scheduler.policy == "saf" else "spf"
-    percents = found.board["tuned_percent"].abs()
+    search = tune(log, plan, against=["easy", "saf", "spf", own], executor="serial")
+    assert list(search.board.index)[:4] == ["tuned", "saf", "easy", "spf"]
+    assert len(search.board) == 5
+    same = "saf" if search.scheduler.policy == "saf" else "spf"
+    percents = search.board["tuned_percent"].abs()
     assert percents[same] < percents["easy"]
-    bounds = {bound.measure: limit for bound, limit in found.bounds}  # by EASY on the later part
-    expected = found.board.loc["easy", ["p99_wait_h", "max_wait_h"]] * 1.5
+    bounds = {bound.measure: limit for bound, limit in search.bounds}  # by EASY on the later part
+    expected = search.board.loc["easy", ["p99_wait_h", "max_wait_h"]] * 1.5
     assert bounds == pytest.approx(expected.to_dict())
 
 
@@ -199,7 +199,7 @@ FEW = load_workload("lublin:jobs=150,processors=8,seed=1")
 def test_what_cannot_be_tuned_is_said_before_the_search(
     given: dict[str, Any], said: str, log: Workload
 ) -> None:
-    usual = {"workload": log, "executor": "serial", "progress": lambda *told: 1 / 0}
+    usual = {"workload": log, "executor": "serial", "progress": lambda *progress: 1 / 0}
     with pytest.raises(HpcgymError, match=said):
         tune(**{**usual, **given})
 

@@ -29,20 +29,20 @@ def run(
 ) -> tuple[SearchResults, list[Candidates]]:
     asked: list[Candidates] = []
 
-    def answer(one: Candidates) -> Any:
-        asked.append(one)
-        return np.array([loss(rules, one.seeds, noise) for rules in one.rules])
+    def answer(candidates: Candidates) -> Any:
+        asked.append(candidates)
+        return np.array([loss(rules, candidates.seeds, noise) for rules in candidates.rules])
 
     return searching(SPACE, UNITS, answer, budget=budget, seed=seed), asked
 
 
 def test_it_finds_the_best_rules() -> None:
-    found, _ = run()
-    best = min(found.finalists, key=lambda rules: loss(rules, (0,), 0.0))
+    search, _ = run()
+    best = min(search.finalists, key=lambda rules: loss(rules, (0,), 0.0))
     assert loss(best, (0,), 0.0) < 1.1
     assert best["policy_estimate"] == "ave2"
     assert 30_000 < best["threshold"] < 43_000
-    assert all(one not in found.finalists[:k] for k, one in enumerate(found.finalists))
+    assert all(rules not in search.finalists[:k] for k, rules in enumerate(search.finalists))
 
 
 def test_the_same_losses_lead_the_same_way_and_other_seeds_do_not() -> None:
@@ -52,10 +52,14 @@ def test_the_same_losses_lead_the_same_way_and_other_seeds_do_not() -> None:
 
 def test_rounds_get_fewer_arms_and_equal_parts_of_the_budget() -> None:
     _, asked = run(budget=900)
-    assert max(len(one.rules) for one in asked) <= 256  # which is not long in coming
-    assert sum(len(one.rules) for one in asked if one.stage == FIRST_LOOK) >= len(SPACE.arms())
+    assert max(len(candidates.rules) for candidates in asked) <= 256  # which is not long in coming
+    assert sum(
+        len(candidates.rules) for candidates in asked if candidates.stage == FIRST_LOOK
+    ) >= len(SPACE.arms())
     for number in (1, 2, 3):
-        stage = [len(one.rules) for one in asked if one.stage == f"round {number}"]
+        stage = [
+            len(candidates.rules) for candidates in asked if candidates.stage == f"round {number}"
+        ]
         tried = sum(stage[:-1])  # the last compares the middles with where runs were best
         assert WIDTHS[number - 1] <= stage[-1] <= 2 * WIDTHS[number - 1]
         # arms without numbers take nothing, and a generation may go beyond
@@ -63,13 +67,13 @@ def test_rounds_get_fewer_arms_and_equal_parts_of_the_budget() -> None:
 
 
 def test_no_two_generations_see_the_same_jitter() -> None:
-    found, asked = run()
+    search, asked = run()
     asked_on: dict[tuple[int, ...], set[str]] = {}
-    for one in asked:
-        asked_on.setdefault(one.seeds, set()).add(one.stage)
+    for candidates in asked:
+        asked_on.setdefault(candidates.seeds, set()).add(candidates.stage)
     seeds = [seed for some in asked_on for seed in some]
     assert len(seeds) == len(set(seeds))
-    assert not {*found.seeds} & {*seeds}
+    assert not {*search.seeds} & {*seeds}
     assert [len(stages) for stages in asked_on.values()] == [1] * len(asked_on)
 
 
@@ -77,12 +81,12 @@ def test_it_ends_where_arms_have_no_numbers() -> None:
     space = Space(orders=["saf", "spf"], levers=())
     tried: list[int] = []
 
-    def answer(one: Candidates) -> Any:
-        tried.append(len(one.rules))
-        return np.arange(len(one.rules), dtype=float)
+    def answer(candidates: Candidates) -> Any:
+        tried.append(len(candidates.rules))
+        return np.arange(len(candidates.rules), dtype=float)
 
-    found = searching(space, np.ones(6), answer, budget=100, seed=0)
-    assert 0 < len(found.finalists) <= WIDTHS[0]
+    search = searching(space, np.ones(6), answer, budget=100, seed=0)
+    assert 0 < len(search.finalists) <= WIDTHS[0]
     assert sum(tried) < 400
 
 

@@ -75,8 +75,12 @@ def in_json(job: dict[str, Any], newer: bool) -> dict[str, Any]:
 
     def number(value: Any) -> Any:
         if newer:
-            told = isinstance(value, int)
-            return {"set": told, "infinite": value == "infinite", "number": value if told else 0}
+            is_number = isinstance(value, int)
+            return {
+                "set": is_number,
+                "infinite": value == "infinite",
+                "number": value if is_number else 0,
+            }
         return {"infinite": 0xFFFFFFFF}.get(value, value)
 
     array = {
@@ -132,9 +136,9 @@ def in_json(job: dict[str, Any], newer: bool) -> dict[str, Any]:
     }
 
 
-def same(one: Workload, other: Workload) -> bool:
-    names = {*one.columns} | {*other.columns}
-    return all(np.array_equal(one.columns[name], other.columns[name]) for name in names)
+def same(mine: Workload, other: Workload) -> bool:
+    names = {*mine.columns} | {*other.columns}
+    return all(np.array_equal(mine.columns[name], other.columns[name]) for name in names)
 
 
 @pytest.mark.parametrize("newer", [True, False])
@@ -142,10 +146,10 @@ def test_both_schemas_are_read_as_the_lines(tmp_path: Path, newer: bool) -> None
     jobs = [full(job) for job in JOBS]
     lines = tmp_path / "jobs.txt"
     lines.write_text("\n".join([HEAD, *map(dumped, jobs)]) + "\n")
-    told = {"jobs": [in_json(job, newer) for job in jobs], "warnings": [], "errors": []}
+    dump = {"jobs": [in_json(job, newer) for job in jobs], "warnings": [], "errors": []}
     meta = {"plugin": {"data_parser": "data_parser/v0.0.40"}, "slurm": {"version": {}}}
     path = tmp_path / "jobs.json"
-    path.write_text(json.dumps({"meta": meta, **told} if not newer else {**told, "meta": meta}))
+    path.write_text(json.dumps({"meta": meta, **dump} if not newer else {**dump, "meta": meta}))
     assert format_of(path) == "sacct"
     workload, expected = load_workload(path, "none"), load_workload(lines, "none")
     assert same(workload, expected)
