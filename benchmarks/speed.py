@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 import speed_of_machines
 import speed_of_peers
-from timing import Figures, best, forget_peak, machine, memory, rates, simulated, told
+from timing import Figures, best, forget_peak, machine, memory, rates, simulated, which_schedule
 
 import hpcgym
 from hpcgym.baselines import find_scheduler
@@ -181,7 +181,7 @@ def measure(source: str, scheduler: str, pipe: Any) -> None:
         peak = peak or memory("VmHWM")
     facts = {
         **rates(min(seconds), len(jobs)),
-        **told(result),
+        **which_schedule(result),
         "longest queue": result.metrics["max_queue_length"],
         # of few jobs it is less than the rest of the process varies by
         "bytes a job": (peak - resident) / len(jobs) if len(jobs) >= 100_000 else None,

@@ -54,7 +54,7 @@ def rates(seconds: float, jobs: int) -> dict[str, float]:
     return {"s": seconds, "ns a job": 1e9 * seconds / jobs, "jobs a second": round(jobs / seconds)}
 
 
-def told(result: Result) -> dict[str, float]:
+def which_schedule(result: Result) -> dict[str, float]:
     """Return which schedule it was, and how long its queues."""
     names = {"mean_bsld": "mean BSLD", "mean_queue_length": "mean queue"}
     return {name: float(result.metrics[metric]) for metric, name in names.items()}
@@ -71,7 +71,7 @@ def simulated(
     least = in_turn({name: spent(run, clock) for name, run in runs.items()}, repeat)
     results = {name: run() for name, run in runs.items()}
     return [
-        {**beside, what: name, **rates(least[name], len(result.workload)), **told(result)}
+        {**beside, what: name, **rates(least[name], len(result.workload)), **which_schedule(result)}
         for name, result in results.items()
     ]
 

@@ -89,15 +89,15 @@ class Estimator:
             return max(whole_seconds(self.estimate[job.number]), 1)
         x = features(job, now, past, running)
         job.seen = job.seen or x  # as it was at first
-        return cut(self.predictor.predict_one(told(job, x, elapsed)), job)
+        return cut(self.predictor.predict_one(known_of(job, x, elapsed)), job)
 
     def learn(self, job: Any) -> None:
         """Learn a job that has ended, as it was seen when it was submitted."""
         if self.predictor is not None:
-            self.predictor.learn_one(told(job, job.seen, 0), float(job.actual))
+            self.predictor.learn_one(known_of(job, job.seen, 0), float(job.actual))
 
 
-def told(job: Any, x: dict[str, float], elapsed: int) -> dict[str, Any]:
+def known_of(job: Any, x: dict[str, float], elapsed: int) -> dict[str, Any]:
     """Return what a predictor is told of a job."""
     return {**x, "user": job.user, "job": job.number + 1, "elapsed": elapsed}
 

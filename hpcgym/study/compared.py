@@ -302,8 +302,8 @@ def compare(
     Examples
     --------
     >>> import hpcgym
-    >>> found = hpcgym.compare("lublin:jobs=500,processors=64", ["easy", "saf"])
-    >>> list(found.table.index)
+    >>> comparison = hpcgym.compare("lublin:jobs=500,processors=64", ["easy", "saf"])
+    >>> list(comparison.table.index)
     ['easy', 'saf']
     """
     named = named_schedulers(schedulers)
