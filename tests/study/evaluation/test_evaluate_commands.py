@@ -84,7 +84,7 @@ def test_each_class_of_jobs_or_slice() -> None:
     assert "| class |" in printed("--by=class", "--reference=easy", "--format=markdown")
     assert "above easy" in printed("--by=class", "--reference=easy")
     assert printed("--format=markdown").startswith("| policy | mean BSLD | 95 % interval |")
-    assert "known are slice, class, size, user" in printed("--by=week", fails=True)
+    assert "known are slice, class, size, resource, user" in printed("--by=week", fails=True)
 
 
 def test_jobs_follow_others(tmp_path: Path) -> None:

@@ -206,7 +206,7 @@ def test_it_is_told_how_far_a_training_is(tmp_path: Path, monkeypatch: pytest.Mo
 
     def telling(title: str, total: int) -> AbstractContextManager[Callable[..., None]]:
         def step(text: str, steps: int = 1) -> None:
-            progress.append((text, steps))
+            steps_told.append((text, steps))
             if "10% of its steps" in text:
                 seen.set()
 
