@@ -377,8 +377,8 @@ MUTANTS = (
     Mutant(
         "of the ways to give signs those that are as far do not count",
         "hpcgym/study/intervals.py",
-        "np.abs(signs @ differences) >= found",
-        "np.abs(signs @ differences) > found * (1 + 1e-9)",
+        "np.abs(signs @ differences) >= sums",
+        "np.abs(signs @ differences) > sums * (1 + 1e-9)",
         tests="tests/study/evaluation/test_intervals.py",
     ),
     Mutant(
