@@ -520,6 +520,17 @@ class Scheduler:
         return words
 
     @cached_property
+    def is_plain(self) -> bool:
+        """Whether its rules are names and numbers that hold for any jobs on a pool."""
+        estimates = (self.estimate, self.policy_estimate)
+        orders = [order for order in self.orders if order is not None]
+        return (
+            not (self.asks_for or self.coschedules)
+            and all(isinstance(estimate, str) for estimate in estimates)
+            and all(order.is_named for order in orders)
+        )
+
+    @cached_property
     def restricts(self) -> bool:
         """Whether quotas, windows, other jobs or preemption restrict when jobs may start."""
         return any((self.quota, self.maintenance, self.preemption)) or self.dependencies != "none"

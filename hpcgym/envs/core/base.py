@@ -54,10 +54,9 @@ from hpcgym.scheduler.policies.expressions import (
 )
 from hpcgym.scheduler.policies.features import check_features, meanings, runs_looked_at, spread
 from hpcgym.scheduler.rules import RULES, Scheduler
-from hpcgym.simulation.prepare import machine_of
 from hpcgym.units import DAY_S, HOUR_S, WEEK_S, seconds_of
 from hpcgym.workload.extracts import taken_over
-from hpcgym.workload.load import load_workload
+from hpcgym.workload.load import jobs_and_machine
 from hpcgym.workload.model import Workload
 from hpcgym.workload.plain import from_plain
 
@@ -146,21 +145,19 @@ def read_options(
     HpcgymError : an argument with a value that it cannot have; it is named.
     """
     given = {**USUAL_RULES, **rules}
-    if not isinstance(workload, Workload):
-        workload = load_workload(workload, processors=processors, cluster=cluster)
+    workload, machine = jobs_and_machine(workload, cluster, processors)
     workload = taken_over(workload)  # by the agent: no scheduler goes on with it
-    cluster = machine_of(workload, cluster, processors)
     if not str(given["backfill"]).startswith(("depth:", "slurm:")):
         check_choice("backfill", given["backfill"], BACKFILLS)
     check_choice("observation", observation, ("dict", "flat"))
     visible, split = read_split_window(window)
     scheduler = Scheduler(**given)
-    check_allocation(scheduler.allocation, cluster)
+    check_allocation(scheduler.allocation, machine)
     check_scheduler(scheduler, "environments")
     names, own, expressions = read_features(features)
     rewards = read_rewards(reward, ALONE, paid)
     return Options(
-        workload, cluster, scheduler, rewards, visible, names, own, expressions,
+        workload, machine, scheduler, rewards, visible, names, own, expressions,
         observation == "flat", split,
     )  # fmt: skip
 
@@ -422,6 +419,11 @@ class Definition(NamedTuple):
         """What the window and weights look at of the state, names of STATE."""
         own = frozenset() if self.weighed is None else self.weighed.state
         return self.options.sees | own
+
+    @property
+    def by_name(self) -> tuple[str, ...]:
+        """The features that are weighed, where the engine has all of them in a table."""
+        return self.features if self.weighed is None else ()
 
     @property
     def has_limits(self) -> bool:
