@@ -411,6 +411,28 @@ def shuffled(workload: Workload, seed: int = 0) -> Workload:
     return replace(mixed, columns={**mixed.columns, "submit_time": workload.submit_time})
 
 
+def last_of_users(
+    users: NDArray[np.int64], number: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return which jobs are the last of their users, at most ``number`` of each.
+
+    Parameters
+    ----------
+    users : (n_jobs,) of jobs in the order of their ends.
+
+    Returns
+    -------
+    places : (k,) of these jobs, rising.
+    later : (k,) how many jobs of the same user ended after each of them.
+    """
+    by_user = np.argsort(users, kind="stable")
+    ordered = users[by_user]
+    later = np.empty(len(users), np.int64)
+    later[by_user] = np.searchsorted(ordered, ordered, side="right") - 1 - np.arange(len(users))
+    places = np.flatnonzero(later < number)
+    return places, later[places]
+
+
 def taken_over(workload: Workload) -> Workload:
     """Return an extract with which no scheduler goes on, whatever its rules."""
     initial = workload.initial
