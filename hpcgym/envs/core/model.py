@@ -449,17 +449,14 @@ def may_refuse(definition: Definition, episodes: Episodes) -> bool:
     extracts, and users' own functions, expressions and predictions may have wrong shows beside
     single jobs.
     """
-    options, start = definition.options, episodes.start
-    return not (
-        options.scheduler.is_plain
-        and (start is None or start.is_plain)
-        and not options.cluster.groups
-        and not options.own
-        and definition.limited is definition.corun is definition.weighed is None
-        and not definition.shutdown_action
-        and episodes.log.initial is None
-        and not (episodes.log.power_w >= 0).any()
-    )
+    options, log, start = definition.options, episodes.log, episodes.start
+    rules = [options.scheduler] if start is None else [options.scheduler, start]
+    by_jobs = (
+        options.cluster.groups, options.own, definition.limited, definition.corun,
+        definition.weighed, definition.shutdown_action, log.initial is not None,
+        (log.power_w >= 0).any(),
+    )  # fmt: skip
+    return any(by_jobs) or not all(scheduler.is_plain for scheduler in rules)
 
 
 def check_episodes(definition: Definition, episodes: Episodes) -> None:
