@@ -113,12 +113,13 @@ def extract(workload: Workload, start: float, end: float | None = None) -> Workl
     kept = (before & known & ~past) | (~before & (submit < last))
     if not kept.any():
         raise nothing_there(workload, begin, last)
-    waits = np.where(runs & ~fits, begin - submit, wait)
-    jobs = replace(workload.with_columns(wait_time=waits), cleaning={})
-    jobs = jobs.take(kept, name=named(workload, begin, last))
+    too_many, jobs = runs & ~fits, workload
+    if too_many.any():
+        jobs = workload.with_columns(wait_time=np.where(too_many, begin - submit, wait))
+    jobs = replace(jobs, cleaning={}).take(kept, name=named(workload, begin, last))
     started = np.where(fits, began, -1)[kept]
     state = Initial(begin, started, workload.take(past, name=f"{workload.name} before {begin}"))
-    counts = {UNKNOWN: int((before & ~known).sum()), OVER_USED: int((runs & ~fits).sum())}
+    counts = {UNKNOWN: int((before & ~known).sum()), OVER_USED: int(too_many.sum())}
     return replace(jobs, initial=state).counted(counts)
 
 

@@ -118,7 +118,8 @@ class Episodes:
     ) -> None:
         self.kind = check_choice("episodes", episodes, KINDS)
         self._surroundings = read_surroundings(start, warmup, arrivals, horizon, rules or {})
-        around = {"start": start, "warmup": warmup, "arrivals": arrivals, "horizon": horizon}
+        plain = start.given() if isinstance(start, Scheduler) else start
+        around = {"start": plain, "warmup": warmup, "arrivals": arrivals, "horizon": horizon}
         self.around: dict[str, Any] = around
         self.part = check_choice("part", part, PARTS)
         self.jobs = check_whole("jobs", jobs, 1)
