@@ -446,15 +446,15 @@ def may_refuse(definition: Definition, episodes: Episodes) -> bool:
     """Return whether a simulation may still refuse what an environment is given.
 
     On a pool of processors names and numbers are checked by then. What nodes, rules of a site,
-    extracts, and users' own functions, expressions and predictions may have wrong shows beside
-    single jobs.
+    shares of users, extracts, and users' own functions, expressions and predictions may have wrong
+    shows beside single jobs.
     """
     options, log, start = definition.options, episodes.log, episodes.start
     rules = [options.scheduler] if start is None else [options.scheduler, start]
     by_jobs = (
         options.cluster.groups, options.own, definition.limited, definition.corun,
         definition.weighed, definition.shutdown_action, log.initial is not None,
-        (log.power_w >= 0).any(),
+        counts_usage(options.scheduler, definition.by_name), (log.power_w >= 0).any(),
     )  # fmt: skip
     return any(by_jobs) or not all(scheduler.is_plain for scheduler in rules)
 
