@@ -27,8 +27,9 @@ from hpcgym.scheduler.policies.features import FEATURES, WEIGHTED_FEATURES, JobC
 from hpcgym.scheduler.policies.index import POLICIES, PolicyLike, parse_policy, refuse_usage
 from hpcgym.scheduler.rules import Rules, Scheduler
 from hpcgym.simulation.driver import by_weights
-from hpcgym.simulation.prepare import machine_of, pool_of
+from hpcgym.simulation.prepare import pool_of
 from hpcgym.workload.checks import check_pool
+from hpcgym.workload.load import machine_of
 from hpcgym.workload.model import Workload
 
 #: The twelve pure policies of Legrand et al. 2018. Of equally good vectors the first is followed.

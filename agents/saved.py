@@ -174,10 +174,10 @@ def settled_options(env: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     }
     if hasattr(env, "policy_features"):
         options["policy_features"] = list(env.policy_features)
-    from hpcgym.envs.core.base import arguments_of, settings_of  # Gymnasium takes its time
+    from hpcgym.envs.core.base import arguments_of, plain_settings_of  # Gymnasium takes its time
 
     takes = arguments_of(type(env))
-    given = settings_of(type(env), given)
+    given = plain_settings_of(type(env), given)
     return plain_options({**{n: value for n, value in options.items() if n in takes}, **given})
 
 

@@ -114,6 +114,8 @@ def find_scheduler(name: str) -> Scheduler:
     HpcgymError : an unknown name; the message has the nearest known ones. Or a dispatcher's. Or a
         file that cannot be read. Or a rule that there is not, or a value that it cannot have.
     """
+    if isinstance(name, str) and (known := SCHEDULERS.get(name) or COSCHEDULERS.get(name)):
+        return known
     if of_slurm := files_of(name):
         from hpcgym.scheduler.slurm_conf import scheduler_of_slurm
 
@@ -123,8 +125,6 @@ def find_scheduler(name: str) -> Scheduler:
         return find_scheduler(begin).but(**rules)
     if is_file(name):
         return read_scheduler(name)
-    if isinstance(name, str) and (known := SCHEDULERS.get(name) or COSCHEDULERS.get(name)):
-        return known
     if isinstance(name, str) and name in DISPATCHERS:
         raise HpcgymError(
             f"{name!r} is a dispatcher, not a scheduler: name it by the rule dispatcher,"

@@ -173,6 +173,52 @@ def test_its_names_work_in_python(
     assert f"(hpcgym_example.py, line {line}), while reading {log}" in str(caught.value)
 
 
+CAPITALS = """\
+from hpcgym import Cluster, Workload
+
+
+class MyReader:
+    def recognizes(self, path, head):
+        return False
+
+    def read(self, path, how):
+        return MyJobs()
+
+
+def MyJobs(jobs=3):
+    times, ones = range(jobs), [1] * jobs
+    columns = {"submit_time": times, "run_time": ones, "requested_processors": ones}
+    return Workload.from_columns(columns, processors=8)
+
+
+class MyAgent:
+    def act(self, observation, info):
+        return 0
+
+
+MY = Cluster(8)
+ORDER = "-processors"
+"""
+
+
+def test_names_with_capitals_are_found(found: Callable[[Path], None], tmp_path: Path) -> None:
+    points = {
+        "readers": "MyReader", "generators": "MyJobs", "machines": "MyMachine",
+        "policies": "MyOrder", "agents": "MyAgent",
+    }  # fmt: skip
+    values = points | {"machines": "MY", "policies": "ORDER"}
+    listed = [f"[hpcgym.{kind}]\n{name} = broken:{values[kind]}" for kind, name in points.items()]
+    found(package(tmp_path / "site", "\n".join(listed), CAPITALS))
+    (tmp_path / "jobs.log").write_text("any")
+    assert len(hpcgym.load_workload(tmp_path / "jobs.log", format="MyReader")) == 3
+    jobs = hpcgym.load_workload("MyJobs:jobs=5")
+    machines = [find_cluster(name) for name in ("MyMachine", "mymachine", "MYMACHINE")]
+    assert [(machine.name, machine.processors) for machine in machines] == [("MyMachine", 8)] * 3
+    result = hpcgym.simulate(jobs, "MyOrder:threshold=5h", cluster="MyMachine")
+    assert result.scheduler.describe()["policy"] == "MyOrder"
+    assert find_policy("MyAgent").act(None, None) == 0
+
+
 # --- Packages in which something is wrong -------------------------------------------------------
 
 #: Entry points and module -> Python that uses the name, and the error.

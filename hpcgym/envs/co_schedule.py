@@ -22,8 +22,7 @@ from hpcgym.scheduler.asked_for import check_scheduler
 from hpcgym.scheduler.dispatchers import PassView
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.shared_nodes import check_machine, check_shared
-from hpcgym.simulation.prepare import machine_of
-from hpcgym.workload.load import load_workload
+from hpcgym.workload.load import load_workload, machine_of
 from hpcgym.workload.model import Workload
 
 DEFAULT_SPEEDUPS = "generated:codes=16,mean=1.1,spread=0.1,seed=0"

@@ -29,10 +29,9 @@ from hpcgym.machine import Cluster, NodeGroup, find_cluster
 from hpcgym.scheduler.limits import EnergyBudget, Limit, PowerCap, check_limits
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.whole_nodes import may_switch
-from hpcgym.simulation.prepare import machine_of
 from hpcgym.units import DAY_S, HOUR_S
 from hpcgym.workload.io.swf_header import clock_of
-from hpcgym.workload.load import load_workload
+from hpcgym.workload.load import jobs_and_machine
 from hpcgym.workload.model import Workload
 
 # --- Limits of an episode -------------------------------------------------------------------------
@@ -121,9 +120,7 @@ def _with_nodes(workload: Any, arguments: Mapping[str, Any], usual: str) -> dict
     """
     settled = dict(arguments)
     processors, cluster = settled.pop("processors", None), settled.pop("cluster", None)
-    if not isinstance(workload, Workload):
-        workload = load_workload(workload, processors=processors, cluster=cluster)
-    machine = machine_of(workload, cluster, processors)
+    workload, machine = jobs_and_machine(workload, cluster, processors)
     if cluster is None or str(cluster).isdecimal():
         power = find_cluster(usual).groups[0].power
         machine = Cluster(groups=(NodeGroup(usual, machine.processors, {"core": 1}, power),))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
@@ -35,6 +36,7 @@ from hpcgym.envs.core.infos import (
     state_of,
     weekly_of,
 )
+from hpcgym.envs.core.model import layout_of, may_refuse, settled
 from hpcgym.envs.core.observation import Observation
 from hpcgym.envs.core.reward import BSLD, ENERGY, read_reward, space_of_rewards
 from hpcgym.envs.core.simulations import (
@@ -146,17 +148,28 @@ class SchedulingEnv(ToldBySpec, gymnasium.Env[Any, Any]):
             workload = drawn_log(self._draw_log, np.random.default_rng(0))
         self._take(workload)
         self.action_space = self._definition.action_space
-        self.observation_space = self.simulations.layout.space
+        self.observation_space = layout_of(self._definition).space
         if (space := space_of_rewards(self.options.rewards)) is not None:
             self.reward_space, self.reward_dim = space, space.shape[0]
         self._begun = self._over = False
 
     def _take(self, workload: Any) -> None:
         """Play this log from now on."""
-        self._definition, self.episodes = define(type(self), workload, self._arguments)
+        definition, self.episodes = define(type(self), workload, self._arguments)
+        self._definition = settled(definition, self.episodes)
         self.options = self._definition.options
         vars(self).update(self._definition.attributes)
-        self.simulations = Simulations([(self._definition, self.episodes)], 1)
+        vars(self).pop("simulations", None)
+        if may_refuse(self._definition, self.episodes):
+            self.simulations = self._made()
+
+    @cached_property
+    def simulations(self) -> Simulations:
+        """The simulations behind it, made when they are first asked for, as by a reset."""
+        return self._made()
+
+    def _made(self) -> Simulations:
+        return Simulations([(self._definition, self.episodes)], 1)
 
     # -- Gymnasium ---------------------------------------------------------------------------------
 

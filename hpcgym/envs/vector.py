@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import gymnasium
@@ -33,6 +34,7 @@ from hpcgym.envs.core.infos import (
     weekly_of,
 )
 from hpcgym.envs.core.machines import ScheduleState
+from hpcgym.envs.core.model import layout_of, may_refuse, settled
 from hpcgym.envs.core.observation import Observation
 from hpcgym.envs.core.reward import space_of_rewards
 from hpcgym.envs.core.simulations import (
@@ -169,7 +171,8 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
                 "workload: None, which stands for the usual one, is not for lists: name each log"
             )
         defined = [define(type(self), log, arguments) for log in logs]
-        self._definition, self.episodes = defined[0]
+        self._defined = [(settled(*pair), pair[1]) for pair in defined]
+        self._definition, self.episodes = self._defined[0]
         self.options = self._definition.options
         if self.options.rewards.function is not None:
             raise HpcgymError(
@@ -178,20 +181,16 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
             )
         if (space := space_of_rewards(self.options.rewards)) is not None:
             self.reward_space, self.reward_dim = space, space.shape[0]
-        self.simulations = Simulations(
-            defined, num_envs, autoreset=mode == AutoresetMode.NEXT_STEP, copy=copy
-        )
         if len(logs) > 1 and self._definition.units is not None:
-            worlds = map(self.simulations.world, range(num_envs))
-            units = np.stack([world.definition.units for world in worlds])
+            own = [definition.units for definition, _ in self._defined]
+            units = np.stack([own[e % len(own)] for e in range(num_envs)])
             attributes = {**self._definition.attributes, "units": units}
             self._definition = self._definition._replace(units=units, attributes=attributes)
         vars(self).update(self._definition.attributes)
-        self.single_observation_space = self.simulations.layout.space
+        self.single_observation_space = layout_of(self._definition).space
         self.single_action_space = self._definition.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._teller = Teller(self, self.simulations)
         self.ends: Ends | None = None
         self._generators = [np.random.default_rng() for _ in range(num_envs)]
         self._steps = np.zeros(num_envs, np.int64)
@@ -200,6 +199,25 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
         self._resets_next = False  # whether an episode ended in the last step
         # what each environment draws next is drawn ahead: steps begin it by themselves
         self._ahead: list[Episode | None] = [None] * num_envs
+        if any(may_refuse(*pair) for pair in self._defined):
+            self.simulations = self._made()
+
+    @cached_property
+    def simulations(self) -> Simulations:
+        """The simulations of all, made when they are first asked for, as by a reset."""
+        return self._made()
+
+    def _made(self) -> Simulations:
+        return Simulations(
+            self._defined,
+            self.num_envs,
+            autoreset=self.autoreset_mode == AutoresetMode.NEXT_STEP,
+            copy=self.copy,
+        )
+
+    @cached_property
+    def _teller(self) -> Teller:
+        return Teller(self, self.simulations)
 
     # -- Gymnasium ---------------------------------------------------------------------------------
 
@@ -413,7 +431,7 @@ class SchedulingVectorEnv(ToldBySpec, VectorEnv[Any, Any, Any]):
         self._steps[those] = 0
 
     def _episodes(self, e: int) -> Episodes:
-        return self.simulations.world(e).episodes
+        return self._defined[e % len(self._defined)][1]
 
     def _next(self, e: int) -> Episode:
         """Return the episode that environment ``e`` draws next."""

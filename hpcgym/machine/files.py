@@ -207,7 +207,7 @@ def find_cluster(
     path, name = Path(os.path.expanduser(source)), str(source).casefold()
     is_file = is_there(path)
     more = None if is_file else _MORE_NODES.fullmatch(str(source))
-    if more is not None and name not in others("machines"):  # which may end in -2
+    if more is not None and not _called_by_others(str(source)):  # which may end in -2
         return _with_more(find_cluster(more[1], rules_too=rules_too), int(more[2]), str(source))
     if not is_file and "," in path.name:
         first, *_ = str(source).split(",")
@@ -227,11 +227,18 @@ def find_cluster(
         return Cluster(processors)
     if _EQUAL_NODES.fullmatch(name):
         return _equal_nodes(name)
-    if name in others("machines"):
-        return _of_other(name)
+    if theirs := _called_by_others(str(source)):
+        return _of_other(theirs)
     such = "a TOML file, a number of processors, or such as 100x2x24"
     packages = sources("machines")
     raise HpcgymError(unknown("machine", str(source), ready_made(), such, packages))
+
+
+def _called_by_others(text: str) -> str:
+    """Return the name of a machine of another package that is written so, in any case; or ""."""
+    names = others("machines")
+    same = (name for name in names if name.casefold() == text.casefold())
+    return text if text in names else next(same, "")
 
 
 def _of_other(name: str) -> Cluster:

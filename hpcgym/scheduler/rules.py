@@ -142,7 +142,7 @@ def _dispatch_time(value: Any) -> Any:
     return value
 
 
-def _typed(value: Any) -> Any:
+def typed(value: Any) -> Any:
     """Return a rule's value as a user would give it: parsed values become texts again."""
     if isinstance(value, tuple) and all(
         isinstance(part, restrictions.Quota | restrictions.Window) for part in value
@@ -153,7 +153,7 @@ def _typed(value: Any) -> Any:
 
 def plain(value: object) -> str | float | None:
     """Return a rule's value as a word or number."""
-    value = _typed(value)
+    value = typed(value)
     if value is None or isinstance(value, (str, int, float)):
         return value
     if isinstance(value, FairShare | Hold):
@@ -520,6 +520,17 @@ class Scheduler:
         return words
 
     @cached_property
+    def is_plain(self) -> bool:
+        """Whether its rules are names and numbers that hold for any jobs on a pool."""
+        estimates = (self.estimate, self.policy_estimate)
+        orders = [order for order in self.orders if order is not None]
+        return (
+            not (self.asks_for or self.coschedules)
+            and all(isinstance(estimate, str) for estimate in estimates)
+            and all(order.is_named for order in orders)
+        )
+
+    @cached_property
     def restricts(self) -> bool:
         """Whether quotas, windows, other jobs or preemption restrict when jobs may start."""
         return any((self.quota, self.maintenance, self.preemption)) or self.dependencies != "none"
@@ -619,7 +630,7 @@ class Scheduler:
 
         ``Scheduler(**scheduler.given())`` is the same again.
         """
-        return {name: _typed(getattr(self, name)) for name in names or RULES}
+        return {name: typed(getattr(self, name)) for name in names or RULES}
 
     def said(self, rule: str) -> str:
         """Return a rule as messages have it, such as ``quota='user:jobs=10'``."""

@@ -31,7 +31,7 @@ from hpcgym.scheduler.unused import warn_of_unused
 from hpcgym.simulation.allowance import spend
 from hpcgym.simulation.driver import Run, by_weights
 from hpcgym.simulation.nodes import place_of
-from hpcgym.simulation.prepare import machine_of
+from hpcgym.workload.load import machine_of
 from hpcgym.workload.model import Workload
 
 

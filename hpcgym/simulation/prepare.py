@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym._engine import FOREVER
-from hpcgym.errors import HpcgymError, WorkloadError
-from hpcgym.machine.files import find_cluster
+from hpcgym.errors import HpcgymError
 from hpcgym.machine.pool import Cluster
-from hpcgym.machine.slurm import conf_in
 from hpcgym.schedule.runs import JOBS
 from hpcgym.scheduler import allocations
 from hpcgym.scheduler.allocations import check_allocation
@@ -31,32 +28,6 @@ from hpcgym.workload.columns import MAX_TIME
 from hpcgym.workload.model import Workload
 
 _NOBODY = np.zeros(0, np.int64)
-
-
-def machine_of(
-    workload: Workload, cluster: Any, processors: int | None, scheduler: Any = None
-) -> Cluster:
-    """Return the machine that is given as a cluster, by its size or, without both, by the workload.
-
-    ``scheduler`` is what is said of it: a slurm.conf that is both is told of once.
-
-    Raises
-    ------
-    HpcgymError : no machine of that name, or a file that describes none.
-    WorkloadError : both are given, or an invalid cluster.
-    """
-    if cluster is None:
-        return _pool(workload.processors) if processors is None else Cluster(processors)
-    if processors is not None:
-        raise WorkloadError("give either cluster or processors, not both")
-    is_both = isinstance(scheduler, str) and bool(conf_in(scheduler))
-    return find_cluster(cluster, rules_too=is_both)
-
-
-@lru_cache(maxsize=64)
-def _pool(processors: int) -> Cluster:
-    """Return a pool of processors: nothing changes a cluster, so one is made for each size."""
-    return Cluster(processors)
 
 
 class MachineUnits(NamedTuple):

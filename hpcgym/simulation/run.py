@@ -40,10 +40,10 @@ from hpcgym.simulation.driver import (
 )
 from hpcgym.simulation.limited import on_own_nodes
 from hpcgym.simulation.nodes import place_of, place_on_nodes
-from hpcgym.simulation.prepare import machine_of, pool_of
+from hpcgym.simulation.prepare import pool_of
 from hpcgym.workload.checks import needs_on
 from hpcgym.workload.columns import MAX_TIME
-from hpcgym.workload.load import as_workload
+from hpcgym.workload.load import jobs_and_machine, machine_of
 from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
@@ -134,12 +134,11 @@ def simulate(
     >>> result.metrics.jobs
     100
     """
-    workload = as_workload(workload, cluster, processors)
+    workload, cluster = jobs_and_machine(workload, cluster, processors, scheduler)
     if engine is not None:
         check_choice("engine", engine, ("reference",))
         from hpcgym.simulation import by_reference  # which few ask for
     chosen = scheduler_of(scheduler, rules)
-    cluster = machine_of(workload, cluster, processors, scheduler)
     check_learned(chosen, learned)
     outages = None if failures is None else find_failures(failures, cluster)
     warn_of_unused([workload], [chosen], failures=outages)

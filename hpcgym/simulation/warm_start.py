@@ -38,7 +38,7 @@ from hpcgym.simulation.prepare import EngineInput, job_records, numbered
 from hpcgym.workload.checks import check_jobs
 from hpcgym.workload.codes import code_names
 from hpcgym.workload.columns import MAX_TIME
-from hpcgym.workload.extracts import joined, past_jobs, recorded_run_time
+from hpcgym.workload.extracts import joined, last_of_users, past_jobs, recorded_run_time
 
 if TYPE_CHECKING:
     from hpcgym.machine.pool import Cluster
@@ -441,13 +441,10 @@ def history_of(workload: Workload, told: EngineInput) -> Ints:
     assert past is not None
     history = np.full((told.n_users, told.kept), -1, np.int64)
     users, first_job = np.unique(workload.user_id, return_index=True)
-    latest = order[np.isin(past.user_id[order], users)][::-1]
-    row = told.users[first_job[np.searchsorted(users, past.user_id[latest])]]
-    by_row = np.argsort(row, kind="stable")
-    latest, row = latest[by_row], row[by_row]
-    later = np.arange(len(row)) - np.searchsorted(row, row)  # jobs of the user that ended later
-    kept = later < told.kept
-    history[row[kept], -1 - later[kept]] = recorded_run_time(past)[latest[kept]]
+    theirs = order[np.isin(past.user_id[order], users)]
+    row = told.users[first_job[np.searchsorted(users, past.user_id[theirs])]]
+    places, later = last_of_users(row, told.kept)
+    history[row[places], -1 - later] = recorded_run_time(past)[theirs[places]]
     return history
 
 

@@ -27,7 +27,7 @@ from hpcgym.progress import Progress, silent
 from hpcgym.schedule.result import recorded
 from hpcgym.scheduler.restrictions import COLUMNS, Quota
 from hpcgym.simulation.run import simulate
-from hpcgym.workload.amounts import asks_of_running
+from hpcgym.workload.amounts import asks_of_running, most_at_once
 from hpcgym.workload.io.swf_header import partitions_of
 from hpcgym.workload.needs import needs_of, units_held
 
@@ -276,6 +276,8 @@ def limits_of(workload: Workload) -> Iterator[tuple[str, tuple[Quota, ...]]]:
 
     # of limits that explain as much the first is told: sites bound what is scarce
     asks = dict(sorted(asks_of_running(workload).items(), key=lambda row: _PLENTY.get(row[0], 0)))
+    start = workload.submit_time + workload.wait_time
+    times = start, start + workload.run_time
     seen = list[Ints]()
     for column, name in (("user", "user"), ("group", "account"), ("queue", "QOS")):
         keys = pd.factorize(workload.columns[COLUMNS[column]])[0]
@@ -283,25 +285,12 @@ def limits_of(workload: Workload) -> Iterator[tuple[str, tuple[Quota, ...]]]:
             continue
         seen.append(keys)
         for amount, asked in asks.items():
-            most = int(most_at_once(workload, keys, asked).max())
+            most = int(most_at_once(*times, asked, keys).max())
             words = f"at most {most:,} {amount} of each {name} run at once"
             yield words, (Quota((column,), bounds={amount: most}),)
     names, keys = np.unique(partitions_of(workload), return_inverse=True)
-    most_of = most_at_once(workload, keys.reshape(-1), workload.requested_processors)
+    most_of = most_at_once(*times, workload.requested_processors, keys.reshape(-1))
     each = {name: most for name, most in zip(names, most_of.tolist(), strict=True) if name}
     if len(each) > 1:
         quotas = (Quota((), (("partition", name),), {"processors": n}) for name, n in each.items())
         yield "no partition has more busy than the log shows at once", tuple(quotas)
-
-
-def most_at_once(workload: Workload, keys: Ints, amount: Ints) -> Ints:
-    """Return the most that ran at once in the past, of each key in order, (n_keys,) int64."""
-    start = workload.submit_time + workload.wait_time
-    time = np.concatenate([start + workload.run_time, start])  # of one time, ends first
-    change = np.concatenate([-amount, amount])
-    key = np.concatenate([keys, keys])
-    order = np.lexsort((change > 0, time, key))
-    total = np.cumsum(change[order])  # each key ends with nothing
-    _, first = np.unique(key[order], return_index=True)
-    most: Ints = np.maximum.reduceat(total, first)
-    return most

@@ -31,7 +31,7 @@ from hpcgym.study.intervals import (
 )
 from hpcgym.units import HOUR_S
 from hpcgym.words import shown
-from hpcgym.workload.load import as_workload
+from hpcgym.workload.load import jobs_and_machine
 from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
@@ -307,7 +307,7 @@ def compare(
     ['easy', 'saf']
     """
     named = named_schedulers(schedulers)
-    jobs = as_workload(workload, how.get("cluster"), how.get("processors"))
+    jobs, _ = jobs_and_machine(workload, how.get("cluster"), how.get("processors"))
     return Comparison({name: simulate(jobs, scheduler, **how) for name, scheduler in named.items()})
 
 

@@ -115,5 +115,26 @@ def asks_of_running(workload: Workload) -> dict[str, Ints]:
     return {name: of_jobs for name, of_jobs in asked.items() if of_jobs.any()}
 
 
+def most_at_once(start: Ints, end: Ints, amount: Ints, keys: Ints) -> Ints:
+    """Return the most of an amount that is in use at once, of each key in order, (n_keys,) int64.
+
+    Jobs end before others start in the same second.
+
+    Parameters
+    ----------
+    start, end : (n_jobs,) [s].
+    amount : (n_jobs,) what each job has meanwhile, at least 0.
+    keys : (n_jobs,) among which jobs it is counted, such as their users.
+    """
+    change = np.concatenate([-amount, amount])
+    times = np.concatenate([2 * end, 2 * start + 1])  # an end is before the starts of its second
+    both = np.concatenate([keys, keys])
+    order = np.lexsort((times, both))
+    total = np.cumsum(change[order])  # each key ends with nothing
+    _, first = np.unique(both[order], return_index=True)
+    most: Ints = np.maximum.reduceat(total, first)
+    return most
+
+
 #: The most that all jobs may ask for together, as the engine counts.
 _MOST = 2**62

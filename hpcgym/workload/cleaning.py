@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import WorkloadError, WorkloadWarning, unknown, warn_caller
 from hpcgym.names import MOST_AMOUNT
+from hpcgym.workload.amounts import most_at_once
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.model import Workload, check_processors
 
@@ -64,10 +65,7 @@ def most_busy(columns: Columns, asked: NDArray[np.int64] | None = None) -> int:
     if not known.any():
         return 0
     start, width = (submit + wait)[known], width[known]
-    # an end is sorted before the starts of its second
-    times = np.concatenate([2 * (start + run[known]), 2 * start + 1])
-    change = np.concatenate([-width, width])
-    return int(np.cumsum(change[np.argsort(times, kind="stable")]).max())
+    return int(most_at_once(start, start + run[known], width, np.zeros_like(start))[0])
 
 
 def size_by_jobs(columns: Columns, name: str, reason: str = "") -> int:

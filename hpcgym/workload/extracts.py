@@ -113,12 +113,13 @@ def extract(workload: Workload, start: float, end: float | None = None) -> Workl
     kept = (before & known & ~past) | (~before & (submit < last))
     if not kept.any():
         raise nothing_there(workload, begin, last)
-    waits = np.where(runs & ~fits, begin - submit, wait)
-    jobs = replace(workload.with_columns(wait_time=waits), cleaning={})
-    jobs = jobs.take(kept, name=named(workload, begin, last))
+    too_many, jobs = runs & ~fits, workload
+    if too_many.any():
+        jobs = workload.with_columns(wait_time=np.where(too_many, begin - submit, wait))
+    jobs = replace(jobs, cleaning={}).take(kept, name=named(workload, begin, last))
     started = np.where(fits, began, -1)[kept]
     state = Initial(begin, started, workload.take(past, name=f"{workload.name} before {begin}"))
-    counts = {UNKNOWN: int((before & ~known).sum()), OVER_USED: int((runs & ~fits).sum())}
+    counts = {UNKNOWN: int((before & ~known).sum()), OVER_USED: int(too_many.sum())}
     return replace(jobs, initial=state).counted(counts)
 
 
@@ -409,6 +410,28 @@ def shuffled(workload: Workload, seed: int = 0) -> Workload:
     order = np.random.default_rng(seed).permutation(len(workload))
     mixed = workload.take(order, name=f"{workload.name} shuffle {seed}")
     return replace(mixed, columns={**mixed.columns, "submit_time": workload.submit_time})
+
+
+def last_of_users(
+    users: NDArray[np.int64], number: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return which jobs are the last of their users, at most ``number`` of each.
+
+    Parameters
+    ----------
+    users : (n_jobs,) of jobs in the order of their ends.
+
+    Returns
+    -------
+    places : (k,) of these jobs, rising.
+    later : (k,) how many jobs of the same user ended after each of them.
+    """
+    by_user = np.argsort(users, kind="stable")
+    ordered = users[by_user]
+    later = np.empty(len(users), np.int64)
+    later[by_user] = np.searchsorted(ordered, ordered, side="right") - 1 - np.arange(len(users))
+    places = np.flatnonzero(later < number)
+    return places, later[places]
 
 
 def taken_over(workload: Workload) -> Workload:

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ from hpcgym.errors import (
 )
 from hpcgym.files import head_of, is_there
 from hpcgym.machine.files import find_cluster
+from hpcgym.machine.pool import Cluster
+from hpcgym.machine.slurm import conf_in
 from hpcgym.own_code import Extension, find, has_name, others, sources
 from hpcgym.workload import archive
 from hpcgym.workload.cleaning import clean as clean_workload
@@ -39,7 +42,7 @@ from hpcgym.workload.partitions import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcgym.machine import Cluster, Partition
+    from hpcgym.machine import Partition
 
 
 # --- The formats of files of jobs -----------------------------------------------------------------
@@ -144,6 +147,7 @@ def _workload(made: Any) -> Workload:
 
 
 # --- One door to every workload -------------------------------------------------------------------
+_NOT_BOTH = "give either cluster or processors, not both"
 _FILE_ENDINGS = (".swf", ".gz", ".csv", ".parquet", ".json", ".txt")
 
 
@@ -199,15 +203,50 @@ def load_workload(
     return load_with_raw(source, clean, how, cluster)[0]
 
 
-def as_workload(
+def jobs_and_machine(
     source: str | os.PathLike[str] | pd.DataFrame | Workload,
-    cluster: Cluster | str | int | os.PathLike[str] | None = None,
-    processors: int | None = None,
-) -> Workload:
-    """Return a workload as it is; read other sources by :func:`load_workload`."""
-    if isinstance(source, Workload):
-        return source
-    return load_workload(source, cluster=cluster, processors=processors)
+    cluster: Any,
+    processors: int | None,
+    scheduler: Any = None,
+) -> tuple[Workload, Cluster]:
+    """Return jobs and the machine that they are for, each read once.
+
+    Parameters
+    ----------
+    source : a workload stays as it is; others are read by :func:`load_workload`.
+    cluster, processors : the machine, as a cluster or by its size; without both it is a pool of the
+        workload's processors.
+    scheduler : what is said of it: a slurm.conf that is both is told of once.
+
+    Raises
+    ------
+    HpcgymError : no machine of that name, or a file that describes none.
+    WorkloadError : both are given, an invalid size, or as :func:`load_workload`.
+    """
+    if cluster is not None:
+        if processors is not None:
+            raise WorkloadError(_NOT_BOTH)
+        is_both = isinstance(scheduler, str) and bool(conf_in(scheduler))
+        cluster = find_cluster(cluster, rules_too=is_both)
+    workload = source
+    if not isinstance(workload, Workload):
+        workload = load_workload(workload, cluster=cluster, processors=processors)
+    if cluster is None:
+        cluster = _pool(workload.processors) if processors is None else Cluster(processors)
+    return workload, cluster
+
+
+def machine_of(
+    workload: Workload, cluster: Any, processors: int | None, scheduler: Any = None
+) -> Cluster:
+    """Return the machine of :func:`jobs_and_machine` alone."""
+    return jobs_and_machine(workload, cluster, processors, scheduler)[1]
+
+
+@lru_cache(maxsize=64)
+def _pool(processors: int) -> Cluster:
+    """Return a pool of processors: nothing changes a cluster, so one is made for each size."""
+    return Cluster(processors)
 
 
 def load_with_raw(
@@ -226,7 +265,7 @@ def load_with_raw(
     partitions: tuple[Partition, ...] = ()
     if cluster is not None:
         if how.processors is not None:
-            raise WorkloadError("give either cluster or processors, not both")
+            raise WorkloadError(_NOT_BOTH)
         machine = find_cluster(cluster)
         partitions = machine.partitions
         how = replace(how, processors=machine.processors)
@@ -236,11 +275,14 @@ def load_with_raw(
         if value is not None and not _is_file(source):
             raise WorkloadError(f"{option} is of files, and {source!r} is no file")
     loaded = _load(source, how)
-    # the queues of a dump of sacct are QOS
-    queued = loaded if _is_dump(source, how) else in_partitions_of_queues(loaded, partitions)
-    placed = in_default_partition(queued, partitions)
-    timed = with_default_times(placed, partitions) if fills_times(clean) else placed
-    workload = clean_workload(timed, clean, how.processors)
+    workload = loaded
+    if partitions:
+        if not _is_dump(source, how):  # whose queues are QOS
+            workload = in_partitions_of_queues(workload, partitions)
+        workload = in_default_partition(workload, partitions)
+        if fills_times(clean):
+            workload = with_default_times(workload, partitions)
+    workload = clean_workload(workload, clean, how.processors)
     if machine is not None:
         workload = with_whole_nodes(workload, machine)
     if loaded is not source:  # a workload has been warned of when it was loaded

@@ -123,7 +123,7 @@ def in_partitions_of_queues(workload: Workload, partitions: Sequence[Partition])
         they are placed.
     """
     queues = names_of(workload, "queue")
-    if not partitions or not queues or (workload.partition != MISSING).any():
+    if not queues or (workload.partition != MISSING).any():
         return workload
     known = [partition.name for partition in partitions]
     numbers = [number for number, name in queues.items() if name in known]
@@ -182,7 +182,7 @@ def with_default_times(workload: Workload, partitions: Sequence[Partition]) -> W
     WorkloadWarning : jobs have no limit for this reason, and how many.
     """
     requested = workload.requested_time
-    if not partitions or (requested > 0).all():
+    if (requested > 0).all():
         return workload
     named = partitions_of(workload)
     given, endless = np.array(requested), 0

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from drawing import given
-from drawing import strategies as st
 
 import hpcgym
 from hpcgym.errors import WorkloadError
 from hpcgym.machine import Cluster, NodeGroup, Partition
 from hpcgym.machine.pool import with_counts
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.study.calibration import Candidate, calibrate, changes_for, limits_of, most_at_once
+from hpcgym.study.calibration import Candidate, calibrate, changes_for, limits_of
 from hpcgym.workload.model import Workload
 
 JOBS = hpcgym.load_workload("lublin:jobs=1500,processors=64,load=1.0,users=5,seed=1")
@@ -68,34 +65,6 @@ def test_what_cannot_be_tried_is_told() -> None:
     assert away.explained.isna().tolist() == [False, True, True, True, True]
     with pytest.raises(WorkloadError, match="does not tell the waiting time of each job"):
         calibrate(jobs, "easy", Cluster(64))
-
-
-def _most(workload: Workload, rows: Iterator[int]) -> int:
-    """The most processors of some jobs at once, second by second of all starts."""
-    jobs = list(rows)
-    start = (workload.submit_time + workload.wait_time).tolist()
-    end = [start[row] + int(workload.run_time[row]) for row in range(len(workload))]
-    width = workload.requested_processors.tolist()
-    return max(
-        sum(width[row] for row in jobs if start[row] <= second < end[row])
-        for second in (start[row] for row in jobs)
-    )
-
-
-@given(st.integers(0, 2**32), st.integers(1, 30))
-def test_the_most_at_once(seed: int, n: int) -> None:
-    random = np.random.default_rng(seed)
-    columns = {
-        name: random.integers(low, high, n)
-        for name, low, high in (
-            ("submit_time", 0, 30), ("wait_time", 0, 9), ("run_time", 1, 9),
-            ("requested_processors", 1, 5), ("user_id", 1, 4),
-        )
-    }  # fmt: skip
-    jobs = Workload.from_columns(columns, processors=200)
-    users = np.unique(jobs.user_id).tolist()
-    most = most_at_once(jobs, jobs.user_id, jobs.requested_processors).tolist()
-    assert most == [_most(jobs, (r for r in range(n) if jobs.user_id[r] == u)) for u in users]
 
 
 def test_smaller_machines_are_switched_off_as_the_site_s_own() -> None:

@@ -53,11 +53,10 @@ from hpcgym.scheduler.policies.expressions import (
     weighted_sum,
 )
 from hpcgym.scheduler.policies.features import check_features, meanings, runs_looked_at, spread
-from hpcgym.scheduler.rules import RULES, Scheduler
-from hpcgym.simulation.prepare import machine_of
+from hpcgym.scheduler.rules import RULES, Scheduler, typed
 from hpcgym.units import DAY_S, HOUR_S, WEEK_S, seconds_of
 from hpcgym.workload.extracts import taken_over
-from hpcgym.workload.load import load_workload
+from hpcgym.workload.load import jobs_and_machine
 from hpcgym.workload.model import Workload
 from hpcgym.workload.plain import from_plain
 
@@ -146,21 +145,19 @@ def read_options(
     HpcgymError : an argument with a value that it cannot have; it is named.
     """
     given = {**USUAL_RULES, **rules}
-    if not isinstance(workload, Workload):
-        workload = load_workload(workload, processors=processors, cluster=cluster)
+    workload, machine = jobs_and_machine(workload, cluster, processors)
     workload = taken_over(workload)  # by the agent: no scheduler goes on with it
-    cluster = machine_of(workload, cluster, processors)
     if not str(given["backfill"]).startswith(("depth:", "slurm:")):
         check_choice("backfill", given["backfill"], BACKFILLS)
     check_choice("observation", observation, ("dict", "flat"))
     visible, split = read_split_window(window)
     scheduler = Scheduler(**given)
-    check_allocation(scheduler.allocation, cluster)
+    check_allocation(scheduler.allocation, machine)
     check_scheduler(scheduler, "environments")
     names, own, expressions = read_features(features)
     rewards = read_rewards(reward, ALONE, paid)
     return Options(
-        workload, cluster, scheduler, rewards, visible, names, own, expressions,
+        workload, machine, scheduler, rewards, visible, names, own, expressions,
         observation == "flat", split,
     )  # fmt: skip
 
@@ -424,6 +421,11 @@ class Definition(NamedTuple):
         return self.options.sees | own
 
     @property
+    def by_name(self) -> tuple[str, ...]:
+        """The features that are weighed, where the engine has all of them in a table."""
+        return self.features if self.weighed is None else ()
+
+    @property
     def has_limits(self) -> bool:
         """Whether limits of power or energy may hold."""
         return self.limited is not None and self.limited.limits_of is not None
@@ -480,18 +482,25 @@ def settings_of(cls: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
             if name in arguments and name != key:
                 raise HpcgymError(f"{name} is given twice: by itself, and in {value}")
             settled[value if name == key else name] = setting
-    if isinstance(start := settled.get("start"), Scheduler):
-        settled["start"] = start.given()
     return settled
 
 
+def plain_settings_of(cls: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the same with rules as users give them: texts, which JSON can hold."""
+    settings = settings_of(cls, arguments)
+    settings |= {rule: typed(settings[rule]) for rule in RULES if rule in settings}
+    if isinstance(start := settings.get("start"), Scheduler):
+        settings["start"] = start.given()
+    return settings
+
+
 def settings_in(env_id: str | None, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments for an environment by its id as :func:`settings_of` does.
+    """Return arguments for an environment by its id as :func:`plain_settings_of` does.
 
     Those for other classes than hpcgym's, or for an id that nobody knows, are as they were.
     """
     cls = _class_of(env_id)
-    return settings_of(cls, arguments) if hasattr(cls, "read_arguments") else dict(arguments)
+    return plain_settings_of(cls, arguments) if hasattr(cls, "read_arguments") else dict(arguments)
 
 
 def usual_of(env_id: str | None) -> dict[str, Any]:
@@ -528,7 +537,7 @@ def _rules_of(scheduler: Any, known: Collection[str]) -> dict[str, Any]:
     for rule in RULES:
         if rule not in (*known, *agents) and getattr(followed, rule) != getattr(usual, rule):
             raise HpcgymError(f"scheduler: {followed.said(rule)} is no rule of this environment")
-    return followed.given(names)
+    return {name: getattr(followed, name) for name in names}
 
 
 def own_name(cls: Any) -> str:

@@ -88,13 +88,10 @@ class Episodes:
 
     Attributes
     ----------
-    workload : the jobs of all slices of both parts, one slice after the other. For windows and
-        whole it is the workload that was given.
+    log : the jobs of all slices of both parts as the log has them. For windows and whole it is the
+        workload that was given.
     around : the arguments from ``start`` to ``horizon``.
     submitted : [s] when the first and the last job of the part are submitted.
-    longest : most jobs that an episode can have.
-    beginnings : the jobs of episodes with the states that they begin with; empty where the machine
-        is.
 
     Raises
     ------
@@ -121,16 +118,17 @@ class Episodes:
     ) -> None:
         self.kind = check_choice("episodes", episodes, KINDS)
         self._surroundings = read_surroundings(start, warmup, arrivals, horizon, rules or {})
-        around = {"start": start, "warmup": warmup, "arrivals": arrivals, "horizon": horizon}
+        plain = start.given() if isinstance(start, Scheduler) else start
+        around = {"start": plain, "warmup": warmup, "arrivals": arrivals, "horizon": horizon}
         self.around: dict[str, Any] = around
         self.part = check_choice("part", part, PARTS)
         self.jobs = check_whole("jobs", jobs, 1)
         self.sampler = check_choice("sampler", sampler, SAMPLERS)
         if sampler != "uniform" and self.kind in ("whole", "stream"):
             raise HpcgymError(f"sampler={sampler!r}: episodes={self.kind!r} are a single one")
-        self._processors = (cluster or workload).processors
+        self._cluster, self._past_jobs = cluster, past_jobs
         self.train_share = read_share("train_share", train_share)
-        self.workload = workload
+        self.log = workload
         self._origin = workload.first_submit_s
         if workload.initial is not None and self.kind != "whole":
             raise HpcgymError(
@@ -138,11 +136,10 @@ class Episodes:
                 f"jobs that run at {workload.initial.begin} s: use episodes='whole', or {self.kind}"
                 " of the whole trace"
             )
-        self.beginnings = [] if workload.initial is None else [workload]
         self._periods: list[Episode] = []
         if self.kind in PERIODS:
             if self.alone:
-                self.workload, periods = periods_alone(workload, self.kind)
+                self.log, periods = periods_alone(workload, self.kind)
             else:
                 periods = periods_of(workload, self.kind)
             cut = int(self.train_share * len(periods) + 0.5)
@@ -150,48 +147,79 @@ class Episodes:
             self._periods = periods[first:stop]
             self._check_periods(len(periods))
             self._first, self._stop = self._periods[0].start, self._periods[-1].stop
-            self.longest = max(e.stop - e.start for e in self._periods)
         else:
             cut = workload.row_at(self.train_share)
             self._first, self._stop = self._bounds(cut, len(workload))
             self._check_rows()
-            self.longest = self.jobs if self.kind == "windows" else self._stop - self._first
             if self.kind == "whole":
-                check_beginning(self.workload, f"part={self.part!r}", self._first, self._stop)
-        submit = self.workload.submit_time
+                check_beginning(self.log, f"part={self.part!r}", self._first, self._stop)
+        submit = self.log.submit_time
         self.submitted = int(submit[self._first]), int(submit[self._stop - 1])
         if not self.alone:
-            self._surround(submit, cluster, past_jobs)
+            check_surroundable(self.log, self.kind, self._surroundings)
 
-    def _surround(self, submit: Any, cluster: Cluster | None, past_jobs: float) -> None:
-        """Give episodes what is around them: the machine at first, jobs before and after."""
-        check_surroundable(self.workload, self.kind, self._surroundings)
-        if self.kind == "stream":
-            return
+    # -- what is around slices, worked out when an episode is first asked for ----------------------
+
+    @cached_property
+    def _warm(self) -> tuple[list[Workload], list[Episode]] | None:
+        """The jobs of each slice with those that its machine has at first, and their rows.
+
+        None where the machine is empty then.
+        """
         if self._surroundings.start is None:
-            firsts, lasts = np.array([(e.start, e.stop) for e in self._slices]).T
-            if self.kind == "windows":  # which may begin anywhere
-                firsts = np.arange(self._first, self._stop - self.jobs + 1)
-                lasts = firsts + self.jobs
-            starts, stops, _ = rows_around(submit, firsts, lasts, self._surroundings, self._stop)
-            self.longest = int((stops - starts).max())
-            return
-        parts, self._slices = warm_parts(
-            self.workload, self._slices, self._surroundings, self._stop, cluster, past_jobs
+            return None
+        return warm_parts(
+            self.log, self._cut, self._surroundings, self._stop, self._cluster, self._past_jobs
         )
-        self.beginnings = parts
-        bare = [replace(part, initial=None) for part in parts]
-        self.workload = joined(replace(self.workload, cleaning={}), bare)
-        self.longest = max(map(len, parts))
+
+    @cached_property
+    def workload(self) -> Workload:
+        """The jobs of all slices of both parts, one slice after the other."""
+        if self._warm is None:
+            return self.log
+        bare = [replace(part, initial=None) for part in self.beginnings]
+        return joined(replace(self.log, cleaning={}), bare)
+
+    @cached_property
+    def beginnings(self) -> list[Workload]:
+        """The jobs of episodes with the states that they begin with; none: the machine is empty."""
+        if self._warm is not None:
+            return self._warm[0]
+        return [] if self.log.initial is None else [self.log]
+
+    @cached_property
+    def longest(self) -> int:
+        """Most jobs that an episode can have."""
+        if self._warm is not None:
+            return max(map(len, self.beginnings))
+        if self.kind == "windows":  # which may begin anywhere
+            firsts = np.arange(self._first, self._stop - self.jobs + 1)
+            lasts = firsts + self.jobs
+        else:
+            firsts, lasts = np.array([(e.start, e.stop) for e in self._cut]).T
+        starts, stops, _ = rows_around(
+            self.log.submit_time, firsts, lasts, self._surroundings, self._stop
+        )
+        return int((stops - starts).max())
+
+    @property
+    def start(self) -> Scheduler | None:
+        """The scheduler that left the machine as episodes find it; None: it is empty."""
+        return self._surroundings.start
+
+    @property
+    def have_all_rows(self) -> bool:
+        """Whether ``workload`` is all that was given, row by row."""
+        return self._surroundings.start is None and not (self.kind in PERIODS and self.alone)
 
     def _around_of(self, episode: Episode) -> Episode:
         """Return an episode with the jobs that are around it."""
         if self.alone or episode.beginning >= 0 or episode.endless:
             return episode
-        return surrounded(episode, self.workload, self._surroundings, self._stop)
+        return surrounded(episode, self.log, self._surroundings, self._stop)
 
     def __repr__(self) -> str:
-        return f"Episodes({self.workload!r}, {self.kind!r}, part={self.part!r})"
+        return f"Episodes({self.log!r}, {self.kind!r}, part={self.part!r})"
 
     @cached_property
     def listing(self) -> list[Episode]:
@@ -200,15 +228,16 @@ class Episodes:
         Weeks, months and whole: all of the part. Windows: those of the part that follow one
         another, from its first job; what is left at its end is less than a window.
         """
-        return [self._around_of(episode) for episode in self._slices]
+        slices = self._cut if self._warm is None else self._warm[1]
+        return [self._around_of(episode) for episode in slices]
 
-    @cached_property
-    def _slices(self) -> list[Episode]:
+    @property
+    def _cut(self) -> list[Episode]:
         """The same without what is around them."""
         if self.kind == "windows":
             return [self._window(number) for number in range(self._n_windows)]
         if self.kind == "stream":
-            rows, until = (self._first, self._stop), int(self.workload.submit_time[self._stop - 1])
+            rows, until = (self._first, self._stop), int(self.log.submit_time[self._stop - 1])
             return [Episode("stream", *rows, *rows, until, endless=True)]
         if self.kind == "whole":
             name = "whole" if self.part == "all" else self.part
@@ -232,9 +261,8 @@ class Episodes:
     def _by_difficulty(self) -> EpisodeChoice:
         """What a sampler draws from; it is simulated once, when an episode is drawn first."""
         among = self.named(min(self.count, MOST))
-        hard = [
-            difficulty(self.workload_of(episode), episode, self._processors) for episode in among
-        ]
+        processors = (self._cluster or self.log).processors
+        hard = [difficulty(self.workload_of(episode), episode, processors) for episode in among]
         return choice_of(self.sampler, among, np.array(hard))
 
     def find(self, options: Mapping[str, Any]) -> Episode:
@@ -375,7 +403,7 @@ class Episodes:
     def _where(self) -> str:
         """What errors call the jobs to choose from."""
         whole = self.part == "all"
-        return self.workload.name if whole else f"the {self.part} part of {self.workload.name}"
+        return self.log.name if whole else f"the {self.part} part of {self.log.name}"
 
     @property
     def _anywhere(self) -> bool:
@@ -397,7 +425,7 @@ class Episodes:
         if not self._periods:
             raise HpcgymError(
                 f"episodes={self.kind!r}: part={self.part!r} with train_share={self.train_share:g}"
-                f" has none of the {n_all} {self.kind} of {self.workload.name}"
+                f" has none of the {n_all} {self.kind} of {self.log.name}"
             )
 
     def _check_rows(self) -> None:

@@ -28,8 +28,6 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.shared_nodes import check_files, check_machine, pool_rules
 from hpcgym.scheduler.whole_nodes import (
     check_for_limits,
-    check_power_rule,
-    takes_whole_nodes,
     warn_of_own_nodes,
 )
 from hpcgym.simulation.corun import (
@@ -268,14 +266,6 @@ def keeps_books(options: Options, alike: bool = False) -> bool:
 
 
 # --- Machines whose jobs have nodes of their own behind an environment ----------------------------
-
-
-def own_nodes(options: Options) -> Limited | None:
-    """Return what is said of a machine without limits if jobs have nodes of their own on it."""
-    check_power_rule(options.scheduler, None)
-    if not takes_whole_nodes(options.cluster, options.scheduler, None):
-        return None
-    return Limited((), None, options.cluster.shutdown_after_s is not None)
 
 
 class LimitedMachines(Machines):

@@ -28,10 +28,11 @@ from hpcgym.envs.core.base import (
     SUBMISSIONS_INTERVAL,
     WEIGHTS_KIND,
     Definition,
+    Limited,
     Options,
 )
 from hpcgym.envs.core.episodes import Episodes
-from hpcgym.envs.core.machines import CorunMachines, LimitedMachines, Machines, own_nodes
+from hpcgym.envs.core.machines import CorunMachines, LimitedMachines, Machines
 from hpcgym.envs.core.observation import (
     N_TOLD,
     POWER_SIZE,
@@ -67,7 +68,11 @@ from hpcgym.scheduler.estimates.learning import (
 from hpcgym.scheduler.orders import Order, expressions_of
 from hpcgym.scheduler.policies.features import STATE_OF_MACHINE, JobColumns, weighed
 from hpcgym.scheduler.unused import warn_of_unused
-from hpcgym.scheduler.whole_nodes import check_limits_kept
+from hpcgym.scheduler.whole_nodes import (
+    check_limits_kept,
+    check_power_rule,
+    takes_whole_nodes,
+)
 from hpcgym.simulation.allowance import uncounted
 from hpcgym.simulation.fair_share import Accounts, accounts_of
 from hpcgym.simulation.prepare import Agent, EngineInput, Place, prepare
@@ -141,19 +146,9 @@ class World:
             machines and extracts.
         """
         options, workload = definition.options, episodes.workload
-        scheduler = options.scheduler
-        weighs = definition.features if definition.weighed is None else ()
-        if definition.limited is None and definition.corun is None:
-            check_limits_kept(scheduler, options.cluster)
-            definition = definition._replace(limited=own_nodes(options))
-        of_machine = sorted(definition.sees & STATE_OF_MACHINE)
-        if definition.limited is not None and of_machine:
-            check("state", "whole nodes", words={"state": f"features by {', '.join(of_machine)}"})
-        check_episodes(definition, episodes)
+        scheduler, weighs = options.scheduler, definition.by_name
         layout, machines = layout_of(definition), machines_of(definition, episodes)
         counts = counts_usage(scheduler, weighs)
-        check_fair_share(scheduler.fair_share, counts)
-        warn_of_unused([workload], [scheduler], weighs)
         engine_input, learning = told_of(workload, machines, definition, counts), None
         if scheduler.asks_for_predictions:
             learns = Learning(workload, scheduler, engine_input)
@@ -418,6 +413,52 @@ _REFUSED = {
 }
 
 
+def settled(definition: Definition, episodes: Episodes) -> Definition:
+    """Return what an environment is, with its kind of machine, checked beside its jobs.
+
+    Raises
+    ------
+    HpcgymError, WorkloadError : as :func:`check_episodes`; rules that do not go with the machine.
+    """
+    scheduler, cluster = definition.options.scheduler, definition.options.cluster
+    if definition.limited is None and definition.corun is None:
+        check_limits_kept(scheduler, cluster)
+        definition = definition._replace(limited=own_nodes(definition.options))
+    of_machine = sorted(definition.sees & STATE_OF_MACHINE)
+    if definition.limited is not None and of_machine:
+        check("state", "whole nodes", words={"state": f"features by {', '.join(of_machine)}"})
+    check_episodes(definition, episodes)
+    weighs = definition.by_name
+    check_fair_share(scheduler.fair_share, counts_usage(scheduler, weighs))
+    warn_of_unused([episodes.log], [scheduler], weighs)
+    return definition
+
+
+def own_nodes(options: Options) -> Limited | None:
+    """Return what is said of a machine without limits if jobs have nodes of their own on it."""
+    check_power_rule(options.scheduler, None)
+    if not takes_whole_nodes(options.cluster, options.scheduler, None):
+        return None
+    return Limited((), None, options.cluster.shutdown_after_s is not None)
+
+
+def may_refuse(definition: Definition, episodes: Episodes) -> bool:
+    """Return whether a simulation may still refuse what an environment is given.
+
+    On a pool of processors names and numbers are checked by then. What nodes, rules of a site,
+    shares of users, extracts, and users' own functions, expressions and predictions may have wrong
+    shows beside single jobs.
+    """
+    options, log, start = definition.options, episodes.log, episodes.start
+    rules = [options.scheduler] if start is None else [options.scheduler, start]
+    by_jobs = (
+        options.cluster.groups, options.own, definition.limited, definition.corun,
+        definition.weighed, definition.shutdown_action, log.initial is not None,
+        counts_usage(options.scheduler, definition.by_name), (log.power_w >= 0).any(),
+    )  # fmt: skip
+    return any(by_jobs) or not all(scheduler.is_plain for scheduler in rules)
+
+
 def check_episodes(definition: Definition, episodes: Episodes) -> None:
     """Raise unless the episodes can be simulated by these arguments of an environment.
 
@@ -426,11 +467,11 @@ def check_episodes(definition: Definition, episodes: Episodes) -> None:
     HpcgymError : rules that do not go together, or predictions of other jobs.
     WorkloadError : a job that is larger than the machine.
     """
-    options, workload, rewards = definition.options, episodes.workload, definition.options.rewards
+    options, workload, rewards = definition.options, episodes.log, definition.options.rewards
     limited, shared = definition.limited is not None, definition.corun is not None
     scheduler, surrounded = options.scheduler, not episodes.alone
     for rule in ("estimate", "policy_estimate"):
-        if not isinstance(getattr(scheduler, rule), str) and workload is not options.workload:
+        if not isinstance(getattr(scheduler, rule), str) and not episodes.have_all_rows:
             raise HpcgymError(
                 f"{rule}: predictions of one's own are for all jobs of the workload, and "
                 f"episodes={episodes.kind!r} leave some out; use 'windows' or 'whole'"

@@ -9,7 +9,7 @@ from typing import Any
 
 from gymnasium.envs.registration import EnvSpec
 
-from hpcgym.envs.core.base import settings_of
+from hpcgym.envs.core.base import plain_settings_of
 from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.workload.model import Workload
@@ -67,7 +67,7 @@ class ToldBySpec:
         if spec is not None:
             given = spec.kwargs
             if any(isinstance(value, Scheduler | Mapping) for value in given.values()):
-                given = settings_of(type(self), given)
+                given = plain_settings_of(type(self), given)
             taken = [field.name for field in fields(spec) if field.init]
             spec = Spec(**{name: getattr(spec, name) for name in taken} | {"kwargs": given})
         self._spec = spec

@@ -23,7 +23,7 @@ from hpcgym.scheduler.rules import Scheduler
 from hpcgym.simulation.allowance import uncounted
 from hpcgym.simulation.run import simulate
 from hpcgym.units import DAY_S, whole_seconds
-from hpcgym.workload.extracts import extract, recorded_run_time
+from hpcgym.workload.extracts import extract, last_of_users, recorded_run_time
 from hpcgym.workload.model import Workload
 from hpcgym.workload.ongoing import Ongoing
 
@@ -228,12 +228,8 @@ def _last_ended(jobs: Workload, begins: Ints, number: int) -> Iterator[Ints]:
     ended = np.searchsorted(ends[order], begins, side="right")
     latest, before = np.zeros(0, np.int64), 0
     for stop in ended.tolist():
-        rows = np.concatenate([latest, order[before:stop]])[::-1]  # who ended last comes first
-        by_user = np.argsort(users[rows], kind="stable")
-        sorted_users = users[rows][by_user]
-        places = np.arange(len(rows)) - np.searchsorted(sorted_users, sorted_users)
-        latest = rows[np.sort(by_user[places < number])][::-1]
-        before = stop
+        rows = np.concatenate([latest, order[before:stop]])
+        latest, before = rows[last_of_users(users[rows], number)[0]], stop
         yield np.sort(latest)
 
 

@@ -68,6 +68,11 @@ class IndexPolicy:
         return not (self.cubed or self.summed or self.expression or self.function)
 
     @property
+    def is_named(self) -> bool:
+        """Whether it is one of :data:`POLICIES`, not a user's own."""
+        return isinstance(self.given, str) and self.given in POLICIES
+
+    @property
     def looks_at_usage(self) -> bool:
         """Whether the order depends on what users have used."""
         return self.summed or not USER_FEATURES.keys().isdisjoint(self.weights)

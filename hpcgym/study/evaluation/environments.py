@@ -33,12 +33,12 @@ from hpcgym.scheduler.backfilling import BackfillRule
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.prepare import machine_of
 from hpcgym.study.evaluation.platform import Platform, energies, platform_of
 from hpcgym.study.evaluation.policies import env_of, options_of
 from hpcgym.study.evaluation.user_policies import REMEDY, check_spaces
 from hpcgym.units import in_seconds
 from hpcgym.workload import Workload
+from hpcgym.workload.load import machine_of
 
 #: The environment in which jobs share nodes.
 SHARED = "hpcgym/CoSchedule-v1"

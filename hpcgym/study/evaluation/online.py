@@ -21,7 +21,6 @@ from hpcgym.schedule.measures import measures, weekly_sums
 from hpcgym.schedule.result import Result
 from hpcgym.scheduler.policies import WEIGHTED_FEATURES
 from hpcgym.scheduler.rules import RulesOfEnvironments
-from hpcgym.simulation.prepare import machine_of
 from hpcgym.study.evaluation.environments import Agents, Environments
 from hpcgym.study.evaluation.policies import find_policy, read_policies
 from hpcgym.study.evaluation.references import best_static, rows_of, static_rules
@@ -29,6 +28,7 @@ from hpcgym.study.evaluation.user_policies import acts
 from hpcgym.study.intervals import Floats, against, block_length, bootstrap, short_of_weeks
 from hpcgym.units import WEEK_S
 from hpcgym.workload import Workload, load_workload
+from hpcgym.workload.load import machine_of
 
 if TYPE_CHECKING:
     import pandas as pd

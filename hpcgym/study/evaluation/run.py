@@ -39,7 +39,6 @@ from hpcgym.scheduler.asked_for import SITE_RULES
 from hpcgym.scheduler.estimates.learning import Learned
 from hpcgym.scheduler.rules import RulesOfEnvironments, Scheduler
 from hpcgym.scheduler.unused import told_already, warn_of_unused
-from hpcgym.simulation.prepare import machine_of
 from hpcgym.simulation.run import learn_at
 from hpcgym.study.evaluation.environments import (
     SHARED,
@@ -78,6 +77,7 @@ from hpcgym.study.evaluation.user_policies import REMEDY, acts
 from hpcgym.units import duration
 from hpcgym.workload import Workload, load_workload
 from hpcgym.workload.checks import check_jobs, needs_on
+from hpcgym.workload.load import machine_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,7 +19,6 @@ from hpcgym.machine.speedups import Heatmap, find_speedups
 from hpcgym.progress import silence
 from hpcgym.scheduler.files import write_scheduler
 from hpcgym.scheduler.rules import Scheduler
-from hpcgym.simulation.prepare import machine_of
 from hpcgym.study.evaluation.policies import read_policies
 from hpcgym.study.executors import open_executor
 from hpcgym.study.intervals import FEWEST, against, bootstrap
@@ -36,7 +35,7 @@ from hpcgym.study.tuning.trials import (
     by_week,
     searching,
 )
-from hpcgym.workload.load import load_workload
+from hpcgym.workload.load import jobs_and_machine
 from hpcgym.workload.model import Workload
 
 if TYPE_CHECKING:
@@ -358,10 +357,7 @@ def tune(
         raise HpcgymError("space: that of jobs that share nodes needs speedups, and a cluster")
     if pairs is not None and not plan.space.shared:
         raise HpcgymError("space: where jobs share nodes it is a SharedSpace")
-    log = workload
-    if isinstance(log, str):
-        log = load_workload(log, processors=processors, cluster=cluster)
-    machine = machine_of(log, cluster, processors)
+    log, machine = jobs_and_machine(workload, cluster, processors)
     early, since = _early(log, plan.split)
     others = _named(plan, against)
     settings = {"plan": {**vars(plan), "space": vars(plan.space)}, "machine": repr(machine)}

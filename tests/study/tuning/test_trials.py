@@ -13,7 +13,6 @@ from mistakes import mistakes_of
 from hpcgym import load_workload, simulate
 from hpcgym.agents.search import Checkpoint
 from hpcgym.schedule.measures import MEASURES, measures, weekly_sums
-from hpcgym.simulation.prepare import machine_of
 from hpcgym.study import open_executor
 from hpcgym.study.tuning.trials import (
     MARGIN,
@@ -29,6 +28,7 @@ from hpcgym.study.tuning.trials import (
 )
 from hpcgym.study.tuning.tune import less
 from hpcgym.units import WEEK_S
+from hpcgym.workload.load import machine_of
 from hpcgym.workload.model import Workload
 
 DAY = 86_400
