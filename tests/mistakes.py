@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -48,6 +49,20 @@ def is_told(
     return text
 
 
+def why_not(
+    function: Callable[..., object],
+    *arguments: Any,
+    errors: type[Exception] | tuple[type[Exception], ...] = HpcgymError,
+    **options: Any,
+) -> str:
+    """Call a function; return what its error says, and nothing if there is none."""
+    try:
+        function(*arguments, **options)
+    except errors as error:
+        return str(error)
+    return ""
+
+
 def written(folder: Path, name: str, content: str | bytes) -> Path:
     """Write a file that a row is about; return where it is."""
     path = folder / name
@@ -59,6 +74,7 @@ def mistakes_of(
     names: Mapping[str, Any],
     *imported: object,
     errors: type[Exception] | tuple[type[Exception], ...] = HpcgymError,
+    fixtures: tuple[str, ...] = (),
 ) -> Callable[..., None]:
     """Return the test of the mistakes under headings that name a module.
 
@@ -68,11 +84,16 @@ def mistakes_of(
         ``written(name, content)``, the path of a file there.
     *imported : what the module imports for its rows alone.
     errors : what the rows may end in.
+    fixtures : that rows may use; those that a row names are made for it.
     """
 
     @pytest.mark.parametrize(("given", "message"), mistakes_in(names["__file__"]))
-    def test_mistakes(given: str, message: str, tmp_path: Path) -> None:
+    def test_mistakes(
+        given: str, message: str, tmp_path: Path, request: pytest.FixtureRequest
+    ) -> None:
         there = {"tmp_path": tmp_path, "written": partial(written, tmp_path)}
+        named = (name for name in fixtures if re.search(rf"\b{name}\b", given))
+        there |= {name: request.getfixturevalue(name) for name in named}
         is_told(given, {**names, **there}, message, errors)
 
     return test_mistakes

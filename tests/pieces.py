@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -85,14 +85,16 @@ def native_of(simulate: Callable[[], Any]) -> Simulation:
     class Made(Exception):  # noqa: N818
         pass
 
-    def leave(self: Pieces, *_: Any) -> int:
-        raise Made(self._native)
+    made: list[Simulation] = []
 
-    with pytest.MonkeyPatch.context() as patch, pieces(None):
+    def leave(self: Pieces, *_: Any) -> int:
+        made.append(self._native)
+        raise Made
+
+    with pytest.MonkeyPatch.context() as patch, pieces(None), suppress(Made):
         patch.setattr(Pieces, "run", leave)
-        with pytest.raises(Made) as caught:
-            simulate()
-    native: Simulation = caught.value.args[0]
+        simulate()
+    (native,) = made
     return native
 
 

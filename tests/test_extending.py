@@ -14,13 +14,14 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
+from mistakes import mistakes_of
 from test_repository import EXAMPLE, ROOT, blocks
 
 import hpcgym
 from hpcgym import own_code
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.cli.names import KINDS
-from hpcgym.errors import HpcgymError, WorkloadWarning
+from hpcgym.errors import WorkloadWarning
 from hpcgym.machine import find_cluster, machine_names
 from hpcgym.study import evaluate
 from hpcgym.study.evaluation.policies import find_policy
@@ -160,17 +161,6 @@ def test_its_names_work_in_python(
     env.close()
     board = evaluate(["patient", "newest"], "waves:jobs=1500", n=2, budget=0, cluster="corner")
     assert {"patient", "newest"} <= {*board.table.index}
-    log = tmp_path / "mine.tally"
-    log.write_text(TALLY.replace("100", "ten"))
-    line = next(
-        number
-        for number, text in enumerate((EXAMPLE / "hpcgym_example.py").read_text().splitlines(), 1)
-        if "np.array(jobs, int)" in text
-    )
-    with pytest.raises(HpcgymError) as caught:
-        hpcgym.load_workload(log)
-    assert str(caught.value).startswith("reader 'tally' of hpcgym-example 0.1: ValueError: ")
-    assert f"(hpcgym_example.py, line {line}), while reading {log}" in str(caught.value)
 
 
 CAPITALS = """\
@@ -221,84 +211,15 @@ def test_names_with_capitals_are_found(found: Callable[[Path], None], tmp_path: 
 
 # --- Packages in which something is wrong -------------------------------------------------------
 
-#: Entry points and module -> Python that uses the name, and the error.
-BROKEN = [
-    (
-        "[hpcgym.policies]\nwide = broken:WIDE",
-        "import nothing_of_that_name",
-        lambda: find_scheduler("wide"),
-        "policy 'wide' of broken 0.3: broken:WIDE: importing broken fails",
-    ),
-    (
-        "[hpcgym.policies]\nwide = broken:WIDE",
-        "OTHER = 1",
-        lambda: find_scheduler("wide"),
-        "policy 'wide' of broken 0.3: broken:WIDE: there is no 'WIDE' in it",
-    ),
-    (
-        "[hpcgym.policies]\nwide = broken:WIDE",
-        "WIDE = 'processors +'",
-        lambda: find_scheduler("wide"),
-        "policy 'wide' of broken 0.3: policy, column 12: no expression",
-    ),
-    (
-        "[hpcgym.policies]\nwide = broken:wide",
-        "def wide(view):\n    return view.nothing",
-        lambda: hpcgym.simulate("lublin:jobs=50,processors=8,seed=0", "wide"),
-        "policy 'wide' of broken 0.3: AttributeError: 'PassView' object has no attribute 'nothing'"
-        " (broken.py, line 2)",
-    ),
-    (
-        "[hpcgym.machines]\nhuge = broken:HUGE",
-        "HUGE = 7",
-        lambda: find_cluster("huge"),
-        "machine 'huge' of broken 0.3: it is no Cluster, but 7",
-    ),
-    (
-        "[hpcgym.generators]\nnone = broken",
-        "",
-        lambda: hpcgym.load_workload("none:jobs=3"),
-        "generator 'none' of broken 0.3: its entry point 'broken' is not module:name",
-    ),
-    (
-        "[hpcgym.generators]\nnone = broken:none",
-        "def none(jobs=1):\n    return jobs",
-        lambda: hpcgym.load_workload("none:jobs=3"),
-        "generator 'none' of broken 0.3: TypeError: it returned no Workload, but 3",
-    ),
-    (
-        "[hpcgym.readers]\nold = broken:Old",
-        "class Old:\n    def recognizes(self, path, head):\n        return 1 / 0",
-        lambda: hpcgym.load_workload("log.csv", format="old"),
-        "reader 'old' of broken 0.3: AttributeError: 'Old' object has no attribute 'read'",
-    ),
-    (
-        "[hpcgym.agents]\nidle = broken:Idle",
-        "class Idle:\n    pass",
-        lambda: find_policy("idle"),
-        "agent 'idle' of broken 0.3: the class Idle is no policy: it has no act",
-    ),
-]
 
-
-@pytest.mark.parametrize(("points", "code", "use", "message"), BROKEN)
-def test_errors_name_the_package_and_the_entry_point(
-    points: str,
-    code: str,
-    use: Callable[[], object],
-    message: str,
-    look_in: Callable[[Path], None],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+def use(
+    look_in: Callable[[Path], None], site: Path, points: str, code: str, used: Callable[[], object]
 ) -> None:
-    look_in(package(tmp_path / "site", points, code))
-    monkeypatch.chdir(tmp_path)
+    """Use what is in a package that is broken; lists say what is wrong with it."""
+    look_in(package(site, points, code))
     for kind in ("policies", "machines", "formats", "generators", "agents"):
-        assert all(meaning for _, meaning in KINDS[kind][1]()), kind  # or what is wrong with it
-    (tmp_path / "log.csv").write_text("day,length\n1,2\n")
-    with pytest.raises(HpcgymError) as caught:
-        use()
-    assert str(caught.value).startswith(message)
+        assert all(meaning for _, meaning in KINDS[kind][1]()), kind
+    used()
 
 
 def test_a_reader_that_fails_keeps_no_file_of_another_format_from_being_read(
@@ -313,14 +234,15 @@ def test_a_reader_that_fails_keeps_no_file_of_another_format_from_being_read(
         assert len(hpcgym.load_workload(file, processors=4)) == 1
 
 
-def test_our_names_go_first_and_those_of_two_packages_are_refused(
-    look_in: Callable[[Path], None], tmp_path: Path
-) -> None:
-    site = package(tmp_path, "[hpcgym.policies]\nsaf = broken:WIDE\nwide = broken:WIDE")
+def of_two(look_in: Callable[[Path], None], site: Path) -> None:
+    """Find two packages of the same name, which is ours beside it."""
+    package(site, "[hpcgym.policies]\nsaf = broken:WIDE\nwide = broken:WIDE")
     look_in(package(site, "[hpcgym.policies]\nwide = broken:WIDE", "WIDE = 'processors'", "second"))
+
+
+def test_our_names_go_first(look_in: Callable[[Path], None], tmp_path: Path) -> None:
+    of_two(look_in, tmp_path)
     assert hpcgym.Scheduler(policy="saf").order.weights == {"area": -1.0}
-    with pytest.raises(HpcgymError, match=r"'wide' is of both \w+ and \w+: uninstall one"):
-        find_scheduler("wide")
 
 
 def test_entry_points_are_not_listed_for_names_of_ours(
@@ -338,3 +260,6 @@ def test_entry_points_are_not_listed_for_names_of_ours(
     for name in ("easy", "prb", "saf", "lookahead", "easy:threshold=5h", "wait + requested"):
         find_policy(name)
     assert find_cluster("eurora").nodes == 64
+
+
+test_mistakes = mistakes_of(globals(), fixtures=("look_in", "installed"))

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from mistakes import mistakes_of
 
 import hpcgym
 
@@ -63,5 +64,6 @@ def test_all_names_are_there() -> None:
     for name in hpcgym.__all__:
         assert getattr(hpcgym, name) is not None
     assert dir(hpcgym) == sorted(hpcgym.__all__)
-    with pytest.raises(AttributeError, match="No hpcgym attribute simulat"):
-        hpcgym.simulat  # noqa: B018
+
+
+test_mistakes = mistakes_of(globals(), errors=AttributeError)

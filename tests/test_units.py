@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 import pytest
+from mistakes import mistakes_of
 
 from hpcgym import units
 from hpcgym.dates import unix_seconds
@@ -75,30 +76,17 @@ def test_generic_resources(text: str, number: int | None) -> None:
 @pytest.mark.parametrize("text", ["", "-", "+1", "1.0", "1e3", " 1", "\u0665", "1" * 13])
 def test_what_is_no_count(text: str) -> None:
     assert count_of(text) is None
-    with pytest.raises(ValueError, match="no whole number"):
-        units.count_in(text)
 
 
 def test_a_duration_that_is_too_long_names_its_argument() -> None:
     most = 2**53
     assert units.in_seconds(f"{most}s") == most
     assert units.whole_seconds("horizon", str(most), most=most) == most
-    for text in (
-        f"{most + 1}",
-        f"{most}.5s",
-        "104249991375d",
-        f"{'9' * 40}w",
-        f"{'9' * 40}-00:00:00",
-    ):
-        assert seconds_of(text) is None
-        for read in (units.in_seconds, lambda text, name: units.whole_seconds(name, text)):
-            with pytest.raises(HpcgymError, match=r"^time is at most 9,007,199,254,740,992 s, not"):
-                read(text, "time")
 
 
 def test_numbers_that_are_dates() -> None:
     assert unix_seconds("1700000000") == unix_seconds("1700000000999") == 1_700_000_000
     assert unix_seconds("1700000000.5", decimals=True) == 1_700_000_001
-    for text in ("1700000000.5", "-1", ""):
-        with pytest.raises(ValueError, match="no seconds since 1970"):
-            unix_seconds(text)
+
+
+test_mistakes = mistakes_of(globals(), errors=(HpcgymError, ValueError))

@@ -17,7 +17,6 @@ from hpcgym.agents import load
 from hpcgym.agents.maskable_ppo import MaskablePpo
 from hpcgym.agents.practice import maker
 from hpcgym.agents.recordings import Recording, record
-from hpcgym.errors import HpcgymError
 
 pytestmark = pytest.mark.slow
 
@@ -101,14 +100,4 @@ def test_a_cut_episode_is_learned_from_too() -> None:
     assert cloning.train(done, steps=3).env_options["horizon"] == "2h"
 
 
-def test_a_training_without_numbers_is_said(recording: Recording, tmp_path: Path) -> None:
-    """Steps of this length lead to infinite weights: before the next batch, or at the end."""
-    with pytest.raises(HpcgymError, match="a lower learning_rate may help"):
-        cloning.train(recording, steps=64, learning_rate=math.inf)
-    wrong = cloning.train(recording, steps=1, learning_rate=math.inf)
-    with pytest.raises(HpcgymError, match="a lower learning_rate may help"):
-        wrong.save(tmp_path / "clone.pt")
-    assert not list(tmp_path.iterdir())
-
-
-test_mistakes = mistakes_of(globals())
+test_mistakes = mistakes_of(globals(), math, fixtures=("recording",))

@@ -9,8 +9,8 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from mistakes import mistakes_of
 
-import hpcgym
 from hpcgym.agents import TRAINED, contents_of, import_agent, load
 from hpcgym.agents.job_ppo import (
     JobNetwork,
@@ -132,18 +132,6 @@ def test_it_is_never_worse_than_its_beginning_on_validation(
         fresh.look_at(make_of(place)())
         fresh.order = order
         assert min(values) <= judge(fresh.actions)
-
-
-@pytest.mark.parametrize(("name", "place"), CASES)
-def test_what_cannot_be_is_said(agents, name: str, place: str) -> None:
-    kind = SMALL[name][0]
-    with pytest.raises(hpcgym.HpcgymError, match="nothing has been learned"):
-        kind().begin(make_of(place)())
-    with pytest.raises(hpcgym.HpcgymError, match="steps must be at least 1"):
-        kind().train(make_of(place), 0, 0)
-    other = "QueueOrdering" if place == "JobSelection" else "JobSelection"
-    with pytest.raises(hpcgym.HpcgymError, match=f"{name} acts in environments of the kind"):
-        agents[name, place].begin(make_of(other)())
 
 
 # --- PPO ------------------------------------------------------------------------------------------
@@ -277,3 +265,6 @@ def test_a_tiny_task_is_learned(monkeypatch) -> None:
     values = [entry["validation/mean_bsld"] for entry in log if "validation/mean_bsld" in entry]
     assert values[0] > 1.5
     assert judge(agent.actions) == min(values) < 1.15
+
+
+test_mistakes = mistakes_of(globals(), fixtures=("agents",))

@@ -19,7 +19,6 @@ from hpcgym.agents.maskable_ppo import MaskablePpo, MaskedJobNetwork, RelativeRe
 from hpcgym.agents.practice import maker
 from hpcgym.agents.xnes import Xnes
 from hpcgym.envs.core.observation import CLUSTER_SIZE, QUEUE_SIZE, TIME_SIZE
-from hpcgym.envs.ids import id_of
 from hpcgym.envs.sb3 import HpcVecEnv
 from hpcgym.errors import HpcgymError
 
@@ -185,38 +184,6 @@ def test_training_goes_on_from_a_file(agent: MaskablePpo, tmp_path: Path) -> Non
     assert not torch.equal(weights(trained(resume=str(path))), weights(agent))
 
 
-def test_what_a_training_cannot_go_on_from_is_said(agent: MaskablePpo, tmp_path: Path) -> None:
-    agent.save(tmp_path / "agent.pt")
-    other = Xnes(budget=4, samples=2).fit([hpcgym.load_workload(WORKLOAD)])
-    other.save(tmp_path / "xnes.json")
-    narrow = make_of(features=["wait", "requested"])
-    for path, make, message in (
-        ("agent.pt", narrow, r"agent\.pt knows 14 features of jobs, not 2"),
-        ("xnes.json", make_of(), r"xnes\.json holds no maskable-ppo, and no clone"),
-        ("none.pt", make_of(), r"none\.pt: no such file"),
-    ):
-        with pytest.raises(HpcgymError, match=message):
-            MaskablePpo(resume=str(tmp_path / path), **SMALL).train(make, 0, 64)
-
-
-def test_other_environments_are_refused(agent: MaskablePpo) -> None:
-    for env_id, options, message in (
-        ("QueueOrdering", {}, "maskable-ppo acts in environments of the kind select"),
-        ("JobSelection", {"observation": "flat"}, "scores jobs of observation='dict'"),
-        ("JobSelection", {"shutdown_action": True}, "knows no shutdown_action"),
-        ("JobSelection", {"features": ["wait"]}, "knows 14 features of jobs, not 1"),
-    ):
-        machine: Any = {}
-        if "shutdown_action" in options:
-            machine = {"cluster": hpcgym.Cluster(32, shutdown_time_s=60, boot_time_s=300)}
-        make = maker(WORKLOAD, id_of(env_id), plain(env_id, OPTIONS | options | machine))
-        with pytest.raises(HpcgymError, match=message):
-            agent.begin(make())
-        if "features" not in options:
-            with pytest.raises(HpcgymError, match=message):
-                MaskablePpo(**SMALL).train(make, 0, 64)
-
-
 # --- What is left of a training that does not end -------------------------------------------------
 
 
@@ -265,4 +232,4 @@ def test_a_mistake_in_a_value_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) 
         trained()
 
 
-test_mistakes = mistakes_of(globals())
+test_mistakes = mistakes_of(globals(), Xnes, fixtures=("agent",))

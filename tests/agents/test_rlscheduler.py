@@ -12,7 +12,7 @@ import plain_envs
 import pytest
 from checkpoints import SHAPES, crc32c, network_of, random_network, write_checkpoint
 from click.testing import CliRunner
-from mistakes import mistakes_of
+from mistakes import mistakes_of, why_not
 
 from hpcgym import HpcgymError, Workload, load_workload, simulate
 from hpcgym.agents import load
@@ -35,8 +35,6 @@ def test_arrays_are_read_as_they_were_written(tmp_path: Path) -> None:
         assert arrays[name].shape == array.shape
         assert np.array_equal(arrays[name], array)
     assert [*arrays_of(index, ["pi/dense_3/bias"])] == ["pi/dense_3/bias"]
-    with pytest.raises(HpcgymError, match=r"variables\.index: it has no array 'v/dense'"):
-        arrays_of(index, ["v/dense"])
 
 
 def test_no_byte_can_be_another(tmp_path: Path) -> None:
@@ -59,35 +57,14 @@ def test_no_byte_can_be_another(tmp_path: Path) -> None:
             else:
                 assert all(np.array_equal(arrays[name], whole[name]) for name in names)
             file.write_bytes(content[:place])
-            with pytest.raises(HpcgymError, match=f"^{tmp_path}"):
-                arrays_of(index, names)
+            assert why_not(arrays_of, index, names).startswith(str(tmp_path))
         file.write_bytes(content)
     assert refused > 100
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"pi/dense/kernel": np.zeros((7, 32))}, r"pi/dense has the shapes \(7, 32\) and \(32,\)"),
-        ({"pi/dense_3/bias": np.zeros(2)}, "it is another network"),
-        ({"pi/dense_2/bias": np.full(8, np.nan)}, "pi/dense_2 has values that are no numbers"),
-    ],
-)
-def test_another_network_is_refused(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
-    write_checkpoint(tmp_path, {**random_network(), **changed})
-    with pytest.raises(HpcgymError, match=said):
-        Network(tmp_path)
 
 
 def test_a_folder_has_one_checkpoint(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "log_s0" / "variables", random_network())
     Network(tmp_path)
-    write_checkpoint(tmp_path / "log_s1" / "variables", random_network())
-    with pytest.raises(HpcgymError, match="has 2 checkpoints: name the folder of one, as"):
-        Network(tmp_path)
-    write_checkpoint(tmp_path / "doubles", random_network(), kind=2)
-    with pytest.raises(HpcgymError, match="is not an array of float32"):
-        Network(tmp_path / "doubles")
 
 
 # --- What a network sees and says -----------------------------------------------------------------
@@ -246,20 +223,6 @@ def test_the_same_seed_draws_the_same(tmp_path: Path) -> None:
     assert not np.array_equal(first.start, played(RLScheduler(tmp_path), jobs).start)
 
 
-def test_it_acts_only_where_it_sees_what_fits(tmp_path: Path) -> None:
-    write_checkpoint(tmp_path, random_network())
-    policy = RLScheduler(tmp_path)
-    with pytest.raises(HpcgymError, match=r"call begin\(env\) after the reset"):
-        policy.act({}, {})
-    for env_id, options in (
-        ("hpcgym/QueueOrdering-v2", {"features": ["fits"]}),
-        ("hpcgym/JobSelection-v2", {}),
-        ("hpcgym/JobSelection-v2", {"features": ["fits"], "observation": "flat"}),
-    ):
-        with pytest.raises(HpcgymError, match="acts in JobSelection with"):
-            policy.begin(plain_envs.make(env_id, workload=JOBS, **options))
-
-
 # --- Brought to an evaluation ---------------------------------------------------------------------
 
 
@@ -269,8 +232,6 @@ def test_a_folder_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert load("rlscheduler:models").sampled is False
     assert find_policy("rlscheduler-sampled:models").sampled is True
     assert find_policy(f"rlscheduler:{tmp_path}").name == f"rlscheduler:{tmp_path}"
-    with pytest.raises(HpcgymError, match="nowhere: there is no such folder"):
-        find_policy("rlscheduler:nowhere")
 
 
 def test_it_stands_in_a_leaderboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,4 +256,4 @@ def test_it_stands_in_a_leaderboard(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "rlscheduler:models" in said.output
 
 
-test_mistakes = mistakes_of(globals())
+test_mistakes = mistakes_of(globals(), plain_envs)

@@ -125,8 +125,6 @@ def test_it_is_trained_as_the_suite_does() -> None:
     assert weights_and_trace(agent) == weights_and_trace(same)
     assert agent.scheduler() == same.scheduler()
     assert log[-1] == (12 * len(submit), {"train/least_mean_bsld": agent.best_})
-    with pytest.raises(HpcgymError, match="xnes acts in environments of the kind weights, not"):
-        Xnes().train(maker(TRACE, "hpcgym/JobSelection-v2", {"jobs": 40}), 0, 10)
 
 
 def test_other_metrics_rules_and_features() -> None:
@@ -273,29 +271,11 @@ def test_a_leaderboard_takes_it_from_its_file(tmp_path: Path) -> None:
     assert set(board.static_weights) <= {"area", "unicef"}
 
 
-def test_what_cannot_act_says_so() -> None:
-    env = environment()
-    observation, info = env.reset()
-    agent = Xnes(**SHORT)
-    with pytest.raises(HpcgymError, match="nothing has been learned; call fit first"):
-        _ = agent.trace_
-    with pytest.raises(HpcgymError, match="call begin"):
-        agent.act(observation, info)
-
-
-def test_wrong_files_are_named(tmp_path: Path) -> None:
-    file = tmp_path / "agent.json"
-    with pytest.raises(HpcgymError, match="no such file"):
-        load(file)
-    agent = Xnes(method="random", budget=3).fit(SLICES)
-    agent.save(file)
-    good = json.loads(file.read_text())
-    bad: list[Any] = ["{", {}, {**good, "agent": "x"}, {**good, "settings": {}}]
-    bad += [{**good, "weights": {"size": 1.0}}, {**good, "weights": None}]
-    for contents in bad:
-        file.write_text(contents if isinstance(contents, str) else json.dumps(contents))
-        with pytest.raises(HpcgymError, match=r"agent\.json"):
-            load(file)
+def retold(folder: Path, **changes: Any) -> Path:
+    """Write an agent of which the file tells something else."""
+    Xnes(method="random", budget=3).fit(SLICES).save(file := folder / "agent.json")
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+    return file
 
 
 test_mistakes = mistakes_of(globals())

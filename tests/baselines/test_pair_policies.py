@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from mistakes import mistakes_of
@@ -12,7 +10,6 @@ from plain_envs import JobSelection
 import hpcgym
 from hpcgym.baselines.pair_policies import PairPolicy
 from hpcgym.envs import CoSchedule
-from hpcgym.errors import HpcgymError
 from hpcgym.machine.speedups import Heatmap
 from hpcgym.workload import Workload, assign_codes, load_workload, with_codes
 
@@ -67,14 +64,6 @@ def test_greedy_by_hand() -> None:
     # a at 1.6 from 0 to 62.5; then c has done 75 of 100, and goes on at 1 beside b, which starts
     np.testing.assert_allclose(result.start, [62.5, 0.0, 0.0])
     np.testing.assert_allclose(result.end, [162.5, 62.5, 87.5])
-
-
-def test_what_it_cannot_act_in() -> None:
-    policy = PairPolicy("sjf-pairs")
-    options: list[Any] = [{"action": "scores"}, {"observation": "flat"}]
-    for given in options:
-        with pytest.raises(HpcgymError, match="action='pair' and observation='dict'"):
-            policy.begin(CoSchedule(jobs=5, **given))
 
 
 test_mistakes = mistakes_of(globals(), JobSelection)

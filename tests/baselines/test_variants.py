@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from mistakes import mistakes_of
 
 import hpcgym
 from hpcgym.baselines import SCHEDULERS, find_baseline, find_scheduler
 from hpcgym.envs import QueueOrdering
-from hpcgym.errors import HpcgymError
 from hpcgym.scheduler.backfilling import Hold
 from hpcgym.study import evaluate
 
@@ -40,36 +40,6 @@ JOBS = "lublin:jobs=200,processors=32,seed=1,load=1.5"
 def test_a_variant_is_the_scheduler_with_rules_changed(name: str, rules: dict[str, Any]) -> None:
     begin = name.partition(":")[0].strip()
     assert find_scheduler(name) == SCHEDULERS[begin].but(**rules)
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("saf:", "'' should be rule=value"),
-        ("saf:threshold", "'threshold' should be rule=value"),
-        ("saf:threshold=", "should be rule=value"),
-        ("saf:treshold=5", "'saf:treshold=5': unknown rule 'treshold'; did you mean 'threshold'"),
-        ("saf:threshold=5,threshold=6", "threshold is there twice"),
-        ("saf:threshold=long", "threshold must be a number"),
-        ("saf:from_s=600", "from_s=600 is of hold, such as hold=0.1"),
-        ("prb:hold=0.1", "dispatchers have no variants"),
-        ("saf:hold=2", "hold: share must be a number from 0 to 1"),
-        ("easy:backfill_order=aged", "'aged': .* policy_estimate='typical-ratio', which must be"),
-        ("easy:backfill_order=easy++", r"unknown backfill_order .* find_scheduler\(NAME\).policy"),
-        ("sav:threshold=5", "unknown scheduler 'sav'; did you mean"),
-        ("mine.toml:threshold=5", "no rules can stand behind a file"),
-        ("slurm.conf:fast", "behind a slurm.conf stand qos=FILE and assoc=FILE"),
-        ("slurm.conf:qso=qos.txt", "unknown rule 'qso'.*; behind a slurm.conf stand qos=FILE and"),
-        ("slurm.conf+policy=saf", "slurm.conf: no such file"),
-    ],
-)
-def test_a_wrong_variant_is_one_line(name: str, message: str) -> None:
-    with pytest.raises(HpcgymError, match=message) as caught:
-        hpcgym.simulate(hpcgym.load_workload(JOBS), name)
-    assert "\n" not in str(caught.value)
-    if name in ("sav:threshold=5", "prb:hold=0.1"):
-        with pytest.raises(HpcgymError, match=message):
-            evaluate([name], JOBS)
 
 
 def test_simulate_and_evaluate_take_variants() -> None:
@@ -114,23 +84,18 @@ def test_a_variant_drives_an_environment_that_has_its_rules(
         observation, _, over, _, info = env.step(baseline.act(observation, info))
     given = env.scheduler_rules | {"policy": find_scheduler(name).policy}
     assert env.result().start.tolist() == hpcgym.simulate(jobs, **given).start.tolist()
-    other = QueueOrdering(jobs, episodes="whole", backfill="until-shadow")
-    other.reset()
-    with pytest.raises(HpcgymError, match=f"^baseline '{name}' needs an environment with"):
-        baseline.begin(other)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backfill", ["conservative", "depth:4", "4", "slurm"])
+@pytest.mark.parametrize("backfill", ["depth:4", "4", "slurm"])
 def test_several_reservations_are_evaluated_by_name(backfill: str) -> None:
     whole: dict[str, Any] = {"slices": "all", "episodes": "whole", "budget": 0}
     name = f"easy:backfill={backfill}"
     slowdowns = evaluate([name], JOBS, **whole).by_slice[name]
-    if backfill == "conservative":
-        with pytest.raises(HpcgymError, match="by name, as easy:backfill="):
-            evaluate(["saf"], JOBS, backfill=backfill, **whole)
-        return
     board = evaluate(["saf"], JOBS, backfill=backfill, **whole)
     among = [row for row in board.by_slice if row.startswith("easy:backfill=")]
     assert len(among) == 1  # the order of submission is among the references then
     assert board.by_slice[among[0]].equals(slowdowns)
+
+
+test_mistakes = mistakes_of(globals())

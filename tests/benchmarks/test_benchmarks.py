@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from mistakes import mistakes_of
+
+from hpcgym.errors import HpcgymError
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -76,25 +79,11 @@ def test_speed_prints_tables_with_the_machine():
     assert "| easy-sjbf |" in text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("speed.py", "schedulers", "--workload", "no-such-file.swf"), "no-such-file.swf"),
-        (("speed.py", "colour"), "'colour'"),
-        (("speed.py", "jobs", "--sizes", "0"), "easy on lublin:jobs=0,processors=256,load=0.8"),
-        (("speed.py", "threads", "--vectors", "0"), "a whole number of at least 1, not '0'"),
-        (
-            ("speed.py", "threads", "--workload", "lublin:jobs=9"),
-            "no job begins and ends within the same week",
-        ),
-    ],
-)
-def test_a_mistake_ends_in_one_clear_line(arguments, message):
+def fails(*arguments):
+    """Raise the last line of what a script says that fails."""
     done = run(*arguments)
-    assert done.returncode != 0
-    last = done.stderr.splitlines()[-1]
-    assert message in last
-    assert last.startswith(arguments[0])
+    if done.returncode != 0:
+        raise HpcgymError(done.stderr.splitlines()[-1])
 
 
 def test_batches_count_what_they_simulate():
@@ -136,3 +125,6 @@ def test_environments_of_each_id_are_timed():
 )
 def test_help_teaches(script, word):
     assert word in output(script, "--help")
+
+
+test_mistakes = mistakes_of(globals())

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from mistakes import mistakes_of
 
 from hpcgym.benchmarks.coscheduling import items, run, runs, speed
 from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.tables import pearson
-from hpcgym.errors import HpcgymError
 from hpcgym.machine import find_cluster
 from hpcgym.machine.speedups import (
     Heatmap,
@@ -109,17 +109,6 @@ def test_measured_codes_have_their_processes_and_ten_times_their_run_times(file:
         for number, run_s in zip(jobs.executable.tolist(), jobs.run_time.tolist(), strict=True):
             place = speedups.place(names[number])
             assert run_s == math.ceil(10 * speedups.compact_s[place])
-    with pytest.raises(HpcgymError, match="no code of 64 processes"):
-        runs.of_mixes(speedups.take([speedups.codes[1]]), SMALL)
-
-
-def test_other_speedups_than_at_the_beginning_are_refused(file: Path) -> None:
-    task = runs.of_mixes(measured_like(), SMALL)[0]
-    runs.speedups_of(task, str(file))
-    with pytest.raises(HpcgymError, match="has other speedups"):
-        runs.speedups_of(task | {"digest": "0"}, str(file))
-    with pytest.raises(HpcgymError, match="no file"):
-        runs.speedups_of(task, None)
 
 
 # --- Amounts --------------------------------------------------------------------------------------
@@ -277,3 +266,6 @@ def test_measured_speedups_are_looked_for(tmp_path: Path, monkeypatch: pytest.Mo
     there.parent.mkdir()
     there.write_text("{}")
     assert run.find_measured() == there
+
+
+test_mistakes = mistakes_of(globals(), fixtures=("file",))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from mistakes import mistakes_of
 
 from hpcgym.benchmarks.cp import items, run, runs
 from hpcgym.benchmarks.cp.items import STATEMENTS, TIMES, VARIABLES_BELOW
@@ -401,14 +402,6 @@ def _missing_solver(name: str) -> Any:
 
 
 @pytest.mark.usefixtures("small")
-def test_no_solver_is_said_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "find_dispatcher", _missing_solver)
-    for solving in ((), ("pcp20",), ("prb", "cph-3")):
-        with pytest.raises(HpcgymError, match="no OR-Tools"):
-            run.reproduce(["eurora"], Folder(tmp_path, "serial"), dispatchers=solving)
-
-
-@pytest.mark.usefixtures("small")
 def test_an_interrupted_study_leaves_no_results_and_goes_on(tmp_path: Path) -> None:
     def interrupted(what: str, done: int, total: int) -> None:
         if (what, done) == ("simulations", 2):
@@ -425,7 +418,4 @@ def test_an_interrupted_study_leaves_no_results_and_goes_on(tmp_path: Path) -> N
     assert all(record in read_results(tmp_path / "runs") for record in kept)
 
 
-def test_other_jobs_than_at_the_start_are_noticed() -> None:
-    task = {"machine": "eurora", "days": 0.1, "seed": 1, "jobs_sha256": "0" * 64}
-    with pytest.raises(HpcgymError, match="eurora: it has other jobs here"):
-        runs.simulate_one({**task, "dispatcher": "prb", "duration": "W"})
+test_mistakes = mistakes_of(globals(), fixtures=("monkeypatch", "small"))

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from mistakes import mistakes_of
 
 import hpcgym
 from hpcgym.agents.xnes import Xnes
@@ -37,7 +38,6 @@ from hpcgym.benchmarks.studies.harness import Folder
 from hpcgym.benchmarks.studies.store import Store
 from hpcgym.benchmarks.studies.tables import table_text
 from hpcgym.cli import app
-from hpcgym.errors import HpcgymError
 from hpcgym.simulation.batch import BatchSimulator
 
 DAYS, JOBS = 100, 1200
@@ -101,14 +101,6 @@ def test_only_the_papers_traces_have_its_week_numbers(trace_file: Path) -> None:
     named = replace(trace, name="KTH-SP2")
     assert weeks(named, READINGS["numbers"], None)[1].name == "KTH-SP2 week 3"
     assert weeks(trace, READINGS["numbers"], None)[1].name == "bursts week 1"
-
-
-def test_unknown_readings_and_short_traces_are_errors(trace_file: Path, tmp_path: Path) -> None:
-    with pytest.raises(HpcgymError, match="numbers"):
-        Study(str(trace_file), "number", folder=tmp_path)
-    for reading in READINGS:
-        with pytest.raises(HpcgymError, match=r"in 0 of the weeks .*it needs two"):
-            Study("lublin:jobs=50,processors=8,seed=0", reading, folder=tmp_path)
 
 
 @pytest.fixture(params=[30, 60])
@@ -340,24 +332,6 @@ def test_the_command_writes_tables_pictures_and_a_report(trace_file: Path, tmp_p
         assert f"bursts-numbers/{file.name}" in report
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--reading", "letters"], "letters"),
-        (["--workload", "nowhere.swf"], "nowhere.swf"),
-        (["--output", "/dev/null/x"], "/dev/null/x"),
-    ],
-)
-def test_mistakes_end_in_one_line(arguments: list[str], message: str, trace_file: Path) -> None:
-    given = ["--workload", str(trace_file), "--quick", *arguments]
-    if arguments[0] == "--workload":
-        given = [*arguments, "--quick"]
-    run = CliRunner().invoke(app, ["reproduce", "mixed-policies", *given])
-    assert run.exit_code == 1
-    assert message in run.stderr
-    assert len(run.stderr.strip().splitlines()) == 1
-
-
 @pytest.mark.parametrize("trace", items.TABLES_3_TO_6)
 def test_the_account_speaks_of_the_traces_at_hand_only(trace: str) -> None:
     paper = {name: row[0] for name, row in items.TABLES_3_TO_6[trace].items()}
@@ -541,8 +515,4 @@ def test_weeks_done_on_processes_are_found_by_the_study(trace_file: Path, tmp_pa
     assert (studied.covered(study, week, part, study.points)["values"] == ours).all()
 
 
-def test_a_worker_with_other_jobs_says_so(trace_file: Path, tmp_path: Path) -> None:
-    task = {"source": str(trace_file), "reading": "text", "folder": str(tmp_path), "quick": True}
-    task |= {"points": 100, "period": "week", "number": 2, "jobs_sha256": "x"}
-    with pytest.raises(HpcgymError, match="other jobs here"):
-        studied.cover_one(task)
+test_mistakes = mistakes_of(globals(), fixtures=("trace_file",))

@@ -7,9 +7,9 @@ from math import inf
 import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
+from mistakes import mistakes_of
 
 from hpcgym.benchmarks.energy.plans import plans_under
-from hpcgym.errors import HpcgymError
 from hpcgym.machine import NodePower, find_cluster
 from hpcgym.machine.power_plans import rho
 
@@ -71,19 +71,4 @@ def test_from_75_percent_on_mix_needs_both() -> None:
     assert plans_under(5040, 0.76 * 5040 * 358, CURIE, lowest=level).best.off == 0
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"watts": -1}, "a cap must be a power of at least 0 W, not -1"),
-        ({"watts": 10}, "10 nodes that are off draw 140 W"),
-        ({"nodes": 0}, "nodes must be a whole number from 1"),
-        ({"degradation": 0.9}, "degradation must be a factor of at least 1, not 0.9"),
-        ({"lowest": 7}, "lowest must be a whole number from 0 to 6, not 7"),
-        ({"power": NodePower(1, 2)}, "one level of frequency cannot be slowed down"),
-        ({"power": NodePower(1, (5, 6), 5, (1, 2))}, "more than off: not 5 W off, 5 W slow"),
-    ],
-)
-def test_bad_plans(change: dict[str, object], message: str) -> None:
-    given = {"nodes": 10, "watts": 1000, "power": CURIE, **change}
-    with pytest.raises(HpcgymError, match=message):
-        plans_under(**given)  # type: ignore[arg-type]
+test_mistakes = mistakes_of(globals())

@@ -8,15 +8,14 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pytest
 from drawing import given, settings
 from drawing import strategies as st
 from expression_strategies import STATE, trees
+from mistakes import mistakes_of
 from strategies import POLICY, workloads
 
 import hpcgym
 from hpcgym.drive.driving import order_rules
-from hpcgym.errors import HpcgymError
 from hpcgym.reference.jobs import jobs_of
 from hpcgym.reference.orders import ByExpression
 from hpcgym.reference.pool import PoolSimulation
@@ -159,18 +158,4 @@ def test_an_empty_queue() -> None:
     assert order_of(none, order_rules(hpcgym.Scheduler("saf")), 5).tolist() == []
 
 
-@pytest.mark.parametrize(
-    ("rules", "message"),
-    [
-        ({"policy": "fairshare"}, "depends on what users have used"),
-        ({"policy": lambda view: np.zeros(len(view.job))}, "and no dispatcher or function"),
-        ({"dispatcher": "sjf-dispatcher"}, "and no dispatcher or function"),
-        ({"policy": "saf", "policy_estimate": "clairvoyant"}, "must look at requested times"),
-        ({"policy": "saf", "policy_estimate": "data-driven"}, "must look at requested times"),
-    ],
-)
-def test_orders_that_are_not_known_of_a_queue_alone(rules: dict[str, Any], message: str) -> None:
-    if rules.get("dispatcher"):
-        rules = {"dispatcher": lambda view: []}
-    with pytest.raises(HpcgymError, match=message):
-        order_rules(hpcgym.Scheduler(**rules))
+test_mistakes = mistakes_of(globals())

@@ -198,12 +198,12 @@ def test_threads_of_the_engine_end_with_the_work_that_they_are_part_of() -> None
     batch, work, ends = BatchSimulator([QUEUED], ["area", "wait"]), Work(), []
     vectors = np.random.default_rng(0).normal(size=(4_000, 2))
 
-    def run() -> None:
+    def abandoned() -> None:
         with work, pytest.raises(RuntimeError, match="abandoned"):
             batch.run(vectors, threads=2)
         ends.append(True)
 
-    thread = threading.Thread(target=run)
+    thread = threading.Thread(target=abandoned)
     thread.start()
     time.sleep(0.5)
     work.end()

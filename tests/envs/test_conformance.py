@@ -54,7 +54,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import FlattenObservation, RecordEpisodeStatistics, TimeLimit
 
 import hpcgym
-from hpcgym import Cluster, HpcgymError
+from hpcgym import Cluster
 from hpcgym.baselines import find_baseline
 from hpcgym.envs import IDS, register
 from hpcgym.envs import render as drawn
@@ -105,9 +105,6 @@ def test_what_follows_a_snapshot_follows_again(name: str, place: str) -> None:
         assert_same(observation, begun[-1].observation)
         hidden = go_on(env, acts, observation, info)[-1]
         assert hidden.terminated or hidden.truncated
-    else:
-        with pytest.raises(HpcgymError, match="hidden on pools of processors only"):
-            env.snapshot(hide=True)
     drawn = play(other, acts, seed=9)
     for each in (env, other, copied):
         assert_same(play(each, acts, seed=9), drawn)  # a reset brings back what was hidden
@@ -299,8 +296,6 @@ def test_amid_an_episode_metrics_are_of_jobs_that_have_ended(name: str, place: s
         assert weekly[:, 1:].sum(axis=0) == pytest.approx([bslds.sum(), waits.sum() / 3600])
         assert np.isnan(result.metrics["utilization"])
         assert np.isnan(result.metrics["energy_j"])
-        with pytest.raises(HpcgymError, match="some jobs are still to start"):
-            _ = result.energy
 
 
 @pytest.mark.parametrize("mode", ["requeue", "suspend"])

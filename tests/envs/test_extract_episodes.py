@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from driving import (
     visible_acts,
     whole,
 )
-from mistakes import mistakes_of
+from mistakes import mistakes_of, why_not
 from node_strategies import ALLOCATIONS
 from strategies import workloads
 from test_schedules import PLAIN, extract_of
@@ -35,7 +34,6 @@ import hpcgym
 from hpcgym import simulate, validate_schedule
 from hpcgym.baselines.policies import Baseline
 from hpcgym.envs.core.infos import means_of, state_of
-from hpcgym.errors import WorkloadError
 from hpcgym.machine import Cluster
 from hpcgym.workload import Workload
 
@@ -92,12 +90,10 @@ def test_so_they_do_on_nodes(
     else:
         part = extract_of(data, workload)
     arguments = {"window": 64, "cluster": cluster, **given_rules}
-    try:
-        expected = simulate(part, policy=policy, cluster=cluster, **given_rules)
-    except WorkloadError as error:
-        with pytest.raises(WorkloadError, match=f"^{re.escape(str(error))}$"):
-            make(name, part, **arguments)
+    if why := why_not(simulate, part, policy=policy, cluster=cluster, **given_rules):
+        assert why_not(make, name, part, **arguments) == why
         return
+    expected = simulate(part, policy=policy, cluster=cluster, **given_rules)
     env, actor = make(name, part, **arguments), Baseline(policy)
     for _ in range(2):
         observation, info = env.reset()

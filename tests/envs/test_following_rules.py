@@ -37,11 +37,11 @@ from driving import (
 )
 from expression_strategies import of_state
 from gymnasium.vector import AutoresetMode
+from mistakes import mistakes_of
 from slow_environments import Inspecting, OnPool, Picking, agent_on
 from strategies import workloads
 
 import hpcgym
-from hpcgym import HpcgymError
 from hpcgym.baselines import find_baseline
 from hpcgym.envs import Backfill, Inspector
 from hpcgym.reference.orders import ByExpression
@@ -465,25 +465,4 @@ def test_defaults(name: str) -> None:
     assert np.isfinite(total)
 
 
-@pytest.mark.parametrize(
-    ("cls", "arguments", "message"),
-    [
-        (Backfill, {"backfill": "none"}, "unknown backfill 'none'"),
-        (Backfill, {"window": 1}, "window must be at least 2"),
-        (Backfill, {"window": "split"}, "window='split' shows both ends"),
-        (Inspector, {"backfill": "depth:2"}, "there jobs start around one reservation at most"),
-        (Inspector, {"put_offs": 256}, "put_offs must be at most 255"),
-        (Inspector, {"delay": 0}, "delay must be a whole number of at least 1"),
-        (Inspector, {"policy": "fairshare"}, "looks at what users have used"),
-        (Backfill, {"policy": "nobody"}, "nobody"),
-        (
-            Backfill,
-            {"quota": "user:jobs=1"},
-            "a plan of several would choose them, not the agent",
-        ),
-        (Inspector, {"cluster": "8x2x4"}, "are for pools of processors"),
-    ],
-)
-def test_refusals(cls: Any, arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(HpcgymError, match=message):
-        cls(CROWD, **arguments)
+test_mistakes = mistakes_of(globals(), Backfill, Inspector)

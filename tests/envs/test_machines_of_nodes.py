@@ -30,7 +30,7 @@ from driving import (
 from node_strategies import ALLOCATIONS
 from plain_envs import USUAL
 
-from hpcgym import Cluster, HpcgymError, Workload, envs, load_workload, simulate, validate_schedule
+from hpcgym import Cluster, Workload, envs, load_workload, simulate, validate_schedule
 from hpcgym.envs.core.observation import USUAL_FEATURES
 from hpcgym.errors import HpcgymWarning
 from hpcgym.machine import NodeGroup, NodePower
@@ -166,6 +166,3 @@ def test_nodes_of_their_own_are_not_given_in_silence(name: str) -> None:
     # schedulers beside it are simulated without limits, on nodes of jobs' own all the same
     assert platform_of(env).limits is None
     assert env.scheduler_rules["power"] == "none"
-    env.reset(seed=0)
-    with pytest.raises(HpcgymError, match=r"^pass_view: where jobs have nodes of their"):
-        env.pass_view()

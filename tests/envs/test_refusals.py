@@ -38,17 +38,14 @@ from driving import (
     whole,
     with_files,
 )
-from mistakes import mistakes_of
-from predictors import Told
+from mistakes import mistakes_of, why_not
 
 from hpcgym import Cluster, HpcgymError, Workload, load_workload
 from hpcgym.baselines import find_baseline
 from hpcgym.envs import JobSelection
-from hpcgym.errors import WorkloadError
 from hpcgym.machine import NodeGroup, NodePower
 from hpcgym.scheduler.limits import EnergyBudget, PowerCap
 from hpcgym.study import evaluate
-from hpcgym.workload.codes import with_codes
 
 pytestmark = pytest.mark.filterwarnings("ignore::hpcgym.errors.HpcgymWarning")
 
@@ -64,42 +61,43 @@ def usual(name: str) -> dict[str, Any]:
     return {"workload": CROWD if name == "Backfill" else BUSY, "jobs": 20}
 
 
-def assert_refused(name: str, arguments: dict[str, Any], message: str) -> None:
-    """By the single and the vector environment, in one line."""
-    for classes in (SINGLE, VECTOR):
-        with pytest.raises((HpcgymError, WorkloadError), match=message) as caught:
-            classes[name](**usual(name) | arguments)
-        assert "\n" not in str(caught.value)
+def made(name: str, **given: Any) -> None:
+    """Make an environment, and several in one, which are refused for the same."""
+    arguments = usual(name) | given
+    why = why_not(SINGLE[name], **arguments)
+    assert why == why_not(VECTOR[name], **arguments)
+    if why:
+        raise HpcgymError(why)
 
 
 #: Values that an argument cannot have; errors name it.
 BAD: dict[str, dict[str, list[Any]]] = {
     "JobSelection": {
-        "episodes": ["days"], "jobs": [0, 2.5], "part": ["validation"], "train_share": [1.5],
+        "episodes": ["days"], "jobs": [0], "part": ["validation"], "train_share": [1.5],
         "arrivals": ["go on", "continue"], "warmup": ["a week"], "sampler": ["hardest"],
-        "backfill": ["conservative", None, np.array(["easy", "none"])],
-        "correction": ["never"], "passes": ["per-second"], "observation": ["image", np.zeros(2)],
+        "backfill": ["conservative", np.array(["easy", "none"])],
+        "correction": ["never"], "passes": ["per-second"], "observation": ["image"],
         "reward": ["slowdown", {"bsld": NAN}, {"bsld": 1e308}, {}, {"speed": 1.0}, 3, [],
                    ["bsld", "speed"], [["bsld"]], "wait/easy", "log_energy", "throughput"],
-        "window": [0, 2.0, True, "both", "split:1"], "processors": [0, 3], "cluster": [6.4],
+        "window": [0, "both", "split:1"], "processors": [0, 3], "cluster": [6.4],
         "features": [["speed"], [], "wait", [["wait"]], {"mine": 3}, ["wait", "wait"],
                      ["speed=2"], ["queue="], {"mine": lambda jobs: np.zeros(3)},
                      {"mine": lambda jobs: jobs.requested},
                      {"mine": lambda jobs: np.full(len(jobs.requested), NAN)}],
-        "reservation": ["never", None, np.zeros(2)], "paid": ["later"], "skip_forced": [1],
+        "reservation": ["never"], "paid": ["later"], "skip_forced": [1],
         "shutdown_action": [1],
     },
     "MixedPolicy": {
-        "interval": ["fortnight", 0, 1.5, 2**63, "0h"], "scale": ["wide"],
+        "interval": ["fortnight", 0, 2**63, "0h"], "scale": ["wide"],
         "policy_features": [(), "wait", [["wait"]], ("wait", "speed"), ("wait", "wait")],
     },
     "PowerCap": {
         "controls": ["power", ["power", "speed"], ["power", "power"], []], "share": [-0.1, "much"],
         "policy_features": [["speed"], max], "interval": ["pass", "fortnight"], "power": ["half"],
-        "limits": [[3], 0.6], "backfill": ["conservative"], "jobs": [0], "reward": ["slowdown"],
-        "hours": [(20, 8), (8, 25), (8,), "day", (8.0, 20), None, 8],
+        "limits": [[3], 0.6], "backfill": ["conservative"], "reward": ["slowdown"],
+        "hours": [(20, 8), (8, 25), (8,), "day", 8],
     },
-    "EnergyBudget": {"period": [0, 1.5, "hour"], "share": [-0.1], "allocation": ["best-fit"]},
+    "EnergyBudget": {"period": [0, "hour"], "share": [-0.1], "allocation": ["best-fit"]},
     "CoSchedule": {
         "action": ["pairs"], "neighbours": [0], "window": [True], "observation": ["image"],
         "reward": ["makespan", "p99_wait"], "partners": ["worst"], "part": ["validation"],
@@ -118,7 +116,8 @@ BAD: dict[str, dict[str, list[Any]]] = {
     ids=label,
 )
 def test_values(name: str, argument: str, value: Any) -> None:
-    assert_refused(name, {argument: value}, argument)
+    with pytest.raises(HpcgymError, match=argument):
+        made(name, **{argument: value})
 
 
 UNLIKE = Cluster(groups=(NodeGroup("a", 32, {"core": 1}, POWER),
@@ -127,7 +126,6 @@ POWERED = Cluster(groups=(NodeGroup("thin", 8, {"core": 8}, NodePower(100, 200))
 PLAIN = Cluster(groups=(NodeGroup("plain", 16, {"core": 2}),))
 NO_POWER = {"cluster": Cluster(64, busy_power_w=0.0)}
 MEASURED = {"workload": SMALL.with_columns(power_w=np.full(len(SMALL), 5.0))}
-ONE_CORE = Cluster(groups=(NodeGroup("n", 4, {"core": 1}, NodePower(10.0, (50.0,))),))
 OTHER = NodeGroup("other", 4, {"core": 4}, POWER)
 QUOTA = {"workload": four_jobs(), "jobs": 4, "quota": "user:jobs=1"}
 AFTER = {"workload": chained(80), "dependencies": "after"}
@@ -135,103 +133,6 @@ STOPS = {"workload": stopping(60), "preemption": "queue:2>3"}
 ON = {"workload": EURORA, "cluster": "eurora"}
 PART = {"workload": TINY.extract(100), "episodes": "whole"}
 LONG = load_workload("lublin:jobs=3000,processors=32,seed=2")
-
-
-#: Values that do not go together.
-TOGETHER: list[tuple[str, dict[str, Any], str]] = [
-    ("JobSelection", {"processors": 64, "cluster": Cluster(64)}, "either cluster or processors"),
-    ("JobSelection", {"episodes": "whole", "start": "warm"}, "nothing comes before"),
-    ("JobSelection", {"start": "sfa"}, "unknown scheduler"),
-    ("JobSelection", {"reward": "bsld/eazy"}, "unknown scheduler"),
-    ("JobSelection", {"sampler": "hard", "episodes": "whole"}, "'whole' are a single one"),
-    ("JobSelection", {"sampler": "filtered", "episodes": "stream"}, "'stream' are a single one"),
-    ("QueueOrdering", {**NO_POWER, "backfill_order": "energy-fairshare"}, "without power there is"),
-    ("MixedPolicy", {**NO_POWER, "policy_features": ["energy_fairshare"]}, "without power there"),
-    *[(name, {rule: estimate}, f"^{rule}=.* and environments do not go together: no Python runs")
-      for name in NAMES for rule in ("estimate", "policy_estimate")
-      for estimate in ("data-driven", Told(lambda x: 1.0))],
-    *[(name, {"workload": LONG, "episodes": "weeks", "policy_estimate": LONG.run_time},
-       "policy_estimate: predictions of one's own are for all") for name in NAMES],
-    # rules of a site
-    ("JobSelection", {**QUOTA, "hold": 0.1}, "hold and quota do not go together"),
-    ("JobSelection", {**QUOTA, "reservation": "kept"}, "^reservation='kept' does not go"),
-    ("JobSelection", {**QUOTA, "start": "conservative", "arrivals": "stop"},
-     "backfill='conservative' and quota='user:jobs=1' do not go together"),
-    ("JobSelection", {**QUOTA, "shutdown_action": True}, "only where a job may"),
-    ("JobSelection", {"backfill": "slurm"}, "^backfill='slurm' and environments that ask for one"),
-    ("JobSelection", {**QUOTA, "threshold": 60}, "^threshold does not go with quota"),
-    ("JobSelection", {"passes": "per-event", "shutdown_action": True}, "passes='per-event'"),
-    ("JobSelection", STOPS, "one job after the other"),
-    ("QueueOrdering", {**STOPS, "warmup": "1d"}, "starts that are final"),
-    ("MixedPolicy", {**STOPS, "start": "easy"}, "starts that are final"),
-    ("QueueOrdering", {**AFTER, **STOPS}, "do not go together in environments"),
-    ("MixedPolicy", {**STOPS, "quota": "user:submitted=9"}, "do not go together"),
-    ("QueueOrdering", {**AFTER, "hold": 0.1}, "^hold and dependencies='after' do not go together"),
-    ("QueueOrdering", {**STOPS, "reward": len}, "no start is final|vector environments take"),
-    ("QueueOrdering", {**STOPS, "cluster": POWERED, "reward": "energy"}, "no start is final"),
-    ("JobSelection", {**AFTER, "start": "warm"}, "start='warm' does not go with dependencies="),
-    ("JobSelection", {**AFTER, "warmup": "1h"}, "not go with dependencies='after': they go by sub"),
-    ("JobSelection", {**AFTER, "episodes": "stream"}, "^episodes='stream' does not go with depend"),
-    ("JobSelection", {**AFTER, "reservation": "kept"}, "^reservation='kept' does not go with"),
-    ("MixedPolicy", {**AFTER, "interval": 5}, "interval=5 does not go with dependencies='after'"),
-    ("MixedPolicy", {**AFTER, "policy_features": ("area", "f3")}, "'f3' looks at when the log"),
-    # nodes
-    ("JobSelection", {**ON, "passes": "per-event"}, "passes='per-event' and a machine of nodes"),
-    ("JobSelection", {**ON, "shutdown_action": True}, "shutdown_action"),
-    ("JobSelection", {"cluster": FOUR, "shutdown_action": True}, "shutdown_action"),
-    ("JobSelection", {"cluster": ASLEEP, "allocation": "best-fit"}, "^allocation: with nodes of t"),
-    ("JobSelection", {"cluster": ASLEEP, "passes": "per-event"}, "^passes='per-event' and .* do"),
-    ("JobSelection", {"cluster": ASLEEP, "reward": "max_wait"}, "^reward 'max_wait' does not go"),
-    ("JobSelection", {"cluster": Cluster(groups=(*ASLEEP.groups, OTHER), shutdown_after_s=1)},
-     "nodes that are all alike, but groups 'node' and 'other' differ"),
-    ("JobSelection", {"cluster": PLAIN, "allocation": "contiguous"},
-     "^with nodes of their own for jobs .* and group 'plain' has no power; give it one: power="),
-    *[("MixedPolicy", {**MEASURED, "cluster": cluster, "reward": {"bsld": 1, "energy": 0.1}},
-       "power_w, count only where jobs have nodes") for cluster in (MIXED, None)],
-    # limits
-    ("EnergyBudget", {"reward": "max_wait"}, "^reward 'max_wait' does not go with nodes"),
-    ("EnergyBudget", {"reward": "bsld/easy"}, "^reward: what is divided by that of a sch"),
-    ("PowerCap", {"limits": [EnergyBudget(1, 0, 9), EnergyBudget(1, 8, 20)]}, "must not overlap"),
-    ("PowerCap", {"estimate": "data-driven"}, "estimate='data-driven' and environments"),
-    ("PowerCap", {"cluster": Cluster(64)}, "machines with nodes"),
-    ("PowerCap", {"cluster": UNLIKE}, "all alike"),
-    ("EnergyBudget", {"cluster": Cluster(groups=(NodeGroup("a", 64, {"core": 1}),))},
-     "need the power of nodes"),
-    ("PowerCap", {"passes": "per-event"}, "per-event"),
-    *[(name, argument, "^start, warmup, arrivals and horizon .* go with")
-      for name in (*LIMITED, "CoSchedule")
-      for argument in ({"start": "warm"}, {"horizon": "1d"}, {"warmup": 5})],
-    # nodes that jobs share
-    ("CoSchedule", {"allocation": "part:13"}, "have no 13 parts"),
-    ("CoSchedule", {"allocation": "contiguous"}, "allocation: with speedups it is compact"),
-    ("CoSchedule", {"cluster": Cluster(256)}, "instead of 256 processors give nodes"),
-    ("CoSchedule", {"cluster": with_files()["cluster"]}, "says nothing without what codes read"),
-    ("CoSchedule", {"estimate": "ave2"}, "estimate='ave2' and speedups of jobs"),
-    # extracts
-    ("QueueOrdering", {**PART, "episodes": "windows"},
-     r"^episodes='windows' begin with an empty machine, and tiny from 100 with the jobs that run at"
-     r" 100 s: use episodes='whole', or windows of the whole trace$"),
-    ("QueueOrdering", {**PART, "episodes": "weeks"}, "^episodes='weeks' begin with an empty mac"),
-    ("QueueOrdering", {**PART, "part": "test"},
-     "^part='test': an episode of tiny from 100 begins with all jobs that run or wait at 100 s"),
-    ("QueueOrdering", {**PART, "part": "train"}, "^part='train': an episode .*, rows 0:4$"),
-    ("QueueOrdering", {**PART, "workload": TINY.take(slice(0, 2), name="both").extract(100)},
-     "^part='all': all its jobs run at 100 s, when both from"),
-    ("QueueOrdering", {**PART, "warmup": "1h"}, "are for whole traces: tiny from 100 is an ext"),
-    ("JobSelection", {**PART, "shutdown_action": True},
-     "^shutdown_action and tiny from 100, which begins"),
-    ("QueueOrdering", {**PART, "cluster": Cluster(4, shutdown_after_s=5)}, "do not go together"),
-    # whatever the episodes: no kind of them would do
-    *[("PowerCap", {**PART, "cluster": ONE_CORE, "episodes": kind}, "go together: .*leave the extr")
-      for kind in ("whole", "windows")],
-    ("CoSchedule", {**PART, "workload": with_codes(TINY, ["code-1"] * 5).extract(100),
-                    "cluster": ONE_CORE}, "do not go together: .*leave the extract out"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "arguments", "message"), TOGETHER, ids=label)
-def test_what_does_not_go_together(name: str, arguments: dict[str, Any], message: str) -> None:
-    assert_refused(name, arguments, message)
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -249,58 +150,24 @@ def test_arguments_that_nobody_knows_are_refused_in_pythons_words(name: str) -> 
                 SINGLE[name](**usual(name), **{rule: "none"})
 
 
-def test_an_unknown_reward_names_all() -> None:
-    with pytest.raises(HpcgymError, match="did you mean 'log_bsld'") as caught:
-        SINGLE["JobSelection"](BUSY, reward="logbsld")
-    for name in ("max_wait", "p99_wait", "log_wait", "bsld/NAME of a scheduler"):
-        assert name in str(caught.value)
+COLUMNS = ("submit_time", "run_time", "requested_time", "requested_processors")
+FEWEST = Workload.from_columns({name: [1, 1, 2] for name in COLUMNS}, processors=2)
 
 
 @pytest.mark.parametrize("name", [*NAMES, *LIMITED])
 def test_a_workload_shorter_than_an_episode(name: str) -> None:
-    columns = ("submit_time", "run_time", "requested_time", "requested_processors")
-    few = Workload.from_columns({name: [1, 1, 2] for name in columns}, processors=2)
-    with pytest.raises(HpcgymError, match=r"jobs=256.*jobs=3"):
-        SINGLE[name](few)
-    env = SINGLE[name](few, jobs=3)
+    env = SINGLE[name](FEWEST, jobs=3)
     play(env, random_acts(env.action_space, 0))
-    with pytest.raises(HpcgymError, match="week"):
-        SINGLE[name](few, episodes="weeks")
-    with pytest.raises(HpcgymError, match="jobs"):
-        SINGLE[name](Workload.from_columns({"submit_time": []}, processors=2))
 
 
 def test_a_whole_workload_needs_an_empty_start() -> None:
     make: dict[str, Any] = {"workload": "lublin:jobs=200,processors=16", "episodes": "whole"}
-    with pytest.raises(HpcgymError, match="give start='empty'"):
-        JobSelection(**make, start="warm")
     gives_way = JobSelection(**make).episodes
     assert (gives_way.around["start"], gives_way.around["horizon"]) == ("empty", None)
     assert (gives_way.part, gives_way.longest) == ("all", 200)
 
 
 # --- Resets ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"slice": "week 3"}, r"options\['slice'\].*week 3"),
-        ({"slice": None}, r"options\['slice'\]"),
-        ({"start": 0}, "'start' and 'jobs'"),
-        ({"start": 0, "jobs": 21}, "21 jobs"),
-        ({"start": 290, "jobs": 20}, "290"),
-        ({"begin": 0}, "begin"),
-        (3, "options must be a dict, not 3"),
-    ],
-    ids=label,
-)
-def test_options_of_reset(options: Any, words: str) -> None:
-    for env in (SINGLE["JobSelection"](BUSY, jobs=20), VECTOR["JobSelection"](2, BUSY, jobs=20)):
-        with pytest.raises(HpcgymError, match=words):
-            env.reset(options=options)
-        env.reset(seed=1)
-        env.step(env.action_space.sample())
 
 
 def test_masks_and_seeds_of_resets() -> None:
@@ -441,20 +308,12 @@ def test_steps_before_a_reset_and_after_the_end(name: str) -> None:
             many.reset(options={"reset_mask": np.array([True, False])})
 
 
-def test_who_cannot_be_asked() -> None:
-    """Dispatchers know nothing of jobs that share nodes, of nodes of their own, and of quotas."""
-    for name, given, message in (
-        ("CoSchedule", {}, "dispatchers know nothing of jobs that share nodes"),
-        ("JobSelection", {"cluster": ASLEEP}, "^pass_view: where jobs have nodes of their own"),
-    ):
-        env = SINGLE[name](**usual(name) | given)
-        env.reset(seed=0)
-        with pytest.raises(HpcgymError, match=message):
-            env.pass_view()
-    env = SINGLE["JobSelection"](**whole(four_jobs(), backfill="none", quota="user:jobs=1"))
-    env.reset()
-    with pytest.raises(HpcgymError, match="expert 'prb' is not told of quotas"):
-        find_baseline("prb").begin(env)
+def begun(env: Any) -> Any:
+    env.reset(seed=0)
+    return env
 
 
-test_mistakes = mistakes_of(globals(), CHASSIS, LOADED, PowerCap, evaluate)
+test_mistakes = mistakes_of(
+    globals(), ASLEEP, CHASSIS, FOUR, LOADED, MIXED, PowerCap, evaluate, find_baseline, whole,
+    with_files,
+)  # fmt: skip

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from driving import SINGLE
 from gymnasium.utils.env_checker import check_env
+from mistakes import mistakes_of
 
 from hpcgym import HpcgymError, Workload, load_workload
 from hpcgym.envs.ids import id_of
@@ -142,16 +143,6 @@ def test_long_episodes_and_machines_of_any_size(processors: int) -> None:
     assert env.render().shape == (800, 1280, 3)
 
 
-def test_what_cannot_be_drawn(busy: Workload, monkeypatch: pytest.MonkeyPatch) -> None:
-    env = SINGLE[NAMES[0]](busy, jobs=60, render_mode="ansi")
-    with pytest.raises(gymnasium.error.ResetNeeded, match="reset"):
-        env.render()
-    env = played(NAMES[0], busy, 0, "rgb_array")
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(HpcgymError, match=r"needs? matplotlib: pip install '\.\[report\]'"):
-        env.render()
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_checker_of_gymnasium_passes_with_all_render_modes(name: str) -> None:
     pytest.importorskip("matplotlib", reason=WITHOUT)
@@ -173,3 +164,9 @@ def test_headings_of_tables_stand_apart() -> None:
         "runs for",
         "should end in",
     ]
+
+
+test_mistakes = mistakes_of(
+    globals(), sys, errors=(HpcgymError, gymnasium.error.ResetNeeded), fixtures=("busy",
+    "monkeypatch"),
+)  # fmt: skip

@@ -7,11 +7,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
 from driving import CHASSIS, LOADED, SEEDS, SLOW, for_slow, jobs_of, play, rules, whole
 from limit_strategies import Case, limited, on_single_cores, simulate_pool
+from mistakes import mistakes_of
 from slow_controls import SteeredSimulation
 
 from hpcgym import Cluster, Workload
@@ -201,16 +201,17 @@ def test_usual_limits() -> None:
     assert budget.result().limits == (given,)
 
 
-def test_an_episode_has_its_own_jobs_of_the_table() -> None:
-    """The second window has a job that a cap never lets start, and jobs of other widths."""
+def windows(limits: list[PowerCap]) -> PowerCapEnv:
+    """An environment of two windows of two jobs, of which the second has a wide one."""
     few = jobs_of([(0, 1, 60), (0, 2, 60), (9000, 8, 60), (9000, 2, 60)], 8)
     power = NodePower(idle_w=100.0, busy_w=200.0)
     machine = Cluster(groups=(NodeGroup("node", 4, {"core": 2}, power=power),))
-    env = PowerCapEnv(few, cluster=machine, jobs=2, limits=[PowerCap(799.0, 0)])
-    env.reset(options={"slice": "window 0000"})
-    with pytest.raises(HpcgymError, match="of 4 nodes, can never start"):
-        env.reset(options={"slice": "window 0001"})
-    env = PowerCapEnv(few, cluster=machine, jobs=2, limits=[])
+    return PowerCapEnv(few, cluster=machine, jobs=2, limits=limits)
+
+
+def test_an_episode_has_its_own_jobs_of_the_table() -> None:
+    """The second window has a job that a cap never lets start, and jobs of other widths."""
+    env = windows([])
     for window, units in (("window 0000", [1, 2]), ("window 0001", [2, 2, 2, 2, 2])):
         play(env, lambda *_: np.ones(3), options={"slice": window})
         allocation = env.result().allocation
@@ -243,3 +244,6 @@ def test_times_of_limits_count_from_the_first_submission_or_are_a_function() -> 
     env.reset(seed=3)
     assert env.result().limits == (PowerCap(12e3, int(asked[1].submit_time[5])),)
     assert [len(workload) for workload in asked] == [30, 30]
+
+
+test_mistakes = mistakes_of(globals())

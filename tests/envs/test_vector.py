@@ -26,7 +26,6 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 
 from hpcgym.envs.co_schedule import DEFAULT_CODES
 from hpcgym.envs.ids import id_of
-from hpcgym.errors import HpcgymError
 from hpcgym.processors import threads_here
 
 N = 3
@@ -92,8 +91,6 @@ def test_they_tell_the_schedules_of_single_ones(mode: AutoresetMode, around: Any
             assert number == metrics["jobs"]
             assert bsld / number == pytest.approx(metrics["mean_bsld"])
             assert wait_h * 3600 / number == pytest.approx(metrics["mean_wait_s"])
-    with pytest.raises(HpcgymError, match="i must be below 3, the number of environments: 3"):
-        envs.result(3)
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
@@ -178,8 +175,6 @@ def test_infos_are_a_dict_as_any_other() -> None:
     read = infos()
     assert {"episode_energy_j", "_episode_energy_j"} <= read.keys()
     assert read.get("episode", 5) == 5
-    with pytest.raises(KeyError, match="episode"):
-        read["episode"]
     read["window"] = 3
     del read["episode_energy_j"]
     assert "episode_energy_j" not in read

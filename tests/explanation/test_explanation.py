@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from drawing import assume, given, settings
 from drawing import strategies as st
 from few_jobs import few_jobs
-from mistakes import mistakes_of
+from mistakes import mistakes_of, why_not
 from node_strategies import node_cases, partitioned_cases, slow_jobs_and_nodes
 from quota_strategies import fitted, quotas, with_queues
 from restrictions import bounds
@@ -183,18 +183,8 @@ def test_one_other_job_is_no_others() -> None:
     assert sentence.endswith("; without 5, 10 s; 1 other delayed it too.")
 
 
-def test_wrong_jobs() -> None:
+def test_the_last_of_a_number_is_explained() -> None:
     workload = jobs(*SMALL)
-    tasks = workload.with_columns(array=np.array([7, -1, 7, -1]))
-    result, of_array = hpcgym.simulate(workload), hpcgym.simulate(tasks)
-    for asked, job, message in (
-        (result, 7, "has no job 7; its jobs are 1 to 4"),
-        (None, 3, r"takes a result of hpcgym\.simulate, not None"),
-        (result, "2", "job must be a whole number of at least 0, not '2'"),
-        (of_array, 7, "job 7; 7 is an array, whose tasks are jobs 1 to 3"),
-    ):
-        with pytest.raises(HpcgymError, match=message):
-            hpcgym.explain(asked, job)  # type: ignore[arg-type]
     twice = hpcgym.simulate(workload.with_columns(job_number=np.array([1, 2, 2, 3])))
     sentence = hpcgym.explain(twice, 2).sentences[1]
     assert sentence == "The log has 2 jobs or runs with this number; this is the last."
@@ -262,8 +252,6 @@ def test_the_command() -> None:
     facts = json.loads(printed.stdout)
     assert facts["job_number"] == 200
     assert facts["schedulers"][0]["wait_time"] == facts["wait_time"]
-    wrong = CliRunner().invoke(app, [*words[:2], "--job", "7000"])
-    assert wrong.exit_code != 0
 
 
 def test_without_time_one_job_is_tried_and_the_rest_is_said() -> None:
@@ -457,8 +445,7 @@ def test_jobs_that_are_refused_at_first(
             assert waits_told[name].tolist() == slow.seconds[name].tolist()
         assert sum(explained.waited_for.values()) == explained.facts["wait_time"]
     else:
-        with pytest.raises(HpcgymError, match="submit jobs between two passes of one second"):
-            waits(result)
+        assert "submit jobs between two passes of one second" in why_not(waits, result)
     if rules["policy"] in LATE or rules["backfill_order"] in LATE:
         return
     for number, delay in explained.others["delay"].items():

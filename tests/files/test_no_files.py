@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from mistakes import mistakes_of
 from no_files import in_place_of, said_apart
 from test_damaged_files import KINDS, Reader, of_minari
 
 from hpcgym import agents
 from hpcgym.errors import HpcgymError
-from hpcgym.files import open_file, sha256_of
+from hpcgym.files import open_file, sha256_of, tables
 from hpcgym.files.recorded import record_of_file
 from hpcgym.files.tables import arrays_of, is_whole
 from hpcgym.machine import find_cluster
@@ -190,15 +191,6 @@ def test_arrays_are_not_unpacked_before_their_heads_are_looked_at(tmp_path: Path
     assert said_apart(lambda: print(end="") if is_whole(path) else exit("damaged")) == "nothing"
 
 
-def test_an_archive_of_too_many_members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hpcgym.files import tables
-
-    monkeypatch.setattr(tables, "_MOST_MEMBERS", 2)
-    np.savez(tmp_path / "a.npz", a=np.arange(3), b=np.arange(3), c=np.arange(3))
-    with pytest.raises(HpcgymError, match=r"a\.npz has 3 members; an archive of arrays may have 2"):
-        arrays_of(tmp_path / "a.npz")
-
-
 def test_an_array_whose_checksum_is_wrong(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     np.savez(path, values=np.arange(3))
@@ -217,3 +209,6 @@ def test_files_of_slurm_that_include_one_another_over_and_over(tmp_path: Path) -
     (tmp_path / "6.conf").write_text("")
     text = said_apart(lambda: find_cluster(tmp_path / "0.conf"))
     assert "0.conf includes more than 4,096 files" in text
+
+
+test_mistakes = mistakes_of(globals(), tables, fixtures=("monkeypatch",))

@@ -168,15 +168,6 @@ def test_a_file_that_must_not_be_written_to_stays(tmp_path, monkeypatch):
     assert path.read_text() == "before"
 
 
-@pytest.mark.parametrize("place", ["/proc/x.swf", "/dev/null/x.swf", ".", "none/file"])
-def test_what_cannot_be_written_is_said(place, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for write in (check_writable, lambda path: write_swf(log(), path)):
-        with pytest.raises(HpcgymError, match=f"{place} cannot be written: "):
-            write(Path(place))
-    assert names(tmp_path) == []
-
-
 def test_a_check_changes_nothing(tmp_path):
     path = tmp_path / "file"
     check_writable(path)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mistakes import mistakes_of
 
-from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster, NodeGroup, find_cluster
 from hpcgym.machine.slurm import read_slurm_conf
 from hpcgym.replay.configuration import PrivateNodes, SlurmNode, nodes_of, scheduling_of, slurm_conf
@@ -84,26 +84,11 @@ def test_who_is_driven_serves_by_priority_and_not_at_submission(
     assert ("bf_interval=-1" in parameters) == (backfill == "none")
 
 
-@pytest.mark.parametrize(
-    "scheduler",
-    [
-        Scheduler(),
-        Scheduler(backfill="conservative"),
-        Scheduler("saf"),
-        Scheduler("saf", backfill="until-shadow"),
-        Scheduler("saf", backfill="until-shadow", backfill_order="spf"),
-        Scheduler("saf", backfill="none", estimate="ave2"),
-        Scheduler(backfill="until-shadow", estimate="clairvoyant"),
-        Scheduler(backfill="until-shadow", allocation="best-fit"),
-    ],
-)
-def test_rules_that_slurm_does_not_have_are_refused(scheduler: Scheduler) -> None:
-    with pytest.raises(HpcgymError, match="Slurm"):
-        scheduling_of(scheduler)
-
-
 def test_a_pool_is_one_node_and_nodes_have_cores_and_memory() -> None:
     assert nodes_of(Cluster(100)) == ((100, None, ()),)
     assert nodes_of(find_cluster("2x2x4")) == ((8, None, ()),) * 2
     thin, fat = NodeGroup("thin", 2, {"core": 4}), NodeGroup("fat", 1, {"core": 8, "mem": 64})
     assert nodes_of(Cluster(groups=(thin, fat))) == ((4, 0, ()), (4, 0, ()), (8, 64, ()))
+
+
+test_mistakes = mistakes_of(globals())

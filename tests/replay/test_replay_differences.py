@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from mistakes import mistakes_of
 
 import hpcgym
-from hpcgym.errors import HpcgymError, WorkloadError
+from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster, find_cluster
 from hpcgym.replay import Replay, facts_of, replay_on_slurm, table_of
 from hpcgym.replay.private import Record, read_records
@@ -50,9 +52,6 @@ def test_lines_of_slurm_are_read_or_said_to_be_wrong() -> None:
     wanted = Record("job-2", "COMPLETED", submit=20, start=101, end=131, nodes="n[1-2]")
     assert read_records(f"{LINE}\n{LINE}", ZERO) == [wanted, wanted]
     assert read_records("", ZERO) == []
-    for cut in ("SubmitTime=2026-01-01T", "NodeList=n[1-2]", "JobState=COMPLETED"):
-        with pytest.raises(HpcgymError, match="not understood: JobId=3"):
-            read_records(LINE.replace(cut, ""), ZERO)
 
 
 def test_records_become_the_schedule_that_they_tell(simulated: Result) -> None:
@@ -94,27 +93,13 @@ def test_nodes_are_those_that_slurm_names() -> None:
     assert replayed.allocation is not None
     assert replayed.allocation.node.tolist() == list(range(1, size + 1))
     assert "nodes" in hpcgym.validate_schedule(replayed)
-    twice = result_of(jobs, cluster, result.scheduler, records_of(result, "n[1,1]"), "Slurm")
-    with pytest.raises(hpcgym.ScheduleError):
-        hpcgym.validate_schedule(twice)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"state": "TIMEOUT"}, "Slurm says TIMEOUT"),
-        ({"submit": -5}, "Slurm says COMPLETED, -5 s"),
-        ({"end": 10**6}, "should be COMPLETED"),
-        ({"name": "another"}, "Slurm tells nothing of job 8"),
-    ],
-)
-def test_a_job_that_went_otherwise_is_told(
-    change: dict[str, object], message: str, simulated: Result
-) -> None:
-    records = records_of(simulated)
-    records[7] = records[7]._replace(**change)  # type: ignore[arg-type]
-    with pytest.raises(HpcgymError, match=message):
-        made(simulated, records)
+def otherwise(result: Result, **change: Any) -> list[Record]:
+    """What Slurm would tell of a schedule in which the eighth job went otherwise."""
+    records = records_of(result)
+    records[7] = records[7]._replace(**change)
+    return records
 
 
 def test_a_job_that_woke_a_second_late_is_counted(simulated: Result) -> None:
@@ -159,22 +144,9 @@ def test_schedules_part_where_the_same_jobs_ran_before(simulated: Result) -> Non
     assert facts_of(Replay(other, simulated))["parted"] == table["why"].str.endswith("first").sum()
 
 
-@pytest.mark.parametrize(
-    ("workload", "message"),
-    [
-        (lambda jobs: jobs.take(slice(0, 0)), "no jobs"),
-        (lambda jobs: jobs.with_columns(run_time=jobs.run_time * 0), "runs for no time"),
-        (lambda jobs: jobs.extract(int(jobs.submit_time[60])), "an extract begins"),
-    ],
-)
-def test_jobs_that_cannot_be_replayed_are_refused(
-    workload: object, message: str, simulated: Result
-) -> None:
-    recorded = simulated.as_workload()
-    with pytest.raises(WorkloadError, match=message):
-        replay_on_slurm(workload(recorded))  # type: ignore[operator]
-
-
 def test_machines_that_cannot_be_had_are_refused(simulated: Result) -> None:
     with pytest.raises(HpcgymError):
         replay_on_slurm(simulated.workload, cluster=Cluster(1))
+
+
+test_mistakes = mistakes_of(globals(), fixtures=("simulated",))

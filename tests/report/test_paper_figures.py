@@ -5,8 +5,8 @@ import warnings
 from itertools import combinations
 
 import pytest
+from mistakes import mistakes_of
 
-from hpcgym.errors import HpcgymError
 from hpcgym.report import canvas, save_figures
 from hpcgym.report.canvas import LINE_COLOURS, line_style, shortened
 from hpcgym.report.figures import COLUMN_INCHES, draw_figure, drawings_of, save_drawings
@@ -140,17 +140,6 @@ def test_lines_differ_where_colours_are_greys():
         assert style["linestyle"] != other["linestyle"] or apart > 0.1
 
 
-def test_what_figures_cannot_be(two, tmp_path):
-    (tmp_path / "file").write_text("")
-    for wrong, message in (
-        (lambda: save_figures(two, tmp_path, width=1), "are from 2.5 to 12 inches wide, not 1"),
-        (lambda: draw_figure(two, "cube"), "figure"),
-        (lambda: save_figures(two, tmp_path / "file"), "file"),
-    ):
-        with pytest.raises(HpcgymError, match=message):
-            wrong()
-
-
 def test_names_that_have_no_room_beside_curves_stand_in_a_legend_in_full(schedule, monkeypatch):
     """However narrow the figure is: what was compared is what differs."""
     monkeypatch.setattr(canvas, "label_curves", lambda axes: False)
@@ -180,3 +169,6 @@ def test_long_names_leave_room_for_what_is_drawn(schedule):
     ]  # fmt: skip
     alike = shortened((f"{'a' * 40}{k}{'b' * 40}" for k in range(3)), 3.5)
     assert len({*alike.values()}) == 3
+
+
+test_mistakes = mistakes_of(globals(), fixtures=("two",))

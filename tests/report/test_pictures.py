@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mistakes import mistakes_of
 
 from hpcgym.errors import HpcgymError
 from hpcgym.report import (
@@ -262,17 +263,6 @@ def test_fonts_are_such_as_journals_take_and_settings_of_the_user_stay(schedule,
     assert len({(tmp_path / f"{n}.pdf").read_bytes() for n in range(6)}) == 1
 
 
-def test_what_cannot_be_drawn_is_said_in_a_line(schedule, tmp_path, monkeypatch):
-    result = schedule()
-    with pytest.raises(HpcgymError, match="one schedule, not 2"):
-        draw_gantt({"a": result, "b": result})
-    with pytest.raises(HpcgymError, match=r"picture.gif: a picture's name ends in .png, .svg"):
-        save_picture(result, tmp_path / "picture.gif")
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(HpcgymError, match=r"pip install '\.\[report\]' in the clone"):
-        draw_gantt(result)
-
-
 @pytest.mark.slow
 def test_matplotlib_is_imported_late_and_without_its_global_state(tmp_path):
     code = f"""
@@ -344,3 +334,6 @@ def test_long_names_in_a_table_are_on_several_lines(schedule, long):
     assert max(len(axes_drawn.get_title("left")) for axes_drawn in figure.axes) <= 78
     assert ("\n" in text) == (long != "short")
     assert text.replace("\n", "").replace(" ", "") == long.replace(" ", "")
+
+
+test_mistakes = mistakes_of(globals(), fixtures=("monkeypatch", "schedule"))

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from few_jobs import few_jobs
+from mistakes import mistakes_of
 
 import hpcgym
-from hpcgym.errors import HpcgymError
 from hpcgym.explore import page
 from hpcgym.machine.speedups import Heatmap
 from hpcgym.report import (
@@ -130,12 +130,6 @@ def test_many_codes_are_told_to_be_left_out() -> None:
     assert axes.get_title("left") == "Job speedups by code, 5 codes left out"
 
 
-def test_without_speedups_there_are_no_such_pictures(three: Result) -> None:
-    plain = hpcgym.simulate(three.workload, "easy")
-    with pytest.raises(HpcgymError, match="speedups"):
-        draw_job_speedups(plain)
-
-
 def test_overview_and_page(three: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     compact = together((0, 100, 4, "a"), scheduler="easy")
@@ -152,3 +146,6 @@ def test_overview_and_page(three: Result, tmp_path: Path, monkeypatch: pytest.Mo
     assert "mean job speedup" in heading
     plain = page(hpcgym.simulate(three.workload, "easy"), report=True)
     assert "speedup" not in plain
+
+
+test_mistakes = mistakes_of(globals(), fixtures=("three",))

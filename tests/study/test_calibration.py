@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
+from mistakes import mistakes_of
 
 import hpcgym
-from hpcgym.errors import WorkloadError
 from hpcgym.machine import Cluster, NodeGroup, Partition
 from hpcgym.machine.pool import with_counts
 from hpcgym.scheduler.rules import Scheduler
@@ -63,8 +62,6 @@ def test_what_cannot_be_tried_is_told() -> None:
     away = table[table.settings.str.contains("out of service")]
     assert away.problem.tolist()[1:] == ["1,500 jobs do not fit on this machine"] * 4
     assert away.explained.isna().tolist() == [False, True, True, True, True]
-    with pytest.raises(WorkloadError, match="does not tell the waiting time of each job"):
-        calibrate(jobs, "easy", Cluster(64))
 
 
 def test_smaller_machines_are_switched_off_as_the_site_s_own() -> None:
@@ -112,3 +109,6 @@ def test_a_share_of_many_small_groups_is_that_share() -> None:
     assert away["10 % of the nodes out of service"] == 2
     assert away["30 % of the nodes out of service"] == 6
     assert away["40 % of the nodes out of service"] == 8
+
+
+test_mistakes = mistakes_of(globals())

@@ -98,6 +98,15 @@ def test_a_policy_acts_in_the_environment_given() -> None:
     assert (spf.backfill_order, spf.passes) == ("sqf", "per-event")
 
 
+def selecting(**changes: Any) -> Saved:
+    """A policy that says what it saw and did in the selection of one of 16 jobs."""
+    agent = Saved(window=16)
+    env = plain_envs.make("hpcgym/JobSelection-v2", window=16, workload=TRACE, jobs=100)
+    agent.observation_space, agent.action_space = env.observation_space, env.action_space
+    vars(agent).update(changes)
+    return agent
+
+
 def test_spaces_that_differ_are_said() -> None:
     made = {"workload": TRACE, "jobs": 100}
     env = plain_envs.make("hpcgym/JobSelection-v2", window=16, **made)
@@ -106,17 +115,7 @@ def test_spaces_that_differ_are_said() -> None:
     for env_id in (None, agent.env_id):  # what it was made for, it brings along
         assert not evaluate({"mine": agent}, TRACE, env=env_id, **FEW).failures
     check_spaces("none", SimpleNamespace(), env)
-    said = "mine was trained in another environment than this: its observations are Dict"
-    with pytest.raises(HpcgymError, match=rf"{said}.*Box\(16, 14\).* not .*Box\(32, 14\)"):
-        evaluate({"mine": agent}, TRACE, env_options={"window": 32}, **FEW)
-    flat = plain_envs.make("hpcgym/JobSelection-v2", window=16, observation="flat", **made)
-    with pytest.raises(HpcgymError, match=r"its observations are Dict\(cluster Box"):
-        check_spaces("mine", agent, flat)
-    agent.action_space = spaces.Discrete(17)
-    with pytest.raises(
-        HpcgymError, match=r"this: its actions are Discrete\(17\), not Discrete\(16"
-    ):
-        check_spaces("mine", agent, env)
+    check_spaces("mine", agent, env)
 
 
 def test_policies_bring_their_environments() -> None:
@@ -126,8 +125,6 @@ def test_policies_bring_their_environments() -> None:
     assert board.by_slice["saf (acting)"].equals(board.by_slice["saf (no backfilling)"])
     assert "fcfs" in board.by_slice
     other.env_id = "hpcgym/JobSelection-v2"
-    with pytest.raises(HpcgymError, match=r"saf \(acting\) \(2\) has backfill='easy'"):
-        evaluate([mine, other], TRACE, **FEW)
     board = evaluate([mine, other], TRACE, backfill="easy", **FEW)
     assert board.by_slice["saf (acting)"].equals(board.by_slice["saf (acting) (2)"])
 
@@ -146,9 +143,6 @@ def test_a_policy_says_which_arguments_its_environment_needs() -> None:
     first.env_options = wanted  # type: ignore[attr-defined]
     assert not evaluate(first, TRACE, **given).failures
     assert not evaluate(SimpleNamespace(act=first, env_options=wanted), TRACE, **given).failures
-    bad = SimpleNamespace(name="mine", act=first, env_options=["window"])
-    with pytest.raises(HpcgymError, match=r"mine: env_options must be arguments .*\['window'\]"):
-        evaluate(bad, TRACE, **given)
 
 
 def test_a_policy_for_other_shapes_is_told_the_remedy() -> None:
@@ -170,8 +164,6 @@ def test_where_jobs_share_nodes_the_first_agent_brings_machine_and_speedups() ->
     given = evaluate(FirstPair(), codes, jobs=30, n=5, env=Agent.env_id, cluster="8x2x12")
     assert alone.by_slice["mine"].equals(alone.by_slice["first-pairs"])
     assert alone.by_slice["mine"].tolist() == given.by_slice.iloc[:, 0].tolist()
-    with pytest.raises(HpcgymError, match="start"):
-        evaluate(Agent(), codes, jobs=30, n=5, start="warm")
 
 
 @pytest.mark.parametrize(
@@ -212,11 +204,6 @@ def test_environments_may_be_named_without_their_versions() -> None:
     assert own.by_slice["oldest"].equals(given.by_slice["oldest"])
     assert own.unseen["oldest"][0] == 3  # also where later jobs go on to come
     assert own.unseen["oldest"] == given.unseen["oldest"]
-    with pytest.raises(HpcgymError, match="unknown env 'JobSelect'; did you mean 'JobSelection'"):
-        evaluate({"oldest": Oldest()}, LONG, env="JobSelect", **WINDOWS)
-    Oldest.env_options = {"windw": 3}
-    with pytest.raises(HpcgymError, match=r"oldest: env_options: .*did you mean 'window'"):
-        evaluate({"oldest": Oldest()}, LONG, **WINDOWS)
 
 
 def test_rules_that_are_lifted_go_with_environments_that_do_not_know_them() -> None:
@@ -348,17 +335,17 @@ def test_a_failing_policy_is_reported_with_its_own_count_and_not_dropped() -> No
     assert others.index[others["p_value"].isna()].tolist() == ["easy"]  # the reference itself
 
 
+def refuses(env: Any) -> None:
+    raise HpcgymError("not here")
+
+
 def test_a_begin_that_fails_is_a_failure_unless_it_says_that_it_does_not_fit() -> None:
     def begin(env: Any) -> None:
-        raise errors[-1]
+        raise ZeroDivisionError("no way")
 
-    errors: list[Exception] = [HpcgymError("not here"), ZeroDivisionError("no way")]
     with pytest.warns(PolicyWarning, match="^agent failed on 2 of 2 slices, first on "):
         board = evaluate(choosing("spf", begin=begin), TRACE, **CHOICE, **FEW)
     assert all(text.startswith("ZeroDivisionError: no way (") for text in board.failures.values())
-    errors.pop()
-    with pytest.raises(HpcgymError, match=r"^not here$"):
-        evaluate(choosing("spf", begin=begin), TRACE, **CHOICE, **FEW)
 
 
 def test_an_episode_that_is_cut_short_is_a_failure() -> None:
@@ -494,8 +481,6 @@ def test_what_is_around_slices_is_said_by_the_user_then_by_agents_then_by_versio
     alike = {"a": Saved(start="warm", horizon="7d"), "b": Saved(start="easy", horizon=604_800)}
     assert around_of(nothing, Agents(alike, {}))["start"] == "warm"
     alike["b"].env_options["horizon"] = "8d"
-    with pytest.raises(HpcgymError, match=r"of b has horizon='8d', and that of a '7d'; give hor"):
-        around_of(nothing, Agents(alike, {}))
     assert around_of({"horizon": "1d"}, Agents(alike, {}))["horizon"] == "1d"
 
 
@@ -590,4 +575,4 @@ def test_rules_that_restrict_nobody_are_told_once_for_all_slices(rules: dict[str
     assert [warning.category for warning in caught] == [RuleWarning]
 
 
-test_mistakes = mistakes_of(globals(), replace)
+test_mistakes = mistakes_of(globals(), replace, spaces)

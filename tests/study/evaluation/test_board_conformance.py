@@ -19,6 +19,7 @@ from boards import (
     candidates,
     rows_in,
 )  # fmt: skip
+from mistakes import mistakes_of
 from predictors import Crooked
 
 import hpcgym
@@ -26,7 +27,6 @@ from hpcgym.baselines import SCHEDULERS, find_baseline
 from hpcgym.baselines.schedulers import find_scheduler
 from hpcgym.envs.core.episodes import Episodes
 from hpcgym.envs.ids import id_of
-from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster, NodeGroup, find_cluster
 from hpcgym.machine.speedups import find_speedups
 from hpcgym.schedule.metrics import METRICS, MORE, NEITHER, ranking_metrics
@@ -252,8 +252,6 @@ def test_which_slices_there_are() -> None:
     rows = [rows_in(name) for name in evaluate("spf", TRACE, budget=0).by_slice.index]
     first = TRACE.row_at(0.5)
     assert rows == [slice(row, row + 256) for row in range(first, first + 3 * 256, 256)]
-    with pytest.raises(HpcgymError, match=r"n must be at most 3, not 4: .* jobs that share none"):
-        evaluate("spf", TRACE, budget=0, n=4)
 
 
 def test_the_same_seed_gives_the_same_board() -> None:
@@ -554,3 +552,6 @@ def test_slices_that_begin_with_jobs_begin_under_the_quotas(env: str | None) -> 
         (easy,) = [row for row in board.by_slice if row.startswith("easy (")]
         like = there.by_slice.filter(like="easy").eq(board.by_slice[easy], axis=0)
         assert like.all().any()
+
+
+test_mistakes = mistakes_of(globals())

@@ -25,7 +25,7 @@ from mistakes import mistakes_of
 
 from hpcgym.baselines import SCHEDULERS, find_baseline
 from hpcgym.cli.lineup import rules_of
-from hpcgym.errors import HpcgymError, PolicyWarning
+from hpcgym.errors import PolicyWarning
 from hpcgym.own_code import names_code
 from hpcgym.scheduler.rules import PASSES, Scheduler
 from hpcgym.simulation.run import simulate
@@ -316,109 +316,11 @@ SHARED: dict[str, Any] = {
 SHARE: dict[str, Any] = {"env": BUDGET, "env_options": {"share": 0.7}}
 SHORT = SimpleNamespace(act=lambda observation: 0, name="mine")
 
-WRONG: list[tuple[Any, dict[str, Any], str]] = [
-    # modules
-    ("brought_pkg.deep:Frist", {}, "deep:Frist: there is no 'Frist' in it; did you mean 'first'"),
-    ("brought_pkg.deep:zzz", {}, "known are First, Outer, Begins"),  # not what is imported there
-    ("brought_pkg.deep:Outer.Iner", {}, "there is no 'Iner' in it; did you mean 'Inner'"),
-    ("brought_pkg.deep:Begins", {}, "begin must take one, (env); it is begin(env, more)"),
-    ("brought_pkg.deep:Needs", {}, "the class Needs cannot be made without arguments (missing a"),
-    ("brought_pkg.deep:Fails", {}, "the class Fails cannot be made: RuntimeError: no weights here"),
-    ("brought_pkg.deep:Short", {}, "short: act must take two arguments, (observation, info); it"),
-    ("brought_pkg.deep:Nothing", {}, "the class Nothing is no policy: it has no act(observation"),
-    ("brought_pkg.deep:three", {}, "three must take one argument, as a dispatcher (the view of"),
-    ("brought_pkg.deep:number", {}, "deep:number is no policy: it is of the type int, and has no"),
-    ("brought_pkg.misses:First", {}, "importing brought_pkg.misses fails: No module named 'no_s"),
-    ("brought_pkg.broken:First", {}, "importing brought_pkg.broken fails: SyntaxError: "),
-    ("brought_pkg.py:First", {}, "there is no module 'brought_pkg.py' in the current folder or"),
-    ("brought_pkg.other:First", {}, "there is no module 'brought_pkg.other' in the current folder"),
-    # objects
-    (SHORT, {}, "mine: act must take two arguments"),
-    ({"agent": [SHORT]}, {}, "mine: act must take two arguments"),
-    (type("Mine", (), {"__call__": lambda self, view: []}), {}, "must not be the class Mine; give"),
-    ([7], {}, "a policy is a name, a path, a dispatcher (a callable, see simulate) or an object"),
-    (7, {}, "policies must be names, paths, dispatchers or policies with act, not 7"),
-    # names
-    ("eazy", {}, "unknown policy 'eazy'; did you mean 'easy'"),
-    ("sdprp", {}, "unknown policy 'sdprp'; did you mean 'sdprb'"),
-    ("no/such/agent.pt", {}, "no/such/agent.pt: there is no such file"),
-    (["1,2,3"], {}, "a policy has 6 weights"),
-    ({1: "spf", "1": "sjf"}, {}, "'1' is there twice"),
-    *(({name: Scheduler()}, {}, f"the name {name!r} stands for a scheduler or policy")
-      for name in ("saf", "pcp20", "random", "first-pairs", "filler-co")),
-    # trainings
-    ({"mine": []}, {}, "mine needs files or policies, such as mine=a.pt,b.pt"),
-    ("mine=a.pt,,b.pt", {}, "mine needs files or policies"),
-    ("mine=a.pt,a.pt", {}, "mine: 'a.pt' is there twice"),
-    (["mine=a.pt", "mine=b.pt"], {}, "policies: 'mine' is there twice"),
-    ("saf=spf,sjf", {}, "the name 'saf' stands for a scheduler"),
-    ("mine=spf,sjff", {}, "unknown policy 'sjff'; did you mean 'sjf'"),
-    # arguments
-    ((), {"slices": "tset"}, "unknown part 'tset'; did you mean 'test'"),
-    ((), {"jobs": 10**6}, "jobs=1000000"),
-    ((), {"n": 0}, "n must be"),
-    ((), {"budget": -1}, "budget must be a whole number of at least 0, not -1"),
-    ((), {"budget": True}, "budget must be a whole number of at least 0, not True"),
-    ((), {"resamples": 0}, "resamples must be"),
-    ((), {"backfil": "easy"}, "unknown argument 'backfil'; did you mean 'backfill'"),
-    ((), {"backfill": "conservative"}, "evaluate 'conservative' by name"),
-    ((), {"estimate": [1.0]}, "estimate must be a name"),
-    ((), {"by": "week"}, "unknown by 'week'"),
-    ((), {"by": "user", "metric": "utilization"}, "utilization is of whole schedules"),
-    *(((), {"reference": name}, f"unknown reference '{name}'") for name in ("sav", "best-static")),
-    *(((), {"metric": name}, f"unknown metric '{name}'") for name in ("jobs", "carbon_g", "p99")),
-    ("prb", {"quota": "user:jobs=2"}, "quota does not go with the dispatcher prb"),
-    # machines
-    ((), {"cluster": "eurrora"}, "unknown machine 'eurrora'; did you mean 'eurora'"),
-    ((), {"cluster": 6.4}, "cluster must be a number of processors"),
-    ((), {"cluster": 10}, "requested_processors must be from 1 to 10"),
-    ((), {"allocation": "best"}, "did you mean 'best-fit'"),
-    *(((), {"env_options": {name: 64}}, f"env_options has {name}: give cluster to the evaluation")
-      for name in ("cluster", "processors")),
-    ((), {"passes": "per-event", "cluster": "eurora", "workload": "eurora:jobs=600,seed=0",
-          "progress": None}, "passes='per-event' and a machine of nodes"),
-    # limits
-    ("powercap", {}, "powercap keeps limits, but has no limits: give env='hpcgym/EnergyBud"),
-    ("none+saf", {}, "keeps limits, but has no limits"),
-    ("conservative", SHARE, "conservative keeps no limits of power and energy: backfill"),
-    ("dvfs", SHARE, "dvfs is for caps, and the environment has none"),
-    ("reduce-pc", {"env": "hpcgym/PowerCap-v1"}, "reduce-pc is for budgets"),
-    ([as_it_is(0.7), as_it_is(0.6)], {"env": None}, "set other limits, or have other speedups"),
-    ("reduce-pc+nobody", SHARE, "unknown policy 'reduce-pc+nobody'"),
-    # where jobs share nodes, and where they do not
-    ("easy-co", {}, "easy-co is for jobs that share nodes: it needs --env CoSchedule"),
-    (["easy-cos"], SHARED, "did you mean 'easy-co'"),
-    ("saf", SHARED, "saf does not know nodes that jobs share"),
-    ("prb", SHARED, "prb does not know nodes that jobs share"),
-    ((), {**SHARED, "backfill": "easy"}, "unknown argument 'backfill'"),
-    ((), {**SHARED, "by": "user"}, "no metrics by class or user where jobs share nodes"),
-    (["first-pairs"], {**SHARED, "env_options": {"observation": "flat"}, "progress": None},
-     "first-pairs acts in"),
-    ((), {**SHARED, "env_options": {"speedups": "nowhere.csv"}}, "nowhere.csv: no such file"),
-    ({machine: Saved("CoSchedule-v1", cluster=machine) for machine in (SHARED_MACHINE, "16x2x12")},
-     {"workload": CODES, "env": None}, "or have other speedups or another machine"),
-    ({spread: Saved("CoSchedule-v1", cluster=SHARED_MACHINE, speedups=f"generated:spread={spread}")
-      for spread in ("0.1", "0.2")},
-     {"workload": CODES, "env": None}, "or have other speedups or another machine"),
-]  # fmt: skip
 
-
-@pytest.mark.parametrize(("policies", "given", "message"), WRONG)
-def test_what_is_wrong_is_one_line_before_anything_runs(
-    package: str, policies: Any, given: dict[str, Any], message: str
-) -> None:
+def wrong(policies: Any = (), **given: Any) -> None:
+    """Evaluate what cannot be: nothing runs."""
     usual = {"workload": TRACE, "jobs": 60, "n": 2, "budget": 0, "progress": no_progress}
-    where = ENV if isinstance(policies, str) and policies.startswith("brought_pkg") else {}
-    with pytest.raises(HpcgymError) as caught:
-        evaluate(policies, **{**usual, **where, **given})
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_rule_under_limits_is_no_order_of_a_queue() -> None:
-    assert queue_order("saf") == SCHEDULERS["saf"]
-    with pytest.raises(HpcgymError, match="powercap is a way to keep limits, and no order of a"):
-        queue_order("powercap")
+    evaluate(policies, **{**usual, **given})
 
 
 def test_names_of_code_are_told_from_others() -> None:
@@ -449,4 +351,4 @@ def test_learners_by_name_class_and_module() -> None:
     assert find_policy("saf:threshold=600", 0) == "saf:threshold=600"
 
 
-test_mistakes = mistakes_of(globals())
+test_mistakes = mistakes_of(globals(), Saved, as_it_is, queue_order, fixtures=("package",))

@@ -15,6 +15,7 @@ import freeze_suite
 import numpy as np
 import pytest
 from bringing import Stops, arrays_in, calls, play, put_arrays
+from mistakes import mistakes_of
 from no_files import in_place_of, said_apart
 
 from hpcgym.baselines.schedulers import find_scheduler
@@ -274,8 +275,6 @@ def test_logs_that_are_not_here_are_left_out_unless_they_are_named(tmp_path: Pat
     done = play("saf", "away-order", tmp_path, note=notes.append)
     assert [*done.tasks["away-order"]["logs"]] == ["pond"]
     assert notes[0].startswith("away-order: left out: Nowhere: ")
-    with pytest.raises(HpcgymError, match=r"away-order: .*nowhere"):
-        play("saf", "away-order", tmp_path / "named", logs=["pond", "Nowhere"])
     further = tasks()["zero-shot"].further[0].name
     alone = board_of([play("saf", "zero-shot", tmp_path / "alone", logs=[further])])
     assert (len(alone.table), alone.by_log["log"].tolist()) == (0, [further])
@@ -292,8 +291,6 @@ def test_a_sealed_log_is_played_by_who_has_its_file(
     jobs_of.cache_clear()
     notes: list[str] = []
     logs = ["sealed", "pool", "pond"]
-    with pytest.raises(HpcgymError, match=r"zero-shot: .*sealed\.swf"):
-        play("saf", "zero-shot", tmp_path / "none", logs=logs)
     write_swf(
         load_workload(f"lublin:jobs=400,processors=32,load=0.7,seed={2**64 - 1}"), "sealed.swf"
     )
@@ -314,43 +311,19 @@ def test_a_sealed_log_is_played_by_who_has_its_file(
     board_of([read(tmp_path / "saf")], note=notes.append)
     assert notes[0] == "zero-shot: not played by all: sealed, which is sealed"
     assert notes[1].startswith("zero-shot: left out: sealed: ")
-    write_swf(load_workload("lublin:jobs=400,processors=32,load=0.7,seed=1"), "sealed.swf")
-    with pytest.raises(HpcgymError, match="sealed has other jobs than the suite was frozen with"):
-        play("saf", "zero-shot", tmp_path / "other", logs=logs)
 
 
-@pytest.mark.parametrize(
-    ("agent", "names", "said"),
-    [
-        ("bringing:Cheats", "order", "training with seed 0: unknown part 'test'"),
-        ("bringing:WrongShape", "order", "bringing:WrongShape on order, pool: "),
-        ("bringing:Selects", "order", "acts in hpcgym/JobSelection-v2, and order is"),
-        ("bringing:OtherScale", "weights", "is for scale='none', and weights has 'spread'"),
-        ("bringing:NoAgent", "order", "is no policy"),
-        ("saf", "backfill", "saf orders the queue, which in backfill is first come"),
-        ("aged-safe", "nodes-power", "hold and limits"),
-        ("saf", "codes-pairs", "does not know nodes that jobs share"),
-        ("sjf-co", "order", "is for jobs that share nodes, and in order none do"),
-        ("random", "codes-pairs", "knows no random actions"),
-        ("best\nstatic", "order", "the name of an agent must be"),
-    ],
-)
-def test_who_cannot_play_is_told_why(agent: str, names: str, said: str, tmp_path: Path) -> None:
-    with pytest.raises(HpcgymError, match=said):
-        play(agent, names, tmp_path / "made")
+def told_otherwise(folder: Path, words: str, others: str) -> Submission:
+    """Read a submission whose facts have other words."""
+    text = (folder / FACTS).read_text()
+    assert words in text
+    (folder / FACTS).write_text(text.replace(words, others))
+    return read(folder)
 
 
 def test_who_means_the_same_plays(tmp_path: Path) -> None:
     play("bringing:SameScale", "weights", tmp_path / "same")
-    with pytest.raises(HpcgymError, match=r"NoAgent plays none of these tasks: .* is no policy"):
-        play("bringing:NoAgent", None, tmp_path / "none")
     assert [*play("bringing:Selects", None, tmp_path / "selects").tasks] == ["select"]
-
-
-def test_a_folder_has_one_agent(tmp_path: Path) -> None:
-    play("saf", "mini", tmp_path)
-    with pytest.raises(HpcgymError, match="holds the submission of saf: choose another"):
-        play("easy", "mini", tmp_path)
 
 
 # --- What is tampered with ------------------------------------------------------------------------
@@ -479,24 +452,6 @@ def raise_first(folder: Path) -> None:
     raise HpcgymError(next(proof.text for proof in proofs(folder) if not proof.equal))
 
 
-def test_other_metrics_of_seeds_that_are_not_the_suites_are_refused(
-    played: Callable[[str, str], Path],
-) -> None:
-    folder = played("saf", "order")
-    text = (folder / FACTS).read_text()
-    for wrong, said in (
-        (text.replace('"pool"', '"puddle"'), "unknown log of order 'puddle'"),
-        (text.replace('"0": {', '"7": {'), "order on pond has no seed '7'"),
-        (text.replace('"mean_bsld"', '"mean"'), "is not a submission|mean_bsld"),
-        (text.replace('"small-v1"', '"other"'), "is of other, and this is small-v1"),
-        (text.replace('"order": {', '"sorting": {'), "there is no task 'sorting' in small-v1"),
-    ):
-        assert wrong != text
-        (folder / FACTS).write_text(wrong)
-        with pytest.raises(HpcgymError, match=said):
-            read(folder)
-
-
 def test_a_forged_submission_has_no_score(played: Callable[[str, str], Path]) -> None:
     folder = played("saf", "order")
     changed(folder, lie("mean_bsld", 0.9))
@@ -526,3 +481,6 @@ def test_the_reference_is_as_good_as_itself(tmp_path: Path) -> None:
     assert find_scheduler("sjf-co") == reference_of(
         tasks()["codes-pairs"], tasks()["codes-pairs"].logs[0]
     )
+
+
+test_mistakes = mistakes_of(globals(), fixtures=("played",))

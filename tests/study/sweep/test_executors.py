@@ -23,6 +23,7 @@ from unittest.mock import patch
 
 import chores
 import pytest
+from mistakes import mistakes_of
 from sweep_files import contents
 
 from hpcgym.errors import HpcgymError
@@ -245,29 +246,9 @@ def test_an_mpi_that_cannot_be_loaded_is_said_in_a_line(tmp_path: Path) -> None:
     assert line.startswith("hpcgym: executor 'mpi': no MPI library can be loaded: ")
 
 
-@pytest.mark.parametrize(
-    ("name", "workers", "message"),
-    [
-        ("ray:local", None, "^ray:local would start a cluster, and hpcgym starts none"),
-        ("serial", 3, "^workers: executor 'serial' takes no number of them"),
-        ("mpi", 3, "^workers: executor 'mpi' takes no number of them"),
-        (
-            "dask:tcp://127.0.0.1:9",
-            3,
-            "^workers: executor 'dask:tcp://127.0.0.1:9' takes no number",
-        ),
-        ("ray:auto", 3, "^workers: executor 'ray:auto' takes no number of them; it runs already"),
-        (SerialExecutor(), 3, "^workers: this executor takes no number of them"),
-        ("dask", None, "^executor 'dask' needs the address of what runs"),
-        ("ray", None, "^executor 'ray' needs the address of what runs"),
-        ("serial:somewhere", None, "unknown executor 'serial:somewhere'"),
-        ("process", None, "did you mean 'processes'"),
-        pytest.param("mpi", None, "mpiexec -n 3 python -m mpi4py", marks=needs("mpi")),
-        ("processes", 0, "workers must be a whole number of at least 1, not 0"),
-    ],
-)
-def test_what_no_executor_is_called(name: Any, workers: int | None, message: str) -> None:
-    with pytest.raises(HpcgymError, match=message), open_executor(name, workers):
+@needs("mpi")
+def test_mpi_is_started_around_the_script() -> None:
+    with pytest.raises(HpcgymError, match="mpiexec -n 3 python -m mpi4py"), open_executor("mpi"):
         pass
 
 
@@ -298,3 +279,6 @@ def test_a_process_that_was_started_too_late_is_not_waited_for() -> None:
         pool._processes[late.pid] = late
     late.join(60)
     assert late.exitcode == -signal.SIGKILL
+
+
+test_mistakes = mistakes_of(globals(), SerialExecutor)

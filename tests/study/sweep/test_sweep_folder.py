@@ -15,6 +15,7 @@ import chores
 import pytest
 from chores import numbers
 from click.testing import CliRunner
+from mistakes import mistakes_of
 from sweep_files import changed, contents, cut, resealed
 
 from hpcgym.cli import app
@@ -122,37 +123,30 @@ def test_a_sweep_may_be_moved_with_its_experiment(half: Path, tmp_path: Path) ->
     shutil.copytree(half, new / "sweep")
     shutil.rmtree(tmp_path / "here")
     assert resumed(new / "sweep").done == 8
-    with pytest.raises(HpcgymError, match=r"small\.swf\.gz: no such file"):
-        resumed(half)
 
 
-def test_what_has_changed_is_named(half: Path, tmp_path: Path) -> None:
-    trace = tmp_path / "here" / "data" / "small.swf.gz"
-    trace.write_bytes(trace.read_bytes() + b"\0")
-    manifest = read_manifest(half)
-    manifest["versions"] |= {"hpcgym": "0.0.9"}
-    resealed(half, "manifest", manifest)
-    with pytest.raises(HpcgymError) as caught:
-        resumed(half)
-    for words in (
-        f"{half} cannot be resumed",
-        "it began with hpcgym 0.0.9",
-        "the file of data/small.swf.gz has changed",
-    ):
-        assert words in str(caught.value)
-
-
-@pytest.mark.parametrize("name", ["pairs.json", "false.csv", "small.toml"])
-def test_a_changed_file_is_refused(shared: Path, name: str, tmp_path: Path) -> None:
+@pytest.fixture
+def half_shared(shared: Path, tmp_path: Path) -> Path:
+    """A sweep of jobs that share nodes, of which a part is done, to be changed."""
     shutil.copytree(shared, tmp_path, dirs_exist_ok=True)
     cut(tmp_path / "sweep", 12)
-    with (tmp_path / "here" / name).open("a") as file:
-        file.write("\n")
-    with pytest.raises(HpcgymError, match=f"the file of {re.escape(name)} has changed"):
-        resumed(tmp_path / "sweep")
-    (tmp_path / "here" / name).unlink()
-    with pytest.raises(HpcgymError, match=f"{re.escape(name)}: no such file"):
-        resumed(tmp_path / "sweep")
+    return tmp_path / "sweep"
+
+
+def edited(sweep: Path, name: str) -> Path:
+    """Change a file that the experiment of a sweep has read; return the sweep."""
+    with (sweep.parent / "here" / name).open("ab") as file:
+        file.write(b"\n")
+    return sweep
+
+
+def unchanged(function: Callable[[Path], Any], folder: Path) -> None:
+    """Call what refuses a folder, and must leave it as it is."""
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    try:
+        function(folder)
+    finally:
+        assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_a_file_that_changes_under_way_fails_its_tasks_only(half: Path, tmp_path: Path) -> None:
@@ -194,16 +188,6 @@ def test_an_improvement_is_missing_without_its_first(shared: Path, tmp_path: Pat
 # --- Folders in use, and of others ----------------------------------------------------------------
 
 
-def test_a_folder_with_a_sweep_is_left_alone(half: Path, experiment: Path, tmp_path: Path) -> None:
-    before = (half / FILE).read_bytes()
-    with pytest.raises(HpcgymError, match="has a sweep already: hpcgym sweep run"):
-        run_experiment(experiment, half, "serial")
-    assert (half / FILE).read_bytes() == before
-    (tmp_path / "file").touch()
-    with pytest.raises(HpcgymError, match="file cannot be written: File exists"):
-        run_experiment(experiment, tmp_path / "file", "serial")
-
-
 def test_a_run_that_was_overtaken_leaves_the_other_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,31 +220,6 @@ def test_a_folder_is_locked_from_the_manifest_to_the_end(
     run_experiment(tmp_path / "one.toml", tmp_path / "sweep", "serial")
     resumed(tmp_path / "sweep")
     assert status(tmp_path / "sweep").state == "complete"
-
-
-@pytest.mark.parametrize("begun", [False, True])
-def test_a_folder_that_is_no_sweep_is_named(begun: bool, tmp_path: Path) -> None:
-    if begun:
-        run_tasks(chores.square, numbers(1), tmp_path, "serial")
-    names = sorted(tmp_path.iterdir())
-    for function in (status, read_table, resumed):
-        with pytest.raises(HpcgymError, match=f"{tmp_path} is no sweep of an experiment: hpcgym"):
-            function(tmp_path)
-    assert sorted(tmp_path.iterdir()) == names
-
-
-@pytest.mark.parametrize("name", ["manifest.json", "results.jsonl", "failures.jsonl"])
-def test_a_folder_of_an_earlier_version_is_named(name: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text("{}")
-    (tmp_path / "one.toml").write_text(ONE)
-    for function in (
-        *(status, read_table, resumed, read_results, read_failures),
-        lambda folder: run_experiment(tmp_path / "one.toml", folder, "serial"),
-        lambda folder: run_tasks(chores.square, numbers(1), folder, "serial"),
-    ):
-        with pytest.raises(HpcgymError, match="is of an earlier version of hpcgym"):
-            function(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, "one.toml"])
 
 
 def test_an_experiment_may_lie_in_the_folder_of_its_sweep(tmp_path: Path) -> None:
@@ -356,45 +315,4 @@ def test_results_of_other_tasks_are_not_counted(half: Path) -> None:
     assert status(half).state == "complete"
 
 
-@pytest.mark.parametrize(
-    ("statement", "message"),
-    [
-        ("UPDATE about SET text = replace(text, '\"tasks\": 8', '\"tasks\": 7')", "of itself"),
-        ("UPDATE about SET text = '../there' WHERE name = 'origin'", "what it says of itself"),
-        ("DROP TABLE about", "is no sweep of an experiment"),
-    ],
-)
-def test_what_is_damaged_is_named_by_all(statement: str, message: str, whole: Path) -> None:
-    changed(whole, statement)
-    for word in ("status", "table", "run"):
-        result = shown(word, whole)
-        assert result.exit_code == 1
-        (line,) = result.stderr.splitlines()
-        assert message in line
-
-
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        (None, "is damaged: file is not a database"),
-        ("results (id INTEGER)", "is no file of a sweep: it has results; choose another folder"),
-        ("jobs (name TEXT)", "is no file of a sweep: it has jobs; choose another folder"),
-    ],
-)
-def test_a_file_that_is_no_sweep_is_named_and_left(
-    table: str | None, message: str, tmp_path: Path
-) -> None:
-    """A text, or a file of SQLite with other tables than a sweep."""
-    if table is None:
-        (tmp_path / FILE).write_text("the user's own")
-    else:
-        changed(tmp_path, f"CREATE TABLE {table}")
-    before = (tmp_path / FILE).read_bytes()
-    for function in (
-        status,
-        read_results,
-        lambda folder: run_tasks(chores.square, numbers(1), folder, "serial"),
-    ):
-        with pytest.raises(HpcgymError, match=f"{tmp_path / FILE} {message}"):
-            function(tmp_path)
-    assert (tmp_path / FILE).read_bytes() == before
+test_mistakes = mistakes_of(globals(), fixtures=("experiment", "half", "half_shared", "whole"))
