@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -575,4 +574,4 @@ def test_rules_that_restrict_nobody_are_told_once_for_all_slices(rules: dict[str
     assert [warning.category for warning in caught] == [RuleWarning]
 
 
-test_mistakes = mistakes_of(globals(), replace, spaces)
+test_mistakes = mistakes_of(globals(), spaces)
