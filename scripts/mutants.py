@@ -264,10 +264,10 @@ MUTANTS = (
     ),
     Mutant(
         "who starts as another ends is busy beside it",
-        "hpcgym/workload/cleaning.py",
-        "2 * (start + run[known])",
-        "2 * (start + run[known]) + 2",
-        tests="tests/workload/test_cleaning.py",
+        "hpcgym/workload/amounts.py",
+        "2 * end,",
+        "2 * end + 2,",
+        tests="tests/workload/test_amounts.py",
     ),
     Mutant(
         "a job whose run time is cut does not count as killed",
