@@ -264,9 +264,9 @@ MUTANTS = (
     ),
     Mutant(
         "who starts as another ends is busy beside it",
-        "hpcgym/workload/cleaning.py",
-        "2 * (start + run[known])",
-        "2 * (start + run[known]) + 2",
+        "hpcgym/workload/amounts.py",
+        "2 * end",
+        "2 * end + 2",
         tests="tests/workload/test_cleaning.py",
     ),
     Mutant(
