@@ -191,14 +191,14 @@ ORDER = "-processors"
 """
 
 
-def test_names_with_capitals_are_found(found: Callable[[Path], None], tmp_path: Path) -> None:
+def test_names_with_capitals_are_found(look_in: Callable[[Path], None], tmp_path: Path) -> None:
     points = {
         "readers": "MyReader", "generators": "MyJobs", "machines": "MyMachine",
         "policies": "MyOrder", "agents": "MyAgent",
     }  # fmt: skip
     values = points | {"machines": "MY", "policies": "ORDER"}
     listed = [f"[hpcgym.{kind}]\n{name} = broken:{values[kind]}" for kind, name in points.items()]
-    found(package(tmp_path / "site", "\n".join(listed), CAPITALS))
+    look_in(package(tmp_path / "site", "\n".join(listed), CAPITALS))
     (tmp_path / "jobs.log").write_text("any")
     assert len(hpcgym.load_workload(tmp_path / "jobs.log", format="MyReader")) == 3
     jobs = hpcgym.load_workload("MyJobs:jobs=5")

@@ -76,9 +76,9 @@ def test_steps_leave_one_value() -> None:
 
 
 def test_what_a_model_knows_of_users_orders_by_the_state_may_use() -> None:
-    told = expression((op.STATE, 9.0), WAIT, PLUS)
+    by_state = expression((op.STATE, 9.0), WAIT, PLUS)
     users = {"users": np.zeros(N, np.int64), "n_users": 1}
-    model(SCORED | {"remembered": 1}, scores=SCORES, expressions=[told], **users)
+    model(SCORED | {"remembered": 1}, scores=SCORES, expressions=[by_state], **users)
 
 
 def beginning(**more: Any) -> dict[str, Any]:
@@ -240,8 +240,8 @@ def two_of_three() -> Foresight:
 
 def ordered(primary: int, times: int = 1) -> Model:
     """The jobs in an order by expressions."""
-    told = {"scores": SCORES, "keys": np.zeros(N, np.int64)}
-    return model({"primary": primary}, **told, expressions=[expression(WAIT)] * times)
+    columns = {"scores": SCORES, "keys": np.zeros(N, np.int64)}
+    return model({"primary": primary}, **columns, expressions=[expression(WAIT)] * times)
 
 
 def began() -> Simulation:

@@ -212,9 +212,9 @@ def extract(wait: int) -> dict[str, Any]:
 
 
 @ids
-@pytest.mark.parametrize("one", [{}, {"backfill_order": "fcfs"}, extract(40)])
-def test_they_are_of_the_same_rules(name: str, one: dict[str, Any]) -> None:
-    first, same = (begun(name, **LEARNING | one) for _ in range(2))
+@pytest.mark.parametrize("options", [{}, {"backfill_order": "fcfs"}, extract(40)])
+def test_they_are_of_the_same_rules(name: str, options: dict[str, Any]) -> None:
+    first, same = (begun(name, **LEARNING | options) for _ in range(2))
     same.restore(first.snapshot())
 
 
@@ -224,11 +224,11 @@ def begun(name: str, **options: Any) -> Any:
     return env
 
 
-def moved(one: dict[str, Any], other: dict[str, Any], hide: bool = False) -> None:
+def moved(options: dict[str, Any], other: dict[str, Any], hide: bool = False) -> None:
     """Restore what is of these options in environments of these."""
     for name in NAMES:
-        snapshot = begun(name, **LEARNING | one).snapshot(hide=hide)
-        begun(name, **LEARNING | one | other).restore(snapshot)
+        snapshot = begun(name, **LEARNING | options).snapshot(hide=hide)
+        begun(name, **LEARNING | options | other).restore(snapshot)
 
 
 @ids
