@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import seeded
 import seeded as st
+from mistakes import why_not
 
 from hpcgym import Workload
 
@@ -76,8 +77,8 @@ def test_rejected_cases_do_not_count() -> None:
 
     drawn(take, st.integers(0, 9), cases=20)
     assert len(taken) == 20
-    with pytest.raises(AssertionError, match=r"^of \d+ cases 0 were accepted$"):
-        drawn(lambda case: seeded.assume(False))
+    none = why_not(drawn, lambda case: seeded.assume(False), errors=AssertionError)
+    assert none.endswith("cases 0 were accepted")
 
 
 def test_a_failing_case_is_printed_and_runs_alone(monkeypatch: pytest.MonkeyPatch) -> None:

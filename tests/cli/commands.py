@@ -8,6 +8,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from hpcgym.cli import app
+from hpcgym.errors import HpcgymError
 
 JOBS = "lublin:jobs=200,processors=32,load=0.9"
 TAURUS_JOBS = "lublin:jobs=200,processors=192,seed=1,load=1.3"
@@ -42,13 +43,14 @@ def digests(value):
     return [schedule["sha256"] for schedule in value["provenance"]["schedules"]]
 
 
-def line(*arguments, **options):
-    """Return the one line that a command ends in that cannot be done."""
+def typed(*arguments, **options):
+    """Run a command; raise the one line that it ends in if it cannot be done."""
     result = run(*arguments, **options)
-    assert (result.exit_code, result.stdout) == (1, ""), result.output
-    (said,) = result.stderr.splitlines()
-    assert said.startswith("hpcgym: ")
-    return said
+    if result.exit_code == 1:
+        assert result.stdout == ""
+        (said,) = result.stderr.splitlines()
+        assert said.startswith("hpcgym: ")
+        raise HpcgymError(said.removeprefix("hpcgym: "))
 
 
 def in_words(text):

@@ -19,8 +19,6 @@ from commands import (
     as_csv,
     as_json,
     in_words,
-    line,
-    run,
     succeed,
     table_file,
 )
@@ -385,11 +383,6 @@ def test_help_tells_which_options_may_be_given_several_times() -> None:
 def test_none_beside_a_rule_of_a_site(option: str, value: str) -> None:
     rows = compared(JOBS, "--scheduler", "saf", *every(f"--{option}", "none", value))
     assert list(rows) == [f"saf, {option}=none", f"saf, {option}={value}"]
-    for command in (["simulate", JOBS], ["evaluate", "saf", "--workload", JOBS]):
-        for joined in (f"none,{value}", f"{value};none"):
-            failed = run(*command, f"--{option}", joined)
-            assert failed.exit_code == 1
-            assert f"{option} {joined!r}: a scheduler has none or the rest" in failed.stderr
 
 
 def test_a_row_says_which_of_its_own_rules_it_has_lost() -> None:
@@ -440,15 +433,6 @@ def test_who_does_not_go_with_a_rule_is_left_out_with_a_line(arguments: Any, rea
     assert names == ["easy", "aged-safe:hold=none"]
     (left,) = done.stderr.splitlines()
     assert left.startswith(f"left out: aged-safe: {reason}")
-    alone = line("compare", *arguments, "--scheduler", "aged-safe")
-    assert f"aged-safe: {reason}" in alone
-
-
-def test_what_goes_with_no_scheduler_is_refused() -> None:
-    said = line(
-        "compare", JOBS, "--scheduler", "easy,saf", "--hold", "0.1", "--maintenance", "100/2000"
-    )
-    assert "easy: hold and maintenance='100/2000' do not go together" in said
 
 
 def test_who_does_not_go_with_one_value_of_a_rule_is_left_out_there() -> None:

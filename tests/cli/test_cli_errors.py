@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import JOBS, in_words, line, run, succeed
+from commands import JOBS, in_words, run, succeed, typed
+from mistakes import is_told
 
 from hpcgym.cli.interrupts import interruptible
 from hpcgym.simulation.driver import Simulation
@@ -21,18 +22,18 @@ def test_version():
     assert succeed("--version").stdout == f"hpcgym {__version__}\n"
 
 
-def mistakes():
-    """What ``mistakes.txt`` has: the words of a command, and what is said of them."""
-    begin = ""
+def mistakes(heading):
+    """What ``mistakes.txt`` has below such headings: the words of a command, and what is said."""
+    begin = None
     for row in Path(__file__).with_name("mistakes.txt").read_text().splitlines():
         words, arrow, message = row.partition("  =>  ")
-        if row.startswith("# hpcgym"):
-            begin = row.removeprefix("# hpcgym")
-        elif arrow:
+        if row.startswith("# "):
+            begin = row.removeprefix(heading) if row.startswith(heading) else None
+        elif arrow and begin is not None:
             yield f"{begin} {words}", message
 
 
-@pytest.mark.parametrize(("words", "message"), list(mistakes()))
+@pytest.mark.parametrize(("words", "message"), list(mistakes("# hpcgym")))
 def test_mistakes_end_in_a_line_and_leave_nothing(words, message, here):
     node = "[[group]]\nname = 'node'\n{} = {}\ncore = 16\nmem = 500\ngpu = 2\nmic = 2\n"
     files = {
@@ -41,63 +42,25 @@ def test_mistakes_end_in_a_line_and_leave_nothing(words, message, here):
         "text.toml": "four nodes\n",
         "pool.toml": "processors = 4000\n",
         "prices.csv": "time_s,eur_per_mwh\n0,40\n43200,100\n",
+        "grid.csv": "datetime,g_per_kwh\n2024-01-01,50\n2024-01-02,9\n",
     }
     for name, text in files.items():
         Path(name).write_text(text)
-    assert message in in_words(line(*shlex.split(words)))
+    is_told("typed(*words)", {"typed": typed, "words": shlex.split(words)}, message)
     assert {path.name for path in here.iterdir()} == {*files}
 
 
-INSTALL = "pip install '.[{}]' in the clone of hpcgym"
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("simulate JOBS --scheduler prbb", "did you mean 'prb'"),
-        ("simulate JOBS --cluster eurrora", "did you mean 'eurora'"),
-        ("compare JOBS --scheduler easy,prbb", "did you mean 'prb'"),
-        ("compare JOBS --scheduler easy,prb --passes per-event", "passes does not go with"),
-        ("compare JOBS --cluster eurora --allocation best", "did you mean 'best-fit'"),
-        ("simulate JOBS --scheduler pcp20", INSTALL.format("cp")),
-        ("compare JOBS --scheduler pcp20", INSTALL.format("cp")),
-        ("simulate JOBS --picture a.png", INSTALL.format("report")),
-        ("compare JOBS --figures a", INSTALL.format("report")),
-    ],
-)
+@pytest.mark.parametrize(("words", "message"), list(mistakes("# before the work: hpcgym")))
 def test_what_is_wrong_or_missing_is_said_before_the_work(words, message, monkeypatch):
     for module in ("ortools", "hpcgym.baselines.cp.dispatchers", "matplotlib.figure"):
         monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setattr("hpcgym.workload.load.load_with_raw", None)
-    assert message in line(*words.replace("JOBS", JOBS).split())
+    is_told("typed(*words)", {"typed": typed, "words": shlex.split(words)}, message)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("simulate", "Missing argument 'WORKLOAD'"),
-        ("simulate JOBS --format yaml", "'--format': 'yaml' is not one of 'table', 'json'"),
-        ("simulate JOBS --week soon", "Invalid value for '--week': 'soon' is not a valid integer"),
-        ("simulate JOBS --processors 64.5", "'--processors': '64.5' is not a valid integer"),
-        ("explore JOBS --port 70000", "'--port': 70000 is not in the range 0<=x<=65535"),
-        ("simulate JOBS --from 2024-13-05", "no date such as 2024-03-01T12:00:00"),
-        ("simulate JOBS --from soon", "'soon' is no whole seconds, nor a time such as 5h or 2d"),
-        ("simulate JOBS --week 1 --from 0", "an extract or a week, not both"),
-        ("simulate JOBS --cluster eurora --processors 9", "a machine or its processors, not both"),
-        ("evaluate --workload JOBS --cluster eurora --processors 9", "processors, not both"),
-        ("compare JOBS --processors 32 --cluster taurus", "a machine or its processors, not both"),
-        ("simulate JOBS --no-such-option", "No such option"),
-        (
-            "explain JOBS --quota user:jobs=3",
-            "No such option '--quota'. Give the rule with the scheduler: --scheduler easy:quota=",
-        ),
-        ("explore JOBS --policy-estimate ave2", "--scheduler easy:policy_estimate=..."),
-        ("nothing", "No such command"),
-        ("compare JOBS --scheduler easy saf", "joined by commas: --scheduler easy,saf"),
-    ],
-)
+@pytest.mark.parametrize(("words", "message"), list(mistakes("# usage: hpcgym")))
 def test_wrong_usage_is_exit_code_2(words, message):
-    result = run(*words.replace("JOBS", JOBS).split())
+    result = run(*shlex.split(words))
     assert (result.exit_code, result.stdout) == (2, "")
     assert "Usage: " in result.stderr
     assert message in in_words(result.stderr)

@@ -11,7 +11,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from commands import line, succeed
+from commands import run, succeed
 
 from hpcgym.explore import page
 from hpcgym.explore.live import Server
@@ -73,8 +73,8 @@ def _asked_and_interrupted(process: subprocess.Popen[str]) -> str:
 def test_a_port_that_is_taken_is_said() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        said = line("explore", WORKLOAD, "--no-browser", "--port", port)
-    assert said == f"hpcgym: --port {port}: Address already in use"
+        said = run("explore", WORKLOAD, "--no-browser", "--port", port).stderr
+    assert said == f"hpcgym: --port {port}: Address already in use\n"
 
 
 def test_the_demo_tells_who_delayed_a_job() -> None:

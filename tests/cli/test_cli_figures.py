@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from commands import line, succeed
+from commands import succeed, typed
+from mistakes import mistakes_of
 
 from hpcgym import simulate
 from hpcgym.files.recorded import record_of_file
@@ -37,14 +38,7 @@ def test_figures_are_written_once_and_verify(
         assert Path(f"python/{table}.tex").read_text() == Path(f"paper/{table}.tex").read_text()
     checked = succeed("verify", "paper/queue.pdf", "paper/slowdown.png")
     assert checked.stdout == "paper/queue.pdf: equal\npaper/slowdown.png: equal\n"
-    before = Path("paper/queue.png").stat().st_ino
-    refused = line(*command, *options)
-    assert "paper has files in it already: --force writes beside and over them" in refused
-    assert Path("paper/queue.png").stat().st_ino == before
     succeed(*command, *options, "--force")
-    Path("file").write_text("")
-    assert "file is there already, and is no folder" in line(*command, "--figures", "file")
-    assert "there is no folder none/of" in line(*command, "--figures", "none/of/these")
 
 
 @pytest.mark.slow
@@ -59,3 +53,6 @@ def test_figures_of_leaderboards(tmp_path: Path) -> None:
     assert record_of_file(folder / "profile-mean_bsld.png")["command"][0] == "evaluate"
     for table in ("table-1.tex", "table-2.tex"):
         assert r"\toprule" in (folder / table).read_text()
+
+
+test_mistakes = mistakes_of(globals(), typed)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import bz2
 import lzma
 from pathlib import Path
-from typing import Any
 
 import pytest
-from commands import as_csv, run
+from commands import as_csv, typed
+from mistakes import mistakes_of
 
 ROWS = "".join(f"{k + 1} {60 * k} 0 60 1 -1 -1 1 60 -1 1 1 1 1 1 1 -1 -1\n" for k in range(10))
 
@@ -33,34 +33,6 @@ def test_an_extract_begins_and_ends_at_dates_of_the_log(
         return jobs
 
     assert extract(*dates) == extract(*seconds) != extract("0", "100h")
-    file.write_text(f"; MaxProcs: 2\n{ROWS}")
-    done = run("simulate", str(file), "--from", dates[0])
-    assert done.exit_code == 1
-    assert f"--from {dates[0]}: the log does not tell the date at which it begins" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("name", "pack", "command"),
-    [("a.swf.bz2", bz2.compress, "bunzip2 -k"), ("a.swf.xz", lzma.compress, "unxz -k")],
-)
-def test_how_to_unpack_a_log(tmp_path: Path, name: str, pack: Any, command: str) -> None:
-    for text in (ROWS, ""):
-        file = tmp_path / name
-        file.write_bytes(pack(text.encode()))
-        done = run("simulate", str(file), "--processors", "4")
-        assert done.exit_code == 1
-        assert f"{command} {file}" in done.stderr
-
-
-def test_machines_are_named_one_by_one_and_have_a_limit(tmp_path: Path) -> None:
-    (tmp_path / "a.conf").write_text("NodeName=n[1-2] CPUs=2\n")
-    (tmp_path / "log.swf").write_text(ROWS)
-    for machine, message in (
-        ("a.conf,a.conf", "machines are given one by one"),
-        ("a.conf+99999999", "a machine has at most 1,048,576 nodes"),
-        ("a.conf+1048575", "a machine has at most 1,048,576 nodes"),
-        ("a.conf-3", "its largest group has 2 nodes"),
-    ):
-        done = run("simulate", str(tmp_path / "log.swf"), "--cluster", str(tmp_path / machine))
-        assert done.exit_code == 1
-        assert message in done.stderr
+test_mistakes = mistakes_of(globals(), typed, bz2, lzma)

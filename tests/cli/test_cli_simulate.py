@@ -20,11 +20,12 @@ from commands import (
     as_csv,
     as_json,
     digests,
-    line,
     run,
     succeed,
     table_file,
+    typed,
 )
+from mistakes import mistakes_of
 
 from hpcgym import generate_speedups, simulate
 from hpcgym.baselines import SCHEDULERS
@@ -250,16 +251,9 @@ def test_schedulers_that_age_are_long_commands(name: str, words: tuple[str, ...]
     assert digests(as_json(*typical, *words)) == digests(named) != digests(as_json(*typical))
 
 
-def test_a_week_that_there_is_not(log: Path) -> None:
-    said = line("simulate", log, "--week", "40")
-    assert "small has no jobs in week 40, only from week 1 to" in said
-    assert "week 0 is left out, as the machine's test phase" in line("simulate", log, "--week", 0)
-
-
 def test_bad_lines_are_skipped_on_demand() -> None:
     write_swf(load_workload("lublin:jobs=9"), "bad.swf")
     Path("bad.swf").write_text(Path("bad.swf").read_text() + "10 some text\n")
-    assert "bad.swf" in line("simulate", "bad.swf")
     assert as_json("simulate", "bad.swf", "--errors", "skip")["jobs"] == 9
 
 
@@ -304,7 +298,6 @@ def test_nodes_that_fail() -> None:
     assert facts["lost_core_seconds"] == result.lost_core_seconds.sum()
     assert pd.read_csv("jobs.csv")["restarts"].tolist() == result.restarts.tolist()
     assert "lost core time" in succeed("simulate", *words).stdout
-    assert "do not go together" in line("simulate", *words, "--cap", "percent=80")
     job = int(result.workload.job_number[result.restarts.argmax()])
     stops = as_json("explain", *words, "--job", job)["stops"]
     assert len(stops) == result.restarts.max()
@@ -358,10 +351,6 @@ def test_jobs_that_never_fit_are_dropped_on_demand() -> None:
     machine, mics = find_cluster("kit-forhlr-ii"), "eurora:jobs=200,load=1.3,seed=0"
     kept = fitting(load_workload(mics), machine.resources, machine.capacity)
     words = (mics, "--cluster", "kit-forhlr-ii")
-    assert (
-        "it has core, mem, gpu. The same holds for 6 of 200 jobs; --errors skip drops such jobs"
-        in line("simulate", *words)
-    )
     value = as_json("simulate", *words, "--errors", "skip")
     assert 0 < value["jobs"] == len(kept) < 200
     assert value["cleaning"] == kept.cleaning == {FITS_NOWHERE: 200 - len(kept)}
@@ -423,4 +412,6 @@ def test_jobs_are_those_that_the_quotas_of_all_rows_let_run() -> None:
     assert [int(row["jobs"]) for row in as_csv("compare", *several)] == [2, 2]
     bounded = "easy:quota=qos=low:processors=4"
     assert "2 jobs" in succeed("explain", *where, "--scheduler", bounded).stdout
-    assert line("simulate", *words, "all:processors=1").endswith("no job is within the quotas")
+
+
+test_mistakes = mistakes_of(globals(), typed, fixtures=("log",))

@@ -12,10 +12,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from commands import JOBS, as_json, digests, line, succeed
+from commands import JOBS, as_json, digests, succeed, typed
+from mistakes import mistakes_of
 
 from hpcgym.cli import files
-from hpcgym.errors import HpcgymError
 from hpcgym.workload import load_workload, write_swf, write_table
 
 PROGRAM = [sys.executable, "-c", "from hpcgym.cli import main; main()"]
@@ -52,19 +52,6 @@ def test_what_sacct_prints_comes_from_standard_input() -> None:
     assert as_json("traces", "show", "-", input=SACCT)["jobs"] == 1
 
 
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        (b"", "standard input is empty"),
-        (gzip.compress(b"1 2 3", mtime=0)[:-9], "standard input"),
-        (b"1 2 three", "hpcgym: standard input, line 1: "),
-    ],
-    ids=["empty", "broken gzip", "no number"],
-)
-def test_what_is_no_log_is_said_in_a_line(data: bytes, said: str) -> None:
-    assert said in line("simulate", "-", input=data)
-
-
 def test_warnings_name_standard_input_and_not_its_copy() -> None:
     log = "; MaxProcs: four\n1 0 0 60 4 -1 -1 4 60 -1 1 1 1 -1 -1 -1 -1 -1\n"
     warned = succeed("simulate", "-", input=log).stderr
@@ -80,16 +67,15 @@ def test_what_a_search_says_of_standard_input() -> None:
     assert "hpcgym simulate - --scheduler" in done.stderr
 
 
-def test_a_terminal_is_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
-    monkeypatch.setattr(sys, "stdin", Terminal())
-    with (
-        pytest.raises(HpcgymError, match="this terminal: pipe a log into it"),
-        files.streamed({"workload": "-"}),
-    ):
+
+def read_from(stream: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at a log from such an input."""
+    monkeypatch.setattr(sys, "stdin", stream)
+    with files.streamed({"workload": "-"}):
         pass
 
 
@@ -115,14 +101,6 @@ def test_a_pipe_with_a_name_may_have_no_writer(tmp_path: Path) -> None:
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert done.stderr == f"hpcgym: {tmp_path / 'log'} is a pipe, not a file\n"
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
-def test_a_stream_without_an_end_is_not_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_MOST", 3 << 20)
-    assert "standard input gives more than 3 MiB: give a file" in line(
-        "simulate", "-", input=bytes(5 << 20)
-    )
 
 
 @pytest.mark.slow
@@ -162,3 +140,6 @@ def test_who_watches_sees_progress_and_the_result_stays_pure() -> None:
     os.close(screen)
     assert len(json.loads(done.stdout)["results"]) == 2
     assert "simulating saf" in shown
+
+
+test_mistakes = mistakes_of(globals(), gzip, typed, fixtures=("monkeypatch",))

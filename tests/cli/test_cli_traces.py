@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from commands import as_csv, as_json, line, run, succeed, table_file
+from commands import as_csv, as_json, run, succeed, table_file, typed
+from mistakes import mistakes_of
 from sacct_dumps import dump
 
 from hpcgym import load_workload
@@ -68,7 +69,6 @@ def test_traces_of_ones_own_are_listed_shown_and_simulated(data: Path) -> None:
     assert rows[-1] | {"path": path, "jobs": None} == rows[-1]
     assert path in succeed("traces", "show", "my-log").stdout
     assert as_json("simulate", "my-log")["workload"] == "my-log"
-    assert "did you mean 'my-log'?" in line("simulate", "my-lob")
 
 
 def test_traces_that_are_here_are_not_fetched(data: Path) -> None:
@@ -78,3 +78,6 @@ def test_traces_that_are_here_are_not_fetched(data: Path) -> None:
     done = succeed("traces", "fetch", "KTH-SP2", "ctc-sp2")
     assert done.stdout.splitlines() == [*map(str, files)]
     assert run("traces", "fetch", "KTH-SP2", "nothing").stdout == ""
+
+
+test_mistakes = mistakes_of(globals(), typed, fixtures=("data",))

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import as_json, line, run, succeed
+from commands import as_json, run, succeed, typed
+from mistakes import mistakes_of
 
 from hpcgym.agents import load
 from hpcgym.agents.recordings import load_recording, record
@@ -153,7 +154,6 @@ def test_a_rule_is_found_in_logs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(rows) >= 2
     succeed("train", "rule-es", logs[0], *small, "--env", "Backfill", "--output", "fill.toml")
     assert find_scheduler("fill.toml").policy == "fcfs"
-    assert "--env" in line("train", "rule-es", logs[0], "--env", "Inspector", "--output", "no.toml")
 
     def interrupt(steps: int, values: Any) -> None:
         raise KeyboardInterrupt
@@ -177,7 +177,7 @@ def test_what_is_recorded_is_cloned_and_gone_on_from() -> None:
     )  # fmt: skip
     assert (recording.actions == same.actions).all()
     again = ("train", "record", "random", "saf", *where, "--output", "mixed-v0")
-    assert "mixed-v0 is there already: --force overwrites it" in line(*again)
+    assert "mixed-v0 is there already: --force overwrites it" in run(*again).stderr
     Path("mixed-v0", "data", "main_data.parquet").write_text("")
     succeed(*again, "--force")
     assert (load_recording("mixed-v0").actions == same.actions).all()
@@ -243,8 +243,8 @@ def test_an_interrupted_search_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
         stopped = run("train", "xnes", *command, "--output", "part.json")
     assert stopped.exit_code == 130
     assert "part.json.checkpoint; the same command goes on from there" in stopped.stderr
-    other = line("train", "xnes", *command, "--output", "part.json", "--seed", "1")
-    assert "part.json.checkpoint is the checkpoint of a search with other" in other
+    other = run("train", "xnes", *command, "--output", "part.json", "--seed", "1")
+    assert "part.json.checkpoint is the checkpoint of a search with other" in other.stderr
     succeed("train", "xnes", *command, "--output", "part.json")
     assert Path("part.json").read_bytes() == Path("whole.json").read_bytes()
     assert not Path("part.json.checkpoint").exists()
@@ -266,7 +266,4 @@ def test_a_search_needs_no_extra() -> None:
         assert "not kept" not in done.stderr  # or else it compiles each time
 
 
-def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "hpcgym.agents.job_ppo", raising=False)
-    assert "pip install '.[agents]'" in line("train", "job-ppo", "--workload", "lublin")
+test_mistakes = mistakes_of(globals(), sys, typed, fixtures=("monkeypatch",))

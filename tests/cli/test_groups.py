@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
-import pytest
 from click.testing import CliRunner
 from commands import COMMANDS, in_words
+from mistakes import mistakes_of
 
 from hpcgym.cli.groups import Option, Several
 from hpcgym.cli.running import explained
@@ -111,11 +111,7 @@ def test_a_value_is_given_once() -> None:
     assert str(error) == "--weight: '1' is there twice"
 
 
-def test_one_name_stands_for_one_option() -> None:
-    def command(*, load: Load, size: Size) -> None: ...
-
-    with pytest.raises(TypeError, match="command has the option 'width' twice"):
-        explained()(command)
+def twice(*, load: Load, size: Size) -> None: ...
 
 
 def test_defaults_that_help_shows_are_those_of_schedulers() -> None:
@@ -138,3 +134,6 @@ def test_defaults_that_help_shows_are_those_of_schedulers() -> None:
     assert len(shown) > 15
     assert {"partners", "pair_estimate", "allocation", "passes"} <= {path[-1] for path in shown}
     assert {path: words for path, words in shown.items() if words != usual[path[-1]]} == {}
+
+
+test_mistakes = mistakes_of(globals(), errors=TypeError)

@@ -14,7 +14,7 @@ from mistakes import mistakes_of
 
 import hpcgym
 from hpcgym.cli import app
-from hpcgym.errors import HpcgymWarning, Remarks, WorkloadError, warn_of_file
+from hpcgym.errors import HpcgymWarning, Remarks, warn_of_file
 from hpcgym.machine import Cluster, NodeGroup, Partition, cluster_toml, read_cluster
 from hpcgym.machine.partitions import hosts, text_of_hosts
 from hpcgym.machine.pool import ANY_NUMBER
@@ -373,21 +373,18 @@ def test_lines_that_are_alike_are_one_group(tmp_path: Path) -> None:
 def test_partitions_without_nodes(tmp_path: Path) -> None:
     text = f'NodeName=f[1-9] State=FUTURE\n{MAIN}PartitionName=blank Nodes=""\nPartitionName=bare\n'
     conf = read(tmp_path, f"{text}PartitionName=cloud Nodes=f[1-4]\nPartitionName=x Nodes=f1,n2\n")
-    assert [partition.nodes for partition in conf.cluster.partitions] == [
-        (0, 1, 2, 3),
-        (),
-        (),
-        (),
-        (1,),
-    ]
+    nodes = [partition.nodes for partition in conf.cluster.partitions]
+    assert nodes == [(0, 1, 2, 3), (), (), (), (1,)]
     (tmp_path / "same.toml").write_text(cluster_toml(conf.cluster))
     assert read_cluster(tmp_path / "same.toml") == conf.cluster
-    rows = ["0,10,2,main", "0,10,2,main", "0,10,2,blank", "0,10,2,blank"]
-    named = jobs_of(tmp_path, "requested_processors,partition", *rows)
-    with pytest.raises(
-        WorkloadError, match=r"in partition blank; the empty machine holds 0.*2 of 4"
-    ):
-        hpcgym.simulate(named, "easy", cluster=conf.cluster)
+
+
+def in_no_node(folder: Path) -> None:
+    """Simulate two jobs of a partition without nodes, and one of another."""
+    machine = read(folder, f'{MAIN}PartitionName=blank Nodes=""\n').cluster
+    rows = ["0,10,2,main", "0,10,2,blank", "0,10,2,blank"]
+    jobs = jobs_of(folder, "requested_processors,partition", *rows)
+    hpcgym.simulate(jobs, "easy", cluster=machine)
 
 
 @pytest.mark.parametrize(

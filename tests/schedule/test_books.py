@@ -334,8 +334,6 @@ def test_levels_of_frequency() -> None:
     assert (states["busy_1ghz"], states["busy_2ghz"]) == (10 * 200, shared)
     assert not slow.killed.any()
     assert {"lengths", "energy"} <= {*validate_schedule(slow)}
-    with pytest.raises(HpcgymError, match="job 0 has run time 10 s instead of 20 s"):
-        validate_schedule(replace(slow, run_time=np.array([10, 10])))
     # a job that is cut runs for longer than it requested, and one may have a slowdown of its own
     workload = jobs([(0, 100, 7, 1, 4), (0, 10, 10, 1, 4)])
     result = hpcgym.simulate(workload, "easy", cluster=machine(2))
@@ -386,9 +384,6 @@ def test_measured_powers_of_jobs() -> None:
     assert result.power.watts.tolist() == [8 + 3, 8 + 10 + 2, 10 + 3, 0]
     assert result.metrics["energy_j"] == 5 * (11 + 20 + 13)
     assert validate_schedule(result)
-    large = replace(workload, columns={**workload.columns, "power_w": np.array([1e13, -1])})
-    with pytest.raises(HpcgymError, match="power_w: 1e"):
-        hpcgym.simulate(large, "easy", cluster=pool).books.by_job()
 
 
 @pytest.mark.parametrize("nodes", [(), (NodeGroup("a", 8, {"core": 8}),)])
@@ -408,13 +403,15 @@ def test_pools_and_flat_groups_keep_their_energies_to_the_last_bit(nodes: Any) -
     assert check_books(result) == []
 
 
-def test_a_pool_that_switches_off_knows_its_energy_but_not_when() -> None:
+def switching_off() -> Result:
     workload = hpcgym.load_workload("lublin:jobs=100,processors=64,seed=2")
     pool = hpcgym.Cluster(64, shutdown_after_s=600, boot_time_s=60)
-    result = hpcgym.simulate(workload, "easy", cluster=pool)
+    return hpcgym.simulate(workload, "easy", cluster=pool)
+
+
+def test_a_pool_that_switches_off_knows_its_energy() -> None:
+    result = switching_off()
     assert_tables_agree(result, result.metrics["energy_j"])
-    with pytest.raises(HpcgymError, match="power over time is not known"):
-        _ = result.power
 
 
 def test_books_of_a_simulation_on_curie_are_proved() -> None:
@@ -440,12 +437,6 @@ def test_node_states_are_sorted_and_read_only() -> None:
     assert states.state.dtype == np.int8
     assert not states.end.flags.writeable
     assert len(states) == 3
-
-
-def test_books_without_what_they_need() -> None:
-    result = two_jobs_apart()
-    with pytest.raises(HpcgymError, match="the machine has 2 nodes"):
-        _ = replace(result, node_states=NodeStates([2], [0], [0], [5])).books
 
 
 def test_a_run_that_is_lost_as_an_extract_begins_is_charged_nothing() -> None:

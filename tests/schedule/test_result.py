@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 import weakref
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from few_jobs import few_jobs
+from mistakes import mistakes_of
 
 import hpcgym
 from hpcgym.explore import show
@@ -68,13 +69,10 @@ def test_arrays_are_read_only_and_stand_in_a_table(result: Result) -> None:
     for name, dtype in DTYPES.items():
         array = getattr(result, name)
         assert (array.shape, array.dtype) == ((5,), dtype)
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 1
+        assert not array.flags.writeable
         column = {"start": "start_time", "end": "end_time", "wait": "wait_time"}.get(name, name)
         assert jobs[column].dtype == dtype
         assert jobs[column].tolist() == array.tolist()
-    with pytest.raises(FrozenInstanceError):
-        result.start = result.end  # type: ignore[misc]
     again = hpcgym.simulate(result.workload, "easy")
     again.jobs.loc[0, "start_time"] = 999
     assert again.start[0] == 0
@@ -226,3 +224,6 @@ def test_a_workload_of_its_own_and_a_short_text(result: Result) -> None:
     assert first == repr(result)
     assert metrics_line.startswith(f"mean_bsld {shown(result.metrics.mean_bsld)}, p95_bsld ")
     assert f", mean_wait_s {shown(result.metrics.mean_wait_s)}, " in metrics_line
+
+
+test_mistakes = mistakes_of(globals(), errors=AttributeError, fixtures=("result",))

@@ -17,7 +17,6 @@ from power_strategies import in_seconds, schedules
 
 import hpcgym
 from hpcgym.cli import app
-from hpcgym.errors import HpcgymError
 from hpcgym.reference.energy import energies_of
 from hpcgym.schedule.result import Result
 from hpcgym.schedule.signals import Signal, bill, read_signal, total_of, zero_of
@@ -108,8 +107,6 @@ def test_date_times(tmp_path: Path) -> None:
     for zero in ("2024-01-01", 1_704_067_200, "2024-01-01T01:00+01:00"):
         signal = read_signal(path, time_zero=zero)
         assert signal.time.tolist() == [0, 21_600, 43_200, 64_800]
-    with pytest.raises(HpcgymError, match=r"grid.csv, line 2: .* is a date-time, and when"):
-        read_signal(path)
     assert zero_of({"UnixStartTime": ["1704067200"]}) == 1_704_067_200
     assert zero_of({"UnixStartTime": ["0"]}) is zero_of({}) is None
 
@@ -123,21 +120,17 @@ def test_repeated_by_day_or_for_ever(tmp_path: Path) -> None:
     assert signal.integral([0, 10**9], [10, 10**9 + 5]).tolist() == pytest.approx([1e-6, 5e-7])
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
-    (tmp_path / "x.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(HpcgymError, match="is not a CSV file: it is binary"):
-        read_signal(tmp_path / "x.csv")
-    with pytest.raises(HpcgymError, match="time_zero: 'soon' is no time"):
-        read_signal(write(tmp_path, "time_s,g_per_kwh\n0,1\n"), time_zero="soon")
+SHORT = Signal(np.array([0, 100]), np.array([1.0]), "g", "short.csv")
 
 
-def test_a_signal_that_ends_too_early() -> None:
+def on_taurus() -> hpcgym.Result:
     workload = hpcgym.load_workload("lublin:jobs=20,processors=192,seed=1")
-    result = hpcgym.simulate(workload, "easy", cluster="taurus")
-    short = Signal(np.array([0, 100]), np.array([1.0]), "g", "short.csv")
-    with pytest.raises(HpcgymError, match=r"short\.csv tells of 0 s to 100 s only"):
-        total_of(result, short)
-    assert total_of(result, replace(short, period=100)) == pytest.approx(result.energy.total_j)
+    return hpcgym.simulate(workload, "easy", cluster="taurus")
+
+
+def test_a_signal_that_ends_early_may_begin_again() -> None:
+    result = on_taurus()
+    assert total_of(result, replace(SHORT, period=100)) == pytest.approx(result.energy.total_j)
 
 
 def test_the_command_adds_metrics(tmp_path: Path) -> None:
@@ -156,15 +149,6 @@ def test_the_command_adds_metrics(tmp_path: Path) -> None:
     assert 20 < facts["carbon_g"] / (facts["energy_j"] / 3.6e6) < 50
     table = CliRunner().invoke(app, [*command, "--price", str(price)])
     assert "cost of energy" in table.output
-    for options, message in (
-        (["--carbon", str(price)], "tells EUR, not grams"),
-        (["--price", str(carbon), "--time-zero", "2024-01-01"], "tells g, not money"),
-        (["--carbon", str(carbon)], "when the workload's second 0 was is not known"),
-        (["--repeat", "day"], "--time-zero and --repeat are for --carbon and --price"),
-    ):
-        run = CliRunner().invoke(app, [*command, *options])
-        assert run.exit_code == 1
-        assert message in " ".join(run.output.split())
 
 
 test_mistakes = mistakes_of(globals())

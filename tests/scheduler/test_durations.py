@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from mistakes import mistakes_of, why_not
 
-from hpcgym import load_workload, simulate
+from hpcgym import Workload, load_workload, simulate
 from hpcgym.baselines.schedulers import find_scheduler
-from hpcgym.errors import HpcgymError
 from hpcgym.explanation.watching import time_of
 from hpcgym.machine import Cluster
 from hpcgym.scheduler.backfilling import Hold
@@ -49,9 +49,7 @@ TAKEN: dict[str, Callable[[Any], Any]] = {
 def test_a_text_is_the_same_as_its_seconds(taken: Callable[[Any], Any]) -> None:
     for text in ("2h", "120min", "1h 60m", "2:00:00", "7200"):
         assert taken(text) == taken(7200) == 7200
-    for wrong in ("soon", "2 fortnights"):
-        with pytest.raises(HpcgymError):
-            taken(wrong)
+    assert all(why_not(taken, wrong) for wrong in ("soon", "2 fortnights"))
 
 
 def test_seconds_of_a_rule_may_be_any_number() -> None:
@@ -59,18 +57,20 @@ def test_seconds_of_a_rule_may_be_any_number() -> None:
     assert find_scheduler("saf:threshold=inf").threshold == float("inf")
 
 
+def recorded() -> Workload:
+    return simulate(load_workload("lublin:jobs=40,processors=16,seed=2"), "easy").as_workload()
+
+
 def test_extracts_begin_at_texts_too() -> None:
-    jobs = load_workload("lublin:jobs=40,processors=16,seed=2")
-    past = simulate(jobs, "easy").as_workload()
+    past = recorded()
     assert past.extract("2h", "9h").submit_time.tolist() == (
         past.extract(7200, 32400).submit_time.tolist()
     )
-    with pytest.raises(HpcgymError, match=r"no job from 604800000 s to 604803600 s"):
-        past.extract("1000w", "604803600")
     assert past.extract("2h").name == f"{past.name} from 7200"
 
 
-def test_a_wrong_half_life_is_told_what_it_should_be() -> None:
-    with pytest.raises(HpcgymError, match=r"half_life_s must be whole seconds.*'soon'"):
-        FairShare.parse("half_life_s=soon")
+def test_a_half_life_may_be_infinite() -> None:
     assert FairShare.parse("half_life_s=inf").half_life_s == float("inf")
+
+
+test_mistakes = mistakes_of(globals())

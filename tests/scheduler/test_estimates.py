@@ -20,6 +20,10 @@ from hpcgym.workload.model import Workload
 
 @pytest.fixture
 def workload() -> Workload:
+    return jobs()
+
+
+def jobs() -> Workload:
     return few_jobs(4, [0, 0, 5], [10, 90, 1], [1, 2, 1], [20, 60, 30], user_id=[1, 1, 2])
 
 
@@ -48,39 +52,6 @@ def test_named_estimates(workload: Workload) -> None:
 def test_given_predictions(workload: Workload, given: Any, expected: list[int]) -> None:
     assert predicted(workload, given) == expected
     hpcgym.validate_schedule(hpcgym.simulate(workload, "easy", estimate=given))
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("guess", "unknown estimate 'guess'; known are requested, double-requested, clairv"),
-        ("Requested", "did you mean 'requested'"),
-        ([1, float("nan"), 3], "estimate must hold finite numbers"),
-        ([1, float("inf"), 3], "estimate must hold finite numbers"),
-        ([1, 1e30, 3], "estimate holds 1e+30 s for job 1, beyond 2^53 s"),
-        (np.array([2**63, 3, 1], np.uint64), "estimate holds 9.22337e+18 s for job 0, beyond"),
-        (["1", "2", "3"], "estimate must hold finite numbers"),
-        ([True, False, True], "estimate must hold finite numbers"),
-        ([1j, 2, 3], "estimate must hold finite numbers"),
-        ([[1, 2, 3]], "estimate must be a name, an array of one number"),
-        ([[1], [2, 3]], "estimate must be a name, an array of one number"),
-        (None, "estimate must be a name, an array of one number"),
-        (7, "estimate must be a name, an array of one number"),
-        ([1, 2], "estimate has 2 predictions, the workload 3 jobs"),
-        ([], "estimate has 0 predictions, the workload 3 jobs"),
-    ],
-)
-def test_wrong_estimates(workload: Workload, given: Any, message: str) -> None:
-    with pytest.raises(hpcgym.HpcgymError) as caught:
-        hpcgym.simulate(workload, "easy", estimate=given)
-    assert message in str(caught.value)
-
-
-def test_the_argument_that_is_wrong_is_named(workload: Workload) -> None:
-    with pytest.raises(hpcgym.HpcgymError, match=r"^policy_estimate has 2 predictions, the worklo"):
-        hpcgym.simulate(workload, "saf", policy_estimate=np.ones(2))
-    with pytest.raises(hpcgym.HpcgymError, match=r"^policy_estimate must hold finite numbers"):
-        Scheduler(policy_estimate=[np.nan])
 
 
 def test_predictions_are_the_schedulers_own() -> None:

@@ -308,9 +308,6 @@ def test_baselines_and_boards_take_them() -> None:
     assert played(env, find_baseline("-requested * processors")) == played(
         env, find_baseline("saf")
     )
-    weights = plain_envs.make("hpcgym/MixedPolicy-v2", workload=workload, jobs=60)
-    with pytest.raises(hpcgym.HpcgymError, match="is no weighted sum of features"):
-        played(weights, find_baseline("-requested * processors"))
     for name in ("JobSelection", "QueueOrdering"):
         env = plain_envs.make(id_of(name), workload=workload, jobs=60)
         assert played(env, find_baseline(WFP3)) == played(env, find_baseline("wfp3"))

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from few_jobs import few_jobs
+from mistakes import mistakes_of
 
 import hpcgym
 from hpcgym import Scheduler
-from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.errors import HpcgymWarning
 from hpcgym.machine import Failures, find_cluster
 
 
@@ -37,9 +38,6 @@ def test_throttles_of_a_dump(tmp_path: Path) -> None:
     result = hpcgym.simulate(jobs, scheduler)
     by_number = dict(zip(jobs.job_number.tolist(), result.start.tolist(), strict=True))
     assert by_number == {9: 0, 10: 0, 11: 10, 12: 10, 6: 0}
-    file.write_text(file.read_text().replace("%2", ""))
-    with pytest.raises(HpcgymError, match="no line tells how many tasks of an array may run at"):
-        Scheduler(quota=str(file))
 
 
 def test_limits_of_qos_are_quotas(tmp_path: Path) -> None:
@@ -157,3 +155,6 @@ def test_a_column_of_many_qos_is_named_once(tmp_path: Path) -> None:
         "q0: MaxWall", "q1: MaxWall", "q2: MaxWall", "q2: Flags=DenyOnLimit",
         "q2: Flags=PartitionTimeLimit", "q3: MaxWall",
     ]  # fmt: skip
+
+
+test_mistakes = mistakes_of(globals())

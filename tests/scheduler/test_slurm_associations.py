@@ -16,7 +16,7 @@ import hpcgym
 from hpcgym import Scheduler
 from hpcgym.baselines.schedulers import find_scheduler, is_scheduler
 from hpcgym.cli.lineup import given_schedulers
-from hpcgym.errors import HpcgymError, HpcgymWarning
+from hpcgym.errors import HpcgymWarning
 from hpcgym.machine.slurm.lines import files_of
 from hpcgym.scheduler.policies import FairShare
 from hpcgym.scheduler.slurm_assoc import limits_as_quotas, read_associations, with_shares
@@ -193,19 +193,14 @@ def test_each_column_is_followed_or_named(tmp_path: Path, column: str) -> None:
     )
 
 
-def test_associations_of_other_clusters_are_counted_or_refused(tmp_path: Path) -> None:
+def test_associations_of_other_clusters_are_counted(tmp_path: Path) -> None:
     head = "Cluster|Account|User|Partition|Share\n"
     file = tmp_path / "assoc.txt"
     file.write_text(f"{head}beta|root|||1\nbeta|a|u||1\nAlpha|a|u||2\n")
     with pytest.warns(HpcgymWarning, match="left out: 2 associations of other clusters, beta"):
-        assert [association.cluster for association in read_associations(file, "alpha")] == [
-            "Alpha"
-        ]
-    with pytest.raises(HpcgymError, match="the clusters Alpha, beta, none of 'gamma'"):
-        read_associations(file, "gamma")
+        clusters = [association.cluster for association in read_associations(file, "alpha")]
+    assert clusters == ["Alpha"]
     file.write_text(f"{head}beta|a|u||1\n")
-    with pytest.raises(HpcgymError, match="the cluster beta, not 'alpha'"):
-        read_associations(file, "alpha")
     assert len(read_associations(file)) == 1  # nobody says of which machine
 
 
@@ -282,8 +277,6 @@ def test_limits_of_qos_and_of_associations(tmp_path: Path) -> None:
         assert find_scheduler(other).describe() == expected.describe()
     alone = find_scheduler(f"{file}+policy=saf")
     assert (alone.describe()["policy"], alone.quota) == ("saf", ())
-    with pytest.raises(HpcgymError, match="'assoc' is there twice"):
-        find_scheduler(f"{file}:assoc={path}+assoc={path}")
 
 
 def test_an_order_of_the_file_beside_another_under_the_same_limits(tmp_path: Path) -> None:

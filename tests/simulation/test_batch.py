@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from drawing import HealthCheck, assume, given, settings
 from drawing import strategies as st
 from extract_strategies import parts_of, recorded
+from mistakes import mistakes_of, why_not
 from node_strategies import machines, node_schedulers, workloads_for
 from restrictions import DRAWN
 from share_strategies import heeded
@@ -18,7 +20,7 @@ from strategies import WEIGHTS, schedulers, workloads
 
 import hpcgym
 from hpcgym.baselines import SCHEDULERS
-from hpcgym.errors import HpcgymError, WorkloadError, WorkloadWarning
+from hpcgym.errors import WorkloadWarning
 from hpcgym.machine import Cluster, NodeGroup, find_cluster
 from hpcgym.schedule.metrics import bsld
 from hpcgym.scheduler.policies import FEATURES, WEIGHTED_FEATURES, FairShare
@@ -90,11 +92,9 @@ def test_extracts(on_nodes: bool, data: st.DataObject, cluster: Cluster) -> None
     part, rules, *_ = parts_of(data, workload, rules, last=not on_nodes)
     assume(part is not None)
     machine = cluster if on_nodes else None
-    try:
-        BatchSimulator([part], scheduler=Scheduler(**rules), cluster=machine)
-    except WorkloadError:
-        with pytest.raises(WorkloadError, match=r"finds no room on the nodes|cannot run still"):
-            hpcgym.simulate(part, cluster=machine, **rules)
+    if why_not(BatchSimulator, [part], scheduler=Scheduler(**rules), cluster=machine):
+        why = why_not(hpcgym.simulate, part, cluster=machine, **rules)
+        assert re.search("finds no room on the nodes|cannot run still", why)
         return
     vectors = vectors_of(data, WEIGHTED_FEATURES)
     assert_same([part], WEIGHTED_FEATURES, rules, vectors, machine)
@@ -203,8 +203,6 @@ def test_single_cores_beside_others_are_what_they_are_alone(quota: str | None) -
         for some in ([[units], [single]], [[units, single]])
     )
     assert (np.concatenate(alone, axis=1) == both[0]).all()
-    with pytest.raises(HpcgymError, match="passes='per-event' and a machine of nodes"):
-        BatchSimulator([units], scheduler=Scheduler(passes="per-event"), cluster=cluster)
 
 
 # --- Vectors, slices and what is said -------------------------------------------------------------
@@ -237,13 +235,14 @@ def test_weights_of_0_short_jobs_and_progress(slices: list[Workload]) -> None:
     assert score.item() == pytest.approx(expected, rel=1e-12)
 
 
-def test_what_is_wrong_is_said_of_the_slice(moved: list[Workload]) -> None:
-    after = Scheduler(dependencies="after")
+def in_a_circle(moved: list[Workload]) -> list[Workload]:
+    """Return slices, in the second of which jobs follow each other."""
     circle = moved[1].preceding_job.copy()
     circle[:2] = moved[1].job_number[[1, 0]]
-    parts = [moved[0], moved[1].with_columns(preceding_job=circle)]
-    with pytest.raises(WorkloadError, match=r"part 300: job 301 follows a job that follows itself"):
-        BatchSimulator(parts, scheduler=after)
+    return [moved[0], moved[1].with_columns(preceding_job=circle)]
+
+
+def test_what_is_in_no_slice_is_said_of_it(moved: list[Workload]) -> None:
     with pytest.warns(WorkloadWarning, match="part 0 to part 600: preemption .* there is no job"):
         BatchSimulator(moved, scheduler=Scheduler(preemption="queue:2>3;2>7"))
     alone = [replace(moved[0], name="alone")]
@@ -262,3 +261,6 @@ def test_what_no_slice_has_is_told_once(slices: list[Workload]) -> None:
     texts = [str(warning.message) for warning in caught]
     assert "part 0 to part 2500: no job falls under these quotas: queue=77:jobs=1" in texts
     assert sum("no window is between" in text for text in texts) == 1
+
+
+test_mistakes = mistakes_of(globals(), fixtures=("moved",))

@@ -191,12 +191,8 @@ def test_views_are_read_only() -> None:
     keeps = Keeps()
     simulate(FEW, keeps, cluster=TWO)
     for view in keeps.views:
-        for name, value in vars(view).items():
-            if isinstance(value, np.ndarray):
-                with pytest.raises(ValueError, match="read-only"):
-                    value[...] = 0
-            with pytest.raises(AttributeError):
-                setattr(view, name, value)
+        arrays = (value for value in vars(view).values() if isinstance(value, np.ndarray))
+        assert not any(array.flags.writeable for array in arrays)
     assert repr(keeps.views[0]) == "PassView(0 s, 3 queued, 0 running jobs)"
 
 
@@ -310,26 +306,20 @@ def test_a_unit_is_a_whole_node() -> None:
     assert second.running_end.tolist() == [9]
 
 
-def test_a_dispatcher_may_wait_for_a_limit_but_not_for_ever() -> None:
-    """Nor for more nodes than are free, nor for those that are to be switched off."""
+CAP = PowerCap(700, 10, 20)
+
+
+def starting_from(until: int) -> Any:
+    """Return a dispatcher that starts all that waits, from a time on."""
 
     def later(view: PassView) -> list[int]:
         return view.in_order(range(len(view.job))) if view.time >= until else []
 
-    cap, until = PowerCap(700, 10, 20), 20
-    assert run(THREE, later, cap).start.tolist() == [20, 30, 20]
-    until = 21
-    nothing = "it starts nothing, when nothing runs and no job is still to come"
-    for limits, machine_of, words in (
-        ((cap,), machine(), f"later at 20 s: {nothing}"),
-        ((), machine(), f"later at 0 s: {nothing}"),
-        ((), machine(shutdown_after_s=60), f"later at 0 s: {nothing}"),
-    ):
-        with pytest.raises(DispatchError, match=words):
-            run(THREE, later, *limits, cluster=machine_of)
-    words = r"at 0 s: it starts the job of row 1 \(place 1\), which does not fit into"
-    with pytest.raises(DispatchError, match=words):
-        run(THREE, lambda view: list(range(len(view.job))), PowerCap(500, 0, 20))
+    return later
 
 
-test_mistakes = mistakes_of(globals(), errors=(DispatchError, ZeroDivisionError))
+def test_a_dispatcher_may_wait_for_a_limit() -> None:
+    assert run(THREE, starting_from(20), CAP).start.tolist() == [20, 30, 20]
+
+
+test_mistakes = mistakes_of(globals(), errors=(AttributeError, DispatchError, ZeroDivisionError))

@@ -15,7 +15,8 @@ import pytest
 from drawing import assume, given, settings
 from drawing import strategies as st
 from expression_strategies import trees
-from few_jobs import tiny
+from few_jobs import few_jobs, tiny
+from mistakes import mistakes_of
 from plain_envs import JobSelection
 from restrictions import DRAWN
 from same_results import assert_same_results
@@ -59,19 +60,6 @@ def test_the_machine_is_the_workloads_or_the_one_given() -> None:
     assert hpcgym.simulate(workload, cluster=cluster).cluster is cluster
     assert hpcgym.simulate(workload, processors=7).start.tolist() == [0, 0, 5]
     assert hpcgym.simulate(workload, processors=4).start.tolist() == [0, 0, 60]
-
-
-def test_a_pool_has_no_nodes_to_fill_in_another_order() -> None:
-    workload, rules = hpcgym.load_workload(JOBS), {"allocation": "best-fit"}
-    for run in (
-        lambda: hpcgym.simulate(workload, "easy", **rules),
-        lambda: hpcgym.simulate(workload, "prb", **rules),
-        lambda: Lookahead().run(workload, **rules),
-        lambda: JobSelection(workload, jobs=10, **rules),
-        lambda: evaluate("sjf", workload, jobs=10, n=1, budget=1, **rules),
-    ):
-        with pytest.raises(hpcgym.HpcgymError, match="'best-fit' is for machines with nodes"):
-            run()
 
 
 @pytest.mark.parametrize("backfill", ["none", "easy", "conservative"])
@@ -152,16 +140,6 @@ def test_unicef_with_other_weights(workload: Workload, weight: float, backfill: 
     fast = {"unicef": weight}
     result = hpcgym.simulate(workload, policy=fast, backfill_order=fast, **rules)
     assert result.start.tolist() == [job.start for job in expected]
-
-
-def test_jobs_longer_than_the_clock_are_refused() -> None:
-    ages = [2**53] * 600
-    columns = {"submit_time": [0] * 600, "run_time": ages, "requested_time": ages}
-    workload = Workload.from_columns(
-        columns | {"requested_processors": [4] * 600}, processors=4, name="ages"
-    )
-    with pytest.raises(hpcgym.WorkloadError, match=r"ages: the jobs request .* clock"):
-        hpcgym.simulate(workload)
 
 
 def assert_same(workload: Workload, rules: dict[str, Any]) -> None:
@@ -299,3 +277,6 @@ def test_the_reference_shares_nothing_with_the_engine() -> None:
                 imported |= {name.name for name in node.names}
     others = {name for name in imported if not name.startswith("hpcgym.reference")}
     assert {name.partition(".")[0] for name in others} <= {*sys.stdlib_module_names}
+
+
+test_mistakes = mistakes_of(globals(), JobSelection, Lookahead, evaluate, few_jobs)

@@ -37,8 +37,6 @@ def test_names_in_conditions_stand_in_quotes() -> None:
     assert len(LOG.query("queue.isin(['batch'])")) == len(batch)
     assert len(LOG.query("queue != 'batch'")) == len(LOG) - len(batch)
     assert len(LOG.query(f"user == '{LOG.user_id[0]}'")) == sum(LOG.user_id == LOG.user_id[0])
-    with pytest.raises(WorkloadError, match=r"unknown queue 'bath'; did you mean 'batch'"):
-        LOG.query("queue == 'bath'")
 
 
 def test_conditions_on_what_no_job_has_warn() -> None:
@@ -63,16 +61,12 @@ def test_simulate_takes_what_loads() -> None:
     small = hpcgym.simulate("lublin:jobs=300,processors=64,seed=2", "saf", processors=32)
     assert small.cluster.processors == 32
     assert len(small.workload) < 300
-    with pytest.raises(WorkloadError, match="cannot be made of a int"):
-        hpcgym.simulate(3)  # type: ignore[arg-type]
 
 
 def test_metrics_are_attributes_and_have_groups() -> None:
     result = hpcgym.simulate(LOG, "saf")
     assert result.metrics.mean_bsld == result.metrics["mean_bsld"]
     assert "mean_bsld" in dir(result.metrics)
-    with pytest.raises(AttributeError, match="no metric 'mean_bslds'; did you mean 'mean_bsld'"):
-        _ = result.metrics.mean_bslds
     assert result.by("class")["jobs"].sum() == 300
     assert "mean_bsld" in result._repr_html_()
 
@@ -84,32 +78,9 @@ def test_rules_that_differ_are_told() -> None:
     assert repr(hpcgym.Scheduler()) == "Scheduler()"
 
 
-def test_a_mask_has_a_value_for_each_job() -> None:
-    with pytest.raises(WorkloadError, match="a mask of 2 jobs does not fit 300 jobs"):
-        LOG[[True, False]]
+def test_no_job_and_the_last_job() -> None:
     assert len(LOG[[]]) == 0
-
-
-@pytest.mark.parametrize("rows", [slice(None, None, -1), np.array([5, 3, 9]), [3, 3], [-1, 0]])
-def test_indices_rise(rows: object) -> None:
-    with pytest.raises(WorkloadError, match="jobs stay in order of submission, each once"):
-        LOG[rows]
     assert LOG[[3, -1]].job_number.tolist() == LOG.job_number[[3, -1]].tolist()
 
 
-def test_wrong_questions_have_an_answer() -> None:
-    with pytest.raises(WorkloadError, match="a condition is a text, such as 'user == 3', not 3"):
-        LOG.query(3)
-    with pytest.raises(AttributeError, match=r"no attribute 'jobs'; a table of jobs is to_pandas"):
-        _ = LOG.jobs
-
-
-def test_a_name_of_what_is_unknown_for_all_jobs() -> None:
-    with (
-        pytest.warns(WorkloadWarning),
-        pytest.raises(WorkloadError, match="group is unknown for all jobs of"),
-    ):
-        LOG.query("group == 'batch'")
-
-
-test_mistakes = mistakes_of(globals(), errors=WorkloadError)
+test_mistakes = mistakes_of(globals(), np, errors=(AttributeError, WorkloadError))

@@ -13,7 +13,6 @@ from drawing import given
 from drawing import strategies as st
 from mistakes import mistakes_of
 
-from hpcgym.errors import WorkloadError
 from hpcgym.machine.speedups import Heatmap, generate_speedups, read_speedups
 from hpcgym.workload import (
     Code,
@@ -226,43 +225,13 @@ def test_mix_and_arrivals_have_nothing_to_do_with_each_other(
     assert codes_of(both, [code.name for code in PRINTED]).tolist() == listed(both)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ({"codes": ()}, "codes must be Code after Code, at least one"),
-        ({"codes": ("lu",)}, "codes must be Code after Code"),
-        ({"jobs": 0}, "jobs must be a whole number from 1 to"),
-        ({"jobs": None}, "jobs must be a whole number from 1 to .*, not None"),
-        ({"processors": 120}, "'bt.D.121' has 121 processes, the machine 120 processors"),
-        ({"processors": 0}, "processors must be a whole number from 1"),
-        ({"seed": -1}, "seed must be a whole number from 0"),
-        ({"mix": "shufle"}, "unknown mix 'shufle'; did you mean 'shuffle'.* random, list, shuffle"),
-        ({"mix": []}, "unknown mix"),
-        ({"arrivals": "now"}, "unknown arrivals 'now'; known are at-once, constant, poi"),
-        ({"arrivals": "poisson"}, "poisson arrivals need an interval"),
-        ({"arrivals": "constant", "interval_s": 0}, "interval must be a number above 0, not 0"),
-        ({"interval_s": 5}, "arrivals at once have no interval, 5 s"),
-        ({"arrivals": "constant", "interval_s": 2.0**60}, r"over more than 2\^53 s"),
-        ({"requested_factor": 0.99}, "requested must be a factor of at least 1, not 0.99"),
-        ({"requested_factor": None}, "requested must be a factor of at least 1, not None"),
-    ],
-)
-def test_bad_arguments(arguments: dict[str, Any], problem: str) -> None:
-    with pytest.raises(WorkloadError, match=f"codes: .*{problem}"):
-        generate_code_jobs(**{"codes": PRINTED, "jobs": 9, **arguments})
-
-
 # --- Codes of speedups ----------------------------------------------------------------------
 
 
 def test_codes_of_a_table_of_speedups(speedups: Path) -> None:
     table = read_speedups(speedups)
     assert codes_in(table) == [Code("lu", 64, 99.2), Code("mg", 16, 0.25)]
-    with pytest.raises(WorkloadError, match=r"two\.json tells the processes of all its codes"):
-        codes_in(table, processes=4)
     untold = generate_speedups(40)
-    with pytest.raises(WorkloadError, match="does not tell the processes of 'code-1'; give"):
-        codes_in(untold)
     codes = codes_in(untold, processes=256, seed=1)
     assert [code.name for code in codes] == list(untold.codes)
     assert {code.processes for code in codes} == {256}
@@ -291,4 +260,4 @@ def test_the_text_is_the_function(speedups: Path) -> None:
     assert "arrivals=poisson, interval_s=30" in workload.header["Note"][0]
 
 
-test_mistakes = mistakes_of(globals())
+test_mistakes = mistakes_of(globals(), fixtures=("speedups",))

@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 import pytest
+from mistakes import mistakes_of
 
-from hpcgym.errors import WorkloadError
 from hpcgym.workload.generators import lublin as module
 from hpcgym.workload.generators.lublin import BATCH, INTERACTIVE, WHOLE_SAMPLE, lublin, slot_weights
 
@@ -296,15 +296,4 @@ def test_jobs_fit_any_machine(processors, classes):
     assert 2 * size.max() > processors
 
 
-@pytest.mark.parametrize(
-    ("argument", "value"),
-    [
-        ("jobs", 0), ("jobs", 1.5), ("jobs", "many"), ("jobs", 1e12), ("jobs", math.nan),
-        ("processors", 0), ("processors", -4), ("processors", 2**40), ("processors", None),
-        ("seed", -1), ("seed", 0.5), ("load", 0), ("load", -1.0), ("load", math.inf),
-        ("load", "high"), ("load", 1e-20), ("classes", 3), ("classes", []), ("users", 0),
-    ],
-)  # fmt: skip
-def test_errors_name_the_argument(argument, value):
-    with pytest.raises(WorkloadError, match=rf"^lublin: {argument} [^\n]*$"):
-        lublin(**{"jobs": 10, argument: value})
+test_mistakes = mistakes_of(globals(), math)

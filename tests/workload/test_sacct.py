@@ -289,13 +289,6 @@ def test_separators_of_all_kinds(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(text(JOB).encode()))
     assert format_of(packed) == "sacct"
     assert len(load_workload(packed, "none", format="sacct")) == 1
-    with pytest.raises(HpcgymError, match="unknown format 'sact'; did you mean 'sacct'"):
-        load_workload(packed, format="sact")
-    with pytest.raises(HpcgymError, match="format is of files, and 'lublin:jobs=5' is no file"):
-        load_workload("lublin:jobs=5", format="sacct")
-    nameless = text(JOB).partition("\n")[2]
-    with pytest.raises(HpcgymError, match=r"line 1: .* sacct begins with names of fields; or"):
-        read(tmp_path, nameless)
 
 
 def test_clocks_that_are_set_back(tmp_path: Path) -> None:
@@ -317,8 +310,6 @@ def test_clocks_that_are_set_back(tmp_path: Path) -> None:
     assert untold.cleaning == {moved: 1}
     assert "TimeZoneString" not in untold.header
     assert untold.header["Note"] == ["times without a time zone, taken for UTC"]
-    with pytest.raises(WorkloadError, match=r"tz must be the name of a time zone .* not 'Berlin'"):
-        read(tmp_path, text(*jobs), tz="Berlin")
 
 
 def test_a_job_comes_when_it_is_eligible(tmp_path: Path) -> None:
@@ -480,8 +471,6 @@ def test_generic_resources_are_what_jobs_hold(tmp_path: Path) -> None:
         "not used: types of gres/fpga by which the machine does not tell nodes apart": 1,
         "not used: types of gres/gpu by which the machine does not tell nodes apart": 1,
     }
-    with pytest.raises(WorkloadError, match="of which gres/fpga is no whole number"):
-        read(tmp_path, text(rows[0].replace("fpga=2", "fpga=2x"), head=head))
 
 
 def test_what_is_told_and_not_used_is_counted(tmp_path: Path) -> None:
@@ -548,8 +537,6 @@ def test_nice_of_squeue_and_of_nobody(tmp_path: Path) -> None:
     workload = read(tmp_path, text(*rows, head=f"{HEAD}|NICE"))
     assert workload.nice.tolist() == [5, 0, -7, 0]
     assert workload.cleaning[LIFTED] == 1
-    with pytest.raises(WorkloadError, match=r"line 2: Nice is 'much', no whole number from -2,147"):
-        read(tmp_path, text(f"{JOB}|much", head=f"{HEAD}|Nice"))
     assert "nice" not in read(tmp_path, text(f"{JOB}|0", head=f"{HEAD}|Nice")).to_pandas()
 
 
@@ -571,4 +558,4 @@ def test_ends_that_are_not_start_and_elapsed_are_counted(tmp_path: Path) -> None
     assert workload.cleaning == {reason: 2}
 
 
-test_mistakes = mistakes_of(globals(), errors=WorkloadError)
+test_mistakes = mistakes_of(globals(), errors=HpcgymError)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from mistakes import mistakes_of
+from mistakes import mistakes_of, why_not
 
 from hpcgym._engine import parse_lines
 from hpcgym.errors import WorkloadError, WorkloadWarning
@@ -48,8 +48,7 @@ def test_reads_all_fields_in_order(tmp_path):
     assert not workload.killed.any()
     for column, values in workload.columns.items():
         assert values.dtype == kind_of(column).dtype
-        with pytest.raises(ValueError, match="read-only"):
-            values[0] = 0
+        assert not values.flags.writeable
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r\r\n"])
@@ -115,41 +114,35 @@ def test_what_is_repaired_is_counted(tmp_path, lines, columns, cleaning):
     assert workload.cleaning == cleaning
 
 
-BAD_LINES = {
-    " ".join(JOB.split()[:17]): (
-        r"17 fields instead of 18, think_time is missing",
-        "fewer than 18",
-    ),
-    "1 2 3": (r"3 fields instead of 18, run_time is missing", "fewer than 18"),
-    job(run_time="abc"): (r"field 4 \(run_time\) is 'abc', not a number", "text"),
-    job(submit_time="nan"): (r"field 2 \(submit_time\) is 'nan', not a number", "text"),
-    job(user_id="1_000"): (r"field 12 \(user_id\) is '1_000', not a number", "text"),
-    job(status="--1"): (r"field 11 \(status\) is '--1', not a number", "text"),
-    JOB.replace(" ", ","): (r"field 1 \(job_number\) is .*, not a number", "text"),
-    job(requested_processors="2.5"): (
-        r"field 8 \(requested_processors\) is '2.5', not a whole number",
-        "fraction",
-    ),
-    job(submit_time=2**53 + 1): (r"field 2 \(submit_time\) is .*, beyond 2\^53 s", "too large"),
-    job(submit_time="9" * 400): (r"field 2 \(submit_time\) is .*, beyond 2\^53 s", "too large"),
-    job(run_time="1e9999"): (r"field 4 \(run_time\) is '1e9999', beyond 2\^53 s", "too large"),
-    job(user_id=2**63): (r"field 12 \(user_id\) is .*, beyond 2\^63", "too large"),
-    job(average_cpu_time="1e999"): (r"field 6 \(average_cpu_time\) is .*, too large", "too large"),
-    f"{JOB}\r{JOB}": ("a carriage return inside the line", "carriage return"),
-    f"{JOB} 19\r{JOB}": ("a carriage return inside the line", "carriage return"),
-    job(executable="\x01"): (r"field 14 \(executable\) is '\\x01', not a number", "text"),
-    job(executable="\u00e9"): ("field 14 .executable. is '\u00e9', not a number", "text"),
-}
+def beside(line):
+    """Return a log of a line between two others, and once more."""
+    return HEADER + f"{JOB}\n\n{line}\n{JOB}\n{line}\n"
 
 
-@pytest.mark.parametrize("line", BAD_LINES)
-def test_a_bad_line_is_named_or_dropped_and_counted(tmp_path, line):
-    problem, reason = BAD_LINES[line]
-    text = HEADER + f"{JOB}\n\n{line}\n{JOB}\n{line}\n"
-    with pytest.raises(WorkloadError, match=rf"log\.swf, line 5: {problem}") as error:
-        read(tmp_path, text)
-    assert "\n" not in str(error.value)
-    workload = read(tmp_path, text, errors="skip")
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (" ".join(JOB.split()[:17]), "fewer than 18"),
+        ("1 2 3", "fewer than 18"),
+        (job(run_time="abc"), "text"),
+        (job(submit_time="nan"), "text"),
+        (job(user_id="1_000"), "text"),
+        (job(status="--1"), "text"),
+        (JOB.replace(" ", ","), "text"),
+        (job(requested_processors="2.5"), "fraction"),
+        (job(submit_time=2**53 + 1), "too large"),
+        (job(submit_time="9" * 400), "too large"),
+        (job(run_time="1e9999"), "too large"),
+        (job(user_id=2**63), "too large"),
+        (job(average_cpu_time="1e999"), "too large"),
+        (f"{JOB}\r{JOB}", "carriage return"),
+        (f"{JOB} 19\r{JOB}", "carriage return"),
+        (job(executable="\x01"), "text"),
+        (job(executable="\u00e9"), "text"),
+    ],
+)
+def test_a_bad_line_is_dropped_and_counted(tmp_path, line, reason):
+    workload = read(tmp_path, beside(line), errors="skip")
     assert len(workload) == 2
     ((counted, number),) = workload.cleaning.items()
     assert counted.startswith("dropped: ")
@@ -157,17 +150,21 @@ def test_a_bad_line_is_named_or_dropped_and_counted(tmp_path, line):
     assert number == 2
 
 
-def test_lines_are_counted_over_blocks(tmp_path, monkeypatch):
+BLOCKS = HEADER + "; more\n" * 20 + f"{JOB}\n" * 50 + "1 x\n" + f"{JOB}\n1 x\n" * 20 + ";\n" * 10
+
+
+@pytest.fixture
+def few_bytes(monkeypatch):
+    """Read in small blocks; return so much of a log that there are several."""
     monkeypatch.setattr(swf_module, "BLOCK_BYTES", 200)
     monkeypatch.setattr(swf_module, "_SPECIAL_LINES", 3)
-    text = HEADER + "; more\n" * 20 + f"{JOB}\n" * 50 + "1 x\n" + f"{JOB}\n1 x\n" * 20 + ";\n" * 10
-    with pytest.raises(WorkloadError, match=r"line 73: field 2 \(submit_time\) is 'x'"):
-        read(tmp_path, text)
-    workload = read(tmp_path, text, errors="skip")
+    return BLOCKS
+
+
+def test_lines_are_counted_over_blocks(tmp_path, few_bytes):
+    workload = read(tmp_path, few_bytes, errors="skip")
     assert len(workload) == 70
     assert workload.cleaning == {"dropped: line with text in a numeric field": 21}
-    with pytest.raises(WorkloadError, match="has a line of over"):
-        read(tmp_path, "1 " * 1000)
 
 
 def test_truncated_last_line(tmp_path):
@@ -236,20 +233,12 @@ NO_NUMBERS = (
 def test_machine_size_that_is_no_plain_number(tmp_path, value):
     """Each of these was read as its first digits, and nearly all jobs were dropped."""
     text = f"; Version: 2.2\n; MaxNodes: 8\n; MaxProcs: {value}\n{JOB}"
-    with pytest.raises(WorkloadError, match=r"log\.swf, line 3: MaxProcs is ['\"].*--processors"):
-        read(tmp_path, text)
+    why = why_not(read, tmp_path, text)
+    assert re.search(r"log\.swf, line 3: MaxProcs is ['\"].*--processors", why)
     for size in (16, 8):  # 8 as MaxNodes says: MaxProcs is still wrong
         workload = read(tmp_path, text, processors=size)
         write_swf(workload, tmp_path / "copy.swf")
         assert workload.processors == read_swf(tmp_path / "copy.swf").processors == size
-
-
-def test_a_file_of_comments_ends_soon(tmp_path):
-    with gzip.open(tmp_path / "log.swf.gz", "wb") as file:
-        for _ in range(10):
-            file.write(b"; a\n" * 100_000)
-    with pytest.raises(WorkloadError, match=r"line 100001: no trace has over 100,000 lines of c"):
-        read_swf(tmp_path / "log.swf.gz", errors="skip")
 
 
 def test_begin_that_is_no_plain_number(tmp_path):
@@ -372,4 +361,4 @@ def test_the_fast_path_takes_ordinary_lines(tmp_path, monkeypatch):
     assert len(read_swf(path)) == 3
 
 
-test_mistakes = mistakes_of(globals(), errors=(ValueError, WorkloadError))
+test_mistakes = mistakes_of(globals(), errors=(ValueError, WorkloadError), fixtures=("few_bytes",))

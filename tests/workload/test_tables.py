@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
-from mistakes import mistakes_of
+from mistakes import mistakes_of, why_not
 
 from hpcgym import load_workload
 from hpcgym.errors import WorkloadError, WorkloadWarning
@@ -84,56 +84,48 @@ def test_jobs_without_numbers_get_those_of_their_rows() -> None:
     assert numbered.job_number.tolist() == [7, -1, 9]
 
 
-GOOD = {"submit_time": 0, "run_time": 60, "requested_processors": 2, "user_id": 1}
-BAD = [
-    ("submit_time", "inf", "is inf, no finite number", LARGE),
-    ("submit_time", "1e999", "is (inf|1e999), no finite number", LARGE),
-    ("run_time", "-inf", "is -inf, no finite number", LARGE),
-    ("run_time", "9007199254740993", "is 9007199254740993, beyond 2.53 s", LARGE),
-    ("submit_time", "-9007199254740994", "is -9007199254740994, beyond 2.53 s", LARGE),
-    ("user_id", "9" * 23, "is 9{23}, beyond 2.63", LARGE),
-    ("user_id", "9223372036854775808", "is 9223372036854775808, beyond 2.63", LARGE),
-    ("user_id", "1e19", "is 1e.?19, beyond 2.63", LARGE),
-    ("requested_processors", "2.5", "is 2.5, not a whole number", FRACTION),
-    ("run_time", "True", "is 'True', not a number", TEXT),
-    ("run_time", "10:x", "is '10:x', not a number", TEXT),
-    ("submit_time", "x", "is 'x', not a number, nor a date such as .*", TEXT),
-    ("preceding_job", "1 0", "is '1 0', not a number", TEXT),
-    ("preceding_job", "1 2.5", "is '1 2.5', not a number", TEXT),
-    ("slowdown", "0.8", "is 0.8, but must be from 1 to 1000, or -1 where it .*", "slowdown"),
-    ("killed", "2", "is 2, but must be a whole number from 0 to 1", "killed"),
-    ("core", "-1", "is -1, but must be a whole number from 1 to 2147483648", "core"),
-    ("gpu", "0.5", "is 0.5, not a whole number", FRACTION),
-    ("mem", "16G", "is '16G', not a number; it must be whole MB or such as '16 GB'", TEXT),
-    ("requested_memory", "16 GB", "is '16 GB', not a number, of kilobytes a processor", TEXT),
-]
+def with_value(column: str, value: str) -> list[dict[str, Any]]:
+    """Return four rows of jobs, of which the third has this in a column."""
+    good = {"submit_time": 0, "run_time": 60, "requested_processors": 2, "user_id": 1}
+    units = {"units": 1, "core": 2} if column in ("core", "gpu", "mem") else {}
+    usual = {column: 1 if column != "preceding_job" else "1 2", **good, **units}
+    return [usual, usual, {**usual, column: value}, usual]
 
 
-@pytest.mark.parametrize(("column", "value", "problem", "reason"), BAD)
+def in_csv(rows: list[dict[str, Any]]) -> str:
+    return "\n".join(",".join(map(str, row)) for row in [[*rows[0]], *(r.values() for r in rows)])
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "reason"),
+    [
+        ("submit_time", ["inf", "1e999", "-9007199254740994"], LARGE),
+        ("run_time", ["-inf", "9007199254740993"], LARGE),
+        ("user_id", ["9" * 23, "9223372036854775808", "1e19"], LARGE),
+        ("requested_processors", ["2.5"], FRACTION),
+        ("run_time", ["True", "10:x"], TEXT),
+        ("submit_time", ["x"], TEXT),
+        ("preceding_job", ["1 0", "1 2.5"], TEXT),
+        ("slowdown", ["0.8"], "dropped: line with slowdown out of its limits"),
+        ("killed", ["2"], "dropped: line with killed out of its limits"),
+        ("core", ["-1"], "dropped: line with core out of its limits"),
+        ("gpu", ["0.5"], FRACTION),
+        ("mem", ["16G"], TEXT),
+        ("requested_memory", ["16 GB"], TEXT),
+    ],
+)
 @pytest.mark.parametrize("form", ["csv", "json", "frame"])
-def test_a_row_is_named_or_skipped_and_counted(
-    tmp_path: Path, form: str, column: str, value: str, problem: str, reason: str
+def test_a_wrong_row_is_skipped_and_counted(
+    tmp_path: Path, form: str, column: str, values: list[str], reason: str
 ) -> None:
-    units = {"units": 1, "core": 2} if column in ("units", "core", "gpu", "mem") else {}
-    usual = 1 if column != "preceding_job" else "1 2"
-    good = {column: usual, **GOOD, **units}
-    rows = [good, good, {**good, column: value}, good]
-    text = "\n".join(",".join(map(str, row)) for row in [list(good), *(r.values() for r in rows)])
-    path = tmp_path / f"jobs.{form}"
-    path.write_text(text if form == "csv" else json.dumps(rows))
-    where = {"csv": f"{path}, line 4", "json": f"{path}, job 3", "frame": "workload, row 2"}[form]
-
-    def load(errors: Any) -> Workload:
+    for rows in (with_value(column, value) for value in values):
         if form == "frame":
-            return from_pandas(pd.DataFrame(rows), processors=4, errors=errors)
-        return read_table(path, processors=4, errors=errors)
-
-    with pytest.raises(WorkloadError, match=f"^{re.escape(where)}: column {column} {problem}$"):
-        load("raise")
-    workload = load("skip")
-    assert workload.job_number.tolist() == [1, 2, 4]
-    out_of_limits = f"dropped: line with {reason} out of its limits"
-    assert workload.cleaning == {reason if reason.startswith("dropped") else out_of_limits: 1}
+            workload = from_pandas(pd.DataFrame(rows), processors=4, errors="skip")
+        else:
+            content = in_csv(rows) if form == "csv" else rows
+            workload = read(tmp_path, content, name=f"jobs.{form}", processors=4, errors="skip")
+        assert workload.job_number.tolist() == [1, 2, 4]
+        assert workload.cleaning == {reason: 1}
 
 
 @settings(max_examples=200)
@@ -166,8 +158,7 @@ def test_a_column_holds_what_it_can(column: str, beyond: int, low: bool) -> None
             held: Any = {**workload.columns, "units": workload.units, **workload.per_unit}[column]
             assert (held.tolist(), workload.cleaning) == ([value], {})
         else:
-            with pytest.raises(WorkloadError, match=rf"column '?{column}'?.* is {value}"):
-                make()
+            assert re.search(rf"column '?{column}'?.* is {value}", why_not(make))
 
 
 def test_a_row_with_two_faults_counts_once() -> None:
@@ -175,52 +166,13 @@ def test_a_row_with_two_faults_counts_once() -> None:
     assert from_pandas(faulty, processors=1, errors="skip").cleaning == {LARGE: 1}
 
 
-@pytest.mark.parametrize("dtype", ["bool", "boolean", "object", "category"])
-def test_truths_are_no_numbers(dtype: str) -> None:
-    given = frame(run_time=pd.Series([True, False, True], dtype=dtype))
-    with pytest.raises(WorkloadError, match="row 0: column run_time is 'True', not a number"):
-        from_pandas(given, processors=1)
-    with pytest.raises(WorkloadError, match="holds no job: 3 line with text"):
-        from_pandas(given, processors=1, errors="skip")
+def test_truths_are_no_numbers() -> None:
     mixed = frame(run_time=pd.Series([5, True, np.True_], dtype=object))
     skipped = from_pandas(mixed, processors=1, errors="skip")
     assert (skipped.run_time.tolist(), skipped.cleaning) == ([5], {TEXT: 2})
 
 
 # --- Columns --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("columns", "problem"),
-    [
-        ({"processors": 1}, "'processors'; did you mean 'requested_processors'?"),
-        (  # a schedule that hpcgym wrote
-            dict.fromkeys(("start_time", "end_time", "wait_time", "units", "core"), 1),
-            r"'start_time', 'end_time' \(write wait_time and run_time in place of",
-        ),
-        ({"run_tim": 1}, "workload has an unknown column 'run_tim'; did you mean 'run_ti"),
-        ({"zzz": 1}, "workload has an unknown column 'zzz'; SWF has job_number"),
-        (
-            {"start": 1, "cpus": 1, "job_id": 1},
-            r"unknown columns: 'start' \(write wait_time and run_time .*\); 'cpus' \(did you mean"
-            r" 'requested_processors'\?\); 'job_id' \(did you mean 'job_number'\?\)$",
-        ),
-        ({"mem": 500}, "'mem'; SWF has .*; a resource, .* needs the column 'units' or 'core'"),
-        ({"user_id": ["alice", "b\tb", "c"]}, r"workload, row 1: 'b\\tb' is no name of a user"),
-        ({"user": ["alice", "bob", "eve"], "user_id": [1, 1, 2]}, "row 1: user_id 1 is 'bob' here"),
-        ({"user_id": [True, "x", 3]}, "workload, row 0: column user_id is 'True', not a number"),
-        ({"run_time": pd.to_datetime(["2020-01-01"] * 3)}, "run_time holds datetime64"),
-        ({"code": ["a", 5, "b"]}, "workload, row 1: column code is 5, not the name of a code"),
-        ({"code": ["a", "b\nc", "b"]}, r"workload, row 1: 'b\\nc' is no name of a code"),
-        ({"code": ["a", "b", "c"], "executable": [1, 2, 2]}, "row 2: executable 2 is 'c' here, an"),
-        ({"code": ["a", "b", ""], "executable": [1, -1, 1]}, "row 1: executable is -1, no number"),
-        ({"code": ["a", "b", "c"], "executable": [1, None, 3]}, "row 1: .* no number for .* 'b'"),
-        ({"job_number": [1, -1, 2], "preceding_job": ["-1", "3 4", "-1"]}, "needs a job_number"),
-    ],
-)
-def test_tables_that_make_no_workload(columns: dict[str, Any], problem: str) -> None:
-    with pytest.raises(WorkloadError, match=problem):
-        from_pandas(frame(**columns), processors=8)
 
 
 def test_names_in_place_of_numbers_are_numbered_and_kept() -> None:
@@ -260,12 +212,6 @@ def test_dates_durations_and_names(tmp_path: Path) -> None:
         0,
         86400,
     ]
-    for text, problem in (
-        ("2024-01-01\n5", r"3: .* '5 \(no date\)'"),
-        ("2024-13-01", "2: .* '2024"),
-    ):
-        with pytest.raises(WorkloadError, match=f"line {problem}.*, not a number, nor a date"):
-            read(tmp_path, f"submit_time\n{text}\n", processors=8)
 
 
 def test_machine_size_is_that_of_the_largest_job() -> None:
@@ -273,8 +219,6 @@ def test_machine_size_is_that_of_the_largest_job() -> None:
     assert from_pandas(jobs).processors == 5
     assert from_pandas(jobs, processors=64).processors == 64
     assert from_pandas(jobs.assign(wait_time=0)).processors == 8  # all run at once
-    with pytest.raises(WorkloadError, match=r"workload: .*; give processors="):
-        from_pandas(frame())
 
 
 def test_a_job_larger_than_any_machine_is_dropped_not_the_machine(tmp_path: Path) -> None:
@@ -321,20 +265,17 @@ def test_csv_lines_that_are_skipped_are_counted(tmp_path: Path) -> None:
     assert read(tmp_path, quoted, processors=8).run_time.tolist() == [1, -1, 4]
 
 
-def test_parquet_without_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    for do in (read_table, lambda path: write_table(from_pandas(frame(), processors=8), path)):
-        with pytest.raises(WorkloadError, match=r"pip install '\.\[parquet\]'"):
-            do(tmp_path / "jobs.parquet")
-
-
-def test_parquet_names_the_row(tmp_path: Path) -> None:
+@pytest.fixture
+def endless(tmp_path: Path) -> Path:
+    """A file of Parquet in which a job comes at no finite time."""
     pytest.importorskip("pyarrow")
     path = tmp_path / "jobs.parquet"
     frame(submit_time=[0, np.inf, 2]).to_parquet(path)
-    with pytest.raises(WorkloadError, match=r"jobs\.parquet, row 1: column submit_time is inf"):
-        read_table(path, processors=4)
-    assert len(read_table(path, processors=4, errors="skip")) == 2
+    return path
+
+
+def test_a_row_of_parquet_is_skipped(endless: Path) -> None:
+    assert len(read_table(endless, processors=4, errors="skip")) == 2
 
 
 # --- Units, resources and queues ------------------------------------------------------------------
@@ -357,8 +298,6 @@ def test_memory_with_its_unit(tmp_path: Path, name: str) -> None:
     text = as_text(pd.DataFrame({"submit_time": range(6), "core": 1, "mem": memory}), name)
     mem = read(tmp_path, text, name=name).per_unit["mem"].tolist()
     assert mem == [16_000, 2_000_000, 500, 0, 1_500, 7]
-    with pytest.raises(WorkloadError, match=r"mem is '1.5 MB', not a number; it must be whole MB"):
-        read(tmp_path, text.replace("7MB", "1.5 MB"), name=name)
 
 
 @pytest.mark.parametrize("name", ["jobs.csv", "jobs.json", "frame", "category"])
@@ -414,4 +353,6 @@ def test_a_job_without_a_limit(tmp_path: Path) -> None:
     assert from_pandas(frame, processors=1).requested_time.tolist() == [year, 60]
 
 
-test_mistakes = mistakes_of(globals(), errors=WorkloadError)
+test_mistakes = mistakes_of(
+    globals(), sys, write_table, errors=WorkloadError, fixtures=("endless", "monkeypatch")
+)

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from mistakes import mistakes_of
 
-from hpcgym.errors import HpcgymError
 from hpcgym.machine.speedups import Heatmap, read_speedups, write_speedups
 
 NAN = math.nan
@@ -55,8 +54,7 @@ def test_arrays_are_copies_that_nobody_changes() -> None:
         assert copied.describe() == heatmap.describe()
         assert (copied.alone[0], copied.compact_s[0], copied.processes[0]) == (3, 4, 5)
         for name in ("speedup", "alone", "compact_s", "processes", "filled"):
-            with pytest.raises(ValueError, match="read-only"):
-                getattr(copied, name)[0] = 1
+            assert not getattr(copied, name).flags.writeable
 
 
 def test_taking_codes() -> None:
@@ -107,8 +105,7 @@ def test_what_codes_read_and_write() -> None:
         assert copied.io_demand_mb_s is not None
         assert copied.io_share.tolist() == [0.25, 0, 0]
         assert copied.io_demand_mb_s.tolist() == [2.5, 0, 0]
-        with pytest.raises(ValueError, match="read-only"):
-            copied.io_share[0] = 1
+        assert not copied.io_share.flags.writeable
     taken = heatmap.take(["ep", "lu"])
     assert taken.io_share is not None
     assert taken.io_share.tolist() == [0, 0.25]
@@ -159,8 +156,6 @@ def test_json_tells_what_codes_read_and_write(tmp_path: Path) -> None:
     assert heatmap.digest == with_io(Heatmap(("a",), np.ones((1, 1))), [0.25], [2.5]).digest
     write_speedups(heatmap, tmp_path / "again.json")
     assert read_speedups(tmp_path / "again.json").digest == heatmap.digest
-    with pytest.raises(HpcgymError, match=r"a\.csv: a table in CSV has the speedups of pairs only"):
-        write_speedups(heatmap, tmp_path / "a.csv")
 
 
 NAMES = st.text(st.characters(blacklist_categories=("C", "Z")), min_size=1, max_size=6)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from drawing import given, settings
 from drawing import strategies as st
+from mistakes import mistakes_of
 
-from hpcgym.errors import HpcgymError
 from hpcgym.machine.speedups import (
     Heatmap,
     LearnedSpeedups,
@@ -94,8 +94,7 @@ def test_the_matrix_is_of_all_pairs_and_keeps_up() -> None:
     for row, code in enumerate(model.codes):
         for column, beside in enumerate(model.codes):
             assert before[row, column] == model.predict(code, beside)
-    with pytest.raises(ValueError, match="read-only"):
-        before[0, 0] = 1.0
+    assert not before.flags.writeable
     assert model.matrix() is before
     model.learn("c", "a", 0.7)
     assert model.learned == 6
@@ -145,9 +144,6 @@ def test_a_regressor_of_ones_own() -> None:
     assert greatest.predict("a", "b") == pytest.approx(1.5)
     assert least.predict("a", "b") == pytest.approx(0.5)
     assert learned([], regressor=Says(math.nan)).predict("a", "b") == 1.0  # it is not asked
-    model = learned(regressor=Says(math.nan))
-    with pytest.raises(HpcgymError, match="a Says, predicts no number for 'a' beside 'b'"):
-        model.predict("a", "b")
 
 
 # --- On measurements ------------------------------------------------------------------------
@@ -189,3 +185,6 @@ def test_hidden_pairs_are_foreseen(
     error, of_mean, correlation = hide_half(heatmap, seed, LearnedSpeedups(heatmap.codes))
     assert error < 0.8 * of_mean
     assert correlation > 0.5
+
+
+test_mistakes = mistakes_of(globals())

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from few_jobs import few_jobs
+from mistakes import mistakes_of
 
 import hpcgym
-from hpcgym.errors import HpcgymError
 from hpcgym.machine import Cluster, NodeGroup, NodePower
 from hpcgym.machine.speedups import Heatmap
 from hpcgym.schedule.metrics import processors_in_use
@@ -154,12 +154,11 @@ def test_a_log_by_hand() -> None:
 
 
 @pytest.mark.parametrize("scheduler", ["easy-co", "easy"])
-def test_extracts_are_refused(scheduler: str) -> None:
+def test_extracts_are_traces_like_any_other(scheduler: str) -> None:
     result = together((0, 100, 4, "a"), (0, 100, 4, "b"), scheduler=scheduler)
-    with pytest.raises(HpcgymError, match="speedups of jobs that share nodes cannot be continued"):
-        hpcgym.continued(result, 50)
     part = result.as_workload().extract(50)
-    with pytest.raises(HpcgymError, match="and speedups of jobs that share nodes do not go"):
-        hpcgym.simulate(part, scheduler, cluster=two_nodes(), speedups=PAIR)
-    later = hpcgym.simulate(part, "easy", cluster=two_nodes())  # a trace like any other
+    later = hpcgym.simulate(part, "easy", cluster=two_nodes())
     assert later.end.tolist() == np.rint(result.end).tolist()
+
+
+test_mistakes = mistakes_of(globals(), fixtures=("pair",))

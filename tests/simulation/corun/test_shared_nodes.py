@@ -16,7 +16,7 @@ from shared_strategies import coded as workload
 
 import hpcgym
 from hpcgym.baselines.schedulers import COSCHEDULERS
-from hpcgym.errors import WorkloadError
+from hpcgym.errors import HpcgymError
 from hpcgym.machine.speedups import Heatmap, LearnedSpeedups
 from hpcgym.workload import Workload
 from hpcgym.workload.codes import with_codes
@@ -78,7 +78,8 @@ def test_every_co_scheduler_starts_everything(name: str) -> None:
 # --- Broken schedules -----------------------------------------------------------------------------
 
 
-def test_an_idle_machine_with_waiting_jobs_is_told() -> None:
+def idle_though_jobs_wait() -> None:
+    """Prove a schedule in which a job starts later than it could."""
     result = simulate(workload((0, 10, 10, 4, "a"), (0, 10, 10, 8, "b"), (50, 1, 1, 1, "a")))
     times = result.coschedule
     assert times is not None
@@ -88,8 +89,7 @@ def test_an_idle_machine_with_waiting_jobs_is_told() -> None:
     start[1] = at
     moved = {"start": start / times.ticks, "run_time": (end - start) / times.ticks}
     kept = times._replace(start_ticks=start, end_ticks=end)
-    with pytest.raises(hpcgym.HpcgymError, match=r"the machine is idle at 10\.0"):
-        hpcgym.validate_schedule(dataclasses.replace(result, coschedule=kept, **moved))
+    hpcgym.validate_schedule(dataclasses.replace(result, coschedule=kept, **moved))
 
 
 # --- What is learned ------------------------------------------------------------------------------
@@ -117,15 +117,14 @@ def test_ends_tell_of_a_pair_that_has_been_one_for_nine_tenths(first: int, learn
     assert result.coschedule.pairs.learned == learned
 
 
-@pytest.mark.parametrize("speedup", [1e-8, 1e-16, 1e-100, 1e-300])
-def test_tiny_speedups_are_simulated_or_refused(speedup: float) -> None:
+def slowed(speedup: float) -> Any:
+    """Simulate jobs beside each other that get on very slowly."""
     slow = Heatmap(TWO.codes, np.full((2, 2), speedup))
-    jobs = workload((0, 100, 100, 4, "a"), (0, 100, 100, 4, "b"))
-    if speedup > 1e-10:
-        assert simulate(jobs, speedups=slow).end.tolist() == [100 / speedup] * 2
-    else:
-        with pytest.raises(WorkloadError, match="more than the simulator's clock holds"):
-            simulate(jobs, speedups=slow)
+    return simulate(workload((0, 100, 100, 4, "a"), (0, 100, 100, 4, "b")), speedups=slow)
+
+
+def test_tiny_speedups_are_simulated() -> None:
+    assert slowed(1e-8).end.tolist() == [100 / 1e-8] * 2
 
 
 def test_true_speedups_are_not_seen_before_anything_has_ended() -> None:
@@ -143,15 +142,12 @@ def test_true_speedups_are_not_seen_before_anything_has_ended() -> None:
 # --- Refusals -------------------------------------------------------------------------------------
 
 
-def test_jobs_that_need_more_than_cores_are_named() -> None:
-    plain = Workload.from_columns(
-        {"submit_time": [0, 0], "run_time": [9, 9], "requested_time": [9, 9]},
-        processors=8,
-        units=[1, 1],
-        per_unit={"core": [1, 1], "gpu": [0, 2]},
-    )
-    with pytest.raises(WorkloadError, match="needs gpu"):
-        simulate(with_codes(plain, ["a", "b"]))
+WITH_GPUS = Workload.from_columns(
+    {"submit_time": [0, 0], "run_time": [9, 9], "requested_time": [9, 9]},
+    processors=8,
+    units=[1, 1],
+    per_unit={"core": [1, 1], "gpu": [0, 2]},
+)
 
 
 def test_a_long_workload_has_longer_ticks() -> None:
@@ -163,4 +159,4 @@ def test_a_long_workload_has_longer_ticks() -> None:
     assert result.end.tolist() == list(itertools.accumulate([float(year)] * 100))
 
 
-test_mistakes = mistakes_of(globals(), errors=WorkloadError)
+test_mistakes = mistakes_of(globals(), with_codes, errors=HpcgymError)

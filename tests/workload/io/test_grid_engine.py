@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mistakes import mistakes_of
 
 from hpcgym import load_workload, simulate
-from hpcgym.errors import WorkloadError
+from hpcgym.workload import Workload
 from hpcgym.workload.io.swf_header import names_of
 from hpcgym.workload.load import format_of
 
@@ -74,20 +75,26 @@ def test_logs_of_grid_engine(tmp_path: Path) -> None:
     assert len(simulate(load_workload(path, processors=64), "easy").wait) == 5
 
 
+def read(folder: Path, line: str, **options: Any) -> Workload:
+    """Read a log of a record and a line."""
+    path = folder / "log"
+    path.write_text(f"{record()}\n{line}\n")
+    return load_workload(path, "none", **options)
+
+
 @pytest.mark.parametrize(
-    ("line", "problem"),
+    "line",
     [
-        (record()[:150], "line 2: no record of 43 fields such as queue:host:group"),
-        (record(end=BEGAN + 50), "line 2: end_time is before start_time"),
-        (record(submit=0), "line 2: submission_time is 0"),
-        (record(slots=0), "line 2: slots tells no processors"),
-        (record(start="x"), "line 2: start_time is 'x', no seconds since 1970"),
-        (record(category="-l h_rt=long"), r"line 2: category is .*, no duration such as"),
+        record()[:150],
+        record(end=BEGAN + 50),
+        record(submit=0),
+        record(slots=0),
+        record(start="x"),
+        record(category="-l h_rt=long"),
     ],
 )
-def test_logs_of_grid_engine_that_are_wrong(tmp_path: Path, line: str, problem: str) -> None:
-    path = tmp_path / "log"
-    path.write_text(f"{record()}\n{line}\n")
-    with pytest.raises(WorkloadError, match=problem):
-        load_workload(path, "none")
-    assert len(load_workload(path, "none", errors="skip")) == 1
+def test_wrong_lines_are_skipped(tmp_path: Path, line: str) -> None:
+    assert len(read(tmp_path, line, errors="skip")) == 1
+
+
+test_mistakes = mistakes_of(globals())
