@@ -17,6 +17,7 @@ from hpcgym.names import CORE, MEMORY, MOST_NICE, near_name, of_type, printable,
 from hpcgym.units import MEMORY_OF_SLURM, Durations, amount_of, count_in
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io import log_lines as logs
+from hpcgym.workload.io.submit_lines import options_of, value_of
 
 # --- Fields of Slurm's accounting -----------------------------------------------------------------
 
@@ -248,8 +249,6 @@ _LIFTED = f"repaired: nice of {MISSING}, which stands for an unknown one, taken 
 _NO_NICE = f"repaired: nice that is no number from {-MOST_NICE:,} to {MOST_NICE:,} taken for 0"
 _USUAL = 100  # where the option has no value
 
-# the option of sbatch, salloc and srun, as getopt takes it, shortened too: a value is joined by =
-_OPTION = re.compile(r"(?<!\S)--ni(?:ce?)?(?:=(?P<value>\S*))?(?!\S)")
 _WHOLE = re.compile(r"[+-]?\d{1,18}")  # with which a value begins, as C reads it
 
 
@@ -273,12 +272,10 @@ def nice_of_line(line: str) -> int | None:
 
     None: it has no number within Slurm's limits, which Slurm takes for 0.
     """
-    values = [match["value"] for match in _OPTION.finditer(line)]
-    if not values:
-        return 0
-    if values[-1] is None:
-        return _USUAL
-    begin = _WHOLE.match(values[-1])
+    value = value_of(line, "nice")
+    if not value:
+        return 0 if value is None else _USUAL
+    begin = _WHOLE.match(value)
     nice = int(begin[0]) if begin else None
     return None if nice is None or abs(nice) > MOST_NICE else nice
 
@@ -404,10 +401,12 @@ def _typed_by_lines(
     return typed
 
 
-#: Options of sbatch, salloc and srun that ask for generic resources, the first for GPUs alone.
-_GPUS_OPTION = r"(?:--gpus(?:-per-(?:node|socket|task))?(?:=|\s+)|-G\s*)(?P<gpus>\S+)"
-_GRES_OPTION = r"--(?:gres|tres-per-(?:job|node|socket|task))(?:=|\s+)(?P<gres>\S+)"
-_OF_GRES = re.compile(rf"(?<!\S)(?:{_GPUS_OPTION}|{_GRES_OPTION})")
+#: Options that ask for generic resources -> what stands before what they ask for.
+_OF_GRES = {
+    "gres": "",
+    **{f"tres-per-{of}": "" for of in ("job", "node", "socket", "task")},
+    **{f"gpus{of}": "gpu:" for of in ("", "-per-node", "-per-socket", "-per-task")},
+}
 _NUMBER = re.compile(r"\d+[KMGTP]?", re.IGNORECASE)
 
 
@@ -423,10 +422,9 @@ def types_of_line(line: str) -> dict[str, frozenset[str]]:
     ({'gpu': frozenset()}, {})
     """
     types: dict[str, frozenset[str]] = {}
-    for match in _OF_GRES.finditer(line):
-        for part in (match["gpus"] or match["gres"]).split(","):
-            words = re.split("[:=]", re.sub("^gres[/:]", "", part))
-            words = ["gpu", *words] if match["gpus"] else words
+    for option, value in options_of(line):
+        for part in (value or "").split(",") if option in _OF_GRES else ():
+            words = re.split("[:=]", re.sub("^gres[/:]", "", _OF_GRES[option] + part))
             kinds = [word.casefold() for word in words[1:2] if not _NUMBER.fullmatch(word)]
             types[words[0]] = types.get(words[0], frozenset()) | {*kinds}
     return types
