@@ -16,13 +16,13 @@ from hpcgym.scheduler.slurm_tables import (
     Left,
     Limit,
     SlurmRow,
-    amount_of_tres,
     amounts_of,
     header_of,
     rows_of,
     warn_of_left,
 )
 from hpcgym.words import counted
+from hpcgym.workload.amounts import amount_of_tres
 
 KIND = "associations"  # in messages
 _ROOT = "root"  # the account above all

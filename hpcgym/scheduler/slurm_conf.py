@@ -18,19 +18,20 @@ from hpcgym.names import MOST_NICE
 from hpcgym.scheduler import slurm_assoc, slurm_qos
 from hpcgym.scheduler.backfilling import SlurmBackfill
 from hpcgym.scheduler.policies.fair_share import FAIR_TREE, FairShare
-from hpcgym.scheduler.restrictions import MODES
+from hpcgym.scheduler.restrictions import MODES, Quota
 from hpcgym.scheduler.rules import Scheduler
 from hpcgym.scheduler.slurm_assoc import Association, read_associations
 from hpcgym.scheduler.slurm_qos import Qos, read_qos
 from hpcgym.scheduler.slurm_tables import Left, warn_of_left
 from hpcgym.units import WEEK_S, count_of
+from hpcgym.workload.amounts import licences_in
 
 _OF_BACKFILL = tuple(each.name for each in fields(SlurmBackfill))
 #: Of these, what passes at events follow: all that there is under sched/builtin.
 _AT_EVENTS = ("default_queue_depth", "sched_interval")
 _CLASSIC = "no_fair_tree"  # the flag of the formula that was the usual one before Slurm 19.05
 #: General settings that a scheduler follows, in lower case.
-_FOLLOWED = ("schedulertype", "prioritytype")
+_FOLLOWED = ("schedulertype", "prioritytype", "licenses")
 #: Those that it also follows with PriorityType=priority/multifactor: weights, and what they need.
 _MULTIFACTOR = (
     "priorityweightage", "priorityweightjobsize", "priorityweightfairshare",
@@ -70,7 +71,8 @@ def scheduler_of_slurm(
     PriorityFavorSmall; Slurm's is the mean of this and the same of nodes. Fair share: Fair Tree as
     :class:`FairShare` has it, or with ``PriorityFlags=NO_FAIR_TREE`` 2^(-U / S /
     FairShareDampeningFactor). Without ``assoc`` there are no accounts, and users are alike.
-    Preemption is as in :func:`hpcgym.scheduler.slurm_qos.preemption_of_slurm`.
+    Preemption is as in :func:`hpcgym.scheduler.slurm_qos.preemption_of_slurm`. ``Licenses`` bound
+    what all jobs have together; a job that lacks some is passed over, also with bf_licenses.
 
     Raises
     ------
@@ -198,11 +200,27 @@ def _rules(
         preemption = slurm_qos.stopping_of(known, of, mode, slurm_qos.exempt_of_slurm(conf))
     partitions = _partitions_of(conf, known)
     quotas = slurm_qos.limits_as_quotas(known, partitions)[0]
+    quotas += _licences(conf)
     quotas += slurm_assoc.limits_as_quotas(members, slurm_qos.in_place_of(known, partitions))[0]
     return Scheduler(
         policy=policy, backfill=_backfill(conf), fair_share=fair_share,
         preemption=preemption, quota=quotas or None,
     )  # fmt: skip
+
+
+def _licences(conf: SlurmConf) -> list[Quota]:
+    """Return the licences of the cluster as a quota of all jobs, of one that names some.
+
+    Without bf_licenses Slurm passes over a job that lacks some, and reserves nothing for it (page
+    "slurm.conf").
+    """
+    text = conf.scheduling.get("licenses", "")
+    licences = licences_in(text)
+    try:
+        return [Quota(bounds=licences)] if licences else []
+    except HpcgymError as error:
+        such = f"Licenses={text}: no list such as matlab:20,abaqus@server:5: {error}"
+        raise conf.wrong("licenses", such) from None
 
 
 def _partitions_of(conf: SlurmConf, known: Sequence[Qos]) -> dict[str, list[str]]:
@@ -227,7 +245,7 @@ def _rule_of(setting: OtherSetting) -> str:
         return "fair_share"
     if "preempt" in key or key == "gracetime":
         return "preemption"
-    rules = {"qos": "quota", "schedulertype": "backfill"}
+    rules = {"qos": "quota", "licenses": "quota", "schedulertype": "backfill"}
     return "backfill" if key.startswith(PARAMETERS) else rules.get(key, "policy")
 
 
@@ -270,6 +288,8 @@ def _why_no_parameter(name: str, value: str, scheduler: Scheduler) -> str:
         return "SchedulerType=sched/builtin, or bf_interval=-1: nothing is backfilled"
     if name in slurm_qos.YOUNGEST_FIRST:
         return "" if scheduler.preemption is not None else "no job stops another"
+    if name == "bf_licenses":
+        return "no licence is reserved: jobs that lack some are passed over, as without it"
     known = name in known_keys(PARAMETERS)
     return _NOT_SIMULATED if known else f"Slurm has no such parameter{meant(PARAMETERS, name)}"
 

@@ -20,12 +20,12 @@ from hpcgym.scheduler.slurm_tables import (
     Left,
     Limit,
     SlurmRow,
-    amount_of_tres,
     amounts_of,
     rows_of,
     warn_of_left,
 )
 from hpcgym.units import count_of
+from hpcgym.workload.amounts import amount_of_tres
 
 if TYPE_CHECKING:
     from hpcgym.machine.slurm import SlurmConf

@@ -10,9 +10,8 @@ from typing import NamedTuple
 from hpcgym.errors import HpcgymError, HpcgymWarning, check_each_once, warn_caller
 from hpcgym.files import text_of
 from hpcgym.machine.slurm.lines import check_printable, count
-from hpcgym.names import MEMORY, of_type
 from hpcgym.units import MEMORY_OF_SLURM, amount_of
-from hpcgym.workload.amounts import amount_problem
+from hpcgym.workload.amounts import amount_of_tres
 
 _MOST_BYTES = 1 << 26
 _FEW = 3  # so many are named with what is not followed of them, else how many they are
@@ -70,23 +69,6 @@ class SlurmRow:
 
 #: A limit of jobs together: "Grp" of all below an association, or "Max" of each user; the amount.
 Limit = tuple[str, str]
-
-#: Trackable resources that are amounts of jobs by another name.
-_TRES = {"cpu": "processors", "mem": MEMORY}
-_GRES = "gres/"
-
-
-def amount_of_tres(name: str) -> str:
-    """Return which amount of jobs a trackable resource of Slurm is; "" for all others.
-
-    >>> amount_of_tres("cpu"), amount_of_tres("gres/gpu"), amount_of_tres("energy")
-    ('processors', 'gpu', '')
-    """
-    if not name.startswith(_GRES):
-        return _TRES.get(name, "")
-    generic, colon, kind = name.removeprefix(_GRES).partition(":")
-    resource = of_type(generic, kind) if colon else generic
-    return "" if amount_problem(resource) else resource
 
 
 def amounts_of(tres: Mapping[str, int]) -> dict[str, int]:

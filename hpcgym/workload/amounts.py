@@ -1,10 +1,12 @@
-"""What jobs ask for, by the names of amounts: a row of AMOUNTS, or any resource of the jobs' units.
+"""What jobs ask for, by names of amounts: a row of AMOUNTS, a licence, or a resource of units.
 
 Limits know amounts by these names alone, and so do the command line, proofs and explanations.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
-from hpcgym.names import CORE, MEMORY, near_name, resource_problem
+from hpcgym.names import (
+    CORE,
+    LICENCE,
+    MEMORY,
+    is_job_column,
+    near_name,
+    of_type,
+    resource_problem,
+)
 
 if TYPE_CHECKING:
     from hpcgym.workload.model import Workload
@@ -28,11 +38,13 @@ class Amount(NamedTuple):
     asked : returns how much each job of a workload asks for, (n_jobs,) int64, at least 0.
     in_use : what is in use of it, in words, behind a number.
     from_submission : whether a job has it from its submission on; else from its start on.
+    tres : what it is called as a trackable resource of Slurm; "" if it is none.
     """
 
     asked: Callable[[Workload], Ints]
     in_use: str
     from_submission: bool = False
+    tres: str = ""
 
 
 def _once(workload: Workload) -> Ints:
@@ -71,15 +83,22 @@ def of_units(workload: Workload, resource: str) -> Ints:
 
 AMOUNTS = {
     "jobs": Amount(_once, "jobs run"),
-    "processors": Amount(lambda workload: workload.requested_processors, "processors are busy"),
+    "processors": Amount(
+        lambda workload: workload.requested_processors, "processors are busy", tres="cpu"
+    ),
     "submitted": Amount(_once, "jobs run or wait", from_submission=True),
 }
 
 
 def amount_called(name: str) -> Amount:
-    """Return the amount of a name: a row of :data:`AMOUNTS`, or a resource of units."""
-    resource = Amount(lambda workload: of_units(workload, name), f"{name} are in use")
-    return AMOUNTS.get(name, resource)
+    """Return the amount of a name: a row of :data:`AMOUNTS`, a licence, or a resource of units."""
+
+    def asked(workload: Workload) -> Ints:
+        if not name.startswith(LICENCE):
+            return of_units(workload, name)
+        return workload.columns.get(name, np.zeros(len(workload), np.int64))
+
+    return AMOUNTS.get(name, Amount(asked, f"{name} are in use"))
 
 
 def amount_problem(name: str) -> str:
@@ -87,7 +106,12 @@ def amount_problem(name: str) -> str:
 
     >>> amount_problem("processor"), amount_problem("gpu")
     ("did you mean 'processors'?", '')
+    >>> amount_problem("license.matlab"), amount_problem("licence.matlab")
+    ("did you mean 'licence.matlab'?", '')
     """
+    if name.casefold().startswith(("license", "licence")):
+        licence = f"{LICENCE}{name[len(LICENCE) :] or 'matlab'}"
+        return "" if name == licence and is_job_column(name) else f"did you mean {licence!r}?"
     near = name if name in AMOUNTS else near_name(name, (*AMOUNTS, CORE, MEMORY))
     near = "processors" if near == CORE else near
     if near == name:
@@ -110,6 +134,7 @@ def asked_of(workload: Workload, names: Iterable[str]) -> Ints:
 def asks_of_running(workload: Workload) -> dict[str, Ints]:
     """Return what running jobs have, amount -> (n_jobs,), of each amount that any job asks for."""
     names = [name for name, amount in AMOUNTS.items() if not amount.from_submission]
+    names += [name for name in workload.columns if name.startswith(LICENCE)]
     names += [name for name in units_and_demands(workload)[1] if name != CORE]
     asked = dict(zip(names, asked_of(workload, names).T, strict=True))
     return {name: of_jobs for name, of_jobs in asked.items() if of_jobs.any()}
@@ -134,6 +159,46 @@ def most_at_once(start: Ints, end: Ints, amount: Ints, keys: Ints) -> Ints:
     _, first = np.unique(both[order], return_index=True)
     most: Ints = np.maximum.reduceat(total, first)
     return most
+
+
+def amount_of_tres(name: str) -> str:
+    """Return which amount of jobs a trackable resource of Slurm is; "" for all others.
+
+    >>> [amount_of_tres(name) for name in ("cpu", "gres/gpu", "license/matlab", "energy")]
+    ['processors', 'gpu', 'licence.matlab', '']
+    """
+    kind, slash, own = name.partition("/")
+    if not slash:
+        rows = (of for of, amount in AMOUNTS.items() if amount.tres == name)
+        return next(rows, MEMORY if name == "mem" else "")
+    generic, colon, type_of = own.partition(":")
+    resource = of_type(generic, type_of) if colon else generic
+    amount = {"gres": resource, "license": f"{LICENCE}{own}"}.get(kind, "")
+    return "" if not amount or amount_problem(amount) else amount
+
+
+#: What licences look like in a slurm.conf and in commands of jobs of Slurm 22.05 to 25.05
+#: (``_build_license_list`` in ``licenses.c``).
+_LICENCE_OF_SLURM = re.compile(r"(?P<name>[^\s:=|]+)(?:[:=](?P<number>\d{1,9}))?")
+
+
+def licences_in(text: str) -> dict[str, int]:
+    """Return the licences of a list such as ``matlab:2,abaqus@server;fluent=4``, by their columns.
+
+    What no column can be called, and lists of which one serves, stand under ``licence.`` alone.
+
+    >>> licences_in("matlab:2,abaqus@server;matlab"), licences_in("matlab|abaqus:2")
+    ({'licence.matlab': 3, 'licence.abaqus@server': 1}, {'licence.': 1})
+    """
+    licences: Counter[str] = Counter()
+    for part in filter(None, re.split("[,;]", text)):
+        match = _LICENCE_OF_SLURM.fullmatch(part)
+        column = f"{LICENCE}{match['name']}" if match else ""
+        if match and is_job_column(column):
+            licences[column] += int(match["number"] or 1)
+        else:
+            licences[LICENCE] += 1
+    return dict(licences)
 
 
 #: The most that all jobs may ask for together, as the engine counts.

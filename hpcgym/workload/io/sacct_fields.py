@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 import numpy as np
@@ -13,8 +13,18 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
 from hpcgym.machine.partitions import hosts
-from hpcgym.names import CORE, MEMORY, MOST_NICE, near_name, of_type, printable, resource_problem
+from hpcgym.names import (
+    CORE,
+    LICENCE,
+    MEMORY,
+    MOST_NICE,
+    near_name,
+    of_type,
+    printable,
+    resource_problem,
+)
 from hpcgym.units import MEMORY_OF_SLURM, Durations, amount_of, count_in
+from hpcgym.workload.amounts import amount_of_tres, licences_in
 from hpcgym.workload.columns import MISSING
 from hpcgym.workload.io import log_lines as logs
 from hpcgym.workload.io.submit_lines import options_of, value_of
@@ -67,8 +77,8 @@ _OF_A_NODE = 1 << 27  # megabytes that no node has
 
 #: Amounts under the name of a generic resource that no job holds: the use of its GPUs.
 _OF_GPUS = ("gres/gpumem", "gres/gpuutil")
-#: Prefixes of requests beside resources of nodes, which no simulation uses.
-_BESIDE = ("license/", "bb/")
+#: Prefix of requests beside resources of nodes, which no simulation uses.
+_BESIDE = "bb/"
 
 
 def is_step(text: str) -> bool:
@@ -171,7 +181,7 @@ def tres(text: str) -> dict[str, int]:
     """Return the resources of ``cpu=4,mem=8G,node=2,gres/gpu:a100=2``, by name, memory in MB.
 
     A generic resource has its name alone, ``gpu``; where their sum is not told, it is that of its
-    types. These have their own names, too: ``gpu:a100``.
+    types. These have their own names, too: ``gpu:a100``. A licence is ``licence.matlab``.
 
     Raises
     ------
@@ -193,6 +203,8 @@ def tres(text: str) -> dict[str, int]:
                     amounts[kind] = memory
             elif kind in ("cpu", "node"):
                 amounts[kind] = count_in(amount)
+            elif kind.startswith("license/"):
+                amounts[amount_of_tres(name) or LICENCE] = count_in(amount)
             elif kind.startswith(logs.GENERIC) and not kind.startswith(_OF_GPUS):
                 if colon:
                     types[generic] += count_in(amount)
@@ -221,7 +233,7 @@ def generic_of_old(text: str) -> dict[str, int]:
 
 
 def asks_beside(text: str) -> bool:
-    """Tell whether resources such as ``cpu=4,license/matlab=1`` hold some that are of no node."""
+    """Tell whether resources such as ``cpu=4,bb/datawarp=1G`` hold some that are of no node."""
     return any(entry.casefold().startswith(_BESIDE) for entry in text.split(","))
 
 
@@ -289,7 +301,8 @@ def _number(text: str) -> int:
 
 # --- Resources of jobs in a dump of ``sacct`` -----------------------------------------------------
 
-_BESIDE_RESOURCES = "not used: licenses or burst buffers"
+_BESIDE_RESOURCES = "not used: burst buffers"
+_ONE_LICENCE = "not used: licences of which any one serves, or with names that none has here"
 _MARKED = "repaired: ReqMem with the mark of memory of each core, 2^31"
 _GIVEN = "not used: types of gres/{} that jobs were given; ReqTRES would tell which they ask for"
 _TYPES = "not used: types of gres/{} by which the machine does not tell nodes apart"
@@ -303,7 +316,8 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
     """Return the resources of jobs, (n,) each: as allocated, else as requested; -1 is unknown.
 
     The columns are ``requested_processors``, ``allocated_processors``, ``nodes``, ``gpus``,
-    ``memory_mb``, and one for each other generic resource, such as ``gres/fpga``.
+    ``memory_mb``, one for each other generic resource, such as ``gres/fpga``, and one for each
+    licence, ``licence.matlab``.
     """
     given, asked = (_resources_in(log, *fields) for fields in zip(_GRES, _TRES, strict=True))
 
@@ -338,6 +352,7 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
             *amounts("mem"), _requested_memory(log, cores["requested_processors"], nodes)
         ),
     }
+    columns |= _licences(log, given, asked)
     alike: dict[str, logs.Ints] = {}
     only_given: dict[str, NDArray[np.bool_]] = {}
     names = {name for job in (*given, *asked) for name in job}
@@ -345,7 +360,7 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
     if any(had.startswith(of_type(of, "")) for of in names for had in log.how.resources):
         by_lines = log.parsed("SubmitLine", types_of_line, blank={})
         names |= _typed_by_lines(by_lines, names, log.how.resources)
-    for name in sorted(names - {*_OF_NODES}):
+    for name in sorted(names - {*_OF_NODES, *columns, LICENCE}):
         generic = logs.first_known(*amounts(name))
         of, colon, kind = name.partition(":")
         if colon:  # a job that asks for any has been given one of a type
@@ -375,6 +390,31 @@ def resources_of(log: logs.LogRecords) -> dict[str, logs.Ints]:
     for of, jobs in only_given.items():
         log.count(_GIVEN.format(printable(of)), jobs)
     return columns
+
+
+def _licences(
+    log: logs.LogRecords, given: Sequence[dict[str, int]], asked: Sequence[dict[str, int]]
+) -> dict[str, logs.Ints]:
+    """Return how many of each licence jobs have: as tracked, else by what they asked for.
+
+    Where a job needs one of several, ``a|b``, AllocTRES tells which it was given (man page sbatch,
+    "licenses").
+    """
+    by_line = log.parsed("SubmitLine", lambda line: value_of(line, "licenses") or "", "")
+    texts = [own or of_line for own, of_line in zip(log.texts("Licenses"), by_line, strict=True)]
+    known = {text: licences_in(text) for text in set(texts)}
+    tracked = [own or beside for own, beside in zip(given, asked, strict=True)]
+    names = {name for job in (*given, *asked) for name in job if name.startswith(LICENCE)}
+    jobs = [
+        {name: n for name, n in known[text].items() if name not in names} | of_job
+        for text, of_job in zip(texts, tracked, strict=True)
+    ]
+    log.count(_ONE_LICENCE, [LICENCE in job for job in jobs])
+    names.update(*(known[text] for text in texts))
+    return {
+        name: np.array([job.get(name, 0) for job in jobs], np.int64)
+        for name in sorted(names - {LICENCE})
+    }
 
 
 def _resources_in(log: logs.LogRecords, gres: str, name: str) -> list[dict[str, int]]:
